@@ -33,19 +33,23 @@ COPIES = {
 }
 
 
+@pytest.mark.parametrize(("packing", "bits"), [("", 8), (".b8x16.b6x16_p32", 6), (".b8x16.b4x16_p64", 4)])
 @pytest.mark.parametrize("shape", COPIES)
-def test_copies(shape: str) -> None:
-    """Rows of shared memory go to the multicast's lanes."""
+def test_copies(shape: str, packing: str, bits: int) -> None:
+    """Rows of shared memory go to the multicast's lanes; 16 elements of few bits become bytes."""
     rows, words, first = COPIES[shape]
     matrix = RNG.integers(0, 1 << 32, (rows, words), dtype=np.uint32)
     factor = lay_out(matrix, "none", mn_major=False)
     code = (
-        f"{load_descriptors(factor, factor)}{FIRST_THREAD}@%p tcgen05.cp.cta_group::1.{shape} [%d+4], %a;\n"
+        f"{load_descriptors(factor, factor)}{FIRST_THREAD}@%p tcgen05.cp.cta_group::1.{shape}{packing} [%d+4], %a;\n"
         f"{COMMIT.format(group=1)}{WAIT}{dump(16)}"
     )
     out = np.zeros((128, 16), np.uint32)
     launch(write_kernel(code, size=len(factor.image)), factor.image, out, unwritten="off")
     lane = np.arange(128)
+    flags = np.unpackbits(matrix.view(np.uint8).reshape(rows, -1, 16), axis=2, bitorder="little")[..., : 16 * bits]
+    numbers = flags.reshape(rows, -1, bits) @ (1 << np.arange(bits))
+    matrix = np.ascontiguousarray(numbers.astype(np.uint8)).view(np.uint32)
     np.testing.assert_array_equal(out[:, 4 : 4 + words], matrix[np.array(first)[lane // 32] + lane % 32])
 
 

@@ -18,8 +18,10 @@ from .swap_loop import iter_swap_rounds
 
 
 @binds("atom", "red")
-def _atomic(instruction: Instruction) -> Step:
+def _atomic(instruction: Instruction) -> Step | None:
     """``atom{.hints}{.space}.op{.noftz}{.vec}.type d, [a], b{, c}``, and ``red`` the same without ``d``."""
+    if "async" in instruction.modifiers:
+        return None
     space, count, kind, names = decode_access(instruction, named=True)
     operation = find_operation(names, kind)
     if operation is None or (count > 1 and operation.operands > 1) or space not in (None, "global", "shared"):

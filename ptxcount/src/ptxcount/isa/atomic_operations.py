@@ -58,6 +58,15 @@ ATOMICS: dict[str, AtomicOperation] = {
     "add.noftz": AtomicOperation(np.add, frozenset({"f16"})),
     "add.noftz.f16x2": AtomicOperation(floating.wrap_for_halves(np.add), frozenset({"f16x2"})),
     "add.noftz.bf16": AtomicOperation(_BITS_OF_SUM, frozenset({"bf16", "bf16x2"})),
+    **{
+        key: AtomicOperation(compute, frozenset(types))
+        for name, choose in (("min", floating.minimum), ("max", floating.maximum))
+        for key, compute, types in (
+            (f"{name}.noftz", choose, {"f16"}),
+            (f"{name}.noftz.f16x2", floating.wrap_for_halves(choose), {"f16x2"}),
+            (f"{name}.noftz.bf16", bfloat.wrap_for_bits(choose), {"bf16", "bf16x2"}),
+        )
+    },
     "min": _wrap_accumulated(np.minimum, floating.minimum, _INTEGERS),
     "max": _wrap_accumulated(np.maximum, floating.maximum, _INTEGERS),
     "and": _wrap_accumulated(np.bitwise_and, np.bitwise_and, _WORDS),

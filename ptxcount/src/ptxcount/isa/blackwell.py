@@ -15,7 +15,7 @@ from .arithmetic import bfloat
 from .arithmetic.directed import OPERATIONS, make_directed
 from .arithmetic.floating import clamp01, flush, maximum, maximum_nan, minimum, minimum_nan, positive
 from .arithmetic.narrow_float import FORMATS, decode_scale, encode_scale
-from .registry import Step, binds, op, step_of
+from .registry import Step, binds, in_any_order, op, step_of
 from .warp_collectives import compute_by_mask
 
 _EXTREMES = {"min": minimum, "max": maximum, "minNaN": minimum_nan, "maxNaN": maximum_nan}
@@ -95,11 +95,11 @@ def _decode_scales(scale: tuple[Array, ...]) -> list[Any]:
     return [decode_scale((factor >> shift) & 0xFF) for factor in scale for shift in (8, 0)] or [1.0, 1.0]
 
 
-@op("cvt.rn.satfinite(.relu)?.(e2m1x2).(f32)", "b8 = f32 f32")
-@op("cvt.rn.satfinite(.relu)?.(e2m1x2).(f16x2|bf16x2)", "b8 = b32")
-@op("cvt.rn.satfinite(.relu)?.(e2m3x2|e3m2x2|s2f6x2).(f32)", "b16 = f32 f32")
-@op("cvt.rn.satfinite(.relu)?.(e2m3x2|e3m2x2).(f16x2)", "b16 = b32")
-@op("cvt.rn.satfinite(.relu)?.(e2m3x2|e3m2x2|e4m3x2|e5m2x2|s2f6x2).(bf16x2)", "b16 = b32")
+@op("cvt.rn(?:.satfinite)?(.relu)?(?:.satfinite)?.(e2m1x2).(f32)", "b8 = f32 f32")
+@op("cvt.rn(?:.satfinite)?(.relu)?(?:.satfinite)?.(e2m1x2).(f16x2|bf16x2)", "b8 = b32")
+@op("cvt.rn(?:.satfinite)?(.relu)?(?:.satfinite)?.(e2m3x2|e3m2x2|s2f6x2).(f32)", "b16 = f32 f32")
+@op("cvt.rn(?:.satfinite)?(.relu)?(?:.satfinite)?.(e2m3x2|e3m2x2).(f16x2)", "b16 = b32")
+@op("cvt.rn(?:.satfinite)?(.relu)?(?:.satfinite)?.(e2m3x2|e3m2x2|e4m3x2|e5m2x2|s2f6x2).(bf16x2)", "b16 = b32")
 def _convert_to_narrow(relu: str | None, target: str, source: str, chunk: Chunk, *values: Array) -> list[Array]:
     return _encode_narrow(relu, target, list(values) if source == "f32" else _split_halves(values[0], source), ())
 
@@ -132,10 +132,8 @@ def _convert_to_halves(relu: str | None, half: str, source: str, chunk: Chunk, w
     return [bits[1] | (bits[0] << np.uint32(16))]
 
 
-@op("cvt.rn(.relu)?(.satfinite)?(?:.scaled::n2::ue8m0)?.bf16x2.(e2m1x2)", "b32 = b8 b16?")
-@op("cvt.rn(.satfinite)?(.relu)?(?:.scaled::n2::ue8m0)?.bf16x2.(e2m1x2)", "b32 = b8 b16?")
-@op(f"cvt.rn(.relu)?(.satfinite)?(?:.scaled::n2::ue8m0)?.bf16x2.({_NARROW})", "b32 = b16 b16?")
-@op(f"cvt.rn(.satfinite)?(.relu)?(?:.scaled::n2::ue8m0)?.bf16x2.({_NARROW})", "b32 = b16 b16?")
+@op(in_any_order("cvt.rn[](?:.scaled::n2::ue8m0)?.bf16x2.(e2m1x2)"), "b32 = b8 b16?")
+@op(in_any_order(f"cvt.rn[](?:.scaled::n2::ue8m0)?.bf16x2.({_NARROW})"), "b32 = b16 b16?")
 def _convert_to_scaled_halves(
     first: str | None, second: str | None, source: str, chunk: Chunk, word: Array, *scale: Array
 ) -> list[Array]:

@@ -26,14 +26,18 @@ _U32, _PRED = TYPES["u32"], TYPES["pred"]
 #: The binders of every kernel, and those that are loaded when a kernel needs them, by how its instructions begin.
 _CORE = (atomic, blackwell, block_barriers, runtime_calls, extended, loads_stores, move, warp_collectives)
 _LAZY_MODULES = {
-    **dict.fromkeys(("mma", "wmma", "ldmatrix", "stmatrix", "movmatrix"), "tensor_cores.mma"),
+    **dict.fromkeys(("ldmatrix", "stmatrix", "movmatrix"), "tensor_cores.matrix_rows"),
+    "mma": "tensor_cores.mma",
+    "wmma": "tensor_cores.wmma",
     **dict.fromkeys(("tex", "tld4", "suld", "sust"), "textures.sampling"),
     **dict.fromkeys(("mbarrier", "cp.async.mbarrier"), "hopper.mbarriers"),
-    **dict.fromkeys(("cp.async.bulk", "cp.reduce.async.bulk", "st.async"), "hopper.bulk_copies"),
+    **dict.fromkeys(("cp.async.bulk", "cp.reduce.async.bulk"), "hopper.bulk_copies"),
+    **dict.fromkeys(("st.async", "st.bulk", "red.async"), "hopper.async_stores"),
     **dict.fromkeys(("mapa", "getctarank"), "hopper"),
     "tensormap": "hopper.map_changes",
     "wgmma": "hopper.wgmma",
     "tcgen05": "tcgen05",
+    "clusterlaunchcontrol": "launch_control",
 }
 #: Wrappers of functions of numbers for registers that hold two halves, or bfloat16.
 _HALVES = {"h": floating.wrap_for_halves, "e": bfloat.wrap_for_bits}
@@ -47,6 +51,8 @@ _OPTIONS: tuple[frozenset[str], ...] = (
 _REASONS = {
     "bra": "a label of this kernel is wanted",
     "brx": "a table of this kernel is wanted, and a number within it",
+    "multimem": "memory of several GPUs is not executed",
+    "tensormap": "tensor maps that a kernel writes are not executed; give it a ptxcount.TensorMap",
 }
 
 

@@ -51,7 +51,7 @@ def _load(instruction: Instruction) -> Step:
 @binds("st")
 def _store(instruction: Instruction) -> Step | None:
     """``st{.hints}{.space}{.vec}.type [a], b``; ``b`` may be wider than the type."""
-    if "async" in instruction.modifiers:
+    if {"async", "bulk"} & {*instruction.modifiers}:
         return None
     space, count, kind, _ = decode_access(instruction)
     expect_count(instruction, 2)
@@ -100,6 +100,8 @@ _WAITS = {"async", "bulk", "commit_group", "wait_group", "wait_all", "read"}
 def _async_copy(instruction: Instruction) -> Step | None:
     """``cp.async.{ca,cg}.shared.global [to], [from], size{, bytes}``: done at once; ``bytes`` of 0 stores zeros.
 
+    In place of ``bytes``, a predicate that is true stores zeros, too.
+
     An H200's counters of shared stores leave these copies out, so that they are a kind of their own here.
     """
     names = [name for name in instruction.modifiers if name not in HINTS]
@@ -114,7 +116,9 @@ def _async_copy(instruction: Instruction) -> Step | None:
         raise unsupported(instruction)
     count = int(width) // 4
     read_to, read_from = address(instruction, to, "shared"), address(instruction, source, "global")
-    read_count = reader(instruction, byte_count[0], TYPES["u32"]) if byte_count else None
+    skips = bool(byte_count) and isinstance(byte_count[0], Register) and byte_count[0].type.kind == "p"
+    kind = TYPES["pred" if skips else "u32"]
+    read_count = reader(instruction, byte_count[0], kind) if byte_count else None
     instruction.units.add(4)
     fetch = fetch_options(instruction)
 
@@ -122,7 +126,8 @@ def _async_copy(instruction: Instruction) -> Step | None:
         shared, place, active = read_to(chunk), read_from(chunk), chunk.active
         report = chunk.make_reporter()
         if read_count is not None:
-            copied_bytes = as_array(read_count(chunk), TYPES["u32"])
+            copied_bytes = as_array(read_count(chunk), kind)
+            copied_bytes = np.where(copied_bytes, 0, width) if skips else copied_bytes
             if (active & (copied_bytes != 0) & (copied_bytes != width)).any():
                 raise unsupported(instruction, f"0 or {width} bytes")
             chunk.active = active & (copied_bytes == width)

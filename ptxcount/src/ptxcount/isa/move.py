@@ -12,10 +12,11 @@ from ..lanes.warps import Array
 from ..machine.chunk import Chunk
 from ..ptx.program import TYPES, Group, Instruction, Register, Type
 from .arithmetic.convert import ROUNDINGS, TO_INTEGER, convert
+from .arithmetic.directed import MODES
 from .arithmetic.floating import positive
 from .arithmetic.small_float import PAIRS, decode_small, encode_small
 from .operands import as_array, expect_count, plus, split_name, unsupported
-from .registry import Step, binds, op, step_of
+from .registry import Step, binds, in_any_order, op, step_of
 from .spaces import SPACES, WINDOW_BITS, WINDOWS, window_base
 
 #: Addend to the bits of a float before the lowest 13 are cut off, by rounding.
@@ -28,16 +29,21 @@ _TF32: dict[str, Callable[[Array], Any]] = {
 _HALF_NAN = 0x7FFF
 
 
-@op("cvt.(rna|rn|rz).tf32.f32", "b32 = u32")
-def _convert_tf32(rounding: str, chunk: Chunk, bits: Array) -> list[Array]:
+@op(in_any_order("cvt.(rna|rn|rz)[].tf32.f32"), "b32 = u32")
+def _convert_tf32(rounding: str, first: str | None, second: str | None, chunk: Chunk, bits: Array) -> list[Array]:
     """Round to tf32; NaN becomes the bits that an H200 gives."""
     unknown = bits if rounding == "rna" else 0x7FFFFFFF
-    rounded = np.where((bits & 0x7FFFFFFF) > 0x7F800000, unknown, bits + _TF32[rounding](bits))
-    return [(rounded & 0xFFFFE000).astype(np.uint32)]
+    is_nan = (bits & 0x7FFFFFFF) > 0x7F800000
+    if ".relu" in (first, second):
+        bits = np.where(is_nan | (bits < 0x80000000), bits, 0).astype(np.uint32)
+    rounded = (np.where(is_nan, unknown, bits + _TF32[rounding](bits)) & 0xFFFFE000).astype(np.uint32)
+    if ".satfinite" in (first, second):
+        rounded = np.where((rounded & 0x7FFFFFFF) == 0x7F800000, rounded - np.uint32(0x2000), rounded)
+    return [rounded]
 
 
-@op("cvt.rn.satfinite(.relu)?.(e4m3x2|e5m2x2).f32", "b16 = f32 f32")
-@op("cvt.rn.satfinite(.relu)?.(e4m3x2|e5m2x2).f16x2", "b16 = b32")
+@op("cvt.rn(?:.satfinite)?(.relu)?(?:.satfinite)?.(e4m3x2|e5m2x2).f32", "b16 = f32 f32")
+@op("cvt.rn(?:.satfinite)?(.relu)?(?:.satfinite)?.(e4m3x2|e5m2x2).f16x2", "b16 = b32")
 def _encode_pair(relu: str | None, kind: str, chunk: Chunk, *floats: Array) -> list[Array]:
     if len(floats) == 1:
         halves = np.stack([floats[0] & 0xFFFF, floats[0] >> 16], axis=-1).astype(np.uint16).view(np.float16)
@@ -55,11 +61,14 @@ def _decode_pair(relu: str | None, kind: str, chunk: Chunk, pair: Array) -> list
     return [bits[0] | (bits[1] << np.uint32(16))]
 
 
-@op("cvt.(rn|rz)(.relu)?.(f16|bf16)x2.f32", "b32 = f32 f32")
-def _pack_halves(rounding: str, relu: str | None, half: str, chunk: Chunk, *floats: Array) -> list[Array]:
+@op(in_any_order("cvt.(rn|rz)[].(f16|bf16)x2.f32"), "b32 = f32 f32")
+def _pack_halves(
+    rounding: str, first: str | None, second: str | None, half: str, chunk: Chunk, *floats: Array
+) -> list[Array]:
     """Pack two floats as halves, the first in the upper half."""
+    options = {name: f".{name}" in (first, second) for name in ("relu", "satfinite")}
     upper, lower = (
-        convert(value, TYPES["f32"], TYPES[half], rounding, saturate=False, ftz=False, relu=bool(relu)).view(np.uint16)
+        convert(value, TYPES["f32"], TYPES[half], rounding, saturate=False, ftz=False, **options).view(np.uint16)
         for value in floats
     )
     return [lower.astype(np.uint32) | (upper.astype(np.uint32) << np.uint32(16))]
@@ -81,7 +90,10 @@ def _pack_saturated(kind: str, chunk: Chunk, *integers: Array) -> list[Array]:
 def _bind_conversion(instruction: Instruction) -> Step:
     """``cvt{.rounding}{.ftz}{.sat}.dtype.atype d, a``; ``d`` and ``a`` may be in wider registers."""
     names, types = split_name(instruction)
-    if len(types) != 2 or not {*names} <= ROUNDINGS | {"ftz", "sat", "relu"} or any(t.kind in "bph" for t in types):
+    options = {"ftz", "sat", "relu", "satfinite"}
+    if "rs" in names:
+        raise unsupported(instruction, "stochastic rounding is not executed")
+    if len(types) != 2 or not {*names} <= ROUNDINGS | options or any(t.kind in "bph" for t in types):
         raise unsupported(instruction)
     expect_count(instruction, 2)
     target, source = types
@@ -90,7 +102,8 @@ def _bind_conversion(instruction: Instruction) -> Step:
     to_integer = target.kind not in "fe" and source.kind in "fe"
     if len(roundings) > 1 or (to_integer and not (roundings and roundings[0].endswith("i"))):
         raise unsupported(instruction, "one rounding wanted")
-    rounding, saturate, ftz, relu = roundings[0] if roundings else "rn", "sat" in names, "ftz" in names, "relu" in names
+    rounding, saturate = roundings[0] if roundings else "rn", "sat" in names
+    flags = {name: name in names for name in ("ftz", "relu", "satfinite")}
     target_register, source_register = instruction.operands
     sums = not {"f", "e"} & {target.kind, source.kind} and not saturate and min(target.size, source.size) >= 4
     sums = sums and isinstance(target_register, Register) and target_register.type.size == target.size
@@ -99,7 +112,7 @@ def _bind_conversion(instruction: Instruction) -> Step:
         total = convert_sum(value, source, target) if sums else None
         if total is not None:
             return [total]
-        return [convert(as_array(value, source), source, target, rounding, saturate=saturate, ftz=ftz, relu=relu)]
+        return [convert(as_array(value, source), source, target, rounding, saturate=saturate, **flags)]
 
     return step_of(
         instruction, [(target_register, target)], [(source_register, source)], convert_value, wider=True, sums=True
@@ -107,13 +120,15 @@ def _bind_conversion(instruction: Instruction) -> Step:
 
 
 def _expect_half(instruction: Instruction, names: list[str], target: Type, source: Type) -> None:
-    """Refuse ``.relu`` without halves, and roundings to a half other than to nearest or towards zero."""
-    if "relu" in names and not (source.name == "f32" and target.size == 2 and target.kind in "fe"):
-        raise unsupported(instruction, ".relu goes with a half made of .f32")
+    """Refuse ``.relu`` and ``.satfinite`` without halves, and a half that is not rounded."""
+    clamps = {"relu", "satfinite"} & {*names}
+    if clamps and not (source.name == "f32" and target.size == 2 and target.kind in "fe"):
+        raise unsupported(instruction, ".relu and .satfinite go with a half made of .f32")
     if "e" in (target.kind, source.kind):
-        is_integer = source.kind in "su" and source.size <= 4
-        narrows = target.size == 2 and (source.kind in "fe" or is_integer) and {"rn", "rz"} & {*names}
-        exact = not names if target.kind == "f" else target.kind in "su" or {*names} & {*TO_INTEGER}
+        roundings = {"rn", *MODES}
+        narrows = target.size == 2 and source.kind in "fesu" and roundings & {*names}
+        widens = {*names} <= roundings | {"ftz"} and target.kind == "f" and target.size > 2
+        exact = widens or target.kind in "su" or {*names} & {*TO_INTEGER}
         if not (narrows or (exact and source.kind == "e")) or "sat" in names or {source.name, target.name} & {"bf16x2"}:
             raise unsupported(instruction)
 

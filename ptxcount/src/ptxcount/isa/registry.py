@@ -65,6 +65,11 @@ def op(name: str, operands: str, *, sums: bool = False) -> Callable[[Callable[..
     return register
 
 
+def in_any_order(name: str) -> str:
+    """Return a name for `op` with two groups for ``.relu`` and ``.satfinite``, either first, in place of ``[]``."""
+    return name.replace("[]", "(.relu|.satfinite)?(.relu|.satfinite)?")
+
+
 def _parse_types(words: str, match: re.Match[str]) -> tuple[list[Type], int]:
     """Parse the types of operands, and the number of them that are needed."""
     type_words = words.replace("|", " ").split()

@@ -71,7 +71,8 @@ SPECIALS: dict[str, Callable[[_Chunk], Any]] = {
     "%lanemask_ge": lambda chunk: 2**32 - (1 << _lane_index(chunk)),
     **dict.fromkeys((RESERVED_REGISTER, "%smid", "%gridid", *(f"%pm{k}" for k in range(8))), lambda chunk: 0),
     **dict.fromkeys((f"%envreg{k}" for k in (0, *range(3, 32))), lambda chunk: 0),
+    **dict.fromkeys(("%aggr_smem_size", "%total_smem_size"), lambda chunk: chunk.context.shared_size),
+    **dict.fromkeys(("%current_graph_exec", "%globaltimer_hi"), lambda chunk: 0),
     "%dynamic_smem_size": lambda chunk: chunk.context.dynamic_size,
     "%nsmid": lambda chunk: 1,
-    "%total_smem_size": lambda chunk: chunk.context.shared_size,
 }

@@ -20,7 +20,8 @@ class Finding:
     ----------
     code : str
         ``shared-race``, ``global-race``, ``unwritten-read``, ``divergent-barrier``, ``inactive-lane``,
-        ``mask-without-lane``, ``uncounted-read``, ``printf``, ``child-kernel``, ``heap`` or ``graph-condition``.
+        ``mask-without-lane``, ``uncounted-read``, ``printf``, ``child-kernel``, ``heap``, ``graph-condition``
+        or ``failed-cancel``.
     source : Source
         The instruction.
     message : str

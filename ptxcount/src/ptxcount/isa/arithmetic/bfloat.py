@@ -13,6 +13,7 @@ from .floating import wrap_for_pairs
 
 #: The NaN that every instruction gives (PTX ISA, ``cvt``, ``fma``).
 NAN = 0x7FFF
+INFINITY = 0x7F80
 
 
 def decode_bits(bits: Array) -> Array:
@@ -21,7 +22,7 @@ def decode_bits(bits: Array) -> Array:
 
 
 def encode_bits(exact: Array, rounding: str = "rn") -> Array:
-    """Encode floats as bfloat16, to nearest even (``rn``) or towards zero (``rz``), with one NaN for all.
+    """Encode floats as bfloat16, rounded as ``rounding`` says (a modifier of ``cvt``), with one NaN for all.
 
     The floats are exact, or rounded to odd.
     """
@@ -31,6 +32,9 @@ def encode_bits(exact: Array, rounding: str = "rn") -> Array:
     word = toward("rz", single, excess).view(np.uint32) | (excess != 0)  # the last bit keeps that something is cut
     if rounding == "rn":
         word = word + np.uint32(0x7FFF) + ((word >> np.uint32(16)) & np.uint32(1))
+    elif rounding != "rz":
+        moves_away = (word & 0xFFFF != 0) & np.isfinite(wide) & (np.signbit(wide) == (rounding == "rm"))
+        word = word + np.where(moves_away, np.uint32(0x10000), np.uint32(0))
     return np.where(np.isnan(exact), NAN, word >> np.uint32(16)).astype(np.uint16)
 
 

@@ -10,7 +10,7 @@ from ...lanes.warps import Array
 from ...ptx.program import TYPES, Type
 from . import bfloat
 from .directed import MODES, toward
-from .floating import clamp01, flush, positive
+from .floating import clamp01, flush, positive, round_to_odd
 
 #: Roundings of floats to whole numbers.
 TO_INTEGER: dict[str, Callable[[Array], Array]] = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
@@ -43,12 +43,14 @@ def _difference(exact: Array, rounded: Array) -> Array:
 
 
 def convert(
-    a: Array, source: Type, target: Type, rounding: str, *, saturate: bool, ftz: bool, relu: bool = False
-) -> Array:
+    a: Array, source: Type, target: Type, rounding: str, *, saturate: bool, ftz: bool, relu: bool = False,
+    satfinite: bool = False,
+) -> Array:  # fmt: skip
     """Convert an array of the ``source`` type to the ``target`` type.
 
     Integers are cut or extended (clamped with ``saturate``); floats become integers rounded as asked and clamped;
-    ``rn`` rounds to nearest even, ``rz``, ``rm`` and ``rp`` towards zero, minus and plus infinity.
+    ``rn`` rounds to nearest even, ``rz``, ``rm`` and ``rp`` towards zero, minus and plus infinity. With ``satfinite``,
+    infinities become the greatest numbers.
     """
     if source.kind == "e":
         a, source = bfloat.decode_bits(a), TYPES["f32"]
@@ -59,7 +61,11 @@ def convert(
     if target.kind == "e" and rounding in TO_INTEGER:
         a, rounding = TO_INTEGER[rounding](a), "rn"
     if target.kind == "e":
-        return bfloat.encode_bits(a, rounding)
+        if a.dtype.kind != "f":
+            wide = a.astype(np.float64)
+            a = round_to_odd(wide, _difference(a, wide))
+        bits = bfloat.encode_bits(a, rounding)
+        return np.where(bits & 0x7FFF == bfloat.INFINITY, bits - np.uint16(1), bits) if satfinite else bits
     if target.kind != "f":
         if source.kind == "f":
             return _float_to_integer(a, source, target, rounding)
@@ -76,4 +82,7 @@ def convert(
         result = a.astype(target.dtype)
     result = flush(result) if ftz else result
     result = clamp01(result) if saturate else result
+    if satfinite:
+        most = np.finfo(target.dtype).max
+        result = np.clip(result, -most, most)
     return np.where(np.isnan(result), _NAN_OF_HALF, result) if target.size == 2 else result

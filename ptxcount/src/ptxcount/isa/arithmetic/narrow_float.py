@@ -81,3 +81,8 @@ FORMATS: dict[str, NarrowFormat] = {
     },
     "s2f6x2": NarrowFormat(8, lambda codes: codes.astype(np.uint8).view(np.int8) / 64.0, _encode_fixed),
 }
+#: The decoders of scales by their types; ``ue4m3`` has no sign.
+SCALES: dict[str, Callable[[Array], Array]] = {
+    "ue8m0": decode_scale,
+    "ue4m3": lambda codes: small_float.decode_small(4, codes & 0x7F),
+}

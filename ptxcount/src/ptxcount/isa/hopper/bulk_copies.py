@@ -1,4 +1,4 @@
-"""Asynchronous copies: ``cp.async.bulk`` of bytes and of boxes of tensors, and ``st.async``.
+"""Asynchronous copies: ``cp.async.bulk`` of bytes and of boxes of tensors.
 
 They are done at once here (PTX ISA, "Data Movement: Non-tensor copies", "Tensor copies"). Lanes of a warp that ask for
 the same store get one. Those that ask for the same load, reduction or copy within shared memory get one each. So it is
@@ -20,16 +20,14 @@ from ...machine.chunk import Chunk
 from ...ptx.program import TYPES, Address, Group, Instruction, Operand
 from ...util.errors import LaunchError
 from ..atomic_operations import AtomicOperation, find_operation
-from ..operands import Reader, address, as_array, elements, expect_count, items, reader, unsupported
-from ..registry import Step, binds, step_of
-from ..spaces import decode_access
-from .mbarriers import update_barriers
-from .single_copy import BulkCopy
+from ..operands import Reader, address, as_array, items, reader, unsupported
+from ..registry import Step, binds
+from .single_copy import OF_ROWS, BulkCopy
 
 _COMPLETION = "mbarrier::complete_tx::bytes"
 _KNOWN = {"async", "bulk", "tensor", "tile", "im2col", "im2col_no_offs", "reduce", "bulk_group", _COMPLETION,
           "multicast::cluster", "cta_group::1", "cta_group::2", "noftz", "global", "shared::cta",
-          "shared::cluster"}  # fmt: skip
+          "shared::cluster", *OF_ROWS}  # fmt: skip
 
 
 def _read_signed(read: Reader) -> Reader:
@@ -122,35 +120,10 @@ def _make_reduction(instruction: Instruction, name: str) -> Callable[[Array, Arr
         kind = types[0] if types else TYPES[kind_letter + str(dtype.itemsize * 8)]
         if name in ("and", "or", "xor"):
             kind = TYPES[f"b{kind.bits}"]
-        operation: AtomicOperation | None = find_operation(
-            [name, *(["noftz"] if kind.size == 2 and name == "add" else [])], kind
-        )
+        operation: AtomicOperation | None = find_operation([name, *(["noftz"] if kind.size == 2 else [])], kind)
         if operation is None:
             raise unsupported(instruction)
         result = operation.update(old.view(kind.dtype), new.view(kind.dtype))
         return np.ascontiguousarray(result).astype(kind.dtype).view(np.uint8)
 
     return reduce
-
-
-@binds("st")
-def _bind_async_store(instruction: Instruction) -> Step:
-    """``st.async{...}.shared::cluster.mbarrier::complete_tx::bytes{.vec}.type [a], b, [barrier]``."""
-    space, count, kind, _ = decode_access(instruction, "async", _COMPLETION)
-    expect_count(instruction, 3)
-    if space != "shared":
-        raise unsupported(instruction)
-    target, data, barrier = instruction.operands
-    read, read_barrier = (address(instruction, operand, "shared") for operand in (target, barrier))
-    width = kind.size * count
-
-    def store(chunk: Chunk, *values: Array) -> list[Array]:
-        place = read(chunk)
-        parts = [value.view(f"u{kind.size}") for value in values]
-        chunk.shared.store(place, kind.size, parts, chunk.active, chunk.make_reporter())
-        chunk.record("shared", "store", width, place, remote_kind="atomic")  # by their rule, on the chip
-        update_barriers(chunk, "complete_tx", read_barrier(chunk), np.full((1, 1), width, np.uint32))
-        return []
-
-    sources = [(element, kind) for element in elements(data, count, instruction)]
-    return step_of(instruction, [], sources, store, wider=True)

@@ -15,10 +15,10 @@ from ...lanes.symbolic_values import Value
 from ...lanes.warps import Array, spread
 from ...machine.chunk import Chunk
 from ...machine.global_memory import Report
-from ...ptx.program import TYPES, Address, Instruction, Operand
+from ...ptx.program import TYPES, Address, Instruction, Operand, Register
 from ..atomic_operations import AtomicOperation, apply_operation
 from ..operands import Reader, address, expect_count, unsupported
-from ..registry import Step, binds, step_of
+from ..registry import Step, binds, op, step_of
 from ..spaces import find_space, make_shared_reader
 
 _U32, _U64, _PRED = TYPES["u32"], TYPES["u64"], TYPES["pred"]
@@ -89,7 +89,15 @@ def arrive_once(chunk: Chunk, row: int, offset: int, report: Report) -> None:
 
 
 def _read_address(instruction: Instruction, operand: Operand) -> Reader:
+    base = operand.base if isinstance(operand, Address) else None
+    if isinstance(base, Register) and base.type.size == 4:  # also without a state space, as CCCL writes it
+        return address(instruction, operand, "shared")
     return make_shared_reader(instruction, address(instruction, operand, find_space(instruction)))
+
+
+@op("mbarrier.pending_count.b64", "u32 = u64")
+def _count_pending(chunk: Chunk, state: Array) -> list[Array]:
+    return [_field(state, 0, _COUNT).astype(np.uint32)]
 
 
 @binds("mbarrier")

@@ -25,6 +25,10 @@ _NAN = (0xF7, 0x7F)
 _PIECE = 16
 
 
+#: Modes that copy four rows of a matrix, each of a coordinate of its own.
+OF_ROWS = {"tile::gather4", "tile::scatter4"}
+
+
 class BulkCopy:
     """One copy: the place in the chunk of the thread that asks for it, and the numbers that it gives."""
 
@@ -92,8 +96,12 @@ class BulkCopy:
         if start is None:
             return place + 16 * np.arange(self._numbers["size"] // 16)[None, :], ALL_THREADS, 16, None
         fields = self._find_map(place)
-        if len(start) != len(fields.extents):
+        of_rows = not OF_ROWS.isdisjoint(self._chunk.instruction.modifiers)
+        starts = [(start[0], row) for row in start[1:]] if of_rows else [start]
+        if len(starts[0]) != len(fields.extents) or len(starts) != 1 + 3 * of_rows:
             raise LaunchError(f"{self._source}: {len(start)} coordinates for {fields.extents[::-1]}")
+        if of_rows and fields.box[1] != 1:
+            raise LaunchError(f"{self._source}: four rows of a tensor map; its box must have one row")
         width = fields.dtype.itemsize
         if start[0] * width % 16:
             text = f"a tile whose first coordinate is {start[0]}, {start[0] * width} bytes: no multiple of 16"
@@ -107,7 +115,9 @@ class BulkCopy:
             stray = f"a column that is stored, of corners {corners}: they must lie within the tensor"
         if stray:
             self._report(OutOfBoundsError, (0, 0), stray, fields.address)
-        offsets, inside, self._columns = fields.locate(start, self.shifts)
+        parts = [fields.locate(first, self.shifts) for first in starts]
+        offsets, inside = (np.concatenate([part[axis] for part in parts]) for axis in (0, 1))
+        self._columns = parts[0].columns
         return fields.address + offsets[None, :], inside[None, :], width, fields.dtype
 
     def _record_access(self, kind: str, places: Array, inside: Array, width: int) -> None:

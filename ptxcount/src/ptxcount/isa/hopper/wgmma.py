@@ -15,8 +15,9 @@ from ...ptx.program import TYPES, Immediate, Instruction, Operand, Type
 from ...util.errors import OutOfBoundsError
 from ..operands import expect_count, items, unsupported
 from ..registry import Step, binds, step_of
+from ..tensor_cores.elements import ELEMENTS, encode
 from ..tensor_cores.fragments import Shape
-from ..tensor_cores.mma import ELEMENTS, encode, find_layout, parse_shape
+from ..tensor_cores.mma import find_layout, parse_shape
 from ..warp_collectives import lanes_of
 from .tensor_maps import SWIZZLES
 

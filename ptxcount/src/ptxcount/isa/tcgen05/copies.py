@@ -15,6 +15,7 @@ from ...machine.tensor_memory import split_address
 from ...ptx.program import TYPES, Instruction
 from ..operands import address, expect_count, reader, unsupported
 from ..registry import Step, binds
+from ..tensor_cores.matrix_rows import PACKED, split_row
 from .descriptors import decode_shared
 from .warps import GROUPS, find_pair, iter_threads, make_row_reporter, note_uncounted, read_group, report_descriptors
 
@@ -40,12 +41,16 @@ _COPIES: dict[frozenset[str], _Copy] = {
 
 @binds("tcgen05")
 def _bind_copy(instruction: Instruction) -> Step | None:
-    """``tcgen05.cp.cta_group.shape{.multicast} [address], descriptor``; without ``.4x256b`` and decompression."""
+    """``tcgen05.cp.cta_group.shape{.multicast}{.b8x16.b6x16_p32} [address], descriptor``; without ``.4x256b``."""
+    if instruction.modifiers[0] == "shift":
+        raise unsupported(instruction, "rows that move down are not executed")
     if instruction.modifiers[0] != "cp":
         return None
-    copy = _COPIES.get(frozenset(instruction.modifiers[1:]).difference(GROUPS))
+    packed = [PACKED[form] for form in PACKED if f".{form}." in f"{instruction.name}."]
+    names = {"b8x16", "b6x16_p32", "b4x16_p64"} if packed else set()
+    copy = _COPIES.get(frozenset(instruction.modifiers[1:]).difference(GROUPS, names))
     if copy is None:
-        raise unsupported(instruction)
+        raise unsupported(instruction, "copies of this shape are not executed")
     expect_count(instruction, 2)
     group = read_group(instruction)
     target, source = instruction.operands
@@ -63,6 +68,11 @@ def _bind_copy(instruction: Instruction) -> Step | None:
             members = (member for row in rows for member in find_pair(chunk, row, group))
             for member in members:
                 words = chunk.shared.gather_elements(member, places, 4, report)
+                if packed:
+                    rows_of_bytes = words.view(np.uint8).reshape(copy.rows, -1, 16)
+                    words = (
+                        split_row(rows_of_bytes[..., : 2 * packed[0]], packed[0]).reshape(copy.rows, -1).view(np.uint32)
+                    )
                 for index, first_lanes in enumerate(copy.lanes):
                     for first in first_lanes:
                         lanes = base + first + np.arange(32)[:, None]

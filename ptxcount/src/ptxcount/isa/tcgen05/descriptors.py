@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+import numpy as np
+
+from ...lanes.warps import Array
 from ..hopper.tensor_maps import SWIZZLES
 from ..hopper.wgmma import Descriptor
 from .layouts import DATA_PATHS
@@ -58,9 +61,11 @@ class ProductShape(NamedTuple):
     #: Left and right factor: the first byte of the words with its scales; and the type of all scales.
     scale_bytes: tuple[int, int]
     scale: str
+    #: The column of metadata of factors of 16 and 32 bits.
+    selector: int
 
     @classmethod
-    def decode(cls, bits: int, kind: Kind, group: int, *, is_stationary: bool) -> ProductShape:
+    def decode(cls, bits: int, kind: Kind, group: int, *, is_stationary: bool, is_sparse: bool) -> ProductShape:
         """Decode an instruction descriptor.
 
         Raises ValueError where the PTX ISA does not define it, NotImplementedError where ptxcount does not execute it.
@@ -70,8 +75,8 @@ class ProductShape(NamedTuple):
         factors = [kind.factors.get(code, "") for code in codes]
         rows = (bits >> 27 & 3) << 7 if kind.is_scaled else (bits >> 24 & 31) << 4
         columns = (bits >> 17 & 63) << 3
-        if bits >> 2 & 1:
-            raise NotImplementedError("sparse products")
+        if bits >> 2 & 1 != is_sparse:
+            raise ValueError(f"bit 2 of the instruction descriptor {bits:#x}: 1 goes with .sp, 0 with others")
         if not all(factors) or not result:
             text = f"types {codes[0]}, {codes[1]} and {bits >> 4 & 3} of the factors and the result are undefined"
             raise ValueError(text)
@@ -91,7 +96,38 @@ class ProductShape(NamedTuple):
             saturates=bool(bits >> 3 & 1),
             scale_bytes=(bits >> 29 & 3, bits >> 4 & 3),
             scale="ue8m0" if bits >> 23 & 1 else "ue4m3",
+            selector=bits & 3,
         )
+
+
+class ColumnMask(NamedTuple):
+    """A mask of columns that count as zeros, in turns, for each part of the columns.
+
+    The fields are those of CUTLASS 4 (``mma_sm100_desc.hpp``, ``MaskAndShiftB`` and ``make_column_zero_mask``).
+    """
+
+    #: Columns of the first turn that lie before each part.
+    starts: tuple[int, ...]
+    #: Parts that begin with zeros.
+    zeros_first: tuple[bool, ...]
+    zeros: int
+    used: int
+
+    @classmethod
+    def decode(cls, bits: int) -> ColumnMask | None:
+        """Decode a descriptor; None if there is no mask. Raises as `ProductShape.decode`."""
+        if bits >> 56 & 63:
+            raise NotImplementedError(f"a shift of columns, as the descriptor {bits:#x} of their mask has it")
+        if not bits >> 39 & 1:
+            return None
+        starts, firsts = zip(*((bits >> 8 * part & 255, bool(bits >> 32 + part & 1)) for part in range(4)), strict=True)
+        return cls(starts, firsts, (bits >> 40 & 255) + 1, (bits >> 48 & 255) + 1)
+
+    def find_zeros(self, parts: int, columns: int) -> Array:
+        """Find the columns that count as zeros, (parts, columns)."""
+        starts, zeros_first = (np.array(fields[:parts])[:, None] for fields in (self.starts, self.zeros_first))
+        place = (starts + np.arange(columns)) % (self.zeros + self.used)
+        return np.where(zeros_first, place < self.zeros, place >= self.used)
 
 
 class _Pattern(NamedTuple):

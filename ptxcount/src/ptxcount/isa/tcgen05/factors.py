@@ -16,10 +16,9 @@ from ...lanes.warps import Array
 from ...machine.chunk import Chunk
 from ...machine.global_memory import Report
 from ...util.errors import TensorMemoryError
-from ..arithmetic.narrow_float import FORMATS, decode_scale
-from ..arithmetic.small_float import decode_small
+from ..arithmetic.narrow_float import FORMATS, SCALES
 from ..hopper.wgmma import Descriptor
-from ..tensor_cores.mma import ELEMENTS
+from ..tensor_cores.elements import ELEMENTS
 from .layouts import DataPath
 
 
@@ -33,10 +32,6 @@ FACTOR_ELEMENTS: dict[str, _Element] = {
     "e2m1": _Element(4, FORMATS["e2m1x2"].decode),
     "e2m3": _Element(6, FORMATS["e2m3x2"].decode),
     "e3m2": _Element(6, FORMATS["e3m2x2"].decode),
-}
-_SCALES: dict[str, Callable[[Array], Array]] = {
-    "ue8m0": decode_scale,
-    "ue4m3": lambda codes: decode_small(4, codes & 0x7F),
 }
 
 
@@ -99,4 +94,20 @@ def load_scales(
         text = "scales differ between the quarters of the lanes, which must repeat them"
         report(TensorMemoryError, (int(rows[0]), 0), text, base[0] << 16 | base[1])
     codes = words[:, 0, :, None] >> (8 * np.arange(first_byte, first_byte + byte_count)).astype(np.uint32) & 0xFF
-    return _SCALES[name](codes)
+    return SCALES[name](codes)
+
+
+def load_metadata(chunk: Chunk, rows: Array, base: tuple[int, int], bits: int, selector: int, report: Report) -> Array:
+    """Load the codes of 128 sparse rows, (blocks, rows, groups), as CUTLASS 4 lays them out (``tmem_e_frg``).
+
+    Words of elements of 16 and 32 bits have the codes of two rows, eight apart, and a selector names their column.
+    """
+    row = np.arange(128)[:, None]
+    group = np.arange(8 if bits >= 16 else 16)
+    if bits >= 16:
+        lanes, columns = row % 8 + row // 16 * 16 + group // 4 * 8, selector + 0 * group
+        shifts = row // 8 % 2 * 16 + group % 4 * 4
+    else:
+        lanes, columns, shifts = row + 0 * group, group // 8, group % 8 * 4 + 0 * row
+    words = chunk.tensor.load(rows[:, None, None], base[0] + lanes, base[1] + columns, report, is_product=True)
+    return np.asarray(words >> shifts.astype(np.uint32) & np.uint32(15))

@@ -6,6 +6,7 @@ is known of their wavefronts.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,23 +15,22 @@ from ...lanes.warps import Array
 from ...machine.chunk import Chunk
 from ...machine.global_memory import Report
 from ...machine.tensor_memory import LANE_COUNT, split_address
-from ...ptx.program import TYPES, Address, Group, Immediate, Instruction
+from ...ptx.program import TYPES, Address, Group, Immediate, Instruction, Operand
 from ...util.errors import TensorMemoryError
 from ..operands import Reader, address, items, reader, unsupported
 from ..registry import Step, binds
-from ..tensor_cores.mma import ELEMENTS, encode
-from .descriptors import KINDS, Kind, ProductShape, decode_shared
-from .factors import FACTOR_ELEMENTS, load_scales, load_shared_factor, load_tensor_factor
+from ..tensor_cores.elements import ELEMENTS, encode
+from ..tensor_cores.sparse import expand_groups, find_undefined, find_unit
+from .descriptors import KINDS, ColumnMask, Kind, ProductShape, decode_shared
+from .factors import FACTOR_ELEMENTS, load_metadata, load_scales, load_shared_factor, load_tensor_factor
 from .layouts import DATA_PATHS
 from .warps import find_pair, iter_threads, make_row_reporter, note_uncounted, read_group, report_descriptors
 
 _U32, _U64, _PRED = TYPES["u32"], TYPES["u64"], TYPES["pred"]
-_OPTIONS = {"mma", "ws", "cta_group::1", "cta_group::2", "block_scale", *KINDS}
+_OPTIONS = {"mma", "ws", "sp", "cta_group::1", "cta_group::2", "block_scale", *KINDS}
 #: Scales of each row, by the qualifier; and those of a kind by default.
 _SCALE_COUNTS = {"scale_vec::1X": 1, "scale_vec::2X": 2, "scale_vec::4X": 4, "block16": 4}
 _BLOCK32 = {"kind::mxf8f6f4": 1, "kind::mxf4": 2, "kind::mxf4nvf4": 2}
-#: The bit of a mask of columns that says that there is one (Table 45 "Zero-Column Mask descriptor layout").
-_MASK_BIT = 39
 #: The exponent of two by which the old result may be divided.
 _MAX_SHIFT = 15
 
@@ -47,6 +47,12 @@ class _Form(NamedTuple):
     #: Words of the mask of lanes that stay as they are.
     masks: int
     shift: int
+    is_sparse: bool
+
+    @property
+    def products(self) -> int:
+        """The products of an instruction; of a sparse left factor half of them are stored."""
+        return self.kind.products * (1 + self.is_sparse)
 
 
 class _Issue(NamedTuple):
@@ -58,17 +64,19 @@ class _Issue(NamedTuple):
     shape: int
     accumulates: int
     rest: tuple[int, ...]
+    metadata: int
 
 
-def _parse_form(instruction: Instruction) -> _Form:
+def _parse_form(instruction: Instruction, operands: Sequence[Operand]) -> _Form:
     names = {*instruction.modifiers}
+    if "ashift" in names:
+        raise unsupported(instruction, "rows that move down are not executed")
     kinds = [name for name in instruction.modifiers if name in KINDS]
     collectors = {name for name in names if name.startswith("collector::")}
     counts = [_SCALE_COUNTS[name] for name in names if name in _SCALE_COUNTS]
     if len(kinds) != 1 or not names - collectors <= _OPTIONS | {*_SCALE_COUNTS, "block32"} or len(counts) > 1:
         raise unsupported(instruction)
     kind, scaled = KINDS[kinds[0]], "block_scale" in names
-    operands = instruction.operands
     if kind.is_scaled != scaled or not 5 + 2 * scaled <= len(operands) <= 7:
         raise unsupported(instruction)
     masks = items(operands[4]) if isinstance(operands[4], Group) and not scaled else ()
@@ -83,7 +91,9 @@ def _parse_form(instruction: Instruction) -> _Form:
     if masks and len(masks) != 4 * group:
         raise unsupported(instruction, f"{4 * group} words of disable-output-lane wanted, {len(masks)} given")
     scales = (counts[0] if counts else _BLOCK32[kinds[0]]) if scaled else 0
-    return _Form(kind, group, is_stationary, isinstance(operands[1], Address), scales, len(masks), int(shift))
+    return _Form(
+        kind, group, is_stationary, isinstance(operands[1], Address), scales, len(masks), int(shift), "sp" in names
+    )
 
 
 @binds("tcgen05")
@@ -91,8 +101,10 @@ def _bind_product(instruction: Instruction) -> Step | None:
     """``tcgen05.mma{.ws}.cta_group.kind [d], a, b, idesc, {lanes,} p{, shift}``, and with ``.block_scale``."""
     if instruction.modifiers[0] != "mma":
         return None
-    form = _parse_form(instruction)
-    result, left, right, shape, *rest = instruction.operands
+    operands = list(instruction.operands)
+    metadata = [operands.pop(3)] if "sp" in instruction.modifiers and len(operands) > 3 else []
+    form = _parse_form(instruction, operands)
+    result, left, right, shape, *rest = operands
 
     def read_tensor_address(operand: Any) -> Reader:
         return address(instruction, operand, "tensor")
@@ -104,11 +116,13 @@ def _bind_product(instruction: Instruction) -> Step | None:
     extra += [reader(instruction, word, _U32) for word in (items(rest[0]) if form.masks else ())]
     extra += [reader(instruction, mask, _U64) for mask in (rest[1:] if form.is_stationary else ())]
     readers += [reader(instruction, rest[2 if form.scales else bool(form.masks)], _PRED), *extra]
+    readers += [read_tensor_address(operand) for operand in metadata]
 
     def multiply(chunk: Chunk) -> None:
         for numbers, rows in iter_threads(chunk, readers):
             d, a, b, idesc, accumulates, *others = numbers
-            issue = _Issue(d, a, b, idesc, accumulates, tuple(others))
+            place = others.pop() if form.is_sparse else 0
+            issue = _Issue(d, a, b, idesc, accumulates, tuple(others), place)
             _Product(chunk, form, issue, rows).execute()
             note_uncounted(chunk, len(rows))
         chunk.has_written, chunk.spins = True, 0
@@ -123,11 +137,14 @@ class _Product:
         self._chunk, self._form, self._issue, self._rows = chunk, form, issue, rows
         self._report: Report = make_row_reporter(chunk)
         with report_descriptors(chunk):
-            shape = ProductShape.decode(issue.shape, form.kind, form.group, is_stationary=form.is_stationary)
-        self._shape = shape
-        if form.is_stationary and any(mask >> _MASK_BIT & 1 for mask in issue.rest):
-            raise unsupported(chunk.instruction, "a mask of columns is not supported")
+            shape = ProductShape.decode(
+                issue.shape, form.kind, form.group, is_stationary=form.is_stationary, is_sparse=form.is_sparse
+            )
+            mask = ColumnMask.decode(issue.rest[0]) if form.is_stationary and issue.rest else None
+        self._shape, self._column_mask = shape, mask
         self._path = DATA_PATHS[shape.rows, form.group, form.is_stationary]
+        if form.is_sparse and (self._path.rows, form.is_stationary) != (128, False):
+            raise unsupported(chunk.instruction, f"{shape.rows} rows of a sparse factor are not executed")
         addresses = [issue.result, *([issue.left] if form.from_tensor_memory else [])]
         bases = [split_address(place)[0] for place in addresses]
         if bases[0] not in self._path.bases or len({*bases}) > 1:
@@ -144,12 +161,16 @@ class _Product:
         right = np.concatenate([self._load_right(blocks) for blocks in members], axis=1)
         # Each part of the columns is a product of its own, (blocks, parts, products, columns).
         right = right.reshape(len(right), self._path.parts, -1, right.shape[2]).swapaxes(2, 3)
+        if self._column_mask:
+            right = np.where(self._column_mask.find_zeros(*right.shape[1::2])[:, None], 0, right)
         for member, blocks in enumerate(members):
             self._multiply_block(blocks, member, right)
 
     def _multiply_block(self, blocks: Array, member: int, right: Array) -> None:
         shape, form = self._shape, self._form
         left = self._load_left(blocks)
+        if form.is_sparse:
+            left = self._expand_left(blocks, left)
         if form.scales:
             left, right = self._scale_factors(blocks, left, right)
         sums = shape.signs[0] * shape.signs[1] * (left @ right)
@@ -185,23 +206,40 @@ class _Product:
             return load_tensor_factor(
                 self._chunk, blocks, self._path, base, form.kind.products, shape.left, self._report
             )
-        return self._load_shared(self._issue.left, blocks, self._path.rows, shape.left, turned=shape.turned[0])[:, None]
+        extent = (self._path.rows, form.kind.products)
+        return self._load_shared(self._issue.left, blocks, extent, shape.left, turned=shape.turned[0])[:, None]
+
+    def _expand_left(self, blocks: Array, stored: Array) -> Array:
+        """Expand sparse rows by their metadata in tensor memory."""
+        bits = FACTOR_ELEMENTS[self._shape.left].bits
+        bits = 8 if self._form.kind.padded and bits < 8 else bits
+        base, selector = split_address(self._issue.metadata), self._shape.selector
+        codes = load_metadata(self._chunk, blocks, base, bits, selector, self._report)[:, None]
+        unit = find_unit(bits)
+        undefined = codes[find_undefined(codes, unit, ordered=True)]
+        if undefined.size:
+            raise unsupported(self._chunk.instruction, f"undefined metadata {int(undefined[0]):#06b} of a group")
+        return expand_groups(stored, codes, unit)
 
     def _load_right(self, blocks: Array) -> Array:
         """Load the columns that each block of a group has, (blocks, columns, products)."""
         count = self._shape.columns // self._form.group
-        return self._load_shared(self._issue.right, blocks, count, self._shape.right, turned=self._shape.turned[1])
+        extent = (count, self._form.products)
+        return self._load_shared(self._issue.right, blocks, extent, self._shape.right, turned=self._shape.turned[1])
 
-    def _load_shared(self, bits: int, blocks: Array, count: int, name: str, *, turned: bool) -> Array:
+    def _load_shared(self, bits: int, blocks: Array, extent: tuple[int, int], name: str, *, turned: bool) -> Array:
         with report_descriptors(self._chunk):
             descriptor = decode_shared(bits)
         if descriptor.lines != 8 and not turned:
             raise unsupported(self._chunk.instruction, "swizzles of 32 bytes go with transposed factors")
         kind = self._form.kind
+        width = extent[1] * (FACTOR_ELEMENTS[name].bits if not kind.padded else max(FACTOR_ELEMENTS[name].bits, 8)) // 8
+        if not turned and descriptor.span > 16 and width > descriptor.span:
+            raise unsupported(self._chunk.instruction, f"{width} bytes of a row, where a swizzle has {descriptor.span}")
         return np.stack(
             [
                 load_shared_factor(
-                    self._chunk, block, descriptor, (count, kind.products), name, self._report,
+                    self._chunk, block, descriptor, extent, name, self._report,
                     turned=turned, padded=kind.padded,
                 )
                 for block in blocks.tolist()
@@ -215,6 +253,6 @@ class _Product:
         for count, halves, base, first in zip(counts, (1, parts), self._issue.rest[:2], shape.scale_bytes, strict=True):
             scale = (shape.scale, first, form.scales)
             scales = load_scales(self._chunk, blocks, split_address(base), count, halves, scale, self._report)
-            both.append(np.repeat(scales, form.kind.products // form.scales, axis=2))
-        columns = both[1].reshape(len(blocks), parts, -1, form.kind.products).swapaxes(2, 3)
+            both.append(np.repeat(scales, form.products // form.scales, axis=2))
+        columns = both[1].reshape(len(blocks), parts, -1, form.products).swapaxes(2, 3)
         return left * both[0][:, None], right * columns

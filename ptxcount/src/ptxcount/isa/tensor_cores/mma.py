@@ -1,4 +1,4 @@
-"""Tensor cores: ``mma``, ``wmma``, ``ldmatrix``, ``stmatrix``, ``movmatrix`` (PTX ISA, "Warp Level Matrix").
+"""Tensor cores: products of registers, ``mma`` and ``wmma`` (PTX ISA, "Warp Level Matrix").
 
 Products of floats are summed in float64 and rounded once. The chip sums fewer bits, in an order that nobody documents.
 """
@@ -6,77 +6,24 @@ Products of floats are summed in float64 and rounded once. The chip sums fewer b
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from ...lanes.symbolic_values import Value, dense
-from ...lanes.warps import LANES, Array, by_thread, spread
+from ...lanes.warps import Array
 from ...machine.chunk import Chunk
-from ...ptx.program import TYPES, Address, Instruction, Type
-from ..arithmetic import bfloat, small_float
+from ...ptx.program import TYPES, Instruction, Type
 from ..arithmetic.floating import fused_multiply_add
-from ..operands import address, as_array, expect_count, items, reader, unsupported
-from ..registry import Step, binds, op, step_of
-from ..spaces import SPACES, find_space, make_resolver, make_shared_reader
+from ..operands import expect_count, items, unsupported
+from ..registry import Step, binds, step_of
 from ..warp_collectives import lanes_of, threads_of
-from .fragments import Part, Shape, assemble_matrices, extract_part, list_fragment, list_quad_pairs, split_pieces
+from .block_scales import SCALE_NAMES, BlockScales
+from .elements import ELEMENTS, PADDED, encode, pack_elements, unpack_elements
+from .fragments import Part, Shape, assemble_matrices, extract_part, list_fragment, list_quad_pairs
+from .sparse import Metadata
 
-_B32, _U32, _U64 = TYPES["b32"], TYPES["u32"], TYPES["u64"]
-
-
-class Element(NamedTuple):
-    """The elements of a matrix: their bits, and the numbers that these stand for, as float64."""
-
-    bits: int
-    decode: Callable[[Array], Array]
-
-
-#: Sums of products of integers stay below 2**53, so that float64 holds them.
-ELEMENTS: dict[str, Element] = {
-    "f16": Element(16, lambda x: x.astype(np.uint16).view(np.float16).astype(np.float64)),
-    "bf16": Element(16, lambda x: bfloat.decode_bits(x).astype(np.float64)),
-    "tf32": Element(32, lambda x: (x.astype(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32).astype(np.float64)),
-    "f32": Element(32, lambda x: x.astype(np.uint32).view(np.float32).astype(np.float64)),
-    "f64": Element(64, lambda x: x.astype(np.uint64).view(np.float64)),
-    "s32": Element(32, lambda x: x.astype(np.uint32).view(np.int32).astype(np.float64)),
-    "e4m3": Element(8, lambda x: small_float.decode_small(4, x)),
-    "e5m2": Element(8, lambda x: small_float.decode_small(5, x)),
-    "u8": Element(8, lambda x: x.astype(np.float64)),
-    "s8": Element(8, lambda x: ((x.astype(np.int64) ^ 128) - 128).astype(np.float64)),
-    "u4": Element(4, lambda x: x.astype(np.float64)),
-    "s4": Element(4, lambda x: ((x.astype(np.int64) ^ 8) - 8).astype(np.float64)),
-    "b1": Element(1, lambda x: x.astype(np.float64)),
-}
-
-
-def encode(result: Array, name: str, *, saturate: bool) -> Array:
-    """Encode sums as the bits of the type of the result: ``f16``, ``f32``, ``f64`` or ``s32``."""
-    if name == "s32":
-        if saturate:
-            result = np.clip(result, -(2**31), 2**31 - 1)
-        return result.astype(np.int64).astype(np.uint32)
-    dtype = np.dtype({"f16": "f2", "f32": "f4"}.get(name, "f8"))
-    return np.ascontiguousarray(result.astype(dtype)).view(f"u{dtype.itemsize}")
-
-
-def unpack_elements(words: Array, bits: int, count: int) -> Array:
-    """Split registers into elements, (..., 32 lanes, elements)."""
-    if count == 1:
-        return words[..., None]
-    shifts = (np.arange(count) * bits).astype(words.dtype)
-    return np.asarray((words[..., None] >> shifts) & words.dtype.type((1 << bits) - 1))
-
-
-def pack_elements(elements: Array, bits: int) -> Array:
-    """Join the elements of each register; the inverse of `unpack_elements`."""
-    if elements.shape[-1] == 1:
-        return elements[..., 0]
-    word = np.zeros(elements.shape[:-1], np.uint32)
-    for place in range(elements.shape[-1]):
-        word |= elements[..., place].astype(np.uint32) << np.uint32(place * bits)
-    return word
+_B32, _U64 = TYPES["b32"], TYPES["u64"]
 
 
 class RegisterLayout(NamedTuple):
@@ -145,41 +92,62 @@ def _multiply_in_order(a: Array, b: Array, c: Array) -> Array:
     return c
 
 
-_MMA_NAMES = {"sync", "aligned", "row", "col", "satfinite", "and", "xor", "popc", "rn", "mma", "kind::f8f6f4"}
+_MMA_NAMES = {"sync", "aligned", "row", "col", "satfinite", "and", "xor", "popc", "rn", "mma"}
+#: Kinds of products of narrow floats: each of its elements takes a byte, or half of one.
+_BYTE_KINDS, _PACKED_KINDS = {"kind::f8f6f4", "kind::mxf8f6f4"}, {"kind::mxf4", "kind::mxf4nvf4"}
+_SPARSE = {"sp", "sp::ordered_metadata"}
 
 
 @binds("mma", "wmma")
 def _bind_product(instruction: Instruction) -> Step | None:
-    """``mma.sync.aligned.shape.row.col.dtype.atype.btype.ctype d, a, b, c``, and ``wmma.mma`` with any layouts."""
+    """``mma{.sp}.sync.aligned.shape.row.col...dtype.atype.btype.ctype d, a, b, c...``, and ``wmma.mma`` in any layout.
+
+    Behind ``c`` stand metadata and its selector with ``.sp``, and scales with ``.block_scale``.
+    """
     if instruction.opcode == "wmma" and "mma" not in instruction.modifiers:
         return None
     shape, elements, names = parse_shape(instruction)
     if instruction.opcode == "wmma" and len(elements) == 2:  # of halves
         elements = [elements[0], "f16", "f16", elements[1]]
+    is_sparse, scaled, kinds = bool(names & _SPARSE), "block_scale" in names, names & (_BYTE_KINDS | _PACKED_KINDS)
     layouts = [name for name in instruction.modifiers if name in ("row", "col")]
     turned = [layouts[:1] == ["col"], layouts[1:] == ["row"], False]
     unsupported_form = any(turned) and instruction.opcode == "mma"
     if shape == _QUADS:
         unsupported_form = elements[1:2] not in (["f16"], ["f64"])
-    if len(elements) != 4 or not names <= _MMA_NAMES or unsupported_form:
+    known = _MMA_NAMES | _SPARSE | kinds | (SCALE_NAMES if scaled else set())
+    narrow = {"e2m1", "e2m3", "e3m2"} & {*elements}
+    if len(elements) != 4 or not names <= known or unsupported_form or len(kinds) > 1 or (narrow and not kinds):
         raise unsupported(instruction)
-    expect_count(instruction, 4)
+    expect_count(instruction, 4 + 2 * is_sparse + 4 * scaled)
     target_element, left, right, plus = elements
-    target, *sources = [items(operand) for operand in instruction.operands]
-    roles = zip("abc", (left, right, plus), turned, strict=True)
-    layouts_of_sources = [find_layout(role, shape, name, turned=transposed) for role, name, transposed in roles]
+    if kinds & _BYTE_KINDS:
+        left, right = (PADDED if name == "e2m1" else name for name in (left, right))
+    target, *sources = [items(operand) for operand in instruction.operands[:4]]
+    stored = shape._replace(k=shape.k // 2) if is_sparse else shape
+    roles = zip("abc", (stored, shape, shape), (left, right, plus), turned, strict=True)
+    layouts_of_sources = [
+        find_layout(role, extent, name, turned=transposed) for role, extent, name, transposed in roles
+    ]
     target_layout = find_layout("d", shape, target_element)
     for layout, operands in zip((target_layout, *layouts_of_sources), (target, *sources), strict=True):
         if len(operands) < len(layout.parts):
             raise unsupported(instruction, f"{len(layout.parts)} registers wanted, {len(operands)} given")
-    counts = np.cumsum([len(operands) for operands in sources])[:-1]
+    rest = instruction.operands[4:]
+    metadata = Metadata.locate(instruction, shape.k, ELEMENTS[left].bits, rest[1]) if is_sparse else None
+    scales = BlockScales.parse(instruction, rest[2 * is_sparse :]) if scaled else None
+    counts = np.cumsum([len(operands) for operands in sources])
 
     def product(chunk: Chunk, *registers: Array) -> list[Array]:
         split = [registers[first:stop] for first, stop in zip([0, *counts], [*counts, None], strict=True)]
         a, b, c = (
             ELEMENTS[name].decode(source_layout.assemble_matrix(chunk, values))
-            for name, source_layout, values in zip((left, right, plus), layouts_of_sources, split, strict=True)
+            for name, source_layout, values in zip((left, right, plus), layouts_of_sources, split[:3], strict=True)
         )
+        if metadata:
+            a = metadata.expand(chunk, a, lanes_of(chunk, split[3][0]))
+        if scales:
+            a, b = scales.scale_factors(chunk, a, b, split[3][is_sparse:])
         summed = _multiply_in_order(a, b, c) if target_element == "f64" else _multiply_matrices(a, b, c, names)
         total = encode(summed, target_element, saturate="satfinite" in names)
         return target_layout.registers(chunk, total)
@@ -190,151 +158,5 @@ def _bind_product(instruction: Instruction) -> Step | None:
         for operands, layout in zip(sources, layouts_of_sources, strict=True)
         for operand in operands
     ]
+    reads += [(operand, _B32) for operand in rest[:is_sparse]] + (scales.operands if scales else [])
     return step_of(instruction, writes, reads, product)
-
-
-def _locate_pieces(chunk: Chunk, start: Value, leading: Array, part: Part, bits: int, *, by_row: bool) -> Array:
-    """Return the byte address where each thread's piece of a tile begins."""
-    across, along = (part.row[:, 0], part.column[:, 0]) if by_row else (part.column[:, 0], part.row[:, 0])
-    lane = np.arange(chunk.shape[1]) % LANES
-    base = dense(start)
-    return np.asarray(
-        base.view(f"i{base.itemsize}").astype(np.int64) + (across[lane] * leading + along[lane]) * bits // 8
-    )
-
-
-@binds("wmma")
-def _bind_tile(instruction: Instruction) -> Step:
-    """``wmma.load.{a,b,c}`` and ``wmma.store.d``: a matrix in memory, and elements between its rows (or columns)."""
-    shape, elements, names = parse_shape(instruction)
-    roles = [name for name in names if name in ("a", "b", "c", "d")]
-    allowed = {"load", "store", *roles, "sync", "aligned", "row", "col", *SPACES}
-    if len(elements) != 1 or len(roles) != 1 or not names <= allowed or ELEMENTS[elements[0]].bits < 8:
-        raise unsupported(instruction)
-    (element,), (role,), by_row = elements, roles, "row" in names
-    bits, loads = ELEMENTS[element].bits, "load" in names
-    expect_count(instruction, 2, 3)
-    registers = items(instruction.operands[not loads])
-    layout = find_layout(role, shape, element)
-    if len(registers) < len(layout.parts):
-        raise unsupported(instruction, f"{len(layout.parts)} registers wanted, {len(registers)} given")
-    plan = split_pieces(list_fragment(role, shape, bits), bits, by_row=by_row)
-    space, default_leading = find_space(instruction), np.full((1, 1), layout.extent[by_row], np.uint32)
-    resolve = make_resolver(space, address(instruction, instruction.operands[loads], space))
-    read_leading = [reader(instruction, operand, _U32) for operand in instruction.operands[2:]]
-    rows_at_once = role in "ab" and bits in (8, 16) and (by_row == (role == "a") or bits == 16)
-    if space in (None, "shared"):
-        instruction.units.add(min(bits // 8, 4))
-
-    def locate_tile(chunk: Chunk) -> tuple[str, Value, Array]:
-        """Return the state space, the address of the tile, and the elements between its rows."""
-        leading = as_array(read_leading[0](chunk), _U32) if read_leading else default_leading
-        return *resolve(chunk), leading.astype(np.int64)
-
-    def load_tile(chunk: Chunk) -> list[Array]:
-        space, start, leading = locate_tile(chunk)
-        memory, loaded = chunk.memory(space), []
-        for piece in plan:
-            place = _locate_pieces(chunk, start, leading, piece, bits, by_row=by_row)
-            count = piece.row.shape[1]
-            values = memory.load(place, bits // 8, count, chunk.active, chunk.make_reporter())
-            loaded.append(np.stack([lanes_of(chunk, value) for value in values], axis=-1))
-            if space != "shared" or not rows_at_once:
-                chunk.record(space, "load", bits * count // 8, place)
-        if space == "shared" and rows_at_once:
-            _record_rows(chunk, start, leading, plan, bits, by_row)
-        tile_registers = layout.registers(chunk, assemble_matrices(plan, loaded, layout.extent))
-        return [
-            tile_registers[index % len(tile_registers)] for index in range(len(registers))
-        ]  # f16 of few elements: twice
-
-    def store_tile(chunk: Chunk, *words: Array) -> list[Array]:
-        matrix = layout.assemble_matrix(chunk, words)
-        space, start, leading = locate_tile(chunk)
-        for piece in plan:
-            place = _locate_pieces(chunk, start, leading, piece, bits, by_row=by_row)
-            values = extract_part(piece, matrix).astype(f"u{bits // 8}")
-            columns = [threads_of(chunk, values[..., e]) for e in range(values.shape[-1])]
-            chunk.memory(space).store(place, bits // 8, columns, chunk.active, chunk.make_reporter())
-            chunk.record(space, "store", bits * len(columns) // 8, place)
-        return []
-
-    operands = [(register, layout.kind) for register in registers]
-    return step_of(instruction, *((operands, [], load_tile) if loads else ([], operands, store_tile)))
-
-
-def _record_rows(chunk: Chunk, start: Value, leading: Array, parts: list[Part], bits: int, by_row: bool) -> None:
-    """Count loads of a fragment from shared memory as ``ldmatrix``: up to four squares of eight rows of 16 bytes."""
-    lane = np.arange(LANES)
-    for first in range(0, len(parts), 4):
-        squares = parts[first : first + 4]
-        heads = [(int(part.row.min()), int(part.column.min())) for part in squares]
-        row, column = (
-            np.array([head[axis] for head in heads])[np.minimum(lane // 8, len(squares) - 1)] for axis in (0, 1)
-        )
-        part = Part((row + lane % 8 * by_row)[:, None], (column + lane % 8 * (not by_row))[:, None])
-        place = _locate_pieces(chunk, start, leading, part, bits, by_row=by_row)
-        _record_squares(chunk, place, _mask_first_lanes(chunk, 8 * len(squares)))
-
-
-def _record_squares(chunk: Chunk, place: Value, active: Array) -> None:
-    """Count a load of rows of squares: no more of them are served together where lanes have one address."""
-    chunk.find_counters("shared", "load", 16).is_matrix = True
-    chunk.record("shared", "load", 16, place, active=active)
-
-
-def _mask_first_lanes(chunk: Chunk, lanes: int) -> Array:
-    """Return the mask of active threads among the first lanes of each warp."""
-    return chunk.active & (np.arange(chunk.shape[1]) % LANES < lanes)[None, :]
-
-
-@binds("ldmatrix", "stmatrix")
-def _bind_rows(instruction: Instruction) -> Step:
-    """``ldmatrix.sync.aligned.m8n8.num{.trans}{.shared}.b16 r, [p]`` and ``stmatrix`` with its operands exchanged."""
-    names, loads = {*instruction.modifiers}, instruction.opcode == "ldmatrix"
-    counts = [int(name[1]) for name in names if name in ("x1", "x2", "x4")]
-    allowed = {"sync", "aligned", "m8n8", "b16", "x1", "x2", "x4", "trans", "shared", "shared::cta"}
-    if len(counts) != 1 or not {"m8n8", "b16"} <= names <= allowed:
-        raise unsupported(instruction)
-    (count,) = counts
-    expect_count(instruction, 2)
-    row_address, registers = instruction.operands[loads], items(instruction.operands[not loads])
-    if len(registers) != count or not isinstance(row_address, Address):
-        raise unsupported(instruction)
-    read_address = make_shared_reader(instruction, address(instruction, row_address, find_space(instruction)))
-    instruction.units.add(4)
-    lane = np.arange(LANES)
-    part = Part(np.broadcast_to(lane[:, None] // 4, (LANES, 2)), 2 * (lane % 4)[:, None] + np.arange(2))
-    part = part.transpose() if "trans" in names else part
-
-    def load(chunk: Chunk) -> list[Array]:
-        place, mask = read_address(chunk), _mask_first_lanes(chunk, 8 * count)
-        words = chunk.shared.load(place, 4, 4, mask, chunk.make_reporter())
-        lanes = np.stack([lanes_of(chunk, word) for word in words], axis=-1)
-        halves = np.ascontiguousarray(lanes).view(np.uint16)
-        _record_squares(chunk, place, mask)
-        squares = [halves[:, :, 8 * square : 8 * square + 8] for square in range(count)]
-        return [threads_of(chunk, pack_elements(extract_part(part, square), 16)) for square in squares]
-
-    def store(chunk: Chunk, *values_of_squares: Array) -> list[Array]:
-        place, mask = read_address(chunk), _mask_first_lanes(chunk, 8 * count)
-        squares = [
-            assemble_matrices([part], [unpack_elements(lanes_of(chunk, words_of_square), 16, 2)], (8, 8))
-            for words_of_square in values_of_squares
-        ]
-        rows = np.concatenate(np.broadcast_arrays(*squares * (4 // count)), axis=2)
-        words = np.ascontiguousarray(rows.astype(np.uint16)).view(np.uint32)
-        values = [spread(by_thread(np.ascontiguousarray(words[..., k]), chunk.shape[1]), chunk.shape) for k in range(4)]
-        chunk.shared.store(place, 4, values, mask, chunk.make_reporter())
-        chunk.record("shared", "store", 16, place, active=mask)
-        return []
-
-    operands = [(register, _B32) for register in registers]
-    return step_of(instruction, *((operands, [], load) if loads else ([], operands, store)))
-
-
-@op("movmatrix.sync.aligned.m8n8.trans.b16", "b32 = b32")
-def _transpose_square(chunk: Chunk, words: Array) -> list[Array]:
-    part = list_fragment("c", Shape(8, 8, 8), 16)[0]
-    square = assemble_matrices([part], [unpack_elements(lanes_of(chunk, words), 16, 2)], (8, 8))
-    return [threads_of(chunk, pack_elements(extract_part(part.transpose(), square), 16))]

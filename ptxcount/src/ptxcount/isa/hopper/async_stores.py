@@ -1,0 +1,91 @@
+"""Asynchronous stores to shared memory: ``st.async``, ``red.async`` and ``st.bulk`` (PTX ISA), done at once here."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...lanes.warps import Array, spread
+from ...machine.chunk import Chunk
+from ...ptx.program import TYPES, Immediate, Instruction
+from ...util.errors import MisalignedError
+from ..atomic_operations import apply_operation, find_operation
+from ..operands import address, elements, expect_count, reader, unsupported
+from ..registry import Step, binds, step_of
+from ..spaces import decode_access, find_space, make_shared_reader
+from ..tcgen05.warps import iter_threads, make_row_reporter
+from .mbarriers import update_barriers
+
+_COMPLETION = "mbarrier::complete_tx::bytes"
+
+
+@binds("st")
+def _bind_async_store(instruction: Instruction) -> Step | None:
+    """``st.async{...}.shared::cluster.mbarrier::complete_tx::bytes{.vec}.type [a], b, [barrier]``."""
+    if "async" not in instruction.modifiers:
+        return None
+    space, count, kind, _ = decode_access(instruction, "async", _COMPLETION)
+    expect_count(instruction, 3)
+    if space != "shared":
+        raise unsupported(instruction)
+    target, data, barrier = instruction.operands
+    read, read_barrier = (address(instruction, operand, "shared") for operand in (target, barrier))
+    width = kind.size * count
+
+    def store(chunk: Chunk, *values: Array) -> list[Array]:
+        place = read(chunk)
+        parts = [value.view(f"u{kind.size}") for value in values]
+        chunk.shared.store(place, kind.size, parts, chunk.active, chunk.make_reporter())
+        chunk.record("shared", "store", width, place, remote_kind="atomic")  # by their rule, on the chip
+        update_barriers(chunk, "complete_tx", read_barrier(chunk), np.full((1, 1), width, np.uint32))
+        return []
+
+    sources = [(element, kind) for element in elements(data, count, instruction)]
+    return step_of(instruction, [], sources, store, wider=True)
+
+
+@binds("red")
+def _bind_async_reduction(instruction: Instruction) -> Step:
+    """``red.async{...}.shared::cluster.mbarrier::complete_tx::bytes.op.type [a], b, [barrier]``."""
+    space, count, kind, names = decode_access(instruction, "async", _COMPLETION, named=True)
+    operation = find_operation(names, kind)
+    expect_count(instruction, 3)
+    if operation is None or operation.operands > 1 or count > 1 or space != "shared":
+        raise unsupported(instruction)
+    target, data, barrier = instruction.operands
+    read, read_barrier = (address(instruction, operand, "shared") for operand in (target, barrier))
+
+    def reduce(chunk: Chunk, value: Array) -> list[Array]:
+        place, report = read(chunk), chunk.make_reporter()
+        values = spread(value, chunk.shape)[np.nonzero(spread(chunk.active, chunk.shape))]
+        for units, index, selected in chunk.shared.atomic(place, kind.size, chunk.active, report, chunk.shape):
+            apply_operation(operation, units.view(kind.dtype), index, [values[selected]], returns=False)
+        chunk.record("shared", "atomic", kind.size, place)
+        update_barriers(chunk, "complete_tx", read_barrier(chunk), np.full((1, 1), kind.size, np.uint32))
+        return []
+
+    return step_of(instruction, [], [(data, kind)], reduce)
+
+
+@binds("st")
+def _bind_fill(instruction: Instruction) -> Step | None:
+    """``st.bulk{.weak}{.shared::cta} [a], size, 0``: zeros, which no counter of shared stores has."""
+    if "bulk" not in instruction.modifiers:
+        return None
+    expect_count(instruction, 3)
+    target, size, value = instruction.operands
+    if not {*instruction.modifiers} <= {"bulk", "weak", "shared::cta"} or value != Immediate(0):
+        raise unsupported(instruction)
+    place = make_shared_reader(instruction, address(instruction, target, find_space(instruction)))
+    readers = [place, reader(instruction, size, TYPES["u64"])]
+
+    def fill(chunk: Chunk) -> None:
+        report = make_row_reporter(chunk)
+        for (start, count), rows in iter_threads(chunk, readers):
+            for row in rows:
+                owner, offset = chunk.shared.find_owner(row, start)
+                if start % 8 or count % 8:
+                    report(MisalignedError, (row, 0), f"{count} bytes at {offset}: multiples of 8 are needed", offset)
+                chunk.shared.view_bytes(owner, offset, count, report, is_written=True)[:] = 0
+        chunk.has_written, chunk.spins = True, 0
+
+    return fill

@@ -1,0 +1,63 @@
+"""Requests to cancel clusters that wait to be launched, ``clusterlaunchcontrol`` (PTX ISA).
+
+Every request fails, as a chip may let it: each block runs and does its own work.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from ..lanes.warps import Array
+from ..machine.chunk import Chunk
+from ..ptx.program import Instruction
+from .hopper.mbarriers import complete_bytes
+from .operands import address, expect_count, unsupported
+from .registry import Step, binds, op
+from .spaces import find_space, make_shared_reader
+from .tcgen05.warps import iter_threads, make_row_reporter
+
+_RESPONSE = 16
+_ALL = "multicast::cluster::all"
+_FORM = {"try_cancel", "async", "shared::cta", "mbarrier::complete_tx::bytes", _ALL, "b128"}
+
+
+@binds("clusterlaunchcontrol")
+def _bind_request(instruction: Instruction) -> Step | None:
+    """``try_cancel.async{.shared::cta}.mbarrier::complete_tx::bytes{.multicast::cluster::all}.b128 [a], [barrier]``."""
+    names = {*instruction.modifiers}
+    if "try_cancel" not in names:
+        return None
+    if not _FORM - {"shared::cta", _ALL} <= names <= _FORM:
+        raise unsupported(instruction)
+    expect_count(instruction, 2)
+    space = find_space(instruction)
+    readers = [make_shared_reader(instruction, address(instruction, place, space)) for place in instruction.operands]
+
+    def request(chunk: Chunk) -> None:
+        report, shared = make_row_reporter(chunk), chunk.shared
+        for places, rows in iter_threads(chunk, readers):
+            for row in rows:
+                (owner, response), (_, barrier) = (shared.find_owner(row, place) for place in places)
+                first, count = shared.find_first_block(owner), prod(chunk.context.cluster)
+                for member in range(first, first + count) if _ALL in names else (owner,):
+                    shared.view_bytes(member, response, _RESPONSE, report, is_written=True)[:] = 0
+                    complete_bytes(chunk, member, barrier, _RESPONSE, report)
+            text = "a request to cancel a cluster fails here, as it may on a chip: every block runs"
+            chunk.add_finding("failed-cancel", text, len(rows))
+
+    return request
+
+
+@op("clusterlaunchcontrol.query_cancel.is_canceled.pred.b128", "pred = b128")
+def _is_canceled(chunk: Chunk, response: Array) -> list[Array]:
+    words = np.ascontiguousarray(response)[..., None].view(np.uint64)
+    return [np.asarray((words != 0).any(axis=-1))]
+
+
+@op("clusterlaunchcontrol.query_cancel.get_first_ctaid(?:::[xyz])?.b32.b128", "b32 = b128")
+@op("clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128", "b32|b32|b32|b32 = b128")
+def _find_first_block(chunk: Chunk, response: Array) -> list[Array]:
+    """Return zeros: after a request that failed, the result is undefined."""
+    return [np.zeros((1, 1), np.uint32)] * 4

@@ -1,0 +1,72 @@
+"""Scales of blocks of products, ``mma`` with ``.block_scale`` (PTX ISA, "Block Scaling for mma.sync").
+
+The lanes are those of CUTLASS 4 (``mma_traits_sm120.hpp``, ``SFALayout`` and ``SFBLayout``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ...lanes.warps import Array, spread
+from ...machine.chunk import Chunk
+from ...ptx.program import TYPES, Instruction, Operand, Type
+from ..arithmetic.narrow_float import SCALES
+from ..operands import items, unsupported
+from ..warp_collectives import lanes_of
+
+#: Scales of each row by the qualifier, those of a kind by default, and bytes of a word where they may begin.
+_COUNTS = {"scale_vec::1X": 1, "scale_vec::2X": 2, "scale_vec::4X": 4}
+_DEFAULTS = {"kind::mxf8f6f4": 1, "kind::mxf4": 2}
+_FIRST_BYTES = {1: (0, 1, 2, 3), 2: (0, 2), 4: (0,)}
+SCALE_NAMES = {"block_scale", *_COUNTS, *SCALES}
+_ROWS, _COLUMNS = np.arange(16), np.arange(8)
+#: Lanes of the scales of rows and columns, the lanes between two choices, and the choices.
+_SIDES = ((4 * (_ROWS % 8) + _ROWS // 8, 2, 2), (4 * _COLUMNS, 1, 4))
+
+
+class BlockScales(NamedTuple):
+    """Scales of a product: their type, those of each row and column, and the operands that they come from."""
+
+    name: str
+    per_row: int
+    operands: list[tuple[Operand, Type]]
+
+    @classmethod
+    def parse(cls, instruction: Instruction, operands: Sequence[Operand]) -> BlockScales:
+        """Parse ``scale-a, {byte, thread}, scale-b, {byte, thread}``."""
+        names = [name for name in instruction.modifiers if name in SCALES]
+        counts = [_COUNTS[name] for name in instruction.modifiers if name in _COUNTS]
+        counts += [_DEFAULTS[name] for name in instruction.modifiers if name in _DEFAULTS]
+        selections = [items(operand) for operand in operands[1::2]]
+        if len(names) != 1 or not counts or [len(selection) for selection in selections] != [2, 2]:
+            raise unsupported(instruction)
+        typed = [
+            (operand, kind)
+            for word, selection in zip(operands[::2], selections, strict=True)
+            for operand, kind in zip((word, *selection), (TYPES["b32"], TYPES["u16"], TYPES["u16"]), strict=True)
+        ]
+        return cls(names[0], counts[0], typed)
+
+    def scale_factors(self, chunk: Chunk, left: Array, right: Array, values: Sequence[Array]) -> tuple[Array, Array]:
+        """Multiply the rows of the left factor and the columns of the right one by their scales."""
+        rows, columns = (self._load(chunk, values[3 * side : 3 * side + 3], *_SIDES[side]) for side in (0, 1))
+        repeats = left.shape[-1] // self.per_row
+        return left * np.repeat(rows, repeats, axis=3), right * np.repeat(columns, repeats, axis=3).swapaxes(2, 3)
+
+    def _load(self, chunk: Chunk, values: Sequence[Array], lanes: Array, stride: int, choices: int) -> Array:
+        """Load scales, (blocks, warps, rows, count)."""
+        words, first_byte, choice = (lanes_of(chunk, spread(value, chunk.shape)) for value in values)
+        first_byte, choice = (operand[:, :, :1].astype(np.int64) for operand in (first_byte, choice))
+        is_active = lanes_of(chunk, spread(chunk.active, chunk.shape)).any(axis=2, keepdims=True)
+        if ((~np.isin(first_byte, _FIRST_BYTES[self.per_row]) | (choice >= choices)) & is_active).any():
+            text = (
+                f"first byte {first_byte[is_active][0]} and thread {choice[is_active][0]} of scales; the first is in "
+            )
+            raise unsupported(chunk.instruction, f"{text}{_FIRST_BYTES[self.per_row]}, the second below {choices}")
+        places = np.minimum(lanes + stride * choice, 31)
+        words = np.take_along_axis(words, np.broadcast_to(places, (*words.shape[:2], len(lanes))), axis=2)
+        shifts = 8 * (first_byte[..., None] + np.arange(self.per_row)) % 32
+        return SCALES[self.name](words[..., None] >> shifts.astype(np.uint32) & np.uint32(0xFF))

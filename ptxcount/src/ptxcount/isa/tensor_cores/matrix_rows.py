@@ -1,0 +1,139 @@
+"""Rows of matrices in shared memory: ``ldmatrix``, ``stmatrix``, and ``movmatrix`` (PTX ISA, "Warp Level Matrix").
+
+The layouts of 8-bit matrices are those of CUTLASS 4 (``copy_traits_sm100.hpp``, ``LDSM`` and ``STSM``).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ...lanes.symbolic_values import Value
+from ...lanes.warps import LANES, Array, by_thread, spread
+from ...machine.chunk import Chunk
+from ...ptx.program import TYPES, Address, Instruction
+from ..operands import address, expect_count, items, unsupported
+from ..registry import Step, binds, op, step_of
+from ..spaces import find_space, make_shared_reader
+from ..warp_collectives import lanes_of, threads_of
+from .elements import pack_elements, unpack_elements
+from .fragments import Part, Shape, assemble_matrices, extract_part, list_fragment
+
+_B32 = TYPES["b32"]
+_LANE = np.arange(LANES)[:, None]
+#: Bytes of a row, also if its elements are packed and padding follows.
+_ROW = 16
+#: Bits of each element in memory, by the type: 16 elements of 6 and 4 bits become bytes.
+PACKED = {"b8x16.b6x16_p32": 6, "b8x16.b4x16_p64": 4}
+
+
+class _Tile(NamedTuple):
+    """A matrix: its rows of 16 bytes, the bits of an element in registers, and the parts of its registers."""
+
+    rows: int
+    bits: int
+    parts: tuple[Part, ...]
+
+
+_HALVES = Part(np.broadcast_to(_LANE // 4, (LANES, 2)), 2 * (_LANE % 4) + np.arange(2))
+_BYTES = Part(np.broadcast_to(_LANE // 4, (LANES, 4)), 4 * (_LANE % 4) + np.arange(4))
+
+
+def _turn_bytes(first: int, stride: int) -> Part:
+    """Return the part of two neighbouring rows, and two columns eight apart."""
+    return Part(stride * (_LANE % 4) + first + np.arange(4) % 2, _LANE // 4 + np.arange(4) // 2 * 8)
+
+
+#: Keys: opcode, shape, ``trans`` or nothing, and type in registers.
+_TILES: dict[tuple[str, str, str, str], _Tile] = {
+    **{
+        (opcode, "m8n8", trans, "b16"): _Tile(8, 16, (_HALVES.transpose() if trans else _HALVES,))
+        for opcode in ("ldmatrix", "stmatrix")
+        for trans in ("", "trans")
+    },
+    ("ldmatrix", "m8n16", "", "packed"): _Tile(8, 8, (_BYTES,)),
+    **{
+        ("ldmatrix", "m16n16", "trans", kind): _Tile(16, 8, (_turn_bytes(0, 4), _turn_bytes(2, 4)))
+        for kind in ("b8", "packed")
+    },
+    ("stmatrix", "m16n8", "trans", "b8"): _Tile(8, 8, (_turn_bytes(0, 2),)),
+}
+
+
+def record_squares(chunk: Chunk, place: Value, active: Array) -> None:
+    """Count a load of rows of squares: no more of them are served together where lanes have one address."""
+    chunk.find_counters("shared", "load", _ROW).is_matrix = True
+    chunk.record("shared", "load", _ROW, place, active=active)
+
+
+def mask_first_lanes(chunk: Chunk, lanes: int) -> Array:
+    """Return the mask of active threads among the first lanes of each warp."""
+    return chunk.active & (np.arange(chunk.shape[1]) % LANES < lanes)[None, :]
+
+
+@binds("ldmatrix", "stmatrix")
+def _bind_rows(instruction: Instruction) -> Step:
+    """``ldmatrix.sync.aligned.shape.num{.trans}{.shared}.type r, [p]`` and ``stmatrix`` with its operands exchanged."""
+    names, loads = [*instruction.modifiers], instruction.opcode == "ldmatrix"
+    counts = [int(name[1]) for name in names if name in ("x1", "x2", "x4")]
+    known = {"sync", "aligned", "x1", "x2", "x4", "shared", "shared::cta"}
+    shape, *form = [name for name in names if name not in known] or [""]
+    trans = "trans" if "trans" in form else ""
+    kind = ".".join(name for name in form if name != "trans")
+    tile = _TILES.get((instruction.opcode, shape, trans, "packed" if kind in PACKED else kind))
+    if len(counts) != 1 or tile is None or tile.rows * counts[0] > LANES:
+        raise unsupported(instruction)
+    count, bits = counts[0], PACKED.get(kind, tile.bits)
+    expect_count(instruction, 2)
+    row_address, registers = instruction.operands[loads], items(instruction.operands[not loads])
+    if len(registers) != count * len(tile.parts) or not isinstance(row_address, Address):
+        raise unsupported(instruction)
+    read_address = make_shared_reader(instruction, address(instruction, row_address, find_space(instruction)))
+    instruction.units.add(4)
+    word_count = _ROW // 4 if bits >= 8 else _ROW // 4 * bits // 8
+
+    def load(chunk: Chunk) -> list[Array]:
+        place, mask = read_address(chunk), mask_first_lanes(chunk, tile.rows * count)
+        words = chunk.shared.load(place, 4, word_count, mask, chunk.make_reporter())
+        lanes = np.ascontiguousarray(np.stack([lanes_of(chunk, word) for word in words], axis=-1))
+        rows = lanes.view(f"u{tile.bits // 8}") if bits >= 8 else split_row(lanes.view(np.uint8), bits)
+        record_squares(chunk, place, mask)
+        squares = [rows[:, :, tile.rows * square : tile.rows * (square + 1)] for square in range(count)]
+        return [
+            threads_of(chunk, pack_elements(extract_part(part, square), tile.bits))
+            for square in squares
+            for part in tile.parts
+        ]
+
+    def store(chunk: Chunk, *words_of_squares: Array) -> list[Array]:
+        place, mask = read_address(chunk), mask_first_lanes(chunk, tile.rows * count)
+        per_register, extent = 32 // tile.bits, (tile.rows, 8 * _ROW // tile.bits)
+        squares = [
+            assemble_matrices(
+                list(tile.parts), [unpack_elements(lanes_of(chunk, words), tile.bits, per_register)], extent
+            )
+            for words in words_of_squares
+        ]
+        rows = np.concatenate(np.broadcast_arrays(*squares * (4 // count)), axis=2)
+        words = np.ascontiguousarray(rows.astype(f"u{tile.bits // 8}")).view(np.uint32)
+        values = [spread(by_thread(np.ascontiguousarray(words[..., k]), chunk.shape[1]), chunk.shape) for k in range(4)]
+        chunk.shared.store(place, 4, values, mask, chunk.make_reporter())
+        chunk.record("shared", "store", _ROW, place, active=mask)
+        return []
+
+    operands = [(register, _B32) for register in registers]
+    return step_of(instruction, *((operands, [], load) if loads else ([], operands, store)))
+
+
+def split_row(content: Array, bits: int) -> Array:
+    """Split packed rows, (..., bytes), into 16 elements of 4 or 6 bits, each in a byte."""
+    flags = np.unpackbits(content, axis=-1, bitorder="little").reshape(*content.shape[:-1], -1, bits)
+    return np.packbits(flags, axis=-1, bitorder="little")[..., 0]
+
+
+@op("movmatrix.sync.aligned.m8n8.trans.b16", "b32 = b32")
+def _transpose_square(chunk: Chunk, words: Array) -> list[Array]:
+    part = list_fragment("c", Shape(8, 8, 8), 16)[0]
+    square = assemble_matrices([part], [unpack_elements(lanes_of(chunk, words), 16, 2)], (8, 8))
+    return [threads_of(chunk, pack_elements(extract_part(part.transpose(), square), 16))]

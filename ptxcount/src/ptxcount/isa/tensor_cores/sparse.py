@@ -1,0 +1,91 @@
+"""Sparse factors: elements and metadata of ``mma.sp`` to whole matrices (PTX ISA, "Sparse matrix storage").
+
+Of each group of four elements two are stored. Of 4 bits, these are pairs of elements; of tf32, halves of one.
+The lanes of the metadata are those of CUTLASS 4 (``host_reorder.h``, ``mma_traits_sm120_sparse.hpp``).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ...lanes.warps import Array, lanes_by_warp, spread
+from ...machine.chunk import Chunk
+from ...ptx.program import Immediate, Instruction, Operand
+from ..operands import unsupported
+
+#: Rows of a left factor.
+_ROWS = np.arange(16)[:, None]
+
+
+def expand_groups(stored: Array, codes: Array, unit: int) -> Array:
+    """Place stored elements, (..., stored), by the codes of their groups, (..., groups); all others are zeros.
+
+    ``unit`` is the elements that an index moves: 1, or 2 of 4 bits. 0 stands for tf32, which two indices move.
+    """
+    if unit == 0:
+        index, slots, unit = (codes >> 1 & 1)[..., None], 2, 1
+    else:
+        index, slots = np.stack([codes & 3, codes >> 2], axis=-1), 4
+    index = index[..., None].astype(np.intp)
+    values = stored.reshape(*stored.shape[:-1], codes.shape[-1], -1, unit)
+    full = np.zeros((*values.shape[:-2], slots, unit), stored.dtype)
+    np.put_along_axis(full, np.broadcast_to(index, values.shape), values, axis=-2)
+    return full.reshape(*stored.shape[:-1], -1)
+
+
+def find_undefined(codes: Array, unit: int, *, ordered: bool) -> Array:
+    """Find codes whose indices are not two different ones, or not in order; of tf32, those of no whole element."""
+    if unit == 0:
+        return np.asarray((codes != 0b0100) & (codes != 0b1110))
+    first, second = codes & 3, codes >> 2
+    return np.asarray(first >= second if ordered else first == second)
+
+
+def find_unit(bits: int) -> int:
+    """Return the unit of `expand_groups` for elements of so many bits."""
+    return {4: 2, 32: 0}.get(bits, 1)
+
+
+class Metadata(NamedTuple):
+    """Metadata in the registers of a warp: lanes and shifts of 16 rows' codes, both (16, codes)."""
+
+    lanes: Array
+    shifts: Array
+    unit: int
+    ordered: bool
+
+    @classmethod
+    def locate(cls, instruction: Instruction, products: int, bits: int, selector: Operand) -> Metadata:
+        """Find the lanes: one, two or all four of each quad, as the selector says.
+
+        Elements of 16 bits and more keep two rows in a word, others one.
+        """
+        unit, ordered = find_unit(bits), "sp" not in instruction.modifiers
+        code = np.arange(products // {0: 2, 1: 4, 2: 8}[unit])
+        rows_of_word = 2 if bits >= 16 else 1
+        pieces = len(code) * 4 * rows_of_word // 32
+        quad_lanes = pieces * 2 // rows_of_word
+        if quad_lanes not in (1, 2, 4):
+            raise unsupported(instruction, f"{products} products of sparse elements of {bits} bits")
+        most = 4 // quad_lanes
+        if not isinstance(selector, Immediate) or selector.value not in range(most):
+            raise unsupported(instruction, f"a sparsity selector from 0 to {most - 1} is needed")
+        piece, place = code * 4 * rows_of_word // 32, code * 4 % (32 // rows_of_word)
+        upper, first = _ROWS // 8, int(selector.value) * quad_lanes + 4 * (_ROWS % 8)
+        if rows_of_word == 2:
+            return cls(first + piece, place + 16 * upper, unit, ordered)
+        return cls(first + 2 * piece + upper, np.broadcast_to(place, (16, len(code))), unit, ordered)
+
+    def expand(self, chunk: Chunk, stored: Array, words: Array) -> Array:
+        """Expand the rows that are stored, (blocks, warps, 16, stored), by each lane's word."""
+        codes: Array = words[:, :, self.lanes] >> self.shifts.astype(np.uint32) & 15
+        is_active = np.asarray(lanes_by_warp(spread(chunk.active, chunk.shape), chunk.shape[1]).any(axis=2))
+        is_wrong = find_undefined(codes, self.unit, ordered=self.ordered) & is_active[..., None, None]
+        if is_wrong.any():
+            code = int(np.broadcast_to(codes, is_wrong.shape)[is_wrong][0])
+            raise unsupported(chunk.instruction, f"undefined metadata {code:#06b} of a group of elements")
+        ahead = is_wrong.shape[:2]
+        stored, codes = (np.broadcast_to(part, (*ahead, *part.shape[2:])) for part in (stored, codes))
+        return expand_groups(stored, codes, self.unit)

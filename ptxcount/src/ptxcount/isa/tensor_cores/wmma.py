@@ -1,0 +1,104 @@
+"""Tiles in memory, ``wmma.load`` and ``wmma.store`` (PTX ISA, "Warp Level Matrix"); `mma` has the products."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...lanes.symbolic_values import Value, dense
+from ...lanes.warps import LANES, Array
+from ...machine.chunk import Chunk
+from ...ptx.program import TYPES, Instruction
+from ..operands import address, as_array, expect_count, items, reader, unsupported
+from ..registry import Step, binds, step_of
+from ..spaces import SPACES, find_space, make_resolver
+from ..warp_collectives import lanes_of, threads_of
+from .elements import ELEMENTS
+from .fragments import Part, assemble_matrices, extract_part, list_fragment, split_pieces
+from .matrix_rows import mask_first_lanes, record_squares
+from .mma import find_layout, parse_shape
+
+_U32 = TYPES["u32"]
+
+
+def _locate_pieces(chunk: Chunk, start: Value, leading: Array, part: Part, bits: int, *, by_row: bool) -> Array:
+    """Return the byte address where each thread's piece of a tile begins."""
+    across, along = (part.row[:, 0], part.column[:, 0]) if by_row else (part.column[:, 0], part.row[:, 0])
+    lane = np.arange(chunk.shape[1]) % LANES
+    base = dense(start)
+    return np.asarray(
+        base.view(f"i{base.itemsize}").astype(np.int64) + (across[lane] * leading + along[lane]) * bits // 8
+    )
+
+
+@binds("wmma")
+def _bind_tile(instruction: Instruction) -> Step:
+    """``wmma.load.{a,b,c}`` and ``wmma.store.d``: a matrix in memory, and elements between its rows (or columns)."""
+    shape, elements, names = parse_shape(instruction)
+    roles = [name for name in names if name in ("a", "b", "c", "d")]
+    allowed = {"load", "store", *roles, "sync", "aligned", "row", "col", *SPACES}
+    if len(elements) != 1 or len(roles) != 1 or not names <= allowed or ELEMENTS[elements[0]].bits < 8:
+        raise unsupported(instruction)
+    (element,), (role,), by_row = elements, roles, "row" in names
+    bits, loads = ELEMENTS[element].bits, "load" in names
+    expect_count(instruction, 2, 3)
+    registers = items(instruction.operands[not loads])
+    layout = find_layout(role, shape, element)
+    if len(registers) < len(layout.parts):
+        raise unsupported(instruction, f"{len(layout.parts)} registers wanted, {len(registers)} given")
+    plan = split_pieces(list_fragment(role, shape, bits), bits, by_row=by_row)
+    space, default_leading = find_space(instruction), np.full((1, 1), layout.extent[by_row], np.uint32)
+    resolve = make_resolver(space, address(instruction, instruction.operands[loads], space))
+    read_leading = [reader(instruction, operand, _U32) for operand in instruction.operands[2:]]
+    rows_at_once = role in "ab" and bits in (8, 16) and (by_row == (role == "a") or bits == 16)
+    if space in (None, "shared"):
+        instruction.units.add(min(bits // 8, 4))
+
+    def locate_tile(chunk: Chunk) -> tuple[str, Value, Array]:
+        """Return the state space, the address of the tile, and the elements between its rows."""
+        leading = as_array(read_leading[0](chunk), _U32) if read_leading else default_leading
+        return *resolve(chunk), leading.astype(np.int64)
+
+    def load_tile(chunk: Chunk) -> list[Array]:
+        space, start, leading = locate_tile(chunk)
+        memory, loaded = chunk.memory(space), []
+        for piece in plan:
+            place = _locate_pieces(chunk, start, leading, piece, bits, by_row=by_row)
+            count = piece.row.shape[1]
+            values = memory.load(place, bits // 8, count, chunk.active, chunk.make_reporter())
+            loaded.append(np.stack([lanes_of(chunk, value) for value in values], axis=-1))
+            if space != "shared" or not rows_at_once:
+                chunk.record(space, "load", bits * count // 8, place)
+        if space == "shared" and rows_at_once:
+            _record_rows(chunk, start, leading, plan, bits, by_row)
+        tile_registers = layout.registers(chunk, assemble_matrices(plan, loaded, layout.extent))
+        return [
+            tile_registers[index % len(tile_registers)] for index in range(len(registers))
+        ]  # f16 of few elements: twice
+
+    def store_tile(chunk: Chunk, *words: Array) -> list[Array]:
+        matrix = layout.assemble_matrix(chunk, words)
+        space, start, leading = locate_tile(chunk)
+        for piece in plan:
+            place = _locate_pieces(chunk, start, leading, piece, bits, by_row=by_row)
+            values = extract_part(piece, matrix).astype(f"u{bits // 8}")
+            columns = [threads_of(chunk, values[..., e]) for e in range(values.shape[-1])]
+            chunk.memory(space).store(place, bits // 8, columns, chunk.active, chunk.make_reporter())
+            chunk.record(space, "store", bits * len(columns) // 8, place)
+        return []
+
+    operands = [(register, layout.kind) for register in registers]
+    return step_of(instruction, *((operands, [], load_tile) if loads else ([], operands, store_tile)))
+
+
+def _record_rows(chunk: Chunk, start: Value, leading: Array, parts: list[Part], bits: int, by_row: bool) -> None:
+    """Count loads of a fragment from shared memory as ``ldmatrix``: up to four squares of eight rows of 16 bytes."""
+    lane = np.arange(LANES)
+    for first in range(0, len(parts), 4):
+        squares = parts[first : first + 4]
+        heads = [(int(part.row.min()), int(part.column.min())) for part in squares]
+        row, column = (
+            np.array([head[axis] for head in heads])[np.minimum(lane // 8, len(squares) - 1)] for axis in (0, 1)
+        )
+        part = Part((row + lane % 8 * by_row)[:, None], (column + lane % 8 * (not by_row))[:, None])
+        place = _locate_pieces(chunk, start, leading, part, bits, by_row=by_row)
+        record_squares(chunk, place, mask_first_lanes(chunk, 8 * len(squares)))

@@ -1,0 +1,25 @@
+"""Sparse products on a device against NumPy: the layouts of metadata and the codes are the chip's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kernelwatch.kernel import load_function
+from tests.ptxcount.test_narrow_products import FORMS, Form, assemble_result, draw_product, write_product
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.mark.parametrize("form", [form for form in FORMS if form.sparse and not form.kind], ids=str)
+def test_sparse(form: Form) -> None:
+    """Forms of sm_80 and sm_90; exact, as all numbers are small."""
+    import pycuda.driver as cuda
+
+    load_function.current_context()
+    registers, expected = draw_product(form)
+    words = np.ascontiguousarray(np.concatenate(list(registers.values())))
+    out = np.zeros((32, 2 if form.result == "f16" else 4), np.uint32)
+    module = cuda.module_from_buffer(write_product(form, registers).encode())
+    module.get_function("snippet")(cuda.In(words), cuda.Out(out), block=(32, 1, 1), grid=(1, 1))
+    np.testing.assert_array_equal(assemble_result(form, out).astype(np.float64), expected)

@@ -1,0 +1,117 @@
+"""``red.async`` and ``st.bulk``, and small forms of barriers, copies and atomics that CCCL's ``cuda/ptx`` lists."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import ptxcount
+from ptxcount.util.errors import MisalignedError, UnsupportedInstructionError
+from tests.ptxcount.snippets import module
+
+_SHARED = ".shared .align 16 .b8 cells[256]; .shared .align 8 .b64 bar; .reg .b16 %h<9>;"
+_START = """
+setp.eq.u32 %p1, %r0, 0;
+@%p1 mbarrier.init.shared.b64 [bar], 1;
+mov.u32 %r1, cells;
+mov.u32 %r5, bar;
+mad.lo.u32 %r2, %r0, 8, %r1;
+mov.u64 %rd3, 12;
+st.shared.u64 [%r2], %rd3;
+bar.sync 0;
+"""
+_END = """
+bar.sync 0;
+ld.param.u64 %rd1, [p0];
+mad.wide.u32 %rd1, %r0, 8, %rd1;
+ld.shared.u64 %rd2, [%r2];
+st.global.u64 [%rd1], %rd2;
+"""
+
+
+def _run(body: str) -> Any:
+    out = np.zeros(32, np.uint64)
+    ptxcount.count(module(_START + body + _END, 1, _SHARED), None, 1, 32, [out])
+    return out
+
+
+#: Reductions of 12 with 0 to 31, one after the other.
+REDUCTIONS: dict[str, Callable[[int, int], int]] = {
+    "inc.u32": lambda old, n: 0 if old >= n else old + 1,
+    "dec.u32": lambda old, n: n if old == 0 or old > n else old - 1,
+    "min.u32": min, "max.s32": max, "add.s32": lambda old, n: old + n, "and.b32": lambda old, n: old & n,
+    "xor.b32": lambda old, n: old ^ n, "add.u64": lambda old, n: old + n,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("operation", REDUCTIONS)
+def test_async_reductions(operation: str) -> None:
+    """All lanes reduce one place; its barrier completes when all bytes came."""
+    width = int(operation[-2:]) // 8
+    operand = "%rd4" if width == 8 else "%r0"
+    out = _run(
+        f"cvt.u64.u32 %rd4, %r0;\n@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [bar], {32 * width};\n"
+        f"red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.{operation} [%r1], {operand}, [%r5];\n"
+        "WAIT:\nmbarrier.try_wait.parity.shared.b64 %p2, [bar], 0;\n@!%p2 bra WAIT;"
+    )
+    assert out.tolist() == [reduce(REDUCTIONS[operation], range(32), 12), *[12] * 31]
+
+
+@pytest.mark.parametrize("form", ["st.bulk.weak.shared::cta [%r1+16], 64, 0;", "st.bulk [%rd5], %rd6, 0;"])
+def test_fill(form: str) -> None:
+    """Zeros from one place on."""
+    out = _run(f"cvt.u64.u32 %rd5, %r1; cvta.shared.u64 %rd5, %rd5; add.u64 %rd5, %rd5, 16; mov.u64 %rd6, 64; {form}")
+    assert out.tolist() == [12, 12, *[0] * 8, *[12] * 22]
+
+
+@pytest.mark.parametrize(("form", "error", "text"), [
+    ("st.bulk.shared::cta [%r1+4], 64, 0;", MisalignedError, "64 bytes at 4: multiples of 8 are needed"),
+    ("st.bulk.shared::cta [%r1], 64, 1;", UnsupportedInstructionError, "st.bulk"),
+])  # fmt: skip
+def test_wrong_fill(form: str, error: type[Exception], text: str) -> None:
+    """Places and values that the PTX ISA does not define."""
+    with pytest.raises(error, match=text):
+        _run(form)
+
+
+#: Code, and the first words that it leaves.
+FORMS = {
+    "@%p1 mbarrier.arrive.shared.b64 %rd4, [bar]; @%p1 mbarrier.pending_count.b64 %r4, %rd4;"
+    "@%p1 st.shared.u32 [%r1], %r4;": [1, 12],
+    "mov.u32 %r4, %globaltimer_hi; mov.u64 %rd4, %current_graph_exec; st.shared.u64 [%r2], %rd4;": [0, 0],
+    "ld.param.u64 %rd7, [p0]; setp.lt.u32 %p3, %r0, 1; cp.async.ca.shared.global [%r2], [%rd7], 8, %p3;"
+    "cp.async.mbarrier.arrive.b64 [%r5]; cp.async.wait_all;": [0, 7],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("code", FORMS)
+def test_forms(code: str) -> None:
+    """Pending arrivals, special registers, and copies that a predicate turns into zeros."""
+    out = np.full(32, 7, np.uint64)
+    ptxcount.count(module(_START + code + _END, 1, _SHARED), None, 1, 32, [out], races="off")
+    assert out[:2].tolist() == FORMS[code]
+
+
+@pytest.mark.parametrize(("kind", "dtype"), [("f16", np.float16), ("bf16", ml_dtypes.bfloat16)])
+@pytest.mark.parametrize("name", ["min", "max"])
+def test_extremes_of_halves(name: str, kind: str, dtype: Any) -> None:
+    """``red`` of vectors, alone and of pairs: eight halves of each lane meet in one place."""
+    values = np.random.default_rng(4).normal(size=(32, 8)).astype(dtype)
+    expected = getattr(values.astype(np.float32), name)(axis=0).astype(dtype)
+    for vector, count in ((f"v8.{kind}", 8), (f"v4.{kind}x2", 4)):
+        bits = 16 if count == 8 else 32
+        names = ", ".join(f"%x{k}" for k in range(count))
+        body = (
+            "ld.param.u64 %rd1, [p0]; ld.param.u64 %rd2, [p1]; mad.wide.u32 %rd1, %r0, 16, %rd1;"
+            + "".join(f"ld.global.b{bits} %x{k}, [%rd1+{k * bits // 8}];" for k in range(count))
+            + f"red.global.{vector}.{name}.noftz [%rd2], {{{names}}};"
+        )
+        out = values[0].copy()
+        text = module(body, 2, f".reg .b{bits} %x<8>;")
+        ptxcount.count(text, None, 1, 32, [values.view(np.uint16), words := out.view(np.uint16)])
+        assert words.tolist() == expected.view(np.uint16).tolist()

@@ -1,0 +1,53 @@
+"""Copies of four rows of a matrix, ``tile::gather4`` and ``tile::scatter4``, which Triton writes for sm_100."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ptxcount
+from ptxcount.util.errors import LaunchError
+from tests.ptxcount.snippets import module
+
+_TILE = ".shared .align 1024 .b8 s[1024]; .shared .align 8 .b64 b;"
+_BODY = """
+mov.u64 %rd1, p0; cvta.param.u64 %rd1, %rd1; mov.u64 %rd2, p1; cvta.param.u64 %rd2, %rd2;
+mov.u32 %r1, s; mov.u32 %r2, b;
+mbarrier.init.shared.b64 [%r2], 1; mbarrier.arrive.expect_tx.shared.b64 _, [%r2], 128;
+cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes [%r1], [%rd1, {{{rows}}}], [%r2];
+WAIT:
+mbarrier.try_wait.parity.shared.b64 %p1, [%r2], 0;
+@!%p1 bra WAIT;
+cp.async.bulk.tensor.2d.global.shared::cta.tile::scatter4.bulk_group [%rd2, {{{to}}}], [%r1];
+"""
+
+
+def _run(
+    source: np.ndarray, target: np.ndarray, rows: list[int], to: list[int], box: int = 1, swizzle: int = 0
+) -> object:
+    body = _BODY.format(rows=", ".join(map(str, rows)), to=", ".join(map(str, to)))
+    text = module(body, 2, _TILE).replace(".param .u64 p", ".param .align 64 .b8 p").replace(
+        "p0,", "p0[128],").replace("p1)", "p1[128])")  # fmt: skip
+    maps = [ptxcount.TensorMap(array, box=(box, 8), swizzle=swizzle) for array in (source, target)]
+    return ptxcount.count(text, None, 1, 1, maps)
+
+
+@pytest.mark.parametrize("swizzle", [0, 32])
+def test_rows(swizzle: int) -> None:
+    """Rows in any order, the same twice and beyond the matrix, which are zeros and count, or are dropped."""
+    source = np.arange(1, 16 * 32 + 1, dtype=np.uint32).reshape(16, 32)
+    target = np.zeros((16, 32), np.uint32)
+    totals = _run(source, target, [8, 3, 12, 3, 40], [16, 9, 1, 0, 5], swizzle=swizzle).totals()  # type: ignore[attr-defined]
+    expected = np.zeros_like(target)
+    for row, to in zip((3, 12, 3), (9, 1, 0), strict=True):
+        expected[to, 16:24] = source[row, 8:16]
+    np.testing.assert_array_equal(target, expected)
+    assert [totals[f"bulk_{kind}_requests"] for kind in ("load", "store")] == [1, 1]
+    assert [totals[f"bulk_{kind}_sectors"] for kind in ("load", "store")] == [4, 4]
+
+
+def test_box_of_rows() -> None:
+    """The box has one row."""
+    matrix = np.zeros((16, 32), np.uint32)
+    with pytest.raises(LaunchError, match="its box must have one row"):
+        _run(matrix, matrix.copy(), [8, 3, 12, 3, 40], [16, 9, 1, 0, 5], box=2)

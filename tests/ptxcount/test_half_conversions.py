@@ -1,0 +1,101 @@
+"""``cvt`` to halves: roundings, ``.relu`` and ``.satfinite``, against Python's exact comparisons of numbers."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from fractions import Fraction
+from math import copysign, inf, isnan, nan
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from ptxcount.util.errors import UnsupportedInstructionError
+from tests.ptxcount.snippets import evaluate
+from tests.ptxcount.test_floating import _values
+
+HALVES: dict[str, Any] = {"f16": np.float16, "bf16": ml_dtypes.bfloat16}
+#: Finite numbers of each half from zero on, by their codes, and the number that would follow.
+GRIDS = {name: [*np.arange(code, dtype=np.uint16).view(HALVES[name]).astype(float).tolist(), beyond]
+         for name, code, beyond in (("f16", 0x7C00, 2.0**16), ("bf16", 0x7F80, 2.0**128))}  # fmt: skip
+F32 = np.array(_values(np.dtype("f4"), 250), np.float32)
+CLAMPS = ["", ".relu", ".satfinite", ".relu.satfinite", ".satfinite.relu"]
+
+
+def _round(number: Any, grid: list[float], rounding: str, clamps: str = "") -> float:
+    """Round a number, an integer or a float."""
+    if isnan(number) or (".relu" in clamps and number <= 0):
+        return nan if isnan(number) else 0.0
+    size, last = abs(number), len(grid) - 1
+    below = last if size >= grid[-1] else bisect_right(grid, size) - 1
+    code = below
+    if size != inf and size != grid[below]:
+        above, middle = grid[min(below + 1, last)], (Fraction(grid[below]) + Fraction(grid[min(below + 1, last)])) / 2
+        to_nearest = Fraction(size) > middle or (Fraction(size) == middle and below % 2)
+        upwards = {"rn": bool(to_nearest), "rz": False, "rm": number < 0, "rp": number > 0}[rounding]
+        code = min(below + upwards, last) if above else below
+    if rounding in ("rz", "rm" if number > 0 else "rp") and size != inf:
+        code = min(code, last - 1)  # beyond the greatest number, that one
+    if code == last:
+        code -= ".satfinite" in clamps
+    result = inf if code == last else grid[code]
+    return copysign(result, number) if result or not isinstance(number, int) else 0.0
+
+
+def _expect(got: Any, half: str, expected: list[float]) -> None:
+    wanted = np.array(expected, HALVES[half])
+    different = (got.view(np.uint16) != wanted.view(np.uint16)) & ~(np.isnan(wanted) & (got == 0x7FFF))
+    assert not different.any(), (got[different][:4], wanted[different][:4])
+
+
+@pytest.mark.parametrize("clamps", CLAMPS)
+@pytest.mark.parametrize("half", HALVES)
+@pytest.mark.parametrize("rounding", ["rn", "rz"])
+def test_clamped_halves(rounding: str, half: str, clamps: str) -> None:
+    """One half, and two in a word."""
+    expected = [_round(float(number), GRIDS[half], rounding, clamps) for number in F32]
+    _expect(evaluate(f"cvt.{rounding}{clamps}.{half}.f32 {{d}}, {{a}}", [F32], np.uint16), half, expected)
+    words = evaluate(f"cvt.{rounding}{clamps}.{half}x2.f32 {{d}}, {{a}}, {{b}}", [F32, F32[::-1].copy()], np.uint32)
+    _expect((words >> 16).astype(np.uint16), half, expected)
+    _expect(words.astype(np.uint16), half, expected[::-1])
+
+
+_INTEGERS = [2**62 + d for d in (-1, 0, 1)] + [2**54 + 2**46 + d for d in (-1, 0, 1)] + [0, 1, 255, 257, 259, 2**63 - 1]
+
+
+@pytest.mark.parametrize("source", ["f32", "f64", "s16", "u32", "s64", "u64"])
+@pytest.mark.parametrize("rounding", ["rn", "rz", "rm", "rp"])
+def test_directed_bfloat(rounding: str, source: str) -> None:
+    """All roundings to bfloat16, of 64 bits too, of which a float64 holds 53."""
+    if source[0] == "f":
+        values = F32 if source == "f32" else np.array(_values(np.dtype("f8"), 250))
+    else:
+        info = np.iinfo(f"{'i' if source[0] == 's' else 'u'}{int(source[1:]) // 8}")
+        whole = [sign * number for number in _INTEGERS for sign in (1, -1)]
+        values = np.array([number for number in whole if info.min <= number <= info.max], info.dtype)
+    got = evaluate(f"cvt.{rounding}.bf16.{source} {{d}}, {{a}}", [values], np.uint16)
+    _expect(got, "bf16", [_round(number, GRIDS["bf16"], rounding) for number in values.tolist()])
+
+
+@pytest.mark.parametrize("clamps", CLAMPS)
+@pytest.mark.parametrize("rounding", ["rn", "rz", "rna"])
+def test_clamped_tf32(rounding: str, clamps: str) -> None:
+    """The 19 upper bits; the greatest number for infinities with ``.satfinite``."""
+    numbers = F32[~np.isnan(F32)]
+    bits = numbers.view(np.uint32).astype(np.int64)
+    rest, kept = bits & 0x1FFF, bits & ~0x1FFF
+    up = {"rn": (rest > 0x1000) | ((rest == 0x1000) & (kept & 0x2000 != 0)), "rz": rest < 0, "rna": rest >= 0x1000}
+    kept = kept + 0x2000 * up[rounding]
+    if "relu" in clamps:
+        kept = np.where(numbers > 0, kept, 0)
+    if "satfinite" in clamps:
+        kept = np.where(kept & 0x7FFFFFFF == 0x7F800000, kept - 0x2000, kept)
+    got = evaluate(f"cvt.{rounding}{clamps}.tf32.f32 {{d}}, {{a}}", [numbers], np.uint32)
+    assert got.tolist() == kept.tolist()
+
+
+def test_stochastic_rounding() -> None:
+    """Refused, with the reason."""
+    with pytest.raises(UnsupportedInstructionError, match="stochastic rounding is not executed"):
+        evaluate("cvt.rs.f16x2.f32 {d}, {a}, {b}, {c}", [F32, F32, F32.view(np.uint32)], np.uint32)
