@@ -14,11 +14,6 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from asv.console import log
-from asv.results import get_filename
-from asv.util import UserError
-from filelock import Timeout
-
 from kernelwatch.config import cache_dir
 from kernelwatch.store import git, index, reading, rows
 from ptxcount.util import atomic_write
@@ -52,6 +47,11 @@ def exclusive_lock(folder: Path) -> Iterator[None]:
     UserError
         The folder cannot be written.
     """
+    # A review imports this module, too; these imports would take as long as the rest of it.
+    from asv.console import log  # noqa: PLC0415
+    from asv.util import UserError  # noqa: PLC0415
+    from filelock import Timeout  # noqa: PLC0415
+
     lock, has_locks = cache_dir.make_file_lock(folder / LOCK), True
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -83,6 +83,8 @@ class CommitFiles:
     """
 
     def __init__(self, folder: Path, commit: str, environment: str) -> None:
+        from asv.results import get_filename  # noqa: PLC0415 -- as above
+
         self._folder = folder
         tracked = (git.try_text(folder, "ls-files", "-z", "--", ".") if folder.exists() else None) or ""
         contents = {
