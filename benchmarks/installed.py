@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
+from functools import cache
 
 from kernelwatch import Kernel
 
 
+@cache
 def kernels() -> Mapping[str, Kernel]:
     """Return the installed commit's kernels by name; empty for a package without kernelwatch kernels."""
     try:

@@ -92,7 +92,9 @@ def test_older_packages_are_skipped(package: Any, monkeypatch: pytest.MonkeyPatc
         return SimpleNamespace(KERNELS={"offset_copy": object()}, **package)
 
     monkeypatch.setattr(importlib, "import_module", import_module)
-    monkeypatch.setattr(registry, "current_suite", lambda: SimpleNamespace(kernels=installed.kernels, dtypes={}))
+    monkeypatch.setattr(
+        registry, "current_suite", lambda: SimpleNamespace(kernels=installed.kernels.__wrapped__, dtypes={})
+    )
     reason = "the package defines no kernelwatch kernels"
     with pytest.raises(NotImplementedError, match=reason), skip_reasons.skip_unknown_names():
         registry.find_kernel("offset_copy")

@@ -6,6 +6,7 @@ SciPy's functions give the same numbers, which a test holds. Its import takes lo
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 
 import numpy as np
@@ -88,9 +89,10 @@ def _resample_medians(samples: Samples, drawn: NDArray[np.integer]) -> NDArray[n
     """Return the median of each resample: the samples at which half of its draws are counted."""
     values = np.array(samples)
     order = values.argsort()
-    counted = drawn[order].cumsum(axis=0, dtype=drawn.dtype)
-    ordered = values[order]
-    low, high = ((len(values) - 1) // 2, len(values) // 2)
-    lower, upper = (ordered[np.count_nonzero(counted <= place, axis=0)] for place in (low, high))
+    ordered, counted = values[order], drawn[order]
+    for previous, current in itertools.pairwise(counted):  # NumPy's own cumsum along the first axis is slower
+        np.add(current, previous, out=current)
+    middle = (len(values) - 1) // 2, len(values) // 2
+    lower, upper = (ordered[(counted <= place).sum(axis=0, dtype=drawn.dtype)] for place in middle)
     medians: NDArray[np.float64] = (lower + upper) / 2
     return medians

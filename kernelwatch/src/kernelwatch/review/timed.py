@@ -6,6 +6,7 @@ significant by Mann-Whitney's test after Holm's correction, with an interval of 
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 
 import numpy as np
@@ -49,7 +50,7 @@ def _judge_one(base: Point, head: Point, threshold: float, p: float | None, fami
     if p is None:
         few = Reason(ReasonKind.FEW_SAMPLES, (len(base.samples), len(head.samples), FEWEST_SAMPLES))
         return Judgement(Verdict.UNDECIDED, time_ratio, threshold, reasons=(few,))
-    old, new = ([float(np.median(samples)) for samples in point.rounds] for point in (base, head))
+    old, new = (list(map(statistics.median, point.rounds)) for point in (base, head))
     spreads = max(old) / min(old) - 1, max(new) / min(new) - 1
     low, high = interval = ratio_interval(base.samples, head.samples)
     rules = (
