@@ -16,7 +16,7 @@ from typing import TypeVar
 import msgspec
 
 from kernelwatch.config import cache_dir, settings
-from kernelwatch.store import reading
+from kernelwatch.store import models, reading
 from kernelwatch.store.record import CUBINS_FILE
 from ptxcount.util import atomic_write
 
@@ -59,8 +59,19 @@ def list_results(folder: Path) -> dict[Path, IndexEntry]:
 
 
 def _read_entry(path: Path, stamp: Stamp) -> Iterator[IndexEntry]:
-    for _, _, document in reading.read_files([path]):
+    for document in _iter_document(path):
         yield IndexEntry(stamp, document.commit_hash, document.env_name, document.date, document.env_vars)
+
+
+def _iter_document(path: Path) -> Iterator[models.Document]:
+    """Yield a file's document, whose skipped configurations may count as failed ones; none if it is not readable."""
+    with contextlib.suppress(msgspec.MsgspecError, RecursionError, UnicodeDecodeError, reading.UnreadableError):
+        content = reading.read_content(path)
+        if b"\\u" not in content:  # an escape may be half a letter
+            # The fast parser knows no NaN. It checks the same model.
+            yield msgspec.json.decode(content.replace(b"NaN", b"null"), type=models.Document)
+            return
+    yield from (document for _, _, document in reading.read_files([path]))
 
 
 def stamp_file(path: Path) -> Stamp:
