@@ -9,7 +9,6 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -52,12 +51,12 @@ def load_branches(path: Path) -> Sequence[str | None]:
     return reading.convert_model(branches, list[str | None], f"{path}, branches")
 
 
-def _load_with_asv(path: Path) -> dict[str, Any]:
+def _load_with_asv(path: Path) -> dict[str, object]:
     from asv.config import Config  # noqa: PLC0415 -- only where comments stand behind values
     from asv.util import UserError  # noqa: PLC0415
 
     try:
-        return vars(Config.load(str(path)))
+        return dict(vars(Config.load(str(path))))
     except (UserError, ValueError) as error:
         raise reading.UnreadableError(f"{path}: {one_line(error)}") from None
 

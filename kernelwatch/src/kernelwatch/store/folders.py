@@ -32,7 +32,7 @@ def results_folder(stored: Path) -> Path:
 
 def list_machines(folder: Path) -> list[str]:
     """Return the names of the machines that have results."""
-    return [path.parent.name for path in reading.list_paths(folder, "*/machine.json")]
+    return [path.name for path in reading.list_paths(folder, "*") if (path / "machine.json").exists()]
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import TypeVar
@@ -95,21 +95,26 @@ class CommitStamps:
     """
 
     def __init__(self, folder: Path, root: Path) -> None:
-        self._files: dict[str, list[Path]] = {}
-        for path in (path for machine in folder.parent.iterdir() if machine.is_dir() for path in machine.iterdir()):
-            is_of_commit = path.name[8:9] == "-"
-            if path.name.endswith(CUBINS_FILE) or (path.parent == folder and (is_of_commit or path.suffix == ".jsonl")):
-                self._files.setdefault(path.name[:8] if is_of_commit else "", []).append(path)
+        self._folder = folder
+        self._others = [path for path in reading.list_paths(folder.parent, "*") if path != folder]
+        shared = [path for path in reading.list_paths(folder, "*.jsonl") if path.name[8:9] != "-"]
+        shared += [other / CUBINS_FILE for other in self._others]
         self._shared = (
-            f"{digest_code(root)} {digest_file(folder.parent / reading.BENCHMARKS_FILE)} {self._list_stamps('')}"
+            f"{digest_code(root)} {digest_file(folder.parent / reading.BENCHMARKS_FILE)} {_list_stamps(shared)}"
         )
 
     def digest_commits(self, *commits: str) -> str:
         """Return a digest of all files on some commits, and of the code that reads them."""
-        return digest_texts(self._shared, *(f"{commit} {self._list_stamps(commit[:8])}" for commit in commits))
+        return digest_texts(self._shared, *(f"{commit} {self._list_commit_stamps(commit)}" for commit in commits))
 
-    def _list_stamps(self, prefix: str) -> list[tuple[str, Stamp]]:
-        return sorted((str(path), stamp_file(path)) for path in self._files.get(prefix, ()))
+    def _list_commit_stamps(self, commit: str) -> list[tuple[str, Stamp]]:
+        prefix = f"{commit[:8]}-*"
+        cubins = (path for other in self._others for path in reading.list_paths(other, f"{prefix}{CUBINS_FILE}"))
+        return _list_stamps([*reading.list_paths(self._folder, prefix), *cubins])
+
+
+def _list_stamps(paths: Iterable[Path]) -> list[tuple[str, Stamp]]:
+    return [(str(path), stamp_file(path)) for path in paths]
 
 
 def digest_texts(*texts: str) -> str:
