@@ -5,8 +5,10 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from kernelwatch.store import asv_files, folders, index, reading, record, rows
 from kernelwatch.store.cubins import CubinHashes
@@ -15,6 +17,9 @@ from kernelwatch.store.models import Document
 from kernelwatch.store.points import Point
 from kernelwatch.suite.benchmark_names import measurement_group
 from kernelwatch.toolchain import releases as compilers
+
+#: Documents with samples that are kept in memory: a history's steps share them with their neighbours.
+_MAX_DOCUMENTS = 16
 
 
 def _finite_or_none(value: float | None) -> float | None:
@@ -57,8 +62,9 @@ class History:
         self.folder = folder / machine
         self._benchmarks = asv_files.load_benchmarks(folder)
         self._files = index.list_results(self.folder)
-        self._points: dict[tuple[Document, str], tuple[Point, ...]] = {}
-        self._documents: dict[tuple[str, str], Document] = {}
+        self._points = WeakKeyDictionary[Document, dict[str, tuple[Point, ...]]]()
+        self._read_document = lru_cache(_MAX_DOCUMENTS)(self._read_files)
+        self._documents_without_samples: dict[tuple[str, str], Document] = {}
         self._runs: dict[str, list[dict[str, Any]]] = {}
         self._cubins: dict[tuple[str, str | None], CubinHashes] = {}
         by_environment = {(entry.commit, entry.environment): entry for entry in self._files.values()}
@@ -109,16 +115,25 @@ class History:
         return list(self._names.get(commit_hash, ()))
 
     def load_environments(self, commit_hash: str) -> dict[str, Document]:
-        """Return the results of one commit by the name of asv's environment, in the order of names."""
-        return {name: self.load_document(commit_hash, name) for name in self.list_environments(commit_hash)}
+        """Return the results of one commit by the name of asv's environment, in the order of names.
+
+        They have no samples: those of a long history would not fit into memory.
+        """
+        documents = self._documents_without_samples
+        for key in (keys := [(commit_hash, name) for name in self.list_environments(commit_hash)]):
+            if key not in documents:
+                documents[key] = self.load_document(*key).without_samples()
+        return {key[1]: documents[key] for key in keys}
 
     def load_document(self, commit_hash: str, environment: str) -> Document:
-        """Return the results of one commit in one of asv's environments; their files are read once."""
+        """Return the results of one commit in one of asv's environments; the last ones are kept."""
+        return self._read_document(commit_hash, environment)
+
+    def _read_files(self, commit_hash: str, environment: str) -> Document:
         key = commit_hash, environment
-        if key not in self._documents:
-            paths = (path for path, entry in self._files.items() if (entry.commit, entry.environment) == key)
-            (self._documents[key],) = reading.merge_files(self.folder, reading.read_files(paths))
-        return self._documents[key]
+        paths = (path for path, entry in self._files.items() if (entry.commit, entry.environment) == key)
+        (document,) = reading.merge_files(self.folder, reading.read_files(paths))
+        return document
 
     def load_cubin_hashes(self, commit_hash: str, results: Document) -> CubinHashes:
         """Return the hashes of a commit's machine code by the compiler of some results; they are read once."""
@@ -176,9 +191,10 @@ class History:
     def iter_points(self, results: Document, benchmark: str) -> Iterator[Point]:
         """Yield the configurations of a benchmark on one commit, in the order of its axes; none if it was not run."""
         # A commit is compared with several: publishing asks for the same points dozens of times.
-        if (points := self._points.get((results, benchmark))) is None:
-            points = self._points[results, benchmark] = tuple(self._read_points(results, benchmark))
-        return iter(points)
+        by_benchmark = self._points.setdefault(results, {})
+        if benchmark not in by_benchmark:
+            by_benchmark[benchmark] = tuple(self._read_points(results, benchmark))
+        return iter(by_benchmark[benchmark])
 
     def _read_points(self, results: Document, benchmark: str) -> Iterator[Point]:
         if self.explain_absence(results, benchmark):
