@@ -1,7 +1,8 @@
-"""Projects with long stored histories, made of this repository's own results: `python -m speed.histories FOLDER 300`.
+"""Projects with long stored histories, made of this repository's own results.
 
-Each commit changes one file. Each machine has measured each commit: 800 numbers, of which a third are times, and the
-records beside them. Times scatter by 0.3 %; machine code never changes.
+`python -m speed.benchmarks.histories FOLDER 300` makes one with 300 commits. Each commit changes one file. Each machine
+has measured each commit: 800 numbers, of which a third are times, and the records beside them. Times scatter by 0.3 %;
+machine code never changes.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 #: The stored results that the rows are taken of: machine, beginning of the files' names, and environment.
 PATTERN = ROOT / "results" / "nvidia-h200" / "63ca89bd-virtualenv-py3-20261129T012047Z"
@@ -116,7 +117,8 @@ def _iter_variants(document: dict[str, Any], rng: random.Random) -> Iterator[dic
     samples = document["result_columns"].index("samples")
     for _ in range(_VARIANTS):
         results = {}
-        for name, row in document["results"].items():
+        for name, stored_row in document["results"].items():
+            row = stored_row
             if name.startswith("time_"):
                 factors = [1 + rng.gauss(0, _NOISE) for _ in row[0]]
                 pairs = zip(row[samples], factors, strict=True)
