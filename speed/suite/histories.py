@@ -1,6 +1,6 @@
 """Projects with long stored histories, made of this repository's own results.
 
-`python -m speed.benchmarks.histories FOLDER 300` makes one with 300 commits. Each commit changes one file. Each machine
+`python -m speed.suite.histories FOLDER 300` makes one with 300 commits. Each commit changes one file. Each machine
 has measured each commit: 800 numbers, of which a third are times, and the records beside them. Times scatter by 0.3 %;
 machine code never changes.
 """
