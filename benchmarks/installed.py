@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Mapping
+from functools import cache
 
 from kernelwatch import Kernel
 
@@ -17,6 +18,7 @@ from kernelwatch import Kernel
 _REMOVED = re.compile("cannot import name '(Row|Operation)'")
 
 
+@cache
 def kernels() -> Mapping[str, Kernel]:
     """Return the installed commit's kernels by name; empty for a package without kernelwatch kernels."""
     try:

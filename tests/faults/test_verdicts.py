@@ -18,7 +18,11 @@ RESULT = f"gpu/{HEAD[:8]}-python3.11.json"
 DAMAGED: list[tuple[str, bytes, int, str]] = [
     (RESULT, b"null", 2, "left out: {file}: Expected `object`, got `null`"),
     (RESULT, b"[" * 100_000, 2, "left out: {file}: is not JSON: maximum recursion"),
-    ("benchmarks.json", b'{"version": 2, "x": {"params": 5}}', 2, "kernelwatch.cli.compare: KeyError: 'name'"),
+    ("benchmarks.json", b'{"version": 2, "x": {"params": 5}}', 2, "{unreadable}: Expected `array`, got `int`"),
+    ("benchmarks.json", b'{"version": 1}', 2, "{unreadable}: is of version 1, not 2; asv run --bench just-discover"),
+    ("benchmarks.json", b"{", 2, "{unreadable}: Input data was truncated"),
+    ("../asv.conf.json", b'{"branches": "main"}', 2, "{unreadable}, branches: Expected `array`, got `str`"),
+    ("../asv.conf.json", b'{"branches": ["main"} // of git', 2, "{unreadable}: "),
     (
         "gpu/runs.jsonl",
         b'{"commits": 7, "run": "%s"}\n' % HEAD.encode(),
@@ -43,5 +47,8 @@ def test_damaged_file(
     assert compare([BASE, HEAD], tmp_path) == code
     messages = capsys.readouterr().err.splitlines()
     assert messages[0].isprintable()
-    assert messages[0].startswith(line.format(file=tmp_path / "results" / file))
+    path = tmp_path / "results" / file
+    path = path.parent.resolve() / path.name
+    unreadable = f"cannot compare: the results under {tmp_path / 'results'} cannot be read: {path}"
+    assert messages[0].startswith(line.format(file=path, unreadable=unreadable))
     assert len(messages) == 1 + (file == RESULT)

@@ -50,7 +50,8 @@ def _install_package(package: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         return SimpleNamespace(KERNELS={"offset_copy": object()}, **package)
 
     monkeypatch.setattr(importlib, "import_module", import_module)
-    monkeypatch.setattr(registry, "current_suite", lambda: SimpleNamespace(kernels=installed.kernels, dtypes={}))
+    suite = SimpleNamespace(kernels=installed.kernels.__wrapped__, dtypes={})
+    monkeypatch.setattr(registry, "current_suite", lambda: suite)
 
 
 @pytest.mark.parametrize("package", SKIPPED, ids=str)

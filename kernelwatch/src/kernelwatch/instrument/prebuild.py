@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Container, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 
 from kernelwatch.errors import ERRORS
-from kernelwatch.instrument import machine
 from kernelwatch.suite import registry
 
 #: Seconds that compiling everything may take: two busy cores need over two minutes.
@@ -38,6 +35,9 @@ def compile_cubins(cubins: Iterable[CubinKey], processes: int | None = None) -> 
 
     Call this before CUDA is initialised in this process, because it forks.
     """
+    import multiprocessing  # noqa: PLC0415 -- a review imports this module, too
+    from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415
+
     with ProcessPoolExecutor(processes, multiprocessing.get_context("fork")) as pool:
         yield from pool.map(_compile_cubin, cubins, chunksize=len(registry.current_suite().compiled.axes["flags"]))
 
@@ -64,6 +64,8 @@ def compile_for_archs(archs: Sequence[str], only: Container[tuple[str, ...]] | N
 
 def compile_for_device() -> None:
     """Compile everything that is timed for the GPU of this machine, if it has one. Does not initialise CUDA."""
+    from kernelwatch.instrument import machine  # noqa: PLC0415 -- with NVML
+
     gpu = machine.find_gpu()
     if gpu is not None:
         from kernelwatch.instrument import helper_kernels  # noqa: PLC0415 -- only timing needs it

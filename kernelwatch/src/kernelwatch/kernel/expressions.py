@@ -7,6 +7,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping
 from functools import cache
+from types import CodeType
 from typing import Any
 
 from kernelwatch.errors import ArgumentError
@@ -48,9 +49,14 @@ def find_names(text: str) -> list[str]:
     return list(dict.fromkeys(node.id for node in ast.walk(_parse_expression(text)) if isinstance(node, ast.Name)))
 
 
+@cache
+def _compile_expression(text: str) -> CodeType:
+    return compile(_parse_expression(text), text, "eval")
+
+
 def evaluate(text: str, variables: Mapping[str, Any]) -> Any:
     """Return the value of an expression, all of whose names are given. Raises ArgumentError if it is no expression."""
-    return eval(compile(_parse_expression(text), text, "eval"), {}, dict(variables))  # only of the allowed nodes
+    return eval(_compile_expression(text), {}, dict(variables))  # only of the allowed nodes
 
 
 def list_parameters(function: Callable[..., Any]) -> list[str]:

@@ -6,14 +6,12 @@ significant by Mann-Whitney's test after Holm's correction, with an interval of 
 
 from __future__ import annotations
 
-import functools
-from collections import defaultdict
+import statistics
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernelwatch.review.significance import compute_p_value, ratio_interval
 from kernelwatch.review.verdict import Judgement, Reason, ReasonKind, Verdict, compute_ratio
 from kernelwatch.store.points import Point
 
@@ -22,16 +20,6 @@ FEWEST_SAMPLES = 7
 
 #: Chance of one false alarm or more in a whole comparison, were all samples independent.
 ALPHA = 0.05
-
-CONFIDENCE = 0.99
-RESAMPLES = 1999
-SEED = 5
-
-#: Up to so many samples a side the test is exact; beyond, the normal approximation is good and much cheaper.
-#: Exactness matters: at 10 + 10 the approximation's smallest p is 17 times too large, too large for 600 configurations.
-_EXACT = 20
-
-Samples = NDArray[np.float64]
 
 
 def judge_times(pairs: Sequence[tuple[Point, Point]], thresholds: Sequence[float]) -> list[Judgement]:
@@ -43,7 +31,8 @@ def judge_times(pairs: Sequence[tuple[Point, Point]], thresholds: Sequence[float
         and _is_positive(*pair)
         and pair[0].samples != pair[1].samples  # of one measurement: not a test, and no reason to correct others
     ]
-    corrected = dict(zip(tested, correct_holm(_test_mann_whitney([pairs[index] for index in tested])), strict=True))
+    p_values = [compute_p_value(*(point.samples for point in pairs[index])) for index in tested]
+    corrected = dict(zip(tested, correct_holm(p_values), strict=True))
     return [
         _judge_one(base, head, threshold, corrected.get(index), len(tested))
         for index, ((base, head), threshold) in enumerate(zip(pairs, thresholds, strict=True))
@@ -61,7 +50,7 @@ def _judge_one(base: Point, head: Point, threshold: float, p: float | None, fami
     if p is None:
         few = Reason(ReasonKind.FEW_SAMPLES, (len(base.samples), len(head.samples), FEWEST_SAMPLES))
         return Judgement(Verdict.UNDECIDED, time_ratio, threshold, reasons=(few,))
-    old, new = ([float(np.median(samples)) for samples in point.rounds] for point in (base, head))
+    old, new = (list(map(statistics.median, point.rounds)) for point in (base, head))
     spreads = max(old) / min(old) - 1, max(new) / min(new) - 1
     low, high = interval = ratio_interval(base.samples, head.samples)
     rules = (
@@ -78,22 +67,6 @@ def _judge_one(base: Point, head: Point, threshold: float, p: float | None, fami
     return Judgement(verdict, time_ratio, threshold, p, interval, doubts, could_be)
 
 
-@functools.cache
-def ratio_interval(base: tuple[float, ...], head: tuple[float, ...]) -> tuple[float, float]:
-    """Return the bootstrap interval of median(head) / median(base), percentile method, the same for equal samples."""
-    from scipy import stats  # noqa: PLC0415 -- slow to import, and only times need it
-
-    bootstrap = stats.bootstrap(
-        [np.asarray(side) for side in (head, base)],
-        lambda numerator, denominator, axis: np.median(numerator, axis=axis) / np.median(denominator, axis=axis),
-        n_resamples=RESAMPLES,
-        confidence_level=CONFIDENCE,
-        method="percentile",
-        rng=np.random.default_rng(SEED),
-    )
-    return float(bootstrap.confidence_interval.low), float(bootstrap.confidence_interval.high)
-
-
 def correct_holm(p_values: Sequence[float]) -> list[float]:
     """Return p-values after Holm's correction, to be compared with ALPHA, whatever the dependence between the tests.
 
@@ -105,24 +78,6 @@ def correct_holm(p_values: Sequence[float]) -> list[float]:
     corrected = np.empty_like(p_array)
     corrected[order] = np.minimum(stepped, 1.0)
     return [float(p) for p in corrected]
-
-
-def _test_mann_whitney(pairs: Sequence[tuple[Point, Point]]) -> list[float]:
-    """Return p-values of the test. Pairs with equally many samples share a call, since calls take most of the time."""
-    alike: dict[tuple[int, int], list[int]] = defaultdict(list)
-    for index, (base, head) in enumerate(pairs):
-        alike[len(base.samples), len(head.samples)].append(index)
-    p_values = [1.0] * len(pairs)
-    for counts, places in alike.items():
-        from scipy import stats  # noqa: PLC0415 -- slow to import, and only times need it
-
-        sides = (np.array([pairs[index][side].samples for index in places]) for side in (0, 1))
-        # Ties make the exact distribution of untied samples a conservative one: fine.
-        method = "exact" if max(counts) <= _EXACT else "asymptotic"
-        tested: Any = stats.mannwhitneyu(*sides, method=method, axis=1)
-        for index, p in zip(places, tested.pvalue, strict=True):
-            p_values[index] = float(p)
-    return p_values
 
 
 def _is_positive(base: Point, head: Point) -> bool:

@@ -15,11 +15,6 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from asv.console import log
-from asv.results import get_filename
-from asv.util import UserError
-from filelock import Timeout
-
 from kernelwatch.config import cache_dir
 from kernelwatch.store import git, index, reading, rows
 from kernelwatch.toolchain import releases as compilers
@@ -39,7 +34,7 @@ def results_folder(stored: Path) -> Path:
 
 def list_machines(folder: Path) -> list[str]:
     """Return the names of the machines that have results."""
-    return [path.parent.name for path in reading.list_paths(folder, "*/machine.json")]
+    return [path.name for path in reading.list_paths(folder, "*") if (path / "machine.json").exists()]
 
 
 @contextmanager
@@ -54,6 +49,11 @@ def exclusive_lock(folder: Path) -> Iterator[None]:
     UserError
         The folder cannot be written.
     """
+    # A review imports this module, too; these imports would take as long as the rest of it.
+    from asv.console import log  # noqa: PLC0415
+    from asv.util import UserError  # noqa: PLC0415
+    from filelock import Timeout  # noqa: PLC0415
+
     lock, has_locks = cache_dir.make_file_lock(folder / LOCK), True
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -85,6 +85,8 @@ class CommitFiles:
     """
 
     def __init__(self, folder: Path, commit: str, environment: str) -> None:
+        from asv.results import get_filename  # noqa: PLC0415 -- as above
+
         self._folder = folder
         tracked = (git.try_text(folder, "ls-files", "-z", "--", ".") if folder.exists() else None) or ""
         contents = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import TypeVar
@@ -16,7 +16,7 @@ from typing import TypeVar
 import msgspec
 
 from kernelwatch.config import cache_dir, settings
-from kernelwatch.store import reading
+from kernelwatch.store import models, reading
 from kernelwatch.store.record import CUBINS_FILE
 from ptxcount.util import atomic_write
 
@@ -60,8 +60,19 @@ def list_results(folder: Path) -> dict[Path, IndexEntry]:
 
 
 def _read_entry(path: Path, stamp: Stamp) -> Iterator[IndexEntry]:
-    for _, _, document in reading.read_files([path]):
+    for document in _iter_document(path):
         yield IndexEntry(stamp, document.commit_hash, document.env_name, document.date, document.env_vars)
+
+
+def _iter_document(path: Path) -> Iterator[models.Document]:
+    """Yield a file's document, whose skipped configurations may count as failed ones; none if it is not readable."""
+    with contextlib.suppress(msgspec.MsgspecError, RecursionError, UnicodeDecodeError, reading.UnreadableError):
+        content = reading.read_content(path)
+        if b"\\u" not in content:  # an escape may be half a letter
+            # The fast parser knows no NaN. It checks the same model.
+            yield msgspec.json.decode(content.replace(b"NaN", b"null"), type=models.Document)
+            return
+    yield from (document for _, _, document in reading.read_files([path]))
 
 
 def stamp_file(path: Path) -> Stamp:
@@ -85,22 +96,33 @@ class CommitStamps:
     """
 
     def __init__(self, folder: Path, root: Path) -> None:
-        self._files: dict[str, list[Path]] = {}
-        for path in filter(Path.is_file, folder.parent.glob("*/**/*")):
-            is_of_commit = path.name[8:9] == "-"
-            is_own = folder in path.parents and (is_of_commit or path.suffix == ".jsonl")
-            if path.name.endswith(CUBINS_FILE) or is_own:
-                self._files.setdefault(path.name[:8] if is_of_commit else "", []).append(path)
+        self._own = _list_folders(folder)
+        others = (path for path in reading.list_paths(folder.parent, "*") if path != folder)
+        self._others = [place for path in others for place in _list_folders(path)]
+        shared = [path for own in self._own for path in reading.list_paths(own, "*.jsonl") if path.name[8:9] != "-"]
+        shared += [other / CUBINS_FILE for other in self._others]
         self._shared = (
-            f"{digest_code(root)} {digest_file(folder.parent / reading.BENCHMARKS_FILE)} {self._list_stamps('')}"
+            f"{digest_code(root)} {digest_file(folder.parent / reading.BENCHMARKS_FILE)} {_list_stamps(shared)}"
         )
 
     def digest_commits(self, *commits: str) -> str:
         """Return a digest of all files on some commits, and of the code that reads them."""
-        return digest_texts(self._shared, *(f"{commit} {self._list_stamps(commit[:8])}" for commit in commits))
+        return digest_texts(self._shared, *(f"{commit} {self._list_commit_stamps(commit)}" for commit in commits))
 
-    def _list_stamps(self, prefix: str) -> list[tuple[str, Stamp]]:
-        return sorted((str(path), stamp_file(path)) for path in self._files.get(prefix, ()))
+    def _list_commit_stamps(self, commit: str) -> list[tuple[str, Stamp]]:
+        prefix = f"{commit[:8]}-*"
+        cubins = (path for other in self._others for path in reading.list_paths(other, f"{prefix}{CUBINS_FILE}"))
+        own = (path for folder in self._own for path in reading.list_paths(folder, prefix))
+        return _list_stamps([*own, *cubins])
+
+
+def _list_folders(machine: Path) -> list[Path]:
+    """Return the folders of a machine's results: its own, and that of other compilers."""
+    return [machine, machine / reading.COMPILERS_FOLDER]
+
+
+def _list_stamps(paths: Iterable[Path]) -> list[tuple[str, Stamp]]:
+    return [(str(path), stamp_file(path)) for path in paths]
 
 
 def digest_texts(*texts: str) -> str:

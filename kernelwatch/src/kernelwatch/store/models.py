@@ -65,7 +65,7 @@ def count_configurations(*benchmark_axes: Sequence[Sequence[str]]) -> int:
     return count
 
 
-class Document(msgspec.Struct, eq=False):
+class Document(msgspec.Struct, eq=False, weakref=True):
     """One file of asv's: the results of a commit in an environment."""
 
     commit_hash: Hash
@@ -81,6 +81,12 @@ class Document(msgspec.Struct, eq=False):
     def get_row(self, benchmark: str) -> dict[str, Any]:
         """Return a benchmark's row by column."""
         return msgspec.structs.asdict(self.results[benchmark])
+
+    def without_samples(self) -> Document:
+        """Return the same results without samples and their statistics."""
+        absent = dict.fromkeys(_OF_CONFIGURATIONS[1:])
+        rows = {name: msgspec.structs.replace(row, **absent) for name, row in self.results.items()}
+        return msgspec.structs.replace(self, results=rows)
 
     def __post_init__(self) -> None:
         if self.result_columns != list(StoredRow.__struct_fields__):

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import bisect
+import fnmatch
 import functools
 import itertools
 import json
+import os
+import re
 import sys
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,6 +31,10 @@ COMPILERS_FOLDER = "compilers"
 
 #: Bytes of a file. The largest stored so far take two megabytes.
 LARGEST = 64 << 20
+
+
+#: Nanoseconds after its last change from which on a folder's names are kept.
+_SETTLED = 2_000_000_000
 
 
 class UnreadableError(ValueError):
@@ -62,14 +71,34 @@ def parse_json(path: Path) -> Any:
 
 
 def list_paths(folder: Path, pattern: str) -> list[Path]:
-    """Return the files of results of such names, in their order."""
-    return sorted(folder.glob(pattern))
+    """Return what a folder holds of such names, in their order; nothing if there is no folder."""
+    names = _list_names(folder)
+    prefix = re.split(r"[*?[]", pattern, maxsplit=1)[0]
+    start, end = (bisect.bisect_left(names, bound) for bound in (prefix, f"{prefix}\U0010ffff"))
+    return [folder / name for name in fnmatch.filter(names[start:end], pattern)]
+
+
+def _list_names(folder: Path) -> Sequence[str]:
+    """Return the sorted names of a folder; a review asks a hundred times for a few of thousands."""
+    try:
+        modified = folder.stat().st_mtime_ns
+        # The system's clock for files ticks some times a second: a folder may change again within a tick.
+        is_settled = time.time_ns() - modified > _SETTLED
+        return _read_names(folder, modified) if is_settled else _read_names.__wrapped__(folder, modified)
+    except OSError:
+        return ()
+
+
+@functools.lru_cache(maxsize=64)
+def _read_names(folder: Path, _modified: int) -> Sequence[str]:
+    with os.scandir(folder) as entries:
+        return sorted(entry.name for entry in entries)
 
 
 def result_paths(folder: Path, commit: str = "") -> list[Path]:
     """Return the paths of asv's files of a machine, or of those of a commit; also of other compilers."""
     stem = f"{commit[:8] or '????????'}-*"
-    paths = [*list_paths(folder, f"{stem}.json"), *list_paths(folder, f"{COMPILERS_FOLDER}/{stem}.jsonl")]
+    paths = [*list_paths(folder, f"{stem}.json"), *list_paths(folder / COMPILERS_FOLDER, f"{stem}.jsonl")]
     names = (path for path in paths if models.RESULT_NAME.fullmatch(path.name))
     return sorted(names, key=lambda path: path.name)
 

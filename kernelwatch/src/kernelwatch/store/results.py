@@ -5,19 +5,21 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
-from asv.benchmarks import Benchmarks
-from asv.config import Config
-
-from kernelwatch.store import folders, index, reading, record, rows
+from kernelwatch.store import asv_files, folders, index, reading, record, rows
 from kernelwatch.store.cubins import CubinHashes
 from kernelwatch.store.graph import CommitGraph
 from kernelwatch.store.models import Document
 from kernelwatch.store.points import Point
 from kernelwatch.suite.benchmark_names import measurement_group
 from kernelwatch.toolchain import releases as compilers
+
+#: Documents with samples that are kept in memory: a history's steps share them with their neighbours.
+_MAX_DOCUMENTS = 16
 
 
 def _finite_or_none(value: float | None) -> float | None:
@@ -47,12 +49,9 @@ class History:
 
     def __init__(self, machine: str, root: Path, *, config: Any = None, compiler: str | None = None) -> None:
         self._root = root
-        if config is None:
-            config = Config.load(str(root / "asv.conf.json"))
-            config.results_dir = str(folders.results_folder(root / "results"))
-        self._branches = config.branches
+        self._branches = asv_files.load_branches(root / "asv.conf.json") if config is None else config.branches
         #: Folder of the results of all machines.
-        self.results = folder = Path(config.results_dir)
+        self.results = folder = Path(config.results_dir) if config else folders.results_folder(root / "results")
         if machine not in (machines := folders.list_machines(folder)):
             only = ", ".join(machines) or "no machine"
             raise FileNotFoundError(
@@ -61,10 +60,11 @@ class History:
         self.machine = machine
         #: Folder of the results and records of this machine; only to read.
         self.folder = folder / machine
-        self._benchmarks = Benchmarks.load(config)
+        self._benchmarks = asv_files.load_benchmarks(folder)
         self._files = index.list_results(self.folder)
-        self._points: dict[tuple[Document, str], tuple[Point, ...]] = {}
-        self._documents: dict[tuple[str, str], Document] = {}
+        self._points = WeakKeyDictionary[Document, dict[str, tuple[Point, ...]]]()
+        self._read_document = lru_cache(_MAX_DOCUMENTS)(self._read_files)
+        self._documents_without_samples: dict[tuple[str, str], Document] = {}
         self._runs: dict[str, list[dict[str, Any]]] = {}
         self._cubins: dict[tuple[str, str | None], CubinHashes] = {}
         by_environment = {(entry.commit, entry.environment): entry for entry in self._files.values()}
@@ -115,16 +115,25 @@ class History:
         return list(self._names.get(commit_hash, ()))
 
     def load_environments(self, commit_hash: str) -> dict[str, Document]:
-        """Return the results of one commit by the name of asv's environment, in the order of names."""
-        return {name: self.load_document(commit_hash, name) for name in self.list_environments(commit_hash)}
+        """Return the results of one commit by the name of asv's environment, in the order of names.
+
+        They have no samples: those of a long history would not fit into memory.
+        """
+        documents = self._documents_without_samples
+        for key in (keys := [(commit_hash, name) for name in self.list_environments(commit_hash)]):
+            if key not in documents:
+                documents[key] = self.load_document(*key).without_samples()
+        return {key[1]: documents[key] for key in keys}
 
     def load_document(self, commit_hash: str, environment: str) -> Document:
-        """Return the results of one commit in one of asv's environments; their files are read once."""
+        """Return the results of one commit in one of asv's environments; the last ones are kept."""
+        return self._read_document(commit_hash, environment)
+
+    def _read_files(self, commit_hash: str, environment: str) -> Document:
         key = commit_hash, environment
-        if key not in self._documents:
-            paths = (path for path, entry in self._files.items() if (entry.commit, entry.environment) == key)
-            (self._documents[key],) = reading.merge_files(self.folder, reading.read_files(paths))
-        return self._documents[key]
+        paths = (path for path, entry in self._files.items() if (entry.commit, entry.environment) == key)
+        (document,) = reading.merge_files(self.folder, reading.read_files(paths))
+        return document
 
     def load_cubin_hashes(self, commit_hash: str, results: Document) -> CubinHashes:
         """Return the hashes of a commit's machine code by the compiler of some results; they are read once."""
@@ -135,27 +144,28 @@ class History:
 
     def find_axes(self, benchmark: str) -> dict[str, list[str]]:
         """Return the axes of a benchmark today: the values of each parameter by its name; none before its first run."""
-        described = self._benchmarks.get(benchmark, {"params": [], "param_names": []})
-        values = [[text.strip("'") for text in axis] for axis in described["params"]]
-        return dict(zip(described["param_names"], values, strict=True))
+        if (description := self._benchmarks.get(benchmark)) is None:
+            return {}
+        values = [[text.strip("'") for text in axis] for axis in description.params]
+        return dict(zip(description.param_names, values, strict=True))
 
     def get_unit(self, benchmark: str) -> str:
         """Return the unit of a benchmark's values; empty if it has none."""
-        return str(self._benchmarks[benchmark].get("unit") or "")
+        return self._benchmarks[benchmark].unit or ""
 
     def get_title(self, benchmark: str) -> str:
         """Return the pretty name of a benchmark."""
-        return str(self._benchmarks[benchmark].get("pretty_name") or benchmark)
+        return self._benchmarks[benchmark].pretty_name or benchmark
 
     def get_type(self, benchmark: str) -> str:
         """Return asv's type of a benchmark, for example "time"."""
-        return str(self._benchmarks[benchmark]["type"])
+        return self._benchmarks[benchmark].type
 
     def list_values(self, results: Document, benchmark: str) -> list[float | None]:
         """Return one commit's values in the order of today's axes; None where there is no value; empty if not run."""
         if self.explain_absence(results, benchmark):
             return []
-        axes = self._benchmarks[benchmark]["params"]
+        axes = self._benchmarks[benchmark].params
         stored = rows.reindex(results.get_row(benchmark), axes)["result"] or [None] * math.prod(map(len, axes))
         return list(map(_finite_or_none, stored))
 
@@ -164,10 +174,10 @@ class History:
         row, today = results.results.get(benchmark), self._benchmarks.get(benchmark)
         if row is None or today is None:
             return "not run"
-        if row.version != today.get("version"):
+        if row.version != today.version:
             return "measured by another version of the benchmark"
         # A result stores the values of its parameters, and only the benchmark of today their names.
-        has_same_axes = len(row.params) == len(today["param_names"])
+        has_same_axes = len(row.params) == len(today.param_names)
         return "" if has_same_axes else "measured with other axes"
 
     def find_newest(self, benchmark: str) -> Document | None:
@@ -181,14 +191,15 @@ class History:
     def iter_points(self, results: Document, benchmark: str) -> Iterator[Point]:
         """Yield the configurations of a benchmark on one commit, in the order of its axes; none if it was not run."""
         # A commit is compared with several: publishing asks for the same points dozens of times.
-        if (points := self._points.get((results, benchmark))) is None:
-            points = self._points[results, benchmark] = tuple(self._read_points(results, benchmark))
-        return iter(points)
+        by_benchmark = self._points.setdefault(results, {})
+        if benchmark not in by_benchmark:
+            by_benchmark[benchmark] = tuple(self._read_points(results, benchmark))
+        return iter(by_benchmark[benchmark])
 
     def _read_points(self, results: Document, benchmark: str) -> Iterator[Point]:
         if self.explain_absence(results, benchmark):
             return
-        names, commit = self._benchmarks[benchmark]["param_names"], results.commit_hash
+        names, commit = self._benchmarks[benchmark].param_names, results.commit_hash
         origins, runs = self.find_origins(commit, benchmark), self.list_runs(results, benchmark)[::-1]
         for params, value, samples in rows.iter_configurations(results.get_row(benchmark)):
             texts, counts, source_run = ", ".join(params), tuple[int, ...](), dict[str, Any]()

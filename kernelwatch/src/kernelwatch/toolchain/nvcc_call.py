@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from unittest import mock
 
 from kernelwatch.errors import CompileError
 from kernelwatch.toolchain.nvcc import run_nvcc
@@ -56,6 +55,8 @@ def can_import_pycuda() -> bool:
 
 def compile_with_pycuda(nvcc: Path, target: str, options: Sequence[str], arch: str, text: str) -> NvccOutput:
     """Compile CUDA C++ with `pycuda.compiler.compile`. Raises CompileError with nvcc's own text."""
+    from unittest import mock  # noqa: PLC0415 -- imports asyncio, which only this call needs
+
     import pycuda.compiler  # noqa: PLC0415 -- as above
     import pycuda.driver  # noqa: PLC0415
     from pytools import prefork  # noqa: PLC0415 -- comes with PyCUDA

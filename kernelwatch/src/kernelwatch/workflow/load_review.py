@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Set
+from functools import lru_cache
 from pathlib import Path
 
 from kernelwatch.config import settings
@@ -96,19 +97,24 @@ def load_thresholds(history: History, head: str, root: Path) -> Thresholds:
     The changes between two commits are kept in the user's cache, by the stamps of all files that they depend on.
     """
     line = [head, *history.graph.iter_ancestors(head)]
-    pairs = list(itertools.islice(itertools.pairwise(line), MAX_PAIRS))
-    stamps = index.CommitStamps(history.folder, root)
-    changes = (_load_noise(history, base, commit, stamps) for commit, base in pairs)
-    return narrow_thresholds(change for pair_changes in changes for change in pair_changes)
+    pairs = itertools.islice(itertools.pairwise(line), MAX_PAIRS)
+    return narrow_thresholds(change for commit, base in pairs for change in _load_noise(history, base, commit, root))
 
 
-def _load_noise(history: History, base: str, head: str, stamps: index.CommitStamps) -> list[Change]:
-    path = index.cache_path(f"noise-{stamps.digest_commits(str(history.compiler), base, head)}", history.folder)
+@lru_cache(maxsize=2 * MAX_PAIRS)
+def _load_noise(history: History, base: str, head: str, root: Path) -> list[Change]:
+    digest = _list_stamps(history, root).digest_commits(str(history.compiler), base, head)
+    path = index.cache_path(f"noise-{digest}", history.folder)
     changes = index.load_cached(path, list[Change])
     if changes is None:
         changes = list(_iter_noise(history, base, head))
         index.save_cached(path, changes)
     return changes
+
+
+@lru_cache(maxsize=1)
+def _list_stamps(history: History, root: Path) -> index.CommitStamps:
+    return index.CommitStamps(history.folder, root)
 
 
 def _iter_noise(history: History, base: str, head: str) -> Iterator[Change]:

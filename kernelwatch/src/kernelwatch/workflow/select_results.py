@@ -8,11 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from asv.util import UserError
-
 from kernelwatch.error_text import count_noun
 from kernelwatch.review.sides import ReviewSide, ReviewSides
 from kernelwatch.store import folders, git
+from kernelwatch.store.reading import UnreadableError
 from kernelwatch.store.results import History
 from kernelwatch.toolchain import releases as compilers
 
@@ -148,7 +147,7 @@ def load_histories(name: str | None, root: Path) -> list[History]:
             History(machine, root, compiler=compilers.find_requested_compiler())
             for machine in ([name] if name else machines)
         ]
-    except UserError as error:
+    except UnreadableError as error:
         raise CannotCompareError(f"the results under {root / 'results'} cannot be read: {error}") from None
 
 

@@ -1,0 +1,98 @@
+"""Significance of a difference between two sets of samples: Mann and Whitney's test, and a bootstrap interval.
+
+SciPy's functions give the same numbers, which a test holds. Its import takes longer than a whole review.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+CONFIDENCE = 0.99
+RESAMPLES = 1999
+SEED = 5
+
+#: Up to so many samples a side the test is exact; beyond, the normal approximation is good and much cheaper.
+#: Exactness matters: at 10 + 10 the approximation's smallest p is 17 times too large, too large for 600 configurations.
+_EXACT = 20
+
+#: Samples of one configuration at one commit.
+Samples = tuple[float, ...]
+
+
+def compute_p_value(base: Samples, head: Samples) -> float:
+    """Return the two-sided p-value of Mann and Whitney's test.
+
+    Source: H. B. Mann, D. R. Whitney, "On a test of whether one of two random variables is stochastically larger than
+    the other", Ann. Math. Stat. 18 (1947).
+    """
+    count = len(base) * len(head)
+    ordered = np.sort(head)
+    won = sum(int(np.searchsorted(ordered, base, side).sum()) for side in ("left", "right")) / 2  # ties are half won
+    statistic = max(won, count - won)
+    if max(len(base), len(head)) <= _EXACT:
+        # Ties make the exact distribution of untied samples a conservative one: fine.
+        tail = _cumulate_orders(*sorted((len(base), len(head))))[count - int(statistic)]
+        return min(1.0, 2 * float(tail))
+    total = len(base) + len(head)
+    ties = np.unique(np.concatenate([base, head]), return_counts=True)[1].astype(float)
+    variance = count / 12 * ((total + 1) - float((ties**3 - ties).sum()) / (total * (total - 1)))
+    # The distribution is discrete: half a step belongs to the tail.
+    deviation = (statistic - count / 2 - 0.5) / math.sqrt(variance) if variance > 0 else -math.inf
+    return min(1.0, math.erfc(deviation * math.sqrt(0.5)))
+
+
+@functools.cache
+def _cumulate_orders(fewer: int, more: int) -> NDArray[np.float64]:
+    """Return the share of orders of untied samples with at most 0, 1, 2, ... pairs won.
+
+    The number of orders with so many is a coefficient of the Gaussian binomial, the product of
+    (1 - q^(more + i)) / (1 - q^i).
+    """
+    orders = np.zeros(fewer * more + 1, dtype=np.int64)
+    orders[0] = 1
+    for step in range(1, fewer + 1):
+        orders[more + step :] -= orders[: -(more + step)].copy()
+        for first in range(step):
+            orders[first::step] = np.cumsum(orders[first::step])
+    return np.cumsum(orders / math.comb(fewer + more, fewer))
+
+
+@functools.cache
+def ratio_interval(base: Samples, head: Samples) -> tuple[float, float]:
+    """Return the bootstrap interval of median(head) / median(base), percentile method, the same for equal samples."""
+    draws = _draw_resamples(len(head), len(base))
+    new, old = (_resample_medians(side, drawn) for side, drawn in zip((head, base), draws, strict=True))
+    tail = (1 - CONFIDENCE) / 2
+    low, high = np.percentile(new / old, (tail * 100, (1 - tail) * 100))
+    return float(low), float(high)
+
+
+@functools.cache
+def _draw_resamples(*counts: int) -> tuple[NDArray[np.integer], ...]:
+    """Return how often each resample draws each sample of each side: an array of samples by resamples a side."""
+    rng = np.random.default_rng(SEED)
+    sides = []
+    for count in counts:
+        drawn = rng.integers(0, count, (RESAMPLES, count)).T
+        places = drawn * RESAMPLES + np.arange(RESAMPLES)
+        times = np.bincount(places.ravel(), minlength=count * RESAMPLES)
+        sides.append(times.reshape(count, RESAMPLES).astype(np.min_scalar_type(count)))
+    return tuple(sides)
+
+
+def _resample_medians(samples: Samples, drawn: NDArray[np.integer]) -> NDArray[np.float64]:
+    """Return the median of each resample: the samples at which half of its draws are counted."""
+    values = np.array(samples)
+    order = values.argsort()
+    ordered, counted = values[order], drawn[order]
+    for previous, current in itertools.pairwise(counted):  # NumPy's own cumsum along the first axis is slower
+        np.add(current, previous, out=current)
+    middle = (len(values) - 1) // 2, len(values) // 2
+    lower, upper = (ordered[(counted <= place).sum(axis=0, dtype=drawn.dtype)] for place in middle)
+    medians: NDArray[np.float64] = (lower + upper) / 2
+    return medians

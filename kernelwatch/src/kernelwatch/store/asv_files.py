@@ -1,0 +1,83 @@
+"""The two files of asv's that describe a project: its configuration, and the list of its benchmarks.
+
+They are read without asv: its import takes longer than a review of two commits.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from kernelwatch.error_text import one_line
+from kernelwatch.store import reading
+
+#: Version of asv's list of benchmarks.
+BENCHMARKS_VERSION = 2
+
+#: A line that is a comment. Configurations with other comments are left to asv's own parser.
+_COMMENT_LINE = re.compile(rb"^\s*//.*$", re.MULTILINE)
+
+
+class BenchmarkDescription(msgspec.Struct):
+    """A benchmark as asv lists it: its axes, and how its values are named."""
+
+    name: str
+    type: str
+    params: list[list[str]]
+    param_names: list[str]
+    unit: str | None = None
+    pretty_name: str | None = None
+    version: str | None = None
+
+
+def load_branches(path: Path) -> Sequence[str | None]:
+    """Return the published branches of a configuration of asv's; None is the branch that is checked out.
+
+    Raises
+    ------
+    UnreadableError
+        There is no such file, or asv refuses it.
+    """
+    text = _COMMENT_LINE.sub(b"", reading.read_content(path))
+    try:
+        config = json.loads(text)
+    except ValueError:
+        config = _load_with_asv(path)
+    branches = config.get("branches", [None]) if isinstance(config, dict) else None
+    return reading.convert_model(branches, list[str | None], f"{path}, branches")
+
+
+def _load_with_asv(path: Path) -> dict[str, object]:
+    from asv.config import Config  # noqa: PLC0415 -- only where comments stand behind values
+    from asv.util import UserError  # noqa: PLC0415
+
+    try:
+        return dict(vars(Config.load(str(path))))
+    except (UserError, ValueError) as error:
+        raise reading.UnreadableError(f"{path}: {one_line(error)}") from None
+
+
+def load_benchmarks(results: Path) -> Mapping[str, BenchmarkDescription]:
+    """Return the benchmarks that asv lists in a folder of results, by name.
+
+    Raises
+    ------
+    UnreadableError
+        There is no list, or it is of another form.
+    """
+    path = results / reading.BENCHMARKS_FILE
+    content = reading.read_content(path)
+    try:
+        entries = msgspec.json.decode(content, type=dict[str, msgspec.Raw])
+        version = msgspec.json.decode(entries.pop("version", b"null"))
+        if version != BENCHMARKS_VERSION:
+            raise ValueError(f"is of version {version!r}, not {BENCHMARKS_VERSION}")
+        descriptions = [msgspec.json.decode(entry, type=BenchmarkDescription) for entry in entries.values()]
+    except ValueError as error:
+        advice = "asv run --bench just-discover writes it anew"
+        raise reading.UnreadableError(f"{path}: {one_line(error)}; {advice}") from None
+    return {description.name: description for description in descriptions}

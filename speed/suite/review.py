@@ -1,0 +1,115 @@
+"""The wait for a review, a report and the website, and their memory, as a stored history grows."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+from .histories import MACHINES, make_history
+
+#: Commands and the commits of the histories that they are run in. A website of 1,000 commits takes ten minutes.
+_SIZES = 30, 300, 1000
+
+_IMPORT = [sys.executable, "-c", "import numpy, scipy.stats"]
+
+
+class _History:
+    """A command in a history whose index the cache has, as after a run."""
+
+    params: tuple[int, ...] = _SIZES
+    param_names = ("commits",)
+    command: tuple[str, ...]
+    timeout = 1800.0
+    number, repeat, warmup_time = 1, 5, 0
+
+    def setup_cache(self) -> None:
+        """Make the histories in the folder that asv runs every benchmark in."""
+        for commits in _SIZES:  # for all classes: asv runs it once
+            folder = Path(f"history-{commits}").resolve()
+            folder.mkdir()
+            make_history(folder, commits)
+
+    setup_cache.timeout = 600  # type: ignore[attr-defined]
+
+    def setup(self, commits: int) -> None:
+        """Go to the project, and run the command once: it fills the cache."""
+        os.chdir(f"history-{commits}")
+        os.environ |= {"KERNELWATCH_ROOT": str(Path.cwd()), "KERNELWATCH_CACHE": str(Path("cache").resolve())}
+        self.run()
+
+    def run(self) -> None:
+        """Run the command in a process of its own, which may return any verdict."""
+        command = [sys.executable, "-m", "kernelwatch", *self.command]
+        subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+
+    def run_here(self) -> None:
+        """Run the command in this process."""
+        from kernelwatch.cli.main import main  # noqa: PLC0415 -- not before the variables are set
+
+        main(self.command)
+
+
+class Compare(_History):
+    """The newest two commits of one machine."""
+
+    command = ("compare", "HEAD~1", "HEAD", "--machine", MACHINES[0])
+
+    def time_compare(self, commits: int) -> None:
+        """Time the command, with its start."""
+        self.run()
+
+    def track_compare_imports(self, commits: int) -> float:
+        """Return the CPU time in imports of NumPy and `scipy.stats`."""
+        seconds = []
+        for run in (self.run, lambda: subprocess.run(_IMPORT, check=True)):
+            run()
+            start = _read_cpu_seconds()
+            for _ in range(self.repeat):
+                run()
+            seconds.append(_read_cpu_seconds() - start)
+        return seconds[0] / seconds[1]
+
+    track_compare_imports.unit = "imports"  # type: ignore[attr-defined]
+
+    def peakmem_compare(self, commits: int) -> None:
+        """Run the command for its memory."""
+        self.run_here()
+
+
+class Regressions(_History):
+    """All commits of one machine, each with its ancestors."""
+
+    params = _SIZES[:2]
+    command = ("regressions", "--machine", MACHINES[0])
+
+    def time_regressions(self, commits: int) -> None:
+        """Time the command, with its start."""
+        self.run()
+
+    def peakmem_regressions(self, commits: int) -> None:
+        """Run the command for its memory."""
+        self.run_here()
+
+
+class Site(_History):
+    """All pages of three machines, whose reviews the cache has."""
+
+    params = _SIZES[:2]
+    command = ("site",)
+
+    def time_site(self, commits: int) -> None:
+        """Time the command, with its start."""
+        self.run()
+
+    def peakmem_site(self, commits: int) -> None:
+        """Run the command for its memory."""
+        self.run_here()
+
+
+def _read_cpu_seconds() -> float:
+    """Return the CPU time of the processes that have ended."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime

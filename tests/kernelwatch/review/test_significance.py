@@ -1,0 +1,50 @@
+"""The review's test and interval, with SciPy's as the oracle."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from kernelwatch.review import significance
+from kernelwatch.review.significance import Samples, compute_p_value, ratio_interval
+
+#: Samples of base and of head, the relative shift of head, and the decimals of a sample: few make ties.
+CASES = [
+    *((7, count, shift, 12) for count in (7, 13, 20) for shift in (0.0, 0.1)),
+    *((count, 20, shift, decimals) for count in (9, 20) for shift in (0.0, 0.01) for decimals in (6, 7)),
+    *((count, 40, shift, decimals) for count in (7, 40) for shift in (0.003, 0.1) for decimals in (6, 12)),
+    (40, 41, 0.0, 5),
+]
+
+
+def make_samples(base: int, head: int, shift: float, decimals: int) -> tuple[Samples, Samples]:
+    """Return samples of 30 µs with noise of 1 %, those of head longer by a shift."""
+    rng = np.random.default_rng(base + head)
+    old, new = (30e-6 * (1 + rng.normal(0, 0.01, count)) for count in (base, head))
+    return tuple(old.round(decimals).tolist()), tuple((new * (1 + shift)).round(decimals).tolist())
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_p_value(case: tuple[int, int, float, int]) -> None:
+    """Exact with few samples, the normal approximation with many; ties, and samples that are all equal."""
+    base, head = make_samples(*case)
+    method = "exact" if max(map(len, (base, head))) <= 20 else "asymptotic"
+    expected = stats.mannwhitneyu(base, head, method=method).pvalue
+    assert compute_p_value(base, head) == pytest.approx(float(expected), rel=1e-13)
+    assert compute_p_value(head, base) == compute_p_value(base, head)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_interval(case: tuple[int, int, float, int]) -> None:
+    """The same resamples as SciPy's of that seed, so the same numbers to the last bit."""
+    base, head = make_samples(*case)
+    bootstrap = stats.bootstrap(
+        (np.array(head), np.array(base)),
+        lambda new, old, axis: np.median(new, axis=axis) / np.median(old, axis=axis),
+        n_resamples=significance.RESAMPLES,
+        confidence_level=significance.CONFIDENCE,
+        method="percentile",
+        rng=np.random.default_rng(significance.SEED),
+    )
+    assert ratio_interval(base, head) == tuple(map(float, bootstrap.confidence_interval))
