@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -66,7 +66,7 @@ class History:
         self._read_document = lru_cache(_MAX_DOCUMENTS)(self._read_files)
         self._documents_without_samples: dict[tuple[str, str], Document] = {}
         self._runs: dict[str, list[dict[str, Any]]] = {}
-        self._cubins: dict[tuple[str, str | None], CubinHashes] = {}
+        self._read_cubin_hashes = lru_cache(_MAX_DOCUMENTS)(partial(CubinHashes, self.folder))
         by_environment = {(entry.commit, entry.environment): entry for entry in self._files.values()}
         used_compilers = [compilers.compiler_of_results(entry.variables) for entry in by_environment.values()]
         #: The compilers with results, as they are called; None is the default.
@@ -136,11 +136,8 @@ class History:
         return document
 
     def load_cubin_hashes(self, commit_hash: str, results: Document) -> CubinHashes:
-        """Return the hashes of a commit's machine code by the compiler of some results; they are read once."""
-        key = commit_hash, compilers.compiler_of_results(results.env_vars)
-        if key not in self._cubins:
-            self._cubins[key] = CubinHashes(self.folder, key[1], commit_hash)
-        return self._cubins[key]
+        """Return the hashes of a commit's machine code by the compiler of some results; the last ones are kept."""
+        return self._read_cubin_hashes(compilers.compiler_of_results(results.env_vars), commit_hash)
 
     def find_axes(self, benchmark: str) -> dict[str, list[str]]:
         """Return the axes of a benchmark today: the values of each parameter by its name; none before its first run."""
