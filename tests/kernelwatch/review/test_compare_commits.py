@@ -142,7 +142,7 @@ def test_make_has_the_commands_exit_code(target: str, code: int, is_exact: bool,
 
 def test_an_import_that_fails_is_no_verdict(tmp_path: Path) -> None:
     """A missing import of the review ends with exit code 2 and one line."""
-    (tmp_path / "asv.py").write_text("raise ImportError('no such library')")
+    (tmp_path / "msgspec.py").write_text("raise ImportError('no such library')")
     where = os.pathsep.join([str(tmp_path), *sys.path])
     words = [sys.executable, "-m", "kernelwatch", "compare", BASE, HEAD]
     done = subprocess.run(
