@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import importlib
 import re
+from collections import ChainMap
 from collections.abc import Mapping
-from functools import cache
 
 from kernelwatch import Kernel
 
@@ -18,7 +18,6 @@ from kernelwatch import Kernel
 _REMOVED = re.compile("cannot import name '(Row|Operation)'")
 
 
-@cache
 def kernels() -> Mapping[str, Kernel]:
     """Return the installed commit's kernels by name; empty for a package without kernelwatch kernels."""
     try:
@@ -29,5 +28,6 @@ def kernels() -> Mapping[str, Kernel]:
         if not _REMOVED.search(error.msg):
             raise
         return {}
-    known_kernels = {**package.KERNELS, **getattr(package, "MIXED", {})}
-    return known_kernels if getattr(package, "CONTRACT", 1) >= 3 else {}
+    if getattr(package, "CONTRACT", 1) < 3:
+        return {}
+    return ChainMap(getattr(package, "MIXED", {}), package.KERNELS)

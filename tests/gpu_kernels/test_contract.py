@@ -50,7 +50,7 @@ def _install_package(package: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         return SimpleNamespace(KERNELS={"offset_copy": object()}, **package)
 
     monkeypatch.setattr(importlib, "import_module", import_module)
-    suite = SimpleNamespace(kernels=installed.kernels.__wrapped__, dtypes={})
+    suite = SimpleNamespace(kernels=installed.kernels, dtypes={})
     monkeypatch.setattr(registry, "current_suite", lambda: suite)
 
 
