@@ -49,7 +49,7 @@ def write_site(conf: Any, repo: Any) -> Path:
     site = SiteFolder(folder)
     for name, suffix in _COPIED.items():
         site.copy_folder(Path(__file__).parent / name, name, suffix)
-    if DOCUMENTATION.is_dir():
+    if documented := (DOCUMENTATION / "index.html").is_file():
         site.copy_folder(DOCUMENTATION, "docs")
     results = Path(conf.results_dir)
     ids = data.number_benchmarks(
@@ -74,7 +74,7 @@ def write_site(conf: Any, repo: Any) -> Path:
         project=conf.project,
         commit_url=conf.show_commit_url if conf.show_commit_url.startswith("http") else None,
         has_asvs=Path(conf.html_dir, "index.html").is_file(),
-        documented=DOCUMENTATION.is_dir(),
+        documented=documented,
     )
     site.remove_others()
     return folder
