@@ -22,6 +22,7 @@ import pytest
 
 from kernelwatch.store import folders, record
 from tests.faults.test_orphans import processes
+from tests.kernelwatch.runner.test_plain_asv import read_identities
 from tests.kernelwatch.strangers import STRANGERS, Project, Stranger, make_project
 from tests.stored import documents
 
@@ -150,6 +151,37 @@ def test_without_the_plugin(environments: Path, tmp_path: Path) -> None:
     review = project.run("kernelwatch", "compare", base, head)
     assert review.returncode == 1, review.stderr
     assert review.stdout.startswith("WORSE")
+
+
+def _values(results: Path) -> str:
+    """Return all numbers as text, in which NaN equals NaN."""
+    (path,) = results.glob("*/*-*.json")
+    document = json.loads(path.read_text())
+    return str(sorted((name, list(map(float, row[0]))) for name, row in document["results"].items()))
+
+
+def test_plain_asv_stores_the_same(environments: Path, tmp_path: Path) -> None:
+    """The commands are `check`, a quick look with this Python, and a run."""
+    project, commits = make_project(STRANGERS["a project in C++"], tmp_path)
+    shutil.copytree(environments, project.path / ".asv" / "env", symlinks=True)
+    bench = ("--bench", "Brighten", "--bench", "track_compiled")
+    assert project.run("asv", "run", f"{commits[2]}^!", *bench).returncode == 0
+    plain, fast = project.path / "results", project.path / "fast"
+    plain.rename(fast)
+    configuration = project.path / "asv.conf.json"
+    lines = configuration.read_text(encoding="utf-8").splitlines(keepends=True)
+    configuration.write_text("".join(line for line in lines if "plugins" not in line), encoding="utf-8")
+    project.run("asv", "machine", "--yes")
+    for arguments in (
+        ("check", "--python=same"),
+        ("run", "--python=same", "--quick", *bench),
+        ("run", f"{commits[2]}^!", *bench),
+    ):
+        done = project.run("asv", *arguments)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "failed" not in done.stdout
+    assert read_identities(plain) == read_identities(fast)
+    assert _values(plain) == _values(fast)
 
 
 @pytest.mark.parametrize("stranger_project", ["a project in C++"], indirect=True)

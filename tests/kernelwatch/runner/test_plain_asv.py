@@ -18,12 +18,11 @@ from kernelwatch.instrument.tolerance import WrongOutputError
 from tests import on_fake_gpu
 from tests.fake_cuda import FakeGpu
 from tests.kernelwatch.runner.test_times import Small, gpu
-from tests.kernelwatch.strangers import STRANGERS, make_project
 
 __all__ = ["gpu"]
 
 
-def _read_identities(results: Path) -> dict[str, dict[str, Any]]:
+def read_identities(results: Path) -> dict[str, dict[str, Any]]:
     """Return the facts in `benchmarks.json` that identify results."""
     document = json.loads((results / "benchmarks.json").read_text())
     fields = ("params", "param_names", "version", "unit", "type")
@@ -34,42 +33,12 @@ def _read_identities(results: Path) -> dict[str, dict[str, Any]]:
     }
 
 
-def _values(results: Path) -> str:
-    """Return all numbers as text, in which NaN equals NaN."""
-    (path,) = results.glob("*/*-*.json")
-    document = json.loads(path.read_text())
-    return str(sorted((name, list(map(float, row[0]))) for name, row in document["results"].items()))
-
-
-def test_plain_asv_stores_the_same(tmp_path: Path) -> None:
-    """The commands are `check`, a quick look with this Python, and a run."""
-    project, commits = make_project(STRANGERS["a project in C++"], tmp_path)
-    bench = ("--bench", "Brighten", "--bench", "track_compiled")
-    assert project.run("asv", "run", f"{commits[2]}^!", *bench).returncode == 0
-    plain, fast = project.path / "results", project.path / "fast"
-    plain.rename(fast)
-    configuration = project.path / "asv.conf.json"
-    lines = configuration.read_text(encoding="utf-8").splitlines(keepends=True)
-    configuration.write_text("".join(line for line in lines if "plugins" not in line), encoding="utf-8")
-    project.run("asv", "machine", "--yes")
-    for arguments in (
-        ("check", "--python=same"),
-        ("run", "--python=same", "--quick", *bench),
-        ("run", f"{commits[2]}^!", *bench),
-    ):
-        done = project.run("asv", *arguments)
-        assert done.returncode == 0, done.stdout + done.stderr
-        assert "failed" not in done.stdout
-    assert _read_identities(plain) == _read_identities(fast)
-    assert _values(plain) == _values(fast)
-
-
 def test_stored_names_stay() -> None:
     """Names identify stored results; new ones may be added."""
     from asv_runner.discovery import disc_benchmarks
 
     discovered = {benchmark.name: benchmark for benchmark in disc_benchmarks(str(ROOT / "benchmarks"))}
-    stored = _read_identities(ROOT / "results")
+    stored = read_identities(ROOT / "results")
     fields = ("params", "param_names", "version", "unit", "type")
     assert {name: {field: getattr(discovered.get(name), field, None) for field in fields} for name in stored} == stored
 
