@@ -80,7 +80,7 @@ class Benchmark:
 
     @classmethod
     def _copy_method(cls, name: str, method: Any) -> FunctionType:
-        """Return a copy of a method, with its name in asv and its title for people in this class."""
+        """Return a copy of a method with the name that asv shows and the title of this class."""
         copy = FunctionType(method.__code__, method.__globals__, name, method.__defaults__, method.__closure__)
         copy.__dict__.update(method.__dict__)
         copy.__doc__, copy.__module__, copy.__qualname__ = method.__doc__, cls.__module__, f"{cls.__name__}.{name}"

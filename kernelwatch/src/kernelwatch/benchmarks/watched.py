@@ -62,7 +62,7 @@ class Watched(kw.CountedWithShared):
     module_names: ClassVar[dict[str, Any]]
 
     def __init_subclass__(cls, frame: FrameType | None = None) -> None:
-        """Make the other classes; put them into the module, unless the frame of `watch` is given."""
+        """Make the compiled and timed classes; without a frame, add them to the caller's module."""
         kernel, name, caller = cast(Kernel, cls.kernel), cls.__name__, frame or sys._getframe(1)
         axes = {key: tuple(values) for key, values in zip(cls.param_names, cls.params, strict=True)}
         extents = set(axes) - {"dtype", "flags"}

@@ -60,7 +60,7 @@ docs/review.md of kernelwatch has the rules.
     add("--machine", action="append", help="where both were measured (default: all machines)")
     add("--format", choices=FORMATS, default="terminal")
     add("--all", action="store_true", help="list each configuration that changed, however little")
-    listed = "list changes of so much and more (default: 1%%); verdict and exit code count all of them"
+    listed = "list changes of at least this size (default: 1%%); verdict and exit code count all of them"
     add("--at-least", type=_parse_share, default=AT_LEAST, metavar="PERCENT", help=listed)
     traded = "what may be worse in a TRADE with exit code 0; numbers: beside faster times (default: %(default)s)"
     add("--trade", choices=TRADES, default=settings.trade_policy(), help=traded)

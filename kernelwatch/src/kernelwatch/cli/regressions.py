@@ -11,6 +11,7 @@ from kernelwatch.cli.failures import report_failure
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.error_text import one_line
 from kernelwatch.show.regressions import render_json, render_text
+from kernelwatch.store import git
 from kernelwatch.store.graph import UNKNOWN
 from kernelwatch.workflow.select_results import CannotCompareError, format_commits, load_histories
 from kernelwatch.workflow.steps import find_regressions
@@ -43,7 +44,9 @@ docs/review-a-change.md of kernelwatch says what a drift is, and how one is conf
     branches = [pair for history in histories for pair in history.graph.branches.items()]
     if unknown := {commit for commit, branch in branches if branch == UNKNOWN}:
         listed = format_commits(sorted(unknown))
-        print(f"left out: {listed}, which git does not know here; run: git fetch --unshallow --all", file=sys.stderr)
+        shallow = git.try_text(root, "rev-parse", "--is-shallow-repository") == "true"
+        fetch = f"git fetch{' --unshallow' * shallow} --all"
+        print(f"left out: results of {listed}, which git does not know here; run: {fetch}", file=sys.stderr)
     if options.json:
         sys.stdout.write(render_json(regressions))
     else:

@@ -32,7 +32,7 @@ def suite_name() -> str:
 
 
 def suite_folder() -> str:
-    """Return the folder of the suite, which asv uses for the benchmarks."""
+    """Return the folder of the suite: the first part of its module's name."""
     return suite_name().partition(":")[0].partition(".")[0]
 
 

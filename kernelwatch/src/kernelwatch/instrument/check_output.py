@@ -184,7 +184,7 @@ class _OutputComparison:
         )
 
     def _describe_array(self, index: int, array: DeviceArray) -> str:
-        """Return the name of an array in messages; with several outputs, it names the output."""
+        """Return the job and the buffer for messages; with several outputs, the array, too."""
         suffix = f", {array.name}" if sum(other_array.is_written for other_array in self._job.arrays) > 1 else ""
         return f"{self._job.name}, buffer {index}{suffix}"
 

@@ -66,7 +66,7 @@ class ReferenceWriter:
         self._seen_names: set[str] = set()
 
     def look_ahead(self, current: str, later: Iterable[tuple[str, Reference]]) -> None:
-        """Start to write the first of the later references that are new, as far as memory suffices."""
+        """Start to write later references that are new, while slots are free and a quarter of memory suffices."""
         self._seen_names.add(current)
         room = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4
         for name, reference in later if self._free else ():

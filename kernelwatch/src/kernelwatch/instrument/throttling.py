@@ -24,7 +24,7 @@ def count_processes(handle: Any) -> int:
 
 
 class ThrottleWatch:
-    """Watches one GPU's clocks, by NVML's handle, for the only process that should be on it."""
+    """Watches clocks and throttle reasons of a GPU through NVML, and reports a second process."""
 
     def __init__(self, handle: Any) -> None:
         self._handle = handle

@@ -70,7 +70,10 @@ def _select_form(kernel: Kernel, _: str) -> Kernel:
 
 
 def fits_commit(kernel: Kernel) -> bool:
-    """Return whether the commit has a kernel as declared. Raises as `Kernel.parameter_layout`, and `read_constant`."""
+    """Tell whether the commit's source, parameters and constants fit the declaration.
+
+    Raises as `Kernel.parameter_layout` and `read_constant`.
+    """
     dtype = next(iter(kernel.dtypes), DTYPE)
     text = kernel.load_source(dtype, _ARCH).full_text()
     if kernel.where not in text or not all(read_constant(name, text) for name in kernel.read):

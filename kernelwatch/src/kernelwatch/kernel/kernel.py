@@ -267,7 +267,7 @@ class Kernel(KernelCode):
         )
 
     def useful_bytes(self, dtype: DTypeLike, /, **extents: Any) -> int:
-        """Return the bytes that must be moved: by default every array once, in-and-outs twice."""
+        """Return the bytes that a launch must move: by default each array once, read and written arrays twice."""
         if self._useful_bytes is not None:
             return geometry.evaluate_length(
                 self._useful_bytes, {**self.check_extents(extents), _ITEMSIZE: to_dtype(dtype).itemsize}

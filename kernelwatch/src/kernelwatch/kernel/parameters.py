@@ -155,7 +155,7 @@ def inputs(
 def outputs(
     name: str, shape: str | Callable[..., Shape], dtype: DTypeLike | None = None, **options: Any
 ) -> ArrayParameter:
-    """Declare an array that the kernel writes. Before a launch it holds poison. Parameters as of `ArrayParameter`."""
+    """Declare an array that the kernel writes, poisoned before a launch. `ArrayParameter` explains the parameters."""
     return ArrayParameter(name, shape, "out", dtype, **options)
 
 

@@ -26,7 +26,7 @@ ANY_FLAGS = "any"
 #: Verdicts on a time.
 _JUDGED = (Verdict.SLOWER, Verdict.FASTER, Verdict.SAME, Verdict.UNDECIDED)
 
-#: Ratios that have the words of a total.
+#: Shown names of ratios whose own names sound like totals.
 _NAMES = {
     name.replace("_", " "): f"{name.replace('_', ' ')} a request"
     for name in RATIOS

@@ -22,7 +22,7 @@ MAX_PAIRS, MIN_CHANGES = 30, 100
 #: The share of the changes that count: another grid with the same machine code is a change all the same.
 SHARE = 0.99
 
-#: A threshold is this much larger than all that count: one false SLOWER fails a build.
+#: Ratio of a threshold to the largest changes of equal code: one false SLOWER fails a build.
 SAFETY = 2
 
 #: Thresholds are rounded up to multiples of it: another commit seldom makes another threshold.
@@ -34,7 +34,7 @@ Change = tuple[float, float]
 
 @dataclass(frozen=True)
 class Thresholds:
-    """The thresholds of a machine: relative changes up to which times are SAME, by the seconds from which they hold."""
+    """The thresholds of a machine: up to each relative change, times of at least so many seconds are SAME."""
 
     changes: Mapping[float, float] = field(default_factory=lambda: dict(DEFAULTS))
     #: Times of equal machine code that two GPUs took, if they are enough.

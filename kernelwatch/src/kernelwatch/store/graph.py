@@ -8,14 +8,14 @@ from pathlib import Path
 
 from kernelwatch.store import git
 
-#: Place of a commit on no branch's line: in the published branch by a merge; on no branch; in another repository.
+#: Place of a commit off the published line: merged, on no branch, or missing in this repository.
 MERGED, NO_BRANCH, UNKNOWN = "merged", "no branch", "unknown to git"
 
 
 class CommitGraph:
     """The history of some commits.
 
-    Where git knows none of them, as without the repository, each follows the one before it by date.
+    If git knows none of the commits, their dates give the order.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class CommitGraph:
 
     @cached_property
     def branches(self) -> dict[str, str]:
-        """Commit -> the branch that holds it, or one of MERGED, NO_BRANCH and UNKNOWN; empty on the published line."""
+        """Branch of each commit, or MERGED, NO_BRANCH or UNKNOWN; empty for commits of the published line."""
         if not self.parents:
             return dict.fromkeys(self._dates, "")
         published = [f"{prefix}{branch}" for branch in self._branches if branch for prefix in ("", "origin/")]

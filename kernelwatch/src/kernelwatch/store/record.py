@@ -1,4 +1,4 @@
-"""The records beside asv's results, and whose the stored numbers are that they tell of.
+"""The records beside asv's results, which name the run and the commit that measured each stored number.
 
 asv reads every `.json` under `results/`, and facts there would split its series. It leaves `.jsonl` alone. It keeps no
 key of its files that it does not know, so a result cannot name its run. The record of a run holds when asv began with

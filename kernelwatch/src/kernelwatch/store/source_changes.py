@@ -16,7 +16,7 @@ from kernelwatch.store import git
 #: The file of accepted regressions, beside asv.conf.json. In TOML, since people write it.
 ACKNOWLEDGED_FILE = "acknowledged.toml"
 
-#: Characters of the file: a pull request's comes from anybody.
+#: Largest accepted file, in characters: anybody can write a pull request's.
 _LARGEST = 64 * 1024
 
 _Line = Annotated[str, Meta(pattern=r"^\S[^\x00-\x1f\x7f]*\Z", max_length=200)]

@@ -61,7 +61,7 @@ def _count_merged_wavefronts(counters: LaunchCounters) -> float:
     return float(sum(wavefronts for _, wavefronts in merged.values()) + sum(access.wavefronts for access in unmerged))
 
 
-#: Metrics by name, which identifies stored numbers. A new metric is a new row.
+#: Ratios by name, which identifies stored numbers. A new ratio is a row here, a new total a row of TOTALS.
 RATIOS = {
     "load_sectors": Metric("sectors/request", "sectors a load request", _make_ratio("load_sectors", "load_requests")),
     "store_sectors": Metric(

@@ -103,7 +103,7 @@ class Suite:
         return dtypes
 
 
-#: Suite that the benchmarks of a project with kernelwatch's `watch` registered in this process.
+#: Suite of watched kernels in this process; it replaces the suite of the settings.
 _registered: list[Suite] = []
 
 

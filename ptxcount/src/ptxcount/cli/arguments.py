@@ -148,7 +148,7 @@ def _parse_number(text: str, dtype: np.dtype[Any]) -> np.generic:
 
 
 def _make_members(value: object, used_bytes: int, folder: Path | None) -> KernelArgument:
-    """Make a struct or a list from its members, which are words themselves."""
+    """Make a struct from a mapping, or a list; members are words such as ``int32:7``."""
     if isinstance(value, Mapping) and value:
         return {name: _make_members(member, used_bytes, folder) for name, member in value.items()}
     if isinstance(value, list) and value:

@@ -1,4 +1,4 @@
-"""Ends of commands: a message or silence, and the exit code that shells know."""
+"""Ends of commands: a shell's exit code, and at most one line on standard error."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ class AtomicTurns(NamedTuple):
     rule: int
     #: Wavefronts for each turn in shared memory.
     per_turn: int = 1
-    #: Wavefronts where no lane meets another.
+    #: Wavefronts of a request in which no two lanes conflict.
     free: int = 1
     #: The chip tries until no other warp has been there meanwhile.
     loops: bool = False

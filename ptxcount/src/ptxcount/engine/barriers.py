@@ -17,7 +17,7 @@ from ..util.errors import DivergentBarrierError
 from .code_blocks import CodeBlock
 
 _U32 = TYPES["u32"]
-#: Barrier number of a cluster, and thread count of a whole block.
+#: Number of the cluster's barrier, and the count that means all threads of a block.
 _CLUSTER, _ALL = -1, -1
 #: Barrier number of a warp; its mask takes the place of the thread count.
 _WARP = 1 << 32
@@ -176,7 +176,7 @@ class BarrierQueue:
         chunk.context.add_finding("divergent-barrier", source, fault.what, count)
 
     def _report_split_arrivals(self, arrivals: list[BarrierArrival]) -> None:
-        """Report threads of a block that come to one aligned barrier from several places; raise within a warp."""
+        """Report whole warps that wait at different barriers; raise if lanes of one warp do."""
         stopped = [arrival for arrival in arrivals if arrival.stop is not None and arrival.threads.any()]
         for first, second in pairwise(stopped):
             barrier, chunk = self._code[second.stop or 0].barrier, self._chunk

@@ -98,7 +98,7 @@ def _find_entry_file(recipe: Recipe) -> Path | None:
 
 
 class _Snapshot(NamedTuple):
-    """All that a compilation depends on, as it is before."""
+    """Files, names, candidates and tools that a compilation depends on, before it runs."""
 
     layout: Layout
     names: dict[str, list[str]]

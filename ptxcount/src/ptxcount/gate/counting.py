@@ -33,7 +33,7 @@ class LaunchCounts:
     totals: dict[str, int]
     #: As `listing.list_lines`, with paths below the folder; the kernel's own line has the stack frame and spills.
     lines: list[dict[str, Any]]
-    #: The advice, and what the kernel did that it should not.
+    #: The advice, and the findings of the run.
     warnings: list[Diagnostic]
     #: The files of the folder that it was compiled from.
     files: list[str]

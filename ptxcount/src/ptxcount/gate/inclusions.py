@@ -1,4 +1,4 @@
-"""Files that nvcc reads for a source, and files that it would read if they were there."""
+"""Files that nvcc reads for a source, and absent files that it would read."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def query_layout(source: Path, flags: str, arch: str) -> Layout | None:
     with tempfile.TemporaryDirectory(prefix="ptxcount-") as folder:
         rule = Path(folder, "made-rule")
         command = [str(nvcc), "-M", "-x", "cu", "-arch", arch, *split_flags(flags), str(source), "-o", str(rule)]
-        # Headers beside another are looked for where that was found, not where its links lead to.
+        # gcc resolves no symbolic links here: it searches beside the path where it found a header.
         process = run_nvcc(["env", "LC_ALL=C", *command, "-v", "-Xcompiler", "-v,-fno-canonical-system-headers"])
         files = [str(file) for file in read_rule(rule)]
     messages = process.stderr.decode("utf-8", "surrogateescape")

@@ -232,7 +232,7 @@ def iter_changes(lines: Iterable[dict[str, Any]], pinned_lines: Lines) -> Iterat
 def _find_former_place(
     name: str, removed_keys: list[str], pinned_lines: Lines, places: Mapping[str, tuple[str, int]]
 ) -> tuple[str, int]:
-    """Return a place in the file whose line went, be it a header: the line itself is nowhere any more."""
+    """Return a place in the file of a removed line: another pinned line, or else line 1."""
     file = max(removed_keys, key=lambda key: pinned_lines[key].get(name, 0)).partition(": ")[0]
     return next((place for place in places.values() if place[0] == file), (file, 1))
 

@@ -14,7 +14,7 @@ from ..ptx.program import SINK, TYPES, Address, Group, Immediate, Instruction, O
 from ..util.errors import UnsupportedInstructionError
 
 Reader = Callable[[Chunk], Value]
-#: The condition code, as a register that no PTX can name, and how much of a thread's stack is in use.
+#: The condition code, and the used bytes of a thread's stack: registers that no PTX can name.
 CARRY, STACK = Register("CC.CF", TYPES["pred"]), Register("%STACK", TYPES["u64"])
 
 

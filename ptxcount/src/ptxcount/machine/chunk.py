@@ -167,7 +167,7 @@ class Chunk:
     context: Context
     #: Blocks, and threads of each.
     shape: tuple[int, int]
-    #: The current one.
+    #: The instruction that the chunk executes now.
     instruction: Instruction
     #: The threads that execute it, broadcastable to (blocks, threads).
     active: Array

@@ -89,7 +89,7 @@ class ClusterRaces:
     def _find_clash(
         self, now: Array, me: Array, own: Array, stored: StoredValues | None
     ) -> tuple[int, int, Source] | None:
-        """Find the first of some stores to meet one of another block by the same instruction."""
+        """Find the first place to which two blocks store by the same instruction."""
         clash = (now[_FAR_TIME] == self._now) & (now[_FAR_BLOCK] != me)
         if clash.any() and stored is not None:
             clash &= ~stored.all_agree()[:, None]

@@ -4,7 +4,7 @@ What orders are barriers of the block, and atomics and loads that are volatile, 
 block that comes later; and ``bar.warp.sync`` the lanes of its mask (of several readers of a place the last one's time
 counts). So a race is not seen where a block does one of these for another purpose, nor between an atomic
 and a plain access, nor in what textures, bulk copies and tensor cores access. Of an array that the kernel only stores
-to, only the threads of one store are compared, in the first 16 that a chunk of blocks makes.
+to, only the threads of one store are compared, in the first 16 that a launch makes to it.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ class AccessHistory:
 
     @staticmethod
     def _is_unordered(last_access: Array, thread: Array, event: AccessEvent, lane_bits: Array | None = None) -> Array:
-        """Tell if nothing orders an access behind another thread, or several lanes of a warp, at its place."""
+        """Tell whether no barrier or atomic orders the last access of a place before this access."""
         other_thread, times = last_access & _THREAD, last_access >> _TIME
         race = np.asarray((last_access != 0) & (other_thread != thread) & (times > event.ordered[:, None]))
         if event.warp is None or not race.any():

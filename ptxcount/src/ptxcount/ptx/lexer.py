@@ -74,7 +74,7 @@ class Stream:
         self._at = 0
 
     def _read(self) -> None:
-        """Make the tokens of a statement; the last of all is of kind ``end``."""
+        """Read tokens up to ``{``, ``}`` or ``;``; the text's end adds a token of kind ``end``."""
         text, position, line, stop = self._text, self._position, self._line, self._stop
         word, token_count = "", len(self._tokens)
         while position < stop and word not in ("{", "}", ";"):

@@ -127,7 +127,7 @@ class Body:
         self._entry.variables[variable.name] = variable
 
     def _declare_parameter(self) -> None:
-        """Declare a parameter or a result of a call: memory of the thread, with a name for each scope."""
+        """Declare a parameter or a result of a call: local memory of the thread, named anew in each scope."""
         variable, scope = self._variable(".local"), self._scopes[-1]
         scope.given[variable.name] = f"{variable.name}{scope.suffix}"
         self._declare(replace(variable, name=scope.given[variable.name]))

@@ -54,7 +54,7 @@ class Cost(NamedTuple):
 
     @property
     def worst(self) -> Access:
-        """The access with most."""
+        """The access with the most sectors, wavefronts or constant addresses."""
         return max(self.accesses, key=_count_units)
 
     @property

@@ -23,7 +23,7 @@ _COMMON_SHARE = 0.7
 
 @dataclass(frozen=True, eq=False)
 class Pattern:
-    """Pattern of an access's samples; distances are in bytes, and None where most differ, or there are none."""
+    """Pattern of an access's samples; distances are in bytes, and None where fewer than 70 % agree."""
 
     #: Its counts.
     access: Access
@@ -39,7 +39,7 @@ class Pattern:
     nearest: int
     #: Lanes that follow each other in memory without a gap, on average.
     run: float
-    #: Sectors by those that the different addresses would fill.
+    #: Ratio of sectors taken to those that the distinct addresses would fill.
     excess: float
 
     @property

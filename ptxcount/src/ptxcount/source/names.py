@@ -101,7 +101,7 @@ def split_list(text: str, separator: str = ",") -> list[str]:
 
 
 def _find_parameters(full: str) -> str:
-    """Return the last brackets of a demangled name, with their content."""
+    """Return the parenthesised list of parameters at the end of a demangled name."""
     depth = 0
     for place in range(len(full) - 1, -1, -1):
         depth += (full[place] == ")") - (full[place] == "(")

@@ -13,7 +13,7 @@ _OF_ANOTHER = (
     "GIT_WORK_TREE",
 )  # fmt: skip
 
-#: Variable with the options of `git -c`, and the option for output that a program reads.
+#: Variable from which git reads options of `-c`, and the option that switches colours off.
 _OPTIONS, _PLAIN = "GIT_CONFIG_PARAMETERS", "'color.ui=never'"
 
 

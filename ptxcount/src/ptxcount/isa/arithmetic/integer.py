@@ -59,7 +59,7 @@ def find_nth_set(mask: Array, base: Array, offset: Array) -> Array:
 
 
 def extend(limit: int, a: Array, bits: Array) -> Array:
-    """``szext``: a number of so many bits made as wide as a word; ``limit`` 31 wraps their number, 32 clamps it."""
+    """``szext``: extend the lowest ``bits`` bits to 32; ``limit`` 31 takes ``bits`` modulo 32, 32 caps them."""
     count = bits & 31 if limit == 31 else np.minimum(bits, 32)
     places = (32 - count).astype(np.uint32)
     return shift_right(shift_left(a, places), places)
@@ -198,7 +198,7 @@ def permute_bytes(a: Array, b: Array, selector: Array) -> Array:
     return result
 
 
-#: The bytes that the modes of ``prmt`` pick for each byte, from the lowest two bits of the selector.
+#: Modes of ``prmt``: source byte by the place of a byte and the selector's two low bits.
 PERMUTATIONS: dict[str, Callable[[int, Array], Array]] = {
     "f4e": lambda place, n: n + place,
     "b4e": lambda place, n: (n - place) & 7,

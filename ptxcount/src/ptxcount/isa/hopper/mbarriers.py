@@ -47,7 +47,7 @@ def _signed(values: Array) -> Array:
     return values.astype(np.int64)
 
 
-#: New word of a barrier, by operation, from the word and the operand (1 by default).
+#: Operations on a barrier: its new word from the old word and the operand (1 by default).
 _CHANGES: dict[str, Callable[[Array, Array], Array]] = {
     "arrive": lambda word, count: _update_word(word, _signed(count)),
     "arrive_drop": lambda word, count: _update_word(word, _signed(count), 0, _signed(count)),

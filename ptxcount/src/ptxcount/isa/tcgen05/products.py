@@ -189,7 +189,7 @@ class _Product:
             tensor.store(*places, words[:, part, updated], self._report, is_product=True)
 
     def _find_kept_lanes(self, member: int) -> Array:
-        """Return the mask of lanes that stay as they are, by the bits of the block's words."""
+        """Return the mask of lanes that the product leaves unchanged, from the block's four mask words."""
         if not self._form.masks:
             return np.zeros(LANE_COUNT, bool)
         words = np.array(self._issue.rest[4 * member : 4 * member + 4], np.uint32)

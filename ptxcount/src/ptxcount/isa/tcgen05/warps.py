@@ -59,7 +59,7 @@ def note_uncounted(chunk: Chunk, times: int) -> None:
 
 
 def make_row_reporter(chunk: Chunk) -> Report:
-    """Make a reporter that names the first active thread of the block at fault."""
+    """Make a reporter that keeps the block of a fault, and names its first active thread."""
     report, active = chunk.make_reporter(), spread(chunk.active, chunk.shape)
 
     def report_for_row(error: Any, position: tuple[int, int], text: str, place: int, *others: Any) -> None:
