@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
-from scipy import stats
 
 from kernelwatch.review import significance
 from kernelwatch.review.significance import Samples, compute_p_value, ratio_interval
@@ -18,6 +19,14 @@ CASES = [
 ]
 
 
+@pytest.fixture(scope="module")
+def stats() -> Any:
+    """Import SciPy's statistics, which takes two seconds, where a test needs them."""
+    from scipy import stats
+
+    return stats
+
+
 def make_samples(base: int, head: int, shift: float, decimals: int) -> tuple[Samples, Samples]:
     """Return samples of 30 µs with noise of 1 %, those of head longer by a shift."""
     rng = np.random.default_rng(base + head)
@@ -26,7 +35,7 @@ def make_samples(base: int, head: int, shift: float, decimals: int) -> tuple[Sam
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_p_value(case: tuple[int, int, float, int]) -> None:
+def test_p_value(case: tuple[int, int, float, int], stats: Any) -> None:
     """Exact with few samples, the normal approximation with many; ties, and samples that are all equal."""
     base, head = make_samples(*case)
     method = "exact" if max(map(len, (base, head))) <= 20 else "asymptotic"
@@ -36,7 +45,7 @@ def test_p_value(case: tuple[int, int, float, int]) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_interval(case: tuple[int, int, float, int]) -> None:
+def test_interval(case: tuple[int, int, float, int], stats: Any) -> None:
     """The same resamples as SciPy's of that seed, so the same numbers to the last bit."""
     base, head = make_samples(*case)
     bootstrap = stats.bootstrap(
