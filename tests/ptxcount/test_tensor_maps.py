@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import ptxcount
-from experiments import conditions
+from experiments import condition_launches
 from experiments.condition_cases import CONDITIONS, REPLACEMENTS, Condition
 from ptxcount.engine.execute import execute_kernel
 from ptxcount.util.errors import LaunchError, UnsupportedInstructionError
@@ -25,7 +25,7 @@ RECORD = Path(__file__).parents[1] / "data" / "conditions-h200.json"
 
 @cache
 def _compile() -> str:
-    return sources.compile_to_ptx(conditions.SOURCE, arch=conditions.ARCH)
+    return sources.compile_to_ptx(condition_launches.SOURCE, arch=condition_launches.ARCH)
 
 
 #: Field and value of a change -> what the copy by that map ends with.
@@ -57,11 +57,11 @@ def find_differences(chosen: Sequence[Condition]) -> list[str]:
     wrong = []
     for condition in chosen:
         outcome, digest = record[condition.group][condition.name]
-        verdict, arrays = conditions.count_launch(condition, _compile())
+        verdict, arrays = condition_launches.count_launch(condition, _compile())
         words = [STRICTER[key] for key in STRICTER if key in condition.name]
         change = (fields[condition.numbers[4]], condition.numbers[5]) if condition.kernel == "replace_2d" else ("", 0)
         if outcome == "runs" and not words:
-            is_right = verdict == "runs" and conditions.digest_arrays(arrays) == digest
+            is_right = verdict == "runs" and condition_launches.digest_arrays(arrays) == digest
         else:
             is_right = verdict != "runs" and ("conditions.cu:" in verdict) == bool(condition.kernel)
             is_right &= (words or [REFUSED_CHANGES.get(change, "")])[0] in verdict
