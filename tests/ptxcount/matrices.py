@@ -11,11 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pytest
 
+from tests.ptxcount.small_floats import ml_dtypes
 from tests.ptxcount.snippets import module
-
-ml_dtypes = pytest.importorskip("ml_dtypes", reason="ml_dtypes, the oracle of bfloat16, is not installed")
 
 Array = npt.NDArray[Any]
 RNG = np.random.default_rng(5)

@@ -7,11 +7,11 @@ from fractions import Fraction
 from math import copysign, inf, isnan, nan
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import pytest
 
 from ptxcount.util.errors import UnsupportedInstructionError
+from tests.ptxcount.small_floats import ml_dtypes
 from tests.ptxcount.snippets import evaluate
 from tests.ptxcount.test_floating import _values
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from itertools import product
 from typing import Any, NamedTuple
 
-import ml_dtypes
 import numpy as np
 import pytest
 
 import ptxcount
 from ptxcount.util.errors import UnsupportedInstructionError
+from tests.ptxcount.small_floats import ml_dtypes
 from tests.ptxcount.snippets import module
 from tests.ptxcount.tcgen05_kernels import Array, Layout
 

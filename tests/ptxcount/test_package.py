@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import graphlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -110,3 +111,24 @@ def test_installation(empty_environment: Path, tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=clean)
     assert done.returncode == 0, done.stderr
     assert ["load", "4", "64", "16.00", "4.00"] in [line.split() for line in done.stdout.splitlines()]
+
+
+#: The beginning of a line that imports: a package to import from, and names.
+_IMPORT = re.compile(r"^(?:from (\S+) )?import (\([^)]*\)|.*)", re.MULTILINE)
+
+
+def test_needs_of_tests() -> None:
+    """These tests, and all modules here that they import, need NumPy and pytest besides ptxcount."""
+    root, folder = ROOT.parent, Path(__file__).parent
+    pending, seen, packages = [root / "tests" / "conftest.py", *folder.rglob("*.py")], set[Path](), set[str]()
+    while pending:
+        if (file := pending.pop()) in seen:
+            continue
+        seen.add(file)
+        for package, words in _IMPORT.findall(file.read_text(encoding="utf-8")):
+            names = re.findall(r"[\w.]+", words)
+            paths = [f"{package}.{name}".strip(".").replace(".", "/") for name in names] + [package.replace(".", "/")]
+            local = [path for path in paths if path and (root / path).with_suffix(".py").is_file()]
+            pending += [(root / path).with_suffix(".py") for path in local]
+            packages.add((package or names[0]).partition(".")[0])
+    assert packages - sys.stdlib_module_names <= {"experiments", "numpy", "ptxcount", "pytest", "tests"}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import pytest
 
 from ptxcount.util.errors import TensorMemoryError, UninitializedReadError, UnsupportedInstructionError
+from tests.ptxcount.small_floats import ml_dtypes
 from tests.ptxcount.tcgen05_kernels import (
     COMMIT,
     FIRST_THREAD,
