@@ -64,7 +64,7 @@ def end_process(
         [sys.executable, "-m", *words], cwd=folder, env=os.environ | variables, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, text=True,
     ) as process:  # fmt: skip
-        end = time.monotonic() + 60
+        end = time.monotonic() + 30
         while not (begun / "begun").exists() and time.monotonic() < end:
             time.sleep(0.05)
         process.send_signal(number)
