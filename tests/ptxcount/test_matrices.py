@@ -99,6 +99,15 @@ def test_rows_of_chip() -> None:
         assert loads + stores == guesses[name], name
 
 
+def test_rows_of_fragment() -> None:
+    """``wmma.load`` counts as ``ldmatrix``: four squares take four wavefronts, where all rows have one address."""
+    names = ", ".join(f"%r{number}" for number in range(1, 9))
+    body = f"wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {{{names}}}, [s], 0;"
+    text = module(body, 0, ".shared .align 32 .b8 s[32];")
+    counters = execute_kernel(text, "snippet", (1, 1, 1), (32, 1, 1), [], unwritten="off")
+    assert [(access.kind, access.wavefronts) for access in counters.accesses] == [("load", 4)]
+
+
 def test_transposed_squares() -> None:
     """``ldmatrix.trans`` and ``stmatrix`` move four squares in four wavefronts each, as ``LDSM.x4``."""
     halves = np.arange(256, dtype=np.uint16)
