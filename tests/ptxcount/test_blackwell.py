@@ -13,14 +13,14 @@ import pytest
 
 import ptxcount
 from ptxcount.isa.releases import RELEASED_FORMS, ReleasedForm, explain_release
+from tests.ptxcount.exact_floats import list_values, multiply_add
 from tests.ptxcount.small_floats import ml_dtypes
 from tests.ptxcount.snippets import evaluate, module
-from tests.ptxcount.test_floating import _fma, _values  # the oracle of fractions
 
 Array = npt.NDArray[Any]
 F32 = np.dtype("f4")
 #: Numbers with ties, subnormals, NaN, infinities and overflow of a format.
-NUMBERS = np.concatenate([np.array(_values(F32, 300), F32), np.arange(-640, 640, dtype=F32) / 64])[:1024]
+NUMBERS = np.concatenate([np.array(list_values(F32, 300), F32), np.arange(-640, 640, dtype=F32) / 64])[:1024]
 PARTNERS = np.roll(NUMBERS, 5)
 
 
@@ -75,7 +75,7 @@ _SUMS: dict[str, Callable[[float, float, float], tuple[float, float, float]]] = 
 
 def _exact(name: str, a: float, b: float, c: float) -> float:
     x, y, z = _SUMS[name](a, b, c)
-    return float(np.float32(x) * np.float32(y)) if name == "mul" else _fma(x, y, z, F32)
+    return float(np.float32(x) * np.float32(y)) if name == "mul" else multiply_add(x, y, z, F32)
 
 
 @pytest.mark.parametrize("name", ["add", "sub", "mul", "fma"])
