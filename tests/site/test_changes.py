@@ -46,7 +46,7 @@ def test_verdicts_are_those_of_the_review(base: str, head: str) -> None:
 
 @pytest.mark.history
 def test_pictures_show_the_worst() -> None:
-    """A group with a change to the worse that decides has a picture of it, not of a larger one that decides nothing."""
+    """A group's picture shows a worse change that decides, rather than a larger one that does not."""
     groups = [group for change in _load_changes() for group in change["groups"] if group["picture"]["rows"]]
     assert {row["verdict"] for group in groups for row in group["picture"]["rows"]} <= words.SIGNS.keys()
     worse = [group for group in groups if group["slower" if group["timed"] else "rose"]]
