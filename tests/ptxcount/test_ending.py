@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.ptxcount.endings import NVCC, end_process
-from tests.ptxcount.test_gate import LAUNCH
+from tests.ptxcount.gate_repository import LAUNCH
 
 #: A NumPy whose import takes a minute.
 NUMPY = """import os, pathlib, time

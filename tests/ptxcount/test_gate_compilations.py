@@ -14,7 +14,7 @@ import pytest
 
 from ptxcount.gate import cache, compilations, compute, inclusions
 from ptxcount.source.nvcc import Compilation, find_nvcc
-from tests.ptxcount.test_gate import LAUNCH, Repository, repository
+from tests.ptxcount.gate_repository import LAUNCH, Repository, repository
 
 __all__ = ["repository"]
 
