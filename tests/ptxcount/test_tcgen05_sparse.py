@@ -11,7 +11,7 @@ import pytest
 from ptxcount.util.errors import UnsupportedInstructionError
 from tests.ptxcount.matrices import keep_half
 from tests.ptxcount.tcgen05_kernels import Array, Layout, describe_product, launch, lay_out, write_kernel
-from tests.ptxcount.test_tcgen05_products import TYPES, decode, make_code, make_factor, run_product
+from tests.ptxcount.tcgen05_products import TYPES, decode, make_code, make_factor, run_product
 
 RNG = np.random.default_rng(9)
 _WIDE = (Layout((8, 2, 8), (1, 2048, 16)), Layout((16, 2), (128, 8)))
