@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import resource
 import subprocess
@@ -51,11 +53,13 @@ class _History:
         """Run the command in this process."""
         from kernelwatch.cli.main import main  # noqa: PLC0415 -- not before the variables are set
 
-        self._check_code(main(self.command))
+        with contextlib.redirect_stderr(io.StringIO()) as errors:
+            code = main(self.command)
+        self._check_code(code, errors.getvalue())
 
-    def _check_code(self, code: int, text: str = "") -> None:
-        """Refuse exit codes other than those of verdicts: nothing is worse, something is."""
-        if code not in (0, 1):
+    def _check_code(self, code: int, text: str) -> None:
+        """Refuse exit codes other than those of verdicts; 2 is undecided, or a failure with a text."""
+        if code not in (0, 1, 2) or (code == 2 and text):
             raise RuntimeError(f"kernelwatch {' '.join(self.command)} returned {code}: {text}")
 
 

@@ -34,6 +34,11 @@ def test_setup_again(root: str) -> None:
     assert {path.parent.name for path in Path("results").glob("*/*-virtualenv-*.json")} == {*MACHINES}
 
 
+def test_undecided_is_a_verdict() -> None:
+    """Exit code 2 without a text is a verdict."""
+    Help()._check_code(2, "")
+
+
 @pytest.mark.parametrize("run", [Help.run, Help.run_here])
 def test_failed_command(run: Callable[[Help], None], monkeypatch: pytest.MonkeyPatch) -> None:
     """A command that fails has no time."""
