@@ -133,7 +133,7 @@ lint: $(VENV)/tools docs
 	$(BIN)/actionlint
 	$(BIN)/zizmor --quiet --offline --strict-collection .
 
-# Rewrites the README's table and picture from results/.
+# Rewrites the tables of docs/results.md and the picture of rates from results/.
 readme: $(VENV)/tools
 	$(BIN)/python -m docs.figures
 

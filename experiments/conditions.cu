@@ -78,7 +78,6 @@ LOAD(im2col_5d, "5d", ".im2col", "{%3, %4, %5, %6, %7}], [%2], {%8, %9, %10};", 
         finish();                                                                                   \
     }
 STORE(store_2d, "cp.async.bulk.tensor.2d.global.shared::cta", "{%2, %3}", C2)
-STORE(store_3d, "cp.async.bulk.tensor.3d.global.shared::cta", "{%2, %3, %4}", C3)
 STORE(reduce_2d, "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add", "{%2, %3}", C2)
 STORE(store_im2col, "cp.async.bulk.tensor.4d.global.shared::cta.im2col_no_offs", "{%2, %3, %4, %5}", C4)
 

@@ -23,7 +23,7 @@ from tabulate import tabulate
 
 from experiments import nsight
 from experiments.path_cases import CHAINS, METRICS, Buffer, guess_latency, list_paths
-from experiments.path_device import SOURCE, LaunchDevice, compile_cubin
+from experiments.path_device import SOURCE, LaunchDevice, compile_paths
 from kernelwatch.config.project_root import ROOT
 from ptxcount import Texture
 from ptxcount.engine.execute import execute_kernel
@@ -43,7 +43,7 @@ def launch_group(group: str) -> None:
     def profile(start: Callable[[], None]) -> None:
         driver.cuProfilerStart()
         start()
-        device._call("cuCtxSynchronize")
+        device.synchronize()
         driver.cuProfilerStop()
 
     for path in list_paths():
@@ -138,7 +138,7 @@ def main(words: Sequence[str] | None = None) -> int:
         launch_group(options.launch)
         return 0
     for flags in sorted({path.flags for path in list_paths()}):
-        compile_cubin(flags)
+        compile_paths(flags)
     if options.check:
         print(f"{len(count_paths(small=True))} of {len(list_paths(small=True))} launches are counted")
         return 0

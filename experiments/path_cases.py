@@ -22,7 +22,10 @@ class Buffer(NamedTuple):
 
 @dataclass(frozen=True)
 class Path:
-    """A launch: the guess is of the reading that its group is about; `window` are bytes that persist in L2."""
+    """A launch: the guess is of the reading that its group is about; `window` are bytes that persist in L2.
+
+    `wavefronts` is the guess for the instruction that moves rows of matrices.
+    """
 
     group: str
     name: str
@@ -33,6 +36,7 @@ class Path:
     arguments: tuple[Any, ...]
     flags: str = ""
     window: int = 0
+    wavefronts: int = 0
 
 
 #: Group -> metrics of Nsight Compute beside the duration.
@@ -74,7 +78,8 @@ def _matrices() -> Iterator[Path]:
                 wavefronts = sum(max(np.bincount(np.unique(phase) % 8)) for phase in phases)
                 guess = f"ld {1 + wavefronts * (kind == 'load')}, st {256 + wavefronts * (kind == 'store')}"
                 arguments = (np.zeros(32, np.uint32), place.astype(np.int32))
-                yield Path("matrix rows", f"{kind} x{count}, {name}", guess, f"{kind}_x{count}", 1, 32, arguments)
+                text, kernel = f"{kind} x{count}, {name}", f"{kind}_x{count}"
+                yield Path("matrix rows", text, guess, kernel, 1, 32, arguments, wavefronts=int(wavefronts))
 
 
 def _strided(small: bool) -> Iterator[Path]:

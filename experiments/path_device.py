@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import subprocess
-import tempfile
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path as FilePath
 from typing import Any
 
 import numpy as np
 
+from experiments import cubins
 from experiments.path_cases import Buffer, Path
-from ptxcount.source import nvcc
 from tests.gpu.driver import Device
 
 SOURCE = FilePath(__file__).with_name("memory_paths.cu")
+#: Kernels that `LaunchDevice.measure_chain` launches.
+CHAIN_KERNELS = "link", "chase"
 
 
-@cache
-def compile_cubin(flags: str) -> bytes:
+def compile_paths(flags: str = "") -> bytes:
     """Return machine code for sm_90."""
-    with tempfile.TemporaryDirectory() as folder:
-        cubin = FilePath(folder, "paths.cubin")
-        command = [str(nvcc.find_nvcc()), "--cubin", "-arch", "sm_90", *flags.split(), str(SOURCE), "-o", str(cubin)]
-        subprocess.run(command, check=True)
-        return cubin.read_bytes()
+    return cubins.compile_cubin(SOURCE, "sm_90", flags)
 
 
 class LaunchDevice(Device):
@@ -34,7 +28,7 @@ class LaunchDevice(Device):
     def launch(self, path: Path, around: Callable[[Callable[[], None]], None]) -> list[int]:
         """Launch within `around`; return the first two words of the last argument if it is a buffer of 16 bytes."""
         call, cu = self._call, self.cu
-        data = np.frombuffer(compile_cubin(path.flags) + b"\0", np.uint8)
+        data = np.frombuffer(compile_paths(path.flags) + b"\0", np.uint8)
         function = call("cuModuleGetFunction", call("cuModuleLoadData", data.ctypes.data), path.kernel.encode())
         memory: list[Any] = []
         values = [self._bind(argument, memory) for argument in path.arguments]
@@ -62,6 +56,10 @@ class LaunchDevice(Device):
         for address in memory:
             call("cuMemFree", address)
         return [int(word) for word in result]
+
+    def synchronize(self) -> None:
+        """Wait until the device has done all."""
+        self._call("cuCtxSynchronize")
 
     def _persist(self, nbytes: int) -> None:
         self._call("cuCtxSetLimit", self.cu.CUlimit.CU_LIMIT_PERSISTING_L2_CACHE_SIZE, nbytes)
@@ -97,11 +95,10 @@ class LaunchDevice(Device):
         base = self._bind(Buffer(footprint + (1 << 16), kind), memory)
         out = self._bind(Buffer(24), memory)
         step = int(count * 0.618) | 1
-        data = np.frombuffer(compile_cubin("") + b"\0", np.uint8)
+        data = np.frombuffer(compile_paths() + b"\0", np.uint8)
         module = self._call("cuModuleLoadData", data.ctypes.data)
-        for kernel, blocks, threads, numbers, last in (
-            ("link", 64, 256, (stride, count, step), ()), ("chase", 1, 1, (count,), (out,)),
-        ):  # fmt: skip
+        launches = (64, 256, (stride, count, step), ()), (1, 1, (count,), (out,))
+        for kernel, (blocks, threads, numbers, last) in zip(CHAIN_KERNELS, launches, strict=True):
             function = self._call("cuModuleGetFunction", module, kernel.encode())
             values = [base, *(np.array([number], np.uint64) for number in numbers), *last]
             pointers = np.array([value.ctypes.data for value in values], np.uint64)

@@ -84,7 +84,9 @@ _LONGEST = (
     "tests/gpu_kernels/test_contract.py",
     "tests/kernelwatch/runner/test_checkout_stays.py",
     "tests/kernelwatch/runner/test_run.py",
+    "tests/ptxcount/test_gate_causes.py",
     "tests/ptxcount/test_gate.py",
+    "tests/ptxcount/test_gate_compilations.py",
 )
 
 

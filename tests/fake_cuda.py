@@ -18,6 +18,7 @@ import pytest
 from numpy.typing import NDArray
 
 from kernelwatch.instrument import device
+from kernelwatch.instrument.inputs import POISON
 from kernelwatch.kernel.sources import PtxModule
 from kernelwatch.toolchain import build
 from tests.fake_objects import Function, Memory, Stream
@@ -26,12 +27,13 @@ ARCH = "sm_90"
 
 
 class Entry(NamedTuple):
-    """A call in the log: its context, and the nodes of a graph with each kernel's number of address sets."""
+    """A call in the log: its context, the nodes of a graph, and each kernel's number of address sets, and blocks."""
 
     context: str
     call: str
     nodes: list[str]
     places: dict[str, int]
+    blocks: dict[str, int]
 
 
 class FakeGpu:
@@ -68,7 +70,8 @@ class FakeGpu:
     def note(self, call: str, graph: Sequence[Any] = ()) -> None:
         """Add a call to the log."""
         nodes = ["event" if isinstance(node, int) else node.name for node in graph]
-        self.log.append(Entry(self._contexts[-1], call, nodes, _count_places(graph)))
+        blocks = {node.name: node.blocks for node in graph if not isinstance(node, int)}
+        self.log.append(Entry(self._contexts[-1], call, nodes, _count_places(graph), blocks))
 
     @staticmethod
     def _address(allocation: Any) -> int:
@@ -104,7 +107,7 @@ class FakeGpu:
 
     def _upload(self, target: Any, source: NDArray[Any]) -> None:
         content = np.ascontiguousarray(source).reshape(-1).view(np.uint8)
-        self.note(f"upload {len(content)} bytes")
+        self.note(f"upload {len(content)} bytes" + " of poison" * bool((content == POISON).all()))
         self._view_allocated(target, len(content))[:] = content
 
     def _download(self, target: NDArray[Any], source: Any) -> None:
@@ -113,7 +116,7 @@ class FakeGpu:
         content[:] = self._view_allocated(source, len(content))
 
     def _set(self, to: Any, value: int, length: int) -> None:
-        self.note(f"set {length} bytes to {value:#x}")
+        self.note(f"set {length} bytes" + " of poison" * (value == POISON))
         self._view_allocated(to, length)[:] = value
 
     def _pycuda(self) -> Any:

@@ -120,3 +120,8 @@ def sevens(into: Bytes) -> None:
 
 
 REFERENCE = Reference(LENGTH, sevens)
+
+
+def request_outcome(address: str, sent: Job, reference: Reference = REFERENCE) -> JobOutcome:
+    """Send a job and its reference to a process that measures, and return the outcome."""
+    return client.request_outcome(address, lambda _: sent, reference)

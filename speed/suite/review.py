@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import resource
 import subprocess
@@ -10,7 +12,7 @@ from pathlib import Path
 
 from .histories import MACHINES, make_history
 
-#: Commands and the commits of the histories that they are run in. A website of 1,000 commits takes ten minutes.
+#: Numbers of commits of the histories. A website's time grows with them, and that of 1,000 commits was not run.
 _SIZES = 30, 300, 1000
 
 _IMPORT = [sys.executable, "-c", "import numpy, scipy.stats"]
@@ -25,31 +27,40 @@ class _History:
     timeout = 1800.0
     number, repeat, warmup_time = 1, 5, 0
 
-    def setup_cache(self) -> None:
-        """Make the histories in the folder that asv runs every benchmark in."""
+    def setup_cache(self) -> str:
+        """Make the histories in a folder of asv's, and return it."""
         for commits in _SIZES:  # for all classes: asv runs it once
             folder = Path(f"history-{commits}").resolve()
             folder.mkdir()
             make_history(folder, commits)
+        return str(Path.cwd())
 
     setup_cache.timeout = 600  # type: ignore[attr-defined]
 
-    def setup(self, commits: int) -> None:
-        """Go to the project, and run the command once: it fills the cache."""
-        os.chdir(f"history-{commits}")
+    def setup(self, root: str, commits: int) -> None:
+        """Go to the project, before each sample, and run the command once: it fills the cache."""
+        os.chdir(Path(root, f"history-{commits}"))
         os.environ |= {"KERNELWATCH_ROOT": str(Path.cwd()), "KERNELWATCH_CACHE": str(Path("cache").resolve())}
         self.run()
 
     def run(self) -> None:
-        """Run the command in a process of its own, which may return any verdict."""
+        """Run the command in a process of its own."""
         command = [sys.executable, "-m", "kernelwatch", *self.command]
-        subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+        done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+        self._check_code(done.returncode, done.stderr)
 
     def run_here(self) -> None:
         """Run the command in this process."""
         from kernelwatch.cli.main import main  # noqa: PLC0415 -- not before the variables are set
 
-        main(self.command)
+        with contextlib.redirect_stderr(io.StringIO()) as errors:
+            code = main(self.command)
+        self._check_code(code, errors.getvalue())
+
+    def _check_code(self, code: int, text: str) -> None:
+        """Refuse exit codes other than those of verdicts; 2 is undecided, or a failure with a text."""
+        if code not in (0, 1, 2) or (code == 2 and text):
+            raise RuntimeError(f"kernelwatch {' '.join(self.command)} returned {code}: {text}")
 
 
 class Compare(_History):
@@ -57,11 +68,11 @@ class Compare(_History):
 
     command = ("compare", "HEAD~1", "HEAD", "--machine", MACHINES[0])
 
-    def time_compare(self, commits: int) -> None:
+    def time_compare(self, root: str, commits: int) -> None:
         """Time the command, with its start."""
         self.run()
 
-    def track_compare_imports(self, commits: int) -> float:
+    def track_compare_imports(self, root: str, commits: int) -> float:
         """Return the CPU time in imports of NumPy and `scipy.stats`."""
         seconds = []
         for run in (self.run, lambda: subprocess.run(_IMPORT, check=True)):
@@ -74,7 +85,7 @@ class Compare(_History):
 
     track_compare_imports.unit = "imports"  # type: ignore[attr-defined]
 
-    def peakmem_compare(self, commits: int) -> None:
+    def peakmem_compare(self, root: str, commits: int) -> None:
         """Run the command for its memory."""
         self.run_here()
 
@@ -85,11 +96,11 @@ class Regressions(_History):
     params = _SIZES[:2]
     command = ("regressions", "--machine", MACHINES[0])
 
-    def time_regressions(self, commits: int) -> None:
+    def time_regressions(self, root: str, commits: int) -> None:
         """Time the command, with its start."""
         self.run()
 
-    def peakmem_regressions(self, commits: int) -> None:
+    def peakmem_regressions(self, root: str, commits: int) -> None:
         """Run the command for its memory."""
         self.run_here()
 
@@ -100,11 +111,11 @@ class Site(_History):
     params = _SIZES[:2]
     command = ("site",)
 
-    def time_site(self, commits: int) -> None:
+    def time_site(self, root: str, commits: int) -> None:
         """Time the command, with its start."""
         self.run()
 
-    def peakmem_site(self, commits: int) -> None:
+    def peakmem_site(self, root: str, commits: int) -> None:
         """Run the command for its memory."""
         self.run_here()
 

@@ -9,7 +9,7 @@ import pytest
 
 from kernelwatch.config.project_root import ROOT
 
-FOLDERS = ("ptxcount/src", "kernelwatch/src", "benchmarks", "gpu_kernels", "experiments", "tests")
+FOLDERS = ("ptxcount/src", "kernelwatch/src", "benchmarks", "gpu_kernels", "experiments", "speed", "tests")
 
 
 @pytest.mark.parametrize("folder", FOLDERS)

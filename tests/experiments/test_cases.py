@@ -1,25 +1,32 @@
-"""Cases of the experiments on conditions and paths: each kernel is there, and each name is used once."""
+"""Cases of the experiments on conditions and paths: kernels, names, and devices."""
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from experiments import conditions, path_device
+from experiments import condition_launches, conditions, path_device
 from experiments.condition_cases import CONDITIONS
 from experiments.path_cases import METRICS, list_paths
 
 
-@pytest.mark.parametrize(("source", "cases"), [(conditions.SOURCE, CONDITIONS), (path_device.SOURCE, list_paths())])
-def test_cases(source: Path, cases: Sequence[Any]) -> None:
-    """A launch that names no kernel of the source, or a name that stands twice, would be lost on a device."""
+@pytest.mark.parametrize(
+    ("source", "cases", "others"),
+    [
+        (condition_launches.SOURCE, CONDITIONS, ()),
+        (path_device.SOURCE, list_paths(), path_device.CHAIN_KERNELS),
+    ],
+)
+def test_cases(source: Path, cases: Sequence[Any], others: Sequence[str]) -> None:
+    """Each kernel of the source is launched, each launch names one of its kernels, and no name stands twice."""
     text = source.read_text(encoding="utf-8")
     kernels = set(re.findall(r"^(?:KERNEL|[A-Z_]+)\((\w+)", text, re.MULTILINE))
-    assert {case.kernel for case in cases if case.kernel} <= kernels
+    assert {case.kernel for case in cases if case.kernel} | {*others} == kernels
     names = [(case.group, case.name) for case in cases]
     assert sorted(set(names)) == sorted(names)
     assert all(case.group in METRICS for case in cases if source == path_device.SOURCE)
@@ -30,3 +37,11 @@ def test_groups_of_conditions() -> None:
     outcomes = {"runs", "encoding: invalid value", "misaligned address", "illegal instruction", "launch failed",
                 "illegal address"}  # fmt: skip
     assert {condition.expectation for condition in CONDITIONS} == outcomes
+
+
+def test_no_device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a device the reason is printed, and nothing is written."""
+    monkeypatch.setitem(sys.modules, "cuda.bindings", None)
+    assert conditions.main([str(tmp_path / "out")]) == 2
+    assert "no GPU can be used: " in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())

@@ -10,7 +10,7 @@ import pytest
 
 from kernelwatch.cli import init
 from tests import commits
-from tests.ptxcount.test_ending import NVCC, end_process
+from tests.ptxcount.endings import NVCC, end_process
 
 #: Arguments of `python -m` -> name of the command.
 COMMANDS = {"kernelwatch init": "kernelwatch init", "asv run --record-samples HEAD^!": "asv"}

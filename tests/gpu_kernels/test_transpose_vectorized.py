@@ -22,10 +22,15 @@ DTYPES = MOVED
 VECTOR = {"int8": 8, "float16": 16, "float32": 16, "float64": 16, "complex128": 16}
 
 
-@pytest.mark.parametrize(("rows", "columns"), [(2048, 1024), (2016, 1144)], ids=str)
+#: Rows of int8 and float16 that are no multiple of 32 and 16 long begin within sectors, and take other tiles.
+PARTIAL_ROWS = {dtype: 2016 if dtype in ("int8", "float16") else 2040 for dtype in DTYPES}
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(2048, 1024), (PARTIAL_ROWS, 1144)], ids=("whole", "partial"))
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_large_tiles(dtype: str, rows: int, columns: int) -> None:
+def test_large_tiles(dtype: str, rows: int | dict[str, int], columns: int) -> None:
     """All elements move as vectors without bank conflicts, also in the last tiles."""
+    rows = rows[dtype] if isinstance(rows, dict) else rows
     result = transactions.count_launch(NAME, dtype, rows=rows, columns=columns)
     assert result.problem is None
     vectors = rows * columns * np.dtype(dtype).itemsize // VECTOR[dtype]
@@ -42,11 +47,20 @@ def test_rows_at_128_kib() -> None:
     assert totals["load_sectors"] == totals["store_sectors"] == 256 * 8192 * 16 // 32
 
 
-def test_output_rows_within_sectors() -> None:
-    """Rows of int8 that are no multiple of 32 long: few sectors are written by two requests."""
-    result = transactions.count_launch(NAME, "int8", rows=2040, columns=1144)
+@pytest.mark.parametrize(
+    ("dtype", "loads", "stores", "sectors", "conflicts"),
+    [("int8", 1.7, 1.3, 1.06, 0), ("float16", 1.3, 1.15, 1.01, 0.004)],
+)
+def test_output_rows_within_sectors(dtype: str, loads: float, stores: float, sectors: float, conflicts: float) -> None:
+    """Ragged tiles load words and store vectors; two requests write few sectors, where large tiles write 95 of 64."""
+    rows, columns = 2040, 576
+    result = transactions.count_launch(NAME, dtype, rows=rows, columns=columns)
     assert result.problem is None
-    assert result.counters.totals()["store_sectors"] <= 1144 * 68  # 64 at least, 95 by vectors
+    totals, nbytes = result.counters.totals(), rows * columns * np.dtype(dtype).itemsize
+    assert nbytes / 128 <= totals["load_requests"] <= loads * nbytes / 128
+    assert nbytes / 512 <= totals["store_requests"] <= stores * nbytes / 512
+    assert nbytes / 32 <= totals["store_sectors"] <= sectors * nbytes / 32
+    assert metrics.METRICS["bank_conflicts"].value(result.counters) <= conflicts
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(263, 517), (2059, 1031), (8191, 257)], ids=str)

@@ -102,7 +102,7 @@ def test_cached_lines_of_a_header(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_lines_of_ptx_from_another_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """PTX that a package kept names the folder of an earlier commit: the same file of this one is shown, no other."""
+    """Kept PTX names an earlier commit's folder; the same file of this checkout is shown, and no other."""
     (tmp_path / "now" / "imaging").mkdir(parents=True)
     (tmp_path / "now" / "imaging" / "kernels.py").write_text("import triton\n")
     (tmp_path / "now" / "other.py").write_text("no\n")

@@ -1,4 +1,4 @@
-"""Compilations that tests of `ptxcount` share within a process."""
+"""Compilations and arrays that tests of `ptxcount` share."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from ptxcount.engine import launch
 from ptxcount.gate import compilations
 from ptxcount.source import nvcc, ptxas
 from ptxcount.source.nvcc import ARCH, Compilation
+from tests.ptxcount.languages import Arrays
 
 _compile = nvcc.compile_source
 #: Output of nvcc by source and other inputs, with the folder of the source.
@@ -68,3 +69,9 @@ def cache_compilations(monkeypatch: pytest.MonkeyPatch) -> None:
 def _cache_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Give each test a cache of its own."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+
+
+@pytest.fixture
+def arrays() -> Arrays:
+    """Make the arguments of a copy."""
+    return Arrays()

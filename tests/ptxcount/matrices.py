@@ -11,11 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pytest
 
+from tests.ptxcount.small_floats import ml_dtypes
 from tests.ptxcount.snippets import module
-
-ml_dtypes = pytest.importorskip("ml_dtypes", reason="ml_dtypes, the oracle of bfloat16, is not installed")
 
 Array = npt.NDArray[Any]
 RNG = np.random.default_rng(5)
@@ -198,3 +196,14 @@ def quad_pairs(layouts: str, kind: str) -> tuple[str, list[Array], Array]:
     body += "".join(f"st.global.{word} [%rd0+{4 * r}], %d{r};" for r in range(count))
     text = module(body, 4, f".reg .{word} %d<8>, %c<8>; .reg .b32 %a<2>, %b<2>;")
     return text, registers, (a @ b + c)[tuple(places.transpose(2, 0, 1))].astype(dtype)
+
+
+def keep_half(rng: np.random.Generator, matrix: Array, size: int, unit: int = 1) -> tuple[Array, Array]:
+    """Zero half of each group of `size` numbers, in units; return the others, and a code of metadata a group."""
+    groups = matrix.reshape(len(matrix), -1, size // unit, unit)
+    keep = np.sort(rng.random(groups.shape[:3]).argsort(axis=2)[..., : groups.shape[2] // 2], axis=2)
+    stored = np.take_along_axis(groups, keep[..., None], axis=2)
+    groups[...] = 0
+    np.put_along_axis(groups, keep[..., None], stored, axis=2)
+    codes = keep[..., 0] | keep[..., 1] << 2 if keep.shape[2] > 1 else np.where(keep[..., 0] > 0, 14, 4)
+    return np.ascontiguousarray(stored.reshape(len(matrix), -1)), codes

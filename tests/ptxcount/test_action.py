@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ptxcount.gate.cache import cache_folder
-from tests.ptxcount.test_gate import LAUNCH, Repository
+from tests.ptxcount.gate_repository import LAUNCH, Repository
 
 yaml = pytest.importorskip("yaml", reason="PyYAML is not installed; asv brings it along")
 ACTION = yaml.safe_load((Path(__file__).parents[2] / "action.yml").read_text(encoding="utf-8"))

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import pytest
 
 import ptxcount
 from ptxcount.util.errors import MisalignedError, UnsupportedInstructionError
+from tests.ptxcount.small_floats import ml_dtypes
 from tests.ptxcount.snippets import module
 
 _SHARED = ".shared .align 16 .b8 cells[256]; .shared .align 8 .b64 bar; .reg .b16 %h<9>;"

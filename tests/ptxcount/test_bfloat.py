@@ -8,9 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from tests.ptxcount.small_floats import ml_dtypes
 from tests.ptxcount.snippets import evaluate
-
-ml_dtypes = pytest.importorskip("ml_dtypes", reason="ml_dtypes, the oracle of bfloat16, is not installed")
 
 Array = npt.NDArray[Any]
 BFLOAT = np.dtype(ml_dtypes.bfloat16)

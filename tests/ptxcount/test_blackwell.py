@@ -7,20 +7,20 @@ from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 import pytest
 
 import ptxcount
 from ptxcount.isa.releases import RELEASED_FORMS, ReleasedForm, explain_release
+from tests.ptxcount.exact_floats import list_values, multiply_add
+from tests.ptxcount.small_floats import ml_dtypes
 from tests.ptxcount.snippets import evaluate, module
-from tests.ptxcount.test_floating import _fma, _values  # the oracle of fractions
 
 Array = npt.NDArray[Any]
 F32 = np.dtype("f4")
 #: Numbers with ties, subnormals, NaN, infinities and overflow of a format.
-NUMBERS = np.concatenate([np.array(_values(F32, 300), F32), np.arange(-640, 640, dtype=F32) / 64])[:1024]
+NUMBERS = np.concatenate([np.array(list_values(F32, 300), F32), np.arange(-640, 640, dtype=F32) / 64])[:1024]
 PARTNERS = np.roll(NUMBERS, 5)
 
 
@@ -75,7 +75,7 @@ _SUMS: dict[str, Callable[[float, float, float], tuple[float, float, float]]] = 
 
 def _exact(name: str, a: float, b: float, c: float) -> float:
     x, y, z = _SUMS[name](a, b, c)
-    return float(np.float32(x) * np.float32(y)) if name == "mul" else _fma(x, y, z, F32)
+    return float(np.float32(x) * np.float32(y)) if name == "mul" else multiply_add(x, y, z, F32)
 
 
 @pytest.mark.parametrize("name", ["add", "sub", "mul", "fma"])
@@ -125,7 +125,7 @@ def test_to_narrow_floats(kind: str) -> None:
         )
     got = evaluate(instruction, [NUMBERS, PARTNERS], np.uint16)
     bits = 4 if kind == "e2m1x2" else 8
-    limit = float(ml_dtypes.finfo(NARROW[kind]).max)  # type: ignore[no-untyped-call]
+    limit = float(ml_dtypes.finfo(NARROW[kind]).max)
     for numbers, shift in ((NUMBERS, bits), (PARTNERS, 0)):
         clamped = np.clip(np.where(np.isnan(numbers), limit, numbers), -limit, limit)
         assert (((got >> shift) & (2**bits - 1)) == clamped.astype(NARROW[kind]).view(np.uint8)).all()
@@ -237,7 +237,7 @@ def test_halves_to_narrow_floats(kind: str, source: str, dtype: Any) -> None:
     """The upper half becomes the upper byte."""
     words, numbers = _pack_halves(NUMBERS, dtype)
     got = evaluate(f"cvt.rn.satfinite.{kind}.{source} {{d}}, {{a}}", [words], np.uint16)
-    limit = float(ml_dtypes.finfo(NARROW[kind]).max)  # type: ignore[no-untyped-call]
+    limit = float(ml_dtypes.finfo(NARROW[kind]).max)
     clamped = np.clip(np.where(np.isnan(numbers), limit, numbers), -limit, limit)
     codes = clamped.astype(NARROW[kind]).view(np.uint8)
     assert (got == (np.roll(codes, 1) | (codes.astype(np.uint16) << 8))).all()

@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from tests.ptxcount.test_gate import LAUNCH
-
-#: An nvcc that reports its version, and otherwise hangs for a minute with a temporary file.
-NVCC = """#!/bin/sh
-case "$*" in *--version*) echo "release 13.0, V13.0.88"; exit;; esac
-touch "$TMPDIR/tmpxft" "$FOLDER/begun"
-sleep 60
-"""
-
+from tests.ptxcount.endings import NVCC, end_process
+from tests.ptxcount.gate_repository import LAUNCH
 
 #: A NumPy whose import takes a minute.
 NUMPY = """import os, pathlib, time
@@ -53,20 +42,3 @@ def _end_command(
     (folder / "nvcc").chmod(0o755)
     (folder / "temporary").mkdir()
     return end_process(["ptxcount", *words], number, folder, folder)
-
-
-def end_process(
-    words: list[str], number: signal.Signals, begun: Path, folder: Path, **variables: str
-) -> tuple[int, str, str]:
-    """Send a signal to a module once `begun` has the file of that name; return exit code and outputs."""
-    variables |= {"NVCC": str(begun / "nvcc"), "FOLDER": str(begun), "TMPDIR": str(begun / "temporary")}
-    with subprocess.Popen(
-        [sys.executable, "-m", *words], cwd=folder, env=os.environ | variables, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True,
-    ) as process:  # fmt: skip
-        end = time.monotonic() + 60
-        while not (begun / "begun").exists() and time.monotonic() < end:
-            time.sleep(0.05)
-        process.send_signal(number)
-        outputs = process.communicate(timeout=30)
-    return process.returncode, *outputs

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from tests.ptxcount.exact_floats import ROUNDINGS, list_values, multiply_add, round_fraction
 from tests.ptxcount.snippets import evaluate
 
 Array = npt.NDArray[Any]
@@ -22,15 +23,6 @@ TINY = float(np.finfo(np.float32).tiny)
 BELOW_TINY = float(np.nextafter(np.float32(TINY), np.float32(0)))
 
 
-def _values(dtype: np.dtype[Any], count: int) -> list[float]:
-    limits = np.finfo(dtype)
-    special = [0.0, -0.0, 1.0, -1.0, 1.5, 0.1, -2.5, 3.0, INF, -INF, NAN, float(limits.tiny), float(limits.max)]
-    special += [-float(limits.max), float(limits.smallest_subnormal), float(limits.eps), 1 + float(limits.eps)]
-    with np.errstate(over="ignore"):
-        random = np.random.default_rng(3).normal(size=count) * 2.0 ** np.random.default_rng(4).integers(-12, 12, count)
-    return [float(x) for x in np.array(special + random.tolist()).astype(dtype)]
-
-
 def _same(got: Array, expected: Array) -> None:
     """Assert equal bits, with all NaN equal."""
     assert got.dtype == expected.dtype
@@ -39,48 +31,11 @@ def _same(got: Array, expected: Array) -> None:
     assert matches.all(), (got[~matches][:4], expected[~matches][:4])
 
 
-_WHOLE: dict[str, Callable[[Fraction], int]] = {
-    "rn": round,  # Python rounds fractions to nearest even
-    "rz": math.trunc,
-    "rm": math.floor,
-    "rp": math.ceil,
-}
-
-
-def _round_exactly(exact: Fraction, dtype: np.dtype[Any], mode: str = "rn") -> float:
-    """Round a fraction to a dtype with integers alone."""
-    if exact == 0:
-        return 0.0
-    limits = np.finfo(dtype)
-    exponent = max(math.floor(_log2(abs(exact))), int(limits.minexp))
-    unit = Fraction(2) ** (exponent - limits.nmant)
-    multiple = _WHOLE[mode](exact / unit)
-    result = multiple * unit
-    if abs(result) > Fraction(float(limits.max)):
-        away = mode in ("rn", "rp" if exact > 0 else "rm")
-        return math.copysign(INF if away else float(limits.max), 1 if exact > 0 else -1)
-    return math.copysign(float(result), 1 if exact > 0 else -1)
-
-
-def _log2(x: Fraction) -> int:
-    guess = x.numerator.bit_length() - x.denominator.bit_length()
-    return guess if Fraction(2) ** guess <= x else guess - 1
-
-
-def _fma(a: float, b: float, c: float, dtype: np.dtype[Any]) -> float:
-    if all(map(math.isfinite, (a, b, c))) and Fraction(a) * Fraction(b) + Fraction(c):
-        return _round_exactly(Fraction(a) * Fraction(b) + Fraction(c), dtype)
-    if math.isfinite(a) and math.isfinite(b) and not math.isfinite(c):
-        return c  # the product may exceed float64, but is finite
-    with np.errstate(all="ignore"):
-        return float(np.float64(a) * np.float64(b) + np.float64(c))
-
-
 @pytest.mark.parametrize("name", DTYPES)
 def test_fused_multiply_add(name: str) -> None:
     """``fma`` rounds once: cancellation, subnormals, overflow, infinities, NaN."""
     dtype = DTYPES[name]
-    few = _values(dtype, 4)
+    few = list_values(dtype, 4)
     rows = list(product(few, few, few))
     a, b, c = (np.array(x).astype(dtype) for x in zip(*rows, strict=True))
     rng = np.random.default_rng(5)
@@ -91,9 +46,9 @@ def test_fused_multiply_add(name: str) -> None:
     for start in range(0, len(a), 1024):
         part = [x[start : start + 1024] for x in (a, b, c)]
         got = evaluate(f"fma.rn.{name} {{d}}, {{a}}, {{b}}, {{c}}", part, dtype)
-        expected = np.array([_fma(float(x), float(y), float(z), dtype) for x, y, z in zip(*part, strict=True)]).astype(
-            dtype
-        )
+        expected = np.array(
+            [multiply_add(float(x), float(y), float(z), dtype) for x, y, z in zip(*part, strict=True)]
+        ).astype(dtype)
         _same(got, expected)
 
 
@@ -106,7 +61,7 @@ def test_fused_multiply_add_of_extremes() -> None:
         back = -(a * b)
     for c in (np.zeros_like(a), back, np.nextafter(back, 0), np.ldexp(1.0, rng.integers(-1070, 1000, len(a)))):
         got = evaluate("fma.rn.f64 {d}, {a}, {b}, {c}", [a, b, c], "f8")
-        expected = [_fma(float(x), float(y), float(z), np.dtype("f8")) for x, y, z in zip(a, b, c, strict=True)]
+        expected = [multiply_add(float(x), float(y), float(z), np.dtype("f8")) for x, y, z in zip(a, b, c, strict=True)]
         _same(got, np.array(expected))
 
 
@@ -115,7 +70,7 @@ def _root(exact: Fraction, dtype: np.dtype[Any], mode: str) -> float:
     scaled = exact * Fraction(4) ** 2200
     root = math.isqrt(math.floor(scaled))
     inexact = root * root != scaled
-    return _round_exactly(Fraction(2 * root + inexact, 2) / Fraction(2) ** 2200, dtype, mode)
+    return round_fraction(Fraction(2 * root + inexact, 2) / Fraction(2) ** 2200, dtype, mode)
 
 
 #: Operations, number of operands, and the exact result.
@@ -132,7 +87,7 @@ EXACT: dict[str, tuple[int, Callable[..., Fraction]]] = {
 
 
 #: Halves have fewer operations, rounded to nearest only.
-ROUNDED = [(name, kind, mode) for name in EXACT for kind in ("f32", "f64") for mode in _WHOLE]
+ROUNDED = [(name, kind, mode) for name in EXACT for kind in ("f32", "f64") for mode in ROUNDINGS]
 ROUNDED += [(name, "f16", "rn") for name in ("add", "sub", "mul", "fma")]
 
 
@@ -140,7 +95,7 @@ ROUNDED += [(name, "f16", "rn") for name in ("add", "sub", "mul", "fma")]
 def test_rounded_once(name: str, kind: str, mode: str) -> None:
     """The exact result is rounded in each direction: overflow, subnormals, exact zeros."""
     dtype, (count, exact) = DTYPES[kind], EXACT[name]
-    values = [x for x in _values(dtype, 20 if count < 3 else 4) if math.isfinite(x)]
+    values = [x for x in list_values(dtype, 20 if count < 3 else 4) if math.isfinite(x)]
     rows = list(product(values, repeat=count))
     if count == 3:  # sums that cancel except for the product's last bits
         with np.errstate(all="ignore"):
@@ -156,7 +111,7 @@ def test_rounded_once(name: str, kind: str, mode: str) -> None:
         for row, result in zip(part, got, strict=True):
             value = exact(*map(Fraction, row))
             if value:
-                expected = _root(value, dtype, mode) if name == "sqrt" else _round_exactly(value, dtype, mode)
+                expected = _root(value, dtype, mode) if name == "sqrt" else round_fraction(value, dtype, mode)
                 assert (float(result), math.copysign(1, result)) == (expected, 1 if value > 0 else -1), row
             else:
                 assert result == 0
@@ -218,7 +173,7 @@ def test_float_to_integer(source: str, target: str, rounding: str) -> None:
     low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
     near = [float(edge) + step for edge in (low, high) for step in (-1.0, -0.5, 0.0, 0.5, 1.0)]
     with np.errstate(over="ignore"):
-        values = np.array([*_values(DTYPES[source], 20), *near, 2.5, -0.5, 0.5, 1.5, 3.999]).astype(DTYPES[source])
+        values = np.array([*list_values(DTYPES[source], 20), *near, 2.5, -0.5, 0.5, 1.5, 3.999]).astype(DTYPES[source])
     got = evaluate(
         f"cvt.{rounding}.{target}.{source} {{d}}, {{a}}", [values], f"{target[0].replace('s', 'i')}{bits // 8}"
     )
@@ -242,7 +197,7 @@ def test_to_float(source: str, target: str, rounding: str) -> None:
     if source[0] == "f":
         if DTYPES[source].itemsize <= dtype.itemsize:
             return
-        values: Array = np.array(_values(DTYPES[source], 60), DTYPES[source])
+        values: Array = np.array(list_values(DTYPES[source], 60), DTYPES[source])
     else:
         bits = int(source[1:])
         low = -(2 ** (bits - 1)) if source[0] == "s" else 0
@@ -253,7 +208,7 @@ def test_to_float(source: str, target: str, rounding: str) -> None:
         if not math.isfinite(value):
             assert result == value or math.isnan(value)
             continue
-        assert result == _round_exactly(Fraction(value), dtype, rounding), value
+        assert result == round_fraction(Fraction(value), dtype, rounding), value
 
 
 INTEGER_CASES = [

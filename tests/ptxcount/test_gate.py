@@ -2,95 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import os
-import resource
-import subprocess
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 
-from ptxcount.command_line import main
-from ptxcount.counting.counters import LaunchCounters
-from ptxcount.engine import launch
-from ptxcount.gate.machine_code import list_machine_accesses
-from tests.ptxcount.sources import compile_to_ptx
+from tests.ptxcount.gate_repository import FELL, LAUNCH, OTHER, ROSE, Change, Repository, repository
 
-KERNEL = """\
-namespace phys {
-template <typename T>
-__global__ void scale(T* out, const T* in, int n) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) out[i] = 2 * in[i * STRIDE];
-}
-}
-"""
-LAUNCH = """\
-[[launch]]
-file = "scale.cu"
-kernel = "scale<float>"
-grid = 4
-block = [256]
-arguments = ["out=float32[1024]", "in=float32[8192]=random(1)", "n=int32:1024"]
-"""
+__all__ = ["repository"]
+
+
 BODY = "if (i < n) out[i] = 2 * in[i * STRIDE];"
-OTHER = LAUNCH.replace("= 4", "= 2")
 NAMED = f'{LAUNCH}name = "one"\n'
-
-
-class Repository:
-    """A folder with a kernel, its launches, and the commands."""
-
-    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        self.folder, self._capsys = folder, capsys
-        folder.mkdir(exist_ok=True)
-        self.launch(LAUNCH)
-
-    def kernel(self, stride: int, *edits: tuple[str, str]) -> None:
-        """Write the kernel with a stride and replacements."""
-        text = KERNEL
-        for old, new in edits:
-            assert old in text
-            text = text.replace(old, new)
-        (self.folder / "scale.cu").write_text(f"#define STRIDE {stride}\n{text}")
-
-    def launch(self, text: str) -> None:
-        """Write the launches."""
-        (self.folder / "ptxcount.toml").write_text(text)
-
-    def lock(self, old: str, new: str) -> None:
-        """Replace a text of the lock file."""
-        file = self.folder / "ptxcount.lock"
-        file.write_text(file.read_text().replace(old, new))
-
-    def git(self, *words: str) -> str:
-        """Run git in the folder and return its output."""
-        who = [word for name in ("name", "email") for word in ("-c", f"user.{name}=somebody")]
-        done = subprocess.run(["git", *who, *words], cwd=self.folder, capture_output=True, text=True, check=True)
-        return done.stdout.strip()
-
-    def run(self, command: str, *words: str) -> tuple[int, list[str]]:
-        """Run a command in the folder; return its exit code and its lines."""
-        previous = Path.cwd()
-        os.chdir(self.folder)
-        try:
-            code = main([command, *words])
-        finally:
-            os.chdir(previous)
-        return code, self._capsys.readouterr().out.splitlines()
-
-
-@pytest.fixture
-def repository(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Repository:
-    """Return a repository whose pinned kernel reads every second element."""
-    pinned = Repository(tmp_path / "repository", capsys)
-    pinned.kernel(2)
-    assert pinned.run("pin") == (0, ["ptxcount.lock: new: scale<float>"])
-    assert pinned.run("check") == (0, [])
-    return pinned
 
 
 def _behind(comment: str, stride: int = 2) -> Callable[[Repository], None]:
@@ -102,8 +24,6 @@ def _limits(text: str) -> Callable[[Repository], None]:
     return lambda repo: repo.launch(f"{LAUNCH}limits = {{ {text} }}\n")
 
 
-ROSE = "scale.cu:6: PC003 global load sectors rose from 256 to 1024"
-FELL = "scale.cu:6: PC004 global load sectors fell from 256 to 128: ptxcount pin holds it there"
 NEW = "scale.cu:4: PC005 no counts are pinned: run ptxcount pin; "
 GONE = (
     "ptxcount.lock:1: PC008 pinned, and in ptxcount.toml no more: run ptxcount pin; scale.cu: phys::scale<float> <<<("
@@ -115,7 +35,6 @@ MANY = " + ".join(f"in[{n}]" for n in range(16)) + " +\n2 * in["
 BANKS = "bank_conflicts = 31, shared_load_bank_conflicts_per_request = 0.4"
 TABLE = ("namespace phys", "__constant__ int table[64] = {1}; namespace phys")
 CONSTANT = "out[i] = table[i % 32] + 2 * in[i * STRIDE];"
-Change = Callable[[Repository], object]
 #: Successive changes, exit code of check, and starts of its lines.
 CHECKS: list[tuple[list[Change], int, list[str]]] = [
     # moved lines, higher and lower counts, another compiler, a race
@@ -248,109 +167,6 @@ def test_refused_launch(launch: str, number: int, message: str, repository: Repo
     assert (code, line.partition(" PC009 ")[0], message in line) == (2, f"ptxcount.toml:{number}:", True), line
 
 
-#: Change, options of pin, exit code, part of the output, and whether the lock file changes.
-PINS: list[tuple[Change, list[str], int, str, bool]] = [
-    (lambda repo: repo.kernel(8), [], 1, ROSE, False),
-    (lambda repo: repo.kernel(8), ["--accept"], 0, ROSE, True),
-    (lambda repo: repo.kernel(1), [], 0, FELL, True),
-    (lambda repo: repo.launch(LAUNCH + OTHER), [], 0, "new: scale<float> (launch 2)", True),
-    (lambda repo: repo.launch(OTHER), [], 0, "gone: scale.cu: phys::scale<float> <<<(4, ", True),
-    (lambda repo: repo.lock('"nvcc": "13.0.88"', '"nvcc": "12.4.99"'), [], 0, "nvcc: 12.4.99 before, 13.0", True),
-    (lambda repo: repo.lock("{", ""), [], 0, "run ptxcount pin, which writes it anew", True),
-    (lambda repo: repo.launch(LAUNCH.replace("8192", "100")), [], 1, "scale.cu:6: PC006 ", False),
-    (lambda repo: None, [], 0, "", False),
-]
-
-
-@pytest.mark.parametrize(("change", "words", "code", "message", "written"), PINS)
-def test_pin(change: Change, words: list[str], code: int, message: str, written: bool, repository: Repository) -> None:
-    """Pin lists changes and needs consent to higher counts; a full disk leaves the file alone."""
-    change(repository)
-    lock = repository.folder / "ptxcount.lock"
-    old_text = lock.read_text()
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    if written:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (64, limits[1]))
-        try:
-            full = repository.run("pin", *words)
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        assert full[0] == 2
-        assert full[1][-1] == "ptxcount.toml:1: PC009 OSError: [Errno 27] File too large"
-        assert (lock.read_text(), [*repository.folder.glob("*.unfinished")]) == (old_text, [])
-    exit_code, lines = repository.run("pin", *words)
-    assert (exit_code, message in "\n".join(lines), bool(lines)) == (code, True, bool(message)), lines
-    assert (lock.read_text() != old_text) == written
-    assert code or repository.run("check") == (0, [])
-
-
-def test_init(repository: Repository) -> None:
-    """The launches that init prints can be counted."""
-    (repository.folder / "include").mkdir()
-    (repository.folder / "include" / "sum.h").write_text("#define SUM +=\n")
-    source = '#include "sum.h"\n__global__ void sum(float* out) { out[threadIdx.x] SUM 1; }\n'
-    (repository.folder / "sum.cu").write_text(source)
-    code, lines = repository.run("init", "scale.cu", "sum.cu", "-I", "include", "--flags", "-DMORE")
-    assert code == 0
-    repository.launch("\n".join(lines).replace("int32:65536", "int32:1024"))
-    assert repository.run("pin")[1] == [
-        *(f"ptxcount.lock: new: {name}" for name in ("phys::scale<float>", "sum")),
-        "ptxcount.lock: gone: scale.cu: phys::scale<float> <<<(4, 1, 1), (256, 1, 1)>>> (out=float32[1024], i…",
-    ]
-    launches = json.loads((repository.folder / "ptxcount.lock").read_text())["launches"]
-    assert [key[:55] for key in launches] == [
-        "scale.cu: phys::scale<float> <<<(256, 1, 1), (256, 1, 1",
-        "sum.cu: sum <<<(256, 1, 1), (256, 1, 1)>>> (out=float32",
-    ]
-
-
-def test_cache(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Changes of PTX, launch, arrays, ptxcount or nvcc count a launch again; nothing else does."""
-    from ptxcount.gate import cache, compute
-
-    counted: list[object] = []
-    count = launch.count_compiled
-
-    def counting_count(*args: Any, **options: Any) -> LaunchCounters:
-        counted.append(args)
-        return count(*args, **options)
-
-    monkeypatch.setattr(compute, "count_compiled", counting_count)
-
-    def changes(change: Callable[[], object]) -> bool:
-        counted.clear()
-        change()
-        repository.run("check")
-        return bool(counted)
-
-    first, stored = repository.folder / "first" / "more.h", repository.folder / "in.npy"
-    first.parent.mkdir()
-    include = "#if __has_include(<more.h>)\n#include <more.h>\n#else\n#define MORE 0\n#endif\nnamespace"
-    flags = 'flags = "-Ifirst -I ."\n'  # these flags bypass the shared compilations of conftest
-    assert not changes(lambda: None)
-    assert changes(lambda: repository.launch(LAUNCH + flags))
-    assert changes(lambda: repository.kernel(2, ("namespace", include), ("int i =", "int i = MORE +")))
-    assert not changes(lambda: None)
-    assert changes(lambda: (repository.folder / "more.h").write_text("#define MORE 1\n"))
-    assert changes(lambda: first.write_text("#define MORE 2\n"))  # first on the path
-    assert not changes(lambda: first.write_text("#define MORE 2  // it is the same\n"))
-    variable = "__device__ float held[8192];\nnamespace"
-    assert changes(lambda: repository.kernel(2, ("namespace phys", variable), ("2 *", "held[0] *")))
-    assert not changes(lambda: None)  # nvcc names anonymous namespaces differently each time
-    assert changes(lambda: repository.launch(LAUNCH.replace("random(1)", "random(2)")))
-    assert not changes(lambda: repository.launch(LAUNCH.replace("random(1)", "random(2)") + "limits = {}\n"))
-    assert changes(lambda: monkeypatch.setattr(cache, "hash_counter", lambda: "another"))
-    assert changes(lambda: monkeypatch.setattr(cache, "nvcc_release", lambda: "another"))
-    assert changes(lambda: monkeypatch.setenv("NVCC_APPEND_FLAGS", "-DOTHER"))
-    np.save(stored, np.ones(8192, np.float32))
-    assert changes(lambda: repository.launch(LAUNCH.replace("float32[8192]=random(1)", "@in.npy")))
-    assert changes(lambda: np.save(stored, np.zeros(8192, np.float32)))
-    assert not changes(lambda: None)
-    assert changes(lambda: repository.launch(LAUNCH + 'variables = ["held=@in.npy"]\n'))
-    assert changes(lambda: np.save(stored, np.ones(8192, np.float32)))
-    assert changes(lambda: [file.write_text("{") for file in cache.cache_folder().glob("*.json")])
-
-
 def test_advice_on_what_changed(repository: Repository) -> None:
     """Advice covers accesses whose counts differ from a revision's lock file, wherever the text changed."""
 
@@ -372,57 +188,6 @@ def test_advice_on_what_changed(repository: Repository) -> None:
     assert list_advice("--advise")[0][:14] == "scale.cu:6: PC"
     code, (refusal,) = repository.run("check", "--changed", "gone")
     assert (code, "PC009 LaunchError: revision gone: fatal: " in refusal) == (2, True)
-
-
-def test_spills() -> None:
-    """Ptxas gets nvcc's options, such as a limit on registers."""
-    names = [f"a{n}" for n in range(48)]
-    loads = "".join(f"float {name} = x[{n} * 32]; " for n, name in enumerate(names))
-    stores = "".join(f"x[{n} * 32 + 1] = {name}; " for n, name in enumerate(reversed(names)))
-    ptx = compile_to_ptx(f'extern "C" __global__ void k(float* x) {{ {loads}__syncthreads(); {stores}}}')
-    frames = {
-        flags: {
-            f"{access['space']} {access['kind']}": access["bytes"]
-            for access in list_machine_accesses(ptx, "k", flags, "sm_90")
-        }
-        for flags in ("", "--maxrregcount=24")
-    }
-    assert frames[""] == {"stack frame": 0, "spill store": 0, "spill load": 0}
-    assert frames["--maxrregcount=24"]["spill store"] > 0
-    assert list_machine_accesses(ptx, "k", "", "compute_90") == list_machine_accesses("no PTX", "k", "", "sm_90") == []
-
-
-#: Functions with indexed arrays of 40 and 80 integers, where the second calls the first; and one that spills.
-_FUNCTIONS = """
-__device__ __noinline__ int small(const int* g, int n) {
-    int a[40]; for (int i = 0; i < 40; i++) a[i] = g[i]; return a[n];
-}
-__device__ __noinline__ int large(const int* g, int n) {
-    int a[80]; for (int i = 0; i < 80; i++) a[i] = g[i]; return a[n] + small(g, n + 1);
-}
-__device__ __noinline__ float spills(const float* g, int n) {
-    float a[48], s = 0; for (int i = 0; i < 48; i++) a[i] = g[threadIdx.x + i * 32];
-    for (int j = 0; j < n; j++) for (int i = 0; i < 48; i++) a[i] = a[i] * a[(i + 7) % 48] + a[(i + 1) % 48];
-    for (int i = 0; i < 48; i++) s += a[i]; return s;
-}
-extern "C" __global__ void alone(int* o, const int* g, int n) { o[0] = g[n]; }
-extern "C" __global__ void shallow(int* o, const int* g, int n) { o[0] = small(g, n); }
-extern "C" __global__ void deep(int* o, const int* g, int n) { o[0] = large(g, n); }
-extern "C" __global__ void __launch_bounds__(1024, 2) full(float* o, const float* g, int n) { o[0] = spills(g, n); }
-"""
-
-
-@pytest.mark.parametrize(
-    ("entry", "least", "most", "spills"),
-    [("alone", 0, 0, False), ("shallow", 160, 300, False), ("deep", 480, 700, False), ("full", 100, 300, True)],
-)
-def test_memory_of_functions(entry: str, least: int, most: int, spills: bool) -> None:
-    """A kernel has the frames and spills of functions that it may call, and of no others."""
-    frame, stores, loads = (
-        access["bytes"] for access in list_machine_accesses(compile_to_ptx(_FUNCTIONS), entry, "", "sm_90")
-    )
-    assert least <= frame <= most
-    assert (stores > 100, loads > 100) == (spills, spills)
 
 
 def test_commands_in_messages(repository: Repository) -> None:

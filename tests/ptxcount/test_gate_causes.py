@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from ptxcount.gate import inputs
-from tests.ptxcount.test_gate import LAUNCH, Repository, repository
+from tests.ptxcount.gate_repository import LAUNCH, Repository, repository
 
 __all__ = ["repository"]
 #: Headers; the kernel reads all but the last.

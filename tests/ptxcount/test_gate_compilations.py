@@ -4,90 +4,14 @@ from __future__ import annotations
 
 import os
 import random
-import shutil
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-from ptxcount.gate import cache, compilations, compute, inclusions
-from ptxcount.source.nvcc import Compilation, find_nvcc
-from tests.ptxcount.test_gate import LAUNCH, Repository, repository
+from ptxcount.gate import compilations, compute
+from tests.ptxcount.compiled_project import FILES, FLAGS, SOURCE, Project, project
 
-__all__ = ["repository"]
-
-SOURCE = """\
-#include <value.h>
-#include "near.h"
-#if __has_include(<later.h>)
-#include <later.h>
-#endif
-#ifndef LATER
-#define LATER 0
-#endif
-__global__ void k(int* out) { out[0] = VALUE; out[1] = NEAR; out[2] = LATER; }
-"""
-FLAGS = "-Ifirst -Isecond -I."
-#: Files by name.
-FILES = {
-    "k.cu": SOURCE,
-    "second/value.h": '#pragma once\n#include "inner.h"\n#define VALUE INNER\n',
-    "second/inner.h": "#define INNER 1\n",
-    "second/near.h": "#define NEAR 1\n",
-    "unused/value.h": "#define VALUE 9\n",
-    "elsewhere.h": "#define INNER 1\n",
-}
-
-
-class Project:
-    """A folder with a source and headers, and its number of compilations."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.flags, self.compiled = folder, FLAGS, 0
-        for name, text in FILES.items():
-            self.write(name, text)
-
-    def write(self, name: str, text: str) -> None:
-        """Write a file and its folder."""
-        (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (self.folder / name).write_text(text)
-
-    def compile(self, compile_recipe: Callable[[compilations.Recipe], compilations.Compiled] | None = None) -> str:
-        """Compile the source by a function or the cache; return the PTX.
-
-        Without a function nvcc only lists the files, in a fifth of the time.
-        """
-
-        def count_compilation(recipe: compilations.Recipe) -> compilations.Compiled:
-            self.compiled += 1
-            return (compile_recipe or _list_files)(recipe)
-
-        compilations.forget_files()
-        recipe = (self.folder / "k.cu", None, self.flags, "sm_90")
-        return compilations.load_or_compile(recipe, count_compilation)[0].ptx
-
-    def is_compiled(self) -> bool:
-        """Return whether a call compiles now."""
-        before = self.compiled
-        self.compile()
-        return self.compiled > before
-
-
-def _list_files(recipe: compilations.Recipe) -> compilations.Compiled:
-    source, _, flags, arch = recipe
-    layout = inclusions.query_layout(source, flags, arch)
-    return Compilation("", [source, *map(Path, layout.files if layout else ())]), None
-
-
-@pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """Return a cached project in the current folder."""
-    monkeypatch.setattr(compilations, "query_layout", inclusions.query_layout)
-    project = Project(tmp_path / "project")
-    monkeypatch.chdir(project.folder)
-    return project
+__all__ = ["project"]
 
 
 def _write(name: str, text: str) -> Callable[[Project], None]:
@@ -192,72 +116,6 @@ def test_changes(name: str, project: Project) -> None:
     assert project.is_compiled() == is_noticed
 
 
-def test_variables(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Variables of nvcc, gcc and the loader are part of the key; others are not."""
-    recipe = (project.folder / "k.cu", None, project.flags, "sm_90")
-    before = compilations._find_entry_file(recipe)
-    assert before is not None
-    for variable in ("CPATH", "NVCC_APPEND_FLAGS", "NVCC_PREPEND_FLAGS", "NVCC_CCBIN", "LD_PRELOAD", "PATH", "LANG"):
-        with monkeypatch.context() as patch:
-            patch.setenv(variable, f"{os.environ.get(variable, '')}:/nowhere")
-            assert compilations._find_entry_file(recipe) not in (before, None)
-    monkeypatch.setenv("UNRELATED", "1")
-    assert compilations._find_entry_file(recipe) == before
-
-
-@pytest.fixture
-def own_nvcc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the folder of a copied nvcc, which NVCC names."""
-    toolkit, own = find_nvcc().resolve().parents[1], tmp_path / "toolkit"
-    (own / "bin").mkdir(parents=True)
-    for path in [*toolkit.iterdir(), *(toolkit / "bin").iterdir()]:
-        if path.name != "bin":
-            link = own / path.relative_to(toolkit)
-            shutil.copy2(path, link) if path.name.startswith("nvcc") else link.symlink_to(path)
-    monkeypatch.setenv("NVCC", str(own / "bin" / "nvcc"))
-    (tmp_path / "path").mkdir()
-    monkeypatch.setenv("PATH", f"{tmp_path / 'path'}:{os.environ['PATH']}")
-    return own / "bin"
-
-
-def test_compilers(own_nvcc: Path, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another nvcc, its settings, or another host compiler are noticed; a script is asked."""
-    toolkit = (own_nvcc.parent / "include").resolve().parent
-    project.compile()
-    assert not project.is_compiled()
-    program = (own_nvcc / "nvcc").read_bytes()
-    (own_nvcc / "nvcc").write_bytes(program)
-    assert project.is_compiled()
-    assert not project.is_compiled()
-    with (own_nvcc / "nvcc.profile").open("a") as profile:
-        profile.write("\n")
-    assert project.is_compiled()
-    assert not project.is_compiled()
-    gcc = own_nvcc.parents[1] / "path" / "gcc"
-    gcc.write_text(f'#!/bin/sh\nexec {shutil.which("gcc")} "$@"\n')
-    gcc.chmod(0o755)
-    assert project.is_compiled()
-    assert project.is_compiled()
-    gcc.unlink()
-    assert project.is_compiled()
-    assert not project.is_compiled()
-    link = own_nvcc.parents[1] / "link"
-    link.symlink_to(own_nvcc.parent)
-    monkeypatch.setenv("NVCC", str(link / "bin" / "nvcc"))
-    assert project.is_compiled()
-    assert not project.is_compiled()
-    link.unlink()
-    link.symlink_to(toolkit)
-    assert project.is_compiled()
-    monkeypatch.setenv("NVCC", str(own_nvcc / "nvcc"))
-    script = own_nvcc / "nvcc"
-    script.rename(own_nvcc / "real-nvcc")
-    script.write_text(f'#!/bin/sh\nexec {own_nvcc / "real-nvcc"} "$@"\n')
-    script.chmod(0o755)
-    assert project.is_compiled()
-    assert project.is_compiled()
-
-
 def test_change_while_nvcc_runs(project: Project) -> None:
     """A compilation is not stored if a file changed meanwhile."""
 
@@ -272,7 +130,7 @@ def test_change_while_nvcc_runs(project: Project) -> None:
 
 
 def test_random_changes(project: Project) -> None:
-    """Random changes of the files give the PTX that nvcc makes."""
+    """Random changes of the files give the PTX that nvcc makes, which reads the listed files and is kept."""
     draw = random.Random(1)
     names = ("value.h", "near.h", "later.h", "inner.h")
     for step in range(10):
@@ -285,19 +143,6 @@ def test_random_changes(project: Project) -> None:
         recipe = (project.folder / "k.cu", None, project.flags, "sm_90")
         fresh = compute.compile_recipe(recipe)
         assert project.compile(lambda _, fresh=fresh: fresh) == fresh[0].ptx  # type: ignore[misc]
-
-
-def test_check_without_nvcc(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without changes check starts no process and does not import NumPy."""
-    monkeypatch.setattr(compilations, "query_layout", inclusions.query_layout)
-    cache.nvcc_release.cache_clear()  # reported by an earlier test's folder
-    repository.launch(LAUNCH + 'flags = "-I ."\n')
-    assert repository.run("pin")[0] == 0
-    script = """
-import subprocess, sys
-from ptxcount.gate.command import main
-subprocess.Popen = None
-print(main(["check"]), "numpy" in sys.modules)
-"""
-    done = subprocess.run([sys.executable, "-c", script], cwd=repository.folder, capture_output=True, text=True)
-    assert (done.stdout, done.stderr) == ("0 False\n", "")
+    assert not project.is_compiled()
+    listed, read = ({*map(os.path.realpath, files)} for files in (project.list_files(recipe)[0].files, fresh[0].files))
+    assert listed == read

@@ -10,7 +10,7 @@ import pytest
 
 from ptxcount.gate.cache import cache_folder
 from ptxcount.gate.pins import iter_changes
-from tests.ptxcount.test_gate import LAUNCH, Repository, repository
+from tests.ptxcount.gate_repository import LAUNCH, Repository, repository
 
 __all__ = ["repository"]
 KEYS = (

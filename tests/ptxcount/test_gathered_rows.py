@@ -14,21 +14,26 @@ _BODY = """
 mov.u64 %rd1, p0; cvta.param.u64 %rd1, %rd1; mov.u64 %rd2, p1; cvta.param.u64 %rd2, %rd2;
 mov.u32 %r1, s; mov.u32 %r2, b;
 mbarrier.init.shared.b64 [%r2], 1; mbarrier.arrive.expect_tx.shared.b64 _, [%r2], 128;
-cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes [%r1], [%rd1, {{{rows}}}], [%r2];
+cp.async.bulk.tensor.2d.shared::cta.global{load}.mbarrier::complete_tx::bytes [%r1], [%rd1, {{{rows}}}], [%r2];
 WAIT:
 mbarrier.try_wait.parity.shared.b64 %p1, [%r2], 0;
 @!%p1 bra WAIT;
-cp.async.bulk.tensor.2d.global.shared::cta.tile::scatter4.bulk_group [%rd2, {{{to}}}], [%r1];
+cp.async.bulk.tensor.2d.global.shared::cta{store}.bulk_group [%rd2, {{{to}}}], [%r1];
 """
 
 
 def _run(
     source: np.ndarray, target: np.ndarray, rows: list[int], to: list[int], box: int = 1, swizzle: int = 0
 ) -> object:
-    body = _BODY.format(rows=", ".join(map(str, rows)), to=", ".join(map(str, to)))
+    """Load and store four rows: as a tile where two coordinates are given, else each by its own."""
+    load, store = (f".tile::{form}" * (len(at) > 2) for form, at in (("gather4", rows), ("scatter4", to)))
+    body = _BODY.format(load=load, store=store, rows=", ".join(map(str, rows)), to=", ".join(map(str, to)))
     text = module(body, 2, _TILE).replace(".param .u64 p", ".param .align 64 .b8 p").replace(
         "p0,", "p0[128],").replace("p1)", "p1[128])")  # fmt: skip
-    maps = [ptxcount.TensorMap(array, box=(box, 8), swizzle=swizzle) for array in (source, target)]
+    maps = [
+        ptxcount.TensorMap(array, box=(4 if len(at) == 2 else box, 8), swizzle=swizzle)
+        for array, at in ((source, rows), (target, to))
+    ]
     return ptxcount.count(text, None, 1, 1, maps)
 
 
@@ -51,3 +56,23 @@ def test_box_of_rows() -> None:
     matrix = np.zeros((16, 32), np.uint32)
     with pytest.raises(LaunchError, match="its box must have one row"):
         _run(matrix, matrix.copy(), [8, 3, 12, 3, 40], [16, 9, 1, 0, 5], box=2)
+
+
+@pytest.mark.parametrize(("rows", "to"), [([8, 3, 12, 5, 1], [16, 4]), ([8, 3], [16, 9, 1, 7, 5])])
+def test_order_of_rows(rows: list[int], to: list[int]) -> None:
+    """Gathered rows lie in shared memory in their order, and scattered rows are read in theirs."""
+    source = np.arange(16 * 32, dtype=np.uint32).reshape(16, 32)
+    target = np.zeros((16, 32), np.uint32)
+    _run(source, target, rows, to)
+    expected = np.zeros_like(target)
+    loaded, stored = (at[1:] if len(at) > 2 else range(at[1], at[1] + 4) for at in (rows, to))
+    expected[[*stored], 16:24] = source[[*loaded], 8:16]
+    np.testing.assert_array_equal(target, expected)
+
+
+@pytest.mark.parametrize(("rows", "to"), [([8, 3, 12, 5], [16, 4]), ([8, 3], [16, 9, 1, 7])])
+def test_three_rows(rows: list[int], to: list[int]) -> None:
+    """Both forms take four rows."""
+    matrix = np.zeros((16, 32), np.uint32)
+    with pytest.raises(LaunchError, match=r": 4 coordinates for \(16, 32\)"):
+        _run(matrix, matrix.copy(), rows, to)

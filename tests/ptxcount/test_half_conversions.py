@@ -7,19 +7,19 @@ from fractions import Fraction
 from math import copysign, inf, isnan, nan
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import pytest
 
 from ptxcount.util.errors import UnsupportedInstructionError
+from tests.ptxcount.exact_floats import list_values
+from tests.ptxcount.small_floats import ml_dtypes
 from tests.ptxcount.snippets import evaluate
-from tests.ptxcount.test_floating import _values
 
 HALVES: dict[str, Any] = {"f16": np.float16, "bf16": ml_dtypes.bfloat16}
 #: Finite numbers of each half from zero on, by their codes, and the number that would follow.
 GRIDS = {name: [*np.arange(code, dtype=np.uint16).view(HALVES[name]).astype(float).tolist(), beyond]
          for name, code, beyond in (("f16", 0x7C00, 2.0**16), ("bf16", 0x7F80, 2.0**128))}  # fmt: skip
-F32 = np.array(_values(np.dtype("f4"), 250), np.float32)
+F32 = np.array(list_values(np.dtype("f4"), 250), np.float32)
 CLAMPS = ["", ".relu", ".satfinite", ".relu.satfinite", ".satfinite.relu"]
 
 
@@ -69,7 +69,7 @@ _INTEGERS = [2**62 + d for d in (-1, 0, 1)] + [2**54 + 2**46 + d for d in (-1, 0
 def test_directed_bfloat(rounding: str, source: str) -> None:
     """All roundings to bfloat16, of 64 bits too, of which a float64 holds 53."""
     if source[0] == "f":
-        values = F32 if source == "f32" else np.array(_values(np.dtype("f8"), 250))
+        values = F32 if source == "f32" else np.array(list_values(np.dtype("f8"), 250))
     else:
         info = np.iinfo(f"{'i' if source[0] == 's' else 'u'}{int(source[1:]) // 8}")
         whole = [sign * number for number in _INTEGERS for sign in (1, -1)]

@@ -156,7 +156,11 @@ def test_kernel_of_triton() -> None:
 
 
 def test_unknown_object() -> None:
-    with pytest.raises(LaunchError, match=r"a kernel is a Path, a text, .*, a CuPy RawKernel, .* not int"):
+    kinds = (
+        "a Path, a text, the bytes of a cubin, a CuPy RawKernel, a Numba dispatcher, a kernel of Triton, Warp, cuTile "
+        "or tilelang, or a function that CuTe DSL compiled"
+    )
+    with pytest.raises(LaunchError, match=f"^a kernel is {kinds}, not int$"):
         ptxcount.count(7, None, 1, 32, [])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import cache
 
 import numpy as np
@@ -70,15 +69,15 @@ def test_wmma(name: str, factor: str, total: str, shape: tuple[int, int, int], o
 
 @cache
 def _make_row_kernel() -> str:
-    """Return PTX that loads and stores one, two and four squares, each row where its lane says."""
+    """Return PTX that loads and stores one, two, four, and four transposed squares, each row where its lane says."""
     registers = "%r5, %r6, %r7, %r8"
     body = "ld.param.u64 %rd1, [p0]; mov.u32 %r1, %tid.x; mad.wide.u32 %rd2, %r1, 4, %rd1; ld.global.u32 %r2, [%rd2];\n"
     body += "mov.u32 %r3, s; mad.lo.u32 %r4, %r2, 16, %r3; mov.u32 %r5, 0; mov.u32 %r6, 0; mov.u32 %r7, 0;\n"
     body += "mov.u32 %r8, 0;\n"
-    for count, end in ((1, 3), (2, 8), (4, 18)):
+    for form, end in (("x1", 3), ("x2", 8), ("x4", 18), ("x4.trans", 18)):
         names = "{" + registers[:end] + "}"
-        body += f"stmatrix.sync.aligned.m8n8.x{count}.shared.b16 [%r4], {names}; bar.warp.sync 0xffffffff;\n"
-        body += f"ldmatrix.sync.aligned.m8n8.x{count}.shared.b16 {names}, [%r4]; bar.warp.sync 0xffffffff;\n"
+        body += f"stmatrix.sync.aligned.m8n8.{form}.shared.b16 [%r4], {names}; bar.warp.sync 0xffffffff;\n"
+        body += f"ldmatrix.sync.aligned.m8n8.{form}.shared.b16 {names}, [%r4]; bar.warp.sync 0xffffffff;\n"
     return module(body, 1, ".shared .align 1024 .b8 s[32768];")
 
 
@@ -87,17 +86,26 @@ def test_rows_of_chip() -> None:
     guesses: dict[str, list[int]] = {}
     places = {}
     for path in list_paths(small=True):
-        if path.group == "matrix rows" and "trans" not in path.name:
-            name, kind = path.name.partition(", ")[2], path.name.startswith("load")
-            load, store = (int(word) for word in re.findall(r"\d+", path.guess))
-            guesses.setdefault(name, []).append(load - 1 if kind else store - 256)
+        if path.group == "matrix rows":
+            name = path.name.partition(", ")[2]
+            guesses.setdefault(name, []).append(path.wavefronts)
             places[name] = path.arguments[1]
+    assert sum(map(len, guesses.values())) == 120
     for name, place in places.items():
         shape = (1, 1, 1), (32, 1, 1)
         counters = execute_kernel(_make_row_kernel(), "snippet", *shape, [place], unwritten="off", races="off")
         matrices = [access for access in counters.accesses if access.space == "shared"]
         loads, stores = ([a.wavefronts for a in matrices if a.kind == kind] for kind in ("load", "store"))
         assert loads + stores == guesses[name], name
+
+
+def test_rows_of_fragment() -> None:
+    """``wmma.load`` counts as ``ldmatrix``: four squares take four wavefronts, where all rows have one address."""
+    names = ", ".join(f"%r{number}" for number in range(1, 9))
+    body = f"wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {{{names}}}, [s], 0;"
+    text = module(body, 0, ".shared .align 32 .b8 s[32];")
+    counters = execute_kernel(text, "snippet", (1, 1, 1), (32, 1, 1), [], unwritten="off")
+    assert [(access.kind, access.wavefronts) for access in counters.accesses] == [("load", 4)]
 
 
 def test_transposed_squares() -> None:

@@ -9,12 +9,13 @@ from __future__ import annotations
 from itertools import product
 from typing import Any, NamedTuple
 
-import ml_dtypes
 import numpy as np
 import pytest
 
 import ptxcount
 from ptxcount.util.errors import UnsupportedInstructionError
+from tests.ptxcount.matrices import keep_half
+from tests.ptxcount.small_floats import ml_dtypes
 from tests.ptxcount.snippets import module
 from tests.ptxcount.tcgen05_kernels import Array, Layout
 
@@ -80,13 +81,7 @@ def pack(form: Form, matrix: Array, name: str, *, left: bool) -> Array:
 def sparsify(form: Form, rng: np.random.Generator, matrix: Array) -> tuple[Array, Array]:
     """Zero half of a left factor; return what is stored and the words of metadata."""
     bits = form.bits(form.left)
-    unit, size = {4: (2, 8), 32: (1, 2)}.get(bits, (1, 4))
-    groups = matrix.reshape(16, -1, size // unit, unit)
-    keep = np.sort(rng.random(groups.shape[:3]).argsort(axis=2)[..., : groups.shape[2] // 2], axis=2)
-    stored = np.take_along_axis(groups, keep[..., None], axis=2)
-    groups[...] = 0
-    np.put_along_axis(groups, keep[..., None], stored, axis=2)
-    codes = np.where(keep[..., 0] > 0, 14, 4) if bits == 32 else keep[..., 0] | keep[..., 1] << 2
+    stored, codes = keep_half(rng, matrix, *{4: (8, 2), 32: (2, 1)}.get(bits, (4, 1)))
     words = np.zeros(32, np.uint64)
     count = codes.shape[1]
     for row, column in product(range(16), range(count)):
@@ -102,7 +97,7 @@ def sparsify(form: Form, rng: np.random.Generator, matrix: Array) -> tuple[Array
         else:  # ELayout of 8 bits: rows of eight, then words of a row
             lane, shift = 4 * (row % 8) + row // 8 + 2 * (column // 8) + 2 * form.selector, 4 * (column % 8)
         words[lane] |= np.uint64(code << shift)
-    return np.ascontiguousarray(stored.reshape(16, -1)), words.astype(np.uint32)
+    return stored, words.astype(np.uint32)
 
 
 def write_product(form: Form, registers: dict[str, Array]) -> str:

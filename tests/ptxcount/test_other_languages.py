@@ -19,12 +19,6 @@ from ptxcount.util.errors import LaunchError
 from tests.ptxcount.languages import Arrays, Record, stand_in, write_copy
 
 
-@pytest.fixture
-def arrays() -> Arrays:
-    """Fresh ones."""
-    return Arrays()
-
-
 def test_block_that_the_kernel_knows(arrays: Arrays) -> None:
     """``.reqntid`` is the block if none is given; without, the error says what is missing."""
     ptx = write_copy([".param .u64"] * 2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import graphlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -36,9 +37,11 @@ def _imports(file: Path) -> Iterator[tuple[str, int, list[str]]]:
 def test_imports() -> None:
     """The package requires its declared dependencies, and pyelftools for cubins; counting needs NumPy only."""
     files = [file for file in PACKAGE.rglob("*.py") if file.stem != "pytest_plugin"]
-    names = {name.partition(".")[0] for file in files for name, level, _ in _imports(file) if not level}
+    imports = {(name.partition(".")[0], file) for file in files for name, level, _ in _imports(file) if not level}
+    assert [file.relative_to(PACKAGE) for name, file in imports if name == "elftools"] == [Path("source", "cubins.py")]
+    names = {name for name, _ in imports} - {"elftools"}
     assert "numpy" in names
-    assert names - {"elftools", "msgspec", "numpy", "platformdirs", "tomli"} <= sys.stdlib_module_names
+    assert names - {"msgspec", "numpy", "platformdirs", "tomli"} <= sys.stdlib_module_names
     script = "import sys, numpy; before = {*sys.modules}; import ptxcount.command_line; print(*{*sys.modules} - before)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd="/")
     loaded = {name.partition(".")[0] for name in done.stdout.split()}
@@ -110,3 +113,24 @@ def test_installation(empty_environment: Path, tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=clean)
     assert done.returncode == 0, done.stderr
     assert ["load", "4", "64", "16.00", "4.00"] in [line.split() for line in done.stdout.splitlines()]
+
+
+#: The beginning of a line that imports: a package to import from, and names.
+_IMPORT = re.compile(r"^(?:from (\S+) )?import (\([^)]*\)|.*)", re.MULTILINE)
+
+
+def test_needs_of_tests() -> None:
+    """These tests, and all modules here that they import, need NumPy and pytest besides ptxcount."""
+    root, folder = ROOT.parent, Path(__file__).parent
+    pending, seen, packages = [root / "tests" / "conftest.py", *folder.rglob("*.py")], set[Path](), set[str]()
+    while pending:
+        if (file := pending.pop()) in seen:
+            continue
+        seen.add(file)
+        for package, words in _IMPORT.findall(file.read_text(encoding="utf-8")):
+            names = re.findall(r"[\w.]+", words)
+            paths = [f"{package}.{name}".strip(".").replace(".", "/") for name in names] + [package.replace(".", "/")]
+            local = [path for path in paths if path and (root / path).with_suffix(".py").is_file()]
+            pending += [(root / path).with_suffix(".py") for path in local]
+            packages.add((package or names[0]).partition(".")[0])
+    assert packages - sys.stdlib_module_names <= {"experiments", "numpy", "ptxcount", "pytest", "tests"}

@@ -2,80 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import ml_dtypes
 import numpy as np
 import pytest
 
-from ptxcount.util.errors import TensorMemoryError, UninitializedReadError, UnsupportedInstructionError
+from tests.ptxcount.small_floats import ml_dtypes
 from tests.ptxcount.tcgen05_kernels import (
     COMMIT,
     FIRST_THREAD,
     WAIT,
-    Array,
-    Factor,
     describe_product,
     dump,
     fill,
-    launch,
     lay_out,
     load_descriptors,
-    write_kernel,
 )
-
-RNG = np.random.default_rng(5)
-#: Types: NumPy's, and codes of the instruction descriptor.
-TYPES: dict[str, tuple[Any, int]] = {
-    "f16": (np.float16, 0), "bf16": (ml_dtypes.bfloat16, 1), "tf32": (np.float32, 2),
-    "e4m3": (ml_dtypes.float8_e4m3fn, 0),
-    "e5m2": (ml_dtypes.float8_e5m2, 1), "u8": (np.uint8, 0), "s8": (np.int8, 1),
-}  # fmt: skip
-#: Kind -> types of factors, types of results with codes, and products of an instruction.
-KINDS: dict[str, tuple[tuple[str, ...], dict[str, int], int]] = {
-    "f16": (("f16", "bf16"), {"f32": 1}, 16),
-    "tf32": (("tf32",), {"f32": 1}, 8),
-    "f8f6f4": (("e4m3", "e5m2"), {"f32": 1, "f16": 0}, 32),
-    "i8": (("u8", "s8"), {"s32": 2}, 32),
-}
-
-
-def make_factor(outer: int, products: int, name: str) -> Array:
-    """Return small integers, whose products every result type holds exactly."""
-    low = 0 if name == "u8" else -3
-    return RNG.integers(low, 4, (outer, products)).astype(TYPES[name][0])
-
-
-def find_lanes(rows: int) -> Array:
-    """Return lanes of the rows of a block (PTX ISA, layouts D and F)."""
-    row = np.arange(rows)
-    return row if rows == 128 else row // 16 * 32 + row % 16
-
-
-def make_code(
-    left: Factor, right: Factor, kind: str, shape: int, *, rest: str = "%no", before: str = "", columns: int = 64,
-    stationary: str = "",
-) -> str:  # fmt: skip
-    """Return code of a product by the first thread, and a dump of the result."""
-    mma = f"tcgen05.mma{stationary}.cta_group::1.kind::{kind}"
-    return (
-        f"{before}bar.sync 0;\n{load_descriptors(left, right)}mov.u32 %r7, {shape};\n{FIRST_THREAD}"
-        f"@%p {mma} [%d], %a, %b, %r7, {rest};\n{COMMIT.format(group=1)}{WAIT}{dump(columns)}"
-    )
-
-
-def run_product(left: Factor, right: Factor, code: str, columns: int, **options: Any) -> Array:
-    """Run a kernel with factors in shared memory; return the words of each lane."""
-    image, out = np.concatenate([left.image, right.image]), np.zeros((128, columns), np.uint32)
-    launch(write_kernel(code, columns=128, size=len(image)), image, out, **{"unwritten": "off", **options})
-    return out
-
-
-def decode(words: Array, result: str) -> Array:
-    """Return the numbers of a result; f16 uses the lower halves."""
-    if result == "f16":
-        return words.astype(np.uint16).view(np.float16).astype(np.float64)
-    return words.view({"f32": np.float32, "s32": np.int32}[result]).astype(np.float64)
+from tests.ptxcount.tcgen05_products import KINDS, RNG, TYPES, decode, find_lanes, make_code, make_factor, run_product
 
 
 @pytest.mark.parametrize("rows", [64, 128])
@@ -202,69 +143,6 @@ def test_narrow_types() -> None:
         np.testing.assert_allclose(decode(out, "f32"), expected, rtol=1e-6)
 
 
-def _run_changed(descriptor: int, shape: int | None = None) -> None:
-    """Run a product with flipped bits of the left descriptor; check its result."""
-    a = make_factor(128, 16, "f16")
-    left, right = (lay_out(m, "none", mn_major=False) for m in (a, a[:64]))
-    left = left._replace(descriptor=left.descriptor ^ descriptor)
-    code = make_code(left, right, "f16", describe_product(128, 64, (0, 0, 1)) if shape is None else shape)
-    out = run_product(left, right, code, 64)
-    np.testing.assert_array_equal(decode(out, "f32"), a.astype(np.float64) @ a[:64].astype(np.float64).T)
-
-
-@pytest.mark.parametrize(
-    ("descriptor", "shape", "error", "text"),
-    [
-        (1 << 46, None, TensorMemoryError, "bits 46 to 48 of the descriptor .* are 000; 001 is needed"),
-        (3 << 61, None, TensorMemoryError, "undefined swizzle 3"),
-        (1 << 49 | 2 << 61, None, UnsupportedInstructionError, "base offset"),
-        (1 << 52, None, UnsupportedInstructionError, "absolute stride"),
-        (0, describe_product(128, 64, (7, 0, 1)), TensorMemoryError, "types 7, 0 and 1"),
-        (0, describe_product(96, 64, (0, 0, 1)), TensorMemoryError, "96 x 64 is no shape"),
-        (0, describe_product(256, 64, (0, 0, 1)), TensorMemoryError, "256 x 64 is no shape"),
-        (0, describe_product(128, 64, (0, 0, 1)) | 4, TensorMemoryError, "bit 2 of the instruction descriptor"),
-    ],
-)  # fmt: skip
-def test_wrong_descriptors(descriptor: int, shape: int | None, error: type[Exception], text: str) -> None:
-    """The fault of an undefined descriptor has its bits; an unsupported form is refused."""
-    with pytest.raises(error, match=text):
-        _run_changed(descriptor, shape)
-
-
-def test_base_without_swizzle() -> None:
-    """Triton sets the base offset of factors without a swizzle, where it has no effect."""
-    _run_changed(4 << 49)
-
-
-@pytest.mark.parametrize(("rows", "lane"), [(128, 16), (128, 64), (64, 8), (64, 32)])
-def test_lane_of_the_result(rows: int, lane: int) -> None:
-    """A result begins at lane 0, or at 16 if it fills half of each quarter."""
-    factor = lay_out(make_factor(128, 16, "f16"), "none", mn_major=False)
-    code = make_code(factor, factor, "f16", describe_product(rows, 64, (0, 0, 1)))
-    code = code.replace("[%d], %a", f"[%d+{lane << 16}], %a")
-    with pytest.raises(TensorMemoryError, match=f"the lanes {lane}; all have lane 0"):
-        run_product(factor, factor, code, 64)
-
-
-def test_unwritten_factor() -> None:
-    factor = lay_out(make_factor(128, 16, "f16"), "none", mn_major=False)
-    code = make_code(factor, factor, "f16", describe_product(128, 64, (0, 0, 1)))
-    text = write_kernel(code, columns=128, size=8192)
-    text = text.replace("setp.ge.u32 %p, %r3, 2048;", "setp.ge.u32 %p, %r3, 512;")
-    with pytest.raises(UninitializedReadError, match="matrix element at shared address"):
-        launch(text, np.zeros(8192, np.uint8), np.zeros((128, 64), np.uint32), unwritten="error")
-
-
-@pytest.mark.parametrize(
-    "form",
-    ["tcgen05.shift.cta_group::1.down [%d]", "tcgen05.mma.cta_group::1.kind::f16.ashift [%d], [%d], %b, %r7, %no"],
-)
-def test_unsupported(form: str) -> None:
-    """The error names what is not executed."""
-    with pytest.raises(UnsupportedInstructionError, match=r"tcgen05.*: rows that move down are not executed"):
-        launch(write_kernel(f"{form};\n"), np.zeros(128, np.uint8), np.zeros(1))
-
-
 @pytest.mark.parametrize("negate", range(4))
 def test_signs(negate: int) -> None:
     """The descriptor negates either factor, or both."""
@@ -289,14 +167,3 @@ def test_saturation(saturate: int, expected: int) -> None:
     code = make_code(factor, factor, "i8", shape, rest="%yes", before=before, columns=8)
     out = run_product(factor, factor, code, 8)
     assert (out.view(np.int32) == expected).all()
-
-
-def test_store_without_wait() -> None:
-    """A product needs ``wait::st`` before it adds to stored words."""
-    factor = lay_out(make_factor(128, 16, "f16"), "none", mn_major=False)
-    before = fill(64).replace("tcgen05.wait::st.sync.aligned;\n", "")
-    code = make_code(factor, factor, "f16", describe_product(128, 64, (0, 0, 1)), rest="%yes", before=before)
-    with pytest.raises(
-        TensorMemoryError, match=r"lane 0, column 0, written by a tcgen05\.st without tcgen05\.wait::st"
-    ):
-        run_product(factor, factor, code, 64)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import ml_dtypes
 import numpy as np
 import pytest
 
 import ptxcount
 from ptxcount.util.errors import TensorMemoryError
+from tests.ptxcount.small_floats import ml_dtypes
 from tests.ptxcount.tcgen05_kernels import (
     COMMIT,
     FIRST_THREAD,

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from ptxcount.util.errors import UnsupportedInstructionError
+from tests.ptxcount.matrices import keep_half
 from tests.ptxcount.tcgen05_kernels import Array, Layout, describe_product, launch, lay_out, write_kernel
-from tests.ptxcount.test_tcgen05_products import TYPES, decode, make_code, make_factor, run_product
+from tests.ptxcount.tcgen05_products import TYPES, decode, make_code, make_factor, run_product
 
 RNG = np.random.default_rng(9)
 _WIDE = (Layout((8, 2, 8), (1, 2048, 16)), Layout((16, 2), (128, 8)))
@@ -35,18 +36,13 @@ tcgen05.wait::st.sync.aligned;
 def _sparsify(name: str, matrix: Array, selector: int) -> tuple[Array, Array]:
     """Zero half of the left factor; return what is stored, and two words of metadata for each lane."""
     size, width = (2, 2) if name == "tf32" else (4, 1)
-    groups = matrix.reshape(128, -1, size)
-    keep = np.sort(RNG.random(groups.shape).argsort(axis=2)[..., : size // 2], axis=2)
-    stored = np.take_along_axis(groups, keep, axis=2)
-    groups[...] = 0
-    np.put_along_axis(groups, keep, stored, axis=2)
-    codes = np.where(keep[..., 0] > 0, 14, 4) if name == "tf32" else keep[..., 0] | keep[..., 1] << 2
+    stored, codes = keep_half(RNG, matrix, size)
     rows, products = SPARSE[name][3]
     places = rows.offsets()[:, None] + products.offsets()[::size]
     words = np.zeros((128, 2), np.uint32)
     bits = places // 128 * width + 32 * selector
     np.bitwise_or.at(words, (places % 128, bits // 32), (codes << bits % 32).astype(np.uint32))
-    return np.ascontiguousarray(stored.reshape(128, -1)), words
+    return stored, words
 
 
 def _run(name: str, selector: int, a: Array, b: Array, words: Array) -> Array:

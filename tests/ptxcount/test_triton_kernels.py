@@ -13,12 +13,6 @@ from ptxcount.util.errors import LaunchError
 from tests.ptxcount.languages import POINTER, Arrays, Record, stand_in, write_copy
 
 
-@pytest.fixture
-def arrays() -> Arrays:
-    """Fresh ones."""
-    return Arrays()
-
-
 @pytest.mark.parametrize(
     ("missing", "message"), [(2, ""), (1, ""), (3, "takes 5 arguments, not 2"), (-1, "takes 2 arguments, not 3")]
 )

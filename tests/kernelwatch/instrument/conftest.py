@@ -15,3 +15,10 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGpu]:
     """Provide a device of 16 MB that executes PTX."""
     with fake_gpu(monkeypatch) as device:
         yield device
+
+
+@pytest.fixture
+def small_l2_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGpu]:
+    """Provide a device whose L2 a few sets of buffers fill: all of them are compared."""
+    with fake_gpu(monkeypatch, l2_bytes=24 << 10) as device:
+        yield device

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import nullcontext
 from typing import Any
 
@@ -20,17 +19,10 @@ from kernelwatch.instrument.timed_job import JobBuffers
 from kernelwatch.instrument.tolerance import UlpTolerance, WrongOutputError
 from kernelwatch.kernel import Launch
 from tests.fake_cuda import FakeGpu
-from tests.on_fake_gpu import fake_gpu, measure_launch
+from tests.on_fake_gpu import measure_launch
 from tests.wrong_kernels import WRITING, WRONG
 
 GUARD = 64
-
-
-@pytest.fixture
-def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGpu]:
-    """Provide a device whose L2 a few sets of buffers fill: all of them are compared."""
-    with fake_gpu(monkeypatch, l2_bytes=24 << 10) as device:
-        yield device
 
 
 @pytest.mark.parametrize("has_pool", [True, False])
@@ -42,7 +34,7 @@ def test_wrong_kernels_are_rejected(
     arguments: dict[str, int],
     message: str,
     has_pool: bool,
-    gpu: FakeGpu,
+    small_l2_gpu: FakeGpu,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(catalog.KERNELS, kernel.name, kernel)
@@ -50,7 +42,7 @@ def test_wrong_kernels_are_rejected(
     if not has_pool:
         session.references.release()
     with pytest.raises(WrongOutputError, match=message):
-        measure_launch(gpu, Launch(kernel.name, arguments=arguments), session)
+        measure_launch(small_l2_gpu, Launch(kernel.name, arguments=arguments), session)
 
 
 #: Launch, array, offset behind its start (or its end, if negative), and the error without the buffer. `END` is the
@@ -97,7 +89,7 @@ def test_flipped_bits_are_found(
     message: str,
     in_last_buffer: bool,
     is_in_pieces: bool,
-    gpu: FakeGpu,
+    small_l2_gpu: FakeGpu,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The flip may be in any buffer, output, input or guard, and in any repeat of a block."""
@@ -116,17 +108,17 @@ def test_flipped_bits_are_found(
         array = next(job_array for job_array in job.arrays if job_array.name == name)
         index = self.rotation.sets - 1 if in_last_buffer else 0
         byte = array.nbytes + place - END if place >= END else place % array.nbytes
-        gpu.view(self.rotation.address(array, index))[byte] ^= 64
+        small_l2_gpu.view(self.rotation.address(array, index))[byte] ^= 64
 
     monkeypatch.setattr(JobBuffers, "launch_on_all_sets", flip)
     with pytest.raises(WrongOutputError) as raised:
-        measure_launch(gpu, Launch.parse(text), session)
+        measure_launch(small_l2_gpu, Launch.parse(text), session)
     inputs.input_block.cache_clear()
     assert f"buffer {index}: {'' if name == 'output' else f'wrote to {name}, '}" in str(raised.value)
     assert message in str(raised.value)
 
 
-def test_inputs_of_two_dtypes(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_inputs_of_two_dtypes(small_l2_gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
     arrays = [
         kernelwatch.outputs("out", "n", "int32"),
         kernelwatch.inputs("a", "n"),
@@ -138,7 +130,7 @@ def test_inputs_of_two_dtypes(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> 
         "chosen", [*arrays, "n"], 256, over=("n",), text=text, reference=lambda a, b: np.where(a > 0, b, 0)
     )
     monkeypatch.setitem(catalog.KERNELS, chosen.name, chosen)
-    assert len(measure_launch(gpu, Launch(chosen.name, arguments={"n": 3000}))[0].samples) == 3
+    assert len(measure_launch(small_l2_gpu, Launch(chosen.name, arguments={"n": 3000}))[0].samples) == 3
 
 
 @pytest.mark.parametrize(
@@ -184,8 +176,8 @@ def test_piecewise_comparison(chunk: int, monkeypatch: pytest.MonkeyPatch) -> No
     _check_near(right, right, 0.0, f"case: wrote behind the end of its output, first {GUARD - 1} bytes on", 0)
 
 
-def test_tolerance_on_device(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tolerance_on_device(small_l2_gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
     (wrong,) = (kernel for kernel, *_ in WRONG if kernel.name == "matmul_skipped_last_step")
     monkeypatch.setitem(catalog.KERNELS, wrong.name, wrong)
     with pytest.raises(WrongOutputError, match=r"element \[0, 0\] is \S+, NumPy expects \S+ within 0\.5 units"):
-        measure_launch(gpu, Launch(wrong.name, "float16", arguments={"rows": 33, "inner": 70, "columns": 40}))
+        measure_launch(small_l2_gpu, Launch(wrong.name, "float16", arguments={"rows": 33, "inner": 70, "columns": 40}))

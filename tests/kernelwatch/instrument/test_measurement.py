@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from kernelwatch.instrument.tolerance import WrongOutputError
 from kernelwatch.kernel import Launch
 from kernelwatch.suite import registry
 from tests.fake_cuda import FakeGpu
-from tests.on_fake_gpu import LARGE, READY, SECONDS, SMALL, fake_gpu, make_fetch, measure_launch
+from tests.on_fake_gpu import LARGE, READY, SECONDS, SMALL, make_fetch, measure_launch
 from tests.own_kernels import CASES
 
 
@@ -108,11 +108,10 @@ def test_verify_without_timing(launch: Launch, gpu: FakeGpu) -> None:
 
 
 @pytest.fixture
-def own_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeGpu]:
+def own_gpu(small_l2_gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeGpu:
     """Provide a device whose project is a given folder."""
     monkeypatch.setenv(CHECKOUT, str(tmp_path))
-    with fake_gpu(monkeypatch, l2_bytes=24 << 10) as device:  # some sets of buffers, all of which are verified
-        yield device
+    return small_l2_gpu
 
 
 def _launch(kernel: Kernel, name: str, monkeypatch: pytest.MonkeyPatch) -> Launch:

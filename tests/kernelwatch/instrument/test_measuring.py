@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import sys
-import textwrap
 import threading
 import time
 from collections.abc import Sequence
@@ -17,19 +15,14 @@ import msgspec
 import numpy as np
 import pytest
 
-from kernelwatch.config.project_root import ROOT
-from kernelwatch.instrument import client, machine, server
+from kernelwatch.instrument import client, server
 from kernelwatch.instrument.client import Channel, MeasuringError
 from kernelwatch.instrument.inputs import Bytes
 from kernelwatch.instrument.memory import FetchReference
 from kernelwatch.instrument.protocol import Job, JobOutcome, Restart
 from kernelwatch.instrument.reference_memory import Reference, ReferenceMemory, ReferenceWriter
 from kernelwatch.instrument.tolerance import WrongOutputError
-from tests.served import LENGTH, READY, REFERENCE, Session, array, job, serve_session, sevens
-
-
-def _request_outcome(address: str, sent: Job, reference: Reference = REFERENCE) -> JobOutcome:
-    return client.request_outcome(address, lambda _: sent, reference)
+from tests.served import LENGTH, READY, REFERENCE, Session, array, job, request_outcome, serve_session, sevens
 
 
 def test_job_and_reference_are_exchanged(tmp_path: Path) -> None:
@@ -39,7 +32,7 @@ def test_job_and_reference_are_exchanged(tmp_path: Path) -> None:
     sent = job(parameters=bytes(range(256)), oracle=job(entry="other"), most=3)
     with serve_session(session, tmp_path) as address:
         for _ in range(2):
-            outcome = _request_outcome(address, sent)
+            outcome = request_outcome(address, sent)
             assert (outcome.samples, outcome.copies) == ((1.0, 2.0), (0.5, 0.5))
     assert seen == [sent, sent]
     assert all((fetched == 7).all() and len(fetched) == LENGTH for fetched in session.fetched)
@@ -60,15 +53,15 @@ def test_exceptions_arrive(raised: Exception, expected: type[Exception], message
         raise raised
 
     with serve_session(Session(fail), tmp_path) as address, pytest.raises(expected, match=message):
-        _request_outcome(address, job())
+        request_outcome(address, job())
 
 
 def test_process_serves_one_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "START_LIMIT", 0.3)
     with serve_session(Session(), tmp_path) as address:
-        _request_outcome(address, job())
+        request_outcome(address, job())
         with pytest.raises(MeasuringError, match="the measuring process did not start"):
-            _request_outcome(address, job(package_digest="decade"))
+            request_outcome(address, job(package_digest="decade"))
         assert not Path(address).exists(), "this one is over"
 
 
@@ -83,21 +76,21 @@ def test_no_reference_beyond_memory(tmp_path: Path) -> None:
 
     huge = job(arrays=(array(shape=(1 << 42,)),), addresses=(0,))
     with serve_session(Session(full), tmp_path) as address, pytest.raises(NotImplementedError, match="needs more"):
-        _request_outcome(address, huge, Reference(LENGTH, fill))
+        request_outcome(address, huge, Reference(LENGTH, fill))
 
 
 @pytest.mark.parametrize("length", [LENGTH - 1, LENGTH + 1])
 def test_reference_of_wrong_length_is_rejected(length: int, tmp_path: Path) -> None:
     with serve_session(Session(), tmp_path) as address, pytest.raises(MeasuringError, match=f"{length} bytes, the job"):
-        _request_outcome(address, job(), Reference(length, sevens))
+        request_outcome(address, job(), Reference(length, sevens))
 
 
 def test_invalid_job_is_rejected(tmp_path: Path) -> None:
     """The process goes on."""
     with serve_session(Session(), tmp_path) as address:
         with pytest.raises(MeasuringError, match="the measuring process stopped"):
-            _request_outcome(address, job(grid="wide"))
-        assert _request_outcome(address, job()).samples == (1.0, 2.0)
+            request_outcome(address, job(grid="wide"))
+        assert request_outcome(address, job()).samples == (1.0, 2.0)
 
 
 def test_recent_mappings_stay() -> None:
@@ -159,7 +152,7 @@ def test_jobs_in_turns(tmp_path: Path) -> None:
 
     with serve_session(InTurns(), tmp_path, companions=tmp_path) as address:
         outcomes = [
-            _request_outcome(address, turn_job)
+            request_outcome(address, turn_job)
             for turn_job in (unpaired_job, own_job, own_job, partner_job, partner_job, own_job)
         ]
     assert done == [
@@ -197,36 +190,6 @@ def test_companions(changes: dict[str, Any], is_companion: bool, tmp_path: Path)
     assert server.InterleavedJobs(None).find_same_jobs(own_job) == []
 
 
-def test_hanging_job_ends_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ended = threading.Event()
-
-    def end(_: int) -> None:
-        ended.set()
-
-    monkeypatch.setattr(os, "_exit", end)
-    with (
-        serve_session(Session(lambda _: ended.wait(5)), tmp_path, limit=0.05) as address,
-        pytest.raises(MeasuringError, match=r"took longer than 0\.05 s"),
-    ):
-        _request_outcome(address, job())
-    assert ended.is_set()
-
-
-def test_late_timeout_is_ignored() -> None:
-    """A timeout that expires as the job ends passes before the answer is sent."""
-    begun, goes_on, ended = threading.Event(), threading.Event(), threading.Event()
-
-    def finish_late() -> None:
-        begun.set()
-        goes_on.wait(5)
-        ended.set()
-
-    with server._limit_time(0.001, finish_late):
-        assert begun.wait(5)
-        threading.Timer(0.1, goes_on.set).start()
-    assert ended.is_set()
-
-
 def test_messages_do_not_interleave(monkeypatch: pytest.MonkeyPatch) -> None:
     """A message waits for the one under way; a process that ends itself sends none."""
     run_end, process_end = multiprocessing.Pipe()
@@ -241,82 +204,3 @@ def test_messages_do_not_interleave(monkeypatch: pytest.MonkeyPatch) -> None:
     line.send(Restart())
     assert time.monotonic() - begin >= 0.1
     assert msgspec.json.decode(process_end.recv_bytes(), type=Restart) == Restart()
-
-
-#: A measuring process whose GPU disappears during the second job.
-FALLS_OFF = """\
-    #!{python}
-    import sys
-    from pathlib import Path
-    from types import SimpleNamespace
-    sys.path.insert(0, {root!r})
-    from kernelwatch.instrument import server
-    from tests import served
-
-    fallen, jobs = Path({fallen!r}), []
-
-    def act(job):
-        jobs.append(job)
-        if len(jobs) == 2:
-            fallen.touch()
-            raise RuntimeError("cuStreamSynchronize failed: GPU is lost")
-
-    def session(watch):
-        if fallen.exists():
-            raise NotImplementedError("no usable CUDA device: GPU is lost")
-        return served.Session(act)
-
-    facts = dict(l2_bytes=lambda: 1, get_l2_fetch_bytes=lambda: 64)
-    server.device = SimpleNamespace(describe_device=lambda conditions: served.READY, **facts)
-    class Server(server.Server):
-        def __init__(self, *given):
-            Path({told!r}).write_text(str(given[2:]))
-            super().__init__(*given)
-
-    server.Session, server.Server = session, Server
-    server.main(*sys.argv[3:])
-"""
-
-
-def test_lost_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Earlier outcomes stay, one configuration fails, later ones are skipped.
-
-    A new process starts after each end; all end with the run.
-    """
-    script, arguments_file, fallen = (tmp_path / name for name in ("python", "told", "fallen"))
-    script_fields = {"python": sys.executable, "root": str(ROOT), "fallen": str(fallen), "told": str(arguments_file)}
-    script.write_text(textwrap.dedent(FALLS_OFF).format(**script_fields))
-    script.chmod(0o755)
-    monkeypatch.setattr(sys, "executable", str(script))
-    monkeypatch.setattr(machine, "nvml_handle", lambda: "handle")
-    monkeypatch.delenv("CUDA_DEVICE_MAX_CONNECTIONS", raising=False)
-    with server.start_server(limit=7.5) as facts:
-        address = os.environ[client.ADDRESS]
-        assert _request_outcome(address, job()).samples == (1.0, 2.0)
-        assert os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] == "1"
-        assert arguments_file.read_text() == str((7.5, Path(address).parent)), "what was said to it"
-        with pytest.raises(MeasuringError, match=r"^RuntimeError: cuStreamSynchronize failed: GPU is lost$"):
-            _request_outcome(address, job())
-        for _ in range(2):
-            with pytest.raises(NotImplementedError, match=r"^no usable CUDA device: GPU is lost$"):
-                _request_outcome(address, job())
-    assert facts == {"l2_bytes": 1, "l2_fetch_bytes": 64, "others_on_gpu": 0}, "of the first"
-    assert client.ADDRESS not in os.environ
-    assert not Path(address).parent.exists()
-
-
-def test_failed_start_removes_the_folder(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing waits for a process that never started."""
-    monkeypatch.setattr(sys, "executable", "/bin/false")
-    monkeypatch.setattr(machine, "nvml_handle", lambda: "handle")
-    with server.start_server() as facts:
-        assert facts == {}
-        with pytest.raises(MeasuringError, match="the measuring process did not start"):
-            _request_outcome(os.environ[client.ADDRESS], job())
-
-
-def test_no_process_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "nvml_handle", lambda: None)
-    with server.start_server() as facts:
-        assert facts == {}
-        assert client.ADDRESS not in os.environ

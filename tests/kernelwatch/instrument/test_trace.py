@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 import pytest
@@ -126,7 +128,7 @@ def test_back_to_back_replays(traces: list[Trace]) -> None:
         seconds = {job.entry: how.get("seconds", SECONDS) * (1 + place) for place, job in enumerate(trace.jobs)}
         seconds[COPY] = COPY_SECONDS
         led_in = set()
-        for kernel, (_, _, nodes, places) in trace.timed if not how.get("isolated") else ():
+        for kernel, (_, _, nodes, places, _) in trace.timed if not how.get("isolated") else ():
             warm_up, stop = (place for place, name in enumerate(nodes) if name == "event")
             launches = stop - warm_up - 1
             assert nodes == [*[kernel] * warm_up, "event", *[kernel] * launches, "event"]
@@ -177,7 +179,7 @@ def test_changed_inputs_are_restored(traces: list[Trace]) -> None:
     prefilled = [trace for trace in traces if any(array.direction == "in and out" for array in trace.jobs[0].arrays)]
     for trace in prefilled:
         entry = trace.jobs[0].entry
-        replays = [place for place, (_, _, nodes, _) in enumerate(trace.log) if entry in nodes]
+        replays = [place for place, (_, _, nodes, *_) in enumerate(trace.log) if entry in nodes]
         assert len(replays) == 3 + trace.jobs[0].samples
         assert all(trace.log[place - 1].call.startswith("upload ") for place in replays)
     assert len(prefilled) == 2
@@ -188,6 +190,55 @@ def test_buffers_are_shared(traces: list[Trace]) -> None:
     for trace in traces:
         before = trace.log[: next((place for place, entry in enumerate(trace.log) if entry.nodes), None)]
         assert any(entry.call.startswith("allocate ") for entry in before) == trace.has_new_buffers
+
+
+def _sum_bytes(entries: Iterable[Entry], words: str) -> int:
+    """Return the bytes of the calls that contain some words."""
+    return sum(int(entry.call.split()[1]) for entry in entries if words in entry.call)
+
+
+def _measure_spans(job: Job) -> tuple[int, int]:
+    """Return the bytes of a set's outputs and inputs, each array with at least 512 behind it."""
+    outputs, inputs = (
+        sum((array.nbytes + 1023) // 512 * 512 for array in job.arrays if array.is_written is is_written)
+        for is_written in (True, False)
+    )
+    return outputs, inputs
+
+
+def test_sizes_of_buffers(gpu_and_traces: tuple[FakeGpu, list[Trace]]) -> None:
+    """As many sets as fill the L2 three times lie in new buffers, and uploads fill all inputs with their guards."""
+    gpu, traces = gpu_and_traces
+    for trace in (trace for trace in traces if trace.has_new_buffers):
+        job, first = trace.jobs[0], next(place for place, entry in enumerate(trace.log) if entry.nodes)
+        sets = next(entry.places[job.entry] for kernel, entry in trace.timed if kernel == job.entry)
+        assert sets == (1 if trace.how.get("in_l2") else -(-3 * gpu.l2 // job.set_bytes))
+        outputs, inputs = (sets * span for span in _measure_spans(job))
+        allocated = [entry for entry in trace.log[:first] if entry.call.startswith("allocate ")]
+        assert _sum_bytes(allocated[:1], "") == outputs
+        assert _sum_bytes(allocated[1:2], "") == (inputs or outputs // sets), "the copies need an input"
+        assert _sum_bytes(allocated[2:], "") == ((2 * gpu.l2 + 384) if trace.how.get("isolated") else 0)
+        assert _sum_bytes(trace.log[:first], "upload ") == inputs
+
+
+def test_outputs_are_poisoned(traces: list[Trace]) -> None:
+    """All sets of outputs and their guards hold poison before the launches whose outputs are compared."""
+    for trace in traces:
+        (job, *_), log = trace.jobs, trace.log
+        launched = [place for place, entry in enumerate(log) if {*entry.nodes} == {job.entry}]
+        assert trace.error.startswith("NotImplementedError") or len(launched) == 1
+        for place in launched:
+            fills = takewhile(lambda entry: entry.call.startswith(("upload ", "set ")), reversed(log[:place]))
+            assert _sum_bytes(fills, " of poison") == len(log[place].nodes) * _measure_spans(job)[0]
+
+
+def test_blocks(traces: list[Trace]) -> None:
+    """Every launch has the job's grid; a copy has a thread for each 16 bytes."""
+    for trace in traces:
+        for entry in trace.log:
+            for job in trace.jobs:
+                assert entry.blocks.get(job.entry) in (None, math.prod(job.grid))
+            assert entry.blocks.get(COPY) in (None, -(-trace.jobs[0].useful_bytes // 2 // 4096))
 
 
 def test_outcomes(traces: list[Trace]) -> None:

@@ -1,0 +1,20 @@
+"""Machine code of the experiments' own kernels."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+
+from ptxcount.source import nvcc
+
+
+@cache
+def compile_cubin(source: Path, arch: str, flags: str = "") -> bytes:
+    """Return the machine code of a file for an architecture."""
+    with tempfile.TemporaryDirectory() as folder:
+        cubin = Path(folder, "kernels.cubin")
+        command = [str(nvcc.find_nvcc()), "--cubin", "-arch", arch, *flags.split(), str(source), "-o", str(cubin)]
+        subprocess.run(command, check=True)
+        return cubin.read_bytes()

@@ -1,0 +1,125 @@
+"""Failures of the process that measures: hangs, lost GPUs, failed starts."""
+
+from __future__ import annotations
+
+import os
+import sys
+import textwrap
+import threading
+from pathlib import Path
+
+import pytest
+
+from kernelwatch.config.project_root import ROOT
+from kernelwatch.instrument import client, machine, server
+from kernelwatch.instrument.client import MeasuringError
+from tests.served import Session, job, request_outcome, serve_session
+
+
+def test_hanging_job_ends_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = threading.Event()
+
+    def end(_: int) -> None:
+        ended.set()
+
+    monkeypatch.setattr(os, "_exit", end)
+    with (
+        serve_session(Session(lambda _: ended.wait(5)), tmp_path, limit=0.05) as address,
+        pytest.raises(MeasuringError, match=r"took longer than 0\.05 s"),
+    ):
+        request_outcome(address, job())
+    assert ended.is_set()
+
+
+def test_late_timeout_is_ignored() -> None:
+    """A timeout that expires as the job ends passes before the answer is sent."""
+    begun, goes_on, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def finish_late() -> None:
+        begun.set()
+        goes_on.wait(5)
+        ended.set()
+
+    with server._limit_time(0.001, finish_late):
+        assert begun.wait(5)
+        threading.Timer(0.1, goes_on.set).start()
+    assert ended.is_set()
+
+
+#: A measuring process whose GPU disappears during the second job.
+FALLS_OFF = """\
+    #!{python}
+    import sys
+    from pathlib import Path
+    from types import SimpleNamespace
+    sys.path.insert(0, {root!r})
+    from kernelwatch.instrument import server
+    from tests import served
+
+    fallen, jobs = Path({fallen!r}), []
+
+    def act(job):
+        jobs.append(job)
+        if len(jobs) == 2:
+            fallen.touch()
+            raise RuntimeError("cuStreamSynchronize failed: GPU is lost")
+
+    def session(watch):
+        if fallen.exists():
+            raise NotImplementedError("no usable CUDA device: GPU is lost")
+        return served.Session(act)
+
+    facts = dict(l2_bytes=lambda: 1, get_l2_fetch_bytes=lambda: 64)
+    server.device = SimpleNamespace(describe_device=lambda conditions: served.READY, **facts)
+    class Server(server.Server):
+        def __init__(self, *given):
+            Path({told!r}).write_text(str(given[2:]))
+            super().__init__(*given)
+
+    server.Session, server.Server = session, Server
+    server.main(*sys.argv[3:])
+"""
+
+
+def test_lost_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Earlier outcomes stay, one configuration fails, later ones are skipped.
+
+    A new process starts after each end; all end with the run.
+    """
+    script, arguments_file, fallen = (tmp_path / name for name in ("python", "told", "fallen"))
+    script_fields = {"python": sys.executable, "root": str(ROOT), "fallen": str(fallen), "told": str(arguments_file)}
+    script.write_text(textwrap.dedent(FALLS_OFF).format(**script_fields))
+    script.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(script))
+    monkeypatch.setattr(machine, "nvml_handle", lambda: "handle")
+    monkeypatch.delenv("CUDA_DEVICE_MAX_CONNECTIONS", raising=False)
+    with server.start_server(limit=7.5) as facts:
+        address = os.environ[client.ADDRESS]
+        assert request_outcome(address, job()).samples == (1.0, 2.0)
+        assert os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] == "1"
+        assert arguments_file.read_text() == str((7.5, Path(address).parent)), "what was said to it"
+        with pytest.raises(MeasuringError, match=r"^RuntimeError: cuStreamSynchronize failed: GPU is lost$"):
+            request_outcome(address, job())
+        for _ in range(2):
+            with pytest.raises(NotImplementedError, match=r"^no usable CUDA device: GPU is lost$"):
+                request_outcome(address, job())
+    assert facts == {"l2_bytes": 1, "l2_fetch_bytes": 64, "others_on_gpu": 0}, "of the first"
+    assert client.ADDRESS not in os.environ
+    assert not Path(address).parent.exists()
+
+
+def test_failed_start_removes_the_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing waits for a process that never started."""
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    monkeypatch.setattr(machine, "nvml_handle", lambda: "handle")
+    with server.start_server() as facts:
+        assert facts == {}
+        with pytest.raises(MeasuringError, match="the measuring process did not start"):
+            request_outcome(os.environ[client.ADDRESS], job())
+
+
+def test_no_process_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "nvml_handle", lambda: None)
+    with server.start_server() as facts:
+        assert facts == {}
+        assert client.ADDRESS not in os.environ

@@ -1,0 +1,94 @@
+"""Blocks on a multiprocessor: of each commit, as NVIDIA's header computes them."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from benchmarks import sweeps
+from kernelwatch.review import occupancy
+from kernelwatch.review.conclusion import weigh_rows
+from kernelwatch.toolchain import nvcc
+from ptxcount.util.architectures import MULTIPROCESSORS
+from tests.kernelwatch.review.test_compare_groups import make_compiled
+
+#: Registers of base and head, their blocks, and the reason; more blocks are no reason.
+BLOCKS = [
+    (32, 40, (1024, 0), (256, 0), "1536, 2048 before"),  # 2 blocks of 1024, 6 of 256
+    (32, 40, (1024, 0), (128, 0), "1536, 2048 before"),  # 12 of 128
+    (32, 33, (1024, 0), (64, 0), "1536, 2048 before"),  # 24 of 64
+    (33, 34, (1024, 0), (128, 0), "evidence: 1536, 1024 before"),  # 1 of 1024, 12 of 128
+    (30, 32, (1024, 0), (256, 0), "evidence: 2048, 2048 before"),
+    (34, 33, (1024, 0), (128, 0), ""),
+    (30, 32, (1024, 0), (1024, 200_000), "evidence: 1024, 2048 before"),  # not because of registers
+]
+
+
+@pytest.mark.parametrize(("base", "head", "base_block", "head_block", "reason"), BLOCKS)
+def test_each_commit_has_its_own_block(
+    base: int, head: int, base_block: tuple[int, int], head_block: tuple[int, int], reason: str
+) -> None:
+    """Occupancy compares threads, whatever the size of a block."""
+    (row,) = weigh_rows(
+        [make_compiled(head, "sm_90", "registers", base=base)],
+        "sm_90",
+        find_launched=lambda _: (base_block, head_block),
+    )
+    assert row.judgement.reason.replace(" threads fit on a multiprocessor", "") == reason
+    assert row.decides is not reason.startswith("evidence")
+
+
+#: Limits per multiprocessor as NVIDIA's calculator takes them, apart from blocks.
+_PROBE = r"""
+#include <climits>
+#include <cstdio>
+#include "cuda_occupancy.h"
+int main() {
+    int major, minor, warps, threads, registers; size_t shared_sm, shared;
+    while (scanf("%d %d %d %zu %d %d %zu", &major, &minor, &warps, &shared_sm, &threads, &registers, &shared) == 7) {
+        cudaOccDeviceProp p; cudaOccFuncAttributes a; cudaOccDeviceState s; cudaOccResult r;
+        p.computeMajor = major; p.computeMinor = minor; p.maxThreadsPerBlock = 1024; p.warpSize = 32;
+        p.maxThreadsPerMultiprocessor = 32 * warps; p.regsPerBlock = p.regsPerMultiprocessor = 65536;
+        p.sharedMemPerBlock = 49152; p.sharedMemPerMultiprocessor = shared_sm; p.numSms = 1;
+        p.sharedMemPerBlockOptin = shared_sm - 1024; p.reservedSharedMemPerBlock = 1024;
+        a.maxThreadsPerBlock = INT_MAX; a.numRegs = registers; a.sharedSizeBytes = shared;
+        a.maxDynamicSharedSizeBytes = 0; a.shmemLimitConfig = FUNC_SHMEM_LIMIT_OPTIN;
+        s.cacheConfig = CACHE_PREFER_SHARED; s.carveoutConfig = 100;
+        cudaOccError e = cudaOccMaxActiveBlocksPerMultiprocessor(&r, &p, &a, &s, threads, 0);
+        printf("%d\n", e == CUDA_OCC_SUCCESS ? r.activeBlocksPerMultiprocessor : -1);
+    }
+}
+"""
+
+
+def test_occupancy_is_nvidias(tmp_path: Path) -> None:
+    """Occupancy equals that of NVIDIA's calculator around each step of the inputs."""
+    header = Path(nvcc.find_nvcc()).resolve().parent.parent / "include" / "cuda_occupancy.h"
+    if not header.exists() or shutil.which("g++") is None:
+        pytest.skip(f"no g++, or no {header}")
+    (tmp_path / "probe.cpp").write_text(_PROBE)
+    words = ["g++", f"-I{header.parent}", str(tmp_path / "probe.cpp"), "-o", str(tmp_path / "probe")]
+    subprocess.run(words, check=True, capture_output=True)
+    cases = [
+        (arch, threads, registers, shared)
+        for arch in MULTIPROCESSORS
+        for threads in (32, 64, 96, 160, 256, 288, 512, 768, 1024)
+        for registers in (0, 16, 24, 25, 32, 33, 40, 41, 64, 65, 96, 128, 168, 255)
+        for shared in (0, 1, 2048, 4096, 4224, 8320, 16896, 33792, 49152)
+    ]
+    requests = []
+    for arch, threads, registers, shared in cases:
+        holds = MULTIPROCESSORS[arch]
+        major, minor = divmod(int(arch.removeprefix("sm_")), 10)
+        requests.append(f"{major} {minor} {holds.warps} {holds.shared} {threads} {registers} {shared}")
+    done = subprocess.run([tmp_path / "probe"], input="\n".join(requests), capture_output=True, text=True, check=True)
+    expected = [int(line) for line in done.stdout.split()]
+    assert [occupancy.count_blocks(*case) for case in cases] == expected
+    assert len({*expected}) > 15
+
+
+def test_every_architecture_of_the_suite_is_known() -> None:
+    assert {*sweeps.ARCHS} <= {*MULTIPROCESSORS}

@@ -1,0 +1,22 @@
+"""Calls of the command ``ptxcount``: a kernel of this project, and lines of errors."""
+
+from __future__ import annotations
+
+import pytest
+
+from ptxcount.command_line import main
+from tests.ptxcount.sources import FOLDER
+
+SUMS = str(FOLDER / "row_sums.cu")
+GIVEN = "sums=float32[32] matrix=float32[32,4] int32:32 int32:4"
+ROW_SUMS = f"--entry row_sums --grid 1 --block 32 {GIVEN}"
+
+
+def read_error(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """Return the only line on standard error of a failing command."""
+    assert main([*words]) == 1
+    captured = capsys.readouterr()
+    assert not captured.out
+    assert captured.err.count("\n") == 1
+    assert captured.err.endswith("\n")
+    return captured.err

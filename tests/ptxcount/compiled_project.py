@@ -1,0 +1,91 @@
+"""A project whose compilations are cached."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ptxcount.gate import compilations, inclusions
+from ptxcount.source.nvcc import Compilation
+
+SOURCE = """\
+#include <value.h>
+#include "near.h"
+#if __has_include(<later.h>)
+#include <later.h>
+#endif
+#ifndef LATER
+#define LATER 0
+#endif
+__global__ void k(int* out) { out[0] = VALUE; out[1] = NEAR; out[2] = LATER; }
+"""
+
+FLAGS = "-Ifirst -Isecond -I."
+
+#: Files by name.
+FILES = {
+    "k.cu": SOURCE,
+    "second/value.h": '#pragma once\n#include "inner.h"\n#define VALUE INNER\n',
+    "second/inner.h": "#define INNER 1\n",
+    "second/near.h": "#define NEAR 1\n",
+    "unused/value.h": "#define VALUE 9\n",
+    "elsewhere.h": "#define INNER 1\n",
+}
+
+
+class Project:
+    """A folder with a source and headers, and its number of compilations."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.flags, self.compiled = folder, FLAGS, 0
+        self.layout: inclusions.Layout | None = None
+        for name, text in FILES.items():
+            self.write(name, text)
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file and its folder."""
+        (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (self.folder / name).write_text(text)
+
+    def compile(self, compile_recipe: Callable[[compilations.Recipe], compilations.Compiled] | None = None) -> str:
+        """Compile the source by a function or the cache; return the PTX.
+
+        Without a function nvcc only lists the files, in a fifth of the time, and once if the cache asks as well.
+        """
+
+        def count_compilation(recipe: compilations.Recipe) -> compilations.Compiled:
+            self.compiled += 1
+            return (compile_recipe or self.list_files)(recipe)
+
+        compilations.forget_files()
+        self.layout = None
+        recipe = (self.folder / "k.cu", None, self.flags, "sm_90")
+        return compilations.load_or_compile(recipe, count_compilation)[0].ptx
+
+    def is_compiled(self) -> bool:
+        """Return whether a call compiles now."""
+        before = self.compiled
+        self.compile()
+        return self.compiled > before
+
+    def query_layout(self, source: Path, flags: str, arch: str) -> inclusions.Layout | None:
+        """Ask nvcc for the files, and keep them."""
+        self.layout = inclusions.query_layout(source, flags, arch)
+        return self.layout
+
+    def list_files(self, recipe: compilations.Recipe) -> compilations.Compiled:
+        """Return a compilation that has files, and no PTX."""
+        source, _, flags, arch = recipe
+        layout = self.layout or self.query_layout(source, flags, arch)
+        return Compilation("", [source, *map(Path, layout.files if layout else ())]), None
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """Return a cached project in the current folder."""
+    project = Project(tmp_path / "project")
+    monkeypatch.setattr(compilations, "query_layout", project.query_layout)
+    monkeypatch.chdir(project.folder)
+    return project

@@ -1,0 +1,90 @@
+"""A repository with a kernel whose counts are pinned."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ptxcount.command_line import main
+
+KERNEL = """\
+namespace phys {
+template <typename T>
+__global__ void scale(T* out, const T* in, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = 2 * in[i * STRIDE];
+}
+}
+"""
+
+LAUNCH = """\
+[[launch]]
+file = "scale.cu"
+kernel = "scale<float>"
+grid = 4
+block = [256]
+arguments = ["out=float32[1024]", "in=float32[8192]=random(1)", "n=int32:1024"]
+"""
+
+ROSE = "scale.cu:6: PC003 global load sectors rose from 256 to 1024"
+FELL = "scale.cu:6: PC004 global load sectors fell from 256 to 128: ptxcount pin holds it there"
+OTHER = LAUNCH.replace("= 4", "= 2")
+
+
+class Repository:
+    """A folder with a kernel, its launches, and the commands."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.folder, self._capsys = folder, capsys
+        folder.mkdir(exist_ok=True)
+        self.launch(LAUNCH)
+
+    def kernel(self, stride: int, *edits: tuple[str, str]) -> None:
+        """Write the kernel with a stride and replacements."""
+        text = KERNEL
+        for old, new in edits:
+            assert old in text
+            text = text.replace(old, new)
+        (self.folder / "scale.cu").write_text(f"#define STRIDE {stride}\n{text}")
+
+    def launch(self, text: str) -> None:
+        """Write the launches."""
+        (self.folder / "ptxcount.toml").write_text(text)
+
+    def lock(self, old: str, new: str) -> None:
+        """Replace a text of the lock file."""
+        file = self.folder / "ptxcount.lock"
+        file.write_text(file.read_text().replace(old, new))
+
+    def git(self, *words: str) -> str:
+        """Run git in the folder and return its output."""
+        who = [word for name in ("name", "email") for word in ("-c", f"user.{name}=somebody")]
+        done = subprocess.run(["git", *who, *words], cwd=self.folder, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    def run(self, command: str, *words: str) -> tuple[int, list[str]]:
+        """Run a command in the folder; return its exit code and its lines."""
+        previous = Path.cwd()
+        os.chdir(self.folder)
+        try:
+            code = main([command, *words])
+        finally:
+            os.chdir(previous)
+        return code, self._capsys.readouterr().out.splitlines()
+
+
+Change = Callable[[Repository], object]
+
+
+@pytest.fixture
+def repository(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Repository:
+    """Return a repository whose pinned kernel reads every second element."""
+    pinned = Repository(tmp_path / "repository", capsys)
+    pinned.kernel(2)
+    assert pinned.run("pin") == (0, ["ptxcount.lock: new: scale<float>"])
+    assert pinned.run("check") == (0, [])
+    return pinned

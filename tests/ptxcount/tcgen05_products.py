@@ -1,0 +1,75 @@
+"""Products of ``tcgen05.mma``: types, factors, and the words of results."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tests.ptxcount.small_floats import ml_dtypes
+from tests.ptxcount.tcgen05_kernels import (
+    COMMIT,
+    FIRST_THREAD,
+    WAIT,
+    Array,
+    Factor,
+    dump,
+    launch,
+    load_descriptors,
+    write_kernel,
+)
+
+RNG = np.random.default_rng(5)
+
+#: Types: NumPy's, and codes of the instruction descriptor.
+TYPES: dict[str, tuple[Any, int]] = {
+    "f16": (np.float16, 0), "bf16": (ml_dtypes.bfloat16, 1), "tf32": (np.float32, 2),
+    "e4m3": (ml_dtypes.float8_e4m3fn, 0),
+    "e5m2": (ml_dtypes.float8_e5m2, 1), "u8": (np.uint8, 0), "s8": (np.int8, 1),
+}  # fmt: skip
+
+#: Kind -> types of factors, types of results with codes, and products of an instruction.
+KINDS: dict[str, tuple[tuple[str, ...], dict[str, int], int]] = {
+    "f16": (("f16", "bf16"), {"f32": 1}, 16),
+    "tf32": (("tf32",), {"f32": 1}, 8),
+    "f8f6f4": (("e4m3", "e5m2"), {"f32": 1, "f16": 0}, 32),
+    "i8": (("u8", "s8"), {"s32": 2}, 32),
+}
+
+
+def make_factor(outer: int, products: int, name: str) -> Array:
+    """Return small integers, whose products every result type holds exactly."""
+    low = 0 if name == "u8" else -3
+    return RNG.integers(low, 4, (outer, products)).astype(TYPES[name][0])
+
+
+def find_lanes(rows: int) -> Array:
+    """Return lanes of the rows of a block (PTX ISA, layouts D and F)."""
+    row = np.arange(rows)
+    return row if rows == 128 else row // 16 * 32 + row % 16
+
+
+def make_code(
+    left: Factor, right: Factor, kind: str, shape: int, *, rest: str = "%no", before: str = "", columns: int = 64,
+    stationary: str = "",
+) -> str:  # fmt: skip
+    """Return code of a product by the first thread, and a dump of the result."""
+    mma = f"tcgen05.mma{stationary}.cta_group::1.kind::{kind}"
+    return (
+        f"{before}bar.sync 0;\n{load_descriptors(left, right)}mov.u32 %r7, {shape};\n{FIRST_THREAD}"
+        f"@%p {mma} [%d], %a, %b, %r7, {rest};\n{COMMIT.format(group=1)}{WAIT}{dump(columns)}"
+    )
+
+
+def run_product(left: Factor, right: Factor, code: str, columns: int, **options: Any) -> Array:
+    """Run a kernel with factors in shared memory; return the words of each lane."""
+    image, out = np.concatenate([left.image, right.image]), np.zeros((128, columns), np.uint32)
+    launch(write_kernel(code, columns=128, size=len(image)), image, out, **{"unwritten": "off", **options})
+    return out
+
+
+def decode(words: Array, result: str) -> Array:
+    """Return the numbers of a result; f16 uses the lower halves."""
+    if result == "f16":
+        return words.astype(np.uint16).view(np.float16).astype(np.float64)
+    return words.view({"f32": np.float32, "s32": np.int32}[result]).astype(np.float64)

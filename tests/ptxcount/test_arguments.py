@@ -1,0 +1,106 @@
+"""Arguments on the command line: types, stored arrays, and words."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ptxcount.cli.arguments import make_argument
+from ptxcount.command_line import main
+from ptxcount.util import host_memory
+from ptxcount.util.errors import LaunchError
+from tests.ptxcount.commands import ROW_SUMS, SUMS, read_error
+
+#: Type of a parameter, its argument, and the required type; none where they agree.
+TYPED = [
+    ("const float*", "a=float64[64]", "float32"), ("volatile float* __restrict__", "a=int32[64]", "float32"),
+    ("double*", "a=float32[128]", "float64"), ("int*", "a=uint32[64]", ""),
+    ("unsigned long long*", "a=uint32[128]", "uint64"), ("float2*", "a=float64[64]", "float32"),
+    ("float2*", "a=complex64[64]", ""), ("float4*", "a=float32[64,4]", ""), ("char*", "a=float64[64]", ""),
+    ("short*", "a=float64[64]", "int16"), ("void*", "a=float64[64]", ""), ("float**", "a=uint64[64]", ""),
+    ("float", "float32:1", ""), ("float", "int32:1", "float32"), ("int", "float32:1", "int32"),
+    ("unsigned", "int32:1", ""), ("unsigned", "bytes:01000000", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("how", ["", 'extern "C" '])
+@pytest.mark.parametrize(("kind", "word", "needed"), TYPED)
+def test_types_must_match(
+    kind: str, word: str, needed: str, how: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An array or number of another type would be read as other values."""
+    source = tmp_path / "k.cu"
+    source.write_text("\n".join(f"{how}__global__ void k{n}({kind} a) {{}}" for n, (kind, *_) in enumerate(TYPED)))
+    place = [row[:2] for row in TYPED].index((kind, word))
+    words = [str(source), *f"--entry k{place} --grid 1 --block 1".split()]
+    if needed:
+        error = read_error(capsys, *words, word)
+        assert error.startswith(f"LaunchError: argument {word}: ")
+        assert error.endswith(f"; {needed} is needed\n")
+    else:
+        assert main([*words, word]) == 0
+
+
+def test_stored_array(tmp_path: Path) -> None:
+    """The array is writable, in C order."""
+    stored = np.asfortranarray(np.arange(6, dtype=np.float32).reshape(2, 3))
+    np.save(tmp_path / "in.npy", stored)
+    array: Any = make_argument("a=@in.npy", folder=tmp_path)
+    assert (array.tolist(), array.flags.c_contiguous, array.flags.writeable) == (stored.tolist(), True, True)
+
+
+def test_arrays_beyond_memory(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The check precedes the allocation: under overcommit NumPy raises nothing."""
+    source = tmp_path / "huge.ptx"
+    source.write_text(
+        ".version 8.0\n.target sm_90\n.address_size 64\n.global .b8 g[4294967295][4294967295];\n"
+        ".visible .entry k()\n{\n.reg .b64 %rd<2>;\nmov.u64 %rd1, g;\nret;\n}\n"
+    )
+    error = read_error(capsys, str(source), "--grid", "1", "--block", "1")
+    assert error.startswith("MemoryError: the arrays do not fit in this machine's memory: they take 18446744065")
+    words = [SUMS, *ROW_SUMS.split()]
+    monkeypatch.setattr(host_memory, "physical", lambda: 640)  # each of the two arrays fits alone
+    assert main(words) == 0
+    capsys.readouterr()
+    monkeypatch.setattr(host_memory, "physical", lambda: 639)
+    assert "memory: they take 640 bytes, it has 639; use smaller" in read_error(capsys, *words)
+
+
+WHOLE = [("int" + str(n), -(1 << n - 1), (1 << n - 1) - 1) for n in (8, 16, 32, 64)]
+
+WHOLE += [("uint" + str(n), 0, (1 << n) - 1) for n in (8, 16, 32, 64)]
+
+#: Descriptions and their values, or errors.
+ARGUMENTS: list[tuple[str, Any]] = [
+    ("a=int16[2,3]", np.array([[0, 1, 2], [3, 4, 5]], np.int16)), ("a=f4[3]=arange", np.arange(3, dtype=np.float32)),
+    ("a=float64[4]=ones", np.ones(4)), ("a=bool[2]=zeros", np.zeros(2, bool)),
+    ("n=uint8:7", np.uint8(7)), ("u1:7", np.uint8(7)), ("int64:-5", np.int64(-5)), ("float32:1e-3", np.float32(1e-3)),
+    ("complex64:1+2j", np.complex64(1 + 2j)), ("bytes:00ff", np.void(b"\x00\xff")),
+    *((f"{kind}:{end}", np.dtype(kind).type(end)) for kind, *ends in WHOLE for end in ends),
+    *((f"{kind}:{end}", "is out of its range") for kind, low, high in WHOLE for end in (low - 1, high + 1)),
+    ("a=float64[-1]", "neither an array, name=float32[64,64], nor a scalar, int32:7"), ("x", "nor a scalar, int32:7"),
+    ("float32[4]", "neither an array"), ("1024", "nor a scalar, int32:1024"), ("int32:x", "invalid literal"),
+    *((f"o={name}[4]", f"'{name}' is not a NumPy dtype of known size, such as float32")
+      for name in ("int99", "object", "longdouble", "float")),
+    ("bytes:0", "'bytes' is not a NumPy dtype"), ("a=float32[4]=twos", "fills are zeros, ones, "),
+    ("a=float32[4]=ones(1)", "fills are"), ("a=float32[4]=permutation", "fills are"),
+    ("o=float32[" + ",".join("1" * 66) + "]", "maximum supported dimension"),
+    (f"o=float32[{'9' * 5000}]", "Exceeds the limit"), (f"int64:{'9' * 5000}", "Exceeds the limit"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("word", "expected"), ARGUMENTS, ids=range(len(ARGUMENTS)))
+def test_arguments(word: str, expected: Any) -> None:
+    """Arrays hold 0, 1, 2, ... by default, scalars have their dtype, limits of types are exact."""
+    if isinstance(expected, str):
+        with pytest.raises(LaunchError, match=re.escape(expected)):
+            make_argument(word)
+    else:
+        value: Any = make_argument(word)
+        assert (value.dtype, value.shape, value.tolist()) == (expected.dtype, expected.shape, expected.tolist())

@@ -1,0 +1,100 @@
+"""Compilers, variables and processes of cached compilations."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ptxcount.gate import cache, compilations, inclusions
+from ptxcount.source.nvcc import find_nvcc
+from tests.ptxcount.compiled_project import Project, project
+from tests.ptxcount.gate_repository import LAUNCH, Repository, repository
+
+__all__ = ["project", "repository"]
+
+
+def test_variables(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Variables of nvcc, gcc and the loader are part of the key; others are not."""
+    recipe = (project.folder / "k.cu", None, project.flags, "sm_90")
+    before = compilations._find_entry_file(recipe)
+    assert before is not None
+    for variable in ("CPATH", "NVCC_APPEND_FLAGS", "NVCC_PREPEND_FLAGS", "NVCC_CCBIN", "LD_PRELOAD", "PATH", "LANG"):
+        with monkeypatch.context() as patch:
+            patch.setenv(variable, f"{os.environ.get(variable, '')}:/nowhere")
+            assert compilations._find_entry_file(recipe) not in (before, None)
+    monkeypatch.setenv("UNRELATED", "1")
+    assert compilations._find_entry_file(recipe) == before
+
+
+@pytest.fixture
+def own_nvcc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder of a copied nvcc, which NVCC names."""
+    toolkit, own = find_nvcc().resolve().parents[1], tmp_path / "toolkit"
+    (own / "bin").mkdir(parents=True)
+    for path in [*toolkit.iterdir(), *(toolkit / "bin").iterdir()]:
+        if path.name != "bin":
+            link = own / path.relative_to(toolkit)
+            shutil.copy2(path, link) if path.name.startswith("nvcc") else link.symlink_to(path)
+    monkeypatch.setenv("NVCC", str(own / "bin" / "nvcc"))
+    (tmp_path / "path").mkdir()
+    monkeypatch.setenv("PATH", f"{tmp_path / 'path'}:{os.environ['PATH']}")
+    return own / "bin"
+
+
+def test_compilers(own_nvcc: Path, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another nvcc, its settings, or another host compiler are noticed; a script is asked."""
+    toolkit = (own_nvcc.parent / "include").resolve().parent
+    project.compile()
+    assert not project.is_compiled()
+    program = (own_nvcc / "nvcc").read_bytes()
+    (own_nvcc / "nvcc").write_bytes(program)
+    assert project.is_compiled()
+    assert not project.is_compiled()
+    with (own_nvcc / "nvcc.profile").open("a") as profile:
+        profile.write("\n")
+    assert project.is_compiled()
+    assert not project.is_compiled()
+    gcc = own_nvcc.parents[1] / "path" / "gcc"
+    gcc.write_text(f'#!/bin/sh\nexec {shutil.which("gcc")} "$@"\n')
+    gcc.chmod(0o755)
+    assert project.is_compiled()
+    assert project.is_compiled()
+    gcc.unlink()
+    assert project.is_compiled()
+    assert not project.is_compiled()
+    link = own_nvcc.parents[1] / "link"
+    link.symlink_to(own_nvcc.parent)
+    monkeypatch.setenv("NVCC", str(link / "bin" / "nvcc"))
+    assert project.is_compiled()
+    assert not project.is_compiled()
+    link.unlink()
+    link.symlink_to(toolkit)
+    assert project.is_compiled()
+    monkeypatch.setenv("NVCC", str(own_nvcc / "nvcc"))
+    script = own_nvcc / "nvcc"
+    script.rename(own_nvcc / "real-nvcc")
+    script.write_text(f'#!/bin/sh\nexec {own_nvcc / "real-nvcc"} "$@"\n')
+    script.chmod(0o755)
+    assert project.is_compiled()
+    assert project.is_compiled()
+
+
+def test_check_without_nvcc(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without changes check starts no process and does not import NumPy."""
+    monkeypatch.setattr(compilations, "query_layout", inclusions.query_layout)
+    cache.nvcc_release.cache_clear()  # reported by an earlier test's folder
+    repository.launch(LAUNCH + 'flags = "-I ."\n')
+    assert repository.run("pin")[0] == 0
+    script = """
+import subprocess, sys
+from ptxcount.gate.command import main
+subprocess.Popen = None
+print(main(["check"]), "numpy" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", script], cwd=repository.folder, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("0 False\n", "")

@@ -1,0 +1,121 @@
+"""``ptxcount pin``, ``init``, and the cache of counts."""
+
+from __future__ import annotations
+
+import json
+import resource
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ptxcount.counting.counters import LaunchCounters
+from ptxcount.engine import launch
+from tests.ptxcount.gate_repository import FELL, LAUNCH, OTHER, ROSE, Change, Repository, repository
+
+__all__ = ["repository"]
+
+
+#: Change, options of pin, exit code, part of the output, and whether the lock file changes.
+PINS: list[tuple[Change, list[str], int, str, bool]] = [
+    (lambda repo: repo.kernel(8), [], 1, ROSE, False),
+    (lambda repo: repo.kernel(8), ["--accept"], 0, ROSE, True),
+    (lambda repo: repo.kernel(1), [], 0, FELL, True),
+    (lambda repo: repo.launch(LAUNCH + OTHER), [], 0, "new: scale<float> (launch 2)", True),
+    (lambda repo: repo.launch(OTHER), [], 0, "gone: scale.cu: phys::scale<float> <<<(4, ", True),
+    (lambda repo: repo.lock('"nvcc": "13.0.88"', '"nvcc": "12.4.99"'), [], 0, "nvcc: 12.4.99 before, 13.0", True),
+    (lambda repo: repo.lock("{", ""), [], 0, "run ptxcount pin, which writes it anew", True),
+    (lambda repo: repo.launch(LAUNCH.replace("8192", "100")), [], 1, "scale.cu:6: PC006 ", False),
+    (lambda repo: None, [], 0, "", False),
+]
+
+
+@pytest.mark.parametrize(("change", "words", "code", "message", "written"), PINS)
+def test_pin(change: Change, words: list[str], code: int, message: str, written: bool, repository: Repository) -> None:
+    """Pin lists changes and needs consent to higher counts; a full disk leaves the file alone."""
+    change(repository)
+    lock = repository.folder / "ptxcount.lock"
+    old_text = lock.read_text()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    if written:
+        repository.run("check")  # compiles, which needs larger files
+        resource.setrlimit(resource.RLIMIT_FSIZE, (64, limits[1]))
+        try:
+            full = repository.run("pin", *words)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert full[0] == 2
+        assert full[1][-1] == "ptxcount.toml:1: PC009 OSError: [Errno 27] File too large"
+        assert (lock.read_text(), [*repository.folder.glob("*.unfinished")]) == (old_text, [])
+    exit_code, lines = repository.run("pin", *words)
+    assert (exit_code, message in "\n".join(lines), bool(lines)) == (code, True, bool(message)), lines
+    assert (lock.read_text() != old_text) == written
+    assert code or repository.run("check") == (0, [])
+
+
+def test_init(repository: Repository) -> None:
+    """The launches that init prints can be counted."""
+    (repository.folder / "include").mkdir()
+    (repository.folder / "include" / "sum.h").write_text("#define SUM +=\n")
+    source = '#include "sum.h"\n__global__ void sum(float* out) { out[threadIdx.x] SUM 1; }\n'
+    (repository.folder / "sum.cu").write_text(source)
+    code, lines = repository.run("init", "scale.cu", "sum.cu", "-I", "include", "--flags", "-DMORE")
+    assert code == 0
+    repository.launch("\n".join(lines).replace("int32:65536", "int32:1024"))
+    assert repository.run("pin")[1] == [
+        *(f"ptxcount.lock: new: {name}" for name in ("phys::scale<float>", "sum")),
+        "ptxcount.lock: gone: scale.cu: phys::scale<float> <<<(4, 1, 1), (256, 1, 1)>>> (out=float32[1024], i…",
+    ]
+    launches = json.loads((repository.folder / "ptxcount.lock").read_text())["launches"]
+    assert [key[:55] for key in launches] == [
+        "scale.cu: phys::scale<float> <<<(256, 1, 1), (256, 1, 1",
+        "sum.cu: sum <<<(256, 1, 1), (256, 1, 1)>>> (out=float32",
+    ]
+
+
+def test_cache(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Changes of PTX, launch, arrays, ptxcount or nvcc count a launch again; nothing else does."""
+    from ptxcount.gate import cache, compute
+
+    counted: list[object] = []
+    count = launch.count_compiled
+
+    def counting_count(*args: Any, **options: Any) -> LaunchCounters:
+        counted.append(args)
+        return count(*args, **options)
+
+    monkeypatch.setattr(compute, "count_compiled", counting_count)
+
+    def changes(change: Callable[[], object]) -> bool:
+        counted.clear()
+        change()
+        repository.run("check")
+        return bool(counted)
+
+    first, stored = repository.folder / "first" / "more.h", repository.folder / "in.npy"
+    first.parent.mkdir()
+    include = "#if __has_include(<more.h>)\n#include <more.h>\n#else\n#define MORE 0\n#endif\nnamespace"
+    flags = 'flags = "-Ifirst -I ."\n'  # these flags bypass the shared compilations of conftest
+    assert not changes(lambda: None)
+    assert changes(lambda: repository.launch(LAUNCH + flags))
+    assert changes(lambda: repository.kernel(2, ("namespace", include), ("int i =", "int i = MORE +")))
+    assert not changes(lambda: None)
+    assert changes(lambda: (repository.folder / "more.h").write_text("#define MORE 1\n"))
+    assert changes(lambda: first.write_text("#define MORE 2\n"))  # first on the path
+    assert not changes(lambda: first.write_text("#define MORE 2  // it is the same\n"))
+    variable = "__device__ float held[8192];\nnamespace"
+    assert changes(lambda: repository.kernel(2, ("namespace phys", variable), ("2 *", "held[0] *")))
+    assert not changes(lambda: None)  # nvcc names anonymous namespaces differently each time
+    assert changes(lambda: repository.launch(LAUNCH.replace("random(1)", "random(2)")))
+    assert not changes(lambda: repository.launch(LAUNCH.replace("random(1)", "random(2)") + "limits = {}\n"))
+    assert changes(lambda: monkeypatch.setattr(cache, "hash_counter", lambda: "another"))
+    assert changes(lambda: monkeypatch.setattr(cache, "nvcc_release", lambda: "another"))
+    assert changes(lambda: monkeypatch.setenv("NVCC_APPEND_FLAGS", "-DOTHER"))
+    np.save(stored, np.ones(8192, np.float32))
+    assert changes(lambda: repository.launch(LAUNCH.replace("float32[8192]=random(1)", "@in.npy")))
+    assert changes(lambda: np.save(stored, np.zeros(8192, np.float32)))
+    assert not changes(lambda: None)
+    assert changes(lambda: repository.launch(LAUNCH + 'variables = ["held=@in.npy"]\n'))
+    assert changes(lambda: np.save(stored, np.ones(8192, np.float32)))
+    assert changes(lambda: [file.write_text("{") for file in cache.cache_folder().glob("*.json")])

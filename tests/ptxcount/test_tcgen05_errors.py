@@ -1,0 +1,90 @@
+"""Errors of ``tcgen05.mma``: descriptors, lanes, unwritten factors, unsupported forms."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ptxcount.util.errors import TensorMemoryError, UninitializedReadError, UnsupportedInstructionError
+from tests.ptxcount.tcgen05_kernels import (
+    describe_product,
+    fill,
+    launch,
+    lay_out,
+    write_kernel,
+)
+from tests.ptxcount.tcgen05_products import decode, make_code, make_factor, run_product
+
+
+def _run_changed(descriptor: int, shape: int | None = None) -> None:
+    """Run a product with flipped bits of the left descriptor; check its result."""
+    a = make_factor(128, 16, "f16")
+    left, right = (lay_out(m, "none", mn_major=False) for m in (a, a[:64]))
+    left = left._replace(descriptor=left.descriptor ^ descriptor)
+    code = make_code(left, right, "f16", describe_product(128, 64, (0, 0, 1)) if shape is None else shape)
+    out = run_product(left, right, code, 64)
+    np.testing.assert_array_equal(decode(out, "f32"), a.astype(np.float64) @ a[:64].astype(np.float64).T)
+
+
+@pytest.mark.parametrize(
+    ("descriptor", "shape", "error", "text"),
+    [
+        (1 << 46, None, TensorMemoryError, "bits 46 to 48 of the descriptor .* are 000; 001 is needed"),
+        (3 << 61, None, TensorMemoryError, "undefined swizzle 3"),
+        (1 << 49 | 2 << 61, None, UnsupportedInstructionError, "base offset"),
+        (1 << 52, None, UnsupportedInstructionError, "absolute stride"),
+        (0, describe_product(128, 64, (7, 0, 1)), TensorMemoryError, "types 7, 0 and 1"),
+        (0, describe_product(96, 64, (0, 0, 1)), TensorMemoryError, "96 x 64 is no shape"),
+        (0, describe_product(256, 64, (0, 0, 1)), TensorMemoryError, "256 x 64 is no shape"),
+        (0, describe_product(128, 64, (0, 0, 1)) | 4, TensorMemoryError, "bit 2 of the instruction descriptor"),
+    ],
+)  # fmt: skip
+def test_wrong_descriptors(descriptor: int, shape: int | None, error: type[Exception], text: str) -> None:
+    """The fault of an undefined descriptor has its bits; an unsupported form is refused."""
+    with pytest.raises(error, match=text):
+        _run_changed(descriptor, shape)
+
+
+def test_base_without_swizzle() -> None:
+    """Triton sets the base offset of factors without a swizzle, where it has no effect."""
+    _run_changed(4 << 49)
+
+
+@pytest.mark.parametrize(("rows", "lane"), [(128, 16), (128, 64), (64, 8), (64, 32)])
+def test_lane_of_the_result(rows: int, lane: int) -> None:
+    """A result begins at lane 0, or at 16 if it fills half of each quarter."""
+    factor = lay_out(make_factor(128, 16, "f16"), "none", mn_major=False)
+    code = make_code(factor, factor, "f16", describe_product(rows, 64, (0, 0, 1)))
+    code = code.replace("[%d], %a", f"[%d+{lane << 16}], %a")
+    with pytest.raises(TensorMemoryError, match=f"the lanes {lane}; all have lane 0"):
+        run_product(factor, factor, code, 64)
+
+
+def test_unwritten_factor() -> None:
+    factor = lay_out(make_factor(128, 16, "f16"), "none", mn_major=False)
+    code = make_code(factor, factor, "f16", describe_product(128, 64, (0, 0, 1)))
+    text = write_kernel(code, columns=128, size=8192)
+    text = text.replace("setp.ge.u32 %p, %r3, 2048;", "setp.ge.u32 %p, %r3, 512;")
+    with pytest.raises(UninitializedReadError, match="matrix element at shared address"):
+        launch(text, np.zeros(8192, np.uint8), np.zeros((128, 64), np.uint32), unwritten="error")
+
+
+@pytest.mark.parametrize(
+    "form",
+    ["tcgen05.shift.cta_group::1.down [%d]", "tcgen05.mma.cta_group::1.kind::f16.ashift [%d], [%d], %b, %r7, %no"],
+)
+def test_unsupported(form: str) -> None:
+    """The error names what is not executed."""
+    with pytest.raises(UnsupportedInstructionError, match=r"tcgen05.*: rows that move down are not executed"):
+        launch(write_kernel(f"{form};\n"), np.zeros(128, np.uint8), np.zeros(1))
+
+
+def test_store_without_wait() -> None:
+    """A product needs ``wait::st`` before it adds to stored words."""
+    factor = lay_out(make_factor(128, 16, "f16"), "none", mn_major=False)
+    before = fill(64).replace("tcgen05.wait::st.sync.aligned;\n", "")
+    code = make_code(factor, factor, "f16", describe_product(128, 64, (0, 0, 1)), rest="%yes", before=before)
+    with pytest.raises(
+        TensorMemoryError, match=r"lane 0, column 0, written by a tcgen05\.st without tcgen05\.wait::st"
+    ):
+        run_product(factor, factor, code, 64)

@@ -1,0 +1,1 @@
+"""Tests of the benchmarks of this project's own speed."""
