@@ -150,7 +150,7 @@ test('times by fetch granularity have a curve for each limit, beside the sectors
 }));
 
 test('a page loads few files', visit(async function (page) {
-    for (const address of ['bandwidth.html', 'history.html', 'transactions.html', 'compare.html', `commit/${second}.html`]) {
+    for (const address of ['bandwidth.html', 'history.html', 'transactions.html', 'compare.html', `commit/${first}.html`, `commit/${second}.html`]) {
         let count = 0;
         page.on('request', () => { count += 1; });
         await go(page, address);

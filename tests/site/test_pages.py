@@ -19,7 +19,7 @@ from asv.repo import get_repo
 
 from gpu_kernels import KERNELS
 from kernelwatch.config.project_root import ROOT
-from kernelwatch.show.site import pages, publisher
+from kernelwatch.show.site import pages, publisher, words
 from tests import stored
 from tests.commits import begin, commit
 from tests.site import browser, story
@@ -115,6 +115,8 @@ def test_nothing_comes_from_another_host(site: tuple[Path, dict[str, str]]) -> N
         assert page.loaded
         assert all((path.parent / place).is_file() for place in {*page.loaded} - {"data:,"}), page.loaded
         assert page.scripts == ""
+        # A script fills the element: without it, the script raises.
+        assert any("scripts/" in place for place in page.loaded) == (("id", "content") in page.attributes), path
         names = {name for name, _ in page.attributes}
         assert not {name for name in names if name.startswith("on") or name in ("integrity", "crossorigin")}
         assert ("content", pages.POLICY) in page.attributes
@@ -192,6 +194,8 @@ def test_feed_of_regressions(site: tuple[Path, dict[str, str]]) -> None:
     identifiers = [entry.findtext("{*}id") for entry in feed.iterfind("{*}entry")]
     assert len({*identifiers}) == len(links)
     assert all(str(name).startswith("urn:uuid:") for name in identifiers)
+    assert words.derive_uuid("imaging", links[0]) != words.derive_uuid("a fork", links[0])
+    assert "Blur  breaks" in [(content or "").partition("\n")[0] for content in feed.itertext()]
 
 
 @pytest.mark.browser

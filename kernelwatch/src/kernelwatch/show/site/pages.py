@@ -27,6 +27,9 @@ MAX_CHANGES = 8
 #: Maximum number of entries in the feed.
 _MAX_ENTRIES = 30
 
+#: Characters that XML 1.0 forbids, escaped ones included.
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
 #: Hash of the style element that Observable Plot 0.6.17 writes into a chart of class `plot`.
 PLOT_STYLE = "sha256-+TfQir1nvDucAdvE6XUQBt4ayUjpAWkbw2kCdSfekHM="
 
@@ -45,12 +48,11 @@ class Page(NamedTuple):
     label: str
     question: str
     modules: tuple[str, ...] = ()
-    has_charts: bool = False
 
     @property
     def scripts(self) -> list[str]:
         """The scripts of the site that the page loads: one for each page, since each request costs time."""
-        return [_PLOT] * self.has_charts + [f"scripts/{self.name}.js"] * bool(self.modules)
+        return [_PLOT] * ("charts" in self.modules) + [f"scripts/{self.name}.js"] * bool(self.modules)
 
 
 #: Observable Plot, with the parts of d3 that the charts use.
@@ -64,15 +66,14 @@ PAGES = (
     Page("commit", "commits.html", "Commits", "What did each commit change?", ("view", "choices", "commits")),
     Page("compare", "charts.html", "Compare", "What differs between two commits?", (*_SHARED, "heat", "compare")),
     Page("bandwidth", "charts.html", "Bandwidth", "How fast is each kernel, by size, dtype and flags?",
-         (*_CHARTS, "sweep", "fetch", "bandwidth"), has_charts=True),
-    Page("history", "charts.html", "History", "How did a number change over the commits?",
-         (*_CHARTS, "history"), has_charts=True),
+         (*_CHARTS, "sweep", "fetch", "bandwidth")),
+    Page("history", "charts.html", "History", "How did a number change over the commits?", (*_CHARTS, "history")),
     Page("transactions", "charts.html", "Transactions", "What does each kernel move, and which line costs it?",
-         (*_CHARTS, "sweep", "transactions"), has_charts=True),
+         (*_CHARTS, "sweep", "transactions")),
 )  # fmt: skip
 
 #: The page of a commit, in a folder of its own.
-COMMIT_PAGE = Page("one", "commit.html", "", "", (*_SHARED, "heat", "commit"))
+COMMIT_PAGE = Page("single-commit", "commit.html", "", "", (*_SHARED, "heat", "commit"))
 
 
 def write_pages(
@@ -87,7 +88,7 @@ def write_pages(
         The folder.
     machines : mapping
         The machines by name.
-    known : mapping
+    git_facts : mapping
         The measured commits that git knows, from `commits.describe_commits`.
     sources : sequence
         The kernels' annotated sources, from `transactions.list_sources`.
@@ -123,7 +124,7 @@ def write_pages(
     )  # fmt: skip
     regressions = [commit for commit in published if words.list_regressions(commits[commit]["changes"])]
     feed = environment.get_template("regressions.xml").render(regressions=regressions[:_MAX_ENTRIES])
-    site.write_text("regressions.xml", feed)
+    site.write_text("regressions.xml", _NO_XML.sub(" ", feed))
     for page in (*PAGES, COMMIT_PAGE):
         modules = (Path(__file__).parent / "static" / f"{module}.js" for module in page.modules)
         if script := "\n".join(module.read_text(encoding="utf-8") for module in modules):
@@ -131,8 +132,10 @@ def write_pages(
     for page in PAGES:
         site.write_text(f"{page.name}.html", _strip_indents(environment.get_template(page.template).render(page=page)))
     template = environment.get_template(COMMIT_PAGE.template)
-    for commit in commits:
-        text = template.render(page=COMMIT_PAGE, hash=commit, root="../")
+    for commit, fields in commits.items():
+        has_heat_maps = any(change["compared"] for change in fields["changes"])
+        page = COMMIT_PAGE if has_heat_maps else COMMIT_PAGE._replace(modules=())
+        text = template.render(page=page, hash=commit, root="../")
         site.write_text(f"commit/{commit}.html", _strip_indents(text))
 
 

@@ -46,9 +46,9 @@ def format_moment(milliseconds: float) -> str:
     return datetime.fromtimestamp(milliseconds / 1000, timezone.utc).isoformat()
 
 
-def derive_uuid(commit: str) -> str:
-    """Return the permanent name of a commit's entry in the feed."""
-    return str(uuid.uuid5(uuid.NAMESPACE_OID, commit))
+def derive_uuid(project: str, commit: str = "") -> str:
+    """Return the permanent name of a project's feed, or of its entry on a commit."""
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, project + commit))
 
 
 def describe_age(column: Mapping[str, Any]) -> str:
