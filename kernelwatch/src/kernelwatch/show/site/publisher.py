@@ -8,14 +8,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from asv.benchmarks import Benchmarks
-
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.show.site import commits, configurations, data, pages, transactions
 from kernelwatch.show.site.changes import load_changes
 from kernelwatch.show.site.overview import ShownMachine
 from kernelwatch.show.site.site_folder import SiteFolder
-from kernelwatch.store import folders
+from kernelwatch.store import asv_files, folders
 from kernelwatch.store.results import History
 
 #: The pages' folder in asv's `html_dir`.
@@ -53,7 +51,7 @@ def write_site(conf: Any, repo: Any) -> Path:
         site.copy_folder(DOCUMENTATION, "docs")
     results = Path(conf.results_dir)
     ids = data.number_benchmarks(
-        name for name, benchmark in Benchmarks.load(conf).items() if benchmark["type"] in ("time", "track")
+        name for name, benchmark in asv_files.load_benchmarks(results).items() if benchmark.type in ("time", "track")
     )
     loaded = [_load_machine(History(name, ROOT, config=conf), repo, ids) for name in folders.list_machines(results)]
     loaded.sort(key=lambda machine: -machine.time_count)  # readers look for times first
