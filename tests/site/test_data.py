@@ -39,10 +39,11 @@ def test_of_several_pythons_the_last_counts(tmp_path: Path) -> None:
     data.write_data(
         SiteFolder(tmp_path / "site"),
         described,
-        {"gpu": ShownMachine(history, data.load_values(history, [COUNT]), [], {})},
+        {"gpu": ShownMachine(history, data.load_values(history, [COUNT]), [])},
     )
     piece = read_script(tmp_path / "site" / "data" / "values" / "0" / "0.js")
     assert (piece["values"], piece["failed"]) == ([[1.0, 2.0, None, None]], [{"2": "failed"}])
+    assert read_script(tmp_path / "site" / "data" / "index.js")["machines"]["gpu"]["noise"] == [[2e-5, 0.01], [0, 0.05]]
     kind = described[COUNT]["kind"]
     assert read_script(tmp_path / "site" / "data" / "commits" / "0" / f"0-{kind}.js") == {"0": [1.0, 2.0, None, None]}
 

@@ -21,7 +21,7 @@ from kernelwatch.show.site import configurations
 from kernelwatch.show.site.overview import ShownMachine
 from kernelwatch.show.site.site_folder import SiteFolder
 from kernelwatch.show.site.words import shorten_machines
-from kernelwatch.store.noise import ANOTHER_GPU, DEFAULTS
+from kernelwatch.store.noise import ANOTHER_GPU
 from kernelwatch.store.results import History
 from kernelwatch.suite import registry
 from kernelwatch.suite.benchmark_names import TIMED, Kind, classify_benchmark, find_kind
@@ -50,7 +50,8 @@ def write_data(site: SiteFolder, benchmarks: Mapping[str, Any], machines: Mappin
     for number, (name, machine) in enumerate(machines.items()):
         archs, commits = machine.cubins.archs, machine.history.list_commits()
         facts = [_describe_commit(machine, commit, ids) for commit in commits]
-        machine_fields[name] = {"id": number, "short": short_names[name], "archs": archs, "commits": facts}
+        described = {"id": number, "short": short_names[name], "archs": archs, "noise": list(machine.noise.items())}
+        machine_fields[name] = {**described, "commits": facts}
         for place, arch in enumerate(archs):
             pieces[f"cubins/{number}-{place}"] = _shorten_hashes(machine.cubins.list_hash_changes(commits, arch))
         for benchmark in dict.fromkeys(
@@ -67,7 +68,6 @@ def write_data(site: SiteFolder, benchmarks: Mapping[str, Any], machines: Mappin
         **_share_facts(benchmarks),
         "machines": machine_fields,
         "another_gpu": ANOTHER_GPU,
-        "noise": DEFAULTS,
         "unverified": configurations.list_unverified_kernels(),
     }
     for stem, piece in pieces.items():
@@ -215,7 +215,7 @@ def _describe_commit(machine: ShownMachine, commit: str, ids: Mapping[str, int])
         "commit": commit,
         "date": last.date,
         "branch": history.graph.branches[commit],
-        "position": machine.positions.get(commit),
+        "position": history.graph.positions.get(commit),
         "driver": run.get("after", {}).get("driver"),
         **{fact: run.get(fact) for fact in ("gpu", "arch", "nvcc", "peak_bytes_per_second")},
         "has": [ids[name] for name in measured],

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import shlex
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -114,7 +115,7 @@ def write_pages(
     environment.filters.update(
         (name, function) for name, function in functions if function.__module__ == words.__name__
     )
-    environment.filters["count_noun"] = count_noun
+    environment.filters |= {"count_noun": count_noun, "quote_word": shlex.quote}
     environment.tests["deciding"] = words.is_deciding
     environment.globals.update(
         facts, pages=PAGES, policy=POLICY, commits=commits, at_least=AT_LEAST, SIGNS=words.SIGNS, made=int(time.time()),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import itertools
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -94,7 +93,4 @@ def describe_column(history: History, repo: Any) -> dict[str, Any]:
 
 
 def _load_machine(history: History, repo: Any, benchmarks: Iterable[str]) -> ShownMachine:
-    line, values = history.graph.line, data.load_values(history, list(benchmarks))
-    counts = (commits.count_commits(repo, *neighbours) for neighbours in itertools.pairwise(line))
-    positions = dict(zip(line, itertools.accumulate(counts, initial=0), strict=False))
-    return ShownMachine(history, values, load_changes(history, repo, ROOT), positions)
+    return ShownMachine(history, data.load_values(history, list(benchmarks)), load_changes(history, repo, ROOT), ROOT)

@@ -115,8 +115,8 @@ function fullest(commits, benchmarks) {
 const gpusOf = (commit, benchmarks) => Object.keys(commit.gpus).filter(
     (gpu) => benchmarks.some(({id}) => commit.gpus[gpu].includes(id)));
 
-/* The relative change up to which a time is the same: by its length, and larger between two GPUs. */
-const noiseOf = (seconds, index, areTwoGpus) => areTwoGpus ? index.another_gpu : index.noise.find(([least]) => seconds >= least)[1];
+/* The relative change up to which a time of one GPU is the same, by a machine's thresholds. */
+const noiseOf = (seconds, {noise}) => noise.find(([least]) => seconds >= least)[1];
 
 const short = (commit) => commit.commit.slice(0, 8);
 const day = (commit) => new Date(commit.date).toISOString().slice(0, 10);

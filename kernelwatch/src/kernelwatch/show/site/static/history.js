@@ -50,7 +50,7 @@ page(async function (chosen, display) {
         const codes = alone && alone.archs.includes(arch) ? await piece(`cubins/${machine.id}-${alone.archs.indexOf(arch)}`) : {};
         return picked.map(({name: line, place}) => ({
             name: [...alone ? [] : [machine.short], label(index, benchmark, line)].join(', '),
-            at: seriesAt(place, machine, values, codes, scaled.of),
+            machine, at: seriesAt(place, machine, values, codes, scaled.of),
         }));
     }))).flat().filter(({at}) => Object.values(at).some(({value}) => isValue(value)));
     if (found.length === 0) {
@@ -60,7 +60,7 @@ page(async function (chosen, display) {
     const commits = [...new Map(shown.flatMap((machine) => machine.commits).map((one) => [one.commit, one])).values()].filter(
         ({commit, branch}) => !branch && found.some(({at}) => isValue(at[commit]?.value ?? at[commit]?.failed))
     ).sort((one, other) => one.date - other.date);
-    const drawn = found.map(({name: line, at}) => ({name: line, at: commits.map(({commit}) => at[commit] || NOT_MEASURED)}));
+    const drawn = found.map(({at, ...line}) => ({...line, at: commits.map(({commit}) => at[commit] || NOT_MEASURED)}));
     overCommits(display, index, benchmark, {fixed, unit: scaled.unit, from, commits, drawn, isAlone: alone !== undefined});
 });
 
@@ -164,9 +164,9 @@ function overCommits(display, index, benchmark, {fixed, unit, from, commits, dra
     figure(display, title, note, (chart) => some.length === 0 ? paragraph(chart, 'No number changed.') : lines(chart, {
         label: `${title}: ${unit} by commit; the table has the values`,
         xTitle: 'commit', yTitle: unit, places: commits.map(short), changes, changesName: 'machine code changed',
-        series: some.map(({name, at}) => ({
+        series: some.map(({name, machine, at}) => ({
             name, values: at.map(({value}) => value), titles: tip({name, at}), hollow: at.map(({origin}) => isValue(origin)),
-            noise: isTime && some.length <= BANDS ? at.map(({seconds}) => isValue(seconds) ? noiseOf(seconds, index, false) : null) : [],
+            noise: isTime && some.length <= BANDS ? at.map(({seconds}) => isValue(seconds) ? noiseOf(seconds, machine) : null) : [],
         })),
         conditions, conditionsName: 'another GPU or driver', noiseName: 'noise of one GPU: differences within it are no change',
         hollowName: 'not measured again: the number of an earlier commit with the same machine code',
