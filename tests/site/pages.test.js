@@ -273,7 +273,7 @@ test('without a script or a piece of its data a page says so', visit(async funct
     await page.route('**/data/commits/**', (route) => route.abort());
     await page.goto(`${here.site}bandwidth.html`);
     await page.getByText('A part of this page could not be loaded').waitFor();
-    await page.route('**/scripts/history.js', (route) => route.abort());
+    await page.route('**/scripts/history.js*', (route) => route.abort());
     await page.goto(`${here.site}history.html`);
     await page.getByText('If this text stays, one of them could not be loaded.').waitFor();
     return false;

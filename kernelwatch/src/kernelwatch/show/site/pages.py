@@ -8,12 +8,11 @@ from __future__ import annotations
 import inspect
 import re
 import shlex
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from kernelwatch.error_text import count_noun
 from kernelwatch.review.groups import AT_LEAST
@@ -98,6 +97,10 @@ def write_pages(
     **facts
         Further values for the templates: `project`, `commit_url`, `has_asvs`, `documented`.
     """
+    for page in (*PAGES, COMMIT_PAGE):
+        modules = (Path(__file__).parent / "static" / f"{module}.js" for module in page.modules)
+        if script := "\n".join(module.read_text(encoding="utf-8") for module in modules):
+            site.write_text(f"scripts/{page.name}.js", script)
     commits = _describe_commits(machines, git_facts)
     published = [
         commit
@@ -105,11 +108,7 @@ def write_pages(
         if not fields["branch"] and words.select_worst_groups(fields["changes"])
     ]
     environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+        loader=FunctionLoader(_load_template), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
     functions = inspect.getmembers(words, inspect.isfunction)
     environment.filters.update(
@@ -118,7 +117,7 @@ def write_pages(
     environment.filters |= {"count_noun": count_noun, "quote_word": shlex.quote}
     environment.tests["deciding"] = words.is_deciding
     environment.globals.update(
-        facts, pages=PAGES, policy=POLICY, commits=commits, at_least=AT_LEAST, SIGNS=words.SIGNS, made=int(time.time()),
+        facts, pages=PAGES, policy=POLICY, commits=commits, at_least=AT_LEAST, SIGNS=words.SIGNS, made=site.version,
         machines=words.shorten_machines(machines), sources=sources,
         rows=list(overview.iter_rows(machines)), lately=published[:MAX_CHANGES], root="",
         newest={name: machine.history.graph.line[-1:] for name, machine in machines.items()}, columns=columns,
@@ -126,23 +125,18 @@ def write_pages(
     regressions = [commit for commit in published if words.list_regressions(commits[commit]["changes"])]
     feed = environment.get_template("regressions.xml").render(regressions=regressions[:_MAX_ENTRIES])
     site.write_text("regressions.xml", _NO_XML.sub(" ", feed))
-    for page in (*PAGES, COMMIT_PAGE):
-        modules = (Path(__file__).parent / "static" / f"{module}.js" for module in page.modules)
-        if script := "\n".join(module.read_text(encoding="utf-8") for module in modules):
-            site.write_text(f"scripts/{page.name}.js", script)
     for page in PAGES:
-        site.write_text(f"{page.name}.html", _strip_indents(environment.get_template(page.template).render(page=page)))
+        site.write_text(f"{page.name}.html", environment.get_template(page.template).render(page=page))
     template = environment.get_template(COMMIT_PAGE.template)
     for commit, fields in commits.items():
         has_heat_maps = any(change["compared"] for change in fields["changes"])
         page = COMMIT_PAGE if has_heat_maps else COMMIT_PAGE._replace(modules=())
-        text = template.render(page=page, hash=commit, root="../")
-        site.write_text(f"commit/{commit}.html", _strip_indents(text))
+        site.write_text(f"commit/{commit}.html", template.render(page=page, hash=commit, root="../"))
 
 
-def _strip_indents(text: str) -> str:
-    """Return a page without the indents of its template, a tenth of its size."""
-    return re.sub(r"\n\s+", "\n", text)
+def _load_template(name: str) -> str:
+    """Return a template without indents, which would be a tenth of a page."""
+    return re.sub(r"\n\s+", "\n", (Path(__file__).parent / "templates" / name).read_text(encoding="utf-8"))
 
 
 def _describe_commits(machines: Mapping[str, ShownMachine], git_facts: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

@@ -18,9 +18,6 @@ from kernelwatch.store.results import History
 #: The pages' folder in asv's `html_dir`.
 FOLDER = "watch"
 
-#: Folders of this package that are copied into the site, and the suffix of files that are not: pages join scripts.
-_COPIED = {"static": ".js", "vendor": ".json"}
-
 #: Folder in which `make docs` builds the documentation. If it was built, the site includes it.
 DOCUMENTATION = ROOT / "docs" / "_build" / "html"
 
@@ -44,8 +41,8 @@ def write_site(conf: Any, repo: Any) -> Path:
     conf.results_dir = str(folders.results_folder(Path(conf.results_dir)))
     folder = Path(conf.html_dir, FOLDER)
     site = SiteFolder(folder)
-    for name, suffix in _COPIED.items():
-        site.copy_folder(Path(__file__).parent / name, name, suffix)
+    site.copy_folder(Path(__file__).parent / "static", "static", "*.css")  # pages join the scripts
+    site.copy_folder(Path(__file__).parent / "vendor", "vendor", "*/*")
     if documented := (DOCUMENTATION / "index.html").is_file():
         site.copy_folder(DOCUMENTATION, "docs")
     results = Path(conf.results_dir)
