@@ -115,7 +115,7 @@ test('a heat map names and colours each change, and leads to History', visit(asy
         await go(page, address);
         const cells = await heat(page);
         assert.deepEqual(cells.find(([, , title]) => title.startsWith('64, float32')),
-            ['▲+100', 'heat-worse-4', '64, float32, -Xptxas -O3: 40 µs → 80 µs, slower'], address);
+            ['▲ +100', 'heat-worse-4', '64, float32, -Xptxas -O3: 40 µs → 80 µs, slower'], address);
         await page.locator('.heat a').first().click();
         await page.waitForURL(/history\.html#machine=.*&benchmark=.*&p-w=/);
         await page.locator('h2').first().waitFor();
@@ -123,7 +123,7 @@ test('a heat map names and colours each change, and leads to History', visit(asy
     }
     await go(page, `compare.html#numbers=counted&machine=no-gpu-x86_64&base=${second.slice(0, 8)}&head=${known.commits[6].slice(0, 8)}`);
     assert.deepEqual((await heat(page)).filter(([, name]) => name !== 'heat-same').map(([text, name]) => `${text} ${name}`).filter(
-        (text, at, all) => all.indexOf(text) === at), ['▼−50.0 heat-better-4']);
+        (text, at, all) => all.indexOf(text) === at), ['▽ −50.0 heat-better-4']);
     assert.match(await page.locator('main').innerText(), /kernelwatch compare [0-9a-f]{8} [0-9a-f]{8} --machine no-gpu-x86_64/);
 }));
 
@@ -148,20 +148,21 @@ test('times by fetch granularity have a curve for each limit, beside the sectors
     const shown = await page.evaluate(function () {
         const axes = {s: ['1', '2'], dtype: ['t']};
         const display = document.getElementById('content').appendChild(document.createElement('div'));
-        const swept = [128, 32, 64].map((fetched) => ({
-            benchmark: {fetched, kernel: 'k', along: 's', axes, chosen: {dtype: 't'}},
+        const fetching = [['k', 128], ['k', 32], ['k', 64], ['alone', 32]].map(([kernel, fetched]) => ({
+            benchmark: {fetched, kernel, along: 's', axes, chosen: {dtype: 't'}},
             found: axes.s.map((s) => ({params: {s, dtype: 't'}, value: 1e-6 * s * fetched})),
         }));
         const counted = {kind: 'counted', kernel: 'k', name: 'K.track_load_sectors', id: 9, axes};
-        drawFetchFigures(display, {benchmarks: {counted}}, {}, swept, {9: [4, 8]});
+        drawFetchFigures(display, {benchmarks: {counted}}, {}, fetching, {9: [4, 8]});
         return [
             [...display.querySelectorAll('svg.plot')].map((plot) => plot.querySelectorAll('.line path').length),
             [...display.querySelectorAll('tr')].map((row) => [...row.cells].map((cell) => cell.textContent)),
         ];
     });
-    assert.deepEqual(shown, [[3, 1], [
+    assert.deepEqual(shown, [[3, 1, 1], [
         ['s', 'µs, 32 bytes', 'µs, 64 bytes', 'µs, 128 bytes', 'sectors needed'],
         ['1', '32.0', '64.0', '128.0', '4.00'], ['2', '64.0', '128.0', '256.0', '8.00'],
+        ['s', 'µs, 32 bytes', 'sectors needed'], ['1', '32.0', '–'], ['2', '64.0', '–'],
     ]]);
 }));
 

@@ -46,7 +46,7 @@ page(async function (chosen, display) {
     paragraph(display, HEAT_NOTE);
     const isShown = (cell) => shown === 'timed' || changed.some(({benchmark}) => benchmark === cell.benchmark);
     const kernels = Object.entries(Object.groupBy(both.filter(isShown), ({kernel}) => kernel)).map(([kernel, group]) => ({kernel, cells: group}));
-    drawHeatMaps(display, name, kernels.filter(({cells: group}) => group.some(isChanged)));
+    drawHeatMaps(display, index, name, kernels.filter(({cells: group}) => group.some(isChanged)));
     const rows = changed.slice(0, MAX_ROWS).map((cell) => [
         cell.kernel, Object.entries(cell.params).filter(([axis]) => axis !== 'kernel').map(([, value]) => value).join(', '),
         formatValue(cell.base, cell.benchmark), formatValue(cell.head, cell.benchmark), formatChange(cell), cell.verdict]);

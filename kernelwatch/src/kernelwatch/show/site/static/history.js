@@ -133,7 +133,7 @@ function overCommits(display, index, benchmark, {fixed, unit, from, commits, dra
         noticeGpus(display, index, gpus.flat());
     }
     const exact = (value) => value === null ? null : String(+value.toPrecision(5));
-    const codeOf = (code) => code && (code.changed ? 'changed: ' : '') + code.sha256.slice(0, 8);
+    const codeOf = (code) => code && (code.changed ? 'changed: ' : '') + code.sha256;
     const title = [benchmark.title, fixed].filter(Boolean).join(', ');
     const headers = ['commit', 'date', ...onGpu ? ['GPU'] : [], ...drawn.flatMap(
         ({name}) => [`${name}, ${unit}`, ...isAlone ? ['machine code'] : []])];
@@ -144,14 +144,17 @@ function overCommits(display, index, benchmark, {fixed, unit, from, commits, dra
     ]).reverse();
     const changed = ({at}) => new Set(at.map(({value}) => value).filter(isValue)).size > 1;
     const some = drawn.length > LINES ? drawn.filter(changed) : drawn;
-    const changes = commits.map((commit, place) => {
-        const changed = drawn.filter(({at}) => at[place].code?.changed);
-        const names = changed.map(({name}) => name);
-        const since = d3.range(place - 1, -1, -1).find((before) => changed.some(({at}) => at[before].code)) ?? place;
+    const changes = commits.flatMap((commit, place) => {
+        const recompiled = drawn.filter(({at}) => at[place].code?.changed);
+        if (recompiled.length === 0) {
+            return [];
+        }
+        const since = d3.range(place - 1, -1, -1).find((before) => recompiled.some(({at}) => at[before].code)) ?? place;
         const count = commit.position - commits[since].position; // more than one: those between were not measured
-        return {place, names, since: count > 1 ? since : place, title: `${short(commit)}: machine code changed of ${names.join(', ')}` +
-            (count > 1 ? `, in one of ${count} commits since ${short(commits[since])}` : '')};
-    }).filter(({names}) => names.length > 0);
+        const names = recompiled.map(({name}) => name).join(', ');
+        return [{place, since: count > 1 ? since : place, title: `${short(commit)}: machine code changed of ${names}` +
+            (count > 1 ? `, in one of ${count} commits since ${short(commits[since])}` : '')}];
+    });
     const conditions = isAlone ? listConditions(commits, gpus) : [];
     const isTime = benchmark.type === 'time';
     const unknown = Math.max(...drawn.map(({at}) => at.filter(({code}) => !code).length));
