@@ -18,7 +18,7 @@ import pytest
 from numpy.typing import NDArray
 
 from kernelwatch.instrument import device
-from kernelwatch.kernel.sources import PtxModule
+from kernelwatch.kernel.ptx_module import PtxModule
 from kernelwatch.toolchain import build
 from tests.fake_objects import Function, Memory, Stream
 
