@@ -217,6 +217,13 @@ test('overview: a sparkline leads to its History, a mark to its commit, by keybo
     }
 }));
 
+test('overview: a number does not stick out of its column', visit(async function (page) {
+    await page.setViewportSize({width: 910, height: 800});
+    await go(page, '');
+    await page.locator('.overview td strong').evaluateAll((all) => all.forEach((amount) => { amount.textContent = '99,798,500 sectors'; }));
+    await fits(page);
+}));
+
 test('every link of a page to another is there', visit(async (page) => {
     const found = new Set();
     for (const address of ['', 'commit.html', `commit/${second}.html`]) {
