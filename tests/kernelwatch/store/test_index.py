@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -99,6 +100,17 @@ def test_texts_stay(root: Path) -> None:
     variables = {"NaN": 'NaN, "NaN\\'}
     change_document(file, lambda document: document.update(env_vars=variables))
     assert index.list_results(file.parent)[file].variables == variables
+
+
+def test_old_files_are_removed(root: Path) -> None:
+    folder = root.parent / "cache" / "index"
+    folder.mkdir(parents=True)
+    for name, age in (("fresh", 29), ("old", 31)):
+        (folder / f"{name}.msgpack").touch()
+        os.utime(folder / f"{name}.msgpack", (time.time() - age * 86_400,) * 2)
+    History(MACHINE, root)
+    assert {path.name for path in folder.iterdir()} >= {"fresh.msgpack"}
+    assert not (folder / "old.msgpack").exists()
 
 
 def test_no_cache_folder(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

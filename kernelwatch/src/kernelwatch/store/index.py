@@ -58,7 +58,7 @@ def list_results(folder: Path) -> dict[Path, IndexEntry]:
             entries[name] = entry
     if entries != cached:
         save_cached(cache_file, entries)
-        _remove_old()
+        _remove_old(cache_file.parent)
     return {folder / name: entry for name, entry in entries.items()}
 
 
@@ -165,8 +165,10 @@ def save_cached(path: Path, content: object) -> None:
         atomic_write.write(path, msgspec.msgpack.encode(content), is_kept=False)
 
 
-def _remove_old() -> None:
+@cache
+def _remove_old(folder: Path) -> None:
+    """Remove old files of the cache, once in a process: it may hold ten thousand."""
     with contextlib.suppress(OSError):
-        for path in cache_dir.cache_folder("index").glob("*.msgpack"):
+        for path in folder.glob("*.msgpack"):
             if time.time() - path.stat().st_mtime > _OLD:
                 path.unlink()
