@@ -14,18 +14,18 @@ _LINE, _SQUARE = 256, (32, 32)
 #: Rows and columns of the tiles of transpose_vectorized, by the bytes of an element.
 _VECTOR_TILES = {1: (64, 256), 2: (128, 128), 4: (64, 64), 8: (32, 64), 16: (16, 32)}
 
-#: Replacement tiles if rows or columns are no such multiple as `_VECTOR_MULTIPLES` has.
+#: Multiples of rows and columns that large tiles need: output rows begin at a sector, input rows at a vector.
+_VECTOR_MULTIPLES: dict[tuple[int, ...], tuple[int, ...]] = {
+    tile: (max(8, 32 // itemsize), 8) for itemsize, tile in _VECTOR_TILES.items()
+}
+
+#: Replacement tiles if rows or columns are no multiples of `_VECTOR_MULTIPLES`.
 _RAGGED_TILES: dict[tuple[int, ...], tuple[int, ...]] = {
     (64, 256): (64, 124),
     (128, 128): (128, 62),
     (64, 64): (64, 32),
     (32, 64): (60, 32),
     (16, 32): (14, 32),
-}
-
-#: Multiples of rows and columns that large tiles need: output rows begin at a sector, input rows at a vector.
-_VECTOR_MULTIPLES: dict[tuple[int, ...], tuple[int, ...]] = {
-    tile: (max(8, 32 // itemsize), 8) for itemsize, tile in _VECTOR_TILES.items()
 }
 _VECTOR_GRID = geometry.cover_or_finer(
     side=32, least=64, multiple=_VECTOR_MULTIPLES, ragged=_RAGGED_TILES, least_ragged=132

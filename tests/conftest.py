@@ -155,10 +155,10 @@ def checkout() -> None:
 @pytest.fixture
 def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Use an empty cache on disk and in this process."""
-    from kernelwatch.kernel import sources
+    from kernelwatch.kernel import compile_source
 
     folder = tmp_path / "cache"
     monkeypatch.setenv("KERNELWATCH_CACHE", str(folder))
-    sources._compile_module.cache_clear()
+    compile_source._compile_module.cache_clear()
     yield folder / "kernels"
-    sources._compile_module.cache_clear()
+    compile_source._compile_module.cache_clear()

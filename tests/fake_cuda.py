@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from kernelwatch.instrument import device
 from kernelwatch.instrument.inputs import POISON
-from kernelwatch.kernel.sources import PtxModule
+from kernelwatch.kernel.ptx_module import PtxModule
 from kernelwatch.toolchain import build
 from tests.fake_objects import Function, Memory, Stream
 

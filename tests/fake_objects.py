@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 import ptxcount
-from kernelwatch.kernel.sources import PtxModule
+from kernelwatch.kernel.ptx_module import PtxModule
 from ptxcount.util.architectures import MAX_SHARED
 
 if TYPE_CHECKING:

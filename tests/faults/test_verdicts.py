@@ -20,7 +20,16 @@ DAMAGED: list[tuple[str, bytes, int, str]] = [
     (RESULT, b"[" * 100_000, 2, "left out: {file}: is not JSON: maximum recursion"),
     ("benchmarks.json", b'{"version": 2, "x": {"params": 5}}', 2, "{unreadable}: Expected `array`, got `int`"),
     ("benchmarks.json", b'{"version": 1}', 2, "{unreadable}: is of version 1, not 2; asv run --bench just-discover"),
-    ("benchmarks.json", b"{", 2, "{unreadable}: Expecting property name enclosed in double quotes"),
+    ("benchmarks.json", b"{", 2, "{unreadable}: is not JSON: Expecting property name enclosed in double quotes"),
+    ("benchmarks.json", b"[" * 100_000, 2, "{unreadable}: is not JSON: maximum recursion"),
+    (
+        "benchmarks.json",
+        b'{"version": 2, "x": {"name": "x", "type": "time", "params": [["1"], ["2"]], "param_names": ["n"]}}',
+        2,
+        "{unreadable}: x has 2 params and 1 param_names",
+    ),
+    ("../asv.conf.json", b'{"branches": []}', 2, "{unreadable}, branches: is empty"),
+    ("../asv.conf.json", b"[" * 100_000, 2, "{unreadable}: maximum recursion"),
     ("../asv.conf.json", b'{"branches": "main"}', 2, "{unreadable}, branches: Expected `array`, got `str`"),
     ("../asv.conf.json", b'{"branches": ["main"} // of git', 2, "{unreadable}: "),
     (

@@ -107,8 +107,11 @@ def test_lines_of_ptx_from_another_checkout(tmp_path: Path, monkeypatch: pytest.
     (tmp_path / "now" / "imaging" / "kernels.py").write_text("import triton\n")
     (tmp_path / "now" / "other.py").write_text("no\n")
     monkeypatch.setenv(CHECKOUT, str(tmp_path / "now"))
-    names = [f"{tmp_path}/gone/{name}" for name in ("imaging/kernels.py", "imaging/lost.py", "other.py")]
+    (tmp_path / "secret.py").write_text("secret\n")
+    (tmp_path / "now" / "imaging" / "link.py").symlink_to(tmp_path / "secret.py")
+    files = ("imaging/kernels.py", "imaging/lost.py", "other.py", "imaging/link.py")
+    names = [f"{tmp_path}/gone/{name}" for name in files]
     text = ".version 8.0\n.target sm_90\n.address_size 64\n"
     text += "".join(f'.file {number} "{name}"\n' for number, name in enumerate(names, 1))
     read_lines = KernelSource(text, is_ptx=True).make_line_reader()
-    assert [read_lines(name) for name in [*names, "/etc/hostname"]] == [["import triton"], None, None, None]
+    assert [read_lines(name) for name in [*names, "/etc/hostname"]] == [["import triton"], *[None] * 4]

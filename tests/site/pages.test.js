@@ -115,7 +115,7 @@ test('a heat map names and colours each change, and leads to History', visit(asy
         await go(page, address);
         const cells = await heat(page);
         assert.deepEqual(cells.find(([, , title]) => title.startsWith('64, float32')),
-            ['▲+100', 'heat-worse-4', '64, float32, -Xptxas -O3: 40 µs → 80 µs, slower'], address);
+            ['▲ +100', 'heat-worse-4', '64, float32, -Xptxas -O3: 40 µs → 80 µs, slower'], address);
         await page.locator('.heat a').first().click();
         await page.waitForURL(/history\.html#machine=.*&benchmark=.*&p-w=/);
         await page.locator('h2').first().waitFor();
@@ -123,8 +123,22 @@ test('a heat map names and colours each change, and leads to History', visit(asy
     }
     await go(page, `compare.html#numbers=counted&machine=no-gpu-x86_64&base=${second.slice(0, 8)}&head=${known.commits[6].slice(0, 8)}`);
     assert.deepEqual((await heat(page)).filter(([, name]) => name !== 'heat-same').map(([text, name]) => `${text} ${name}`).filter(
-        (text, at, all) => all.indexOf(text) === at), ['▼−50.0 heat-better-4']);
+        (text, at, all) => all.indexOf(text) === at), ['▽ −50.0 heat-better-4']);
     assert.match(await page.locator('main').innerText(), /kernelwatch compare [0-9a-f]{8} [0-9a-f]{8} --machine no-gpu-x86_64/);
+}));
+
+test('Compare shows the machine and commits that a link names', visit(async function (page) {
+    await go(page, `commit/${second}.html`);
+    await page.getByRole('link', {name: 'Both commits compared here'}).last().click();
+    await page.waitForURL(/compare\.html#numbers=counted&machine=no-gpu-x86_64&/);
+    await page.locator('.heat a').first().waitFor();
+    assert.equal(await page.locator('.notice', {hasText: 'here; shown is'}).count(), 0);
+    assert.equal(await page.locator('select[name=machine]').inputValue(), 'no-gpu-x86_64');
+    await page.evaluate(() => loadIndex().then((index) => {
+        index.machines['no-gpu-x86_64'].commits.length = 1;
+        window.location.hash = 'machine=no-gpu-x86_64&numbers=counted';
+    }));
+    await page.getByText('no GPU has not measured two commits yet').waitFor();
 }));
 
 test('times by fetch granularity have a curve for each limit, beside the sectors needed', visit(async function (page) {
@@ -132,25 +146,26 @@ test('times by fetch granularity have a curve for each limit, beside the sectors
     const shown = await page.evaluate(function () {
         const axes = {s: ['1', '2'], dtype: ['t']};
         const display = document.getElementById('content').appendChild(document.createElement('div'));
-        const swept = [128, 32, 64].map((fetched) => ({
-            benchmark: {fetched, kernel: 'k', along: 's', axes, chosen: {dtype: 't'}},
+        const fetching = [['k', 128], ['k', 32], ['k', 64], ['alone', 32]].map(([kernel, fetched]) => ({
+            benchmark: {fetched, kernel, along: 's', axes, chosen: {dtype: 't'}},
             found: axes.s.map((s) => ({params: {s, dtype: 't'}, value: 1e-6 * s * fetched})),
         }));
         const counted = {kind: 'counted', kernel: 'k', name: 'K.track_load_sectors', id: 9, axes};
-        drawFetchFigures(display, {benchmarks: {counted}}, {}, swept, {9: [4, 8]});
+        drawFetchFigures(display, {benchmarks: {counted}}, {}, fetching, {9: [4, 8]});
         return [
             [...display.querySelectorAll('svg.plot')].map((plot) => plot.querySelectorAll('.line path').length),
             [...display.querySelectorAll('tr')].map((row) => [...row.cells].map((cell) => cell.textContent)),
         ];
     });
-    assert.deepEqual(shown, [[3, 1], [
+    assert.deepEqual(shown, [[3, 1, 1], [
         ['s', 'µs, 32 bytes', 'µs, 64 bytes', 'µs, 128 bytes', 'sectors needed'],
         ['1', '32.0', '64.0', '128.0', '4.00'], ['2', '64.0', '128.0', '256.0', '8.00'],
+        ['s', 'µs, 32 bytes', 'sectors needed'], ['1', '32.0', '–'], ['2', '64.0', '–'],
     ]]);
 }));
 
 test('a page loads few files', visit(async function (page) {
-    for (const address of ['bandwidth.html', 'history.html', 'transactions.html', 'compare.html', `commit/${second}.html`]) {
+    for (const address of ['bandwidth.html', 'history.html', 'transactions.html', 'compare.html', `commit/${first}.html`, `commit/${second}.html`]) {
         let count = 0;
         page.on('request', () => { count += 1; });
         await go(page, address);
@@ -198,6 +213,13 @@ test('overview: a sparkline leads to its History, a mark to its commit, by keybo
         await page.keyboard.press('Enter');
         await page.waitForURL(address);
     }
+}));
+
+test('overview: a number does not stick out of its column', visit(async function (page) {
+    await page.setViewportSize({width: 910, height: 800});
+    await go(page, '');
+    await page.locator('.overview td strong').evaluateAll((all) => all.forEach((amount) => { amount.textContent = '99,798,500 sectors'; }));
+    await fits(page);
 }));
 
 test('every link of a page to another is there', visit(async (page) => {
@@ -257,7 +279,7 @@ test('without a script or a piece of its data a page says so', visit(async funct
     await page.route('**/data/commits/**', (route) => route.abort());
     await page.goto(`${here.site}bandwidth.html`);
     await page.getByText('A part of this page could not be loaded').waitFor();
-    await page.route('**/scripts/history.js', (route) => route.abort());
+    await page.route('**/scripts/history.js*', (route) => route.abort());
     await page.goto(`${here.site}history.html`);
     await page.getByText('If this text stays, one of them could not be loaded.').waitFor();
     return false;

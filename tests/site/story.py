@@ -70,7 +70,7 @@ COSTS = [
 
 #: Subjects of commits: a side branch; measured without a GPU; the last timed; failed counts.
 ASIDE, ALONE, LAST = "Blur aside", "Sharpen spills less", "Blur along rows"
-KEEPS, BREAKS = "Sharpen keeps a row", "Blur breaks"
+KEEPS, BREAKS = "Sharpen keeps a row", "Blur \x1bbreaks"
 
 #: Subject -> files; seconds and loaded sectors of `blur`, spilled bytes of `sharpen`. NaN: failed; None: not measured.
 STORY: dict[str, tuple[dict[str, str], tuple[float | None, float | None, float | None]]] = {

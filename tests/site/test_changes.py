@@ -118,7 +118,13 @@ def test_commits_whose_texts_hold_separators(tmp_path: Path) -> None:
         assert (facts["author"], facts["subject"]) == (author, subject)
         assert facts["files"] == [f'"gpu_kernels/{number} \\303\\244"']
     touching = [{"commit": commit_hash, "subject": subject} for commit_hash in reversed(hashes[1:])]
-    assert commits.describe_range(repo, hashes[0], hashes[2]) == {"count": 2, "touching": touching}
+    assert commits.describe_range(repo, hashes[0], hashes[2]) == {
+        "count": 2, "touching_count": 2, "touching": touching,
+    }  # fmt: skip
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(commits, "_MAX_LISTED", 1)
+        shown = commits.describe_range(repo, hashes[0], hashes[2])
+    assert (shown["touching_count"], shown["touching"]) == (2, touching[:1])
     assert commits.count_distance(repo, hashes[1]) == {
         "commits": 3,
         "touching": 1,

@@ -29,7 +29,7 @@ def test_sums_of_metrics(values: list[list[Any]], expected: dict[str, float]) ->
         commit: {name: [None, number] for name, number in zip("LSC", numbers, strict=True) if number != ""}
         for commit, numbers in zip("abc", values, strict=True)
     }
-    machine = ShownMachine(history, by_commit, [], {})
+    machine = ShownMachine(history, by_commit, [])
     assert dict(machine.sum_series({"w": "2"}, *"LSC")) == expected
 
 
@@ -49,7 +49,7 @@ def test_a_change_among_several_commits(count: int, touching: int, text: str) ->
         "machine": "gpu", "kernel": "k", "verdict": "slower", "timed": True, "size": 1.0, "elsewhere": False,
         "base": "b" * 40, "of": {"benchmark": "time_a.A.time_x", "params": {}},
     }  # fmt: skip
-    between = {"b" * 40: {"count": count, "touching": [{}] * touching}}
+    between = {"b" * 40: {"count": count, "touching_count": touching, "touching": [{}] * min(touching, 1)}}
     changes: list[dict[str, Any]] = [
         {"machine": "other", "groups": []},
         {"machine": "gpu", "groups": [group], "between": between},

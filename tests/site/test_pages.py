@@ -19,7 +19,7 @@ from asv.repo import get_repo
 
 from gpu_kernels import KERNELS
 from kernelwatch.config.project_root import ROOT
-from kernelwatch.show.site import pages, publisher
+from kernelwatch.show.site import pages, publisher, words
 from tests import stored
 from tests.commits import begin, commit
 from tests.site import browser, story
@@ -113,8 +113,12 @@ def test_nothing_comes_from_another_host(site: tuple[Path, dict[str, str]]) -> N
     for path in sorted(site[0].glob("**/*.html")):
         page = _Page(path.read_text(encoding="utf-8"))
         assert page.loaded
-        assert all((path.parent / place).is_file() for place in {*page.loaded} - {"data:,"}), page.loaded
+        assert all((path.parent / place.partition("?")[0]).is_file() for place in {*page.loaded} - {"data:,"}), (
+            page.loaded
+        )
         assert page.scripts == ""
+        # A script fills the element: without it, the script raises.
+        assert any("scripts/" in place for place in page.loaded) == (("id", "content") in page.attributes), path
         names = {name for name, _ in page.attributes}
         assert not {name for name in names if name.startswith("on") or name in ("integrity", "crossorigin")}
         assert ("content", pages.POLICY) in page.attributes
@@ -172,14 +176,20 @@ def test_nothing_of_this_suite_is_in_the_pages() -> None:
 
 
 def test_commits_that_git_does_not_know(tmp_path: Path) -> None:
-    """Commits that a shallow clone lacks have pages without author and files."""
+    """Commits that a shallow clone lacks have pages without author and files. Publishing again writes no file."""
     root = begin(tmp_path)
-    stored.write(root, {**stored.pair(1.0, 2.0, stored.COUNT), commit(root): {stored.COUNT: {"one": 2.0}}})
+    suite: stored.Suite = {**stored.pair(1.0, 2.0, stored.COUNT), commit(root): {stored.COUNT: {"one": 2.0}}}
+    for machine in ("gpu", "\N{NO-BREAK SPACE}gpu"):
+        stored.write(root, suite, machine)
     config = Config.load(str(root / "asv.conf.json"))
     config.repo, config.results_dir, config.html_dir = str(root), str(root / "results"), str(tmp_path / "html")
     folder = publisher.write_site(config, get_repo(config))
     texts = [path.read_text(encoding="utf-8") for path in folder.glob("commit/*.html")]
     assert sorted(" by n," in text for text in texts) == [False, False, True]
+    assert 'data-machines="gpu\n\N{NO-BREAK SPACE}gpu"' in (folder / "commit.html").read_text(encoding="utf-8")
+    times = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+    publisher.write_site(config, get_repo(config))
+    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == times
 
 
 def test_feed_of_regressions(site: tuple[Path, dict[str, str]]) -> None:
@@ -192,6 +202,8 @@ def test_feed_of_regressions(site: tuple[Path, dict[str, str]]) -> None:
     identifiers = [entry.findtext("{*}id") for entry in feed.iterfind("{*}entry")]
     assert len({*identifiers}) == len(links)
     assert all(str(name).startswith("urn:uuid:") for name in identifiers)
+    assert words.derive_uuid("imaging", links[0]) != words.derive_uuid("a fork", links[0])
+    assert "Blur  breaks" in [(content or "").partition("\n")[0] for content in feed.itertext()]
 
 
 @pytest.mark.browser

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from kernelwatch.benchmarks.watched import Watched as Watched
     from kernelwatch.benchmarks.watched import watch as watch
     from kernelwatch.kernel import Kernel as Kernel
-    from kernelwatch.kernel.numba import numba_arguments as numba_arguments
-    from kernelwatch.kernel.numba import triton_arguments as triton_arguments
+    from kernelwatch.kernel.jit_arguments import numba_arguments as numba_arguments
+    from kernelwatch.kernel.jit_arguments import triton_arguments as triton_arguments
     from kernelwatch.kernel.parameters import in_and_out as in_and_out
     from kernelwatch.kernel.parameters import inputs as inputs
     from kernelwatch.kernel.parameters import outputs as outputs
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 _PUBLIC = {
     "Kernel": "kernelwatch.kernel",
     **dict.fromkeys(("in_and_out", "inputs", "outputs", "scalar"), "kernelwatch.kernel.parameters"),
-    "numba_arguments": "kernelwatch.kernel.numba",
-    "triton_arguments": "kernelwatch.kernel.numba",
+    "numba_arguments": "kernelwatch.kernel.jit_arguments",
+    "triton_arguments": "kernelwatch.kernel.jit_arguments",
     **dict.fromkeys(("Watched", "watch"), "kernelwatch.benchmarks.watched"),
 }
 

@@ -8,7 +8,6 @@ A file alone lists its kernels, each with a command to begin with.
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -27,12 +26,11 @@ from .report.overview import format_overview
 from .source.cpp_types import check_arguments
 from .source.names import cpp_name
 from .source.nvcc import ARCH
-from .source.sources import is_ptx
+from .source.sources import find_target, is_ptx
 from .util import atomic_write
 from .util.errors import LaunchError, PtxError
 from .util.findings import RACES, UNWRITTEN
 
-_TARGET = re.compile(r"^\s*\.target\s+(\w+)", re.MULTILINE)
 #: Options that `count` takes as they are.
 _COUNT_OPTIONS = ("dynamic_shared", "step_limit", "time_limit", "races", "unwritten", "cluster")
 
@@ -138,8 +136,8 @@ def _make_report(words: Sequence[str]) -> str:
         **{name: getattr(options, name) for name in _COUNT_OPTIONS},
     )
     if any(access.space == "local" for access in counters.accesses):
-        target = _TARGET.search(compilation.ptx)
-        machine = list_machine_accesses(compilation.ptx, entry, flags, target[1] if target and is_ptx(file) else arch)
+        target = find_target(compilation.ptx) if is_ptx(file) else None
+        machine = list_machine_accesses(compilation.ptx, entry, flags, target or arch)
         counters = replace(counters, stack_frame=next((each["bytes"] for each in machine), None))
     # PTX names the files that it was made of, and could name any: those of the current folder are shown.
     sources = [Path()] if is_ptx(file) else compilation.files

@@ -15,7 +15,7 @@ from kernelwatch.errors import ArgumentError, UnknownKernelError
 from kernelwatch.kernel import Launch, expressions
 from kernelwatch.kernel.arguments import ParameterLayout
 from kernelwatch.kernel.parameters import Parameter
-from kernelwatch.kernel.sources import PtxModule
+from kernelwatch.kernel.ptx_module import PtxModule
 from kernelwatch.suite import registry
 from kernelwatch.suite.registry import Suite
 from kernelwatch.suite.sweep import Sweep

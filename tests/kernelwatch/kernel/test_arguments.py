@@ -12,7 +12,7 @@ from gpu_kernels import KERNELS
 from kernelwatch import Kernel, inputs, numba_arguments, outputs, scalar, triton_arguments
 from kernelwatch.errors import ArgumentError
 from kernelwatch.kernel.arguments import ArrayArgument, ParameterLayout, ScalarArgument, pack_arguments
-from kernelwatch.kernel.sources import PtxModule
+from kernelwatch.kernel.ptx_module import PtxModule
 
 #: Refused arguments, in int8 or complex128 -> value, allowed values, and remedy.
 REFUSED: list[tuple[str, dict[str, Any], str]] = [

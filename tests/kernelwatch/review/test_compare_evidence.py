@@ -15,6 +15,7 @@ from kernelwatch.cli.compare import compare as main
 from kernelwatch.review.pairing import ConfigurationFacts, find_blocks, is_code_unchanged
 from kernelwatch.review.thresholds import MIN_CHANGES
 from kernelwatch.review.verdict import Verdict
+from kernelwatch.show.site.overview import ShownMachine
 from kernelwatch.store.measurements import CommitMeasurements, load_commit
 from kernelwatch.store.results import History
 from kernelwatch.suite import registry
@@ -277,7 +278,9 @@ def test_what_counts(
     if taken_over:
         reused = {TIME.rpartition(".")[0]: {BASE: names}}
         _lines(folder / "fingerprints.jsonl", [{**RUN, "commit": HEAD, "fingerprints": {}, "reused": reused}])
-    assert tuple(load_thresholds(History("gpu", tmp_path), HEAD, tmp_path).changes.values()) == pytest.approx(expected)
+    history = History("gpu", tmp_path)
+    assert tuple(load_thresholds(history, HEAD, tmp_path).changes.values()) == pytest.approx(expected)
+    assert tuple(ShownMachine(history, {}, [], tmp_path).noise.values()) == pytest.approx(expected)
     _, document = review_as_json(tmp_path, capsys)
     (row,) = (candidate for candidate in document["rows"] if candidate["configuration"] == f"{TIME}(other)")
     is_narrowed = min(expected) <= 0.002

@@ -15,7 +15,7 @@ from kernelwatch.config.project_root import ROOT
 from kernelwatch.store import folders, index, reading, record
 from kernelwatch.store.folders import CommitFiles
 from kernelwatch.toolchain.releases import VARIABLE
-from tests.stored import BASE, COUNT, HEAD, MACHINE, RUN, TIME, Outcome, contents, write
+from tests.stored import BASE, COUNT, MACHINE, RUN, TIME, Outcome, contents, write
 
 ENVIRONMENT = "python3.11"
 NAN = float("nan")
@@ -117,6 +117,7 @@ COMPILERS = [
     (["13.5.0"], "13.5.0", (".", ".json")),
     (["13.5.0"], "13.1.0", ("compilers", ".jsonl")),
     (["13.5.0"], "", (".", ".json")),
+    (["13.5.0", "13.1.0"], "13.1.0", ("compilers", ".jsonl")),
 ]
 
 
@@ -125,11 +126,13 @@ def test_other_compilers_are_out_of_the_way(
     earlier: list[str], compiler: str, place: tuple[str, str], tmp_path: Path
 ) -> None:
     """Write other compilers' results where asv reads none; reviews read them, and a second run adds to its file."""
-    for name in earlier:
-        write(tmp_path, {HEAD: {COUNT: {"one": 1.0}}}, compiler=name)
     machine, variables = tmp_path / "results" / MACHINE, {VARIABLE: compiler} if compiler else {}
+    measured = [_measure(tmp_path / str(day), day, count={"one": day}) for day in (1, 2)]
+    for number, name in enumerate(earlier):
+        document = {**measured[0], "commit_hash": str(number) * 40, "env_vars": {VARIABLE: name} if name else {}}
+        CommitFiles(machine, str(number) * 40, ENVIRONMENT).save(document, {})
     for day in (1, 2):
-        document = {**_measure(tmp_path / str(day), day, count={"one": day}), "env_vars": variables}
+        document = {**measured[day - 1], "env_vars": variables}
         CommitFiles(machine, BASE, ENVIRONMENT).save(document, {})
         ((path, _, stored),) = reading.iter_files(machine, BASE)
         assert (str(path.parent.relative_to(machine)), path.suffix) == place

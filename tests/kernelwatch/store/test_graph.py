@@ -69,7 +69,12 @@ def test_branches(history: tuple[Path, dict[str, str]]) -> None:
     root, commits = history
     graph = CommitGraph(root, dict.fromkeys([*commits.values(), "f" * 40], 0), ["main"])
     names = {commit: name for name, commit in commits.items()}
-    assert [names[commit] for commit in graph.line] == ["M1", "M2", "M3", "G", "M4"]
+    assert {names[commit]: position for commit, position in graph.positions.items()} == {
+        "M1": 1, "M2": 2, "M3": 3, "G": 5, "M4": 6,
+    }  # fmt: skip
+    ends = CommitGraph(root, {commits[name]: 0 for name in ("M1", "M4")}, ["main"])
+    assert [*ends.positions.values()] == [1, 6]
+    assert [*graph.positions] == graph.line
     assert {names.get(commit, "?"): branch for commit, branch in graph.branches.items() if branch} == {
         "U1": "feature", "U2": "feature", "F1": MERGED, "A": NO_BRANCH, "?": UNKNOWN,
     }  # fmt: skip

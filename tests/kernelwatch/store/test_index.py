@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,10 @@ import pytest
 
 from kernelwatch.cli.compare import compare as main
 from kernelwatch.review.thresholds import MIN_CHANGES
-from kernelwatch.store import reading
+from kernelwatch.store import index, reading
 from kernelwatch.store.results import History
 from kernelwatch.workflow.load_review import load_thresholds
-from tests.stored import COUNT, MACHINE, TIME, Suite, samples, write
+from tests.stored import COUNT, MACHINE, TIME, Suite, change_document, samples, write
 
 COMMITS = [f"{place:02x}" * 20 for place in range(1, 9)]
 
@@ -91,6 +92,25 @@ def test_stale_index(change: Callable[[Path, Path], object], expected: list[str]
     change(cache, file)
     for _ in range(2):
         assert sorted(History(MACHINE, root).commit_dates()) == sorted(expected)
+
+
+def test_texts_stay(root: Path) -> None:
+    """Only values are no number."""
+    (file,) = (root / "results" / MACHINE).glob(f"{COMMITS[0][:8]}-*.json")
+    variables = {"NaN": 'NaN, "NaN\\'}
+    change_document(file, lambda document: document.update(env_vars=variables))
+    assert index.list_results(file.parent)[file].variables == variables
+
+
+def test_old_files_are_removed(root: Path) -> None:
+    folder = root.parent / "cache" / "index"
+    folder.mkdir(parents=True)
+    for name, age in (("fresh", 29), ("old", 31)):
+        (folder / f"{name}.msgpack").touch()
+        os.utime(folder / f"{name}.msgpack", (time.time() - age * 86_400,) * 2)
+    History(MACHINE, root)
+    assert {path.name for path in folder.iterdir()} >= {"fresh.msgpack"}
+    assert not (folder / "old.msgpack").exists()
 
 
 def test_no_cache_folder(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

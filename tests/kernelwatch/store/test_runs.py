@@ -131,7 +131,7 @@ def test_facts_on_the_site(tmp_path: Path) -> None:
     assert [*history.load_environments(BASE)] == ["python3.11", last.env_name]
 
     def facts(history: History) -> dict[str, Any]:
-        shown = ShownMachine(history, {BASE: {TIME: [1.0], COUNT: [1.0]}}, [], {})
+        shown = ShownMachine(history, {BASE: {TIME: [1.0], COUNT: [1.0]}}, [])
         return data._describe_commit(shown, BASE, {TIME: 5, COUNT: 6})
 
     assert (facts(history)["nvcc"], facts(history)["gpus"]) == ("x", {"aaaaaaaa": [5]})

@@ -72,7 +72,7 @@ def main(words: Sequence[str] | None = None) -> int:
             atomic_write.write(path, text)
             print(f"{path if Path.cwd() != root else name} written")
     _extend_gitignore(root / ".gitignore")
-    if git.text(root, "rev-parse", "--is-shallow-repository") == "true":
+    if git.is_shallow(root):
         print("this clone is shallow: older commits can be measured after: git fetch --unshallow")
     todo = "decide" if "TODO" in files["benchmarks/kernels.py"] else "declare kernels"
     print(f"next: {todo} in benchmarks/kernels.py, commit, and run: asv run --record-samples HEAD^!")

@@ -32,6 +32,9 @@ INTERNAL = {
     "pycuda-wheel": "kernelwatch.toolchain.pycuda_wheel:install_pycuda",
 }
 
+#: Subcommand -> its function.
+_PLACES = {name: place for name, (place, _) in COMMANDS.items()} | INTERNAL
+
 #: Exit code that ends `git bisect run`; any other code up to 127 would be a verdict.
 STOP_BISECT = 128
 
@@ -39,17 +42,10 @@ STOP_BISECT = 128
 def main(words: Sequence[str] | None = None) -> int:
     """Run a subcommand; return its exit code, or 2 for an unknown one."""
     name, *arguments = list(sys.argv[1:] if words is None else words) or [""]
-    if name in COMMANDS:
-        place = COMMANDS[name][0]
-    elif name in INTERNAL:
-        place = INTERNAL[name]
-    else:
+    if name not in _PLACES:
         return run_command("kernelwatch", lambda: _print_help(name), UNEXPECTED)
-    return run_command(
-        f"kernelwatch {name}",
-        lambda: _run_subcommand(name, place, arguments),
-        STOP_BISECT if name == "judge" else UNEXPECTED,
-    )
+    code = STOP_BISECT if name == "judge" else UNEXPECTED
+    return run_command(f"kernelwatch {name}", lambda: _run_subcommand(name, arguments), code)
 
 
 def _print_help(word: str) -> int:
@@ -68,13 +64,13 @@ def _print_help(word: str) -> int:
     raise AssertionError(word)  # a subcommand runs instead
 
 
-def _run_subcommand(name: str, place: str, arguments: Sequence[str]) -> int:
+def _run_subcommand(name: str, arguments: Sequence[str]) -> int:
     if str(folder := Path.cwd()) not in sys.path:
         sys.path.insert(0, str(folder))  # the suite is a package of this folder, as with `python -m`
     sys.argv = [f"kernelwatch {name}", *arguments]  # the command's name in argparse's usage
 
     def command() -> int:
-        module, function = place.split(":")
+        module, function = _PLACES[name].split(":")
         with interruptible_import(f"kernelwatch {name}"):
             main = getattr(importlib.import_module(module), function)
         with scratch_folder("kernelwatch-"):

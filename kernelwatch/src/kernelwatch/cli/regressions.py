@@ -44,8 +44,7 @@ docs/review-a-change.md of kernelwatch says what a drift is, and how one is conf
     branches = [pair for history in histories for pair in history.graph.branches.items()]
     if unknown := {commit for commit, branch in branches if branch == UNKNOWN}:
         listed = format_commits(sorted(unknown))
-        shallow = git.try_text(root, "rev-parse", "--is-shallow-repository") == "true"
-        fetch = f"git fetch{' --unshallow' * shallow} --all"
+        fetch = f"git fetch{' --unshallow' * git.is_shallow(root)} --all"
         print(f"left out: results of {listed}, which git does not know here; run: {fetch}", file=sys.stderr)
     if options.json:
         sys.stdout.write(render_json(regressions))

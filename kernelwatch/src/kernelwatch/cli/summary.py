@@ -38,8 +38,8 @@ def render_verdict(history: History, head: str) -> str:
     if base is None:
         failed = ", ".join(list_failing(history, head))
         failures = f" FAILED: {failed}" if failed else ""
-        shallow = git.try_text(ROOT, "rev-parse", "--is-shallow-repository") == "true"
-        missing = " This clone is shallow, so git knows few ancestors; run: git fetch --unshallow" if shallow else ""
+        advice = " This clone is shallow, so git knows few ancestors; run: git fetch --unshallow"
+        missing = advice * git.is_shallow(ROOT)
         return f"Compared with nothing: {history.machine} has results of no ancestor.{missing}{failures}"
     try:
         reviews = [review_selection(selection, ROOT) for selection in select_commits(base, head, history.machine, ROOT)]

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from kernelwatch.errors import UnknownDtypeError
-from kernelwatch.kernel import dtypes, expressions, sources
+from kernelwatch.kernel import compile_source, dtypes, expressions, sources
 from kernelwatch.kernel.arguments import Array, ParameterLayout, to_dtype
 from kernelwatch.kernel.launch import FLAGS, split_flags
-from kernelwatch.kernel.sources import KernelSource, PtxModule, TextSource
+from kernelwatch.kernel.ptx_module import PtxModule
+from kernelwatch.kernel.sources import KernelSource, TextSource
 from kernelwatch.toolchain import build
 from kernelwatch.toolchain.build import Cubin
 
@@ -74,10 +75,10 @@ class KernelCode:
         )[0]
 
     def compile_module(self, dtype: DTypeLike, flags: str = FLAGS, *, arch: str, lines: bool = False) -> PtxModule:
-        """Compile it to PTX, and find its entry point. Errors as `sources.compile_module`."""
+        """Compile it to PTX, and find its entry point. Errors as `compile_source.compile_module`."""
         options = (*split_flags(flags), *self.nvcc_options(dtype), *(["-lineinfo"] if lines else []))
         source = self.load_source(dtype, arch)
-        return sources.compile_module(
+        return compile_source.compile_module(
             source, dtypes.fill_types(self.entry, dtype), tuple(build.drop_ptxas_options(options)), arch
         )
 

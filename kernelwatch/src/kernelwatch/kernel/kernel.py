@@ -18,6 +18,7 @@ from kernelwatch.kernel.compile import KernelCode
 from kernelwatch.kernel.geometry import Geometry, GridSide, LengthLike, select_by_itemsize
 from kernelwatch.kernel.launch import DTYPE
 from kernelwatch.kernel.parameters import ArrayParameter, Parameter, ScalarParameter, to_parameters
+from kernelwatch.kernel.references import call_reference
 from kernelwatch.kernel.sources import TextSource
 from ptxcount.util.architectures import MAX_GRID
 
@@ -282,32 +283,7 @@ class Kernel(KernelCode):
     def compute_expected(
         self, arrays: Mapping[str, Array], extents: Mapping[str, Any], *, is_near: bool = False
     ) -> list[Array]:
-        """Return the reference function's output arrays, in their order.
-
-        With `is_near`, the reference takes and returns floats as float64. Raises ArgumentError if it fails, or returns
-        another number of arrays, or one of another shape.
-        """
-        if is_near:
-            arrays = {
-                name: array.astype(np.float64) if _is_float(array.dtype) else array for name, array in arrays.items()
-            }
-        try:
-            assert callable(self.reference), "the reference is a function"
-            returned = expressions.call_with_known(self.reference, {**self.check_extents(extents), **arrays})
-        except (ArgumentError, MemoryError):
-            raise
-        except Exception as error:  # a user's function may raise anything
-            raise ArgumentError(f"{self.name}: its reference raises {type(error).__name__}: {error}") from error
-        outputs = [np.asarray(output) for output in (returned if isinstance(returned, tuple) else [returned])]
-        if len(outputs) != len(self._output_names):
-            names = ", ".join(self._output_names)
-            raise ArgumentError(f"{self.name}: its reference returns {len(outputs)} arrays; the outputs are {names}")
-        for name, output in zip(self._output_names, outputs, strict=True):
-            if output.shape != arrays[name].shape:
-                shapes = f"the shape {output.shape}, not {arrays[name].shape}"
-                raise ArgumentError(f"{self.name}: its reference returns {name} with {shapes}")
-        return outputs
-
-
-def _is_float(dtype: np.dtype[Any]) -> bool:
-    return dtype.kind == "f" or dtype.name == "bfloat16"
+        """Return the reference function's output arrays, in their order. Raises as `references.call_reference`."""
+        assert callable(self.reference), "the reference is a function"
+        extents = self.check_extents(extents)
+        return call_reference(self.name, self.reference, arrays, extents, self._output_names, is_near=is_near)

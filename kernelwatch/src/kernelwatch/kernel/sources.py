@@ -1,7 +1,6 @@
-"""Sources of kernels: a file of the commit, or a text or PTX that its package makes; and their compilation by nvcc.
+"""Sources of kernels: a file of the commit, or a text or PTX that its package makes.
 
-A file is looked for in the commit's installed package, then in its checkout. Every text becomes PTX first, in which the
-entry point is found by its C++ name, then machine code.
+A file is looked for in the commit's installed package, then in its checkout.
 """
 
 from __future__ import annotations
@@ -13,28 +12,22 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, reduce
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kernelwatch.config.project_root import CHECKOUT, ROOT
-from kernelwatch.errors import ArgumentError, CompileError, KernelwatchError, UnknownKernelError
+from kernelwatch.errors import CompileError, KernelwatchError, UnknownKernelError
 from kernelwatch.kernel import expressions
-from kernelwatch.kernel.arguments import ParameterLayout
-from kernelwatch.toolchain import build
-from ptxcount.util.errors import PtxError
+from kernelwatch.kernel.ptx_module import parse_ptx
 
 if TYPE_CHECKING:
-    from ptxcount.ptx.program import Program, Variable
     from ptxcount.report import listing
 
 #: A text from a package: the text itself, a function that returns it, or its place, "package.module:name".
 TextSource = str | Callable[..., str]
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">\n]+)[">]', re.MULTILINE)
-
-#: The architecture that PTX is for.
-_TARGET = re.compile(r"^\s*\.target\s+(\w+)", re.MULTILINE)
 
 #: A byte order mark, which nvcc refuses behind other text.
 _BYTE_ORDER_MARK = re.compile("^\ufeff", re.MULTILINE)
@@ -44,10 +37,6 @@ _INCLUDE_OPTION = re.compile(r"(-I|-include)=?(.*)", re.DOTALL)
 
 #: A line that compilers warn about in a header that is compiled by itself.
 _PRAGMA_ONCE = re.compile(r"^\ufeff?[ \t]*#[ \t]*pragma[ \t]+once\b.*$", re.MULTILINE)
-
-#: A variable that holds a kernel's address: it instantiates the template, and the PTX has its name.
-_ENTRY_VARIABLE = "kernelwatch_entry"
-_ENTRY_DECLARATION = f'\nextern "C" __device__ const void* {_ENTRY_VARIABLE} = (const void*)&{{}};\n'
 
 
 def checkout_folder() -> Path:
@@ -98,7 +87,7 @@ class KernelSource:
         return "".join((self.prelude, self.text, *self.find_included_files().values()))
 
     def _debug_files(self) -> Iterable[str]:
-        return _parse_ptx(self.text).files.values()
+        return parse_ptx(self.text).files.values()
 
     def make_line_reader(self) -> listing.FindLines:
         """Return a function from a file's name in the PTX to its lines: of the text, and of files in its folders.
@@ -108,17 +97,17 @@ class KernelSource:
         if self.is_ptx:
             from ptxcount.report import listing  # noqa: PLC0415 -- imports everything that executes PTX
 
-            found = {name: _find_debug_file(name) for name in self._debug_files()}
-            read = listing.read_source_lines(file for file in found.values() if file is not None)
-            return lambda name: read(str(found.get(name) or name))
+            files = {name: _find_debug_file(name) for name in self._debug_files()}
+            read_lines = listing.read_source_lines(file for file in files.values() if file is not None)
+            return lambda name: read_lines(str(files.get(name) or name))
         included = self.find_included_files()
 
-        def read_lines(name: str) -> list[str] | None:
+        def read_included_lines(name: str) -> list[str] | None:
             path = self.find_included_file(name, included)
             text = included[path] if path else self.text if name.endswith("kernel.cu") else None
             return None if text is None else text.splitlines()
 
-        return read_lines
+        return read_included_lines
 
     def find_included_file(self, name: str, included: Mapping[Path, str]) -> Path | None:
         """Return the included file of a name in PTX. Cached PTX may name files where they lay elsewhere."""
@@ -152,15 +141,15 @@ def load_file(name: str, include: Sequence[str]) -> KernelSource:
 
 
 def _find_debug_file(name: str) -> Path | None:
-    """Find a file that PTX names: in the checkout or the environment, or one of the same folder and name in the former.
+    """Find a file that PTX names: in the checkout or the environment, else by the end of its path in the checkout.
 
-    A package may keep PTX that it compiled in another checkout, as Triton does.
+    A package may keep PTX that it compiled in another checkout, as Triton does. No link leads out of the checkout.
     """
     path, checkout = Path(name).resolve(), checkout_folder().resolve()
     if path.is_relative_to(checkout) or path.is_relative_to(Path(sys.prefix).resolve()):
         return path
-    tails = (path.parts[start:] for start in range(1, len(path.parts) - 1))
-    return next((file for tail in tails if (file := checkout.joinpath(*tail)).is_file()), None)
+    candidates = (checkout.joinpath(*path.parts[start:]).resolve() for start in range(1, len(path.parts) - 1))
+    return next((file for file in candidates if file.is_file() and file.is_relative_to(checkout)), None)
 
 
 def make_text(source: TextSource, variables: Mapping[str, Any]) -> str:
@@ -187,66 +176,6 @@ def make_text(source: TextSource, variables: Mapping[str, Any]) -> str:
     return text
 
 
-@dataclass(frozen=True)
-class PtxModule:
-    """PTX, and the name of an entry point in it."""
-
-    ptx: str
-    entry: str
-
-    def parameter_layout(self) -> list[ParameterLayout]:
-        """Return the layout of the entry point's parameters. Raises ArgumentError if it cannot be read."""
-        from ptxcount.source.names import source_name  # noqa: PLC0415 -- as `_parse_ptx`
-
-        entry = _parse_ptx(self.ptx).entries[self.entry]
-        if entry.problem:
-            raise ArgumentError(f"{source_name(self.entry)}: {entry.problem}")
-        return [
-            (
-                parameter.size or 0,
-                parameter.align,
-                parameter.element.dtype if parameter.size == parameter.element.size else None,
-            )
-            for parameter in entry.parameters
-        ]
-
-    def target_arch(self, arch: str) -> str:
-        """Return the architecture to assemble for: the given one, with the suffix of the PTX, as in sm_90a."""
-        target = _TARGET.search(self.ptx)
-        return target[1] if target and target[1].rstrip("af") == arch else arch
-
-    def find_variable(self, name: str) -> Variable:
-        """Return a variable by its name in the source. Raises ArgumentError unless exactly one matches."""
-        from ptxcount.source.names import source_name  # noqa: PLC0415 -- as `_parse_ptx`
-
-        variables = [
-            variable for variable in _parse_ptx(self.ptx).variables.values() if variable.space in ("const", "global")
-        ]
-        matches = [
-            variable
-            for variable in variables
-            if variable.name == name or f"::{source_name(variable.name)}".endswith(f"::{name}")
-        ]
-        if len(matches) != 1:
-            names = ", ".join(variable.name for variable in variables) or "none"
-            raise ArgumentError(f"variable {name}: the module has {names}")
-        return matches[0]
-
-
-def compile_module(source: KernelSource, name: str, options: tuple[str, ...], arch: str) -> PtxModule:
-    """Compile a source to PTX with nvcc's options, and find an entry point.
-
-    Its name is as in the source, with namespaces and template arguments, or as mangled. Raises UnknownKernelError if
-    the entry point does not exist, and as `compile_to_ptx`.
-    """
-    if source.is_ptx:
-        return PtxModule(source.text, _find_entry(source.text, name))
-    source, options = apply_include_options(source, options)
-    return _compile_module(
-        source, name, options, arch, tuple(source.find_included_files().values()), build.compiler_identity()
-    )
-
-
 def apply_include_options(
     source: KernelSource, options: Sequence[str], root: Path | None = None
 ) -> tuple[KernelSource, tuple[str, ...]]:
@@ -270,72 +199,3 @@ def apply_include_options(
             remaining += [match[1], path] if match else [word]
     prelude = "\n".join(dict.fromkeys(lines))
     return replace(source, folders=tuple(dict.fromkeys(folders)), prelude=prelude), tuple(remaining)
-
-
-def compile_to_ptx(
-    source: KernelSource, options: Sequence[str], arch: str, root: Path | None = None, suffix: str = ""
-) -> str:
-    """Compile CUDA C++, with a suffix after it, to PTX. Raises as `build.compile_to_ptx`.
-
-    The first error, at the user's file, begins and ends the message: a log has room for one line.
-    """
-    try:
-        return build.compile_to_ptx(
-            source.code + suffix,
-            options,
-            arch=arch,
-            name=source.name,
-            folders=source.folders,
-            included_texts=tuple(source.find_included_files().values()),
-        )
-    except CompileError as error:
-        text = str(error).replace(f"{checkout_folder() if root is None else root}/", "")
-        text = re.sub(r"^kernel\.cu(?=[(:])", lambda _: source.name, text, flags=re.MULTILINE)
-        first = _COMPILER_ERROR.search(text)
-        raise CompileError(f"{first[0]}\n{text}\n{first[0]}" if first else text) from None
-
-
-#: An error of nvcc or of the host's compiler, at its file and line.
-_COMPILER_ERROR = re.compile(r"^\S+?[(:]\d+\b.*\berror\b.*$", re.MULTILINE)
-
-
-@lru_cache(maxsize=64)
-def _compile_module(
-    source: KernelSource,
-    name: str,
-    options: tuple[str, ...],
-    arch: str,
-    _included: tuple[str, ...],
-    _compiler: tuple[str, ...],
-) -> PtxModule:
-    if "<" not in name:
-        text = compile_to_ptx(source, options, arch)
-        return PtxModule(text, _find_entry(text, name))
-    try:
-        text = compile_to_ptx(source, options, arch, suffix=_ENTRY_DECLARATION.format(name))
-    except CompileError as error:
-        if _ENTRY_VARIABLE not in str(error):
-            raise
-        raise UnknownKernelError(f"the source has no kernel {name}: {error}") from None
-    ((_, entry, _),) = _parse_ptx(text).variables[_ENTRY_VARIABLE].addresses
-    return PtxModule(
-        "".join(line for line in text.splitlines(keepends=True) if f" {_ENTRY_VARIABLE} = " not in line), entry
-    )
-
-
-def _parse_ptx(text: str) -> Program:
-    from ptxcount.ptx.parser import parse_cached  # noqa: PLC0415 -- imports everything that executes PTX
-
-    return parse_cached(text)
-
-
-def _find_entry(text: str, name: str) -> str:
-    from ptxcount.source.names import find_entry  # noqa: PLC0415 -- as `_parse_ptx`
-
-    try:
-        entry = find_entry(text, name)
-    except PtxError as error:
-        raise UnknownKernelError(str(error)) from None
-    if entry not in _parse_ptx(text).entries:
-        raise UnknownKernelError(f"there is no kernel {name}; a template needs its arguments, as in {name}<float>")
-    return entry

@@ -16,7 +16,7 @@ CONFIDENCE = 0.99
 RESAMPLES = 1999
 SEED = 5
 
-#: Up to so many samples a side the test is exact; beyond, the normal approximation is good and much cheaper.
+#: Maximum number of samples a side for the exact test; beyond, the normal approximation is good and much cheaper.
 #: Exactness matters: at 10 + 10 the approximation's smallest p is 17 times too large, too large for 600 configurations.
 _EXACT = 20
 

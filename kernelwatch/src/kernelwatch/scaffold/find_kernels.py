@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from kernelwatch.errors import CompileError, CompilerWarning, NvccNotFoundError
-from kernelwatch.kernel import sources
+from kernelwatch.kernel import compile_source, sources
 from kernelwatch.scaffold.include_graph import Inclusions
 from kernelwatch.store import git
 from ptxcount.ptx.parser import parse_cached
@@ -141,7 +141,7 @@ def _compile_unit(unit: CompilationUnit, root: Path, options: Sequence[str]) -> 
         folders = ((root / compiled.file).parent, *(root / folder for folder in compiled.include))
         source = sources.KernelSource(compiled.text, folders, name=compiled.file)
         try:
-            ptx = sources.compile_to_ptx(*sources.apply_include_options(source, options, root), "sm_90", root)
+            ptx = compile_source.compile_to_ptx(*sources.apply_include_options(source, options, root), "sm_90", root)
             break
         except (CompileError, NvccNotFoundError) as error:
             errors.append(error)

@@ -33,6 +33,11 @@ class BenchmarkDescription(msgspec.Struct):
     pretty_name: str | None = None
     version: str | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse a list of axes of another length than that of their names."""
+        if len(self.params) != len(self.param_names):
+            raise ValueError(f"{self.name} has {len(self.params)} params and {len(self.param_names)} param_names")
+
 
 def load_branches(path: Path) -> Sequence[str | None]:
     """Return the published branches of a configuration of asv's; None is the branch that is checked out.
@@ -45,10 +50,13 @@ def load_branches(path: Path) -> Sequence[str | None]:
     text = _COMMENT_LINE.sub(b"", reading.read_content(path))
     try:
         config = json.loads(text)
-    except ValueError:
+    except (RecursionError, ValueError):
         config = _load_with_asv(path)
-    branches = config.get("branches", [None]) if isinstance(config, dict) else None
-    return reading.convert_model(branches, list[str | None], f"{path}, branches")
+    value = config.get("branches", [None]) if isinstance(config, dict) else None
+    branches = reading.convert_model(value, list[str | None], f"{path}, branches")
+    if not branches:
+        raise reading.UnreadableError(f"{path}, branches: is empty; name a branch, or leave it out")
+    return branches
 
 
 def _load_with_asv(path: Path) -> dict[str, object]:
@@ -57,7 +65,7 @@ def _load_with_asv(path: Path) -> dict[str, object]:
 
     try:
         return dict(vars(Config.load(str(path))))
-    except (UserError, ValueError) as error:
+    except (UserError, RecursionError, ValueError) as error:
         raise reading.UnreadableError(f"{path}: {one_line(error)}") from None
 
 
@@ -70,13 +78,11 @@ def load_benchmarks(results: Path) -> Mapping[str, BenchmarkDescription]:
         There is no list, or it is of another form.
     """
     path = results / reading.BENCHMARKS_FILE
-    content = reading.read_content(path)
     try:
-        entries = msgspec.convert(json.loads(content), dict[str, object])  # a name may hold half a letter
+        entries = reading.convert_model(reading.parse_json(path), dict[str, object], path)
         if (version := entries.pop("version", None)) != BENCHMARKS_VERSION:
-            raise ValueError(f"is of version {version!r}, not {BENCHMARKS_VERSION}")
-        descriptions = msgspec.convert([*entries.values()], list[BenchmarkDescription])
-    except ValueError as error:
-        advice = "asv run --bench just-discover writes it anew"
-        raise reading.UnreadableError(f"{path}: {one_line(error)}; {advice}") from None
+            raise reading.UnreadableError(f"{path}: is of version {version!r}, not {BENCHMARKS_VERSION}")
+        descriptions = reading.convert_model([*entries.values()], list[BenchmarkDescription], path)
+    except reading.UnreadableError as error:
+        raise reading.UnreadableError(f"{error}; asv run --bench just-discover writes it anew") from None
     return {description.name: description for description in descriptions}

@@ -1,8 +1,8 @@
 """The folder of results: a run adds files, and changes none that git tracks, but asv's list of benchmarks.
 
 Each commit has files of its own: asv's JSON, and records beside it. Their names begin as asv's do and end in the time
-of the run. Several files of a commit and environment are read as one. Results of other compilers than the machine's
-primary one lie in a folder of their own, which asv's pages leave out.
+of the run. Several files of a commit and environment are read as one. The default compiler's results, or else those of
+the machine's first compiler, lie here. Those of others lie in a folder of their own, which asv's pages leave out.
 """
 
 from __future__ import annotations
@@ -98,8 +98,9 @@ class CommitFiles:
         self._untracked_contents = [contents.pop(path) for path in untracked]
         self._tracked_contents = list(contents.values())
         plain = Path(get_filename(folder.name, commit, environment)).stem
-        #: The file of an earlier run, which goes on, unless git tracks it; and the beginning of all names.
+        #: The file of an earlier run, which goes on, unless git tracks it.
         self._earlier_file = untracked[-1] if untracked else None
+        #: The beginning of all names.
         self._stem = untracked[-1].stem if untracked else f"{plain}-{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}"
 
     def read_merged(self) -> dict[str, Any] | None:
@@ -128,9 +129,11 @@ class CommitFiles:
 
     def _name_file(self, compiler: str | None) -> Path:
         """Return the path of a new file of results by a compiler."""
-        entries = index.list_results(self._folder).values()
-        used_compilers = [compilers.compiler_of_results(entry.variables) for entry in entries]
-        if compiler == compilers.primary_compiler([*used_compilers, compiler]):
+        entries = index.list_results(self._folder).items()
+        shown = {
+            compilers.compiler_of_results(entry.variables) for path, entry in entries if path.parent == self._folder
+        }
+        if compiler is None or shown <= {compiler}:
             return self._folder / f"{self._stem}.json"
         return self._folder / reading.COMPILERS_FOLDER / f"{self._stem}.jsonl"
 

@@ -96,6 +96,11 @@ def text(folder: Path, *words: str, input: str = "", timeout: float | None = Non
     return run(folder, *words, input=input, timeout=timeout).decode(errors="replace").strip()
 
 
+def is_shallow(folder: Path) -> bool:
+    """Return whether a folder's repository is a shallow clone, which lacks older commits."""
+    return try_text(folder, "rev-parse", "--is-shallow-repository") == "true"
+
+
 def try_text(folder: Path, *words: str, timeout: float | None = None) -> str | None:
     """Return what `text` does; None where git does not know. Raises GitError where it refuses the whole folder."""
     try:

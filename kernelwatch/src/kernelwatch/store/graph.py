@@ -76,6 +76,19 @@ class CommitGraph:
         return [commit for commit in self.commits if not self.branches[commit]]
 
     @cached_property
+    def positions(self) -> dict[str, int]:
+        """The number of commits up to each commit of the line, those included that were not measured."""
+        positions, reached = dict[str, int](), set[str]()
+        for commit in self.line:
+            pending = [commit]
+            while pending:
+                if (current := pending.pop()) not in reached:
+                    reached.add(current)
+                    pending += self.parents.get(current, ())
+            positions[commit] = len(reached)
+        return positions
+
+    @cached_property
     def branches(self) -> dict[str, str]:
         """Branch of each commit, or MERGED, NO_BRANCH or UNKNOWN; empty for commits of the published line."""
         if not self.parents:

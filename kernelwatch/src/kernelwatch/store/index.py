@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import TypeVar
@@ -26,6 +27,8 @@ _LIBRARY = Path(__file__).parents[1]
 
 #: Seconds after which a file of the cache is removed.
 _OLD = 30 * 86_400
+
+_STRING_OR_NAN = re.compile(rb'("(?:[^"\\]|\\.)*")|NaN')
 
 #: A file's size, modification time in nanoseconds, and inode. A file that is written again has another.
 Stamp = tuple[int, int, int]
@@ -50,29 +53,30 @@ def list_results(folder: Path) -> dict[Path, IndexEntry]:
         name, stamp = str(path.relative_to(folder)), stamp_file(path)
         entry = cached.get(name)
         if entry is None or entry.stamp != stamp or stamp[0] > reading.LARGEST:
-            entry = next(_read_entry(path, stamp), None)
+            entry = _read_entry(path, stamp)
         if entry is not None:
             entries[name] = entry
     if entries != cached:
         save_cached(cache_file, entries)
-        _remove_old()
+        _remove_old(cache_file.parent)
     return {folder / name: entry for name, entry in entries.items()}
 
 
-def _read_entry(path: Path, stamp: Stamp) -> Iterator[IndexEntry]:
-    for document in _iter_document(path):
-        yield IndexEntry(stamp, document.commit_hash, document.env_name, document.date, document.env_vars)
+def _read_entry(path: Path, stamp: Stamp) -> IndexEntry | None:
+    if (document := _read_document(path)) is None:
+        return None
+    return IndexEntry(stamp, document.commit_hash, document.env_name, document.date, document.env_vars)
 
 
-def _iter_document(path: Path) -> Iterator[models.Document]:
-    """Yield a file's document, whose skipped configurations may count as failed ones; none if it is not readable."""
+def _read_document(path: Path) -> models.Document | None:
+    """Return a file's document, whose skipped configurations may count as failed ones; None if it is not readable."""
     with contextlib.suppress(msgspec.MsgspecError, RecursionError, UnicodeDecodeError, reading.UnreadableError):
         content = reading.read_content(path)
         if b"\\u" not in content:  # an escape may be half a letter
             # The fast parser knows no NaN. It checks the same model.
-            yield msgspec.json.decode(content.replace(b"NaN", b"null"), type=models.Document)
-            return
-    yield from (document for _, _, document in reading.read_files([path]))
+            values = _STRING_OR_NAN.sub(lambda match: match[1] or b"null", content)
+            return msgspec.json.decode(values, type=models.Document)
+    return next((document for _, _, document in reading.read_files([path])), None)
 
 
 def stamp_file(path: Path) -> Stamp:
@@ -161,8 +165,10 @@ def save_cached(path: Path, content: object) -> None:
         atomic_write.write(path, msgspec.msgpack.encode(content), is_kept=False)
 
 
-def _remove_old() -> None:
+@cache
+def _remove_old(folder: Path) -> None:
+    """Remove old files of the cache, once in a process: it may hold ten thousand."""
     with contextlib.suppress(OSError):
-        for path in cache_dir.cache_folder("index").glob("*.msgpack"):
+        for path in folder.glob("*.msgpack"):
             if time.time() - path.stat().st_mtime > _OLD:
                 path.unlink()

@@ -25,8 +25,8 @@ M = TypeVar("M")
 #: asv's list of benchmarks.
 BENCHMARKS_FILE = "benchmarks.json"
 
-#: A machine's folder of results by other compilers than its primary one. A line is JSON as asv writes it: asv reads no
-#: `.jsonl`, so its pages show one compiler.
+#: A machine's folder of results by other compilers than those of asv's pages. A line is JSON as asv writes it: asv
+#: reads no `.jsonl`, so its pages show one compiler.
 COMPILERS_FOLDER = "compilers"
 
 #: Bytes of a file. The largest stored so far take two megabytes.

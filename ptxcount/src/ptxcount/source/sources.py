@@ -10,10 +10,17 @@ from ..util.regular_files import require_regular
 from .cubins import ELF, read_embedded_ptx
 
 _VERSION = re.compile(r"^[\s\ufeff]*\.version\b", re.MULTILINE)
+_TARGET = re.compile(r"^\s*\.target\s+(\w+)", re.MULTILINE)
 #: The first words of PTX behind comments: a directive. No CUDA C++ begins with a full stop.
 _DIRECTIVE = re.compile(r"\ufeff?(?:\s|//[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/)*\.[a-z]")
 #: The first bytes of a fatbin.
 _FATBIN = b"\x50\xed\x55\xba"
+
+
+def find_target(ptx: str) -> str | None:
+    """Find the architecture that PTX is for, such as "sm_90a"; None without one."""
+    target = _TARGET.search(ptx)
+    return target and target[1]
 
 
 def is_ptx(source: Path | str) -> bool:

@@ -28,7 +28,7 @@ COUNTS = ("slower", "faster", "undecided", "rose", "fell", "acknowledged", "note
 #: Maximum rows of a picture, and maximum size of a change in the order of groups, as a logarithm.
 _MAX_ROWS, _MAX_SIZE = 12, math.log(10)
 
-#: Verdicts on a configuration that became worse, and decides.
+#: Verdicts of a deciding change to the worse.
 _WORSE = (Verdict.SLOWER, Verdict.TRADE)
 
 #: Fields on times of a group without times.

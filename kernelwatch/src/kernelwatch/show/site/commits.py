@@ -44,14 +44,15 @@ def describe_range(repo: Any, base: str, head: str) -> dict[str, Any]:
     arguments = ["log", f"--max-count={_MAX_LISTED}", "--format=%H %s", commit_range, "--", *find_measured_paths()]
     touching = [line.partition(" ") for line in _run_git(repo, *arguments).split("\n") if line]
     return {
-        "count": count_commits(repo, base, head),
+        "count": _count(repo, commit_range),
+        "touching_count": _count(repo, commit_range, "--", *find_measured_paths()),
         "touching": [{"commit": commit, "subject": subject} for commit, _, subject in touching],
     }
 
 
-def count_commits(repo: Any, base: str, head: str) -> int:
-    """Count the commits behind base up to head; 0 if git does not know both."""
-    return int(_run_git(repo, "rev-list", "--count", f"{base}..{head}") or 0)
+def _count(repo: Any, *arguments: str) -> int:
+    """Count the commits that git lists; 0 if it does not know a commit."""
+    return int(_run_git(repo, "rev-list", "--count", *arguments) or 0)
 
 
 def count_distance(repo: Any, commit: str) -> dict[str, int] | None:

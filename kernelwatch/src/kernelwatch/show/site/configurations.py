@@ -16,48 +16,45 @@ from kernelwatch.suite.benchmark_names import Kind
 #: Axes that benchmarks of any kernel may have. One of the other axes gives the places of a figure.
 COMMON_AXES = ("dtype", "flags", "arch")
 
-#: Facts that the benchmarks of a class have in common, but for a few.
-SHARED_FACTS = (
-    "axes", "chosen", "note", "family", "kind", "type", "lines", "own", "along", "kernel", "plain_copy", "in_l2",
-    "isolated", "fetched",
-)  # fmt: skip
-
 
 def describe_benchmark(history: History, benchmark: str) -> dict[str, Any]:
     """Return a benchmark's title, unit, kind and axes, and each axis's value in the summary.
 
-    `lines` is the axis that a figure compares, kernels or else dtypes. `along` is the axis of a figure's places. Both
-    are null without such an axis. `kernel` is the benchmark's only kernel if no axis names kernels. `control` is the
-    benchmark of the same times in copies. Benchmarks of times also have the work of each configuration, in the order of
-    the axes: `useful_bytes` is null where GB/s means nothing, `flops` where GFLOP/s means nothing, and as a whole
-    where it does nowhere.
+    `shared` holds the facts that the benchmarks of a class have in common, but for a few. In it, `lines` is the axis
+    that a figure compares, kernels or else dtypes. `along` is the axis of a figure's places. Both are null without such
+    an axis. `kernel` is the benchmark's only kernel if no axis names kernels. `control` is the benchmark of the same
+    times in copies. Benchmarks of times also have the work of each configuration, in the order of the axes:
+    `useful_bytes` is null where GB/s means nothing, `flops` where GFLOP/s means nothing. `flops` is null if no
+    configuration has any.
     """
     axes = history.find_axes(benchmark)
     kind, sweep = registry.current_suite().benchmarks.get(benchmark, (None, None))
     lines = next((axis for axis in axes if is_kernel_axis(axis, axes)), "dtype" if "dtype" in axes else None)
     own_axes = [axis for axis in axes if axis not in (*COMMON_AXES, lines)]
     title = history.get_title(benchmark)
-    fields: dict[str, Any] = {
-        "name": benchmark,
-        "title": title,
-        "family": re.sub(r"(, counted)?:.*$", "", title),
-        "unit": history.get_unit(benchmark),
-        "type": history.get_type(benchmark),
-        "kind": kind and kind.value,
+    shared = {
         "axes": axes,
         "chosen": {axis: str(value) for axis, value in sweep.summary_point().items()} if sweep else {},
         "note": sweep.note if sweep else "",
+        "family": re.sub(r"(, counted)?:.*$", "", title),
+        "kind": kind and kind.value,
+        "type": history.get_type(benchmark),
         "lines": lines,
         "own": own_axes,
         "along": max(own_axes, key=lambda axis: len(axes[axis]), default=None),
         "kernel": sweep.kernel if sweep else "",
-        "control": registry.control_benchmark(benchmark) if kind is Kind.TIMED else None,
         "plain_copy": bool(sweep and sweep is registry.current_suite().copy),
         "in_l2": bool(sweep and sweep.in_l2),
         "isolated": bool(sweep and sweep.isolated),
         "fetched": sweep.l2_fetch_bytes if sweep else 0,
     }
-    if fields["type"] == "time":
+    fields: dict[str, Any] = {
+        "title": title,
+        "unit": history.get_unit(benchmark),
+        "control": registry.control_benchmark(benchmark) if kind is Kind.TIMED else None,
+        "shared": shared,
+    }
+    if shared["type"] == "time":
         all_params = list_combinations(axes)
         fields["useful_bytes"] = [registry.find_useful_bytes(benchmark, params) for params in all_params]
         flops = [registry.find_flops(benchmark, params) for params in all_params]

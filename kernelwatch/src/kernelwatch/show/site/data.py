@@ -20,11 +20,11 @@ import orjson
 from kernelwatch.show.site import configurations
 from kernelwatch.show.site.overview import ShownMachine
 from kernelwatch.show.site.site_folder import SiteFolder
-from kernelwatch.show.site.words import shorten_machines
-from kernelwatch.store.noise import ANOTHER_GPU, DEFAULTS
+from kernelwatch.show.site.words import SIGNS, shorten_machines
+from kernelwatch.store.noise import ANOTHER_GPU
 from kernelwatch.store.results import History
 from kernelwatch.suite import registry
-from kernelwatch.suite.benchmark_names import TIMED, Kind, classify_benchmark, find_kind
+from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark
 
 #: Name of a GPU whose run recorded no UUID.
 UNKNOWN_GPU = "unknown"
@@ -50,7 +50,8 @@ def write_data(site: SiteFolder, benchmarks: Mapping[str, Any], machines: Mappin
     for number, (name, machine) in enumerate(machines.items()):
         archs, commits = machine.cubins.archs, machine.history.list_commits()
         facts = [_describe_commit(machine, commit, ids) for commit in commits]
-        machine_fields[name] = {"id": number, "short": short_names[name], "archs": archs, "commits": facts}
+        described = {"id": number, "short": short_names[name], "archs": archs, "noise": list(machine.noise.items())}
+        machine_fields[name] = {**described, "commits": facts}
         for place, arch in enumerate(archs):
             pieces[f"cubins/{number}-{place}"] = _shorten_hashes(machine.cubins.list_hash_changes(commits, arch))
         for benchmark in dict.fromkeys(
@@ -60,14 +61,15 @@ def write_data(site: SiteFolder, benchmarks: Mapping[str, Any], machines: Mappin
         for place, commit in enumerate(commits):
             by_kind: dict[str, dict[str, ConfigurationValues]] = defaultdict(dict)
             for benchmark, values in machine.values[commit].items():
-                by_kind[benchmarks[benchmark]["kind"]][str(ids[benchmark])] = values
+                if kind := benchmarks[benchmark]["shared"]["kind"]:  # null of a benchmark that the suite lacks
+                    by_kind[kind][str(ids[benchmark])] = values
             pieces |= {f"commits/{number}/{place}-{kind}": values for kind, values in by_kind.items()}
     pieces |= _list_changes(machines)
     pieces["index"] = {
         **_share_facts(benchmarks),
         "machines": machine_fields,
         "another_gpu": ANOTHER_GPU,
-        "noise": DEFAULTS,
+        "signs": SIGNS,
         "unverified": configurations.list_unverified_kernels(),
     }
     for stem, piece in pieces.items():
@@ -80,23 +82,16 @@ def format_script(data: Any) -> str:
     NaN and infinities become null. A JavaScript literal would not do: in it `__proto__` is no ordinary key. Quotes of
     JSON need no escape within single ones.
     """
-    text = orjson.dumps(data).decode()
-    for character, escaped in (("\\", "\\\\"), ("'", "\\'"), ("\u2028", "\\u2028"), ("\u2029", "\\u2029")):
-        text = text.replace(character, escaped)
+    text = orjson.dumps(data).decode().replace("\\", "\\\\").replace("'", "\\'")
     return f"arrived('{text}');\n"
 
 
 def _share_facts(benchmarks: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Return the benchmarks, each with the number of its facts among all that several benchmarks share."""
-    shared: dict[bytes, dict[str, Any]] = {}
-    described = {}
-    for name, fields in benchmarks.items():
-        facts = {key: fields[key] for key in configurations.SHARED_FACTS}
-        key = orjson.dumps(facts)
-        shared.setdefault(key, facts)
-        own = {fact: value for fact, value in fields.items() if fact not in facts and fact != "name"}
-        described[name] = {**own, "shared": list(shared).index(key)}
-    return {"shared": list(shared.values()), "benchmarks": described}
+    keys = {name: orjson.dumps(fields["shared"]) for name, fields in benchmarks.items()}  # with the order of axes
+    shared = list(dict.fromkeys(keys.values()))
+    described = {name: {**fields, "shared": shared.index(keys[name])} for name, fields in benchmarks.items()}
+    return {"shared": [orjson.Fragment(facts) for facts in shared], "benchmarks": described}
 
 
 def _shorten_hashes(changes: Mapping[str, Sequence[Sequence[Any]]]) -> dict[str, list[list[Any]]]:
@@ -135,7 +130,7 @@ def _load_commit_values(history: History, commit: str, benchmarks: Iterable[str]
         for benchmark in benchmarks:
             measured = history.list_values(results, benchmark) if benchmark in results.results else []
             if any(value is not None for value in measured):
-                if find_kind(benchmark) in (Kind.TIMED, Kind.CONTROL):
+                if classify_benchmark(benchmark) == TIMED:
                     measured = [value if value is None else float(f"{value:.6g}") for value in measured]
                 previous = by_benchmark.get(benchmark, measured)
                 by_benchmark[benchmark] = [
@@ -215,7 +210,7 @@ def _describe_commit(machine: ShownMachine, commit: str, ids: Mapping[str, int])
         "commit": commit,
         "date": last.date,
         "branch": history.graph.branches[commit],
-        "position": machine.positions.get(commit),
+        "position": history.graph.positions.get(commit),
         "driver": run.get("after", {}).get("driver"),
         **{fact: run.get(fact) for fact in ("gpu", "arch", "nvcc", "peak_bytes_per_second")},
         "has": [ids[name] for name in measured],

@@ -7,17 +7,21 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from kernelwatch.config.project_root import ROOT
 from kernelwatch.show.site import configurations, words
 from kernelwatch.show.site.changes import COUNTS, summarize_counts
 from kernelwatch.store.cubins import CubinHashes
+from kernelwatch.store.noise import DEFAULTS
 from kernelwatch.store.points import Point
 from kernelwatch.store.results import History
 from kernelwatch.suite import registry
 from kernelwatch.suite.benchmark_names import Kind
 from kernelwatch.suite.metrics import TOTALS
 from kernelwatch.suite.sweep import Sweep
+from kernelwatch.workflow.load_review import load_thresholds
 from kernelwatch.workflow.steps import find_step, list_measured
 from ptxcount.counting.transactions import SECTOR
 
@@ -30,20 +34,23 @@ Series = list[tuple[str, float]]
 
 @dataclass(frozen=True)
 class ShownMachine:
-    """A machine of the site: its history, its values, and its changes, oldest first.
-
-    `positions` numbers the published commits along their branch, those between that were not measured included.
-    """
+    """A machine of the site: its history, its values, and its changes, oldest first."""
 
     history: History
     values: ValuesByCommit
     changes: Sequence[dict[str, Any]]
-    positions: Mapping[str, int]
+    root: Path = ROOT
 
     @cached_property
     def cubins(self) -> CubinHashes:
         """The hashes of its machine code."""
         return CubinHashes(self.history.folder, self.history.compiler)
+
+    @cached_property
+    def noise(self) -> Mapping[float, float]:
+        """The thresholds by which the review judges times of the newest published commit, by their least seconds."""
+        newest = self.history.graph.line[-1:]
+        return load_thresholds(self.history, newest[0], self.root).changes if newest else dict(DEFAULTS)
 
     @cached_property
     def compared_kernels(self) -> frozenset[str]:
@@ -181,9 +188,10 @@ def _describe_state(
 ) -> dict[str, Any]:
     """Return the newest commit's verdict, and the commits at which machine code or sectors changed.
 
-    A mark has the commit `since` which it changed: itself, unless commits between were not measured.
+    `since` is the last commit measured before the change, or the commit itself if it is the next.
     """
     newest, commits = machine.history.graph.line[-1], [commit for commit, _ in cell["series"]]
+    positions = machine.history.graph.positions
     change = next((change for change in reversed(machine.changes) if change["head"] == newest), None)
     all_groups = change["groups"] if change else []
     groups = [group for group in all_groups if group["kernel"] == kernel and not group["elsewhere"]]
@@ -194,9 +202,9 @@ def _describe_state(
     for subject, series in (("sectors", sectors), ("machine code", _list_code_hashes(machine, cell["of"], commits))):
         for previous, commit in _iter_changes(series):
             mark = marks.setdefault(commit, {"since": commit, "texts": []})
-            span = words.format_span(machine.positions[commit] - machine.positions[previous], previous)
+            span = words.format_span(positions[commit] - positions[previous], previous)
             mark["texts"].append(" ".join(filter(None, [subject, "changed", span])))
-            mark["since"] = min(mark["since"], previous if span else commit, key=machine.positions.__getitem__)
+            mark["since"] = min(mark["since"], previous if span else commit, key=positions.__getitem__)
     return {
         "verdict": summarize_counts(tally)["verdict"] if is_judged or groups else None,
         "newest": commits[-1],

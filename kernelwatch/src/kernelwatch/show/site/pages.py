@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import inspect
 import re
-import time
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from kernelwatch.error_text import count_noun
 from kernelwatch.review.groups import AT_LEAST
@@ -26,6 +26,9 @@ MAX_CHANGES = 8
 
 #: Maximum number of entries in the feed.
 _MAX_ENTRIES = 30
+
+#: Characters that XML 1.0 forbids, escaped ones included.
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 #: Hash of the style element that Observable Plot 0.6.17 writes into a chart of class `plot`.
 PLOT_STYLE = "sha256-+TfQir1nvDucAdvE6XUQBt4ayUjpAWkbw2kCdSfekHM="
@@ -45,12 +48,11 @@ class Page(NamedTuple):
     label: str
     question: str
     modules: tuple[str, ...] = ()
-    has_charts: bool = False
 
     @property
     def scripts(self) -> list[str]:
         """The scripts of the site that the page loads: one for each page, since each request costs time."""
-        return [_PLOT] * self.has_charts + [f"scripts/{self.name}.js"] * bool(self.modules)
+        return [_PLOT] * ("charts" in self.modules) + [f"scripts/{self.name}.js"] * bool(self.modules)
 
 
 #: Observable Plot, with the parts of d3 that the charts use.
@@ -64,15 +66,14 @@ PAGES = (
     Page("commit", "commits.html", "Commits", "What did each commit change?", ("view", "choices", "commits")),
     Page("compare", "charts.html", "Compare", "What differs between two commits?", (*_SHARED, "heat", "compare")),
     Page("bandwidth", "charts.html", "Bandwidth", "How fast is each kernel, by size, dtype and flags?",
-         (*_CHARTS, "sweep", "fetch", "bandwidth"), has_charts=True),
-    Page("history", "charts.html", "History", "How did a number change over the commits?",
-         (*_CHARTS, "history"), has_charts=True),
+         (*_CHARTS, "sweep", "fetch", "bandwidth")),
+    Page("history", "charts.html", "History", "How did a number change over the commits?", (*_CHARTS, "history")),
     Page("transactions", "charts.html", "Transactions", "What does each kernel move, and which line costs it?",
-         (*_CHARTS, "sweep", "transactions"), has_charts=True),
+         (*_CHARTS, "sweep", "transactions")),
 )  # fmt: skip
 
 #: The page of a commit, in a folder of its own.
-COMMIT_PAGE = Page("one", "commit.html", "", "", (*_SHARED, "heat", "commit"))
+COMMIT_PAGE = Page("single-commit", "commit.html", "", "", (*_SHARED, "heat", "commit"))
 
 
 def write_pages(
@@ -87,7 +88,7 @@ def write_pages(
         The folder.
     machines : mapping
         The machines by name.
-    known : mapping
+    git_facts : mapping
         The measured commits that git knows, from `commits.describe_commits`.
     sources : sequence
         The kernels' annotated sources, from `transactions.list_sources`.
@@ -96,6 +97,10 @@ def write_pages(
     **facts
         Further values for the templates: `project`, `commit_url`, `has_asvs`, `documented`.
     """
+    for page in (*PAGES, COMMIT_PAGE):
+        modules = (Path(__file__).parent / "static" / f"{module}.js" for module in page.modules)
+        if script := "\n".join(module.read_text(encoding="utf-8") for module in modules):
+            site.write_text(f"scripts/{page.name}.js", script)
     commits = _describe_commits(machines, git_facts)
     published = [
         commit
@@ -103,42 +108,35 @@ def write_pages(
         if not fields["branch"] and words.select_worst_groups(fields["changes"])
     ]
     environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+        loader=FunctionLoader(_load_template), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
     functions = inspect.getmembers(words, inspect.isfunction)
     environment.filters.update(
         (name, function) for name, function in functions if function.__module__ == words.__name__
     )
-    environment.filters["count_noun"] = count_noun
+    environment.filters |= {"count_noun": count_noun, "quote_word": shlex.quote}
     environment.tests["deciding"] = words.is_deciding
     environment.globals.update(
-        facts, pages=PAGES, policy=POLICY, commits=commits, at_least=AT_LEAST, SIGNS=words.SIGNS, made=int(time.time()),
+        facts, pages=PAGES, policy=POLICY, commits=commits, at_least=AT_LEAST, SIGNS=words.SIGNS, made=site.version,
         machines=words.shorten_machines(machines), sources=sources,
         rows=list(overview.iter_rows(machines)), lately=published[:MAX_CHANGES], root="",
         newest={name: machine.history.graph.line[-1:] for name, machine in machines.items()}, columns=columns,
     )  # fmt: skip
     regressions = [commit for commit in published if words.list_regressions(commits[commit]["changes"])]
     feed = environment.get_template("regressions.xml").render(regressions=regressions[:_MAX_ENTRIES])
-    site.write_text("regressions.xml", feed)
-    for page in (*PAGES, COMMIT_PAGE):
-        modules = (Path(__file__).parent / "static" / f"{module}.js" for module in page.modules)
-        if script := "\n".join(module.read_text(encoding="utf-8") for module in modules):
-            site.write_text(f"scripts/{page.name}.js", script)
+    site.write_text("regressions.xml", _NO_XML.sub(" ", feed))
     for page in PAGES:
-        site.write_text(f"{page.name}.html", _strip_indents(environment.get_template(page.template).render(page=page)))
+        site.write_text(f"{page.name}.html", environment.get_template(page.template).render(page=page))
     template = environment.get_template(COMMIT_PAGE.template)
-    for commit in commits:
-        text = template.render(page=COMMIT_PAGE, hash=commit, root="../")
-        site.write_text(f"commit/{commit}.html", _strip_indents(text))
+    for commit, fields in commits.items():
+        has_heat_maps = any(change["compared"] for change in fields["changes"])
+        page = COMMIT_PAGE if has_heat_maps else COMMIT_PAGE._replace(modules=())
+        site.write_text(f"commit/{commit}.html", template.render(page=page, hash=commit, root="../"))
 
 
-def _strip_indents(text: str) -> str:
-    """Return a page without the indents of its template, a tenth of its size."""
-    return re.sub(r"\n\s+", "\n", text)
+def _load_template(name: str) -> str:
+    """Return a template without indents, which would be a tenth of a page."""
+    return re.sub(r"\n\s+", "\n", (Path(__file__).parent / "templates" / name).read_text(encoding="utf-8"))
 
 
 def _describe_commits(machines: Mapping[str, ShownMachine], git_facts: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

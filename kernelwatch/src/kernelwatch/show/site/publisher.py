@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import copy
-import itertools
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
-
-from asv.benchmarks import Benchmarks
 
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.show.site import commits, configurations, data, pages, transactions
 from kernelwatch.show.site.changes import load_changes
 from kernelwatch.show.site.overview import ShownMachine
 from kernelwatch.show.site.site_folder import SiteFolder
-from kernelwatch.store import folders
+from kernelwatch.store import asv_files, folders
 from kernelwatch.store.results import History
 
 #: The pages' folder in asv's `html_dir`.
 FOLDER = "watch"
-
-#: Folders of this package that are copied into the site, and the suffix of files that are not: pages join scripts.
-_COPIED = {"static": ".js", "vendor": ".json"}
 
 #: Folder in which `make docs` builds the documentation. If it was built, the site includes it.
 DOCUMENTATION = ROOT / "docs" / "_build" / "html"
@@ -47,13 +41,13 @@ def write_site(conf: Any, repo: Any) -> Path:
     conf.results_dir = str(folders.results_folder(Path(conf.results_dir)))
     folder = Path(conf.html_dir, FOLDER)
     site = SiteFolder(folder)
-    for name, suffix in _COPIED.items():
-        site.copy_folder(Path(__file__).parent / name, name, suffix)
+    site.copy_folder(Path(__file__).parent / "static", "static", "*.css")  # pages join the scripts
+    site.copy_folder(Path(__file__).parent / "vendor", "vendor", "*/*")
     if documented := (DOCUMENTATION / "index.html").is_file():
         site.copy_folder(DOCUMENTATION, "docs")
     results = Path(conf.results_dir)
     ids = data.number_benchmarks(
-        name for name, benchmark in Benchmarks.load(conf).items() if benchmark["type"] in ("time", "track")
+        name for name, benchmark in asv_files.load_benchmarks(results).items() if benchmark.type in ("time", "track")
     )
     loaded = [_load_machine(History(name, ROOT, config=conf), repo, ids) for name in folders.list_machines(results)]
     loaded.sort(key=lambda machine: -machine.time_count)  # readers look for times first
@@ -96,7 +90,4 @@ def describe_column(history: History, repo: Any) -> dict[str, Any]:
 
 
 def _load_machine(history: History, repo: Any, benchmarks: Iterable[str]) -> ShownMachine:
-    line, values = history.graph.line, data.load_values(history, list(benchmarks))
-    counts = (commits.count_commits(repo, *neighbours) for neighbours in itertools.pairwise(line))
-    positions = dict(zip(line, itertools.accumulate(counts, initial=0), strict=False))
-    return ShownMachine(history, values, load_changes(history, repo, ROOT), positions)
+    return ShownMachine(history, data.load_values(history, list(benchmarks)), load_changes(history, repo, ROOT), ROOT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,11 +21,17 @@ class SiteFolder:
         if path.is_symlink():
             raise FileExistsError(f"{path} is a link, and its target would be removed; remove the link")
         self.path = path
+        self._digest = hashlib.sha256()
         self._written: set[Path] = set()
         path.mkdir(parents=True, exist_ok=True)
         for entry in path.rglob("*"):
             if entry.is_symlink():  # writing through it would change a file elsewhere
                 entry.unlink()
+
+    @property
+    def version(self) -> str:
+        """A name of all that was written so far."""
+        return self._digest.hexdigest()[:16]
 
     def write_text(self, place: str, text: str) -> None:
         """Write a text to a place in the folder."""
@@ -34,17 +41,17 @@ class SiteFolder:
         """Write bytes to a place in the folder, unless they are there."""
         path = self.path / place
         self._written.add(path)
+        self._digest.update(f"{place} {len(content)} ".encode() + content)
         with suppress(OSError):
             if path.read_bytes() == content:
                 return
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
 
-    def copy_folder(self, source: Path, place: str, left_out: str = "") -> None:
-        """Copy the files of a folder to a place, except those with a suffix."""
-        for file in filter(Path.is_file, source.rglob("*")):
-            if not left_out or file.suffix != left_out:
-                self.write_bytes(f"{place}/{file.relative_to(source).as_posix()}", file.read_bytes())
+    def copy_folder(self, source: Path, place: str, pattern: str = "**/*") -> None:
+        """Copy the files of a folder that match a pattern to a place."""
+        for file in sorted(filter(Path.is_file, source.glob(pattern))):
+            self.write_bytes(f"{place}/{file.relative_to(source).as_posix()}", file.read_bytes())
 
     def remove_others(self) -> None:
         """Remove all files that were not written, and empty folders."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import shlex
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -46,9 +45,9 @@ def format_moment(milliseconds: float) -> str:
     return datetime.fromtimestamp(milliseconds / 1000, timezone.utc).isoformat()
 
 
-def derive_uuid(commit: str) -> str:
-    """Return the permanent name of a commit's entry in the feed."""
-    return str(uuid.uuid5(uuid.NAMESPACE_OID, commit))
+def derive_uuid(project: str, commit: str = "") -> str:
+    """Return the permanent name of a project's feed, or of its entry on a commit."""
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, project + commit))
 
 
 def describe_age(column: Mapping[str, Any]) -> str:
@@ -60,9 +59,13 @@ def describe_age(column: Mapping[str, Any]) -> str:
     elif not distance["commits"]:
         parts.append("at HEAD")
     else:
-        touching = f"{distance['touching'] or 'none'} of which touch{'es' * (distance['touching'] == 1)} kernels"
-        parts += [f"{count_noun(distance['commits'], 'commit')} ago", touching]
+        parts += [f"{count_noun(distance['commits'], 'commit')} ago", format_touching(distance["touching"])]
     return ", ".join(parts)
+
+
+def format_touching(count: int) -> str:
+    """Return the number of a range's commits that touch kernels, as a relative clause."""
+    return f"{count or 'none'} of which touch{'es' * (count == 1)} kernels"
 
 
 def describe_branch(branch: str) -> str:
@@ -86,11 +89,6 @@ def name_configuration(configuration: Mapping[str, Any]) -> str:
     """Return the values of a configuration's axes, without the kernel: "width 64, double, -O3"."""
     values = ((axis, value) for axis, value in configuration["params"].items() if axis != "kernel")
     return shorten_flags(", ".join(f"{axis} {value}" if value.isdecimal() else value for axis, value in values))
-
-
-def quote_word(word: str) -> str:
-    """Quote a name for a command of a shell."""
-    return shlex.quote(word)
 
 
 def format_number(value: float, digits: int = 4) -> str:
@@ -127,7 +125,7 @@ def list_own_groups(change: Mapping[str, Any]) -> list[Any]:
 
 
 #: Verdicts that a sentence mentions, the worst first, with their ranks: failures, changes to the worse, to the better.
-_WORDS = {
+_RANKS = {
     "broken": 0, "failed": 0, "slower": 1, "mixed": 1, "rose": 1, "faster": 2, "fell": 2, "repaired": 3,
 }  # fmt: skip
 
@@ -141,7 +139,7 @@ def list_regressions(changes: Iterable[Mapping[str, Any]]) -> list[_Group]:
 
 def select_worst_groups(changes: Iterable[Mapping[str, Any]]) -> list[_Group]:
     """Return the worst group of each changed kernel, the worst kernel first; times replace other numbers."""
-    groups = [group for change in changes for group in list_own_groups(change) if group["verdict"] in _WORDS]
+    groups = [group for change in changes for group in list_own_groups(change) if group["verdict"] in _RANKS]
     timed_kernels, worst_groups = {group["kernel"] for group in groups if group["timed"]}, dict[str, _Group]()
     for group in sorted(groups, key=_rank_group):
         if group["timed"] or group["kernel"] not in timed_kernels or group["verdict"] in ("broken", "failed"):
@@ -152,7 +150,7 @@ def select_worst_groups(changes: Iterable[Mapping[str, Any]]) -> list[_Group]:
 def _rank_group(group: _Group) -> tuple[int, bool, bool, int, float]:
     """Return the sort key: rank of the verdict; times, then counted, then compiled numbers; verdict; size."""
     verdict, is_compiled = group["verdict"], find_kind(group["of"]["benchmark"]) is Kind.COMPILED
-    return _WORDS[verdict], not group["timed"], is_compiled, list(_WORDS).index(verdict), -group["size"]
+    return _RANKS[verdict], not group["timed"], is_compiled, list(_RANKS).index(verdict), -group["size"]
 
 
 def summarize_changes(changes: Sequence[Mapping[str, Any]]) -> str:
@@ -176,8 +174,7 @@ def describe_span(changes: Iterable[Mapping[str, Any]]) -> str:
         (change,) = (change for change in shown if change["machine"] == group["machine"])
         between = change["between"][group["base"]]
         if span := format_span(between["count"], group["base"]):
-            touching = len(between["touching"])
-            return f"Made {span}, {touching or 'none'} of which touch{'es' * (touching == 1)} kernels."
+            return f"Made {span}, {format_touching(between['touching_count'])}."
     return ""
 
 
@@ -219,7 +216,7 @@ def format_difference(row: Mapping[str, Any]) -> str:
 
 def is_deciding(group: _Group) -> bool:
     """Return whether a group's verdict decides the review."""
-    return group["verdict"] in (*_WORDS, "undecided", "acknowledged") and not group["elsewhere"]
+    return group["verdict"] in (*_RANKS, "undecided", "acknowledged") and not group["elsewhere"]
 
 
 def list_verdicts(changes: Iterable[Mapping[str, Any]]) -> list[str]:

@@ -22,6 +22,8 @@ page(async function (chosen, display) {
     paragraph(display, facts(commit, gpus));
     noticeGpus(display, index, gpus);
     const missing = swept.filter(({found}) => found.length === 0).map(({benchmark}) => benchmark.family);
+    const [fetching, others] = [true, false].map((isFetching) => swept.filter(
+        ({benchmark, found}) => found.length > 0 && benchmark.fetched > 0 === isFetching));
     if (missing.length > 0) {
         paragraph(display, `Not measured at this commit: ${missing.join('; ')}. What else was is on the page History.`);
     }
@@ -29,9 +31,9 @@ page(async function (chosen, display) {
         index, picks, copied: all.filter(({benchmark}) => benchmark.plain_copy).flatMap(({found}) => found),
         peak: commit.peak_bytes_per_second && commit.peak_bytes_per_second / 1e9,
     };
-    swept.filter(({benchmark, found}) => found.length > 0 && benchmark.fetched === 0).forEach((one) => figures(display, context, one));
-    if (swept.some(({benchmark, found}) => benchmark.fetched > 0 && found.length > 0)) {
-        drawFetchFigures(display, index, picks, swept, await valuesAt(machine, commit, ofKind(index, 'counted')));
+    others.forEach((sweep) => figures(display, context, sweep));
+    if (fetching.length > 0) {
+        drawFetchFigures(display, index, picks, fetching, await valuesAt(machine, commit, ofKind(index, 'counted')));
     }
 });
 

@@ -7,7 +7,7 @@ page(async function (chosen, display) {
     paragraph(display, HEAT_NOTE);
     machines.forEach(({machine, compared}) => {
         display.append(element('h3', {textContent: index.machines[machine].short}));
-        drawHeatMaps(display, machine, Object.entries(compared).map(([kernel, rows]) => ({
+        drawHeatMaps(display, index, machine, Object.entries(compared).map(([kernel, rows]) => ({
             kernel, cells: rows.map(([name, values, base, head, verdict]) => {
                 const benchmark = index.benchmarks[name];
                 const params = Object.fromEntries(Object.keys(benchmark.axes).map((axis, place) => [axis, values[place]]));

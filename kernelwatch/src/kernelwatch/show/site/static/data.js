@@ -7,7 +7,7 @@ function arrived(text) {
     document.currentScript.received = JSON.parse(text);
 }
 
-/* The way from a page to the site's folder: pages of commits lie in a folder of their own. */
+/* The relative address of the site's folder: pages of commits lie in a folder of their own. */
 const ROOT = document.documentElement.dataset.root;
 
 const pieces = {};
@@ -40,8 +40,8 @@ const valuesAt = (machine, commit, benchmarks) => has(commit, benchmarks)
 
 /* The address of a configuration's graph on the page History. */
 function historyLink(machine, benchmark, params) {
-    const choices = {machine, benchmark, ...Object.fromEntries(Object.entries(params).map(([axis, value]) => [`p-${axis}`, value]))};
-    return `${ROOT}history.html#${Object.entries(choices).map((pair) => pair.map(encodeURIComponent).join('=')).join('&')}`;
+    const picks = Object.entries(params).map(([axis, value]) => [`p-${axis}`, value]);
+    return `${ROOT}history.html#${new URLSearchParams([['machine', machine], ['benchmark', benchmark], ...picks])}`;
 }
 
 /* The parameters of every configuration by name; the last axis varies fastest. */
@@ -115,8 +115,8 @@ function fullest(commits, benchmarks) {
 const gpusOf = (commit, benchmarks) => Object.keys(commit.gpus).filter(
     (gpu) => benchmarks.some(({id}) => commit.gpus[gpu].includes(id)));
 
-/* The relative change up to which a time is the same: by its length, and larger between two GPUs. */
-const noiseOf = (seconds, index, areTwoGpus) => areTwoGpus ? index.another_gpu : index.noise.find(([least]) => seconds >= least)[1];
+/* The relative change up to which a time of one GPU is the same, by a machine's thresholds. */
+const noiseOf = (seconds, {noise}) => noise.find(([least]) => seconds >= least)[1];
 
 const short = (commit) => commit.commit.slice(0, 8);
 const day = (commit) => new Date(commit.date).toISOString().slice(0, 10);

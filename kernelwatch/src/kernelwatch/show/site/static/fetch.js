@@ -4,10 +4,9 @@
 const NEEDED = '.track_load_sectors';
 const LOWER = 'µs, lower is better';
 
-/* Draw a figure for each kernel that several limits of the granularity measured. `swept` are {benchmark, found} of one commit. */
-function drawFetchFigures(display, index, picks, swept, countedValues) {
-    const fetching = swept.filter(({benchmark, found}) => benchmark.fetched > 0 && found.length > 0);
-    Object.values(Object.groupBy(fetching, ({benchmark}) => benchmark.kernel)).filter((limits) => limits.length > 1).forEach((limits) => {
+/* Draw a figure for each kernel. `fetching` are {benchmark, found} of one commit, for each measured limit of the granularity. */
+function drawFetchFigures(display, index, picks, fetching, countedValues) {
+    Object.values(Object.groupBy(fetching, ({benchmark}) => benchmark.kernel)).forEach((limits) => {
         const counted = ofKind(index, 'counted').find(
             ({kernel, name}) => kernel === limits[0].benchmark.kernel && name.endsWith(NEEDED));
         const needed = counted === undefined ? [] : points(counted, countedValues).filter(({value}) => value !== null);

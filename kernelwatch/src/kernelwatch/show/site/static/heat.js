@@ -3,7 +3,6 @@
 
 /* Relative changes from which on a cell has the next colour. */
 const HEAT = [0.01, 0.03, 0.1, 0.3];
-const SIGNS = {slower: '▲', rose: '▲', faster: '▼', fell: '▼', undecided: '?', acknowledged: '✓'};
 const SHOWN_KERNELS = 4; // open; the others are folded, on a phone all but one
 const AXIS_OF_COLUMNS = 'dtype';
 const AXIS_OF_TABLES = 'flags';
@@ -32,7 +31,7 @@ function makeHeatTable(machine, caption, columns, rows, cells) {
             className: chooseClass(cell), href: historyLink(machine, cell.benchmark.name, cell.params),
             title: `${[row, column, caption].filter(Boolean).join(', ')}: ${formatValue(cell.base, cell.benchmark)} → ` +
                 `${formatValue(cell.head, cell.benchmark)}, ${cell.verdict}`,
-            textContent: `${SIGNS[cell.verdict] || ''}${formatChange(cell)}`,
+            textContent: isChanged(cell) ? `${cell.sign} ${formatChange(cell)}` : formatChange(cell),
         }));
     };
     return element('table', {className: 'heat'}, element('caption', {textContent: caption}),
@@ -44,7 +43,7 @@ function makeHeatTable(machine, caption, columns, rows, cells) {
 /* The order of two lists of numbers, by the first that differs. */
 const compareLists = (left, right) => left.map((number, at) => number - right[at]).find((difference) => difference !== 0) ?? 0;
 
-/* The tables of a benchmark's cells {benchmark, params, base, head, verdict}. Axes of which all cells have one value name no row. */
+/* The tables of a benchmark's cells {benchmark, params, base, head, verdict, sign}. Axes of which all cells have one value name no row. */
 function makeHeatTables(machine, cells) {
     const {axes} = cells[0].benchmark;
     const values = (axis) => (axes[axis] || []).filter((value) => cells.some(({params}) => params[axis] === value));
@@ -63,15 +62,16 @@ function makeHeatTables(machine, cells) {
     });
 }
 
-/* Draw the heat maps of the kernels [{kernel, cells}] of a machine, the largest change to the worse first. */
-function drawHeatMaps(display, machine, kernels) {
+/* Draw the heat maps of the kernels [{kernel, cells}] of a machine, the largest change to the worse first. `signs` are those of verdicts. */
+function drawHeatMaps(display, {signs}, machine, kernels) {
     const rank = (cells) => Math.max(...cells.filter(isChanged).map((cell) => measureChange(cell) * (cell.head > cell.base ? 1 : 1e-6)), 0);
     const sorted = kernels.toSorted((left, right) => rank(right.cells) - rank(left.cells));
     const shown = window.innerWidth > NARROW ? SHOWN_KERNELS : 1;
     sorted.forEach(({kernel, cells}, place) => {
         const verdicts = Object.entries(Object.groupBy(cells.filter(isChanged), ({verdict}) => verdict)).map(
             ([verdict, group]) => `${group.length} ${verdict}`).join(', ');
-        const benchmarks = Object.values(Object.groupBy(cells, ({benchmark}) => benchmark.name));
+        const signed = cells.map((cell) => ({...cell, sign: signs[cell.verdict]}));
+        const benchmarks = Object.values(Object.groupBy(signed, ({benchmark}) => benchmark.name));
         display.append(element('details', {open: place < shown, className: 'heat-maps'},
             element('summary', {}, element('strong', {}, ...breakable(kernel)), ` ${verdicts || 'nothing'} of ${cells.length}`),
             ...benchmarks.flatMap((group) => [
@@ -81,4 +81,4 @@ function drawHeatMaps(display, machine, kernels) {
 }
 
 const HEAT_NOTE = 'A cell is the change in per cent, red if it became worse and blue if it became better, the stronger the larger. ' +
-    'What measurements differ by has no colour. A cell leads to its History.';
+    'Changes within the noise have no colour. A cell leads to its History.';

@@ -50,7 +50,7 @@ page(async function (chosen, display) {
         const codes = alone && alone.archs.includes(arch) ? await piece(`cubins/${machine.id}-${alone.archs.indexOf(arch)}`) : {};
         return picked.map(({name: line, place}) => ({
             name: [...alone ? [] : [machine.short], label(index, benchmark, line)].join(', '),
-            at: seriesAt(place, machine, values, codes, scaled.of),
+            machine, at: seriesAt(place, machine, values, codes, scaled.of),
         }));
     }))).flat().filter(({at}) => Object.values(at).some(({value}) => isValue(value)));
     if (found.length === 0) {
@@ -60,7 +60,7 @@ page(async function (chosen, display) {
     const commits = [...new Map(shown.flatMap((machine) => machine.commits).map((one) => [one.commit, one])).values()].filter(
         ({commit, branch}) => !branch && found.some(({at}) => isValue(at[commit]?.value ?? at[commit]?.failed))
     ).sort((one, other) => one.date - other.date);
-    const drawn = found.map(({name: line, at}) => ({name: line, at: commits.map(({commit}) => at[commit] || NOT_MEASURED)}));
+    const drawn = found.map(({at, ...line}) => ({...line, at: commits.map(({commit}) => at[commit] || NOT_MEASURED)}));
     overCommits(display, index, benchmark, {fixed, unit: scaled.unit, from, commits, drawn, isAlone: alone !== undefined});
 });
 
@@ -133,7 +133,7 @@ function overCommits(display, index, benchmark, {fixed, unit, from, commits, dra
         noticeGpus(display, index, gpus.flat());
     }
     const exact = (value) => value === null ? null : String(+value.toPrecision(5));
-    const codeOf = (code) => code && (code.changed ? 'changed: ' : '') + code.sha256.slice(0, 8);
+    const codeOf = (code) => code && (code.changed ? 'changed: ' : '') + code.sha256;
     const title = [benchmark.title, fixed].filter(Boolean).join(', ');
     const headers = ['commit', 'date', ...onGpu ? ['GPU'] : [], ...drawn.flatMap(
         ({name}) => [`${name}, ${unit}`, ...isAlone ? ['machine code'] : []])];
@@ -144,14 +144,17 @@ function overCommits(display, index, benchmark, {fixed, unit, from, commits, dra
     ]).reverse();
     const changed = ({at}) => new Set(at.map(({value}) => value).filter(isValue)).size > 1;
     const some = drawn.length > LINES ? drawn.filter(changed) : drawn;
-    const changes = commits.map((commit, place) => {
-        const changed = drawn.filter(({at}) => at[place].code?.changed);
-        const names = changed.map(({name}) => name);
-        const since = d3.range(place - 1, -1, -1).find((before) => changed.some(({at}) => at[before].code)) ?? place;
+    const changes = commits.flatMap((commit, place) => {
+        const recompiled = drawn.filter(({at}) => at[place].code?.changed);
+        if (recompiled.length === 0) {
+            return [];
+        }
+        const since = d3.range(place - 1, -1, -1).find((before) => recompiled.some(({at}) => at[before].code)) ?? place;
         const count = commit.position - commits[since].position; // more than one: those between were not measured
-        return {place, names, since: count > 1 ? since : place, title: `${short(commit)}: machine code changed of ${names.join(', ')}` +
-            (count > 1 ? `, in one of ${count} commits since ${short(commits[since])}` : '')};
-    }).filter(({names}) => names.length > 0);
+        const names = recompiled.map(({name}) => name).join(', ');
+        return [{place, since: count > 1 ? since : place, title: `${short(commit)}: machine code changed of ${names}` +
+            (count > 1 ? `, in one of ${count} commits since ${short(commits[since])}` : '')}];
+    });
     const conditions = isAlone ? listConditions(commits, gpus) : [];
     const isTime = benchmark.type === 'time';
     const unknown = Math.max(...drawn.map(({at}) => at.filter(({code}) => !code).length));
@@ -164,9 +167,9 @@ function overCommits(display, index, benchmark, {fixed, unit, from, commits, dra
     figure(display, title, note, (chart) => some.length === 0 ? paragraph(chart, 'No number changed.') : lines(chart, {
         label: `${title}: ${unit} by commit; the table has the values`,
         xTitle: 'commit', yTitle: unit, places: commits.map(short), changes, changesName: 'machine code changed',
-        series: some.map(({name, at}) => ({
+        series: some.map(({name, machine, at}) => ({
             name, values: at.map(({value}) => value), titles: tip({name, at}), hollow: at.map(({origin}) => isValue(origin)),
-            noise: isTime && some.length <= BANDS ? at.map(({seconds}) => isValue(seconds) ? noiseOf(seconds, index, false) : null) : [],
+            noise: isTime && some.length <= BANDS ? at.map(({seconds}) => isValue(seconds) ? noiseOf(seconds, machine) : null) : [],
         })),
         conditions, conditionsName: 'another GPU or driver', noiseName: 'noise of one GPU: differences within it are no change',
         hollowName: 'not measured again: the number of an earlier commit with the same machine code',

@@ -1,0 +1,81 @@
+"""The compilation of a kernel's source to PTX, by nvcc, in which the entry point is found by its C++ name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from kernelwatch.errors import CompileError, UnknownKernelError
+from kernelwatch.kernel.ptx_module import PtxModule, find_entry, parse_ptx
+from kernelwatch.kernel.sources import KernelSource, apply_include_options, checkout_folder
+from kernelwatch.toolchain import build
+
+#: A variable that holds a kernel's address: it instantiates the template, and the PTX has its name.
+_ENTRY_VARIABLE = "kernelwatch_entry"
+_ENTRY_DECLARATION = f'\nextern "C" __device__ const void* {_ENTRY_VARIABLE} = (const void*)&{{}};\n'
+
+#: An error of nvcc or of the host's compiler, at its file and line.
+_COMPILER_ERROR = re.compile(r"^\S+?[(:]\d+\b.*\berror\b.*$", re.MULTILINE)
+
+
+def compile_module(source: KernelSource, name: str, options: tuple[str, ...], arch: str) -> PtxModule:
+    """Compile a source to PTX with nvcc's options, and find an entry point.
+
+    Its name is as in the source, with namespaces and template arguments, or as mangled. Raises UnknownKernelError if
+    the entry point does not exist, and as `compile_to_ptx`.
+    """
+    if source.is_ptx:
+        return PtxModule(source.text, find_entry(source.text, name))
+    source, options = apply_include_options(source, options)
+    return _compile_module(
+        source, name, options, arch, tuple(source.find_included_files().values()), build.compiler_identity()
+    )
+
+
+def compile_to_ptx(
+    source: KernelSource, options: Sequence[str], arch: str, root: Path | None = None, suffix: str = ""
+) -> str:
+    """Compile CUDA C++, with a suffix after it, to PTX. Raises as `build.compile_to_ptx`.
+
+    The first error, at the user's file, begins and ends the message: a log has room for one line.
+    """
+    try:
+        return build.compile_to_ptx(
+            source.code + suffix,
+            options,
+            arch=arch,
+            name=source.name,
+            folders=source.folders,
+            included_texts=tuple(source.find_included_files().values()),
+        )
+    except CompileError as error:
+        text = str(error).replace(f"{checkout_folder() if root is None else root}/", "")
+        text = re.sub(r"^kernel\.cu(?=[(:])", lambda _: source.name, text, flags=re.MULTILINE)
+        first = _COMPILER_ERROR.search(text)
+        raise CompileError(f"{first[0]}\n{text}\n{first[0]}" if first else text) from None
+
+
+@lru_cache(maxsize=64)
+def _compile_module(
+    source: KernelSource,
+    name: str,
+    options: tuple[str, ...],
+    arch: str,
+    _included: tuple[str, ...],
+    _compiler: tuple[str, ...],
+) -> PtxModule:
+    if "<" not in name:
+        text = compile_to_ptx(source, options, arch)
+        return PtxModule(text, find_entry(text, name))
+    try:
+        text = compile_to_ptx(source, options, arch, suffix=_ENTRY_DECLARATION.format(name))
+    except CompileError as error:
+        if _ENTRY_VARIABLE not in str(error):
+            raise
+        raise UnknownKernelError(f"the source has no kernel {name}: {error}") from None
+    ((_, entry, _),) = parse_ptx(text).variables[_ENTRY_VARIABLE].addresses
+    return PtxModule(
+        "".join(line for line in text.splitlines(keepends=True) if f" {_ENTRY_VARIABLE} = " not in line), entry
+    )

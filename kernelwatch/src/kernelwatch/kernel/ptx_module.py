@@ -1,0 +1,81 @@
+"""PTX with one entry point: its parameters, variables and architecture."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kernelwatch.errors import ArgumentError, UnknownKernelError
+from kernelwatch.kernel.arguments import ParameterLayout
+from ptxcount.util.errors import PtxError
+
+if TYPE_CHECKING:
+    from ptxcount.ptx.program import Program, Variable
+
+
+@dataclass(frozen=True)
+class PtxModule:
+    """PTX, and the name of an entry point in it."""
+
+    ptx: str
+    entry: str
+
+    def parameter_layout(self) -> list[ParameterLayout]:
+        """Return the layout of the entry point's parameters. Raises ArgumentError if it cannot be read."""
+        from ptxcount.source.names import source_name  # noqa: PLC0415 -- as `parse_ptx`
+
+        entry = parse_ptx(self.ptx).entries[self.entry]
+        if entry.problem:
+            raise ArgumentError(f"{source_name(self.entry)}: {entry.problem}")
+        return [
+            (
+                parameter.size or 0,
+                parameter.align,
+                parameter.element.dtype if parameter.size == parameter.element.size else None,
+            )
+            for parameter in entry.parameters
+        ]
+
+    def target_arch(self, arch: str) -> str:
+        """Return the architecture to assemble for: the given one, with the suffix of the PTX, as in sm_90a."""
+        from ptxcount.source.sources import find_target  # noqa: PLC0415 -- as `parse_ptx`
+
+        target = find_target(self.ptx)
+        return target if target and target.rstrip("af") == arch else arch
+
+    def find_variable(self, name: str) -> Variable:
+        """Return a variable by its name in the source. Raises ArgumentError unless exactly one matches."""
+        from ptxcount.source.names import source_name  # noqa: PLC0415 -- as `parse_ptx`
+
+        variables = [
+            variable for variable in parse_ptx(self.ptx).variables.values() if variable.space in ("const", "global")
+        ]
+        matches = [
+            variable
+            for variable in variables
+            if variable.name == name or f"::{source_name(variable.name)}".endswith(f"::{name}")
+        ]
+        if len(matches) != 1:
+            names = ", ".join(variable.name for variable in variables) or "none"
+            raise ArgumentError(f"variable {name}: the module has {names}")
+        return matches[0]
+
+
+def parse_ptx(text: str) -> Program:
+    """Parse PTX once."""
+    from ptxcount.ptx.parser import parse_cached  # noqa: PLC0415 -- imports everything that executes PTX
+
+    return parse_cached(text)
+
+
+def find_entry(text: str, name: str) -> str:
+    """Return an entry point of PTX by its name in the source. Raises UnknownKernelError if there is none."""
+    from ptxcount.source import names  # noqa: PLC0415 -- as `parse_ptx`
+
+    try:
+        entry = names.find_entry(text, name)
+    except PtxError as error:
+        raise UnknownKernelError(str(error)) from None
+    if entry not in parse_ptx(text).entries:
+        raise UnknownKernelError(f"there is no kernel {name}; a template needs its arguments, as in {name}<float>")
+    return entry

@@ -1,0 +1,44 @@
+"""The call of a kernel's reference function, which computes the expected outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from kernelwatch.errors import ArgumentError
+from kernelwatch.kernel import expressions
+from kernelwatch.kernel.arguments import Array
+
+
+def call_reference(
+    kernel: str, reference: Callable[..., Any], arrays: Mapping[str, Array], extents: Mapping[str, Any],
+    output_names: Sequence[str], *, is_near: bool,
+) -> list[Array]:  # fmt: skip
+    """Return the output arrays of a kernel's reference function, in their order.
+
+    With `is_near`, the reference takes and returns floats as float64. Raises ArgumentError if it fails, or returns
+    another number of arrays, or one of another shape.
+    """
+    if is_near:
+        arrays = {name: array.astype(np.float64) if _is_float(array.dtype) else array for name, array in arrays.items()}
+    try:
+        returned = expressions.call_with_known(reference, {**extents, **arrays})
+    except (ArgumentError, MemoryError):
+        raise
+    except Exception as error:  # a user's function may raise anything
+        raise ArgumentError(f"{kernel}: its reference raises {type(error).__name__}: {error}") from error
+    outputs = [np.asarray(output) for output in (returned if isinstance(returned, tuple) else [returned])]
+    if len(outputs) != len(output_names):
+        names = ", ".join(output_names)
+        raise ArgumentError(f"{kernel}: its reference returns {len(outputs)} arrays; the outputs are {names}")
+    for name, output in zip(output_names, outputs, strict=True):
+        if output.shape != arrays[name].shape:
+            shapes = f"the shape {output.shape}, not {arrays[name].shape}"
+            raise ArgumentError(f"{kernel}: its reference returns {name} with {shapes}")
+    return outputs
+
+
+def _is_float(dtype: np.dtype[Any]) -> bool:
+    return dtype.kind == "f" or dtype.name == "bfloat16"
