@@ -50,6 +50,7 @@ SPECIALIZED: list[tuple[Any, dict[str, Any], str, bool, bool]] = [
     (np.zeros(40, np.float32)[1:], {}, "*fp32", False, False),
     (np.zeros(40, np.float32)[4:], {}, "*fp32", False, True),
     (np.zeros(4, np.bool_), {}, "*i1", False, True),
+    (np.zeros(4, np.uint16), {}, "*u16", False, True),
     (np.zeros(4, np.uint8), {"do_not_specialize_on_alignment": True}, "*u8", False, False),
     (1000, {}, "i32", False, False),
     (1024, {}, "i32", False, True),

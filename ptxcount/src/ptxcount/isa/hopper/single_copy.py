@@ -78,18 +78,19 @@ class BulkCopy:
         offsets = np.arange(0, count, unit)
         return start + (self._fields.pad_offsets(offsets) if self._fields else offsets)
 
-    def _view_shared(self, row: int, start: int, count: int, *, is_written: bool) -> tuple[Array, Array]:
-        """View the shared memory of a block that holds a copy's bytes; the other result are their indices in it."""
+    def _view_shared(self, row: int, start: int, count: int, *, is_written: bool | None) -> tuple[Array, Array]:
+        """Return shared memory around a copy's bytes, and the index of each byte in it."""
         shared, places = self._chunk.shared, self._place_bytes(start, count)
         if self._fields:
             places = self._fields.swizzle_addresses(places)
-        if not count or int(np.ptp(places)) + 1 == count:
-            return shared.view_bytes(row, start, count, self._report, is_written=is_written), places - start
-        for piece in np.unique(places // _PIECE * _PIECE).tolist():
-            shared.view_bytes(row, piece, _PIECE, self._report, is_written=is_written)
-        first = int(places.min())
-        content = shared.view_bytes(row, first, int(np.ptp(places)) + 1, self._report, is_written=None)
-        return content, places - first
+        if not count:
+            return shared.view_bytes(row, start, 0, self._report, is_written=is_written), places
+        first, extent = int(places.min()), int(np.ptp(places)) + 1
+        if extent > count:
+            for piece in np.unique(places // _PIECE * _PIECE).tolist():
+                shared.view_bytes(row, piece, _PIECE, self._report, is_written=is_written)
+            is_written = None
+        return shared.view_bytes(row, first, extent, self._report, is_written=is_written), places - first
 
     def _resolve_addresses(self, place: int, start: Sequence[int] | None) -> tuple[Array, Array, int, Any]:
         """Return global addresses, the mask of those within the tensor, bytes of each element, and the dtype."""
