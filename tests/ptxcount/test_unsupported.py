@@ -99,6 +99,15 @@ SNIPPETS = [
             "atom.add.u32 %r1, [%r0], 5",
         )
     ),
+    *(
+        ("", f".reg .b{bits} %c;\n{name} %c, {sources};", name, "")  # ptxas wants .satfinite
+        for bits, name, sources in (
+            (16, "cvt.rn.e4m3x2.f32", "%f1, %f2"),
+            (16, "cvt.rn.relu.e5m2x2.f16x2", "%r2"),
+            (8, "cvt.rn.relu.e2m1x2.f32", "%f1, %f2"),
+            (16, "cvt.rn.e2m3x2.f32", "%f1, %f2"),
+        )
+    ),
     ("", "prefetch.global [%rd1 %r1];", "prefetch.global", "expected ']', found '%r1'"),
     ("", "add.s32 %r1, %r2;", "add.s32", "2 operands, not 3"),
     ("", "add.s32 %rd1, %r2, %r3;", "add.s32", "register %rd1 is .b64, which does not fit .s32"),

@@ -65,9 +65,10 @@ def op(name: str, operands: str, *, sums: bool = False) -> Callable[[Callable[..
     return register
 
 
-def in_any_order(name: str) -> str:
-    """Return a name for `op` with two groups for ``.relu`` and ``.satfinite``, either first, in place of ``[]``."""
-    return name.replace("[]", "(.relu|.satfinite)?(.relu|.satfinite)?")
+def allow_clamps(name: str) -> str:
+    """Expand ``[clamps]`` to one group: ``.relu`` and ``.satfinite`` in any order; ``[saturated]`` needs the latter."""
+    saturated = "(.satfinite(?:.relu)?|.relu.satfinite)"
+    return name.replace("[clamps]", "((?:.relu|.satfinite){0,2})").replace("[saturated]", saturated)
 
 
 def _parse_types(words: str, match: re.Match[str]) -> tuple[list[Type], int]:
