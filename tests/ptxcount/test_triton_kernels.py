@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import ptxcount
+from ptxcount.engine.launch import count_compiled
 from ptxcount.source.adapters import adapt_kernel
 from ptxcount.util.errors import LaunchError
 from tests.ptxcount.languages import POINTER, Arrays, Record, stand_in, write_copy
@@ -31,6 +32,12 @@ def test_scratch_pointers_of_triton(missing: int, message: str, arrays: Arrays) 
         return
     with pytest.raises(LaunchError, match=message):
         arrays.count(ptx, *more)
+
+
+def test_scratch_pointers_of_compiled_kernel(arrays: Arrays) -> None:
+    """The command line, the gate and the pytest plugin count what is compiled: they add the pointers, too."""
+    count_compiled(write_copy([POINTER] * 4), "copy", 1, 32, [arrays.source, arrays.output])
+    assert (arrays.output == arrays.source).all()
 
 
 def test_argument_of_cuda_that_is_missing(arrays: Arrays) -> None:
