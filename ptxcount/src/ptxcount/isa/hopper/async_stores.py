@@ -45,8 +45,10 @@ def _bind_async_store(instruction: Instruction) -> Step | None:
 
 
 @binds("red")
-def _bind_async_reduction(instruction: Instruction) -> Step:
+def _bind_async_reduction(instruction: Instruction) -> Step | None:
     """``red.async{...}.shared::cluster.mbarrier::complete_tx::bytes.op.type [a], b, [barrier]``."""
+    if "async" not in instruction.modifiers:
+        return None
     space, count, kind, names = decode_access(instruction, "async", _COMPLETION, named=True)
     operation = find_operation(names, kind)
     expect_count(instruction, 3)

@@ -37,7 +37,8 @@ def _read_signed(read: Reader) -> Reader:
 @binds("cp")
 def _bind_bulk_copy(instruction: Instruction) -> Step | None:
     """``cp{.reduce}.async.bulk{.tensor.dim}.to.from{...} [to], [from]{, size}{, [barrier]}{, mask}{, policy}``."""
-    if "bulk" not in instruction.modifiers:
+    modifiers = {*instruction.modifiers}
+    if "bulk" not in modifiers or modifiers & {"prefetch", "commit_group", "wait_group"}:
         return None
     names = [name for name in instruction.modifiers if not re.fullmatch(r"[1-5]d", name) and name not in TYPES]
     spaces = [name for name in names if name in ("global", "shared::cta", "shared::cluster")]

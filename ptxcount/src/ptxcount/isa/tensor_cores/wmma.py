@@ -31,8 +31,10 @@ def _locate_pieces(chunk: Chunk, start: Value, leading: Array, part: Part, bits:
 
 
 @binds("wmma")
-def _bind_tile(instruction: Instruction) -> Step:
+def _bind_tile(instruction: Instruction) -> Step | None:
     """``wmma.load.{a,b,c}`` and ``wmma.store.d``: a matrix in memory, and elements between its rows (or columns)."""
+    if "mma" in instruction.modifiers:
+        return None
     shape, elements, names = parse_shape(instruction)
     roles = [name for name in names if name in ("a", "b", "c", "d")]
     allowed = {"load", "store", *roles, "sync", "aligned", "row", "col", *SPACES}
