@@ -45,7 +45,7 @@ _LAZY_MODULES = {
     "tensormap": "hopper.map_changes",
     "wgmma": "hopper.wgmma",
     "tcgen05": "tcgen05",
-    "clusterlaunchcontrol": "launch_control",
+    "clusterlaunchcontrol": "hopper.launch_control",
 }
 _TABLE_OPCODES = {key.partition(".")[0] for key in INSTRUCTIONS}
 #: Wrappers of functions of numbers for registers that hold two halves, or bfloat16.

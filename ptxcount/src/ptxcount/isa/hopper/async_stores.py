@@ -12,8 +12,8 @@ from ...util.errors import MisalignedError
 from ..atomic_operations import apply_operation, find_operation
 from ..operands import address, elements, expect_count, reader, unsupported
 from ..registry import Step, binds, step_of
+from ..single_threads import iter_threads, make_row_reporter
 from ..spaces import decode_access, find_space, make_shared_reader
-from ..tcgen05.warps import iter_threads, make_row_reporter
 from .mbarriers import update_barriers
 
 _COMPLETION = "mbarrier::complete_tx::bytes"

@@ -19,12 +19,13 @@ from ...ptx.program import TYPES, Address, Group, Immediate, Instruction, Operan
 from ...util.errors import TensorMemoryError
 from ..operands import Reader, address, items, reader, unsupported
 from ..registry import Step, binds
+from ..single_threads import iter_threads, make_row_reporter
 from ..tensor_cores.elements import ELEMENTS, encode
 from ..tensor_cores.sparse import expand_groups, find_undefined, find_unit
 from .descriptors import KINDS, ColumnMask, Kind, ProductShape, decode_shared
 from .factors import FACTOR_ELEMENTS, load_metadata, load_scales, load_shared_factor, load_tensor_factor
 from .layouts import DATA_PATHS
-from .warps import find_pair, iter_threads, make_row_reporter, note_uncounted, read_group, report_descriptors
+from .warps import find_pair, note_uncounted, read_group, report_descriptors
 
 _U32, _U64, _PRED = TYPES["u32"], TYPES["u64"], TYPES["pred"]
 _OPTIONS = {"mma", "ws", "sp", "cta_group::1", "cta_group::2", "block_scale", *KINDS}
