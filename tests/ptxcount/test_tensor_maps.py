@@ -151,6 +151,15 @@ def test_map_of_zeros() -> None:
     assert counters.totals()["bulk_store_sectors"] == 8 * 3
 
 
+def test_texture_of_changed_map() -> None:
+    """A handle of a map that the kernel made is none of a texture."""
+    fetch = "ld.global.u64 %rd4, [%rd2]; tex.2d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%rd4, {%r2, %r2}];"
+    text = module(_write_changes(CHANGES) + fetch, 2, ".reg .f32 %f<5>; .shared .b8 s[16];")
+    arguments: list[Any] = [np.ones((64, 64), np.uint32), np.zeros(16, np.uint64)]
+    with pytest.raises(LaunchError, match="is no texture; as its argument give ptxcount.Texture"):
+        execute_kernel(text, "snippet", (1, 1, 1), (1, 1, 1), arguments, unwritten="off")
+
+
 #: Boxes of one row that are shorter than their swizzle, and multiples of 128 as shared addresses.
 SHORT_ROWS = [(8, 128, 128), (4, 128, 384), (16, 128, 896), (4, 64, 256), (4, 32, 128), (4, 128, 0)]
 

@@ -114,6 +114,8 @@ class Context:
     merged: dict[int, Any] = field(default_factory=dict)
     #: Handles of tensor maps that the kernel changed, by their fields.
     map_handles: dict[Any, int] = field(default_factory=dict)
+    #: Fields of maps that the kernel made, by their handles.
+    maps: dict[int, Any] = field(default_factory=dict)
     #: The counters of each memory instruction, state space and kind.
     accesses: dict[tuple[int, str, str], Access] = field(default_factory=dict)
     #: Findings by code and lines.

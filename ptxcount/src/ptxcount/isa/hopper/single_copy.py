@@ -15,11 +15,11 @@ from ...machine.global_memory import Report
 from ...util.errors import LaunchError, MisalignedError, OutOfBoundsError
 from ..operands import unsupported
 from ..spaces import make_resolver
-from .map_changes import find_fields, load_handles
 from .map_fields import MapFields
+from .map_handles import find_fields, load_handles
 from .mbarriers import complete_bytes
 
-#: Bytes of an element beyond the tensor that is NaN, over and over (an H200, floats of 2, 4 and 8 bytes).
+#: Byte pattern of NaN fills on an H200, for floats of 2, 4 and 8 bytes.
 _NAN = (0xF7, 0x7F)
 #: Bytes of the smallest piece of a copy.
 _PIECE = 16
