@@ -105,7 +105,8 @@ def _make_parser() -> argparse.ArgumentParser:
         default=[],
         type=Path,
         metavar="PATH",
-        help="a file or a folder whose lines may be shown beside counts, as PTX may name any (.)",
+        help="file or folder whose lines are shown beside counts "
+        "(default: files of the compilation; for PTX, the current folder)",
     )
     parser.add_argument("--json", action="store_true", help="print totals and source lines as JSON")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write the listing as a page")

@@ -111,7 +111,7 @@ class ArrayPart:
         return unit_index(self.address, self.region.base, self.size)
 
     def gather(self, offset: int) -> Array:
-        """Read the unit so far behind the first of each thread."""
+        """Read the element `offset` units behind each thread's first."""
         units, stride = self.region.units(self.size), _find_stride(self.address)
         if stride not in (0, self.size) or not isinstance(self.address, Sum):
             return units.take(self.unit + offset if offset else self.unit)

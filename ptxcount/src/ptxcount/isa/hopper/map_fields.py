@@ -28,9 +28,9 @@ class Column(NamedTuple):
 
 
 class Elements(NamedTuple):
-    """Elements that a copy moves, in their order in shared memory: rows of so many.
+    """Elements of a copy in the order of shared memory.
 
-    Offsets in bytes from the address of the array, and a mask of those within it.
+    Byte offsets in the array, a mask of those inside, elements per row.
     """
 
     offsets: Array
@@ -123,7 +123,7 @@ class MapFields:
         return [(low, end + high) for low, high, end in zip(column.lower, column.upper, ends, strict=True)]
 
     def find_stray(self, start: Sequence[int], offsets: Sequence[int]) -> str:
-        """Return why a column may not begin at coordinates with offsets; empty if it may, or if this is for tiles."""
+        """Return the reason that a column may not start here; empty for tiles and valid starts."""
         if not self.column:
             return ""
         most = (1 << _OFFSET_BITS[len(self.extents)]) - 1

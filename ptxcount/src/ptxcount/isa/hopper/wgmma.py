@@ -1,6 +1,6 @@
 """Products of four warps, ``wgmma``, whose factors lie in shared memory (PTX ISA, "Asynchronous Warpgroup Level").
 
-They are done at once, and rounded as those of `matrices`. A descriptor says where a factor lies.
+They are done at once, and rounded as those of `tensor_cores.mma`. A descriptor says where a factor lies.
 """
 
 from __future__ import annotations
