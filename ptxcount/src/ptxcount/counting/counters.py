@@ -12,12 +12,12 @@ from ..lanes.symbolic_values import Value
 from ..lanes.warps import Array, find_occupancy
 from ..util.errors import Source
 from ..util.findings import Finding
+from .rule_sums import Rules, sum_rules
 from .samples import EXECUTIONS, Sample, sample_warps
 from .transactions import (
     CONSTANT,
     SECTOR,
     WORD,
-    Rules,
     count_constant_addresses,
     count_global,
     count_global_atomics,
@@ -25,7 +25,6 @@ from .transactions import (
     count_local_sectors,
     count_shared_atomics,
     count_store_wavefronts,
-    sum_rules,
 )
 from .turns import AtomicTurns
 
