@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -112,7 +113,7 @@ def test_pointers_within_struct(tmp_path: Path) -> None:
     source = "struct P { float **rows; int n; };\n"
     file.write_text(source + "__global__ void k(float* o, P p, float ***q) { o[0] = p.n + p.rows[1][2] + q[1][1][3]; }")
     (kernel,) = list_kernels(file)
-    arguments = make_arguments(kernel.arguments)
+    arguments: list[Any] = [*make_arguments(kernel.arguments)]
     ptxcount.count(file, None, 1, 1, arguments)
     assert arguments[0][0] == 65536 + 2 + 3
 
