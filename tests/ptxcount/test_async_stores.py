@@ -34,10 +34,13 @@ st.global.u64 [%rd1], %rd2;
 """
 
 
-def _run(body: str) -> Any:
+def _count(body: str) -> tuple[Any, ptxcount.LaunchCounters]:
     out = np.zeros(32, np.uint64)
-    ptxcount.count(module(_START + body + _END, 1, _SHARED), None, 1, 32, [out])
-    return out
+    return out, ptxcount.count(module(_START + body + _END, 1, _SHARED), None, 1, 32, [out])
+
+
+def _run(body: str) -> Any:
+    return _count(body)[0]
 
 
 #: Reductions of 12 with 0 to 31, one after the other.
@@ -60,6 +63,16 @@ def test_async_reductions(operation: str) -> None:
         "WAIT:\nmbarrier.try_wait.parity.shared.b64 %p2, [bar], 0;\n@!%p2 bra WAIT;"
     )
     assert out.tolist() == [reduce(REDUCTIONS[operation], range(32), 12), *[12] * 31]
+
+
+@pytest.mark.parametrize("operation", REDUCTIONS)
+def test_turns_of_async_reductions(operation: str) -> None:
+    """In the own block's shared memory, ``red.async`` takes the turns of ``red``."""
+    operand = "%rd3" if operation.endswith("64") else "%r0"
+    red_async = "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes"
+    _, asynchronous = _count(f"{red_async}.{operation} [%r1], {operand}, [%r5];")
+    _, synchronous = _count(f"red.shared.{operation} [%r1], {operand};")
+    assert asynchronous.shared_atomics.wavefronts == synchronous.shared_atomics.wavefronts > 0
 
 
 @pytest.mark.parametrize("form", ["st.bulk.weak.shared::cta [%r1+16], 64, 0;", "st.bulk [%rd5], %rd6, 0;"])

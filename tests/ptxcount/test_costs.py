@@ -13,6 +13,7 @@ from ptxcount import count
 from ptxcount.cli.arguments import make_arguments
 from ptxcount.command_line import main
 from ptxcount.counting.counters import Access, LaunchCounters
+from ptxcount.counting.transactions import count_load_wavefronts, count_store_wavefronts
 from ptxcount.report.costs import draw_pictures, format_costs, list_costs
 from ptxcount.report.patterns import find_array_name, find_pattern
 from ptxcount.report.picture import Picture, draw_access
@@ -189,6 +190,20 @@ def test_typical_request() -> None:
     assert len(picture.now) == 32
     _, wide = _access("shared", 8, LANES // 2 * 8, LANES >= 0)
     assert (len(wide.now), len(wide.best)) == (1, 1)
+
+
+@pytest.mark.parametrize(("is_matrix", "wavefronts"), [(False, 2), (True, 4)])
+def test_rows_of_matrix(is_matrix: bool, wavefronts: int) -> None:
+    """Total, picture and advice take the rule of ``ldmatrix``: eight rows at once, also where lanes share them."""
+    access = Access(Source(1), "shared", "load", 16, is_matrix=is_matrix)
+    access.record(LANES[None] // 2 * 16, np.ones((1, 32), bool), (1, 32))
+    picture = draw_access(access)
+    assert picture is not None
+    assert (access.wavefronts, len(picture.now), access.wavefront_rule) == (
+        wavefronts,
+        wavefronts,
+        count_store_wavefronts if is_matrix else count_load_wavefronts,
+    )
 
 
 def test_shared_fetches() -> None:

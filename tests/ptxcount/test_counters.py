@@ -15,6 +15,7 @@ import pytest
 
 from ptxcount.counting import transactions
 from ptxcount.counting.counters import LaunchCounters
+from ptxcount.counting.rule_sums import sum_rules
 from ptxcount.engine import execute
 from ptxcount.machine.argument_layout import Argument
 from ptxcount.ptx import alignment
@@ -91,7 +92,7 @@ PLACES: list[Callable[[Any], Any]] = [
 def test_rules(name: str, width: int) -> None:
     """Sets count the same lanes in an exact block, masked in a larger one, and among others."""
     rng = np.random.default_rng(width)
-    rule, total = getattr(transactions, name), transactions.sum_rules
+    rule, total = getattr(transactions, name), sum_rules
     for turn in range(60):
         places = PLACES[turn % len(PLACES)](rng).astype(("i8", "u8")[turn % 2]) * width
         count = int(rng.integers(1, 33))

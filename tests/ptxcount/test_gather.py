@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ptxcount.lanes.symbolic_values import Sum
-from ptxcount.machine.global_memory import ArrayPart, Region
+from ptxcount.machine.regions import ArrayPart, Region
 
 
 @pytest.mark.parametrize("size", [1, 2, 4, 8, 16])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ptxcount
-from ptxcount.util.errors import KernelFaultError
+from ptxcount.util.errors import KernelFaultError, MisalignedError
 from tests.ptxcount.snippets import module
 
 _REQUEST = "clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes"
@@ -53,6 +53,13 @@ def test_requests(multicast: str, cluster: int) -> None:
     assert (out == 1).all()
     times = 4 // cluster if multicast else 4
     assert [(finding.code, finding.times) for finding in counters.findings] == [("failed-cancel", times)]
+
+
+def test_misaligned_response() -> None:
+    """A response lies at a multiple of its 16 bytes (PTX ISA)."""
+    body = f"mbarrier.init.shared.b64 [bar], 1; mov.u32 %r1, response; {_REQUEST}.b128 [%r1+8], [bar];"
+    with pytest.raises(MisalignedError, match="a response at shared address 8: a multiple of 16 is needed"):
+        ptxcount.count(module(body, 0, _REGISTERS.replace("[16]", "[32]")), None, 1, 1, [])
 
 
 def test_no_room() -> None:

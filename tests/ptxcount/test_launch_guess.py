@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -103,6 +104,18 @@ def test_structs() -> None:
     assert structs["Inner"] == [("const float*", "x", 0), ("int", "n", 2)]
     assert structs["Params"] == [("float", "by", 0), ("float", "to", 0), ("unsigned int", "n", 0), ("Inner", "in", 0)]
     assert {*structs} == {"Inner", "Params"}
+    assert find_structs("struct Whole {int n;}; struct P {float a; float m[3][3]; int n;};").keys() == {"Whole"}
+
+
+def test_pointers_within_struct(tmp_path: Path) -> None:
+    """A pointer to pointers is described as one, also within a struct and behind a pointer."""
+    file = tmp_path / "kernel.cu"
+    source = "struct P { float **rows; int n; };\n"
+    file.write_text(source + "__global__ void k(float* o, P p, float ***q) { o[0] = p.n + p.rows[1][2] + q[1][1][3]; }")
+    (kernel,) = list_kernels(file)
+    arguments: list[Any] = [*make_arguments(kernel.arguments)]
+    ptxcount.count(file, None, 1, 1, arguments)
+    assert arguments[0][0] == 65536 + 2 + 3
 
 
 def test_struct_arguments(tmp_path: Path) -> None:

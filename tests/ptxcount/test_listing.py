@@ -12,6 +12,7 @@ from ptxcount import format_counters
 from ptxcount.counting.counters import LOCAL, Access, LaunchCounters
 from ptxcount.report import listing
 from ptxcount.util.errors import Source
+from ptxcount.util.findings import Finding
 
 #: A file of this many lines, and one that is missing.
 FILE, LINES, OTHER = "folder/kernel.cu", 20, "gone.cuh"
@@ -162,3 +163,10 @@ def test_sources_that_may_be_shown(
     monkeypatch.chdir(tmp_path / "a")
     text = format_counters(LaunchCounters(32, accesses, 64, 2), sources)
     assert [line.rpartition(" ")[2] for line in text.splitlines() if "content of" in line] == shown
+
+
+def test_findings_of_report() -> None:
+    """Findings are one paragraph, a line each, on the command line and in Python."""
+    findings = [Finding(code, Source(line), "text") for line, code in ((1, "heap"), (2, "printf"))]
+    text = format_counters(LaunchCounters(32, findings=findings), [])
+    assert text.endswith(f"\n\n{findings[0]}\n{findings[1]}")

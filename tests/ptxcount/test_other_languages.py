@@ -77,6 +77,12 @@ def test_kernel_of_warp(arrays: Arrays, monkeypatch: pytest.MonkeyPatch, tmp_pat
     adapted = adapt_kernel(kernel, None, [arrays.source, arrays.output], "sm_90", (100, 8), 32)
     bounds: Any = adapted.arguments[0]
     assert (adapted.grid, bounds["shape"], bounds["size"]) == (25, [100, 8], 800)
+    numpy_numbers = adapt_kernel(kernel, "copy", [arrays.source, arrays.output], "sm_90", np.int64(100), np.int32(32))
+    assert numpy_numbers.grid == 4
+    with pytest.raises(LaunchError, match=r"dim 2.5 of the Warp kernel copy: whole numbers are needed"):
+        ptxcount.count(kernel, None, 2.5, 32, [arrays.source, arrays.output])  # type: ignore[arg-type]
+    with pytest.raises(LaunchError, match="entry 'other': this is the Warp kernel copy; leave the entry out"):
+        ptxcount.count(kernel, "other", 8, 32, [arrays.source, arrays.output])
     with pytest.raises(LaunchError, match="1 arguments: the Warp kernel copy takes x, o"):
         ptxcount.count(kernel, None, 8, 32, [arrays.source])
     kernel.is_generic = True
@@ -196,6 +202,9 @@ def test_kernel_of_tilelang(arrays: Arrays, monkeypatch: pytest.MonkeyPatch, tmp
         512,
     )
     with pytest.raises(LaunchError, match="takes a dict of arguments with these names: output, source"):
+        arrays.count(kernel)
+    kernel.kernel_source = source.replace("copy_kernel", "another")
+    with pytest.raises(LaunchError, match="declares no kernel copy_kernel, but another"):
         arrays.count(kernel)
 
 

@@ -165,6 +165,52 @@ def test_map_of_zeros() -> None:
     assert counters.totals()["bulk_store_sectors"] == 8 * 3
 
 
+_TILE_AND_BARRIER = ".reg .b16 %h<2>; .shared .align 1024 .b8 s[1024]; .shared .align 8 .b64 b;"
+
+
+def test_number_of_im2col_offsets() -> None:
+    """A copy of four dimensions has two offsets."""
+    copy = "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes"
+    body = "mov.b64 %rd1, p0; cvta.param.u64 %rd1, %rd1; mov.u32 %r2, 0; mov.u32 %r1, s; mov.u16 %h1, 0;"
+    text = module(f"{body} {copy} [%r1], [%rd1, {{%r2, %r2, %r2, %r2}}], [b], {{%h1}};", 1, _TILE_AND_BARRIER)
+    text = text.replace(".param .u64 p0", ".param .align 64 .b8 p0[128]")
+    with pytest.raises(LaunchError, match=r"1 im2col offsets for \(2, 6, 7, 8\)"):
+        execute_kernel(text, "snippet", (1, 1, 1), (1, 1, 1), [ptxcount.Im2colMap(IMAGES, **COLUMN)])
+
+
+def test_texture_of_changed_map() -> None:
+    """A handle of a map that the kernel made is none of a texture."""
+    fetch = "ld.global.u64 %rd4, [%rd2]; tex.2d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%rd4, {%r2, %r2}];"
+    text = module(_write_changes(CHANGES) + fetch, 2, ".reg .f32 %f<5>; .shared .b8 s[16];")
+    arguments: list[Any] = [np.ones((64, 64), np.uint32), np.zeros(16, np.uint64)]
+    with pytest.raises(LaunchError, match=r"is no texture; as its argument give ptxcount\.Texture"):
+        execute_kernel(text, "snippet", (1, 1, 1), (1, 1, 1), arguments, unwritten="off")
+
+
+#: Boxes of one row that are shorter than their swizzle, and multiples of 128 as shared addresses.
+SHORT_ROWS = [(8, 128, 128), (4, 128, 384), (16, 128, 896), (4, 64, 256), (4, 32, 128), (4, 128, 0)]
+
+
+@pytest.mark.parametrize(("width", "swizzle", "tile"), SHORT_ROWS)
+def test_row_shorter_than_swizzle(width: int, swizzle: int, tile: int) -> None:
+    """A row shorter than its swizzle lies in the 16-byte pieces that the XOR of address bits selects."""
+    load = "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r2, %r2}], [b];"
+    body = f"""
+    mov.b64 %rd1, p0; cvta.param.u64 %rd1, %rd1; ld.param.u64 %rd2, [p1]; mov.u32 %r2, 0;
+    mov.u32 %r1, s; add.u32 %r1, %r1, {tile};
+    mbarrier.init.shared.b64 [b], 1; mbarrier.arrive.expect_tx.shared.b64 _, [b], {4 * width}; {load}
+    """
+    places = [tile + 4 * column ^ (tile >> 3 & {32: 16, 64: 48, 128: 112}[swizzle]) for column in range(width)]
+    for column, place in enumerate(places):
+        body += f"ld.shared.u32 %r3, [s+{place}]; st.global.u32 [%rd2+{4 * column}], %r3;"
+    text = module(body, 2, _TILE_AND_BARRIER)
+    text = text.replace(".param .u64 p0", ".param .align 64 .b8 p0[128]")
+    array, out = np.arange(64, dtype=np.uint32).reshape(2, 32), np.zeros(width, np.uint32)
+    box = ptxcount.TensorMap(array, (1, width), swizzle)
+    execute_kernel(text, "snippet", (1, 1, 1), (1, 1, 1), [box, out], unwritten="off")
+    assert out.tolist() == [*range(width)]
+
+
 def test_interleaved_map() -> None:
     """A map that a driver encodes, and by which ptxcount copies nothing, is refused by name."""
     thirds = [("box_dim", "2, ", "1"), ("global_dim", "2, ", "1"), ("global_stride", "1, ", "%rd3")]

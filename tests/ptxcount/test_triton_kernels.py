@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import ptxcount
+from ptxcount.engine.launch import count_compiled
 from ptxcount.source.adapters import adapt_kernel
 from ptxcount.util.errors import LaunchError
 from tests.ptxcount.languages import POINTER, Arrays, Record, stand_in, write_copy
@@ -27,6 +28,12 @@ def test_scratch_pointers_of_triton(missing: int, message: str, arrays: Arrays) 
         arrays.count(ptx, *more)
 
 
+def test_scratch_pointers_of_compiled_kernel(arrays: Arrays) -> None:
+    """The command line, the gate and the pytest plugin count what is compiled: they add the pointers, too."""
+    count_compiled(write_copy([POINTER] * 4), "copy", 1, 32, [arrays.source, arrays.output])
+    assert (arrays.output == arrays.source).all()
+
+
 def test_argument_of_cuda_that_is_missing(arrays: Arrays) -> None:
     """Nvcc declares no pointer as one to global memory: here nothing is added."""
     with pytest.raises(LaunchError, match="takes 3 arguments, not 2"):
@@ -44,6 +51,7 @@ SPECIALIZED: list[tuple[Any, dict[str, Any], str, bool, bool]] = [
     (np.zeros(40, np.float32)[1:], {}, "*fp32", False, False),
     (np.zeros(40, np.float32)[4:], {}, "*fp32", False, True),
     (np.zeros(4, np.bool_), {}, "*i1", False, True),
+    (np.zeros(4, np.uint16), {}, "*u16", False, True),
     (np.zeros(4, np.uint8), {"do_not_specialize_on_alignment": True}, "*u8", False, False),
     (1000, {}, "i32", False, False),
     (1024, {}, "i32", False, True),

@@ -84,6 +84,7 @@ SNIPPETS = [
     ("", "tensormap.replace.tile.swizzle_atomicity.global.b1024.b32 [%rd1], 1;",
      "tensormap.replace.tile.swizzle_atomicity.global.b1024.b32",
      "this field or form of tensormap is not executed"),
+    ("", "cp.async.bulk.prefetch.L2.global [%rd1];", "cp.async.bulk.prefetch.L2.global", "1 operands, not 2 or 3"),
     ("", "wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16 {%f1}, %rd1, %rd2, 0, 0, 1, 1, 1;",
      "wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16", ""),
     ("", "div.rz.approx.f32 %f1, %f2, %f3;", "div.rz.approx.f32", ""),
@@ -98,6 +99,15 @@ SNIPPETS = [
             "st.global.u32 [%r0], 5",
             "red.global.add.u32 [%r0], 5",
             "atom.add.u32 %r1, [%r0], 5",
+        )
+    ),
+    *(
+        ("", f".reg .b{bits} %c;\n{name} %c, {sources};", name, "")  # ptxas wants .satfinite
+        for bits, name, sources in (
+            (16, "cvt.rn.e4m3x2.f32", "%f1, %f2"),
+            (16, "cvt.rn.relu.e5m2x2.f16x2", "%r2"),
+            (8, "cvt.rn.relu.e2m1x2.f32", "%f1, %f2"),
+            (16, "cvt.rn.e2m3x2.f32", "%f1, %f2"),
         )
     ),
     ("", "prefetch.global [%rd1 %r1];", "prefetch.global", "expected ']', found '%r1'"),

@@ -103,7 +103,8 @@ def _make_parser() -> argparse.ArgumentParser:
         default=[],
         type=Path,
         metavar="PATH",
-        help="a file or a folder whose lines may be shown beside counts, as PTX may name any (.)",
+        help="file or folder whose lines are shown beside counts "
+        "(default: files of the compilation; for PTX, the current folder)",
     )
     parser.add_argument("--json", action="store_true", help="print totals and source lines as JSON")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write the listing as a page")
@@ -144,8 +145,7 @@ def _make_report(words: Sequence[str]) -> str:
     find_lines = listing.read_source_lines([*sources, *options.source])
     title = f"{options.entry or cpp_name(entry)} of {file}, grid {options.grid}, block {options.block}"
     cost_text = costs.format_costs(counters, options.words, find_lines)
-    parts = [title, cost_text, listing.format_table(counters), listing.format_listing(counters, find_lines)]
-    text = "\n\n".join(filter(None, [*parts, "\n".join(map(str, counters.findings))]))
+    text = listing.format_report(counters, find_lines, title, cost_text)
     if options.html:
         atomic_write.write(options.html, listing.format_page(escape_unprintable(text)))
     return listing.format_json(counters, find_lines) if options.json else text

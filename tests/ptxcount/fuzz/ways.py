@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ptxcount.counting import transactions
+from ptxcount.counting import rule_sums
 from ptxcount.engine import execute, schedule
 from ptxcount.engine.execute import execute_kernel
 from ptxcount.lanes import symbolic_values
@@ -143,7 +143,7 @@ def differences(first: Memory, second: Memory) -> list[str]:
 
 def without_shortcuts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Disable every shortcut: no sums, no shared blocks, no divergence of blocks, many chunks."""
-    for module in (symbolic_values, transactions):
+    for module in (symbolic_values, rule_sums):
         monkeypatch.setattr(module, "split_sum", lambda value, size: None)
     monkeypatch.setattr(schedule, "_MAX_PARTINGS", 0)
     monkeypatch.setattr(execute, "CHUNK_THREADS", 500)

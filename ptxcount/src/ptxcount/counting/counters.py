@@ -12,12 +12,12 @@ from ..lanes.symbolic_values import Value
 from ..lanes.warps import Array, find_occupancy
 from ..util.errors import Source
 from ..util.findings import Finding
+from .rule_sums import Rules, sum_rules
 from .samples import EXECUTIONS, Sample, sample_warps
 from .transactions import (
     CONSTANT,
     SECTOR,
     WORD,
-    Rules,
     count_constant_addresses,
     count_global,
     count_global_atomics,
@@ -25,7 +25,6 @@ from .transactions import (
     count_local_sectors,
     count_shared_atomics,
     count_store_wavefronts,
-    sum_rules,
 )
 from .turns import AtomicTurns
 
@@ -43,12 +42,10 @@ AMOUNTS = (
 
 
 _PATTERNS = ("sectors", "lines", "ideal_sectors", "ideal_lines")
-_SERVED = ("wavefronts", "conflict_free")
 #: The rules of an access to a space, or of a kind of it, and what they count.
 _RULES: dict[str, tuple[Rules, tuple[str, ...]]] = {
     "global": (count_global, _PATTERNS), "global atomic": (count_global_atomics, ("together", *_PATTERNS)),
     "local": (count_local_sectors, ("sectors",)), "constant": (count_constant_addresses, ("addresses",)),
-    "shared": (count_store_wavefronts, _SERVED), "shared load": (count_load_wavefronts, _SERVED),
     "cluster": (count_global, _PATTERNS), "cluster atomic": (count_global_atomics, ("together", *_PATTERNS)),
 }  # fmt: skip
 
@@ -116,12 +113,17 @@ class Access:
     samples: list[Sample] = field(default_factory=list, init=False, repr=False, compare=False)
     whole: bool = field(default=False, init=False, repr=False, compare=False)
     #: Rows of matrices, of which eight are served together, and never more.
-    is_matrix: bool = field(default=False, init=False, repr=False, compare=False)
+    is_matrix: bool = field(default=False, repr=False, compare=False)
 
     @property
     def bank_conflicts(self) -> int:
         """Wavefronts in excess of those needed without conflicts."""
         return self.wavefronts - self.conflict_free
+
+    @property
+    def wavefront_rule(self) -> Rules:
+        """Rule that counts wavefronts in shared memory, and those without conflicts."""
+        return count_load_wavefronts if self.kind == "load" and not self.is_matrix else count_store_wavefronts
 
     @property
     def caveat(self) -> str:
@@ -166,7 +168,9 @@ class Access:
                 self.wavefronts += (count if is_aggregated else sums[turns.rule]) * turns.per_turn
                 self.conflict_free += count * turns.free
                 return
-        rules = (None if self.is_matrix else _RULES.get(f"{self.space} {self.kind}")) or _RULES.get(self.space)
+        rules = _RULES.get(f"{self.space} {self.kind}") or _RULES.get(self.space)
+        if self.space == "shared":
+            rules = self.wavefront_rule, ("wavefronts", "conflict_free")
         if rules is not None:
             sums = sum_rules(rules[0], address, active, shape, self.width)
             for name, number in zip(rules[1], sums, strict=True):

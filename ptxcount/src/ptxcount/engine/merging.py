@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..counting.transactions import WORD, count_load_wavefronts, count_store_wavefronts, sum_rules
+from ..counting.rule_sums import sum_rules
+from ..counting.transactions import WORD, count_load_wavefronts, count_store_wavefronts
 from ..isa.operands import plus
 from ..lanes.symbolic_values import Sum, Value
 from ..lanes.warps import find_occupancy

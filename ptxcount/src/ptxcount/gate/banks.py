@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ..counting.transactions import BANKS, WORD, count_load_wavefronts, count_store_wavefronts
+from ..counting.transactions import BANKS, WORD
 from ..report.patterns import Pattern
 
 #: Rows shorter than this are no rows of a tile.
@@ -78,6 +78,5 @@ def _iter_pitches(pattern: Pattern) -> Iterator[int]:
 def _count_conflicts(pattern: Pattern, base: int, pitch: int, pad: int) -> float:
     moved = pattern.rows + (pattern.rows - base) // pitch * pad
     rows = np.where(pattern.lanes, moved, moved[:, :1] * 0)
-    served = count_load_wavefronts if pattern.access.kind == "load" else count_store_wavefronts
-    wavefronts, free = served(rows, pattern.lanes, pattern.access.width)
+    wavefronts, free = pattern.access.wavefront_rule(rows, pattern.lanes, pattern.access.width)
     return float((wavefronts - free).mean()) * pattern.access.requests

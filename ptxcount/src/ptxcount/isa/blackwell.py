@@ -15,7 +15,7 @@ from .arithmetic import bfloat
 from .arithmetic.directed import OPERATIONS, make_directed
 from .arithmetic.floating import clamp01, flush, maximum, maximum_nan, minimum, minimum_nan, positive
 from .arithmetic.narrow_float import FORMATS, decode_scale, encode_scale
-from .registry import Step, binds, in_any_order, op, step_of
+from .registry import Step, allow_clamps, binds, op, step_of
 from .warp_collectives import compute_by_mask
 
 _EXTREMES = {"min": minimum, "max": maximum, "minNaN": minimum_nan, "maxNaN": maximum_nan}
@@ -95,13 +95,14 @@ def _decode_scales(scale: tuple[Array, ...]) -> list[Any]:
     return [decode_scale((factor >> shift) & 0xFF) for factor in scale for shift in (8, 0)] or [1.0, 1.0]
 
 
-@op("cvt.rn(?:.satfinite)?(.relu)?(?:.satfinite)?.(e2m1x2).(f32)", "b8 = f32 f32")
-@op("cvt.rn(?:.satfinite)?(.relu)?(?:.satfinite)?.(e2m1x2).(f16x2|bf16x2)", "b8 = b32")
-@op("cvt.rn(?:.satfinite)?(.relu)?(?:.satfinite)?.(e2m3x2|e3m2x2|s2f6x2).(f32)", "b16 = f32 f32")
-@op("cvt.rn(?:.satfinite)?(.relu)?(?:.satfinite)?.(e2m3x2|e3m2x2).(f16x2)", "b16 = b32")
-@op("cvt.rn(?:.satfinite)?(.relu)?(?:.satfinite)?.(e2m3x2|e3m2x2|e4m3x2|e5m2x2|s2f6x2).(bf16x2)", "b16 = b32")
-def _convert_to_narrow(relu: str | None, target: str, source: str, chunk: Chunk, *values: Array) -> list[Array]:
-    return _encode_narrow(relu, target, list(values) if source == "f32" else _split_halves(values[0], source), ())
+@op(allow_clamps("cvt.rn[saturated].(e2m1x2).(f32)"), "b8 = f32 f32")
+@op(allow_clamps("cvt.rn[saturated].(e2m1x2).(f16x2|bf16x2)"), "b8 = b32")
+@op(allow_clamps("cvt.rn[saturated].(e2m3x2|e3m2x2|s2f6x2).(f32)"), "b16 = f32 f32")
+@op(allow_clamps("cvt.rn[saturated].(e2m3x2|e3m2x2).(f16x2)"), "b16 = b32")
+@op(allow_clamps("cvt.rn[saturated].(e2m3x2|e3m2x2|e4m3x2|e5m2x2|s2f6x2).(bf16x2)"), "b16 = b32")
+def _convert_to_narrow(clamps: str, target: str, source: str, chunk: Chunk, *values: Array) -> list[Array]:
+    numbers = list(values) if source == "f32" else _split_halves(values[0], source)
+    return _encode_narrow(".relu" in clamps, target, numbers, ())
 
 
 @op("cvt.rn.satfinite(.relu)?.scaled::n2::ue8m0.(s2f6x2).f32", "b16 = f32 f32 b16")
@@ -116,7 +117,7 @@ def _convert_halves_to_scaled(relu: str | None, target: str, chunk: Chunk, word:
     return _encode_narrow(relu, target, _split_halves(word, "bf16x2"), (scale,))
 
 
-def _encode_narrow(relu: str | None, target: str, numbers: list[Array], scale: tuple[Array, ...]) -> list[Array]:
+def _encode_narrow(relu: str | bool | None, target: str, numbers: list[Array], scale: tuple[Array, ...]) -> list[Array]:
     bits, _, encode = FORMATS[target]
     scaled = [number.astype(np.float64) / factor for number, factor in zip(numbers, _decode_scales(scale), strict=True)]
     high, low = (encode(positive(number) if relu else number) for number in scaled)
@@ -132,19 +133,17 @@ def _convert_to_halves(relu: str | None, half: str, source: str, chunk: Chunk, w
     return [bits[1] | (bits[0] << np.uint32(16))]
 
 
-@op(in_any_order("cvt.rn[](?:.scaled::n2::ue8m0)?.bf16x2.(e2m1x2)"), "b32 = b8 b16?")
-@op(in_any_order(f"cvt.rn[](?:.scaled::n2::ue8m0)?.bf16x2.({_NARROW})"), "b32 = b16 b16?")
-def _convert_to_scaled_halves(
-    first: str | None, second: str | None, source: str, chunk: Chunk, word: Array, *scale: Array
-) -> list[Array]:
+@op(allow_clamps("cvt.rn[clamps](?:.scaled::n2::ue8m0)?.bf16x2.(e2m1x2)"), "b32 = b8 b16?")
+@op(allow_clamps(f"cvt.rn[clamps](?:.scaled::n2::ue8m0)?.bf16x2.({_NARROW})"), "b32 = b16 b16?")
+def _convert_to_scaled_halves(clamps: str, source: str, chunk: Chunk, word: Array, *scale: Array) -> list[Array]:
     numbers = [
         number * factor for number, factor in zip(_decode_narrow(source, word), _decode_scales(scale), strict=True)
     ]
-    if ".relu" in (first, second):
+    if ".relu" in clamps:
         numbers = [positive(number) for number in numbers]
     words = [bfloat.encode_bits(number) for number in numbers]
-    if ".satfinite" in (first, second):
-        words = [np.where(bits & 0x7FFF == 0x7F80, bits - np.uint16(1), bits) for bits in words]
+    if ".satfinite" in clamps:
+        words = [bfloat.clamp_infinities(bits) for bits in words]
     return [words[1].astype(np.uint32) | (words[0].astype(np.uint32) << np.uint32(16))]
 
 

@@ -13,18 +13,26 @@ from ..lanes.warps import Array
 from ..machine.chunk import Chunk
 from ..ptx.program import TYPES, Instruction, Register, Type
 from ..util.errors import UnsupportedInstructionError
-from . import atomic, blackwell, block_barriers, extended, loads_stores, move, runtime_calls, warp_collectives
+from . import (  # noqa: F401 -- their binders register themselves
+    atomic,
+    blackwell,
+    block_barriers,
+    extended,
+    loads_stores,
+    move,
+    runtime_calls,
+    warp_collectives,
+)
 from .arithmetic import bfloat, floating
 from .arithmetic.directed import OPERATIONS
 from .arithmetic.floating import clamp01, flush, positive
 from .operands import as_array, expect_count, items, split_name, unsupported
-from .registry import BINDERS, Step, binds, step_of
+from .registry import BINDERS, FORMS, Step, binds, step_of
 from .releases import explain_release
 from .table import COMBINATIONS, FLOAT_COMPARISONS, INSTRUCTIONS, INTEGER_COMPARISONS, TRUE, Computation
 
 _U32, _PRED = TYPES["u32"], TYPES["pred"]
-#: The binders of every kernel, and those that are loaded when a kernel needs them, by how its instructions begin.
-_CORE = (atomic, blackwell, block_barriers, runtime_calls, extended, loads_stores, move, warp_collectives)
+#: Modules of binders that are loaded when a kernel needs them, by how its instructions begin.
 _LAZY_MODULES = {
     **dict.fromkeys(("ldmatrix", "stmatrix", "movmatrix"), "tensor_cores.matrix_rows"),
     "mma": "tensor_cores.mma",
@@ -37,8 +45,9 @@ _LAZY_MODULES = {
     "tensormap": "hopper.map_changes",
     "wgmma": "hopper.wgmma",
     "tcgen05": "tcgen05",
-    "clusterlaunchcontrol": "launch_control",
+    "clusterlaunchcontrol": "hopper.launch_control",
 }
+_TABLE_OPCODES = {key.partition(".")[0] for key in INSTRUCTIONS}
 #: Wrappers of functions of numbers for registers that hold two halves, or bfloat16.
 _HALVES = {"h": floating.wrap_for_halves, "e": bfloat.wrap_for_bits}
 _PAIRS = {"u16x2": "u2", "s16x2": "i2"}
@@ -52,7 +61,7 @@ _REASONS = {
     "bra": "a label of this kernel is wanted",
     "brx": "a table of this kernel is wanted, and a number within it",
     "multimem": "memory of several GPUs is not executed",
-    "tensormap": "tensor maps that a kernel writes are not executed; give it a ptxcount.TensorMap",
+    "tensormap": "this field or form of tensormap is not executed",
 }
 
 
@@ -75,10 +84,13 @@ def _find_step(instruction: Instruction) -> Step:
     for start, module in _LAZY_MODULES.items():
         if name.startswith(f"{start}."):
             import_module(f"{__package__}.{module}")
-    for binder in () if instruction.problem else BINDERS.get(instruction.opcode, ()):
-        step = binder(instruction)
-        if step is not None:
-            return step
+    if not instruction.problem:
+        for binder in FORMS.get(instruction.opcode, []) + BINDERS.get(instruction.opcode, []):
+            step = binder(instruction)
+            if step is not None:
+                return step
+        if instruction.opcode in _TABLE_OPCODES:
+            return _bind_computation(instruction)
     raise unsupported(instruction, instruction.problem or _REASONS.get(instruction.opcode, ""))
 
 
@@ -122,7 +134,6 @@ def _find_computation(instruction: Instruction) -> tuple[str, Computation, list[
     raise unsupported(instruction)
 
 
-@binds(*{key.split(".")[0] for key in INSTRUCTIONS})
 def _bind_computation(instruction: Instruction) -> Step:
     key, row, options, kind = _find_computation(instruction)
     expect_count(instruction, len(row.reads) + 1)

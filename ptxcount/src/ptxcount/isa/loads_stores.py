@@ -80,6 +80,7 @@ def _prefetch_bulk(instruction: Instruction) -> Step | None:
     """``cp.async.bulk.prefetch.L2.global [a], size``: its address is checked as the chip does; its size is not."""
     if not {"bulk", "prefetch"} <= {*instruction.modifiers} or "tensor" in instruction.modifiers:
         return None
+    expect_count(instruction, 2, 3)
     read = address(instruction, instruction.operands[0], "global")
 
     def step(chunk: Chunk) -> None:

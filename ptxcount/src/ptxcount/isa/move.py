@@ -16,7 +16,7 @@ from .arithmetic.directed import MODES
 from .arithmetic.floating import positive
 from .arithmetic.small_float import PAIRS, decode_small, encode_small
 from .operands import as_array, expect_count, plus, split_name, unsupported
-from .registry import Step, binds, in_any_order, op, step_of
+from .registry import Step, allow_clamps, binds, op, step_of
 from .spaces import SPACES, WINDOW_BITS, WINDOWS, window_base
 
 #: Addend to the bits of a float before the lowest 13 are cut off, by rounding.
@@ -29,27 +29,27 @@ _TF32: dict[str, Callable[[Array], Any]] = {
 _HALF_NAN = 0x7FFF
 
 
-@op(in_any_order("cvt.(rna|rn|rz)[].tf32.f32"), "b32 = u32")
-def _convert_tf32(rounding: str, first: str | None, second: str | None, chunk: Chunk, bits: Array) -> list[Array]:
+@op(allow_clamps("cvt.(rna|rn|rz)[clamps].tf32.f32"), "b32 = u32")
+def _convert_tf32(rounding: str, clamps: str, chunk: Chunk, bits: Array) -> list[Array]:
     """Round to tf32; NaN becomes the bits that an H200 gives."""
     unknown = bits if rounding == "rna" else 0x7FFFFFFF
     is_nan = (bits & 0x7FFFFFFF) > 0x7F800000
-    if ".relu" in (first, second):
+    if ".relu" in clamps:
         bits = np.where(is_nan | (bits < 0x80000000), bits, 0).astype(np.uint32)
     rounded = (np.where(is_nan, unknown, bits + _TF32[rounding](bits)) & 0xFFFFE000).astype(np.uint32)
-    if ".satfinite" in (first, second):
+    if ".satfinite" in clamps:
         rounded = np.where((rounded & 0x7FFFFFFF) == 0x7F800000, rounded - np.uint32(0x2000), rounded)
     return [rounded]
 
 
-@op("cvt.rn(?:.satfinite)?(.relu)?(?:.satfinite)?.(e4m3x2|e5m2x2).f32", "b16 = f32 f32")
-@op("cvt.rn(?:.satfinite)?(.relu)?(?:.satfinite)?.(e4m3x2|e5m2x2).f16x2", "b16 = b32")
-def _encode_pair(relu: str | None, kind: str, chunk: Chunk, *floats: Array) -> list[Array]:
+@op(allow_clamps("cvt.rn[saturated].(e4m3x2|e5m2x2).f32"), "b16 = f32 f32")
+@op(allow_clamps("cvt.rn[saturated].(e4m3x2|e5m2x2).f16x2"), "b16 = b32")
+def _encode_pair(clamps: str, kind: str, chunk: Chunk, *floats: Array) -> list[Array]:
     if len(floats) == 1:
         halves = np.stack([floats[0] & 0xFFFF, floats[0] >> 16], axis=-1).astype(np.uint16).view(np.float16)
     else:
         halves = np.stack(np.broadcast_arrays(*floats[::-1]), axis=-1)
-    parts = encode_small(PAIRS[kind], positive(halves) if relu else halves)
+    parts = encode_small(PAIRS[kind], positive(halves) if ".relu" in clamps else halves)
     return [parts[..., 0] | (parts[..., 1].astype(np.uint16) << np.uint16(8))]
 
 
@@ -61,12 +61,10 @@ def _decode_pair(relu: str | None, kind: str, chunk: Chunk, pair: Array) -> list
     return [bits[0] | (bits[1] << np.uint32(16))]
 
 
-@op(in_any_order("cvt.(rn|rz)[].(f16|bf16)x2.f32"), "b32 = f32 f32")
-def _pack_halves(
-    rounding: str, first: str | None, second: str | None, half: str, chunk: Chunk, *floats: Array
-) -> list[Array]:
+@op(allow_clamps("cvt.(rn|rz)[clamps].(f16|bf16)x2.f32"), "b32 = f32 f32")
+def _pack_halves(rounding: str, clamps: str, half: str, chunk: Chunk, *floats: Array) -> list[Array]:
     """Pack two floats as halves, the first in the upper half."""
-    options = {name: f".{name}" in (first, second) for name in ("relu", "satfinite")}
+    options = {name: name in clamps for name in ("relu", "satfinite")}
     upper, lower = (
         convert(value, TYPES["f32"], TYPES[half], rounding, saturate=False, ftz=False, **options).view(np.uint16)
         for value in floats

@@ -17,7 +17,9 @@ from .operands import destination, expect_count, items, reader, unsupported
 Step = Callable[[Chunk], None]
 #: Makes the step of an instruction; None if it is not for that one.
 Binder = Callable[[Instruction], "Step | None"]
-#: The binders of each opcode, in the order in which they are asked.
+#: Binders of whole names by opcode, which are asked first; a name has one form.
+FORMS: dict[str, list[Binder]] = {}
+#: Other binders of each opcode; each leaves the instructions of the others, so that their order does not matter.
 BINDERS: dict[str, list[Binder]] = {}
 
 
@@ -45,7 +47,6 @@ def op(name: str, operands: str, *, sums: bool = False) -> Callable[[Callable[..
     opcodes = re.match(r"\(?([\w|]+)", name)[1].split("|")  # type: ignore[index]
 
     def register(compute: Callable[..., Any]) -> Callable[..., Any]:
-        @binds(*opcodes)
         def binder(instruction: Instruction) -> Step | None:
             match = pattern.fullmatch(instruction.name)
             if match is None:
@@ -60,14 +61,17 @@ def op(name: str, operands: str, *, sums: bool = False) -> Callable[[Callable[..
             computed = partial(compute, *match.groups())
             return step_of(instruction, zip(places, targets, strict=False), reads, computed, sums=sums)
 
+        for opcode in opcodes:
+            FORMS.setdefault(opcode, []).append(binder)
         return compute
 
     return register
 
 
-def in_any_order(name: str) -> str:
-    """Return a name for `op` with two groups for ``.relu`` and ``.satfinite``, either first, in place of ``[]``."""
-    return name.replace("[]", "(.relu|.satfinite)?(.relu|.satfinite)?")
+def allow_clamps(name: str) -> str:
+    """Expand ``[clamps]`` to one group: ``.relu`` and ``.satfinite`` in any order; ``[saturated]`` needs the latter."""
+    saturated = "(.satfinite(?:.relu)?|.relu.satfinite)"
+    return name.replace("[clamps]", "((?:.relu|.satfinite){0,2})").replace("[saturated]", saturated)
 
 
 def _parse_types(words: str, match: re.Match[str]) -> tuple[list[Type], int]:

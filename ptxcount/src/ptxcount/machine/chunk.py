@@ -114,6 +114,8 @@ class Context:
     merged: dict[int, Any] = field(default_factory=dict)
     #: Handles of tensor maps that the kernel changed, by their fields.
     map_handles: dict[Any, int] = field(default_factory=dict)
+    #: Fields of maps that the kernel made, by their handles.
+    maps: dict[int, Any] = field(default_factory=dict)
     #: The counters of each memory instruction, state space and kind.
     accesses: dict[tuple[int, str, str], Access] = field(default_factory=dict)
     #: Findings by code and lines.
@@ -283,11 +285,11 @@ class Chunk:
         """Note something that the current instruction did, and that stops nothing."""
         self.context.add_finding(code, self.instruction.source, message, times)
 
-    def find_counters(self, space: str, kind: str, width: int) -> Access:
+    def find_counters(self, space: str, kind: str, width: int, *, is_matrix: bool = False) -> Access:
         """Return the counters of the current instruction in a state space."""
         key = (id(self.instruction), space, kind)
         if key not in self.context.accesses:
-            self.context.accesses[key] = Access(self.instruction.source, space, kind, width)
+            self.context.accesses[key] = Access(self.instruction.source, space, kind, width, is_matrix=is_matrix)
         return self.context.accesses[key]
 
     def record(
@@ -301,6 +303,7 @@ class Chunk:
         turns: AtomicTurns | None = None,
         is_replay: bool = False,
         remote_kind: str = "",
+        is_matrix: bool = False,
     ) -> None:
         """Count an access of the active threads, or of others, as `Access.record`.
 
@@ -324,7 +327,8 @@ class Chunk:
                     self.context.progress.note_place(id(self.instruction), place)
                     return
         self.context.progress.note_place(id(self.instruction), place)
-        self.find_counters(space, kind, width).record(place, active, self.shape, turns, is_replay)
+        counters = self.find_counters(space, kind, width, is_matrix=is_matrix)
+        counters.record(place, active, self.shape, turns, is_replay)
         merged = self.context.merged.get(id(self.instruction))
         if merged is not None and not remote.any():
             merged.record(self, place)

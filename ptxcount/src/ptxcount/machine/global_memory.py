@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ..counting.transactions import SECTOR
 from ..lanes.symbolic_values import Sum, Value, dense
-from ..lanes.warps import LANES, Array, find_occupancy, spread, unsigned
+from ..lanes.warps import Array, find_occupancy, spread, unsigned
 from ..util.errors import (
     GlobalRaceError,
     LaunchError,
@@ -21,117 +20,20 @@ from ..util.errors import (
     UnsetVariableError,
 )
 from .global_races import AccessHistory
+from .regions import ArrayPart, Region, Selection
 
 ALIGNMENT = 256
 GUARD = 1 << 32
 #: Write-only arrays: number of stores that are checked for races.
 _COMPARED_STORES = 16
-#: Blocks from which on it pays to look for a stride between lanes.
-_MIN_BLOCKS = 16
 #: First addresses of global and constant memory and parameters: far apart, so that no address is of two.
 FIRST_ADDRESS = 1 << 40
 FIRST_CONSTANT = 1 << 50
 #: Parameters lie below 2**32, as compilers hold their addresses in 32 bits; within their window no other memory does.
 FIRST_PARAMETER = 1 << 20
 PARAMETER_GUARD = 1 << 18
-#: The sectors that a read may fetch at once: 64 bytes, which is the default, or as its instruction says.
-FETCHES = (2, 4)
-#: Some of a list: a mask, or all.
-Selection = Array | slice
 #: Reports a fault: error class, position (block, thread) in the chunk, text, address. Races alone may be survived.
 Report = Callable[..., None]
-
-
-@dataclass(frozen=True)
-class Region:
-    """One array: its first address, its bytes, what to call it, and whether it is a constant that nobody set."""
-
-    base: int
-    data: Array
-    name: str
-    writable: bool
-    unset: bool = False
-    #: Sectors by fetch size, as bits of `FETCHES`, and whether each was written; empty unless they are counted.
-    read: Array | None = None
-    written: Array | None = None
-    #: History of accesses, if races are looked for.
-    watched: AccessHistory | None = None
-    #: Number of stores whose threads are still compared with each other.
-    compared: list[int] = field(default_factory=lambda: [0])
-
-    @property
-    def end(self) -> int:
-        """The address behind the last byte."""
-        return self.base + self.data.size
-
-    def units(self, size: int) -> Array:
-        """Return the bytes as unsigned integers of ``size`` bytes; the rest at the end is left out."""
-        return self.data[: self.data.size // size * size].view(unsigned(size))
-
-    def touch(self, index: Array, size: int, address: Value | None = None, *, written: bool, fetch: int = 2) -> None:
-        """Note the sectors of an access to units of ``size`` bytes: one for each place, as accesses are aligned.
-
-        A read that misses the L2 cache fetches so many sectors at once.
-
-        Of neighbours, known by their address, one a sector and the last will do.
-        """
-        flags = self.written if written else self.read
-        if flags is not None:
-            if isinstance(address, Sum) and ((address.thread[0, 1:] - address.thread[0, :-1]) == size).all():
-                index = np.concatenate([index[:, :: SECTOR // size], index[:, -1:]], axis=1)
-            flags[index >> (SECTOR // size).bit_length() - 1] |= 1 << FETCHES.index(fetch)
-
-    def count_fetched(self) -> int:
-        """Count the sectors that its reads fetch, if none of them misses twice."""
-        if self.read is None:
-            return 0
-        flags = np.pad(self.read, (0, -self.read.size % FETCHES[-1]))
-        fetched = np.zeros(flags.size, bool)
-        for bit, sectors in enumerate(FETCHES):
-            fetched |= (flags >> bit & 1).reshape(-1, sectors).any(axis=1).repeat(sectors)
-        return int(np.count_nonzero(fetched))
-
-
-@dataclass(frozen=True)
-class ArrayPart:
-    """Part of an array that an access reaches: the addresses of all threads, or of those at places of a shape.
-
-    ``chosen`` says which of the active threads they are; ``size`` are the bytes of a unit.
-    """
-
-    region: Region
-    address: Value
-    size: int
-    places: Array | None
-    chosen: Selection
-
-    @cached_property
-    def unit(self) -> Array:
-        """The first unit of each thread."""
-        return unit_index(self.address, self.region.base, self.size)
-
-    def gather(self, offset: int) -> Array:
-        """Read the unit so far behind the first of each thread."""
-        units, stride = self.region.units(self.size), _find_stride(self.address)
-        if stride not in (0, self.size) or not isinstance(self.address, Sum):
-            return units.take(self.unit + offset if offset else self.unit)
-        leaders = Sum(self.address.block, self.address.thread[:, ::LANES])
-        first = unit_index(leaders, self.region.base, self.size) + offset
-        if stride == 0:
-            return units.take(first).repeat(LANES, axis=1)
-        # The units of a warp are read as one element.
-        warp_type = np.dtype(f"V{LANES * self.size}")
-        warps = np.ndarray(units.size - LANES + 1, warp_type, units.data, strides=self.size)
-        return np.asarray(warps[first].view(units.dtype))
-
-
-def _find_stride(address: Value) -> int | None:
-    """Find the bytes between the lanes of each warp; None where they differ, or few blocks make it no gain."""
-    if not isinstance(address, Sum) or address.thread.size % LANES or address.block.size < _MIN_BLOCKS:
-        return None
-    lanes = address.thread.reshape(-1, LANES)
-    steps = lanes[:, 1:] - lanes[:, :-1]
-    return int(steps[0, 0]) if (steps == steps[0, 0]).all() else None
 
 
 def _find_bounds(address: Value) -> tuple[int, int]:
@@ -148,15 +50,6 @@ def is_aligned(address: Value, width: int) -> bool:
         first = address.thread.flat[0]
         return is_aligned(address.block + first, width) and is_aligned(address.thread - first, width)
     return not (address & address.dtype.type(width - 1)).any()
-
-
-def unit_index(address: Value, base: int, size: int) -> Array:
-    """Return the indices of aligned addresses in an array of units of ``size`` bytes."""
-    shift = size.bit_length() - 1
-    if isinstance(address, Sum):  # only together are the two parts multiples of the size
-        first = address.thread.flat[0]
-        return np.asarray(((address.block + (first - base)) >> shift) + ((address.thread - first) >> shift))
-    return np.asarray((address.view(np.int64) - base) >> shift)
 
 
 class ArrayMemory:
@@ -293,7 +186,7 @@ class ArrayMemory:
         """
         accesses = []
         for part in self._resolve(address, size, 1, active, report, shape, written=True)[1]:
-            part.region.touch(part.unit, size, written=False)
+            part.touch(written=False)
             index = part.unit if part.places is not None else spread(part.unit, shape).reshape(-1)
             accesses.append((part.region.units(size), index, part.chosen))
         return accesses
@@ -329,8 +222,7 @@ class ArrayMemory:
                 byte = int(part.unit.flat[0]) * size
                 text = f"byte {byte} of {region.name} of {region.data.size} bytes"
                 report(ReadOnlyError, first, text, region.base + byte)
-            if region.read is not None:
-                region.touch(part.unit, size, address if places_of_part is None else None, written=written, fetch=fetch)
+            part.touch(written=written, fetch=fetch)
         return shape, parts
 
     def _find_region(self, low: int, high: int, width: int) -> Region | None:

@@ -283,6 +283,11 @@ def format_counters(counters: LaunchCounters, sources: Iterable[Path | str] = ("
     sources : iterable of Path or str
         Files, and folders of sources, whose lines may be shown.
     """
-    find_lines = read_source_lines(map(Path, sources))
-    parts = [format_table(counters), format_listing(counters, find_lines), *map(str, counters.findings)]
+    return format_report(counters, read_source_lines(map(Path, sources)))
+
+
+def format_report(counters: LaunchCounters, find_lines: FindLines, *heads: str) -> str:
+    """Format totals, source lines and findings behind some texts; empty parts are left out."""
+    findings = "\n".join(map(str, counters.findings))
+    parts = [*heads, format_table(counters), format_listing(counters, find_lines), findings]
     return "\n\n".join(filter(None, parts))

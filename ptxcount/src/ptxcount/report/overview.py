@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -128,9 +127,7 @@ _HANDLES = {"cudaTextureObject_t": "texture", "cudaSurfaceObject_t": "surface", 
 _SCALARS = TYPES | {"4 bytes": "int32", "2 bytes": "int16", "1 bytes": "int8"}
 
 
-def _describe_argument(
-    kind: str, name: str, planar: bool, size: int = 8, structs: Structs = MappingProxyType({})
-) -> str:
+def _describe_argument(kind: str, name: str, planar: bool, size: int, structs: Structs) -> str:
     """Describe an argument of a type."""
     kind = strip_qualifiers(kind).removeprefix("hidden ")
     count, number = _SIZES[planar]
@@ -139,8 +136,8 @@ def _describe_argument(
     if kind in _HANDLES:
         return f"{name}={_HANDLES[kind]}:float32[256,256]"
     if kind.count("*") > 1:
-        pointee = _describe_argument(kind.replace("*", "", 1), name, planar).partition("=")[2]
-        return f"{name}={json.dumps([pointee, pointee])}"
+        pointee = _describe_argument(kind.replace("*", "", 1), name, planar, size, structs).partition("=")[2]
+        return f"{name}={json.dumps([_parse_nested(pointee)] * 2)}"
     if "*" in kind or "[" in kind:
         if vector:
             return f"{name}={TYPES[vector[1]]}[{count},{4 if vector[2] == '4' else vector[2]}]"
@@ -161,9 +158,16 @@ def _describe_members(struct: str, planar: bool, structs: Structs) -> dict[str, 
         word = _describe_argument(kind, name, planar, 0, structs).partition("=")[2]
         if word == "bytes:":  # of a type that is not known
             return {}
-        member = json.loads(word) if word.startswith("{") else word
+        member = _parse_nested(word)
         members[name] = [member] * length if length else member
     return members
+
+
+def _parse_nested(word: str) -> Any:
+    """Parse a description that stands within another: there, a list is no pointer but an array in place."""
+    if word.startswith("["):
+        return {"*": json.loads(word)}
+    return json.loads(word) if word.startswith("{") else word
 
 
 def _is_extent(kind: str) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..counting.counters import Access
-from ..counting.transactions import BANKS, SECTOR, WORD, count_load_wavefronts, count_sectors, count_store_wavefronts
+from ..counting.transactions import BANKS, SECTOR, WORD, count_sectors
 from ..lanes.warps import Array
 
 Grid = npt.NDArray[np.bool_]
@@ -58,9 +58,7 @@ def draw_access(access: Access) -> Picture | None:
     if access.space == "global":
         counts = count_sectors(rows, lanes, access.width)
     else:
-        counts = (count_load_wavefronts if access.kind == "load" else count_store_wavefronts)(
-            rows, lanes, access.width
-        )[0]
+        counts = access.wavefront_rule(rows, lanes, access.width)[0]
     typical = int(np.abs(counts - (access.sectors + access.wavefronts) / access.requests).argmin())
     candidates = draw(rows[typical], lanes[typical], access.width)
     return next((candidate for candidate in candidates if len(candidate.now) == counts[typical]), None)

@@ -23,7 +23,7 @@ class AdaptedKernel:
     source: Path | str
     #: The kernel in it; None for the only one.
     entry: str | None
-    #: As the kernel takes them.
+    #: Arguments in the kernel's order.
     arguments: list[KernelArgument] = field(default_factory=list)
     #: Options of nvcc.
     flags: str = ""

@@ -44,7 +44,7 @@ def adapt_kernel(
     if is_jit_function(kernel):
         return adapt_jit_function(kernel, entry, arguments, arch, block)
     if _has(kernel, "kernel_source", "device_mod"):
-        return adapt_tilelang(kernel, entry, arguments, arch)
+        return adapt_tilelang(kernel, entry, arguments)
     if isinstance(arguments, Mapping):
         raise LaunchError("arguments by name are for Triton and tilelang; give a list in the kernel's order")
     if isinstance(kernel, bytes):
@@ -55,7 +55,7 @@ def adapt_kernel(
         if is_kind(kernel):
             return adapt(kernel, entry, arguments, arch)
     if _has(kernel, "key", "module", "adj"):
-        return adapt_warp(kernel, arguments, arch, grid, block)
+        return adapt_warp(kernel, entry, arguments, arch, grid, block)
     raise LaunchError(f"a kernel is {_SUPPORTED}, not {type(kernel).__name__}")
 
 

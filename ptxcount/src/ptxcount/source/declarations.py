@@ -53,20 +53,25 @@ def find_declarations(text: str) -> list[Declaration]:
 
 
 def find_structs(text: str) -> dict[str, list[tuple[str, str, int]]]:
-    """Find the structs of a source that hold data alone: type, name and length of each member, 0 if it is no array."""
-    structs: dict[str, list[tuple[str, str, int]]] = {}
-    for struct, body in _STRUCT.findall(_SKIPPED.sub(" ", text)):
-        members: list[tuple[str, str, int]] = []
-        for statement in filter(str.strip, body.split(";")):
-            first, *others = re.sub(r"\s*([*&])\s*", r"\1 ", statement.strip()).split(",")
-            kind, _, name = first.strip().rpartition(" ")
-            members += [
-                (kind if place == 0 else kind.rstrip("*& ") + match[1].strip(), match[2], int(match[3] or 0))
-                for place, match in enumerate(map(_MEMBER.fullmatch, (name, *others)))
-                if match
-            ]
-        structs[struct] = members
-    return structs
+    """Find the structs of a source that hold data alone: type, name and length of each member, 0 if it is no array.
+
+    A struct with a member that is not understood is left out.
+    """
+    bodies = _STRUCT.findall(_SKIPPED.sub(" ", text))
+    return {struct: members for struct, body in bodies if (members := _parse_members(body)) is not None}
+
+
+def _parse_members(body: str) -> list[tuple[str, str, int]] | None:
+    members: list[tuple[str, str, int]] = []
+    for statement in filter(str.strip, body.split(";")):
+        first, *others = re.sub(r"\s*([*&])\s*", r"\1 ", statement.strip()).split(",")
+        kind, _, name = first.strip().rpartition(" ")
+        for place, match in enumerate(map(_MEMBER.fullmatch, (name, *others))):
+            if match is None:
+                return None
+            member_kind = kind if place == 0 else kind.rstrip("*& ") + match[1].strip()
+            members.append((member_kind, match[2], int(match[3] or 0)))
+    return members
 
 
 def _scan_tokens(text: str, tokens: list[tuple[str, int]]) -> Iterator[Declaration]:

@@ -26,7 +26,7 @@ def find_target(ptx: str) -> str | None:
 def is_ptx(source: Path | str) -> bool:
     """Tell whether a source is PTX: a name that ends in .ptx, a first directive, or a line with ``.version``.
 
-    A cubin is, too, for the PTX in it.
+    A cubin counts as PTX, because its embedded PTX is read.
     """
     if not isinstance(source, Path):
         return bool(_DIRECTIVE.match(source) or _VERSION.search(source))

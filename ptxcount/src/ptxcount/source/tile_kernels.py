@@ -108,9 +108,7 @@ def _constrain_array(array: Any, tile: Any, compilation: Any) -> Any:
     )
 
 
-def adapt_tilelang(
-    kernel: Any, entry: str | None, arguments: Sequence[Any] | Mapping[str, Any], arch: str
-) -> AdaptedKernel:
+def adapt_tilelang(kernel: Any, entry: str | None, arguments: Sequence[Any] | Mapping[str, Any]) -> AdaptedKernel:
     """Adapt what ``tilelang.lower`` returns: CUDA C++, which takes the headers that come with tilelang.
 
     tilelang sorts a kernel's parameters anew, so the arguments are a mapping of their names.
@@ -124,8 +122,10 @@ def adapt_tilelang(
     name = entry or next(iter(functions))
     if name not in functions:
         raise LaunchError(f"tilelang made no kernel {name}; give one of {', '.join(functions)}")
-    declaration = next(kernel for kernel in find_declarations(kernel.kernel_source) if kernel.name == name)
-    names = [parameter for _, parameter in declaration.parameters]
+    declarations = {declaration.name: declaration for declaration in find_declarations(kernel.kernel_source)}
+    if name not in declarations:
+        raise LaunchError(f"the source that tilelang made declares no kernel {name}, but {', '.join(declarations)}")
+    names = [parameter for _, parameter in declarations[name].parameters]
     if not isinstance(arguments, Mapping) or {*arguments} != {*names}:
         raise LaunchError(f"tilelang's kernel {name} takes a dict of arguments with these names: {', '.join(names)}")
     attributes = functions[name].attrs

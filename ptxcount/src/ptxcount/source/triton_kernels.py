@@ -140,7 +140,7 @@ def _find_type(value: Any, parameter: Any) -> str:
         )
     letter = {"f": "fp", "i": "i", "u": "u"}.get(value.dtype.kind, "")
     kind = _TYPES.get(value.dtype.name, f"{letter}{8 * value.dtype.itemsize}")
-    return f"*{kind}".replace("*u1", "*i1") if isinstance(value, np.ndarray) else kind
+    return ("*i1" if kind == "u1" else f"*{kind}") if isinstance(value, np.ndarray) else kind
 
 
 def _is_integer(value: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import re
 import tempfile
 from collections.abc import Sequence
@@ -24,10 +25,18 @@ _BOUNDS_TAIL = 16
 _SCALARS = {"int": "int32", "float": "float32", "bool": "bool"}
 
 
-def adapt_warp(kernel: Any, arguments: Sequence[Any], arch: str, dim: Any, block: Any) -> AdaptedKernel:
+def adapt_warp(
+    kernel: Any, entry: str | None, arguments: Sequence[Any], arch: str, dim: Any, block: Any
+) -> AdaptedKernel:
     """Compile the module of a kernel; `dim` is that of ``wp.launch``, from which the blocks of the grid follow."""
     if kernel.is_generic:
         raise LaunchError(f"the Warp kernel {kernel.key} is generic; give one of its overloads, with types")
+    if entry not in (None, kernel.key):
+        raise LaunchError(f"entry {entry!r}: this is the Warp kernel {kernel.key}; leave the entry out")
+    try:
+        lengths = [operator.index(length) for length in (dim if isinstance(dim, Sequence) else [dim])]
+    except TypeError:
+        raise LaunchError(f"dim {dim!r} of the Warp kernel {kernel.key}: whole numbers are needed") from None
     warp = import_tool("warp", kernel)
     major, minor = parse_capability(arch)
     with tempfile.TemporaryDirectory(prefix="ptxcount-") as folder:
@@ -42,7 +51,6 @@ def adapt_warp(kernel: Any, arguments: Sequence[Any], arch: str, dim: Any, block
     if len(arguments) != len(kernel.adj.args):
         labels = ", ".join(argument.label for argument in kernel.adj.args)
         raise LaunchError(f"{len(arguments)} arguments: the Warp kernel {kernel.key} takes {labels}")
-    lengths = [dim] if isinstance(dim, int) else [*dim]
     axes = ((parse_cached(ptx).entries[match[1]].parameters[0].size or 0) - _BOUNDS_TAIL) // 4
     bounds = {
         "shape": [np.uint32(n) for n in (*lengths, *[1] * (axes - len(lengths)))],
@@ -52,7 +60,7 @@ def adapt_warp(kernel: Any, arguments: Sequence[Any], arch: str, dim: Any, block
     parameters = kernel.adj.args
     adapted = [_adapt_argument(value, parameter.type) for value, parameter in zip(arguments, parameters, strict=True)]
     threads = _BLOCK if block is None else block
-    blocks = -(-math.prod(lengths) // math.prod([threads] if isinstance(threads, int) else threads))
+    blocks = -(-math.prod(lengths) // int(np.prod(threads)))
     names = ["the launch's bounds", *(f"argument {parameter.label}" for parameter in kernel.adj.args)]
     return AdaptedKernel(ptx, match[1], [bounds, *adapted], grid=blocks, block=threads, names=names)
 

@@ -38,6 +38,11 @@ def encode_bits(exact: Array, rounding: str = "rn") -> Array:
     return np.where(np.isnan(exact), NAN, word >> np.uint32(16)).astype(np.uint16)
 
 
+def clamp_infinities(bits: Array) -> Array:
+    """Return bits with the greatest number of the same sign in place of infinities (``.satfinite``)."""
+    return np.asarray(np.where(bits & 0x7FFF == INFINITY, bits - np.uint16(1), bits))
+
+
 def wrap_for_bits(compute: Callable[..., Any]) -> Callable[..., Array]:
     """Wrap a function of float64 for the bits of bfloat16, or of both halves of 32-bit words (``bf16x2``)."""
 

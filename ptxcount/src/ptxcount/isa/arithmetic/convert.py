@@ -65,7 +65,7 @@ def convert(
             wide = a.astype(np.float64)
             a = round_to_odd(wide, _difference(a, wide))
         bits = bfloat.encode_bits(a, rounding)
-        return np.where(bits & 0x7FFF == bfloat.INFINITY, bits - np.uint16(1), bits) if satfinite else bits
+        return bfloat.clamp_infinities(bits) if satfinite else bits
     if target.kind != "f":
         if source.kind == "f":
             return _float_to_integer(a, source, target, rounding)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...counting.turns import find_turns
 from ...lanes.warps import Array, spread
 from ...machine.chunk import Chunk
 from ...ptx.program import TYPES, Immediate, Instruction
@@ -11,8 +12,8 @@ from ...util.errors import MisalignedError
 from ..atomic_operations import apply_operation, find_operation
 from ..operands import address, elements, expect_count, reader, unsupported
 from ..registry import Step, binds, step_of
+from ..single_threads import iter_threads, make_row_reporter
 from ..spaces import decode_access, find_space, make_shared_reader
-from ..tcgen05.warps import iter_threads, make_row_reporter
 from .mbarriers import update_barriers
 
 _COMPLETION = "mbarrier::complete_tx::bytes"
@@ -44,8 +45,10 @@ def _bind_async_store(instruction: Instruction) -> Step | None:
 
 
 @binds("red")
-def _bind_async_reduction(instruction: Instruction) -> Step:
+def _bind_async_reduction(instruction: Instruction) -> Step | None:
     """``red.async{...}.shared::cluster.mbarrier::complete_tx::bytes.op.type [a], b, [barrier]``."""
+    if "async" not in instruction.modifiers:
+        return None
     space, count, kind, names = decode_access(instruction, "async", _COMPLETION, named=True)
     operation = find_operation(names, kind)
     expect_count(instruction, 3)
@@ -53,13 +56,15 @@ def _bind_async_reduction(instruction: Instruction) -> Step:
         raise unsupported(instruction)
     target, data, barrier = instruction.operands
     read, read_barrier = (address(instruction, operand, "shared") for operand in (target, barrier))
+    adds_one = isinstance(data, Immediate) and data.value == 1
+    turns = find_turns(names[0], kind, returns=False, adds_one=adds_one)  # those of red.shared: no chip was asked
 
     def reduce(chunk: Chunk, value: Array) -> list[Array]:
         place, report = read(chunk), chunk.make_reporter()
-        values = spread(value, chunk.shape)[np.nonzero(spread(chunk.active, chunk.shape))]
+        values = spread(value, chunk.shape)[spread(chunk.active, chunk.shape)]
         for units, index, selected in chunk.shared.atomic(place, kind.size, chunk.active, report, chunk.shape):
             apply_operation(operation, units.view(kind.dtype), index, [values[selected]], returns=False)
-        chunk.record("shared", "atomic", kind.size, place)
+        chunk.record("shared", "atomic", kind.size, place, turns=turns)
         update_barriers(chunk, "complete_tx", read_barrier(chunk), np.full((1, 1), kind.size, np.uint32))
         return []
 

@@ -24,6 +24,8 @@ from ..operands import Reader, address, as_array, items, reader, unsupported
 from ..registry import Step, binds
 from .single_copy import OF_ROWS, BulkCopy
 
+#: Letters of types in PTX by the kind of a dtype.
+_LETTERS = {"f": "f", "i": "s", "u": "u"}
 _COMPLETION = "mbarrier::complete_tx::bytes"
 _KNOWN = {"async", "bulk", "tensor", "tile", "im2col", "im2col_no_offs", "reduce", "bulk_group", _COMPLETION,
           "multicast::cluster", "cta_group::1", "cta_group::2", "noftz", "global", "shared::cta",
@@ -37,7 +39,8 @@ def _read_signed(read: Reader) -> Reader:
 @binds("cp")
 def _bind_bulk_copy(instruction: Instruction) -> Step | None:
     """``cp{.reduce}.async.bulk{.tensor.dim}.to.from{...} [to], [from]{, size}{, [barrier]}{, mask}{, policy}``."""
-    if "bulk" not in instruction.modifiers:
+    modifiers = {*instruction.modifiers}
+    if "bulk" not in modifiers or modifiers & {"prefetch", "commit_group", "wait_group"}:
         return None
     names = [name for name in instruction.modifiers if not re.fullmatch(r"[1-5]d", name) and name not in TYPES]
     spaces = [name for name in names if name in ("global", "shared::cta", "shared::cluster")]
@@ -82,16 +85,16 @@ def _bind_bulk_copy(instruction: Instruction) -> Step | None:
         for index in places:
             row, thread = (int(axis[index]) for axis in active_threads)
             numbers = {name: int(column[index]) for name, column in columns.items()}
-            copy = BulkCopy(chunk, (row, thread), numbers, reduction, is_store=spaces[0] == "global")
             start = [numbers[name] for name in coordinates] if is_tensor else None
-            copy.shifts = [numbers[name] for name in offsets]
-            if spaces[0] == "global":
-                copy.store_global(numbers["to"], numbers["from"], start)
+            shifts, is_store = [numbers[name] for name in offsets], spaces[0] == "global"
+            copy = BulkCopy(chunk, (row, thread), numbers, reduction, is_store=is_store, start=start, shifts=shifts)
+            if is_store:
+                copy.store_global()
             elif spaces[1] == "global":
-                copy.store_shared(copy.load_global(numbers["from"], start))
+                copy.store_shared(copy.load_global())
             else:
                 _require_clusters(chunk)
-                copy.store_shared(copy.load_shared(numbers["from"]))
+                copy.store_shared(copy.load_shared())
 
     return step
 
@@ -114,10 +117,12 @@ def _make_reduction(instruction: Instruction, name: str) -> Callable[[Array, Arr
     types = [TYPES[modifier] for modifier in instruction.modifiers if modifier in TYPES]
 
     def reduce(old: Array, new: Array, dtype: Any) -> Array:
-        kind_letter = "u" if types else {"f": "f", "i": "s", "u": "u"}.get(dtype.kind)
-        if kind_letter is None:
+        if types:
+            kind = types[0]
+        elif dtype.kind in _LETTERS:
+            kind = TYPES[f"{_LETTERS[dtype.kind]}{dtype.itemsize * 8}"]
+        else:
             raise unsupported(instruction)
-        kind = types[0] if types else TYPES[kind_letter + str(dtype.itemsize * 8)]
         if name in ("and", "or", "xor"):
             kind = TYPES[f"b{kind.bits}"]
         operation: AtomicOperation | None = find_operation([name, *(["noftz"] if kind.size == 2 else [])], kind)

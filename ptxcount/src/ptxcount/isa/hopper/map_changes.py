@@ -13,17 +13,15 @@ from typing import Any
 import numpy as np
 
 from ...lanes.symbolic_values import dense
-from ...lanes.warps import LANES, Array, spread
-from ...machine.argument_layout import FIRST_HANDLE
+from ...lanes.warps import LANES, spread
 from ...machine.chunk import Chunk
-from ...machine.global_memory import Report
 from ...ptx.program import TYPES, Immediate, Instruction
 from ...util.errors import LaunchError
-from ..operands import Reader, address, expect_count, reader, unsupported
+from ..operands import address, expect_count, reader, unsupported
 from ..registry import Step, binds
 from ..spaces import find_space, make_resolver
 from .map_fields import SWIZZLES, MapFields
-from .tensor_maps import is_map
+from .map_handles import find_fields, load_handles, make_handle
 
 #: Element types by the numbers of the field ``elemtype``. Of bfloat16 only the size matters here.
 _ELEMENTS = [np.dtype(name) for name in ["u1", "u2", "u4", "i4", "u8", "i8", "f2", "f4", "f4", "f8", "V2", "f4", "f4"]]
@@ -38,58 +36,30 @@ _FIELDS = {*_CHOICES, *_AXES, "global_address", "rank"}
 _COPY = r"cp_fenceproxy\.global\.shared::cta\.tensormap::generic\.release\.(cta|cluster|gpu|sys)\.sync\.aligned"
 
 
-def load_handles(chunk: Chunk, space: str, place: Array, mask: Array, report: Report) -> Array:
-    """Return the handles that lie at addresses of a state space."""
-    (handles,) = chunk.memory(space).load(place, 8, 1, mask, report)
-    return np.asarray(handles)
-
-
-def find_fields(chunk: Chunk, handle: int) -> MapFields:
-    """Return the fields of the map of a handle. Raises LaunchError if it is none."""
-    bound = chunk.context.descriptors.get(handle)
-    if isinstance(bound, MapFields):
-        return bound
-    if bound is None or not is_map(bound.descriptor):
-        text = "no tensor map lies there; give one with ptxcount.TensorMap or ptxcount.Im2colMap"
-        raise LaunchError(f"{chunk.instruction.source}: {text}")
-    fields: MapFields = bound.descriptor.make_fields(bound.base)
-    return fields
-
-
-def _make_handle(chunk: Chunk, fields: MapFields) -> int:
-    context = chunk.context
-    if fields not in context.map_handles:
-        handle = FIRST_HANDLE + len(context.descriptors)
-        context.descriptors[handle], context.map_handles[fields] = fields, handle
-    return context.map_handles[fields]
-
-
 def _change_field(fields: MapFields, name: str, axis: int, value: int) -> MapFields:
     """Return the fields with one replaced. Raises ValueError, which says why it cannot be."""
     if fields.column:
         raise ValueError("a map of im2col cannot be changed")
+    changes: dict[str, Any]
     if name == "global_address":
-        return replace(fields, address=value)
-    if name == "rank":
+        changes = {"address": value}
+    elif name == "rank":
         if value > 4:
             raise ValueError(f"rank {value}, one less than the dimensions: 0 to 4 are allowed")
         sizes = {attribute: value + (attribute != "pitches") for attribute in _AXES.values()}
-        parts: dict[str, Any] = {
-            attribute: (*getattr(fields, attribute), *(0,) * 5)[:size] for attribute, size in sizes.items()
-        }
-        return replace(fields, **parts)
-    if name in _CHOICES:
+        changes = {attribute: (*getattr(fields, attribute), *(0,) * 5)[:size] for attribute, size in sizes.items()}
+    elif name in _CHOICES:
         attribute, choices = _CHOICES[name]
         if value >= len(choices):
             raise ValueError(f"{name} {value}: 0 to {len(choices) - 1} are supported")
-        choice: dict[str, Any] = {attribute: choices[value]}
-        return replace(fields, **choice)
-    numbers = [*getattr(fields, _AXES[name])]
-    if axis >= len(numbers):
-        raise ValueError(f"{name} {axis} of a tensor of {len(fields.extents)} dimensions")
-    numbers[axis] = value
-    part: dict[str, Any] = {_AXES[name]: (*numbers,)}
-    return replace(fields, **part)
+        changes = {attribute: choices[value]}
+    else:
+        numbers = [*getattr(fields, _AXES[name])]
+        if axis >= len(numbers):
+            raise ValueError(f"{name} {axis} of a tensor of {len(fields.extents)} dimensions")
+        numbers[axis] = value
+        changes = {_AXES[name]: (*numbers,)}
+    return replace(fields, **changes)
 
 
 @binds("tensormap")
@@ -105,25 +75,26 @@ def _bind_replacement(instruction: Instruction) -> Step | None:
         raise unsupported(instruction, "the ordinal is a number")
     kind = TYPES["b64" if name in ("global_address", "global_stride") else "b32"]
     read = reader(instruction, instruction.operands[-1], kind)
-    resolve = _make_resolver(instruction, 0)
+    space = find_space(instruction)
+    resolve = make_resolver(space, address(instruction, instruction.operands[0], space))
     instruction.units.add(8)
 
     def step(chunk: Chunk) -> None:
         report = chunk.make_reporter()
-        space, place = resolve(chunk)
+        where, place = resolve(chunk)
         places, values = (spread(dense(value), chunk.shape) for value in (place, read(chunk)))
         active = spread(chunk.active, chunk.shape)
         for row, thread in zip(*np.nonzero(active), strict=True):
             mask = np.zeros(chunk.shape, bool)
             mask[row, thread] = True
-            handle = int(load_handles(chunk, space, places, mask, report)[row, thread])
+            handle = int(load_handles(chunk, where, places, mask, report)[row, thread])
             fields = find_fields(chunk, handle) if handle else MapFields()  # zeros are a map of one dimension
             try:
                 changed = _change_field(fields, name, int(axis.value), int(values[row, thread]))
             except ValueError as error:
                 raise LaunchError(f"{instruction.source}: {error}") from None
-            stored = np.full(chunk.shape, _make_handle(chunk, changed), np.uint64)
-            chunk.memory(space).store(places, 8, [stored], mask, report)
+            stored = np.full(chunk.shape, make_handle(chunk, changed), np.uint64)
+            chunk.memory(where).store(places, 8, [stored], mask, report)
 
     return step
 
@@ -147,10 +118,3 @@ def _bind_copy(instruction: Instruction) -> Step | None:
             chunk.memory("global").store(targets + targets.dtype.type(offset), 8, [values], mask, report)
 
     return step
-
-
-def _make_resolver(instruction: Instruction, operand: int) -> Any:
-    """Make a function that returns the state space of a map, and the addresses within it."""
-    space = find_space(instruction)
-    read: Reader = address(instruction, instruction.operands[operand], space)
-    return make_resolver(space, read)

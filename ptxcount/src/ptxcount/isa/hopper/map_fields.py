@@ -13,8 +13,8 @@ from ...util.architectures import MAX_SHARED
 
 #: The bits of an address in shared memory that a swizzle changes, by its bytes: by those three places further up.
 SWIZZLES = {0: 0x00, 32: 0x10, 64: 0x30, 128: 0x70}
-#: Dimensions of a tensor with images -> the bits of a corner, signed, and of an offset.
-_CORNER_BITS, _OFFSET_BITS = {3: 16, 4: 8, 5: 5}, {3: 16, 4: 8, 5: 5}
+#: Dimensions of a tensor with images -> the bits of a corner, signed, and those of an offset, unsigned.
+_IM2COL_BITS = {3: 16, 4: 8, 5: 5}
 _BYTE = np.dtype("u1")
 
 
@@ -28,9 +28,9 @@ class Column(NamedTuple):
 
 
 class Elements(NamedTuple):
-    """Elements that a copy moves, in their order in shared memory: rows of so many.
+    """Elements of a copy in the order of shared memory.
 
-    Offsets in bytes from the address of the array, and a mask of those within it.
+    Byte offsets in the array, a mask of those inside, elements per row.
     """
 
     offsets: Array
@@ -90,23 +90,26 @@ class MapFields:
             problem = self._find_problem_of_column(self.column, rank, shape)
             name, width = f"{self.column.channels} channels of a pixel", self.column.channels
         else:
-            box, width = self.box[::-1], self.box[0] if self.box else 0
-            is_fit = len(box) == rank and all(1 <= count <= 256 for count in box)
-            problem = "" if is_fit else f"box {box}: a number from 1 to 256 for each axis of {shape} is needed"
-            name = f"box {box}"
+            problem = self._find_problem_of_box(rank, shape, size)
+            name, width = f"box {self.box[::-1]}", self.box[0] if self.box else 0
         is_wide = self.swizzle and not self.interleave and size * width > self.swizzle
         if not problem and (size * width % 16 or is_wide):
             return f"{name}: a row takes a multiple of 16 bytes, and no more than a swizzle"
-        if not problem and not self.column:
-            count = size * int(np.prod(self._count_elements()))
-            if count > MAX_SHARED:  # 256 KiB are refused on an H200; its limit between 16 KiB and them is not known
-                return f"{name}: {count} bytes, at most the {MAX_SHARED} of a block's shared memory are allowed"
         return problem
 
+    def _find_problem_of_box(self, rank: int, shape: tuple[int, ...], size: int) -> str:
+        box = self.box[::-1]
+        if len(box) != rank or not all(1 <= count <= 256 for count in box):
+            return f"box {box}: a number from 1 to 256 for each axis of {shape} is needed"
+        count = size * int(np.prod(self._count_elements()))
+        if count > MAX_SHARED:  # 256 KiB are refused on an H200; its limit between 16 KiB and them is not known
+            return f"box {box}: {count} bytes, at most the {MAX_SHARED} of a block's shared memory are allowed"
+        return ""
+
     def _find_problem_of_column(self, column: Column, rank: int, shape: tuple[int, ...]) -> str:
-        if rank not in _CORNER_BITS:
+        if rank not in _IM2COL_BITS:
             return f"a tensor of {shape}: im2col needs 3 to 5 dimensions"
-        most = 1 << (_CORNER_BITS[rank] - 1)
+        most = 1 << (_IM2COL_BITS[rank] - 1)
         for name, corner in (("lower", column.lower), ("upper", column.upper)):
             if len(corner) != rank - 2 or not all(-most <= place < most for place in corner):
                 return f"{name} corner {corner[::-1]}: {rank - 2} numbers from {-most} to {most - 1} are needed"
@@ -123,10 +126,10 @@ class MapFields:
         return [(low, end + high) for low, high, end in zip(column.lower, column.upper, ends, strict=True)]
 
     def find_stray(self, start: Sequence[int], offsets: Sequence[int]) -> str:
-        """Return why a column may not begin at coordinates with offsets; empty if it may, or if this is for tiles."""
+        """Return the reason that a column may not start here; empty for tiles and valid starts."""
         if not self.column:
             return ""
-        most = (1 << _OFFSET_BITS[len(self.extents)]) - 1
+        most = (1 << _IM2COL_BITS[len(self.extents)]) - 1
         for offset in offsets:
             if offset > most:
                 return f"im2col offsets {(*offsets,)}: 0 to {most} are allowed; an H200 drops higher bits"
@@ -147,9 +150,7 @@ class MapFields:
     def _locate_tile(self, start: Sequence[int]) -> Elements:
         steps, counts = (1, *self.steps[1:]), self._count_elements()
         places = [first + step * np.arange(count) for first, step, count in zip(start, steps, counts, strict=True)]
-        shapes = [[-1 if axis == place else 1 for axis in range(len(counts))] for place in range(len(counts))]
-        axes = [place.reshape(shape[::-1]) for place, shape in zip(places, shapes, strict=True)]
-        return self._combine(axes, counts[0])
+        return self._combine(np.ix_(*places[::-1])[::-1], counts[0])
 
     def _locate_column(self, column: Column, start: Sequence[int], offsets: Sequence[int]) -> Elements:
         """Walk over width, then height and depth, then images; the next line begins at the lower corner."""

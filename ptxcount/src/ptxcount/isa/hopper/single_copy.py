@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,11 +15,11 @@ from ...machine.global_memory import Report
 from ...util.errors import LaunchError, MisalignedError, OutOfBoundsError
 from ..operands import unsupported
 from ..spaces import make_resolver
-from .map_changes import find_fields, load_handles
 from .map_fields import MapFields
+from .map_handles import find_fields, load_handles
 from .mbarriers import complete_bytes
 
-#: Bytes of an element beyond the tensor that is NaN, over and over (an H200, floats of 2, 4 and 8 bytes).
+#: Byte pattern of NaN fills on an H200, for floats of 2, 4 and 8 bytes.
 _NAN = (0xF7, 0x7F)
 #: Bytes of the smallest piece of a copy.
 _PIECE = 16
@@ -29,17 +29,34 @@ _PIECE = 16
 OF_ROWS = {"tile::gather4", "tile::scatter4"}
 
 
+class _GlobalElements(NamedTuple):
+    """Elements of a copy in global memory: addresses, a mask of those within the tensor, bytes, elements per row."""
+
+    places: Array
+    inside: Array
+    width: int
+    columns: int
+
+
 class BulkCopy:
-    """One copy: the place in the chunk of the thread that asks for it, and the numbers that it gives."""
+    """One copy: the place in the chunk of the thread that asks for it, and the numbers that it gives.
+
+    ``start`` are the coordinates of a tile, and ``shifts`` the offsets of ``im2col`` mode.
+    """
 
     def __init__(
-        self, chunk: Chunk, thread: tuple[int, int], numbers: dict[str, int], reduction: Any, *, is_store: bool
+        self,
+        chunk: Chunk,
+        thread: tuple[int, int],
+        numbers: dict[str, int],
+        reduction: Any,
+        *,
+        is_store: bool,
+        start: Sequence[int] | None = None,
+        shifts: Sequence[int] = (),
     ) -> None:
         self._chunk, self._source, self._reduction = chunk, chunk.instruction.source, reduction
         self._row, self._numbers, self._is_store = thread[0], numbers, is_store
-        #: Offsets of ``im2col`` mode.
-        self.shifts: list[int] = []
-        self._fields: MapFields | None = None
         report = chunk.make_reporter()
 
         def report_for_thread(error: Any, position: tuple[int, int], text: str, place: int) -> None:
@@ -56,6 +73,15 @@ class BulkCopy:
         if self._shared % alignment:
             text = f"shared address {self._shared}: no multiple of {alignment}"
             report_for_thread(MisalignedError, (0, 0), text, self._shared)
+        place = numbers["to" if is_store else "from"]
+        self._fields: MapFields | None = None
+        if start is None:
+            self._elements = _GlobalElements(
+                place + _PIECE * np.arange(size // _PIECE)[None, :], ALL_THREADS, _PIECE, 1
+            )
+        else:
+            self._fields = self._find_map(place)
+            self._elements = self._locate_elements(self._fields, start, shifts)
 
     def _find_map(self, place: int) -> MapFields:
         chunk = self._chunk
@@ -70,7 +96,6 @@ class BulkCopy:
             raise LaunchError(f"{self._source}: {problem}")
         if fields.interleave:
             raise unsupported(chunk.instruction, "an interleaved layout")
-        self._fields = fields
         return fields
 
     def _place_bytes(self, start: int, count: int, unit: int = 1) -> Array:
@@ -78,35 +103,35 @@ class BulkCopy:
         offsets = np.arange(0, count, unit)
         return start + (self._fields.pad_offsets(offsets) if self._fields else offsets)
 
-    def _view_shared(self, row: int, start: int, count: int, *, is_written: bool) -> tuple[Array, Array]:
-        """View the shared memory of a block that holds a copy's bytes; the other result are their indices in it."""
+    def _view_shared(self, row: int, start: int, count: int, *, is_written: bool | None) -> tuple[Array, Array]:
+        """Return shared memory around a copy's bytes, and the index of each byte in it."""
         shared, places = self._chunk.shared, self._place_bytes(start, count)
         if self._fields:
             places = self._fields.swizzle_addresses(places)
-        if not count or int(np.ptp(places)) + 1 == count:
-            return shared.view_bytes(row, start, count, self._report, is_written=is_written), places - start
-        for piece in np.unique(places // _PIECE * _PIECE).tolist():
-            shared.view_bytes(row, piece, _PIECE, self._report, is_written=is_written)
-        first = int(places.min())
-        content = shared.view_bytes(row, first, int(np.ptp(places)) + 1, self._report, is_written=None)
-        return content, places - first
+        if not count:
+            return shared.view_bytes(row, start, 0, self._report, is_written=is_written), places
+        first, extent = int(places.min()), int(np.ptp(places)) + 1
+        if extent > count:
+            for piece in np.unique(places // _PIECE * _PIECE).tolist():
+                shared.view_bytes(row, piece, _PIECE, self._report, is_written=is_written)
+            is_written = None
+        return shared.view_bytes(row, first, extent, self._report, is_written=is_written), places - first
 
-    def _resolve_addresses(self, place: int, start: Sequence[int] | None) -> tuple[Array, Array, int, Any]:
-        """Return global addresses, the mask of those within the tensor, bytes of each element, and the dtype."""
-        if start is None:
-            return place + 16 * np.arange(self._numbers["size"] // 16)[None, :], ALL_THREADS, 16, None
-        fields = self._find_map(place)
+    def _locate_elements(self, fields: MapFields, start: Sequence[int], shifts: Sequence[int]) -> _GlobalElements:
+        """Return the elements of a tile or a column; report coordinates that are not allowed."""
         of_rows = not OF_ROWS.isdisjoint(self._chunk.instruction.modifiers)
         starts = [(start[0], row) for row in start[1:]] if of_rows else [start]
         if len(starts[0]) != len(fields.extents) or len(starts) != 1 + 3 * of_rows:
             raise LaunchError(f"{self._source}: {len(start)} coordinates for {fields.extents[::-1]}")
+        if len(shifts) not in (0, len(fields.extents) - 2):
+            raise LaunchError(f"{self._source}: {len(shifts)} im2col offsets for {fields.extents[::-1]}")
         if of_rows and fields.box[1] != 1:
             raise LaunchError(f"{self._source}: four rows of a tensor map; its box must have one row")
         width = fields.dtype.itemsize
         if start[0] * width % 16:
             text = f"a tile whose first coordinate is {start[0]}, {start[0] * width} bytes: no multiple of 16"
             self._report(MisalignedError, (0, 0), text, fields.address)
-        stray = fields.find_stray(start, self.shifts)
+        stray = fields.find_stray(start, shifts)
         if self._is_store and min(start) < 0:
             stray = f"a tile that is stored at {tuple(start)}: no coordinate may be below 0"
         column = fields.column
@@ -115,12 +140,12 @@ class BulkCopy:
             stray = f"a column that is stored, of corners {corners}: they must lie within the tensor"
         if stray:
             self._report(OutOfBoundsError, (0, 0), stray, fields.address)
-        parts = [fields.locate(first, self.shifts) for first in starts]
+        parts = [fields.locate(first, shifts) for first in starts]
         offsets, inside = (np.concatenate([part[axis] for part in parts]) for axis in (0, 1))
-        self._columns = parts[0].columns
-        return fields.address + offsets[None, :], inside[None, :], width, fields.dtype
+        return _GlobalElements(fields.address + offsets[None, :], inside[None, :], width, parts[0].columns)
 
-    def _record_access(self, kind: str, places: Array, inside: Array, width: int) -> None:
+    def _record_access(self, kind: str) -> None:
+        places, inside, width, columns = self._elements
         offsets = self._place_bytes(self._shared, width * places.size, width).reshape(places.shape)
         access = self._chunk.find_counters("bulk", kind, 16)
         is_multicast = "ranks" in self._numbers
@@ -134,31 +159,32 @@ class BulkCopy:
             access.add_shifted(sectors)
             return
         parts = (places, offsets, spread(inside, places.shape))
-        rows, row_offsets, within = (np.asarray(part).reshape(-1, self._columns) for part in parts)
+        rows, row_offsets, within = (np.asarray(part).reshape(-1, columns) for part in parts)
         count = count_piece_sectors(
             rows, row_offsets, inside=within, is_store=kind == "store", is_multicast=is_multicast
         )
         access.add(1, blocks * count, int(within.sum()) * width)
 
-    def _read_global(self, places: Array, inside: Array, width: int) -> Array:
+    def _read_global(self) -> Array:
+        places, inside, width, _ = self._elements
         if not inside.any():
             return np.zeros(places.size * width, np.uint8)
         unit = min(width, 4)
         parts = self._chunk.context.memory.load(places, unit, width // unit, inside, self._report)
         return np.stack([spread(part, places.shape) for part in parts], axis=-1).reshape(-1).view(np.uint8)
 
-    def load_global(self, place: int, start: Sequence[int] | None) -> Array:
+    def load_global(self) -> Array:
         """Load the bytes of a copy; zeros or NaN beyond the tensor."""
-        places, inside, width, _ = self._resolve_addresses(place, start)
-        self._record_access("load", places, inside, width)
-        data = self._read_global(places, inside, width)
+        self._record_access("load")
+        data = self._read_global()
         if self._fields and self._fields.fills_nan:
+            _, inside, width, _ = self._elements
             data.reshape(-1, width)[~inside.ravel()] = np.resize(_NAN, width)
         return data
 
-    def load_shared(self, place: int) -> Array:
+    def load_shared(self) -> Array:
         """Return the bytes of a copy within shared memory."""
-        row, offset = self._chunk.shared.find_owner(self._row, place)
+        row, offset = self._chunk.shared.find_owner(self._row, self._numbers["from"])
         return self._chunk.shared.view_bytes(row, offset, self._numbers["size"], self._report, is_written=False).copy()
 
     def store_shared(self, data: Array) -> None:
@@ -188,21 +214,21 @@ class BulkCopy:
         first = self._chunk.shared.find_first_block(row)
         return first + (row - first) // 2 * 2 + (owner - first) % 2
 
-    def store_global(self, target: int, source: int, start: Sequence[int] | None) -> None:
+    def store_global(self) -> None:
         """Store bytes of shared memory in an array; bytes beyond the tensor are dropped."""
-        places, inside, width, dtype = self._resolve_addresses(target, start)
+        places, inside, width, _ = self._elements
         count = places.size * width
-        row, offset = self._chunk.shared.find_owner(self._row, source)
+        row, offset = self._chunk.shared.find_owner(self._row, self._numbers["from"])
         content, order = self._view_shared(row, offset, count, is_written=False)
         data = content[order]
         if self._reduction is not None:
-            data = self._reduce(self._read_global(places, inside, width), data, dtype)
+            data = self._reduce(self._read_global(), data, self._fields.dtype if self._fields else None)
         unit = min(width, 4)
         parts = np.ascontiguousarray(data).view(f"u{unit}").reshape(*places.shape, width // unit)
         values = [parts[..., k] for k in range(parts.shape[-1])]
         if inside.any():
             self._chunk.context.memory.store(places, unit, values, inside, self._report)
-        self._record_access("store", places, inside, width)
+        self._record_access("store")
 
     def _reduce(self, old: Array, new: Array, dtype: Any) -> Array:
         return new if self._reduction is None else self._reduction(old, new, dtype)

@@ -10,12 +10,10 @@ from dataclasses import dataclass
 
 from ...machine.argument_layout import ArrayDescriptor
 from ...util.errors import LaunchError
-from .map_fields import SWIZZLES, Column, MapFields
-
-__all__ = ["SWIZZLES", "Im2colMap", "TensorMap"]
+from .map_fields import Column, MapFields
 
 
-class _EncodedMap(ArrayDescriptor):
+class EncodedMap(ArrayDescriptor):
     """An array whose description takes the bytes of a ``CUtensorMap``."""
 
     size = 128
@@ -41,7 +39,7 @@ class _EncodedMap(ArrayDescriptor):
 
 
 @dataclass(frozen=True, eq=False)
-class TensorMap(_EncodedMap):
+class TensorMap(EncodedMap):
     """An array that a kernel copies by boxes: an argument of the kernel for its ``CUtensorMap``.
 
     Parameters
@@ -72,7 +70,7 @@ class TensorMap(_EncodedMap):
 
 
 @dataclass(frozen=True, eq=False)
-class Im2colMap(_EncodedMap):
+class Im2colMap(EncodedMap):
     """Images that a kernel copies by columns of pixels: an argument for a ``CUtensorMap`` of ``im2col`` mode.
 
     Parameters
@@ -106,8 +104,3 @@ class Im2colMap(_EncodedMap):
         column = Column((*self.lower[::-1],), (*self.upper[::-1],), self.channels, self.pixels)
         options = {"steps": self._fill_steps(self.steps), "swizzle": self.swizzle, "fills_nan": self.fills_nan}
         return MapFields.describe(self.array, address, column=column, **options)
-
-
-def is_map(descriptor: object) -> bool:
-    """Tell whether a descriptor is a tensor map."""
-    return isinstance(descriptor, _EncodedMap)

@@ -1,6 +1,6 @@
 """Products of four warps, ``wgmma``, whose factors lie in shared memory (PTX ISA, "Asynchronous Warpgroup Level").
 
-They are done at once, and rounded as those of `matrices`. A descriptor says where a factor lies.
+They are done at once, and rounded as those of `tensor_cores.mma`. A descriptor says where a factor lies.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..tensor_cores.elements import ELEMENTS, encode
 from ..tensor_cores.fragments import Shape
 from ..tensor_cores.mma import find_layout, parse_shape
 from ..warp_collectives import lanes_of
-from .tensor_maps import SWIZZLES
+from .map_fields import SWIZZLES
 
 _U64, _PRED = TYPES["u64"], TYPES["pred"]
 _WARPS = 4

@@ -8,8 +8,9 @@ from ...machine.chunk import Chunk
 from ...ptx.program import TYPES, Instruction
 from ..operands import address, as_array, expect_count, reader, unsupported
 from ..registry import Step, binds
+from ..single_threads import make_row_reporter
 from ..spaces import find_space, make_shared_reader
-from .warps import find_whole_warps, make_row_reporter, read_group, read_per_warp
+from .warps import find_whole_warps, read_group, read_per_warp
 
 _U32 = TYPES["u32"]
 _NAMES = {"sync", "aligned", "shared::cta", "b32", "cta_group::1", "cta_group::2"}

@@ -15,9 +15,10 @@ from ...machine.tensor_memory import split_address
 from ...ptx.program import TYPES, Instruction
 from ..operands import address, expect_count, reader, unsupported
 from ..registry import Step, binds
+from ..single_threads import iter_threads, make_row_reporter
 from ..tensor_cores.matrix_rows import PACKED, split_row
 from .descriptors import decode_shared
-from .warps import GROUPS, find_pair, iter_threads, make_row_reporter, note_uncounted, read_group, report_descriptors
+from .warps import GROUPS, find_pair, note_uncounted, read_group, report_descriptors
 
 
 class _Copy(NamedTuple):

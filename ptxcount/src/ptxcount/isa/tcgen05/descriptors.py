@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...lanes.warps import Array
-from ..hopper.tensor_maps import SWIZZLES
+from ..hopper.map_fields import SWIZZLES
 from ..hopper.wgmma import Descriptor
 from .layouts import DATA_PATHS
 

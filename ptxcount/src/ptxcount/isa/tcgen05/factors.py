@@ -62,6 +62,12 @@ def load_shared_factor(
     return element.decode(codes)
 
 
+def find_stored_bits(name: str, *, padded: bool) -> int:
+    """Return the bits that an element takes in memory; those of fewer than 8 may be padded to a byte."""
+    bits = FACTOR_ELEMENTS[name].bits
+    return max(bits, 8) if padded else bits
+
+
 def load_tensor_factor(
     chunk: Chunk, rows: Array, path: DataPath, base: tuple[int, int], products: int, name: str, report: Report
 ) -> Array:

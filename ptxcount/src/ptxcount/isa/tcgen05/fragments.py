@@ -13,9 +13,10 @@ from ...ptx.program import TYPES, Immediate, Instruction
 from ...util.errors import OutOfBoundsError
 from ..operands import Reader, address, as_array, expect_count, items, unsupported
 from ..registry import Step, binds, step_of
+from ..single_threads import make_row_reporter
 from ..warp_collectives import lanes_of, threads_of
 from .layouts import FRAGMENTS
-from .warps import find_whole_warps, make_row_reporter, read_per_warp
+from .warps import find_whole_warps, read_per_warp
 
 _B32, _U32 = TYPES["b32"], TYPES["u32"]
 _NUMBERS = {f"x{1 << power}": 1 << power for power in range(8)}

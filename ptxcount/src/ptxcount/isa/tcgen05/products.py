@@ -19,12 +19,20 @@ from ...ptx.program import TYPES, Address, Group, Immediate, Instruction, Operan
 from ...util.errors import TensorMemoryError
 from ..operands import Reader, address, items, reader, unsupported
 from ..registry import Step, binds
+from ..single_threads import iter_threads, make_row_reporter
 from ..tensor_cores.elements import ELEMENTS, encode
 from ..tensor_cores.sparse import expand_groups, find_undefined, find_unit
 from .descriptors import KINDS, ColumnMask, Kind, ProductShape, decode_shared
-from .factors import FACTOR_ELEMENTS, load_metadata, load_scales, load_shared_factor, load_tensor_factor
+from .factors import (
+    FACTOR_ELEMENTS,
+    find_stored_bits,
+    load_metadata,
+    load_scales,
+    load_shared_factor,
+    load_tensor_factor,
+)
 from .layouts import DATA_PATHS
-from .warps import find_pair, iter_threads, make_row_reporter, note_uncounted, read_group, report_descriptors
+from .warps import find_pair, note_uncounted, read_group, report_descriptors
 
 _U32, _U64, _PRED = TYPES["u32"], TYPES["u64"], TYPES["pred"]
 _OPTIONS = {"mma", "ws", "sp", "cta_group::1", "cta_group::2", "block_scale", *KINDS}
@@ -211,8 +219,7 @@ class _Product:
 
     def _expand_left(self, blocks: Array, stored: Array) -> Array:
         """Expand sparse rows by their metadata in tensor memory."""
-        bits = FACTOR_ELEMENTS[self._shape.left].bits
-        bits = 8 if self._form.kind.padded and bits < 8 else bits
+        bits = find_stored_bits(self._shape.left, padded=self._form.kind.padded)
         base, selector = split_address(self._issue.metadata), self._shape.selector
         codes = load_metadata(self._chunk, blocks, base, bits, selector, self._report)[:, None]
         unit = find_unit(bits)
@@ -233,7 +240,7 @@ class _Product:
         if descriptor.lines != 8 and not turned:
             raise unsupported(self._chunk.instruction, "swizzles of 32 bytes go with transposed factors")
         kind = self._form.kind
-        width = extent[1] * (FACTOR_ELEMENTS[name].bits if not kind.padded else max(FACTOR_ELEMENTS[name].bits, 8)) // 8
+        width = extent[1] * find_stored_bits(name, padded=kind.padded) // 8
         if not turned and descriptor.span > 16 and width > descriptor.span:
             raise unsupported(self._chunk.instruction, f"{width} bytes of a row, where a swizzle has {descriptor.span}")
         return np.stack(

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 
-from ...lanes.symbolic_values import dense
 from ...lanes.warps import LANES, Array, lanes_by_warp, spread
 from ...machine.chunk import Chunk
-from ...machine.global_memory import Report
 from ...ptx.program import Instruction
 from ...util.errors import TensorMemoryError
-from ..operands import Reader, unsupported
+from ..operands import unsupported
 from ..warp_collectives import lanes_of
 
 #: Blocks by the qualifier.
@@ -58,16 +55,6 @@ def note_uncounted(chunk: Chunk, times: int) -> None:
     chunk.add_finding("uncounted-read", text, times)
 
 
-def make_row_reporter(chunk: Chunk) -> Report:
-    """Make a reporter that keeps the block of a fault, and names its first active thread."""
-    report, active = chunk.make_reporter(), spread(chunk.active, chunk.shape)
-
-    def report_for_row(error: Any, position: tuple[int, int], text: str, place: int, *others: Any) -> None:
-        report(error, (position[0], int(active[position[0]].argmax())), text, place, *others)
-
-    return report_for_row
-
-
 def find_whole_warps(chunk: Chunk) -> tuple[Array, Array]:
     """Return blocks and warps that execute an instruction of whole warps; raise if lanes are missing."""
     lanes = lanes_by_warp(spread(chunk.active, chunk.shape), chunk.shape[1])
@@ -85,16 +72,3 @@ def read_per_warp(chunk: Chunk, values: Array, rows: Array, warps: Array) -> Arr
     by_lane = lanes_of(chunk, spread(values, chunk.shape))
     first: Array = by_lane[rows, warps, 0].astype(np.int64)
     return first
-
-
-def iter_threads(chunk: Chunk, readers: Sequence[Reader]) -> Iterator[tuple[tuple[int, ...], list[int]]]:
-    """Yield what active threads read, and the blocks of those that read the same, in the order of the threads."""
-    rows, threads = np.nonzero(spread(chunk.active, chunk.shape))
-    columns = [spread(dense(read(chunk)), chunk.shape)[rows, threads].tolist() for read in readers]
-    groups: dict[tuple[int, tuple[int, ...]], list[int]] = {}
-    turns: dict[int, int] = {}
-    for place, row in enumerate(rows.tolist()):
-        turns[row] = turns.get(row, -1) + 1
-        groups.setdefault((turns[row], tuple(int(column[place]) for column in columns)), []).append(row)
-    for (_, numbers), group in sorted(groups.items(), key=lambda item: item[0][0]):
-        yield numbers, group

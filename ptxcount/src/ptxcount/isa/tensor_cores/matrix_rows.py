@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...lanes.symbolic_values import Value
 from ...lanes.warps import LANES, Array, by_thread, spread
 from ...machine.chunk import Chunk
 from ...ptx.program import TYPES, Address, Instruction
@@ -23,7 +22,7 @@ from .fragments import Part, Shape, assemble_matrices, extract_part, list_fragme
 _B32 = TYPES["b32"]
 _LANE = np.arange(LANES)[:, None]
 #: Bytes of a row, also if its elements are packed and padding follows.
-_ROW = 16
+ROW = 16
 #: Bits of each element in memory, by the type: 16 elements of 6 and 4 bits become bytes.
 PACKED = {"b8x16.b6x16_p32": 6, "b8x16.b4x16_p64": 4}
 
@@ -61,12 +60,6 @@ _TILES: dict[tuple[str, str, str, str], _Tile] = {
 }
 
 
-def record_squares(chunk: Chunk, place: Value, active: Array) -> None:
-    """Count a load of rows of squares: no more of them are served together where lanes have one address."""
-    chunk.find_counters("shared", "load", _ROW).is_matrix = True
-    chunk.record("shared", "load", _ROW, place, active=active)
-
-
 def mask_first_lanes(chunk: Chunk, lanes: int) -> Array:
     """Return the mask of active threads among the first lanes of each warp."""
     return chunk.active & (np.arange(chunk.shape[1]) % LANES < lanes)[None, :]
@@ -91,14 +84,14 @@ def _bind_rows(instruction: Instruction) -> Step:
         raise unsupported(instruction)
     read_address = make_shared_reader(instruction, address(instruction, row_address, find_space(instruction)))
     instruction.units.add(4)
-    word_count = _ROW // 4 if bits >= 8 else _ROW // 4 * bits // 8
+    word_count = ROW // 4 if bits >= 8 else ROW // 4 * bits // 8
 
     def load(chunk: Chunk) -> list[Array]:
         place, mask = read_address(chunk), mask_first_lanes(chunk, tile.rows * count)
         words = chunk.shared.load(place, 4, word_count, mask, chunk.make_reporter())
         lanes = np.ascontiguousarray(np.stack([lanes_of(chunk, word) for word in words], axis=-1))
         rows = lanes.view(f"u{tile.bits // 8}") if bits >= 8 else split_row(lanes.view(np.uint8), bits)
-        record_squares(chunk, place, mask)
+        chunk.record("shared", "load", ROW, place, active=mask, is_matrix=True)
         squares = [rows[:, :, tile.rows * square : tile.rows * (square + 1)] for square in range(count)]
         return [
             threads_of(chunk, pack_elements(extract_part(part, square), tile.bits))
@@ -108,7 +101,7 @@ def _bind_rows(instruction: Instruction) -> Step:
 
     def store(chunk: Chunk, *words_of_squares: Array) -> list[Array]:
         place, mask = read_address(chunk), mask_first_lanes(chunk, tile.rows * count)
-        per_register, extent = 32 // tile.bits, (tile.rows, 8 * _ROW // tile.bits)
+        per_register, extent = 32 // tile.bits, (tile.rows, 8 * ROW // tile.bits)
         squares = [
             assemble_matrices(
                 list(tile.parts), [unpack_elements(lanes_of(chunk, words), tile.bits, per_register)], extent
@@ -119,7 +112,7 @@ def _bind_rows(instruction: Instruction) -> Step:
         words = np.ascontiguousarray(rows.astype(f"u{tile.bits // 8}")).view(np.uint32)
         values = [spread(by_thread(np.ascontiguousarray(words[..., k]), chunk.shape[1]), chunk.shape) for k in range(4)]
         chunk.shared.store(place, 4, values, mask, chunk.make_reporter())
-        chunk.record("shared", "store", _ROW, place, active=mask)
+        chunk.record("shared", "store", ROW, place, active=mask)
         return []
 
     operands = [(register, _B32) for register in registers]

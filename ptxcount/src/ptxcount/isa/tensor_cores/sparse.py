@@ -44,7 +44,7 @@ def find_undefined(codes: Array, unit: int, *, ordered: bool) -> Array:
 
 
 def find_unit(bits: int) -> int:
-    """Return the unit of `expand_groups` for elements of so many bits."""
+    """Return the unit of `expand_groups` for elements of `bits` bits."""
     return {4: 2, 32: 0}.get(bits, 1)
 
 

@@ -14,7 +14,7 @@ from ..spaces import SPACES, find_space, make_resolver
 from ..warp_collectives import lanes_of, threads_of
 from .elements import ELEMENTS
 from .fragments import Part, assemble_matrices, extract_part, list_fragment, split_pieces
-from .matrix_rows import mask_first_lanes, record_squares
+from .matrix_rows import ROW, mask_first_lanes
 from .mma import find_layout, parse_shape
 
 _U32 = TYPES["u32"]
@@ -31,8 +31,10 @@ def _locate_pieces(chunk: Chunk, start: Value, leading: Array, part: Part, bits:
 
 
 @binds("wmma")
-def _bind_tile(instruction: Instruction) -> Step:
+def _bind_tile(instruction: Instruction) -> Step | None:
     """``wmma.load.{a,b,c}`` and ``wmma.store.d``: a matrix in memory, and elements between its rows (or columns)."""
+    if "mma" in instruction.modifiers:
+        return None
     shape, elements, names = parse_shape(instruction)
     roles = [name for name in names if name in ("a", "b", "c", "d")]
     allowed = {"load", "store", *roles, "sync", "aligned", "row", "col", *SPACES}
@@ -101,4 +103,5 @@ def _record_rows(chunk: Chunk, start: Value, leading: Array, parts: list[Part], 
         )
         part = Part((row + lane % 8 * by_row)[:, None], (column + lane % 8 * (not by_row))[:, None])
         place = _locate_pieces(chunk, start, leading, part, bits, by_row=by_row)
-        record_squares(chunk, place, mask_first_lanes(chunk, 8 * len(squares)))
+        lanes = mask_first_lanes(chunk, 8 * len(squares))
+        chunk.record("shared", "load", ROW, place, active=lanes, is_matrix=True)

@@ -9,14 +9,15 @@ from math import prod
 
 import numpy as np
 
-from ..lanes.warps import Array
-from ..machine.chunk import Chunk
-from ..ptx.program import Instruction
-from .hopper.mbarriers import complete_bytes
-from .operands import address, expect_count, unsupported
-from .registry import Step, binds, op
-from .spaces import find_space, make_shared_reader
-from .tcgen05.warps import iter_threads, make_row_reporter
+from ...lanes.warps import Array
+from ...machine.chunk import Chunk
+from ...ptx.program import Instruction
+from ...util.errors import MisalignedError
+from ..operands import address, expect_count, unsupported
+from ..registry import Step, binds, op
+from ..single_threads import iter_threads, make_row_reporter
+from ..spaces import find_space, make_shared_reader
+from .mbarriers import complete_bytes
 
 _RESPONSE = 16
 _ALL = "multicast::cluster::all"
@@ -40,6 +41,9 @@ def _bind_request(instruction: Instruction) -> Step | None:
         for places, rows in iter_threads(chunk, readers):
             for row in rows:
                 (owner, response), (_, barrier) = (shared.find_owner(row, place) for place in places)
+                if response % _RESPONSE:
+                    text = f"a response at shared address {response}: a multiple of {_RESPONSE} is needed"
+                    report(MisalignedError, (row, 0), text, response)
                 first, count = shared.find_first_block(owner), prod(chunk.context.cluster)
                 for member in range(first, first + count) if _ALL in names else (owner,):
                     shared.view_bytes(member, response, _RESPONSE, report, is_written=True)[:] = 0

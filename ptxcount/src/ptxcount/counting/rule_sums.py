@@ -1,0 +1,86 @@
+"""Sums of the rules of `transactions` over all requests of a chunk, of which blocks alike are counted once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from ..lanes.symbolic_values import Value, dense, split_sum
+from ..lanes.warps import LANES, Array, by_warp, find_occupancy, lanes_by_warp, spread
+from .transactions import BANKS, WORD
+
+_ALL_THREADS = np.ones((1, 1), bool)
+#: Addresses of requests that are remembered.
+_MAX_CACHED = 1 << 11
+#: Rules further apart than this in the grouping of blocks are counted block by block.
+_PERIOD = BANKS * WORD
+#: From the addresses of requests, their active lanes (None for all) and the bytes of each, numbers for each request.
+Rules = Callable[[Array, "Array | None", int], Sequence[Array]]
+
+
+def sum_rules(rules: Rules, address: Value, active: Array, shape: tuple[int, int], width: int) -> list[int]:
+    """Rules, each summed over all requests of a chunk of ``shape`` (blocks, threads).
+
+    No rule gives anything else when all addresses move by 128 bytes. So of blocks alike but for such moves,
+    one is counted. ``active`` is broadcastable to the shape; a thread touches ``width`` bytes.
+    """
+    blocks, threads = shape
+    split = split_sum(address, address.itemsize) if isinstance(address, np.ndarray) else address
+    occupancy = find_occupancy(active, shape)
+    lanes = occupancy.lanes
+    if split is None:
+        dense_address = dense(address)
+        rows = by_warp(spread(dense_address.view(f"i{dense_address.itemsize}"), shape), threads)
+        if lanes is not None:
+            is_active, lanes = spread(occupancy.warps, rows.shape[:2]), spread(lanes, rows.shape)
+            if not is_active.all():
+                rows, lanes = rows[is_active], lanes[is_active]
+            lanes = np.ascontiguousarray(lanes).reshape(-1, LANES)
+        return [int(table.sum()) for table in rules(rows.reshape(-1, LANES), lanes, width)]
+    residues, kind, weights = _group_residues(split.block.ravel() % _PERIOD)
+    columns = by_warp(split.thread, threads)[0]
+    offsets = columns - columns.min() // _PERIOD * _PERIOD
+    exists = lanes_by_warp(_ALL_THREADS, threads) if threads % LANES else None
+
+    def tabulate_kinds() -> list[Array]:
+        """Apply the rules to the warps of each kind of block."""
+        all_lanes = None if exists is None else spread(exists, (len(residues), *offsets.shape))
+        tables = _apply_rules(rules, residues[:, None, None] + offsets, all_lanes, width)
+        return [table.reshape(len(residues), -1) for table in tables]
+
+    if lanes is None or active.size == 1:
+        return [int((table.sum(axis=1) * weights).sum()) * (blocks // split.block.size) for table in tabulate_kinds()]
+    kind_of_block, lanes = spread(kind, (blocks,)), spread(lanes, (blocks, *offsets.shape))
+    is_full = (lanes if exists is None else lanes | ~exists).all(axis=2)
+    block, warp = np.nonzero(occupancy.warps & ~is_full)
+    sums = []
+    if len(block):
+        tables = _apply_rules(rules, residues[kind_of_block[block]][:, None] + offsets[warp], lanes[block, warp], width)
+        sums.append([int(table.sum()) for table in tables])
+    if not sums or is_full.any():
+        sums.append([int(table[kind_of_block][is_full].sum()) for table in tabulate_kinds()])
+    return [sum(column) for column in zip(*sums, strict=True)]
+
+
+def _apply_rules(rules: Rules, addresses: Array, lanes: Array | None, width: int) -> Sequence[Array]:
+    """Rules for each request; loops come to the same few again and again."""
+    addresses = addresses.astype(np.int64, copy=False)
+    if addresses.size <= _MAX_CACHED:
+        return _apply_cached(rules, width, addresses.tobytes(), None if lanes is None else lanes.tobytes())
+    return rules(addresses.reshape(-1, LANES), None if lanes is None else lanes.reshape(-1, LANES), width)
+
+
+@lru_cache(maxsize=1 << 10)
+def _apply_cached(rules: Rules, width: int, addresses: bytes, lanes: bytes | None) -> Sequence[Array]:
+    rows = np.frombuffer(addresses, np.int64).reshape(-1, LANES)
+    return rules(rows, None if lanes is None else np.frombuffer(lanes, bool).reshape(-1, LANES), width)
+
+
+def _group_residues(residues: Array) -> tuple[Array, Array, Array]:
+    """Return the distinct residues, the one that each block has, and the number of blocks with each."""
+    if residues.size == 1 or (residues == residues[0]).all():
+        return residues[:1], np.zeros(residues.size, np.intp), np.array([residues.size])
+    distinct, kind, weights = np.unique(residues, return_inverse=True, return_counts=True)
+    return distinct, kind.ravel(), weights

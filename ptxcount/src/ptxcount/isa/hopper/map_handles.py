@@ -1,0 +1,40 @@
+"""Handles of tensor maps, which lie in the bytes of a map, and the fields behind them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...lanes.warps import Array
+from ...machine.argument_layout import FIRST_HANDLE
+from ...machine.chunk import Chunk
+from ...machine.global_memory import Report
+from ...util.errors import LaunchError
+from .map_fields import MapFields
+from .tensor_maps import EncodedMap
+
+
+def load_handles(chunk: Chunk, space: str, place: Array, mask: Array, report: Report) -> Array:
+    """Return the handles that lie at addresses of a state space."""
+    (handles,) = chunk.memory(space).load(place, 8, 1, mask, report)
+    return np.asarray(handles)
+
+
+def find_fields(chunk: Chunk, handle: int) -> MapFields:
+    """Return the fields of the map of a handle. Raises LaunchError if it is none."""
+    if handle in chunk.context.maps:
+        changed: MapFields = chunk.context.maps[handle]
+        return changed
+    bound = chunk.context.descriptors.get(handle)
+    if bound is None or not isinstance(bound.descriptor, EncodedMap):
+        text = "no tensor map lies there; give one with ptxcount.TensorMap or ptxcount.Im2colMap"
+        raise LaunchError(f"{chunk.instruction.source}: {text}")
+    return bound.descriptor.make_fields(bound.base)
+
+
+def make_handle(chunk: Chunk, fields: MapFields) -> int:
+    """Return the handle of a changed map; maps of the same fields share one."""
+    context = chunk.context
+    if fields not in context.map_handles:
+        handle = FIRST_HANDLE + len(context.descriptors) + len(context.maps)
+        context.maps[handle], context.map_handles[fields] = fields, handle
+    return context.map_handles[fields]

@@ -1,0 +1,37 @@
+"""Instructions that a single thread executes for its block: operands, and faults."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..lanes.symbolic_values import dense
+from ..lanes.warps import spread
+from ..machine.chunk import Chunk
+from ..machine.global_memory import Report
+from .operands import Reader
+
+
+def make_row_reporter(chunk: Chunk) -> Report:
+    """Make a reporter that keeps the block of a fault, and names its first active thread."""
+    report, active = chunk.make_reporter(), spread(chunk.active, chunk.shape)
+
+    def report_for_row(error: Any, position: tuple[int, int], text: str, place: int, *others: Any) -> None:
+        report(error, (position[0], int(active[position[0]].argmax())), text, place, *others)
+
+    return report_for_row
+
+
+def iter_threads(chunk: Chunk, readers: Sequence[Reader]) -> Iterator[tuple[tuple[int, ...], list[int]]]:
+    """Yield what active threads read, and the blocks of those that read the same, in the order of the threads."""
+    rows, threads = np.nonzero(spread(chunk.active, chunk.shape))
+    columns = [spread(dense(read(chunk)), chunk.shape)[rows, threads].tolist() for read in readers]
+    groups: dict[tuple[int, tuple[int, ...]], list[int]] = {}
+    turns: dict[int, int] = {}
+    for place, row in enumerate(rows.tolist()):
+        turns[row] = turns.get(row, -1) + 1
+        groups.setdefault((turns[row], tuple(int(column[place]) for column in columns)), []).append(row)
+    for (_, numbers), group in sorted(groups.items(), key=lambda item: item[0][0]):
+        yield numbers, group

@@ -1,0 +1,123 @@
+"""Arrays in memory, and the parts of them that an access reaches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from ..counting.transactions import SECTOR
+from ..lanes.symbolic_values import Sum, Value
+from ..lanes.warps import LANES, Array, unsigned
+from .global_races import AccessHistory
+
+#: Blocks from which on it pays to look for a stride between lanes.
+_MIN_BLOCKS = 16
+#: The sectors that a read may fetch at once: 64 bytes, which is the default, or as its instruction says.
+FETCHES = (2, 4)
+#: Some of a list: a mask, or all.
+Selection = Array | slice
+
+
+@dataclass(frozen=True)
+class Region:
+    """One array: its first address, its bytes, what to call it, and whether it is a constant that nobody set."""
+
+    base: int
+    data: Array
+    name: str
+    writable: bool
+    unset: bool = False
+    #: Sectors by fetch size, as bits of `FETCHES`, and whether each was written; empty unless they are counted.
+    read: Array | None = None
+    written: Array | None = None
+    #: History of accesses, if races are looked for.
+    watched: AccessHistory | None = None
+    #: Number of stores whose threads are still compared with each other.
+    compared: list[int] = field(default_factory=lambda: [0])
+
+    @property
+    def end(self) -> int:
+        """The address behind the last byte."""
+        return self.base + self.data.size
+
+    def units(self, size: int) -> Array:
+        """Return the bytes as unsigned integers of ``size`` bytes; the rest at the end is left out."""
+        return self.data[: self.data.size // size * size].view(unsigned(size))
+
+    def count_fetched(self) -> int:
+        """Count the sectors that its reads fetch, if none of them misses twice."""
+        if self.read is None:
+            return 0
+        flags = np.pad(self.read, (0, -self.read.size % FETCHES[-1]))
+        fetched = np.zeros(flags.size, bool)
+        for bit, sectors in enumerate(FETCHES):
+            fetched |= (flags >> bit & 1).reshape(-1, sectors).any(axis=1).repeat(sectors)
+        return int(np.count_nonzero(fetched))
+
+
+@dataclass(frozen=True, eq=False)
+class ArrayPart:
+    """Part of an array that an access reaches: the addresses of all threads, or of those at places of a shape.
+
+    ``chosen`` says which of the active threads they are; ``size`` are the bytes of a unit.
+    """
+
+    region: Region
+    address: Value
+    size: int
+    places: Array | None
+    chosen: Selection
+
+    @cached_property
+    def unit(self) -> Array:
+        """The first unit of each thread."""
+        return unit_index(self.address, self.region.base, self.size)
+
+    @cached_property
+    def _stride(self) -> int | None:
+        """The bytes between the lanes of each warp; None where they differ, or few blocks make it no gain."""
+        address = self.address
+        if not isinstance(address, Sum) or address.thread.size % LANES or address.block.size < _MIN_BLOCKS:
+            return None
+        lanes = address.thread.reshape(-1, LANES)
+        steps = lanes[:, 1:] - lanes[:, :-1]
+        return int(steps[0, 0]) if (steps == steps[0, 0]).all() else None
+
+    def touch(self, *, written: bool, fetch: int = 2) -> None:
+        """Note the sectors of an access: one for each place, as accesses are aligned.
+
+        A read that misses the L2 cache fetches ``fetch`` sectors at once. Of neighbours in all threads, one a sector
+        and the last will do.
+        """
+        flags = self.region.written if written else self.region.read
+        if flags is None:
+            return
+        index, address = self.unit, self.address
+        if isinstance(address, Sum) and ((address.thread[0, 1:] - address.thread[0, :-1]) == self.size).all():
+            index = np.concatenate([index[:, :: SECTOR // self.size], index[:, -1:]], axis=1)
+        flags[index >> (SECTOR // self.size).bit_length() - 1] |= 1 << FETCHES.index(fetch)
+
+    def gather(self, offset: int) -> Array:
+        """Read the element `offset` units behind each thread's first."""
+        units, stride = self.region.units(self.size), self._stride
+        if stride not in (0, self.size) or not isinstance(self.address, Sum):
+            return units.take(self.unit + offset if offset else self.unit)
+        leaders = Sum(self.address.block, self.address.thread[:, ::LANES])
+        first = unit_index(leaders, self.region.base, self.size) + offset
+        if stride == 0:
+            return units.take(first).repeat(LANES, axis=1)
+        # The units of a warp are read as one element.
+        warp_type = np.dtype(f"V{LANES * self.size}")
+        warps = np.ndarray(units.size - LANES + 1, warp_type, units.data, strides=self.size)
+        return np.asarray(warps[first].view(units.dtype))
+
+
+def unit_index(address: Value, base: int, size: int) -> Array:
+    """Return the indices of aligned addresses in an array of units of ``size`` bytes."""
+    shift = size.bit_length() - 1
+    if isinstance(address, Sum):  # only together are the two parts multiples of the size
+        first = address.thread.flat[0]
+        return np.asarray(((address.block + (first - base)) >> shift) + ((address.thread - first) >> shift))
+    return np.asarray((address.view(np.int64) - base) >> shift)
