@@ -10,7 +10,7 @@ import pytest
 import ptxcount
 from ptxcount.engine.execute import execute_kernel
 from ptxcount.machine.block_memory import SharedMemory, find_rank, make_ranked
-from ptxcount.util.errors import LaunchError, UninitializedReadError
+from ptxcount.util.errors import LaunchError, OutOfBoundsError, UninitializedReadError
 from tests.ptxcount import sources
 from tests.ptxcount.snippets import module
 
@@ -36,6 +36,18 @@ def test_rank_of_an_address() -> None:
     addresses = [8, *make_ranked(np.array(8), np.arange(3)).tolist()]
     owners = [shared.find_owner(row, address) for row in (1, 5) for address in addresses]
     assert owners == [(row, 8) for row in (1, 0, 1, 2, 5, 3, 4, 5)]
+
+
+def test_launch_without_clusters() -> None:
+    """A block is a cluster by itself: rank 0 is its own, and there is no rank 1."""
+    body = """ld.param.u64 %rd1, [p0]; mov.u32 %r1, 7; st.shared.u32 [b+4], %r1; mov.u32 %r2, b;
+        mapa.shared::cluster.u32 %r3, %r2, RANK; atom.shared::cluster.add.u32 %r4, [%r3+4], 1;
+        getctarank.shared::cluster.u32 %r5, %r3; add.u32 %r5, %r5, %r4; st.global.u32 [%rd1], %r5;"""
+    text, out = module(body, 1, ".shared .b32 b[2];"), np.zeros(1, np.uint32)
+    totals = execute_kernel(text.replace("RANK", "0"), "snippet", (1, 1, 1), (1, 1, 1), [out]).totals()
+    assert (out[0], totals["shared_atomic_requests"], totals.get("cluster_atomic_requests", 0)) == (7, 1, 0)
+    with pytest.raises(OutOfBoundsError):
+        execute_kernel(text.replace("RANK", "1"), "snippet", (1, 1, 1), (1, 1, 1), [out])
 
 
 def test_address_of_even_block() -> None:
