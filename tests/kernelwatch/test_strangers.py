@@ -106,6 +106,7 @@ def test_init_to_review(stranger_project: tuple[Stranger, MeasuredProject]) -> N
     )
     assert bisect.returncode == 0, bisect.stdout + bisect.stderr
     assert f"FOUND  {measured.commits[2]}" in bisect.stdout
+    assert "measured" not in bisect.stderr, "the run has stored all that it needs"
     assert "subject  across rows" in bisect.stdout
     assert f"+{line:>5}  {at_fault}" in bisect.stdout
 

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kernelwatch.cli import bisect as commands
+from kernelwatch.instrument import machine
 from kernelwatch.store import git
+from kernelwatch.store.folders import RESULTS
 from kernelwatch.suite import registry
 from kernelwatch.suite.benchmark_names import Kind
-from kernelwatch.workflow.bisect.metric import list_configurations, match_configurations
-from kernelwatch.workflow.bisect.numbers import format_patterns
+from kernelwatch.workflow.bisect.metric import SuiteConfiguration, list_configurations, match_configurations
+from kernelwatch.workflow.bisect.numbers import CommitNumbers, format_patterns, open_numbers
 from tests.commits import begin, commit
 from tests.golden import golden
 from tests.kernelwatch.review.test_six_commits import ALIGNED, COPY
@@ -105,6 +109,37 @@ def test_judge(
     assert commands.judge([TIME, "--machine", "gpu", "--between", str(good), str(bad)], tmp_path) == code
 
 
+@pytest.mark.parametrize(
+    ("machine_name", "value", "compiler", "is_stored"),
+    [
+        ("", 4.0, "", True),
+        ("", 0.0, "", True),
+        ("another", 4.0, "", False),
+        ("", 4.0, "13.5.0", False),
+        ("", None, "", False),
+        ("", math.nan, "", False),
+    ],
+)
+def test_exact_numbers_are_measured_once(
+    machine_name: str, value: Outcome, compiler: str, is_stored: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Numbers that this machine has stored by this compiler are taken; others are measured."""
+    own_name, commit_hash = machine.default_name(None), commit(begin(tmp_path))
+    (configuration,) = match_configurations(MISALIGNED)
+    benchmark, case = configuration.benchmark, ", ".join(configuration.params.values())
+    suite: Suite = {commit_hash: {benchmark: {case: value}}}
+    write(tmp_path, suite, machine_name or own_name, compiler=compiler)
+
+    def measure(self: CommitNumbers, commits: Sequence[str], configurations: Sequence[SuiteConfiguration]) -> None:
+        write(Path(os.environ[RESULTS]).parent, {commits[0]: {benchmark: {case: 5.0}}}, own_name)
+
+    (tmp_path / "measured").mkdir()
+    monkeypatch.setenv(RESULTS, str(tmp_path / "measured" / "results"))
+    monkeypatch.setattr(CommitNumbers, "_measure", measure)
+    with open_numbers([configuration], None, tmp_path) as numbers:
+        assert numbers.find_value(commit_hash, configuration) == (value if is_stored else 5.0)
+
+
 def test_a_time_is_measured_beside_its_copy() -> None:
     numbers_wanted = match_configurations(TIME.replace(CASE, "transpose_read_coalesced, 256x256, int8, -Xptxas -O3"))
     chosen = set()
@@ -166,13 +201,13 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> tuple[Repository, di
         path.write_text(text.replace(old, new) if old else f"{text}{new}\n", encoding="utf-8")
         commits[name] = project.commit(name)
     (folder / "stored").mkdir()
-    for machine, times in TIMES.items():
+    for name_of_machine, times in TIMES.items():
         suite: Suite = {
             commits[name]: {BENCHMARK: {CASE: samples(seconds / 1e3, seed=place)}}
             for place, (name, seconds) in enumerate(zip(NAMES, times, strict=True))
             if seconds is not None
         }
-        write(folder / "stored", suite, machine)
+        write(folder / "stored", suite, name_of_machine)
     shutil.copytree(folder / "stored" / "results", project.path / "results")
     (project.path / ".git" / "info").mkdir(exist_ok=True)
     (project.path / ".git" / "info" / "exclude").write_text("__pycache__/\n")
@@ -198,9 +233,9 @@ SEARCHES: dict[str, tuple[str, str, str, str, int]] = {
 @pytest.mark.parametrize("name", SEARCHES)
 def test_search(name: str, repository: tuple[Repository, dict[str, str]]) -> None:
     """The report has the outcome and the first line of the review; checkout and refs stay."""
-    (project, commits), (metric, good, bad, machine, code) = repository, SEARCHES[name]
+    (project, commits), (metric, good, bad, machine_name, code) = repository, SEARCHES[name]
     held_before = _list_held(project)
-    words = ["bisect", metric, commits[good], commits[bad], *(["--machine", machine] if machine else [])]
+    words = ["bisect", metric, commits[good], commits[bad], *(["--machine", machine_name] if machine_name else [])]
     done = project.run(sys.executable, "-m", "kernelwatch", *words)
     assert _list_held(project) == held_before
     assert max(map(len, done.stdout.splitlines()), default=0) <= 100

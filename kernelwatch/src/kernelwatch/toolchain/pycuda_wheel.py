@@ -64,8 +64,7 @@ def build_wheel() -> None:
             "CUDA_ENABLE_CURAND": False,  # not used here, and its headers are another wheel
             "CUDA_ROOT": str(toolkit),
             "CUDADRV_LIB_DIR": [folder],
-            # Some Pythons request debug information, most of the wheel's size.
-            "CXXFLAGS": ["-w", "-g0", *os.environ.get("CXXFLAGS", "").split()],
+            "CXXFLAGS": ["-w", "-g0"],  # some Pythons request debug information, most of the wheel's size
         }
         lines = [f"{key} = {value!r}\n" for key, value in settings.items()]
         (source / "siteconf.py").write_text("".join(lines), encoding="utf-8")

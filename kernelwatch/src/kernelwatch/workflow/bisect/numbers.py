@@ -1,7 +1,8 @@
-"""Numbers of commits: measured by the runner into a folder of their own, or times of another machine as stored."""
+"""Numbers of commits: as stored, or measured by the runner into a folder of their own."""
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import subprocess
@@ -17,8 +18,10 @@ from unittest import mock
 from kernelwatch.instrument import machine, parent_death
 from kernelwatch.review.compare import Review
 from kernelwatch.store.folders import RESULTS
+from kernelwatch.store.results import History
 from kernelwatch.suite import registry
 from kernelwatch.suite.benchmark_names import Kind
+from kernelwatch.toolchain import releases
 from kernelwatch.workflow.bisect.metric import SuiteConfiguration
 from kernelwatch.workflow.load_review import review_selection
 from kernelwatch.workflow.select_results import CannotCompareError, load_histories, select_commits
@@ -26,7 +29,11 @@ from kernelwatch.workflow.select_results import CannotCompareError, load_histori
 
 @dataclass(frozen=True)
 class CommitNumbers:
-    """Numbers of commits of the repository `root`. Those that are stored are a `machine`'s, if one is named."""
+    """Numbers of commits of the repository `root`.
+
+    Times are stored ones, if `is_stored`: those of `machine`, or of any machine where it is None. Other numbers are
+    exact, so those that `machine` has stored are not measured again.
+    """
 
     root: Path
     machine: str | None
@@ -37,10 +44,10 @@ class CommitNumbers:
 
         Raises CannotCompareError where they have no number in common, or two machines have times of both.
         """
-        self.measure([base, head], configurations)
-        names = {configuration.name for configuration in configurations}
-        selections = select_commits(base, head, self.machine, self.root)
-        reviews = [review_selection(selection, self.root, names) for selection in selections]
+        with self._provide_numbers([base, head], configurations) as machine_name:
+            names = {configuration.name for configuration in configurations}
+            selections = select_commits(base, head, machine_name, self.root)
+            reviews = [review_selection(selection, self.root, names) for selection in selections]
         with_rows = [review for review in reviews if review.rows]
         if len({review.machine for review in with_rows}) == 1:
             return with_rows[-1]
@@ -54,18 +61,41 @@ class CommitNumbers:
 
     def find_value(self, commit: str, configuration: SuiteConfiguration) -> float | None:
         """Return a commit's number; None where it has none."""
-        self.measure([commit], [configuration])
-        (history,) = load_histories(self.machine, self.root)
-        results = history.find_commit(commit)
-        points = history.iter_points(results, configuration.benchmark) if results else ()
-        return next(
-            (point.value for point in points if point.format_name(configuration.benchmark) == configuration.name), None
-        )
+        with self._provide_numbers([commit], [configuration]) as machine_name:
+            (history,) = load_histories(machine_name, self.root)
+            return _read_value(history, commit, configuration)
 
-    def measure(self, commits: Sequence[str], configurations: Sequence[SuiteConfiguration]) -> None:
-        """Measure configurations of commits by the runner; its output goes to standard error."""
+    @contextmanager
+    def _provide_numbers(
+        self, commits: Sequence[str], configurations: Sequence[SuiteConfiguration]
+    ) -> Iterator[str | None]:
+        """Yield the machine whose results hold the numbers, in the folder that is read meanwhile; None: the only one.
+
+        The project's results are read if they hold all; otherwise the runner measures.
+        """
         if self.is_stored:
+            yield self.machine
             return
+        with mock.patch.dict(os.environ, {RESULTS: str(self.root / "results")}):
+            if self._has_all(commits, configurations):
+                yield self.machine
+                return
+        self._measure(commits, configurations)
+        yield None
+
+    def _has_all(self, commits: Sequence[str], configurations: Sequence[SuiteConfiguration]) -> bool:
+        """Return whether the machine has stored all of these numbers by this compiler, and they are exact."""
+        if any(configuration.kind is Kind.TIMED for configuration in configurations):
+            return False
+        try:
+            (history,) = load_histories(self.machine, self.root)
+        except CannotCompareError:
+            return False
+        numbers = (_read_value(history, *pair) for pair in itertools.product(commits, configurations))
+        return history.compiler == releases.installed_release() and None not in numbers
+
+    def _measure(self, commits: Sequence[str], configurations: Sequence[SuiteConfiguration]) -> None:
+        """Measure configurations of commits by the runner; its output goes to standard error."""
         selected = (word for pattern in format_patterns(configurations) for word in ("--bench", pattern))
         words = ["run", "--interleave-rounds", "--record-samples", *selected, "HASHFILE:-"]
         subprocess.run(
@@ -77,6 +107,14 @@ class CommitNumbers:
             text=True,
             check=False,
         )
+
+
+def _read_value(history: History, commit: str, configuration: SuiteConfiguration) -> float | None:
+    results = history.find_commit(commit)
+    points = history.iter_points(results, configuration.benchmark) if results else ()
+    return next(
+        (point.value for point in points if point.format_name(configuration.benchmark) == configuration.name), None
+    )
 
 
 def format_patterns(configurations: Sequence[SuiteConfiguration]) -> list[str]:
@@ -101,9 +139,10 @@ def open_numbers(configurations: Sequence[SuiteConfiguration], name: str | None,
     if len(timed) > 1:
         raise CannotCompareError("METRIC means times and other numbers: add time, counted or compiled to its words")
     device = machine.find_gpu()
-    is_stored = timed == {True} and (device is None or name not in (None, machine.default_name(device)))
+    own_name = machine.default_name(device)
+    is_stored = timed == {True} and (device is None or name not in (None, own_name))
     with ExitStack() as closing:
         if not is_stored and RESULTS not in os.environ:
             folder = closing.enter_context(tempfile.TemporaryDirectory(prefix="bisect-"))
             closing.enter_context(mock.patch.dict(os.environ, {RESULTS: folder}))
-        yield CommitNumbers(root, name if is_stored else None, is_stored)
+        yield CommitNumbers(root, name if is_stored else name or own_name, is_stored)
