@@ -110,6 +110,11 @@ SNIPPETS = [
             (16, "cvt.rn.e2m3x2.f32", "%f1, %f2"),
         )
     ),
+    *(
+        ("", f"cvt.rs.satfinite.{name}.f32 %r1, {{%f1, %f2, %f3, %f4}}, %r2;", f"cvt.rs.satfinite.{name}.f32",
+         "random bits of four numbers, which the PTX ISA does not assign")
+        for name in ("e4m3x4", "e5m2x4", "e2m3x4", "e3m2x4", "e2m1x4")
+    ),
     ("", "prefetch.global [%rd1 %r1];", "prefetch.global", "expected ']', found '%r1'"),
     ("", "add.s32 %r1, %r2;", "add.s32", "2 operands, not 3"),
     ("", "add.s32 %rd1, %r2, %r3;", "add.s32", "register %rd1 is .b64, which does not fit .s32"),
