@@ -86,7 +86,7 @@ SNIPPETS = [
      "this field or form of tensormap is not executed"),
     ("", "cp.async.bulk.prefetch.L2.global [%rd1];", "cp.async.bulk.prefetch.L2.global", "1 operands, not 2 or 3"),
     ("", "wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16 {%f1}, %rd1, %rd2, 0, 0, 1, 1, 1;",
-     "wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16", ""),
+     "wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16", "4 registers wanted, 1 given"),
     ("", "div.rz.approx.f32 %f1, %f2, %f3;", "div.rz.approx.f32", ""),
     ("", "ld.global.L3::cache_hint.u32 %r1, [%rd1], %rd2;", "ld.global.L3::cache_hint.u32", ""),
     ("", "ld.global.v4.u64 {%rd1, %rd2, %rd3}, [%rd4];", "ld.global.v4.u64", "4 elements wanted, 3 given"),
