@@ -79,8 +79,16 @@ SNIPPETS = [
     ("", "brx.idx %r0, table;", "brx.idx", ""),
     ("", "bra NOWHERE;", "bra", "a label of this kernel is wanted"),
     ("", "frobnicate.now %r1;", "frobnicate.now", ""),
-    ("", "multimem.red.relaxed.sys.global.add.u32 [%rd1], %r1;", "multimem.red.relaxed.sys.global.add.u32",
-     "memory of several GPUs"),
+    *(
+        ("", f"{name} {operands};", name, "memory of several GPUs")
+        for name, operands in (
+            ("multimem.red.relaxed.sys.global.add.u32", "[%rd1], %r1"),
+            ("multimem.ld_reduce.relaxed.sys.global.add.u32", "%r1, [%rd1]"),
+            ("multimem.st.relaxed.sys.global.u32", "[%rd1], %r1"),
+            ("multimem.cp.async.bulk.global.shared::cta.bulk_group", "[%rd1], [%r2], %r3"),
+            ("multimem.st.async.b32", "[%rd1], %r1, [%r2]"),
+        )
+    ),
     ("", "tensormap.replace.tile.swizzle_atomicity.global.b1024.b32 [%rd1], 1;",
      "tensormap.replace.tile.swizzle_atomicity.global.b1024.b32",
      "this field or form of tensormap is not executed"),
