@@ -36,6 +36,8 @@ class Form(NamedTuple):
     right: str
     in_registers: bool = False
     selector: int = 0
+    #: Rows of the left factor, and columns of the right one, that are neighbours in memory.
+    turned: bool = False
 
     @property
     def bits(self) -> int:
@@ -49,10 +51,11 @@ class Form(NamedTuple):
 
 
 FORMS = [
-    Form("f32", "f16", "f16"), Form("f16", "f16", "f16", True, 1), Form("f32", "bf16", "bf16", True),
-    Form("f32", "bf16", "bf16", selector=1), Form("f32", "tf32", "tf32", selector=1),
-    Form("f32", "tf32", "tf32", True), Form("f32", "e4m3", "e5m2"), Form("f16", "e5m2", "e4m3", True),
-    Form("s32", "s8", "u8"), Form("s32", "u8", "u8", True),
+    Form("f32", "f16", "f16"), Form("f32", "f16", "f16", turned=True), Form("f16", "f16", "f16", True, 1),
+    Form("f32", "bf16", "bf16", True), Form("f32", "bf16", "bf16", selector=1),
+    Form("f32", "tf32", "tf32", True), Form("f32", "tf32", "tf32", selector=1),
+    Form("f32", "e4m3", "e5m2"), Form("f16", "e5m2", "e4m3", True), Form("s32", "s8", "u8"),
+    Form("s32", "u8", "u8", True),
 ]  # fmt: skip
 
 
@@ -65,7 +68,7 @@ def write_product(form: Form, size: int, right: int, descriptors: tuple[int, int
     left = "{%a0, %a1, %a2, %a3}" if form.in_registers else "%rd5"
     constants = "" if form.result == "s32" else ", -1, 1"
     if form.left in ("f16", "bf16"):
-        constants += ", 0" if form.in_registers else ", 0, 0"
+        constants += f", {form.turned:d}" * (1 if form.in_registers else 2)
     body = (
         "".join(f"ld.param.u64 %rd{k + 1}, [p{k}];\nmad.wide.u32 %rd{k + 1}, %r0, 4, %rd{k + 1};\n" for k in range(4))
         + f"mov.u32 %r3, s;\nmad.lo.u32 %r2, %r0, 4, %r3;\n{copies}{loads}ld.global.b32 %r4, [%rd2];\n"
@@ -103,7 +106,7 @@ def encode_metadata(form: Form, codes: Array) -> Array:
 
 def run(form: Form, stored: Array, b: Array, words: Array) -> Array:
     """Execute a product; return the result, (64, columns)."""
-    left, right = lay_out(stored, "32", mn_major=False), lay_out(b, "64", mn_major=False)
+    left, right = (lay_out(matrix, "32" if form.turned else "64", mn_major=form.turned) for matrix in (stored, b))
     image, strides = np.concatenate([left.image, right.image]), ~(1 << 46)
     text = write_product(form, len(image), len(left.image), (left.descriptor & strides, right.descriptor & strides))
     out = np.zeros((_COLUMNS // 4 if form.result == "f16" else _COLUMNS // 2, 128), np.uint32)
