@@ -23,8 +23,8 @@ F32 = np.array(list_values(np.dtype("f4"), 250), np.float32)
 CLAMPS = ["", ".relu", ".satfinite", ".relu.satfinite", ".satfinite.relu"]
 
 
-def _round(number: Any, grid: list[float], rounding: str, clamps: str = "") -> float:
-    """Round a number, an integer or a float."""
+def _round(number: Any, grid: list[float], rounding: str, clamps: str = "", random: Any = 0) -> float:
+    """Round a number, an integer or a float; ``random`` is below 1."""
     if isnan(number) or (".relu" in clamps and number <= 0):
         return nan if isnan(number) else 0.0
     size, last = abs(number), len(grid) - 1
@@ -33,7 +33,10 @@ def _round(number: Any, grid: list[float], rounding: str, clamps: str = "") -> f
     if size != inf and size != grid[below]:
         above, middle = grid[min(below + 1, last)], (Fraction(grid[below]) + Fraction(grid[min(below + 1, last)])) / 2
         to_nearest = Fraction(size) > middle or (Fraction(size) == middle and below % 2)
-        upwards = {"rn": bool(to_nearest), "rz": False, "rm": number < 0, "rp": number > 0}[rounding]
+        part = (Fraction(size) - Fraction(grid[below])) / (Fraction(above) - Fraction(grid[below]) or 1)
+        upwards = {
+            "rn": bool(to_nearest), "rz": False, "rm": number < 0, "rp": number > 0, "rs": part + random >= 1,
+        }[rounding]  # fmt: skip
         code = min(below + upwards, last) if above else below
     if rounding in ("rz", "rm" if number > 0 else "rp") and size != inf:
         code = min(code, last - 1)  # beyond the greatest number, that one
@@ -95,7 +98,39 @@ def test_clamped_tf32(rounding: str, clamps: str) -> None:
     assert got.tolist() == kept.tolist()
 
 
-def test_stochastic_rounding() -> None:
-    """Refused, with the reason."""
-    with pytest.raises(UnsupportedInstructionError, match="stochastic rounding is not executed"):
-        evaluate("cvt.rs.f16x2.f32 {d}, {a}, {b}, {c}", [F32, F32, F32.view(np.uint32)], np.uint32)
+@pytest.mark.parametrize("clamps", CLAMPS)
+@pytest.mark.parametrize(("half", "bits"), [("f16", 13), ("bf16", 16)])
+def test_random_bits(half: str, bits: int, clamps: str) -> None:
+    """A carry out of random bits and the mantissa's lost ones rounds away from zero; f16 has normal results."""
+    numbers = np.append(F32, np.array([65519, -65519, 3.39e38], np.float32))
+    sizes = np.abs(numbers)
+    is_normal = (sizes == 0) | ((sizes >= 2.0**-14) & (sizes < 2.0**16)) | ~np.isfinite(numbers)
+    numbers = np.tile(numbers[is_normal | (half == "bf16")], 3)
+    words = np.random.default_rng(7).integers(0, 2**32, len(numbers), np.uint32)
+    words[: len(words) // 3], words[-(len(words) // 3) :] = 0, 0xFFFFFFFF
+    got = evaluate(f"cvt.rs{clamps}.{half}x2.f32 {{d}}, {{a}}, {{b}}, {{c}}", [numbers, numbers, words], np.uint32)
+    for shift in (16, 0):
+        parts = [Fraction(int(word) >> shift & (1 << bits) - 1, 1 << bits) for word in words]
+        expected = [
+            _round(float(number), GRIDS[half], "rs", clamps, part) for number, part in zip(numbers, parts, strict=True)
+        ]
+        _expect((got >> shift).astype(np.uint16), half, expected)
+
+
+@pytest.mark.parametrize(
+    ("clamps", "number", "is_refused"),
+    [
+        ("", 1e-5, True), ("", -1e-5, True), (".relu", -1e-5, False), ("", 2.0**-20, False), ("", 0.0, False),
+        ("", 65519.0, False), ("", 65536.0, True), (".satfinite", 1e9, False),
+    ],
+)  # fmt: skip
+def test_undefined_random_bits(clamps: str, number: float, is_refused: bool) -> None:
+    """Numbers beyond the exponents of f16 are refused, unless they have one result whatever the bits are."""
+    operands = [np.array([number], np.float32), np.zeros(1, np.float32), np.zeros(1, np.uint32)]
+    form = f"cvt.rs{clamps}.f16x2.f32 {{d}}, {{a}}, {{b}}, {{c}}"
+    if is_refused:
+        with pytest.raises(UnsupportedInstructionError, match="with random bits: the PTX ISA defines normal results"):
+            evaluate(form, operands, np.uint32)
+    else:
+        expected = _round(number, GRIDS["f16"], "rs", clamps)
+        _expect((evaluate(form, operands, np.uint32) >> 16).astype(np.uint16), "f16", [expected])

@@ -102,11 +102,30 @@ def test_packed_halves() -> None:
     assert not out[:, 12:].any()
 
 
+@pytest.mark.parametrize("group", [1, 2])
+def test_shifted_rows(group: int) -> None:
+    """A shift moves 32 bytes of each row but a warp's last one, in one block or both of a pair."""
+    barrier = "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n"
+    commit = COMMIT.format(group=group)
+    if group == 2:
+        commit = commit.replace("::cluster.b64 [barrier]", "::cluster.multicast::cluster.b64 [barrier], %h1")
+    body = (
+        f".reg .b16 %h1;\nmov.b16 %h1, 3;\n{fill(16)}{barrier}setp.eq.u32 %p, %t, 0;\nsetp.eq.and.u32 %p, %r1, 0, %p;\n"
+        f"@%p tcgen05.shift.cta_group::{group}.down [%d+4];\n{commit}{WAIT}{dump(16)}{barrier}"
+    )
+    out = np.zeros((group, 128, 16), np.uint32)
+    launch(write_kernel(body, group=group), np.zeros(128 * group, np.uint8), out, group, cluster=group)
+    lane, column = np.arange(128)[:, None], np.arange(16)
+    moves = (lane % 32 < 31) & (column >= 4) & (column < 12)
+    np.testing.assert_array_equal(out, np.broadcast_to((lane + moves << 16) + column, out.shape))
+
+
 _LOAD = "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%v0}, [%r5];\n"
 _OWN = "add.u32 %r5, %d, %quarter;\n"
 _SECOND = "setp.eq.u32 %p, %w, 1;\n"
 _ALLOC = "@%p tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [base], {};\n"
 _COPY = "mov.u64 %a, 0x400000000000;\n@%p tcgen05.cp.cta_group::1.128x128b [%d], %a;\n"
+_SHIFT = FIRST_THREAD + "@%p tcgen05.shift.cta_group::1.down [%d+{}];\n"
 #: Code, fault, and its text.
 WRONG_KERNELS: list[tuple[str, type[KernelFaultError], str]] = [
     (_OWN + _LOAD, UninitializedTensorReadError, "never-written tensor memory .* lane 0, column 0"),
@@ -135,6 +154,14 @@ WRONG_KERNELS: list[tuple[str, type[KernelFaultError], str]] = [
         "whose tcgen05.commit nobody waited for",
     ),
     (f"{FIRST_THREAD}{_COPY}", TensorMemoryError, "nobody waited for their products"),
+    (f"{_SHIFT.format(0)}{COMMIT.format(group=1)}bar.sync 0;\n{_OWN}{_LOAD}", TensorMemoryError, "nobody waited for"),
+    (_SHIFT.format(16 << 16), TensorMemoryError, "lane 16; a multiple of 32 is needed"),
+    (_SHIFT.format(60), TensorMemoryError, "lane 1, column 64, which is not allocated"),
+    (
+        f"{fill(8).replace('tcgen05.wait::st.sync.aligned;', '')}bar.sync 0;\n{_SHIFT.format(0)}",
+        TensorMemoryError,
+        "written by a tcgen05.st without tcgen05.wait::st",
+    ),
 ]
 
 

@@ -79,14 +79,22 @@ SNIPPETS = [
     ("", "brx.idx %r0, table;", "brx.idx", ""),
     ("", "bra NOWHERE;", "bra", "a label of this kernel is wanted"),
     ("", "frobnicate.now %r1;", "frobnicate.now", ""),
-    ("", "multimem.red.relaxed.sys.global.add.u32 [%rd1], %r1;", "multimem.red.relaxed.sys.global.add.u32",
-     "memory of several GPUs"),
+    *(
+        ("", f"{name} {operands};", name, "memory of several GPUs")
+        for name, operands in (
+            ("multimem.red.relaxed.sys.global.add.u32", "[%rd1], %r1"),
+            ("multimem.ld_reduce.relaxed.sys.global.add.u32", "%r1, [%rd1]"),
+            ("multimem.st.relaxed.sys.global.u32", "[%rd1], %r1"),
+            ("multimem.cp.async.bulk.global.shared::cta.bulk_group", "[%rd1], [%r2], %r3"),
+            ("multimem.st.async.b32", "[%rd1], %r1, [%r2]"),
+        )
+    ),
     ("", "tensormap.replace.tile.swizzle_atomicity.global.b1024.b32 [%rd1], 1;",
      "tensormap.replace.tile.swizzle_atomicity.global.b1024.b32",
      "this field or form of tensormap is not executed"),
     ("", "cp.async.bulk.prefetch.L2.global [%rd1];", "cp.async.bulk.prefetch.L2.global", "1 operands, not 2 or 3"),
     ("", "wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16 {%f1}, %rd1, %rd2, 0, 0, 1, 1, 1;",
-     "wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16", ""),
+     "wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16", "4 registers wanted, 1 given"),
     ("", "div.rz.approx.f32 %f1, %f2, %f3;", "div.rz.approx.f32", ""),
     ("", "ld.global.L3::cache_hint.u32 %r1, [%rd1], %rd2;", "ld.global.L3::cache_hint.u32", ""),
     ("", "ld.global.v4.u64 {%rd1, %rd2, %rd3}, [%rd4];", "ld.global.v4.u64", "4 elements wanted, 3 given"),
@@ -109,6 +117,11 @@ SNIPPETS = [
             (8, "cvt.rn.relu.e2m1x2.f32", "%f1, %f2"),
             (16, "cvt.rn.e2m3x2.f32", "%f1, %f2"),
         )
+    ),
+    *(
+        ("", f"cvt.rs.satfinite.{name}.f32 %r1, {{%f1, %f2, %f3, %f4}}, %r2;", f"cvt.rs.satfinite.{name}.f32",
+         "random bits of four numbers, which the PTX ISA does not assign")
+        for name in ("e4m3x4", "e5m2x4", "e2m3x4", "e3m2x4", "e2m1x4")
     ),
     ("", "prefetch.global [%rd1 %r1];", "prefetch.global", "expected ']', found '%r1'"),
     ("", "add.s32 %r1, %r2;", "add.s32", "2 operands, not 3"),

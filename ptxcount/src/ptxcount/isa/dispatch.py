@@ -60,7 +60,7 @@ _OPTIONS: tuple[frozenset[str], ...] = (
 _REASONS = {
     "bra": "a label of this kernel is wanted",
     "brx": "a table of this kernel is wanted, and a number within it",
-    "multimem": "memory of several GPUs is not executed",
+    "multimem": "memory of several GPUs (a multicast address) is not executed",
     "tensormap": "this field or form of tensormap is not executed",
 }
 
@@ -69,7 +69,7 @@ def bind_instruction(instruction: Instruction) -> Step:
     """Bind an instruction that is no jump to a step; the step of an unsupported one raises."""
     try:
         if problem := explain_release(instruction.name):  # a modifier that is new may look like an old form
-            raise unsupported(instruction, problem)
+            raise unsupported(instruction, "; ".join(filter(None, [problem, _REASONS.get(instruction.opcode)])))
         step = _find_step(instruction)
     except UnsupportedInstructionError as error:
         step = _make_refusal(error)

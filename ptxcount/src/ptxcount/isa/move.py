@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..lanes.symbolic_values import Value, convert_sum
-from ..lanes.warps import Array
+from ..lanes.warps import Array, spread
 from ..machine.chunk import Chunk
 from ..ptx.program import TYPES, Group, Instruction, Register, Type
 from .arithmetic.convert import ROUNDINGS, TO_INTEGER, convert
@@ -61,15 +61,46 @@ def _decode_pair(relu: str | None, kind: str, chunk: Chunk, pair: Array) -> list
     return [bits[0] | (bits[1] << np.uint32(16))]
 
 
+#: Random bits of each half, which are added to the bits that its mantissa lacks (PTX ISA, ``cvt``, ``rbits``).
+_RANDOM_BITS = {"f16": 13, "bf16": 16}
+
+
 @op(allow_clamps("cvt.(rn|rz)[clamps].(f16|bf16)x2.f32"), "b32 = f32 f32")
-def _pack_halves(rounding: str, clamps: str, half: str, chunk: Chunk, *floats: Array) -> list[Array]:
+@op(allow_clamps("cvt.(rs)[clamps].(f16|bf16)x2.f32"), "b32 = f32 f32 u32")
+def _pack_halves(rounding: str, clamps: str, half: str, chunk: Chunk, *operands: Array) -> list[Array]:
     """Pack two floats as halves, the first in the upper half."""
-    options = {name: name in clamps for name in ("relu", "satfinite")}
+    floats, options = operands[:2], {name: name in clamps for name in ("relu", "satfinite")}
+    if rounding == "rs":
+        words = (operands[2] >> np.uint32(16), operands[2])
+        pairs = zip(floats, words, strict=True)
+        floats = tuple(_round_randomly(chunk, number, word, half, clamps) for number, word in pairs)
+        rounding = "rn"
     upper, lower = (
         convert(value, TYPES["f32"], TYPES[half], rounding, saturate=False, ftz=False, **options).view(np.uint16)
         for value in floats
     )
     return [lower.astype(np.uint32) | (upper.astype(np.uint32) << np.uint32(16))]
+
+
+def _round_randomly(chunk: Chunk, numbers: Array, words: Array, half: str, clamps: str) -> Array:
+    """Round away from zero where the sum of random bits and of those cut off has a carry."""
+    if half == "f16":
+        _refuse_outside_normal(chunk, numbers, clamps)
+    bits, mask = numbers.view(np.uint32), np.uint32((1 << _RANDOM_BITS[half]) - 1)
+    return np.where(np.isfinite(numbers), bits + (words & mask) & ~mask, bits).view(np.float32)
+
+
+def _refuse_outside_normal(chunk: Chunk, values: Array, clamps: str) -> None:
+    """Refuse numbers beyond the exponents of f16, whose cut bits the PTX ISA does not align with the random ones."""
+    sizes = np.abs(values)
+    is_small = (values.astype(np.float16) != values) & (sizes < np.finfo(np.float16).smallest_normal)
+    is_large = np.isfinite(values) & (sizes >= 2.0**16) & (".satfinite" not in clamps)
+    undefined = (is_small | is_large) & ~((values < 0) & (".relu" in clamps))
+    undefined = spread(undefined, chunk.shape) & spread(chunk.active, chunk.shape)
+    if undefined.any():
+        number = spread(values, chunk.shape)[undefined][0]
+        problem = f"{number:g} with random bits: the PTX ISA defines normal results of f16"
+        raise unsupported(chunk.instruction, problem)
 
 
 @op("cvt.pack.sat.([us]16).s32", "b32 = s32 s32")
@@ -90,7 +121,8 @@ def _bind_conversion(instruction: Instruction) -> Step:
     names, types = split_name(instruction)
     options = {"ftz", "sat", "relu", "satfinite"}
     if "rs" in names:
-        raise unsupported(instruction, "stochastic rounding is not executed")
+        problem = "random bits of four numbers, which the PTX ISA does not assign to each, and chips assign differently"
+        raise unsupported(instruction, problem)
     if len(types) != 2 or not {*names} <= ROUNDINGS | options or any(t.kind in "bph" for t in types):
         raise unsupported(instruction)
     expect_count(instruction, 2)

@@ -1,6 +1,7 @@
 """Products of four warps, ``wgmma``, whose factors lie in shared memory (PTX ISA, "Asynchronous Warpgroup Level").
 
-They are done at once, and rounded as those of `tensor_cores.mma`. A descriptor says where a factor lies.
+They are done at once, and rounded as those of `tensor_cores.mma`. A descriptor says where a factor lies. The lanes of
+a sparse factor's metadata are those of ``mma.sp``, in each warp (CUTLASS 4, ``mma_traits_sm90_gmma_sparse.hpp``).
 """
 
 from __future__ import annotations
@@ -18,14 +19,15 @@ from ..registry import Step, binds, step_of
 from ..tensor_cores.elements import ELEMENTS, encode
 from ..tensor_cores.fragments import Shape
 from ..tensor_cores.mma import find_layout, parse_shape
+from ..tensor_cores.sparse import Metadata
 from ..warp_collectives import lanes_of
 from .map_fields import SWIZZLES
 
-_U64, _PRED = TYPES["u64"], TYPES["pred"]
+_U32, _U64, _PRED = TYPES["u32"], TYPES["u64"], TYPES["pred"]
 _WARPS = 4
 #: Bytes of the pattern in shared memory, by the two highest bits of a descriptor.
 _SPANS = (16, 128, 64, 32)
-_NAMES = {"mma_async", "sync", "aligned", "satfinite"}
+_NAMES = {"mma_async", "sp", "sync", "aligned", "satfinite"}
 _ORDER = ("fence", "commit_group", "wait_group")
 
 
@@ -87,7 +89,10 @@ def _load_factor(
 
 @binds("wgmma")
 def _bind_product(instruction: Instruction) -> Step:
-    """``wgmma.mma_async.sync.aligned.m64nNkK.dtype.atype.btype d, a, b, scale{, imm, imm{, imm{, imm}}}``."""
+    """``wgmma.mma_async{.sp}.sync.aligned.m64nNkK.dtype.atype.btype d, a, b, scale{, imm, imm{, imm{, imm}}}``.
+
+    With ``.sp``, metadata and a selector stand before ``scale``.
+    """
     if instruction.modifiers[0] in _ORDER:
         return lambda chunk: None
     shape, elements, names = parse_shape(instruction)
@@ -96,14 +101,18 @@ def _bind_product(instruction: Instruction) -> Step:
     if len(elements) != 3 or not names <= _NAMES or shape.m != 16 * _WARPS or ELEMENTS[elements[1]].bits < 8:
         raise unsupported(instruction)
     to, left, right = elements
-    expect_count(instruction, 4, 6, 7, 8)
-    target, first, second, scale, *constants = instruction.operands
+    is_sparse = "sp" in names
+    expect_count(instruction, *(count + 2 * is_sparse for count in (4, 6, 7, 8)))
+    target, first, second, *rest = instruction.operands
+    metadata = Metadata.locate(instruction, shape.k, ELEMENTS[left].bits, rest[1]) if is_sparse else None
+    scale, *constants = rest[2 * is_sparse :]
     numbers = [constant.value for constant in constants if isinstance(constant, Immediate)]
     in_registers = len(items(first)) > 1
     signs = numbers[:2] or [1, 1]
     turns = [bool(number) for number in numbers[2:]]
     turned = ([False] * (2 - len(turns)) + turns)[-2:]
-    warp = Shape(16, shape.n, shape.k)
+    stored = shape.k // (1 + is_sparse)
+    warp = Shape(16, shape.n, stored)
     factor, accumulator = find_layout("a", warp, left), find_layout("d", warp, to)
     targets, registers = items(target), items(first)
     if len(targets) != len(accumulator.parts) or (in_registers and len(registers) != len(factor.parts)):
@@ -117,15 +126,18 @@ def _bind_product(instruction: Instruction) -> Step:
             report_access(error if error is not None else OutOfBoundsError, chunk.first_active(), text, place)
 
         if in_registers:
-            a = factor.assemble_matrix(chunk, sources)
+            a = factor.assemble_matrix(chunk, sources[: len(registers)])
         else:
             warpgroup_rows = _load_factor(
-                chunk, sources[0], (shape.m, shape.k), ELEMENTS[left].bits // 8, turned[0], report
+                chunk, sources[0], (shape.m, stored), ELEMENTS[left].bits // 8, turned[0], report
             )
             quarter = np.arange(warpgroup_rows.shape[1]) % _WARPS
             a = np.stack([warpgroup_rows[:, w, 16 * q : 16 * (q + 1)] for w, q in enumerate(quarter)], axis=1)
+        a = ELEMENTS[left].decode(a)
+        if metadata:
+            a = metadata.expand(chunk, a, lanes_of(chunk, sources[-1]))
         b = _load_factor(chunk, bits, (shape.n, shape.k), ELEMENTS[right].bits // 8, turned[1], report).swapaxes(2, 3)
-        sums = signs[0] * signs[1] * (ELEMENTS[left].decode(a) @ ELEMENTS[right].decode(b))
+        sums = signs[0] * signs[1] * (a @ ELEMENTS[right].decode(b))
         accumulates = lanes_of(chunk, scales)[:, :, :1, None]
         sums = sums + np.where(accumulates, ELEMENTS[to].decode(accumulator.assemble_matrix(chunk, previous)), 0)
         return accumulator.registers(chunk, encode(sums, to, saturate="satfinite" in names))
@@ -133,4 +145,5 @@ def _bind_product(instruction: Instruction) -> Step:
     reads: list[tuple[Operand, Type]] = [(each, accumulator.kind) for each in targets]
     reads += [(scale, _PRED), (second, _U64)]
     reads += [(register, factor.kind) for register in registers] if in_registers else [(first, _U64)]
+    reads += [(operand, _U32) for operand in rest[:is_sparse]]
     return step_of(instruction, [(each, accumulator.kind) for each in targets], reads, product)

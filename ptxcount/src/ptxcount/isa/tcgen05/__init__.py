@@ -3,4 +3,4 @@
 All is done at once, in the order in which threads ask for it. No chip was asked: layouts are those of the PTX ISA.
 """
 
-from . import allocation, commits, copies, fragments, products  # noqa: F401
+from . import allocation, commits, copies, fragments, products, shifts  # noqa: F401

@@ -43,8 +43,6 @@ _COPIES: dict[frozenset[str], _Copy] = {
 @binds("tcgen05")
 def _bind_copy(instruction: Instruction) -> Step | None:
     """``tcgen05.cp.cta_group.shape{.multicast}{.b8x16.b6x16_p32} [address], descriptor``; without ``.4x256b``."""
-    if instruction.modifiers[0] == "shift":
-        raise unsupported(instruction, "rows that move down are not executed")
     if instruction.modifiers[0] != "cp":
         return None
     packed = [PACKED[form] for form in PACKED if f".{form}." in f"{instruction.name}."]

@@ -84,7 +84,7 @@ class ProductShape(NamedTuple):
         if columns not in allowed or (rows, group, is_stationary) not in DATA_PATHS:
             raise ValueError(f"{rows} x {columns} is no shape of a product with .cta_group::{group}")
         if not kind.padded and bits >> 31:
-            raise NotImplementedError("96 products at once")
+            raise NotImplementedError("K = 96, whose scales the PTX ISA lays out in figures alone")
         return cls(
             rows,
             columns,

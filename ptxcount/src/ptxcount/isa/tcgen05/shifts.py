@@ -1,0 +1,60 @@
+"""``tcgen05.shift``: rows of tensor memory move down by one.
+
+Sources: PTX ISA 9.0, 9.7.16.9.3 (elements of 32 bytes, all rows of a warp except the last); the direction, and the four
+warps at once, as a B200 was read by others (github.com/cicuvc/nvidia-sass-document, ``notes/sm100/instr/utcshift.md``).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...lanes.warps import LANES
+from ...machine.chunk import Chunk
+from ...machine.tensor_memory import LANE_COUNT, split_address
+from ...ptx.program import Instruction
+from ...util.errors import TensorMemoryError, UninitializedTensorReadError
+from ..operands import address, expect_count, unsupported
+from ..registry import Step, binds
+from ..single_threads import iter_threads, make_row_reporter
+from .warps import GROUPS, find_pair, read_group
+
+#: Words of an element.
+_COLUMNS = 8
+#: Lanes that get the row of the lane behind them: all but the last of each warp.
+_TARGETS = np.array([lane for lane in range(LANE_COUNT) if lane % LANES < LANES - 1])[:, None]
+
+
+@binds("tcgen05")
+def _bind_shift(instruction: Instruction) -> Step | None:
+    """``tcgen05.shift.cta_group.down [address]``."""
+    name, *names = instruction.modifiers
+    if name != "shift":
+        return None
+    if {*names}.difference(GROUPS) != {"down"}:
+        raise unsupported(instruction)
+    expect_count(instruction, 1)
+    group = read_group(instruction)
+    readers = [address(instruction, instruction.operands[0], "tensor")]
+
+    def shift_rows(chunk: Chunk) -> None:
+        report_all = make_row_reporter(chunk)
+
+        def report(error: Any, *details: Any) -> None:
+            if error is not UninitializedTensorReadError:  # rows that nobody uses move as well
+                report_all(error, *details)
+
+        for (place,), rows in iter_threads(chunk, readers):
+            lane, column = split_address(place)
+            if lane % LANES:
+                raise chunk.make_fault(TensorMemoryError, f"lane {lane}; a multiple of {LANES} is needed")
+            if lane:
+                raise unsupported(instruction, f"lane {lane}: the PTX ISA names no lanes for it; 0 is executed")
+            members = np.array([member for row in rows for member in find_pair(chunk, row, group)])[:, None, None]
+            columns = column + np.arange(_COLUMNS)
+            words = chunk.tensor.load(members, _TARGETS + 1, columns, report, is_product=True)
+            chunk.tensor.store(members, _TARGETS, columns, words, report, is_product=True)
+        chunk.has_written, chunk.spins = True, 0
+
+    return shift_rows
