@@ -1,5 +1,6 @@
 """The command `ptxcount`, also as `python -m ptxcount`."""
 
+import os
 import sys
 
 from .cli.ending import interruptible_import
@@ -8,6 +9,8 @@ from .cli.options import is_gate_command
 
 def main() -> int:
     """Run the command; its imports take half a second, in which it may be interrupted, too."""
+    # OpenBLAS would start a thread for each processor, in a third of NumPy's import; counting needs none.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     with interruptible_import("ptxcount"):
         if is_gate_command(sys.argv[1:]):
             from .gate.command import main as command  # noqa: PLC0415 -- without NumPy

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,6 +35,9 @@ INTERNAL = {
 
 #: Subcommand -> its function.
 _PLACES = {name: place for name, (place, _) in COMMANDS.items()} | INTERNAL
+
+#: Subcommands that read results. OpenBLAS's threads, a third of NumPy's import, are of no use to them.
+_READING = ("compare", "regressions", "site")
 
 #: Exit code that ends `git bisect run`; any other code up to 127 would be a verdict.
 STOP_BISECT = 128
@@ -67,6 +71,8 @@ def _print_help(word: str) -> int:
 def _run_subcommand(name: str, arguments: Sequence[str]) -> int:
     if str(folder := Path.cwd()) not in sys.path:
         sys.path.insert(0, str(folder))  # the suite is a package of this folder, as with `python -m`
+    if name in _READING:
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     sys.argv = [f"kernelwatch {name}", *arguments]  # the command's name in argparse's usage
 
     def command() -> int:
