@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from kernelwatch.kernel import load_function
+from tests.ptxcount import test_sparse_warpgroups as warpgroups
 from tests.ptxcount.test_narrow_products import FORMS, Form, assemble_result, draw_product, write_product
 
 pytestmark = pytest.mark.gpu
@@ -23,3 +26,17 @@ def test_sparse(form: Form) -> None:
     module = cuda.module_from_buffer(write_product(form, registers).encode())
     module.get_function("snippet")(cuda.In(words), cuda.Out(out), block=(32, 1, 1), grid=(1, 1))
     np.testing.assert_array_equal(assemble_result(form, out).astype(np.float64), expected)
+
+
+@pytest.mark.parametrize("form", warpgroups.FORMS, ids=str)
+def test_sparse_warpgroups(form: warpgroups.Form) -> None:
+    """Sparse ``wgmma`` of all types, selectors and places of the left factor."""
+    import pycuda.driver as cuda
+
+    load_function.current_context()
+
+    def launch(text: str, arrays: list[Any]) -> None:
+        function = cuda.module_from_buffer(text.encode()).get_function("snippet")
+        function(*map(cuda.InOut, arrays), block=(128, 1, 1), grid=(1, 1))
+
+    warpgroups.check_product(form, launch)

@@ -6,6 +6,7 @@ Registers and metadata are filled by CUTLASS 4's layouts (``mma_traits_sm90_gmma
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +27,10 @@ METADATA = {
     16: (Layout((2, 2, 8, 4), (1024, 0, 1, 16)), Layout((16, 2), (64, 8))),
     32: (Layout((2, 2, 8, 4), (512, 0, 1, 16)), Layout((8, 2), (64, 8))),
 }
+
+
+#: A function that launches a kernel's text with its arrays.
+Launcher = Callable[[str, list[Array]], None]
 
 
 class Form(NamedTuple):
@@ -104,13 +109,17 @@ def encode_metadata(form: Form, codes: Array) -> Array:
     return np.where(unnamed, RNG.integers(0, 2**32, 128), words).astype(np.uint32)
 
 
-def run(form: Form, stored: Array, b: Array, words: Array) -> Array:
+def _launch(text: str, arrays: list[Array]) -> None:
+    ptxcount.count(text, "snippet", 1, 128, arrays)
+
+
+def run(form: Form, stored: Array, b: Array, words: Array, launch: Launcher = _launch) -> Array:
     """Execute a product; return the result, (64, columns)."""
     left, right = (lay_out(matrix, "32" if form.turned else "64", mn_major=form.turned) for matrix in (stored, b))
     image, strides = np.concatenate([left.image, right.image]), ~(1 << 46)
     text = write_product(form, len(image), len(left.image), (left.descriptor & strides, right.descriptor & strides))
     out = np.zeros((_COLUMNS // 4 if form.result == "f16" else _COLUMNS // 2, 128), np.uint32)
-    ptxcount.count(text, "snippet", 1, 128, [image, words, pack(stored), out])
+    launch(text, [image, words, pack(stored), out])
     kind = {"f16": np.float16, "f32": np.float32, "s32": np.int32}[form.result]
     places = Layout((4, 8, 4), (128, 1, 16)).offsets()[:, None]
     places = places + Layout((2, 2, _COLUMNS // 8), (64, 8, 512)).offsets()
@@ -119,15 +128,20 @@ def run(form: Form, stored: Array, b: Array, words: Array) -> Array:
     return matrix.reshape(_COLUMNS, 64).T
 
 
-@pytest.mark.parametrize("form", FORMS, ids=str)
-def test_products(form: Form) -> None:
-    """All types and selectors, from shared memory and registers; exact, as all numbers are small."""
+def check_product(form: Form, launch: Launcher = _launch) -> None:
+    """Compare a product of a launcher with NumPy's; exact, as all numbers are small."""
     products = 512 // form.bits
     a, b = make_factor(64, products, form.left), make_factor(_COLUMNS, products, form.right)
     stored, codes = keep_half(RNG, a, 2 if form.bits == 32 else 4)
     sign = 1 if form.result == "s32" else -1
     expected = sign * (a.astype(np.float64) @ b.astype(np.float64).T)
-    np.testing.assert_array_equal(run(form, stored, b, encode_metadata(form, codes)), expected)
+    np.testing.assert_array_equal(run(form, stored, b, encode_metadata(form, codes), launch), expected)
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_products(form: Form) -> None:
+    """All types and selectors, from shared memory and registers."""
+    check_product(form)
 
 
 @pytest.mark.parametrize(
