@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import ptxcount
-from ptxcount.util.errors import MisalignedError, UnsupportedInstructionError
+from ptxcount.util.errors import LaunchError, MisalignedError, UnsupportedInstructionError
 from tests.ptxcount.small_floats import ml_dtypes
 from tests.ptxcount.snippets import module
 
@@ -32,11 +32,12 @@ mad.wide.u32 %rd1, %r0, 8, %rd1;
 ld.shared.u64 %rd2, [%r2];
 st.global.u64 [%rd1], %rd2;
 """
+_RED_ASYNC = "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes"
 
 
-def _count(body: str) -> tuple[Any, ptxcount.LaunchCounters]:
+def _count(body: str, cluster: int | None = 1) -> tuple[Any, ptxcount.LaunchCounters]:
     out = np.zeros(32, np.uint64)
-    return out, ptxcount.count(module(_START + body + _END, 1, _SHARED), None, 1, 32, [out])
+    return out, ptxcount.count(module(_START + body + _END, 1, _SHARED), None, 1, 32, [out], cluster=cluster)
 
 
 def _run(body: str) -> Any:
@@ -59,7 +60,7 @@ def test_async_reductions(operation: str) -> None:
     operand = "%rd4" if width == 8 else "%r0"
     out = _run(
         f"cvt.u64.u32 %rd4, %r0;\n@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [bar], {32 * width};\n"
-        f"red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.{operation} [%r1], {operand}, [%r5];\n"
+        f"{_RED_ASYNC}.{operation} [%r1], {operand}, [%r5];\n"
         "WAIT:\nmbarrier.try_wait.parity.shared.b64 %p2, [bar], 0;\n@!%p2 bra WAIT;"
     )
     assert out.tolist() == [reduce(REDUCTIONS[operation], range(32), 12), *[12] * 31]
@@ -69,10 +70,17 @@ def test_async_reductions(operation: str) -> None:
 def test_turns_of_async_reductions(operation: str) -> None:
     """In the own block's shared memory, ``red.async`` takes the turns of ``red``."""
     operand = "%rd3" if operation.endswith("64") else "%r0"
-    red_async = "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes"
-    _, asynchronous = _count(f"{red_async}.{operation} [%r1], {operand}, [%r5];")
+    _, asynchronous = _count(f"{_RED_ASYNC}.{operation} [%r1], {operand}, [%r5];")
     _, synchronous = _count(f"red.shared.{operation} [%r1], {operand};")
     assert asynchronous.shared_atomics.wavefronts == synchronous.shared_atomics.wavefronts > 0
+
+
+def test_no_clusters() -> None:
+    """An H200 ends ``red.async`` in a launch without clusters as an illegal instruction."""
+    with pytest.raises(LaunchError, match=r"red.async, where the launch has no clusters; give cluster=1"):
+        _count(
+            "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.inc.u32 [%r1], %r0, [%r5];", None
+        )
 
 
 @pytest.mark.parametrize("form", ["st.bulk.weak.shared::cta [%r1+16], 64, 0;", "st.bulk [%rd5], %rd6, 0;"])

@@ -11,6 +11,7 @@ from ...lanes.warps import Array
 from ...machine.block_memory import find_rank, make_ranked
 from ...machine.chunk import Chunk
 from ...ptx.program import TYPES
+from ...util.errors import LaunchError
 from ..registry import op
 
 #: The bits of a generic address that tell its state space.
@@ -29,3 +30,10 @@ def _map_address(kind: str, chunk: Chunk, place: Array, rank: Array) -> list[Arr
 def _rank_of(kind: str, chunk: Chunk, place: Array) -> list[Array]:
     ranks, own_rank = find_rank(place.astype(np.int64)), chunk.read_special("%cluster_ctarank")
     return [np.where(ranks < 0, 0 if own_rank is None else own_rank, ranks)]
+
+
+def require_clusters(chunk: Chunk, access: str) -> None:
+    """Refuse an access in a launch without clusters, which an H200 ends (`docs/evidence/memory.md`)."""
+    if not chunk.context.has_clusters:
+        text = f"{access}, where the launch has no clusters; give cluster=1 or __cluster_dims__"
+        raise LaunchError(f"{chunk.instruction.source}: {text}")

@@ -14,6 +14,7 @@ from ..operands import address, elements, expect_count, reader, unsupported
 from ..registry import Step, binds, step_of
 from ..single_threads import iter_threads, make_row_reporter
 from ..spaces import decode_access, find_space, make_shared_reader
+from . import require_clusters
 from .mbarriers import update_barriers
 
 _COMPLETION = "mbarrier::complete_tx::bytes"
@@ -57,9 +58,11 @@ def _bind_async_reduction(instruction: Instruction) -> Step | None:
     target, data, barrier = instruction.operands
     read, read_barrier = (address(instruction, operand, "shared") for operand in (target, barrier))
     adds_one = isinstance(data, Immediate) and data.value == 1
-    turns = find_turns(names[0], kind, returns=False, adds_one=adds_one)  # those of red.shared: no chip was asked
+    # The pipe's wavefronts are those of red.shared on an H200; no counter of shared atomics has them.
+    turns = find_turns(names[0], kind, returns=False, adds_one=adds_one)
 
     def reduce(chunk: Chunk, value: Array) -> list[Array]:
+        require_clusters(chunk, "red.async")
         place, report = read(chunk), chunk.make_reporter()
         values = spread(value, chunk.shape)[spread(chunk.active, chunk.shape)]
         for units, index, selected in chunk.shared.atomic(place, kind.size, chunk.active, report, chunk.shape):

@@ -18,10 +18,10 @@ from ...lanes.symbolic_values import dense
 from ...lanes.warps import LANES, Array, spread
 from ...machine.chunk import Chunk
 from ...ptx.program import TYPES, Address, Group, Instruction, Operand
-from ...util.errors import LaunchError
 from ..atomic_operations import AtomicOperation, find_operation
 from ..operands import Reader, address, as_array, items, reader, unsupported
 from ..registry import Step, binds
+from . import require_clusters
 from .single_copy import OF_ROWS, BulkCopy
 
 #: Letters of types in PTX by the kind of a dtype.
@@ -93,17 +93,10 @@ def _bind_bulk_copy(instruction: Instruction) -> Step | None:
             elif spaces[1] == "global":
                 copy.store_shared(copy.load_global())
             else:
-                _require_clusters(chunk)
+                require_clusters(chunk, "a copy within shared memory")
                 copy.store_shared(copy.load_shared())
 
     return step
-
-
-def _require_clusters(chunk: Chunk) -> None:
-    """Refuse a copy within shared memory in a launch without clusters: an H200 ends it (`docs/evidence/memory.md`)."""
-    if not chunk.context.has_clusters:
-        text = "a copy within shared memory, where the launch has no clusters; give cluster=1 or __cluster_dims__"
-        raise LaunchError(f"{chunk.instruction.source}: {text}")
 
 
 def _find_first_threads(threads: tuple[Array, ...], columns: dict[str, Array]) -> list[int]:
