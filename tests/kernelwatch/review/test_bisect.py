@@ -112,14 +112,10 @@ def test_judge(
 @pytest.mark.parametrize(
     ("machine_name", "value", "compiler", "is_stored"),
     [
-        ("", 4.0, "", True),
-        ("", 0.0, "", True),
-        ("another", 4.0, "", False),
-        ("", 4.0, "13.5.0", False),
-        ("", None, "", False),
-        ("", math.nan, "", False),
+        ("", 4.0, "", True), ("", 0.0, "", True), ("another", 4.0, "", False), ("", 4.0, "13.5.0", False),
+        ("", None, "", False), ("", math.nan, "", False),
     ],
-)
+)  # fmt: skip
 def test_exact_numbers_are_measured_once(
     machine_name: str, value: Outcome, compiler: str, is_stored: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
