@@ -21,7 +21,7 @@ from tests.site import browser
 signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-#: Tests start hundreds of processes, and OpenBLAS's threads take a third of NumPy's import.
+# Tests start hundreds of processes, and OpenBLAS's threads take a third of NumPy's import.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 ROOT = Path(__file__).resolve().parents[1]

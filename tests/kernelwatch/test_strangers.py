@@ -132,7 +132,7 @@ def test_without_the_plugin(environments: Path, tmp_path: Path) -> None:
     project, commits = make_project(STRANGERS["a project in C++"], tmp_path)
     shutil.copytree(environments, project.path / ".asv" / "env", symlinks=True)
     base, head = commits[1:3]
-    bench = ("--bench", "Brighten", "--bench", "track_registers")
+    bench = ("--bench", "Brighten", "--bench", "track_compiled")
     assert project.run("asv", "run", f"{head}^!", *bench).returncode == 0
     plain, fast = project.path / "results", project.path / "fast"
     plain.rename(fast)

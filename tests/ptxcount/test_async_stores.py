@@ -75,12 +75,14 @@ def test_turns_of_async_reductions(operation: str) -> None:
     assert asynchronous.shared_atomics.wavefronts == synchronous.shared_atomics.wavefronts > 0
 
 
-def test_no_clusters() -> None:
-    """An H200 ends ``red.async`` in a launch without clusters as an illegal instruction."""
-    with pytest.raises(LaunchError, match=r"red.async, where the launch has no clusters; give cluster=1"):
-        _count(
-            "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.inc.u32 [%r1], %r0, [%r5];", None
-        )
+@pytest.mark.parametrize(
+    "form",
+    [f"{_RED_ASYNC}.inc.u32", "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32"],
+)
+def test_no_clusters(form: str) -> None:
+    """An H200 ends asynchronous stores in a launch without clusters as an illegal instruction."""
+    with pytest.raises(LaunchError, match=r"async, where the launch has no clusters; give cluster=1"):
+        _count(f"{form} [%r1], %r0, [%r5];", None)
 
 
 @pytest.mark.parametrize("form", ["st.bulk.weak.shared::cta [%r1+16], 64, 0;", "st.bulk [%rd5], %rd6, 0;"])

@@ -139,7 +139,7 @@ def _make_report(words: Sequence[str]) -> str:
     if any(access.space == "local" for access in counters.accesses):
         target = find_target(compilation.ptx) if is_ptx(file) else None
         machine = list_machine_accesses(compilation.ptx, entry, flags, target or arch)
-        counters = replace(counters, stack_frame=next((each["bytes"] for each in machine), None))
+        counters = replace(counters, stack_frame=next((access["bytes"] for access in machine), None))
     # PTX names the files that it was made of, and could name any: those of the current folder are shown.
     sources = [Path()] if is_ptx(file) else compilation.files
     find_lines = listing.read_source_lines([*sources, *options.source])

@@ -130,10 +130,10 @@ class CommitFiles:
     def _name_file(self, compiler: str | None) -> Path:
         """Return the path of a new file of results by a compiler."""
         entries = index.list_results(self._folder).items()
-        shown = {
+        compilers_here = {
             compilers.compiler_of_results(entry.variables) for path, entry in entries if path.parent == self._folder
         }
-        if compiler is None or shown <= {compiler}:
+        if compiler is None or compilers_here <= {compiler}:
             return self._folder / f"{self._stem}.json"
         return self._folder / reading.COMPILERS_FOLDER / f"{self._stem}.jsonl"
 

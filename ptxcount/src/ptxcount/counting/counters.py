@@ -41,6 +41,7 @@ AMOUNTS = (
 )  # fmt: skip
 
 
+_WAVEFRONTS = ("wavefronts", "conflict_free")
 _PATTERNS = ("sectors", "lines", "ideal_sectors", "ideal_lines")
 #: The rules of an access to a space, or of a kind of it, and what they count.
 _RULES: dict[str, tuple[Rules, tuple[str, ...]]] = {
@@ -169,8 +170,7 @@ class Access:
                 self.conflict_free += count * turns.free
                 return
         rules = _RULES.get(f"{self.space} {self.kind}") or _RULES.get(self.space)
-        if self.space == "shared":
-            rules = self.wavefront_rule, ("wavefronts", "conflict_free")
+        rules = (self.wavefront_rule, _WAVEFRONTS) if self.space == "shared" else rules
         if rules is not None:
             sums = sum_rules(rules[0], address, active, shape, self.width)
             for name, number in zip(rules[1], sums, strict=True):

@@ -87,7 +87,7 @@ def _round_randomly(chunk: Chunk, numbers: Array, words: Array, half: str, clamp
     if half == "f16":
         _refuse_outside_normal(chunk, numbers, clamps)
     bits, mask = numbers.view(np.uint32), np.uint32((1 << _RANDOM_BITS[half]) - 1)
-    return np.where(np.isfinite(numbers), bits + (words & mask) & ~mask, bits).view(np.float32)
+    return np.where(np.isfinite(numbers), (bits + (words & mask)) & ~mask, bits).view(np.float32)
 
 
 def _refuse_outside_normal(chunk: Chunk, values: Array, clamps: str) -> None:

@@ -34,6 +34,7 @@ def _bind_async_store(instruction: Instruction) -> Step | None:
     width = kind.size * count
 
     def store(chunk: Chunk, *values: Array) -> list[Array]:
+        require_clusters(chunk, "st.async")
         place = read(chunk)
         parts = [value.view(f"u{kind.size}") for value in values]
         chunk.shared.store(place, kind.size, parts, chunk.active, chunk.make_reporter())

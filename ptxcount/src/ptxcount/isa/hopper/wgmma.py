@@ -142,8 +142,8 @@ def _bind_product(instruction: Instruction) -> Step:
         sums = sums + np.where(accumulates, ELEMENTS[to].decode(accumulator.assemble_matrix(chunk, previous)), 0)
         return accumulator.registers(chunk, encode(sums, to, saturate="satfinite" in names))
 
-    reads: list[tuple[Operand, Type]] = [(each, accumulator.kind) for each in targets]
+    reads: list[tuple[Operand, Type]] = [(target, accumulator.kind) for target in targets]
     reads += [(scale, _PRED), (second, _U64)]
     reads += [(register, factor.kind) for register in registers] if in_registers else [(first, _U64)]
-    reads += [(operand, _U32) for operand in rest[:is_sparse]]
-    return step_of(instruction, [(each, accumulator.kind) for each in targets], reads, product)
+    reads += [(rest[0], _U32)] if is_sparse else []
+    return step_of(instruction, [(target, accumulator.kind) for target in targets], reads, product)
