@@ -93,21 +93,27 @@ def test_thresholds_of_times() -> None:
     assert list(map(noise.default_threshold, (noise.LONG, 0.99 * noise.LONG, 0.0))) == [0.01, 0.05, 0.05]
 
 
-@pytest.mark.parametrize("count", [1, 7, 50, 80, 525])
-def test_every_number_is_measured_within_fifty_runs(count: int) -> None:
-    """All others come first; neighbours go together."""
-    run_of = dict.fromkeys(range(count), 0)
-    runs = math.ceil(count / math.ceil(reuse.SHARE * count))
+@pytest.mark.parametrize("sizes", [[1], [7], [525], [525, 80, 35, 1], [1] * 60])
+def test_every_number_is_measured_within_fifty_runs(sizes: list[int]) -> None:
+    """All others come first; classes take their parts, and neighbours go together."""
+    keys = [(str(group), place) for group, size in enumerate(sizes) for place in range(size)]
+    run_of = dict.fromkeys(keys, 0)
+    runs = math.ceil(len(keys) / math.ceil(reuse.SHARE * len(keys)))
     assert runs <= 50
     for run in range(1, runs + 1):
         assert 0 in run_of.values()
-        configurations = {place: RunConfiguration(group="A", place=place, params="") for place in run_of}
-        checks = reuse.choose_checks(
-            [Check(configurations[place], StoredNumbers("c", {}, run=last_run)) for place, last_run in run_of.items()]
-        )
-        places = [check.configuration.place for check in checks]
-        assert run == runs or places == list(range(places[0], places[0] + len(places)))
-        run_of |= dict.fromkeys(places, run)
+        checks = [
+            Check(RunConfiguration(group=group, place=place, params=""), StoredNumbers("c", {}, run=last_run))
+            for (group, place), last_run in run_of.items()
+        ]
+        chosen = reuse.choose_checks(checks)
+        chosen_keys = [(check.configuration.group, check.configuration.place) for check in chosen]
+        assert chosen_keys == sorted(chosen_keys, key=keys.index)
+        for group, size in enumerate(sizes):
+            places = [place for name, place in chosen_keys if name == str(group)]
+            assert run == runs or len(places) <= math.ceil(reuse.SHARE * size) + 1
+            assert run == runs or places == list(range(places[0] if places else 0, (places or [-1])[-1] + 1))
+        run_of |= dict.fromkeys(chosen_keys, run)
     assert 0 not in run_of.values()
 
 

@@ -6,9 +6,9 @@ differs, nothing is reused.
 
 from __future__ import annotations
 
-import itertools
 import math
 import statistics
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -20,7 +20,7 @@ from kernelwatch.store.models import Document
 from kernelwatch.store.noise import default_threshold
 from kernelwatch.suite.benchmark_names import Kind, find_kind
 
-#: Share of a class's reusable numbers that is measured again. A run takes those that were measured longest ago: each
+#: Share of the reusable numbers that is measured again. A run takes those that were measured longest ago. So each
 #: number is measured again within 1 / SHARE runs.
 SHARE = 0.02
 
@@ -115,11 +115,12 @@ def reuse_stored(
     The configurations are changed in place. `measure` returns each current number over the stored one, None if it
     cannot be measured.
     """
-    reusable: dict[str, list[Check]] = {}
-    for configuration in configurations:
-        if stored := task.stored.get(configuration.group, {}).get(configuration.fingerprint):
-            reusable.setdefault(configuration.group, []).append(Check(configuration, stored))
-    checks = [check for group in reusable.values() for check in choose_checks(group)]
+    reusable = [
+        Check(configuration, stored)
+        for configuration in configurations
+        if (stored := task.stored.get(configuration.group, {}).get(configuration.fingerprint))
+    ]
+    checks = choose_checks(reusable)
     differences = [
         Difference(f"{configuration.group}({configuration.params})", ratio)
         for (configuration, stored), ratio in zip(checks, measure(checks), strict=True)
@@ -127,7 +128,7 @@ def reuse_stored(
     ]
     if not differences:
         measured_ids = {id(check.configuration) for check in checks}
-        for configuration, stored in itertools.chain.from_iterable(reusable.values()):
+        for configuration, stored in reusable:
             if id(configuration) in measured_ids:
                 continue
             configuration.reused = stored.commit if stored.commit != task.commit else ""
@@ -136,9 +137,15 @@ def reuse_stored(
 
 
 def choose_checks(checks: Sequence[Check]) -> list[Check]:
-    """Return a class's share of configurations to measure, rounded up: those that were measured longest ago.
+    """Return the share of configurations to measure, rounded up: those that were measured longest ago.
 
-    Neighbours share references and buffers, so they take less time than others.
+    Of those that one run measured, each class contributes neighbours, in proportion to its size. They share references
+    and buffers, so they take less time than others.
     """
-    oldest_first = sorted(checks, key=lambda check: (check.stored.run, check.configuration.place))
-    return oldest_first[: math.ceil(SHARE * len(checks))]
+    sizes = Counter(check.configuration.group for check in checks)
+
+    def sort_key(check: Check) -> tuple[int, float]:
+        return check.stored.run, (check.configuration.place + 0.5) / sizes[check.configuration.group]
+
+    chosen = sorted(checks, key=sort_key)[: math.ceil(SHARE * len(checks))]
+    return sorted(chosen, key=checks.index)
