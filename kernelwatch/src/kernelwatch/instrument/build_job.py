@@ -15,9 +15,10 @@ from kernelwatch.instrument.inputs import POISON, Bytes
 from kernelwatch.instrument.protocol import DeviceArray, Job, Ready
 from kernelwatch.instrument.reference_memory import Reference
 from kernelwatch.kernel import Launch, matrix_copy
-from kernelwatch.kernel.arguments import Array, ArrayArgument, pack_arguments
+from kernelwatch.kernel.arguments import Array, ArrayArgument, ParameterLayout, pack_arguments
 from kernelwatch.kernel.kernel import Kernel
 from kernelwatch.suite import registry
+from kernelwatch.toolchain.build import Cubin
 
 
 class JobDescription(NamedTuple):
@@ -100,8 +101,7 @@ def _call_fields(kernel: Kernel, launch: Launch, ready: Ready) -> dict[str, Any]
     """Return the fields of a job that describe its call."""
     dtype, flags, arguments = launch.dtype, launch.flags, dict(launch.arguments)
     with skip_reasons.skip_unknown_names():
-        cubin = kernel.compile_cubin(dtype, flags, arch=ready.arch)
-        parameter_layout = kernel.parameter_layout(dtype, flags, arch=ready.arch)
+        cubin, parameter_layout = _compile_kernel(kernel, dtype, flags, ready.arch)
         variables = kernel.variable_bytes(dtype, flags, arch=ready.arch, **arguments)
     packed, address_offsets = pack_arguments(kernel.bind_arguments(dtype, **arguments), parameter_layout)
     return {
@@ -112,6 +112,12 @@ def _call_fields(kernel: Kernel, launch: Launch, ready: Ready) -> dict[str, Any]
         "addresses": address_offsets,
         "variables": tuple(variables.items()),
     }
+
+
+@cache
+def _compile_kernel(kernel: Kernel, dtype: str, flags: str, arch: str) -> tuple[Cubin, list[ParameterLayout]]:
+    """Compile a kernel and read its parameters, once for all of its launches. Errors as `compile_cubin`."""
+    return kernel.compile_cubin(dtype, flags, arch=arch), kernel.parameter_layout(dtype, flags, arch=arch)
 
 
 def _make_oracle_job(kernel: Kernel, launch: Launch, ready: Ready, arrays: tuple[DeviceArray, ...]) -> Job:
