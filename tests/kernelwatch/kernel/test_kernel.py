@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import PackageNotFoundError
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from gpu_kernels import KERNELS
 from kernelwatch import Kernel, inputs, outputs, scalar
 from kernelwatch.counting import transactions
 from kernelwatch.errors import ArgumentError, UnknownDtypeError, UnknownFlagsError, UnknownKernelError
-from kernelwatch.kernel import Array, geometry
+from kernelwatch.kernel import Array, generators, geometry
 from kernelwatch.kernel.arguments import to_dtype
 from kernelwatch.kernel.geometry import Geometry
 from kernelwatch.kernel.launch import split_flags
@@ -180,3 +181,19 @@ def _make_kernel_of_length(shape: Any) -> Kernel:
 def test_unknown_names(call: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize("is_generated", [True, False])
+def test_generators_of_ptx(is_generated: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Installed generators matter only to kernels whose PTX a package makes."""
+    installed = {"triton": "3.8.0", "numba": "0.62"}
+
+    def find_version(name: str) -> str:
+        if name not in installed:
+            raise PackageNotFoundError(name)
+        return installed[name]
+
+    monkeypatch.setattr(generators, "version", find_version)
+    source: Any = {"ptx" if is_generated else "text": "a.b:make_text"}
+    kernel = Kernel("k", MATRIX, 32, over=("columns",), **source)
+    assert generators.list_generators([kernel]) == (installed if is_generated else {})

@@ -68,23 +68,45 @@ def test_notes_of_a_review(head: Taken, notes: list[str], tmp_path: Path, capsys
     assert [note for note in review["notes"] if note.startswith("another ")] == notes
 
 
-@pytest.mark.parametrize(("head", "notes"), [(32, 1), (64, 0), (None, 0)])
-def test_another_fetch_granularity(
-    head: int | None, notes: int, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("base", "head", "note"),
+    [
+        *(
+            (f"before.l2_fetch_bytes={base}", f"before.l2_fetch_bytes={head}", note)
+            for base, head, note in (
+                (64, 32, "another fetch granularity of the L2 cache: 64 for base, 32 for head"),
+                (64, 64, ""),
+                (64, "null", ""),
+            )
+        ),
+        ('generators={"triton": "3.8.0"}', 'generators={"triton": "3.8.0"}', ""),
+        ('generators={"triton": "3.8.0"}', "generators={}", ""),
+        (
+            'generators={"triton": "3.8.0"}',
+            'generators={"triton": "3.9.0", "numba": "0.62"}',
+            "another generator of PTX: triton 3.8.0 for base, numba 0.62, triton 3.9.0 for head",
+        ),
+    ],
+)
+def test_other_facts(
+    base: str, head: str, note: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another granularity halves or doubles the DRAM traffic of strided reads."""
+    """A fact that explains a change is noted; one that a run did not record is not."""
     plain_run = _run
-    granularities = {FIRST: 64, LATER: head}
 
     def describe_run(day: datetime, commits: list[str], uuid: str | None) -> dict[str, Any]:
         line = plain_run(day, commits, uuid)
-        return {**line, "before": {**line["before"], "l2_fetch_bytes": granularities.get(day)}}
+        for place, value in (text.split("=", 1) for day_of, text in ((FIRST, base), (LATER, head)) if day_of == day):
+            *parts, name = place.split(".")
+            fields = line[parts[0]] if parts else line
+            fields[name] = json.loads(value)
+        return line
 
     monkeypatch.setitem(globals(), "_run", describe_run)
     _store_runs(tmp_path, {BASE: {TIME: FIRST}, HEAD: {TIME: LATER}})
     _, review = review_as_json(tmp_path, capsys)
-    note = f"another fetch granularity of the L2 cache: 64 for base, {head} for head{ANEW}"
-    assert review["notes"].count(note) == notes
+    notes = [text for text in review["notes"] if "granularity" in text or "generator" in text]
+    assert notes == [f"{note}{ANEW}"] * bool(note)
 
 
 @pytest.mark.parametrize(

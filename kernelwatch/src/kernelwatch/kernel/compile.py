@@ -48,6 +48,11 @@ class KernelCode:
         module = text_source.partition(":")[0] if isinstance(text_source, str) else text_source.__module__
         return Path(*module.split(".")).with_suffix(".py")
 
+    @property
+    def is_generated(self) -> bool:
+        """True if a package makes its PTX."""
+        return bool(self._ptx)
+
     def check_dtype(self, dtype: DTypeLike) -> str:
         """Return the name of a swept dtype. Raises UnknownDtypeError if it does not exist or is not among `dtypes`."""
         name = to_dtype(dtype).name

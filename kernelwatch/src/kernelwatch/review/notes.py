@@ -18,6 +18,7 @@ _FACTS = {
     "driver": ("driver", ("time",)),
     "fetch granularity of the L2 cache": ("l2_fetch_bytes", ("time",)),
     "compiler": ("compiler", ("time", "track")),
+    "generator of PTX": ("generators", ("time", "track")),
 }
 
 

@@ -89,6 +89,7 @@ class CommitMeasurement:
         try:
             with process as child:
                 self._refuse_other_axes(child.discovery)
+                self.record.generators = child.discovery.generators
                 child.send_task(task)
                 self._process_messages(child, progress)
                 problem = child.problem or "the commit's process sent no outcome for it"

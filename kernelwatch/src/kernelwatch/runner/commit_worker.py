@@ -22,6 +22,7 @@ import kernelwatch.instrument.parent_death  # noqa: F401 -- what is forked ends 
 from kernelwatch.error_text import one_line
 from kernelwatch.errors import KernelwatchError
 from kernelwatch.instrument import client
+from kernelwatch.kernel.generators import list_generators
 from kernelwatch.runner.protocol import Discovery, Refusal, Sender, Task
 from kernelwatch.suite import registry
 
@@ -44,9 +45,10 @@ def main(folder: str) -> int:
 
 def _discover_benchmarks(folder: str) -> Discovery:
     """Discover the benchmarks as asv does, and group those that share a measurement."""
-    groups, output = registry.current_suite().benchmarks_by_class, io.StringIO()
+    suite, output = registry.current_suite(), io.StringIO()
     list_benchmarks(folder, output)
-    return Discovery(json.loads(output.getvalue()), groups)
+    generators = list_generators(suite.kernels().values())
+    return Discovery(json.loads(output.getvalue()), suite.benchmarks_by_class, generators)
 
 
 def _format_import_error(error: BaseException) -> str:

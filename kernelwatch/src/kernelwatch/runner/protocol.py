@@ -55,6 +55,8 @@ class Discovery(msgspec.Struct, tag=True):
     benchmarks: list[dict[str, Any]]
     #: Group -> the benchmarks that share one measurement, a time first.
     groups: dict[str, list[str]]
+    #: Generator of the commit's PTX -> its version.
+    generators: dict[str, str] = {}
 
 
 class Refusal(msgspec.Struct, tag=True):

@@ -37,6 +37,8 @@ class RunRecord:
         self._run = models.RunLine(run=uuid.uuid4().hex, started=_utc_now(), commits=[commit], began={commit: {}})
         #: Each configuration, and the benchmarks of its class that were measured.
         self.configurations: list[tuple[RunConfiguration, Sequence[str]]] = []
+        #: Generator of PTX -> its version.
+        self.generators: Mapping[str, str] = {}
         #: Costs of the source lines of kernels.
         self.source_lines: list[dict[str, Any]] = []
 
@@ -65,7 +67,7 @@ class RunRecord:
         if device is not None:
             run.gpu, run.arch, run.peak_bytes_per_second = device.name, device.arch, device.peak_bytes_per_second
         run.ended, run.nvcc, run.host = _utc_now(), _nvcc_release_line(), dict(machine.host_facts())
-        run.asv, run.asv_runner = version("asv"), version("asv_runner")
+        run.asv, run.asv_runner, run.generators = version("asv"), version("asv_runner"), dict(self.generators)
         run.before, run.after = {**self._facts_at_start, **self._facts}, dict(machine.volatile_facts())
         measured = sorted(
             ((name, configuration) for configuration, names in self.configurations for name in names),

@@ -27,6 +27,7 @@ class RunFacts(NamedTuple):
     compiler: str | None = None
     arch: str | None = None
     l2_fetch_bytes: int | None = None
+    generators: str | None = None
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,14 @@ def _read_facts(run: Mapping[str, Any]) -> RunFacts:
     gpu_before = run.get("before") or {}
     identity = run.get("run"), run.get("started"), run.get("ended"), tuple(run["commits"])
     of_gpu = {name: gpu_before.get(name) for name in ("uuid", "driver", "l2_fetch_bytes")}
-    return RunFacts(identity, gpu=run.get("gpu"), compiler=run.get("nvcc"), arch=run.get("arch"), **of_gpu)
+    generators = ", ".join(f"{name} {version}" for name, version in sorted(run.get("generators", {}).items())) or None
+    of_run: dict[str, Any] = {
+        "gpu": run.get("gpu"),
+        "compiler": run.get("nvcc"),
+        "arch": run.get("arch"),
+        "generators": generators,
+    }
+    return RunFacts(identity, **of_run, **of_gpu)
 
 
 def _find_failures(runs: Sequence[Mapping[str, Any]], commit: str, name: str) -> tuple[str, ...]:

@@ -135,6 +135,8 @@ class RunLine(Record):
     nvcc: Text | None = None
     asv: Text | None = None
     asv_runner: Text | None = None
+    #: Generator of PTX, such as Triton -> its version.
+    generators: dict[Name, Text] = {}
     host: Facts = {}
     held_back: list[ThrottledConfiguration] = []
     skipped: list[SkippedConfigurations] = []
