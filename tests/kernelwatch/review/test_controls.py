@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from kernelwatch.config.project_root import ROOT
+from kernelwatch.kernel import matrix_copy
 from kernelwatch.review.compare import Review, compare_commits
-from kernelwatch.review.controls import MIN_CONTROLS, find_controls, is_comparable, is_control
+from kernelwatch.review.controls import MIN_CONTROLS, Controls, find_controls, is_comparable, is_control
 from kernelwatch.review.pairing import ConfigurationFacts, Pair, pair_configurations
 from kernelwatch.review.sides import ReviewSide, ReviewSides
 from kernelwatch.review.thresholds import Thresholds
@@ -96,6 +97,21 @@ def test_controls_decide(
     )
 
 
+def test_own_copy_is_a_control() -> None:
+    """The library's copy, which has no ratio to a copy, bounds other times where every kernel changed."""
+    base, head = (make_commit(commit, gpu, 1.0, 1.0, 40) for commit, gpu in ((BASE, "A"), (HEAD, "B")))
+    pairs = [
+        pair._replace(base=replace(pair.base, copies=None), head=replace(pair.head, copies=None))
+        for pair in pair_configurations(base, head, describe).pairs
+    ]
+    assert find_controls(base, head, pairs, describe) is None
+
+    def describe_copy(benchmark: str, params: Mapping[str, str]) -> ConfigurationFacts:
+        return describe(benchmark, params)._replace(kernel=matrix_copy.NAME)
+
+    assert find_controls(base, head, pairs, describe_copy) == Controls(40, 0.0)
+
+
 def test_one_gpu_needs_no_controls() -> None:
     """Thresholds on one GPU come from its history."""
     outcome = review(make_commit(BASE, "A", 1.0, 1.0, 40), make_commit(HEAD, "A", 1.03, 1.02, 40))
@@ -117,7 +133,7 @@ def test_what_is_no_control(side: int) -> None:
     from_l2 = ConfigurationFacts("copy0", "copy0", conditions=("from L2",))
     assert not is_control(base, head, pair, lambda *_: from_l2)
     points[side] = replace((pair.base, pair.head)[side], value=19e-6)
-    assert not is_comparable(Pair(pair.benchmark, *points))
+    assert not is_comparable(Pair(pair.benchmark, *points), describe)
 
 
 def test_stored_transposes_that_became_slower() -> None:
@@ -146,7 +162,11 @@ def iter_stored_pairs(machine: str) -> Iterator[tuple[Any, Any, list[Pair]]]:
         shared = base.benchmarks.keys() & head.benchmarks.keys()
         old, new = (replace(side, benchmarks={name: side.benchmarks[name] for name in shared}) for side in (base, head))
         pairs = pair_configurations(old, new, describe_configuration).pairs
-        timed = [pair for pair in pairs if classify_benchmark(pair.benchmark) == TIMED and is_comparable(pair)]
+        timed = [
+            pair
+            for pair in pairs
+            if classify_benchmark(pair.benchmark) == TIMED and is_comparable(pair, describe_configuration)
+        ]
         yield base, head, [pair for pair in timed if is_control(base, head, pair, describe_configuration)]
 
 
@@ -162,7 +182,7 @@ def test_no_stored_time_of_equal_code_is_beyond_its_threshold(machine: str, leas
             for pair in pairs:
                 if kernels[id(pair)] == kernel:
                     change = relative_change(compute_ratio(pair.base.value or 0.0, pair.head.value or 0.0))
-                    thresholds.append(limits.select(pair))
+                    thresholds.append(limits.select(pair, describe_configuration))
                     beyond += [(base.commit[:8], head.commit[:8], pair.name)] * (change > thresholds[-1])
     assert beyond == []
     assert len(thresholds) > least

@@ -149,10 +149,12 @@ def test_noise_is_measured_by_one_gpu() -> None:
     assert change[1] == pytest.approx(0.0012)
     (pair,) = pair_configurations(base, head, describe).pairs
     assert list(iter_noise(base, replace(head, benchmarks=base.benchmarks), describe)) == [], "in turns"
-    assert narrow_thresholds([change] * MIN_CHANGES).select(pair) == pytest.approx(0.003)
-    assert narrow_thresholds([change] * (MIN_CHANGES - 1)).select(pair) == 0.01
+    assert narrow_thresholds([change] * MIN_CHANGES).select(pair, describe) == pytest.approx(0.003)
+    assert narrow_thresholds([change] * (MIN_CHANGES - 1)).select(pair, describe) == 0.01
     changes = [(1e-3, relative) for relative in (*[0.0005] * 98, 0.002, 0.5)]
-    assert narrow_thresholds(changes).select(pair) == pytest.approx(0.004), "99 of 100 count, the largest does not"
+    assert narrow_thresholds(changes).select(pair, describe) == pytest.approx(0.004), (
+        "99 of 100 count, the largest does not"
+    )
 
 
 #: Modules of the library and of Python that read files, run git or know the project.

@@ -17,6 +17,7 @@ from kernelwatch.instrument.protocol import Job, JobOutcome
 from kernelwatch.instrument.session import Session
 from kernelwatch.instrument.stopping_rule import MIN_SAMPLES
 from kernelwatch.instrument.tolerance import WrongOutputError
+from kernelwatch.kernel import matrix_copy
 from kernelwatch.runner import measure_counts, measure_times
 from kernelwatch.runner.protocol import Difference, RoundStart, RunConfiguration, StoredNumbers, Task
 from kernelwatch.suite import registry
@@ -51,6 +52,15 @@ class Small(kw.BackToBack):
     params = (("right", "also_right", "wrong", "missing"), (64,))
 
 
+class Copy(kw.BackToBack):
+    """A class of the library's own copy."""
+
+    module = "time_copy"
+    kernel = matrix_copy.NAME
+    param_names = ("rows x columns", "dtype")
+    params = (("8x8",), ("float32",))
+
+
 class Counted(kw.Counted):
     """A class of counted kernels."""
 
@@ -68,7 +78,7 @@ class Compiled(kw.Compiled):
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGpu]:
     """Provide the device, and a suite of these kernels."""
-    small = registry.Suite(lambda: KERNELS, (Small.sweep,), None, (Counted.sweep,), Compiled.sweep)
+    small = registry.Suite(lambda: KERNELS, (Small.sweep,), Copy.sweep, (Counted.sweep,), Compiled.sweep)
     monkeypatch.setattr(registry, "_registered", [small])
     monkeypatch.setattr(machine, "find_gpu", lambda: None)  # no compilation ahead
     registry.current_suite.cache_clear()
@@ -94,8 +104,8 @@ def measure(gpu: FakeGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Me
         **task_fields: Any,
     ) -> Any:
         del gpu.launched[:]
-        places = task_fields.get("places", [0, 1, 2, 3])
-        task = Task({GROUP: places}, list(benchmarks), {GROUP: "3"}, {GROUP: rounds}, {GROUP: stored or {}}, "c1")
+        group, places = task_fields.get("group", GROUP), task_fields.get("places", [0, 1, 2, 3])
+        task = Task({group: places}, list(benchmarks), {group: "3"}, {group: rounds}, {group: stored or {}}, "c1")
         messages: list[Any] = []
         with served.serve_session(Session(), tmp_path) as address:  # type: ignore[arg-type]
             measure_times.send_all(task, messages.append, address)  # type: ignore[arg-type]
@@ -128,6 +138,14 @@ def test_rounds(measure: Measure) -> None:
     assert not wrong.numbers
     assert not missing.numbers
     assert [type(message) for message in other_messages] == [RoundStart] * 5, "what failed is not tried again"
+
+
+def test_machine_code_of_the_copy(measure: Measure) -> None:
+    """The library's own copy has machine code, too: a review knows that it is the same."""
+    time = "time_copy.Copy.time_back_to_back"
+    (copy,), _ = measure(rounds=1, benchmarks=(time,), group="time_copy.Copy", places=[0])
+    assert copy.numbers[time]
+    assert copy.machine_code[1:] == ("device_copy float32 -Xptxas -O3", "sm_90")
 
 
 @pytest.mark.parametrize("selected", [TIME, RATIO])
@@ -233,6 +251,9 @@ def test_jobs_of_commits_in_turns(tmp_path: Path) -> None:
     jobs = [
         msgspec.json.decode(line, type=Job) for line in Path(address).with_name("0.jsonl").read_bytes().splitlines()
     ]
-    sweep = Small.sweep
-    expected = [kw.timed.describe_job(sweep, sweep.launch(point)).make_job(ready) for point in list(sweep.points())[:3]]
+    expected = [
+        kw.timed.describe_job(sweep, sweep.launch(point)).make_job(ready)
+        for sweep in (Copy.sweep, Small.sweep)
+        for point in list(sweep.points())[:3]
+    ]
     assert jobs == expected

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from kernelwatch.kernel import matrix_copy
 from kernelwatch.review.pairing import Describe, Pair, is_code_unchanged, is_one_measurement
 from kernelwatch.review.verdict import compute_ratio, relative_change
 from kernelwatch.store.measurements import CommitMeasurements
@@ -36,16 +37,21 @@ def find_controls(
     changes = [
         relative_change(compute_ratio(pair.base.value or 0.0, pair.head.value or 0.0))
         for pair in times
-        if is_comparable(pair) and is_control(base, head, pair, describe)
+        if is_comparable(pair, describe) and is_control(base, head, pair, describe)
     ]
     return Controls(len(changes), max(changes)) if len(changes) >= MIN_CONTROLS else None
 
 
-def is_comparable(pair: Pair) -> bool:
-    """Return whether controls bound a pair: two known GPUs took long times, at most MAX_COPIES on both."""
+def is_comparable(pair: Pair, describe: Describe) -> bool:
+    """Return whether controls bound a pair: two known GPUs took long times, at most MAX_COPIES on both.
+
+    Pairs of the library's own copy are controls of every review, also where all kernels changed.
+    """
     points = (pair.base, pair.head)
     is_long = all((point.value or 0.0) >= LONG for point in points)
-    is_like_copy = all(point.copies is not None and 0 < point.copies <= MAX_COPIES for point in points)
+    is_like_copy = describe(pair.benchmark, pair.base.params).kernel == matrix_copy.NAME or all(
+        point.copies is not None and 0 < point.copies <= MAX_COPIES for point in points
+    )
     return len(pair.gpus) > 1 and None not in pair.gpus and is_long and is_like_copy
 
 

@@ -35,7 +35,7 @@ def judge_pairs(
 ) -> list[Row]:
     """Return the pairs with their judgements; their times are one family for the correction."""
     times = [pair for pair in pairs if classify_benchmark(pair.benchmark) == TIMED]
-    limits = [thresholds.select(pair) for pair in times]
+    limits = [thresholds.select(pair, describe) for pair in times]
     judged = timed.judge_times([(pair.base, pair.head) for pair in times], limits)
     judgements = dict(zip(map(id, times), judged, strict=True))  # values of two pairs may be equal
     rows = []

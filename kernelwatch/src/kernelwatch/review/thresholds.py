@@ -40,10 +40,10 @@ class Thresholds:
     #: Times of equal machine code that two GPUs took, if they are enough.
     controls: Controls | None = None
 
-    def select(self, pair: Pair) -> float:
+    def select(self, pair: Pair, describe: Describe) -> float:
         """Return the threshold of a pair of times."""
         if len(pair.gpus) > 1:
-            return self.between_gpus if is_comparable(pair) else ANOTHER_GPU
+            return self.between_gpus if is_comparable(pair, describe) else ANOTHER_GPU
         return self._select_class(pair.base.value or 0.0)
 
     @property

@@ -128,11 +128,10 @@ class TimeMeasurement:
             return
         except ERRORS:
             return  # its measurement raises the same error
-        reference_hash = ""
-        if kernel := registry.current_suite().kernels().get(launch.kernel):
-            configuration.machine_code = (hashlib.sha256(job.cubin).hexdigest(), launch.code_name, self._ready.arch)
-            reference_hash = fingerprint.hash_function(kernel.reference) if self._ready.conditions else ""
+        configuration.machine_code = (hashlib.sha256(job.cubin).hexdigest(), launch.code_name, self._ready.arch)
         if self._ready.conditions:
+            kernel = registry.current_suite().kernels().get(launch.kernel)
+            reference_hash = fingerprint.hash_function(kernel.reference) if kernel else ""
             configuration.fingerprint = fingerprint.hash_job(
                 job, self._ready.conditions, self._task.versions[configuration.group], reference_hash
             )

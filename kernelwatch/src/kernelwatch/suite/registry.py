@@ -280,6 +280,6 @@ def is_verified(benchmark: str, params: Mapping[str, object]) -> bool:
 
 @_cache_by_suite
 def find_code_name(benchmark: str, params: Mapping[str, object]) -> str | None:
-    """Return the name of a configuration's machine code in `cubins.jsonl`; None for the library's own copy."""
+    """Return the name of a configuration's machine code in `cubins.jsonl`; None if it is no launch."""
     launch = find_launch(benchmark, params)
-    return None if launch is None or launch.kernel == matrix_copy.NAME else launch.code_name
+    return None if launch is None else launch.code_name
