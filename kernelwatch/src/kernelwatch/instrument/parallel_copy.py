@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import Any
 
 from numpy.typing import NDArray
@@ -13,10 +14,18 @@ from numpy.typing import NDArray
 MIN_BYTES = 4 << 20
 
 
+@cache
+def _start_threads() -> ThreadPoolExecutor:
+    """Return this process's threads: to start them takes longer than to copy 8 MiB, and a run copies often."""
+    return ThreadPoolExecutor(os.cpu_count())
+
+
+os.register_at_fork(after_in_child=_start_threads.cache_clear)  # a forked process has none of them
+
+
 def run_in_steps(function: Callable[[int], None], length: int, step: int) -> None:
-    """Call a function with 0, `step`, 2 `step` and so on, below `length`, in threads that end with the call."""
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(function, range(0, length, step)))
+    """Call a function with 0, `step`, 2 `step` and so on, below `length`, in threads."""
+    list(_start_threads().map(function, range(0, length, step)))
 
 
 def copy_array(source: NDArray[Any], target: NDArray[Any]) -> None:
