@@ -16,10 +16,11 @@ from kernelwatch.review.rows import Failure, Row
 from kernelwatch.review.verdict import RISES, Verdict, format_percent, relative_change
 from kernelwatch.show import text
 from kernelwatch.show.report import format_counts
-from kernelwatch.show.site import commits, kept
+from kernelwatch.show.site import commits
 from kernelwatch.store.results import History
 from kernelwatch.suite import registry
 from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark
+from kernelwatch.workflow import kept
 from kernelwatch.workflow.steps import MeasuredValues, find_step, list_measured, review_step
 
 #: Verdicts by which a group's configurations are counted.
