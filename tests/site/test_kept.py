@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from kernelwatch.config import cache_dir
-from kernelwatch.show.site import kept
 from kernelwatch.store import git
 from kernelwatch.store.index import digest_code
 from kernelwatch.store.results import History
+from kernelwatch.workflow import kept
 from tests import stored
 from tests.commits import begin, commit
 
@@ -39,6 +39,12 @@ def _write_record(root: Path, place: int, text: str = "") -> None:
     (root / "results" / "gpu" / name).write_text(text)
 
 
+def _write_hashes(root: Path) -> None:
+    """Write hashes of machine code of the second commit as another machine's."""
+    (root / "results" / "other").mkdir()
+    (root / "results" / "other" / f"{History('gpu', root).list_commits()[1][:8]}-x.cubins.jsonl").touch()
+
+
 def _add_benchmark(root: Path) -> None:
     (root / "benchmarks").mkdir()
     (root / "benchmarks" / "a.py").touch()
@@ -53,6 +59,7 @@ CHANGED: dict[str, tuple[Callable[[Path], object], list[bool]]] = {
     "a record that both share": (lambda root: _write_record(root, -1), [True, True]),
     "one more commit": (lambda root: _store_results(root, git.text(root, "rev-parse", "HEAD")), [False, False]),
     "a result of another machine": (lambda root: _store_results(root, "b" * 40, machine="other"), [False, False]),
+    "hashes of another machine": (_write_hashes, [False, True]),
     "what is acknowledged elsewhere": (lambda root: (root / "acknowledged.toml").touch(), [False, False]),
     "a setting": (lambda root: (root / "pyproject.toml").touch(), [True, True]),
     "the code": (_add_benchmark, [True, True]),

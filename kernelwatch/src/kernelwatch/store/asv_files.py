@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -39,6 +40,23 @@ class BenchmarkDescription(msgspec.Struct):
             raise ValueError(f"{self.name} has {len(self.params)} params and {len(self.param_names)} param_names")
 
 
+class Configuration(msgspec.Struct):
+    """What the website reads of a configuration of asv's, with asv's defaults."""
+
+    repo: str
+    branches: Sequence[str | None] = (None,)
+    project: str = "project"
+    results_dir: str = "results"
+    html_dir: str = "html"
+    show_commit_url: str = "#"
+
+
+def load_configuration(path: Path) -> Configuration:
+    """Return a configuration of asv's. Raises UnreadableError as `load_branches` does."""
+    load_branches(path)
+    return reading.convert_model(_parse_configuration(path), Configuration, path)
+
+
 def load_branches(path: Path) -> Sequence[str | None]:
     """Return the published branches of a configuration of asv's; None is the branch that is checked out.
 
@@ -47,16 +65,20 @@ def load_branches(path: Path) -> Sequence[str | None]:
     UnreadableError
         There is no such file, or asv refuses it.
     """
-    text = _COMMENT_LINE.sub(b"", reading.read_content(path))
-    try:
-        config = json.loads(text)
-    except (RecursionError, ValueError):
-        config = _load_with_asv(path)
+    config = _parse_configuration(path)
     value = config.get("branches", [None]) if isinstance(config, dict) else None
     branches = reading.convert_model(value, list[str | None], f"{path}, branches")
     if not branches:
         raise reading.UnreadableError(f"{path}, branches: is empty; name a branch, or leave it out")
     return branches
+
+
+def _parse_configuration(path: Path) -> Any:
+    text = _COMMENT_LINE.sub(b"", reading.read_content(path))
+    try:
+        return json.loads(text)
+    except (RecursionError, ValueError):
+        return _load_with_asv(path)
 
 
 def _load_with_asv(path: Path) -> dict[str, object]:

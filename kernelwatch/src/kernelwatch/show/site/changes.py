@@ -16,10 +16,11 @@ from kernelwatch.review.rows import Failure, Row
 from kernelwatch.review.verdict import RISES, Verdict, format_percent, relative_change
 from kernelwatch.show import text
 from kernelwatch.show.report import format_counts
-from kernelwatch.show.site import commits, kept
+from kernelwatch.show.site import commits
 from kernelwatch.store.results import History
 from kernelwatch.suite import registry
 from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark
+from kernelwatch.workflow import kept
 from kernelwatch.workflow.steps import MeasuredValues, find_step, list_measured, review_step
 
 #: Verdicts by which a group's configurations are counted.
@@ -38,17 +39,17 @@ _NO_TIMES = {
 }  # fmt: skip
 
 
-def load_changes(history: History, repo: Any, root: Path) -> list[dict[str, Any]]:
+def load_changes(history: History, repository: Path, root: Path) -> list[dict[str, Any]]:
     """Return the changes of each commit of a machine as JSON values, oldest first, with what git knows of them."""
     load_measured = cache(partial(list_measured, history))
     machine_changes = kept.load_reviews(
-        history, lambda head: _describe_change(history, head, load_measured, repo, root), root
+        history, lambda head: _describe_change(history, head, load_measured, repository, root), root
     )
     return [change for change in machine_changes if change is not None]
 
 
 def _describe_change(
-    history: History, head: str, load_measured: Callable[[str], MeasuredValues], repo: Any, root: Path
+    history: History, head: str, load_measured: Callable[[str], MeasuredValues], repository: Path, root: Path
 ) -> Any:
     full_step = find_step(history, head, load_measured)
     if full_step is None:
@@ -74,8 +75,8 @@ def _describe_change(
         "new": step.new,
         "timed": sum(classify_benchmark(name) == TIMED for names in full_step.shared.values() for name in names),
         "notes": list(dict.fromkeys((*problems, *(note for review in reviews for note in review.notes)))),
-        "source": commits.find_changed_lines(repo, base, head, kernels) if base and groups else [],
-        "between": {ancestor: commits.describe_range(repo, ancestor, head) for ancestor in sorted(bases)},
+        "source": commits.find_changed_lines(repository, base, head, kernels) if base and groups else [],
+        "between": {ancestor: commits.describe_range(repository, ancestor, head) for ancestor in sorted(bases)},
         "groups": groups,
         "compared": list_compared(rows, groups),
     }

@@ -15,6 +15,7 @@ from kernelwatch.config import cache_dir
 from kernelwatch.store import git
 from kernelwatch.store.index import digest_code, digest_file, digest_texts
 from kernelwatch.store.reading import BENCHMARKS_FILE
+from kernelwatch.store.record import CUBINS_FILE
 from kernelwatch.store.results import History
 from kernelwatch.store.source_changes import ACKNOWLEDGED_FILE, locate_project
 from ptxcount.util import atomic_write
@@ -45,14 +46,17 @@ def load_reviews(history: History, review: Callable[[str], Any], root: Path) -> 
 def compute_keys(history: History, root: Path) -> dict[str, str]:
     """Return each commit's digest of its review's inputs: results up to the commit, benchmarks, settings and code.
 
-    Acknowledgements of the checked out commit count as they are in the folder. All others are in git's history.
+    Other machines' hashes of machine code are among the results. Acknowledgements of the checked out commit count as
+    they are in the folder. All others are in git's history.
     """
     files: dict[str, list[str]] = {}
-    for path in sorted(filter(Path.is_file, history.folder.rglob("*"))):
+    cubins = (path for path in history.results.glob(f"*/*{CUBINS_FILE}") if path.parent != history.folder)
+    for path in sorted([*filter(Path.is_file, history.folder.rglob("*")), *cubins]):
         is_of_commit = path.name[8:9] == "-"
         files.setdefault(path.name[:8] if is_of_commit else "", []).append(f"{path.name} {digest_file(path)}")
     shared = [history.results / BENCHMARKS_FILE, root / "pyproject.toml", root / "asv.conf.json"]
-    common = digest_texts(history.machine, digest_code(root), *map(digest_file, shared), *files.get("", ()))
+    identity = history.machine, str(history.compiler), digest_code(root)
+    common = digest_texts(*identity, *map(digest_file, shared), *files.get("", ()))
     commits = history.list_commits()
     parents_by_commit = history.graph.parents or {
         commit: [older] if older else [] for older, commit in itertools.pairwise(["", *commits])
