@@ -43,6 +43,31 @@ testPages('a mark of a chart describes itself at the pointer', async function (p
     assert.match(tip, /^flip, .*: 0\.33 GB\/s, 32\.8 % of peak/);
 });
 
+testPages('commits lie apart by those between; a change of several is a band; only a failure breaks a line', async function (page) {
+    await openPage(page, 'history.html');
+    const [positions, [first, last], span, condition, parts] = await page.evaluate(function () {
+        const spaced = placeCommits([1, 2, 102, null].map((position) => ({position})));
+        const display = document.getElementById('content').appendChild(document.createElement('div'));
+        drawLines(display, {
+            places: ['a', 'b', 'c', 'd'], positions: spaced, changes: [{place: 2, since: 1, title: ''}], conditions: [{place: 1, title: ''}],
+            series: [[1, undefined, undefined, 3], [1, null, null, 3]].map((values, place) => ({name: `${place}`, values, titles: []})),
+        });
+        const listBoxes = (selector) => [...display.querySelectorAll(selector)].map((mark) => mark.getBoundingClientRect());
+        const findMiddle = (box) => box.x + box.width / 2;
+        return [
+            spaced, listBoxes('.mark > *').map(findMiddle).slice(0, 2),
+            listBoxes('.span rect').map(({left, right}) => [left, right])[0], findMiddle(listBoxes('.condition > *')[0]),
+            [...display.querySelectorAll('.line path')].map((path) => path.getAttribute('d').split('M').length - 1),
+        ];
+    });
+    assert.deepEqual(positions, [1, 2, 5, 6]);
+    [...span, condition].forEach((x, place) => {
+        const expected = first + (last - first) * [0.2, 0.8, 0.2][place];
+        assert.ok(Math.abs(x - expected) < 1.5, `${x} is not ${expected}`);
+    });
+    assert.deepEqual(parts, [1, 2]);
+});
+
 testPages('times by fetch granularity have a curve for each limit, beside the sectors needed', async function (page) {
     await openPage(page, 'bandwidth.html');
     const shown = await page.evaluate(function () {

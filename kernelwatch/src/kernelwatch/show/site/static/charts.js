@@ -58,61 +58,73 @@ function chooseScale({top, fitted, scale}, values) {
     return top === undefined ? {zero: !fitted, nice: true} : {domain: [0, d3.max([top, ...values])]};
 }
 
+/* The places whose labels fit beside each other, the last one first; `room` is the least distance. */
+function listTicks(positions, room) {
+    let next = Infinity;
+    return d3.range(positions.length - 1, -1, -1).filter(function (place) {
+        const fits = next - positions[place] >= room;
+        next = fits ? positions[place] : next;
+        return fits;
+    }).reverse();
+}
+
 /** Draw lines over places such as sizes or commits.
- * spec: label, a description for screen readers; xTitle, yTitle, places (texts); top, fitted and scale for `chooseScale`; share, the
- * title of a second axis for shares of `top`; series of {name, values, titles, hollow, noise}, with hollowName and noiseName for the
- * legend: a band of the relative width `noise` lies around the values; changes [{place, since, title}], drawn as vertical lines, or as
- * bands from `since` if that is another place, and conditions [{place, title}], drawn as dashed lines, with changesName and
- * conditionsName for the legend.
+ * spec: label, a description for screen readers; xTitle, yTitle, places (texts) with their positions, by default at equal distances;
+ * top, fitted and scale for `chooseScale`; share, the title of a second axis for shares of `top`; series of {name, values, titles,
+ * hollow, noise}, with hollowName and noiseName for the legend: null breaks a line, undefined does not, and a band of the relative
+ * width `noise` lies around the values; changes [{place, since, title}], drawn as vertical lines, or as bands from `since` if that is
+ * another place, and conditions [{place, title}], drawn as marks on the axis, with changesName and conditionsName for the legend.
  * @type {(container: HTMLElement, spec: object) => void} */
 function drawLines(container, spec) {
-    const {places, scale, top, share, changes = [], conditions = []} = spec;
+    const {places, positions = d3.range(places.length), scale, top, share, changes = [], conditions = []} = spec;
+    const findX = ({place}) => positions[place];
     const points = spec.series.flatMap(({name, values, titles, hollow = [], noise = []}) => places.map((_, place) => ({
-        series: name, place, value: values[place], title: titles[place], hollow: hollow[place] === true, noise: noise[place] ?? null})));
+        series: name, place, value: values[place], title: titles[place], hollow: hollow[place] === true, noise: noise[place] ?? null,
+    }))).filter(({value}) => value !== undefined);
     const bands = points.filter(({value, noise}) => isValue(value) && noise !== null).map(
         (point) => ({...point, low: point.value / (1 + point.noise), high: point.value * (1 + point.noise)}));
-    const room = Math.max(1, container.clientWidth - 120) / places.length;
+    const unit = Math.max(1, container.clientWidth - 120) / (positions.at(-1) - positions[0] + 1); // pixels
     const widest = CHARACTER * d3.max(places, (place) => place.length);
-    const isTurned = widest > room;
-    const step = isTurned ? Math.ceil(14 / room) : 1; // labels that would overlap are left out
+    const isTurned = listTicks(positions, widest / unit).length < places.length;
     const y = chooseScale(spec, [...points.map(({value}) => value).filter(isValue), ...bands.flatMap(({low, high}) => [low, high])]);
-    const line = {x: 'place', stroke: 'series', z: 'series'};
-    const dot = {x: 'place', y: 'value', symbol: 'series', r: 4};
+    const line = {x: findX, stroke: 'series', z: 'series'};
+    const dot = {x: findX, y: 'value', symbol: 'series', r: 4};
     const [spans, marks] = [true, false].map((isSpan) => changes.filter(({place, since}) => (since !== place) === isSpan));
     const [hollow, full] = [true, false].map((isHollow) => points.filter((point) => point.hollow === isHollow));
     drawChart(container, spec, SYMBOLS, [
         ...hollow.length > 0 ? [['○', '', spec.hollowName]] : [],
         ...marks.length > 0 ? [['│', 'change', spec.changesName]] : [],
         ...spans.length > 0 ? [['▒', 'change', `${spec.changesName}, in one of several commits`]] : [],
-        ...conditions.length > 0 ? [['┊', 'condition', spec.conditionsName]] : [],
+        ...conditions.length > 0 ? [['◆', 'condition', spec.conditionsName]] : [],
         ...bands.length > 0 ? [['░', 'band', spec.noiseName]] : [],
     ], {
         height: 340 + (isTurned ? widest / 1.5 : 0),
         marginLeft: 56, marginTop: 32, marginRight: share === undefined ? 16 : 56, marginBottom: isTurned ? 38 + widest / 1.4 : 48,
-        x: {domain: [-0.5, places.length - 0.5]},
+        x: {domain: [positions[0] - 0.5, positions.at(-1) + 0.5]},
         y,
         marks: [
             Plot.gridY(chooseTicks(scale)),
-            Plot.axisX(d3.range(0, places.length, step), {
-                tickFormat: (place) => places[place], tickRotate: isTurned ? -45 : 0, label: spec.xTitle, labelAnchor: 'center', ...NO_ARROW,
+            Plot.axisX(listTicks(positions, isTurned ? 14 / unit : 0).map((place) => positions[place]), {
+                tickFormat: (position) => places[positions.indexOf(position)], tickRotate: isTurned ? -45 : 0, label: spec.xTitle,
+                labelAnchor: 'center', ...NO_ARROW,
             }),
             Plot.axisY({label: spec.yTitle, ...NO_ARROW, ...chooseTicks(scale)}),
             share === undefined ? null : Plot.axisY(listShares(top), {
                 anchor: 'right', label: share, tickFormat: (value) => formatTick(100 * value / top), ...NO_ARROW,
             }),
-            Plot.areaY(bands, {x: 'place', y1: 'low', y2: 'high', z: 'series', fill: 'series', fillOpacity: 0.15, className: 'band'}),
-            Plot.ruleX(conditions, {
-                x: 'place', dx: -4, title: 'title', className: 'condition', strokeWidth: 1.5, strokeDasharray: '2 4', stroke: 'var(--unsure)',
+            Plot.areaY(bands, {x: findX, y1: 'low', y2: 'high', z: 'series', fill: 'series', fillOpacity: 0.15, className: 'band'}),
+            Plot.rect(spans, {x1: ({since}) => positions[since], x2: findX, title: 'title', className: 'span', fill: 'var(--change)',
+                fillOpacity: 0.12, stroke: 'var(--change)', strokeOpacity: 0.4}),
+            Plot.ruleX(marks, {x: findX, title: 'title', className: 'change', strokeWidth: 1.5, stroke: 'var(--change)'}),
+            Plot.dot(changes, {x: ({since, place}) => (positions[since] + positions[place]) / 2, frameAnchor: 'top',
+                symbol: d3.symbolTriangle, fill: 'var(--change)', className: 'change-flag'}),
+            Plot.dot(conditions, {
+                x: findX, frameAnchor: 'bottom', symbol: d3.symbolDiamond, r: 4, title: 'title', className: 'condition', fill: 'var(--unsure)',
             }),
-            Plot.rect(spans, {x1: 'since', x2: 'place', title: 'title', className: 'span', fill: 'var(--change)', fillOpacity: 0.12,
-                stroke: 'var(--change)', strokeOpacity: 0.4}),
-            Plot.ruleX(marks, {x: 'place', title: 'title', className: 'change', strokeWidth: 1.5, stroke: 'var(--change)'}),
-            Plot.dot(changes, {x: ({since, place}) => (since + place) / 2, frameAnchor: 'top', symbol: d3.symbolTriangle,
-                fill: 'var(--change)', className: 'change-flag'}),
             Plot.line(points, {y: 'value', ...line, strokeWidth: 2, className: 'line'}),
             Plot.dot(full, {...dot, fill: 'series', className: 'mark'}),
             Plot.dot(hollow, {...dot, stroke: 'series', fill: 'var(--paper)', className: 'mark hollow'}),
-            makeTip(points, {x: 'place', y: 'value'}),
+            makeTip(points, {x: findX, y: 'value'}),
         ],
     });
 }

@@ -83,7 +83,8 @@ function pickConfigurations(choices, benchmark) {
     const row = combinations.findIndex((params) => axes.every(([axis], place) => place === 0 || params[axis] === picks[place]));
     const all = names.map((name, place) => ({name, place: place * combinations.length / names.length + row}));
     const picked = axes.length === 0 || picks[0] === ALL ? all : all.filter(({name}) => name === picks[0]);
-    return {fixed: picks.slice(1).join(', '), picked, arch: picks[axes.findIndex(([axis]) => axis === 'arch')]};
+    const fixed = Object.fromEntries(axes.map(([axis], place) => [axis, picks[place]]).filter(([, value]) => value !== ALL));
+    return {fixed, picked, arch: fixed.arch};
 }
 
 /* The unit of the shown values, and the conversion from stored values. */
@@ -134,6 +135,12 @@ function listChanges(commits, lines) {
     });
 }
 
+/* The positions of commits on the axis. Gaps grow with the logarithm of the commits between, so that those in a row are told apart. */
+const placeCommits = (commits) => commits.reduce((positions, commit, place) => {
+    const count = place === 0 ? 0 : commit.position - commits[place - 1].position; // 0 too if git does not know both
+    return [...positions, (positions.at(-1) ?? 0) + 1 + Math.log10(Math.max(1, count))];
+}, []);
+
 /* The commits that another GPU or driver measured than the last of which that is known, as marks of a chart. */
 function listConditions(commits, gpus) {
     const last = {};
@@ -156,8 +163,8 @@ function makeHistoryTable(title, unit, {commits, lines, isAlone}, gpus) {
         ...hasGpus ? [gpus[row].join(', ') || null] : [],
         ...lines.flatMap(({entries}) => [describeValue(entries[row]), ...isAlone ? [describeCode(entries[row].code)] : []]),
     ]).reverse();
-    return makeTable(`${title}, newest first`, ['commit', 'date', ...hasGpus ? ['GPU'] : [], ...lines.flatMap(
-        ({name}) => [`${name}, ${unit}`, ...isAlone ? ['machine code'] : []])], rows);
+    return makeTable(`${title}: ${unit}, newest first`, ['commit', 'date', ...hasGpus ? ['GPU'] : [], ...lines.flatMap(
+        ({name}) => [lines.length > 1 ? name : unit, ...isAlone ? ['machine code'] : []])], rows);
 }
 
 const formatFiveDigits = (value) => value === null ? null : String(+value.toPrecision(5));
@@ -172,27 +179,29 @@ function drawHistory(display, index, benchmark, figure) {
     if (isAlone) {
         addGpuNotice(display, index, gpus.flat());
     }
-    const title = [benchmark.title, fixed].filter(Boolean).join(', ');
+    const title = joinTitle(benchmark.title, fixed);
     const hasChanged = ({entries}) => new Set(entries.map(({value}) => value).filter(isValue)).size > 1;
     const shown = lines.length > MAX_LINES ? lines.filter(hasChanged) : lines;
     const changes = listChanges(commits, lines);
     const isTime = benchmark.type === 'time';
     const unknown = Math.max(...lines.map(({entries}) => entries.filter(({code}) => !code).length));
-    const note = `${commits.length} commits, oldest first; ${unit}. ` + (axis === FITTED ? 'The axis does not begin at 0. ' : '') +
+    const note = `${commits.length} commits, oldest first; the gap between two grows with the commits between them. ` +
+        (axis === FITTED ? 'The axis does not begin at 0. ' : '') +
         (shown.length < lines.length ? 'A line for each whose number changed; the table has all. ' : '') +
         (lines.every(({entries}) => entries.every(({code}) => !code)) ? '' : `The machine code changed at ${changes.length} of them` +
-            (unknown > 0 ? `, and is not known of ${unknown}` : '') + ': only there can a change be the kernel\'s.');
+            (unknown > 0 ? `, and is unknown at ${unknown}` : '') + ': only there can a change be the kernel\'s.');
     const listTitles = ({name, entries}) => entries.map(({value, origin}, row) => `${shortenHash(commits[row])}, ${name}: ` +
         `${formatFiveDigits(value)} ${unit}` + (gpus[row].length > 0 ? `, GPU ${gpus[row].join(', ')}` : '') +
         (isValue(origin) ? `, not measured again: as at ${origin}` : ''));
     addFigure(display, title, note, (container) => shown.length === 0 ? addParagraph(container, 'No number changed.') : drawLines(container, {
         label: `${title}: ${unit} by commit; the table has the values`,
-        xTitle: 'commit', yTitle: unit, places: commits.map(shortenHash), changes, changesName: 'machine code changed',
-        series: shown.map(({name, machine, entries}) => ({
-            name, values: entries.map(({value}) => value), titles: listTitles({name, entries}),
-            hollow: entries.map(({origin}) => isValue(origin)),
+        xTitle: 'commit', yTitle: unit, places: commits.map(shortenHash), positions: placeCommits(commits),
+        changes, changesName: 'machine code changed',
+        series: shown.map((line) => ({
+            name: line.name, values: line.entries.map(({value, failed}) => value ?? (failed ? null : undefined)),
+            titles: listTitles(line), hollow: line.entries.map(({origin}) => isValue(origin)),
             noise: isTime && shown.length <= MAX_BANDS
-                ? entries.map(({seconds}) => isValue(seconds) ? findNoise(seconds, machine) : null) : [],
+                ? line.entries.map(({seconds}) => isValue(seconds) ? findNoise(seconds, line.machine) : null) : [],
         })),
         conditions: isAlone ? listConditions(commits, gpus) : [], conditionsName: 'another GPU or driver',
         noiseName: 'noise of one GPU: differences within it are no change',

@@ -59,11 +59,11 @@ const addNotice = (display, text) => display.append(makeElement('p', {className:
 /** Add a notice if several GPUs took the times.
  * @type {(display: HTMLElement, index: Index, gpus: string[]) => void} */
 function addGpuNotice(display, index, gpus) {
-    const uniqueGpus = [...new Set(gpus)];
-    if (uniqueGpus.length > 1) {
+    const count = new Set(gpus).size;
+    if (count > 1) {
         const percent = +(100 * index.another_gpu).toPrecision(3);
-        addNotice(display, `Several GPUs of the kind took these times: ${uniqueGpus.join(', ')}. Between two of them, unless they ` +
-            `prove alike, the review calls no difference of up to ${percent} % a change.`);
+        addNotice(display, `${count} GPUs of the kind took these times. Between two of them, unless they prove alike, the review calls ` +
+            `no difference of up to ${percent} % a change.`);
     }
 }
 
