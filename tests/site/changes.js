@@ -25,6 +25,9 @@ testPages('a heat map names and colours each change, and leads to History', asyn
     await openPage(page, `compare.html#numbers=counted&machine=no-gpu-x86_64&base=${second.slice(0, 8)}&head=${facts.commits[6].slice(0, 8)}`);
     assert.deepEqual([...new Set((await listCells(page)).filter(([, name]) => name !== 'heat-same').map(([text, name]) => `${text} ${name}`))],
         ['▽ −50.0 heat-better-4']);
+    assert.match(await page.locator('.heat-maps summary').first().textContent(), /^blur ▽ 8 fell of 8$/);
+    const rows = await page.locator('.project-table tbody tr').evaluateAll((all) => all.map((row) => row.innerText.split('\t')));
+    assert.equal(new Set(rows.map(([kernel, , , , , configuration, number]) => [kernel, configuration, number].join())).size, 8);
     assert.match(await page.locator('main').innerText(), /kernelwatch compare [0-9a-f]{8} [0-9a-f]{8} --machine no-gpu-x86_64/);
 });
 

@@ -35,7 +35,7 @@ runPage(async function (choices, display) {
     const changed = shared.filter(isChanged).sort((left, right) => measureChange(right) - measureChange(left));
     const countOnly = (side, otherSide) => cells.filter((cell) => cell[side] !== null && cell[otherSide] === null).length;
     const counts = Object.entries(Object.groupBy(shared, ({verdict}) => verdict)).map(([verdict, group]) => `${group.length} ${verdict}`);
-    addParagraph(display, `${shared.length} ${KIND_NAMES[kind]} of both commits: ${counts.join(', ') || 'none'}. ` +
+    addParagraph(display, `${shared.length} ${KIND_NAMES[kind]} of both commits, judged by thresholds alone: ${counts.join(', ') || 'none'}. ` +
         `${countOnly('base', 'head')} of the base alone, ${countOnly('head', 'base')} of the head alone. ` +
         (kind === 'timed' ? describeNoise(machine, index) : ''));
     if (changed.length === 0) {
@@ -47,10 +47,11 @@ runPage(async function (choices, display) {
     const kernels = Object.entries(Object.groupBy(shownCells, ({kernel}) => kernel)).map(([kernel, group]) => ({kernel, cells: group}));
     drawHeatMaps(display, index, name, kernels.filter(({cells: group}) => group.some(isChanged)));
     const rows = changed.slice(0, MAX_ROWS).map((cell) => [
-        cell.kernel, Object.entries(cell.params).filter(([axis]) => axis !== 'kernel').map(([, value]) => value).join(', '),
-        formatValue(cell.base, cell.benchmark), formatValue(cell.head, cell.benchmark), formatChange(cell), cell.verdict]);
-    display.append(makeElement('h2', {textContent: 'Largest changes'}),
-        makeTable(`${rows.length} of ${changed.length}, the largest first`, ['kernel', 'configuration', 'before', 'after', 'change, %', ''], rows));
+        cell.kernel, formatChange(cell), cell.verdict, formatValue(cell.base, cell.benchmark), formatValue(cell.head, cell.benchmark),
+        Object.entries(cell.params).filter(([axis]) => axis !== 'kernel').map(([, value]) => value).join(', '), cell.benchmark.title]);
+    display.append(makeElement('h2', {textContent: 'Largest changes'}), makeTable(
+        `${rows.length} of ${changed.length}, the largest first`,
+        ['kernel', 'change, %', 'verdict', 'before', 'after', 'configuration', 'number'], rows));
 });
 
 /* The cells {benchmark, params, kernel, base, head} of two commits' values. */

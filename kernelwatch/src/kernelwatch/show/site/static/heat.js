@@ -12,8 +12,8 @@ const OPEN_KERNELS = 4; // the others are folded, on a phone all but one
 const COLUMN_AXIS = 'dtype';
 const TABLE_AXIS = 'flags';
 
-const HEAT_NOTE = 'A cell is the change in per cent, red if it became worse and blue if it became better, the stronger the larger. ' +
-    'Changes within the noise have no colour. A cell leads to its History.';
+const HEAT_NOTE = 'A cell is the change of a time or count in per cent: red is worse, blue is better, and the larger the change, the ' +
+    'stronger. Changes within the noise or below 1 % have no colour. A cell leads to its History.';
 
 /** Format the change of a cell in per cent, or its value after if it was 0 before.
  * @type {(cell: Cell) => string} */
@@ -87,7 +87,7 @@ function drawHeatMaps(display, {signs}, machine, kernels) {
     const open = window.innerWidth > NARROW ? OPEN_KERNELS : 1;
     sorted.forEach(({kernel, cells}, place) => {
         const verdicts = Object.entries(Object.groupBy(cells.filter(isChanged), ({verdict}) => verdict)).map(
-            ([verdict, group]) => `${group.length} ${verdict}`).join(', ');
+            ([verdict, group]) => `${signs[verdict]} ${group.length} ${verdict}`).join(', ');
         const signed = cells.map((cell) => ({...cell, sign: signs[cell.verdict]}));
         const benchmarks = Object.values(Object.groupBy(signed, ({benchmark}) => benchmark.name));
         display.append(makeElement('details', {open: place < open, className: 'heat-maps'},
