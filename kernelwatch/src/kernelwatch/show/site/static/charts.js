@@ -101,7 +101,7 @@ function drawLines(container, spec) {
         height: 340 + (isTurned ? widest / 1.5 : 0),
         marginLeft: 56, marginTop: 32, marginRight: share === undefined ? 16 : 56, marginBottom: isTurned ? 38 + widest / 1.4 : 48,
         x: {domain: [positions[0] - 0.5, positions.at(-1) + 0.5]},
-        y,
+        y: {...y, insetBottom: conditions.length > 0 ? 10 : 0}, // room for their marks
         marks: [
             Plot.gridY(chooseTicks(scale)),
             Plot.axisX(listTicks(positions, isTurned ? 14 / unit : 0).map((place) => positions[place]), {

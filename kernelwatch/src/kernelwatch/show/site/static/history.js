@@ -184,7 +184,7 @@ function drawHistory(display, index, benchmark, figure) {
     const shown = lines.length > MAX_LINES ? lines.filter(hasChanged) : lines;
     const changes = listChanges(commits, lines);
     const isTime = benchmark.type === 'time';
-    const unknown = Math.max(...lines.map(({entries}) => entries.filter(({code}) => !code).length));
+    const unknown = Math.max(...lines.map(({entries}) => entries.filter(({value, code}) => isValue(value) && !code).length));
     const note = `${commits.length} commits, oldest first; the gap between two grows with the commits between them. ` +
         (axis === FITTED ? 'The axis does not begin at 0. ' : '') +
         (shown.length < lines.length ? 'A line for each whose number changed; the table has all. ' : '') +

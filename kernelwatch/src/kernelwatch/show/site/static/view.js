@@ -79,7 +79,7 @@ const breakName = (text) => text.split('_').flatMap((part, place) => place === 0
  * @type {(caption: string, headers: string[], rows: (Element | string | number | null)[][]) => HTMLElement} */
 function makeTable(caption, headers, rows) {
     const classes = headers.map(
-        (_, column) => rows.every((cells) => cells[column] === null || /^[\d.]+$/.test(cells[column])) ? 'number' : '');
+        (_, column) => rows.every((cells) => cells[column] === null || /^[\d.]+(, as at \w+)?$/.test(cells[column])) ? 'number' : '');
     const makeRow = (tag, cells, properties) => makeElement('tr', {}, ...cells.map((cell, column) => makeElement(
         tag, {className: classes[column], ...properties}, ...cell instanceof Element ? [cell] : breakName(cell === null ? '–' : String(cell)))));
     return makeElement('div', {className: 'project-table', tabIndex: 0, role: 'region', ariaLabel: caption}, makeElement(
