@@ -31,6 +31,18 @@ testPages('a heat map names and colours each change, and leads to History', asyn
     assert.match(await page.locator('main').innerText(), /kernelwatch compare [0-9a-f]{8} [0-9a-f]{8} --machine no-gpu-x86_64/);
 });
 
+testPages('a heat map has no empty head', async function (page) {
+    await openPage(page, 'compare.html');
+    const heads = await page.evaluate(function () {
+        const display = document.createElement('div');
+        const benchmark = {name: 'b', title: 't', type: 'time', axes: {s: ['1'], dtype: ['d']}};
+        const cell = {benchmark, params: {s: '1', dtype: 'd'}, base: 1, head: 2, verdict: 'slower'};
+        drawHeatMaps(display, {signs: {slower: '▲'}}, 'm', [{kernel: 'k', cells: [cell]}]);
+        return [...display.querySelectorAll('th')].map((head) => head.textContent);
+    });
+    assert.deepEqual(heads, ['d']);
+});
+
 testPages('Compare shows the machine and commits that a link names', async function (page) {
     await openPage(page, `commit/${second}.html`);
     await page.getByRole('link', {name: 'Both commits compared here'}).last().click();

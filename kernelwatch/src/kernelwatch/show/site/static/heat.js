@@ -49,7 +49,7 @@ function makeHeatTable(machine, caption, columns, rows, cells) {
             textContent: isChanged(cell) ? `${cell.sign} ${formatChange(cell)}` : formatChange(cell),
         }));
     };
-    const makeHead = (scope, textContent) => makeElement('th', {scope, textContent});
+    const makeHead = (scope, text) => text === '' ? makeElement('td', {}) : makeElement('th', {scope, textContent: text});
     return makeElement('table', {className: 'heat'}, makeElement('caption', {textContent: caption}),
         makeElement('thead', {}, makeElement('tr', {}, makeElement('td', {}), ...columns.map((column) => makeHead('col', column)))),
         makeElement('tbody', {}, ...rows.map(
