@@ -28,7 +28,7 @@ MANIFEST = json.loads((VENDOR / "manifest.json").read_text(encoding="utf-8"))
 
 #: Elements that begin a line, attributes in golden texts, and attributes that load a file.
 BLOCKS = ("h1", "h2", "p", "tr", "li", "caption", "figcaption", "summary", "div", "svg", "details")
-SHOWN = ("aria-label", "title", "points", "style", "d", "open", "data-told")
+SHOWN = ("aria-label", "title", "points", "style", "d", "open", "data-groups")
 LOADING = {"script": "src", "link": "href", "img": "src", "iframe": "src"}
 
 
