@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -59,6 +59,7 @@ class Function:
         self._gpu, self._module, self.name, self._shared = gpu, module, module.entry, MAX_SHARED
         #: Contents of the module's variables.
         self.variables: dict[str, Memory] = {}
+        self._unpack = lru_cache(self._unpack_parameters)
 
     def prepare(self, codes: str) -> None:
         """Record the sizes of the arguments."""
@@ -72,6 +73,15 @@ class Function:
         """Record a launch."""
         assert len(parameters) == self._length
         assert shared_size <= self._shared, "a driver refuses it"
+        unpacked, addresses = self._unpack(parameters)
+        self._gpu.launched.append((self.name, addresses))
+        assert stream is not None, "launched outside a graph"
+        assert stream.captured is not None, "launched outside a graph"
+        call = partial(self._execute, grid, block, unpacked, shared_size)
+        stream.captured.append(Node(weakref.ref(self), self.name, math.prod(grid), addresses, call))
+
+    def _unpack_parameters(self, parameters: bytes) -> tuple[list[Any], tuple[int, ...]]:
+        """Return the values of packed parameters, and the addresses among them: a graph repeats both."""
         unpacked: list[Any] = []
         offset = 0
         for size, alignment, dtype in self._module.parameter_layout():
@@ -81,12 +91,7 @@ class Function:
             unpacked.append(int(raw) if is_address else raw)
             offset += size
         assert offset == len(parameters)
-        addresses = tuple(value for value in unpacked if isinstance(value, int))
-        self._gpu.launched.append((self.name, addresses))
-        assert stream is not None, "launched outside a graph"
-        assert stream.captured is not None, "launched outside a graph"
-        call = partial(self._execute, grid, block, unpacked, shared_size)
-        stream.captured.append(Node(weakref.ref(self), self.name, math.prod(grid), addresses, call))
+        return unpacked, tuple(value for value in unpacked if isinstance(value, int))
 
     def _execute(self, grid: Any, block: Any, parameters: list[Any], shared_size: int) -> None:
         arguments = [self._gpu.view(value) if isinstance(value, int) else value for value in parameters]
