@@ -85,7 +85,7 @@ def test_compilers(own_nvcc: Path, project: Project, monkeypatch: pytest.MonkeyP
 
 
 def test_check_without_nvcc(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without changes check starts no process and does not import NumPy."""
+    """Without changes check starts no process, imports neither NumPy nor dataclasses, and lists a folder once."""
     monkeypatch.setattr(compilations, "query_layout", inclusions.query_layout)
     cache.nvcc_release.cache_clear()  # reported by an earlier test's folder
     repository.launch(LAUNCH + 'flags = "-I ."\n')
@@ -94,7 +94,9 @@ def test_check_without_nvcc(repository: Repository, monkeypatch: pytest.MonkeyPa
 import subprocess, sys
 from ptxcount.gate.command import main
 subprocess.Popen = None
-print(main(["check"]), "numpy" in sys.modules)
+listed = []
+sys.addaudithook(lambda event, words: listed.append(words[0]) if event in ("os.listdir", "os.scandir") else None)
+print(main(["check"]), *{"numpy", "dataclasses"} & {*sys.modules}, listed.count("/usr/include"))
 """
     done = subprocess.run([sys.executable, "-c", script], cwd=repository.folder, capture_output=True, text=True)
-    assert (done.stdout, done.stderr) == ("0 False\n", "")
+    assert (done.stdout, done.stderr) == ("0 1\n", "")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -45,9 +44,8 @@ def _stack(number: int) -> dict[str, Any]:
 
 
 def _make_counts(rows: list[dict[str, Any]]) -> LaunchCounts:
-    return LaunchCounts(
-        Launch(Path(), "k.cu", [1], [1], "k", "k"), "k.cu: k <<<1, 1>>> ()", {}, rows, [], [], ("k.cu", 1)
-    )
+    launch = Launch(folder=Path(), file="k.cu", grid=[1], block=[1], name="k", label="k")
+    return LaunchCounts(launch, "k.cu: k <<<1, 1>>> ()", {}, rows, [], [], ("k.cu", 1))
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -180,9 +178,8 @@ LIMIT_LINES = [(99, 2), ("1 x ideal", 3)]
 def test_line_of_a_limit(limit: float | str, line: int) -> None:
     """The finding names the line with most, or most above the ideal."""
     rows = [_row(1, "a", _make_load(9, 9, 1)), _row(2, "b", _make_load(9, 90, 80)), _row(3, "c", _make_load(9, 60, 10))]
-    counted = replace(
-        _make_counts(rows),
-        launch=Launch(Path(), "k.cu", [1], [1], limits={"load_sectors": limit}),
+    counted = _make_counts(rows)._replace(
+        launch=Launch(folder=Path(), file="k.cu", grid=[1], block=[1], limits={"load_sectors": limit}),
         totals={"load_requests": 27, "load_sectors": 159, "load_ideal_sectors": 91},
     )
     (finding,) = limits.check_launch(counted)

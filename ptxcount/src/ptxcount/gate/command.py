@@ -9,7 +9,6 @@ import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 from ..cli.ending import run_command, scratch_folder
@@ -120,10 +119,10 @@ def _pin_counts(options: argparse.Namespace) -> int:
         return _report_findings(failures, [], options)
     launch_counts = [outcome for outcome in outcomes if isinstance(outcome, LaunchCounts)]
     try:
-        lock = pins.read_lock(options.folder) or pins.Lock()
+        lock = pins.read_lock(options.folder) or pins.NO_LOCK
     except LaunchError as error:
         print(escape_unprintable(str(error)))
-        lock = pins.Lock()
+        lock = pins.NO_LOCK
     differences = [
         difference
         for counts in launch_counts
@@ -133,7 +132,7 @@ def _pin_counts(options: argparse.Namespace) -> int:
     rose = any(difference.code == "PC003" for difference in differences) and not options.accept
     if not rose:
         pins.write_lock(options.folder, launch_counts, nvcc_release())
-    differences = [difference if rose else replace(difference, level="note") for difference in differences]
+    differences = [difference if rose else difference._replace(level="note") for difference in differences]
     _report_findings(_name_causes(differences, launches, launch_counts, lock), [], options)
     if rose:
         print(f"{pins.FILE} is as it was: {_PIN} --accept{_format_folder(options)} writes counts that rose, too")
@@ -171,7 +170,7 @@ def _check_counts(options: argparse.Namespace) -> int:
         findings += [Diagnostic(pins.FILE, 1, "PC008", text, launch=label) for label in gone]
     lines = {(row["file"], row["line"] or 0) for counts in launch_counts for row in counts.lines if is_complete}
     reported = _merge_repeated(directives.apply_waivers(findings, counted_lines=lines))
-    reported = _name_causes(reported, launches, launch_counts, lock or pins.Lock())
+    reported = _name_causes(reported, launches, launch_counts, lock or pins.NO_LOCK)
     if lock is None:
         reported.append(Diagnostic(FILE, 1, "PC005", f"no counts are pinned: run {_PIN}, and commit {pins.FILE}"))
     elif any(finding.code in ("PC003", "PC004") for finding in reported) and lock.nvcc not in ("", nvcc_release()):
@@ -194,7 +193,7 @@ def _name_causes(
         launch = launch_of_label[finding.launch]
         changes = lock.list_changes(launch, keys.get(launch.label, launch.name), list_files(launch), nvcc_release())
         cause = f"{', '.join(changes)} changed" if changes else _CAUSED[finding.code]
-        return replace(finding, message="; ".join(filter(None, [finding.message, cause])))
+        return finding._replace(message="; ".join(filter(None, [finding.message, cause])))
 
     return [*map(name_cause, findings)]
 
@@ -215,7 +214,7 @@ def _restrict_finding(finding: Diagnostic, places: set[tuple[str, int]]) -> Diag
     """Restrict a finding to these places; None if it is at none of them."""
     kept_places = [place for place in ((finding.file, finding.line), *finding.also) if place in places]
     return (
-        replace(finding, file=kept_places[0][0], line=kept_places[0][1], also=tuple(kept_places[1:]))
+        finding._replace(file=kept_places[0][0], line=kept_places[0][1], also=tuple(kept_places[1:]))
         if kept_places
         else None
     )
@@ -225,7 +224,7 @@ def _merge_repeated(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
     """Merge repeated warnings: several launches of a kernel may show the same."""
     merged: dict[object, Diagnostic] = {}
     for finding in findings:
-        merged.setdefault(replace(finding, launch="") if finding.level == "warning" else finding, finding)
+        merged.setdefault(finding._replace(launch="") if finding.level == "warning" else finding, finding)
     return [*merged.values()]
 
 
@@ -237,8 +236,7 @@ def _format_folder(options: argparse.Namespace) -> str:
 def _report_findings(findings: list[Diagnostic], launch_counts: list[LaunchCounts], options: argparse.Namespace) -> int:
     """Print the findings, with paths from where the command was called; return the exit code."""
     findings = [
-        replace(
-            finding,
+        finding._replace(
             file=(options.said / finding.file).as_posix(),
             message=escape_unprintable(finding.message.replace(_PIN, _PIN + _format_folder(options))),
             also=tuple(((options.said / file).as_posix(), line) for file, line in finding.also),

@@ -12,7 +12,6 @@ import re
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
-from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,7 +21,7 @@ from ..source.nvcc import Compilation, find_nvcc
 from ..source.sources import is_ptx
 from ..util.errors import PtxError
 from .cache import cache_folder, hash_counter, hash_facts, identify_file, store_file
-from .inclusions import Candidates, Layout, find_folders, find_names, iter_present, list_candidates, query_layout
+from .inclusions import Candidates, Disk, Layout, find_folders, find_names, list_candidates, query_layout
 
 #: A file, the template's instance or None, nvcc's flags and the architecture.
 Recipe = tuple[Path, "str | None", str, str]
@@ -61,7 +60,7 @@ def load_or_compile(recipe: Recipe, compile_recipe: Callable[[Recipe], Compiled]
     entry = None
     with suppress(OSError, ValueError, RecursionError):
         entry = _read_entry(file)
-        if entry is not None and entry.files_state == _hash_files(entry.layout, entry.candidates, _hash_file_once):
+        if entry is not None and entry.files_state == _hash_files(entry.layout, entry.candidates, _disk):
             with suppress(OSError):
                 os.utime(file)
             return Compilation(entry.ptx, [*map(Path, entry.files)]), entry.name
@@ -79,7 +78,7 @@ def load_or_compile(recipe: Recipe, compile_recipe: Callable[[Recipe], Compiled]
 def _read_entry(file: Path) -> _Entry | None:
     """Read an entry; None if its compilers changed, or a file is gone. Raises `OSError`, and as `msgspec`."""
     entry = msgspec.json.decode(file.read_bytes(), type=_Entry)
-    is_whole = entry.tools_state == _hash_tools(entry.layout) and all(map(os.path.isfile, entry.layout.files))
+    is_whole = entry.tools_state == _hash_tools(entry.layout) and all(map(_disk.is_readable, entry.layout.files))
     return entry if is_whole else None
 
 
@@ -114,7 +113,7 @@ class _Snapshot(NamedTuple):
         return (
             {*map(os.path.realpath, compilation.files)} <= {*map(os.path.realpath, self.layout.files)}
             and self.tools_state == _hash_tools(self.layout)
-            and self.files_state == _hash_files(self.layout, self.candidates, _hash_file)
+            and self.files_state == _hash_files(self.layout, self.candidates, Disk())
         )
 
 
@@ -139,14 +138,14 @@ def _take_snapshot(recipe: Recipe, entry: _Entry | None) -> _Snapshot | None:
                 return None
             names_of_file[file] = names[key] = found
         candidates = list_candidates(layout, names_of_file, flags)
-        state = _hash_files(layout, candidates, _hash_file)
+        state = _hash_files(layout, candidates, Disk())
         return _Snapshot(layout, names, candidates, _hash_tools(layout), state)
     return None
 
 
-def _hash_files(layout: Layout, candidates: Candidates, hash_file: Callable[[str], str]) -> str:
+def _hash_files(layout: Layout, candidates: Candidates, disk: Disk) -> str:
     """Hash the content of the files, and which of the candidates are there."""
-    return hash_facts([[hash_file(file) for file in layout.files], [*iter_present(candidates)]])
+    return hash_facts([[*map(disk.hash_file, layout.files)], [*disk.iter_present(candidates)]])
 
 
 def _hash_tools(layout: Layout) -> str:
@@ -155,14 +154,9 @@ def _hash_tools(layout: Layout) -> str:
     return hash_facts([program, *map(identify_file, (*layout.tools, program))])
 
 
-def _hash_file(path: str) -> str:
-    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
-
-
-#: The same for files that several sources include.
-_hash_file_once = lru_cache(maxsize=1 << 16)(_hash_file)
+_disk = Disk()
 
 
 def forget_files() -> None:
     """Read files again that may have changed since."""
-    _hash_file_once.cache_clear()
+    _disk.__init__()  # type: ignore[misc]

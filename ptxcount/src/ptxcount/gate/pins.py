@@ -6,7 +6,6 @@ import json
 import subprocess
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -53,17 +52,16 @@ class Change(NamedTuple):
         return f"{self.name} {verb} from {self.before} to {self.now}" + " in lines that changed" * bool(self.places)
 
 
-@dataclass(frozen=True)
-class Lock:
+class Lock(msgspec.Struct, frozen=True):
     """A lock file: the release of the nvcc that counts were made with, and the counts of each launch.
 
     ``files`` are the hashes of the project's files, ``settings`` what the keys of launches lack; older locks have none.
     """
 
-    nvcc: str = ""
-    launches: dict[str, Lines] = field(default_factory=dict)
-    files: dict[str, str] = field(default_factory=dict)
-    settings: dict[str, str] = field(default_factory=dict)
+    nvcc: str
+    launches: dict[str, Lines]
+    files: dict[str, str] = {}
+    settings: dict[str, str] = {}
 
     def find_launch(self, counts: LaunchCounts) -> Lines | None:
         """Find the counts of a launch by its name, or else by its description."""
@@ -86,6 +84,10 @@ class Lock:
             *["nvcc"] * (self.nvcc not in ("", nvcc_release)),
             *["the settings of the launch"] * is_other,
         ]
+
+
+#: The lock of a folder that has no file of it.
+NO_LOCK = Lock("", {})
 
 
 def pin_lines(lines: Iterable[dict[str, Any]]) -> tuple[Lines, dict[str, tuple[str, int]]]:
@@ -129,15 +131,6 @@ def _format_texts(texts: Mapping[str, str]) -> list[str]:
     return [f" {json.dumps(key)}: {json.dumps(text)}" for key, text in sorted(texts.items()) if text]
 
 
-class _Document(msgspec.Struct):
-    """The types that a lock file must have."""
-
-    nvcc: str
-    launches: dict[str, Lines]
-    files: dict[str, str] = {}
-    settings: dict[str, str] = {}
-
-
 def read_lock(folder: Path) -> Lock | None:
     """Read the lock file; None if there is none. Raises `LockError` for text that `write_lock` did not write."""
     file = folder / FILE
@@ -151,17 +144,16 @@ class LockError(LaunchError):
 
 def _parse_lock(text: bytes, name: str) -> Lock:
     try:
-        document = msgspec.json.decode(text, type=_Document)
+        return msgspec.json.decode(text, type=Lock)
     except (ValueError, RecursionError) as error:
         raise LockError(f"{name}: {error}; run ptxcount pin, which writes it anew") from None
-    return Lock(**msgspec.structs.asdict(document))
 
 
 def read_lock_at(revision: str) -> Lock:
     """Read the lock file of a revision in this folder; an empty one if it has none. Raises `LaunchError`."""
     place = f"./{FILE}"
     if not _run_git(revision, "ls-tree", "--end-of-options", revision, place):
-        return Lock()
+        return NO_LOCK
     return _parse_lock(_run_git(revision, "show", "--end-of-options", f"{revision}:{place}"), f"{revision}:{FILE}")
 
 

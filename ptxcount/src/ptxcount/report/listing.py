@@ -6,7 +6,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -205,6 +204,8 @@ def format_listing(counters: LaunchCounters, find_lines: FindLines) -> str:
 
     ``lines_of`` gives the lines of a file by its name in the PTX; None where they are not to be shown.
     """
+    from dataclasses import replace  # noqa: PLC0415 -- with all of inspect, which an unchanged check does without
+
     accesses_by_file: dict[str, dict[int, list[Access]]] = {}
     shown = replace(
         counters, accesses=[access for access in counters.chip_accesses() if not access.is_uniform_constant]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from .names import split_list
 
@@ -23,8 +23,7 @@ _MEMBER = re.compile(r"\s*([*&\s]*)(\w+)\s*(?:\[\s*(\d+)\s*\])?\s*")
 _CLOSING = {"(": ")", "<": ">", "{": "}", "[": "]"}
 
 
-@dataclass(frozen=True)
-class Declaration:
+class Declaration(NamedTuple):
     """A kernel in a source."""
 
     #: With its namespaces.

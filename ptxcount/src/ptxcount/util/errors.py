@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 __all__ = [
     "CompileError", "DivergentBarrierError", "GlobalRaceError", "KernelFaultError", "LaunchError", "MisalignedError",
@@ -14,8 +14,7 @@ __all__ = [
 Index3 = tuple[int, int, int]
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(NamedTuple):
     """Place of an instruction.
 
     Attributes
