@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from ptxcount.cli.arguments import make_argument
+from ptxcount.cli.arguments import make_argument, make_arguments
 from ptxcount.command_line import main
+from ptxcount.source.cpp_types import check_arguments
 from ptxcount.util import host_memory
 from ptxcount.util.errors import LaunchError
 from tests.ptxcount.commands import ROW_SUMS, SUMS, read_error
@@ -43,6 +45,24 @@ def test_types_must_match(
         assert error.endswith(f"; {needed} is needed\n")
     else:
         assert main([*words, word]) == 0
+
+
+#: Words for a kernel of (out, in, n), and the labels that the error shows; none where they are allowed.
+ORDERED = [
+    ("out=float32[32] in=float32[32] n=int32:32", ""), ("y=float32[32] x=float32[32] int32:32", ""),
+    ("in=float32[32] out=float32[32] n=int32:32", "in, out, n"), ("in=float32[32] x=float32[32] int32:32", "in, x, -"),
+    ("out=float32[32] out=float32[32] int32:32", "out, out, -"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "labels"), ORDERED)
+def test_order_of_names(words: str, labels: str, tmp_path: Path) -> None:
+    """The name of another parameter is refused, also of a template in a header; other names are labels."""
+    header = tmp_path / "k.h"
+    header.write_text("template <class T> __global__ void k(T* out, T* in, int n) { out[0] = in[n]; }")
+    error = pytest.raises(LaunchError, match=rf"^arguments: {labels}; the kernel takes out, in, n in this order$")
+    with error if labels else nullcontext():
+        check_arguments(make_arguments(words.split()), words.split(), "_Z1kIfEvPT_S1_i", [Path(__file__), header])
 
 
 def test_stored_array(tmp_path: Path) -> None:

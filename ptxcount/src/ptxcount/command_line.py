@@ -54,7 +54,7 @@ def _make_parser() -> argparse.ArgumentParser:
         "words",
         nargs="*",
         metavar="ARG",
-        help="the kernel's arguments in its order: an array as name=float32[1024,1024], holding 0, 1, 2, ..., or "
+        help="the kernel's arguments in its order. Arguments go by place; a name is a label. An array as name=float32[1024,1024], holding 0, 1, 2, ..., or "
         "name=float32[1024]=FILL, of zeros, ones, random(seed,low,high), permutation(seed), or name=@file.npy; a "
         'scalar as int32:7; a struct as its members, n={"x": "float32:1"}, or its bytes, bytes:00ff; a texture as '
         "name=texture(linear):float32[64,64]",

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..machine.argument_layout import KernelArgument
 from ..util.errors import LaunchError
-from .declarations import find_declarations
+from .declarations import Declaration, find_declarations
 from .names import parameter_types, source_name
 from .sources import is_ptx
 
@@ -35,12 +35,16 @@ def strip_qualifiers(kind: str) -> str:
 def check_arguments(
     arguments: list[KernelArgument], words: Sequence[str], entry: str, files: Sequence[Path]
 ) -> list[KernelArgument]:
-    """Check the arguments of a kernel by its mangled name; `LaunchError` where one has another type in C++.
+    """Check the arguments of a kernel by its mangled name.
 
-    The types are those of the name, or of the declaration in the first of the files. Types that are not known, and
-    pointers to bytes, take anything.
+    Raise `LaunchError` where one has another type in C++, or the name of another parameter. The types are those of the
+    mangled name, or of the declaration in one of the files. Types that are not known, and pointers to bytes, take
+    anything. Names that no parameter has are labels.
     """
-    for word, argument, kind in zip(words, arguments, _find_types(entry, files), strict=False):
+    declared = [declaration.parameters for declaration in _find_declared(entry, files)]
+    _check_order(words, [[name for _, name in parameters] for parameters in declared])
+    types = parameter_types(entry) or [kind for parameters in declared[:1] for kind, _ in parameters]
+    for word, argument, kind in zip(words, arguments, types, strict=False):
         base = strip_qualifiers(kind).rstrip("* []").strip()
         vector = VECTORS.fullmatch(base)
         name = TYPES.get(vector[1] if vector else base)
@@ -55,16 +59,25 @@ def check_arguments(
     return arguments
 
 
-def _find_types(entry: str, files: Sequence[Path]) -> list[str]:
-    types = parameter_types(entry)
-    if types is not None or not files or is_ptx(files[0]):
-        return types or []
-    declared_kernels = find_declarations(files[0].read_text(encoding="utf-8", errors="replace"))
-    return next(
-        (
-            [kind for kind, _ in declaration.parameters]
-            for declaration in declared_kernels
-            if declaration.name == source_name(entry)
-        ),
-        [],
-    )
+def _check_order(words: Sequence[str], orders: Sequence[Sequence[str]]) -> None:
+    """Raise `LaunchError` if a word has the name of another parameter, by each order that a kernel may have."""
+    labels = [word.partition("=")[0] if "=" in word else "" for word in words]
+    if orders and all(
+        any(label and label != name and label in order for label, name in zip(labels, order, strict=False))
+        for order in orders
+    ):
+        raise LaunchError(
+            f"arguments: {', '.join(label or '-' for label in labels)}; the kernel takes {', '.join(orders[0])} in this "
+            "order"
+        )
+
+
+def _find_declared(entry: str, files: Sequence[Path]) -> list[Declaration]:
+    """Find the declarations of a kernel in the first file that has any; several are overloads, or of ``#if``."""
+    name = source_name(entry)
+    for file in [] if not files or is_ptx(files[0]) else files:
+        text = file.read_text(encoding="utf-8", errors="replace")
+        declared = find_declarations(text) if "__global__" in text and name.rpartition("::")[2] in text else []
+        if matches := [declaration for declaration in declared if declaration.name == name]:
+            return matches
+    return []
