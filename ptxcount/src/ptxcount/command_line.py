@@ -28,6 +28,7 @@ from .source.names import cpp_name
 from .source.nvcc import ARCH
 from .source.sources import find_target, is_ptx
 from .util import atomic_write
+from .util.architectures import find_multiprocessor
 from .util.errors import LaunchError, PtxError
 from .util.findings import RACES, UNWRITTEN
 
@@ -54,10 +55,10 @@ def _make_parser() -> argparse.ArgumentParser:
         "words",
         nargs="*",
         metavar="ARG",
-        help="the kernel's arguments in its order. Arguments go by place; a name is a label. An array as name=float32[1024,1024], holding 0, 1, 2, ..., or "
-        "name=float32[1024]=FILL, of zeros, ones, random(seed,low,high), permutation(seed), or name=@file.npy; a "
-        'scalar as int32:7; a struct as its members, n={"x": "float32:1"}, or its bytes, bytes:00ff; a texture as '
-        "name=texture(linear):float32[64,64]",
+        help="the kernel's arguments. Arguments go by place; a name is a label. An array as name=float32[1024,1024], "
+        "holding 0, 1, 2, ..., or name=float32[1024]=FILL, of zeros, ones, random(seed,low,high), permutation(seed), "
+        'or name=@file.npy; a scalar as int32:7; a struct as its members, n={"x": "float32:1"}, or its bytes, '
+        "bytes:00ff; a texture as name=texture(linear):float32[64,64]",
     )
     parser.add_argument(
         "--entry", metavar="NAME", help="the kernel's name, such as scale or blur<float>; needed if there are several"
@@ -144,6 +145,8 @@ def _make_report(words: Sequence[str]) -> str:
     sources = [Path()] if is_ptx(file) else compilation.files
     find_lines = listing.read_source_lines([*sources, *options.source])
     title = f"{options.entry or cpp_name(entry)} of {file}, grid {options.grid}, block {options.block}"
+    if find_multiprocessor(arch) is None:
+        title += f"\nShared memory of a block was not checked: the limits of {arch} are not known here"
     cost_text = costs.format_costs(counters, options.words, find_lines)
     text = listing.format_report(counters, find_lines, title, cost_text)
     if options.html:

@@ -67,8 +67,8 @@ def _check_order(words: Sequence[str], orders: Sequence[Sequence[str]]) -> None:
         for order in orders
     ):
         raise LaunchError(
-            f"arguments: {', '.join(label or '-' for label in labels)}; the kernel takes {', '.join(orders[0])} in this "
-            "order"
+            f"arguments: {', '.join(label or '-' for label in labels)}; "
+            f"the kernel takes {', '.join(orders[0])} in this order"
         )
 
 
