@@ -131,6 +131,7 @@ def _pin_counts(options: argparse.Namespace) -> int:
         for difference in pins.compare_launch(counts, lock)
     ]
     rose = any(difference.code == "PC003" for difference in differences) and not options.accept
+    excesses = _find_excesses(options.folder, launch_counts)
     if not rose:
         pins.write_lock(options.folder, launch_counts, nvcc_release())
     differences = [difference if rose else replace(difference, level="note") for difference in differences]
@@ -142,7 +143,17 @@ def _pin_counts(options: argparse.Namespace) -> int:
     nvcc = [f"nvcc: {lock.nvcc} before, {nvcc_release()} now"] if lock.nvcc not in ("", nvcc_release()) else []
     for text in (*new, *(f"gone: {label}" for label in lock.list_removed(launch_counts)), *nvcc):
         print(escape_unprintable(f"{pins.FILE}: {text}"))
+    _report_findings(excesses, [], options)
+    if excesses:
+        print(f"{pins.FILE} is written, but ptxcount check will fail: {len(excesses)} above the limits")
     return 0
+
+
+def _find_excesses(folder: Path, launch_counts: Sequence[LaunchCounts]) -> list[Diagnostic]:
+    """Find the counts above limits, of launches and of lines, that no comment waives."""
+    directives = Directives(folder, (file for counts in launch_counts for file in counts.files))
+    findings = [finding for counts in launch_counts for finding in limits.check_all(counts, directives)]
+    return [finding for finding in directives.apply_waivers(findings, counted_lines=set()) if finding in findings]
 
 
 def _check_counts(options: argparse.Namespace) -> int:
@@ -155,7 +166,7 @@ def _check_counts(options: argparse.Namespace) -> int:
     is_complete = not findings
     directives = Directives(options.folder, (file for counts in launch_counts for file in counts.files))
     for counts in launch_counts:
-        findings += [*limits.check_launch(counts), *limits.check_lines(counts, directives)]
+        findings += limits.check_all(counts, directives)
         findings += [] if lock is None else pins.compare_launch(counts, lock)
         for warning in counts.warnings:
             if warning.code < ADVICE or (options.advise and changed_lock is None):
