@@ -205,14 +205,16 @@ def _describe_cost(
     requests = f"{space} {kind} requests"
     if name == requests or not now.get(requests):
         return ""
-    ratios = [f"{side[name] / side[requests]:.4g}" for side in (before, now) if side.get(requests) and name in side]
+    ratios = [
+        f"{round(side[name] / side[requests], 2):g}" for side in (before, now) if side.get(requests) and name in side
+    ]
     accesses = [access for row in lines if (row["file"], row["line"] or 1) in places
                 for access in row["accesses"] if (access["space"], access["kind"]) == (space, kind)]  # fmt: skip
     if unit == "sectors":
         ideal = sum(access.get("ideal_sectors", 0) for access in accesses)
     else:
         ideal = sum(access.get("wavefronts", 0) - access.get("bank_conflicts", 0) for access in accesses)
-    text = f", ideal {ideal / now[requests]:.4g}" if ideal else ""
+    text = f", ideal {round(ideal / now[requests], 2):g}" if ideal else ""
     return f" ({' to '.join(dict.fromkeys(ratios))} a request{text})"
 
 
