@@ -188,7 +188,7 @@ def _describe_counts(access: Access) -> str:
         return f"{access.kind}: {sectors} sectors a request, ideal {fewest}; {lines} cache lines, ideal {least}"
     if access.space == "cluster":
         sectors, fewest = (_format_ratio(count, access.requests) for count in (access.sectors, access.ideal_sectors))
-        return f"{access.kind} in another block's shared memory: {sectors} sectors a request, ideal {fewest}"
+        return f"{access.kind}: distributed shared memory, {sectors} sectors a request, ideal {fewest}"
     if access.space in ("texture", "surface", "bulk"):
         text = f"{access.space} {access.kind}: {_format_ratio(access.sectors, access.requests)} sectors a request"
         return f"{text}{advise_shift(access)}"
