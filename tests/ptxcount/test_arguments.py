@@ -65,6 +65,27 @@ def test_order_of_names(words: str, labels: str, tmp_path: Path) -> None:
         check_arguments(make_arguments(words.split()), words.split(), "_Z1kIfEvPT_S1_i", [Path(__file__), header])
 
 
+#: A parameter, its argument, and the error.
+MISMATCHED = [
+    ("Pf", "in=int32:4", "argument in=int32:4: int32 for float*; give in=float32[N]"),
+    ("l", "n=int64[4]", "argument n=int64[4]: an array for long; give n=int64:7"),
+    ("Pf", "in=uint64:0", ""),  # no array
+    ("1P", 'p={"x": "float32:1", "n": "int32:1"}', "p: members x, n; struct P has x, n, q in this order"),
+    ("1P", 'p={"n": "int32:1", "x": "float32:1", "q": "float32[4]"}', "p: members n, x, q; struct P has x, n, q in"),
+    ("1P", 'p={"x": "float32:1", "n": "int32:1", "q": "float32[4]"}', ""),
+    ("P1P", 'p={"*": {"x": "float32:1"}}', ""),
+]
+
+
+@pytest.mark.parametrize(("mangled", "word", "error"), MISMATCHED)
+def test_mismatches(mangled: str, word: str, error: str, tmp_path: Path) -> None:
+    """The error names the parameter's type or members, and what to give."""
+    source = tmp_path / "k.cu"
+    source.write_text("struct P { float x; int n; float* q; };")
+    with pytest.raises(LaunchError, match=f"^{re.escape(error)}") if error else nullcontext():
+        check_arguments(make_arguments([word]), [word], f"_Z1k{mangled}", [source])
+
+
 def test_stored_array(tmp_path: Path) -> None:
     """The array is writable, in C order."""
     stored = np.asfortranarray(np.arange(6, dtype=np.float32).reshape(2, 3))

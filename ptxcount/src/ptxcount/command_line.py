@@ -15,7 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import NoReturn
 
-from .cli.arguments import make_arguments, make_variables
+from .cli.arguments import make_arguments, make_variables, name_arguments
 from .cli.ending import run_command, scratch_folder
 from .cli.options import attach_flags, escape_unprintable, is_gate_command, join_flags, parse_dimensions
 from .engine.execute import STEP_LIMIT
@@ -47,6 +47,7 @@ def _make_parser() -> argparse.ArgumentParser:
         usage="%(prog)s FILE [--entry NAME] [--grid X,Y,Z --block X,Y,Z ARG ...] [options]\n"
         "       %(prog)s init | pin | check | compare  (each has its own --help)",
         description=__doc__,
+        epilog="Exit codes: 0, it is counted; 1, the kernel is wrong, does not compile or cannot be run.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
@@ -81,15 +82,15 @@ def _make_parser() -> argparse.ArgumentParser:
         "--races",
         choices=RACES,
         default=RACES[0],
-        help="a race is reported beside the counts, as strict also one of stores that change nothing; ends the kernel; "
-        "or is not looked for (%(default)s)",
+        help="report: beside the counts; strict: also stores that change nothing; error: end the kernel; "
+        "off: do not look (%(default)s)",
     )
     parser.add_argument(
         "--unwritten",
         choices=UNWRITTEN,
         default=UNWRITTEN[0],
-        help="a read of shared memory that nobody wrote is reported beside the counts, ends the kernel, or is let be "
-        "(%(default)s)",
+        help="reads of shared memory that nobody wrote; report: beside the counts; error: end the kernel; off: do not "
+        "look (%(default)s)",
     )
     parser.add_argument(
         "--variable",
@@ -135,6 +136,7 @@ def _make_report(words: Sequence[str]) -> str:
         flags=flags,
         arch=arch,
         variables=make_variables(options.variable),
+        names=name_arguments(options.words),
         **{name: getattr(options, name) for name in _COUNT_OPTIONS},
     )
     if any(access.space == "local" for access in counters.accesses):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from ..machine.argument_layout import KernelArgument
+from ..machine.argument_layout import POINTER, KernelArgument
 from ..util.errors import LaunchError
-from .declarations import Declaration, find_declarations
+from .declarations import Declaration, find_declarations, find_structs
 from .names import parameter_types, source_name
 from .sources import is_ptx
 
@@ -23,6 +23,8 @@ TYPES = {
        for name, bits in (("char", 8), ("short", 16), ("int", 32), ("long", 64), ("long long", 64))},
 }  # fmt: skip
 VECTORS = re.compile(r"(float|double|int|uint|short|char|uchar)([234])")
+#: Bytes of an address.
+_ADDRESS = 8
 #: Content of NumPy's kinds: signs do not matter, and complex numbers are pairs.
 _KINDS = {"i": "whole", "u": "whole", "b": "whole", "f": "float", "c": "float"}
 
@@ -49,14 +51,35 @@ def check_arguments(
         vector = VECTORS.fullmatch(base)
         name = TYPES.get(vector[1] if vector else base)
         pointer = kind.count("*") + kind.count("[") == 1
+        label = word.partition("=")[0] if "=" in word else "x"
+        if isinstance(argument, Mapping) and pointer < (argument.keys() != {POINTER}):
+            _check_members(label, list(argument), base, files)
+        if pointer and isinstance(argument, np.generic) and argument.nbytes != _ADDRESS:
+            raise LaunchError(f"argument {word[:60]}: {argument.dtype} for {kind}; give {label}={name or 'float32'}[N]")
+        if name and base == strip_qualifiers(kind) and isinstance(argument, np.ndarray):
+            raise LaunchError(f"argument {word[:60]}: an array for {kind}; give {label}={name}:7")
         if name is None or not isinstance(argument, np.ndarray if pointer else np.generic):
             continue
         needed, dtype = np.dtype(name), argument.dtype
         size = dtype.itemsize // (2 if dtype.kind == "c" else 1)
         is_same = _KINDS.get(dtype.kind) == _KINDS[needed.kind] and (not pointer or size == needed.itemsize)
         if not is_same and not (pointer and needed.itemsize == 1) and dtype.kind != "V":
-            raise LaunchError(f"argument {word[:60]}: {dtype} for a {kind}; {name} is needed")
+            raise LaunchError(f"argument {word[:60]}: {dtype} for {kind}; {name} is needed")
     return arguments
+
+
+def _check_members(label: str, given: list[str], struct: str, files: Sequence[Path]) -> None:
+    """Raise `LaunchError` if members are not those of a struct that a file defines, in its order."""
+    for file in files:
+        text = file.read_text(encoding="utf-8", errors="replace")
+        members = find_structs(text).get(struct.rpartition("::")[2]) if struct.rpartition("::")[2] in text else None
+        names = [name for _, name, _ in members or ()]
+        if members and names != given:
+            raise LaunchError(
+                f"{label}: members {', '.join(given)}; struct {struct} has {', '.join(names)} in this order"
+            )
+        if members:
+            return
 
 
 def _check_order(words: Sequence[str], orders: Sequence[Sequence[str]]) -> None:
