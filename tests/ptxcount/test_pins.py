@@ -85,9 +85,9 @@ def test_sums(seed: int) -> None:
 CHANGES = [
     ([("a", 8), ("b", 4)], [("b", 4), ("a", 8)], None),  # moved
     ([("a", 8), ("b", 4)], [("c", 8), ("b", 4)], None),  # another text with equal counts
-    ([("a", 8), ("b", 4)], [("c", 4), ("d", 9)], ("PC003", 2, "from 8 to 9 in lines that changed")),
-    ([("a", 8)], [("c", 2), ("d", 7)], ("PC003", 2, "from 8 to 9 in lines that changed")),
-    ([("a", 8), ("a", 8)], [("a", 8), ("a", 9)], ("PC003", 2, "from 8 to 9")),
+    ([("a", 8), ("b", 4)], [("c", 4), ("d", 9)], ("PC003", 2, "from 8 to 9 in edited lines (8 to 9 a request)")),
+    ([("a", 8)], [("c", 2), ("d", 7)], ("PC003", 2, "from 8 to 9 in edited lines (8 to 4.5 a request)")),
+    ([("a", 8), ("a", 8)], [("a", 8), ("a", 9)], ("PC003", 2, "from 8 to 9 (8 to 9 a request)")),
 ]
 
 
@@ -127,7 +127,7 @@ def test_largest_increase_comes_first() -> None:
     sides = [[_row(n, str(n), _access("global", "load", 1, count)) for n, count in enumerate(counts, 1)]
              for counts in ((8, 8, 8), (9, 4, 80))]  # fmt: skip
     text = format_markdown([_make_counts(sides[1])], pins.Lock("", {"k": pins.pin_lines(sides[0])[0]}), "")
-    assert re.findall(r" to (\d+) ", text) == ["80", "9", "4"]
+    assert re.findall(r"from \d+ to (\d+) ", text) == ["80", "9", "4"]
 
 
 #: Stack frames of lock file and kernel, and codes of findings.

@@ -130,6 +130,7 @@ def _pin_counts(options: argparse.Namespace) -> int:
         for difference in pins.compare_launch(counts, lock)
     ]
     rose = any(difference.code == "PC003" for difference in differences) and not options.accept
+    excesses = _find_excesses(options.folder, launch_counts)
     if not rose:
         pins.write_lock(options.folder, launch_counts, nvcc_release())
     differences = [difference if rose else difference._replace(level="note") for difference in differences]
@@ -141,7 +142,17 @@ def _pin_counts(options: argparse.Namespace) -> int:
     nvcc = [f"nvcc: {lock.nvcc} before, {nvcc_release()} now"] if lock.nvcc not in ("", nvcc_release()) else []
     for text in (*new, *(f"gone: {label}" for label in lock.list_removed(launch_counts)), *nvcc):
         print(escape_unprintable(f"{pins.FILE}: {text}"))
+    _report_findings(excesses, [], options)
+    if excesses:
+        print(f"{pins.FILE} is written, but ptxcount check will fail: {len(excesses)} above the limits")
     return 0
+
+
+def _find_excesses(folder: Path, launch_counts: Sequence[LaunchCounts]) -> list[Diagnostic]:
+    """Find the counts above limits, of launches and of lines, that no comment waives."""
+    directives = Directives(folder, (file for counts in launch_counts for file in counts.files))
+    findings = [finding for counts in launch_counts for finding in limits.check_all(counts, directives)]
+    return [finding for finding in directives.apply_waivers(findings, counted_lines=set()) if finding in findings]
 
 
 def _check_counts(options: argparse.Namespace) -> int:
@@ -154,7 +165,7 @@ def _check_counts(options: argparse.Namespace) -> int:
     is_complete = not findings
     directives = Directives(options.folder, (file for counts in launch_counts for file in counts.files))
     for counts in launch_counts:
-        findings += [*limits.check_launch(counts), *limits.check_lines(counts, directives)]
+        findings += limits.check_all(counts, directives)
         findings += [] if lock is None else pins.compare_launch(counts, lock)
         for warning in counts.warnings:
             if warning.code < ADVICE or (options.advise and changed_lock is None):
@@ -171,6 +182,7 @@ def _check_counts(options: argparse.Namespace) -> int:
     lines = {(row["file"], row["line"] or 0) for counts in launch_counts for row in counts.lines if is_complete}
     reported = _merge_repeated(directives.apply_waivers(findings, counted_lines=lines))
     reported = _name_causes(reported, launches, launch_counts, lock or pins.NO_LOCK)
+    reported = [_add_remedy(finding) if finding.code == "PC003" else finding for finding in reported]
     if lock is None:
         reported.append(Diagnostic(FILE, 1, "PC005", f"no counts are pinned: run {_PIN}, and commit {pins.FILE}"))
     elif any(finding.code in ("PC003", "PC004") for finding in reported) and lock.nvcc not in ("", nvcc_release()):
@@ -178,6 +190,10 @@ def _check_counts(options: argparse.Namespace) -> int:
         text = f"counts were made with nvcc {lock.nvcc}, and this is {release}: what differs may be its own"
         reported.append(Diagnostic(pins.FILE, 1, "PC010", text, "note"))
     return _report_findings(reported, launch_counts, options)
+
+
+def _add_remedy(finding: Diagnostic) -> Diagnostic:
+    return finding._replace(message=f"{finding.message}. Why: ptxcount check --advise. Intended: {_PIN} --accept")
 
 
 def _name_causes(

@@ -29,6 +29,11 @@ _PERHAPS = (
 )  # fmt: skip
 
 
+def check_all(counts: LaunchCounts, directives: Directives) -> list[Diagnostic]:
+    """Check the limits of the launch's table, and those of the lines that it executes."""
+    return [*check_launch(counts), *check_lines(counts, directives)]
+
+
 def check_launch(counts: LaunchCounts) -> Iterator[Diagnostic]:
     """Check the limits of the launch's table: names of ``totals()``, and with ``_per_request`` behind them."""
     totals = counts.totals | {name: counts.totals.get(name, 0) for name in _PERHAPS}

@@ -46,10 +46,13 @@ class Change(NamedTuple):
     before: int
     now: int
     places: tuple[tuple[str, int], ...] = ()
+    #: Amounts a request before and now, and the ideal, in words.
+    cost: str = ""
 
     def __str__(self) -> str:
         verb = "rose" if self.now > self.before else "fell"
-        return f"{self.name} {verb} from {self.before} to {self.now}" + " in lines that changed" * bool(self.places)
+        edited = " in edited lines" * bool(self.places)
+        return f"{self.name} {verb} from {self.before} to {self.now}{edited}{self.cost}"
 
 
 class Lock(msgspec.Struct, frozen=True):
@@ -181,10 +184,33 @@ def compare_launch(counts: LaunchCounts, lock: Lock) -> Iterator[Diagnostic]:
         if change.now > change.before:
             yield Diagnostic(change.file, change.line, "PC003", str(change), launch=name)
         else:
-            yield Diagnostic(change.file, change.line, "PC004", f"{change}: ptxcount pin holds it there", "note", name)
+            yield Diagnostic(
+                change.file, change.line, "PC004", f"{change}; run ptxcount pin to keep the lower count", "note", name
+            )
 
 
-def iter_changes(lines: Iterable[dict[str, Any]], pinned_lines: Lines) -> Iterator[Change]:
+def _describe_cost(
+    name: str, before: Mapping[str, int], now: Mapping[str, int], lines: Iterable[dict[str, Any]], places: Any
+) -> str:
+    """Describe an amount for each request, before and now, and the ideal of the accesses at these places."""
+    space, kind, unit = name.split(" ")
+    requests = f"{space} {kind} requests"
+    if name == requests or not now.get(requests):
+        return ""
+    ratios = [
+        f"{round(side[name] / side[requests], 2):g}" for side in (before, now) if side.get(requests) and name in side
+    ]
+    accesses = [access for row in lines if (row["file"], row["line"] or 1) in places
+                for access in row["accesses"] if (access["space"], access["kind"]) == (space, kind)]  # fmt: skip
+    if unit == "sectors":
+        ideal = sum(access.get("ideal_sectors", 0) for access in accesses)
+    else:
+        ideal = sum(access.get("wavefronts", 0) - access.get("bank_conflicts", 0) for access in accesses)
+    text = f", ideal {round(ideal / now[requests], 2):g}" if ideal else ""
+    return f" ({' to '.join(dict.fromkeys(ratios))} a request{text})"
+
+
+def iter_changes(lines: Sequence[dict[str, Any]], pinned_lines: Lines) -> Iterator[Change]:
     """Yield the changes of the counts; of ptxas's, if both sides have them.
 
     Lines whose text changed are taken for each other where they count the same; what is left of them is compared
@@ -206,7 +232,8 @@ def iter_changes(lines: Iterable[dict[str, Any]], pinned_lines: Lines) -> Iterat
             removed_keys.remove(moved_key)
     for key in filter(pinned_lines.__contains__, current_lines):
         for name, old_count, count in _iter_differences(pinned_lines[key], current_lines[key]):
-            yield Change(*places[key], name, old_count, count)
+            cost = _describe_cost(name, pinned_lines[key], current_lines[key], lines, [places[key]])
+            yield Change(*places[key], name, old_count, count, cost=cost)
     removed_counts, new_counts = (
         sum((Counter(side[key]) for key in keys), Counter())
         for side, keys in ((pinned_lines, removed_keys), (current_lines, new_keys))
@@ -218,7 +245,9 @@ def iter_changes(lines: Iterable[dict[str, Any]], pinned_lines: Lines) -> Iterat
             if largest_key is not None
             else _find_former_place(name, removed_keys, pinned_lines, places)
         )
-        yield Change(*place, name, old_count, count, tuple(places[key] for key in new_keys) or (place,))
+        new_places = tuple(places[key] for key in new_keys) or (place,)
+        cost = _describe_cost(name, removed_counts, new_counts, lines, new_places)
+        yield Change(*place, name, old_count, count, new_places, cost)
 
 
 def _find_former_place(

@@ -132,7 +132,7 @@ class SharedMemory:
     def view_bytes(self, row: int, offset: int, count: int, report: Report, *, is_written: bool | None) -> Array:
         """View the bytes of a block from an offset on, for a copy that is no thread's; None: partly read."""
         if not 0 <= offset <= self._size - count:
-            text = f"{count} bytes at {offset} of {self._size} bytes of shared memory"
+            text = f"{count} bytes at shared address {offset}; the block has {self._size} bytes of shared memory"
             report(OutOfBoundsError, (row, 0), text, offset)
         self.track_blocks()
         units = self._written[row, offset // self._unit : (offset + count) // self._unit]
@@ -212,13 +212,13 @@ class SharedMemory:
             rank, offsets = find_rank(offsets), offsets & _WITHIN
             owners = np.where(rank < 0, rows, rows // self._cluster * self._cluster + rank)
 
-        def fail(error: Any, access: int, text: str, *other_source: Source) -> None:
+        def fail(error: Any, access: int, text: str, *other: Any) -> None:
             report(
                 error,
                 (int(rows[access]), int(threads[access])),
                 text.format(int(offsets[access])),
                 int(offsets[access]),
-                *other_source,
+                *other,
             )
 
         is_outside, is_misaligned = (offsets < 0) | (offsets > self._size - width), (offsets & (width - 1)) != 0
@@ -226,7 +226,7 @@ class SharedMemory:
             fail(
                 OutOfBoundsError,
                 int(is_outside.argmax()),
-                f"{width} bytes at {{}} of {self._size} bytes of shared memory",
+                f"{kind} of {width} bytes at shared address {{}}; the block has {self._size} bytes of shared memory",
             )
         if is_misaligned.any():
             fail(
@@ -261,8 +261,7 @@ class SharedMemory:
         if not (unwatched or distant):
             race = self.races.record_access(kind, owners, threads, units, source, stored)
             if race is not None:
-                text = f", also touched by thread number {race[1]} of the block since the last barrier"
-                fail(SharedRaceError, race[0], description + text, race[2])
+                fail(SharedRaceError, race[0], description, race[2], race[1])
         return position, index
 
 

@@ -146,14 +146,19 @@ class Reporter:
         self.chunk, self.source, self.plain = chunk, source, plain
 
     def __call__(
-        self, error: Any, position: tuple[int, int], text: str, address: int, other_source: Source | None = None
-    ) -> None:
+        self, error: Any, position: tuple[int, int], text: str, address: int, other_source: Source | None = None,
+        other_thread: int | None = None,
+    ) -> None:  # fmt: skip
         """Report a fault of the thread at a position in the chunk, and the line of another thread that has its part."""
         context = self.chunk.context
         if not spread(self.chunk.active, self.chunk.shape)[position]:
             position = self.chunk.first_active()
         text += context.dynamic if text.endswith("of shared memory") else ""
+        if other_thread is not None:
+            text += f", also touched by thread {split_index(other_thread, context.block)} since the last barrier"
         text += f", at {other_source}" if other_source else ""
+        if other_thread is not None and other_source != self.source:
+            text += "; __syncthreads() between them orders both"
         fault = self.chunk.make_fault(error, text, position=position, address=address, source=self.source)
         code, option = _RECOVERABLE.get(error, ("", "error"))
         policy = getattr(context, option, option)

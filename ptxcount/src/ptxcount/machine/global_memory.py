@@ -148,7 +148,7 @@ class ArrayMemory:
     def store(self, address: Value, size: int, values: list[Array], active: Array, report: Report) -> None:
         """Write adjacent elements for each active thread; as `load`, with an array of ``values`` for each element."""
         shapes = [value.shape for value in values]
-        shape, parts = self._resolve(address, size, len(values), active, report, *shapes, written=True)
+        shape, parts = self._resolve(address, size, len(values), active, report, *shapes, kind="store")
         for part in parts:
             self._check_race(part, size, len(values), shape, report, values)
             units = part.region.units(size)
@@ -185,7 +185,7 @@ class ArrayMemory:
         For each array that it reaches: its units of ``size`` bytes, the places, and for which of the active threads.
         """
         accesses = []
-        for part in self._resolve(address, size, 1, active, report, shape, written=True)[1]:
+        for part in self._resolve(address, size, 1, active, report, shape, kind="atomic")[1]:
             part.touch(written=False)
             index = part.unit if part.places is not None else spread(part.unit, shape).reshape(-1)
             accesses.append((part.region.units(size), index, part.chosen))
@@ -193,7 +193,7 @@ class ArrayMemory:
 
     def _resolve(
         self, address: Value, size: int, count: int, active: Array, report: Report, *shapes: tuple[int, ...],
-        written: bool = False, fetch: int = 2,
+        kind: str = "load", fetch: int = 2,
     ) -> tuple[tuple[int, ...], list[ArrayPart]]:  # fmt: skip
         """Check an access, and note its sectors: the shape that places are in, and what it reaches of each array."""
         low, high, width = *_find_bounds(address), size * count
@@ -208,7 +208,8 @@ class ArrayMemory:
             active_addresses = spread(addresses, shape).reshape(-1)[places]
 
             def report_at(error: Any, place: int, text: str) -> None:
-                report(error, divmod(int(places[place]), shape[1]), text, int(active_addresses[place]))
+                detail = f"{kind} of {text}"
+                report(error, divmod(int(places[place]), shape[1]), detail, int(active_addresses[place]))
 
             parts = [ArrayPart(region, active_addresses[chosen], size, places[chosen], chosen)
                      for region, chosen in self._split_by_region(active_addresses, width, report_at)]  # fmt: skip
@@ -216,13 +217,16 @@ class ArrayMemory:
             region, places_of_part = part.region, part.places
             first = (0, 0) if places_of_part is None else divmod(int(places_of_part[0]), shape[1])
             if region.unset:
-                text = f"the source gives {region.name} no value; give it one, as one of the launch's variables"
+                example = (
+                    f"float32[{region.data.size // 4}]" if region.data.size % 4 == 0 else f"uint8[{region.data.size}]"
+                )
+                text = f"the source gives {region.name} no value; give it one: --variable {region.name}={example}=ones"
                 report(UnsetVariableError, first, text, region.base)
-            if written and not region.writable:
+            if kind != "load" and not region.writable:
                 byte = int(part.unit.flat[0]) * size
-                text = f"byte {byte} of {region.name} of {region.data.size} bytes"
+                text = f"{kind} of {width} bytes at byte {byte} of {region.name} of {region.data.size} bytes"
                 report(ReadOnlyError, first, text, region.base + byte)
-            part.touch(written=written, fetch=fetch)
+            part.touch(written=kind != "load", fetch=fetch)
         return shape, parts
 
     def _find_region(self, low: int, high: int, width: int) -> Region | None:
@@ -248,7 +252,7 @@ class ArrayMemory:
                 text = (
                     self._describe_stray(address, width)
                     if is_outside
-                    else f"address {address:#x} is not a multiple of {width} bytes"
+                    else f"{width} bytes at address {address:#x}, which is not a multiple of {width} bytes"
                 )
                 report(error, first, text)
         return [(self._regions[index], owner == index) for index in np.unique(owner)]
