@@ -120,14 +120,15 @@ function listEntries(place, machine, values, codes, convert) {
     }));
 }
 
-/* The changes of machine code, as marks of a chart. */
+/* The changes of machine code, as marks of a chart, since the earliest of the lines' last measurements before. */
 function listChanges(commits, lines) {
     return commits.flatMap((commit, place) => {
         const recompiled = lines.filter(({entries}) => entries[place].code?.changed);
         if (recompiled.length === 0) {
             return [];
         }
-        const since = d3.range(place - 1, -1, -1).find((earlier) => recompiled.some(({entries}) => entries[earlier].code)) ?? place;
+        const since = Math.min(place, ...recompiled.map(
+            ({entries}) => entries.findLastIndex(({code}, earlier) => code && earlier < place)).filter((start) => start >= 0));
         const count = commit.position - commits[since].position; // more than one: those between were not measured
         const names = recompiled.map(({name}) => name).join(', ');
         return [{place, since: count > 1 ? since : place, title: `${shortenHash(commit)}: machine code changed of ${names}` +
@@ -136,12 +137,10 @@ function listChanges(commits, lines) {
 }
 
 /* The positions of commits on the axis. Gaps grow with the logarithm of the commits between, so that those in a row are told apart. */
-const placeCommits = (commits) => commits.reduce((positions, commit, place) => {
-    const count = place === 0 ? 0 : commit.position - commits[place - 1].position; // 0 too if git does not know both
-    return [...positions, (positions.at(-1) ?? 0) + 1 + Math.log10(Math.max(1, count))];
-}, []);
+const placeCommits = (commits) => commits.reduce((positions, {position}, place) => [
+    ...positions, place === 0 ? 1 : positions.at(-1) + 1 + Math.log10(Math.max(1, position - commits[place - 1].position))], []);
 
-/* The commits that another GPU or driver measured than the last of which that is known, as marks of a chart. */
+/* The commits with another GPU or driver than the last known one, as marks of a chart. */
 function listConditions(commits, gpus) {
     const last = {};
     return commits.map((commit, place) => {
