@@ -153,7 +153,7 @@ function listConditions(commits, gpus) {
 }
 
 /* The table, newest first: for each commit the value of each line, and on one machine the GPU and the machine code. */
-function makeHistoryTable(title, unit, {commits, lines, isAlone}, gpus) {
+function makeHistoryTable(unit, {commits, lines, isAlone}, gpus) {
     const hasGpus = isAlone && gpus.some((commitGpus) => commitGpus.length > 0);
     const describeValue = ({value, origin, failed}) => isValue(origin) ? `${formatFiveDigits(value)}, as at ${origin}` : formatFiveDigits(value) ?? failed;
     const describeCode = (code) => code && (code.changed ? 'changed: ' : '') + code.sha256;
@@ -162,8 +162,8 @@ function makeHistoryTable(title, unit, {commits, lines, isAlone}, gpus) {
         ...hasGpus ? [gpus[row].join(', ') || null] : [],
         ...lines.flatMap(({entries}) => [describeValue(entries[row]), ...isAlone ? [describeCode(entries[row].code)] : []]),
     ]).reverse();
-    return makeTable(`${title}: ${unit}, newest first`, ['commit', 'date', ...hasGpus ? ['GPU'] : [], ...lines.flatMap(
-        ({name}) => [lines.length > 1 ? name : unit, ...isAlone ? ['machine code'] : []])], rows);
+    return makeTable(`${unit}, newest first`, ['commit', 'date', ...hasGpus ? ['GPU'] : [], ...lines.flatMap(
+        ({name}) => [name, ...isAlone ? ['machine code'] : []])], rows);
 }
 
 const formatFiveDigits = (value) => value === null ? null : String(+value.toPrecision(5));
@@ -206,5 +206,5 @@ function drawHistory(display, index, benchmark, figure) {
         noiseName: 'noise of one GPU: differences within it are no change',
         hollowName: 'not measured again: the number of an earlier commit with the same machine code',
         fitted: axis === FITTED, scale: axis,
-    }), makeHistoryTable(title, unit, figure, gpus));
+    }), makeHistoryTable(unit, figure, gpus));
 }
