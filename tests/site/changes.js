@@ -76,7 +76,7 @@ testPages("a commit's first digits lead to its page, others to a notice", async 
     await page.goto(`${server.address}commit.html#${second.slice(0, 6)}`);
     await page.waitForURL(`${server.address}commit/${second}.html`);
     await openPage(page, 'commit.html#0123456789');
-    await page.getByText('No measured commit begins so').waitFor();
+    await page.getByText('No measured commit begins with these digits').waitFor();
 });
 
 testPages('overview: a sparkline leads to its History, a mark to its commit, by keyboard', async function (page) {

@@ -46,7 +46,7 @@ testPages('a mark of a chart describes itself at the pointer', async function (p
 testPages('commits lie apart by those between; a change of several is a band; only a failure breaks a line', async function (page) {
     await openPage(page, 'history.html');
     const [positions, [first, last], span, condition, parts] = await page.evaluate(function () {
-        const spaced = placeCommits([1, 2, 102, null].map((position) => ({position})));
+        const spaced = placeCommits([1, 2, 102, 102].map((position) => ({position})));
         const display = document.getElementById('content').appendChild(document.createElement('div'));
         drawLines(display, {
             places: ['a', 'b', 'c', 'd'], positions: spaced, changes: [{place: 2, since: 1, title: ''}], conditions: [{place: 1, title: ''}],
@@ -108,6 +108,16 @@ testPages('charts follow the width of the window', async function (page) {
     await page.setViewportSize({width: 500, height: 700});
     await waitUntilDrawn(page, 1);
     assert.ok(await readWidth() < width);
+});
+
+testPages('a change of two lines spans the commits of both', async function (page) {
+    await openPage(page, 'history.html');
+    assert.deepEqual(await page.evaluate(function () {
+        const commits = [1, 2, 10].map((position) => ({position, commit: `${position}`.repeat(8)}));
+        const [kept, changed] = [false, true].map((isChanged) => ({code: {sha256: '', changed: isChanged}}));
+        const lines = [['a', [kept, kept, changed]], ['b', [kept, {code: null}, changed]]].map(([name, entries]) => ({name, entries}));
+        return listChanges(commits, lines);
+    }), [{place: 2, since: 0, title: '10101010: machine code changed of a, b, in one of 9 commits since 11111111'}]);
 });
 
 /* Functions of the pages on given data, and the results. */

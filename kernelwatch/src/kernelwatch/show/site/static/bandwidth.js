@@ -24,7 +24,7 @@ runPage(async function (choices, display) {
     addGpuNotice(display, index, gpus);
     const missing = sweeps.filter(({points}) => points.length === 0).map(({benchmark}) => benchmark.family);
     if (missing.length > 0) {
-        addParagraph(display, `Not measured at this commit: ${missing.join('; ')}. What else was is on the page History.`);
+        addParagraph(display, `Not measured at this commit: ${missing.join('; ')}. The page History has other commits.`);
     }
     const context = {
         index, picks, copies: copies.flatMap(({points}) => points), peak: commit.peak_bytes_per_second && commit.peak_bytes_per_second / 1e9,

@@ -74,7 +74,7 @@ function listTicks(positions, room) {
  * hollow, noise}, with hollowName and noiseName for the legend: null breaks a line, undefined does not, and a band of the relative
  * width `noise` lies around the values; changes [{place, since, title}], drawn as vertical lines, or as bands from `since` if that is
  * another place, and conditions [{place, title}], drawn as marks on the axis, with changesName and conditionsName for the legend.
- * @type {(container: HTMLElement, spec: object) => void} */
+ * @type {(container: HTMLElement, spec: Object<string, any>) => void} */
 function drawLines(container, spec) {
     const {places, positions = d3.range(places.length), scale, top, share, changes = [], conditions = []} = spec;
     const findX = ({place}) => positions[place];
@@ -132,7 +132,7 @@ function drawLines(container, spec) {
 /** Draw groups of horizontal bars. Names of kernels are long, so they stand above their group.
  * spec: label, xTitle, top, share and series as for `drawLines`; places (texts), one for each group; ceilings, a value or null for each
  * group, drawn as a line across the group, with ceilingName for the legend.
- * @type {(container: HTMLElement, spec: object) => void} */
+ * @type {(container: HTMLElement, spec: Object<string, any>) => void} */
 function drawBars(container, spec) {
     const {places, share, ceilings = []} = spec;
     const bars = spec.series.flatMap(({name, values, titles}) => places.map((group, place) => ({

@@ -3,10 +3,10 @@
 'use strict';
 
 /**
- * @typedef {object} Index The benchmarks and machines, by name.
- * @typedef {object} Machine A machine with its commits, oldest first.
- * @typedef {object} Commit A commit that the machine measured; `date` in milliseconds.
- * @typedef {object} Benchmark A benchmark: `axes` has the values of each axis by name.
+ * @typedef {Object<string, any>} Index The benchmarks and machines, by name.
+ * @typedef {Object<string, any>} Machine A machine with its commits, oldest first.
+ * @typedef {Object<string, any>} Commit A commit that the machine measured; `date` in milliseconds.
+ * @typedef {Object<string, any>} Benchmark A benchmark: `axes` has the values of each axis by name.
  * @typedef {Object<string, string>} Params The values of a configuration by axis.
  * @typedef {{params: Params, value: ?number, usefulBytes: ?number, flops: ?number}} Point A configuration with its value: times in
  *     seconds; null if it was not measured.

@@ -120,14 +120,15 @@ function listEntries(place, machine, values, codes, convert) {
     }));
 }
 
-/* The changes of machine code, as marks of a chart. */
+/* The changes of machine code, as marks of a chart, since the earliest of the lines' last measurements before. */
 function listChanges(commits, lines) {
     return commits.flatMap((commit, place) => {
         const recompiled = lines.filter(({entries}) => entries[place].code?.changed);
         if (recompiled.length === 0) {
             return [];
         }
-        const since = d3.range(place - 1, -1, -1).find((earlier) => recompiled.some(({entries}) => entries[earlier].code)) ?? place;
+        const since = Math.min(place, ...recompiled.map(
+            ({entries}) => entries.findLastIndex(({code}, earlier) => code && earlier < place)).filter((start) => start >= 0));
         const count = commit.position - commits[since].position; // more than one: those between were not measured
         const names = recompiled.map(({name}) => name).join(', ');
         return [{place, since: count > 1 ? since : place, title: `${shortenHash(commit)}: machine code changed of ${names}` +
@@ -136,12 +137,10 @@ function listChanges(commits, lines) {
 }
 
 /* The positions of commits on the axis. Gaps grow with the logarithm of the commits between, so that those in a row are told apart. */
-const placeCommits = (commits) => commits.reduce((positions, commit, place) => {
-    const count = place === 0 ? 0 : commit.position - commits[place - 1].position; // 0 too if git does not know both
-    return [...positions, (positions.at(-1) ?? 0) + 1 + Math.log10(Math.max(1, count))];
-}, []);
+const placeCommits = (commits) => commits.reduce((positions, {position}, place) => [
+    ...positions, place === 0 ? 1 : positions.at(-1) + 1 + Math.log10(Math.max(1, position - commits[place - 1].position))], []);
 
-/* The commits that another GPU or driver measured than the last of which that is known, as marks of a chart. */
+/* The commits with another GPU or driver than the last known one, as marks of a chart. */
 function listConditions(commits, gpus) {
     const last = {};
     return commits.map((commit, place) => {
@@ -154,7 +153,7 @@ function listConditions(commits, gpus) {
 }
 
 /* The table, newest first: for each commit the value of each line, and on one machine the GPU and the machine code. */
-function makeHistoryTable(title, unit, {commits, lines, isAlone}, gpus) {
+function makeHistoryTable(unit, {commits, lines, isAlone}, gpus) {
     const hasGpus = isAlone && gpus.some((commitGpus) => commitGpus.length > 0);
     const describeValue = ({value, origin, failed}) => isValue(origin) ? `${formatFiveDigits(value)}, as at ${origin}` : formatFiveDigits(value) ?? failed;
     const describeCode = (code) => code && (code.changed ? 'changed: ' : '') + code.sha256;
@@ -163,8 +162,8 @@ function makeHistoryTable(title, unit, {commits, lines, isAlone}, gpus) {
         ...hasGpus ? [gpus[row].join(', ') || null] : [],
         ...lines.flatMap(({entries}) => [describeValue(entries[row]), ...isAlone ? [describeCode(entries[row].code)] : []]),
     ]).reverse();
-    return makeTable(`${title}: ${unit}, newest first`, ['commit', 'date', ...hasGpus ? ['GPU'] : [], ...lines.flatMap(
-        ({name}) => [lines.length > 1 ? name : unit, ...isAlone ? ['machine code'] : []])], rows);
+    return makeTable(`${unit}, newest first`, ['commit', 'date', ...hasGpus ? ['GPU'] : [], ...lines.flatMap(
+        ({name}) => [name, ...isAlone ? ['machine code'] : []])], rows);
 }
 
 const formatFiveDigits = (value) => value === null ? null : String(+value.toPrecision(5));
@@ -207,5 +206,5 @@ function drawHistory(display, index, benchmark, figure) {
         noiseName: 'noise of one GPU: differences within it are no change',
         hollowName: 'not measured again: the number of an earlier commit with the same machine code',
         fitted: axis === FITTED, scale: axis,
-    }), makeHistoryTable(title, unit, figure, gpus));
+    }), makeHistoryTable(unit, figure, gpus));
 }

@@ -20,7 +20,7 @@ function listSeries(lines, places, measure) {
 /** Draw a chart, bars or lines, and a table with a row for each value.
  * spec: title, note; lines {name, points} at places {name, key}, where `key` has the values of axes; measure; headers, and cells of a
  * point, for the table; further options of the chart.
- * @type {(display: HTMLElement, drawChart: typeof drawBars | typeof drawLines, spec: object) => void} */
+ * @type {(display: HTMLElement, drawChart: typeof drawBars | typeof drawLines, spec: Object<string, any>) => void} */
 function drawSweep(display, drawChart, {title, note, places, lines, measure, headers, cells, ...options}) {
     const series = listSeries(lines, places, measure);
     if (series.length === 0) {
