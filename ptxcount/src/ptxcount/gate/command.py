@@ -90,7 +90,7 @@ def _run_words(words: Sequence[str]) -> int:
     except Exception as error:  # noqa: BLE001 - exit code 1 means that counts do not hold, so a traceback may not set it
         text = f"{type(error).__name__}: {error}"
         if options.command in ("pin", "check"):
-            file = pins.FILE if isinstance(error, pins.LockError) else FILE
+            file = getattr(error, "file", FILE)
             return _report_findings([Diagnostic(file, getattr(error, "line", 1), "PC009", text)], [], options)
         sys.stderr.write(escape_unprintable(f"{text}\n"))
         return 2
@@ -117,7 +117,7 @@ def _pin_counts(options: argparse.Namespace) -> int:
     outcomes = list(iter_counts(launches))
     failures = [outcome for outcome in outcomes if isinstance(outcome, Diagnostic)]
     if failures:
-        return _report_findings(failures, [], options)
+        return _report_findings(_merge_repeated(failures), [], options)
     launch_counts = [outcome for outcome in outcomes if isinstance(outcome, LaunchCounts)]
     try:
         lock = pins.read_lock(options.folder) or pins.Lock()
@@ -190,7 +190,10 @@ def _check_counts(options: argparse.Namespace) -> int:
         release = nvcc_release() or "none"
         text = f"counts were made with nvcc {lock.nvcc}, and this is {release}: what differs may be its own"
         reported.append(Diagnostic(pins.FILE, 1, "PC010", text, "note"))
-    return _report_findings(reported, launch_counts, options)
+    code = _report_findings(reported, launch_counts, options)
+    if code == 0:
+        sys.stderr.write(f"{len(launches)} launch{'es' * (len(launches) > 1)} hold{'s' * (len(launches) == 1)}\n")
+    return code
 
 
 def _add_remedy(finding: Diagnostic) -> Diagnostic:

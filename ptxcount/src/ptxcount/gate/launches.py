@@ -44,6 +44,8 @@ class Launch:
     dynamic_shared: int = 0
     cluster: int | list[int] | None = None
     limits: dict[str, float | str] = field(default_factory=dict)
+    #: Line of its table.
+    line: int = 1
 
 
 _Text = Annotated[str, msgspec.Meta(pattern=r"^[^\0]*$")]
@@ -121,7 +123,7 @@ def _parse_launch(path: Path, place: int, table: Any, line: int) -> Launch:
     if not entry.name.isprintable():
         raise TableError(f"{location}: the name {entry.name!r} holds what cannot be printed", line)
     extents = {name: _expand_extent(getattr(entry, name)) for name in ("grid", "block")}
-    return Launch(folder=path.parent, **{**msgspec.structs.asdict(entry), **extents})
+    return Launch(folder=path.parent, line=line, **{**msgspec.structs.asdict(entry), **extents})
 
 
 def _expand_extent(extent: int | list[int]) -> list[int]:
