@@ -97,4 +97,4 @@ subprocess.Popen = None
 print(main(["check"]), "numpy" in sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", script], cwd=repository.folder, capture_output=True, text=True)
-    assert (done.stdout, done.stderr) == ("0 False\n", "")
+    assert (done.stdout, done.stderr) == ("0 False\n", "1 launch holds\n")
