@@ -197,7 +197,8 @@ def _check_counts(options: argparse.Namespace) -> int:
 
 
 def _add_remedy(finding: Diagnostic) -> Diagnostic:
-    return replace(finding, message=f"{finding.message}. Why: ptxcount check --advise. Intended: {_PIN} --accept")
+    text = f"{finding.message}. Why: ptxcount check --advise. Intended: {_PIN} --accept"
+    return Diagnostic(finding.file, finding.line, finding.code, text, finding.level, finding.launch, finding.also)
 
 
 def _name_causes(
