@@ -183,13 +183,13 @@ def _check_counts(options: argparse.Namespace) -> int:
     lines = {(row["file"], row["line"] or 0) for counts in launch_counts for row in counts.lines if is_complete}
     reported = _merge_repeated(directives.apply_waivers(findings, counted_lines=lines))
     reported = _name_causes(reported, launches, launch_counts, lock or pins.Lock())
-    reported = [_add_remedy(finding) if finding.code == "PC003" else finding for finding in reported]
     if lock is None:
         reported.append(Diagnostic(FILE, 1, "PC005", f"no counts are pinned: run {_PIN}, and commit {pins.FILE}"))
     elif any(finding.code in ("PC003", "PC004") for finding in reported) and lock.nvcc not in ("", nvcc_release()):
         release = nvcc_release() or "none"
         text = f"counts were made with nvcc {lock.nvcc}, and this is {release}: what differs may be its own"
         reported.append(Diagnostic(pins.FILE, 1, "PC010", text, "note"))
+    reported = [_add_remedy(finding) if finding.code == "PC003" else finding for finding in reported]
     code = _report_findings(reported, launch_counts, options)
     if code == 0:
         sys.stderr.write(f"{len(launches)} launch{'es' * (len(launches) > 1)} hold{'s' * (len(launches) == 1)}\n")

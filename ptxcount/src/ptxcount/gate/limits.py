@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from difflib import get_close_matches
 from typing import Any
 
 from ..util.errors import LaunchError
@@ -53,6 +52,8 @@ def check_launch(counts: LaunchCounts) -> Iterator[Diagnostic]:
         match = _COUNT.fullmatch(count)
         prefix, amount = match.groups() if match else ("", count)
         if count not in totals or (is_per_request and not match and count != "bank_conflicts"):
+            from difflib import get_close_matches  # noqa: PLC0415 - only an error needs it
+
             similar = get_close_matches(count, totals, 1)
             names = f"{', '.join(totals)} are allowed, and of accesses with _per_request"
             hint = f"did you mean {similar[0] + '_per_request' * is_per_request!r}?" if similar else names
