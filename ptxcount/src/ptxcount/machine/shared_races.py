@@ -80,7 +80,7 @@ class RaceDetector:
         self._units, self._rows = units, 1
         #: The order within warps; None without any barrier of warps.
         self.clocks = clocks
-        #: By kind of access.
+        #: Last accesses, by their kind.
         self._touched: dict[str, _LastAccesses] = {}
         #: The time of each lane's last access, (rows, units, 32), of each kind of access.
         self._by_lane: dict[str, Array] = {}
