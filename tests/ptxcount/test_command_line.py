@@ -220,3 +220,13 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         main(["--version"])
     assert ended.value.code == 0
     assert capsys.readouterr().out == f"ptxcount {version('ptxcount')}\n"
+
+
+@pytest.mark.parametrize(
+    "text", ["Arguments go by place; a name is a label.", "error: end the kernel;", "Exit codes: 0,"]
+)
+def test_help(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Help says what names, policies and exit codes mean."""
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert text in " ".join(capsys.readouterr().out.split())

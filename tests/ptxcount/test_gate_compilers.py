@@ -84,6 +84,16 @@ def test_compilers(own_nvcc: Path, project: Project, monkeypatch: pytest.MonkeyP
     assert project.is_compiled()
 
 
+@pytest.mark.parametrize(
+    ("options", "folders"),
+    [(["-I/x/usr/include"], ["/usr/include"]), (["-I/usr/include"], []), (["-isystem", "/usr/include"], []),
+     (["-Xcompiler=-I/usr/include,-O2"], [])],
+)  # fmt: skip
+def test_system_folders(options: list[str], folders: list[str]) -> None:
+    """A folder that an option names is the user's; one that ends alike is another."""
+    assert inclusions._list_system_folders(["/usr/include"], options) == folders
+
+
 def test_check_without_nvcc(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without changes check starts no process, imports neither NumPy nor dataclasses, and lists a folder once."""
     monkeypatch.setattr(compilations, "query_layout", inclusions.query_layout)
@@ -99,4 +109,4 @@ sys.addaudithook(lambda event, words: listed.append(words[0]) if event in ("os.l
 print(main(["check"]), *{"numpy", "dataclasses"} & {*sys.modules}, listed.count("/usr/include"))
 """
     done = subprocess.run([sys.executable, "-c", script], cwd=repository.folder, capture_output=True, text=True)
-    assert (done.stdout, done.stderr) == ("0 1\n", "")
+    assert (done.stdout, done.stderr) == ("0 1\n", "1 launch holds\n")

@@ -131,9 +131,8 @@ def test_gate_and_command_line(
         for command in ("pin", "check"):
             assert main([command]) == code
             output = capsys.readouterr()
-            assert ("k.cu:1: PC009 LaunchError: block (1024, 1, 1): 1024 threads of " in output.out + output.err) is (
-                code == 2
-            )
+            text = "ptxcount.toml:1: PC009 LaunchError: block (1024, 1, 1): 1024 threads of "
+            assert (text in output.out + output.err) is (code == 2)
         words = ["k.cu", "--entry", "heavy", "--grid", "1", "--block", "1024", "out=float32[4096]", "int32:4096"]
         assert main([*words, "--flags", flags]) == code // 2
 

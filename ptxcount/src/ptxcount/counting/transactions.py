@@ -10,8 +10,8 @@ served together (32 lanes of up to 4 bytes, 16 of 8, 8 of 16; twice as many wher
 `count_load_wavefronts`), as many as the most loaded of the 32 four-byte banks has distinct words. *Bank conflicts* are
 the wavefronts in excess of one for each group.
 
-An atomic in global memory takes, for each 32-byte piece, as many sectors as the most lanes on one of its addresses. One
-in shared memory takes wavefronts by its operation: see `turns.find_turns`.
+An atomic in global memory takes, for each 32-byte piece, as many sectors as the most lanes on one of its addresses;
+lanes that ptxas sums are one. One in shared memory takes wavefronts by its operation: see `turns.find_turns`.
 """
 
 from __future__ import annotations

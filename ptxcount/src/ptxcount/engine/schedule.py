@@ -35,7 +35,7 @@ _FIRST_PATIENCE, _LATER_PATIENCE = 200, 4
 _MAX_VAIN_ROUNDS = 8
 #: Number of places that a message names.
 _MAX_SHOWN = 4
-#: What to say of a chunk that exceeds a number of instructions.
+#: Message for a chunk that exceeds a number of instructions.
 _LONG = "stopped after {} instructions of a chunk of blocks: an endless loop, or raise --step-limit"
 
 

@@ -29,7 +29,7 @@ _DAYS = 30
 _VARIABLES = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
 _STORED = re.compile(r"=@(.+?\.npy)")
 #: Fields of a launch that change no count.
-_IRRELEVANT = ("folder", "name", "label", "limits")
+_IRRELEVANT = ("folder", "name", "label", "limits", "line")
 #: The name of an anonymous namespace behind its length: nvcc draws another one at each call.
 _ANONYMOUS = re.compile(r"(\d\d)(_GLOBAL__N_\w*)")
 

@@ -89,7 +89,7 @@ def _run_words(words: Sequence[str]) -> int:
     except Exception as error:  # noqa: BLE001 - exit code 1 means that counts do not hold, so a traceback may not set it
         text = f"{type(error).__name__}: {error}"
         if options.command in ("pin", "check"):
-            file = pins.FILE if isinstance(error, pins.LockError) else FILE
+            file = getattr(error, "file", FILE)
             return _report_findings([Diagnostic(file, getattr(error, "line", 1), "PC009", text)], [], options)
         sys.stderr.write(escape_unprintable(f"{text}\n"))
         return 2
@@ -116,7 +116,7 @@ def _pin_counts(options: argparse.Namespace) -> int:
     outcomes = list(iter_counts(launches))
     failures = [outcome for outcome in outcomes if isinstance(outcome, Diagnostic)]
     if failures:
-        return _report_findings(failures, [], options)
+        return _report_findings(_merge_repeated(failures), [], options)
     launch_counts = [outcome for outcome in outcomes if isinstance(outcome, LaunchCounts)]
     try:
         lock = pins.read_lock(options.folder) or pins.NO_LOCK
@@ -182,14 +182,17 @@ def _check_counts(options: argparse.Namespace) -> int:
     lines = {(row["file"], row["line"] or 0) for counts in launch_counts for row in counts.lines if is_complete}
     reported = _merge_repeated(directives.apply_waivers(findings, counted_lines=lines))
     reported = _name_causes(reported, launches, launch_counts, lock or pins.NO_LOCK)
-    reported = [_add_remedy(finding) if finding.code == "PC003" else finding for finding in reported]
     if lock is None:
         reported.append(Diagnostic(FILE, 1, "PC005", f"no counts are pinned: run {_PIN}, and commit {pins.FILE}"))
     elif any(finding.code in ("PC003", "PC004") for finding in reported) and lock.nvcc not in ("", nvcc_release()):
         release = nvcc_release() or "none"
         text = f"counts were made with nvcc {lock.nvcc}, and this is {release}: what differs may be its own"
         reported.append(Diagnostic(pins.FILE, 1, "PC010", text, "note"))
-    return _report_findings(reported, launch_counts, options)
+    reported = [_add_remedy(finding) if finding.code == "PC003" else finding for finding in reported]
+    code = _report_findings(reported, launch_counts, options)
+    if code == 0:
+        sys.stderr.write(f"{len(launches)} launch{'es' * (len(launches) > 1)} hold{'s' * (len(launches) == 1)}\n")
+    return code
 
 
 def _add_remedy(finding: Diagnostic) -> Diagnostic:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
@@ -14,11 +15,11 @@ from ..report.listing import find_line_text, read_source_lines
 from ..source.declarations import find_declarations
 from ..source.names import source_name
 from ..source.nvcc import stop_all
-from ..util.errors import KernelFaultError
+from ..util.errors import CompileError, KernelFaultError, LaunchError
 from . import cache, compilations
 from .compilations import Compiled, Recipe
 from .diagnostics import Diagnostic
-from .launches import Launch
+from .launches import FILE, Launch
 
 
 class LaunchCounts(NamedTuple):
@@ -44,6 +45,8 @@ class LaunchCounts(NamedTuple):
         return self.launch.name or self.description
 
 
+#: The place of the first error in a compiler's text, as nvcc or as gcc writes it.
+_COMPILER_ERROR = re.compile(r"^([^\s:(][^\n:(]*)(?:\((\d+)\)|:(\d+)(?::\d+)?): (?:\w+ )?error\b", re.MULTILINE)
 _IDLE = "it accesses no memory, so nothing is held: look at its grid, block and arguments"
 
 
@@ -58,10 +61,16 @@ def iter_counts(launches: Sequence[Launch]) -> Iterator[LaunchCounts | Diagnosti
         try:
             launch_counts = _count_launch(launch)
             accesses = any(access["ptx_line"] for row in launch_counts.lines for access in row["accesses"])
-            yield launch_counts if accesses else Diagnostic(launch.file, 1, "PC009", _IDLE, launch=launch.label)
+            yield launch_counts if accesses else Diagnostic(FILE, launch.line, "PC009", _IDLE, launch=launch.label)
         except KernelFaultError as error:
             path = _relative_path(error.source.file or launch.file, launch.folder)
             yield Diagnostic(path, error.source.line or 1, "PC006", error.what, launch=launch.label)
+        except LaunchError as error:
+            yield Diagnostic(FILE, launch.line, "PC009", f"LaunchError: {error}", launch=launch.label)
+        except CompileError as error:  # of no launch: others of the file have the same
+            match = _COMPILER_ERROR.search(str(error))
+            path, line = (match[1], match[2] or match[3]) if match else (launch.file, 1)
+            yield Diagnostic(_relative_path(path, launch.folder), int(line), "PC009", f"CompileError: {error}")
         except Exception as error:  # noqa: BLE001 - one launch that cannot be counted hides no other
             yield Diagnostic(launch.file, 1, "PC009", f"{type(error).__name__}: {error}", launch=launch.label)
 

@@ -94,11 +94,11 @@ def query_layout(source: Path, flags: str, arch: str) -> Layout | None:
     return Layout(files, folders, _list_system_folders(folders, words), calls[0], path, tools)
 
 
-def _list_system_folders(folders: Iterable[str], words: Iterable[str]) -> list[str]:
-    """List the folders that neither an option nor a variable names."""
-    texts = [*words, *(os.environ.get(name, "") for name in _PATH_VARIABLES)]
-    named = tuple(word for text in texts for word in re.split(r"[\s:=,\"']+", text))
-    return [folder for folder in folders if Path(folder).is_absolute() and not any(w.endswith(folder) for w in named)]
+def _list_system_folders(folders: Iterable[str], compiler_options: Iterable[str]) -> list[str]:
+    """List the folders that neither an option, as ``-I/usr/include``, nor a variable names."""
+    texts = [*compiler_options, *(os.environ.get(name, "") for name in _PATH_VARIABLES)]
+    named = {re.sub(r"^-[^/]*", "", word) for text in texts for word in re.split(r"[\s:=,\"']+", text)}
+    return [folder for folder in folders if Path(folder).is_absolute() and folder not in named]
 
 
 def find_names(content: bytes, *, is_system: bool) -> list[str] | None:

@@ -54,6 +54,8 @@ class Launch(_LaunchTable, frozen=True, kw_only=True):
     grid: list[int]
     block: list[int]
     label: str = ""
+    #: Line of its table.
+    line: int = 1
 
 
 _KEYS = ", ".join(_LaunchTable.__struct_fields__)
@@ -109,7 +111,7 @@ def _parse_launch(path: Path, place: int, table: Any, line: int) -> Launch:
     if not entry.name.isprintable():
         raise TableError(f"{location}: the name {entry.name!r} holds what cannot be printed", line)
     extents = {name: _expand_extent(getattr(entry, name)) for name in ("grid", "block")}
-    return Launch(folder=path.parent, **{**msgspec.structs.asdict(entry), **extents})
+    return Launch(folder=path.parent, line=line, **{**msgspec.structs.asdict(entry), **extents})
 
 
 def _expand_extent(extent: int | list[int]) -> list[int]:

@@ -144,6 +144,9 @@ def read_lock(folder: Path) -> Lock | None:
 class LockError(LaunchError):
     """A lock file that is not understood."""
 
+    #: Its name in findings.
+    file = FILE
+
 
 def _parse_lock(text: bytes, name: str) -> Lock:
     try:
@@ -174,7 +177,8 @@ def compare_launch(counts: LaunchCounts, lock: Lock) -> Iterator[Diagnostic]:
     """Yield findings for counts that rose or fell."""
     pinned_lines, name = lock.find_launch(counts), counts.launch.label
     if pinned_lines is None:
-        yield Diagnostic(*counts.declared_at, "PC005", "no counts are pinned: run ptxcount pin", launch=name)
+        key = "" if counts.launch.name else "; a launch without a name goes by its grid, block and arguments"
+        yield Diagnostic(*counts.declared_at, "PC005", f"no counts are pinned: run ptxcount pin{key}", launch=name)
         return
     pinned, available = (_find_spaces(lines) & MACHINE for lines in (pinned_lines, pin_lines(counts.lines)[0]))
     if pinned > available:

@@ -27,7 +27,7 @@ def _format_row(*cells: object) -> str:
 
 
 #: A note on sectors of atomics, which are no pieces of memory.
-_LANES_COUNT = "(lanes on one address count each)"
+_LANES_COUNT = "(lanes on one address count each, unless ptxas sums them)"
 
 #: The parts of the table: the space, the prefix of its totals, the unit that is counted; and of the last column the
 #: heading, the total, and how that is shown of so many requests.
