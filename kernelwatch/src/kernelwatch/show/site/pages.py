@@ -19,7 +19,6 @@ from kernelwatch.review.groups import AT_LEAST
 from kernelwatch.show.site import overview, words
 from kernelwatch.show.site.overview import ShownMachine
 from kernelwatch.show.site.site_folder import SiteFolder
-from kernelwatch.workflow.steps import list_failing
 
 #: Maximum number of commits with changes on Overview.
 MAX_CHANGES = 8
@@ -153,9 +152,7 @@ def _describe_commits(machines: Mapping[str, ShownMachine], git_facts: Mapping[s
             "changes": [change for change in changes if change["head"] == commit],
             # Machines that measured the commit. Without an ancestor to compare with, its failing kernels are listed.
             "machines": {
-                name: [] if any(machine.history.graph.iter_ancestors(commit)) else list_failing(machine.history, commit)
-                for name, machine in machines.items()
-                if commit in machine.values
+                name: machine.commits[commit].failing for name, machine in machines.items() if commit in machine.commits
             },
             **git_facts.get(commit, {}),
         }
