@@ -39,6 +39,13 @@ def write_data(site: SiteFolder, benchmarks: Mapping[str, Any], machines: Mappin
         The machines by name.
     """
     ids = {name: fields["id"] for name, fields in benchmarks.items()}
+    code_names = {
+        name: [
+            registry.find_code_name(name, params)
+            for params in configurations.list_combinations(fields["shared"]["axes"])
+        ]
+        for name, fields in benchmarks.items()
+    }
     short_names, machine_fields, pieces = shorten_machines(machines), {}, dict[str, Any]()
     for number, (name, machine) in enumerate(machines.items()):
         archs, commits = machine.cubins.archs, machine.history.list_commits()
@@ -48,7 +55,7 @@ def write_data(site: SiteFolder, benchmarks: Mapping[str, Any], machines: Mappin
         for place, arch in enumerate(archs):
             pieces[f"cubins/{number}-{place}"] = _shorten_hashes(machine.cubins.list_hash_changes(commits, arch))
         for benchmark in dict.fromkeys(measured for commit in machine.commits.values() for measured in commit.values):
-            pieces[f"values/{number}/{ids[benchmark]}"] = _describe_benchmark(machine, benchmark)
+            pieces[f"values/{number}/{ids[benchmark]}"] = _describe_benchmark(machine, benchmark, code_names[benchmark])
         for place, commit in enumerate(commits):
             by_kind: dict[str, dict[str, ConfigurationValues]] = defaultdict(dict)
             for benchmark, values in machine.commits[commit].values.items():
@@ -107,20 +114,18 @@ def number_benchmarks(benchmarks: Iterable[str]) -> dict[str, int]:
     return {name: number for number, name in enumerate(ordered)}
 
 
-def _describe_benchmark(machine: ShownMachine, benchmark: str) -> dict[str, Any]:
+def _describe_benchmark(machine: ShownMachine, benchmark: str, code_names: Sequence[str | None]) -> dict[str, Any]:
     """Return a benchmark's values by commit, the names of its machine code, and remarks on configurations.
 
     `machine_code` has each configuration's place in `code_names`. Remarks are stored by commit and by the
     configuration's place, as `MeasuredCommit` has them.
     """
-    all_params = configurations.list_combinations(machine.history.find_axes(benchmark))
-    names = [registry.find_code_name(benchmark, params) for params in all_params]
-    places_by_code = {name: place for place, name in enumerate(dict.fromkeys(names))}
+    places_by_code = {name: place for place, name in enumerate(dict.fromkeys(code_names))}
     remarks = [commit.remarks.get(benchmark, {}) for commit in machine.commits.values()]
     return {
         "values": [commit.values.get(benchmark) for commit in machine.commits.values()],
         "code_names": list(places_by_code),
-        "machine_code": [places_by_code[name] for name in names],
+        "machine_code": [places_by_code[name] for name in code_names],
         **{
             key: [commit_remarks.get(key, {}) for commit_remarks in remarks]
             for key in sorted({key for commit_remarks in remarks for key in commit_remarks})

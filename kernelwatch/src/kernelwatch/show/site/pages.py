@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined
+from jinja2 import Environment, FileSystemBytecodeCache, FunctionLoader, StrictUndefined
 
+from kernelwatch.config import cache_dir
 from kernelwatch.error_text import count_noun
 from kernelwatch.review.groups import AT_LEAST
 from kernelwatch.show.site import overview, words
@@ -107,7 +108,11 @@ def write_pages(
         if not fields["branch"] and words.select_worst_groups(fields["changes"])
     ]
     environment = Environment(
-        loader=FunctionLoader(_load_template), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+        loader=FunctionLoader(_load_template),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        bytecode_cache=_open_bytecode_cache(),
     )
     functions = inspect.getmembers(words, inspect.isfunction)
     environment.filters.update(
@@ -131,6 +136,12 @@ def write_pages(
         has_heat_maps = any(change["compared"] for change in fields["changes"])
         page = COMMIT_PAGE if has_heat_maps else COMMIT_PAGE._replace(modules=())
         site.write_text(f"commit/{commit}.html", template.render(page=page, hash=commit, root="../"))
+
+
+def _open_bytecode_cache() -> FileSystemBytecodeCache | None:
+    """Return the cache of compiled templates; None without a folder for it."""
+    folder = cache_dir.cache_folder("templates")
+    return None if cache_dir.find_problem(folder) else FileSystemBytecodeCache(str(folder))
 
 
 def _load_template(name: str) -> str:
