@@ -13,7 +13,10 @@ import pytest
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.review.verdict import Verdict
 from kernelwatch.show.site import commits, words
-from kernelwatch.show.site.changes import load_changes, rank_row, select_configurations
+from kernelwatch.show.site.changes import rank_row, select_configurations
+from kernelwatch.show.site.data import number_benchmarks
+from kernelwatch.show.site.measured import load_commits
+from kernelwatch.show.site.overview import ShownMachine
 from kernelwatch.store import git
 from kernelwatch.store.results import History
 from kernelwatch.workflow.load_review import review_selection
@@ -69,7 +72,9 @@ def test_shown_row(rows: list[tuple[Verdict, float]]) -> None:
 
 @cache
 def _load_changes() -> list[dict[str, Any]]:
-    return list(load_changes(History(MACHINE, ROOT), ROOT, ROOT))
+    history = History(MACHINE, ROOT)
+    benchmarks = number_benchmarks(history.list_benchmarks("time") + history.list_benchmarks("track"))
+    return ShownMachine(history, load_commits(history, benchmarks, ROOT, ROOT)).changes
 
 
 T, T2 = "time_a.A.time_x(1)", "time_a.A.time_x(2)"

@@ -1,46 +1,40 @@
-"""The cache of reviews: the review of a commit is reused until one of its inputs changes."""
+"""The cache of what results say: what a commit says is reused until one of its inputs changes."""
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
-import orjson
+import msgspec
 
-from kernelwatch.config import cache_dir
-from kernelwatch.store import git
+from kernelwatch.store import git, index
 from kernelwatch.store.index import digest_code, digest_file, digest_texts
 from kernelwatch.store.reading import BENCHMARKS_FILE
 from kernelwatch.store.record import CUBINS_FILE
 from kernelwatch.store.results import History
 from kernelwatch.store.source_changes import ACKNOWLEDGED_FILE, locate_project
-from ptxcount.util import atomic_write
 
-#: Seconds after which an unused file of the cache is removed.
-_MAX_AGE = 30 * 86_400
+M = TypeVar("M")
 
 
-def load_reviews(history: History, review: Callable[[str], Any], root: Path) -> list[Any]:
-    """Return the JSON value of `review(commit)` for each commit, from the cache if its inputs are unchanged."""
-    path = cache_dir.cache_folder("published") / f"{digest_texts(str(history.folder.resolve()), history.machine)}.json"
-    cached: dict[str, Any] = {}
-    with contextlib.suppress(OSError, ValueError):
-        cached = dict(orjson.loads(path.read_bytes()))
-    commit_keys = compute_keys(history, root)
-    reviews_by_key = {key: cached[key] if key in cached else review(commit) for commit, key in commit_keys.items()}
-    encoded = orjson.dumps(reviews_by_key)
-    if reviews_by_key.keys() != cached.keys():
-        with contextlib.suppress(OSError):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            for file in path.parent.glob("*.json"):
-                if time.time() - file.stat().st_mtime > _MAX_AGE:
-                    file.unlink()
-            atomic_write.write(path, encoded, is_kept=False)
-    return list(orjson.loads(encoded).values())
+def load_commits(
+    name: str, history: History, model: type[M], read_commit: Callable[[str], M], root: Path
+) -> dict[str, M]:
+    """Return `read_commit(commit)` for each commit, from a file of the cache if its inputs are unchanged.
+
+    A value that was just read has passed through the file's format, too: it equals one that was kept.
+    """
+    path = index.cache_path(name, history.folder)
+    cached = index.load_cached(path, dict[str, model]) or {}  # type: ignore[valid-type]
+    keys = compute_keys(history, root)
+    read = {key: read_commit(commit) for commit, key in keys.items() if key not in cached}
+    new = msgspec.msgpack.decode(msgspec.msgpack.encode(read), type=dict[str, model])  # type: ignore[valid-type]
+    commits = {commit: new[key] if key in new else cached[key] for commit, key in keys.items()}
+    if cached.keys() != {*keys.values()}:
+        index.save_cached(path, {key: commits[commit] for commit, key in keys.items()})
+    return commits
 
 
 def compute_keys(history: History, root: Path) -> dict[str, str]:
