@@ -60,6 +60,12 @@ def lanes_by_warp(active: Array, threads: int) -> Array:
     return lanes
 
 
+def find_busy(lanes: Array) -> Array:
+    """Find the warps with an active lane, from (rows, warps, 32): eight lanes at once, as they are bytes."""
+    words = np.ascontiguousarray(lanes).view(np.uint64)
+    return np.asarray((words[..., 0] | words[..., 1] | words[..., 2] | words[..., 3]) != 0)
+
+
 class Occupancy:
     """Active threads of a chunk, by a mask that never changes.
 
@@ -72,7 +78,7 @@ class Occupancy:
         self.active, self.shape, self.lanes = active, shape, None
         if active.size > 1 or threads % LANES:
             self.lanes = lanes_by_warp(active, threads)
-        self.warps = np.ones((1, threads // LANES), bool) if self.lanes is None else np.logical_or.reduce(self.lanes, 2)
+        self.warps = np.ones((1, threads // LANES), bool) if self.lanes is None else find_busy(self.lanes)
         self.requests = int(np.count_nonzero(self.warps)) * (blocks // len(self.warps))
         self.threads = int(np.count_nonzero(active)) * (blocks * threads // active.size)
 

@@ -73,7 +73,8 @@ class SharedMemory:
         position, index = self._check_access("load", address, size, count, active, report)
         data = self._data.reshape(-1).view(unsigned(size))
         if position is None:
-            return [data[index + k if k else index] for k in range(count)]
+            by_block = data.reshape(self._shape[0], self._stride // size)
+            return [by_block.take(index + k, axis=1, mode="clip") for k in range(count)]
         results = [np.zeros(self._shape, unsigned(size)) for _ in range(count)]
         for k, result in enumerate(results):
             result[position] = data[index + k]
@@ -191,7 +192,7 @@ class SharedMemory:
         """Check an access to ``count`` elements of ``size`` bytes, and record it; a store with its values.
 
         Returns blocks and threads of the active threads, and the first element of each; or, where all blocks do the
-        same, None and the elements of (blocks, threads).
+        same, None and the elements of (blocks, threads), of a load those of the threads in a block.
         """
         row, width, blocks = dense(address), size * count, self._shape[0]
         row = row.view(f"i{row.itemsize}").astype(np.int64)
@@ -232,8 +233,9 @@ class SharedMemory:
             fail(
                 MisalignedError, int(is_misaligned.argmax()), f"shared address {{}} is not a multiple of {width} bytes"
             )
-        first = np.arange(blocks)[:, None] if is_uniform else owners
-        index = np.asarray(first * (self._stride // size) + offsets // size)
+        index = offsets // size
+        if values or not is_uniform:
+            index = (np.arange(blocks)[:, None] if is_uniform else owners) * (self._stride // size) + index
         stored = None
         if values and self._policy != "strict":
             full = [spread(value, self._shape) for value in values]
