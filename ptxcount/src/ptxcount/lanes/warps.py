@@ -66,6 +66,25 @@ def find_busy(lanes: Array) -> Array:
     return np.asarray((words[..., 0] | words[..., 1] | words[..., 2] | words[..., 3]) != 0)
 
 
+def find_step(row: Array) -> int | None:
+    """Find the distance from lane to lane in all warps of a row of threads; None where they differ."""
+    if row.size % LANES:
+        return None
+    lanes = row.reshape(-1, LANES)
+    steps = lanes[:, 1:] - lanes[:, :-1]
+    return int(steps[0, 0]) if (steps == steps[0, 0]).all() else None
+
+
+def take_by_warp(units: Array, leaders: Array, adjacent: bool) -> Array:
+    """Take the units of warps by those of their first lanes, (blocks, warps): all the same, or adjacent ones."""
+    if not adjacent:
+        return units.take(leaders).repeat(LANES, axis=1)
+    # The units of a warp are read as one element.
+    warp_type = np.dtype(f"V{LANES * units.itemsize}")
+    warps = np.ndarray(units.size - LANES + 1, warp_type, units.data, strides=units.itemsize)
+    return np.asarray(warps[leaders].view(units.dtype))
+
+
 class Occupancy:
     """Active threads of a chunk, by a mask that never changes.
 

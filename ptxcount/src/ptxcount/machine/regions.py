@@ -11,7 +11,7 @@ import numpy as np
 
 from ..counting.transactions import SECTOR
 from ..lanes.symbolic_values import Sum, Value
-from ..lanes.warps import LANES, Array, unsigned
+from ..lanes.warps import LANES, Array, find_step, take_by_warp, unsigned
 from .global_races import AccessHistory
 
 #: Blocks from which on it pays to look for a stride between lanes.
@@ -84,16 +84,6 @@ class ArrayPart:
         """The first unit of each thread."""
         return unit_index(self.address, self.region.base, self.size)
 
-    @cached_property
-    def _stride(self) -> int | None:
-        """The bytes between the lanes of each warp; None where they differ, or few blocks make it no gain."""
-        address = self.address
-        if not isinstance(address, Sum) or address.thread.size % LANES or address.block.size < _MIN_BLOCKS:
-            return None
-        lanes = address.thread.reshape(-1, LANES)
-        steps = lanes[:, 1:] - lanes[:, :-1]
-        return int(steps[0, 0]) if (steps == steps[0, 0]).all() else None
-
     def touch(self, *, written: bool, fetch: int = 2) -> None:
         """Note the sectors of an access: one for each place, as accesses are aligned.
 
@@ -112,17 +102,13 @@ class ArrayPart:
 
     def gather(self, offset: int) -> Array:
         """Read the element `offset` units behind each thread's first."""
-        units, stride = self.region.units(self.size), self._stride
-        if stride not in (0, self.size) or not isinstance(self.address, Sum):
-            return units.take(self.unit + offset if offset else self.unit)
-        leaders = Sum(self.address.block, self.address.thread[:, ::LANES])
-        first = unit_index(leaders, self.region.base, self.size) + offset
-        if stride == 0:
-            return units.take(first).repeat(LANES, axis=1)
-        # The units of a warp are read as one element.
-        warp_type = np.dtype(f"V{LANES * self.size}")
-        warps = np.ndarray(units.size - LANES + 1, warp_type, units.data, strides=self.size)
-        return np.asarray(warps[first].view(units.dtype))
+        units, address = self.region.units(self.size), self.address
+        if isinstance(address, Sum) and address.block.size >= _MIN_BLOCKS:
+            step = find_step(address.thread)
+            if step in (0, self.size):
+                leaders = Sum(address.block, address.thread[:, ::LANES])
+                return take_by_warp(units, unit_index(leaders, self.region.base, self.size) + offset, bool(step))
+        return units.take(self.unit + offset if offset else self.unit)
 
 
 def unit_index(address: Value, base: int, size: int) -> Array:
