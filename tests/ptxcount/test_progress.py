@@ -32,7 +32,7 @@ LOOPS = {
 @pytest.mark.parametrize("name", LOOPS)
 def test_endless_loops(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A launch without progress ends with the place of each thread; one with progress goes on."""
-    monkeypatch.setattr("ptxcount.machine.chunk.STALL_LIMIT", 0.2)
+    monkeypatch.setattr("ptxcount.machine.context.STALL_LIMIT", 0.2)
     monkeypatch.setattr(launch_progress, "_PATIENCE", 0.01)
     body, stopped = LOOPS[name]
     source = compile_to_ptx(f"__global__ void k(int* a) {{ {body} }}")
