@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..lanes.symbolic_values import Value, dense
-from ..lanes.warps import Array, spread, unsigned
+from ..lanes.warps import LANES, Array, find_step, spread, take_by_warp, unsigned
 from ..util.errors import MisalignedError, OutOfBoundsError, SharedRaceError, Source, UninitializedReadError
 from .cluster_races import ClusterRaces
 from .global_memory import Report
@@ -73,12 +73,19 @@ class SharedMemory:
         position, index = self._check_access("load", address, size, count, active, report)
         data = self._data.reshape(-1).view(unsigned(size))
         if position is None:
-            by_block = data.reshape(self._shape[0], self._stride // size)
-            return [by_block.take(index + k, axis=1, mode="clip") for k in range(count)]
+            return [self._gather_row(data, index + k) for k in range(count)]
         results = [np.zeros(self._shape, unsigned(size)) for _ in range(count)]
         for k, result in enumerate(results):
             result[position] = data[index + k]
         return results
+
+    def _gather_row(self, data: Array, index: Array) -> Array:
+        """Read the elements of the threads in a block, of which there is one at least, from each block."""
+        blocks, step = data.reshape(self._shape[0], -1), find_step(index)
+        if step not in (0, 1):
+            return blocks.take(index, axis=1, mode="clip")
+        leaders = np.arange(0, data.size, blocks.shape[1])[:, None] + index[::LANES]
+        return take_by_warp(data, leaders, bool(step))
 
     def store(self, address: Value, size: int, values: list[Array], active: Array, report: Report) -> None:
         """Write adjacent elements for each active thread; as `ArrayMemory.store`."""
