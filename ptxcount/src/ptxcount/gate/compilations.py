@@ -13,7 +13,6 @@ import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
@@ -33,8 +32,8 @@ _VARIABLES = re.compile(
 )
 
 
-class _Entry(msgspec.Struct):
-    """A compilation in the cache."""
+class _Snapshot(msgspec.Struct):
+    """Files, names, candidates and tools that a compilation depends on, before it runs."""
 
     layout: Layout
     #: Names of headers by the hash of the text that has them.
@@ -43,6 +42,22 @@ class _Entry(msgspec.Struct):
     #: Hashes of the compilers, and of the files that were read or would have been.
     tools_state: str
     files_state: str
+
+    def holds_for(self, compilation: Compilation) -> bool:
+        """Tell if the compilation read these files, or some of them, and all is as it was.
+
+        The others are those that only the host's part of a source includes.
+        """
+        return (
+            {*map(os.path.realpath, compilation.files)} <= {*map(os.path.realpath, self.layout.files)}
+            and self.tools_state == _hash_tools(self.layout)
+            and self.files_state == _hash_files(self.layout, self.candidates, Disk())
+        )
+
+
+class _Entry(_Snapshot):
+    """A compilation in the cache."""
+
     ptx: str
     #: Files that were read, the source first.
     files: list[str]
@@ -70,7 +85,7 @@ def load_or_compile(recipe: Recipe, compile_recipe: Callable[[Recipe], Compiled]
         file.unlink(missing_ok=True)
         if snapshot is not None and snapshot.holds_for(compilation):
             files = [*map(str, compilation.files)]
-            entry = _Entry(**snapshot._asdict(), ptx=compilation.ptx, files=files, name=name)
+            entry = _Entry(**msgspec.structs.asdict(snapshot), ptx=compilation.ptx, files=files, name=name)
             store_file(file, msgspec.json.encode(entry))
     return compilation, name
 
@@ -94,27 +109,6 @@ def _find_entry_file(recipe: Recipe) -> Path | None:
     variables = sorted(variable for variable in os.environ.items() if _VARIABLES.fullmatch(variable[0]))
     facts = [hash_counter(), str(Path.cwd()), str(source), instance, flags, arch, nvcc, variables]
     return cache_folder().with_name("compilations") / f"{hash_facts(facts)}.json"
-
-
-class _Snapshot(NamedTuple):
-    """Files, names, candidates and tools that a compilation depends on, before it runs."""
-
-    layout: Layout
-    names: dict[str, list[str]]
-    candidates: Candidates
-    tools_state: str
-    files_state: str
-
-    def holds_for(self, compilation: Compilation) -> bool:
-        """Tell if the compilation read these files, or some of them, and all is as it was.
-
-        The others are those that only the host's part of a source includes.
-        """
-        return (
-            {*map(os.path.realpath, compilation.files)} <= {*map(os.path.realpath, self.layout.files)}
-            and self.tools_state == _hash_tools(self.layout)
-            and self.files_state == _hash_files(self.layout, self.candidates, Disk())
-        )
 
 
 def _take_snapshot(recipe: Recipe, entry: _Entry | None) -> _Snapshot | None:
