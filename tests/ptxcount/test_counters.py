@@ -63,6 +63,18 @@ def test_rules(name: str, width: int) -> None:
             ]
 
 
+@pytest.mark.parametrize("first", [0, (1 << 32) - 256, (1 << 32) - 128, (1 << 41) - 512])
+@pytest.mark.parametrize("apart", [4, 1 << 32, (1 << 32) + 4])
+def test_far_addresses(first: int, apart: int) -> None:
+    """Addresses count as they are where they share their last 32 bits, and beside a multiple of 2 ** 32."""
+    lanes = np.arange(32) % 3 > 0
+    addresses = first + 4 * np.arange(32) + apart * (np.arange(32) % 2)
+    for rows in (addresses, addresses.reshape(4, 8).T.ravel()):
+        active = [int(address) if is_active else None for address, is_active in zip(rows, lanes, strict=True)]
+        counts = [int(count[0]) for count in transactions.count_global(rows[None, :], lanes[None, :], 4)]
+        assert counts == by_sets.count_global(active, 4)
+
+
 @pytest.mark.parametrize("threads", [1, 7, 8, 9, 31, 32, 33, 64, 65])
 @pytest.mark.parametrize(("width", "offset"), [(4, 0), (4, 28), (8, 24), (1, 31)])
 def test_distinct_sectors(threads: int, width: int, offset: int) -> None:

@@ -40,7 +40,7 @@ def _compile() -> str:
 @pytest.mark.parametrize("name", LOOPS)
 def test_endless_loops(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A launch without progress ends with the place of each thread; one with progress goes on."""
-    monkeypatch.setattr("ptxcount.machine.chunk.STALL_LIMIT", 0.2)
+    monkeypatch.setattr("ptxcount.machine.context.STALL_LIMIT", 0.2)
     monkeypatch.setattr(launch_progress, "_PATIENCE", 0.01)
     count = partial(ptxcount.count, _compile(), f"k{[*LOOPS].index(name)}", 1, 2, [np.zeros(64, np.int32)])
     if not LOOPS[name][1]:

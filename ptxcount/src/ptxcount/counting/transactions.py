@@ -43,13 +43,15 @@ def _count_pieces(units: Array, lanes: Array | None, *sizes: int) -> list[Array]
 
     One pass over all rows takes a third of the time of a pass for each row.
     """
+    if units.size and int(units.min()) >> 32 == (int(units.max()) + LINE) >> 32:  # no lane is on the line of -1
+        units = units.astype(np.int32)  # in which all take half the time
     if lanes is not None:
-        units = units | (lanes.view(np.int8) - np.int8(1))  # -1 for idle lanes: they come first, as one more piece
+        units = units | (lanes.view(np.int8) - np.int8(1))  # -1 for idle lanes: they come together, as one more piece
     width = units.shape[1]
     descends = units.reshape(-1)[1:] < units.reshape(-1)[:-1]
     descends[width - 1 :: width] = False
     flat = (np.sort(units, axis=1) if descends.any() else units).reshape(-1)
-    changes = np.zeros(units.shape, flat.dtype)
+    changes = np.empty(units.shape, flat.dtype)
     np.bitwise_xor(flat[1:], flat[:-1], out=changes.reshape(-1)[1:])
     changes = changes.view(f"u{flat.itemsize}")
     idle_pieces = 0 if lanes is None else _count_true(lanes) < width

@@ -13,7 +13,7 @@ from ..isa.operands import STACK
 from ..isa.spaces import window_base
 from ..lanes.warps import Array
 from ..machine.argument_layout import ArgumentLayout, BoundDescriptor, KernelArgument
-from ..machine.chunk import Context
+from ..machine.context import Context
 from ..machine.global_memory import FIRST_CONSTANT, FIRST_PARAMETER, PARAMETER_GUARD, ArrayMemory
 from ..machine.global_races import ANYTHING
 from ..machine.special_registers import GRID_WORKSPACE

@@ -12,8 +12,8 @@ import re
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
@@ -33,8 +33,8 @@ _VARIABLES = re.compile(
 )
 
 
-class _Entry(msgspec.Struct):
-    """A compilation in the cache."""
+class _Snapshot(msgspec.Struct):
+    """Files, names, candidates and tools that a compilation depends on, before it runs."""
 
     layout: Layout
     #: Names of headers by the hash of the text that has them.
@@ -43,6 +43,22 @@ class _Entry(msgspec.Struct):
     #: Hashes of the compilers, and of the files that were read or would have been.
     tools_state: str
     files_state: str
+
+    def holds_for(self, compilation: Compilation) -> bool:
+        """Tell if the compilation read these files, or some of them, and all is as it was.
+
+        The others are those that only the host's part of a source includes.
+        """
+        return (
+            {*map(os.path.realpath, compilation.files)} <= {*map(os.path.realpath, self.layout.files)}
+            and self.tools_state == _hash_tools(self.layout)
+            and self.files_state == _hash_files(self.layout, self.candidates, Disk())
+        )
+
+
+class _Entry(_Snapshot):
+    """A compilation in the cache."""
+
     ptx: str
     #: Files that were read, the source first.
     files: list[str]
@@ -60,7 +76,7 @@ def load_or_compile(recipe: Recipe, compile_recipe: Callable[[Recipe], Compiled]
     entry = None
     with suppress(OSError, ValueError, RecursionError):
         entry = _read_entry(file)
-        if entry is not None and entry.files_state == _hash_files(entry.layout, entry.candidates, _disk):
+        if entry is not None and entry.files_state == _hash_files(entry.layout, entry.candidates, _read_disk()):
             with suppress(OSError):
                 os.utime(file)
             return Compilation(entry.ptx, [*map(Path, entry.files)]), entry.name
@@ -70,7 +86,7 @@ def load_or_compile(recipe: Recipe, compile_recipe: Callable[[Recipe], Compiled]
         file.unlink(missing_ok=True)
         if snapshot is not None and snapshot.holds_for(compilation):
             files = [*map(str, compilation.files)]
-            entry = _Entry(**snapshot._asdict(), ptx=compilation.ptx, files=files, name=name)
+            entry = _Entry(**msgspec.structs.asdict(snapshot), ptx=compilation.ptx, files=files, name=name)
             store_file(file, msgspec.json.encode(entry))
     return compilation, name
 
@@ -78,7 +94,7 @@ def load_or_compile(recipe: Recipe, compile_recipe: Callable[[Recipe], Compiled]
 def _read_entry(file: Path) -> _Entry | None:
     """Read an entry; None if its compilers changed, or a file is gone. Raises `OSError`, and as `msgspec`."""
     entry = msgspec.json.decode(file.read_bytes(), type=_Entry)
-    is_whole = entry.tools_state == _hash_tools(entry.layout) and all(map(_disk.is_readable, entry.layout.files))
+    is_whole = entry.tools_state == _hash_tools(entry.layout) and all(map(_read_disk().is_readable, entry.layout.files))
     return entry if is_whole else None
 
 
@@ -94,27 +110,6 @@ def _find_entry_file(recipe: Recipe) -> Path | None:
     variables = sorted(variable for variable in os.environ.items() if _VARIABLES.fullmatch(variable[0]))
     facts = [hash_counter(), str(Path.cwd()), str(source), instance, flags, arch, nvcc, variables]
     return cache_folder().with_name("compilations") / f"{hash_facts(facts)}.json"
-
-
-class _Snapshot(NamedTuple):
-    """Files, names, candidates and tools that a compilation depends on, before it runs."""
-
-    layout: Layout
-    names: dict[str, list[str]]
-    candidates: Candidates
-    tools_state: str
-    files_state: str
-
-    def holds_for(self, compilation: Compilation) -> bool:
-        """Tell if the compilation read these files, or some of them, and all is as it was.
-
-        The others are those that only the host's part of a source includes.
-        """
-        return (
-            {*map(os.path.realpath, compilation.files)} <= {*map(os.path.realpath, self.layout.files)}
-            and self.tools_state == _hash_tools(self.layout)
-            and self.files_state == _hash_files(self.layout, self.candidates, Disk())
-        )
 
 
 def _take_snapshot(recipe: Recipe, entry: _Entry | None) -> _Snapshot | None:
@@ -154,9 +149,10 @@ def _hash_tools(layout: Layout) -> str:
     return hash_facts([program, *map(identify_file, (*layout.tools, program))])
 
 
-_disk = Disk()
+#: The files as they are during a command.
+_read_disk = cache(Disk)
 
 
 def forget_files() -> None:
     """Read files again that may have changed since."""
-    _disk.__init__()  # type: ignore[misc]
+    _read_disk.cache_clear()

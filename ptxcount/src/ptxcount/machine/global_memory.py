@@ -49,7 +49,7 @@ def is_aligned(address: Value, width: int) -> bool:
     if isinstance(address, Sum):
         first = address.thread.flat[0]
         return is_aligned(address.block + first, width) and is_aligned(address.thread - first, width)
-    return not (address & address.dtype.type(width - 1)).any()
+    return int(np.bitwise_or.reduce(address, axis=None)) & (width - 1) == 0
 
 
 class ArrayMemory:
@@ -71,8 +71,9 @@ class ArrayMemory:
         """
         if not array.flags.c_contiguous or not array.dtype.isnative or array.dtype.hasobject:
             raise LaunchError(f"{name}: the array must hold numbers in the byte order of this machine")
-        read, written = (np.zeros(-(-array.nbytes // SECTOR), np.uint8) if self._distinct else None for _ in range(2))
-        region = Region(self._next, array.reshape(-1).view(np.uint8), name, array.flags.writeable, unset, read, written)
+        region = Region(self._next, array.reshape(-1).view(np.uint8), name, array.flags.writeable, unset)
+        if self._distinct:
+            region = replace(region, read={}, written=np.zeros(-(-array.nbytes // SECTOR), bool))
         self._regions.append(region)
         self._next = (region.end + self._guard + ALIGNMENT) // ALIGNMENT * ALIGNMENT
         return region.base
@@ -83,9 +84,8 @@ class ArrayMemory:
 
     def distinct_sectors(self) -> tuple[int, int]:
         """Count the different sectors that were read, and written."""
-        read = [np.count_nonzero(region.read) for region in self._regions if region.read is not None]
         written = [np.count_nonzero(region.written) for region in self._regions if region.written is not None]
-        return int(sum(read)), int(sum(written))
+        return sum(region.count_read() for region in self._regions), int(sum(written))
 
     def fetched_sectors(self) -> int:
         """Count the sectors that DRAM gives at least, where a miss fetches 64 bytes or what its instruction says."""
@@ -205,7 +205,7 @@ class ArrayMemory:
             addresses = dense(address).view(np.int64)
             shape = np.broadcast_shapes(addresses.shape, active.shape, *shapes)
             places = find_occupancy(active, shape).places
-            active_addresses = spread(addresses, shape).reshape(-1)[places]
+            active_addresses = spread(addresses, shape).reshape(-1).take(places)
 
             def report_at(error: Any, place: int, text: str) -> None:
                 detail = f"{kind} of {text}"

@@ -105,11 +105,9 @@ def _parse_mma_form(instruction: Instruction, operands: Sequence[Operand]) -> _F
     )
 
 
-@binds("tcgen05")
-def _bind_product(instruction: Instruction) -> Step | None:
+@binds("tcgen05", having={"mma"})
+def _bind_product(instruction: Instruction) -> Step:
     """``tcgen05.mma{.ws}.cta_group.kind [d], a, b, idesc, {lanes,} p{, shift}``, and with ``.block_scale``."""
-    if instruction.modifiers[0] != "mma":
-        return None
     operands = list(instruction.operands)
     metadata = [operands.pop(3)] if "sp" in instruction.modifiers and len(operands) > 3 else []
     form = _parse_mma_form(instruction, operands)
