@@ -81,12 +81,10 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGpu]:
     small = registry.Suite(lambda: KERNELS, (Small.sweep,), Copy.sweep, (Counted.sweep,), Compiled.sweep)
     monkeypatch.setattr(registry, "_registered", [small])
     monkeypatch.setattr(machine, "find_gpu", lambda: None)  # no compilation ahead
-    registry.current_suite.cache_clear()
     # A dozen sets of buffers, each of which is verified.
     with on_fake_gpu.fake_gpu(monkeypatch, l2_bytes=8 << 10) as fake:
         fake.seconds |= dict.fromkeys(KERNELS, on_fake_gpu.SECONDS)
         yield fake
-    registry.current_suite.cache_clear()
 
 
 Measure = Callable[..., tuple[list[RunConfiguration], list[Any]]]

@@ -31,6 +31,11 @@ def suite_name() -> str:
     return str(_load_settings().get("suite", f"benchmarks.{module}:SUITE"))
 
 
+def names_suite() -> bool:
+    """Return whether the project names a suite, or has the file of `kernelwatch init`."""
+    return "suite" in _load_settings() or suite_name().startswith("benchmarks.kernels:")
+
+
 def suite_folder() -> str:
     """Return the folder of the suite: the first part of its module's name."""
     return suite_name().partition(":")[0].partition(".")[0]
