@@ -53,6 +53,18 @@ def test_unknown_subcommand(words: list[str], code: int, message: str, capsys: p
     assert "judge" not in errors
 
 
+@pytest.mark.parametrize("words", ["run", "measure a b", "compare a", "bisect x", "regressions", "site", "judge x"])
+def test_no_project(
+    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Outside a project no other one is taken: the library's own checkout, for example."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    assert main.main(words.split()) == (main.STOP_BISECT if words == "judge x" else 2)
+    message = f"no asv.conf.json in {tmp_path} or above; run kernelwatch init, or set KERNELWATCH_ROOT"
+    assert capsys.readouterr().err == f"kernelwatch {words.split()[0]}: {message}\n"
+
+
 #: Origin of an unexpected exception.
 PLACE = f"(unexpected, at {__file__}:"
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from kernelwatch.cli.compare import compare as main
+from kernelwatch.config import settings
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.store import git
 from kernelwatch.store.results import History
@@ -118,8 +119,8 @@ def test_broken_suite(
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "own_suite", raising=False)
     monkeypatch.setattr(registry, "_registered", [])
-    monkeypatch.setattr(registry.settings, "suite_name", lambda: "own_suite:SUITE")
-    monkeypatch.setattr(registry.settings, "_load_settings", lambda: {"suite": "own_suite:SUITE"} if named else {})
+    monkeypatch.setattr(settings, "suite_name", lambda: "own_suite:SUITE")
+    monkeypatch.setattr(settings, "_load_settings", lambda: {"suite": "own_suite:SUITE"} if named else {})
     registry._load_suite.cache_clear()
     try:
         assert main([BASE, HEAD], tmp_path) == (2 if named else 0)
