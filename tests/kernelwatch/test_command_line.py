@@ -62,7 +62,7 @@ def test_no_project(
     monkeypatch.setattr("signal.signal", lambda *_: None)
     assert main.main(words.split()) == (main.STOP_BISECT if words == "judge x" else 2)
     message = f"no asv.conf.json in {tmp_path} or above; run kernelwatch init, or set KERNELWATCH_ROOT"
-    assert capsys.readouterr().err == f"kernelwatch {words.split()[0]}: {message}\n"
+    assert capsys.readouterr().err == f"kernelwatch {words.partition(' ')[0]}: {message}\n"
 
 
 #: Origin of an unexpected exception.

@@ -57,6 +57,9 @@ RANGES: list[tuple[Any, dict[str, Any], list[int] | str]] = [
     ("NEW", {"date_period": 2 * DAY}, [3]),
     ("C0..C0", {}, "No commit hashes selected"),
     ("HASHFILE:no-such-file", {}, '"no-such-file" is not a file'),
+    ("HASHFILE:FILE", {"interleave_rounds": True}, "'no-such' names no commit; give a branch, a tag or a hash"),
+    ("no-such^!", {}, "'no-such\\^!' names no commit"),
+    ("C0..no-such --since=2001-01-01", {}, "names no commit"),
     (None, {"branches": ["gone"]}, "Unknown branch gone"),
 ]
 
@@ -89,7 +92,7 @@ def test_ranges(
     with pytest.raises(UserError, match=expected) if is_error else nullcontext():
         selected = revision_range.select_commits(conf, repo, {"range_spec": range_spec, **options}, results)
         assert [commits.index(commit_hash) for commit_hash in selected] == expected
-    assert warnings == ["Unknown commit hash no-such in input file"] * (range_text == "HASHFILE:FILE")
+    assert warnings == ["Unknown commit hash no-such in input file"] * (range_text == "HASHFILE:FILE" and not options)
 
 
 #: Options of asv -> skipped benchmarks among a measured time, a failed one, and a count of another version.

@@ -83,9 +83,8 @@ def _run_subcommand(name: str, arguments: Sequence[str]) -> int:
         if not ({name, *arguments} & {*_WITHOUT_PROJECT, "-h", "--help"} or project_root.find_project(folder)):
             from kernelwatch.errors import KernelwatchError  # noqa: PLC0415 -- with all of ptxcount
 
-            raise KernelwatchError(
-                f"no {project_root.CONFIG_FILE} in {folder} or above; run kernelwatch init, or set {project_root.VARIABLE}"
-            )
+            advice = f"run kernelwatch init, or set {project_root.VARIABLE}"
+            raise KernelwatchError(f"no {project_root.CONFIG_FILE} in {folder} or above; {advice}")
         module, function = _PLACES[name].split(":")
         with interruptible_import(f"kernelwatch {name}"):
             main = getattr(importlib.import_module(module), function)
