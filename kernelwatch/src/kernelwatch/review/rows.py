@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from kernelwatch.error_text import count_noun
 from kernelwatch.review.verdict import Judgement, Verdict
 from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark
+from kernelwatch.suite.metrics import GLOBAL_SECTORS
 
 #: Parameters whose values need no name.
 _PLAIN = ("copy", "dtype", "arch")
@@ -72,7 +73,7 @@ class Row:
     @property
     def is_moved(self) -> bool:
         """True for numbers of sectors of global memory."""
-        return self.metric.startswith("sectors ")
+        return self.benchmark.rpartition(".track_")[2] in GLOBAL_SECTORS
 
     @property
     def rates(self) -> tuple[float, float] | None:

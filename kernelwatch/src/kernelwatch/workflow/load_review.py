@@ -19,6 +19,7 @@ from kernelwatch.store.results import History
 from kernelwatch.store.source_changes import load_changes, locate_project
 from kernelwatch.suite import registry
 from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark
+from kernelwatch.suite.metrics import GLOBAL_SECTORS
 from kernelwatch.workflow.select_results import CannotCompareError, Selection
 
 
@@ -67,7 +68,7 @@ def _load_sides(selection: Selection) -> tuple[CommitMeasurements, CommitMeasure
 def describe_configuration(benchmark: str, params: Mapping[str, str]) -> ConfigurationFacts:
     """Return the facts of the project's suite on a configuration."""
     launch = registry.find_launch(benchmark, params)
-    is_sized = classify_benchmark(benchmark) == TIMED or ".track_sectors_" in benchmark
+    is_sized = classify_benchmark(benchmark) == TIMED or benchmark.rpartition(".track_")[2] in GLOBAL_SECTORS
     return ConfigurationFacts(
         kernel=benchmark if launch is None else launch.kernel,
         code_name=registry.find_code_name(benchmark, params),

@@ -19,7 +19,7 @@ from kernelwatch.store.points import Point
 from kernelwatch.store.results import History
 from kernelwatch.suite import registry
 from kernelwatch.suite.benchmark_names import Kind
-from kernelwatch.suite.metrics import TOTALS
+from kernelwatch.suite.metrics import GLOBAL_SECTORS
 from kernelwatch.suite.sweep import Sweep
 from kernelwatch.workflow.load_review import load_thresholds
 from kernelwatch.workflow.steps import find_step, list_measured
@@ -113,9 +113,7 @@ class _SummaryConfiguration(NamedTuple):
     @property
     def sector_benchmarks(self) -> list[str]:
         """The benchmarks whose sum is the sectors of global memory that a launch moves."""
-        totals = [metric for metric in registry.metric_names(self.sweep) if metric in TOTALS and "local" not in metric]
-        metrics = (metric for metric in totals if TOTALS[metric].unit == "sectors")
-        return [f"track_counted.{self.sweep.name}.track_{metric}" for metric in metrics]
+        return [f"track_counted.{self.sweep.name}.track_{metric}" for metric in GLOBAL_SECTORS]
 
 
 def iter_rows(machines: Mapping[str, ShownMachine]) -> Iterator[dict[str, Any]]:
