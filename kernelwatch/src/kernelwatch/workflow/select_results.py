@@ -161,9 +161,7 @@ def _format_distance(base: str, head: str, root: Path) -> str:
 
 def resolve_commit(revision: str, root: Path, measured: list[str]) -> str:
     """Return the full hash of a revision, from git, or else from the stored results."""
-    # A text that begins with a dash must not be an option, nor one with a colon a file.
-    full_hash = git.try_text(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
-    if full_hash:
+    if full_hash := git.find_commit(root, revision):
         return full_hash
     matches = [commit for commit in measured if _HASH.fullmatch(revision) and commit.startswith(revision)]
     if len(matches) != 1:
