@@ -47,9 +47,11 @@ def run(words: Sequence[str] | None = None) -> int:
         2,
     ):  # nothing was measured, or the run was interrupted
         return status
+    if parsed.dry_run:  # nothing was stored
+        return status
     from kernelwatch.cli import site, summary  # noqa: PLC0415 -- what shows results is not needed to measure
 
-    unpublished, failed = site.main(()), summary.main()
+    unpublished, failed = site.main(()), summary.main(parsed.machine)
     return unpublished or failed or status
 
 
