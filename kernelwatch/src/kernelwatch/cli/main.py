@@ -77,7 +77,7 @@ def _run_subcommand(name: str, arguments: Sequence[str]) -> int:
         sys.path.insert(0, str(folder))  # the suite is a package of this folder, as with `python -m`
     if name in _READING:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    sys.argv = [f"kernelwatch {name}", *arguments]  # the command's name in argparse's usage
+    sys.argv = [f"kernelwatch {name}", *arguments]  # the command's name in usage and errors
 
     def command() -> int:
         if not ({name, *arguments} & {*_WITHOUT_PROJECT, "-h", "--help"} or project_root.find_project(folder)):
@@ -91,7 +91,6 @@ def _run_subcommand(name: str, arguments: Sequence[str]) -> int:
         with scratch_folder("kernelwatch-"):
             return main() or 0
 
-    command.__module__ = sys.argv[0]  # the prefix of an unexpected error's line
     try:
         code = catch_errors(command)()
     except SystemExit as error:  # argparse

@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 from kernelwatch.config.project_root import ROOT
+from kernelwatch.errors import KernelwatchError
 
 
 @cache
@@ -17,7 +18,10 @@ def _load_settings() -> dict[str, Any]:
     else:
         import tomli as tomllib  # noqa: PLC0415
     path = ROOT / "pyproject.toml"
-    document = tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    except ValueError as error:
+        raise KernelwatchError(f"{path}: not TOML: {error}") from None
     own_settings: dict[str, Any] = document.get("tool", {}).get("kernelwatch", {})
     return own_settings
 

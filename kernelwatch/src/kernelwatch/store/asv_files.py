@@ -9,11 +9,15 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from kernelwatch.error_text import one_line
 from kernelwatch.store import reading
+
+if TYPE_CHECKING:
+    from asv.config import Config
 
 #: Version of asv's list of benchmarks.
 BENCHMARKS_VERSION = 2
@@ -51,7 +55,7 @@ def load_branches(path: Path) -> Sequence[str | None]:
     try:
         config = json.loads(text)
     except (RecursionError, ValueError):
-        config = _load_with_asv(path)
+        config = vars(load_config(path))
     value = config.get("branches", [None]) if isinstance(config, dict) else None
     branches = reading.convert_model(value, list[str | None], f"{path}, branches")
     if not branches:
@@ -59,14 +63,15 @@ def load_branches(path: Path) -> Sequence[str | None]:
     return branches
 
 
-def _load_with_asv(path: Path) -> dict[str, object]:
+def load_config(path: Path) -> Config:
+    """Return asv's configuration. Raises UnreadableError where there is none, or asv refuses it."""
     from asv.config import Config  # noqa: PLC0415 -- only where comments stand behind values
     from asv.util import UserError  # noqa: PLC0415
 
     try:
-        return dict(vars(Config.load(str(path))))
+        return Config.load(str(path))
     except (UserError, RecursionError, ValueError) as error:
-        raise reading.UnreadableError(f"{path}: {one_line(error)}") from None
+        raise reading.UnreadableError(f"{path}: {one_line(error).replace('<string>:', 'line ')}") from None
 
 
 def load_benchmarks(results: Path) -> Mapping[str, BenchmarkDescription]:
