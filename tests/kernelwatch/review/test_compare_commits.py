@@ -24,11 +24,11 @@ from tests.stored import BASE, COUNT, HEAD, TIME, Outcome, Suite, change_documen
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["nope", HEAD], "'nope' names no commit, .* stored results of bbbbbbbb, cccccccc, dddddddd; give a branch"),
+        (["nope", HEAD], "'nope' names no commit, .* stored results of cccccccc, bbbbbbbb, dddddddd; give a branch"),
         (["--", "--help", HEAD], "'--help' names no commit"),
         (["bbbb", HEAD, "--machine", "x"], "holds results of gpu; given: x; choose one"),
         (["bbbb", "eeee"], "'eeee' names no commit"),
-        (["bbbb", "d" * 40], "by one Python; results exist of gpu"),
+        (["bbbb", "d" * 40], "no machine has results by one Python of both 'bbbb' .*; results exist of gpu"),
         (["", ""], "'' names no commit"),
     ],
 )
