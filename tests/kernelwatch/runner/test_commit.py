@@ -80,7 +80,7 @@ SAMPLES = [1.23456789012, 3.0]
 
 SAID = (
     Difference("time_a.A(x)", 1.25),
-    Difference("time_a.A(y)", None),
+    Difference("track_counted.A(y)", None),
     RoundStart("time_a.A", 0),
     _configuration("time_a.A", 0, numbers={TIME: SAMPLES, RATIO: [2.5, 2.5]}, rounds=[1, 1]),
     _configuration("time_a.A", 1, skipped="no kernel"),
@@ -112,8 +112,8 @@ def test_outcomes_become_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert lines[record.LINES_FILE] == [{"key": "k"}]
     why = "although its machine code and conditions are the same"
     assert warnings == [
-        f"no stored number is reused: time_a.A(x) is 1.2500 times the stored number, {why}",
-        f"no stored number is reused: time_a.A(y) cannot be measured, {why}",
+        f"no stored time is reused: time_a.A(x) is 1.2500 times the stored number, {why}",
+        f"no stored count is reused: track_counted.A(y) cannot be measured, {why}",
     ]
     assert [results[name]["duration"] for name in (TIME, RATIO, COUNT)] == [1.5, 1.5, 2.0], "a class shares its seconds"
 

@@ -163,11 +163,12 @@ class CommitMeasurement:
                 case RunConfiguration():
                     self._record(message, progress)
                 case Difference():
+                    noun = "time" if find_kind(message.configuration) is Kind.TIMED else "count"
                     finding = "cannot be measured"
                     if (ratio := message.ratio) is not None:
                         finding = f"is {ratio:.4f} times the stored number"
                     log.warning(
-                        f"no stored number is reused: {one_line(message.configuration)} {finding}, "
+                        f"no stored {noun} is reused: {one_line(message.configuration)} {finding}, "
                         "although its machine code and conditions are the same"
                     )
                 case SourceLine():
