@@ -83,10 +83,10 @@ class Row:
         return self.useful_bytes / self.base, self.useful_bytes / self.head
 
     @property
-    def place(self) -> str:
+    def parameters(self) -> str:
         """Parameters besides kernel and flags: "12800x12800 float32 from L2", "offset 3 float32"."""
-        parameters = {name: value for name, value in self.params.items() if name not in ("kernel", "flags")}
-        words = [value if " x " in name or name in _PLAIN else f"{name} {value}" for name, value in parameters.items()]
+        others = {name: value for name, value in self.params.items() if name not in ("kernel", "flags")}
+        words = [value if " x " in name or name in _PLAIN else f"{name} {value}" for name, value in others.items()]
         return " ".join([*words, *self.conditions])
 
     @property

@@ -82,7 +82,7 @@ def select_environments(history: History, revisions: tuple[str, str], commits: S
             environment=name,
             base=ReviewSide(revisions[0], commits[0], history.compiler),
             head=ReviewSide(revisions[1], commits[1], history.compiler),
-            place=f"{history.machine}, {name}" if shared[1:] else history.machine,
+            where=f"{history.machine}, {name}" if shared[1:] else history.machine,
             histories=(history, history),
             environments=(name, name),
         )
@@ -121,7 +121,7 @@ def select_compilers(base: str, head: str, commit: str | None, machine: str | No
                 environment=environments[1],
                 base=ReviewSide(base, newest, old.compiler),
                 head=ReviewSide(head, newest, new.compiler),
-                place=old.machine,
+                where=old.machine,
                 histories=(old, new),
                 environments=environments,
             )
