@@ -220,7 +220,7 @@ def test_rounds_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
         "no room",
         {},
     )
-    assert (measured_configuration.held_back, measured_configuration.rounds) == (["hot", "cap"], [1, 2])
+    assert (measured_configuration.throttled, measured_configuration.rounds) == (["hot", "cap"], [1, 2])
     assert measured_configuration.numbers == {TIME: [4.0, 6.0, 9.0], RATIO: [2.0, 3.0, 3.0]}
 
 

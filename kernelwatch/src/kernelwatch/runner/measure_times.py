@@ -189,7 +189,7 @@ class TimeMeasurement:
             {time: samples, registry.control_benchmark(time): timed.copy_ratios(*outcomes)}
         )
         configuration.rounds.append(len(outcome.samples))
-        configuration.held_back = list(dict.fromkeys([*configuration.held_back, *outcome.held_back]))
+        configuration.throttled = list(dict.fromkeys([*configuration.throttled, *outcome.held_back]))
 
     def _ask_for_outcome(self, key: ConfigurationKey, later: Sequence[ConfigurationKey]) -> JobOutcome:
         """Measure a configuration; meanwhile, write the references of the following ones.

@@ -75,10 +75,10 @@ class RunRecord:
         )
         run.held_back = [
             models.ThrottledConfiguration(
-                commit=self._commit, configuration=f"{name}({configuration.params})", reasons=configuration.held_back
+                commit=self._commit, configuration=f"{name}({configuration.params})", reasons=configuration.throttled
             )
             for name, configuration in measured
-            if configuration.held_back
+            if configuration.throttled
         ]
         run.skipped = self._count_reasons((name, configuration.skipped) for name, configuration in measured)
         run.failed = self._count_reasons(
@@ -126,7 +126,7 @@ class RunRecord:
                 reused.setdefault(configuration.group, {}).setdefault(configuration.reused, []).append(
                     configuration.params
                 )
-            elif configuration.fingerprint and not configuration.held_back:  # times of a throttled GPU are not reused
+            elif configuration.fingerprint and not configuration.throttled:  # times of a throttled GPU are not reused
                 measured.setdefault(configuration.group, {})[configuration.params] = configuration.fingerprint
         run_fields: dict[str, Any] = {name: getattr(self._run, name) for name in ("run", "started", "ended")}
         line = models.FingerprintsLine(
