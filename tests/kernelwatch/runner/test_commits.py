@@ -96,10 +96,10 @@ def test_ranges(
 
 
 #: Options of asv -> skipped benchmarks among a measured time, a failed one, and a count of another version.
-LEFT_OUT: list[tuple[dict[str, bool], str, str, set[str] | None]] = [
+LEFT_OUT: list[tuple[dict[str, bool], str, str, set[str]]] = [
     ({}, "c", "py", set()),
-    ({"skip_existing_commits": True}, "c", "py", None),
-    ({"skip_existing_commits": True}, "c", "other", None),
+    ({"skip_existing_commits": True}, "c", "py", {TIME, f"{TIME}s", COUNT}),
+    ({"skip_existing_commits": True}, "c", "other", {TIME, f"{TIME}s", COUNT}),
     ({"skip_existing_commits": True}, "d", "py", set()),
     ({"skip_successful": True}, "c", "py", {TIME}),
     ({"skip_failed": True}, "c", "py", {f"{TIME}s"}),
@@ -111,7 +111,7 @@ LEFT_OUT: list[tuple[dict[str, bool], str, str, set[str] | None]] = [
 
 @pytest.mark.parametrize(("options", "letter", "environment", "expected"), LEFT_OUT)
 def test_skipped_benchmarks(
-    options: dict[str, bool], letter: str, environment: str, expected: set[str] | None, tmp_path: Path
+    options: dict[str, bool], letter: str, environment: str, expected: set[str], tmp_path: Path
 ) -> None:
     """Results skip a commit or its benchmarks, only in its environment."""
     stored: dict[str, dict[str, Outcome]] = {

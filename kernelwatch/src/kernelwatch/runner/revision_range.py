@@ -83,12 +83,12 @@ def _read_hash_file(repo: Any, name: str, are_all_needed: bool) -> list[str]:
 
 def find_benchmarks_to_skip(
     results: Path, machine: str, commit: str, environment: str, benchmarks: Benchmarks, options: Mapping[str, Any]
-) -> set[str] | None:
-    """Return the benchmarks of a commit that the options skip; None if they skip the whole commit."""
+) -> set[str]:
+    """Return the benchmarks of a commit that the options skip."""
     skipped: set[str] = set()
     for document in reading.iter_documents(results / machine, commit):
         if document.commit_hash == commit and options.get("skip_existing_commits"):
-            return None
+            return set(benchmarks)
         for name in benchmarks if (document.commit_hash, document.env_name) == (commit, environment) else ():
             row = document.results.get(name)
             if row is not None and row.version == benchmarks[name]["version"]:

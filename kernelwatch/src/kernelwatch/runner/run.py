@@ -190,8 +190,8 @@ class SuiteRun:
         skip = revision_range.find_benchmarks_to_skip(
             self.results, name, commit, environment.name, all_benchmarks, self.options
         )
-        benchmarks = all_benchmarks if skip is None else all_benchmarks.filter_out(skip)
-        if skip is None or not benchmarks:
+        benchmarks = all_benchmarks.filter_out(skip)
+        if not benchmarks:
             return
         log.info(f"{self.conf.project} {self.repo.get_decorated_hash(commit, 8)}: {len(benchmarks)} benchmarks")
         required, python = environment.requirements, environment.python
