@@ -25,7 +25,7 @@ from kernelwatch.runner.measure_counts import list_configurations, sweeps_by_cla
 from kernelwatch.runner.protocol import RoundStart, RunConfiguration, Sender, Task
 from kernelwatch.runner.reuse import Check
 from kernelwatch.suite import registry
-from kernelwatch.suite.benchmark_names import Kind, find_kind
+from kernelwatch.suite.benchmark_names import Kind, control_name, find_kind
 from kernelwatch.suite.sweep import Sweep
 
 #: Number of measurements of a time that disagrees with the stored one, before the difference is accepted.
@@ -185,9 +185,7 @@ class TimeMeasurement:
         self._outcomes[key] = outcomes
         time = registry.time_benchmark(self._launches[key][1])
         samples = [sample for outcome in outcomes for sample in outcome.samples]
-        configuration.numbers = self._select_numbers(
-            {time: samples, registry.control_benchmark(time): timed.copy_ratios(*outcomes)}
-        )
+        configuration.numbers = self._select_numbers({time: samples, control_name(time): timed.copy_ratios(*outcomes)})
         configuration.rounds.append(len(outcome.samples))
         configuration.throttled = list(dict.fromkeys([*configuration.throttled, *outcome.held_back]))
 

@@ -46,9 +46,9 @@ def load_reusable(
 
     @cache
     def load_document(commit: str) -> Document | None:
-        for load_document in reading.iter_documents(folder, commit):
-            if (load_document.commit_hash, load_document.env_name) == (commit, environment):
-                return load_document
+        for document in reading.iter_documents(folder, commit):
+            if (document.commit_hash, document.env_name) == (commit, environment):
+                return document
         return None
 
     @cache

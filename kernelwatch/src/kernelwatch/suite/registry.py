@@ -71,7 +71,7 @@ class Suite:
         for sweep in self.timed:
             benchmarks |= {
                 time_benchmark(sweep): (Kind.TIMED, sweep),
-                control_benchmark(time_benchmark(sweep)): (Kind.CONTROL, sweep),
+                control_name(time_benchmark(sweep)): (Kind.CONTROL, sweep),
             }
         if self.copy is not None:
             benchmarks[time_benchmark(self.copy)] = Kind.TIMED, self.copy
@@ -89,8 +89,8 @@ class Suite:
         for name, (kind, _) in self.benchmarks.items():
             if kind is not Kind.CONTROL:
                 by_class.setdefault(name.rpartition(".")[0], []).append(name)
-            if kind is Kind.TIMED and control_benchmark(name) in self.benchmarks:
-                by_class[name.rpartition(".")[0]].append(control_benchmark(name))
+            if kind is Kind.TIMED and control_name(name) in self.benchmarks:
+                by_class[name.rpartition(".")[0]].append(control_name(name))
         return by_class
 
     @cached_property
@@ -208,10 +208,6 @@ def find_measured_folder() -> Path:
 def time_benchmark(sweep: Sweep) -> str:
     """Return the name of a timed sweep's benchmark."""
     return f"{sweep.module}.{sweep.name}.time_{'isolated' if sweep.isolated else 'back_to_back'}"
-
-
-#: Name of the benchmark that holds a timed one's times in copies of the same bytes.
-control_benchmark = control_name
 
 
 def metric_names(sweep: Sweep) -> list[str]:

@@ -18,7 +18,7 @@ from kernelwatch.store.noise import DEFAULTS
 from kernelwatch.store.points import Point
 from kernelwatch.store.results import History
 from kernelwatch.suite import registry
-from kernelwatch.suite.benchmark_names import Kind
+from kernelwatch.suite.benchmark_names import Kind, control_name
 from kernelwatch.suite.metrics import GLOBAL_SECTORS
 from kernelwatch.suite.sweep import Sweep
 from kernelwatch.workflow.load_review import load_thresholds
@@ -153,7 +153,7 @@ def _describe_times(machine: ShownMachine, configuration: _SummaryConfiguration 
     """Return the cell of a kernel's times in copies of the same bytes, or else in seconds."""
     if configuration is None:
         return None
-    control = registry.control_benchmark(configuration.benchmark)
+    control = control_name(configuration.benchmark)
     copies = machine.sum_series(configuration.params, control)
     series = copies or machine.sum_series(configuration.params, configuration.benchmark)
     if not series:
