@@ -79,16 +79,18 @@ class FakeGpu:
         assert isinstance(allocation, int | Memory), f"PyCUDA takes no {type(allocation).__name__} for an address"
         return int(allocation)
 
-    def holds(self, address: int) -> bool:
-        """Return whether an address lies in an allocation."""
-        return any(start <= address <= start + len(memory.held) for start, memory in self.allocations.items())
+    def find_allocation(self, address: int) -> Memory | None:
+        """Return the allocation that an address lies in."""
+        for start, memory in self.allocations.items():
+            if start <= address <= start + len(memory.held):
+                return memory
+        return None
 
     def view(self, address: int) -> NDArray[np.uint8]:
         """Return the memory from an address to the end of its allocation."""
-        for start, memory in self.allocations.items():
-            if start <= address <= start + len(memory.held):
-                return memory.held[address - start :]
-        raise AssertionError(f"address {address} lies in no allocation")
+        memory = self.find_allocation(address)
+        assert memory is not None, f"address {address} lies in no allocation"
+        return memory.held[address - memory.address :]
 
     def _view_allocated(self, address_or_memory: Any, length: int) -> NDArray[np.uint8]:
         """Return host-visible memory within one allocation."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kernelwatch.instrument import buffers, build_job, helper_kernels, memory
+from kernelwatch.instrument import buffers, build_job, helper_kernels, inputs, memory
 from kernelwatch.instrument.memory import FetchReference
 from kernelwatch.instrument.protocol import Ready
 from kernelwatch.instrument.session import Session
@@ -26,6 +26,7 @@ LARGE = Launch.parse("transpose_read_coalesced rows=97 columns=101 float32")
 
 
 def _forget() -> None:
+    inputs.input_block.cache_clear()
     for cached in (helper_kernels._compile_tool, buffers._staging_buffer, buffers.pin_block, memory._staging_buffer):
         cached.cache_clear()
 
@@ -40,6 +41,8 @@ def fake_gpu(monkeypatch: pytest.MonkeyPatch, l2_bytes: int = 64 << 10) -> Itera
     """Yield a small device: a wave is four blocks of 1024 threads, or 16 of 256."""
     monkeypatch.setattr(build, "assemble_cubin", fake_cuda.ptx_for_cubin)
     monkeypatch.setattr(buffers, "_STAGING_BYTES", 64 << 10)
+    monkeypatch.setattr(inputs, "BLOCK", 16 * 65537)  # a prime, too; each device draws and pins it anew
+    monkeypatch.setattr(inputs, "_tiled_blocks", {})
     _forget()
     device = fake_cuda.install(monkeypatch, FakeGpu(l2_bytes=l2_bytes, total=16 << 20))
     device.seconds = {"device_copy": COPY_SECONDS, "stamp": 1e-8}

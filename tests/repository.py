@@ -114,7 +114,7 @@ class Repository:
             source, target = ROOT / part, self.path / part
             target.parent.mkdir(exist_ok=True)
             if source.is_dir():
-                shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+                shutil.copytree(source, target, ignore=shutil.ignore_patterns("*.egg-info"))  # its bytecode stays valid
             else:
                 shutil.copy(source, target)
         for (file, name), value in values.items():
@@ -129,6 +129,7 @@ class Repository:
                 module.write_text(module.read_text(encoding="utf-8") + fewer, encoding="utf-8")
             (self.path / "benchmarks" / "track_control.py").write_text(_CONTROLS, encoding="utf-8")
         self.git("init", "--quiet", "--initial-branch=main")
+        (self.path / ".git" / "info" / "exclude").write_text("__pycache__/\n")
 
     def git(self, *arguments: str) -> str:
         """Run git."""

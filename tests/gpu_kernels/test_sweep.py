@@ -157,9 +157,9 @@ def test_every_kernel_is_measured() -> None:
 def test_bank_conflicts_need_shared_memory() -> None:
     """Sweeps with conflicts have a kernel whose PTX has shared memory."""
     for sweep in registry.current_suite().counted:
-        launches = {(launch.kernel, launch.dtype) for launch in map(sweep.launch, sweep.points())}
-        modules = [registry.find_kernel(kernel).compile_module(dtype, arch=metrics.ARCH) for kernel, dtype in launches]
-        entries = [module.ptx.partition(f".entry {module.entry}(")[2].partition(".entry ")[0] for module in modules]
+        launches = sorted({(launch.kernel, launch.dtype) for launch in map(sweep.launch, sweep.points())})
+        modules = (registry.find_kernel(kernel).compile_module(dtype, arch=metrics.ARCH) for kernel, dtype in launches)
+        entries = (module.ptx.partition(f".entry {module.entry}(")[2].partition(".entry ")[0] for module in modules)
         assert sweep.shared == any(".shared" in entry for entry in entries), sweep.name
 
 

@@ -111,11 +111,12 @@ class Watched(Access):
         where = np.broadcast_to(where.view(f"i{where.itemsize}"), shape)
         counters = COUNTS_BY_ACCESS.setdefault(id(self), Counter())
         once = turns is not None and turns.aggregates and isinstance(address, np.ndarray) and address.shape[1] == 1
-        for block in range(shape[0]):
+        for row, is_active in zip(where.tolist(), mask.tolist(), strict=True):
+            threads = [a if on else None for a, on in zip(row, is_active, strict=True)]
             for first in range(0, shape[1], 32):
-                lanes = [int(where[block, t]) if t < shape[1] and mask[block, t] else None
-                         for t in range(first, first + 32)]  # fmt: skip
-                lane_count = sum(lane is not None for lane in lanes)
+                lanes = threads[first : first + 32]
+                lanes += [None] * (32 - len(lanes))
+                lane_count = 32 - lanes.count(None)
                 if lane_count:
                     counters["requests"] += max(self.width // {"local": 4, "constant": 8}.get(self.space, 32), 1)
                     counters["useful_bytes"] += lane_count * self.width * (not again)

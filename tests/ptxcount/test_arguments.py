@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from ptxcount.cli.arguments import make_argument
+from ptxcount.cli.arguments import make_argument, make_arguments
 from ptxcount.command_line import main
+from ptxcount.source.cpp_types import check_arguments
 from ptxcount.util import host_memory
 from ptxcount.util.errors import LaunchError
 from tests.ptxcount.commands import ROW_SUMS, SUMS, read_error
@@ -43,6 +45,45 @@ def test_types_must_match(
         assert error.endswith(f"; {needed} is needed\n")
     else:
         assert main([*words, word]) == 0
+
+
+#: Words for a kernel of (out, in, n), and the labels that the error shows; none where they are allowed.
+ORDERED = [
+    ("out=float32[32] in=float32[32] n=int32:32", ""), ("y=float32[32] x=float32[32] int32:32", ""),
+    ("in=float32[32] out=float32[32] n=int32:32", "in, out, n"), ("in=float32[32] x=float32[32] int32:32", "in, x, -"),
+    ("out=float32[32] out=float32[32] int32:32", "out, out, -"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "labels"), ORDERED)
+def test_order_of_names(words: str, labels: str, tmp_path: Path) -> None:
+    """The name of another parameter is refused, also of a template in a header; other names are labels."""
+    header = tmp_path / "k.h"
+    header.write_text("template <class T> __global__ void k(T* out, T* in, int n) { out[0] = in[n]; }")
+    error = pytest.raises(LaunchError, match=rf"^arguments: {labels}; the kernel takes out, in, n in this order$")
+    with error if labels else nullcontext():
+        check_arguments(make_arguments(words.split()), words.split(), "_Z1kIfEvPT_S1_i", [Path(__file__), header])
+
+
+#: A parameter, its argument, and the error.
+MISMATCHED = [
+    ("Pf", "in=int32:4", "argument in=int32:4: int32 for float*; give in=float32[N]"),
+    ("l", "n=int64[4]", "argument n=int64[4]: an array for long; give n=int64:7"),
+    ("Pf", "in=uint64:0", ""),  # no array
+    ("1P", 'p={"x": "float32:1", "n": "int32:1"}', "p: members x, n; struct P has x, n, q in this order"),
+    ("1P", 'p={"n": "int32:1", "x": "float32:1", "q": "float32[4]"}', "p: members n, x, q; struct P has x, n, q in"),
+    ("1P", 'p={"x": "float32:1", "n": "int32:1", "q": "float32[4]"}', ""),
+    ("P1P", 'p={"*": {"x": "float32:1"}}', ""),
+]
+
+
+@pytest.mark.parametrize(("mangled", "word", "error"), MISMATCHED)
+def test_mismatches(mangled: str, word: str, error: str, tmp_path: Path) -> None:
+    """The error names the parameter's type or members, and what to give."""
+    source = tmp_path / "k.cu"
+    source.write_text("struct P { float x; int n; float* q; };")
+    with pytest.raises(LaunchError, match=f"^{re.escape(error)}") if error else nullcontext():
+        check_arguments(make_arguments([word]), [word], f"_Z1k{mangled}", [source])
 
 
 def test_stored_array(tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ def test_listing() -> None:
     schema = json.loads((files("ptxcount") / "count.schema.json").read_text(encoding="utf-8"))
     jsonschema = pytest.importorskip("jsonschema")
     jsonschema.validate(json.loads(format_json(counters)), schema)
-    assert describe_cost(access) == f"{kind} in another block's shared memory: 32.00 sectors a request, ideal 4.00"
+    assert describe_cost(access) == f"{kind}: distributed shared memory, 32.00 sectors a request, ideal 4.00"
 
 
 _MEET = "barrier.cluster.arrive; barrier.cluster.wait;"

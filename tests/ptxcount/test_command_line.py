@@ -48,7 +48,7 @@ def test_names_and_flags(name: str, flags: list[str], tmp_path: Path, capsys: py
     totals = _json(capsys, *words, "--dynamic-shared", "128", "out=float32[32]", "float32:2")
     assert [totals[name] for name in SIX] == [1, 4, 1, 4, 1, 1]
     error = read_error(capsys, *words, "out=float32[32]", "float32:2")
-    assert "4 bytes at 0 of 0 bytes of shared memory, 0 of them dynamic (--dynamic-shared)" in error
+    assert "4 bytes at shared address 0; the block has 0 bytes of shared memory: give --dynamic-shared BYTES" in error
 
 
 def test_ptx_file(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,10 +70,11 @@ REFUSED = [
     ("nowhere.ptx --entry k --grid 1 --block 1", "LaunchError: nowhere.ptx: no such file"),
     ("", "LaunchError: the following arguments are required: "),
     ("nowhere.cu --entry k int32:1", "LaunchError: the following arguments are required: --grid, --block"),
-    ("{sums} --entry sums --grid 1 --block 1", "LaunchError: no kernel 'sums'; the PTX has row_sums"),
+    ("{sums} --entry sums --grid 1 --block 1", "LaunchError: no kernel 'sums'; the file has row_sums"),
     ("{one} x", "argument 'x': neither an array, name=float32[64,64], nor a scalar, int32:7"),
+    ("{sums} --entry row_sums --grid {digits} --block 1", "LaunchError: argument --grid: '9999"),
     ("{sums} --entry row_sums --grid {digits} --block 1", "one to three numbers are needed, as in 64,64"),
-    ("{sums} --entry row_sums --grid 1 --block 0 {given}", "LaunchError: block (0, 1, 1): three numbers from 1 to"),
+    ("{sums} --entry row_sums --grid 1 --block 0 {given}", "LaunchError: block.x is 0; 1 to 1024 are allowed"),
     ("{good} --step-limit 0", "LaunchError: step limit 0: it must be positive"),
     ("{good} --step-limit {digits}", "LaunchError: argument --step-limit: invalid int value: '9999"),
     ("{good} --dynamic-shared -1", "LaunchError: "),
@@ -89,6 +90,10 @@ REFUSED = [
         "{sums} --entry row_sums --grid 1 --block 32 s=float32[32] m=float32[31,4] int32:32 int32:4",
         "OutOfBoundsError: {sums}:8 (PTX line",
     ),
+    (
+        "{sums} --entry row_sums --grid 1 --block 32 s=float32[32] m=float32[31,4] int32:32 int32:4",
+        "which is byte 496 of m (argument 1) of 496 bytes",
+    ),
 ]  # fmt: skip
 
 
@@ -99,6 +104,13 @@ def test_errors(command: str, text: str, capsys: pytest.CaptureFixture[str]) -> 
     filled = {"sums": SUMS, "given": GIVEN, "one": launch, "good": good, "digits": "9" * 5000}
     error = read_error(capsys, *command.format(**filled).split())
     assert text.format(**filled) in error
+
+
+def test_unknown_architecture(capsys: pytest.CaptureFixture[str]) -> None:
+    """The listing says that the launch was not checked."""
+    assert main([SUMS, *ROW_SUMS.split(), "--arch", "compute_90"]) == 0
+    text = "Shared memory of a block was not checked: the limits of compute_90 are not known here"
+    assert capsys.readouterr().out.splitlines()[1] == text
 
 
 def test_compile_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -208,3 +220,13 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         main(["--version"])
     assert ended.value.code == 0
     assert capsys.readouterr().out == f"ptxcount {version('ptxcount')}\n"
+
+
+@pytest.mark.parametrize(
+    "text", ["Arguments go by place; a name is a label.", "error: end the kernel;", "Exit codes: 0,"]
+)
+def test_help(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Help says what names, policies and exit codes mean."""
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert text in " ".join(capsys.readouterr().out.split())

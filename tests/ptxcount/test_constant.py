@@ -87,7 +87,8 @@ def test_variables_of_a_host() -> None:
     assert x.tolist() == [0, 10, 4, 30]
     assert seen.tolist() == [7, 7, 18, 7]
     ptxcount.count(SET, "k", 1, 4, [x, np.int32(0)])
-    with pytest.raises(ptxcount.UnsetVariableError, match=r"source.cu:5 .* the source gives _ZN3own5scaleE no value"):
+    remedy = r"the source gives _ZN3own5scaleE no value; give it one: --variable _ZN3own5scaleE=float32\[2\]=ones"
+    with pytest.raises(ptxcount.UnsetVariableError, match=f"source.cu:5 .* {remedy}"):
         ptxcount.count(SET, "k", 1, 4, [x, np.int32(1)])
     for name, value, message in (("scales", scale, "'scales': one of "), ("scale", scale[:1], "of 8 bytes is needed")):
         with pytest.raises(ptxcount.LaunchError, match=message):

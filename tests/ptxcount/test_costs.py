@@ -63,6 +63,7 @@ def test_order() -> None:
     assert [row if row[1] != 7 or row[0] != "in" else (*row[:3], None, row[4]) for row in rows] == expected
     assert [cost.description.rpartition("; ")[2] for cost in costs] == [row[5] for row in COSTS]
     assert costs[2].description.startswith("load: 1 sector a request; ")
+    assert format_costs(_counters(1), [], lambda name: None).splitlines()[0] == "1 sector"
 
 
 def test_listing_and_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

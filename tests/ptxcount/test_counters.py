@@ -1,4 +1,4 @@
-"""Counters against a count by hand, and shortcuts against the general way."""
+"""Counters against a count by sets; tests/ptxcount/test_fuzz.py and test_everyday.py count whole kernels so."""
 
 from __future__ import annotations
 
@@ -17,61 +17,12 @@ from ptxcount.counting import transactions
 from ptxcount.counting.counters import LaunchCounters
 from ptxcount.counting.rule_sums import sum_rules
 from ptxcount.engine import execute
-from ptxcount.machine.argument_layout import Argument
 from ptxcount.ptx import alignment
 from ptxcount.ptx.alignment import Residue
 from tests.ptxcount import by_sets, sources
-from tests.ptxcount.fuzz import ways
 from tests.ptxcount.snippets import module
 
 Array = npt.NDArray[Any]
-#: An element type of each size, in CUDA and in NumPy.
-ELEMENTS = {1: ("char", "i1"), 2: ("short", "i2"), 4: ("float", "f4"), 8: ("double", "f8"), 16: ("double2", "c16")}
-TRANSPOSES = ("transpose_direct", "transpose_padded", "transpose_unpadded")
-Case = tuple[str, int, int, int]
-
-
-def _launch(kernel: str, size: int, *arguments: int) -> tuple[LaunchCounters, bytes]:
-    """Return counters and verified output of a kernel of ``tests/kernels/layouts.cu``."""
-    cuda, dtype = ELEMENTS[size]
-    first, second = arguments
-    transposes = kernel in TRANSPOSES
-    shape = (first, second) if transposes else (first,)
-    source = np.random.default_rng(size).integers(0, 100, shape).astype(dtype)
-    if transposes:
-        grid, block = (-(-second // 32), -(-first // 32), 1), (32, 32, 1)
-        expected = np.ascontiguousarray(source.T)
-    else:
-        grid, block = (-(-first // 256), 1, 1), (256, 1, 1)
-        expected, touched = (
-            np.zeros_like(source),
-            slice(second, None) if kernel == "offset_copy" else slice(0, None, second),
-        )
-        expected[touched] = source[touched]
-    output = np.zeros_like(expected)
-    launch: list[Argument] = [output, source, np.int64(first), np.int64(second)]
-    result = execute.execute_kernel(sources.ptx("layouts", f"-DELEMENT={cuda}"), kernel, grid, block, launch)
-    np.testing.assert_array_equal(output, expected)
-    return result, output.tobytes()
-
-
-HAND_CASES: list[Case] = [
-    *((kernel, size, 45, 70) for kernel in TRANSPOSES for size in (1, 4, 16)),
-    ("offset_copy", 8, 999, 3), ("offset_copy", 2, 1000, 31), ("stride_copy", 16, 300, 3),
-    ("stride_copy", 1, 700, 17),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("case", HAND_CASES)
-def test_count_by_hand(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every access of every warp is counted again with sets of bytes."""
-    by_sets.COUNTS_BY_ACCESS.clear()
-    monkeypatch.setattr("ptxcount.machine.chunk.Access", by_sets.Watched)
-    accesses = _launch(*case)[0].accesses
-    assert accesses
-    assert not by_sets.differences(accesses)
-
-
 RULES = (
     "count_global", "count_global_atomics", "count_load_wavefronts", "count_store_wavefronts", "count_shared_atomics",
     "count_local_sectors",
@@ -112,6 +63,18 @@ def test_rules(name: str, width: int) -> None:
             ]
 
 
+@pytest.mark.parametrize("first", [0, (1 << 32) - 256, (1 << 32) - 128, (1 << 41) - 512])
+@pytest.mark.parametrize("apart", [4, 1 << 32, (1 << 32) + 4])
+def test_far_addresses(first: int, apart: int) -> None:
+    """Addresses count as they are where they share their last 32 bits, and beside a multiple of 2 ** 32."""
+    lanes = np.arange(32) % 3 > 0
+    addresses = first + 4 * np.arange(32) + apart * (np.arange(32) % 2)
+    for rows in (addresses, addresses.reshape(4, 8).T.ravel()):
+        active = [int(address) if is_active else None for address, is_active in zip(rows, lanes, strict=True)]
+        counts = [int(count[0]) for count in transactions.count_global(rows[None, :], lanes[None, :], 4)]
+        assert counts == by_sets.count_global(active, 4)
+
+
 @pytest.mark.parametrize("threads", [1, 7, 8, 9, 31, 32, 33, 64, 65])
 @pytest.mark.parametrize(("width", "offset"), [(4, 0), (4, 28), (8, 24), (1, 31)])
 def test_distinct_sectors(threads: int, width: int, offset: int) -> None:
@@ -149,21 +112,6 @@ def test_fetched_sectors(apart: int) -> None:
         given = [np.zeros(8192, np.uint8)]
         counters = execute.execute_kernel(module(body, 1), "snippet", (1, 1, 1), (32, 1, 1), given, distinct=True)
         assert (counters.distinct_sectors, counters.fetched_sectors) == ((min(apart, 32), 0), fetched)
-
-
-WAYS: list[Case] = [
-    *((kernel, size, 173, 1090) for kernel in TRANSPOSES for size in (2, 4, 8)),
-    ("transpose_padded", 16, 700, 95), ("transpose_padded", 1, 95, 800), ("offset_copy", 4, 50_001, 5),
-    ("stride_copy", 4, 50_001, 3),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("case", WAYS)
-def test_shortcuts_change_nothing(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    fast = _launch(*case)
-    ways.without_shortcuts(monkeypatch)
-    monkeypatch.setattr(execute, "CHUNK_THREADS", 5000)
-    assert _launch(*case) == fast
 
 
 @pytest.mark.parametrize("space", ["shared", "local"])

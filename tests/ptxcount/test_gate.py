@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from ptxcount.command_line import main
 from tests.ptxcount.gate_repository import FELL, LAUNCH, OTHER, ROSE, Change, Repository, repository
 
 __all__ = ["repository"]
@@ -24,7 +25,7 @@ def _limits(text: str) -> Callable[[Repository], None]:
     return lambda repo: repo.launch(f"{LAUNCH}limits = {{ {text} }}\n")
 
 
-NEW = "scale.cu:4: PC005 no counts are pinned: run ptxcount pin; "
+NEW = "scale.cu:4: PC005 no counts are pinned: run ptxcount pin; a launch without a name goes by its "
 GONE = (
     "ptxcount.lock:1: PC008 pinned, and in ptxcount.toml no more: run ptxcount pin; scale.cu: phys::scale<float> <<<("
 )
@@ -39,27 +40,28 @@ CONSTANT = "out[i] = table[i % 32] + 2 * in[i * STRIDE];"
 CHECKS: list[tuple[list[Change], int, list[str]]] = [
     # moved lines, higher and lower counts, another compiler, a race
     ([lambda repo: repo.kernel(2, ("namespace", "// one\n\nnamespace"), ("    if (i", " // two\n\tif  (i"))], 0, []),
-    ([lambda repo: repo.kernel(8)], 1, [f"{ROSE}; scale.cu changed; scale<float>"]),
+    ([lambda repo: repo.kernel(8)], 1, [f"{ROSE}; scale.cu changed. Why: "]),
     ([lambda repo: repo.kernel(1)], 0, [f"{FELL}; scale.cu changed; scale<float>"]),
     ([lambda repo: repo.kernel(1), lambda repo: repo.run("pin"), lambda repo: repo.kernel(2)], 1,
-     ["scale.cu:6: PC003 global load sectors rose from 128 to 256"]),
+     ["scale.cu:6: PC003 global load sectors rose from 128 to 256 (4 to 8 a request, ideal 4); scale.cu changed. "
+      "Why: ptxcount check --advise. Intended: ptxcount pin --accept; scale<float>"]),
     ([lambda repo: repo.kernel(2, ("2 * in", "3 * in"))], 0, []),  # at equal cost
     ([lambda repo: repo.kernel(8, ("2 * in", "3 * in"))], 1,
-     [f"{ROSE} in lines that changed; scale.cu changed; scale"]),
+     [f"{ROSE.replace(' (8', ' in edited lines (8')}; scale.cu changed. Why"]),
     ([lambda repo: repo.lock('"nvcc": "', '"nvcc": "1')], 0, []),
     ([lambda repo: repo.lock('"nvcc": "', '"nvcc": "1'), lambda repo: repo.kernel(8)], 1,
      [ROSE, "ptxcount.lock:1: PC010 counts were made with nvcc 113.0.88, and this is 13.0.88"]),
     ([lambda repo: repo.kernel(2, (BODY, RACE)), lambda repo: repo.launch(LAUNCH + OTHER),
       lambda repo: repo.run("pin", "--accept")], 0, ["scale.cu:6: PC006"]),  # two launches of a kernel
     ([lambda repo: repo.launch(LAUNCH + OTHER), lambda repo: repo.run("pin"), lambda repo: repo.kernel(8)], 1,
-     [f"{ROSE}; scale.cu changed; scale<float> (launch 1)",
-      "scale.cu:6: PC003 global load sectors rose from 128 to 512; scale.cu changed; scale<f"]),
+     [f"{ROSE}; scale.cu changed. Why: ",
+      "scale.cu:6: PC003 global load sectors rose from 128 to 512 (8 to 32 a request, ideal 4); scale"]),
     ([lambda repo: repo.kernel(2, (BODY, LOCAL))], 1,  # an array in local memory
-     ["scale.cu:4: PC003 stack frame bytes rose from 0 to 32; scale.cu changed; scale<float>",
+     ["scale.cu:4: PC003 stack frame bytes rose from 0 to 32; scale.cu changed. Why: ",
       *(f"scale.cu:6: PC003 local {amount} rose from 0 to " for amount in
         ("load requests", "load sectors", "store requests", "store sectors"))]),
     ([lambda repo: repo.kernel(2, TABLE, (BODY, CONSTANT))], 1,  # a constant table, read by lane
-     ["scale.cu:6: PC003 constant load addresses rose from 0 to 1024",
+     ["scale.cu:6: PC003 constant load addresses rose from 0 to 1024 in edited lines (32 a request)",
       "scale.cu:6: PC003 constant load requests rose"]),
     ([lambda repo: repo.kernel(2, TABLE, (BODY, CONSTANT.replace("i %", "n %")))], 0, []),  # all lanes read one address
     ([_limits("constant_addresses = 0"), lambda repo: repo.kernel(2, TABLE, (BODY, CONSTANT)),
@@ -97,19 +99,24 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
     ([lambda repo: repo.kernel(8, ("    if", "// ptxcount: ignore[PC003] the data is small\n// more\n    if"))], 0, []),
     ([_behind("ignore[rise]", 8)], 1, ["scale.cu:6: PC007 a waiver needs a reason"]),
     ([_behind("ignore[rise, bank-conflict] of use", 8)], 1, ["scale.cu:6: PC007 ignore[bank-conflict] waives nothing"]),
-    ([_behind("ignore[rises] of use")], 2, ["ptxcount.toml:1: PC009 LaunchError: scale.cu:6: ignore[rises]: one of l"]),
-    ([_behind("sector < 4")], 2, ["ptxcount.toml:1: PC009 LaunchError: scale.cu:6: 'sector < 4': sectors <= 4 or"]),
+    ([_behind("ignore[rises] of use")], 2, ["scale.cu:6: PC009 DirectiveError: ignore[rises]: one of l"]),
+    ([_behind("sector < 4")], 2, ["scale.cu:6: PC009 DirectiveError: 'sector < 4': expected \"sectors <= 4\" or \"ig"]),
+    ([_behind("sector <= 4")], 2, ["scale.cu:6: PC009 DirectiveError: limit 'sector': one of sectors, lines"]),
+    ([_behind("ignore[PC003] of use")], 1, ["scale.cu:6: PC007 ignore[PC003] waives nothing any more"]),
     # a faulty kernel fails; one that cannot be counted has no counts
     ([lambda repo: repo.launch(LAUNCH.replace("8192", "100"))], 1, ["scale.cu:6: PC006 access out of bounds by block"]),
     ([lambda repo: repo.launch(LAUNCH + LAUNCH.replace('"scale.cu"', '"gone.cu"')),
-      _behind("ignore[rise] it is small")], 2, ["gone.cu:1: PC009 LaunchError: "]),
+      _behind("ignore[rise] it is small")], 2, [
+        "ptxcount.toml:7: PC009 LaunchError: /"]),
     ([lambda repo: repo.launch(LAUNCH.replace("int32:1024", "int32:0"))], 2, [
-        "scale.cu:1: PC009 it accesses no memory, so nothing is held"]),
+        "ptxcount.toml:1: PC009 it accesses no memory, so nothing is held"]),
     ([lambda repo: repo.launch(OTHER)], 2, [NEW, GONE]),
     ([lambda repo: repo.launch(LAUNCH.replace("scale<float", "scale<unsigned").replace("float32", "uint32"))], 2, [
         NEW, GONE]),
     ([lambda repo: repo.launch(LAUNCH + "cluster = [2]\n")], 2, [NEW, GONE]),
-    ([lambda repo: repo.launch(LAUNCH + "cluster = 3\n")], 2, ["scale.cu:1: PC009 LaunchError: "]),
+    ([lambda repo: repo.launch(LAUNCH + "cluster = 3\n")], 2, ["ptxcount.toml:1: PC009 LaunchError: "]),
+    ([lambda repo: repo.launch(LAUNCH + LAUNCH.replace("scale<float>", "scala"))], 2,
+     ["ptxcount.toml:7: PC009 LaunchError: no kernel 'scala'; the file has"]),
     ([lambda repo: (repo.folder / "ptxcount.lock").unlink()], 2, [
         "ptxcount.toml:1: PC005 no counts are pinned: run ptxcount pin, and commit ptxcount.lock"]),
     ([lambda repo: (repo.folder / "ptxcount.lock").unlink(), lambda repo: repo.kernel(8, ("2 * in[", MANY)),
@@ -150,7 +157,8 @@ REFUSED = [
     (f"launch = {'[' * 5000}{']' * 5000}", 1, "nested too deeply"),
     (f"{LAUNCH}limits = {{ load_sectors = nan }}", 1, "limit load_sectors = nan: a finite number"),
     (f"{LAUNCH}limits = {{ load_sectors = inf }}", 1, "limit load_sectors = inf: a finite number"),
-    (f"{LAUNCH}limits = {{ sector = 1 }}", 1, "limit 'sector': threads, load_requests"),
+    (f"{LAUNCH}limits = {{ sector = 1 }}", 1, "limit 'sector': did you mean 'load_sectors'?"),
+    (f"{LAUNCH}limits = {{ nonsense = 1 }}", 1, "limit 'nonsense': threads, load_requests"),
     (f'{LAUNCH}name = "\\u001b[31m"', 1, "the name '\\x1b[31m' holds what cannot be printed"),
     (f'{LAUNCH}name = "x"\n{LAUNCH}name = "x"', 1, "two launches have the name 'x'"),
     ("launch = 1", 1, "tables [[launch]] are needed"),
@@ -190,6 +198,22 @@ def test_advice_on_what_changed(repository: Repository) -> None:
     assert (code, "PC009 LaunchError: revision gone: fatal: " in refusal) == (2, True)
 
 
+def test_compile_error_is_told_once(repository: Repository) -> None:
+    """Two launches of a file share it, at the line of the compiler's first error."""
+    repository.launch(LAUNCH + OTHER)
+    repository.kernel(2, ("2 * in[", "2 * inn["))
+    for command in ("pin", "check"):
+        code, lines = repository.run(command)
+        assert (code, [line[:45] for line in lines if " PC0" in line]) == (
+            2, ["scale.cu:6: PC009 CompileError: nvcc failed: "])  # fmt: skip
+
+
+def test_word_on_success(repository: Repository, capsys: pytest.CaptureFixture[str]) -> None:
+    """It goes to standard error, as formats of other tools go to standard output."""
+    assert main(["check", str(repository.folder)]) == 0
+    assert capsys.readouterr() == ("", "1 launch holds\n")
+
+
 def test_commands_in_messages(repository: Repository) -> None:
     """Suggested commands work in the folder of the gate's call."""
     (repository.folder / "ptxcount.lock").unlink()
@@ -200,10 +224,7 @@ def test_commands_in_messages(repository: Repository) -> None:
     repository.folder = folder
     repository.kernel(1)
     repository.folder = folder.parent
-    assert (
-        f"{name}/scale.cu:6: PC004 global load sectors fell from 256 to 128: ptxcount pin {name} holds it"
-        in (repository.run("check", name)[1][0])
-    )
+    assert f"{name}/{FELL}".replace("ptxcount pin", f"ptxcount pin {name}") in repository.run("check", name)[1][0]
 
 
 def test_control_characters(repository: Repository) -> None:

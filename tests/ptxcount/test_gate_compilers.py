@@ -84,8 +84,18 @@ def test_compilers(own_nvcc: Path, project: Project, monkeypatch: pytest.MonkeyP
     assert project.is_compiled()
 
 
+@pytest.mark.parametrize(
+    ("options", "folders"),
+    [(["-I/x/usr/include"], ["/usr/include"]), (["-I/usr/include"], []), (["-isystem", "/usr/include"], []),
+     (["-Xcompiler=-I/usr/include,-O2"], [])],
+)  # fmt: skip
+def test_system_folders(options: list[str], folders: list[str]) -> None:
+    """A folder that an option names is the user's; one that ends alike is another."""
+    assert inclusions._list_system_folders(["/usr/include"], options) == folders
+
+
 def test_check_without_nvcc(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without changes check starts no process and does not import NumPy."""
+    """Without changes check starts no process, imports neither NumPy nor dataclasses, and lists a folder once."""
     monkeypatch.setattr(compilations, "query_layout", inclusions.query_layout)
     cache.nvcc_release.cache_clear()  # reported by an earlier test's folder
     repository.launch(LAUNCH + 'flags = "-I ."\n')
@@ -94,7 +104,9 @@ def test_check_without_nvcc(repository: Repository, monkeypatch: pytest.MonkeyPa
 import subprocess, sys
 from ptxcount.gate.command import main
 subprocess.Popen = None
-print(main(["check"]), "numpy" in sys.modules)
+listed = []
+sys.addaudithook(lambda event, words: listed.append(words[0]) if event in ("os.listdir", "os.scandir") else None)
+print(main(["check"]), *{"numpy", "dataclasses"} & {*sys.modules}, listed.count("/usr/include"))
 """
     done = subprocess.run([sys.executable, "-c", script], cwd=repository.folder, capture_output=True, text=True)
-    assert (done.stdout, done.stderr) == ("0 False\n", "")
+    assert (done.stdout, done.stderr) == ("0 1\n", "1 launch holds\n")

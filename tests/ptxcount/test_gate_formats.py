@@ -74,10 +74,12 @@ THIRD = '[[launch]]\nname = "`third`"' + LAUNCH.removeprefix("[[launch]]").repla
 #: Stride, launches, and output of `compare`.
 COMPARED = [
     (8, LAUNCH, ["1 rose, 0 fell", "0 of 1 launches count the same.",
-                 "scale<float>: scale.cu:6: global load sectors rose from 256 to 1024 (+300%)",
+                 "scale<float>: scale.cu:6: global load sectors "
+                 "rose from 256 to 1024 (8 to 32 a request, ideal 4) (+300%)",
                  "    if (i < n) out[i] = 2 * in[i * STRIDE];"]),
     (1, LAUNCH, ["0 rose, 1 fell", "0 of 1 launches count the same.",
-                 "scale<float>: scale.cu:6: global load sectors fell from 256 to 128 (-50%)",
+                 "scale<float>: scale.cu:6: global load sectors "
+                 "fell from 256 to 128 (8 to 4 a request, ideal 4) (-50%)",
                  "    if (i < n) out[i] = 2 * in[i * STRIDE];"]),
     (2, LAUNCH + THIRD, ["1 new", "1 of 2 launches count the same.", "new: `third`"]),
     (2, THIRD, ["1 new, 1 gone", "0 of 1 launches count the same.", "new: `third`", "gone: scale.cu: phys::scale<"]),

@@ -54,6 +54,16 @@ def test_pin(change: Change, words: list[str], code: int, message: str, written:
     assert code or repository.run("check") == (0, [])
 
 
+def test_pin_above_a_limit(repository: Repository) -> None:
+    """Counts above a limit are pinned with a word that check will fail."""
+    repository.launch(f"{LAUNCH}limits = {{ load_sectors_per_request = 7 }}\n")
+    repository.kernel(2, ("STRIDE];", "STRIDE];  // ptxcount: requests <= 31"))
+    code, (limit, line, end) = repository.run("pin")
+    assert (code, limit[:37], line[:19]) == (0, "scale.cu:6: PC001 load_sectors_per_re", "scale.cu:6: PC002 r")
+    assert end == "ptxcount.lock is written, but ptxcount check will fail: 2 above the limits"
+    assert repository.run("check") == (1, [limit, line])
+
+
 def test_init(repository: Repository) -> None:
     """The launches that init prints can be counted."""
     (repository.folder / "include").mkdir()

@@ -97,9 +97,19 @@ def test_exact_name() -> None:
     assert find_entry(ptx, "own::scale") == "_ZN3own5scaleEv"
 
 
+def test_template_without_instance(tmp_path: Path) -> None:
+    """The error shows an instance; other names are returned as they are."""
+    source = tmp_path / "k.cu"
+    source.write_text("namespace own { template <typename T, int N> __global__ void tm(T* x) { x[N] = 0; } }")
+    ptx = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k()\n{\nret;\n}\n"
+    assert [launch.find_kernel(source, ptx, name) for name in (None, "k", "other")] == ["k", "k", "other"]
+    with pytest.raises(ptxcount.LaunchError, match=r"^tm is a template: name an instance, such as 'tm<float, 16>'$"):
+        launch.find_kernel(source, ptx, "tm")
+
+
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"entry": "scale"}, "'scale' names 2 kernels; give one of void own::scale<float>.float., float., void"),
-    ({"entry": "cale"}, "no kernel 'cale'; the PTX has first, void own::scale<"),
+    ({"entry": "cale"}, "no kernel 'cale'; the file has first, void own::scale<"),
     ({"entry": ""}, "no kernel ''"),
     ({"grid": 2.0}, "grid 2.0: one to three whole numbers are needed"),
     ({"grid": ()}, r"grid \(\): one to three whole numbers"),

@@ -65,5 +65,5 @@ def test_misaligned_response() -> None:
 def test_no_room() -> None:
     """A response beyond shared memory is a fault of the kernel."""
     body = f"mbarrier.init.shared.b64 [bar], 1; mov.u32 %r1, 300000; {_REQUEST}.b128 [%r1], [bar];"
-    with pytest.raises(KernelFaultError, match="16 bytes at 300000"):
+    with pytest.raises(KernelFaultError, match="16 bytes at shared address 300000; the block has 8"):
         ptxcount.count(module(body, 0, _REGISTERS), None, 1, 1, [])

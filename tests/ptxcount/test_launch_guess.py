@@ -23,6 +23,8 @@ DECLARED = {
     "__launch_bounds__(64, 2) __global__ void": "--block 64",
     "template <typename T> __global__ void __launch_bounds__(32)": "--block 32",
     "extern __shared__ float buffer[]; __shared__ float own[3]; __global__ void": "--block 256",
+    "/* tiled */ __global__ void": "--grid 8,8 --block 32,8",
+    "/* planar */ __global__ void": "--grid 8,32 --block 32,8",
 }
 BODY = "x[threadIdx.x] += 1;"
 SHARED = (
@@ -31,11 +33,23 @@ SHARED = (
 )
 
 
+#: A block of 32 x 8 threads transposes a tile of 32 x 32.
+TILE = """\
+    __shared__ float tile[32][33];
+    int column = blockIdx.x * 32 + threadIdx.x, row = blockIdx.y * 32 + threadIdx.y;
+    for (int j = 0; j < 32; j += 8) tile[threadIdx.y + j][threadIdx.x] = x[(row + j) * 256 + column];
+    __syncthreads();
+    for (int j = 0; j < 32; j += 8) x[(row + j) * 256 + column] = tile[threadIdx.x][threadIdx.y + j];
+"""
+BODIES = {"extern": SHARED, "tiled": TILE, "planar": "x[(blockIdx.y * blockDim.y + threadIdx.y) * 256] = 0;"}
+
+
 @pytest.mark.parametrize(("declared", "options"), DECLARED.items())
 def test_suggested_launch_runs(declared: str, options: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its block fits the kernel, and it has the required dynamic shared memory."""
+    """Its block fits the kernel, its grid the arrays, and it has the required dynamic shared memory."""
     source = tmp_path / "k.cu"
-    source.write_text(f"{declared} k(float* x) {{ {SHARED if 'extern' in declared else BODY} }}")
+    body = next((body for word, body in BODIES.items() if word in declared), BODY)
+    source.write_text(f"{declared} k(float* x, int rows, int columns) {{ {body} }}")
     assert main([str(source)]) == 0
     (command,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  ptxcount ")]
     assert options in command

@@ -81,16 +81,36 @@ DIRECTIVES = [
 ]
 
 
+PTX = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k()\n{}\n{{\n\tret;\n}}\n"
+
+
 @pytest.mark.parametrize(("directive", "block", "allowed"), DIRECTIVES)
 def test_directives_without_ptxas(
     directive: str, block: tuple[int, int], allowed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The kernel's own bounds need no ptxas."""
     monkeypatch.setenv("NVCC", "/nowhere/nvcc")
-    ptx = f".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k()\n{directive}\n{{\n\tret;\n}}\n"
     refusal = pytest.raises(LaunchError, match="the kernel was compiled for")
     with nullcontext() if allowed else refusal:
-        assert count(ptx, "k", 1, block, []).totals()["load_requests"] == 0
+        assert count(PTX.format(directive), "k", 1, block, []).totals()["load_requests"] == 0
+
+
+@pytest.mark.parametrize(
+    ("arch", "size"),
+    [
+        ("sm_75", 65536),
+        ("sm_87", 166912),
+        ("sm_88", 101376),
+        ("sm_103a", 232448),
+        ("sm_110", 232448),
+        ("sm_121", 101376),
+    ],
+)
+def test_shared_memory_of_architectures(arch: str, size: int) -> None:
+    """The largest block of NVIDIA's tables is allowed, and no larger one."""
+    count(PTX.format(""), "k", 1, 32, [], arch=arch, dynamic_shared=size)
+    with pytest.raises(LaunchError, match=f"{size + 1} bytes of shared memory a block"):
+        count(PTX.format(""), "k", 1, 32, [], arch=arch, dynamic_shared=size + 1)
 
 
 def test_gate_and_command_line(
@@ -111,9 +131,8 @@ def test_gate_and_command_line(
         for command in ("pin", "check"):
             assert main([command]) == code
             output = capsys.readouterr()
-            assert ("k.cu:1: PC009 LaunchError: block (1024, 1, 1): 1024 threads of " in output.out + output.err) is (
-                code == 2
-            )
+            text = "ptxcount.toml:1: PC009 LaunchError: block (1024, 1, 1): 1024 threads of "
+            assert (text in output.out + output.err) is (code == 2)
         words = ["k.cu", "--entry", "heavy", "--grid", "1", "--block", "1024", "out=float32[4096]", "int32:4096"]
         assert main([*words, "--flags", flags]) == code // 2
 

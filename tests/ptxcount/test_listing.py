@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,8 @@ TABLE = """\
 global                  requests         sectors     per request           ideal
   load                         2              64           32.00            4.00
   store                        2               8            4.00            4.00
-  atomic                       2               2            1.00            0.50
+  atomic                       2               2            1.00            0.50  \
+(lanes on one address count each, unless ptxas sums them)
 
 global                  requests           lines     per request           ideal
   load                         2              64           32.00            1.00
@@ -106,6 +108,13 @@ def test_listing() -> None:
 def test_table() -> None:
     """Rows are sums by space and kind."""
     assert listing.format_table(LAUNCH) == TABLE
+
+
+def test_merged_rows() -> None:
+    """A row of merged accesses is there if it differs."""
+    merged = replace(LAUNCH, merged={"load": (2, 4), "store": (1, 2)})
+    rows = listing.format_table(merged).splitlines()
+    assert [row.split()[:3] for row in rows if "as ptxas would merge" in row] == [["store", "1", "2"]]
 
 
 def test_json() -> None:

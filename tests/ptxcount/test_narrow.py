@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxcount.counting.counters import NARROW
+from ptxcount.counting.access import NARROW
 from tests.ptxcount.chip_counters import describe_differences
 from tests.ptxcount.narrow import LAUNCHES, compare_counts, read_measured
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -45,9 +44,8 @@ def _stack(number: int) -> dict[str, Any]:
 
 
 def _make_counts(rows: list[dict[str, Any]]) -> LaunchCounts:
-    return LaunchCounts(
-        Launch(Path(), "k.cu", [1], [1], "k", "k"), "k.cu: k <<<1, 1>>> ()", {}, rows, [], [], ("k.cu", 1)
-    )
+    launch = Launch(folder=Path(), file="k.cu", grid=[1], block=[1], name="k", label="k")
+    return LaunchCounts(launch, "k.cu: k <<<1, 1>>> ()", {}, rows, [], [], ("k.cu", 1))
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -87,9 +85,9 @@ def test_sums(seed: int) -> None:
 CHANGES = [
     ([("a", 8), ("b", 4)], [("b", 4), ("a", 8)], None),  # moved
     ([("a", 8), ("b", 4)], [("c", 8), ("b", 4)], None),  # another text with equal counts
-    ([("a", 8), ("b", 4)], [("c", 4), ("d", 9)], ("PC003", 2, "from 8 to 9 in lines that changed")),
-    ([("a", 8)], [("c", 2), ("d", 7)], ("PC003", 2, "from 8 to 9 in lines that changed")),
-    ([("a", 8), ("a", 8)], [("a", 8), ("a", 9)], ("PC003", 2, "from 8 to 9")),
+    ([("a", 8), ("b", 4)], [("c", 4), ("d", 9)], ("PC003", 2, "from 8 to 9 in edited lines (8 to 9 a request)")),
+    ([("a", 8)], [("c", 2), ("d", 7)], ("PC003", 2, "from 8 to 9 in edited lines (8 to 4.5 a request)")),
+    ([("a", 8), ("a", 8)], [("a", 8), ("a", 9)], ("PC003", 2, "from 8 to 9 (8 to 9 a request)")),
 ]
 
 
@@ -129,7 +127,7 @@ def test_largest_increase_comes_first() -> None:
     sides = [[_row(n, str(n), _access("global", "load", 1, count)) for n, count in enumerate(counts, 1)]
              for counts in ((8, 8, 8), (9, 4, 80))]  # fmt: skip
     text = format_markdown([_make_counts(sides[1])], pins.Lock("", {"k": pins.pin_lines(sides[0])[0]}), "")
-    assert re.findall(r" to (\d+) ", text) == ["80", "9", "4"]
+    assert re.findall(r"from \d+ to (\d+) ", text) == ["80", "9", "4"]
 
 
 #: Stack frames of lock file and kernel, and codes of findings.
@@ -180,9 +178,8 @@ LIMIT_LINES = [(99, 2), ("1 x ideal", 3)]
 def test_line_of_a_limit(limit: float | str, line: int) -> None:
     """The finding names the line with most, or most above the ideal."""
     rows = [_row(1, "a", _make_load(9, 9, 1)), _row(2, "b", _make_load(9, 90, 80)), _row(3, "c", _make_load(9, 60, 10))]
-    counted = replace(
-        _make_counts(rows),
-        launch=Launch(Path(), "k.cu", [1], [1], limits={"load_sectors": limit}),
+    counted = _make_counts(rows)._replace(
+        launch=Launch(folder=Path(), file="k.cu", grid=[1], block=[1], limits={"load_sectors": limit}),
         totals={"load_requests": 27, "load_sectors": 159, "load_ideal_sectors": 91},
     )
     (finding,) = limits.check_launch(counted)

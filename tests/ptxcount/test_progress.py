@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 import pytest
@@ -29,15 +29,21 @@ LOOPS = {
 }  # fmt: skip
 
 
+@lru_cache
+def _compile() -> str:
+    """Compile all loops at once: k0, k1, ..."""
+    return compile_to_ptx(
+        "\n".join(f"__global__ void k{n}(int* a) {{ {body} }}" for n, (body, _) in enumerate(LOOPS.values()))
+    )
+
+
 @pytest.mark.parametrize("name", LOOPS)
 def test_endless_loops(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A launch without progress ends with the place of each thread; one with progress goes on."""
-    monkeypatch.setattr("ptxcount.machine.chunk.STALL_LIMIT", 0.2)
+    monkeypatch.setattr("ptxcount.machine.context.STALL_LIMIT", 0.2)
     monkeypatch.setattr(launch_progress, "_PATIENCE", 0.01)
-    body, stopped = LOOPS[name]
-    source = compile_to_ptx(f"__global__ void k(int* a) {{ {body} }}")
-    count = partial(ptxcount.count, source, None, 1, 2, [np.zeros(64, np.int32)])
-    if not stopped:
+    count = partial(ptxcount.count, _compile(), f"k{[*LOOPS].index(name)}", 1, 2, [np.zeros(64, np.int32)])
+    if not LOOPS[name][1]:
         assert count().threads == 2
         return
     with pytest.raises(ptxcount.NoProgressError, match=r"0.2 s without progress; .*; 2 threads are at .*PTX line"):

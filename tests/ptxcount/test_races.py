@@ -175,9 +175,9 @@ def test_race_beside_reserved_memory() -> None:
 
 @pytest.mark.parametrize("first", [0, 300])
 def test_threads_of_a_race(first: int) -> None:
-    """Both threads have their numbers, in blocks of any size."""
+    """Both threads have their places, in blocks of any size."""
     body = f"sub.u32 %r5, %r0, {first}; setp.lt.u32 %p1, %r5, 2; @%p1 st.shared.u32 [%r7], %r5;"
-    with pytest.raises(errors.SharedRaceError, match=f"also touched by thread number {first + 1} of") as caught:
+    with pytest.raises(errors.SharedRaceError, match=rf"also touched by thread \({first + 1}, 0, 0\) since") as caught:
         words_after(body, threads=512, size=512)
     assert caught.value.thread == (first, 0, 0)
 

@@ -231,7 +231,7 @@ def test_memory_of_a_block(space: str, most: int, message: str) -> None:
 @pytest.mark.parametrize("access", ["ld.{}.v4.u32 {{%r1, %r2, %r3, %r4}}, [%r8];",
                                     "st.{}.v4.u32 [%r8], {{%r1, %r2, %r3, %r4}};"])  # fmt: skip
 @pytest.mark.parametrize(("space", "place", "error", "message"), [
-    ("shared", 32, errors.OutOfBoundsError, "16 bytes at 32 of 40 bytes of shared memory"),
+    ("shared", 32, errors.OutOfBoundsError, "16 bytes at shared address 32; the block has 40 bytes of shared memory$"),
     ("local", 32, errors.OutOfBoundsError, "16 bytes at 32 of 40 bytes of local memory"),
     ("shared", 8, errors.MisalignedError, "shared address 8 is not a multiple of 16 bytes"),
     ("local", 8, errors.MisalignedError, "16 bytes at 8 of 40 bytes of local memory"),

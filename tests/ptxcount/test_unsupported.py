@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
 from ptxcount.engine.execute import execute_kernel
 from ptxcount.machine.argument_layout import Argument
-from ptxcount.util.errors import LaunchError, UnsupportedInstructionError
+from ptxcount.util.errors import LaunchError, PtxSyntaxError, UnsupportedInstructionError
 from tests.ptxcount import sources
 
 _MODULE = """.version 8.0
@@ -123,11 +125,9 @@ SNIPPETS = [
          "random bits of four numbers, which the PTX ISA does not assign")
         for name in ("e4m3x4", "e5m2x4", "e2m3x4", "e3m2x4", "e2m1x4")
     ),
-    ("", "prefetch.global [%rd1 %r1];", "prefetch.global", "expected ']', found '%r1'"),
     ("", "add.s32 %r1, %r2;", "add.s32", "2 operands, not 3"),
     ("", "add.s32 %rd1, %r2, %r3;", "add.s32", "register %rd1 is .b64, which does not fit .s32"),
     ("", "add.s32 5, %r2, %r3;", "add.s32", "cannot be written"),
-    ("", "mov.u32 %r1, ;", "mov.u32", "expected an operand, found ';'"),
     ("", "mov.u32 %r1, (3 << 2) ^ ~1;", "mov.u32", "expected ')', found '<'"),
     ("", "st.const.u32 [%rd1], 5;", "st.const.u32", "constant memory is not written"),
     ("", "atom.const.add.u32 %r1, [%rd1], 5;", "atom.const.add.u32", ""),
@@ -153,6 +153,21 @@ def test_unsupported(declarations: str, code: str, instruction: str, why: str) -
     assert why in str(error)
     assert instruction in text.splitlines()[error.source.ptx_line - 1]
     assert error.instruction == instruction
+
+
+@pytest.mark.parametrize(
+    ("code", "problem"),
+    [("prefetch.global [%rd1 %r1];", "prefetch.global: expected ']', found '%r1'"),
+     ("mov.u32 %r1, ;", "mov.u32: expected an operand, found ';'"),
+     ("mov.u32 %r1 %tid.x;", "mov.u32: expected ';', found '%tid'")],
+)  # fmt: skip
+def test_missing_commas(code: str, problem: str) -> None:
+    """An instruction that is no PTX is no unsupported one; it too stops no thread that does not get there."""
+    text = _MODULE.format(declarations="", code=code)
+    assert _run(text, "snippet", np.uint32(0)) == 7
+    line = text.splitlines().index(code) + 1
+    with pytest.raises(PtxSyntaxError, match=f"^PTX line {line}: {re.escape(problem)}"):
+        _run(text, "snippet", np.uint32(1))
 
 
 @pytest.mark.parametrize("guard", ["%p0", "!%p0"])

@@ -13,7 +13,6 @@ from unittest import mock
 
 import pytest
 from asv.config import Config
-from asv.repo import get_repo
 
 from kernelwatch import Kernel, inputs, outputs
 from kernelwatch.config import cache_dir, settings
@@ -105,7 +104,7 @@ def publish_site(folder: Path) -> Iterator[tuple[Path, dict[str, str]]]:
         names = _make_repository(root)
         config = Config.load(str(root / "asv.conf.json"))
         config.repo, config.results_dir, config.html_dir = str(root), str(root / "results"), str(folder / "html")
-        yield publisher.write_site(config, get_repo(config)), names
+        yield publisher.write_site(config, root), names
     commits.find_measured_paths.cache_clear()
 
 

@@ -9,14 +9,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from asv.config import Config
-from asv.plugins.git import Git
-from asv.repo import get_repo
 
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.review.verdict import Verdict
 from kernelwatch.show.site import commits, words
-from kernelwatch.show.site.changes import load_changes, rank_row, select_configurations
+from kernelwatch.show.site.changes import rank_row, select_configurations
+from kernelwatch.show.site.data import number_benchmarks
+from kernelwatch.show.site.measured import load_commits
+from kernelwatch.show.site.overview import ShownMachine
 from kernelwatch.store import git
 from kernelwatch.store.results import History
 from kernelwatch.workflow.load_review import review_selection
@@ -72,9 +72,9 @@ def test_shown_row(rows: list[tuple[Verdict, float]]) -> None:
 
 @cache
 def _load_changes() -> list[dict[str, Any]]:
-    config = Config.load(str(ROOT / "asv.conf.json"))
-    config.repo = str(ROOT)
-    return list(load_changes(History(MACHINE, ROOT), get_repo(config), ROOT))
+    history = History(MACHINE, ROOT)
+    benchmarks = number_benchmarks(history.list_benchmarks("time") + history.list_benchmarks("track"))
+    return ShownMachine(history, load_commits(history, benchmarks, ROOT, ROOT)).changes
 
 
 T, T2 = "time_a.A.time_x(1)", "time_a.A.time_x(2)"
@@ -105,31 +105,30 @@ def test_commits_whose_texts_hold_separators(tmp_path: Path) -> None:
     author, subject = "A\x1f\x1eB\u2028C", "one\x1f\x1etwo\u2028three\x0cfour"
     root = begin(tmp_path / "repository", author)
     hashes = [commit(root, {f"gpu_kernels/{number} ä": "x"}, subject) for number in range(3)]
-    repo = Git(str(root), str(tmp_path / "mirror"))
     git.text(root, "checkout", "--quiet", "-b", "side", hashes[1])
     commit(root, {"side.txt": ""})
     git.text(root, "checkout", "--quiet", "main")
     git.text(root, "merge", "--quiet", "--no-ff", "side", "--message", "a merge")
     merge = git.text(root, "rev-parse", "HEAD")
-    assert commits.describe_commits(repo, [merge])[merge]["files"] == ["side.txt"]  # changes against the first parent
-    described = commits.describe_commits(repo, [*hashes, "0" * 40])
+    assert commits.describe_commits(root, [merge])[merge]["files"] == ["side.txt"]  # changes against the first parent
+    described = commits.describe_commits(root, [*hashes, "0" * 40])
     assert list(described) == hashes
     for number, facts in enumerate(described.values()):
         assert (facts["author"], facts["subject"]) == (author, subject)
         assert facts["files"] == [f'"gpu_kernels/{number} \\303\\244"']
     touching = [{"commit": commit_hash, "subject": subject} for commit_hash in reversed(hashes[1:])]
-    assert commits.describe_range(repo, hashes[0], hashes[2]) == {
+    assert commits.describe_range(root, hashes[0], hashes[2]) == {
         "count": 2, "touching_count": 2, "touching": touching,
     }  # fmt: skip
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(commits, "_MAX_LISTED", 1)
-        shown = commits.describe_range(repo, hashes[0], hashes[2])
+        shown = commits.describe_range(root, hashes[0], hashes[2])
     assert (shown["touching_count"], shown["touching"]) == (2, touching[:1])
-    assert commits.count_distance(repo, hashes[1]) == {
+    assert commits.count_distance(root, hashes[1]) == {
         "commits": 3,
         "touching": 1,
     }  # three commits include a merge and its side
-    assert commits.count_distance(repo, "0" * 40) is None
+    assert commits.count_distance(root, "0" * 40) is None
 
 
 KERNEL = "__global__ void k(int* p)\n{\n    p[threadIdx.x] = 0;\n}\n"
@@ -166,6 +165,6 @@ def test_source_lines_that_changed(
         "gpu_kernels/catalog.py": "",
     }
     base, head = commit(root, base_files), commit(root, files)
-    lines = commits.find_changed_lines(Git(str(root), str(tmp_path / "mirror")), base, head, ["k", "l"])
+    lines = commits.find_changed_lines(root, base, head, ["k", "l"])
     assert [(line["number"], line["is_new"], line["text"]) for line in lines] == expected
     assert {line["file"] for line in lines} <= files.keys()

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from kernelwatch.show.site import configurations, data
+from kernelwatch.show.site.measured import load_commits
 from kernelwatch.show.site.overview import ShownMachine
 from kernelwatch.show.site.site_folder import SiteFolder
 from kernelwatch.store.results import History
@@ -33,7 +34,7 @@ def test_of_several_pythons_the_last_counts(tmp_path: Path) -> None:
         root = write(tmp_path, stored, environment=f"python{version}")
     history = History("gpu", root)
     described = {COUNT: {"id": 0, **configurations.describe_benchmark(history, COUNT)}}
-    machines = {"gpu": ShownMachine(history, data.load_values(history, [COUNT]), [])}
+    machines = {"gpu": ShownMachine(history, load_commits(history, [COUNT], root, root))}
     commits = tmp_path / "site" / "data" / "commits"
     data.write_data(SiteFolder(tmp_path / "site"), described, machines)
     assert not commits.exists()  # the suite lacks the benchmark

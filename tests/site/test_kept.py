@@ -1,19 +1,18 @@
-"""Cached reviews: a commit is reviewed once, and again when an input changes."""
+"""Kept commits: a commit is read and reviewed once, and again when an input changes."""
 
 from __future__ import annotations
 
-import os
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kernelwatch.config import cache_dir
-from kernelwatch.show.site import kept
 from kernelwatch.store import git
 from kernelwatch.store.index import digest_code
 from kernelwatch.store.results import History
+from kernelwatch.workflow import kept
 from tests import stored
 from tests.commits import begin, commit
 
@@ -39,6 +38,12 @@ def _write_record(root: Path, place: int, text: str = "") -> None:
     (root / "results" / "gpu" / name).write_text(text)
 
 
+def _write_hashes(root: Path) -> None:
+    """Write hashes of machine code of the second commit as another machine's."""
+    (root / "results" / "other").mkdir()
+    (root / "results" / "other" / f"{History('gpu', root).list_commits()[1][:8]}-x.cubins.jsonl").touch()
+
+
 def _add_benchmark(root: Path) -> None:
     (root / "benchmarks").mkdir()
     (root / "benchmarks" / "a.py").touch()
@@ -53,6 +58,7 @@ CHANGED: dict[str, tuple[Callable[[Path], object], list[bool]]] = {
     "a record that both share": (lambda root: _write_record(root, -1), [True, True]),
     "one more commit": (lambda root: _store_results(root, git.text(root, "rev-parse", "HEAD")), [False, False]),
     "a result of another machine": (lambda root: _store_results(root, "b" * 40, machine="other"), [False, False]),
+    "hashes of another machine": (_write_hashes, [False, True]),
     "what is acknowledged elsewhere": (lambda root: (root / "acknowledged.toml").touch(), [False, False]),
     "a setting": (lambda root: (root / "pyproject.toml").touch(), [True, True]),
     "the code": (_add_benchmark, [True, True]),
@@ -82,31 +88,28 @@ def test_what_is_acknowledged(root: Path) -> None:
     assert (changed_keys[first[0]] == first[1], changed_keys[second[0]] == second[1]) == (True, False)
 
 
-@pytest.mark.parametrize("damage", [b"", b'[{"a": 1}, {"b', None])
-def test_reviews(damage: bytes | None, root: Path, tmp_path: Path) -> None:
-    """A longer history repeats no review. A damaged or read-only cache is ignored."""
-    folder, reviewed = tmp_path / "cache" / "published", list[str]()
+@pytest.mark.parametrize("damage", [b"", b"\x81\xa1a", None])
+def test_commits(damage: bytes | None, root: Path, tmp_path: Path) -> None:
+    """A longer history repeats no commit. A damaged or read-only cache is ignored."""
+    read = list[str]()
 
-    def review(commit: str) -> object:
-        reviewed.append(commit)
+    def read_commit(commit: str) -> dict[str, Any]:
+        read.append(commit)
         return {"commit": (commit, 1.5)}
 
-    folder.mkdir(parents=True)
-    for name, age in (("fresh", 0), ("old", 31)):
-        (folder / f"{name}.json").touch()
-        os.utime(folder / f"{name}.json", (time.time() - age * 86_400,) * 2)
+    def load_commits() -> dict[str, dict[str, Any]]:
+        return kept.load_commits("name", History("gpu", root), dict[str, Any], read_commit, root)
+
     commits = History("gpu", root).list_commits()
     for _ in range(2):
-        assert kept.load_reviews(History("gpu", root), review, root) == [
-            {"commit": [commit_hash, 1.5]} for commit_hash in commits
-        ]
-    assert reviewed == commits
-    (path,) = set(folder.iterdir()) - {folder / "fresh.json"}
+        assert load_commits() == {commit_hash: {"commit": [commit_hash, 1.5]} for commit_hash in commits}
+    assert read == commits
+    (path,) = (tmp_path / "cache" / "index").glob("*-name.msgpack")
     head = git.text(root, "rev-parse", "HEAD")
     _store_results(root, head)
-    assert len(kept.load_reviews(History("gpu", root), review, root)) == 3
-    assert reviewed == [*commits, head]
+    assert len(load_commits()) == 3
+    assert read == [*commits, head]
     path.unlink()
     path.mkdir() if damage is None else path.write_bytes(damage)
-    kept.load_reviews(History("gpu", root), review, root)
-    assert reviewed == [*commits, head, *commits, head]
+    load_commits()
+    assert read == [*commits, head, *commits, head]

@@ -23,7 +23,7 @@ def test_link_is_refused(tmp_path: Path) -> None:
     (tmp_path / "html" / publisher.FOLDER).symlink_to(target)
     for _ in range(2):
         with pytest.raises(FileExistsError, match="is a link, and its target would be removed; remove the link"):
-            publisher.write_site(conf, None)
+            publisher.write_site(conf, tmp_path)
         assert [path.name for path in target.iterdir()] == ["mine"]
 
 

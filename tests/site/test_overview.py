@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kernelwatch.show.site import words
+from kernelwatch.show.site.measured import MeasuredCommit
 from kernelwatch.show.site.overview import ShownMachine, _SummaryConfiguration
 
 #: Values of loaded, stored and cluster sectors at three commits; None: not measured, "": without the metric.
@@ -26,10 +27,12 @@ def test_sums_of_metrics(values: list[list[Any]], expected: dict[str, float]) ->
     """A commit has a sum if it lacks no metric that counts."""
     history: Any = SimpleNamespace(find_axes=lambda _: {"w": ["1", "2"]}, graph=SimpleNamespace(line=["a", "b", "c"]))
     by_commit = {
-        commit: {name: [None, number] for name, number in zip("LSC", numbers, strict=True) if number != ""}
+        commit: MeasuredCommit(
+            {name: [None, number] for name, number in zip("LSC", numbers, strict=True) if number != ""}
+        )
         for commit, numbers in zip("abc", values, strict=True)
     }
-    machine = ShownMachine(history, by_commit, [])
+    machine = ShownMachine(history, by_commit)
     assert dict(machine.sum_series({"w": "2"}, *"LSC")) == expected
 
 

@@ -15,7 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import NoReturn
 
-from .cli.arguments import make_arguments, make_variables
+from .cli.arguments import make_arguments, make_variables, name_arguments
 from .cli.ending import run_command, scratch_folder
 from .cli.options import attach_flags, escape_unprintable, is_gate_command, join_flags, parse_dimensions
 from .engine.execute import STEP_LIMIT
@@ -28,6 +28,7 @@ from .source.names import cpp_name
 from .source.nvcc import ARCH
 from .source.sources import find_target, is_ptx
 from .util import atomic_write
+from .util.architectures import find_multiprocessor
 from .util.errors import LaunchError, PtxError
 from .util.findings import RACES, UNWRITTEN
 
@@ -46,6 +47,7 @@ def _make_parser() -> argparse.ArgumentParser:
         usage="%(prog)s FILE [--entry NAME] [--grid X,Y,Z --block X,Y,Z ARG ...] [options]\n"
         "       %(prog)s init | pin | check | compare  (each has its own --help)",
         description=__doc__,
+        epilog="Exit codes: 0, it is counted; 1, the kernel is wrong, does not compile or cannot be run.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
@@ -54,10 +56,10 @@ def _make_parser() -> argparse.ArgumentParser:
         "words",
         nargs="*",
         metavar="ARG",
-        help="the kernel's arguments in its order: an array as name=float32[1024,1024], holding 0, 1, 2, ..., or "
-        "name=float32[1024]=FILL, of zeros, ones, random(seed,low,high), permutation(seed), or name=@file.npy; a "
-        'scalar as int32:7; a struct as its members, n={"x": "float32:1"}, or its bytes, bytes:00ff; a texture as '
-        "name=texture(linear):float32[64,64]",
+        help="the kernel's arguments. Arguments go by place; a name is a label. An array as name=float32[1024,1024], "
+        "holding 0, 1, 2, ..., or name=float32[1024]=FILL, of zeros, ones, random(seed,low,high), permutation(seed), "
+        'or name=@file.npy; a scalar as int32:7; a struct as its members, n={"x": "float32:1"}, or its bytes, '
+        "bytes:00ff; a texture as name=texture(linear):float32[64,64]",
     )
     parser.add_argument(
         "--entry", metavar="NAME", help="the kernel's name, such as scale or blur<float>; needed if there are several"
@@ -80,15 +82,15 @@ def _make_parser() -> argparse.ArgumentParser:
         "--races",
         choices=RACES,
         default=RACES[0],
-        help="a race is reported beside the counts, as strict also one of stores that change nothing; ends the kernel; "
-        "or is not looked for (%(default)s)",
+        help="report: beside the counts; strict: also stores that change nothing; error: end the kernel; "
+        "off: do not look (%(default)s)",
     )
     parser.add_argument(
         "--unwritten",
         choices=UNWRITTEN,
         default=UNWRITTEN[0],
-        help="a read of shared memory that nobody wrote is reported beside the counts, ends the kernel, or is let be "
-        "(%(default)s)",
+        help="reads of shared memory that nobody wrote; report: beside the counts; error: end the kernel; off: do not "
+        "look (%(default)s)",
     )
     parser.add_argument(
         "--variable",
@@ -134,6 +136,7 @@ def _make_report(words: Sequence[str]) -> str:
         flags=flags,
         arch=arch,
         variables=make_variables(options.variable),
+        names=name_arguments(options.words),
         **{name: getattr(options, name) for name in _COUNT_OPTIONS},
     )
     if any(access.space == "local" for access in counters.accesses):
@@ -144,6 +147,8 @@ def _make_report(words: Sequence[str]) -> str:
     sources = [Path()] if is_ptx(file) else compilation.files
     find_lines = listing.read_source_lines([*sources, *options.source])
     title = f"{options.entry or cpp_name(entry)} of {file}, grid {options.grid}, block {options.block}"
+    if find_multiprocessor(arch) is None:
+        title += f"\nShared memory of a block was not checked: the limits of {arch} are not known here"
     cost_text = costs.format_costs(counters, options.words, find_lines)
     text = listing.format_report(counters, find_lines, title, cost_text)
     if options.html:

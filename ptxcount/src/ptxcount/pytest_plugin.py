@@ -17,7 +17,7 @@ def ptxcount(request: pytest.FixtureRequest) -> Callable[..., LaunchCounters]:
 
     ``ptxcount("blur.cu", "blur<float>", 32, 256, ["out=float32[8192]", "n=int32:8192"]).loads.sectors_per_request``
     """
-    from .cli.arguments import make_arguments  # noqa: PLC0415 - NumPy is loaded where the fixture is used, not in every session
+    from .cli.arguments import make_arguments, name_arguments  # noqa: PLC0415 - NumPy is loaded where the fixture is used, not in every session
     from .engine.launch import compile_entry, count_compiled  # noqa: PLC0415
     from .source.cpp_types import check_arguments  # noqa: PLC0415
     from .source.nvcc import ARCH  # noqa: PLC0415
@@ -35,6 +35,7 @@ def ptxcount(request: pytest.FixtureRequest) -> Callable[..., LaunchCounters]:
         flags, arch = options.pop("flags", ""), options.pop("arch", ARCH)
         compilation, entry = compile_entry(root / file, kernel, flags, arch)
         checked_arguments = check_arguments(make_arguments(words, root), words, entry, compilation.files)
-        return count_compiled(compilation.ptx, entry, grid, block, checked_arguments, flags=flags, arch=arch, **options)
+        options |= {"names": name_arguments(words), "flags": flags, "arch": arch}
+        return count_compiled(compilation.ptx, entry, grid, block, checked_arguments, **options)
 
     return count_file

@@ -97,7 +97,6 @@ def test_flipped_bits_are_found(
     if is_in_pieces:
         monkeypatch.setattr(check_output, "_PIECE_BYTES", 4096)
         monkeypatch.setattr(inputs, "BLOCK", 16 * 2003)
-        monkeypatch.setattr(inputs, "_tiled_blocks", {})
         inputs.input_block.cache_clear()
         session.references.release()
     once, index = JobBuffers.launch_on_all_sets, 0
@@ -113,7 +112,6 @@ def test_flipped_bits_are_found(
     monkeypatch.setattr(JobBuffers, "launch_on_all_sets", flip)
     with pytest.raises(WrongOutputError) as raised:
         measure_launch(small_l2_gpu, Launch.parse(text), session)
-    inputs.input_block.cache_clear()
     assert f"buffer {index}: {'' if name == 'output' else f'wrote to {name}, '}" in str(raised.value)
     assert message in str(raised.value)
 

@@ -202,8 +202,6 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> tuple[Repository, di
         }
         write(folder / "stored", suite, name_of_machine)
     shutil.copytree(folder / "stored" / "results", project.path / "results")
-    (project.path / ".git" / "info").mkdir(exist_ok=True)
-    (project.path / ".git" / "info" / "exclude").write_text("__pycache__/\n")
     return project, commits
 
 

@@ -291,7 +291,7 @@ def test_what_counts(
         _lines(folder / "fingerprints.jsonl", [{**RUN, "commit": HEAD, "fingerprints": {}, "reused": reused}])
     history = History("gpu", tmp_path)
     assert tuple(load_thresholds(history, HEAD, tmp_path).changes.values()) == pytest.approx(expected)
-    assert tuple(ShownMachine(history, {}, [], tmp_path).noise.values()) == pytest.approx(expected)
+    assert tuple(ShownMachine(history, {}, tmp_path).noise.values()) == pytest.approx(expected)
     _, document = review_as_json(tmp_path, capsys)
     (row,) = (candidate for candidate in document["rows"] if candidate["configuration"] == f"{TIME}(other)")
     is_narrowed = min(expected) <= 0.002

@@ -47,13 +47,14 @@ _PROBE = r"""
 #include <cstdio>
 #include "cuda_occupancy.h"
 int main() {
-    int major, minor, warps, threads, registers; size_t shared_sm, shared;
-    while (scanf("%d %d %d %zu %d %d %zu", &major, &minor, &warps, &shared_sm, &threads, &registers, &shared) == 7) {
+    int major, minor, warps, threads, registers; size_t shared_sm, reserved, shared;
+    while (scanf("%d %d %d %zu %zu %d %d %zu", &major, &minor, &warps, &shared_sm, &reserved, &threads, &registers,
+                 &shared) == 8) {
         cudaOccDeviceProp p; cudaOccFuncAttributes a; cudaOccDeviceState s; cudaOccResult r;
         p.computeMajor = major; p.computeMinor = minor; p.maxThreadsPerBlock = 1024; p.warpSize = 32;
         p.maxThreadsPerMultiprocessor = 32 * warps; p.regsPerBlock = p.regsPerMultiprocessor = 65536;
         p.sharedMemPerBlock = 49152; p.sharedMemPerMultiprocessor = shared_sm; p.numSms = 1;
-        p.sharedMemPerBlockOptin = shared_sm - 1024; p.reservedSharedMemPerBlock = 1024;
+        p.sharedMemPerBlockOptin = shared_sm - reserved; p.reservedSharedMemPerBlock = reserved;
         a.maxThreadsPerBlock = INT_MAX; a.numRegs = registers; a.sharedSizeBytes = shared;
         a.maxDynamicSharedSizeBytes = 0; a.shmemLimitConfig = FUNC_SHMEM_LIMIT_OPTIN;
         s.cacheConfig = CACHE_PREFER_SHARED; s.carveoutConfig = 100;
@@ -83,7 +84,8 @@ def test_occupancy_is_nvidias(tmp_path: Path) -> None:
     for arch, threads, registers, shared in cases:
         holds = MULTIPROCESSORS[arch]
         major, minor = divmod(int(arch.removeprefix("sm_")), 10)
-        requests.append(f"{major} {minor} {holds.warps} {holds.shared} {threads} {registers} {shared}")
+        limits = f"{holds.warps} {holds.shared} {holds.reserved}"
+        requests.append(f"{major} {minor} {limits} {threads} {registers} {shared}")
     done = subprocess.run([tmp_path / "probe"], input="\n".join(requests), capture_output=True, text=True, check=True)
     expected = [int(line) for line in done.stdout.split()]
     assert [occupancy.count_blocks(*case) for case in cases] == expected

@@ -10,16 +10,17 @@ import numpy as np
 import pytest
 
 from kernelwatch.cli.regressions import main
+from kernelwatch.config import cache_dir
 from kernelwatch.review import judge
 from kernelwatch.show.report import COMMENT_LIMIT
 from kernelwatch.store import git
 from kernelwatch.store.results import History
 from kernelwatch.store.source_changes import Acknowledgement, SourceChanges
-from kernelwatch.workflow import load_review
+from kernelwatch.workflow import load_review, steps
 from kernelwatch.workflow.steps import find_regressions, list_steps
 from tests.commits import begin, commit
 from tests.golden import golden
-from tests.stored import COUNT, TIME, Outcome, Suite, pair, samples, write
+from tests.stored import COUNT, TIME, Outcome, Suite, change_document, pair, samples, write
 
 COMMITS = [f"{place:02x}" * 20 for place in range(1, 25)]
 A, B, C, D, E = COMMITS[:5]
@@ -163,14 +164,57 @@ def test_a_branch_is_no_predecessor(tmp_path: Path, capsys: pytest.CaptureFixtur
     order = [*commits, faster, docs]
     values = (8.0, 8.0, 1.0, 8.0)
     write(tmp_path, {commit_hash: {COUNT: {"one": value}} for commit_hash, value in zip(order, values, strict=True)})
-    steps = list(list_steps(History("gpu", tmp_path)))
-    assert [(step.previous, step.head) for step in steps] == [(commits[0], commits[1]), (commits[1], docs)]
+    history = History("gpu", tmp_path)
+    listed = list_steps(history, history.graph.line)
+    assert [(step.previous, step.head) for step in listed] == [(commits[0], commits[1]), (commits[1], docs)]
     assert list_standing(tmp_path) == []
     git.text(tmp_path, "update-ref", "-d", "refs/heads/feature")
     write(tmp_path, {"e" * 40: {COUNT: {"one": 1.0}}, docs: {COUNT: {"one": 8.0}}})
     assert main([], tmp_path) == 0
     message = "left out: results of eeeeeeee, which git does not know here; run: git fetch --all\n"  # no shallow clone
     assert message in capsys.readouterr().err
+
+
+#: A commit whose count is stored anew or whose results are removed, and the heads whose steps are reviewed for it.
+LATER: dict[str, tuple[str, float | None, list[str]]] = {
+    "nothing": (E, None, []),
+    "one more": (E, 13.0, [E]),
+    "the newest again": (D, 9.0, [D]),
+    "the newest is gone": (D, None, []),
+    "an earlier one": (B, 10.0, [B, C, D]),
+    "an earlier one is gone": (B, None, [C, D]),
+}
+
+
+@pytest.mark.parametrize(("commit_hash", "count", "reviewed"), LATER.values(), ids=LATER)
+def test_kept_history(
+    commit_hash: str, count: float | None, reviewed: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Steps are reviewed once, and a kept history gives what a fresh one does."""
+    monkeypatch.setenv(cache_dir.CACHE, str(tmp_path / "cache"))
+    values = {A: 10.0, B: 10.05, C: 10.11, D: 12.0, E: 12.0}
+    write(
+        tmp_path, {name: {TIME: {"one": samples(value / 1e4)}, COUNT: {"one": value}} for name, value in values.items()}
+    )
+    paths = {name: next((tmp_path / "results" / "gpu").glob(f"{name[:8]}-*")) for name in values}
+    text = paths[commit_hash].read_text()
+    paths[E].unlink()
+    list_standing(tmp_path)
+    paths[commit_hash].unlink(missing_ok=True)
+    if count is not None:
+        paths[commit_hash].write_text(text)
+        change_document(paths[commit_hash], lambda document: document["results"][COUNT].__setitem__(0, [count]))
+    heads, review_step = list[str](), steps.review_step
+
+    def review_recorded(history: History, step: steps.HistoryStep, root: Path) -> steps.StepReviews:
+        heads.append(step.head)
+        return review_step(history, step, root)
+
+    monkeypatch.setattr(steps, "review_step", review_recorded)
+    first = list_standing(tmp_path)
+    assert heads == reviewed
+    monkeypatch.setenv(cache_dir.CACHE, str(tmp_path / "empty"))
+    assert list_standing(tmp_path) == first
 
 
 @pytest.fixture

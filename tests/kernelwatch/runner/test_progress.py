@@ -15,9 +15,9 @@ from kernelwatch.runner.protocol import RunConfiguration
 #: A race in a file with a long path: both lines stay visible.
 RACE = (
     f"SharedRaceError: {'folder/' * 20}k.cu:3 (PTX line 43): race in shared memory by block (0, 0, 0), thread "
-    "(0, 0, 0): load of 4 bytes at shared address 252, also touched by thread number 63 of the block since the "
+    "(0, 0, 0): load of 4 bytes at shared address 252, also touched by thread (63, 0, 0) since the "
     "last barrier, at "
-    f"{'folder/' * 20}k.cu:2 (PTX line 37)"
+    f"{'folder/' * 20}k.cu:2 (PTX line 37); __syncthreads() between them orders both"
 )
 
 #: Text of a failure -> its line.

@@ -224,7 +224,7 @@ def test_import_error(file: str, text: str, code: int, message: str, repository:
     assert not list_measured_commits(project)
 
 
-def test_package_with_a_build(tmp_path: Path) -> None:
+def test_package_with_a_build(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> None:
     """The package is built in asv's environment, with the commit's own numbers."""
     stranger = STRANGERS["a PyCUDA package"]
     files = {**stranger.files, **BUILT, "benchmarks/__init__.py": ""}
@@ -236,14 +236,18 @@ def test_package_with_a_build(tmp_path: Path) -> None:
         "in-dir={env_dir} python -m pip install --quiet --no-deps --no-build-isolation --force-reinstall {build_dir}",
     ]
     project.write("asv.conf.json", json.dumps(configuration))
-    done = project.run("asv", "run", f"{commits[0]}..{commits[2]}", "--bench", "track_counted.*store_sectors")
+    project.copy_environments(tmp_path_factory)
+    done = project.run("asv", "run", f"{commits[0]}..{commits[2]}", "--bench", "Brighten.track_store_sectors")
     assert done.returncode == 0, done.stdout + done.stderr
     assert [read_rows(project, commit)[STORES]["result"] for commit in commits[1:3]] == [[4.0], [32.0]]
 
 
-def test_benchmarks_without_kernels(repository: tuple[Project, list[str]]) -> None:
+def test_benchmarks_without_kernels(
+    repository: tuple[Project, list[str]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
     """Asv runs them in its environment; their results share the file of the kernels."""
     project, _ = repository
+    project.copy_environments(tmp_path_factory)
     project.write("benchmarks/plain.py", "def track_seven():\n    return 7\n")
     commit = project.commit("a plain one")
     done = project.run("asv", "run", f"{commit}^!", "--bench", "seven", "--bench", "Darken.track_store")

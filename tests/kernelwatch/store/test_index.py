@@ -88,7 +88,7 @@ def test_stale_index(change: Callable[[Path, Path], object], expected: list[str]
     """The commits are those of the files, whatever the cache holds."""
     assert sorted(History(MACHINE, root).commit_dates()) == COMMITS
     (file,) = (root / "results" / MACHINE).glob(f"{COMMITS[0][:8]}-*.json")
-    (cache,) = (root.parent / "cache" / "index").iterdir()
+    (cache,) = (root.parent / "cache" / "index").glob("*.msgpack")
     change(cache, file)
     for _ in range(2):
         assert sorted(History(MACHINE, root).commit_dates()) == sorted(expected)
@@ -102,15 +102,25 @@ def test_texts_stay(root: Path) -> None:
     assert index.list_results(file.parent)[file].variables == variables
 
 
-def test_old_files_are_removed(root: Path) -> None:
+def test_old_files_are_removed_once_a_day(root: Path) -> None:
+    """A cache may hold ten thousands of files: each process would ask for the age of each."""
     folder = root.parent / "cache" / "index"
     folder.mkdir(parents=True)
-    for name, age in (("fresh", 29), ("old", 31)):
-        (folder / f"{name}.msgpack").touch()
-        os.utime(folder / f"{name}.msgpack", (time.time() - age * 86_400,) * 2)
-    History(MACHINE, root)
-    assert {path.name for path in folder.iterdir()} >= {"fresh.msgpack"}
-    assert not (folder / "old.msgpack").exists()
+
+    def list_left(commit: str, **days: float) -> list[str]:
+        """Set the ages of files, and store a commit, which changes the index; return the files that are left."""
+        for name, age in days.items():
+            (folder / f"{name}.msgpack").touch()
+            os.utime(folder / f"{name}.msgpack", (time.time() - age * 86_400,) * 2)
+        write(root, {commit: {COUNT: {"one": 1.0}}})
+        History(MACHINE, root)
+        return [name for name in days if (folder / f"{name}.msgpack").exists()]
+
+    assert list_left("b" * 40, fresh=29, old=31) == ["fresh"]
+    assert list_left("c" * 40, fresh=29, old=31) == ["fresh", "old"], "it has looked today"
+    for path in set(folder.iterdir()) - set(folder.glob("*.msgpack")):
+        os.utime(path, (time.time() - 90_000,) * 2)
+    assert list_left("d" * 40, fresh=29, old=31) == ["fresh"]
 
 
 def test_no_cache_folder(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from kernelwatch.show.site import data
-from kernelwatch.show.site.overview import ShownMachine
+from kernelwatch.show.site import measured
 from kernelwatch.store.results import History
 from tests.stored import BASE, COUNT, HEAD, TIME, Suite, review_as_json, write
 
@@ -153,12 +152,11 @@ def test_facts_on_the_site(tmp_path: Path) -> None:
     assert [*history.load_environments(BASE)] == ["python3.11", last.env_name]
 
     def facts(history: History) -> dict[str, Any]:
-        shown = ShownMachine(history, {BASE: {TIME: [1.0], COUNT: [1.0]}}, [])
-        return data._describe_commit(shown, BASE, {TIME: 5, COUNT: 6})
+        return measured.describe_runs(history, BASE, [TIME, COUNT])
 
-    assert (facts(history)["nvcc"], facts(history)["gpus"]) == ("x", {"aaaaaaaa": [5]})
+    assert (facts(history)["nvcc"], facts(history)["gpus"]) == ("x", {"aaaaaaaa": [TIME]})
     unknown = _store_runs(tmp_path, {BASE: {TIME: FIRST}}, uuids=False)
-    assert facts(unknown)["gpus"] == {data.UNKNOWN_GPU: [5]}, "it may be another"
+    assert facts(unknown)["gpus"] == {measured.UNKNOWN_GPU: [TIME]}, "it may be another"
 
 
 def test_each_series_has_its_gpu(tmp_path: Path) -> None:
@@ -168,6 +166,5 @@ def test_each_series_has_its_gpu(tmp_path: Path) -> None:
     lines = [_run(FIRST, [HEAD], uuid) | {"selected": {TIME: texts}} for texts, uuid in shards]
     (folder / "runs.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in [*lines, _run(FIRST, [BASE], "c")]))
     history = History("gpu", tmp_path)
-    places: dict[tuple[str, ...], str] = {("one",): "0", ("two",): "1"}
-    assert data._list_remarks(history, HEAD, TIME, places) == {"gpus": {"0": "aaaaaaaa", "1": "bbbbbbbb"}}
-    assert data._list_remarks(history, BASE, TIME, places) == {}
+    assert measured.list_remarks(history, HEAD, TIME) == {"gpus": {"0": "aaaaaaaa", "1": "bbbbbbbb"}}
+    assert measured.list_remarks(history, BASE, TIME) == {}

@@ -5,12 +5,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
+
+import pytest
 
 from tests.kernelwatch.strangers import texts
 
@@ -100,6 +104,7 @@ class Project:
         }
         # A run starts dozens of processes; asv has installed the build requirements.
         self.environment |= {"PYTHONDONTWRITEBYTECODE": "", "PIP_NO_COMPILE": "1", "PIP_NO_BUILD_ISOLATION": "0"}
+        self.environment["VIRTUALENV_NO_PERIODIC_UPDATE"] = "1"  # in the background, of a home that is new each time
         self.run("git", "init", "--quiet", "--initial-branch=main")
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
@@ -117,6 +122,16 @@ class Project:
         setup = self.run("asv", "setup")
         assert "Creating environments" in setup.stdout, setup.stdout + setup.stderr  # asv's exit code is 1 all the same
         return self.path / ".asv" / "env"
+
+    def copy_environments(self, tmp_path_factory: pytest.TempPathFactory) -> None:
+        """Provide asv's environment without its package: made once, also for several worker processes, and copied."""
+        shared = tmp_path_factory.getbasetemp()
+        shared = shared.parent if "PYTEST_XDIST_WORKER" in os.environ else shared
+        with (shared / "environments.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not (shared / "environments").exists():
+                self.environments().rename(shared / "environments")
+        shutil.copytree(shared / "environments", self.path / ".asv" / "env", symlinks=True)
 
     def write(self, file: str, text: str) -> None:
         """Write a file."""

@@ -84,7 +84,7 @@ def _run_asv(*words: str) -> int:
     """Run a command of asv; return its exit code."""
     os.chdir(ROOT)
     if {"-h", "--help"}.isdisjoint(words):
-        asv_files.load_config(ROOT / CONFIG_FILE)  # asv's own error does not name the file
+        asv_files.load_configuration(ROOT / CONFIG_FILE)  # asv's own error does not name the file
     return run_command("asv", lambda: _call_asv(*words), 1)
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Sequence
-
-from asv.repo import get_repo
+from pathlib import Path
 
 from kernelwatch.config.project_root import CONFIG_FILE, ROOT
 from kernelwatch.show.site import publisher
@@ -18,6 +17,17 @@ def main(words: Sequence[str] | None = None) -> int:
     argparse.ArgumentParser("kernelwatch site", description=main.__doc__).parse_args(words)
     os.chdir(ROOT)  # asv's configuration names folders relative to its own
     git.text(ROOT, "rev-parse", "--git-dir")  # in an unpacked archive asv would fail, in three lines
-    conf = asv_files.load_config(ROOT / CONFIG_FILE)
-    print(f"Written: {publisher.write_site(conf, get_repo(conf))}/index.html")
+    configuration = asv_files.load_configuration(ROOT / CONFIG_FILE)
+    folder = publisher.write_site(configuration, _locate_repository(configuration.repo))
+    print(f"Written: {folder}/index.html")
     return 0
+
+
+def _locate_repository(location: str) -> Path:
+    """Return the folder of the repository, or asv's copy of one that lies elsewhere."""
+    if Path(location).is_dir():
+        return Path(location)
+    from asv.config import Config  # noqa: PLC0415 -- a third of the time that all pages take
+    from asv.repo import get_repo  # noqa: PLC0415
+
+    return Path(get_repo(Config.load(CONFIG_FILE))._path)

@@ -9,9 +9,8 @@ import re
 from collections.abc import Container, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from kernelwatch.counting import transactions
 from kernelwatch.errors import ERRORS
 from kernelwatch.instrument import fingerprint
 from kernelwatch.kernel import Launch
@@ -20,9 +19,10 @@ from kernelwatch.kernel.sources import KernelSource
 from kernelwatch.store import reading, record
 from kernelwatch.store.models import CostsLine
 from kernelwatch.suite import metrics, registry
-from ptxcount.counting.counters import LaunchCounters
-from ptxcount.report import listing
-from ptxcount.report.picture import Grid, draw_access
+
+if TYPE_CHECKING:
+    from ptxcount.counting.counters import LaunchCounters
+    from ptxcount.report.picture import Grid
 
 #: A listing's line of source: mark, number and text; a line of an access's cost: mark and words.
 LINE, COST = re.compile(r"(>>|  ) *(\d+) {0,2}(.*)"), re.compile(r"(>>|  ) +\^ (.*)")
@@ -92,6 +92,9 @@ def _annotate_source(launch: Launch) -> dict[str, Any]:
 
     Raises as `transactions.count_launch`.
     """
+    from kernelwatch.counting import transactions  # noqa: PLC0415 -- imports everything that executes PTX
+    from ptxcount.report import listing  # noqa: PLC0415
+
     result = transactions.count_launch(launch.kernel, launch.dtype, launch.flags, **launch.arguments)
     if result.problem:
         return {}
@@ -104,6 +107,8 @@ def _annotate_source(launch: Launch) -> dict[str, Any]:
 
 def _iter_accesses(counters: LaunchCounters) -> Iterator[dict[str, Any]]:
     """Yield the cost of each access of a source line, in the order of files and lines."""
+    from ptxcount.report.picture import draw_access  # noqa: PLC0415 -- as in `_count_lines`
+
     places = {(file, line): accesses for (file, line), accesses in counters.by_line().items() if file and line}
     files = sorted({file for file, _ in places})
     for (file, line), accesses in sorted(places.items()):

@@ -6,7 +6,7 @@ two.
 
 from __future__ import annotations
 
-from ptxcount.util.architectures import MULTIPROCESSORS, RESERVED_SHARED, SHARED_UNIT, WARP, fit_warps, round_up
+from ptxcount.util.architectures import MULTIPROCESSORS, WARP, fit_warps, round_up
 
 #: The threads of a block and its bytes of dynamic shared memory, in base and in head; None where they are not known.
 LaunchedBlocks = tuple[tuple[int, int] | None, tuple[int, int] | None]
@@ -19,5 +19,5 @@ def count_blocks(arch: str, threads: int, registers: int, shared: int) -> int:
     """
     limits = MULTIPROCESSORS[arch]
     warps = -(-threads // WARP)
-    by_shared = limits.shared // round_up(shared + RESERVED_SHARED, SHARED_UNIT)
+    by_shared = limits.shared // max(round_up(shared + limits.reserved, limits.shared_unit), 1)
     return min(limits.blocks, limits.warps // warps, fit_warps(registers) // warps, by_shared)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Set
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from kernelwatch.review.acknowledged import select_entries
 from kernelwatch.review.compare import Review
@@ -22,6 +23,9 @@ Key = tuple[str, str]
 
 #: A function that reviews some configurations of two commits in an environment.
 ReviewEnds = Callable[[str, str, str, Set[str]], Review]
+
+#: The first and the last commit of a stretch, and a time that is slower in the last.
+Drift = tuple[str, str, Row]
 
 
 @dataclass(frozen=True)
@@ -58,81 +62,91 @@ class _StandingRegression:
         return self.relative_time <= 1 + self.row.judgement.threshold
 
 
-def fold_reviews(
-    machine: str,
-    steps: Iterable[tuple[str, Sequence[Review]]],
-    review_ends: ReviewEnds,
-) -> list[Regression]:
-    """Return the regressions and drifts that stand after the steps of a machine's history, newest first.
+class _Stretch(NamedTuple):
+    """Neighbours since the last change, or the last GPU without controls: their ends, number and last time."""
 
-    A step is a commit, and its reviews with ancestors. Steps come oldest first. `review_ends` reviews the first and the
-    last commit of a stretch in an environment, some configurations alone.
+    first: str
+    last: str
+    commits: int
+    seconds: float
+
+
+@dataclass
+class HistoryFold:
+    """What the steps of a machine's history so far leave: standing regressions, failures, and unchanged times.
+
+    A step is a commit, and its reviews with ancestors. Steps come oldest first.
     """
-    standing: dict[Key, list[_StandingRegression]] = defaultdict(list)
-    failing: dict[Key, tuple[str, str, UnpairedConfiguration]] = {}
-    stretches: dict[Key, tuple[list[str], float]] = {}
-    heads: list[str] = []
-    for head, reviews in steps:
-        heads.append(head)
+
+    heads: list[str] = field(default_factory=list)
+    standing: dict[Key, list[_StandingRegression]] = field(default_factory=dict)
+    failing: dict[Key, tuple[str, str, UnpairedConfiguration]] = field(default_factory=dict)
+    stretches: dict[Key, _Stretch] = field(default_factory=dict)
+
+    def add_step(self, head: str, reviews: Iterable[Review]) -> None:
+        """Add the next step."""
+        self.heads.append(head)
         for review in reviews:
             base, environment = review.base.commit, review.environment
             for row in review.rows:
                 key = environment, row.name
-                _extend_stretch(stretches, key, (base, head), row)
+                self._extend_stretch(key, (base, head), row)
+                earlier = self.standing.pop(key, [])
                 # An entry may come later than the regression.
-                accepts = standing[key] and select_entries(row, review.changes.acknowledgements)
-                standing[key] = [
-                    regression for regression in standing[key] if not (accepts or regression.is_mended_by(row))
-                ]
+                accepts = earlier and select_entries(row, review.changes.acknowledgements)
+                standing = [regression for regression in earlier if not (accepts or regression.is_mended_by(row))]
                 if row.judgement.verdict is Verdict.SLOWER:
-                    standing[key].append(_StandingRegression(base, head, row, row.judgement.ratio))
+                    standing.append(_StandingRegression(base, head, row, row.judgement.ratio))
+                if standing:
+                    self.standing[key] = standing
             for configuration in review.unpaired[BROKEN]:
-                failing[environment, configuration.name] = base, head, configuration
+                self.failing[environment, configuration.name] = base, head, configuration
             for configuration in review.unpaired[REPAIRED]:
-                failing.pop((environment, configuration.name), None)
-    rows: dict[tuple[bool, str, str], list[Row]] = defaultdict(list)
-    broken: dict[tuple[bool, str, str], list[UnpairedConfiguration]] = defaultdict(list)
-    for regression in (regression for regressions in standing.values() for regression in regressions):
-        rows[False, regression.base, regression.head].append(regression.row)
-    for base, head, configuration in failing.values():
-        broken[False, base, head].append(configuration)
-    for base, head, row in _iter_drifts(stretches, review_ends):
-        rows[True, base, head].append(row)
-    newest_first = sorted({*rows, *broken}, key=lambda key: (key[0], -heads.index(key[2]), key))
-    return [
-        Regression(
-            machine, base, head, tuple(sorted(rows[key], key=_sort_row)),
-            tuple(group_failures(Verdict.BROKEN, broken[key])), is_drift,
-        )
-        for key in newest_first for is_drift, base, head in [key]
-    ]  # fmt: skip
+                self.failing.pop((environment, configuration.name), None)
 
+    def _extend_stretch(self, key: Key, ends: tuple[str, str], row: Row) -> None:
+        # A time that was taken over says nothing new.
+        if row.kind != TIMED or min(row.base, row.head) <= 0 or NOT_AGAIN in row.judgement.reasons:
+            return
+        stretch = self.stretches.pop(key, None)
+        if row.judgement.verdict in CHANGED_TIMES or row.judgement.threshold >= ANOTHER_GPU:
+            return
+        if stretch is None or stretch.seconds != row.base:
+            stretch = _Stretch(ends[0], ends[0], 1, row.base)
+        self.stretches[key] = _Stretch(stretch.first, ends[1], stretch.commits + 1, row.head)
 
-def _extend_stretch(stretches: dict[Key, tuple[list[str], float]], key: Key, ends: tuple[str, str], row: Row) -> None:
-    """Add neighbours to the commits, and the last time, since the last change or the last GPU without controls."""
-    # A time that was taken over says nothing new.
-    if row.kind != TIMED or min(row.base, row.head) <= 0 or NOT_AGAIN in row.judgement.reasons:
-        return
-    if row.judgement.verdict in CHANGED_TIMES or row.judgement.threshold >= ANOTHER_GPU:
-        stretches.pop(key, None)
-        return
-    commits, seconds = stretches.get(key, ([], 0.0))
-    stretches[key] = commits if seconds == row.base else [ends[0]], row.head
-    stretches[key][0].append(ends[1])
+    def iter_drifts(self, review_ends: ReviewEnds) -> Iterator[Drift]:
+        """Yield the times that the review of a stretch's first and last commit calls slower.
 
+        `review_ends` reviews these commits in an environment, some configurations alone.
+        """
+        ends: dict[tuple[str, str, str], set[str]] = defaultdict(set)
+        for (environment, name), stretch in self.stretches.items():
+            if stretch.commits >= MIN_DRIFT_COMMITS:
+                ends[stretch.first, stretch.last, environment].add(name)
+        for (base, head, environment), names in ends.items():
+            for row in review_ends(base, head, environment, names).rows:
+                if row.judgement.verdict is Verdict.SLOWER:
+                    yield base, head, row
 
-def _iter_drifts(
-    stretches: Mapping[Key, tuple[list[str], float]], review_ends: ReviewEnds
-) -> Iterator[tuple[str, str, Row]]:
-    """Yield the times that the review of a stretch's first and last commit calls slower."""
-    ends: dict[tuple[str, str, str], set[str]] = defaultdict(set)
-    for (environment, name), (commits, _) in stretches.items():
-        if len(commits) >= MIN_DRIFT_COMMITS:
-            ends[commits[0], commits[-1], environment].add(name)
-    for (base, head, environment), names in ends.items():
-        for row in review_ends(base, head, environment, names).rows:
-            if row.judgement.verdict is Verdict.SLOWER:
-                yield base, head, row
+    def list_regressions(self, machine: str, drifts: Iterable[Drift]) -> list[Regression]:
+        """Return the regressions and drifts that stand, newest first."""
+        rows: dict[tuple[bool, str, str], list[Row]] = defaultdict(list)
+        broken: dict[tuple[bool, str, str], list[UnpairedConfiguration]] = defaultdict(list)
+        for regression in (regression for regressions in self.standing.values() for regression in regressions):
+            rows[False, regression.base, regression.head].append(regression.row)
+        for base, head, configuration in self.failing.values():
+            broken[False, base, head].append(configuration)
+        for base, head, row in drifts:
+            rows[True, base, head].append(row)
+        newest_first = sorted({*rows, *broken}, key=lambda key: (key[0], -self.heads.index(key[2]), key))
+        return [
+            Regression(
+                machine, base, head, tuple(sorted(rows[key], key=_sort_row)),
+                tuple(group_failures(Verdict.BROKEN, broken[key])), is_drift,
+            )
+            for key in newest_first for is_drift, base, head in [key]
+        ]  # fmt: skip
 
 
 def _sort_row(row: Row) -> tuple[bool, float, str]:

@@ -90,7 +90,7 @@ class WatchPages(OutputPublisher):  # type: ignore[misc]
         from kernelwatch.show.site import publisher  # noqa: PLC0415 -- no other command of asv needs it
 
         try:
-            publisher.write_site(conf, repo)
+            publisher.write_site(conf, Path(repo._path))
         except KernelwatchError as error:  # asv shows an error of its own in a line
             raise UserError(str(error)) from None
 

@@ -6,8 +6,6 @@ import os.path
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from tabulate import tabulate
-
 COLUMNS = 100
 
 #: The widest cells of the table by kernel and flags: what is longer is folded. The evidence has what is left.
@@ -44,6 +42,8 @@ def format_table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, list_
     for cells in () if list_all else body:
         cells[_EVIDENCE] = _shorten_cell(cells[_EVIDENCE], widths[_EVIDENCE])
     body = [[_fold_cell(cell, width) for cell, width in zip(cells, widths, strict=True)] for cells in body]
+    from tabulate import tabulate  # noqa: PLC0415 -- the website needs none, and it imports all that is installed
+
     # Not as headers, whose columns tabulate makes wider.
     shown = tabulate([titles, *body], tablefmt="plain", disable_numparse=True, colalign=_ALIGN)
     yield from (line.rstrip() for line in shown.splitlines())

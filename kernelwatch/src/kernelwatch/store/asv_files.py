@@ -9,15 +9,12 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import msgspec
 
 from kernelwatch.error_text import one_line
 from kernelwatch.store import reading
-
-if TYPE_CHECKING:
-    from asv.config import Config
 
 #: Version of asv's list of benchmarks.
 BENCHMARKS_VERSION = 2
@@ -43,6 +40,23 @@ class BenchmarkDescription(msgspec.Struct):
             raise ValueError(f"{self.name} has {len(self.params)} params and {len(self.param_names)} param_names")
 
 
+class Configuration(msgspec.Struct):
+    """What the website reads of a configuration of asv's, with asv's defaults."""
+
+    repo: str
+    branches: Sequence[str | None] = (None,)
+    project: str = "project"
+    results_dir: str = "results"
+    html_dir: str = "html"
+    show_commit_url: str = "#"
+
+
+def load_configuration(path: Path) -> Configuration:
+    """Return a configuration of asv's. Raises UnreadableError as `load_branches` does."""
+    load_branches(path)
+    return reading.convert_model(_parse_configuration(path), Configuration, path)
+
+
 def load_branches(path: Path) -> Sequence[str | None]:
     """Return the published branches of a configuration of asv's; None is the branch that is checked out.
 
@@ -51,11 +65,7 @@ def load_branches(path: Path) -> Sequence[str | None]:
     UnreadableError
         There is no such file, or asv refuses it.
     """
-    text = _COMMENT_LINE.sub(b"", reading.read_content(path))
-    try:
-        config = json.loads(text)
-    except (RecursionError, ValueError):
-        config = vars(load_config(path))
+    config = _parse_configuration(path)
     value = config.get("branches", [None]) if isinstance(config, dict) else None
     branches = reading.convert_model(value, list[str | None], f"{path}, branches")
     if not branches:
@@ -63,13 +73,20 @@ def load_branches(path: Path) -> Sequence[str | None]:
     return branches
 
 
-def load_config(path: Path) -> Config:
-    """Return asv's configuration. Raises UnreadableError where there is none, or asv refuses it."""
+def _parse_configuration(path: Path) -> Any:
+    text = _COMMENT_LINE.sub(b"", reading.read_content(path))
+    try:
+        return json.loads(text)
+    except (RecursionError, ValueError):
+        return _load_with_asv(path)
+
+
+def _load_with_asv(path: Path) -> dict[str, object]:
     from asv.config import Config  # noqa: PLC0415 -- only where comments stand behind values
     from asv.util import UserError  # noqa: PLC0415
 
     try:
-        return Config.load(str(path))
+        return dict(vars(Config.load(str(path))))
     except (UserError, RecursionError, ValueError) as error:
         raise reading.UnreadableError(f"{path}: {one_line(error).replace('<string>:', 'line ')}") from None
 

@@ -24,8 +24,8 @@ M = TypeVar("M")
 
 _LIBRARY = Path(__file__).parents[1]
 
-#: Seconds after which a file of the cache is removed.
-_OLD = 30 * 86_400
+#: Seconds after which a file of the cache is removed, and between two looks for such files.
+_OLD, _DAY = 30 * 86_400, 86_400
 
 #: A file's size, modification time in nanoseconds, and inode. A file that is written again has another.
 Stamp = tuple[int, int, int]
@@ -162,10 +162,13 @@ def save_cached(path: Path, content: object) -> None:
         atomic_write.write(path, msgspec.msgpack.encode(content), is_kept=False)
 
 
-@cache
 def _remove_old(folder: Path) -> None:
-    """Remove old files of the cache, once in a process: it may hold ten thousand."""
+    """Remove old files of the cache, once a day: it may hold ten thousands."""
+    stamp = folder / "looked-for-old-files"
     with contextlib.suppress(OSError):
+        if stamp.exists() and abs(time.time() - stamp.stat().st_mtime) < _DAY:
+            return
+        stamp.touch()
         for path in folder.glob("*.msgpack"):
             if time.time() - path.stat().st_mtime > _OLD:
                 path.unlink()

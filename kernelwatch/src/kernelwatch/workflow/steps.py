@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import copy
+import itertools
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import repeat
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from kernelwatch.review.compare import Review
-from kernelwatch.review.regressions import Regression, fold_reviews
-from kernelwatch.store import rows
+from kernelwatch.review.regressions import Drift, HistoryFold, Regression
+from kernelwatch.store import index, rows
 from kernelwatch.store.results import History
+from kernelwatch.workflow import kept
 from kernelwatch.workflow.load_review import describe_configuration, review_selection
 from kernelwatch.workflow.select_results import CannotCompareError, select_environments
 
@@ -61,29 +66,44 @@ def review_between(history: History, base: str, head: str, environment: str, nam
     return review_selection(selection, root, names)
 
 
+class _KeptFold(msgspec.Struct):
+    """The history's fold up to a commit, and the drifts that end there; None if they were not looked for."""
+
+    fold: HistoryFold
+    drifts: list[Drift] | None = None
+
+
 def find_regressions(history: History, root: Path) -> list[Regression]:
     """Return the regressions and drifts of a machine that stand along the published branches, newest first.
 
-    Raises CannotCompareError where a file that the review needs is of another form.
+    The fold is kept in the user's cache up to the newest commit and up to the one before, which that of new results for
+    the newest begins with. Raises CannotCompareError where a file that the review needs is of another form.
     """
-
-    def review_steps() -> Iterator[tuple[str, list[Review]]]:
-        for step in list_steps(history):
+    heads, keys = history.graph.line, kept.compute_keys(history, root)
+    # Digests of the steps up to each commit.
+    digests = [*itertools.accumulate((keys[head] for head in heads), index.digest_texts, initial="")]
+    path = index.cache_path("regressions", history.folder)
+    cached = index.load_cached(path, dict[str, _KeptFold]) or {}
+    digest = next((digest for digest in reversed(digests) if digest in cached), "")
+    state = cached.get(digest) or _KeptFold(HistoryFold())
+    if digest != digests[-1] or state.drifts is None:
+        earlier = dict[str, _KeptFold]()
+        for step in list_steps(history, heads[digests.index(digest) :]):
+            if step.head == heads[-1]:
+                earlier[digests[-2]] = _KeptFold(copy.deepcopy(state.fold))
             reviews, problems = review_step(history, step, root)
             if problems:
                 raise CannotCompareError(problems[0])
-            yield step.head, reviews
-
-    def review_ends(base: str, head: str, environment: str, names: Set[str]) -> Review:
-        return review_between(history, base, head, environment, names, root)
-
-    return fold_reviews(history.machine, review_steps(), review_ends)
+            state.fold.add_step(step.head, reviews)
+        state.drifts = [*state.fold.iter_drifts(partial(review_between, history, root=root))]
+        index.save_cached(path, {**earlier, digests[-1]: state})
+    return state.fold.list_regressions(history.machine, state.drifts)
 
 
-def list_steps(history: History) -> Iterator[HistoryStep]:
-    """Yield the steps along the published branches of a machine's history, oldest first."""
-    line, measured = set(history.graph.line), cache(partial(list_measured, history))
-    steps = (find_step(history, head, measured) for head in history.graph.commits if head in line)
+def list_steps(history: History, heads: Iterable[str]) -> Iterator[HistoryStep]:
+    """Yield the steps to commits of a machine's history."""
+    measured = cache(partial(list_measured, history))
+    steps = (find_step(history, head, measured) for head in heads)
     return (step for step in steps if step is not None)
 
 

@@ -37,6 +37,12 @@ def make_arguments(words: Sequence[str], folder: Path | None = None) -> list[Ker
     return arguments
 
 
+def name_arguments(words: Sequence[str]) -> list[str]:
+    """Name arguments for errors: ``in (argument 0)``, or ``argument 0`` if the description has no name."""
+    labels = [match["name"] if (match := _NAMED.fullmatch(word)) else "" for word in words]
+    return [f"{label} (argument {n})" if label else f"argument {n}" for n, label in enumerate(labels)]
+
+
 def make_variables(words: Sequence[str], folder: Path | None = None) -> dict[str, KernelArgument]:
     """Make variables of the module by name; `LaunchError` for a description without one. Else as `make_argument`."""
     for word in words:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import shlex
+from argparse import ArgumentTypeError
 from collections.abc import Sequence
 
-from ..util.errors import Index3, LaunchError
+from ..util.errors import Index3
 
 
 def is_gate_command(words: Sequence[str]) -> bool:
@@ -15,9 +16,9 @@ def is_gate_command(words: Sequence[str]) -> bool:
 
 
 def parse_dimensions(text: str) -> Index3:
-    """``X``, ``X,Y`` or ``X,Y,Z`` as three numbers, 1 where there is none; `LaunchError` for anything else."""
+    """Parse ``X``, ``X,Y`` or ``X,Y,Z`` as three numbers, 1 where there is none; `ArgumentTypeError` for others."""
     if not re.fullmatch(r"\d{1,10}(,\d{1,10}){0,2}", text, re.ASCII):
-        raise LaunchError(f"{text[:60]!r}: one to three numbers are needed, as in 64,64")
+        raise ArgumentTypeError(f"{text[:60]!r}: one to three numbers are needed, as in 64,64")
     x, y, z = ([int(word) for word in text.split(",")] + [1, 1])[:3]
     return x, y, z
 

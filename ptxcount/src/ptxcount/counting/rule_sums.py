@@ -42,40 +42,58 @@ def sum_rules(rules: Rules, address: Value, active: Array, shape: tuple[int, int
     residues, kind, weights = _group_residues(split.block.ravel() % _PERIOD)
     columns = by_warp(split.thread, threads)[0]
     offsets = columns - columns.min() // _PERIOD * _PERIOD
-    exists = lanes_by_warp(_ALL_THREADS, threads) if threads % LANES else None
-
-    def tabulate_kinds() -> list[Array]:
-        """Apply the rules to the warps of each kind of block."""
-        all_lanes = None if exists is None else spread(exists, (len(residues), *offsets.shape))
-        tables = _apply_rules(rules, residues[:, None, None] + offsets, all_lanes, width)
-        return [table.reshape(len(residues), -1) for table in tables]
-
     if lanes is None or active.size == 1:
-        return [int((table.sum(axis=1) * weights).sum()) * (blocks // split.block.size) for table in tabulate_kinds()]
+        tables = _tabulate_kinds(rules, residues, offsets, threads, width)
+        return [count * (blocks // split.block.size) for count in (tables.sum(axis=2) @ weights).tolist()]
+    exists = lanes_by_warp(_ALL_THREADS, threads) if threads % LANES else None
     kind_of_block, lanes = spread(kind, (blocks,)), spread(lanes, (blocks, *offsets.shape))
     is_full = (lanes if exists is None else lanes | ~exists).all(axis=2)
     block, warp = np.nonzero(occupancy.warps & ~is_full)
     sums = []
     if len(block):
-        tables = _apply_rules(rules, residues[kind_of_block[block]][:, None] + offsets[warp], lanes[block, warp], width)
-        sums.append([int(table.sum()) for table in tables])
+        rows = residues[kind_of_block[block]][:, None] + offsets[warp]
+        sums.append([int(counts.sum()) for counts in _apply_rules(rules, rows, lanes[block, warp], width)])
     if not sums or is_full.any():
-        sums.append([int(table[kind_of_block][is_full].sum()) for table in tabulate_kinds()])
+        tables = _tabulate_kinds(rules, residues, offsets, threads, width)
+        sums.append([int(table[kind_of_block][is_full].sum()) for table in tables])
     return [sum(column) for column in zip(*sums, strict=True)]
 
 
-def _apply_rules(rules: Rules, addresses: Array, lanes: Array | None, width: int) -> Sequence[Array]:
-    """Rules for each request; loops come to the same few again and again."""
-    addresses = addresses.astype(np.int64, copy=False)
-    if addresses.size <= _MAX_CACHED:
-        return _apply_cached(rules, width, addresses.tobytes(), None if lanes is None else lanes.tobytes())
-    return rules(addresses.reshape(-1, LANES), None if lanes is None else lanes.reshape(-1, LANES), width)
+def _tabulate_kinds(rules: Rules, residues: Array, offsets: Array, threads: int, width: int) -> Array:
+    """Apply the rules to the warps of each kind of block: (rules, kinds, warps)."""
+    if residues.size * offsets.size > _MAX_CACHED:
+        return _tabulate(rules, residues, offsets, threads, width)
+    parts = (part.astype(np.int64, copy=False).tobytes() for part in (residues, offsets))
+    return _tabulate_cached(rules, *parts, threads, width)
+
+
+def _tabulate(rules: Rules, residues: Array, offsets: Array, threads: int, width: int) -> Array:
+    rows = (residues.astype(np.int64)[:, None, None] + offsets).reshape(-1, LANES)
+    exists = None
+    if threads % LANES:
+        exists = spread(lanes_by_warp(_ALL_THREADS, threads), (len(residues), *offsets.shape)).reshape(-1, LANES)
+    tables = np.stack(rules(rows, exists, width))
+    return tables.reshape(len(tables), len(residues), -1)
 
 
 @lru_cache(maxsize=1 << 10)
-def _apply_cached(rules: Rules, width: int, addresses: bytes, lanes: bytes | None) -> Sequence[Array]:
+def _tabulate_cached(rules: Rules, residues: bytes, offsets: bytes, threads: int, width: int) -> Array:
+    parts = np.frombuffer(residues, np.int64), np.frombuffer(offsets, np.int64).reshape(-1, LANES)
+    return _tabulate(rules, *parts, threads, width)
+
+
+def _apply_rules(rules: Rules, addresses: Array, lanes: Array, width: int) -> Sequence[Array]:
+    """Apply the rules to each request; loops come to the same few again and again."""
+    addresses = addresses.astype(np.int64, copy=False)
+    if addresses.size <= _MAX_CACHED:
+        return _apply_cached(rules, width, addresses.tobytes(), lanes.tobytes())
+    return rules(addresses, lanes, width)
+
+
+@lru_cache(maxsize=1 << 10)
+def _apply_cached(rules: Rules, width: int, addresses: bytes, lanes: bytes) -> Sequence[Array]:
     rows = np.frombuffer(addresses, np.int64).reshape(-1, LANES)
-    return rules(rows, None if lanes is None else np.frombuffer(lanes, bool).reshape(-1, LANES), width)
+    return rules(rows, np.frombuffer(lanes, bool).reshape(-1, LANES), width)
 
 
 def _group_residues(residues: Array) -> tuple[Array, Array, Array]:

@@ -10,7 +10,8 @@ served together (32 lanes of up to 4 bytes, 16 of 8, 8 of 16; twice as many wher
 `count_load_wavefronts`), as many as the most loaded of the 32 four-byte banks has distinct words. *Bank conflicts* are
 the wavefronts in excess of one for each group.
 
-Atomics count each lane: see `count_global_atomics` and `count_shared_atomics`.
+An atomic in global memory takes, for each 32-byte piece, as many sectors as the most lanes on one of its addresses;
+lanes that ptxas sums are one. One in shared memory takes wavefronts by its operation: see `turns.find_turns`.
 """
 
 from __future__ import annotations
@@ -42,13 +43,15 @@ def _count_pieces(units: Array, lanes: Array | None, *sizes: int) -> list[Array]
 
     One pass over all rows takes a third of the time of a pass for each row.
     """
+    if units.size and int(units.min()) >> 32 == (int(units.max()) + LINE) >> 32:  # no lane is on the line of -1
+        units = units.astype(np.int32)  # in which all take half the time
     if lanes is not None:
-        units = units | (lanes.view(np.int8) - np.int8(1))  # -1 for idle lanes: they come first, as one more piece
+        units = units | (lanes.view(np.int8) - np.int8(1))  # -1 for idle lanes: they come together, as one more piece
     width = units.shape[1]
     descends = units.reshape(-1)[1:] < units.reshape(-1)[:-1]
     descends[width - 1 :: width] = False
     flat = (np.sort(units, axis=1) if descends.any() else units).reshape(-1)
-    changes = np.zeros(units.shape, flat.dtype)
+    changes = np.empty(units.shape, flat.dtype)
     np.bitwise_xor(flat[1:], flat[:-1], out=changes.reshape(-1)[1:])
     changes = changes.view(f"u{flat.itemsize}")
     idle_pieces = 0 if lanes is None else _count_true(lanes) < width

@@ -106,8 +106,8 @@ class Dominators:
         return [False, *({*before} == {last} and following == {last + 1} for last, before, following in transitions)]
 
     @cached_property
-    def pieces(self) -> list[int]:
-        """The number of the straight piece of code that each block is part of."""
+    def straight_run_of_block(self) -> list[int]:
+        """The number of the straight run of code that each block is part of."""
         numbers: list[int] = []
         for continues in self.continues:
             numbers.append(numbers[-1] + (not continues) if numbers else 0)

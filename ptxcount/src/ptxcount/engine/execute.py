@@ -12,7 +12,8 @@ import numpy as np
 from ..counting.counters import LaunchCounters
 from ..lanes.warps import Array
 from ..machine.argument_layout import KernelArgument
-from ..machine.chunk import Chunk, Context, split_index
+from ..machine.chunk import Chunk
+from ..machine.context import Context, split_index
 from ..machine.launch_progress import Estimate
 from ..machine.special_registers import GRID_WORKSPACE
 from ..util.errors import Index3

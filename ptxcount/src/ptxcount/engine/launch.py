@@ -192,7 +192,7 @@ def compile_entry(source: Path | str, entry: str | None, flags: str = "", arch: 
     """
     if entry is None or not entry.endswith(">") or is_ptx(source):
         compilation = compilation_of(source, flags, arch)
-        return compilation, find_entry(compilation.ptx, entry)
+        return compilation, find_kernel(source, compilation.ptx, entry)
     try:
         compilation = compilation_of(source, flags, arch, [qualify_name(source, entry)])
     except CompileError as error:  # perhaps it is there already, and by that name cannot be asked for
@@ -203,6 +203,18 @@ def compile_entry(source: Path | str, entry: str | None, flags: str = "", arch: 
     if name == entry:  # uint32_t is spelled unsigned int
         name = find_entry(compilation.ptx, entry.partition("<")[0])
     return compilation, name
+
+
+def find_kernel(source: Path | str, ptx: str, name: str | None) -> str:
+    """Find the mangled name of a kernel as `find_entry`; `LaunchError` for a template that the source does not use."""
+    entry = find_entry(ptx, name)
+    if name is not None and entry not in parse_cached(ptx).entries and not is_ptx(source):
+        for declaration in find_declarations(read_source(source)):
+            if declaration.template and f"::{declaration.name}".endswith(f"::{name}"):
+                kinds = (parameter.split()[0] for parameter in declaration.template)
+                example = ", ".join("float" if kind in ("typename", "class") else "16" for kind in kinds)
+                raise LaunchError(f"{name} is a template: name an instance, such as '{name}<{example}>'")
+    return entry
 
 
 def qualify_name(source: Path | str, name: str) -> str:

@@ -13,7 +13,7 @@ from ..isa.operands import STACK
 from ..isa.spaces import window_base
 from ..lanes.warps import Array
 from ..machine.argument_layout import ArgumentLayout, BoundDescriptor, KernelArgument
-from ..machine.chunk import Context
+from ..machine.context import Context
 from ..machine.global_memory import FIRST_CONSTANT, FIRST_PARAMETER, PARAMETER_GUARD, ArrayMemory
 from ..machine.global_races import ANYTHING
 from ..machine.special_registers import GRID_WORKSPACE
@@ -81,6 +81,7 @@ def make_context(kernel: Executable, options: LaunchOptions) -> Context:
     if is_cooperative:
         memories.symbols[GRID_WORKSPACE] = memories.memory.add(np.zeros(256, np.uint8), GRID_WORKSPACE)
     has_dynamic = any(variable.size is None for variable in kernel.variables if not variable.problem)
+    dynamic = f", {options.dynamic_shared} of them dynamic (--dynamic-shared)"
     return Context(
         grid=options.grid,
         block=options.block,
@@ -102,7 +103,7 @@ def make_context(kernel: Executable, options: LaunchOptions) -> Context:
         has_clusters=bool(options.cluster or kernel.entry.cluster),
         may_wait=is_cooperative or prod(cluster) > 1,
         reserved=kernel.reserved,
-        dynamic=f", {options.dynamic_shared} of them dynamic (--dynamic-shared)" if has_dynamic else "",
+        dynamic=(dynamic if options.dynamic_shared else ": give --dynamic-shared BYTES") * has_dynamic,
         dynamic_size=options.dynamic_shared,
         watches_races=_watch_races(kernel, options, memories.memory, parameters),
         ordered_lanes=kernel.ordered_lanes,
@@ -117,8 +118,11 @@ def _check_dimensions(entry: Entry, options: LaunchOptions) -> Index3:
             raise LaunchError(f"{option} {policy!r}: one of {', '.join(allowed)} is allowed")
     grid, block, threads = options.grid, options.block, prod(options.block)
     for dimension, extent, limit in (("grid", grid, MAX_GRID), ("block", block, MAX_BLOCK)):
-        if len(extent) != 3 or not all(1 <= n <= most for n, most in zip(extent, limit, strict=True)):
-            raise LaunchError(f"{dimension} {extent}: three numbers from 1 to {limit} are allowed")
+        if len(extent) != 3:
+            raise LaunchError(f"{dimension} {extent}: three numbers are needed")
+        for axis, n, most in zip("xyz", extent, limit, strict=True):
+            if not 1 <= n <= most:
+                raise LaunchError(f"{dimension}.{axis} is {n}; 1 to {most} are allowed")
     if threads > MAX_THREADS:
         raise LaunchError(f"block {block}: {threads} threads, {MAX_THREADS} are allowed")
     max_threads, exact_block = entry.max_threads or threads, entry.exact_block or block
@@ -246,13 +250,14 @@ def _pack_parameters(
     entry: Entry, args: Sequence[KernelArgument], layout: ArgumentLayout, names: Sequence[str]
 ) -> dict[str, bytes]:
     """Return the bytes of each argument by the name of its parameter."""
+    kernel = demangle(entry.name)
     if len(args) != len(entry.parameters):
-        raise LaunchError(f"{demangle(entry.name)} takes {len(entry.parameters)} arguments, not {len(args)}")
+        raise LaunchError(f"{kernel} takes {len(entry.parameters)} arguments, not {len(args)}")
     contents: dict[str, bytes] = {}
     for place, (parameter, argument) in enumerate(zip(entry.parameters, args, strict=True)):
         name = names[place] if names else f"argument {place}"
         content = layout.encode_argument(argument, name)
         if len(content) != parameter.size:
-            raise LaunchError(f"{name}: {len(content)} bytes, {entry.name} takes {parameter.size}")
+            raise LaunchError(f"{name}: {len(content)} bytes, {kernel} takes {parameter.size}")
         contents[parameter.name] = content
     return contents

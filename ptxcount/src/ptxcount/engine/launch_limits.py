@@ -22,7 +22,7 @@ def require_launchable(ptx: str, entry: str, block: Index3, dynamic_shared: int,
     """
     threads = prod(block)
     shared = count_static_shared(load_executable(ptx, entry)) + dynamic_shared
-    multiprocessor = architectures.MULTIPROCESSORS.get(arch.rstrip("af"))
+    multiprocessor = architectures.find_multiprocessor(arch)
     if multiprocessor and shared > multiprocessor.shared_of_block:
         raise LaunchError(
             f"{shared} bytes of shared memory a block, {dynamic_shared} of them dynamic; {arch} has "

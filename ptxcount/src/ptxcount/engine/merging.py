@@ -121,14 +121,14 @@ class _MergeFinder:
         writes = Counter(name for instruction in code for name in instruction.writes)
         #: Vectors through registers that have one value, by the straight piece of code: width and offset.
         self._vectors: defaultdict[tuple[int, Operand | None], list[tuple[int, int]]] = defaultdict(list)
-        for piece, part in zip(self._flow.pieces, self._parts, strict=True):
+        for piece, part in zip(self._flow.straight_run_of_block, self._parts, strict=True):
             for access in filter(None, (accesses.get(id(instruction)) for instruction in part)):
                 if access.width > WORD and writes[getattr(access.base, "name", "")] <= 1:
                     self._vectors[piece, access.base].append((access.width, access.offset))
 
     def _start_group(self, block: int, access: SharedAccess) -> MergeableGroup:
         base = self._residue_of(access.base)
-        for width, offset in self._vectors[self._flow.pieces[block], access.base]:
+        for width, offset in self._vectors[self._flow.straight_run_of_block[block], access.base]:
             base = base.align(width, offset)
         return MergeableGroup(access.kind, access.size, base, block)
 

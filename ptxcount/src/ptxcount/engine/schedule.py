@@ -35,6 +35,8 @@ _FIRST_PATIENCE, _LATER_PATIENCE = 200, 4
 _MAX_VAIN_ROUNDS = 8
 #: Number of places that a message names.
 _MAX_SHOWN = 4
+#: Message for a chunk that exceeds a number of instructions.
+_LONG = "stopped after {} instructions of a chunk of blocks: an endless loop, or raise --step-limit"
 
 
 class Schedule:
@@ -103,7 +105,7 @@ class Schedule:
         count = len(code.steps)
         chunk.steps += count + 1
         if chunk.steps > chunk.context.step_limit:
-            text = "; ".join(filter(None, [f"{chunk.context.step_limit} instructions", self._describe_places()]))
+            text = "; ".join(filter(None, [_LONG.format(chunk.context.step_limit), self._describe_places()]))
             raise chunk.make_fault(StepLimitExceededError, text, source=code.source)
         if time.monotonic() > chunk.context.deadline:
             text = "it has not ended in the time that it was given"

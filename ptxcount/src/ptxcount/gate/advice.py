@@ -227,5 +227,7 @@ def _judge_narrow(pattern: Pattern, launch: _LaunchPatterns) -> tuple[str, str] 
     access = pattern.access
     if access.width > 2 or pattern.lane != access.width or pattern.run < 16 or access.requests < 0.1 * launch.requests:
         return None
-    text = f"{access.width} bytes a lane, {access.width * 32} a request: vectors such as uchar4"
+    text = (
+        f"{access.width} byte{'s' * (access.width > 1)} a lane, {access.width * 32} a request: vectors such as uchar4"
+    )
     return "PC106", f"{text} would take fewer requests; ptxas may do so already"

@@ -11,7 +11,6 @@ import subprocess
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any, TypedDict
@@ -30,7 +29,7 @@ _DAYS = 30
 _VARIABLES = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
 _STORED = re.compile(r"=@(.+?\.npy)")
 #: Fields of a launch that change no count.
-_IRRELEVANT = ("folder", "name", "label", "limits")
+_IRRELEVANT = ("folder", "name", "label", "limits", "line")
 #: The name of an anonymous namespace behind its length: nvcc draws another one at each call.
 _ANONYMOUS = re.compile(r"(\d\d)(_GLOBAL__N_\w*)")
 
@@ -51,7 +50,7 @@ def cached_counts(launch: Launch, ptx: str, compute: Callable[[], dict[str, Any]
     A file's name is the hash of all inputs, the version of ptxcount included. No checkout can bring such a file along.
     A folder that cannot be written to holds none.
     """
-    facts = {name: value for name, value in asdict(launch).items() if name not in _IRRELEVANT}
+    facts = {name: value for name, value in msgspec.structs.asdict(launch).items() if name not in _IRRELEVANT}
     words = "\n".join([*launch.arguments, *launch.variables])
     arrays = [_bytes_hash(launch.folder / name) for name in _STORED.findall(words)]
     variables = [os.environ.get(name) for name in _VARIABLES]

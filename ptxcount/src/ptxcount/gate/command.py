@@ -9,7 +9,6 @@ import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 from ..cli.ending import run_command, scratch_folder
@@ -90,7 +89,7 @@ def _run_words(words: Sequence[str]) -> int:
     except Exception as error:  # noqa: BLE001 - exit code 1 means that counts do not hold, so a traceback may not set it
         text = f"{type(error).__name__}: {error}"
         if options.command in ("pin", "check"):
-            file = pins.FILE if isinstance(error, pins.LockError) else FILE
+            file = getattr(error, "file", FILE)
             return _report_findings([Diagnostic(file, getattr(error, "line", 1), "PC009", text)], [], options)
         sys.stderr.write(escape_unprintable(f"{text}\n"))
         return 2
@@ -117,13 +116,13 @@ def _pin_counts(options: argparse.Namespace) -> int:
     outcomes = list(iter_counts(launches))
     failures = [outcome for outcome in outcomes if isinstance(outcome, Diagnostic)]
     if failures:
-        return _report_findings(failures, [], options)
+        return _report_findings(_merge_repeated(failures), [], options)
     launch_counts = [outcome for outcome in outcomes if isinstance(outcome, LaunchCounts)]
     try:
-        lock = pins.read_lock(options.folder) or pins.Lock()
+        lock = pins.read_lock(options.folder) or pins.NO_LOCK
     except LaunchError as error:
         print(escape_unprintable(str(error)))
-        lock = pins.Lock()
+        lock = pins.NO_LOCK
     differences = [
         difference
         for counts in launch_counts
@@ -131,9 +130,10 @@ def _pin_counts(options: argparse.Namespace) -> int:
         for difference in pins.compare_launch(counts, lock)
     ]
     rose = any(difference.code == "PC003" for difference in differences) and not options.accept
+    excesses = _find_excesses(options.folder, launch_counts)
     if not rose:
         pins.write_lock(options.folder, launch_counts, nvcc_release())
-    differences = [difference if rose else replace(difference, level="note") for difference in differences]
+    differences = [difference if rose else difference._replace(level="note") for difference in differences]
     _report_findings(_name_causes(differences, launches, launch_counts, lock), [], options)
     if rose:
         print(f"{pins.FILE} is as it was: {_PIN} --accept{_format_folder(options)} writes counts that rose, too")
@@ -142,7 +142,17 @@ def _pin_counts(options: argparse.Namespace) -> int:
     nvcc = [f"nvcc: {lock.nvcc} before, {nvcc_release()} now"] if lock.nvcc not in ("", nvcc_release()) else []
     for text in (*new, *(f"gone: {label}" for label in lock.list_removed(launch_counts)), *nvcc):
         print(escape_unprintable(f"{pins.FILE}: {text}"))
+    _report_findings(excesses, [], options)
+    if excesses:
+        print(f"{pins.FILE} is written, but ptxcount check will fail: {len(excesses)} above the limits")
     return 0
+
+
+def _find_excesses(folder: Path, launch_counts: Sequence[LaunchCounts]) -> list[Diagnostic]:
+    """Find the counts above limits, of launches and of lines, that no comment waives."""
+    directives = Directives(folder, (file for counts in launch_counts for file in counts.files))
+    findings = [finding for counts in launch_counts for finding in limits.check_all(counts, directives)]
+    return [finding for finding in directives.apply_waivers(findings, counted_lines=set()) if finding in findings]
 
 
 def _check_counts(options: argparse.Namespace) -> int:
@@ -155,7 +165,7 @@ def _check_counts(options: argparse.Namespace) -> int:
     is_complete = not findings
     directives = Directives(options.folder, (file for counts in launch_counts for file in counts.files))
     for counts in launch_counts:
-        findings += [*limits.check_launch(counts), *limits.check_lines(counts, directives)]
+        findings += limits.check_all(counts, directives)
         findings += [] if lock is None else pins.compare_launch(counts, lock)
         for warning in counts.warnings:
             if warning.code < ADVICE or (options.advise and changed_lock is None):
@@ -171,14 +181,22 @@ def _check_counts(options: argparse.Namespace) -> int:
         findings += [Diagnostic(pins.FILE, 1, "PC008", text, launch=label) for label in gone]
     lines = {(row["file"], row["line"] or 0) for counts in launch_counts for row in counts.lines if is_complete}
     reported = _merge_repeated(directives.apply_waivers(findings, counted_lines=lines))
-    reported = _name_causes(reported, launches, launch_counts, lock or pins.Lock())
+    reported = _name_causes(reported, launches, launch_counts, lock or pins.NO_LOCK)
     if lock is None:
         reported.append(Diagnostic(FILE, 1, "PC005", f"no counts are pinned: run {_PIN}, and commit {pins.FILE}"))
     elif any(finding.code in ("PC003", "PC004") for finding in reported) and lock.nvcc not in ("", nvcc_release()):
         release = nvcc_release() or "none"
         text = f"counts were made with nvcc {lock.nvcc}, and this is {release}: what differs may be its own"
         reported.append(Diagnostic(pins.FILE, 1, "PC010", text, "note"))
-    return _report_findings(reported, launch_counts, options)
+    reported = [_add_remedy(finding) if finding.code == "PC003" else finding for finding in reported]
+    code = _report_findings(reported, launch_counts, options)
+    if code == 0:
+        sys.stderr.write(f"{len(launches)} launch{'es' * (len(launches) > 1)} hold{'s' * (len(launches) == 1)}\n")
+    return code
+
+
+def _add_remedy(finding: Diagnostic) -> Diagnostic:
+    return finding._replace(message=f"{finding.message}. Why: ptxcount check --advise. Intended: {_PIN} --accept")
 
 
 def _name_causes(
@@ -194,7 +212,7 @@ def _name_causes(
         launch = launch_of_label[finding.launch]
         changes = lock.list_changes(launch, keys.get(launch.label, launch.name), list_files(launch), nvcc_release())
         cause = f"{', '.join(changes)} changed" if changes else _CAUSED[finding.code]
-        return replace(finding, message="; ".join(filter(None, [finding.message, cause])))
+        return finding._replace(message="; ".join(filter(None, [finding.message, cause])))
 
     return [*map(name_cause, findings)]
 
@@ -215,7 +233,7 @@ def _restrict_finding(finding: Diagnostic, places: set[tuple[str, int]]) -> Diag
     """Restrict a finding to these places; None if it is at none of them."""
     kept_places = [place for place in ((finding.file, finding.line), *finding.also) if place in places]
     return (
-        replace(finding, file=kept_places[0][0], line=kept_places[0][1], also=tuple(kept_places[1:]))
+        finding._replace(file=kept_places[0][0], line=kept_places[0][1], also=tuple(kept_places[1:]))
         if kept_places
         else None
     )
@@ -225,7 +243,7 @@ def _merge_repeated(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
     """Merge repeated warnings: several launches of a kernel may show the same."""
     merged: dict[object, Diagnostic] = {}
     for finding in findings:
-        merged.setdefault(replace(finding, launch="") if finding.level == "warning" else finding, finding)
+        merged.setdefault(finding._replace(launch="") if finding.level == "warning" else finding, finding)
     return [*merged.values()]
 
 
@@ -237,8 +255,7 @@ def _format_folder(options: argparse.Namespace) -> str:
 def _report_findings(findings: list[Diagnostic], launch_counts: list[LaunchCounts], options: argparse.Namespace) -> int:
     """Print the findings, with paths from where the command was called; return the exit code."""
     findings = [
-        replace(
-            finding,
+        finding._replace(
             file=(options.said / finding.file).as_posix(),
             message=escape_unprintable(finding.message.replace(_PIN, _PIN + _format_folder(options))),
             also=tuple(((options.said / file).as_posix(), line) for file, line in finding.also),

@@ -12,9 +12,8 @@ import re
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
@@ -22,7 +21,7 @@ from ..source.nvcc import Compilation, find_nvcc
 from ..source.sources import is_ptx
 from ..util.errors import PtxError
 from .cache import cache_folder, hash_counter, hash_facts, identify_file, store_file
-from .inclusions import Candidates, Layout, find_folders, find_names, iter_present, list_candidates, query_layout
+from .inclusions import Candidates, Disk, Layout, find_folders, find_names, list_candidates, query_layout
 
 #: A file, the template's instance or None, nvcc's flags and the architecture.
 Recipe = tuple[Path, "str | None", str, str]
@@ -34,8 +33,8 @@ _VARIABLES = re.compile(
 )
 
 
-class _Entry(msgspec.Struct):
-    """A compilation in the cache."""
+class _Snapshot(msgspec.Struct):
+    """Files, names, candidates and tools that a compilation depends on, before it runs."""
 
     layout: Layout
     #: Names of headers by the hash of the text that has them.
@@ -44,6 +43,22 @@ class _Entry(msgspec.Struct):
     #: Hashes of the compilers, and of the files that were read or would have been.
     tools_state: str
     files_state: str
+
+    def holds_for(self, compilation: Compilation) -> bool:
+        """Tell if the compilation read these files, or some of them, and all is as it was.
+
+        The others are those that only the host's part of a source includes.
+        """
+        return (
+            {*map(os.path.realpath, compilation.files)} <= {*map(os.path.realpath, self.layout.files)}
+            and self.tools_state == _hash_tools(self.layout)
+            and self.files_state == _hash_files(self.layout, self.candidates, Disk())
+        )
+
+
+class _Entry(_Snapshot):
+    """A compilation in the cache."""
+
     ptx: str
     #: Files that were read, the source first.
     files: list[str]
@@ -61,7 +76,7 @@ def load_or_compile(recipe: Recipe, compile_recipe: Callable[[Recipe], Compiled]
     entry = None
     with suppress(OSError, ValueError, RecursionError):
         entry = _read_entry(file)
-        if entry is not None and entry.files_state == _hash_files(entry.layout, entry.candidates, _hash_file_once):
+        if entry is not None and entry.files_state == _hash_files(entry.layout, entry.candidates, _read_disk()):
             with suppress(OSError):
                 os.utime(file)
             return Compilation(entry.ptx, [*map(Path, entry.files)]), entry.name
@@ -71,7 +86,7 @@ def load_or_compile(recipe: Recipe, compile_recipe: Callable[[Recipe], Compiled]
         file.unlink(missing_ok=True)
         if snapshot is not None and snapshot.holds_for(compilation):
             files = [*map(str, compilation.files)]
-            entry = _Entry(**snapshot._asdict(), ptx=compilation.ptx, files=files, name=name)
+            entry = _Entry(**msgspec.structs.asdict(snapshot), ptx=compilation.ptx, files=files, name=name)
             store_file(file, msgspec.json.encode(entry))
     return compilation, name
 
@@ -79,7 +94,7 @@ def load_or_compile(recipe: Recipe, compile_recipe: Callable[[Recipe], Compiled]
 def _read_entry(file: Path) -> _Entry | None:
     """Read an entry; None if its compilers changed, or a file is gone. Raises `OSError`, and as `msgspec`."""
     entry = msgspec.json.decode(file.read_bytes(), type=_Entry)
-    is_whole = entry.tools_state == _hash_tools(entry.layout) and all(map(os.path.isfile, entry.layout.files))
+    is_whole = entry.tools_state == _hash_tools(entry.layout) and all(map(_read_disk().is_readable, entry.layout.files))
     return entry if is_whole else None
 
 
@@ -95,27 +110,6 @@ def _find_entry_file(recipe: Recipe) -> Path | None:
     variables = sorted(variable for variable in os.environ.items() if _VARIABLES.fullmatch(variable[0]))
     facts = [hash_counter(), str(Path.cwd()), str(source), instance, flags, arch, nvcc, variables]
     return cache_folder().with_name("compilations") / f"{hash_facts(facts)}.json"
-
-
-class _Snapshot(NamedTuple):
-    """Files, names, candidates and tools that a compilation depends on, before it runs."""
-
-    layout: Layout
-    names: dict[str, list[str]]
-    candidates: Candidates
-    tools_state: str
-    files_state: str
-
-    def holds_for(self, compilation: Compilation) -> bool:
-        """Tell if the compilation read these files, or some of them, and all is as it was.
-
-        The others are those that only the host's part of a source includes.
-        """
-        return (
-            {*map(os.path.realpath, compilation.files)} <= {*map(os.path.realpath, self.layout.files)}
-            and self.tools_state == _hash_tools(self.layout)
-            and self.files_state == _hash_files(self.layout, self.candidates, _hash_file)
-        )
 
 
 def _take_snapshot(recipe: Recipe, entry: _Entry | None) -> _Snapshot | None:
@@ -139,14 +133,14 @@ def _take_snapshot(recipe: Recipe, entry: _Entry | None) -> _Snapshot | None:
                 return None
             names_of_file[file] = names[key] = found
         candidates = list_candidates(layout, names_of_file, flags)
-        state = _hash_files(layout, candidates, _hash_file)
+        state = _hash_files(layout, candidates, Disk())
         return _Snapshot(layout, names, candidates, _hash_tools(layout), state)
     return None
 
 
-def _hash_files(layout: Layout, candidates: Candidates, hash_file: Callable[[str], str]) -> str:
+def _hash_files(layout: Layout, candidates: Candidates, disk: Disk) -> str:
     """Hash the content of the files, and which of the candidates are there."""
-    return hash_facts([[hash_file(file) for file in layout.files], [*iter_present(candidates)]])
+    return hash_facts([[*map(disk.hash_file, layout.files)], [*disk.iter_present(candidates)]])
 
 
 def _hash_tools(layout: Layout) -> str:
@@ -155,14 +149,10 @@ def _hash_tools(layout: Layout) -> str:
     return hash_facts([program, *map(identify_file, (*layout.tools, program))])
 
 
-def _hash_file(path: str) -> str:
-    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
-
-
-#: The same for files that several sources include.
-_hash_file_once = lru_cache(maxsize=1 << 16)(_hash_file)
+#: The files as they are during a command.
+_read_disk = cache(Disk)
 
 
 def forget_files() -> None:
     """Read files again that may have changed since."""
-    _hash_file_once.cache_clear()
+    _read_disk.cache_clear()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..cli.arguments import make_arguments, make_variables
-from ..engine.launch import compilation_of, compile_entry, count_compiled
+from ..cli.arguments import make_arguments, make_variables, name_arguments
+from ..engine.launch import compilation_of, compile_entry, count_compiled, find_kernel
 from ..report.listing import list_lines
 from ..source.cpp_types import check_arguments
-from ..source.names import cpp_name, find_entry
+from ..source.names import cpp_name
 from ..source.nvcc import Compilation
 from .advice import find_advice
 from .compilations import Compiled, Recipe
@@ -27,7 +27,7 @@ def compute_counts(launch: Launch, compilation: Compilation, name: str | None) -
 
     ``name`` is the mangled name of a template's instance. Raises as `ptxcount.count`.
     """
-    entry = name or find_entry(compilation.ptx, launch.kernel)
+    entry = name or find_kernel(launch.folder / launch.file, compilation.ptx, launch.kernel)
     checked_arguments = check_arguments(
         make_arguments(launch.arguments, launch.folder), launch.arguments, entry, compilation.files
     )
@@ -41,6 +41,7 @@ def compute_counts(launch: Launch, compilation: Compilation, name: str | None) -
         arch=launch.arch,
         dynamic_shared=launch.dynamic_shared,
         variables=make_variables(launch.variables, launch.folder),
+        names=name_arguments(launch.arguments),
         cluster=launch.cluster,
     )
     faults = [finding for finding in counters.findings if finding.code != "printf"]

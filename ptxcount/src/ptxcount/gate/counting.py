@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..report.listing import find_line_text, read_source_lines
 from ..source.declarations import find_declarations
 from ..source.names import source_name
 from ..source.nvcc import stop_all
-from ..util.errors import KernelFaultError
+from ..util.errors import CompileError, KernelFaultError, LaunchError
 from . import cache, compilations
 from .compilations import Compiled, Recipe
 from .diagnostics import Diagnostic
-from .launches import Launch
+from .launches import FILE, Launch
 
 
-@dataclass(frozen=True)
-class LaunchCounts:
+class LaunchCounts(NamedTuple):
     """The counts of a launch, as plain numbers."""
 
     launch: Launch
@@ -46,23 +45,32 @@ class LaunchCounts:
         return self.launch.name or self.description
 
 
+#: The place of the first error in a compiler's text, as nvcc or as gcc writes it.
+_COMPILER_ERROR = re.compile(r"^([^\s:(][^\n:(]*)(?:\((\d+)\)|:(\d+)(?::\d+)?): (?:\w+ )?error\b", re.MULTILINE)
 _IDLE = "it accesses no memory, so nothing is held: look at its grid, block and arguments"
 
 
 def iter_counts(launches: Sequence[Launch]) -> Iterator[LaunchCounts | Diagnostic]:
     """Yield the counts of each launch, or the reason why there are none: PC006, the kernel is wrong, or PC009."""
-    _compile_once.cache_clear()  # files may have changed since the last command of this process
-    _resolve_files.cache_clear()
+    cache.hash_counter()  # once, before threads do
+    for function in (_compile_once, _resolve_files, _resolve_file, _resolve_folder, _read_declarations):
+        function.cache_clear()  # files may have changed since the last command of this process
     compilations.forget_files()
     _compile_all(map(_find_recipe, launches))
     for launch in launches:
         try:
             launch_counts = _count_launch(launch)
             accesses = any(access["ptx_line"] for row in launch_counts.lines for access in row["accesses"])
-            yield launch_counts if accesses else Diagnostic(launch.file, 1, "PC009", _IDLE, launch=launch.label)
+            yield launch_counts if accesses else Diagnostic(FILE, launch.line, "PC009", _IDLE, launch=launch.label)
         except KernelFaultError as error:
             path = _relative_path(error.source.file or launch.file, launch.folder)
             yield Diagnostic(path, error.source.line or 1, "PC006", error.what, launch=launch.label)
+        except LaunchError as error:
+            yield Diagnostic(FILE, launch.line, "PC009", f"LaunchError: {error}", launch=launch.label)
+        except CompileError as error:  # of no launch: others of the file have the same
+            match = _COMPILER_ERROR.search(str(error))
+            path, line = (match[1], match[2] or match[3]) if match else (launch.file, 1)
+            yield Diagnostic(_relative_path(path, launch.folder), int(line), "PC009", f"CompileError: {error}")
         except Exception as error:  # noqa: BLE001 - one launch that cannot be counted hides no other
             yield Diagnostic(launch.file, 1, "PC009", f"{type(error).__name__}: {error}", launch=launch.label)
 
@@ -151,25 +159,39 @@ def list_files(launch: Launch) -> list[str]:
 
 @lru_cache(maxsize=256)
 def _resolve_files(recipe: Recipe) -> list[str]:
-    """Resolve the files that a recipe was compiled from, hundreds in a few folders: each folder once."""
-    resolve_folder = lru_cache(os.path.realpath)
-    paths = []
-    for file in map(str, _compile_once(recipe)[0].files):
-        folder, name = os.path.split(file)
-        path = f"{resolve_folder(folder).rstrip('/')}/{name}"
-        paths.append(os.path.realpath(path) if Path(path).is_symlink() else path)
-    return [*dict.fromkeys(paths)]
+    """Resolve the files that a recipe was compiled from."""
+    return [*dict.fromkeys(map(_resolve_file, map(str, _compile_once(recipe)[0].files)))]
+
+
+@lru_cache(maxsize=1 << 16)
+def _resolve_file(file: str) -> str:
+    """Resolve a path: hundreds lie in a few folders, and several sources include the same."""
+    folder, name = os.path.split(file)
+    path = f"{_resolve_folder(folder).rstrip('/')}/{name}"
+    return os.path.realpath(path) if os.path.islink(path) else path  # noqa: PTH114 -- in a tenth of `Path`'s time
+
+
+_resolve_folder = lru_cache(maxsize=1 << 12)(os.path.realpath)
 
 
 def _find_declaration(kernel: str, files: list[str], root: Path) -> dict[str, Any]:
     """Find the line that declares a kernel; the first of its file if none is found."""
     name = source_name(kernel)
     for file in files:
-        text = (root / file).read_text(encoding="utf-8", errors="replace")
-        for declaration in find_declarations(text):
-            if declaration.name == name:
-                return {"file": file, "line": declaration.line, "text": text.splitlines()[declaration.line - 1].strip()}
+        if name in (lines := _read_declarations(root / file)):
+            return {"file": file, **lines[name]}
     return {"file": files[0] if files else "", "line": 1, "text": ""}
+
+
+@lru_cache(maxsize=256)
+def _read_declarations(path: Path) -> dict[str, dict[str, Any]]:
+    """Read the first line that declares each kernel of a file, and its text."""
+    text = path.read_text(encoding="utf-8", errors="replace")
+    lines = text.splitlines()
+    return {
+        declaration.name: {"line": declaration.line, "text": lines[declaration.line - 1].strip()}
+        for declaration in reversed([*find_declarations(text)])
+    }
 
 
 def _relative_path(file: Path | str, root: Path) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 #: Codes and their names; a waiver may use either.
 CODES = {
@@ -17,8 +17,7 @@ UNCLEAR = ("PC005", "PC009")
 ADVICE = "PC1"
 
 
-@dataclass(frozen=True)
-class Diagnostic:
+class Diagnostic(NamedTuple):
     """One line of what `check` says.
 
     ``level`` is ``error``, which fails, ``warning`` or ``note``; ``launch`` the label of the launch, if it is of one;

@@ -19,6 +19,14 @@ _WAIVER = re.compile(r"ignore\[([^\]]*)\]\s*(.*)")
 _NAMES = {**{name: code for code, name in CODES.items()}, **{code: code for code in CODES}}
 
 
+class DirectiveError(LaunchError):
+    """A directive that is not understood, at a ``line`` of a ``file``."""
+
+    def __init__(self, file: str, line: int, message: str) -> None:
+        super().__init__(message)
+        self.file, self.line = file, line
+
+
 class LineLimit(NamedTuple):
     """Limit on the cost of a line: a number, or a multiple of the ideal."""
 
@@ -30,12 +38,13 @@ class LineLimit(NamedTuple):
 
 
 class Waiver(NamedTuple):
-    """Codes that are not said of a line, and why."""
+    """Codes that are not said of a line, as they are and as they are written, and why."""
 
     file: str
     line: int
     holds_for: int
     codes: tuple[str, ...]
+    words: tuple[str, ...]
     reason: str
 
 
@@ -78,7 +87,8 @@ class Directives:
             if not waivers:
                 yield finding
         for waiver in self._waivers:
-            useless = [CODES[code] for code in waiver.codes if (waiver, code) not in used_waivers]
+            words = zip(waiver.codes, waiver.words, strict=True)
+            useless = [word for code, word in words if (waiver, code) not in used_waivers]
             if not waiver.reason:
                 yield Diagnostic(
                     waiver.file, waiver.line, "PC007", "a waiver needs a reason behind it: ignore[...] reason"
@@ -97,20 +107,22 @@ class Directives:
             holds_for = next(code, number)
             waiver = _WAIVER.fullmatch(match[1])
             if waiver:
-                self._waivers.append(Waiver(file, number, holds_for, _parse_codes(waiver[1], file, number), waiver[2]))
+                words = tuple(word.strip() for word in waiver[1].split(","))
+                codes = _find_waiver_codes(words, file, number)
+                self._waivers.append(Waiver(file, number, holds_for, codes, words, waiver[2]))
                 continue
             for word in match[1].split(","):
                 limit = _LIMIT.fullmatch(word.strip())
                 if limit is None:
-                    examples = "sectors <= 4 or ignore[bank-conflict] reason is known"
-                    raise LaunchError(f"{file}:{number}: {word!r}: {examples}")
+                    examples = 'expected "sectors <= 4" or "ignore[bank-conflict] reason"'
+                    raise DirectiveError(file, number, f"{word!r}: {examples}")
                 line_limit = LineLimit(file, number, limit[1], float(limit[2]), bool(limit[3]))
                 self._limits.setdefault((file, holds_for), []).append(line_limit)
 
 
-def _parse_codes(text: str, file: str, line: int) -> tuple[str, ...]:
-    words = [word.strip() for word in text.split(",")]
+def _find_waiver_codes(words: tuple[str, ...], file: str, line: int) -> tuple[str, ...]:
     unknown = [word for word in words if word not in _NAMES]
     if unknown:
-        raise LaunchError(f"{file}:{line}: ignore[{unknown[0]}]: one of {', '.join(CODES.values())} is allowed")
+        names = ", ".join(CODES.values())
+        raise DirectiveError(file, line, f"ignore[{unknown[0]}]: one of {names}, or its code, is allowed")
     return tuple(_NAMES[word] for word in words)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from .counting import LaunchCounts
@@ -45,7 +44,7 @@ def _format_json(findings: Sequence[Diagnostic], launch_counts: Sequence[LaunchC
         }
         for launch in launch_counts
     ]
-    finding_fields = [{**asdict(finding), "name": CODES[finding.code]} for finding in findings]
+    finding_fields = [{**finding._asdict(), "name": CODES[finding.code]} for finding in findings]
     return json.dumps({"version": VERSION, "findings": finding_fields, "launches": launches}, indent=1)
 
 

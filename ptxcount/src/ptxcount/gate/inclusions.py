@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shlex
@@ -9,6 +10,7 @@ import shutil
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 
 import msgspec
@@ -92,11 +94,11 @@ def query_layout(source: Path, flags: str, arch: str) -> Layout | None:
     return Layout(files, folders, _list_system_folders(folders, words), calls[0], path, tools)
 
 
-def _list_system_folders(folders: Iterable[str], words: Iterable[str]) -> list[str]:
-    """List the folders that neither an option nor a variable names."""
-    texts = [*words, *(os.environ.get(name, "") for name in _PATH_VARIABLES)]
-    named = tuple(word for text in texts for word in re.split(r"[\s:=,\"']+", text))
-    return [folder for folder in folders if Path(folder).is_absolute() and not any(w.endswith(folder) for w in named)]
+def _list_system_folders(folders: Iterable[str], compiler_options: Iterable[str]) -> list[str]:
+    """List the folders that neither an option, as ``-I/usr/include``, nor a variable names."""
+    texts = [*compiler_options, *(os.environ.get(name, "") for name in _PATH_VARIABLES)]
+    named = {re.sub(r"^-[^/]*", "", word) for text in texts for word in re.split(r"[\s:=,\"']+", text)}
+    return [folder for folder in folders if Path(folder).is_absolute() and folder not in named]
 
 
 def find_names(content: bytes, *, is_system: bool) -> list[str] | None:
@@ -156,13 +158,24 @@ def _group_names(names: Iterable[str]) -> dict[str, list[str]]:
     return groups
 
 
-def iter_present(candidates: Candidates) -> Iterator[str]:
-    """Yield the candidates that are files."""
-    for folder in candidates.folders:
-        for subfolder, names in candidates.searched.items():
-            yield from _find_files(_join(folder, subfolder), names)
-    for folder, names in candidates.beside.items():
-        yield from _find_files(folder, names)
+class Disk:
+    """Files and folders as they are when they are first asked for: several sources include the same."""
+
+    def __init__(self) -> None:
+        self.hash_file, self.is_readable = lru_cache(None)(_hash_file), lru_cache(None)(_is_readable)
+        self._list_folder = lru_cache(None)(_list_folder)
+
+    def iter_present(self, candidates: Candidates) -> Iterator[str]:
+        """Yield the candidates that are files."""
+        for folder in candidates.folders:
+            for subfolder, names in candidates.searched.items():
+                yield from self._find_files(_join(folder, subfolder), names)
+        for folder, names in candidates.beside.items():
+            yield from self._find_files(folder, names)
+
+    def _find_files(self, folder: str, names: Iterable[str]) -> list[str]:
+        paths = [_join(folder, name) for name in sorted(self._list_folder(folder).intersection(names))]
+        return [path for path in paths if self.is_readable(path)]
 
 
 def _join(folder: str, name: str) -> str:
@@ -170,15 +183,17 @@ def _join(folder: str, name: str) -> str:
     return name if name.startswith("/") or not folder else f"{folder}/{name}"
 
 
-def _find_files(folder: str, names: Iterable[str]) -> list[str]:
-    wanted = {*names}
+def _hash_file(path: str) -> str:
+    with open(path, "rb") as file:  # noqa: PTH123 -- as above
+        return hashlib.sha256(file.read()).hexdigest()
+
+
+def _list_folder(folder: str) -> frozenset[str]:
     try:
-        with os.scandir(folder or ".") as entries:
-            present = sorted(entry.name for entry in entries if entry.name in wanted and _is_readable(entry))
+        return frozenset(os.listdir(folder or "."))  # noqa: PTH208 -- as above
     except OSError:
-        return []
-    return [_join(folder, name) for name in present]
+        return frozenset()
 
 
-def _is_readable(entry: os.DirEntry[str]) -> bool:
-    return entry.is_file() and os.access(entry.path, os.R_OK)
+def _is_readable(path: str) -> bool:
+    return os.path.isfile(path) and os.access(path, os.R_OK)  # noqa: PTH113 -- as above

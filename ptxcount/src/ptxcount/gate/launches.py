@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,35 +22,12 @@ else:
 FILE = "ptxcount.toml"
 
 
-@dataclass(frozen=True)
-class Launch:
-    """One launch of a file's kernel.
-
-    ``folder`` is where its paths begin, ``name`` what its author calls it, ``label`` what findings call it.
-    """
-
-    folder: Path
-    file: str
-    grid: list[int]
-    block: list[int]
-    name: str = ""
-    label: str = ""
-    kernel: str | None = None
-    arguments: list[str] = field(default_factory=list)
-    variables: list[str] = field(default_factory=list)
-    flags: str = ""
-    arch: str = ARCH
-    dynamic_shared: int = 0
-    cluster: int | list[int] | None = None
-    limits: dict[str, float | str] = field(default_factory=dict)
-
-
 _Text = Annotated[str, msgspec.Meta(pattern=r"^[^\0]*$")]
 _Extent = Annotated[int, msgspec.Meta(ge=1)]
 _Extents = _Extent | Annotated[list[_Extent], msgspec.Meta(min_length=1, max_length=3)]
 
 
-class _LaunchTable(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+class _LaunchTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The types that a table [[launch]] may have."""
 
     file: Annotated[str, msgspec.Meta(pattern=r"^[^\0]+$")]
@@ -59,13 +35,27 @@ class _LaunchTable(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=Tru
     block: _Extents
     name: _Text = ""
     kernel: _Text | None = None
-    arguments: list[_Text] = msgspec.field(default_factory=list)
-    variables: list[_Text] = msgspec.field(default_factory=list)
+    arguments: list[_Text] = []
+    variables: list[_Text] = []
     flags: _Text = ""
     arch: _Text = ARCH
     dynamic_shared: Annotated[int, msgspec.Meta(ge=0)] = 0
     cluster: _Extents | None = None
-    limits: dict[str, int | float | str] = msgspec.field(default_factory=dict)
+    limits: dict[str, int | float | str] = {}
+
+
+class Launch(_LaunchTable, frozen=True, kw_only=True):
+    """One launch of a file's kernel.
+
+    ``folder`` is where its paths begin, ``name`` what its author calls it, ``label`` what findings call it.
+    """
+
+    folder: Path
+    grid: list[int]
+    block: list[int]
+    label: str = ""
+    #: Line of its table.
+    line: int = 1
 
 
 _KEYS = ", ".join(_LaunchTable.__struct_fields__)
@@ -121,7 +111,7 @@ def _parse_launch(path: Path, place: int, table: Any, line: int) -> Launch:
     if not entry.name.isprintable():
         raise TableError(f"{location}: the name {entry.name!r} holds what cannot be printed", line)
     extents = {name: _expand_extent(getattr(entry, name)) for name in ("grid", "block")}
-    return Launch(folder=path.parent, **{**msgspec.structs.asdict(entry), **extents})
+    return Launch(folder=path.parent, line=line, **{**msgspec.structs.asdict(entry), **extents})
 
 
 def _expand_extent(extent: int | list[int]) -> list[int]:
@@ -141,6 +131,6 @@ def _label_launches(path: Path, unlabelled: list[Launch]) -> list[Launch]:
         raise TableError(f"{path}: two launches have the name {repeated_name!r}; give each its own")
     labels = [launch.name or launch.kernel or Path(launch.file).stem for launch in unlabelled]
     return [
-        replace(launch, label=label if labels.count(label) == 1 else f"{label} (launch {place})")
+        msgspec.structs.replace(launch, label=label if labels.count(label) == 1 else f"{label} (launch {place})")
         for place, (launch, label) in enumerate(zip(unlabelled, labels, strict=True), 1)
     ]

@@ -10,7 +10,8 @@ from typing import Any
 from ..util.errors import LaunchError
 from .counting import LaunchCounts
 from .diagnostics import Diagnostic
-from .directives import Directives
+from .directives import DirectiveError, Directives
+from .launches import TableError
 
 _RELATIVE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*x\s*ideal\s*")
 #: A count of totals() that is of accesses: the space, if it is not global memory, with the kind; and what of them.
@@ -29,6 +30,16 @@ _PERHAPS = (
 )  # fmt: skip
 
 
+def check_all(counts: LaunchCounts, directives: Directives) -> list[Diagnostic]:
+    """Check the limits of the launch's table, and those of the lines that it executes."""
+    try:
+        return [*check_launch(counts), *check_lines(counts, directives)]
+    except DirectiveError:
+        raise
+    except LaunchError as error:
+        raise TableError(str(error), counts.launch.line) from None
+
+
 def check_launch(counts: LaunchCounts) -> Iterator[Diagnostic]:
     """Check the limits of the launch's table: names of ``totals()``, and with ``_per_request`` behind them."""
     totals = counts.totals | {name: counts.totals.get(name, 0) for name in _PERHAPS}
@@ -41,7 +52,12 @@ def check_launch(counts: LaunchCounts) -> Iterator[Diagnostic]:
         match = _COUNT.fullmatch(count)
         prefix, amount = match.groups() if match else ("", count)
         if count not in totals or (is_per_request and not match and count != "bank_conflicts"):
-            raise LaunchError(f"limit {name!r}: {', '.join(totals)} are allowed, and of accesses with _per_request")
+            from difflib import get_close_matches  # noqa: PLC0415 - only an error needs it
+
+            similar = get_close_matches(count, totals, 1)
+            names = f"{', '.join(totals)} are allowed, and of accesses with _per_request"
+            hint = f"did you mean {similar[0] + '_per_request' * is_per_request!r}?" if similar else names
+            raise LaunchError(f"limit {name!r}: {hint}")
         requests = (totals.get(f"{prefix}requests", all_requests) or 1) if is_per_request else 1
         places = [(row["file"], row["line"] or 1, *_sum_accesses(row, prefix, amount)) for row in counts.lines]
         ideal = sum(place[3] for place in places) if f"{prefix}ideal_{amount}" in totals else None
@@ -87,7 +103,7 @@ def check_lines(counts: LaunchCounts, directives: Directives) -> Iterator[Diagno
         for limit in directives.find_limits(row["file"], row["line"]):
             name, ideal_name = limit.name, _NAMES.get(limit.name)
             if ideal_name is None or (limit.relative and not ideal_name):
-                raise LaunchError(f"{row['file']}:{row['line']}: limit {name!r}: one of {', '.join(_NAMES)}")
+                raise DirectiveError(row["file"], row["line"], f"limit {name!r}: one of {', '.join(_NAMES)} is allowed")
             accesses = [access for access in row["accesses"] if access.get("wavefronts" if "bank" in name else name)]
             directives.used_limits |= {limit} if accesses else set()
             costs = []

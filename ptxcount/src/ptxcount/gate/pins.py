@@ -6,7 +6,6 @@ import json
 import subprocess
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -47,23 +46,25 @@ class Change(NamedTuple):
     before: int
     now: int
     places: tuple[tuple[str, int], ...] = ()
+    #: Amounts a request before and now, and the ideal, in words.
+    cost: str = ""
 
     def __str__(self) -> str:
         verb = "rose" if self.now > self.before else "fell"
-        return f"{self.name} {verb} from {self.before} to {self.now}" + " in lines that changed" * bool(self.places)
+        edited = " in edited lines" * bool(self.places)
+        return f"{self.name} {verb} from {self.before} to {self.now}{edited}{self.cost}"
 
 
-@dataclass(frozen=True)
-class Lock:
+class Lock(msgspec.Struct, frozen=True):
     """A lock file: the release of the nvcc that counts were made with, and the counts of each launch.
 
     ``files`` are the hashes of the project's files, ``settings`` what the keys of launches lack; older locks have none.
     """
 
-    nvcc: str = ""
-    launches: dict[str, Lines] = field(default_factory=dict)
-    files: dict[str, str] = field(default_factory=dict)
-    settings: dict[str, str] = field(default_factory=dict)
+    nvcc: str
+    launches: dict[str, Lines]
+    files: dict[str, str] = {}
+    settings: dict[str, str] = {}
 
     def find_launch(self, counts: LaunchCounts) -> Lines | None:
         """Find the counts of a launch by its name, or else by its description."""
@@ -86,6 +87,10 @@ class Lock:
             *["nvcc"] * (self.nvcc not in ("", nvcc_release)),
             *["the settings of the launch"] * is_other,
         ]
+
+
+#: The lock of a folder that has no file of it.
+NO_LOCK = Lock("", {})
 
 
 def pin_lines(lines: Iterable[dict[str, Any]]) -> tuple[Lines, dict[str, tuple[str, int]]]:
@@ -129,15 +134,6 @@ def _format_texts(texts: Mapping[str, str]) -> list[str]:
     return [f" {json.dumps(key)}: {json.dumps(text)}" for key, text in sorted(texts.items()) if text]
 
 
-class _Document(msgspec.Struct):
-    """The types that a lock file must have."""
-
-    nvcc: str
-    launches: dict[str, Lines]
-    files: dict[str, str] = {}
-    settings: dict[str, str] = {}
-
-
 def read_lock(folder: Path) -> Lock | None:
     """Read the lock file; None if there is none. Raises `LockError` for text that `write_lock` did not write."""
     file = folder / FILE
@@ -148,20 +144,22 @@ def read_lock(folder: Path) -> Lock | None:
 class LockError(LaunchError):
     """A lock file that is not understood."""
 
+    #: Its name in findings.
+    file = FILE
+
 
 def _parse_lock(text: bytes, name: str) -> Lock:
     try:
-        document = msgspec.json.decode(text, type=_Document)
+        return msgspec.json.decode(text, type=Lock)
     except (ValueError, RecursionError) as error:
         raise LockError(f"{name}: {error}; run ptxcount pin, which writes it anew") from None
-    return Lock(**msgspec.structs.asdict(document))
 
 
 def read_lock_at(revision: str) -> Lock:
     """Read the lock file of a revision in this folder; an empty one if it has none. Raises `LaunchError`."""
     place = f"./{FILE}"
     if not _run_git(revision, "ls-tree", "--end-of-options", revision, place):
-        return Lock()
+        return NO_LOCK
     return _parse_lock(_run_git(revision, "show", "--end-of-options", f"{revision}:{place}"), f"{revision}:{FILE}")
 
 
@@ -179,7 +177,8 @@ def compare_launch(counts: LaunchCounts, lock: Lock) -> Iterator[Diagnostic]:
     """Yield findings for counts that rose or fell."""
     pinned_lines, name = lock.find_launch(counts), counts.launch.label
     if pinned_lines is None:
-        yield Diagnostic(*counts.declared_at, "PC005", "no counts are pinned: run ptxcount pin", launch=name)
+        key = "" if counts.launch.name else "; a launch without a name goes by its grid, block and arguments"
+        yield Diagnostic(*counts.declared_at, "PC005", f"no counts are pinned: run ptxcount pin{key}", launch=name)
         return
     pinned, available = (_find_spaces(lines) & MACHINE for lines in (pinned_lines, pin_lines(counts.lines)[0]))
     if pinned > available:
@@ -189,10 +188,33 @@ def compare_launch(counts: LaunchCounts, lock: Lock) -> Iterator[Diagnostic]:
         if change.now > change.before:
             yield Diagnostic(change.file, change.line, "PC003", str(change), launch=name)
         else:
-            yield Diagnostic(change.file, change.line, "PC004", f"{change}: ptxcount pin holds it there", "note", name)
+            yield Diagnostic(
+                change.file, change.line, "PC004", f"{change}; run ptxcount pin to keep the lower count", "note", name
+            )
 
 
-def iter_changes(lines: Iterable[dict[str, Any]], pinned_lines: Lines) -> Iterator[Change]:
+def _describe_cost(
+    name: str, before: Mapping[str, int], now: Mapping[str, int], lines: Iterable[dict[str, Any]], places: Any
+) -> str:
+    """Describe an amount for each request, before and now, and the ideal of the accesses at these places."""
+    space, kind, unit = name.split(" ")
+    requests = f"{space} {kind} requests"
+    if name == requests or not now.get(requests):
+        return ""
+    ratios = [
+        f"{round(side[name] / side[requests], 2):g}" for side in (before, now) if side.get(requests) and name in side
+    ]
+    accesses = [access for row in lines if (row["file"], row["line"] or 1) in places
+                for access in row["accesses"] if (access["space"], access["kind"]) == (space, kind)]  # fmt: skip
+    if unit == "sectors":
+        ideal = sum(access.get("ideal_sectors", 0) for access in accesses)
+    else:
+        ideal = sum(access.get("wavefronts", 0) - access.get("bank_conflicts", 0) for access in accesses)
+    text = f", ideal {round(ideal / now[requests], 2):g}" if ideal else ""
+    return f" ({' to '.join(dict.fromkeys(ratios))} a request{text})"
+
+
+def iter_changes(lines: Sequence[dict[str, Any]], pinned_lines: Lines) -> Iterator[Change]:
     """Yield the changes of the counts; of ptxas's, if both sides have them.
 
     Lines whose text changed are taken for each other where they count the same; what is left of them is compared
@@ -214,7 +236,8 @@ def iter_changes(lines: Iterable[dict[str, Any]], pinned_lines: Lines) -> Iterat
             removed_keys.remove(moved_key)
     for key in filter(pinned_lines.__contains__, current_lines):
         for name, old_count, count in _iter_differences(pinned_lines[key], current_lines[key]):
-            yield Change(*places[key], name, old_count, count)
+            cost = _describe_cost(name, pinned_lines[key], current_lines[key], lines, [places[key]])
+            yield Change(*places[key], name, old_count, count, cost=cost)
     removed_counts, new_counts = (
         sum((Counter(side[key]) for key in keys), Counter())
         for side, keys in ((pinned_lines, removed_keys), (current_lines, new_keys))
@@ -226,7 +249,9 @@ def iter_changes(lines: Iterable[dict[str, Any]], pinned_lines: Lines) -> Iterat
             if largest_key is not None
             else _find_former_place(name, removed_keys, pinned_lines, places)
         )
-        yield Change(*place, name, old_count, count, tuple(places[key] for key in new_keys) or (place,))
+        new_places = tuple(places[key] for key in new_keys) or (place,)
+        cost = _describe_cost(name, removed_counts, new_counts, lines, new_places)
+        yield Change(*place, name, old_count, count, new_places, cost)
 
 
 def _find_former_place(

@@ -17,7 +17,8 @@ _MAX_LISTED = 200
 def format_markdown(outcomes: Sequence[LaunchCounts | Diagnostic], lock: Lock, release: str) -> str:
     """Format Markdown: a title and a code block with the largest rises first, then new, removed and failed launches."""
     launch_counts = [outcome for outcome in outcomes if isinstance(outcome, LaunchCounts)]
-    failed = [f"{outcome.launch}: {outcome.message}" for outcome in outcomes if isinstance(outcome, Diagnostic)]
+    failures = dict.fromkeys(outcome for outcome in outcomes if isinstance(outcome, Diagnostic))
+    failed = [f"{failure.launch or failure.file}: {failure.message}" for failure in failures]
     pinned = [
         (counts, pinned_lines) for counts in launch_counts if (pinned_lines := lock.find_launch(counts)) is not None
     ]

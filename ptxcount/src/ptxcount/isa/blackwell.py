@@ -53,6 +53,7 @@ def _reduce_floats(
     neutral = np.float32(np.inf if name == "min" else -np.inf) if nan else np.float32(np.nan)
 
     def reduce_lanes(lanes: Array, active: Array) -> list[Array]:
+        """Halve a power of two of lanes until one is left."""
         partial = np.where(active, np.abs(lanes) if absolute else lanes, neutral)
         while partial.shape[2] > 1:
             partial = choose(partial[:, :, ::2].copy(), partial[:, :, 1::2].copy())
@@ -83,7 +84,7 @@ def _compute_mixed(
 
 
 def _split_halves(word: Array, kind: str) -> list[Array]:
-    """Return the two numbers of a 32-bit word as float64, the upper one first."""
+    """Return the two numbers of a 32-bit word as float64, the upper one first; ``kind`` is f16x2 or bf16x2."""
     halves = [(word >> np.uint32(shift)).astype(np.uint16) for shift in (16, 0)]
     return [
         (bfloat.decode_bits(half) if kind[0] == "b" else half.view(np.float16)).astype(np.float64) for half in halves

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Container
 from importlib import import_module
 from typing import Any
@@ -12,7 +13,7 @@ from ..lanes.symbolic_values import COMPARISONS, SUM_RULES, Value, compare_sums,
 from ..lanes.warps import Array
 from ..machine.chunk import Chunk
 from ..ptx.program import TYPES, Instruction, Register, Type
-from ..util.errors import UnsupportedInstructionError
+from ..util.errors import PtxError, PtxSyntaxError, UnsupportedInstructionError
 from . import (  # noqa: F401 -- their binders register themselves
     atomic,
     blackwell,
@@ -65,13 +66,17 @@ _REASONS = {
 }
 
 
+#: Problems that no release of the PTX ISA would allow: operands without a comma between them, or none.
+_SYNTAX = re.compile(r"expected .*, found '[%\w;]")
+
+
 def bind_instruction(instruction: Instruction) -> Step:
-    """Bind an instruction that is no jump to a step; the step of an unsupported one raises."""
+    """Bind an instruction that is no jump to a step; the step of an unsupported or wrong one raises."""
     try:
         if problem := explain_release(instruction.name):  # a modifier that is new may look like an old form
             raise unsupported(instruction, "; ".join(filter(None, [problem, _REASONS.get(instruction.opcode)])))
         step = _find_step(instruction)
-    except UnsupportedInstructionError as error:
+    except (UnsupportedInstructionError, PtxSyntaxError) as error:
         step = _make_refusal(error)
     if instruction.guard is None:
         return step
@@ -91,10 +96,13 @@ def _find_step(instruction: Instruction) -> Step:
                 return step
         if instruction.opcode in _TABLE_OPCODES:
             return _bind_computation(instruction)
-    raise unsupported(instruction, instruction.problem or _REASONS.get(instruction.opcode, ""))
+        raise unsupported(instruction, _REASONS.get(instruction.opcode, ""))
+    if _SYNTAX.match(instruction.problem) and instruction.opcode in {*FORMS, *BINDERS, *_TABLE_OPCODES}:
+        raise PtxSyntaxError(instruction.source.ptx_line, f"{instruction.name}: {instruction.problem}")
+    raise unsupported(instruction, instruction.problem)
 
 
-def _make_refusal(error: UnsupportedInstructionError) -> Step:
+def _make_refusal(error: PtxError) -> Step:
     def refuse(chunk: Chunk) -> None:
         raise error.with_traceback(None)  # it is raised again in each launch: what led to it before is of no interest
 

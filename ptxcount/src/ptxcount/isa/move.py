@@ -14,7 +14,7 @@ from ..ptx.program import TYPES, Group, Instruction, Register, Type
 from .arithmetic.convert import ROUNDINGS, TO_INTEGER, convert
 from .arithmetic.directed import MODES
 from .arithmetic.floating import positive
-from .arithmetic.small_float import PAIRS, decode_small, encode_small
+from .arithmetic.narrow_float import FORMATS
 from .operands import as_array, expect_count, plus, split_name, unsupported
 from .registry import Step, allow_clamps, binds, op, step_of
 from .spaces import SPACES, WINDOW_BITS, WINDOWS, window_base
@@ -49,13 +49,13 @@ def _encode_pair(clamps: str, kind: str, chunk: Chunk, *floats: Array) -> list[A
         halves = np.stack([floats[0] & 0xFFFF, floats[0] >> 16], axis=-1).astype(np.uint16).view(np.float16)
     else:
         halves = np.stack(np.broadcast_arrays(*floats[::-1]), axis=-1)
-    parts = encode_small(PAIRS[kind], positive(halves) if ".relu" in clamps else halves)
+    parts = FORMATS[kind].encode(positive(halves) if ".relu" in clamps else halves)
     return [parts[..., 0] | (parts[..., 1].astype(np.uint16) << np.uint16(8))]
 
 
 @op("cvt.rn(.relu)?.f16x2.(e4m3x2|e5m2x2)", "b32 = b16")
 def _decode_pair(relu: str | None, kind: str, chunk: Chunk, pair: Array) -> list[Array]:
-    low, high = (decode_small(PAIRS[kind], byte).astype(np.float16) for byte in (pair & 0xFF, pair >> 8))
+    low, high = (FORMATS[kind].decode(byte).astype(np.float16) for byte in (pair & 0xFF, pair >> 8))
     halves = [(positive(half) if relu else half) for half in (low, high)]
     bits = [np.where(np.isnan(half), _HALF_NAN, half.view(np.uint16)).astype(np.uint32) for half in halves]
     return [bits[0] | (bits[1] << np.uint32(16))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -23,12 +23,15 @@ FORMS: dict[str, list[Binder]] = {}
 BINDERS: dict[str, list[Binder]] = {}
 
 
-def binds(*opcodes: str) -> Callable[[Binder], Binder]:
-    """Register a binder of instructions with some opcodes."""
+def binds(*opcodes: str, having: Collection[str] = ()) -> Callable[[Binder], Binder]:
+    """Register a binder of instructions with some opcodes, and with one of some modifiers if there are any."""
 
     def register(binder: Binder) -> Binder:
+        def bind(instruction: Instruction) -> Step | None:
+            return None if {*having}.isdisjoint(instruction.modifiers) else binder(instruction)
+
         for opcode in opcodes:
-            BINDERS.setdefault(opcode, []).append(binder)
+            BINDERS.setdefault(opcode, []).append(bind if having else binder)
         return binder
 
     return register

@@ -19,7 +19,8 @@ SPACES = {
 #: The windows of the state spaces in generic addresses, by the bits from here on; global memory is the first.
 WINDOW_BITS = 56
 WINDOWS = ("global", "shared", "local", "constant", "parameter")
-#: Modifiers that say how to cache or order an access, which changes neither its result nor its transactions here.
+#: Modifiers that say how to cache or order an access, which changes neither its result nor its requests and sectors.
+#: Those of `FETCHED` change `fetched_sectors`, what DRAM gives.
 HINTS = {
     "ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "volatile", "weak", "relaxed", "acquire", "release", "acq_rel",
     "sc", "cta", "cluster", "gpu", "sys", "mmio",

@@ -60,6 +60,31 @@ def lanes_by_warp(active: Array, threads: int) -> Array:
     return lanes
 
 
+def find_busy(lanes: Array) -> Array:
+    """Find the warps with an active lane, from (rows, warps, 32): eight lanes at once, as they are bytes."""
+    words = np.ascontiguousarray(lanes).view(np.uint64)
+    return np.asarray((words[..., 0] | words[..., 1] | words[..., 2] | words[..., 3]) != 0)
+
+
+def find_step(row: Array) -> int | None:
+    """Find the distance from lane to lane in all warps of a row of threads; None where they differ."""
+    if row.size % LANES:
+        return None
+    lanes = row.reshape(-1, LANES)
+    steps = lanes[:, 1:] - lanes[:, :-1]
+    return int(steps[0, 0]) if (steps == steps[0, 0]).all() else None
+
+
+def take_by_warp(units: Array, leaders: Array, adjacent: bool) -> Array:
+    """Take the units of warps by those of their first lanes, (blocks, warps): all the same, or adjacent ones."""
+    if not adjacent:
+        return units.take(leaders).repeat(LANES, axis=1)
+    # The units of a warp are read as one element.
+    warp_type = np.dtype(f"V{LANES * units.itemsize}")
+    warps = np.ndarray(units.size - LANES + 1, warp_type, units.data, strides=units.itemsize)
+    return np.asarray(warps[leaders].view(units.dtype))
+
+
 class Occupancy:
     """Active threads of a chunk, by a mask that never changes.
 
@@ -72,7 +97,7 @@ class Occupancy:
         self.active, self.shape, self.lanes = active, shape, None
         if active.size > 1 or threads % LANES:
             self.lanes = lanes_by_warp(active, threads)
-        self.warps = np.ones((1, threads // LANES), bool) if self.lanes is None else np.logical_or.reduce(self.lanes, 2)
+        self.warps = np.ones((1, threads // LANES), bool) if self.lanes is None else find_busy(self.lanes)
         self.requests = int(np.count_nonzero(self.warps)) * (blocks // len(self.warps))
         self.threads = int(np.count_nonzero(active)) * (blocks * threads // active.size)
 

@@ -1,4 +1,4 @@
-"""Shared and local memory of the thread blocks of a chunk: bytes, bounds, what was written, and races."""
+"""Shared memory of the thread blocks of a chunk: bytes, bounds, what was written, and races."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..lanes.symbolic_values import Value, dense
-from ..lanes.warps import Array, spread, unsigned
+from ..lanes.warps import LANES, Array, find_step, spread, take_by_warp, unsigned
 from ..util.errors import MisalignedError, OutOfBoundsError, SharedRaceError, Source, UninitializedReadError
 from .cluster_races import ClusterRaces
 from .global_memory import Report
@@ -73,11 +73,19 @@ class SharedMemory:
         position, index = self._check_access("load", address, size, count, active, report)
         data = self._data.reshape(-1).view(unsigned(size))
         if position is None:
-            return [data[index + k if k else index] for k in range(count)]
+            return [self._gather_row(data, index + k) for k in range(count)]
         results = [np.zeros(self._shape, unsigned(size)) for _ in range(count)]
         for k, result in enumerate(results):
             result[position] = data[index + k]
         return results
+
+    def _gather_row(self, data: Array, index: Array) -> Array:
+        """Read the elements of the threads in a block, of which there is one at least, from each block."""
+        blocks, step = data.reshape(self._shape[0], -1), find_step(index)
+        if step not in (0, 1):
+            return blocks.take(index, axis=1, mode="clip")
+        leaders = np.arange(0, data.size, blocks.shape[1])[:, None] + index[::LANES]
+        return take_by_warp(data, leaders, bool(step))
 
     def store(self, address: Value, size: int, values: list[Array], active: Array, report: Report) -> None:
         """Write adjacent elements for each active thread; as `ArrayMemory.store`."""
@@ -132,7 +140,7 @@ class SharedMemory:
     def view_bytes(self, row: int, offset: int, count: int, report: Report, *, is_written: bool | None) -> Array:
         """View the bytes of a block from an offset on, for a copy that is no thread's; None: partly read."""
         if not 0 <= offset <= self._size - count:
-            text = f"{count} bytes at {offset} of {self._size} bytes of shared memory"
+            text = f"{count} bytes at shared address {offset}; the block has {self._size} bytes of shared memory"
             report(OutOfBoundsError, (row, 0), text, offset)
         self.track_blocks()
         units = self._written[row, offset // self._unit : (offset + count) // self._unit]
@@ -191,7 +199,7 @@ class SharedMemory:
         """Check an access to ``count`` elements of ``size`` bytes, and record it; a store with its values.
 
         Returns blocks and threads of the active threads, and the first element of each; or, where all blocks do the
-        same, None and the elements of (blocks, threads).
+        same, None and the elements of (blocks, threads), of a load those of the threads in a block.
         """
         row, width, blocks = dense(address), size * count, self._shape[0]
         row = row.view(f"i{row.itemsize}").astype(np.int64)
@@ -212,13 +220,13 @@ class SharedMemory:
             rank, offsets = find_rank(offsets), offsets & _WITHIN
             owners = np.where(rank < 0, rows, rows // self._cluster * self._cluster + rank)
 
-        def fail(error: Any, access: int, text: str, *other_source: Source) -> None:
+        def fail(error: Any, access: int, text: str, *other: Any) -> None:
             report(
                 error,
                 (int(rows[access]), int(threads[access])),
                 text.format(int(offsets[access])),
                 int(offsets[access]),
-                *other_source,
+                *other,
             )
 
         is_outside, is_misaligned = (offsets < 0) | (offsets > self._size - width), (offsets & (width - 1)) != 0
@@ -226,14 +234,15 @@ class SharedMemory:
             fail(
                 OutOfBoundsError,
                 int(is_outside.argmax()),
-                f"{width} bytes at {{}} of {self._size} bytes of shared memory",
+                f"{kind} of {width} bytes at shared address {{}}; the block has {self._size} bytes of shared memory",
             )
         if is_misaligned.any():
             fail(
                 MisalignedError, int(is_misaligned.argmax()), f"shared address {{}} is not a multiple of {width} bytes"
             )
-        first = np.arange(blocks)[:, None] if is_uniform else owners
-        index = np.asarray(first * (self._stride // size) + offsets // size)
+        index = offsets // size
+        if values or not is_uniform:
+            index = (np.arange(blocks)[:, None] if is_uniform else owners) * (self._stride // size) + index
         stored = None
         if values and self._policy != "strict":
             full = [spread(value, self._shape) for value in values]
@@ -261,50 +270,5 @@ class SharedMemory:
         if not (unwatched or distant):
             race = self.races.record_access(kind, owners, threads, units, source, stored)
             if race is not None:
-                text = f", also touched by thread number {race[1]} of the block since the last barrier"
-                fail(SharedRaceError, race[0], description + text, race[2])
+                fail(SharedRaceError, race[0], description, race[2], race[1])
         return position, index
-
-
-class LocalMemory:
-    """The local memory of each thread of a chunk: ``size`` bytes a thread, zero at first."""
-
-    def __init__(self, blocks: int, threads: int, size: int) -> None:
-        self._shape, self._size = (blocks, threads), size
-        self._stride = -(-size // 16) * 16
-        self._data = np.zeros((blocks, threads * self._stride), np.uint8)
-
-    def select(self, rows: Array) -> LocalMemory:
-        """Select the memory of some of the blocks."""
-        part = LocalMemory(0, self._shape[1], self._size)
-        part._shape, part._data = (len(rows), self._shape[1]), self._data[rows]
-        return part
-
-    def _index(self, address: Value, size: int, width: int, active: Array, report: Report) -> Array:
-        dense_address = dense(address)
-        offsets = spread(dense_address.view(f"i{dense_address.itemsize}").astype(np.int64), self._shape)
-        is_active = spread(active, self._shape)
-        for is_wrong, error in (
-            ((offsets < 0) | (offsets > self._size - width), OutOfBoundsError),
-            ((offsets & (width - 1)) != 0, MisalignedError),
-        ):
-            if (is_wrong & is_active).any():
-                block, thread = (int(axis[0]) for axis in np.nonzero(is_wrong & is_active))
-                offset = int(offsets[block, thread])
-                report(
-                    error, (block, thread), f"{width} bytes at {offset} of {self._size} bytes of local memory", offset
-                )
-        first = np.arange(self._shape[0] * self._shape[1]).reshape(self._shape) * self._stride
-        return np.where(is_active, (first + offsets) // size, 0)
-
-    def load(self, address: Value, size: int, count: int, active: Array, report: Report) -> list[Array]:
-        """Read adjacent elements for each active thread; as `ArrayMemory.load`."""
-        index = self._index(address, size, size * count, active, report)
-        return [self._data.reshape(-1).view(unsigned(size))[index + k] for k in range(count)]
-
-    def store(self, address: Value, size: int, values: list[Array], active: Array, report: Report) -> None:
-        """Write adjacent elements for each active thread; as `ArrayMemory.store`."""
-        index = self._index(address, size, size * len(values), active, report)
-        is_active = spread(active, self._shape)
-        for k, value in enumerate(values):
-            self._data.reshape(-1).view(unsigned(size))[(index + k)[is_active]] = spread(value, self._shape)[is_active]

@@ -49,7 +49,7 @@ def is_aligned(address: Value, width: int) -> bool:
     if isinstance(address, Sum):
         first = address.thread.flat[0]
         return is_aligned(address.block + first, width) and is_aligned(address.thread - first, width)
-    return not (address & address.dtype.type(width - 1)).any()
+    return int(np.bitwise_or.reduce(address, axis=None)) & (width - 1) == 0
 
 
 class ArrayMemory:
@@ -71,8 +71,9 @@ class ArrayMemory:
         """
         if not array.flags.c_contiguous or not array.dtype.isnative or array.dtype.hasobject:
             raise LaunchError(f"{name}: the array must hold numbers in the byte order of this machine")
-        read, written = (np.zeros(-(-array.nbytes // SECTOR), np.uint8) if self._distinct else None for _ in range(2))
-        region = Region(self._next, array.reshape(-1).view(np.uint8), name, array.flags.writeable, unset, read, written)
+        region = Region(self._next, array.reshape(-1).view(np.uint8), name, array.flags.writeable, unset)
+        if self._distinct:
+            region = replace(region, read={}, written=np.zeros(-(-array.nbytes // SECTOR), bool))
         self._regions.append(region)
         self._next = (region.end + self._guard + ALIGNMENT) // ALIGNMENT * ALIGNMENT
         return region.base
@@ -83,9 +84,8 @@ class ArrayMemory:
 
     def distinct_sectors(self) -> tuple[int, int]:
         """Count the different sectors that were read, and written."""
-        read = [np.count_nonzero(region.read) for region in self._regions if region.read is not None]
         written = [np.count_nonzero(region.written) for region in self._regions if region.written is not None]
-        return int(sum(read)), int(sum(written))
+        return sum(region.count_read() for region in self._regions), int(sum(written))
 
     def fetched_sectors(self) -> int:
         """Count the sectors that DRAM gives at least, where a miss fetches 64 bytes or what its instruction says."""
@@ -148,7 +148,7 @@ class ArrayMemory:
     def store(self, address: Value, size: int, values: list[Array], active: Array, report: Report) -> None:
         """Write adjacent elements for each active thread; as `load`, with an array of ``values`` for each element."""
         shapes = [value.shape for value in values]
-        shape, parts = self._resolve(address, size, len(values), active, report, *shapes, written=True)
+        shape, parts = self._resolve(address, size, len(values), active, report, *shapes, kind="store")
         for part in parts:
             self._check_race(part, size, len(values), shape, report, values)
             units = part.region.units(size)
@@ -185,7 +185,7 @@ class ArrayMemory:
         For each array that it reaches: its units of ``size`` bytes, the places, and for which of the active threads.
         """
         accesses = []
-        for part in self._resolve(address, size, 1, active, report, shape, written=True)[1]:
+        for part in self._resolve(address, size, 1, active, report, shape, kind="atomic")[1]:
             part.touch(written=False)
             index = part.unit if part.places is not None else spread(part.unit, shape).reshape(-1)
             accesses.append((part.region.units(size), index, part.chosen))
@@ -193,7 +193,7 @@ class ArrayMemory:
 
     def _resolve(
         self, address: Value, size: int, count: int, active: Array, report: Report, *shapes: tuple[int, ...],
-        written: bool = False, fetch: int = 2,
+        kind: str = "load", fetch: int = 2,
     ) -> tuple[tuple[int, ...], list[ArrayPart]]:  # fmt: skip
         """Check an access, and note its sectors: the shape that places are in, and what it reaches of each array."""
         low, high, width = *_find_bounds(address), size * count
@@ -205,10 +205,11 @@ class ArrayMemory:
             addresses = dense(address).view(np.int64)
             shape = np.broadcast_shapes(addresses.shape, active.shape, *shapes)
             places = find_occupancy(active, shape).places
-            active_addresses = spread(addresses, shape).reshape(-1)[places]
+            active_addresses = spread(addresses, shape).reshape(-1).take(places)
 
             def report_at(error: Any, place: int, text: str) -> None:
-                report(error, divmod(int(places[place]), shape[1]), text, int(active_addresses[place]))
+                detail = f"{kind} of {text}"
+                report(error, divmod(int(places[place]), shape[1]), detail, int(active_addresses[place]))
 
             parts = [ArrayPart(region, active_addresses[chosen], size, places[chosen], chosen)
                      for region, chosen in self._split_by_region(active_addresses, width, report_at)]  # fmt: skip
@@ -216,13 +217,16 @@ class ArrayMemory:
             region, places_of_part = part.region, part.places
             first = (0, 0) if places_of_part is None else divmod(int(places_of_part[0]), shape[1])
             if region.unset:
-                text = f"the source gives {region.name} no value; give it one, as one of the launch's variables"
+                example = (
+                    f"float32[{region.data.size // 4}]" if region.data.size % 4 == 0 else f"uint8[{region.data.size}]"
+                )
+                text = f"the source gives {region.name} no value; give it one: --variable {region.name}={example}=ones"
                 report(UnsetVariableError, first, text, region.base)
-            if written and not region.writable:
+            if kind != "load" and not region.writable:
                 byte = int(part.unit.flat[0]) * size
-                text = f"byte {byte} of {region.name} of {region.data.size} bytes"
+                text = f"{kind} of {width} bytes at byte {byte} of {region.name} of {region.data.size} bytes"
                 report(ReadOnlyError, first, text, region.base + byte)
-            part.touch(written=written, fetch=fetch)
+            part.touch(written=kind != "load", fetch=fetch)
         return shape, parts
 
     def _find_region(self, low: int, high: int, width: int) -> Region | None:
@@ -248,7 +252,7 @@ class ArrayMemory:
                 text = (
                     self._describe_stray(address, width)
                     if is_outside
-                    else f"address {address:#x} is not a multiple of {width} bytes"
+                    else f"{width} bytes at address {address:#x}, which is not a multiple of {width} bytes"
                 )
                 report(error, first, text)
         return [(self._regions[index], owner == index) for index in np.unique(owner)]

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
 
 from ..counting.transactions import SECTOR
 from ..lanes.symbolic_values import Sum, Value
-from ..lanes.warps import LANES, Array, unsigned
+from ..lanes.warps import LANES, Array, find_step, take_by_warp, unsigned
 from .global_races import AccessHistory
 
 #: Blocks from which on it pays to look for a stride between lanes.
 _MIN_BLOCKS = 16
 #: The sectors that a read may fetch at once: 64 bytes, which is the default, or as its instruction says.
-FETCHES = (2, 4)
+_FETCHES = (2, 4)
 #: Some of a list: a mask, or all.
 Selection = Array | slice
+
+
+def _count_any(flags: Iterable[Array]) -> int:
+    """Count the places at which any of some arrays is true."""
+    return int(np.count_nonzero(reduce(operator.or_, flags, np.zeros(1, bool))))
 
 
 @dataclass(frozen=True)
@@ -29,8 +36,8 @@ class Region:
     name: str
     writable: bool
     unset: bool = False
-    #: Sectors by fetch size, as bits of `FETCHES`, and whether each was written; empty unless they are counted.
-    read: Array | None = None
+    #: Flags of the sectors that were read, by the sectors that a read fetches, and of those written; None: uncounted.
+    read: dict[int, Array] | None = None
     written: Array | None = None
     #: History of accesses, if races are looked for.
     watched: AccessHistory | None = None
@@ -48,13 +55,15 @@ class Region:
 
     def count_fetched(self) -> int:
         """Count the sectors that its reads fetch, if none of them misses twice."""
-        if self.read is None:
-            return 0
-        flags = np.pad(self.read, (0, -self.read.size % FETCHES[-1]))
-        fetched = np.zeros(flags.size, bool)
-        for bit, sectors in enumerate(FETCHES):
-            fetched |= (flags >> bit & 1).reshape(-1, sectors).any(axis=1).repeat(sectors)
-        return int(np.count_nonzero(fetched))
+        fetched = []
+        for sectors, flags in (self.read or {}).items():
+            padded = np.pad(flags, (0, -flags.size % _FETCHES[-1]))
+            fetched.append((padded.view(unsigned(sectors)) != 0).repeat(sectors // _FETCHES[0]))
+        return _FETCHES[0] * _count_any(fetched)
+
+    def count_read(self) -> int:
+        """Count the different sectors that were read."""
+        return _count_any((self.read or {}).values())
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,43 +84,31 @@ class ArrayPart:
         """The first unit of each thread."""
         return unit_index(self.address, self.region.base, self.size)
 
-    @cached_property
-    def _stride(self) -> int | None:
-        """The bytes between the lanes of each warp; None where they differ, or few blocks make it no gain."""
-        address = self.address
-        if not isinstance(address, Sum) or address.thread.size % LANES or address.block.size < _MIN_BLOCKS:
-            return None
-        lanes = address.thread.reshape(-1, LANES)
-        steps = lanes[:, 1:] - lanes[:, :-1]
-        return int(steps[0, 0]) if (steps == steps[0, 0]).all() else None
-
     def touch(self, *, written: bool, fetch: int = 2) -> None:
         """Note the sectors of an access: one for each place, as accesses are aligned.
 
         A read that misses the L2 cache fetches ``fetch`` sectors at once. Of neighbours in all threads, one a sector
         and the last will do.
         """
-        flags = self.region.written if written else self.region.read
-        if flags is None:
+        if self.region.read is None or self.region.written is None:
             return
+        if not (written or fetch in self.region.read):
+            self.region.read[fetch] = np.zeros_like(self.region.written)
+        flags = self.region.written if written else self.region.read[fetch]
         index, address = self.unit, self.address
         if isinstance(address, Sum) and ((address.thread[0, 1:] - address.thread[0, :-1]) == self.size).all():
             index = np.concatenate([index[:, :: SECTOR // self.size], index[:, -1:]], axis=1)
-        flags[index >> (SECTOR // self.size).bit_length() - 1] |= 1 << FETCHES.index(fetch)
+        flags[index >> (SECTOR // self.size).bit_length() - 1] = True
 
     def gather(self, offset: int) -> Array:
         """Read the element `offset` units behind each thread's first."""
-        units, stride = self.region.units(self.size), self._stride
-        if stride not in (0, self.size) or not isinstance(self.address, Sum):
-            return units.take(self.unit + offset if offset else self.unit)
-        leaders = Sum(self.address.block, self.address.thread[:, ::LANES])
-        first = unit_index(leaders, self.region.base, self.size) + offset
-        if stride == 0:
-            return units.take(first).repeat(LANES, axis=1)
-        # The units of a warp are read as one element.
-        warp_type = np.dtype(f"V{LANES * self.size}")
-        warps = np.ndarray(units.size - LANES + 1, warp_type, units.data, strides=self.size)
-        return np.asarray(warps[first].view(units.dtype))
+        units, address = self.region.units(self.size), self.address
+        if isinstance(address, Sum) and address.block.size >= _MIN_BLOCKS:
+            step = find_step(address.thread)
+            if step in (0, self.size):
+                leaders = Sum(address.block, address.thread[:, ::LANES])
+                return take_by_warp(units, unit_index(leaders, self.region.base, self.size) + offset, bool(step))
+        return units.take(self.unit + offset if offset else self.unit)
 
 
 def unit_index(address: Value, base: int, size: int) -> Array:

@@ -9,6 +9,7 @@ warps, each lane's last access is kept as well, and compared with what the lanes
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -54,6 +55,21 @@ class StoredValues(NamedTuple):
         return np.asarray(is_equal.all(axis=0) if self.one_row else is_equal.ravel())
 
 
+class _LastAccesses(NamedTuple):
+    """Last accesses of a kind to each unit, (rows, units) each."""
+
+    #: The first and the last thread; an empty interval: nobody.
+    first: Array
+    last: Array
+    time: Array
+    #: The number of its line.
+    source: Array
+
+    def map(self, change: Callable[[Array], Array]) -> _LastAccesses:
+        """Change all four."""
+        return _LastAccesses(*map(change, self))
+
+
 class RaceDetector:
     """Watches the shared memory of the blocks of a chunk.
 
@@ -64,8 +80,8 @@ class RaceDetector:
         self._units, self._rows = units, 1
         #: The order within warps; None without any barrier of warps.
         self.clocks = clocks
-        #: First and last thread, the time and the line of the last access, (4, rows, units), of each kind of access.
-        self._touched: dict[str, Array] = {}
+        #: Last accesses, by their kind.
+        self._touched: dict[str, _LastAccesses] = {}
         #: The time of each lane's last access, (rows, units, 32), of each kind of access.
         self._by_lane: dict[str, Array] = {}
         self._sources: dict[Source, int] = {}
@@ -74,7 +90,9 @@ class RaceDetector:
     def expand(self, blocks: int) -> None:
         """Keep one row for each block from now on."""
         if self._rows == 1 < blocks:
-            self._touched = {kind: touched.repeat(blocks, axis=1) for kind, touched in self._touched.items()}
+            self._touched = {
+                kind: touched.map(lambda array: array.repeat(blocks, axis=0)) for kind, touched in self._touched.items()
+            }
             self._by_lane = {kind: times.repeat(blocks, axis=0) for kind, times in self._by_lane.items()}
             if self.clocks is not None:
                 self.clocks.expand(blocks)
@@ -86,7 +104,7 @@ class RaceDetector:
         part._sources = self._sources
         index = rows if self._rows > 1 else np.zeros(1, int)
         part._rows = len(index)
-        part._touched = {kind: touched.take(index, axis=1) for kind, touched in self._touched.items()}
+        part._touched = {kind: touched.map(lambda array: array[index]) for kind, touched in self._touched.items()}
         part._by_lane = {kind: times[index] for kind, times in self._by_lane.items()}
         return part
 
@@ -94,8 +112,8 @@ class RaceDetector:
         """Forget the accesses of the blocks in ``rows``, or of all: a barrier orders them."""
         if rows is None:
             self._touched.clear()
-        for touched in self._touched.values():  # an empty interval: nobody
-            touched[0, rows], touched[1, rows] = _NO_THREAD, -1
+        for touched in self._touched.values():
+            touched.first[rows], touched.last[rows] = _NO_THREAD, -1
         if self.clocks is not None:
             self.clocks.order_block(rows)
 
@@ -124,13 +142,14 @@ class RaceDetector:
         """Find the first of some accesses that races with an earlier one; return the other thread and its line, too."""
         for other_kind in CONFLICTING_KINDS[kind]:
             if other_kind in self._touched:
-                first, last = (extreme.reshape(-1)[flat] for extreme in self._touched[other_kind][:2])
+                touched = self._touched[other_kind].map(np.ravel)
+                first, last = touched.first[flat], touched.last[flat]
                 foreign = first <= last
                 if other_kind not in self._by_lane:
                     foreign &= (first != thread) | (last != thread)
                 if not foreign.any():
                     continue
-                times, source_index = (row.reshape(-1)[flat] for row in self._touched[other_kind][2:])
+                times, source_index = touched.time[flat], touched.source[flat]
                 if other_kind in self._by_lane and ordered_times is not None:
                     first, last, foreign = self._compare_lanes(other_kind, flat, thread, ordered_times, (first, last))
                 elif ordered_times is not None:
@@ -163,9 +182,9 @@ class RaceDetector:
     ) -> tuple[int, int, Source] | None:
         """Note the threads of an access; return the first store that races with another of the same instruction."""
         if kind not in self._touched:
-            untouched = np.array([_NO_THREAD, -1, 0, 0], np.int32)[:, None, None]
-            self._touched[kind] = np.broadcast_to(untouched, (4, self._rows, self._units)).copy()
-        first, last, times, source_index = (row.reshape(-1) for row in self._touched[kind])
+            shape = (self._rows, self._units)
+            self._touched[kind] = _LastAccesses(*(np.full(shape, value, np.int32) for value in (_NO_THREAD, -1, 0, 0)))
+        first, last, times, source_index = self._touched[kind].map(np.ravel)
         old_first, old_last = first[flat], last[flat]
         if ordered_times is not None and self.clocks is not None:
             # What lanes of the own warp did before is kept by lane, if at all.

@@ -147,6 +147,7 @@ class Body:
             self._location = (self._files.get(place[0], f"file {place[0]}"), place[1])
 
     def _declare_registers(self) -> None:
+        """Take the registers that a directive declares; raises `PtxSyntaxError`."""
         stream = self._stream
         name = stream.take("dot", "a type")[1:]
         kind = TYPES.get(name) or unknown_type(name)
@@ -161,6 +162,7 @@ class Body:
                 break
 
     def _parse_instruction(self) -> None:
+        """Parse an instruction; raises `PtxSyntaxError` if it has no end, and keeps any other problem for its run."""
         stream, source = self._stream, Source(self._stream.peek().line, *self._location)
         guard, problem = None, ""
         if stream.accept("@"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -17,11 +18,16 @@ _MIN_SHARE = 0.01
 #: At most so many lines have a picture: those whose excess is at least this part of the launch's sectors or wavefronts.
 _MAX_PICTURES = 3
 _MIN_EXCESS = 0.02
-LEGEND = "Pictures: a row is a sector and a column a lane; of wavefronts a column is a bank."
+LEGEND = "Pictures: a row is a sector and a column a lane; of shared memory a row is a wavefront and a column a bank."
 
 
 #: The units, in the order in which they are shown.
 _UNITS = ("sectors", "wavefronts", "constant addresses")
+
+
+def _name_unit(amount: object, unit: str) -> str:
+    """Name a unit behind an amount: ``1 sector``."""
+    return f"{amount} {unit}" if str(amount) != "1" else f"1 {re.sub('(?<=ss)es$|s$', '', unit)}"
 
 
 def _count_units(access: Access) -> int:
@@ -61,10 +67,8 @@ class Cost(NamedTuple):
     def description(self) -> str:
         """Cost of a request, and the pattern of its lanes."""
         requests = sum(access.requests for access in self.accesses)
-        per_request = f"{self.amount / requests:.4g}"
-        unit = self.unit.removesuffix("s") if per_request == "1" else self.unit
-        text = f"{self.worst.kind}: {per_request} {unit} a request"
-        text += f", {self.least / requests:.4g} would do" if self.amount > self.least else ""
+        text = f"{self.worst.kind}: {_name_unit(f'{round(self.amount / requests, 2):g}', self.unit)} a request"
+        text += f", {round(self.least / requests, 2):g} would do" if self.amount > self.least else ""
         # Addresses of local memory are places in each thread's own.
         pattern = find_pattern(self.worst) if self.worst.space != "local" else None
         return text + (f"; {pattern.description}" if pattern else "") + advise_shift(self.worst)
@@ -128,7 +132,7 @@ def _format_lines(costs: list[Cost], pictures: dict[int, Picture], find_lines: F
             omitted[cost.unit] += cost.amount
             continue
         if cost.unit != unit:
-            yield f"{totals[cost.unit]} {cost.unit}"
+            yield _name_unit(totals[cost.unit], cost.unit)
         if (cost.unit, cost.array) != (unit, array):
             yield f"{totals[cost.unit, cost.array] / totals[cost.unit]:>5.0%}  {cost.array}"
         unit, array = cost.unit, cost.array
@@ -140,4 +144,4 @@ def _format_lines(costs: list[Cost], pictures: dict[int, Picture], find_lines: F
         if n in pictures:
             yield from ("", *(f"            {row}".rstrip() for row in pictures[n].format_text().splitlines()), "")
     for unit_name, amount in omitted.items():
-        yield f"       {amount} {unit_name} at lines with less than {_MIN_SHARE:.0%} each"
+        yield f"       {_name_unit(amount, unit_name)} at lines with less than {_MIN_SHARE:.0%} each"

@@ -6,7 +6,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +25,9 @@ def _format_ratio(count: int, requests: int) -> str:
 def _format_row(*cells: object) -> str:
     return f"{cells[0]!s:<16}" + "".join(f"{cell!s:>16}" for cell in cells[1:])
 
+
+#: A note on sectors of atomics, which are no pieces of memory.
+_LANES_COUNT = "(lanes on one address count each, unless ptxas sums them)"
 
 #: The parts of the table: the space, the prefix of its totals, the unit that is counted; and of the last column the
 #: heading, the total, and how that is shown of so many requests.
@@ -54,9 +56,10 @@ def format_table(counters: LaunchCounters) -> str:
                 row = _format_row(
                     f"  {kind}", requests, count, _format_ratio(count, requests), format_last(last_count, requests)
                 )
-                caveat = counters.caveats().get(f"{space} {kind}", "")
+                note = _LANES_COUNT * (space == "global" and kind == "atomic" and unit == "sectors")
+                caveat = counters.caveats().get(f"{space} {kind}", note)
                 rows.append(f"{row}  {caveat}".rstrip())
-            if space == "shared" and kind in counters.merged:
+            if space == "shared" and counters.merged.get(kind, (requests, count)) != (requests, count):
                 merged_requests, merged_wavefronts = counters.merged[kind]
                 rows.append(
                     _format_row(
@@ -93,7 +96,7 @@ def format_table(counters: LaunchCounters) -> str:
 def _describe_fetches(counters: LaunchCounters) -> list[str]:
     """Describe the fetches of more than the sectors that are read, where there are any."""
     read, fetched = (counters.distinct_sectors or (0,))[0], counters.fetched_sectors or 0
-    text = f"at least {fetched} sectors come from DRAM for them, as a miss of the L2 cache fetches 64 bytes or more"
+    text = f"reads fetch at least {fetched} sectors from DRAM, as a miss of the L2 cache fetches 64 bytes or more"
     return [text] if fetched > read else []
 
 
@@ -184,7 +187,7 @@ def _describe_counts(access: Access) -> str:
         return f"{access.kind}: {sectors} sectors a request, ideal {fewest}; {lines} cache lines, ideal {least}"
     if access.space == "cluster":
         sectors, fewest = (_format_ratio(count, access.requests) for count in (access.sectors, access.ideal_sectors))
-        return f"{access.kind} in another block's shared memory: {sectors} sectors a request, ideal {fewest}"
+        return f"{access.kind}: distributed shared memory, {sectors} sectors a request, ideal {fewest}"
     if access.space in ("texture", "surface", "bulk"):
         text = f"{access.space} {access.kind}: {_format_ratio(access.sectors, access.requests)} sectors a request"
         return f"{text}{advise_shift(access)}"
@@ -203,8 +206,10 @@ def format_listing(counters: LaunchCounters, find_lines: FindLines) -> str:
 
     Constant memory is shown where lanes read different addresses, local memory unless ptxas keeps it in registers.
 
-    ``lines_of`` gives the lines of a file by its name in the PTX; None where they are not to be shown.
+    ``find_lines`` gives the lines of a file by its name in the PTX; None where they are not to be shown.
     """
+    from dataclasses import replace  # noqa: PLC0415 -- with all of inspect, which an unchanged check does without
+
     accesses_by_file: dict[str, dict[int, list[Access]]] = {}
     shown = replace(
         counters, accesses=[access for access in counters.chip_accesses() if not access.is_uniform_constant]

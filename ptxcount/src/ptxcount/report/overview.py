@@ -27,8 +27,8 @@ from .launch_guess import guess_block, guess_dynamic_shared, guess_template_argu
 Structs = Mapping[str, list[tuple[str, str, int]]]
 #: Elements of an array, and the number of a dimension, for kernels over one dimension and over two.
 _SIZES = {False: ("65536", "65536"), True: ("256,256", "256")}
-#: Blocks of a grid, for both.
-_GRIDS = {False: "256", True: "8,32"}
+#: Blocks of a grid over one dimension; over two, where a block of 32 x 8 threads has 32 rows of a tile, and 8 rows.
+_GRIDS = {(False, False): "256", (True, True): "8,8", (True, False): "8,32"}
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,8 @@ def _make_overview(
         entry.exact_block if entry else None,
     )
     shared = guess_dynamic_shared(program, entry_name) if entry_name else 0
-    return KernelOverview(declaration, name, _GRIDS[declaration.planar], ",".join(map(str, block)), words, shared)
+    grid = _GRIDS[declaration.planar, declaration.tiled]
+    return KernelOverview(declaration, name, grid, ",".join(map(str, block)), words, shared)
 
 
 def _substitute_types(kind: str, types: Mapping[str, str]) -> str:
@@ -117,7 +118,8 @@ def _substitute_types(kind: str, types: Mapping[str, str]) -> str:
 
 
 _GUESS_NOTE = (
-    "Sizes, numbers and arguments of templates are guesses: put in yours. Arguments are described by: ptxcount --help"
+    "Grids, blocks, sizes, numbers and arguments of templates are guesses: put in yours. "
+    "Arguments are described by: ptxcount --help"
 )
 
 #: Kind of description for an array, by the type of a parameter.

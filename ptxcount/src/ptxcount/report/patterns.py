@@ -90,6 +90,7 @@ def find_array_name(access: Access, arrays: Iterable[tuple[int, int, str]], word
     name = next((n for first, size, n in arrays if place is not None and first <= place < first + size), "")
     if name.startswith("_Z"):
         return demangle(name).rpartition("::")[2]
+    name = re.sub(r".* \((argument \d+)\)", r"\1", name)
     names = {str(n): word.partition("=")[0] for n, word in enumerate(words) if "=" in word}
     return re.sub(r"argument (\d+)", lambda match: names.get(match[1], match[0]), name)
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from ..machine.argument_layout import KernelArgument
+from ..machine.argument_layout import POINTER, KernelArgument
 from ..util.errors import LaunchError
-from .declarations import find_declarations
+from .declarations import Declaration, find_declarations, find_structs
 from .names import parameter_types, source_name
 from .sources import is_ptx
 
@@ -23,6 +23,8 @@ TYPES = {
        for name, bits in (("char", 8), ("short", 16), ("int", 32), ("long", 64), ("long long", 64))},
 }  # fmt: skip
 VECTORS = re.compile(r"(float|double|int|uint|short|char|uchar)([234])")
+#: Bytes of an address.
+_ADDRESS = 8
 #: Content of NumPy's kinds: signs do not matter, and complex numbers are pairs.
 _KINDS = {"i": "whole", "u": "whole", "b": "whole", "f": "float", "c": "float"}
 
@@ -35,36 +37,70 @@ def strip_qualifiers(kind: str) -> str:
 def check_arguments(
     arguments: list[KernelArgument], words: Sequence[str], entry: str, files: Sequence[Path]
 ) -> list[KernelArgument]:
-    """Check the arguments of a kernel by its mangled name; `LaunchError` where one has another type in C++.
+    """Check the arguments of a kernel by its mangled name.
 
-    The types are those of the name, or of the declaration in the first of the files. Types that are not known, and
-    pointers to bytes, take anything.
+    Raise `LaunchError` where one has another type in C++, or the name of another parameter. The types are those of the
+    mangled name, or of the declaration in one of the files. Types that are not known, and pointers to bytes, take
+    anything. Names that no parameter has are labels.
     """
-    for word, argument, kind in zip(words, arguments, _find_types(entry, files), strict=False):
+    declared = [declaration.parameters for declaration in _find_declared(entry, files)]
+    _check_order(words, [[name for _, name in parameters] for parameters in declared])
+    types = parameter_types(entry) or [kind for parameters in declared[:1] for kind, _ in parameters]
+    for word, argument, kind in zip(words, arguments, types, strict=False):
         base = strip_qualifiers(kind).rstrip("* []").strip()
         vector = VECTORS.fullmatch(base)
         name = TYPES.get(vector[1] if vector else base)
         pointer = kind.count("*") + kind.count("[") == 1
+        label = word.partition("=")[0] if "=" in word else "x"
+        if isinstance(argument, Mapping) and pointer < (argument.keys() != {POINTER}):
+            _check_members(label, list(argument), base, files)
+        if pointer and isinstance(argument, np.generic) and argument.nbytes != _ADDRESS:
+            raise LaunchError(f"argument {word[:60]}: {argument.dtype} for {kind}; give {label}={name or 'float32'}[N]")
+        if name and base == strip_qualifiers(kind) and isinstance(argument, np.ndarray):
+            raise LaunchError(f"argument {word[:60]}: an array for {kind}; give {label}={name}:7")
         if name is None or not isinstance(argument, np.ndarray if pointer else np.generic):
             continue
         needed, dtype = np.dtype(name), argument.dtype
         size = dtype.itemsize // (2 if dtype.kind == "c" else 1)
         is_same = _KINDS.get(dtype.kind) == _KINDS[needed.kind] and (not pointer or size == needed.itemsize)
         if not is_same and not (pointer and needed.itemsize == 1) and dtype.kind != "V":
-            raise LaunchError(f"argument {word[:60]}: {dtype} for a {kind}; {name} is needed")
+            raise LaunchError(f"argument {word[:60]}: {dtype} for {kind}; {name} is needed")
     return arguments
 
 
-def _find_types(entry: str, files: Sequence[Path]) -> list[str]:
-    types = parameter_types(entry)
-    if types is not None or not files or is_ptx(files[0]):
-        return types or []
-    declared_kernels = find_declarations(files[0].read_text(encoding="utf-8", errors="replace"))
-    return next(
-        (
-            [kind for kind, _ in declaration.parameters]
-            for declaration in declared_kernels
-            if declaration.name == source_name(entry)
-        ),
-        [],
-    )
+def _check_members(label: str, given: list[str], struct: str, files: Sequence[Path]) -> None:
+    """Raise `LaunchError` if members are not those of a struct that a file defines, in its order."""
+    for file in files:
+        text = file.read_text(encoding="utf-8", errors="replace")
+        members = find_structs(text).get(struct.rpartition("::")[2]) if struct.rpartition("::")[2] in text else None
+        names = [name for _, name, _ in members or ()]
+        if members and names != given:
+            raise LaunchError(
+                f"{label}: members {', '.join(given)}; struct {struct} has {', '.join(names)} in this order"
+            )
+        if members:
+            return
+
+
+def _check_order(words: Sequence[str], orders: Sequence[Sequence[str]]) -> None:
+    """Raise `LaunchError` if a word has the name of another parameter, by each order that a kernel may have."""
+    labels = [word.partition("=")[0] if "=" in word else "" for word in words]
+    if orders and all(
+        any(label and label != name and label in order for label, name in zip(labels, order, strict=False))
+        for order in orders
+    ):
+        raise LaunchError(
+            f"arguments: {', '.join(label or '-' for label in labels)}; "
+            f"the kernel takes {', '.join(orders[0])} in this order"
+        )
+
+
+def _find_declared(entry: str, files: Sequence[Path]) -> list[Declaration]:
+    """Find the declarations of a kernel in the first file that has any; several are overloads, or of ``#if``."""
+    name = source_name(entry)
+    for file in [] if not files or is_ptx(files[0]) else files:
+        text = file.read_text(encoding="utf-8", errors="replace")
+        declared = find_declarations(text) if "__global__" in text and name.rpartition("::")[2] in text else []
+        if matches := [declaration for declaration in declared if declaration.name == name]:
+            return matches
+    return []

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from .names import split_list
 
@@ -23,8 +23,7 @@ _MEMBER = re.compile(r"\s*([*&\s]*)(\w+)\s*(?:\[\s*(\d+)\s*\])?\s*")
 _CLOSING = {"(": ")", "<": ">", "{": "}", "[": "]"}
 
 
-@dataclass(frozen=True)
-class Declaration:
+class Declaration(NamedTuple):
     """A kernel in a source."""
 
     #: With its namespaces.
@@ -39,6 +38,8 @@ class Declaration:
     planar: bool
     #: Threads that a block may have at most, where ``__launch_bounds__`` says so with a number; else 0.
     max_threads: int = 0
+    #: True if it is planar, and its rows do not follow from ``blockDim.y``: a block may loop over a tile.
+    tiled: bool = False
 
     def __str__(self) -> str:
         head = f"template <{', '.join(self.template)}> " if self.template else ""
@@ -105,10 +106,11 @@ def _scan_tokens(text: str, tokens: list[tuple[str, int]]) -> Iterator[Declarati
             ]
             qualified = "::".join([*filter(None, scopes), name])
             planar = re.search(r"\b(threadIdx|blockIdx)\s*\.\s*y\b", body) is not None
+            tiled = planar and not re.search(r"\bblockDim\s*\.\s*y\b", body)
             head = text[max(text.rfind(mark, 0, start) for mark in ";{}") + 1 : start]
             bounds = _BOUNDS.search(head)
             most = int(bounds[1]) if bounds else 0
-            yield Declaration(qualified, text.count("\n", 0, start) + 1, template, parameters, planar, most)
+            yield Declaration(qualified, text.count("\n", 0, start) + 1, template, parameters, planar, most, tiled)
         place += 1
 
 

@@ -1,7 +1,8 @@
 """Limits of launches and of GPUs, by compute capability.
 
-The table is that of the CUDA C++ Programming Guide 13.0, "Compute Capabilities", technical specifications. The rules of
-allocation are those of NVIDIA's occupancy calculator, `cuda_occupancy.h` of the CUDA Toolkit 13.0.
+The table is that of the CUDA C++ Programming Guide 13.0, "Compute Capabilities", technical specifications. Rows that it
+joins, and bytes that the driver takes, are those of CCCL, `cuda/__device/arch_traits.h`. The rules of allocation are
+those of NVIDIA's occupancy calculator, `cuda_occupancy.h` of the CUDA Toolkit 13.0.
 """
 
 from __future__ import annotations
@@ -27,11 +28,8 @@ REGISTERS = 64 * KIB
 #: A multiprocessor's parts, which share its registers evenly; a warp stays in one.
 PARTS = 4
 
-#: Registers of a warp, and bytes of shared memory of a block, are allocated in multiples of these.
-REGISTER_UNIT, SHARED_UNIT = 256, 128
-
-#: Bytes of shared memory that the driver takes of each block.
-RESERVED_SHARED = KIB
+#: Registers of a warp are allocated in multiples of these.
+REGISTER_UNIT = 256
 
 
 class Multiprocessor(NamedTuple):
@@ -40,25 +38,39 @@ class Multiprocessor(NamedTuple):
     warps: int
     blocks: int
     shared: int
+    #: Bytes of shared memory that the driver takes of each block, and the unit of a block's allocation.
+    reserved: int = KIB
+    shared_unit: int = 128
 
     @property
     def shared_of_block(self) -> int:
         """Bytes of shared memory, static and dynamic, that a block may have."""
-        return self.shared - RESERVED_SHARED
+        return self.shared - self.reserved
 
 
 #: Key: the compute capability as nvcc names it.
 MULTIPROCESSORS = {
+    "sm_75": Multiprocessor(32, 16, 64 * KIB, 0, 256),
     "sm_80": Multiprocessor(64, 32, 164 * KIB),
     "sm_86": Multiprocessor(48, 16, 100 * KIB),
+    "sm_87": Multiprocessor(48, 16, 164 * KIB),
+    "sm_88": Multiprocessor(48, 16, 100 * KIB),
     "sm_89": Multiprocessor(48, 24, 100 * KIB),
     "sm_90": Multiprocessor(64, 32, 228 * KIB),
     "sm_100": Multiprocessor(64, 32, 228 * KIB),
+    "sm_103": Multiprocessor(64, 32, 228 * KIB),
+    "sm_110": Multiprocessor(48, 24, 228 * KIB),
     "sm_120": Multiprocessor(48, 24, 100 * KIB),
+    "sm_121": Multiprocessor(48, 24, 100 * KIB),
 }
 
 #: Bytes of shared memory that a block may have on some architecture.
 MAX_SHARED = max(each.shared_of_block for each in MULTIPROCESSORS.values())
+
+
+def find_multiprocessor(arch: str) -> Multiprocessor | None:
+    """Find the resources of an architecture such as ``sm_90a``; None if they are not known."""
+    return MULTIPROCESSORS.get(arch.rstrip("af"))
 
 
 def round_up(count: int, unit: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 __all__ = [
     "CompileError", "DivergentBarrierError", "GlobalRaceError", "KernelFaultError", "LaunchError", "MisalignedError",
@@ -14,8 +14,7 @@ __all__ = [
 Index3 = tuple[int, int, int]
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(NamedTuple):
     """Place of an instruction.
 
     Attributes
@@ -75,7 +74,8 @@ class UnsupportedInstructionError(PtxError):
     """
 
     def __init__(self, source: Source, instruction: str, why: str = "") -> None:
-        super().__init__(f"{source}: {instruction!r} is not supported{': ' * bool(why)}{why}")
+        way_out = 'see "What it cannot do" in the README of ptxcount'
+        super().__init__(f"{source}: {instruction!r} is not supported{': ' * bool(why)}{why}; {way_out}")
         self.source, self.instruction = source, instruction
 
 

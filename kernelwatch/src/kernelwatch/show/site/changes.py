@@ -5,8 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache, partial
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +15,12 @@ from kernelwatch.review.rows import Failure, Row
 from kernelwatch.review.verdict import RISES, Verdict, format_percent, relative_change
 from kernelwatch.show import text
 from kernelwatch.show.report import format_counts
-from kernelwatch.show.site import commits, kept
+from kernelwatch.show.site import commits, configurations
+from kernelwatch.store.points import Point
 from kernelwatch.store.results import History
 from kernelwatch.suite import registry
 from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark
-from kernelwatch.workflow.steps import MeasuredValues, find_step, list_measured, review_step
+from kernelwatch.workflow.steps import MeasuredValues, find_step, review_step
 
 #: Verdicts by which a group's configurations are counted.
 COUNTS = ("slower", "faster", "undecided", "rose", "fell", "acknowledged", "noted", "broken", "failed", "repaired")
@@ -38,18 +38,10 @@ _NO_TIMES = {
 }  # fmt: skip
 
 
-def load_changes(history: History, repo: Any, root: Path) -> list[dict[str, Any]]:
-    """Return the changes of each commit of a machine as JSON values, oldest first, with what git knows of them."""
-    load_measured = cache(partial(list_measured, history))
-    machine_changes = kept.load_reviews(
-        history, lambda head: _describe_change(history, head, load_measured, repo, root), root
-    )
-    return [change for change in machine_changes if change is not None]
-
-
-def _describe_change(
-    history: History, head: str, load_measured: Callable[[str], MeasuredValues], repo: Any, root: Path
-) -> Any:
+def describe_change(
+    history: History, head: str, load_measured: Callable[[str], MeasuredValues], repository: Path, root: Path
+) -> dict[str, Any] | None:
+    """Return what a commit changed on a machine, with what git knows of it; None without a measured ancestor."""
     full_step = find_step(history, head, load_measured)
     if full_step is None:
         return None
@@ -74,11 +66,23 @@ def _describe_change(
         "new": step.new,
         "timed": sum(classify_benchmark(name) == TIMED for names in full_step.shared.values() for name in names),
         "notes": list(dict.fromkeys((*problems, *(note for review in reviews for note in review.notes)))),
-        "source": commits.find_changed_lines(repo, base, head, kernels) if base and groups else [],
-        "between": {ancestor: commits.describe_range(repo, ancestor, head) for ancestor in sorted(bases)},
+        "source": commits.find_changed_lines(repository, base, head, kernels) if base and groups else [],
+        "between": {ancestor: commits.describe_range(repository, ancestor, head) for ancestor in sorted(bases)},
         "groups": groups,
         "compared": list_compared(rows, groups),
+        "compared_kernels": _list_kernels(history, set().union(*full_step.shared.values())),
     }
+
+
+def _list_kernels(history: History, names: Set[str]) -> list[str]:
+    """Return the kernels of configurations."""
+    launches = (
+        (benchmark, registry.find_launch(benchmark, params))
+        for benchmark in {name.partition("(")[0] for name in names}
+        for params in configurations.list_combinations(history.find_axes(benchmark))
+        if Point(params, None).format_name(benchmark) in names
+    )
+    return sorted({launch.kernel if launch else benchmark for benchmark, launch in launches})
 
 
 def list_compared(rows: Iterable[Row], groups: Iterable[Mapping[str, Any]]) -> dict[str, list[list[Any]]]:

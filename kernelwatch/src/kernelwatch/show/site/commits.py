@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import cache
+from pathlib import Path
 from typing import Any
 
-from asv.util import ProcessError
-
 from kernelwatch.config import settings
+from kernelwatch.store import git
 from kernelwatch.suite import registry
 
 #: Maximum number of listed commits, and of changed lines.
@@ -26,11 +27,11 @@ def find_measured_paths() -> tuple[str, ...]:
     return tuple(f":(glob)**/{pattern}" for folder in sorted(folders) for pattern in (folder, f"{folder}/**")) or (".",)
 
 
-def describe_commits(repo: Any, commits: Iterable[str]) -> dict[str, dict[str, Any]]:
+def describe_commits(repository: Path, commits: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Return subject, author, date and files of commits; commits unknown to git are left out."""
     arguments = ["log", "--no-walk=unsorted", "--ignore-missing", "-m", "--first-parent", "--name-only"]
     # No commit holds a zero byte, and neither author nor subject holds the end of a line.
-    records = _run_git(repo, *arguments, "--format=%x00%H%n%an%n%aI%n%s", *commits).split("\0")[1:]
+    records = _run_git(repository, *arguments, "--format=%x00%H%n%an%n%aI%n%s", *commits).split("\0")[1:]
     fields_by_record = (record.split("\n") for record in records)
     return {
         commit: {"subject": subject, "author": author, "date": date, "files": list(filter(None, files))}
@@ -38,42 +39,42 @@ def describe_commits(repo: Any, commits: Iterable[str]) -> dict[str, dict[str, A
     }
 
 
-def describe_range(repo: Any, base: str, head: str) -> dict[str, Any]:
+def describe_range(repository: Path, base: str, head: str) -> dict[str, Any]:
     """Count the commits of a range, and list those that touch measured paths, newest first."""
     commit_range = f"{base}..{head}"
     arguments = ["log", f"--max-count={_MAX_LISTED}", "--format=%H %s", commit_range, "--", *find_measured_paths()]
-    touching = [line.partition(" ") for line in _run_git(repo, *arguments).split("\n") if line]
+    touching = [line.partition(" ") for line in _run_git(repository, *arguments).split("\n") if line]
     return {
-        "count": _count(repo, commit_range),
-        "touching_count": _count(repo, commit_range, "--", *find_measured_paths()),
+        "count": _count(repository, commit_range),
+        "touching_count": _count(repository, commit_range, "--", *find_measured_paths()),
         "touching": [{"commit": commit, "subject": subject} for commit, _, subject in touching],
     }
 
 
-def _count(repo: Any, *arguments: str) -> int:
+def _count(repository: Path, *arguments: str) -> int:
     """Count the commits that git lists; 0 if it does not know a commit."""
-    return int(_run_git(repo, "rev-list", "--count", *arguments) or 0)
+    return int(_run_git(repository, "rev-list", "--count", *arguments) or 0)
 
 
-def count_distance(repo: Any, commit: str) -> dict[str, int] | None:
+def count_distance(repository: Path, commit: str) -> dict[str, int] | None:
     """Count the commits up to HEAD, and those that touch measured paths; None for a commit that git does not know."""
     counts = [
-        _run_git(repo, "rev-list", "--count", f"{commit}..HEAD", *paths)
+        _run_git(repository, "rev-list", "--count", f"{commit}..HEAD", *paths)
         for paths in ([], ["--", *find_measured_paths()])
     ]
     return {"commits": int(counts[0]), "touching": int(counts[1])} if all(counts) else None
 
 
-def find_changed_lines(repo: Any, base: str, head: str, kernels: Iterable[str]) -> list[dict[str, Any]]:
+def find_changed_lines(repository: Path, base: str, head: str, kernels: Iterable[str]) -> list[dict[str, Any]]:
     """Return the changed lines of the files that define the kernels, or else of all measured paths.
 
     Moved lines, comments and empty lines are left out, unless nothing else changed.
     """
-    for paths in (_find_definitions(repo, (base, head), kernels), find_measured_paths()):
+    for paths in (_find_definitions(repository, (base, head), kernels), find_measured_paths()):
         arguments = ["diff", "--no-color", "--no-ext-diff", "--no-prefix", "--unified=0"]
         # With these indicators, a changed line that begins with pluses is no header.
         arguments += ["--output-indicator-old=<", "--output-indicator-new=>", base, head, "--", *paths]
-        if paths and (lines := list(_parse_diff(_run_git(repo, *arguments)))):
+        if paths and (lines := list(_parse_diff(_run_git(repository, *arguments)))):
             sides = ({line["text"].strip() for line in lines if line["is_new"] is is_new} for is_new in (False, True))
             moved = set.intersection(*sides)
             relevant = [line for line in lines if _is_code(line["text"]) and line["text"].strip() not in moved]
@@ -85,13 +86,15 @@ def _is_code(text: str) -> bool:
     return not re.match(r"\s*(//|/\*|\*(\s|/|$)|$)", text)  # `*p = 1` is
 
 
-def _find_definitions(repo: Any, commits: Iterable[str], kernels: Iterable[str]) -> list[str]:
+def _find_definitions(repository: Path, commits: Iterable[str], kernels: Iterable[str]) -> list[str]:
     """Return the files that define the kernels in the commits."""
     entries = [_find_entry_name(kernel) for kernel in kernels]
     patterns = [argument for entry in entries for argument in ("-e", entry)]
     if not patterns:
         return []
-    text = _run_git(repo, "grep", "--word-regexp", "--fixed-strings", *patterns, *commits, "--", *find_measured_paths())
+    text = _run_git(
+        repository, "grep", "--word-regexp", "--fixed-strings", *patterns, *commits, "--", *find_measured_paths()
+    )
     matches = (line.split(":", 2)[1:] for line in text.split("\n") if "__global__" in line)
     return sorted({file for file, source in matches if any(f"{entry}(" in source for entry in entries)})
 
@@ -117,9 +120,8 @@ def _parse_diff(diff: str) -> Iterator[dict[str, Any]]:
             line_numbers[sign] += 1
 
 
-def _run_git(repo: Any, *arguments: str) -> str:
+def _run_git(repository: Path, *arguments: str) -> str:
     """Return the output of git; empty if git does not know the commit."""
-    try:
-        return str(repo._run_git(list(arguments), valid_return_codes=(0, 1), display_error=False))
-    except ProcessError:
-        return ""
+    with suppress(git.GitError):
+        return git.run(repository, *arguments).decode(errors="replace")
+    return ""

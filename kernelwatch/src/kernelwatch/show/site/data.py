@@ -18,19 +18,12 @@ from typing import Any
 import orjson
 
 from kernelwatch.show.site import configurations
+from kernelwatch.show.site.measured import ConfigurationValues
 from kernelwatch.show.site.overview import ShownMachine
 from kernelwatch.show.site.site_folder import SiteFolder
 from kernelwatch.show.site.words import SIGNS, shorten_machines
 from kernelwatch.store.noise import ANOTHER_GPU
-from kernelwatch.store.results import History
 from kernelwatch.suite import registry
-from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark
-
-#: Name of a GPU whose run recorded no UUID.
-UNKNOWN_GPU = "unknown"
-
-#: The configurations' values on one commit, in the order of the axes.
-ConfigurationValues = list[float | None]
 
 
 def write_data(site: SiteFolder, benchmarks: Mapping[str, Any], machines: Mapping[str, ShownMachine]) -> None:
@@ -46,6 +39,13 @@ def write_data(site: SiteFolder, benchmarks: Mapping[str, Any], machines: Mappin
         The machines by name.
     """
     ids = {name: fields["id"] for name, fields in benchmarks.items()}
+    code_names = {
+        name: [
+            registry.find_code_name(name, params)
+            for params in configurations.list_combinations(fields["shared"]["axes"])
+        ]
+        for name, fields in benchmarks.items()
+    }
     short_names, machine_fields, pieces = shorten_machines(machines), {}, dict[str, Any]()
     for number, (name, machine) in enumerate(machines.items()):
         archs, commits = machine.cubins.archs, machine.history.list_commits()
@@ -54,13 +54,11 @@ def write_data(site: SiteFolder, benchmarks: Mapping[str, Any], machines: Mappin
         machine_fields[name] = {**described, "commits": facts}
         for place, arch in enumerate(archs):
             pieces[f"cubins/{number}-{place}"] = _shorten_hashes(machine.cubins.list_hash_changes(commits, arch))
-        for benchmark in dict.fromkeys(
-            measured for commit_values in machine.values.values() for measured in commit_values
-        ):
-            pieces[f"values/{number}/{ids[benchmark]}"] = _describe_benchmark(machine, benchmark)
+        for benchmark in dict.fromkeys(measured for commit in machine.commits.values() for measured in commit.values):
+            pieces[f"values/{number}/{ids[benchmark]}"] = _describe_benchmark(machine, benchmark, code_names[benchmark])
         for place, commit in enumerate(commits):
             by_kind: dict[str, dict[str, ConfigurationValues]] = defaultdict(dict)
-            for benchmark, values in machine.values[commit].items():
+            for benchmark, values in machine.commits[commit].values.items():
                 if kind := benchmarks[benchmark]["shared"]["kind"]:  # null of a benchmark that the suite lacks
                     by_kind[kind][str(ids[benchmark])] = values
             pieces |= {f"commits/{number}/{place}-{kind}": values for kind, values in by_kind.items()}
@@ -116,45 +114,18 @@ def number_benchmarks(benchmarks: Iterable[str]) -> dict[str, int]:
     return {name: number for number, name in enumerate(ordered)}
 
 
-def load_values(history: History, benchmarks: Iterable[str]) -> dict[str, dict[str, ConfigurationValues]]:
-    """Return each commit's values by benchmark; of several Pythons, the last by name counts.
-
-    Times have the digits that a page can show.
-    """
-    return {commit: _load_commit_values(history, commit, benchmarks) for commit in history.list_commits()}
-
-
-def _load_commit_values(history: History, commit: str, benchmarks: Iterable[str]) -> dict[str, ConfigurationValues]:
-    by_benchmark: dict[str, ConfigurationValues] = {}
-    for results in history.load_environments(commit).values():
-        for benchmark in benchmarks:
-            measured = history.list_values(results, benchmark) if benchmark in results.results else []
-            if any(value is not None for value in measured):
-                if classify_benchmark(benchmark) == TIMED:
-                    measured = [value if value is None else float(f"{value:.6g}") for value in measured]
-                previous = by_benchmark.get(benchmark, measured)
-                by_benchmark[benchmark] = [
-                    old if new is None else new for old, new in zip(previous, measured, strict=True)
-                ]
-    return by_benchmark
-
-
-def _describe_benchmark(machine: ShownMachine, benchmark: str) -> dict[str, Any]:
+def _describe_benchmark(machine: ShownMachine, benchmark: str, code_names: Sequence[str | None]) -> dict[str, Any]:
     """Return a benchmark's values by commit, the names of its machine code, and remarks on configurations.
 
     `machine_code` has each configuration's place in `code_names`. Remarks are stored by commit and by the
-    configuration's place. `origins` are the commits whose numbers were reused. `gpus` are the GPUs that measured a
-    configuration, if several GPUs shared the benchmark. `failed` marks configurations that failed.
+    configuration's place, as `MeasuredCommit` has them.
     """
-    all_params = configurations.list_combinations(machine.history.find_axes(benchmark))
-    places = {tuple(params.values()): str(place) for place, params in enumerate(all_params)}
-    names = [registry.find_code_name(benchmark, params) for params in all_params]
-    places_by_code = {name: place for place, name in enumerate(dict.fromkeys(names))}
-    remarks = [_list_remarks(machine.history, commit, benchmark, places) for commit in machine.history.list_commits()]
+    places_by_code = {name: place for place, name in enumerate(dict.fromkeys(code_names))}
+    remarks = [commit.remarks.get(benchmark, {}) for commit in machine.commits.values()]
     return {
-        "values": [machine.values[commit].get(benchmark) for commit in machine.history.list_commits()],
+        "values": [commit.values.get(benchmark) for commit in machine.commits.values()],
         "code_names": list(places_by_code),
-        "machine_code": [places_by_code[name] for name in names],
+        "machine_code": [places_by_code[name] for name in code_names],
         **{
             key: [commit_remarks.get(key, {}) for commit_remarks in remarks]
             for key in sorted({key for commit_remarks in remarks for key in commit_remarks})
@@ -162,58 +133,17 @@ def _describe_benchmark(machine: ShownMachine, benchmark: str) -> dict[str, Any]
     }
 
 
-def _list_remarks(
-    history: History, commit: str, benchmark: str, places: Mapping[tuple[str, ...], str]
-) -> dict[str, Any]:
-    """Return the remarks on a commit's configurations, by kind of remark and place."""
-    remarks: dict[str, dict[str, str]] = defaultdict(dict)
-    for results in history.load_environments(commit).values():
-        row = results.results.get(benchmark)
-        if row is None:
-            continue
-        are_several = len(history.list_gpus(results, benchmark=benchmark)) > 1
-        if row.result and None not in row.result and not are_several and not history.find_origins(commit, benchmark):
-            continue  # a site has a million configurations, most of them without remarks
-        for point in history.iter_points(results, benchmark):
-            uuids = history.list_gpus(results, benchmark=benchmark, point=point) if are_several else set()
-            uuid = uuids.pop() if len(uuids) == 1 else None
-            facts = {"origins": point.origin[:8], "gpus": _shorten_uuid(uuid or ""), "failed": "failed" * point.failed}
-            for key, remark in facts.items():
-                if remark and tuple(point.params.values()) in places:
-                    remarks[key][places[tuple(point.params.values())]] = remark
-    return remarks
-
-
-def _shorten_uuid(uuid: str) -> str:
-    return uuid.removeprefix("GPU-")[:8]
-
-
 def _describe_commit(machine: ShownMachine, commit: str, ids: Mapping[str, int]) -> dict[str, Any]:
-    """Return the facts on a commit and on its last run that took times, or else its last run.
-
-    `gpus` are the benchmarks that each GPU timed, by the first digits of its UUID.
-    """
-    history, measured = machine.history, machine.values[commit]
-    environments = list(history.load_environments(commit).values())
-    timed = [
-        environment
-        for environment in environments
-        if any(not history.explain_absence(environment, name) for name in history.list_benchmarks("time"))
-    ]
-    last = (timed or environments)[-1]
-    run = history.find_last_timed_run(last)
-    gpus: dict[str, list[int]] = defaultdict(list)
-    for benchmark in (name for name in measured if classify_benchmark(name) == TIMED):
-        for uuid in history.list_gpus(*environments, benchmark=benchmark):
-            gpus[UNKNOWN_GPU if uuid is None else _shorten_uuid(uuid)].append(ids[benchmark])
+    """Return the facts on a commit, with its benchmarks by number."""
+    graph, measured = machine.history.graph, machine.commits[commit]
+    facts = measured.facts
     return {
         "commit": commit,
-        "date": last.date,
-        "branch": history.graph.branches[commit],
-        "position": history.graph.positions.get(commit),
-        "driver": run.get("after", {}).get("driver"),
-        **{fact: run.get(fact) for fact in ("gpu", "arch", "nvcc", "peak_bytes_per_second")},
-        "has": [ids[name] for name in measured],
-        "values": [sum(value is not None for value in values) for values in measured.values()],
-        "gpus": dict(sorted(gpus.items())),
+        "date": facts["date"],
+        "branch": graph.branches[commit],
+        "position": graph.positions.get(commit),
+        **{fact: facts[fact] for fact in ("driver", "gpu", "arch", "nvcc", "peak_bytes_per_second")},
+        "has": [ids[name] for name in measured.values],
+        "values": [sum(value is not None for value in values) for values in measured.values.values()],
+        "gpus": {gpu: [ids[name] for name in names] for gpu, names in facts["gpus"].items()},
     }

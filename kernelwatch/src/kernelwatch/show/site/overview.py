@@ -6,27 +6,23 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from kernelwatch.config.project_root import ROOT
-from kernelwatch.show.site import configurations, words
+from kernelwatch.show.site import words
 from kernelwatch.show.site.changes import COUNTS, summarize_counts
+from kernelwatch.show.site.measured import MeasuredCommit
 from kernelwatch.store.cubins import CubinHashes
 from kernelwatch.store.noise import DEFAULTS
-from kernelwatch.store.points import Point
 from kernelwatch.store.results import History
 from kernelwatch.suite import registry
 from kernelwatch.suite.benchmark_names import Kind, control_name
 from kernelwatch.suite.metrics import GLOBAL_SECTORS
 from kernelwatch.suite.sweep import Sweep
 from kernelwatch.workflow.load_review import load_thresholds
-from kernelwatch.workflow.steps import find_step, list_measured
 from ptxcount.counting.transactions import SECTOR
-
-#: Values of the configurations, in the order of the axes, by commit and benchmark.
-ValuesByCommit = Mapping[str, Mapping[str, list[float | None]]]
 
 #: Numbers by commit, oldest first.
 Series = list[tuple[str, float]]
@@ -34,12 +30,16 @@ Series = list[tuple[str, float]]
 
 @dataclass(frozen=True)
 class ShownMachine:
-    """A machine of the site: its history, its values, and its changes, oldest first."""
+    """A machine of the site: its history, and its commits, oldest first."""
 
     history: History
-    values: ValuesByCommit
-    changes: Sequence[dict[str, Any]]
+    commits: Mapping[str, MeasuredCommit]
     root: Path = ROOT
+
+    @cached_property
+    def changes(self) -> list[dict[str, Any]]:
+        """The changes of its commits, oldest first."""
+        return [commit.change for commit in self.commits.values() if commit.change is not None]
 
     @cached_property
     def cubins(self) -> CubinHashes:
@@ -53,24 +53,10 @@ class ShownMachine:
         return load_thresholds(self.history, newest[0], self.root).changes if newest else dict(DEFAULTS)
 
     @cached_property
-    def compared_kernels(self) -> frozenset[str]:
-        """The kernels with a configuration that both the newest published commit and an ancestor measured."""
-        newest = self.history.graph.line[-1:]
-        step = find_step(self.history, newest[0], partial(list_measured, self.history)) if newest else None
-        names = set[str]().union(*step.shared.values()) if step else set[str]()
-        launches = (
-            (benchmark, registry.find_launch(benchmark, params))
-            for benchmark in {name.partition("(")[0] for name in names}
-            for params in configurations.list_combinations(self.history.find_axes(benchmark))
-            if Point(params, None).format_name(benchmark) in names
-        )
-        return frozenset(launch.kernel if launch else benchmark for benchmark, launch in launches)
-
-    @cached_property
     def time_count(self) -> int:
         """The number of stored times over all commits."""
         timed = set(self.history.list_benchmarks("time"))
-        return sum(len(row) for rows in self.values.values() for name, row in rows.items() if name in timed)
+        return sum(len(row) for commit in self.commits.values() for name, row in commit.values.items() if name in timed)
 
     def sum_series(self, params: Mapping[str, str], *benchmarks: str) -> Series:
         """Add the benchmarks' values at a configuration, for each published commit that has them.
@@ -87,7 +73,7 @@ class ShownMachine:
             {
                 commit: row[position]
                 for commit in line
-                if (row := self.values[commit].get(benchmark)) and row[position] is not None
+                if (row := self.commits[commit].values.get(benchmark)) and row[position] is not None
             }
             for benchmark in benchmarks
         ]
@@ -194,7 +180,7 @@ def _describe_state(
     all_groups = change["groups"] if change else []
     groups = [group for group in all_groups if group["kernel"] == kernel and not group["elsewhere"]]
     tally = Counter({name: sum(group[name] for group in groups) for name in COUNTS})
-    is_judged = commits[-1] == newest and kernel in machine.compared_kernels
+    is_judged = commits[-1] == newest and change is not None and kernel in change["compared_kernels"]
     marks: dict[str, dict[str, Any]] = {}
     sectors = [(commit, moved[commit]) for commit in commits if commit in moved]
     for subject, series in (("sectors", sectors), ("machine code", _list_code_hashes(machine, cell["of"], commits))):
@@ -214,9 +200,8 @@ def _list_code_hashes(
     machine: ShownMachine, link: Mapping[str, Any], commits: Sequence[str]
 ) -> list[tuple[str, object]]:
     """Return the hash of a configuration's machine code by commit, for the machine's architecture."""
-    name, newest = registry.find_code_name(link["benchmark"], link["params"]), machine.history.find_commit(commits[-1])
-    run = machine.history.find_last_timed_run(newest) if newest else {}
-    arch = run.get("arch") or next(iter(machine.cubins.archs), "")
+    name = registry.find_code_name(link["benchmark"], link["params"])
+    arch = machine.commits[commits[-1]].run["arch"] or next(iter(machine.cubins.archs), "")
     hashes = ((commit, machine.cubins.find_cubin_hash(commit, arch, name or "")) for commit in commits)
     return [(commit, code_hash) for commit, code_hash in hashes if code_hash]
 

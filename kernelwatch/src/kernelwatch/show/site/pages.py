@@ -12,14 +12,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined
+from jinja2 import Environment, FileSystemBytecodeCache, FunctionLoader, StrictUndefined
 
+from kernelwatch.config import cache_dir
 from kernelwatch.error_text import count_noun
 from kernelwatch.review.groups import AT_LEAST
 from kernelwatch.show.site import overview, words
 from kernelwatch.show.site.overview import ShownMachine
 from kernelwatch.show.site.site_folder import SiteFolder
-from kernelwatch.workflow.steps import list_failing
 
 #: Maximum number of commits with changes on Overview.
 MAX_CHANGES = 8
@@ -108,7 +108,11 @@ def write_pages(
         if not fields["branch"] and words.select_worst_groups(fields["changes"])
     ]
     environment = Environment(
-        loader=FunctionLoader(_load_template), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+        loader=FunctionLoader(_load_template),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        bytecode_cache=_open_bytecode_cache(),
     )
     functions = inspect.getmembers(words, inspect.isfunction)
     environment.filters.update(
@@ -134,6 +138,12 @@ def write_pages(
         site.write_text(f"commit/{commit}.html", template.render(page=page, hash=commit, root="../"))
 
 
+def _open_bytecode_cache() -> FileSystemBytecodeCache | None:
+    """Return the cache of compiled templates; None without a folder for it."""
+    folder = cache_dir.cache_folder("templates")
+    return None if cache_dir.find_problem(folder) else FileSystemBytecodeCache(str(folder))
+
+
 def _load_template(name: str) -> str:
     """Return a template without indents, which would be a tenth of a page."""
     return re.sub(r"\n\s+", "\n", (Path(__file__).parent / "templates" / name).read_text(encoding="utf-8"))
@@ -153,9 +163,7 @@ def _describe_commits(machines: Mapping[str, ShownMachine], git_facts: Mapping[s
             "changes": [change for change in changes if change["head"] == commit],
             # Machines that measured the commit. Without an ancestor to compare with, its failing kernels are listed.
             "machines": {
-                name: [] if any(machine.history.graph.iter_ancestors(commit)) else list_failing(machine.history, commit)
-                for name, machine in machines.items()
-                if commit in machine.values
+                name: machine.commits[commit].failing for name, machine in machines.items() if commit in machine.commits
             },
             **git_facts.get(commit, {}),
         }

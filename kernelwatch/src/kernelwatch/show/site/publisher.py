@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from kernelwatch.config.project_root import ROOT
-from kernelwatch.show.site import commits, configurations, data, pages, transactions
-from kernelwatch.show.site.changes import load_changes
+from kernelwatch.show.site import commits, configurations, data, measured, pages, transactions
 from kernelwatch.show.site.overview import ShownMachine
 from kernelwatch.show.site.site_folder import SiteFolder
 from kernelwatch.store import asv_files, folders
@@ -22,15 +21,15 @@ FOLDER = "watch"
 DOCUMENTATION = ROOT / "docs" / "_build" / "html"
 
 
-def write_site(conf: Any, repo: Any) -> Path:
+def write_site(conf: Any, repository: Path) -> Path:
     """Write all pages, and return their folder.
 
     Parameters
     ----------
-    conf : asv.config.Config
+    conf : Configuration or asv.config.Config
         The configuration with the folders of results and of the site.
-    repo : asv.plugins.git.Git
-        The repository whose commits were measured.
+    repository : pathlib.Path
+        The folder of the repository whose commits were measured.
 
     Raises
     ------
@@ -49,7 +48,9 @@ def write_site(conf: Any, repo: Any) -> Path:
     ids = data.number_benchmarks(
         name for name, benchmark in asv_files.load_benchmarks(results).items() if benchmark.type in ("time", "track")
     )
-    loaded = [_load_machine(History(name, ROOT, config=conf), repo, ids) for name in folders.list_machines(results)]
+    loaded = [
+        _load_machine(History(name, ROOT, config=conf), repository, [*ids]) for name in folders.list_machines(results)
+    ]
     loaded.sort(key=lambda machine: -machine.time_count)  # readers look for times first
     histories = [machine.history for machine in loaded]
     machines = {machine.history.machine: machine for machine in loaded}
@@ -62,9 +63,11 @@ def write_site(conf: Any, repo: Any) -> Path:
     pages.write_pages(
         site,
         machines,
-        commits.describe_commits(repo, sorted({commit for history in histories for commit in history.list_commits()})),
+        commits.describe_commits(
+            repository, sorted({commit for history in histories for commit in history.list_commits()})
+        ),
         transactions.list_sources(results),
-        {name: describe_column(machine.history, repo) for name, machine in machines.items()},
+        {name: describe_column(machine, repository) for name, machine in machines.items()},
         project=conf.project,
         commit_url=conf.show_commit_url if conf.show_commit_url.startswith("http") else None,
         has_asvs=Path(conf.html_dir, "index.html").is_file(),
@@ -74,20 +77,13 @@ def write_site(conf: Any, repo: Any) -> Path:
     return folder
 
 
-def describe_column(history: History, repo: Any) -> dict[str, Any]:
+def describe_column(machine: ShownMachine, repository: Path) -> dict[str, Any]:
     """Return the day and the GPU of a machine's newest published measurement, and its distance from HEAD."""
-    newest = history.graph.line[-1:]
-    results = history.find_commit(newest[0]) if newest else None
-    if results is None:
+    newest = machine.history.graph.line[-1:]
+    if not newest:
         return {"day": "", "gpu": "", "distance": None}
-    run = history.find_last_timed_run(results)
-    uuid = (run.get("before") or {}).get("uuid") or ""
-    return {
-        "day": (run.get("started") or "")[:10],
-        "gpu": " ".join(filter(None, [run.get("gpu"), uuid.removeprefix("GPU-")[:8]])),
-        "distance": commits.count_distance(repo, newest[0]),
-    }
+    return {**machine.commits[newest[0]].run, "distance": commits.count_distance(repository, newest[0])}
 
 
-def _load_machine(history: History, repo: Any, benchmarks: Iterable[str]) -> ShownMachine:
-    return ShownMachine(history, data.load_values(history, list(benchmarks)), load_changes(history, repo, ROOT), ROOT)
+def _load_machine(history: History, repository: Path, benchmarks: Sequence[str]) -> ShownMachine:
+    return ShownMachine(history, measured.load_commits(history, benchmarks, repository, ROOT), ROOT)

@@ -57,8 +57,9 @@ def fused_multiply_add(a: Array, b: Array, c: Array) -> Array:
         total = np.asarray(a.astype(np.float64) * b.astype(np.float64) + c.astype(np.float64))
         rounded = total.astype(np.float32)
         again = total.view(np.int64) << 35 == np.int64(-1 << 63)  # half-way between two float32: rounded twice
-        if (np.abs(rounded) <= TINY).any():  # subnormal float32 are rounded elsewhere
-            again |= (np.abs(total) < TINY) & (total != 0)
+        is_small = np.abs(rounded) <= TINY  # subnormal float32 are rounded elsewhere
+        if is_small.any():
+            again |= is_small & (total != 0)
         if again.any():
             x, y, z = (operand[again].astype(np.float64) for operand in np.broadcast_arrays(a, b, c))
             rounded[again] = round_to_odd(*two_sum(x * y, z)).astype(np.float32)

@@ -13,10 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ...lanes.warps import Array
-from . import small_float
 
 #: The code of ``ue8m0`` that is no number.
 NAN_SCALE = 0xFF
+#: The codes of the greatest finite numbers of ``e4m3`` and ``e5m2``, by the bits of their exponents.
+_GREATEST = {4: 0x7E, 5: 0x7B}
 
 
 class NarrowFormat(NamedTuple):
@@ -35,15 +36,21 @@ def _decode_finite(exponent: int, mantissa: int, codes: Array) -> Array:
     return np.asarray(np.where(codes & sign, -size, size))
 
 
-def _encode_finite(exponent: int, mantissa: int, values: Array) -> Array:
-    """Round to nearest, ties to even; beyond the greatest number, and for NaN, take that one."""
+def _decode_byte(exponent: int, mantissa: int, codes: Array) -> Array:
+    """Decode ``e4m3``, which has one NaN of each sign, and ``e5m2``, which has infinities as well."""
+    values = _decode_finite(exponent, mantissa, codes)
+    special = np.where((codes & 0x7F == 0x7C) & (exponent == 5), np.copysign(np.inf, values), np.nan)
+    return np.where(codes & 0x7F > _GREATEST[exponent], special, values)
+
+
+def _encode(exponent: int, mantissa: int, greatest: int, values: Array) -> Array:
+    """Round to nearest, ties to even; beyond the greatest code's number take that; NaN is the last code."""
     sign = 1 << (exponent + mantissa)
-    sizes = _decode_finite(exponent, mantissa, np.arange(sign))
-    size = np.nan_to_num(np.abs(values.astype(np.float64)), nan=sizes[-1], posinf=sizes[-1])
-    upper = np.clip(np.searchsorted(sizes, size), 1, len(sizes) - 1)
+    sizes, size = _decode_finite(exponent, mantissa, np.arange(greatest + 1)), np.abs(values.astype(np.float64))
+    upper = np.clip(np.searchsorted(sizes, size), 1, greatest)
     below, above = size - sizes[upper - 1], sizes[upper] - size
     code = np.where((below < above) | ((below == above) & (upper % 2 == 1)), upper - 1, upper)
-    return np.asarray(code | np.where(np.signbit(values) & ~np.isnan(values), sign, 0)).astype(np.uint8)
+    return np.asarray(np.where(np.isnan(values), sign - 1, code | np.signbit(values) * sign)).astype(np.uint8)
 
 
 def _encode_fixed(values: Array) -> Array:
@@ -71,18 +78,20 @@ FORMATS: dict[str, NarrowFormat] = {
         f"e{exponent}m{mantissa}x2": NarrowFormat(
             4 if mantissa == 1 else 8,
             partial(_decode_finite, exponent, mantissa),
-            partial(_encode_finite, exponent, mantissa),
+            partial(_encode, exponent, mantissa, (1 << exponent + mantissa) - 1),
         )
         for exponent, mantissa in ((2, 1), (2, 3), (3, 2))
     },
     **{
-        name: NarrowFormat(8, partial(small_float.decode_small, exponent), partial(small_float.encode_small, exponent))
-        for name, exponent in small_float.PAIRS.items()
+        f"e{exponent}m{7 - exponent}x2": NarrowFormat(
+            8, partial(_decode_byte, exponent, 7 - exponent), partial(_encode, exponent, 7 - exponent, greatest)
+        )
+        for exponent, greatest in _GREATEST.items()
     },
     "s2f6x2": NarrowFormat(8, lambda codes: codes.astype(np.uint8).view(np.int8) / 64.0, _encode_fixed),
 }
 #: The decoders of scales by their types; ``ue4m3`` has no sign.
 SCALES: dict[str, Callable[[Array], Array]] = {
     "ue8m0": decode_scale,
-    "ue4m3": lambda codes: small_float.decode_small(4, codes & 0x7F),
+    "ue4m3": lambda codes: _decode_byte(4, 3, codes & 0x7F),
 }

@@ -20,11 +20,9 @@ from .mbarriers import update_barriers
 _COMPLETION = "mbarrier::complete_tx::bytes"
 
 
-@binds("st")
-def _bind_async_store(instruction: Instruction) -> Step | None:
+@binds("st", having={"async"})
+def _bind_async_store(instruction: Instruction) -> Step:
     """``st.async{...}.shared::cluster.mbarrier::complete_tx::bytes{.vec}.type [a], b, [barrier]``."""
-    if "async" not in instruction.modifiers:
-        return None
     space, count, kind, _ = decode_access(instruction, "async", _COMPLETION)
     expect_count(instruction, 3)
     if space != "shared":
@@ -46,11 +44,9 @@ def _bind_async_store(instruction: Instruction) -> Step | None:
     return step_of(instruction, [], sources, store, wider=True)
 
 
-@binds("red")
-def _bind_async_reduction(instruction: Instruction) -> Step | None:
+@binds("red", having={"async"})
+def _bind_async_reduction(instruction: Instruction) -> Step:
     """``red.async{...}.shared::cluster.mbarrier::complete_tx::bytes.op.type [a], b, [barrier]``."""
-    if "async" not in instruction.modifiers:
-        return None
     space, count, kind, names = decode_access(instruction, "async", _COMPLETION, named=True)
     operation = find_operation(names, kind)
     expect_count(instruction, 3)
@@ -75,11 +71,9 @@ def _bind_async_reduction(instruction: Instruction) -> Step | None:
     return step_of(instruction, [], [(data, kind)], reduce)
 
 
-@binds("st")
-def _bind_fill(instruction: Instruction) -> Step | None:
+@binds("st", having={"bulk"})
+def _bind_fill(instruction: Instruction) -> Step:
     """``st.bulk{.weak}{.shared::cta} [a], size, 0``: zeros, which no counter of shared stores has."""
-    if "bulk" not in instruction.modifiers:
-        return None
     expect_count(instruction, 3)
     target, size, value = instruction.operands
     if not {*instruction.modifiers} <= {"bulk", "weak", "shared::cta"} or value != Immediate(0):

@@ -89,7 +89,7 @@ def _bind_bulk_copy(instruction: Instruction) -> Step | None:
             shifts, is_store = [numbers[name] for name in offsets], spaces[0] == "global"
             copy = BulkCopy(chunk, (row, thread), numbers, reduction, is_store=is_store, start=start, shifts=shifts)
             if is_store:
-                copy.store_global()
+                copy.copy_shared_to_global()
             elif spaces[1] == "global":
                 copy.store_shared(copy.load_global())
             else:

@@ -24,12 +24,10 @@ _ALL = "multicast::cluster::all"
 _FORM = {"try_cancel", "async", "shared::cta", "mbarrier::complete_tx::bytes", _ALL, "b128"}
 
 
-@binds("clusterlaunchcontrol")
-def _bind_request(instruction: Instruction) -> Step | None:
+@binds("clusterlaunchcontrol", having={"try_cancel"})
+def _bind_request(instruction: Instruction) -> Step:
     """``try_cancel.async{.shared::cta}.mbarrier::complete_tx::bytes{.multicast::cluster::all}.b128 [a], [barrier]``."""
     names = {*instruction.modifiers}
-    if "try_cancel" not in names:
-        return None
     if not _FORM - {"shared::cta", _ALL} <= names <= _FORM:
         raise unsupported(instruction)
     expect_count(instruction, 2)

@@ -158,11 +158,9 @@ def _bind_wait(instruction: Instruction) -> Step:
     return step_of(instruction, [(first, _PRED)], [(state, _U32 if parity else _U64)], test_phase)
 
 
-@binds("cp")
-def _bind_copy_arrival(instruction: Instruction) -> Step | None:
+@binds("cp", having={"mbarrier"})
+def _bind_copy_arrival(instruction: Instruction) -> Step:
     """``cp.async.mbarrier.arrive{.noinc}.b64 [a]``: an arrival, which is expected beforehand unless ``.noinc``."""
-    if "mbarrier" not in instruction.modifiers:
-        return None
     expect_count(instruction, 1)
     place = _read_address(instruction, instruction.operands[0])
     name = "arrive" if "noinc" in instruction.modifiers else "expect_tx"

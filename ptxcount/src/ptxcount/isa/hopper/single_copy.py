@@ -214,7 +214,7 @@ class BulkCopy:
         first = self._chunk.shared.find_first_block(row)
         return first + (row - first) // 2 * 2 + (owner - first) % 2
 
-    def store_global(self) -> None:
+    def copy_shared_to_global(self) -> None:
         """Store bytes of shared memory in an array; bytes beyond the tensor are dropped."""
         places, inside, width, _ = self._elements
         count = places.size * width

@@ -16,13 +16,11 @@ _U32 = TYPES["u32"]
 _NAMES = {"sync", "aligned", "shared::cta", "b32", "cta_group::1", "cta_group::2"}
 
 
-@binds("tcgen05")
-def _bind_allocation(instruction: Instruction) -> Step | None:
+@binds("tcgen05", having={"alloc", "dealloc", "relinquish_alloc_permit"})
+def _bind_allocation(instruction: Instruction) -> Step:
     """``tcgen05.alloc.cta_group.sync.aligned{.shared::cta}.b32 [dst], columns``, and its counterparts."""
     name, *names = instruction.modifiers
     steps = {"alloc": _bind_alloc, "dealloc": _bind_dealloc, "relinquish_alloc_permit": _bind_relinquish}
-    if name not in steps:
-        return None
     if not {*names} <= _NAMES or not {"sync", "aligned"} <= {*names}:
         raise unsupported(instruction)
     read_group(instruction)
@@ -74,10 +72,8 @@ def _bind_relinquish(instruction: Instruction) -> Step:
     return relinquish
 
 
-@binds("tcgen05")
-def _bind_fence(instruction: Instruction) -> Step | None:
+@binds("tcgen05", having={"fence::before_thread_sync", "fence::after_thread_sync"})
+def _bind_fence(instruction: Instruction) -> Step:
     """``tcgen05.fence::before_thread_sync`` and ``after_thread_sync``, which order what is in order here."""
-    if instruction.modifiers[0] not in ("fence::before_thread_sync", "fence::after_thread_sync"):
-        return None
     expect_count(instruction, 0)
     return lambda chunk: None

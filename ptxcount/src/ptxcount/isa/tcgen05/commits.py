@@ -15,12 +15,10 @@ _NAMES = {"commit", "mbarrier::arrive::one", "shared::cluster", "multicast::clus
           "cta_group::1", "cta_group::2"}  # fmt: skip
 
 
-@binds("tcgen05")
-def _bind_commit(instruction: Instruction) -> Step | None:
+@binds("tcgen05", having={"commit"})
+def _bind_commit(instruction: Instruction) -> Step:
     """``tcgen05.commit.cta_group.mbarrier::arrive::one{.shared::cluster}{.multicast::cluster}.b64 [a]{, ranks}``."""
     names = {*instruction.modifiers}
-    if "commit" not in names:
-        return None
     if not names <= _NAMES or "mbarrier::arrive::one" not in names:
         raise unsupported(instruction)
     group, is_multicast = read_group(instruction), "multicast::cluster" in names

@@ -40,11 +40,9 @@ _COPIES: dict[frozenset[str], _Copy] = {
 }
 
 
-@binds("tcgen05")
-def _bind_copy(instruction: Instruction) -> Step | None:
+@binds("tcgen05", having={"cp"})
+def _bind_copy(instruction: Instruction) -> Step:
     """``tcgen05.cp.cta_group.shape{.multicast}{.b8x16.b6x16_p32} [address], descriptor``; without ``.4x256b``."""
-    if instruction.modifiers[0] != "cp":
-        return None
     packed = [PACKED[form] for form in PACKED if f".{form}." in f"{instruction.name}."]
     names = {"b8x16", "b6x16_p32", "b4x16_p64"} if packed else set()
     copy = _COPIES.get(frozenset(instruction.modifiers[1:]).difference(GROUPS, names))

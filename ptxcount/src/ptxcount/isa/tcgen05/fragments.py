@@ -89,11 +89,9 @@ def _parse_access(instruction: Instruction, packing: str) -> _Access:
     return _Access(shape, count, read, int(split or 0), packing in names)
 
 
-@binds("tcgen05")
-def _bind_load(instruction: Instruction) -> Step | None:
+@binds("tcgen05", having={"ld"})
+def _bind_load(instruction: Instruction) -> Step:
     """``tcgen05.ld.sync.aligned.shape.num{.pack::16b}.b32 r, [address]{, split}``."""
-    if instruction.modifiers[0] != "ld":
-        return None
     access = _parse_access(instruction, "pack::16b")
 
     def load(chunk: Chunk) -> list[Array]:
@@ -109,11 +107,9 @@ def _bind_load(instruction: Instruction) -> Step | None:
     return step_of(instruction, [(register, _B32) for register in items(instruction.operands[0])], [], load)
 
 
-@binds("tcgen05")
-def _bind_store(instruction: Instruction) -> Step | None:
+@binds("tcgen05", having={"st"})
+def _bind_store(instruction: Instruction) -> Step:
     """``tcgen05.st.sync.aligned.shape.num{.unpack::16b}.b32 [address]{, split}, r``."""
-    if instruction.modifiers[0] != "st":
-        return None
     access = _parse_access(instruction, "unpack::16b")
 
     def store(chunk: Chunk, *registers: Array) -> list[Array]:
@@ -131,11 +127,9 @@ def _bind_store(instruction: Instruction) -> Step | None:
     return step_of(instruction, [], [(register, _B32) for register in items(instruction.operands[-1])], store)
 
 
-@binds("tcgen05")
-def _bind_wait(instruction: Instruction) -> Step | None:
+@binds("tcgen05", having={"wait::ld", "wait::st"})
+def _bind_wait(instruction: Instruction) -> Step:
     """``tcgen05.wait::ld`` and ``wait::st``: stores are complete for products behind it."""
-    if instruction.modifiers[0] not in ("wait::ld", "wait::st"):
-        return None
     expect_count(instruction, 0)
 
     def wait(chunk: Chunk) -> None:

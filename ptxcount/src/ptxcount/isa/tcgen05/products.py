@@ -75,7 +75,8 @@ class _Issue(NamedTuple):
     metadata: int
 
 
-def _parse_form(instruction: Instruction, operands: Sequence[Operand]) -> _Form:
+def _parse_mma_form(instruction: Instruction, operands: Sequence[Operand]) -> _Form:
+    """Parse the modifiers and operands of a product; raises `UnsupportedInstructionError` for what is not executed."""
     names = {*instruction.modifiers}
     if "ashift" in names:
         raise unsupported(instruction, "rows that move down are not executed")
@@ -104,14 +105,12 @@ def _parse_form(instruction: Instruction, operands: Sequence[Operand]) -> _Form:
     )
 
 
-@binds("tcgen05")
-def _bind_product(instruction: Instruction) -> Step | None:
+@binds("tcgen05", having={"mma"})
+def _bind_product(instruction: Instruction) -> Step:
     """``tcgen05.mma{.ws}.cta_group.kind [d], a, b, idesc, {lanes,} p{, shift}``, and with ``.block_scale``."""
-    if instruction.modifiers[0] != "mma":
-        return None
     operands = list(instruction.operands)
     metadata = [operands.pop(3)] if "sp" in instruction.modifiers and len(operands) > 3 else []
-    form = _parse_form(instruction, operands)
+    form = _parse_mma_form(instruction, operands)
     result, left, right, shape, *rest = operands
 
     def read_tensor_address(operand: Any) -> Reader:
@@ -180,7 +179,7 @@ class _Product:
         if form.is_sparse:
             left = self._expand_left(blocks, left)
         if form.scales:
-            left, right = self._scale_factors(blocks, left, right)
+            left, right = self._apply_scales(blocks, left, right)
         sums = shape.signs[0] * shape.signs[1] * (left @ right)
         base, column = split_address(self._issue.result)
         lanes, columns = base + self._path.find_lanes(), column + np.arange(sums.shape[3])
@@ -253,7 +252,7 @@ class _Product:
             ]
         )  # fmt: skip
 
-    def _scale_factors(self, blocks: Array, left: Array, right: Array) -> tuple[Array, Array]:
+    def _apply_scales(self, blocks: Array, left: Array, right: Array) -> tuple[Array, Array]:
         """Multiply each factor by its scales, which lie in the tensor memory of each block of a group."""
         form, shape, parts = self._form, self._shape, self._path.parts
         counts, both = (self._path.rows, shape.columns), []

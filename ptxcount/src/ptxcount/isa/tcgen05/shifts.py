@@ -26,13 +26,10 @@ _COLUMNS = 8
 _TARGETS = np.array([lane for lane in range(LANE_COUNT) if lane % LANES < LANES - 1])[:, None]
 
 
-@binds("tcgen05")
-def _bind_shift(instruction: Instruction) -> Step | None:
+@binds("tcgen05", having={"shift"})
+def _bind_shift(instruction: Instruction) -> Step:
     """``tcgen05.shift.cta_group.down [address]``."""
-    name, *names = instruction.modifiers
-    if name != "shift":
-        return None
-    if {*names}.difference(GROUPS) != {"down"}:
+    if {*instruction.modifiers}.difference(GROUPS) != {"shift", "down"}:
         raise unsupported(instruction)
     expect_count(instruction, 1)
     group = read_group(instruction)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...lanes.warps import Array
-from ..arithmetic import bfloat, small_float
+from ..arithmetic import bfloat
 from ..arithmetic.narrow_float import FORMATS
 
 
@@ -30,8 +30,8 @@ ELEMENTS: dict[str, Element] = {
     "f32": Element(32, lambda x: x.astype(np.uint32).view(np.float32).astype(np.float64)),
     "f64": Element(64, lambda x: x.astype(np.uint64).view(np.float64)),
     "s32": Element(32, lambda x: x.astype(np.uint32).view(np.int32).astype(np.float64)),
-    "e4m3": Element(8, lambda x: small_float.decode_small(4, x)),
-    "e5m2": Element(8, lambda x: small_float.decode_small(5, x)),
+    "e4m3": Element(8, FORMATS["e4m3x2"].decode),
+    "e5m2": Element(8, FORMATS["e5m2x2"].decode),
     "e2m3": Element(8, FORMATS["e2m3x2"].decode),
     "e3m2": Element(8, FORMATS["e3m2x2"].decode),
     "e2m1": Element(4, FORMATS["e2m1x2"].decode),

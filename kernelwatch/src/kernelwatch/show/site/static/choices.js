@@ -1,83 +1,89 @@
 // The choices of a page. They are stored in the address: a change of the address draws the page again.
 'use strict';
 
-/* Collect the choices of a page, and show them in `display`. */
-function choices(display) {
-    const asked = Object.fromEntries(new URLSearchParams(window.location.hash.slice(1)));
+/** @typedef {ReturnType<typeof makeChoices>} Choices */
+
+/** Collect the choices of a page.
+ * @param {HTMLElement} display The place of the controls and of notices. */
+function makeChoices(display) {
+    const address = Object.fromEntries(new URLSearchParams(window.location.hash.slice(1)));
     const fields = [];
 
-    /* Return one of some options, texts or {value, label}: the one in the address, or `wanted`, or the first. A notice names a value
-       in the address that is no option. */
-    function pick(key, name, some, wanted) {
-        const options = some.map((one) => typeof one === 'string' ? {value: one, label: one} : one);
-        const value = [asked[key], wanted, options[0]?.value].find((one) => options.some((option) => option.value === one));
-        if (key in asked && asked[key] !== value) {
-            notice(display, `No ${name.toLowerCase()} ${asked[key]} here; shown is ${value}.`);
+    /** Return an option: the one in the address, or `preferred`, or the first. A notice names a value in the address that is no option.
+     * @type {(key: string, name: string, options: (string | {value: string, label: string})[], preferred?: string) => string} */
+    function pickOption(key, name, options, preferred) {
+        const labelled = options.map((option) => typeof option === 'string' ? {value: option, label: option} : option);
+        const value = [address[key], preferred, labelled[0]?.value].find((text) => labelled.some((option) => option.value === text));
+        if (key in address && address[key] !== value) {
+            addNotice(display, `No ${name.toLowerCase()} ${address[key]} here; shown is ${value}.`);
         }
-        if (options.length > 0) {
-            fields.push({key, name, options, value});
+        if (labelled.length > 0) {
+            fields.push({key, name, options: labelled, value});
         }
         return value;
     }
 
-    /* Return one of the machines with values of the benchmarks; null without one. Machines with most commits of the `preferred`
-       benchmarks come first. With several machines, the options `more` are added. */
-    function machine(index, benchmarks, preferred = benchmarks, more = []) {
-        const commits = (name, of) => commitsWith(index.machines[name], of).length;
-        const names = Object.keys(index.machines).filter((name) => commits(name, benchmarks) > 0).sort(
-            (one, other) => commits(other, preferred) - commits(one, preferred));
-        return names.length === 0 ? null : pick('machine', 'Machine', [
-            ...names.map((value) => ({value, label: index.machines[value].short})), ...names.length > 1 ? more : []]);
+    /** Return a machine with values of the benchmarks; null without any. Machines with most commits of `preferred` come first. With
+     * several machines, `furtherOptions` are added.
+     * @type {(index: Index, benchmarks: Benchmark[], preferred?: Benchmark[], furtherOptions?: string[]) => ?string} */
+    function pickMachine(index, benchmarks, preferred = benchmarks, furtherOptions = []) {
+        const countCommits = (name, measured) => filterCommits(index.machines[name], measured).length;
+        const names = Object.keys(index.machines).filter((name) => countCommits(name, benchmarks) > 0).sort(
+            (left, right) => countCommits(right, preferred) - countCommits(left, preferred));
+        return names.length === 0 ? null : pickOption('machine', 'Machine', [
+            ...names.map((value) => ({value, label: index.machines[value].short})), ...names.length > 1 ? furtherOptions : []]);
     }
 
-    /* Return the newest of some commits on the published branch, as on Overview. */
-    const newestOf = (commits) => commits.findLast(({branch}) => !branch) || commits.at(-1);
+    /* The newest commit of the published branch, as on Overview. */
+    const findNewest = (commits) => commits.findLast(({branch}) => !branch) || commits.at(-1);
 
-    /* Return one of a machine's commits. */
-    function commitOf(commits, wanted, key, name) {
-        const options = commits.toReversed().map((one) => ({value: short(one), label: `${short(one)}, ${day(one)}`}));
-        const value = pick(key, name, options, short(wanted));
-        return commits.find((commit) => short(commit) === value);
+    function pickCommitOf(commits, preferred, key, name) {
+        const options = commits.toReversed().map(
+            (commit) => ({value: shortenHash(commit), label: `${shortenHash(commit)}, ${formatDay(commit)}`}));
+        const value = pickOption(key, name, options, shortenHash(preferred));
+        return commits.find((commit) => shortenHash(commit) === value);
     }
 
-    /* Return one of a machine's commits, by default the newest. A paragraph says so if another commit has more than twice as many
-       values. */
-    function commit(machine, benchmarks) {
-        const commits = commitsWith(machine, benchmarks);
-        const newest = newestOf(commits);
-        const full = fullest(commits, benchmarks);
-        if (full !== newest && count(newest, benchmarks) < count(full, benchmarks)) {
-            paragraph(display, `The newest commit, ${short(newest)}, was measured in part: it has ${count(newest, benchmarks)} values, ` +
-                `${short(full)} has ${count(full, benchmarks)}.`);
+    /** Return a commit, by default the newest. A paragraph names another commit that has more than twice as many values.
+     * @type {(machine: Machine, benchmarks: Benchmark[]) => Commit} */
+    function pickCommit(machine, benchmarks) {
+        const commits = filterCommits(machine, benchmarks);
+        const newest = findNewest(commits);
+        const full = findFullest(commits, benchmarks);
+        if (full !== newest && countValues(newest, benchmarks) < countValues(full, benchmarks)) {
+            addParagraph(display, `The newest commit, ${shortenHash(newest)}, was measured in part: it has ` +
+                `${countValues(newest, benchmarks)} values, ${shortenHash(full)} has ${countValues(full, benchmarks)}.`);
         }
-        return commitOf(commits, newest, 'commit', 'Commit');
+        return pickCommitOf(commits, newest, 'commit', 'Commit');
     }
 
-    /* Return two of a machine's commits, by default the newest and the one before it. */
-    function commitPair(machine, benchmarks) {
-        const commits = commitsWith(machine, benchmarks);
+    /** Return two commits, by default the newest and the one before it.
+     * @type {(machine: Machine, benchmarks: Benchmark[]) => Commit[]} */
+    function pickCommitPair(machine, benchmarks) {
+        const commits = filterCommits(machine, benchmarks);
         const published = commits.filter(({branch}) => !branch);
         return [
-            commitOf(commits, published.at(-2) || commits[0], 'base', 'Base'),
-            commitOf(commits, newestOf(commits), 'head', 'Head'),
+            pickCommitOf(commits, published.at(-2) || commits[0], 'base', 'Base'),
+            pickCommitOf(commits, findNewest(commits), 'head', 'Head'),
         ];
     }
 
-    function control({key, name, options, value}) {
-        const select = element('select', {name: key, id: `choice-${key}`}, ...options.map((option) => element('option', {
+    function makeControl({key, name, options, value}) {
+        const select = makeElement('select', {name: key, id: `choice-${key}`}, ...options.map((option) => makeElement('option', {
             value: option.value, textContent: option.label, selected: option.value === value})));
         select.addEventListener('change', function () {
-            window.location.hash = new URLSearchParams(fields.map((one) => [one.key, one.key === key ? select.value : one.value]));
+            window.location.hash = new URLSearchParams(
+                fields.map((field) => [field.key, field.key === key ? select.value : field.value]));
         });
-        return element('label', {htmlFor: select.id}, element('span', {textContent: name}), select);
+        return makeElement('label', {htmlFor: select.id}, makeElement('span', {textContent: name}), select);
     }
 
-    /* Show the controls. */
-    function show() {
-        const form = element('form', {className: 'project-controls'}, ...fields.map(control));
+    /** Show the controls. */
+    function showControls() {
+        const form = makeElement('form', {className: 'project-controls'}, ...fields.map(makeControl));
         form.addEventListener('submit', (event) => event.preventDefault());
         display.append(form);
     }
 
-    return {pick, machine, commit, commitPair, show};
+    return {pickOption, pickMachine, pickCommit, pickCommitPair, showControls};
 }

@@ -1,21 +1,32 @@
 // The data that the publisher wrote, in pieces. Each piece is loaded once, when it is shown. Pieces are scripts, since a page opened as
-// a file can load nothing else.
+// a file can load nothing else. The modules data.py and configurations.py describe the fields.
 'use strict';
 
-/* Receive a piece: its script calls this function. */
+/**
+ * @typedef {Object<string, any>} Index The benchmarks and machines, by name.
+ * @typedef {Object<string, any>} Machine A machine with its commits, oldest first.
+ * @typedef {Object<string, any>} Commit A commit that the machine measured; `date` in milliseconds.
+ * @typedef {Object<string, any>} Benchmark A benchmark: `axes` has the values of each axis by name.
+ * @typedef {Object<string, string>} Params The values of a configuration by axis.
+ * @typedef {{params: Params, value: ?number, usefulBytes: ?number, flops: ?number}} Point A configuration with its value: times in
+ *     seconds; null if it was not measured.
+ */
+
+/* The function that the script of a piece calls. */
 function arrived(text) {
     document.currentScript.received = JSON.parse(text);
 }
 
-/* The relative address of the site's folder: pages of commits lie in a folder of their own. */
+/** The relative address of the site's folder: pages of commits lie in a folder of their own. */
 const ROOT = document.documentElement.dataset.root;
 
 const pieces = {};
 
-/* Load a piece; returns a promise. */
-function piece(place) {
+/** Load a piece.
+ * @type {(place: string) => Promise<object>} */
+function loadPiece(place) {
     pieces[place] ??= new Promise(function (resolve, reject) {
-        const script = element('script', {src: `${ROOT}data/${place}.js?made=${document.documentElement.dataset.made}`});
+        const script = makeElement('script', {src: `${ROOT}data/${place}.js?made=${document.documentElement.dataset.made}`});
         script.onload = script.onerror = function () {
             script.remove();
             return script.received === undefined ? reject(new Error(script.src)) : resolve(script.received);
@@ -25,98 +36,111 @@ function piece(place) {
     return pieces[place];
 }
 
-/* Load the index, and give each benchmark its name and the facts that it shares with others. */
+/** Load the index. Each benchmark gets its name and the facts that it shares with others.
+ * @type {() => Promise<Index>} */
 async function loadIndex() {
-    const index = await piece('index');
+    const index = await loadPiece('index');
     Object.entries(index.benchmarks).forEach(([name, benchmark]) => Object.assign(benchmark, index.shared[benchmark.shared], {name}));
     return index;
 }
 
-const valuesOf = (machine, benchmark) => piece(`values/${machine.id}/${benchmark.id}`);
+/** Load the values of benchmarks of one kind on a commit, by the benchmark's number.
+ * @type {(machine: Machine, commit: Commit, benchmarks: Benchmark[]) => Promise<Object<number, ?number[]>>} */
+const loadCommitValues = async (machine, commit, benchmarks) => hasValues(commit, benchmarks)
+    ? loadPiece(`commits/${machine.id}/${machine.commits.indexOf(commit)}-${benchmarks[0].kind}`) : {};
 
-/* The values of some benchmarks of one kind on one of a machine's commits, by the benchmark's number. */
-const valuesAt = (machine, commit, benchmarks) => has(commit, benchmarks)
-    ? piece(`commits/${machine.id}/${machine.commits.indexOf(commit)}-${benchmarks[0].kind}`) : {};
-
-/* The address of a configuration's graph on the page History. */
-function historyLink(machine, benchmark, params) {
+/** Return the address of a configuration's graph on the page History.
+ * @type {(machine: string, benchmark: string, params: Params) => string} */
+function linkHistory(machine, benchmark, params) {
     const picks = Object.entries(params).map(([axis, value]) => [`p-${axis}`, value]);
     return `${ROOT}history.html#${new URLSearchParams([['machine', machine], ['benchmark', benchmark], ...picks])}`;
 }
 
-/* The parameters of every configuration by name; the last axis varies fastest. */
-const combinations = (axes) => Object.entries(axes).reduce(
-    (found, [name, values]) => found.flatMap((one) => values.map((value) => ({...one, [name]: value}))), [{}]);
+/** List the parameters of every configuration; the last axis varies fastest.
+ * @type {(axes: Object<string, string[]>) => Params[]} */
+const listCombinations = (axes) => Object.entries(axes).reduce(
+    (combinations, [axis, values]) => combinations.flatMap((params) => values.map((value) => ({...params, [axis]: value}))), [{}]);
 
-/* Every configuration of a benchmark with its value (null: not measured), and of times the useful bytes and the floating-point
-   operations. */
-function points(benchmark, values = {}) {
-    const own = (list, at) => list?.[at] ?? null;
-    return combinations(benchmark.axes).map((params, at) => ({
-        params,
-        value: own(values[benchmark.id], at),
-        usefulBytes: own(benchmark.useful_bytes, at),
-        flops: own(benchmark.flops, at),
-    }));
-}
+/** List every configuration of a benchmark with its value, and of times the useful bytes and the floating-point operations.
+ * @type {(benchmark: Benchmark, values?: Object<number, ?number[]>) => Point[]} */
+const listPoints = (benchmark, values = {}) => listCombinations(benchmark.axes).map((params, place) => ({
+    params,
+    value: values[benchmark.id]?.[place] ?? null,
+    usefulBytes: benchmark.useful_bytes?.[place] ?? null,
+    flops: benchmark.flops?.[place] ?? null,
+}));
 
-/* The points whose parameters have the given values. */
-const where = (found, fixed) => found.filter(
-    ({params}) => Object.entries(fixed).every(([name, value]) => params[name] === value));
+/** Return the points whose parameters have the given values.
+ * @type {(points: Point[], fixed: Params) => Point[]} */
+const filterPoints = (points, fixed) => points.filter(
+    ({params}) => Object.entries(fixed).every(([axis, value]) => params[axis] === value));
 
-/* The values of one parameter, in the order of the axis, that some point with a value has. */
-const measured = (found, name) => [...new Set(found.filter(({value}) => value !== null).map(({params}) => params[name]))];
+/** List the values of an axis, in its order, that some point with a value has.
+ * @type {(points: Point[], axis: string) => string[]} */
+const listMeasured = (points, axis) => [...new Set(points.filter(({value}) => value !== null).map(({params}) => params[axis]))];
 
-/* The number of elements of a size such as "256x256" or "65536". */
-const elements = (place) => place.split('x').reduce((product, side) => product * Number(side), 1);
+/** Count the elements of a size such as "256x256" or "65536".
+ * @type {(size: string) => number} */
+const countElements = (size) => size.split('x').reduce((product, side) => product * Number(side), 1);
 
-/* The places along an axis, by size, at which some point has a value. */
-const placesOf = (found, axis) => measured(found, axis).sort((one, other) => elements(one) - elements(other) || 0);
+/** List the measured values of an axis by size.
+ * @type {(points: Point[], axis: string) => string[]} */
+const listPlaces = (points, axis) => listMeasured(points, axis).sort((left, right) => countElements(left) - countElements(right) || 0);
 
-/* Whether the lines of a benchmark's figures are kernels; else they are dtypes. */
-const ofKernels = ({lines}) => lines !== null && lines !== 'dtype';
+/** Return whether the lines of a benchmark's figures are kernels; else they are dtypes.
+ * @type {(benchmark: Benchmark) => boolean} */
+const hasKernelLines = ({lines}) => lines !== null && lines !== 'dtype';
 
-/* The name of a line; a kernel without reference is marked. */
-const label = (index, benchmark, value) => index.unverified.includes(ofKernels(benchmark) ? value : benchmark.kernel)
+/** Return the name of a line; a kernel without reference is marked.
+ * @type {(index: Index, benchmark: Benchmark, value: string) => string} */
+const nameLine = (index, benchmark, value) => index.unverified.includes(hasKernelLines(benchmark) ? value : benchmark.kernel)
     ? `${value}, not verified` : value;
 
-/* The value of each axis: the picked one if it was measured, or else the one of the summary. */
-const fixedAt = (benchmark, axes, picks, found) => Object.fromEntries(axes.filter((axis) => axis in benchmark.axes).map((axis) => [
-    axis, measured(found, axis).includes(picks[axis]) ? picks[axis] : benchmark.chosen[axis]]));
+/** Return the value of each axis: the picked one if it was measured, or else the one of the summary.
+ * @type {(benchmark: Benchmark, axes: string[], picks: Params, points: Point[]) => Params} */
+const fixAxes = (benchmark, axes, picks, points) => Object.fromEntries(axes.filter((axis) => axis in benchmark.axes).map((axis) => [
+    axis, listMeasured(points, axis).includes(picks[axis]) ? picks[axis] : benchmark.chosen[axis]]));
 
-/* A title of texts and of values by axis; the axis is named if its value is a number. */
-const titled = (...parts) => parts.flatMap((part) => typeof part === 'string' ? [part] : Object.entries(part).map(
+/** Join texts, and values by axis, to a title. The axis is named if its value is a number.
+ * @type {(...parts: (string | Params)[]) => string} */
+const joinTitle = (...parts) => parts.flatMap((part) => typeof part === 'string' ? [part] : Object.entries(part).map(
     ([axis, value]) => /^\d+$/.test(value) ? `${axis} ${value}` : value)).join(', ');
 
-/* Useful GB/s, or GFLOP/s, of a time in seconds; null without an amount or a time. */
-const rateOf = (amount, seconds) => amount === null || seconds === null ? null : amount / seconds / 1e9;
-const rate = ({usefulBytes, value}) => rateOf(usefulBytes, value);
-const gflops = ({flops, value}) => rateOf(flops, value);
+/** Return useful GB/s of bytes, or GFLOP/s of operations, and a time in seconds; null without an amount or a time.
+ * @type {(amount: ?number, seconds: ?number) => ?number} */
+const computeRate = (amount, seconds) => amount === null || seconds === null ? null : amount / seconds / 1e9;
+const computeBandwidth = ({usefulBytes, value}) => computeRate(usefulBytes, value);
+const computeGflops = ({flops, value}) => computeRate(flops, value);
 
-/* The benchmarks of a kind: `timed`, `control`, `counted` or `compiled`. */
-const ofKind = (index, kind) => Object.values(index.benchmarks).filter((one) => one.kind === kind);
+/** Return the benchmarks of a kind: `timed`, `control`, `counted` or `compiled`.
+ * @type {(index: Index, kind: string) => Benchmark[]} */
+const filterKind = (index, kind) => Object.values(index.benchmarks).filter((benchmark) => benchmark.kind === kind);
 
-/* The number of values of the benchmarks that a commit has, and whether it has any. */
-const count = (commit, benchmarks) => commit.has.reduce(
-    (total, id, place) => total + (benchmarks.some((one) => one.id === id) ? commit.values[place] : 0), 0);
-const has = (commit, benchmarks) => benchmarks.some(({id}) => commit.has.includes(id));
+/** Count the values of the benchmarks that a commit has.
+ * @type {(commit: Commit, benchmarks: Benchmark[]) => number} */
+const countValues = (commit, benchmarks) => commit.has.reduce(
+    (total, id, place) => total + (benchmarks.some((benchmark) => benchmark.id === id) ? commit.values[place] : 0), 0);
+const hasValues = (commit, benchmarks) => benchmarks.some(({id}) => commit.has.includes(id));
 
-/* A machine's commits that have values of some benchmarks. */
-const commitsWith = (machine, benchmarks) => machine.commits.filter((commit) => has(commit, benchmarks));
+/** Return a machine's commits that have values of some benchmarks.
+ * @type {(machine: Machine, benchmarks: Benchmark[]) => Commit[]} */
+const filterCommits = (machine, benchmarks) => machine.commits.filter((commit) => hasValues(commit, benchmarks));
 
-/* The newest of the commits with at least half as many values of the benchmarks as any: a run in part would leave most of a page
-   blank. */
-function fullest(commits, benchmarks) {
-    const most = Math.max(...commits.map((commit) => count(commit, benchmarks)));
-    return commits.findLast((commit) => 2 * count(commit, benchmarks) >= most);
+/** Return the newest commit with at least half as many values as any: a partial run would leave most of a page blank.
+ * @type {(commits: Commit[], benchmarks: Benchmark[]) => Commit} */
+function findFullest(commits, benchmarks) {
+    const most = Math.max(...commits.map((commit) => countValues(commit, benchmarks)));
+    return commits.findLast((commit) => 2 * countValues(commit, benchmarks) >= most);
 }
 
-/* The GPUs that took times of the benchmarks on a commit, by the first digits of their UUIDs. */
-const gpusOf = (commit, benchmarks) => Object.keys(commit.gpus).filter(
+/** List the GPUs that took times of the benchmarks on a commit, by the first digits of their UUIDs.
+ * @type {(commit: Commit, benchmarks: Benchmark[]) => string[]} */
+const listGpus = (commit, benchmarks) => Object.keys(commit.gpus).filter(
     (gpu) => benchmarks.some(({id}) => commit.gpus[gpu].includes(id)));
 
-/* The relative change up to which a time of one GPU is the same, by a machine's thresholds. */
-const noiseOf = (seconds, {noise}) => noise.find(([least]) => seconds >= least)[1];
+/** Return the relative change up to which a time of one GPU is the same, by a machine's thresholds.
+ * @type {(seconds: number, machine: Machine) => number} */
+const findNoise = (seconds, {noise}) => noise.find(([least]) => seconds >= least)[1];
 
-const short = (commit) => commit.commit.slice(0, 8);
-const day = (commit) => new Date(commit.date).toISOString().slice(0, 10);
+const shortenHash = (commit) => commit.commit.slice(0, 8);
+const formatDay = (commit) => new Date(commit.date).toISOString().slice(0, 10);

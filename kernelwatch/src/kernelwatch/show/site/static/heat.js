@@ -1,59 +1,75 @@
 // The heat maps of a commit and of Compare: for each kernel a table of each set of flags, sizes by dtypes, coloured by the change.
 'use strict';
 
-/* Relative changes from which on a cell has the next colour. */
-const HEAT = [0.01, 0.03, 0.1, 0.3];
-const SHOWN_KERNELS = 4; // open; the others are folded, on a phone all but one
-const AXIS_OF_COLUMNS = 'dtype';
-const AXIS_OF_TABLES = 'flags';
+/**
+ * @typedef {{benchmark: Benchmark, params: Params, base: number, head: number, verdict: string}} Cell A configuration's value before
+ *     and after.
+ */
 
-/* The change of a cell in per cent, or its value after if it was 0 before. */
+/** Relative changes from which on a cell has the next colour. */
+const COLOUR_STEPS = [0.01, 0.03, 0.1, 0.3];
+const OPEN_KERNELS = 4; // the others are folded, on a phone all but one
+const COLUMN_AXIS = 'dtype';
+const TABLE_AXIS = 'flags';
+
+const HEAT_NOTE = 'A cell is the change of a time or count in per cent: red is worse, blue is better, and the larger the change, the ' +
+    'stronger. Changes within the noise or below 1 % have no colour. A cell leads to its History.';
+
+/** Format the change of a cell in per cent, or its value after if it was 0 before.
+ * @type {(cell: Cell) => string} */
 const formatChange = ({base, head}) => base === head ? '0' : base === 0 ? `→${formatExact(head)}`
-    : `${head > base ? '+' : '−'}${digits(Math.abs(100 * (head / base - 1))).replace(/^(\d+\.\d)\d$/, '$1')}`;
+    : `${head > base ? '+' : '−'}${formatNumber(Math.abs(100 * (head / base - 1))).replace(/^(\d+\.\d)\d$/, '$1')}`;
 
 const formatExact = (value) => String(+value.toPrecision(4));
+
+/** Format a value of a benchmark; a time in seconds is shown in microseconds.
+ * @type {(value: number, benchmark: Benchmark) => string} */
 const formatValue = (value, {type}) => type === 'time' ? `${formatExact(value * 1e6)} µs` : formatExact(value);
+
+/** Return the size of a change, as a logarithm of the ratio.
+ * @type {(cell: Cell) => number} */
 const measureChange = ({base, head}) => base === head ? 0 : Math.abs(Math.log(Math.max(head, 1e-300) / Math.max(base, 1e-300)));
 const isChanged = ({verdict}) => verdict !== 'same';
 
 /* The class of a cell: the direction and the size of its change. */
 function chooseClass(cell) {
-    const step = HEAT.filter((least) => Math.expm1(measureChange(cell)) >= least).length;
+    const step = COLOUR_STEPS.filter((least) => Math.expm1(measureChange(cell)) >= least).length;
     return !isChanged(cell) || step === 0 ? 'heat-same' : `heat-${cell.head > cell.base ? 'worse' : 'better'}-${step}`;
 }
 
 /* A table of the cells with one set of flags. */
 function makeHeatTable(machine, caption, columns, rows, cells) {
-    const at = new Map(cells.map((cell) => [`${cell.row}\n${cell.column}`, cell]));
+    const cellsByPlace = new Map(cells.map((cell) => [`${cell.row}\n${cell.column}`, cell]));
     const makeCell = (row, column) => {
-        const cell = at.get(`${row}\n${column}`);
-        return element('td', {}, cell === undefined ? '' : element('a', {
-            className: chooseClass(cell), href: historyLink(machine, cell.benchmark.name, cell.params),
+        const cell = cellsByPlace.get(`${row}\n${column}`);
+        return makeElement('td', {}, cell === undefined ? '' : makeElement('a', {
+            className: chooseClass(cell), href: linkHistory(machine, cell.benchmark.name, cell.params),
             title: `${[row, column, caption].filter(Boolean).join(', ')}: ${formatValue(cell.base, cell.benchmark)} → ` +
                 `${formatValue(cell.head, cell.benchmark)}, ${cell.verdict}`,
             textContent: isChanged(cell) ? `${cell.sign} ${formatChange(cell)}` : formatChange(cell),
         }));
     };
-    return element('table', {className: 'heat'}, element('caption', {textContent: caption}),
-        element('thead', {}, element('tr', {}, element('td', {}), ...columns.map((column) => element('th', {scope: 'col', textContent: column})))),
-        element('tbody', {}, ...rows.map((row) => element('tr', {}, element('th', {scope: 'row', textContent: row}),
-            ...columns.map((column) => makeCell(row, column))))));
+    const makeHead = (scope, text) => text === '' ? makeElement('td', {}) : makeElement('th', {scope, textContent: text});
+    return makeElement('table', {className: 'heat'}, makeElement('caption', {textContent: caption}),
+        makeElement('thead', {}, makeElement('tr', {}, makeElement('td', {}), ...columns.map((column) => makeHead('col', column)))),
+        makeElement('tbody', {}, ...rows.map(
+            (row) => makeElement('tr', {}, makeHead('row', row), ...columns.map((column) => makeCell(row, column))))));
 }
 
 /* The order of two lists of numbers, by the first that differs. */
-const compareLists = (left, right) => left.map((number, at) => number - right[at]).find((difference) => difference !== 0) ?? 0;
+const compareLists = (left, right) => left.map((number, place) => number - right[place]).find((difference) => difference !== 0) ?? 0;
 
-/* The tables of a benchmark's cells {benchmark, params, base, head, verdict, sign}. Axes of which all cells have one value name no row. */
+/* The tables of a benchmark's cells. Axes of which all cells have one value name no row. */
 function makeHeatTables(machine, cells) {
     const {axes} = cells[0].benchmark;
-    const values = (axis) => (axes[axis] || []).filter((value) => cells.some(({params}) => params[axis] === value));
+    const listValues = (axis) => (axes[axis] || []).filter((value) => cells.some(({params}) => params[axis] === value));
     const rowAxes = Object.keys(axes).filter(
-        (axis) => axis !== AXIS_OF_COLUMNS && axis !== AXIS_OF_TABLES && axis !== 'kernel' && values(axis).length > 1);
-    const [columns, tables] = [values(AXIS_OF_COLUMNS), values(AXIS_OF_TABLES)].map((names) => names.length > 0 ? names : ['']);
-    const order = (cell) => rowAxes.map((axis) => axes[axis].indexOf(cell.params[axis]));
-    const placed = cells.toSorted((left, right) => compareLists(order(left), order(right))).map((cell) => ({
-        ...cell, row: rowAxes.map((axis) => cell.params[axis]).join(', '), column: cell.params[AXIS_OF_COLUMNS] ?? '',
-        table: cell.params[AXIS_OF_TABLES] ?? '',
+        (axis) => axis !== COLUMN_AXIS && axis !== TABLE_AXIS && axis !== 'kernel' && listValues(axis).length > 1);
+    const [columns, tables] = [COLUMN_AXIS, TABLE_AXIS].map(listValues).map((values) => values.length > 0 ? values : ['']);
+    const listOrder = (cell) => rowAxes.map((axis) => axes[axis].indexOf(cell.params[axis]));
+    const placed = cells.toSorted((left, right) => compareLists(listOrder(left), listOrder(right))).map((cell) => ({
+        ...cell, row: rowAxes.map((axis) => cell.params[axis]).join(', '), column: cell.params[COLUMN_AXIS] ?? '',
+        table: cell.params[TABLE_AXIS] ?? '',
     }));
     return tables.map((name) => {
         const shown = placed.filter(({table}) => table === name);
@@ -62,23 +78,22 @@ function makeHeatTables(machine, cells) {
     });
 }
 
-/* Draw the heat maps of the kernels [{kernel, cells}] of a machine, the largest change to the worse first. `signs` are those of verdicts. */
+/** Draw the heat maps of a machine's kernels, the largest change to the worse first.
+ * @type {(display: HTMLElement, index: Index, machine: string, kernels: {kernel: string, cells: Cell[]}[]) => void} */
 function drawHeatMaps(display, {signs}, machine, kernels) {
-    const rank = (cells) => Math.max(...cells.filter(isChanged).map((cell) => measureChange(cell) * (cell.head > cell.base ? 1 : 1e-6)), 0);
-    const sorted = kernels.toSorted((left, right) => rank(right.cells) - rank(left.cells));
-    const shown = window.innerWidth > NARROW ? SHOWN_KERNELS : 1;
+    const rankCells = (cells) => Math.max(
+        ...cells.filter(isChanged).map((cell) => measureChange(cell) * (cell.head > cell.base ? 1 : 1e-6)), 0);
+    const sorted = kernels.toSorted((left, right) => rankCells(right.cells) - rankCells(left.cells));
+    const open = window.innerWidth > NARROW ? OPEN_KERNELS : 1;
     sorted.forEach(({kernel, cells}, place) => {
         const verdicts = Object.entries(Object.groupBy(cells.filter(isChanged), ({verdict}) => verdict)).map(
-            ([verdict, group]) => `${group.length} ${verdict}`).join(', ');
+            ([verdict, group]) => `${signs[verdict]} ${group.length} ${verdict}`).join(', ');
         const signed = cells.map((cell) => ({...cell, sign: signs[cell.verdict]}));
         const benchmarks = Object.values(Object.groupBy(signed, ({benchmark}) => benchmark.name));
-        display.append(element('details', {open: place < shown, className: 'heat-maps'},
-            element('summary', {}, element('strong', {}, ...breakable(kernel)), ` ${verdicts || 'nothing'} of ${cells.length}`),
+        display.append(makeElement('details', {open: place < open, className: 'heat-maps'},
+            makeElement('summary', {}, makeElement('strong', {}, ...breakName(kernel)), ` ${verdicts || 'nothing'} of ${cells.length}`),
             ...benchmarks.flatMap((group) => [
-                element('p', {textContent: group[0].benchmark.title}),
-                element('div', {className: 'heat-row'}, ...makeHeatTables(machine, group))])));
+                makeElement('p', {textContent: group[0].benchmark.title}),
+                makeElement('div', {className: 'heat-row'}, ...makeHeatTables(machine, group))])));
     });
 }
-
-const HEAT_NOTE = 'A cell is the change in per cent, red if it became worse and blue if it became better, the stronger the larger. ' +
-    'Changes within the noise have no colour. A cell leads to its History.';

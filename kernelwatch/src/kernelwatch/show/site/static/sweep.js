@@ -1,32 +1,41 @@
 // The figure of a sweep, with its table: lines are kernels or dtypes, each measured at several places.
 'use strict';
 
-/* The series of a chart: lines {name, points} at places {name, key}, without lines that have no value. `measure.of(point)` is the
-   shown number, `measure.told(what, value)` its tip. */
-function seriesOf(lines, places, measure) {
+/**
+ * @typedef {{benchmark: Benchmark, points: Point[]}} Sweep A benchmark with its measured configurations.
+ * @typedef {{unit: string, convert: (point: Point) => ?number, describe: (name: string, value: number) => string, axis: object}}
+ *     Measure The number that a chart shows of a point, its text at the pointer, and options of its axis.
+ */
+
+/* The series of a chart, without lines that have no value. */
+function listSeries(lines, places, measure) {
     return lines.map(function ({name, points}) {
-        const at = places.map(({key}) => where(points, key)[0] || null);
-        const values = at.map((point) => point && measure.of(point));
-        const titles = values.map((value, row) => value === null ? null : measure.told(`${places[row].name}, ${name}`, value));
-        return {name, at, values, titles};
+        const placed = places.map(({key}) => filterPoints(points, key)[0] || null);
+        const values = placed.map((point) => point && measure.convert(point));
+        const titles = values.map((value, row) => value === null ? null : measure.describe(`${places[row].name}, ${name}`, value));
+        return {name, points: placed, values, titles};
     }).filter(({values}) => values.some(isValue));
 }
 
-/* Draw `chart`, bars or lines, and a table with a row for each value. spec: title, note, places, lines, measure with its unit and
-   axis, headers, the cells of a point, and further options of the chart. */
-function sweep(display, chart, {title, note, places, lines: drawn, measure, headers, cells, ...spec}) {
-    const series = seriesOf(drawn, places, measure);
+/** Draw a chart, bars or lines, and a table with a row for each value.
+ * spec: title, note; lines {name, points} at places {name, key}, where `key` has the values of axes; measure; headers, and cells of a
+ * point, for the table; further options of the chart.
+ * @type {(display: HTMLElement, drawChart: typeof drawBars | typeof drawLines, spec: Object<string, any>) => void} */
+function drawSweep(display, drawChart, {title, note, places, lines, measure, headers, cells, ...options}) {
+    const series = listSeries(lines, places, measure);
     if (series.length === 0) {
         return;
     }
-    const row = (one, at, ...names) => one.at[at] === null ? [] : [[...names, ...cells(one.at[at])]];
-    const rows = chart === bars
-        ? places.flatMap(({name}, at) => series.flatMap((one) => row(one, at, name, ...one.name === measure.unit ? [] : [one.name])))
-        : series.flatMap((one) => places.flatMap(({name}, at) => row(one, at, one.name, name)));
-    figure(display, title, note, (container) => chart(container, {
-        label: `${title}: ${measure.unit} by ${headers[chart === bars ? 0 : 1]}; the table has the values`,
-        xTitle: chart === bars ? measure.unit : headers[1],
+    const areBars = drawChart === drawBars;
+    const makeRow = ({points}, place, ...names) => points[place] === null ? [] : [[...names, ...cells(points[place])]];
+    const rows = areBars
+        ? places.flatMap(({name}, place) => series.flatMap(
+            (line) => makeRow(line, place, name, ...line.name === measure.unit ? [] : [line.name])))
+        : series.flatMap((line) => places.flatMap(({name}, place) => makeRow(line, place, line.name, name)));
+    addFigure(display, title, note, (container) => drawChart(container, {
+        label: `${title}: ${measure.unit} by ${headers[areBars ? 0 : 1]}; the table has the values`,
+        xTitle: areBars ? measure.unit : headers[1],
         yTitle: measure.unit,
-        places: places.map(({name}) => name), series, ...measure.axis, ...spec,
-    }), table(title, headers, rows));
+        places: places.map(({name}) => name), series, ...measure.axis, ...options,
+    }), makeTable(title, headers, rows));
 }

@@ -1,55 +1,57 @@
 // The page Transactions: counted memory transactions of the kernels.
 'use strict';
 
-page(async function (chosen, display) {
+runPage(async function (choices, display) {
     const index = await loadIndex();
-    const counted = ofKind(index, 'counted');
-    const name = chosen.machine(index, counted);
+    const counted = filterKind(index, 'counted');
+    const name = choices.pickMachine(index, counted);
     if (name === null) {
-        paragraph(display, 'No commit has been counted yet: kernelwatch run');
+        addParagraph(display, 'No commit has been counted yet: kernelwatch run');
         return;
     }
-    const commit = chosen.commit(index.machines[name], counted);
-    const values = await valuesAt(index.machines[name], commit, counted);
+    const commit = choices.pickCommit(index.machines[name], counted);
+    const values = await loadCommitValues(index.machines[name], commit, counted);
     const metrics = counted.map((benchmark) => ({
-        benchmark, what: benchmark.title.replace(/^.*: /, ''), found: points(benchmark, values),
-    })).filter(({found}) => found.some(({value}) => value !== null));
-    const pick = (axis, title, some) => chosen.pick(axis, title, measured(some.flatMap(({found}) => found), axis),
+        benchmark, metric: benchmark.title.replace(/^.*: /, ''), points: listPoints(benchmark, values),
+    })).filter(({points}) => points.some(({value}) => value !== null));
+    const pickAxis = (axis, title, swept) => choices.pickOption(axis, title, listMeasured(swept.flatMap(({points}) => points), axis),
         metrics.map(({benchmark}) => benchmark.chosen[axis]).find(Boolean));
     const picks = {
-        dtype: pick('dtype', 'Dtype of the kernels', metrics.filter(({benchmark}) => ofKernels(benchmark))),
-        flags: pick('flags', 'Flags', metrics),
+        dtype: pickAxis('dtype', 'Dtype of the kernels', metrics.filter(({benchmark}) => hasKernelLines(benchmark))),
+        flags: pickAxis('flags', 'Flags', metrics),
     };
-    const metric = chosen.pick('metric', 'Metric of the charts', [...new Set(metrics.map(({what}) => what))]);
-    chosen.show();
-    paragraph(display, 'Counted by executing the compiled PTX on the CPU: exact, and the same on every machine. A request is one ' +
+    const drawnMetric = choices.pickOption('metric', 'Metric of the charts', [...new Set(metrics.map(({metric}) => metric))]);
+    choices.showControls();
+    addParagraph(display, 'Counted by executing the compiled PTX on the CPU: exact, and the same on every machine. A request is one ' +
         'load or store of one warp; a sector is 32 bytes, a line of the L1 cache 128.');
     Object.values(Object.groupBy(metrics, ({benchmark}) => benchmark.family)).sort(
-        ([one], [other]) => ofKernels(other.benchmark) - ofKernels(one.benchmark)).forEach(
-        (columns) => counts(display, index, columns, picks, metric));
+        ([left], [right]) => hasKernelLines(right.benchmark) - hasKernelLines(left.benchmark)).forEach(
+        (columns) => drawCounts(display, index, columns, picks, drawnMetric));
 });
 
 /* Draw bars by kernel, or by dtype if there is only one place; else lines along the places. The table has all metrics. */
-function counts(display, index, columns, picks, metric) {
-    const {benchmark, found, what} = columns.find((one) => one.what === metric) || columns[0];
-    const {along, own} = benchmark;
-    const steps = along === null ? [] : placesOf(found, along);
-    const isAlong = !ofKernels(benchmark) && steps.length > 1;
-    const axes = [...own, 'dtype', 'flags'].filter((axis) => axis !== benchmark.lines && !(isAlong && axis === along));
-    const fixed = fixedAt(benchmark, axes, picks, found);
-    const values = (benchmark.lines === null ? [null] : measured(found, benchmark.lines)).map((value) => ({
-        name: label(index, benchmark, value || benchmark.kernel), key: value === null ? {} : {[benchmark.lines]: value}}));
-    const whats = columns.map((one) => one.what);
-    sweep(display, isAlong ? lines : bars, {
-        title: titled(benchmark.family, ...isAlong ? [`by ${along}`] : [], fixed), note: benchmark.note,
-        measure: {unit: what, of: ({value}) => value, told: (name, value) => `${name}: ${digits(value)} ${benchmark.unit}`},
-        cells: ({params}) => columns.map((one) => digits(where(one.found, params)[0]?.value ?? null)),
+function drawCounts(display, index, columns, picks, drawnMetric) {
+    const {benchmark, points, metric} = columns.find((column) => column.metric === drawnMetric) || columns[0];
+    const {along, own: ownAxes} = benchmark;
+    const steps = along === null ? [] : listPlaces(points, along);
+    const isAlong = !hasKernelLines(benchmark) && steps.length > 1;
+    const axes = [...ownAxes, 'dtype', 'flags'].filter((axis) => axis !== benchmark.lines && !(isAlong && axis === along));
+    const fixed = fixAxes(benchmark, axes, picks, points);
+    const values = (benchmark.lines === null ? [null] : listMeasured(points, benchmark.lines)).map((value) => ({
+        name: nameLine(index, benchmark, value || benchmark.kernel), key: value === null ? {} : {[benchmark.lines]: value}}));
+    const headers = columns.map((column) => column.metric);
+    drawSweep(display, isAlong ? drawLines : drawBars, {
+        title: joinTitle(benchmark.family, ...isAlong ? [`by ${along}`] : [], fixed), note: benchmark.note,
+        measure: {
+            unit: metric, convert: ({value}) => value, describe: (name, value) => `${name}: ${formatNumber(value)} ${benchmark.unit}`,
+        },
+        cells: ({params}) => columns.map((column) => formatNumber(filterPoints(column.points, params)[0]?.value ?? null)),
         ...isAlong ? {
-            lines: values.map(({name, key}) => ({name, points: where(found, {...fixed, ...key})})),
-            places: steps.map((step) => ({name: step, key: {[along]: step}})), headers: [benchmark.lines, along, ...whats],
+            lines: values.map(({name, key}) => ({name, points: filterPoints(points, {...fixed, ...key})})),
+            places: steps.map((step) => ({name: step, key: {[along]: step}})), headers: [benchmark.lines, along, ...headers],
         } : {
-            lines: [{name: what, points: where(found, fixed)}], places: values,
-            headers: [ofKernels(benchmark) ? 'kernel' : benchmark.lines || 'kernel', ...whats],
+            lines: [{name: metric, points: filterPoints(points, fixed)}], places: values,
+            headers: [hasKernelLines(benchmark) ? 'kernel' : benchmark.lines || 'kernel', ...headers],
         },
     });
 }

@@ -1,33 +1,39 @@
-// Shared parts of the pages with charts: drawing, notices, figures and tables. Names come from results, perhaps of other people:
-// they are set as text only.
+// Shared parts of all pages: redrawing, notices, figures and tables. Names come from results, perhaps of other people: they are set
+// as text only.
 'use strict';
 
-function element(name, properties, ...children) {
-    const made = Object.assign(document.createElement(name), properties);
-    made.append(...children);
-    return made;
+/** Width of a page, in pixels, up to which only the first figure is open. */
+const NARROW = 600;
+
+/** Make an element with properties and children.
+ * @type {(name: string, properties: object, ...children: (Node | string)[]) => HTMLElement} */
+function makeElement(name, properties, ...children) {
+    const element = Object.assign(document.createElement(name), properties);
+    element.append(...children);
+    return element;
 }
 
-/* Fill the page by `render(chosen, display)`, an asynchronous function: now, and whenever its choices or its width change. */
-function page(render) {
+/** Fill the page by `render`: now, and whenever its choices or its width change.
+ * @type {(render: (choices: Choices, display: HTMLElement) => ?Promise) => void} */
+function runPage(render) {
     const content = document.getElementById('content');
     let turn = 0;
-    let waiting = null;
+    let timer = null;
     let width = window.innerWidth; // scrolling on a phone changes the height only
 
-    async function fill() {
-        const mine = turn += 1;
+    async function fillPage() {
+        const ownTurn = turn += 1;
         const focused = document.activeElement.id;
-        const display = element('div', {});
+        const display = makeElement('div', {});
         content.style.minHeight = `${content.offsetHeight}px`; // keeps the scroll position while pieces are loaded
         content.replaceChildren(display);
         try {
-            await render(choices(display), display);
+            await render(makeChoices(display), display);
         } catch (error) {
-            notice(display, `A part of this page could not be loaded: ${error.message}`);
+            addNotice(display, `A part of this page could not be loaded: ${error.message}`);
             console.error(error);
         }
-        if (mine === turn) {
+        if (ownTurn === turn) {
             document.documentElement.dataset.drawn = turn;
             content.style.minHeight = '';
             (document.getElementById(focused) || document.body).focus(); // the control that was used last
@@ -35,59 +41,64 @@ function page(render) {
     }
 
     window.addEventListener('resize', function () {
-        clearTimeout(waiting);
-        waiting = setTimeout(() => width !== (width = window.innerWidth) && fill(), 150);
+        clearTimeout(timer);
+        timer = setTimeout(() => width !== (width = window.innerWidth) && fillPage(), 150);
     });
-    window.addEventListener('hashchange', fill);
-    window.addEventListener('DOMContentLoaded', fill);
+    window.addEventListener('hashchange', fillPage);
+    window.addEventListener('DOMContentLoaded', fillPage);
 }
 
-const paragraph = (display, text) => display.append(element('p', {textContent: text}));
+/** Add a paragraph.
+ * @type {(display: HTMLElement, text: string) => void} */
+const addParagraph = (display, text) => display.append(makeElement('p', {textContent: text}));
 
-/* A notice that stands out. */
-const notice = (display, text) => display.append(element('p', {className: 'notice', role: 'status', textContent: text}));
+/** Add a notice that stands out.
+ * @type {(display: HTMLElement, text: string) => void} */
+const addNotice = (display, text) => display.append(makeElement('p', {className: 'notice', role: 'status', textContent: text}));
 
-/* Add a notice if several GPUs took the times. */
-function noticeGpus(display, index, found) {
-    const several = [...new Set(found)];
-    if (several.length > 1) {
+/** Add a notice if several GPUs took the times.
+ * @type {(display: HTMLElement, index: Index, gpus: string[]) => void} */
+function addGpuNotice(display, index, gpus) {
+    const count = new Set(gpus).size;
+    if (count > 1) {
         const percent = +(100 * index.another_gpu).toPrecision(3);
-        notice(display, `Several GPUs of the kind took these times: ${several.join(', ')}. Between two of them, unless they ` +
-            `prove alike, the review calls no difference of up to ${percent} % a change.`);
+        addNotice(display, `${count} GPUs of the kind took these times. Between two of them, unless they prove alike, the review calls ` +
+            `no difference of up to ${percent} % a change.`);
     }
 }
 
-/* Two digits or more, no more than needed. */
-const digits = (value) => value === null ? null : value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2);
+/** Format a number with at most two decimals; large numbers have fewer.
+ * @type {(value: ?number) => ?string} */
+const formatNumber = (value) => value === null ? null : value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2);
 
-/* Names of kernels are long: a line may end after an underscore. */
-const breakable = (text) => text.split('_').flatMap((part, at) => at === 0 ? [part] : ['_', element('wbr', {}), part]);
+/** Allow the end of a line after each underscore: names of kernels are long.
+ * @type {(text: string) => (Node | string)[]} */
+const breakName = (text) => text.split('_').flatMap((part, place) => place === 0 ? [part] : ['_', makeElement('wbr', {}), part]);
 
-/* A table in a box that scrolls. A column of numbers is aligned to the right; a cell is an element, or text in any case. */
-function table(caption, headers, rows) {
+/** Make a table in a box that scrolls. Columns of numbers are aligned to the right.
+ * @type {(caption: string, headers: string[], rows: (Element | string | number | null)[][]) => HTMLElement} */
+function makeTable(caption, headers, rows) {
     const classes = headers.map(
-        (_, column) => rows.every((cells) => cells[column] === null || /^[\d.]+$/.test(cells[column])) ? 'number' : '');
-    const row = (tag, cells, properties) => element('tr', {}, ...cells.map((cell, column) => element(
-        tag, {className: classes[column], ...properties}, ...cell instanceof Element ? [cell] : breakable(cell === null ? '–' : String(cell)))));
-    return element('div', {className: 'project-table', tabIndex: 0, role: 'region', ariaLabel: caption}, element(
-        'table', {}, element('caption', {textContent: caption}), element('thead', {}, row('th', headers, {scope: 'col'})),
-        element('tbody', {}, ...rows.map((cells) => row('td', cells)))));
+        (_, column) => rows.every((cells) => cells[column] === null || /^[\d.]+(, as at \w+)?$/.test(cells[column])) ? 'number' : '');
+    const makeRow = (tag, cells, properties) => makeElement('tr', {}, ...cells.map((cell, column) => makeElement(
+        tag, {className: classes[column], ...properties}, ...cell instanceof Element ? [cell] : breakName(cell === null ? '–' : String(cell)))));
+    return makeElement('div', {className: 'project-table', tabIndex: 0, role: 'region', ariaLabel: caption}, makeElement(
+        'table', {}, makeElement('caption', {textContent: caption}), makeElement('thead', {}, makeRow('th', headers, {scope: 'col'})),
+        makeElement('tbody', {}, ...rows.map((cells) => makeRow('td', cells)))));
 }
 
-/* Width of a page, in pixels, up to which only the first figure is open. */
-const NARROW = 600;
-
-/* A heading, a chart and its table; `draw(container)` runs once the container has its width. On a phone, all but the first figure are
-   folded: together they are thirty screens high. */
-function figure(display, title, note, draw, made) {
-    const chart = element('div', {className: 'project-chart'});
-    const heading = element('h2', {textContent: title});
-    const parts = [element('p', {textContent: note}), element('div', {className: 'project-figure'}, chart, made)];
+/** Add a heading, a chart and its table. The chart is drawn once its container has a width. On a phone all figures but the first are
+ * folded: together they are thirty screens high.
+ * @type {(display: HTMLElement, title: string, note: string, draw: (container: HTMLElement) => void, table: HTMLElement) => void} */
+function addFigure(display, title, note, draw, table) {
+    const chart = makeElement('div', {className: 'project-chart'});
+    const heading = makeElement('h2', {textContent: title});
+    const parts = [makeElement('p', {textContent: note}), makeElement('div', {className: 'project-figure'}, chart, table)];
     if (window.innerWidth > NARROW || display.querySelector('.project-chart') === null) {
-        display.append(element('section', {}, heading, ...parts));
+        display.append(makeElement('section', {}, heading, ...parts));
         draw(chart);
     } else {
-        const folded = element('details', {className: 'folded'}, element('summary', {}, heading), ...parts);
+        const folded = makeElement('details', {className: 'folded'}, makeElement('summary', {}, heading), ...parts);
         folded.addEventListener('toggle', () => draw(chart), {once: true});
         display.append(folded);
     }

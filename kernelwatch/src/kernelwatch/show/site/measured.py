@@ -1,0 +1,146 @@
+"""All that the pages show of a measured commit of a machine: read once, and again when its results change."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kernelwatch.show.site import changes, configurations
+from kernelwatch.store.results import History
+from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark
+from kernelwatch.workflow import kept
+from kernelwatch.workflow.steps import list_failing, list_measured
+
+#: Name of a GPU whose run recorded no UUID.
+UNKNOWN_GPU = "unknown"
+
+#: The configurations' values on one commit, in the order of the axes.
+ConfigurationValues = list[float | None]
+
+
+class MeasuredCommit(msgspec.Struct):
+    """A commit as a machine measured it.
+
+    `values` are by benchmark. So are `remarks`: on configurations, by kind of remark and the configuration's place.
+    `origins` are the commits whose numbers were reused, `gpus` the GPUs that measured a configuration, if several
+    shared the benchmark, and `failed` marks configurations that failed.
+
+    `facts` are those of the last run that took times, or else of the last run. Its `gpus` are the benchmarks that each
+    GPU timed, by the first digits of its UUID. `run` has day, GPU and architecture of the newest Python's last run.
+    Without an ancestor to compare with, there is no `change`, and `failing` are the kernels that fail.
+    """
+
+    values: dict[str, ConfigurationValues]
+    remarks: dict[str, dict[str, dict[str, str]]] = {}
+    facts: dict[str, Any] = {}
+    run: dict[str, str] = {}
+    change: dict[str, Any] | None = None
+    failing: list[str] = []
+
+
+def load_commits(
+    history: History, benchmarks: Iterable[str], repository: Path, root: Path
+) -> dict[str, MeasuredCommit]:
+    """Return the measured commits of a machine, oldest first."""
+    load_measured = cache(partial(list_measured, history))
+
+    def read_commit(commit: str) -> MeasuredCommit:
+        values = load_values(history, commit, benchmarks)
+        return MeasuredCommit(
+            values,
+            _list_all_remarks(history, commit, benchmarks),
+            describe_runs(history, commit, values),
+            _describe_last_run(history, commit),
+            changes.describe_change(history, commit, load_measured, repository, root),
+            [] if any(history.graph.iter_ancestors(commit)) else list_failing(history, commit),
+        )
+
+    return kept.load_commits("site", history, MeasuredCommit, read_commit, root)
+
+
+def load_values(history: History, commit: str, benchmarks: Iterable[str]) -> dict[str, ConfigurationValues]:
+    """Return a commit's values by benchmark; of several Pythons, the last by name counts.
+
+    Times have the digits that a page can show.
+    """
+    by_benchmark: dict[str, ConfigurationValues] = {}
+    for results in history.load_environments(commit).values():
+        for benchmark in benchmarks:
+            measured = history.list_values(results, benchmark) if benchmark in results.results else []
+            if any(value is not None for value in measured):
+                if classify_benchmark(benchmark) == TIMED:
+                    measured = [value if value is None else float(f"{value:.6g}") for value in measured]
+                previous = by_benchmark.get(benchmark, measured)
+                by_benchmark[benchmark] = [
+                    old if new is None else new for old, new in zip(previous, measured, strict=True)
+                ]
+    return by_benchmark
+
+
+def _list_all_remarks(history: History, commit: str, benchmarks: Iterable[str]) -> dict[str, dict[str, dict[str, str]]]:
+    all_remarks = ((benchmark, list_remarks(history, commit, benchmark)) for benchmark in benchmarks)
+    return {benchmark: remarks for benchmark, remarks in all_remarks if remarks}
+
+
+def list_remarks(history: History, commit: str, benchmark: str) -> dict[str, dict[str, str]]:
+    """Return the remarks on a commit's configurations, by kind of remark and place."""
+    remarks: dict[str, dict[str, str]] = defaultdict(dict)
+    for results in history.load_environments(commit).values():
+        row = results.results.get(benchmark)
+        if row is None:
+            continue
+        are_several = len(history.list_gpus(results, benchmark=benchmark)) > 1
+        if row.result and None not in row.result and not are_several and not history.find_origins(commit, benchmark):
+            continue  # a site has a million configurations, most of them without remarks
+        combinations = configurations.list_combinations(history.find_axes(benchmark))
+        places = {tuple(params.values()): str(place) for place, params in enumerate(combinations)}
+        for point in history.iter_points(results, benchmark):
+            uuids = history.list_gpus(results, benchmark=benchmark, point=point) if are_several else set()
+            uuid = uuids.pop() if len(uuids) == 1 else None
+            facts = {"origins": point.origin[:8], "gpus": _shorten_uuid(uuid or ""), "failed": "failed" * point.failed}
+            for key, remark in facts.items():
+                if remark and tuple(point.params.values()) in places:
+                    remarks[key][places[tuple(point.params.values())]] = remark
+    return remarks
+
+
+def _shorten_uuid(uuid: str) -> str:
+    return uuid.removeprefix("GPU-")[:8]
+
+
+def describe_runs(history: History, commit: str, benchmarks: Iterable[str]) -> dict[str, Any]:
+    """Return the `facts` of a commit, which has values of some benchmarks."""
+    environments = list(history.load_environments(commit).values())
+    timed = [
+        environment
+        for environment in environments
+        if any(not history.explain_absence(environment, name) for name in history.list_benchmarks("time"))
+    ]
+    last = (timed or environments)[-1]
+    run = history.find_last_timed_run(last)
+    gpus: dict[str, list[str]] = defaultdict(list)
+    for benchmark in (name for name in benchmarks if classify_benchmark(name) == TIMED):
+        for uuid in history.list_gpus(*environments, benchmark=benchmark):
+            gpus[UNKNOWN_GPU if uuid is None else _shorten_uuid(uuid)].append(benchmark)
+    return {
+        "date": last.date,
+        "driver": run.get("after", {}).get("driver"),
+        **{fact: run.get(fact) for fact in ("gpu", "arch", "nvcc", "peak_bytes_per_second")},
+        "gpus": dict(sorted(gpus.items())),
+    }
+
+
+def _describe_last_run(history: History, commit: str) -> dict[str, str]:
+    *_, results = history.load_environments(commit).values()
+    run = history.find_last_timed_run(results)
+    uuid = (run.get("before") or {}).get("uuid") or ""
+    return {
+        "day": (run.get("started") or "")[:10],
+        "gpu": " ".join(filter(None, [run.get("gpu"), uuid.removeprefix("GPU-")[:8]])),
+        "arch": run.get("arch") or "",
+    }

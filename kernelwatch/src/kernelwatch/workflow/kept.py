@@ -1,0 +1,67 @@
+"""The cache of what results say: what a commit says is reused until one of its inputs changes."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from kernelwatch.store import git, index
+from kernelwatch.store.index import digest_code, digest_file, digest_texts
+from kernelwatch.store.reading import BENCHMARKS_FILE
+from kernelwatch.store.record import CUBINS_FILE
+from kernelwatch.store.results import History
+from kernelwatch.store.source_changes import ACKNOWLEDGED_FILE, locate_project
+
+M = TypeVar("M")
+
+
+def load_commits(
+    name: str, history: History, model: type[M], read_commit: Callable[[str], M], root: Path
+) -> dict[str, M]:
+    """Return `read_commit(commit)` for each commit, from a file of the cache if its inputs are unchanged.
+
+    A value that was just read has passed through the file's format, too: it equals one that was kept.
+    """
+    path = index.cache_path(name, history.folder)
+    cached = index.load_cached(path, dict[str, model]) or {}  # type: ignore[valid-type]
+    keys = compute_keys(history, root)
+    read = {key: read_commit(commit) for commit, key in keys.items() if key not in cached}
+    new = msgspec.msgpack.decode(msgspec.msgpack.encode(read), type=dict[str, model])  # type: ignore[valid-type]
+    commits = {commit: new[key] if key in new else cached[key] for commit, key in keys.items()}
+    if cached.keys() != {*keys.values()}:
+        index.save_cached(path, {key: commits[commit] for commit, key in keys.items()})
+    return commits
+
+
+def compute_keys(history: History, root: Path) -> dict[str, str]:
+    """Return each commit's digest of its review's inputs: results up to the commit, benchmarks, settings and code.
+
+    Other machines' hashes of machine code are among the results. Acknowledgements of the checked out commit count as
+    they are in the folder. All others are in git's history.
+    """
+    files: dict[str, list[str]] = {}
+    cubins = (path for path in history.results.glob(f"*/*{CUBINS_FILE}") if path.parent != history.folder)
+    for path in sorted([*filter(Path.is_file, history.folder.rglob("*")), *cubins]):
+        is_of_commit = path.name[8:9] == "-"
+        files.setdefault(path.name[:8] if is_of_commit else "", []).append(f"{path.name} {digest_file(path)}")
+    shared = [history.results / BENCHMARKS_FILE, root / "pyproject.toml", root / "asv.conf.json"]
+    identity = history.machine, str(history.compiler), digest_code(root)
+    common = digest_texts(*identity, *map(digest_file, shared), *files.get("", ()))
+    commits = history.list_commits()
+    parents_by_commit = history.graph.parents or {
+        commit: [older] if older else [] for older, commit in itertools.pairwise(["", *commits])
+    }
+    lineage: dict[str, str] = {}
+    for commit, parents in parents_by_commit.items():
+        inherited = (lineage.get(parent, "") for parent in parents)
+        lineage[commit] = digest_texts(commit, *files.get(commit[:8], ()), *inherited)
+    head = git.try_text(root, "rev-parse", "HEAD")
+    acknowledged = digest_file(locate_project(history.results, root) / ACKNOWLEDGED_FILE)
+    return {
+        commit: digest_texts(common, lineage.get(commit, commit), acknowledged if commit == head else "")
+        for commit in commits
+    }

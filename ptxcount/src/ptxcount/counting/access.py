@@ -1,0 +1,180 @@
+"""The counters of one memory instruction in a launch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import zip_longest
+
+import numpy as np
+
+from ..lanes.symbolic_values import Value
+from ..lanes.warps import Array, find_occupancy
+from ..util.errors import Source
+from .rule_sums import Rules, sum_rules
+from .samples import EXECUTIONS, Sample, sample_warps
+from .transactions import (
+    CONSTANT,
+    SECTOR,
+    WORD,
+    count_constant_addresses,
+    count_global,
+    count_global_atomics,
+    count_load_wavefronts,
+    count_local_sectors,
+    count_shared_atomics,
+    count_store_wavefronts,
+)
+from .turns import AtomicTurns
+
+#: Caveats of atomics that are loops on the chip: of floats and of 64 bits in shared memory.
+RETRIES = "retries among warps are not counted"
+NARROW = "a loop of compare-and-swap on the 32-bit word: a load, then a request a round"
+_WAVEFRONTS = ("wavefronts", "conflict_free")
+_PATTERNS = ("sectors", "lines", "ideal_sectors", "ideal_lines")
+#: The rules of an access to a space, or of a kind of it, and what they count.
+_RULES: dict[str, tuple[Rules, tuple[str, ...]]] = {
+    "global": (count_global, _PATTERNS), "global atomic": (count_global_atomics, ("together", *_PATTERNS)),
+    "local": (count_local_sectors, ("sectors",)), "constant": (count_constant_addresses, ("addresses",)),
+    "cluster": (count_global, _PATTERNS), "cluster atomic": (count_global_atomics, ("together", *_PATTERNS)),
+}  # fmt: skip
+
+
+@dataclass
+class Access:
+    """The counters of one memory instruction in a launch.
+
+    Attributes
+    ----------
+    source : Source
+        The instruction.
+    space, kind : str
+        ``global``, ``shared``, ``cluster`` for the shared memory of another block, ``local``, ``constant``,
+        ``texture``, ``surface``, or ``bulk`` for the global half of bulk copies; ``load``, ``store``, ``atomic``, or
+        ``copy``: the shared half of ``cp.async``, which no total has.
+    width : int
+        Bytes a thread.
+    requests, sectors, wavefronts : int
+        As Nsight Compute counts them (of atomics see `caveat`); wavefronts for shared memory, sectors for global and
+        local memory and that of another block, requests for all. An array in PTX's local memory may still become
+        registers.
+    lines : int
+        For global memory: the 128-byte lines of each request, summed over the requests.
+    conflict_free : int
+        The wavefronts it would take without bank conflicts.
+    useful_bytes : int
+        Width times active threads.
+    addresses : int
+        For constant memory, and parameters indexed by lane: the different addresses of each request, summed.
+    together : int
+        Of atomics: the most lanes of each request on one address, summed over the requests.
+    loops : int
+        Of atomics: the requests that the chip repeats until no other warp has been there meanwhile.
+    ideal_sectors, ideal_lines : int
+        The fewest sectors and lines that hold what each request asks for, summed: 1 where all lanes have one address.
+    polls : int
+        Of loads: the further requests that read a place again until another thread writes it. How many there are
+        depends on the order in which blocks run here; no other number has them.
+    shifted_sectors : list of int
+        Of bulk copies: the sectors if the shared memory lay 0, 16, 32 ... 112 bytes further on.
+    samples : list of Sample
+        The addresses of some warps, in its first executions.
+    whole : bool
+        Whether it takes no more samples.
+    """
+
+    source: Source
+    space: str
+    kind: str
+    width: int
+    requests: int = 0
+    sectors: int = 0
+    lines: int = 0
+    wavefronts: int = 0
+    conflict_free: int = 0
+    useful_bytes: int = 0
+    together: int = 0
+    loops: int = 0
+    ideal_sectors: int = 0
+    ideal_lines: int = 0
+    polls: int = 0
+    addresses: int = 0
+    shifted_sectors: list[int] = field(default_factory=list)
+    samples: list[Sample] = field(default_factory=list, init=False, repr=False, compare=False)
+    whole: bool = field(default=False, init=False, repr=False, compare=False)
+    #: Rows of matrices, of which eight are served together, and never more.
+    is_matrix: bool = field(default=False, repr=False, compare=False)
+
+    @property
+    def bank_conflicts(self) -> int:
+        """Wavefronts in excess of those needed without conflicts."""
+        return self.wavefronts - self.conflict_free
+
+    @property
+    def wavefront_rule(self) -> Rules:
+        """Rule that counts wavefronts in shared memory, and those without conflicts."""
+        return count_load_wavefronts if self.kind == "load" and not self.is_matrix else count_store_wavefronts
+
+    @property
+    def caveat(self) -> str:
+        """Costs that the numbers of an atomic leave out, if it is a loop; else empty."""
+        is_narrow = self.kind == "atomic" and self.width == 2
+        retries = [RETRIES] if is_narrow or (self.loops and self.space == "shared") else []
+        return "; ".join([NARROW, *retries] if is_narrow else retries)
+
+    @property
+    def is_uniform_constant(self) -> bool:
+        """Reads of constant memory with one address per request."""
+        return self.space == "constant" and self.addresses <= self.requests
+
+    def record(
+        self,
+        address: Value,
+        active: Array,
+        shape: tuple[int, int],
+        turns: AtomicTurns | None = None,
+        again: bool = False,
+    ) -> None:
+        """Count one execution by a chunk of ``shape``: the byte address of each thread, and which are active.
+
+        ``again``: the chip repeats a request of threads that were counted before.
+        """
+        occupancy = find_occupancy(active, shape)
+        count = occupancy.requests
+        self.requests += count
+        self.useful_bytes += occupancy.threads * self.width * (not again)
+        if not (self.whole or again):
+            self.samples += sample_warps(address, active, shape, self.samples)
+            self.whole = len(self.samples) >= EXECUTIONS
+        # Lanes on an address that no thread's number is in count once, if the compiler sums them before.
+        is_aggregated = (
+            turns is not None and turns.aggregates and isinstance(address, np.ndarray) and address.shape[1] == 1
+        )
+        if turns is not None:
+            self.loops += turns.loops * count
+            if self.space == "shared":
+                sums = sum_rules(count_shared_atomics, address, active, shape, self.width)
+                self.together += sums[0]
+                self.wavefronts += (count if is_aggregated else sums[turns.rule]) * turns.per_turn
+                self.conflict_free += count * turns.free
+                return
+        rules = _RULES.get(f"{self.space} {self.kind}") or _RULES.get(self.space)
+        rules = (self.wavefront_rule, _WAVEFRONTS) if self.space == "shared" else rules
+        if rules is not None:
+            sums = sum_rules(rules[0], address, active, shape, self.width)
+            for name, number in zip(rules[1], sums, strict=True):
+                setattr(self, name, getattr(self, name) + (count if is_aggregated and name == "sectors" else number))
+        if self.space == "local":
+            self.requests += count * max(self.width // WORD - 1, 0)
+        if self.space == "constant":
+            self.requests += count * max(self.width // CONSTANT - 1, 0)
+
+    def add(self, requests: int, sectors: int, useful_bytes: int) -> None:
+        """Count what no warp asks for by addresses of its lanes: bulk copies, fetches from textures."""
+        self.requests += requests
+        self.sectors += sectors
+        self.useful_bytes += useful_bytes
+        self.ideal_sectors = -(-self.useful_bytes // SECTOR)
+
+    def add_shifted(self, sectors: list[int]) -> None:
+        """Count the sectors of a bulk copy by how far on its shared memory might lie."""
+        self.shifted_sectors = [sum(pair) for pair in zip_longest(self.shifted_sectors, sectors, fillvalue=0)]

@@ -1,0 +1,54 @@
+"""Local memory of the threads of a chunk: bytes and bounds."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..lanes.symbolic_values import Value, dense
+from ..lanes.warps import Array, spread, unsigned
+from ..util.errors import MisalignedError, OutOfBoundsError
+from .global_memory import Report
+
+
+class LocalMemory:
+    """The local memory of each thread of a chunk: ``size`` bytes a thread, zero at first."""
+
+    def __init__(self, blocks: int, threads: int, size: int) -> None:
+        self._shape, self._size = (blocks, threads), size
+        self._stride = -(-size // 16) * 16
+        self._data = np.zeros((blocks, threads * self._stride), np.uint8)
+
+    def select(self, rows: Array) -> LocalMemory:
+        """Select the memory of some of the blocks."""
+        part = LocalMemory(0, self._shape[1], self._size)
+        part._shape, part._data = (len(rows), self._shape[1]), self._data[rows]
+        return part
+
+    def _index(self, address: Value, size: int, width: int, active: Array, report: Report) -> Array:
+        dense_address = dense(address)
+        offsets = spread(dense_address.view(f"i{dense_address.itemsize}").astype(np.int64), self._shape)
+        is_active = spread(active, self._shape)
+        for is_wrong, error in (
+            ((offsets < 0) | (offsets > self._size - width), OutOfBoundsError),
+            ((offsets & (width - 1)) != 0, MisalignedError),
+        ):
+            if (is_wrong & is_active).any():
+                block, thread = (int(axis[0]) for axis in np.nonzero(is_wrong & is_active))
+                offset = int(offsets[block, thread])
+                report(
+                    error, (block, thread), f"{width} bytes at {offset} of {self._size} bytes of local memory", offset
+                )
+        first = np.arange(self._shape[0] * self._shape[1]).reshape(self._shape) * self._stride
+        return np.where(is_active, (first + offsets) // size, 0)
+
+    def load(self, address: Value, size: int, count: int, active: Array, report: Report) -> list[Array]:
+        """Read adjacent elements for each active thread; as `ArrayMemory.load`."""
+        index = self._index(address, size, size * count, active, report)
+        return [self._data.reshape(-1).view(unsigned(size))[index + k] for k in range(count)]
+
+    def store(self, address: Value, size: int, values: list[Array], active: Array, report: Report) -> None:
+        """Write adjacent elements for each active thread; as `ArrayMemory.store`."""
+        index = self._index(address, size, size * len(values), active, report)
+        is_active = spread(active, self._shape)
+        for k, value in enumerate(values):
+            self._data.reshape(-1).view(unsigned(size))[(index + k)[is_active]] = spread(value, self._shape)[is_active]

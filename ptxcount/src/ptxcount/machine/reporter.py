@@ -1,0 +1,55 @@
+"""What becomes of a fault: an error, a finding, or nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..lanes.warps import spread
+from ..util.errors import (
+    GlobalRaceError,
+    SharedRaceError,
+    Source,
+    UninitializedReadError,
+    UninitializedTensorReadError,
+)
+from .context import split_index
+
+#: Faults that may end nothing: as which finding, and the attribute of `Context` that says what becomes of them.
+_RECOVERABLE: dict[Any, tuple[str, str]] = {
+    SharedRaceError: ("shared-race", "races"),
+    GlobalRaceError: ("global-race", "races"),
+    UninitializedReadError: ("unwritten-read", "unwritten"),
+    UninitializedTensorReadError: ("unwritten-read", "unwritten"),
+}
+
+
+class Reporter:
+    """Reports faults of the instruction at a source, unless what becomes of them is a finding or nothing.
+
+    ``plain``: it is a load or a store that orders nothing.
+    """
+
+    def __init__(self, chunk: Any, source: Source, plain: bool) -> None:
+        self.chunk, self.source, self.plain = chunk, source, plain  # a `Chunk`, which imports this module
+
+    def __call__(
+        self, error: Any, position: tuple[int, int], text: str, address: int, other_source: Source | None = None,
+        other_thread: int | None = None,
+    ) -> None:  # fmt: skip
+        """Report a fault of the thread at a position in the chunk, and the line of another thread that has its part."""
+        context = self.chunk.context
+        if not spread(self.chunk.active, self.chunk.shape)[position]:
+            position = self.chunk.first_active()
+        text += context.dynamic if text.endswith("of shared memory") else ""
+        if other_thread is not None:
+            text += f", also touched by thread {split_index(other_thread, context.block)} since the last barrier"
+        text += f", at {other_source}" if other_source else ""
+        if other_thread is not None and other_source != self.source:
+            text += "; __syncthreads() between them orders both"
+        fault = self.chunk.make_fault(error, text, position=position, address=address, source=self.source)
+        code, option = _RECOVERABLE.get(error, ("", "error"))
+        policy = getattr(context, option, option)
+        if policy == "error":
+            raise fault
+        if policy != "off":
+            context.add_finding(code, self.source, fault.what, 1, other_source)
