@@ -15,6 +15,7 @@ from kernelwatch.config.project_root import ROOT
 from kernelwatch.kernel import Launch
 from kernelwatch.store.results import History
 from kernelwatch.suite import registry
+from kernelwatch.suite.benchmark_names import control_name
 from kernelwatch.suite.sweep import Sweep
 
 MACHINE = "nvidia-h200"
@@ -95,7 +96,7 @@ class ResultTables:
 
     def format_cells(self, benchmark: str, params: Params, seconds: float) -> list[str]:
         """Return a time in ms, its useful GB/s, their share of the peak in per cent, and the time in copies."""
-        copies = 1.0 if benchmark == self.copy else self.find_value(registry.control_benchmark(benchmark), params)
+        copies = 1.0 if benchmark == self.copy else self.find_value(control_name(benchmark), params)
         rate = _find_useful_bytes(benchmark, params) / seconds
         share = f"{100 * rate / self.peak:.1f}"
         return [f"{seconds * 1e3:.3f}", f"{rate / 1e9:.0f}", share, "" if copies is None else f"{copies:.2f}"]

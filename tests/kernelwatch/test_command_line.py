@@ -13,6 +13,7 @@ import pytest
 from kernelwatch.cli import main
 from kernelwatch.cli.failures import UNEXPECTED
 from kernelwatch.errors import UnknownKernelError
+from tests import commits
 
 CLOSED, FULL = "standard output is closed\n", "No space left on device\n"
 
@@ -51,6 +52,38 @@ def test_unknown_subcommand(words: list[str], code: int, message: str, capsys: p
     assert main.main(words) == code
     assert message in (errors := capsys.readouterr().err)
     assert "judge" not in errors
+
+
+@pytest.mark.parametrize("words", ["run", "measure a b", "compare a", "bisect x", "regressions", "site", "judge x"])
+def test_no_project(
+    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Outside a project no other one is taken: the library's own checkout, for example."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    assert main.main(words.split()) == (main.STOP_BISECT if words == "judge x" else 2)
+    message = f"no asv.conf.json in {tmp_path} or above; run kernelwatch init, or set KERNELWATCH_ROOT"
+    assert capsys.readouterr().err == f"kernelwatch {words.partition(' ')[0]}: {message}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "file", "message"),
+    [
+        ("run", "asv.conf.json", "line 1 Unexpected "),
+        ("site", "asv.conf.json", "line 1 Unexpected "),
+        ("compare a", "pyproject.toml", "not TOML: Expected '=' after a key in a key/value pair (at line 1, column 2)"),
+    ],
+)
+def test_broken_settings(words: str, file: str, message: str, tmp_path: Path) -> None:
+    """One line names the file."""
+    commits.begin(tmp_path)
+    (tmp_path / "asv.conf.json").write_text("{}")
+    (tmp_path / file).write_text("a\n:")
+    command = [sys.executable, "-m", "kernelwatch", *words.split()]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"kernelwatch {words.partition(' ')[0]}: {tmp_path / file}: {message}")
+    assert done.stderr.count("\n") == 1
 
 
 #: Origin of an unexpected exception.

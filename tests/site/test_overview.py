@@ -9,7 +9,7 @@ import pytest
 
 from kernelwatch.show.site import words
 from kernelwatch.show.site.measured import MeasuredCommit
-from kernelwatch.show.site.overview import ShownMachine
+from kernelwatch.show.site.overview import ShownMachine, _SummaryConfiguration
 
 #: Values of loaded, stored and cluster sectors at three commits; None: not measured, "": without the metric.
 SUMS: list[tuple[str, list[list[Any]], dict[str, float]]] = [
@@ -34,6 +34,12 @@ def test_sums_of_metrics(values: list[list[Any]], expected: dict[str, float]) ->
     }
     machine = ShownMachine(history, by_commit)
     assert dict(machine.sum_series({"w": "2"}, *"LSC")) == expected
+
+
+def test_shared_memory_of_a_cluster_is_not_global() -> None:
+    sweep: Any = SimpleNamespace(name="X", shared=True)
+    benchmarks = _SummaryConfiguration("", sweep, {}).sector_benchmarks
+    assert benchmarks == [f"track_counted.X.track_sectors_{kind}" for kind in ("loaded", "stored", "of_atomics")]
 
 
 #: Commits between base and head, those that touch kernels, and the words for them.

@@ -11,6 +11,7 @@ __all__ = [
     "CompilerWarning",
     "KernelwatchError",
     "NoDeviceError",
+    "NoSuiteError",
     "NvccNotFoundError",
     "SuiteError",
     "UnknownDtypeError",
@@ -27,8 +28,12 @@ class KernelwatchError(Exception):
 ERRORS = (KernelwatchError, PtxError)
 
 
+class NoSuiteError(KernelwatchError):
+    """The project names no suite."""
+
+
 class SuiteError(KernelwatchError):
-    """The project's suite cannot be imported; the message begins with the file and line."""
+    """The project's suite is missing or cannot be imported; a message on an import begins with the file and line."""
 
 
 class UnknownKernelError(KernelwatchError, LookupError):

@@ -20,8 +20,7 @@ from kernelwatch.cli import bisect as commands
 from kernelwatch.instrument import machine
 from kernelwatch.store import git
 from kernelwatch.store.folders import RESULTS
-from kernelwatch.suite import registry
-from kernelwatch.suite.benchmark_names import Kind
+from kernelwatch.suite.benchmark_names import Kind, control_name
 from kernelwatch.workflow.bisect.metric import SuiteConfiguration, list_configurations, match_configurations
 from kernelwatch.workflow.bisect.numbers import CommitNumbers, format_patterns, open_numbers
 from tests.commits import begin, commit
@@ -44,9 +43,9 @@ WORDS = [
     ("time transpose_read_coalesced 256x256 int8 -O3", 2, "time_"),
     ("registers transpose_read_coalesced float32 -O3 sm_90", 1, "track_registers"),
     ("load_sectors transpose_read_coalesced rows=1000 columns=700 float32 -Xptxas -O3", 1, "track_load_sectors"),
-    ("load_sectors offset_copy offset=2 float32 -O3", 1, "track_load_sectors"),
+    ("load sectors a request offset_copy offset=2 float32 -O3", 1, "track_load_sectors"),
     ("track_counted.OffsetCopy.track_load_sectors(int8, 0, -Xptxas -O3)", 1, "track_load_sectors"),
-    ("spill_bytes -O0 sm_80", 95, "track_spill_bytes"),
+    ("spill bytes -O0 sm_80", 95, "track_spill_bytes"),
 ]
 
 
@@ -141,9 +140,7 @@ def test_a_time_is_measured_beside_its_copy() -> None:
     chosen = set()
     for number in list_configurations():
         quoted = ", ".join(value if value.isdigit() else repr(value) for value in number.params.values())
-        names = (
-            f"{benchmark}({quoted})" for benchmark in (number.benchmark, registry.control_benchmark(number.benchmark))
-        )
+        names = (f"{benchmark}({quoted})" for benchmark in (number.benchmark, control_name(number.benchmark)))
         chosen |= {
             name for name in names if any(re.search(pattern, name) for pattern in format_patterns(numbers_wanted))
         }

@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 
 from kernelwatch.cli.compare import compare as main
+from kernelwatch.config import settings
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.store import git
 from kernelwatch.store.results import History
+from kernelwatch.suite import registry
 from tests.commits import begin, commit
 from tests.stored import BASE, COUNT, HEAD, TIME, Outcome, Suite, change_document, pair, review_as_json, write
 
@@ -22,11 +24,11 @@ from tests.stored import BASE, COUNT, HEAD, TIME, Outcome, Suite, change_documen
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["nope", HEAD], "'nope' names no commit, .* stored results of bbbbbbbb, cccccccc, dddddddd; give a branch"),
+        (["nope", HEAD], "'nope' names no commit, .* stored results of cccccccc, bbbbbbbb, dddddddd; give a branch"),
         (["--", "--help", HEAD], "'--help' names no commit"),
         (["bbbb", HEAD, "--machine", "x"], "holds results of gpu; given: x; choose one"),
         (["bbbb", "eeee"], "'eeee' names no commit"),
-        (["bbbb", "d" * 40], "by one Python; results exist of gpu"),
+        (["bbbb", "d" * 40], "no machine has results by one Python of both 'bbbb' .*; results exist of gpu"),
         (["", ""], "'' names no commit"),
     ],
 )
@@ -95,6 +97,36 @@ def test_stored_results_of_other_axes(names: list[str], tmp_path: Path, capsys: 
     assert results is not None
     assert history.explain_absence(results, TIME) == "measured with other axes"
     assert (history.list_values(results, TIME), list(history.iter_points(results, TIME))) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("named", "text", "message"),
+    [
+        (True, "syntax error(", "cannot compare: .*/own_suite.py:1: SyntaxError: .*; mend it\n"),
+        (True, "SUTIE = 1", "cannot compare: 'own_suite:SUITE' is no suite; pyproject.toml in "),
+        (True, None, "cannot compare: 'own_suite:SUITE' is no suite; pyproject.toml in "),
+        (False, None, ""),
+    ],
+)
+def test_broken_suite(
+    named: bool, text: str | None, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """A suite that is named, but missing or broken, ends the review; a project that names none is reviewed."""
+    write(tmp_path, pair(1.0, 1.0, COUNT))
+    if text:
+        (tmp_path / "own_suite.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "own_suite", raising=False)
+    monkeypatch.setattr(registry, "_registered", [])
+    monkeypatch.setattr(settings, "suite_name", lambda: "own_suite:SUITE")
+    monkeypatch.setattr(settings, "_load_settings", lambda: {"suite": "own_suite:SUITE"} if named else {})
+    registry._load_suite.cache_clear()
+    try:
+        assert main([BASE, HEAD], tmp_path) == (2 if named else 0)
+    finally:
+        registry._load_suite.cache_clear()
+    assert re.match(message, capsys.readouterr().err)
 
 
 def test_git_revisions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

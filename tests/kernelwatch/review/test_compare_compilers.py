@@ -70,6 +70,7 @@ def test_two_commits_are_compared_by_one_compiler(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        ((OLD, "foo"), "'foo' is no release of CUDA; give two, such as 13.0.2"),
         ((OLD, "12.0"), "no machine has results by both 13.0.2 and 12.0, only by 13.0.2, 13.5.0; run with each"),
         ((OLD, OTHER), "; run with each of both: CUDA_TOOLKIT=13.1.0 asv run --bench track_ HEAD^!"),
         ((OLD, NEW, "--commit", HEAD), f"no machine has results of {HEAD[:8]} by both 13.0.2 and 13.5.0"),

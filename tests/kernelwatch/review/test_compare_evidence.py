@@ -6,15 +6,16 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import pytest
 
 from kernelwatch.cli.compare import compare as main
-from kernelwatch.review.pairing import ConfigurationFacts, find_blocks, is_code_unchanged
+from kernelwatch.review.judge import add_doubts
+from kernelwatch.review.pairing import ConfigurationFacts, Pair, find_blocks, is_code_unchanged
 from kernelwatch.review.thresholds import MIN_CHANGES
-from kernelwatch.review.verdict import Verdict
+from kernelwatch.review.verdict import Judgement, Reason, ReasonKind, Verdict
 from kernelwatch.show.site.overview import ShownMachine
 from kernelwatch.store.measurements import CommitMeasurements, load_commit
 from kernelwatch.store.results import History
@@ -157,6 +158,16 @@ def test_evidence(
     remedy = "to judge smaller changes measure both on one GPU: kernelwatch measure bbbbbbbb cccccccc"
     uuids = {run["before"]["uuid"] for run in runs if "other" not in run.get("selected", {}).get(TIME, ())}
     assert document["notes"] == [apart_note + remedy] * (len(uuids) - 1)
+
+
+@pytest.mark.parametrize(("reasons", "shown"), [((), HELD), ((Reason(ReasonKind.CHANCE, (0.5, 1)),), "p = 0.5")])
+def test_first_reason_stays(reasons: tuple[Reason, ...], shown: str) -> None:
+    """The printed reason is of the first rule that holds; a throttled time could be any."""
+    judgement = Judgement(Verdict.UNDECIDED, 1.1, 0.01, reasons=reasons, could_be=(0.9, 1.0))
+    point: Any = SimpleNamespace(copies=None)
+    doubted = add_doubts(judgement, Pair(TIME, point, point), unchanged=None, throttled="in head: power")
+    assert doubted.reason.startswith(shown)
+    assert doubted.could_be is None
 
 
 @pytest.mark.parametrize(

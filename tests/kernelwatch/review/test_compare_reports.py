@@ -122,7 +122,10 @@ WORDS = [
     ([], 1, "1 changed by less than 1 % (--at-least)"),
     (["--at-least", "0.5%"], 1, "sectors +0.6 %"),
     (["--all"], 1, "Largest: track_counted.X.track_sectors more sectors"),
-    *(([f"--at-least={share}"], 2, "argument --at-least: invalid") for share in ("-1", "x", "nan", "inf", "")),
+    *(
+        ([f"--at-least={share}"], 2, f"--at-least: '{share}' is no percentage; give")
+        for share in ("-1", "x", "nan", "inf", "")
+    ),
     (["--machine", "gpu", "--machine", "b"], 2, "--machine is given twice, as gpu and as b: two machines are not"),
 ]
 

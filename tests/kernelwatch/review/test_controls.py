@@ -59,7 +59,7 @@ def make_commit(commit: str, gpu: str | None, factor: float, control: float, cou
 
 def review(base: CommitMeasurements, head: CommitMeasurements) -> Review:
     sides = ReviewSides(
-        machine="gpu", environment="python3.11", base=ReviewSide("b", BASE), head=ReviewSide("c", HEAD), place="gpu"
+        machine="gpu", environment="python3.11", base=ReviewSide("b", BASE), head=ReviewSide("c", HEAD), where="gpu"
     )
     pairing = pair_configurations(base, head, describe)
     return compare_commits(sides, base, head, pairing, describe, thresholds=Thresholds(), changes=SourceChanges())

@@ -59,7 +59,7 @@ def make_commit(
 def review(base: CommitMeasurements, head: CommitMeasurements, **options: Any) -> Review:
     """Return the review of two commits."""
     sides = ReviewSides(
-        machine="gpu", environment="python3.11", base=ReviewSide("b", BASE), head=ReviewSide("c", HEAD), place="gpu"
+        machine="gpu", environment="python3.11", base=ReviewSide("b", BASE), head=ReviewSide("c", HEAD), where="gpu"
     )
     pairing = pair_configurations(base, head, describe)
     values = {"thresholds": Thresholds(), "changes": SourceChanges(), **options}

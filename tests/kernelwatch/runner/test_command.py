@@ -48,9 +48,11 @@ def test_commands_of_run(
     """The summary follows the pages; the last failure gives the exit code."""
     monkeypatch.setattr(command, "_run_asv", lambda *words: measured)
     monkeypatch.setattr(site, "main", lambda words: published)
-    monkeypatch.setattr(summary, "main", lambda: print("the verdict") or summarised)
+    monkeypatch.setattr(summary, "main", lambda name: print(f"the verdict on {name}") or summarised)
     assert command.run(["HEAD^!"]) == expected
-    assert capsys.readouterr().out == "the verdict\n"
+    assert command.run(["HEAD^!", "--machine", "foo"]) == expected
+    assert command.run(["HEAD^!", "--dry-run"]) == measured
+    assert capsys.readouterr().out == "the verdict on None\nthe verdict on foo\n"
 
 
 @pytest.mark.parametrize(
@@ -73,7 +75,7 @@ def test_default_range_is_head(
     monkeypatch.setattr(command, "ROOT", tmp_path)
     monkeypatch.setattr(settings, "ROOT", tmp_path)
     monkeypatch.setattr(site, "main", lambda words: 0)
-    monkeypatch.setattr(summary, "main", lambda: 0)
+    monkeypatch.setattr(summary, "main", lambda _: 0)
     if state == "detached":
         git.text(tmp_path, "checkout", "--quiet", "--detach")
     if state == "dirty":

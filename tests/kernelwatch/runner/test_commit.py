@@ -72,15 +72,15 @@ def measure_commit(
     }, run_record.collect_lines()
 
 
-def _configuration(group: str, place: int, **outcome: Any) -> RunConfiguration:
-    return RunConfiguration(group=group, place=place, params="xyz"[place], **outcome)
+def _configuration(group: str, index: int, **outcome: Any) -> RunConfiguration:
+    return RunConfiguration(group=group, index=index, params="xyz"[index], **outcome)
 
 
 SAMPLES = [1.23456789012, 3.0]
 
 SAID = (
     Difference("time_a.A(x)", 1.25),
-    Difference("time_a.A(y)", None),
+    Difference("track_counted.A(y)", None),
     RoundStart("time_a.A", 0),
     _configuration("time_a.A", 0, numbers={TIME: SAMPLES, RATIO: [2.5, 2.5]}, rounds=[1, 1]),
     _configuration("time_a.A", 1, skipped="no kernel"),
@@ -112,14 +112,14 @@ def test_outcomes_become_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert lines[record.LINES_FILE] == [{"key": "k"}]
     why = "although its machine code and conditions are the same"
     assert warnings == [
-        f"no stored number is reused: time_a.A(x) is 1.2500 times the stored number, {why}",
-        f"no stored number is reused: time_a.A(y) cannot be measured, {why}",
+        f"no stored time is reused: time_a.A(x) is 1.2500 times the stored number, {why}",
+        f"no stored count is reused: track_counted.A(y) cannot be measured, {why}",
     ]
     assert [results[name]["duration"] for name in (TIME, RATIO, COUNT)] == [1.5, 1.5, 2.0], "a class shares its seconds"
 
 
 def test_missing_number_fails_the_benchmark(tmp_path: Path) -> None:
-    messages = [_configuration("track_counted.A", place, numbers={COUNT: 1.0} if place else {}) for place in range(3)]
+    messages = [_configuration("track_counted.A", index, numbers={COUNT: 1.0} if index else {}) for index in range(3)]
     results, _ = measure_commit(FakeProcess(*messages), tmp_path, COUNT)
     assert (results[COUNT]["result"], results[COUNT]["errcode"]) == ([None, 1.0, 1.0], 1)
 
@@ -128,8 +128,8 @@ def test_missing_number_fails_the_benchmark(tmp_path: Path) -> None:
 def test_only_finite_numbers_are_stored(number: Any, tmp_path: Path) -> None:
     """Other values fail their benchmark with a reason; the rest of the class stays."""
     messages = [
-        _configuration("time_a.A", place, numbers={TIME: [1.0], RATIO: [2.0] if place else number})
-        for place in range(3)
+        _configuration("time_a.A", index, numbers={TIME: [1.0], RATIO: [2.0] if index else number})
+        for index in range(3)
     ]
     results, lines = measure_commit(FakeProcess(*messages), tmp_path, r"A\.(time|track_copy)", record_samples=True)
     assert (results[TIME]["result"], results[RATIO]["result"]) == ([1.0, 1.0, 1.0], [None, 2.0, 2.0])
@@ -138,7 +138,7 @@ def test_only_finite_numbers_are_stored(number: Any, tmp_path: Path) -> None:
     }
 
 
-#: Options of `asv run` -> rounds, places of timed and counted classes, benchmarks, and whether lines are counted.
+#: Options of `asv run` -> rounds, indices of timed and counted classes, benchmarks, and whether lines are counted.
 ASKED: dict[str, tuple[dict[str, Any], list[int], list[Any], list[str], bool]] = {
     "all": ({}, [2, 1, 1], [[0, 1, 2]] * 3, [TIME, RATIO, COUNT, REGISTERS], False),
     "HEAD": ({"is_head": True}, [2, 1, 1], [[0, 1, 2]] * 3, [TIME, RATIO, COUNT, REGISTERS], True),
@@ -153,15 +153,17 @@ ASKED: dict[str, tuple[dict[str, Any], list[int], list[Any], list[str], bool]] =
 @pytest.mark.parametrize("case", ASKED)
 def test_task_follows_options(case: str, tmp_path: Path) -> None:
     """A ratio has the version of its time, which identifies stored numbers."""
-    options, rounds, places, benchmarks, has_lines = ASKED[case]
+    options, rounds, indices, benchmarks, has_lines = ASKED[case]
     child = FakeProcess()
     _, lines = measure_commit(child, tmp_path, **options)
     task = child.task
-    assert ([*task.rounds.values()], [*task.places.values()], task.benchmarks) == (rounds, places, benchmarks)
-    assert task.versions == {group: "3" if group == "time_a.A" else "1" for group in task.places}
+    assert ([*task.rounds.values()], [*task.indices.values()], task.benchmarks) == (rounds, indices, benchmarks)
+    assert task.versions == {group: "3" if group == "time_a.A" else "1" for group in task.indices}
     assert task.lines == (str(tmp_path) if has_lines else "")
     assert task.commit == "c" * 40
-    selected = {name: [f"'{'xyz'[place]}'" for place in places[0]] for name in benchmarks} if len(places[0]) < 3 else {}
+    selected = (
+        {name: [f"'{'xyz'[index]}'" for index in indices[0]] for name in benchmarks} if len(indices[0]) < 3 else {}
+    )
     assert lines[record.RUNS_FILE][0].get("selected", {}) == selected
 
 

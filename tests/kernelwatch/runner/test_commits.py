@@ -57,6 +57,9 @@ RANGES: list[tuple[Any, dict[str, Any], list[int] | str]] = [
     ("NEW", {"date_period": 2 * DAY}, [3]),
     ("C0..C0", {}, "No commit hashes selected"),
     ("HASHFILE:no-such-file", {}, '"no-such-file" is not a file'),
+    ("HASHFILE:FILE", {"interleave_rounds": True}, "'no-such' names no commit; give a branch, a tag or a hash"),
+    ("no-such^!", {}, "'no-such\\^!' names no commit"),
+    ("C0..no-such --since=2001-01-01", {}, "names no commit"),
     (None, {"branches": ["gone"]}, "Unknown branch gone"),
 ]
 
@@ -89,14 +92,14 @@ def test_ranges(
     with pytest.raises(UserError, match=expected) if is_error else nullcontext():
         selected = revision_range.select_commits(conf, repo, {"range_spec": range_spec, **options}, results)
         assert [commits.index(commit_hash) for commit_hash in selected] == expected
-    assert warnings == ["Unknown commit hash no-such in input file"] * (range_text == "HASHFILE:FILE")
+    assert warnings == ["Unknown commit hash no-such in input file"] * (range_text == "HASHFILE:FILE" and not options)
 
 
 #: Options of asv -> skipped benchmarks among a measured time, a failed one, and a count of another version.
-LEFT_OUT: list[tuple[dict[str, bool], str, str, set[str] | None]] = [
+LEFT_OUT: list[tuple[dict[str, bool], str, str, set[str]]] = [
     ({}, "c", "py", set()),
-    ({"skip_existing_commits": True}, "c", "py", None),
-    ({"skip_existing_commits": True}, "c", "other", None),
+    ({"skip_existing_commits": True}, "c", "py", {TIME, f"{TIME}s", COUNT}),
+    ({"skip_existing_commits": True}, "c", "other", {TIME, f"{TIME}s", COUNT}),
     ({"skip_existing_commits": True}, "d", "py", set()),
     ({"skip_successful": True}, "c", "py", {TIME}),
     ({"skip_failed": True}, "c", "py", {f"{TIME}s"}),
@@ -108,7 +111,7 @@ LEFT_OUT: list[tuple[dict[str, bool], str, str, set[str] | None]] = [
 
 @pytest.mark.parametrize(("options", "letter", "environment", "expected"), LEFT_OUT)
 def test_skipped_benchmarks(
-    options: dict[str, bool], letter: str, environment: str, expected: set[str] | None, tmp_path: Path
+    options: dict[str, bool], letter: str, environment: str, expected: set[str], tmp_path: Path
 ) -> None:
     """Results skip a commit or its benchmarks, only in its environment."""
     stored: dict[str, dict[str, Outcome]] = {

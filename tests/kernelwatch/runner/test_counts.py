@@ -24,8 +24,8 @@ SECTORS = f"{COPY}.track_load_sectors"
 PLACES = list(range(48, 54))
 
 
-def _task(stored: Any = None, version: str = "1", commit: str = "", **places: list[int]) -> Task:
-    groups = {name.replace("__", "."): group_places for name, group_places in places.items()}
+def _task(stored: Any = None, version: str = "1", commit: str = "", **indices: list[int]) -> Task:
+    groups = {name.replace("__", "."): group_indices for name, group_indices in indices.items()}
     return Task(groups, [], dict.fromkeys(groups, version), dict.fromkeys(groups, 1), stored or {}, commit)
 
 
@@ -90,14 +90,14 @@ def test_compiled_numbers() -> None:
     sweep = registry.current_suite().compiled
     group, points = f"track_compiled.{sweep.name}", list(sweep.points())
     reasons = {("offset_copy", "float32", "sm_90"): "", ("add_coalesced", "int8", "sm_90"): "is not for int8"}
-    places = [
-        place
-        for place, point in enumerate(points)
+    indices = [
+        index
+        for index, point in enumerate(points)
         if (point["kernel"], point["dtype"], point["arch"]) in reasons and point["flags"] == "-Xptxas -O3"
     ]
-    configurations, other_messages = _send_all(_task(track_compiled__Compiled=places))
+    configurations, other_messages = _send_all(_task(track_compiled__Compiled=indices))
     assert not other_messages
-    assert [configuration.place for configuration in configurations] == places
+    assert [configuration.index for configuration in configurations] == indices
     for configuration, reason in zip(configurations, reasons.values(), strict=True):
         assert reason in configuration.skipped
         assert bool(configuration.skipped) == bool(reason)

@@ -49,8 +49,8 @@ def test_first_error_line(text: str) -> None:
     assert first_error(text) == ERRORS[text]
 
 
-def _configuration(place: int, skipped: str = "", failed: str = "") -> RunConfiguration:
-    return RunConfiguration(group="time_a.A", place=place, params=str(place), skipped=skipped, failed=failed)
+def _configuration(index: int, skipped: str = "", failed: str = "") -> RunConfiguration:
+    return RunConfiguration(group="time_a.A", index=index, params=str(index), skipped=skipped, failed=failed)
 
 
 def test_share_and_remaining_time(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -65,9 +65,9 @@ def test_share_and_remaining_time(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     progress = Progress({"time_a.A": 4}, {"time_a.A": 2}, {"time_a.A": names})
     clock[0] = 10
     progress.begin_rounds("time_a.A", 0)
-    for place, skipped, failed in ((1, "why", ""), (0, "", ""), (2, "", "no: 0.5"), (3, "", "no: -8.0")):
+    for index, skipped, failed in ((1, "why", ""), (0, "", ""), (2, "", "no: 0.5"), (3, "", "no: -8.0")):
         clock[0] += 10
-        progress.note_configuration(_configuration(place, skipped, failed))
+        progress.note_configuration(_configuration(index, skipped, failed))
     shown = [line.strip() for line in capsys.readouterr().out.split("\r\x1b[K") if line]
     assert shown[:3] == ["12%, 70 s left: time_a.A", "38%, 33 s left: time_a.A", "50%, 30 s left: time_a.A"]
     assert shown[-1] == "100%, 0 s left: time_a.A"

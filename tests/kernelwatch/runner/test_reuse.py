@@ -37,21 +37,21 @@ MOMENTS = {"started": "2026-11-01T12:00:00+00:00", "ended": "2026-11-01T12:01:00
 
 def _configurations(count: int) -> list[RunConfiguration]:
     """Return configurations of a class, the last one without a fingerprint."""
-    prints = [*(f"f{place}" for place in range(count - 1)), ""]
+    prints = [*(f"f{index}" for index in range(count - 1)), ""]
     return [
-        RunConfiguration(group="time_a.A", place=place, params=str(place), fingerprint=fingerprint)
-        for place, fingerprint in enumerate(prints)
+        RunConfiguration(group="time_a.A", index=index, params=str(index), fingerprint=fingerprint)
+        for index, fingerprint in enumerate(prints)
     ]
 
 
-def _make_stored_task(places: Sequence[int]) -> Task:
-    return Task(stored={"time_a.A": {f"f{place}": StoredNumbers(f"c{place}", {"b": place}) for place in places}})
+def _make_stored_task(indices: Sequence[int]) -> Task:
+    return Task(stored={"time_a.A": {f"f{index}": StoredNumbers(f"c{index}", {"b": index}) for index in indices}})
 
 
 @pytest.mark.parametrize(
-    ("stored_places", "checks"), [(range(119), 3), (range(50), 1), (range(3), 1), (range(1), 1), ((), 0)]
+    ("stored_indices", "checks"), [(range(119), 3), (range(50), 1), (range(3), 1), (range(1), 1), ((), 0)]
 )
-def test_measured_share(stored_places: Sequence[int], checks: int) -> None:
+def test_measured_share(stored_indices: Sequence[int], checks: int) -> None:
     """At least one stored number is measured; the others are reused."""
     configurations = _configurations(120)
     measured: list[str] = []
@@ -60,10 +60,10 @@ def test_measured_share(stored_places: Sequence[int], checks: int) -> None:
         measured.extend(check.configuration.params for check in checks)
         return [1.0] * len(checks)
 
-    assert reuse.reuse_stored(configurations, _make_stored_task(stored_places), measure) == []
+    assert reuse.reuse_stored(configurations, _make_stored_task(stored_indices), measure) == []
     reused = {configuration.params: configuration for configuration in configurations if configuration.reused}
     assert len(measured) == checks
-    assert {*reused, *measured} == {str(place) for place in stored_places}
+    assert {*reused, *measured} == {str(index) for index in stored_indices}
     assert all(
         (configuration.reused, configuration.numbers) == (f"c{name}", {"b": int(name)})
         for name, configuration in reused.items()
@@ -96,22 +96,22 @@ def test_thresholds_of_times() -> None:
 @pytest.mark.parametrize("sizes", [[1], [7], [525], [525, 80, 35, 1], [1] * 60])
 def test_every_number_is_measured_within_fifty_runs(sizes: list[int]) -> None:
     """All others come first; classes take their parts, and neighbours go together."""
-    keys = [(str(group), place) for group, size in enumerate(sizes) for place in range(size)]
+    keys = [(str(group), index) for group, size in enumerate(sizes) for index in range(size)]
     run_of = dict.fromkeys(keys, 0)
     runs = math.ceil(len(keys) / math.ceil(reuse.SHARE * len(keys)))
     assert runs <= 50
     for run in range(1, runs + 1):
         assert 0 in run_of.values()
         checks = [
-            Check(RunConfiguration(group=group, place=place, params=""), StoredNumbers("c", {}, run=last_run))
-            for (group, place), last_run in run_of.items()
+            Check(RunConfiguration(group=group, index=index, params=""), StoredNumbers("c", {}, run=last_run))
+            for (group, index), last_run in run_of.items()
         ]
-        chosen_keys = [(check.configuration.group, check.configuration.place) for check in reuse.choose_checks(checks)]
+        chosen_keys = [(check.configuration.group, check.configuration.index) for check in reuse.choose_checks(checks)]
         assert chosen_keys == sorted(chosen_keys, key=keys.index)
         for group, size in enumerate(sizes[: 0 if run == runs else None]):
-            places = [place for name, place in chosen_keys if name == str(group)]
-            assert places == list(range(min(places, default=0), max(places, default=-1) + 1))
-            assert len(places) <= math.ceil(reuse.SHARE * size) + 1
+            indices = [index for name, index in chosen_keys if name == str(group)]
+            assert indices == list(range(min(indices, default=0), max(indices, default=-1) + 1))
+            assert len(indices) <= math.ceil(reuse.SHARE * size) + 1
         run_of |= dict.fromkeys(chosen_keys, run)
     assert 0 not in run_of.values()
 
@@ -216,17 +216,17 @@ def test_counts_of_the_commit_itself(tmp_path: Path, entries: Entries) -> None:
     assert entries(groups={group: [name, f"{group}.track_requests"]}) == {}, "it has none of a number that is asked for"
 
 
-@pytest.mark.parametrize(("held_back", "expected"), [([], {"one", "two"}), (["hot"], {"two"})])
-def test_entries_of_the_running_run(held_back: list[str], expected: set[str], tmp_path: Path, entries: Entries) -> None:
+@pytest.mark.parametrize(("throttled", "expected"), [([], {"one", "two"}), (["hot"], {"two"})])
+def test_entries_of_the_running_run(throttled: list[str], expected: set[str], tmp_path: Path, entries: Entries) -> None:
     """A commit's numbers serve the next commit of the run, unless the GPU was throttled."""
     _store(tmp_path, measured=[])
     run_record = RunRecord(OLD)
     run_record.begin_benchmark(TIME, BEGAN)
-    for place, case in enumerate(CASES):
+    for index, case in enumerate(CASES):
         configuration = RunConfiguration(
-            group=NAME, place=place, params=case, fingerprint=f"{case}-print", rounds=[10, 10]
+            group=NAME, index=index, params=case, fingerprint=f"{case}-print", rounds=[10, 10]
         )
-        configuration.numbers, configuration.held_back = {TIME: [2.0] * 20}, held_back[: 1 - place]
+        configuration.numbers, configuration.throttled = {TIME: [2.0] * 20}, throttled[: 1 - index]
         run_record.configurations.append((configuration, [TIME]))
     folders.CommitFiles(tmp_path / "gpu", OLD, ENVIRONMENT).save(
         {**documents(tmp_path)[OLD[:8]], "results": {}}, run_record.collect_lines()
@@ -259,14 +259,14 @@ def test_record_round_trip(tmp_path: Path) -> None:
     outcomes: list[dict[str, Any]] = [
         {"reused": OLD, "numbers": {TIME: [1.0, 2.0, 3.0]}, "rounds": [2, 1], "machine_code": cubin},
         {"fingerprint": "f1", "numbers": {TIME: [1.0]}, "rounds": [1], "machine_code": (*cubin, "b" * 64)},
-        {"fingerprint": "f2", "numbers": {TIME: [1.0]}, "rounds": [2, 1], "held_back": ["hot"], "block": (64, 0)},
+        {"fingerprint": "f2", "numbers": {TIME: [1.0]}, "rounds": [2, 1], "throttled": ["hot"], "block": (64, 0)},
         {"skipped": "this commit lacks it: kernel 'k' <no>"},
-        *({"failed": f"CompileError: µ\nmore {place}"} for place in range(2)),
+        *({"failed": f"CompileError: µ\nmore {index}"} for index in range(2)),
     ]
     outcomes[2]["machine_code"] = (*cubin[:2], "sm_80")
-    for place, outcome in enumerate(outcomes):
+    for index, outcome in enumerate(outcomes):
         run_record.configurations.append(
-            (RunConfiguration(group=NAME, place=place, params=f"p, {place}", **outcome), [TIME])
+            (RunConfiguration(group=NAME, index=index, params=f"p, {index}", **outcome), [TIME])
         )
     folders.CommitFiles(tmp_path / "gpu", NEW, ENVIRONMENT).save({"results": {}}, run_record.collect_lines())
     (run,), (older, newer), (line,), _ = (
@@ -277,7 +277,7 @@ def test_record_round_trip(tmp_path: Path) -> None:
     assert (older["arch"], older["blocks"], "code" in older) == ("sm_80", {"k float32": [64, 0]}, False)
     assert (newer["cubins"], newer["code"]) == ({cubin[1]: cubin[0]}, {cubin[1]: "b" * 64})
     assert run["processes"] == {NEW: {TIME: {"2 1": [], "1": ["p, 1"]}}}
-    assert [record.find_round_sizes(run, NEW, TIME, f"p, {place}", 3) for place in (0, 1)] == [(2, 1), (1,)]
+    assert [record.find_round_sizes(run, NEW, TIME, f"p, {index}", 3) for index in (0, 1)] == [(2, 1), (1,)]
     assert (run["began"], run["commits"]) == ({NEW: {TIME: BEGAN}}, [NEW])
     assert run["held_back"] == [{"commit": NEW, "configuration": f"{TIME}(p, 2)", "reasons": ["hot"]}]
     skip = {"commit": NEW, "benchmark": TIME, "configurations": 1}

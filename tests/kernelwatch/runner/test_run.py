@@ -155,8 +155,8 @@ def test_arguments(case: str, repository: tuple[Project, list[str]]) -> None:
     words, standard_input, code, stored, message = TYPED[case]
 
     def fill_hashes(text: str) -> str:
-        for place, commit in enumerate(commits):
-            text = text.replace(f"C{place}", commit)
+        for index, commit in enumerate(commits):
+            text = text.replace(f"C{index}", commit)
         return text
 
     bench = () if "--bench" in words else ("--bench", "Brighten.track_store_sectors")
@@ -164,9 +164,9 @@ def test_arguments(case: str, repository: tuple[Project, list[str]]) -> None:
     assert done.returncode == code, done.stdout + done.stderr
     assert message in done.stdout + done.stderr
     assert "Traceback" not in done.stdout + done.stderr
-    assert list_measured_commits(project) == {commits[place][:8] for place in stored}
-    for place in stored:
-        assert set(read_rows(project, commits[place])) == {STORES}
+    assert list_measured_commits(project) == {commits[index][:8] for index in stored}
+    for index in stored:
+        assert set(read_rows(project, commits[index])) == {STORES}
     counted = [set(line["fingerprints"]) for line in read_record(project, record.FINGERPRINTS_FILE)]
     assert all(classes <= {"track_counted.Brighten"} for classes in counted)
     other_machine = project.path / "results" / "mine"

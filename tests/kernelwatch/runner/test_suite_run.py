@@ -141,21 +141,21 @@ def test_commits_in_turns(
     described: list[tuple[str, int]] = []
     device = machine.Gpu("GPU X", "sm_90", None) if has_gpu else None
 
-    def describe(commit: str, place: int) -> None:
+    def describe(commit: str, index: int) -> None:
         if commit == "c2":
             raise PackageError("it has no package")
-        described.append((commit, place))
+        described.append((commit, index))
 
     @contextmanager
     def begin(*arguments: Any) -> Any:
-        yield SimpleNamespace(write_jobs=lambda place: describe(arguments[3], place))
+        yield SimpleNamespace(write_jobs=lambda index: describe(arguments[3], index))
 
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
     monkeypatch.setattr(compiler, "choose_compiler", lambda _: None)
     monkeypatch.setattr(machine, "find_gpu", lambda: device)
     monkeypatch.setattr("asv.environment.get_environments", lambda *_: ["py3"])
     monkeypatch.setattr(run, "get_repo", lambda _: Repo())
-    monkeypatch.setattr(revision_range, "select_commits", lambda *_: [f"c{place}" for place in range(count)])
+    monkeypatch.setattr(revision_range, "select_commits", lambda *_: [f"c{index}" for index in range(count)])
     monkeypatch.setattr(folders, "exclusive_lock", lambda _: nullcontext())
     monkeypatch.setattr(run, "_start_measuring", lambda _: nullcontext({}))
     monkeypatch.setattr(commit_process, "start_process", begin)
@@ -167,7 +167,7 @@ def test_commits_in_turns(
         else nullcontext()
     ):
         assert run.run_suite(conf, options) == in_turns
-    assert described == [(f"c{place}", place) for place in range(min(count, 2))] * in_turns
+    assert described == [(f"c{index}", index) for index in range(min(count, 2))] * in_turns
     assert os.environ["CUDA_VISIBLE_DEVICES"] == ("3" if has_gpu else "")
 
 

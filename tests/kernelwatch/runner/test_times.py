@@ -81,12 +81,10 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGpu]:
     small = registry.Suite(lambda: KERNELS, (Small.sweep,), Copy.sweep, (Counted.sweep,), Compiled.sweep)
     monkeypatch.setattr(registry, "_registered", [small])
     monkeypatch.setattr(machine, "find_gpu", lambda: None)  # no compilation ahead
-    registry.current_suite.cache_clear()
     # A dozen sets of buffers, each of which is verified.
     with on_fake_gpu.fake_gpu(monkeypatch, l2_bytes=8 << 10) as fake:
         fake.seconds |= dict.fromkeys(KERNELS, on_fake_gpu.SECONDS)
         yield fake
-    registry.current_suite.cache_clear()
 
 
 Measure = Callable[..., tuple[list[RunConfiguration], list[Any]]]
@@ -104,14 +102,14 @@ def measure(gpu: FakeGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Me
         **task_fields: Any,
     ) -> Any:
         del gpu.launched[:]
-        group, places = task_fields.get("group", GROUP), task_fields.get("places", [0, 1, 2, 3])
-        task = Task({group: places}, list(benchmarks), {group: "3"}, {group: rounds}, {group: stored or {}}, "c1")
+        group, indices = task_fields.get("group", GROUP), task_fields.get("indices", [0, 1, 2, 3])
+        task = Task({group: indices}, list(benchmarks), {group: "3"}, {group: rounds}, {group: stored or {}}, "c1")
         messages: list[Any] = []
         with served.serve_session(Session(), tmp_path) as address:  # type: ignore[arg-type]
             measure_times.send_all(task, messages.append, address)  # type: ignore[arg-type]
         configurations = sorted(
             (message for message in messages if isinstance(message, RunConfiguration)),
-            key=lambda message: message.place,
+            key=lambda message: message.index,
         )
         return configurations, [message for message in messages if not isinstance(message, RunConfiguration)]
 
@@ -143,22 +141,22 @@ def test_rounds(measure: Measure) -> None:
 def test_machine_code_of_the_copy(measure: Measure) -> None:
     """The library's own copy has machine code, too: a review knows that it is the same."""
     time = "time_copy.Copy.time_back_to_back"
-    (copy,), _ = measure(rounds=1, benchmarks=(time,), group="time_copy.Copy", places=[0])
+    (copy,), _ = measure(rounds=1, benchmarks=(time,), group="time_copy.Copy", indices=[0])
     assert copy.numbers[time]
     assert copy.machine_code[1:] == ("device_copy float32 -Xptxas -O3", "sm_90")
 
 
 @pytest.mark.parametrize("selected", [TIME, RATIO])
 def test_selected_configurations(selected: str, measure: Measure) -> None:
-    (configuration,), other_messages = measure(rounds=1, benchmarks=(selected,), places=[1])
-    assert (set(configuration.numbers), configuration.rounds, configuration.place) == ({selected}, [MIN_SAMPLES], 1)
+    (configuration,), other_messages = measure(rounds=1, benchmarks=(selected,), indices=[1])
+    assert (set(configuration.numbers), configuration.rounds, configuration.index) == ({selected}, [MIN_SAMPLES], 1)
     assert len(other_messages) == 1
 
 
 @pytest.mark.parametrize(("looks", "reused"), [([1.0, 9.9], 1), ([1.2, 1.0], 1), ([1.2, 0.8], 0), ([1.2, 0.0], 0)])
 def test_reuse_of_times(looks: list[float], reused: int, measure: Measure, monkeypatch: pytest.MonkeyPatch) -> None:
     """One of two stored times is measured again; a difference or failure stops the reuse."""
-    first, _ = measure(places=[0, 1])
+    first, _ = measure(indices=[0, 1])
     entries = {
         configuration.fingerprint: StoredNumbers(
             "c0", {TIME: [*configuration.numbers[TIME], 4e-6], RATIO: [2.5] * 11}, 0.05
@@ -174,7 +172,7 @@ def test_reuse_of_times(looks: list[float], reused: int, measure: Measure, monke
         return msgspec.structs.replace(outcome, samples=tuple(sample * factor for sample in outcome.samples))
 
     monkeypatch.setattr(measure_times.TimeMeasurement, "_ask_for_outcome", look)
-    configurations, other_messages = measure(entries, places=[0, 1])
+    configurations, other_messages = measure(entries, indices=[0, 1])
     differences = [message for message in other_messages if isinstance(message, Difference)]
     assert len(differences) == (not reused)
     assert all(difference.ratio is None or difference.ratio == pytest.approx(looks[1]) for difference in differences)
@@ -217,12 +215,12 @@ def test_rounds_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
     skipped_configuration, measured_configuration = (
         message for message in messages if isinstance(message, RunConfiguration)
     )
-    assert (skipped_configuration.place, skipped_configuration.skipped, skipped_configuration.numbers) == (
+    assert (skipped_configuration.index, skipped_configuration.skipped, skipped_configuration.numbers) == (
         1,
         "no room",
         {},
     )
-    assert (measured_configuration.held_back, measured_configuration.rounds) == (["hot", "cap"], [1, 2])
+    assert (measured_configuration.throttled, measured_configuration.rounds) == (["hot", "cap"], [1, 2])
     assert measured_configuration.numbers == {TIME: [4.0, 6.0, 9.0], RATIO: [2.0, 3.0, 3.0]}
 
 
@@ -237,8 +235,8 @@ def test_no_device_skips_every_time(gpu: FakeGpu) -> None:
 
         patch.setattr(device, "process_context", require)
         measure_times.send_all(task, messages.append, None)  # type: ignore[arg-type]
-    assert [(configuration.place, configuration.skipped) for configuration in messages] == [
-        (place, "there is no CUDA driver") for place in (0, 1)
+    assert [(configuration.index, configuration.skipped) for configuration in messages] == [
+        (index, "there is no CUDA driver") for index in (0, 1)
     ]
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from kernelwatch.store import git
 from kernelwatch.store.graph import MERGED, NO_BRANCH, UNKNOWN, CommitGraph
+from kernelwatch.store.reading import UnreadableError
 from tests.commits import begin, commit
 
 
@@ -82,6 +83,8 @@ def test_branches(history: tuple[Path, dict[str, str]]) -> None:
     for branch in ("feature", "theirs"):
         own_branch = CommitGraph(root, {commits["U2"]: 0, commits["A"]: 0}, [branch])
         assert (own_branch.line, own_branch.branches[commits["A"]]) == ([commits["U2"]], NO_BRANCH)
+    with pytest.raises(UnreadableError, match=r"asv\.conf\.json, branches: 'mian' is no branch here"):
+        CommitGraph(root, {commits["M1"]: 0}, ["main", "mian"]).line  # noqa: B018
     git.text(root, "checkout", "--quiet", "feature")
     assert CommitGraph(root, {commits["U1"]: 0, commits["U2"]: 0}, ["main"]).line == [commits["U1"], commits["U2"]]
     git.text(root, "checkout", "--quiet", "main")

@@ -6,6 +6,7 @@ import argparse
 import math
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -87,7 +88,7 @@ docs/review.md of kernelwatch has the rules.
 
 def _parse_share(text: str) -> float:
     """Read "1%" or "1" as 0.01."""
-    share = float(text.rstrip("% ")) / 100
-    if not 0 <= share < math.inf:
-        raise ValueError
-    return share
+    with suppress(ValueError):
+        if 0 <= (share := float(text.rstrip("% ")) / 100) < math.inf:
+            return share
+    raise argparse.ArgumentTypeError(f"{text!r} is no percentage; give 0 or more, such as 0.5")

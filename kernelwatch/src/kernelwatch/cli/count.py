@@ -11,6 +11,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from kernelwatch.cli.failures import UNEXPECTED
 from kernelwatch.counting import source_lines, transactions
 from kernelwatch.errors import ERRORS
 from kernelwatch.kernel import Launch
@@ -19,7 +20,7 @@ from ptxcount.report import listing
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run the command. Return 0, or 1 with the reason on standard error."""
+    """Run the command. Return 0, or 2 with the reason on standard error."""
     arguments = sys.argv[1:] if words is None else words
     parser = argparse.ArgumentParser(
         description=__doc__,
@@ -35,9 +36,9 @@ def main(words: Sequence[str] | None = None) -> int:
         launch = Launch.parse(" ".join(word for word in arguments if word not in options))
         result = transactions.count_launch(launch.kernel, launch.dtype, launch.flags, **launch.arguments)
     except ERRORS as error:
-        return _report_error(f"{type(error).__name__}: {error}")
+        return _report_error(error)
     except MemoryError as error:
-        return _report_error(f"MemoryError: the arrays do not fit in this machine's memory: {error}; use smaller ones")
+        return _report_error(f"the arrays do not fit in this machine's memory: {error}; use smaller ones")
     if result.problem is not None:
         return _report_error(f"{launch.kernel}: {result.problem}; a wrong kernel is not counted")
     if as_json:
@@ -49,6 +50,6 @@ def main(words: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _report_error(reason: str) -> int:
-    print(reason, file=sys.stderr)
-    return 1
+def _report_error(reason: object) -> int:
+    print(f"kernelwatch count: {reason}", file=sys.stderr)
+    return UNEXPECTED

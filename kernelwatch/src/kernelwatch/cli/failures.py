@@ -37,7 +37,7 @@ def catch_errors(main: Callable[P, int]) -> Callable[P, int]:
         except BrokenPipeError:
             raise
         except Exception as error:  # noqa: BLE001 -- no error is a verdict
-            print(f"{main.__module__.removesuffix('.__main__')}: {_format_error(error)}", file=sys.stderr)
+            print(f"{sys.argv[0]}: {_format_error(error)}", file=sys.stderr)
             return UNEXPECTED
 
     return run_guarded

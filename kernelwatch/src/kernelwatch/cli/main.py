@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kernelwatch.cli.failures import UNEXPECTED, catch_errors
+from kernelwatch.config import project_root
 from ptxcount.cli.ending import interruptible_import, run_command, scratch_folder
 
 #: Subcommand -> its function, which is imported when it is called, and its line of the help.
@@ -38,6 +39,9 @@ _PLACES = {name: place for name, (place, _) in COMMANDS.items()} | INTERNAL
 
 #: Subcommands that read results. OpenBLAS's threads, a third of NumPy's import, are of no use to them.
 _READING = ("compare", "regressions", "site")
+
+#: Subcommands that need no project.
+_WITHOUT_PROJECT = ("init", "fleet-workers", "provide", "pycuda-wheel")
 
 #: Exit code that ends `git bisect run`; any other code up to 127 would be a verdict.
 STOP_BISECT = 128
@@ -73,16 +77,20 @@ def _run_subcommand(name: str, arguments: Sequence[str]) -> int:
         sys.path.insert(0, str(folder))  # the suite is a package of this folder, as with `python -m`
     if name in _READING:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    sys.argv = [f"kernelwatch {name}", *arguments]  # the command's name in argparse's usage
+    sys.argv = [f"kernelwatch {name}", *arguments]  # the command's name in usage and errors
 
     def command() -> int:
+        if not ({name, *arguments} & {*_WITHOUT_PROJECT, "-h", "--help"} or project_root.find_project(folder)):
+            from kernelwatch.errors import KernelwatchError  # noqa: PLC0415 -- with all of ptxcount
+
+            advice = f"run kernelwatch init, or set {project_root.VARIABLE}"
+            raise KernelwatchError(f"no {project_root.CONFIG_FILE} in {folder} or above; {advice}")
         module, function = _PLACES[name].split(":")
         with interruptible_import(f"kernelwatch {name}"):
             main = getattr(importlib.import_module(module), function)
         with scratch_folder("kernelwatch-"):
             return main() or 0
 
-    command.__module__ = sys.argv[0]  # the prefix of an unexpected error's line
     try:
         code = catch_errors(command)()
     except SystemExit as error:  # argparse

@@ -13,9 +13,10 @@ from unittest import mock
 from asv import main
 from asv.commands.run import Run
 
+from kernelwatch.cli.failures import catch_errors
 from kernelwatch.config import settings
-from kernelwatch.config.project_root import ROOT
-from kernelwatch.store import git
+from kernelwatch.config.project_root import CONFIG_FILE, ROOT
+from kernelwatch.store import asv_files, git
 from ptxcount.cli.ending import run_command
 
 #: Range of one commit.
@@ -47,9 +48,11 @@ def run(words: Sequence[str] | None = None) -> int:
         2,
     ):  # nothing was measured, or the run was interrupted
         return status
+    if parsed.dry_run:  # nothing was stored
+        return status
     from kernelwatch.cli import site, summary  # noqa: PLC0415 -- what shows results is not needed to measure
 
-    unpublished, failed = site.main(()), summary.main()
+    unpublished, failed = catch_errors(site.main)(()), summary.main(parsed.machine)
     return unpublished or failed or status
 
 
@@ -80,6 +83,8 @@ def measure(words: Sequence[str] | None = None) -> int:
 def _run_asv(*words: str) -> int:
     """Run a command of asv; return its exit code."""
     os.chdir(ROOT)
+    if {"-h", "--help"}.isdisjoint(words):
+        asv_files.load_configuration(ROOT / CONFIG_FILE)  # asv's own error does not name the file
     return run_command("asv", lambda: _call_asv(*words), 1)
 
 

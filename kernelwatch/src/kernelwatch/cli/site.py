@@ -7,29 +7,27 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from kernelwatch.cli.failures import catch_errors
-from kernelwatch.config.project_root import ROOT
+from kernelwatch.config.project_root import CONFIG_FILE, ROOT
 from kernelwatch.show.site import publisher
 from kernelwatch.store import asv_files, git
 
 
-@catch_errors
 def main(words: Sequence[str] | None = None) -> int:
     """Write the project's pages alone, without asv's, and say where they are."""
     argparse.ArgumentParser("kernelwatch site", description=main.__doc__).parse_args(words)
     os.chdir(ROOT)  # asv's configuration names folders relative to its own
     git.text(ROOT, "rev-parse", "--git-dir")  # in an unpacked archive asv would fail, in three lines
-    configuration = asv_files.load_configuration(ROOT / "asv.conf.json")
+    configuration = asv_files.load_configuration(ROOT / CONFIG_FILE)
     folder = publisher.write_site(configuration, _locate_repository(configuration.repo))
     print(f"Written: {folder}/index.html")
     return 0
 
 
-def _locate_repository(place: str) -> Path:
+def _locate_repository(location: str) -> Path:
     """Return the folder of the repository, or asv's copy of one that lies elsewhere."""
-    if Path(place).is_dir():
-        return Path(place)
+    if Path(location).is_dir():
+        return Path(location)
     from asv.config import Config  # noqa: PLC0415 -- a third of the time that all pages take
     from asv.repo import get_repo  # noqa: PLC0415
 
-    return Path(get_repo(Config.load("asv.conf.json"))._path)
+    return Path(get_repo(Config.load(CONFIG_FILE))._path)

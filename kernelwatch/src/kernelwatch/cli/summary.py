@@ -49,10 +49,10 @@ def render_verdict(history: History, head: str) -> str:
     return f"{outcome}\n         all of it: kernelwatch compare {base[:8]} {head[:8]} --machine {history.machine}"
 
 
-def main() -> int:
-    """Print how HEAD compares on this machine, and the summary; a verdict is no failure of the run."""
+def main(name: str | None = None) -> int:
+    """Print how HEAD compares on a machine, by default this one, and the summary; a verdict is no failure."""
     head = git.text(ROOT, "rev-parse", "HEAD")
-    history = History(machine.default_name(machine.find_gpu()), ROOT)
+    history = History(name or machine.default_name(machine.find_gpu()), ROOT)
     results = history.find_commit(head)
     if results is None:
         print(f"no results of {head[:8]} on {history.machine}; run: asv run --record-samples HEAD^!", file=sys.stderr)

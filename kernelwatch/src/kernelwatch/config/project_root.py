@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
@@ -22,24 +23,30 @@ CHECKOUT = "KERNELWATCH_CHECKOUT"
 LIBRARIES = "KERNELWATCH_LIBRARIES"
 
 #: File that marks the project, and the folder in which asv keeps copies of the commits that it measures.
-_CONFIG_FILE, _ASV_FOLDER = "asv.conf.json", ".asv"
+CONFIG_FILE, _ASV_FOLDER = "asv.conf.json", ".asv"
+
+
+def find_project(start: Path) -> Path | None:
+    """Return the project's folder: KERNELWATCH_ROOT, or asv's, or the nearest one upward with asv's configuration."""
+    configured = os.environ.get(VARIABLE) or os.environ.get(ASV_VARIABLE)
+    return Path(configured).resolve() if configured else _find_configured((start.resolve() / "_").parents)
 
 
 def find_root(start: Path) -> Path:
-    """Return the project's folder: KERNELWATCH_ROOT, or asv's, or the nearest one upward with asv's configuration.
+    """Return the project's folder.
 
-    Otherwise, as with `asv run --python=same`, it is that of the code that imports this library, or of the library's
-    own checkout, or `start`.
+    Processes of `asv run --python=same` begin outside it: then it is that of the code that imports this library, or of
+    the library's own checkout, or `start`.
     """
-    configured = os.environ.get(VARIABLE) or os.environ.get(ASV_VARIABLE)
-    if configured:
-        return Path(configured).resolve()
-    start = start.resolve()
     importers = (folder for file in _iter_importers() for folder in file.parents)
-    for folder in (start, *start.parents, *importers, *Path(__file__).resolve().parents):
-        if (folder / _CONFIG_FILE).is_file() and _ASV_FOLDER not in folder.parts:
-            return folder
-    return start
+    fallbacks = itertools.chain(importers, Path(__file__).resolve().parents)
+    return find_project(start) or _find_configured(fallbacks) or start.resolve()
+
+
+def _find_configured(folders: Iterable[Path]) -> Path | None:
+    return next(
+        (folder for folder in folders if (folder / CONFIG_FILE).is_file() and _ASV_FOLDER not in folder.parts), None
+    )
 
 
 def _iter_importers() -> Iterator[Path]:

@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 from kernelwatch.config.project_root import ROOT
+from kernelwatch.errors import KernelwatchError
 
 
 @cache
@@ -17,7 +18,10 @@ def _load_settings() -> dict[str, Any]:
     else:
         import tomli as tomllib  # noqa: PLC0415
     path = ROOT / "pyproject.toml"
-    document = tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    except ValueError as error:
+        raise KernelwatchError(f"{path}: not TOML: {error}") from None
     own_settings: dict[str, Any] = document.get("tool", {}).get("kernelwatch", {})
     return own_settings
 
@@ -29,6 +33,11 @@ def suite_name() -> str:
     """
     module = "kernels" if (ROOT / "benchmarks" / "kernels.py").is_file() else "suite"
     return str(_load_settings().get("suite", f"benchmarks.{module}:SUITE"))
+
+
+def names_suite() -> bool:
+    """Return whether the project names a suite, or has the file of `kernelwatch init`."""
+    return "suite" in _load_settings() or suite_name().startswith("benchmarks.kernels:")
 
 
 def suite_folder() -> str:

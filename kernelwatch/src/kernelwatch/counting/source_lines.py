@@ -83,12 +83,15 @@ def iter_missing(folder: Path, classes: Container[str] | None = None) -> Iterato
     stored = {(line.key, line.counter) for line in _iter_stored(folder) if line.accesses or line.text == NO_ACCESSES}
     for launch in select_launches(classes):
         with suppress(*ERRORS, MemoryError):
-            if (launch_key(launch), fingerprint.VERSION) not in stored and (costs := _count_lines(launch)):
+            if (launch_key(launch), fingerprint.VERSION) not in stored and (costs := _annotate_source(launch)):
                 yield {"key": launch_key(launch), "counter": fingerprint.VERSION, "launch": str(launch), **costs}
 
 
-def _count_lines(launch: Launch) -> dict[str, Any]:
-    """Return the source with the cost of each line; empty if the kernel's output is wrong."""
+def _annotate_source(launch: Launch) -> dict[str, Any]:
+    """Return the "text" of the source with the cost of each line, and its "accesses"; empty if the output is wrong.
+
+    Raises as `transactions.count_launch`.
+    """
     from kernelwatch.counting import transactions  # noqa: PLC0415 -- imports everything that executes PTX
     from ptxcount.report import listing  # noqa: PLC0415
 

@@ -24,7 +24,7 @@ def compile_module(source: KernelSource, name: str, options: tuple[str, ...], ar
     """Compile a source to PTX with nvcc's options, and find an entry point.
 
     Its name is as in the source, with namespaces and template arguments, or as mangled. Raises UnknownKernelError if
-    the entry point does not exist, and as `compile_to_ptx`.
+    the entry point does not exist, and as `build.compile_to_ptx`.
     """
     if source.is_ptx:
         return PtxModule(source.text, find_entry(source.text, name))
@@ -34,7 +34,7 @@ def compile_module(source: KernelSource, name: str, options: tuple[str, ...], ar
     )
 
 
-def compile_to_ptx(
+def compile_source_to_ptx(
     source: KernelSource, options: Sequence[str], arch: str, root: Path | None = None, suffix: str = ""
 ) -> str:
     """Compile CUDA C++, with a suffix after it, to PTX. Raises as `build.compile_to_ptx`.
@@ -67,10 +67,10 @@ def _compile_module(
     _compiler: tuple[str, ...],
 ) -> PtxModule:
     if "<" not in name:
-        text = compile_to_ptx(source, options, arch)
+        text = compile_source_to_ptx(source, options, arch)
         return PtxModule(text, find_entry(text, name))
     try:
-        text = compile_to_ptx(source, options, arch, suffix=_ENTRY_DECLARATION.format(name))
+        text = compile_source_to_ptx(source, options, arch, suffix=_ENTRY_DECLARATION.format(name))
     except CompileError as error:
         if _ENTRY_VARIABLE not in str(error):
             raise

@@ -41,15 +41,15 @@ def _expand_parameter(parameter: Parameter) -> Iterator[Parameter]:
         yield parameter
         return
     axes = range(len(str(parameter.shape).split()))
-    yield _describe_array(parameter, "meminfo", lambda array: 0)
-    yield _describe_array(parameter, "parent", lambda array: 0)
-    yield _describe_array(parameter, "size", lambda array: math.prod(array.shape))
-    yield _describe_array(parameter, "itemsize", lambda array: array.dtype.itemsize)
+    yield _descriptor_field(parameter, "meminfo", lambda array: 0)
+    yield _descriptor_field(parameter, "parent", lambda array: 0)
+    yield _descriptor_field(parameter, "size", lambda array: math.prod(array.shape))
+    yield _descriptor_field(parameter, "itemsize", lambda array: array.dtype.itemsize)
     yield parameter
     for axis in axes:
-        yield _describe_array(parameter, f"shape[{axis}]", partial(_axis_length, axis=axis))
+        yield _descriptor_field(parameter, f"shape[{axis}]", partial(_axis_length, axis=axis))
     for axis in axes:
-        yield _describe_array(parameter, f"strides[{axis}]", partial(_axis_stride, axis=axis))
+        yield _descriptor_field(parameter, f"strides[{axis}]", partial(_axis_stride, axis=axis))
 
 
 def _axis_length(array: ArrayArgument, axis: int) -> int:
@@ -60,7 +60,7 @@ def _axis_stride(array: ArrayArgument, axis: int) -> int:
     return array.dtype.itemsize * math.prod(array.shape[axis + 1 :])
 
 
-def _describe_array(array: ArrayParameter, name: str, describe: Callable[[ArrayArgument], int]) -> ScalarParameter:
+def _descriptor_field(array: ArrayParameter, name: str, describe: Callable[[ArrayArgument], int]) -> ScalarParameter:
     """Return a scalar that describes an array; it names the extents."""
     return ScalarParameter(
         f"{array.name}.{name}", "int64", lambda **variables: describe(array.bind(variables["dtype"], variables))

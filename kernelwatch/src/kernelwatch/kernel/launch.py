@@ -31,6 +31,13 @@ def _parse_number(text: str) -> int | float:
         return float(text)
 
 
+def _parse_argument(name: str, text: str) -> int | float:
+    try:
+        return _parse_number(text)
+    except ValueError:
+        raise ArgumentError(f"{name}={text}: {text!r} is no number") from None
+
+
 @dataclass(frozen=True)
 class Launch:
     """A kernel, its arguments, the element type and nvcc's flags.
@@ -60,10 +67,7 @@ class Launch:
             raise ArgumentError(f"{text!r}: {duplicate} is given twice")
         if not kernel or len(dtypes) > 1:
             raise ArgumentError(f"{text!r} is not a launch; write KERNEL NAME=NUMBER ... DTYPE FLAGS")
-        try:
-            arguments = {name: _parse_number(value) for name, value in pairs}
-        except ValueError:
-            raise ArgumentError(f"{text!r}: an argument is NAME=NUMBER") from None
+        arguments = {name: _parse_argument(name, value) for name, value in pairs}
         return cls(kernel, dtypes[0] if dtypes else DTYPE, " ".join(words[dash:]) or FLAGS, arguments)
 
     @property

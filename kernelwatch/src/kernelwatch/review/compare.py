@@ -52,7 +52,7 @@ class Review(ReviewSides):
     @cached_property
     def failures(self) -> list[Failure]:
         """The failures, worst first, one a kernel and reason."""
-        by_verdict = zip(FAILING, (self.unpaired[place] for place in (BROKEN, FAILED, REPAIRED)), strict=True)
+        by_verdict = zip(FAILING, (self.unpaired[outcome] for outcome in (BROKEN, FAILED, REPAIRED)), strict=True)
         return [
             failure for verdict, configurations in by_verdict for failure in group_failures(verdict, configurations)
         ]
@@ -96,12 +96,12 @@ def compare_commits(
     arch = head.arch or base.arch
     weighed = list(weigh_rows(rows, arch, limits, partial(find_blocks, base, head, describe)))[: len(selected)]
     unlaunchable = list(find_unlaunchable(weighed, partial(find_recorded_blocks, base, head)))
-    for place, verdict in ((BROKEN, Verdict.BROKEN), (REPAIRED, Verdict.REPAIRED)):
+    for outcome, verdict in ((BROKEN, Verdict.BROKEN), (REPAIRED, Verdict.REPAIRED)):
         unpaired = {
             **unpaired,
-            place: [
-                *unpaired[place],
-                *(configuration for outcome, configuration in unlaunchable if outcome is verdict),
+            outcome: [
+                *unpaired[outcome],
+                *(configuration for failure, configuration in unlaunchable if failure is verdict),
             ],
         }
     peaks = (side.peak for side in (head, base))
@@ -109,8 +109,8 @@ def compare_commits(
         **{name: getattr(sides, name) for name in ReviewSides.__dataclass_fields__},
         rows=sorted((accept_row(row, changes.acknowledgements) for row in weighed), key=Row.sort_key),
         unpaired={
-            place: [configuration for configuration in configurations if names is None or configuration.name in names]
-            for place, configurations in unpaired.items()
+            outcome: [configuration for configuration in configurations if names is None or configuration.name in names]
+            for outcome, configurations in unpaired.items()
         },
         peak=next((float(peak) for peak in peaks if isinstance(peak, (int, float)) and 0 < peak < math.inf), None),
         thresholds=thresholds,

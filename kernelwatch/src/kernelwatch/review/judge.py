@@ -85,7 +85,7 @@ def add_doubts(judgement: Judgement, pair: Pair, *, unchanged: bool | None, thro
     elif unchanged and copies and relative_change(compute_ratio(*copies)) <= judgement.threshold:
         # The change that is left once all that slows a copy too is cancelled.
         doubt = Reason(ReasonKind.COPY, (compute_ratio(*copies),))
-    reasons = (doubt,) if doubt else judgement.reasons
+    reasons = judgement.reasons or ((doubt,) if doubt else ())
     reasons += (Reason(ReasonKind.UNCHANGED),) if unchanged else ()
     verdict = Verdict.UNDECIDED if doubt else judgement.verdict
     return replace(judgement, verdict=verdict, reasons=reasons, could_be=could_be)

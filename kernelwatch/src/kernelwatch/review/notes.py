@@ -60,7 +60,7 @@ def _list_differing_facts(sides: ReviewSides, base: CommitMeasurements, head: Co
             continue
         benchmarks = (name for name, measured in head.benchmarks.items() if measured.type in types)
         pairs = ([side.benchmarks[name] for side in (base, head)] for name in benchmarks)
-        runs = ((old.run, new.run) for old, new in pairs if not (old.absence or new.absence))
+        runs = ((old.last_run, new.last_run) for old, new in pairs if not (old.absence or new.absence))
         for old, new in dict.fromkeys((getattr(old, field), getattr(new, field)) for old, new in runs):
             if old != new and None not in (old, new):
                 yield f"another {fact}: {old} for base, {new} for head"

@@ -68,19 +68,19 @@ _CLASSES = re.compile(r"(?:[\w.]+: )*?[\w.]*(?:Error|Exception): ")
 
 def pair_configurations(base: CommitMeasurements, head: CommitMeasurements, describe: Describe) -> Pairing:
     """Match the configurations of two commits by their parameters' names and values."""
-    pairing = Pairing([], {place: [] for place in UNPAIRED})
+    pairing = Pairing([], {outcome: [] for outcome in UNPAIRED})
     for benchmark in head.benchmarks:
         for old, new in match_points(base, head, benchmark):
             states = [_find_state(*side) for side in ((old, base, benchmark), (new, head, benchmark))]
             if old and new and states == [_MEASURED, _MEASURED]:
                 pairing.pairs.append(Pair(benchmark, old, new))
                 continue
-            point, place = old or new, _choose_group(*states)
-            if point and place:
+            point, outcome = old or new, _choose_group(*states)
+            if point and outcome:
                 kernel = describe(benchmark, point.params).kernel
-                absence = {ONLY_BASE: f"{states[1]} in head", ONLY_HEAD: f"{states[0]} in base"}.get(place)
-                reason = absence or _find_cause(base if place == REPAIRED else head, benchmark, kernel)
-                pairing.unpaired[place].append(
+                absence = {ONLY_BASE: f"{states[1]} in head", ONLY_HEAD: f"{states[0]} in base"}.get(outcome)
+                reason = absence or _find_cause(base if outcome == REPAIRED else head, benchmark, kernel)
+                pairing.unpaired[outcome].append(
                     UnpairedConfiguration(point.format_name(benchmark), benchmark, reason, kernel, point.params)
                 )
     return pairing
@@ -108,7 +108,7 @@ def _choose_group(base: str, head: str) -> str | None:
         ONLY_BASE: base == _MEASURED,
         ONLY_HEAD: head == _MEASURED,
     }
-    return next((place for place, holds in rules.items() if holds), None)
+    return next((outcome for outcome, holds in rules.items() if holds), None)
 
 
 def _find_cause(side: CommitMeasurements, benchmark: str, kernel: str) -> str:

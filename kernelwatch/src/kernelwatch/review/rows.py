@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from kernelwatch.error_text import count_noun
 from kernelwatch.review.verdict import Judgement, Verdict
 from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark
+from kernelwatch.suite.metrics import GLOBAL_SECTORS
 
 #: Parameters whose values need no name.
 _PLAIN = ("copy", "dtype", "arch")
@@ -72,7 +73,7 @@ class Row:
     @property
     def is_moved(self) -> bool:
         """True for numbers of sectors of global memory."""
-        return self.metric.startswith("sectors ")
+        return self.benchmark.rpartition(".track_")[2] in GLOBAL_SECTORS
 
     @property
     def rates(self) -> tuple[float, float] | None:
@@ -82,10 +83,10 @@ class Row:
         return self.useful_bytes / self.base, self.useful_bytes / self.head
 
     @property
-    def place(self) -> str:
+    def parameters(self) -> str:
         """Parameters besides kernel and flags: "12800x12800 float32 from L2", "offset 3 float32"."""
-        parameters = {name: value for name, value in self.params.items() if name not in ("kernel", "flags")}
-        words = [value if " x " in name or name in _PLAIN else f"{name} {value}" for name, value in parameters.items()]
+        others = {name: value for name, value in self.params.items() if name not in ("kernel", "flags")}
+        words = [value if " x " in name or name in _PLAIN else f"{name} {value}" for name, value in others.items()]
         return " ".join([*words, *self.conditions])
 
     @property

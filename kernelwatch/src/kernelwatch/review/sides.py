@@ -20,7 +20,7 @@ class ReviewSide:
 class ReviewSides:
     """Two columns of results that one machine measured in one of asv's environments.
 
-    The `distance` is how far head lies from base, "3 commits", empty where git does not say. The `place` is the
+    The `distance` is how far head lies from base, "3 commits", empty where git does not say. The `where` is the
     machine, and the environment where both have several.
     """
 
@@ -29,7 +29,7 @@ class ReviewSides:
     base: ReviewSide
     head: ReviewSide
     distance: str = ""
-    place: str = ""
+    where: str = ""
 
     @property
     def base_and_head(self) -> tuple[ReviewSide, ReviewSide]:

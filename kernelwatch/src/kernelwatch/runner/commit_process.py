@@ -68,15 +68,15 @@ class CommitProcess:
         assert self._process.stdout is not None
         return map(_decoder.decode, self._process.stdout)
 
-    def write_jobs(self, place: int) -> None:
-        """Have the process write the jobs of a commit that is measured in turns, by its place among the commits.
+    def write_jobs(self, index: int) -> None:
+        """Have the process write the jobs of a commit that is measured in turns, by its index among the commits.
 
         Raises
         ------
         PackageError
             The process failed.
         """
-        self.send_task(Task(turn=place))
+        self.send_task(Task(turn=index))
         if problem := self.problem:
             raise PackageError(problem)
 

@@ -61,7 +61,7 @@ class CommitMeasurement:
     #: True for the checkout's own commit: pages show the source lines of today's kernels.
     is_head: bool
 
-    #: Class -> place -> configuration with its outcome; class -> seconds that it took.
+    #: Class -> index -> configuration with its outcome; class -> seconds that it took.
     configurations: defaultdict[str, dict[int, RunConfiguration]] = field(default_factory=lambda: defaultdict(dict))
     seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     started_at: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
@@ -76,13 +76,13 @@ class CommitMeasurement:
         """Measure the commit, and add the results."""
         task = self._make_task()
         for name in task.benchmarks:
-            texts, selected_places = (
+            texts, selected_indices = (
                 rows.list_configurations(self.benchmarks[name]["params"]),
-                self._select_places(name),
+                self._select_indices(name),
             )
-            selected_texts = [texts[place] for place in selected_places] if len(selected_places) < len(texts) else []
+            selected_texts = [texts[index] for index in selected_indices] if len(selected_indices) < len(texts) else []
             self.record.begin_benchmark(name, datetime_to_js_timestamp(self.started_at), selected_texts)
-        counts = {group: len(places) for group, places in task.places.items()}
+        counts = {group: len(indices) for group, indices in task.indices.items()}
         progress = Progress(
             counts, task.rounds, self.selected_benchmarks, shows_all=bool(self.options.get("show_stderr"))
         )
@@ -95,23 +95,23 @@ class CommitMeasurement:
                 problem = child.problem or "the commit's process sent no outcome for it"
         except PackageError as error:
             problem = str(error)
-        for group, places in task.places.items():
+        for group, indices in task.indices.items():
             texts = rows.list_configurations(self.benchmarks[self.selected_benchmarks[group][0]]["params"])
-            for place in sorted({*places} - self.configurations[group].keys()):
-                params = texts[place].replace("'", "")
-                self._record(RunConfiguration(group=group, place=place, params=params, failed=problem), progress)
+            for index in sorted({*indices} - self.configurations[group].keys()):
+                params = texts[index].replace("'", "")
+                self._record(RunConfiguration(group=group, index=index, params=params, failed=problem), progress)
         progress.print_summary()
         for group, names in self.selected_benchmarks.items():
             for name in names:
                 self._add_result(name, self.configurations[group], self.seconds[group] / len(names))
 
-    def _select_places(self, name: str) -> list[int]:
-        """Return the selected places of a benchmark."""
-        places: list[int] = self.benchmarks.benchmark_selection.get(name) or []
-        return places
+    def _select_indices(self, name: str) -> list[int]:
+        """Return the selected indices of a benchmark."""
+        indices: list[int] = self.benchmarks.benchmark_selection.get(name) or []
+        return indices
 
     def _refuse_other_axes(self, discovery: Discovery) -> None:
-        """Raise PackageError if a benchmark has changed since the run began: its places would be other launches."""
+        """Raise PackageError if a benchmark has changed since the run began: its indices would be other launches."""
         current = {benchmark["name"]: benchmark for benchmark in discovery.benchmarks}
         for name, benchmark in self.benchmarks.items():
             if any(current.get(name, {}).get(key) != benchmark[key] for key in ("params", "version")):
@@ -137,8 +137,8 @@ class CommitMeasurement:
         )
         is_counted = any(find_kind(group) is Kind.COUNTED for group in self.selected_benchmarks)
         return Task(
-            places={
-                group: sorted(set().union(*map(self._select_places, names)))
+            indices={
+                group: sorted(set().union(*map(self._select_indices, names)))
                 for group, names in self.selected_benchmarks.items()
             },
             benchmarks=[name for names in self.selected_benchmarks.values() for name in names],
@@ -159,15 +159,16 @@ class CommitMeasurement:
                 previous = now
             match message:
                 case RoundStart():
-                    progress.begin_rounds(message.group, message.place)
+                    progress.begin_rounds(message.group, message.index)
                 case RunConfiguration():
                     self._record(message, progress)
                 case Difference():
+                    noun = "time" if find_kind(message.configuration) is Kind.TIMED else "count"
                     finding = "cannot be measured"
                     if (ratio := message.ratio) is not None:
                         finding = f"is {ratio:.4f} times the stored number"
                     log.warning(
-                        f"no stored number is reused: {one_line(message.configuration)} {finding}, "
+                        f"no stored {noun} is reused: {one_line(message.configuration)} {finding}, "
                         "although its machine code and conditions are the same"
                     )
                 case SourceLine():
@@ -176,28 +177,28 @@ class CommitMeasurement:
     def _record(self, configuration: RunConfiguration, progress: Progress) -> None:
         """Record the outcome of a configuration."""
         _fail_if_not_finite(configuration)
-        self.configurations[configuration.group][configuration.place] = configuration
+        self.configurations[configuration.group][configuration.index] = configuration
         names = self.selected_benchmarks[configuration.group]
         self.record.configurations.append(
-            (configuration, [name for name in names if configuration.place in self._select_places(name)])
+            (configuration, [name for name in names if configuration.index in self._select_indices(name)])
         )
         progress.note_configuration(configuration)
 
     def _add_result(self, name: str, configurations: Mapping[int, RunConfiguration], seconds: float) -> None:
         """Add a benchmark's values to asv's results."""
-        benchmark, places = self.benchmarks[name], self._select_places(name)
+        benchmark, indices = self.benchmarks[name], self._select_indices(name)
         count = math.prod(map(len, benchmark["params"]))
         values: list[Any] = [math.nan] * count
         samples: list[Any] = [None] * count
         failures = []
-        for place in places:
-            configuration = configurations[place]
+        for index in indices:
+            configuration = configurations[index]
             number = configuration.numbers.get(name)
             if isinstance(number, list):
                 # asv replaces True with the median of the samples.
-                values[place], samples[place] = True, [float(f"{value:.{DIGITS}g}") for value in number]
+                values[index], samples[index] = True, [float(f"{value:.{DIGITS}g}") for value in number]
             elif not configuration.skipped:
-                values[place] = number
+                values[index] = number
             if number is None and not configuration.skipped:
                 failures.append(f"For parameters: {configuration.params}\n{configuration.failed}")
         numbers = [None if sample is None else 1 for sample in samples]
@@ -205,7 +206,7 @@ class CommitMeasurement:
         self.results.add_result(
             benchmark,
             BenchmarkResult(values, samples, numbers, int(bool(failures)), "\n\n".join(failures), None),
-            selected_idx=places,
+            selected_idx=indices,
             started_at=self.started_at,
             duration=round(seconds, 3),
             record_samples=bool(self.options.get("record_samples")) or appends,

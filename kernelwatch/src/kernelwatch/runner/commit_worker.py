@@ -73,7 +73,7 @@ def _perform_task(task: Task, send: Sender) -> None:
         counting.append(multiprocessing.get_context("fork").Process(target=count))
         counting[0].start()
 
-    if task.turn is not None or measure_counts.sweeps_by_class(registry.Kind.TIMED).keys() & task.places.keys():
+    if task.turn is not None or measure_counts.sweeps_by_class(registry.Kind.TIMED).keys() & task.indices.keys():
         from kernelwatch.runner import measure_times  # noqa: PLC0415 -- counting and compiling do without it
 
         measure_times.send_all(task, send, os.environ.get(client.ADDRESS), begin)

@@ -29,7 +29,7 @@ def send_all(task: Task, send: Sender) -> None:
     count_launches(task, send)
     if task.lines:
         classes = {
-            sweep.name for group, sweep in sweeps_by_class(registry.Kind.COUNTED).items() if group in task.places
+            sweep.name for group, sweep in sweeps_by_class(registry.Kind.COUNTED).items() if group in task.indices
         }
         for line in source_lines.iter_missing(Path(task.lines), classes):
             send(SourceLine(line))
@@ -48,12 +48,12 @@ def list_configurations(task: Task, kind: registry.Kind) -> list[tuple[RunConfig
     """Return the task's configurations of a kind, each with its launch and sweep."""
     configurations = []
     for group, sweep in sweeps_by_class(kind).items():
-        points = list(sweep.points()) if group in task.places else []
-        for place in task.places.get(group, ()):
+        points = list(sweep.points()) if group in task.indices else []
+        for index in task.indices.get(group, ()):
             configuration = RunConfiguration(
-                group=group, place=place, params=", ".join(map(str, points[place].values()))
+                group=group, index=index, params=", ".join(map(str, points[index].values()))
             )
-            configurations.append((configuration, sweep.launch(points[place]), sweep))
+            configurations.append((configuration, sweep.launch(points[index]), sweep))
     return configurations
 
 
@@ -118,7 +118,7 @@ def compile_cubins(task: Task, send: Sender) -> None:
     if not selected:
         return
     axes, points = registry.current_suite().compiled.axes, list(registry.current_suite().compiled.points())
-    arguments = [tuple(map(str, points[configuration.place].values())) for configuration, _, _ in selected]
+    arguments = [tuple(map(str, points[configuration.index].values())) for configuration, _, _ in selected]
     with ProcessPoolExecutor(mp_context=multiprocessing.get_context("fork")) as pool:
         cubins = list(pool.map(_compile_or_error, arguments, chunksize=len(axes["flags"]) * len(axes["arch"])))
     for (*_, arch), compiled, (configuration, launch, _) in zip(arguments, cubins, selected, strict=True):

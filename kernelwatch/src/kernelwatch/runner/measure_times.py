@@ -25,7 +25,7 @@ from kernelwatch.runner.measure_counts import list_configurations, sweeps_by_cla
 from kernelwatch.runner.protocol import RoundStart, RunConfiguration, Sender, Task
 from kernelwatch.runner.reuse import Check
 from kernelwatch.suite import registry
-from kernelwatch.suite.benchmark_names import Kind, find_kind
+from kernelwatch.suite.benchmark_names import Kind, control_name, find_kind
 from kernelwatch.suite.sweep import Sweep
 
 #: Number of measurements of a time that disagrees with the stored one, before the difference is accepted.
@@ -34,7 +34,7 @@ _TRIES = 2
 #: Number of following configurations whose references may be written while the GPU is busy.
 _LOOK_AHEAD = 60
 
-#: A class and the place of a configuration in it.
+#: A class and the index of a configuration in it.
 ConfigurationKey = tuple[str, int]
 
 
@@ -104,10 +104,10 @@ class TimeMeasurement:
         ]
         for number in range(max(self._task.rounds.values())):
             in_round = [configuration for configuration in remaining if number < self._task.rounds[configuration.group]]
-            for place, configuration in enumerate(in_round):
-                self._send(RoundStart(configuration.group, configuration.place))
+            for index, configuration in enumerate(in_round):
+                self._send(RoundStart(configuration.group, configuration.index))
                 self._measure_once(
-                    configuration, list(map(_configuration_key, in_round[place + 1 : place + 1 + _LOOK_AHEAD]))
+                    configuration, list(map(_configuration_key, in_round[index + 1 : index + 1 + _LOOK_AHEAD]))
                 )
                 if (
                     number + 1 == self._task.rounds[configuration.group]
@@ -145,7 +145,7 @@ class TimeMeasurement:
     def _measure_checks(self, checks: Sequence[Check]) -> list[float | None]:
         """Measure each configuration; return the medians over those of the stored samples, and keep the outcomes."""
         keys = [_configuration_key(check.configuration) for check in checks]
-        return [self._measure_ratio(check, keys[place + 1 :]) for place, check in enumerate(checks)]
+        return [self._measure_ratio(check, keys[index + 1 :]) for index, check in enumerate(checks)]
 
     def _measure_ratio(self, check: Check, later: Sequence[ConfigurationKey]) -> float | None:
         key = _configuration_key(check.configuration)
@@ -185,11 +185,9 @@ class TimeMeasurement:
         self._outcomes[key] = outcomes
         time = registry.time_benchmark(self._launches[key][1])
         samples = [sample for outcome in outcomes for sample in outcome.samples]
-        configuration.numbers = self._select_numbers(
-            {time: samples, registry.control_benchmark(time): timed.copy_ratios(*outcomes)}
-        )
+        configuration.numbers = self._select_numbers({time: samples, control_name(time): timed.copy_ratios(*outcomes)})
         configuration.rounds.append(len(outcome.samples))
-        configuration.held_back = list(dict.fromkeys([*configuration.held_back, *outcome.held_back]))
+        configuration.throttled = list(dict.fromkeys([*configuration.throttled, *outcome.held_back]))
 
     def _ask_for_outcome(self, key: ConfigurationKey, later: Sequence[ConfigurationKey]) -> JobOutcome:
         """Measure a configuration; meanwhile, write the references of the following ones.
@@ -216,7 +214,7 @@ class TimeMeasurement:
 
 
 def _configuration_key(configuration: RunConfiguration) -> ConfigurationKey:
-    return configuration.group, configuration.place
+    return configuration.group, configuration.index
 
 
 def _find_samples(values: dict[str, list[float]]) -> list[float]:

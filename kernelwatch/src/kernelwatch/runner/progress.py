@@ -36,7 +36,7 @@ class Progress:
     #: True to show the whole text of a failure.
     shows_all: bool = False
 
-    #: Class and place -> rounds that have begun; module -> outcomes of its benchmarks.
+    #: Class and index -> rounds that have begun; module -> outcomes of its benchmarks.
     rounds_begun: Counter[tuple[str, int]] = field(default_factory=Counter)
     counts_by_module: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     #: Reason without its numbers -> the full reasons.
@@ -48,9 +48,9 @@ class Progress:
     def __post_init__(self) -> None:
         self.began = time.monotonic()
 
-    def begin_rounds(self, group: str, place: int, rounds: int = 1) -> None:
+    def begin_rounds(self, group: str, index: int, rounds: int = 1) -> None:
         """Count rounds of a configuration that begin; on a terminal, print the progress."""
-        self.rounds_begun[group, place] += rounds
+        self.rounds_begun[group, index] += rounds
         now = time.monotonic()
         if sys.stdout.isatty() and now - self.last_shown > _TICK:
             self.last_shown, elapsed = now, now - self.began
@@ -67,8 +67,8 @@ class Progress:
         """Count a configuration's outcome, and print its failure: each reason once, whatever its numbers."""
         self.begin_rounds(
             configuration.group,
-            configuration.place,
-            self.rounds[configuration.group] - self.rounds_begun[configuration.group, configuration.place],
+            configuration.index,
+            self.rounds[configuration.group] - self.rounds_begun[configuration.group, configuration.index],
         )
         outcome = "FAILED" if configuration.failed else "n/a" if configuration.skipped else "measured"
         for benchmark in self.benchmarks[configuration.group]:

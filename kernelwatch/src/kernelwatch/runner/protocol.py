@@ -1,6 +1,6 @@
 """Messages between a run and the process of a commit: JSON, one a line.
 
-A group is a class of benchmarks, with its module: `time_copy.OffsetCopy`. A place is the index of a configuration in
+A group is a class of benchmarks, with its module: `time_copy.OffsetCopy`. An index is that of a configuration in
 the group, in asv's order.
 """
 
@@ -32,8 +32,8 @@ StoredByGroup = dict[str, dict[str, StoredNumbers]]
 class Task(msgspec.Struct):
     """A request to the commit's process."""
 
-    #: Group -> the selected places.
-    places: dict[str, list[int]] = {}
+    #: Group -> the selected indices.
+    indices: dict[str, list[int]] = {}
     #: Names of the selected benchmarks.
     benchmarks: list[str] = []
     #: Group -> the version of its benchmarks; group -> the rounds of a time.
@@ -70,14 +70,14 @@ class RoundStart(msgspec.Struct, tag=True):
     """The start of a round of a configuration."""
 
     group: str
-    place: int
+    index: int
 
 
 class RunConfiguration(msgspec.Struct, tag=True, omit_defaults=True, kw_only=True):
     """A configuration of a run, with its numbers or the reason that it has none."""
 
     group: str
-    place: int
+    index: int
     #: Parameters, as reports print them.
     params: str
     #: Hash of everything that the numbers depend on; empty if it is not known, and they are never reused.
@@ -96,7 +96,7 @@ class RunConfiguration(msgspec.Struct, tag=True, omit_defaults=True, kw_only=Tru
     #: Number of samples of each round of a time.
     rounds: list[int] = []
     #: Reasons why the GPU ran below its full clocks.
-    held_back: list[str] = []
+    throttled: list[str] = []
 
 
 class Difference(msgspec.Struct, tag=True):

@@ -46,9 +46,9 @@ def load_reusable(
 
     @cache
     def load_document(commit: str) -> Document | None:
-        for load_document in reading.iter_documents(folder, commit):
-            if (load_document.commit_hash, load_document.env_name) == (commit, environment):
-                return load_document
+        for document in reading.iter_documents(folder, commit):
+            if (document.commit_hash, document.env_name) == (commit, environment):
+                return document
         return None
 
     @cache
@@ -64,7 +64,7 @@ def load_reusable(
     runs = {run["run"]: run for run in record.read_records(folder.parent, folder.name) if "run" in run}
     entries: StoredByGroup = {group: {} for group in groups}
     lines = record.read_records(folder.parent, folder.name, record.FINGERPRINTS_FILE)
-    for place, line in reversed(list(enumerate(lines))):
+    for index, line in reversed(list(enumerate(lines))):
         run, origin = runs.get(line.get("run"), {}), line["commit"]
         for group in groups.keys() & line["fingerprints"].keys():
             benchmarks, first_benchmark = groups[group], groups[group][0]
@@ -82,7 +82,7 @@ def load_reusable(
                 continue  # a later run has replaced the numbers
             for fingerprint, params in new_fingerprints.items():
                 values = {name: load_numbers(origin, name).get(params) for name in benchmarks}
-                stored = StoredNumbers(origin, values, run=place)
+                stored = StoredNumbers(origin, values, run=index)
                 if None in stored.values.values():
                     continue
                 if not is_timed or _is_comparable(stored, run, first_benchmark, params, rounds[group]):
@@ -145,7 +145,7 @@ def choose_checks(checks: Sequence[Check]) -> list[Check]:
     sizes = Counter(check.configuration.group for check in checks)
 
     def sort_key(check: Check) -> tuple[int, float]:
-        return check.stored.run, (check.configuration.place + 0.5) / sizes[check.configuration.group]
+        return check.stored.run, (check.configuration.index + 0.5) / sizes[check.configuration.group]
 
     chosen = sorted(checks, key=sort_key)[: math.ceil(SHARE * len(checks))]
     return sorted(chosen, key=checks.index)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,6 +14,9 @@ from asv.console import log
 from asv.repo import NoSuchNameError
 
 from kernelwatch.store import reading, rows
+
+#: Error of a word that git does not know.
+_NO_COMMIT = "{!r} names no commit; give a branch, a tag or a hash"
 
 
 def select_commits(conf: Any, repo: Any, options: Mapping[str, Any], results: Path) -> list[str]:
@@ -39,11 +43,16 @@ def select_commits(conf: Any, repo: Any, options: Mapping[str, Any], results: Pa
         elif range_spec in named_ranges:
             commits = named_ranges[range_spec]()
         elif range_spec.startswith("HASHFILE:"):
-            commits = _read_hash_file(repo, range_spec.removeprefix("HASHFILE:"))
+            commits = _read_hash_file(
+                repo, range_spec.removeprefix("HASHFILE:"), bool(options.get("interleave_rounds"))
+            )
         else:
+            repo._run_git(["rev-parse", *shlex.split(range_spec), "--"], display_error=False, dots=False)
             commits = repo.get_hashes_from_range(range_spec)
     except NoSuchNameError as error:
         raise util.UserError(f"Unknown branch {error} in configuration") from None
+    except util.ProcessError:
+        raise util.UserError(_NO_COMMIT.format(range_spec)) from None
     if options.get("date_period") is not None:
         commits = repo.filter_date_period(commits, options["date_period"], existing if range_spec == "NEW" else None)
     if options.get("steps") is not None:
@@ -57,7 +66,7 @@ def _list_measured_commits(results: Path) -> list[str]:
     return sorted({document.commit_hash for path in results.glob("*") for document in reading.iter_documents(path)})
 
 
-def _read_hash_file(repo: Any, name: str) -> list[str]:
+def _read_hash_file(repo: Any, name: str, are_all_needed: bool) -> list[str]:
     if name != "-" and not Path(name).is_file():
         raise util.UserError(f'Requested commit hash file "{name}" is not a file')
     text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
@@ -66,18 +75,20 @@ def _read_hash_file(repo: Any, name: str) -> list[str]:
         try:
             commits.append(repo.get_hash_from_name(line))
         except NoSuchNameError:
+            if are_all_needed:
+                raise util.UserError(_NO_COMMIT.format(line)) from None
             log.warning(f"Unknown commit hash {line} in input file")
     return commits
 
 
 def find_benchmarks_to_skip(
     results: Path, machine: str, commit: str, environment: str, benchmarks: Benchmarks, options: Mapping[str, Any]
-) -> set[str] | None:
-    """Return the benchmarks of a commit that the options skip; None if they skip the whole commit."""
+) -> set[str]:
+    """Return the benchmarks of a commit that the options skip."""
     skipped: set[str] = set()
     for document in reading.iter_documents(results / machine, commit):
         if document.commit_hash == commit and options.get("skip_existing_commits"):
-            return None
+            return set(benchmarks)
         for name in benchmarks if (document.commit_hash, document.env_name) == (commit, environment) else ():
             row = document.results.get(name)
             if row is not None and row.version == benchmarks[name]["version"]:

@@ -59,11 +59,11 @@ def run_suite(conf: Any, options: Mapping[str, Any]) -> int | None:
         scratch_folder() as folder,
         _start_measuring(device) as facts,
     ):
-        for place, commit in enumerate(in_turns):
-            log.info(f"describing what {commit[:8]} launches ({place + 1} of {len(in_turns)})")
+        for index, commit in enumerate(in_turns):
+            log.info(f"describing what {commit[:8]} launches ({index + 1} of {len(in_turns)})")
             try:
                 with commit_process.start_process(conf, asv_environments[0], repo, commit, folder) as child:
-                    child.write_jobs(place)
+                    child.write_jobs(index)
             except PackageError as error:
                 raise UserError(f"{commit[:8]} cannot be measured in turns: {error}") from None
         conf.results_dir = str(folder / "stage") if returns is None else returns["stage"].name  # asv saves there
@@ -190,8 +190,8 @@ class SuiteRun:
         skip = revision_range.find_benchmarks_to_skip(
             self.results, name, commit, environment.name, all_benchmarks, self.options
         )
-        benchmarks = all_benchmarks if skip is None else all_benchmarks.filter_out(skip)
-        if skip is None or not benchmarks:
+        benchmarks = all_benchmarks.filter_out(skip)
+        if not benchmarks:
             return
         log.info(f"{self.conf.project} {self.repo.get_decorated_hash(commit, 8)}: {len(benchmarks)} benchmarks")
         required, python = environment.requirements, environment.python

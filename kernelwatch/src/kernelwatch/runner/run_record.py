@@ -34,7 +34,7 @@ class RunRecord:
     def __init__(self, commit: str, facts: Mapping[str, Any] | None = None) -> None:
         self._facts_at_start, self._facts = machine.volatile_facts(), {} if facts is None else facts
         self._commit = commit
-        self._run = models.RunLine(run=uuid.uuid4().hex, started=_utc_now(), commits=[commit], began={commit: {}})
+        self._run = models.RunLine(run=uuid.uuid4().hex, started=_utc_timestamp(), commits=[commit], began={commit: {}})
         #: Each configuration, and the benchmarks of its class that were measured.
         self.configurations: list[tuple[RunConfiguration, Sequence[str]]] = []
         #: Generator of PTX -> its version.
@@ -66,7 +66,7 @@ class RunRecord:
         run, device = self._run, machine.find_gpu()
         if device is not None:
             run.gpu, run.arch, run.peak_bytes_per_second = device.name, device.arch, device.peak_bytes_per_second
-        run.ended, run.nvcc, run.host = _utc_now(), _nvcc_release_line(), dict(machine.host_facts())
+        run.ended, run.nvcc, run.host = _utc_timestamp(), _nvcc_release_line(), dict(machine.host_facts())
         run.asv, run.asv_runner, run.generators = version("asv"), version("asv_runner"), dict(self.generators)
         run.before, run.after = {**self._facts_at_start, **self._facts}, dict(machine.volatile_facts())
         measured = sorted(
@@ -75,10 +75,10 @@ class RunRecord:
         )
         run.held_back = [
             models.ThrottledConfiguration(
-                commit=self._commit, configuration=f"{name}({configuration.params})", reasons=configuration.held_back
+                commit=self._commit, configuration=f"{name}({configuration.params})", reasons=configuration.throttled
             )
             for name, configuration in measured
-            if configuration.held_back
+            if configuration.throttled
         ]
         run.skipped = self._count_reasons((name, configuration.skipped) for name, configuration in measured)
         run.failed = self._count_reasons(
@@ -126,7 +126,7 @@ class RunRecord:
                 reused.setdefault(configuration.group, {}).setdefault(configuration.reused, []).append(
                     configuration.params
                 )
-            elif configuration.fingerprint and not configuration.held_back:  # times of a throttled GPU are not reused
+            elif configuration.fingerprint and not configuration.throttled:  # times of a throttled GPU are not reused
                 measured.setdefault(configuration.group, {})[configuration.params] = configuration.fingerprint
         run_fields: dict[str, Any] = {name: getattr(self._run, name) for name in ("run", "started", "ended")}
         line = models.FingerprintsLine(
@@ -139,7 +139,7 @@ def _make_json_lines(lines: Iterable[models.Record]) -> list[dict[str, Any]]:
     return [to_builtins(line, order="deterministic") for line in lines]
 
 
-def _utc_now() -> str:
+def _utc_timestamp() -> str:
     return datetime.now(timezone.utc).isoformat(timespec="seconds")
 
 

@@ -89,7 +89,7 @@ def find_kernels(root: Path, files: dict[str, str], options: Sequence[str]) -> t
     with warnings.catch_warnings(), ThreadPoolExecutor(os.cpu_count()) as pool:
         warnings.simplefilter("ignore", CompilerWarning)
         results = pool.map(
-            lambda unit: [unit] if isinstance(unit, str) else list(_compile_unit(unit, root, options)), units
+            lambda unit: [unit] if isinstance(unit, str) else list(_iter_unit_kernels(unit, root, options)), units
         )
         try:
             candidates = [candidate for unit_candidates in results for candidate in unit_candidates]
@@ -134,14 +134,15 @@ def _iter_python_units(file: str, text: str) -> Iterator[CompilationUnit | str]:
             yield f"{file}:{node.lineno}: {kernel_names} in a text without a name: {advice}"
 
 
-def _compile_unit(unit: CompilationUnit, root: Path, options: Sequence[str]) -> Iterator[KernelCandidate | str]:
+def _iter_unit_kernels(unit: CompilationUnit, root: Path, options: Sequence[str]) -> Iterator[KernelCandidate | str]:
     """Compile a unit, and yield its kernels, and a message for each that nvcc rejects or leaves out."""
     errors: list[Exception] = []
     for compiled in (unit, *unit.through):
         folders = ((root / compiled.file).parent, *(root / folder for folder in compiled.include))
         source = sources.KernelSource(compiled.text, folders, name=compiled.file)
         try:
-            ptx = compile_source.compile_to_ptx(*sources.apply_include_options(source, options, root), "sm_90", root)
+            source, words = sources.apply_include_options(source, options, root)
+            ptx = compile_source.compile_source_to_ptx(source, words, "sm_90", root)
             break
         except (CompileError, NvccNotFoundError) as error:
             errors.append(error)

@@ -81,7 +81,7 @@ def _iter_changes(rows: Sequence[Row]) -> Iterator[str]:
     for (kernel, flags), members in groups.items():
         most, unit = members[0], members[0].unit
         ratio = most.judgement.ratio
-        subject = " ".join(filter(None, ["" if most.kind == TIMED else most.metric, most.place]))
+        subject = " ".join(filter(None, ["" if most.kind == TIMED else most.metric, most.parameters]))
         change = f"{format_quantity(most.base, unit)} -> {format_quantity(most.head, unit)}"
         change += f", {format_percent(ratio)}" if ratio < 1e6 else ""  # from 0
         counts = Counter(name_verdict(row.judgement.verdict, row.kind).lower() for row in members)

@@ -115,7 +115,7 @@ def _format_verdict(review: Review) -> str:
     """Format the verdict on both commits, and the machine."""
     distance = f" ({review.distance})" if review.distance else ""
     verdict = name_conclusion(review.conclusion, is_timed=any(row.kind == TIMED for row in review.rows))
-    return f"{verdict}  {_format_sides(review)}{distance}, {plain(review.place)}"
+    return f"{verdict}  {_format_sides(review)}{distance}, {plain(review.where)}"
 
 
 def _format_sides(review: Review) -> str:
@@ -191,7 +191,7 @@ def _format_values(row: Row) -> str:
 
 
 def _format_place(row: Row) -> str:
-    return plain(" ".join(filter(None, [row.place, shorten_flags(row.flags)])))
+    return plain(" ".join(filter(None, [row.parameters, shorten_flags(row.flags)])))
 
 
 def _note_unverified(*rows: Row) -> list[str]:

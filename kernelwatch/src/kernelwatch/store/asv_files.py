@@ -88,7 +88,7 @@ def _load_with_asv(path: Path) -> dict[str, object]:
     try:
         return dict(vars(Config.load(str(path))))
     except (UserError, RecursionError, ValueError) as error:
-        raise reading.UnreadableError(f"{path}: {one_line(error)}") from None
+        raise reading.UnreadableError(f"{path}: {one_line(error).replace('<string>:', 'line ')}") from None
 
 
 def load_benchmarks(results: Path) -> Mapping[str, BenchmarkDescription]:

@@ -101,6 +101,11 @@ def is_shallow(folder: Path) -> bool:
     return try_text(folder, "rev-parse", "--is-shallow-repository") == "true"
 
 
+def find_commit(folder: Path, revision: str) -> str | None:
+    """Return the hash of a revision, also of one like an option or a file; None if git knows none."""
+    return try_text(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+
+
 def try_text(folder: Path, *words: str, timeout: float | None = None) -> str | None:
     """Return what `text` does; None where git does not know. Raises GitError where it refuses the whole folder."""
     try:

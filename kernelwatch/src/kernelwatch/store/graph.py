@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
+from kernelwatch.config.project_root import CONFIG_FILE
 from kernelwatch.store import git
+from kernelwatch.store.reading import UnreadableError
 
 #: Place of a commit off the published line: merged, on no branch, or missing in this repository.
 MERGED, NO_BRANCH, UNKNOWN = "merged", "no branch", "unknown to git"
@@ -93,19 +95,22 @@ class CommitGraph:
         """Branch of each commit, or MERGED, NO_BRANCH or UNKNOWN; empty for commits of the published line."""
         if not self.parents:
             return dict.fromkeys(self._dates, "")
-        published = [f"{prefix}{branch}" for branch in self._branches if branch for prefix in ("", "origin/")]
+        published = [tip for branch in self._branches if branch for tip in self._resolve_branch(branch)]
         line: set[str] = set()
-        for names in (published, ["HEAD"]):  # a user may have measured but a branch of his own
+        for tips in (published, ["HEAD"]):  # a user may have measured but a branch of his own
             if not line & self._dates.keys():
-                tips = [tip for name in names if (tip := self._resolve_tip(name))]
                 line, merged = (self._list_reachable(*words, *tips) for words in (["--first-parent"], []))
         return {
             commit: "" if commit in line else MERGED if commit in merged else self._find_branch(commit)
             for commit in self._dates
         }
 
-    def _resolve_tip(self, name: str) -> str | None:
-        return git.try_text(self._root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+    def _resolve_branch(self, branch: str) -> list[str]:
+        """Return the tips of a branch here and at origin."""
+        tips = [git.find_commit(self._root, f"{prefix}{branch}") for prefix in ("", "origin/")]
+        if not any(tips):
+            raise UnreadableError(f"{self._root / CONFIG_FILE}, branches: {branch!r} is no branch here")
+        return list(filter(None, tips))
 
     def _list_reachable(self, *words: str) -> set[str]:
         return set((git.try_text(self._root, "rev-list", *words) or "").split())

@@ -46,7 +46,7 @@ class BenchmarkMeasurements:
     failures: tuple[str, ...] = ()
 
     @property
-    def run(self) -> RunFacts:
+    def last_run(self) -> RunFacts:
         """The last of the runs; one without any fact if none was recorded."""
         return self.runs[-1] if self.runs else RunFacts()
 
@@ -71,7 +71,7 @@ class CommitMeasurements:
 
     def name_architecture(self, benchmark: str, params: Mapping[str, str]) -> str | None:
         """Return the architecture of a configuration, or of the GPU that ran it; None where neither is known."""
-        return params.get("arch") or self.benchmarks[benchmark].run.arch
+        return params.get("arch") or self.benchmarks[benchmark].last_run.arch
 
 
 @lru_cache(maxsize=8)

@@ -6,7 +6,7 @@ from __future__ import annotations
 LONG = 20e-6
 
 #: Seconds from which on, and relative change up to which, a time is SAME, longest first: two runs of an H200 agreed
-#: to 0.45 % from 20 µs on, and scatter more below (docs/evidence/agreement.md, "One GPU").
+#: to 0.45 % from 20 µs on, and scatter by up to 9.47 % below (docs/evidence/agreement.md, "One GPU").
 DEFAULTS = ((LONG, 0.01), (0.0, 0.05))
 
 #: The threshold between two GPUs of a kind: H200s differed by up to 2 % in the median and by up to 7.3 %, but for times

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from kernelwatch.error_text import one_line
+from kernelwatch.errors import KernelwatchError
 from kernelwatch.store import models, rows
 
 M = TypeVar("M")
@@ -37,7 +38,7 @@ LARGEST = 64 << 20
 _SETTLED = 2_000_000_000
 
 
-class UnreadableError(ValueError):
+class UnreadableError(KernelwatchError, ValueError):
     """A file or a line is not as its model has it; the message begins with its place."""
 
 

@@ -107,3 +107,6 @@ TOTALS = {
     ),
 }
 METRICS = RATIOS | TOTALS
+
+#: Totals whose sum is the sectors of global memory.
+GLOBAL_SECTORS = ("sectors_loaded", "sectors_stored", "sectors_of_atomics")

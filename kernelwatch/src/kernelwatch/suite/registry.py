@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from kernelwatch.config import settings
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.error_text import one_line
-from kernelwatch.errors import KernelwatchError, SuiteError, UnknownKernelError
+from kernelwatch.errors import KernelwatchError, NoSuiteError, SuiteError, UnknownKernelError
 from kernelwatch.kernel import Kernel, Launch, matrix_copy, sources
 from kernelwatch.kernel.launch import read_parameters
 from kernelwatch.suite.benchmark_names import COMPILED_MODULE, COUNTED_MODULE, control_name
@@ -71,7 +71,7 @@ class Suite:
         for sweep in self.timed:
             benchmarks |= {
                 time_benchmark(sweep): (Kind.TIMED, sweep),
-                control_benchmark(time_benchmark(sweep)): (Kind.CONTROL, sweep),
+                control_name(time_benchmark(sweep)): (Kind.CONTROL, sweep),
             }
         if self.copy is not None:
             benchmarks[time_benchmark(self.copy)] = Kind.TIMED, self.copy
@@ -89,8 +89,8 @@ class Suite:
         for name, (kind, _) in self.benchmarks.items():
             if kind is not Kind.CONTROL:
                 by_class.setdefault(name.rpartition(".")[0], []).append(name)
-            if kind is Kind.TIMED and control_benchmark(name) in self.benchmarks:
-                by_class[name.rpartition(".")[0]].append(control_benchmark(name))
+            if kind is Kind.TIMED and control_name(name) in self.benchmarks:
+                by_class[name.rpartition(".")[0]].append(control_name(name))
         return by_class
 
     @cached_property
@@ -110,23 +110,34 @@ _registered: list[Suite] = []
 def register_suite(suite: Suite) -> None:
     """Make a suite this process's, in place of one that settings name."""
     _registered[:] = [suite]
-    current_suite.cache_clear()
+    _load_suite.cache_clear()
+
+
+def current_suite() -> Suite:
+    """Return the project's suite. Raises NoSuiteError if none is named, SuiteError if it is missing or broken."""
+    suite = _registered[-1] if _registered else _load_suite()
+    if isinstance(suite, KernelwatchError):
+        raise suite.with_traceback(None)
+    return suite
 
 
 @cache
-def current_suite() -> Suite:
-    """Return the project's suite. Raises KernelwatchError if none is named, SuiteError if its module fails."""
-    if _registered:
-        return _registered[-1]
+def _load_suite() -> Suite | KernelwatchError:
+    """Return the suite of the settings, or its error: a failing import may take seconds, and is not repeated."""
     setting = settings.suite_name()
     module, _, name = setting.partition(":")
-    suite = getattr(_import_module(module), name, None)
-    if not isinstance(suite, Suite):
-        raise KernelwatchError(
+    try:
+        suite = getattr(_import_module(module), name, None)
+    except SuiteError as error:
+        return error
+    return (
+        suite
+        if isinstance(suite, Suite)
+        else (SuiteError if settings.names_suite() else NoSuiteError)(
             f"{setting!r} is no suite; pyproject.toml in {ROOT} must name one, as "
             '[tool.kernelwatch] suite = "benchmarks.suite:SUITE"'
         )
-    return suite
+    )
 
 
 def _import_module(module: str) -> Any:
@@ -140,7 +151,7 @@ def _import_module(module: str) -> Any:
         if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
             return None
         raise SuiteError(
-            f"{_find_place(error)}: {type(error).__name__}: {one_line(getattr(error, 'msg', error))}"
+            f"{_find_place(error)}: {type(error).__name__}: {one_line(getattr(error, 'msg', error))}; mend it"
         ) from error
 
 
@@ -197,10 +208,6 @@ def find_measured_folder() -> Path:
 def time_benchmark(sweep: Sweep) -> str:
     """Return the name of a timed sweep's benchmark."""
     return f"{sweep.module}.{sweep.name}.time_{'isolated' if sweep.isolated else 'back_to_back'}"
-
-
-#: Name of the benchmark that holds a timed one's times in copies of the same bytes.
-control_benchmark = control_name
 
 
 def metric_names(sweep: Sweep) -> list[str]:

@@ -51,7 +51,7 @@ def compile_to_ptx(
         Options of nvcc, without those of ptxas.
     arch, name : str
         For example "sm_90", and the name of the text in warnings.
-    folders, included : sequence of Path and of str
+    folders, included_texts : sequence of Path and of str
         Folders of its includes, and the texts of the files that it includes from them.
 
     Raises

@@ -38,7 +38,7 @@ NVCC_VERSIONS = {
 _VERSION_PATTERN = re.compile(r"\bV(\d[\d.]*\d)")
 
 #: Syntax of releases and versions, which pip and asv's file names accept.
-_RELEASE_PATTERN = re.compile(r"\d+(\.\d+)+")
+RELEASE_PATTERN = re.compile(r"\d+(\.\d+)+")
 
 #: Number of pip's last lines in an error.
 _PIP_LINES = 5
@@ -100,7 +100,7 @@ def install_nvcc(release: str) -> Path:
     """Return nvcc of a release, installed once into a folder of its own. Raises as `use_requested_release`."""
     from asv.util import UserError  # noqa: PLC0415 -- asv's environments import this module too, without asv
 
-    if not _RELEASE_PATTERN.fullmatch(release):
+    if not RELEASE_PATTERN.fullmatch(release):
         raise UserError(f"{VARIABLE}={release} is no release of CUDA, such as {DEFAULT}; set NVCC to use another nvcc")
     folder = cache_dir.cache_folder("cuda-toolkit") / release
     folder.parent.mkdir(parents=True, exist_ok=True)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Set
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
 from kernelwatch.config import settings
-from kernelwatch.errors import ERRORS, KernelwatchError
+from kernelwatch.errors import ERRORS, NoSuiteError, SuiteError
 from kernelwatch.review.compare import Review, compare_commits
 from kernelwatch.review.pairing import ConfigurationFacts, pair_configurations
 from kernelwatch.review.thresholds import MAX_PAIRS, Change, Thresholds, iter_noise, narrow_thresholds
@@ -18,22 +19,26 @@ from kernelwatch.store.results import History
 from kernelwatch.store.source_changes import load_changes, locate_project
 from kernelwatch.suite import registry
 from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark
+from kernelwatch.suite.metrics import GLOBAL_SECTORS
 from kernelwatch.workflow.select_results import CannotCompareError, Selection
 
 
 def review_selection(selection: Selection, root: Path, names: Set[str] | None = None) -> Review:
     """Return the review of two selected commits, of all configurations or of those that are named.
 
-    Raises CannotCompareError where the machine's file of hashes or a limit is not readable.
+    Raises CannotCompareError where the suite, the machine's file of hashes or a limit is not readable. A project that
+    names no suite is reviewed by stored numbers alone.
     """
     history, (base, head) = selection.history, (side.commit for side in selection.base_and_head)
     try:
+        with suppress(NoSuiteError):
+            registry.current_suite()
         limits = settings.evidence_limits()
         old, new = _load_sides(selection)
         pairing = pair_configurations(old, new, describe_configuration)
         is_timed = any(classify_benchmark(pair.benchmark) == TIMED for pair in pairing.pairs)
         thresholds = load_thresholds(history, head, root) if is_timed else Thresholds()
-    except ValueError as error:
+    except (SuiteError, ValueError) as error:
         raise CannotCompareError(str(error)) from None
     changes = load_changes(locate_project(history.results, root), base, head)
     return compare_commits(
@@ -63,7 +68,7 @@ def _load_sides(selection: Selection) -> tuple[CommitMeasurements, CommitMeasure
 def describe_configuration(benchmark: str, params: Mapping[str, str]) -> ConfigurationFacts:
     """Return the facts of the project's suite on a configuration."""
     launch = registry.find_launch(benchmark, params)
-    is_sized = classify_benchmark(benchmark) == TIMED or ".track_sectors_" in benchmark
+    is_sized = classify_benchmark(benchmark) == TIMED or benchmark.rpartition(".track_")[2] in GLOBAL_SECTORS
     return ConfigurationFacts(
         kernel=benchmark if launch is None else launch.kernel,
         code_name=registry.find_code_name(benchmark, params),
@@ -77,7 +82,7 @@ def describe_configuration(benchmark: str, params: Mapping[str, str]) -> Configu
 def _list_conditions(benchmark: str) -> tuple[str, ...]:
     try:
         _, sweep = registry.current_suite().benchmarks.get(benchmark, (None, None))
-    except KernelwatchError:
+    except NoSuiteError:
         return ()
     words = {"from L2": sweep and sweep.in_l2, "isolated": sweep and sweep.isolated}
     return tuple(word for word, holds in words.items() if holds)

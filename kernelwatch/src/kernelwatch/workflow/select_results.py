@@ -47,7 +47,7 @@ def select_commits(base: str, head: str, name: str | None, root: Path) -> list[S
     Raises CannotCompareError where a revision is unknown, or its results are missing.
     """
     histories, revisions = load_histories(name, root), (base, head)
-    measured = sorted({commit for history in histories for commit in history.commit_dates()})
+    measured = _list_newest(histories)
     commits = [resolve_commit(revision, root, measured) for revision in revisions]
     distance = _format_distance(commits[0], commits[1], root)
     selections = [
@@ -56,17 +56,18 @@ def select_commits(base: str, head: str, name: str | None, root: Path) -> list[S
         for selection in select_environments(history, revisions, commits)
     ]
     if not selections:
-        names = " and ".join(f"{text!r} ({commit[:8]})" for text, commit in zip(revisions, commits, strict=True))
+        names = [f"{text!r} ({commit[:8]})" for text, commit in zip(revisions, commits, strict=True)]
         listed = (
             f"{history.machine}: {format_commits(history.list_commits()[::-1])}"
             for history in histories
             if history.list_commits()
         )
-        missing = [commit for commit in commits if commit not in measured] or commits
+        missing = {commit: name for commit, name in zip(commits, names, strict=True) if commit not in measured}
+        problem = "not measured: " if missing else "no machine has results by one Python of both "
         raise CannotCompareError(
-            f"no machine has results of both {names} by one Python; results exist of "
+            f"{problem}{' and '.join(missing.values() or names)}; results exist of "
             f"{'; '.join(listed) or 'no machine'}; run: "
-            + " and ".join(f"asv run --record-samples {commit[:8]}^!" for commit in missing)
+            + " and ".join(f"asv run --record-samples {commit[:8]}^!" for commit in missing or commits)
         )
     return selections
 
@@ -81,7 +82,7 @@ def select_environments(history: History, revisions: tuple[str, str], commits: S
             environment=name,
             base=ReviewSide(revisions[0], commits[0], history.compiler),
             head=ReviewSide(revisions[1], commits[1], history.compiler),
-            place=f"{history.machine}, {name}" if shared[1:] else history.machine,
+            where=f"{history.machine}, {name}" if shared[1:] else history.machine,
             histories=(history, history),
             environments=(name, name),
         )
@@ -95,6 +96,9 @@ def select_compilers(base: str, head: str, commit: str | None, machine: str | No
     That is the newest commit that both compiled, if none is given. Without a `machine`, they are of the one whose
     results of both are newest. Errors and `root` are as of `select_commits`.
     """
+    for text in (base, head):
+        if not compilers.RELEASE_PATTERN.fullmatch(text):
+            raise CannotCompareError(f"{text!r} is no release of CUDA; give two, such as {compilers.DEFAULT}")
     names = [compilers.find_requested_compiler({compilers.VARIABLE: release}) for release in (base, head)]
     histories = load_histories(machine, root)
     pairs = [
@@ -102,10 +106,8 @@ def select_compilers(base: str, head: str, commit: str | None, machine: str | No
         for history in histories
         if {*names} <= {*history.compilers}
     ]
-    dated_commits = {
-        dated_commit for history in (*histories, *itertools.chain(*pairs)) for dated_commit in history.commit_dates()
-    }
-    chosen = resolve_commit(commit, root, sorted(dated_commits)) if commit else None
+    measured = _list_newest([*histories, *itertools.chain(*pairs)])
+    chosen = resolve_commit(commit, root, measured) if commit else None
     dated = []
     for old, new in pairs:
         for newest in [
@@ -119,7 +121,7 @@ def select_compilers(base: str, head: str, commit: str | None, machine: str | No
                 environment=environments[1],
                 base=ReviewSide(base, newest, old.compiler),
                 head=ReviewSide(head, newest, new.compiler),
-                place=old.machine,
+                where=old.machine,
                 histories=(old, new),
                 environments=environments,
             )
@@ -151,6 +153,12 @@ def load_histories(name: str | None, root: Path) -> list[History]:
         raise CannotCompareError(f"the results under {root / 'results'} cannot be read: {error}") from None
 
 
+def _list_newest(histories: Sequence[History]) -> list[str]:
+    """Return the hashes of the measured commits, the newest first."""
+    dates = {commit: date for history in histories for commit, date in history.commit_dates().items()}
+    return sorted(dates, key=lambda commit: (-dates[commit], commit))
+
+
 def _format_distance(base: str, head: str, root: Path) -> str:
     """Format how many commits lie between two; empty where git does not know them."""
     counts = git.try_text(root, "rev-list", "--count", "--left-right", f"{base}...{head}")
@@ -161,9 +169,7 @@ def _format_distance(base: str, head: str, root: Path) -> str:
 
 def resolve_commit(revision: str, root: Path, measured: list[str]) -> str:
     """Return the full hash of a revision, from git, or else from the stored results."""
-    # A text that begins with a dash must not be an option, nor one with a colon a file.
-    full_hash = git.try_text(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
-    if full_hash:
+    if full_hash := git.find_commit(root, revision):
         return full_hash
     matches = [commit for commit in measured if _HASH.fullmatch(revision) and commit.startswith(revision)]
     if len(matches) != 1:

@@ -11,7 +11,7 @@ from kernelwatch.errors import KernelwatchError
 from kernelwatch.kernel.launch import read_parameters
 from kernelwatch.store.results import History
 from kernelwatch.suite import registry
-from kernelwatch.suite.benchmark_names import Kind
+from kernelwatch.suite.benchmark_names import Kind, control_name
 
 #: Axes that benchmarks of any kernel may have. One of the other axes gives the places of a figure.
 COMMON_AXES = ("dtype", "flags", "arch")
@@ -51,7 +51,7 @@ def describe_benchmark(history: History, benchmark: str) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "title": title,
         "unit": history.get_unit(benchmark),
-        "control": registry.control_benchmark(benchmark) if kind is Kind.TIMED else None,
+        "control": control_name(benchmark) if kind is Kind.TIMED else None,
         "shared": shared,
     }
     if shared["type"] == "time":

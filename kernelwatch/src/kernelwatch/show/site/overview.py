@@ -18,8 +18,8 @@ from kernelwatch.store.cubins import CubinHashes
 from kernelwatch.store.noise import DEFAULTS
 from kernelwatch.store.results import History
 from kernelwatch.suite import registry
-from kernelwatch.suite.benchmark_names import Kind
-from kernelwatch.suite.metrics import TOTALS
+from kernelwatch.suite.benchmark_names import Kind, control_name
+from kernelwatch.suite.metrics import GLOBAL_SECTORS
 from kernelwatch.suite.sweep import Sweep
 from kernelwatch.workflow.load_review import load_thresholds
 from ptxcount.counting.transactions import SECTOR
@@ -99,9 +99,7 @@ class _SummaryConfiguration(NamedTuple):
     @property
     def sector_benchmarks(self) -> list[str]:
         """The benchmarks whose sum is the sectors of global memory that a launch moves."""
-        totals = [metric for metric in registry.metric_names(self.sweep) if metric in TOTALS and "local" not in metric]
-        metrics = (metric for metric in totals if TOTALS[metric].unit == "sectors")
-        return [f"track_counted.{self.sweep.name}.track_{metric}" for metric in metrics]
+        return [f"track_counted.{self.sweep.name}.track_{metric}" for metric in GLOBAL_SECTORS]
 
 
 def iter_rows(machines: Mapping[str, ShownMachine]) -> Iterator[dict[str, Any]]:
@@ -141,7 +139,7 @@ def _describe_times(machine: ShownMachine, configuration: _SummaryConfiguration 
     """Return the cell of a kernel's times in copies of the same bytes, or else in seconds."""
     if configuration is None:
         return None
-    control = registry.control_benchmark(configuration.benchmark)
+    control = control_name(configuration.benchmark)
     copies = machine.sum_series(configuration.params, control)
     series = copies or machine.sum_series(configuration.params, configuration.benchmark)
     if not series:

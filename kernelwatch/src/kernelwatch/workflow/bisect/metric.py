@@ -11,7 +11,11 @@ from functools import cache, cached_property
 from kernelwatch.kernel import Launch
 from kernelwatch.suite import registry
 from kernelwatch.suite.benchmark_names import Kind
+from kernelwatch.suite.metrics import METRICS
 from kernelwatch.workflow.select_results import CannotCompareError
+
+#: Names of numbers as the review prints them: "sectors loaded", "load sectors a request".
+_SPACED = re.compile(rf"\b({'|'.join([*METRICS, *registry.RESOURCES]).replace('_', ' ')})\b(?: a request)?")
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,7 @@ def match_configurations(metric: str) -> list[SuiteConfiguration]:
 
     Raises CannotCompareError where there is none; the message names the words that are nearest.
     """
-    words = _split_words(metric)
+    words = _split_words(_SPACED.sub(lambda match: match[1].replace(" ", "_"), metric))
     matches = [configuration for configuration in list_configurations() if configuration.words.issuperset(words)]
     if words and matches:
         return [configuration for configuration in matches if configuration.name == metric] or matches

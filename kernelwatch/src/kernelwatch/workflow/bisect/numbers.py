@@ -19,8 +19,7 @@ from kernelwatch.instrument import machine, parent_death
 from kernelwatch.review.compare import Review
 from kernelwatch.store.folders import RESULTS
 from kernelwatch.store.results import History
-from kernelwatch.suite import registry
-from kernelwatch.suite.benchmark_names import Kind
+from kernelwatch.suite.benchmark_names import Kind, control_name
 from kernelwatch.toolchain import releases
 from kernelwatch.workflow.bisect.metric import SuiteConfiguration
 from kernelwatch.workflow.load_review import review_selection
@@ -123,7 +122,7 @@ def format_patterns(configurations: Sequence[SuiteConfiguration]) -> list[str]:
     for configuration in configurations:
         for benchmark in (
             configuration.benchmark,
-            *([registry.control_benchmark(configuration.benchmark)] if configuration.kind is Kind.TIMED else ()),
+            *([control_name(configuration.benchmark)] if configuration.kind is Kind.TIMED else ()),
         ):
             params[benchmark].append(", ".join(f"'?{re.escape(value)}'?" for value in configuration.params.values()))
     return [rf"^{re.escape(name)}\(({'|'.join(alternatives)})\)$" for name, alternatives in params.items()]
