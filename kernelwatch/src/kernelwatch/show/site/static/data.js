@@ -25,18 +25,33 @@ function piece(place) {
     return pieces[place];
 }
 
-/* Load the index, and give each benchmark its name and the facts that it shares with others. */
+/* Load the index, and give each benchmark its name, and benchmarks and commits the facts that they share with others. */
 async function loadIndex() {
     const index = await piece('index');
+    Object.values(index.machines).forEach(({commits}) => commits.forEach(
+        (commit) => Object.assign(commit, index.runs[commit.run], index.measured[commit.measured])));
     Object.entries(index.benchmarks).forEach(([name, benchmark]) => Object.assign(benchmark, index.shared[benchmark.shared], {name}));
     return index;
 }
 
-const valuesOf = (machine, benchmark) => piece(`values/${machine.id}/${benchmark.id}`);
+/* The numbers of a text such as "3.81543,,64", null where there is none. Times are in microseconds. */
+const numbersOf = (text, {type}) => text.split(',').map((number) => number === '' ? null : Number(type === 'time' ? `${number}e-6` : number));
+
+/* The values of a benchmark on all commits. For a row that came before, the piece has the place of that one. */
+async function valuesOf(machine, benchmark) {
+    const data = await piece(`values/${machine.id}/${benchmark.id}`);
+    const rows = data.values.map((row) => Number.isInteger(row) ? data.values[row] : row);
+    return {...data, values: rows.map((row) => row === null ? null : numbersOf(row, benchmark))};
+}
 
 /* The values of some benchmarks of one kind on one of a machine's commits, by the benchmark's number. */
-const valuesAt = (machine, commit, benchmarks) => has(commit, benchmarks)
-    ? piece(`commits/${machine.id}/${machine.commits.indexOf(commit)}-${benchmarks[0].kind}`) : {};
+async function valuesAt(machine, commit, benchmarks) {
+    if (!has(commit, benchmarks)) {
+        return {};
+    }
+    const texts = await piece(`commits/${machine.id}/${commit.data[benchmarks[0].kind]}-${benchmarks[0].kind}`);
+    return Object.fromEntries(Object.entries(texts).map(([id, text]) => [id, numbersOf(text, benchmarks[0])]));
+}
 
 /* The address of a configuration's graph on the page History. */
 function historyLink(machine, benchmark, params) {
