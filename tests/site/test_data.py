@@ -13,6 +13,7 @@ import pytest
 from kernelwatch.show.site import configurations, data
 from kernelwatch.show.site.measured import load_commits
 from kernelwatch.show.site.overview import ShownMachine
+from kernelwatch.show.site.packed import pack_numbers, read_number
 from kernelwatch.show.site.site_folder import SiteFolder
 from kernelwatch.store.results import History
 from kernelwatch.suite import registry
@@ -41,9 +42,25 @@ def test_of_several_pythons_the_last_counts(tmp_path: Path) -> None:
     described[COUNT]["shared"]["kind"] = "counted"
     data.write_data(SiteFolder(tmp_path / "site"), described, machines)
     piece = read_script(tmp_path / "site" / "data" / "values" / "0" / "0.js")
-    assert (piece["values"], piece["failed"]) == ([[1.0, 2.0, None, None]], [{"2": "failed"}])
+    assert (piece["values"], piece["failed"]) == (["1,2,,"], [{"2": "failed"}])
     assert read_script(tmp_path / "site" / "data" / "index.js")["machines"]["gpu"]["noise"] == [[2e-5, 0.01], [0, 0.05]]
-    assert read_script(commits / "0" / "0-counted.js") == {"0": [1.0, 2.0, None, None]}
+    assert read_script(commits / "0" / "0-counted.js") == {"0": "1,2,,"}
+
+
+@pytest.mark.parametrize(
+    ("value", "is_time", "text"),
+    [
+        (3.815431e-6, True, "3.81543"), (1.234567, True, "1234570"), (2.0, True, "2000000"), (1e-13, True, "0.0000001"),
+        (64.0, False, "64"), (1.2173181818181817, False, "1.2173181818181817"), (0.0, False, "0"), (0.0, True, "0"),
+        (1e22, False, "1e+22"), (None, True, ""),
+    ],
+)  # fmt: skip
+def test_packed_number(value: float | None, is_time: bool, text: str) -> None:
+    """Times have six digits, other numbers all; each is read as the number nearest to what is written."""
+    packed_text = pack_numbers([None, value], is_time=is_time, digits=6 if is_time else None)
+    assert packed_text == f",{text}"
+    read = read_number(packed_text, 1, is_time=is_time)
+    assert read == (value if value is None or not is_time else float(f"{value:.6g}"))
 
 
 def test_order_of_benchmarks() -> None:

@@ -10,6 +10,7 @@ import pytest
 from kernelwatch.show.site import words
 from kernelwatch.show.site.measured import MeasuredCommit
 from kernelwatch.show.site.overview import ShownMachine, _SummaryConfiguration
+from kernelwatch.show.site.packed import pack_numbers
 
 #: Values of loaded, stored and cluster sectors at three commits; None: not measured, "": without the metric.
 SUMS: list[tuple[str, list[list[Any]], dict[str, float]]] = [
@@ -25,14 +26,17 @@ SUMS: list[tuple[str, list[list[Any]], dict[str, float]]] = [
 @pytest.mark.parametrize(("values", "expected"), [row[1:] for row in SUMS], ids=[row[0] for row in SUMS])
 def test_sums_of_metrics(values: list[list[Any]], expected: dict[str, float]) -> None:
     """A commit has a sum if it lacks no metric that counts."""
-    history: Any = SimpleNamespace(find_axes=lambda _: {"w": ["1", "2"]}, graph=SimpleNamespace(line=["a", "b", "c"]))
+    graph = SimpleNamespace(line=["a", "b", "c"])
+    history: Any = SimpleNamespace(find_axes=lambda _: {"w": ["1", "2"]}, get_type=lambda _: "track", graph=graph)
     by_commit = {
-        commit: MeasuredCommit(
-            {name: [None, number] for name, number in zip("LSC", numbers, strict=True) if number != ""}
-        )
+        commit: {
+            name: pack_numbers([None, number], is_time=False, digits=None)
+            for name, number in zip("LSC", numbers, strict=True)
+            if number != ""
+        }
         for commit, numbers in zip("abc", values, strict=True)
     }
-    machine = ShownMachine(history, by_commit)
+    machine = ShownMachine(history, {commit: MeasuredCommit(texts) for commit, texts in by_commit.items()})
     assert dict(machine.sum_series({"w": "2"}, *"LSC")) == expected
 
 

@@ -16,6 +16,7 @@ from kernelwatch.review.verdict import RISES, Verdict, format_percent, relative_
 from kernelwatch.show import text
 from kernelwatch.show.report import format_counts
 from kernelwatch.show.site import commits, configurations
+from kernelwatch.show.site.packed import pack_numbers
 from kernelwatch.store.points import Point
 from kernelwatch.store.results import History
 from kernelwatch.suite import registry
@@ -69,7 +70,7 @@ def describe_change(
         "source": commits.find_changed_lines(repository, base, head, kernels) if base and groups else [],
         "between": {ancestor: commits.describe_range(repository, ancestor, head) for ancestor in sorted(bases)},
         "groups": groups,
-        "compared": list_compared(rows, groups),
+        "compared": pack_compared(history, list_compared(rows, groups)),
         "compared_kernels": _list_kernels(history, set().union(*full_step.shared.values())),
     }
 
@@ -108,6 +109,33 @@ def list_compared(rows: Iterable[Row], groups: Iterable[Mapping[str, Any]]) -> d
             [row.benchmark, [*row.params.values()], row.base, row.head, _name_verdict(row)] for row in shown
         ]
     return {kernel: listed for kernel, listed in compared.items() if listed}
+
+
+def pack_compared(history: History, compared: Mapping[str, list[list[Any]]]) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return the configurations by kernel, benchmark and verdict: their places, and packed values of base and head.
+
+    A place is that among the combinations of the axes, or the values of a configuration that today's axes lack.
+    """
+    by_kernel: dict[str, dict[str, dict[str, list[list[Any]]]]] = {}
+    for kernel, rows in compared.items():
+        for benchmark, *cells, verdict in rows:
+            by_kernel.setdefault(kernel, {}).setdefault(benchmark, {}).setdefault(verdict, []).append(cells)
+
+    def pack_cells(benchmark: str, cells: list[list[Any]]) -> list[Any]:
+        combinations = configurations.list_combinations(history.find_axes(benchmark))
+        places = {tuple(values.values()): place for place, values in enumerate(combinations)}
+        params, *sides = zip(*cells, strict=True)
+        is_time = history.get_type(benchmark) == "time"
+        texts = [pack_numbers(side, is_time=is_time, digits=8 if is_time else None) for side in sides]
+        return [[places.get(tuple(values), values) for values in params], *texts]
+
+    return {
+        kernel: {
+            benchmark: {verdict: pack_cells(benchmark, cells) for verdict, cells in by_verdict.items()}
+            for benchmark, by_verdict in by_benchmark.items()
+        }
+        for kernel, by_benchmark in by_kernel.items()
+    }
 
 
 def _name_verdict(row: Row) -> str:

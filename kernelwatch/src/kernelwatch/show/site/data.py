@@ -2,7 +2,7 @@
 
     index.js                           benchmarks and machines, with the facts of each commit
     values/MACHINE/BENCHMARK.js        the values of every configuration on every commit
-    commits/MACHINE/COMMIT-KIND.js     the values of all benchmarks of a kind on one commit
+    commits/MACHINE/COMMIT-KIND.js     the values of all benchmarks of a kind on one commit, and on later equal ones
     changes/HASH.js                    the compared configurations of the changed kernels, for a commit's page
     cubins/MACHINE-ARCH.js             where each kernel's machine code changed, for one architecture
 
@@ -18,8 +18,8 @@ from typing import Any
 import orjson
 
 from kernelwatch.show.site import configurations
-from kernelwatch.show.site.measured import ConfigurationValues
 from kernelwatch.show.site.overview import ShownMachine
+from kernelwatch.show.site.packed import count_numbers
 from kernelwatch.show.site.site_folder import SiteFolder
 from kernelwatch.show.site.words import SIGNS, shorten_machines
 from kernelwatch.store.noise import ANOTHER_GPU
@@ -47,24 +47,29 @@ def write_data(site: SiteFolder, benchmarks: Mapping[str, Any], machines: Mappin
         for name, fields in benchmarks.items()
     }
     short_names, machine_fields, pieces = shorten_machines(machines), {}, dict[str, Any]()
+    shared: dict[str, list[Any]] = {"runs": [], "measured": []}
     for number, (name, machine) in enumerate(machines.items()):
         archs, commits = machine.cubins.archs, machine.history.list_commits()
-        facts = [_describe_commit(machine, commit, ids) for commit in commits]
+        facts = [_describe_commit(machine, commit, ids, shared) for commit in commits]
         described = {"id": number, "short": short_names[name], "archs": archs, "noise": list(machine.noise.items())}
         machine_fields[name] = {**described, "commits": facts}
         for place, arch in enumerate(archs):
             pieces[f"cubins/{number}-{place}"] = _shorten_hashes(machine.cubins.list_hash_changes(commits, arch))
         for benchmark in dict.fromkeys(measured for commit in machine.commits.values() for measured in commit.values):
             pieces[f"values/{number}/{ids[benchmark]}"] = _describe_benchmark(machine, benchmark, code_names[benchmark])
+        firsts: dict[tuple[str, str], int] = {}
         for place, commit in enumerate(commits):
-            by_kind: dict[str, dict[str, ConfigurationValues]] = defaultdict(dict)
+            by_kind: dict[str, dict[str, str]] = defaultdict(dict)
             for benchmark, values in machine.commits[commit].values.items():
                 if kind := benchmarks[benchmark]["shared"]["kind"]:  # null of a benchmark that the suite lacks
                     by_kind[kind][str(ids[benchmark])] = values
-            pieces |= {f"commits/{number}/{place}-{kind}": values for kind, values in by_kind.items()}
+            for kind, texts in by_kind.items():
+                first = facts[place]["data"][kind] = firsts.setdefault((kind, str(texts)), place)
+                pieces[f"commits/{number}/{first}-{kind}"] = texts
     pieces |= _list_changes(machines)
     pieces["index"] = {
         **_share_facts(benchmarks),
+        **shared,
         "machines": machine_fields,
         "another_gpu": ANOTHER_GPU,
         "signs": SIGNS,
@@ -123,7 +128,7 @@ def _describe_benchmark(machine: ShownMachine, benchmark: str, code_names: Seque
     places_by_code = {name: place for place, name in enumerate(dict.fromkeys(code_names))}
     remarks = [commit.remarks.get(benchmark, {}) for commit in machine.commits.values()]
     return {
-        "values": [commit.values.get(benchmark) for commit in machine.commits.values()],
+        "values": _refer_back([commit.values.get(benchmark) for commit in machine.commits.values()]),
         "code_names": list(places_by_code),
         "machine_code": [places_by_code[name] for name in code_names],
         **{
@@ -133,17 +138,39 @@ def _describe_benchmark(machine: ShownMachine, benchmark: str, code_names: Seque
     }
 
 
-def _describe_commit(machine: ShownMachine, commit: str, ids: Mapping[str, int]) -> dict[str, Any]:
-    """Return the facts on a commit, with its benchmarks by number."""
+def _refer_back(rows: Sequence[str | None]) -> list[str | int | None]:
+    """Return the rows, with the place of the first equal one instead of a row that comes again."""
+    firsts: dict[str, int] = {}
+    return [
+        row if row is None or (first := firsts.setdefault(row, place)) == place else first
+        for place, row in enumerate(rows)
+    ]
+
+
+def _describe_commit(
+    machine: ShownMachine, commit: str, ids: Mapping[str, int], shared: Mapping[str, list[Any]]
+) -> dict[str, Any]:
+    """Return the facts on a commit; those on runs and on what was measured are places in `shared`, which grows."""
     graph, measured = machine.history.graph, machine.commits[commit]
-    facts = measured.facts
+    facts = dict(measured.facts)
+    date, gpus = facts.pop("date"), facts.pop("gpus")
+    benchmarks = {
+        "has": [ids[name] for name in measured.values],
+        "values": list(map(count_numbers, measured.values.values())),
+        "gpus": {gpu: [ids[name] for name in names] for gpu, names in gpus.items()},
+    }
     return {
         "commit": commit,
-        "date": facts["date"],
+        "date": date,
         "branch": graph.branches[commit],
         "position": graph.positions.get(commit),
-        **{fact: facts[fact] for fact in ("driver", "gpu", "arch", "nvcc", "peak_bytes_per_second")},
-        "has": [ids[name] for name in measured.values],
-        "values": [sum(value is not None for value in values) for values in measured.values.values()],
-        "gpus": {gpu: [ids[name] for name in names] for gpu, names in facts["gpus"].items()},
+        "run": _place_facts(shared["runs"], facts),
+        "measured": _place_facts(shared["measured"], benchmarks),
+        "data": {},
     }
+
+
+def _place_facts(shared: list[Any], facts: Any) -> int:
+    if facts not in shared:
+        shared.append(facts)
+    return shared.index(facts)

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from kernelwatch.show.site import changes, configurations
+from kernelwatch.show.site import changes, configurations, packed
 from kernelwatch.store.results import History
 from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark
 from kernelwatch.workflow import kept
@@ -19,23 +19,20 @@ from kernelwatch.workflow.steps import list_failing, list_measured
 #: Name of a GPU whose run recorded no UUID.
 UNKNOWN_GPU = "unknown"
 
-#: The configurations' values on one commit, in the order of the axes.
-ConfigurationValues = list[float | None]
-
 
 class MeasuredCommit(msgspec.Struct):
     """A commit as a machine measured it.
 
-    `values` are by benchmark. So are `remarks`: on configurations, by kind of remark and the configuration's place.
-    `origins` are the commits whose numbers were reused, `gpus` the GPUs that measured a configuration, if several
-    shared the benchmark, and `failed` marks configurations that failed.
+    `values` are packed, by benchmark, in the order of the axes. So are `remarks`: on configurations, by kind of remark
+    and the configuration's place. `origins` are the commits whose numbers were reused, `gpus` the GPUs that measured a
+    configuration, if several shared the benchmark, and `failed` marks configurations that failed.
 
     `facts` are those of the last run that took times, or else of the last run. Its `gpus` are the benchmarks that each
     GPU timed, by the first digits of its UUID. `run` has day, GPU and architecture of the newest Python's last run.
     Without an ancestor to compare with, there is no `change`, and `failing` are the kernels that fail.
     """
 
-    values: dict[str, ConfigurationValues]
+    values: dict[str, str]
     remarks: dict[str, dict[str, dict[str, str]]] = {}
     facts: dict[str, Any] = {}
     run: dict[str, str] = {}
@@ -63,23 +60,28 @@ def load_commits(
     return kept.load_commits("site", history, MeasuredCommit, read_commit, root)
 
 
-def load_values(history: History, commit: str, benchmarks: Iterable[str]) -> dict[str, ConfigurationValues]:
-    """Return a commit's values by benchmark; of several Pythons, the last by name counts.
+def load_values(history: History, commit: str, benchmarks: Iterable[str]) -> dict[str, str]:
+    """Return a commit's packed values by benchmark; of several Pythons, the last by name counts.
 
     Times have the digits that a page can show.
     """
-    by_benchmark: dict[str, ConfigurationValues] = {}
+    by_benchmark: dict[str, list[float | None]] = {}
     for results in history.load_environments(commit).values():
         for benchmark in benchmarks:
             measured = history.list_values(results, benchmark) if benchmark in results.results else []
             if any(value is not None for value in measured):
-                if classify_benchmark(benchmark) == TIMED:
-                    measured = [value if value is None else float(f"{value:.6g}") for value in measured]
                 previous = by_benchmark.get(benchmark, measured)
                 by_benchmark[benchmark] = [
                     old if new is None else new for old, new in zip(previous, measured, strict=True)
                 ]
-    return by_benchmark
+    return {
+        name: packed.pack_numbers(
+            values,
+            is_time=history.get_type(name) == "time",
+            digits=6 if classify_benchmark(name) == TIMED else None,
+        )
+        for name, values in by_benchmark.items()
+    }
 
 
 def _list_all_remarks(history: History, commit: str, benchmarks: Iterable[str]) -> dict[str, dict[str, dict[str, str]]]:

@@ -14,6 +14,7 @@ from kernelwatch.config.project_root import ROOT
 from kernelwatch.show.site import words
 from kernelwatch.show.site.changes import COUNTS, summarize_counts
 from kernelwatch.show.site.measured import MeasuredCommit
+from kernelwatch.show.site.packed import read_number
 from kernelwatch.store.cubins import CubinHashes
 from kernelwatch.store.noise import DEFAULTS
 from kernelwatch.store.results import History
@@ -56,7 +57,12 @@ class ShownMachine:
     def time_count(self) -> int:
         """The number of stored times over all commits."""
         timed = set(self.history.list_benchmarks("time"))
-        return sum(len(row) for commit in self.commits.values() for name, row in commit.values.items() if name in timed)
+        return sum(
+            row.count(",") + 1
+            for commit in self.commits.values()
+            for name, row in commit.values.items()
+            if name in timed
+        )
 
     def sum_series(self, params: Mapping[str, str], *benchmarks: str) -> Series:
         """Add the benchmarks' values at a configuration, for each published commit that has them.
@@ -71,9 +77,11 @@ class ShownMachine:
         position, line = combinations.index(configuration), self.history.graph.line
         columns = [
             {
-                commit: row[position]
+                commit: value
                 for commit in line
-                if (row := self.commits[commit].values.get(benchmark)) and row[position] is not None
+                if (row := self.commits[commit].values.get(benchmark))
+                and (value := read_number(row, position, is_time=self.history.get_type(benchmark) == "time"))
+                is not None
             }
             for benchmark in benchmarks
         ]

@@ -36,18 +36,38 @@ function loadPiece(place) {
     return pieces[place];
 }
 
-/** Load the index. Each benchmark gets its name and the facts that it shares with others.
+/** Load the index. Benchmarks get their names. Benchmarks and commits get the facts that they share with others.
  * @type {() => Promise<Index>} */
 async function loadIndex() {
     const index = await loadPiece('index');
+    Object.values(index.machines).forEach(({commits}) => commits.forEach(
+        (commit) => Object.assign(commit, index.runs[commit.run], index.measured[commit.measured])));
     Object.entries(index.benchmarks).forEach(([name, benchmark]) => Object.assign(benchmark, index.shared[benchmark.shared], {name}));
     return index;
 }
 
+/** Parse the numbers of a text such as "3.81543,,64"; a missing one is null. Texts have microseconds, times are in seconds.
+ * @type {(text: string, benchmark: Benchmark) => (?number)[]} */
+const parseNumbers = (text, {type}) => text.split(',').map(
+    (number) => number === '' ? null : Number(type === 'time' ? `${number}e-6` : number));
+
+/** Load the values of a benchmark on all commits. A row that repeats an earlier one is stored as the number of that one.
+ * @type {(machine: Machine, benchmark: Benchmark) => Promise<Object<string, any>>} */
+async function loadValues(machine, benchmark) {
+    const data = await loadPiece(`values/${machine.id}/${benchmark.id}`);
+    const rows = data.values.map((row) => Number.isInteger(row) ? data.values[row] : row);
+    return {...data, values: rows.map((row) => row === null ? null : parseNumbers(row, benchmark))};
+}
+
 /** Load the values of benchmarks of one kind on a commit, by the benchmark's number.
  * @type {(machine: Machine, commit: Commit, benchmarks: Benchmark[]) => Promise<Object<number, ?number[]>>} */
-const loadCommitValues = async (machine, commit, benchmarks) => hasValues(commit, benchmarks)
-    ? loadPiece(`commits/${machine.id}/${machine.commits.indexOf(commit)}-${benchmarks[0].kind}`) : {};
+async function loadCommitValues(machine, commit, benchmarks) {
+    if (!hasValues(commit, benchmarks)) {
+        return {};
+    }
+    const texts = await loadPiece(`commits/${machine.id}/${commit.data[benchmarks[0].kind]}-${benchmarks[0].kind}`);
+    return Object.fromEntries(Object.entries(texts).map(([id, text]) => [id, parseNumbers(text, benchmarks[0])]));
+}
 
 /** Return the address of a configuration's graph on the page History.
  * @type {(machine: string, benchmark: string, params: Params) => string} */

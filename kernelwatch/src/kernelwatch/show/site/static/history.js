@@ -54,7 +54,7 @@ runPage(async function (choices, display) {
     }
     const measuring = machines.filter((machine) => filterCommits(machine, [benchmark]).length > 0);
     const lines = (await Promise.all(measuring.map(async (machine) => {
-        const values = await loadPiece(`values/${machine.id}/${benchmark.id}`);
+        const values = await loadValues(machine, benchmark);
         const codes = onlyMachine && machine.archs.includes(arch) ? await loadPiece(`cubins/${machine.id}-${machine.archs.indexOf(arch)}`) : {};
         return picked.map(({name: value, place}) => ({
             name: [...onlyMachine ? [] : [machine.short], nameLine(index, benchmark, value)].join(', '),
