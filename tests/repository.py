@@ -1,4 +1,4 @@
-"""A temporary repository with this project's tree and a home folder, for commands of asv."""
+"""A temporary repository with this project's tree, for commands of asv."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kernelwatch.config.project_root import ROOT
+from tests.kernelwatch.strangers import Project
 
 #: Copied files and folders.
 PARTS = [
@@ -70,7 +71,7 @@ for module in (time_copy, time_kernel, time_transpose):
 """
 
 
-class Repository:
+class Repository(Project):
     """A small copy of this project under git.
 
     Parameters
@@ -89,34 +90,19 @@ class Repository:
         kernels: Sequence[str] = SMALL_KERNELS,
         values: Mapping[tuple[str, str], Sequence[str | int]] = SMALL_VALUES,
     ) -> None:
-        self.path = folder / "project"
+        super().__init__(folder)
         self.results = self.path / "results"
-        home = folder / "home"
-        home.mkdir()
-        real_cache = os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache"))
-        real_config = os.environ.get("XDG_CONFIG_HOME", str(Path.home() / ".config"))
-        self._environment = {
-            **os.environ,
-            "HOME": str(home),  # folder of asv's machine file
-            # asv looks for the Python of its environments there.
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-            # Its own libraries come before those installed for this checkout.
-            "PYTHONPATH": os.pathsep.join(str(self.path / name / "src") for name in ("ptxcount", "kernelwatch")),
-            "XDG_CACHE_HOME": real_cache,
-            "XDG_CONFIG_HOME": real_config,
-            **{
-                f"GIT_{role}_{field}": "test@example.org"
-                for role in ("AUTHOR", "COMMITTER")
-                for field in ("NAME", "EMAIL")
-            },
-        }
+        # Its own libraries come before those installed for this checkout.
+        libraries = os.pathsep.join(str(self.path / name / "src") for name in ("ptxcount", "kernelwatch"))
+        config = os.environ.get("XDG_CONFIG_HOME", str(Path.home() / ".config"))
+        self.environment |= {"PYTHONPATH": libraries, "XDG_CONFIG_HOME": config}
         for part in PARTS:
             source, target = ROOT / part, self.path / part
-            target.parent.mkdir(exist_ok=True)
             if source.is_dir():
                 shutil.copytree(source, target, ignore=shutil.ignore_patterns("*.egg-info"))  # its bytecode stays valid
             else:
                 shutil.copy(source, target)
+        (self.path / ".git" / "info" / "exclude").write_text("__pycache__/\n")
         for (file, name), value in values.items():
             self.assign(file, name, repr(value))
         if kernels:
@@ -127,14 +113,12 @@ class Repository:
             for name in ("time_copy", "time_kernel", "time_transpose", "track_counted", "track_compiled"):
                 module = self.path / "benchmarks" / f"{name}.py"
                 module.write_text(module.read_text(encoding="utf-8") + fewer, encoding="utf-8")
-            (self.path / "benchmarks" / "track_control.py").write_text(_CONTROLS, encoding="utf-8")
-        self.git("init", "--quiet", "--initial-branch=main")
-        (self.path / ".git" / "info" / "exclude").write_text("__pycache__/\n")
+            self.write("benchmarks/track_control.py", _CONTROLS)
 
     def git(self, *arguments: str) -> str:
-        """Run git."""
-        command = ["git", *arguments]
-        done = subprocess.run(command, cwd=self.path, env=self._environment, capture_output=True, text=True, check=True)
+        """Run git, which must succeed."""
+        done = self.run("git", *arguments)
+        assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 
     def assign(self, file: str, name: str, value: str) -> None:
@@ -152,16 +136,6 @@ class Repository:
         text = path.read_text(encoding="utf-8")
         assert text.count(old) == 1, f"{file} holds {old!r} {text.count(old)} times"
         path.write_text(text.replace(old, new), encoding="utf-8")
-
-    def commit(self, message: str) -> str:
-        """Commit everything; return the hash."""
-        self.git("add", "--all")
-        self.git("commit", "--quiet", "--message", message)
-        return self.git("rev-parse", "HEAD")
-
-    def run(self, *command: str) -> subprocess.CompletedProcess[str]:
-        """Run a command."""
-        return subprocess.run(command, cwd=self.path, env=self._environment, capture_output=True, text=True)
 
     def python(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run `python -m` on modules of the repository."""

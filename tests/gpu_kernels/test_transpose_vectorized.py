@@ -63,8 +63,15 @@ def test_output_rows_within_sectors(dtype: str, loads: float, stores: float, sec
     assert metrics.METRICS["bank_conflicts"].value(result.counters) <= conflicts
 
 
-@pytest.mark.parametrize(("rows", "columns"), [(263, 517), (2059, 1031), (8191, 257)], ids=str)
-@pytest.mark.parametrize("dtype", DTYPES)
+#: Shapes of each dtype; fewer rows reach the same instructions where these do not depend on the size.
+RAGGED = [
+    (dtype, *shape)
+    for dtype in DTYPES
+    for shape in ((263, 517), (2059, 1031), (1023 if dtype in ("float32", "complex128") else 8191, 257))
+]
+
+
+@pytest.mark.parametrize(("dtype", "rows", "columns"), RAGGED)
 def test_ragged_rows(dtype: str, rows: int, columns: int) -> None:
     """Ragged rows have their own tiles, whole and partial on either side.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import graphlib
 from collections.abc import Iterator
+from functools import cache
 from importlib.util import resolve_name
 
 import pytest
@@ -50,6 +51,7 @@ ROOMS = {
 LIBRARIES = {name: ROOT / name / "src" / name for name in ("kernelwatch", "ptxcount")}
 
 
+@cache
 def _modules(library: str) -> dict[str, ast.Module]:
     folder = LIBRARIES[library]
     paths = {".".join(path.relative_to(folder.parent).with_suffix("").parts): path for path in folder.rglob("*.py")}

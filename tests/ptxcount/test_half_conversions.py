@@ -19,7 +19,9 @@ HALVES: dict[str, Any] = {"f16": np.float16, "bf16": ml_dtypes.bfloat16}
 #: Finite numbers of each half from zero on, by their codes, and the number that would follow.
 GRIDS = {name: [*np.arange(code, dtype=np.uint16).view(HALVES[name]).astype(float).tolist(), beyond]
          for name, code, beyond in (("f16", 0x7C00, 2.0**16), ("bf16", 0x7F80, 2.0**128))}  # fmt: skip
-F32 = np.array(list_values(np.dtype("f4"), 250), np.float32)
+#: Ties of bfloat16 and tf32, and numbers just above one.
+TIES = [1 + 2**-8, 1 + 3 * 2**-8, -1 - 3 * 2**-8, 1 + 2**-8 + 2**-40, 1 + 2**-11, 1 + 3 * 2**-11, 1 + 2**-11 + 2**-20]
+F32 = np.array([*list_values(np.dtype("f4"), 250), *TIES, 3.39e38], np.float32)
 CLAMPS = ["", ".relu", ".satfinite", ".relu.satfinite", ".satfinite.relu"]
 
 
@@ -67,12 +69,13 @@ def test_clamped_halves(rounding: str, half: str, clamps: str) -> None:
 _INTEGERS = [2**62 + d for d in (-1, 0, 1)] + [2**54 + 2**46 + d for d in (-1, 0, 1)] + [0, 1, 255, 257, 259, 2**63 - 1]
 
 
-@pytest.mark.parametrize("source", ["f32", "f64", "s16", "u32", "s64", "u64"])
+@pytest.mark.parametrize("source", ["f16", "f32", "f64", "s16", "s32", "u32", "s64", "u64"])
 @pytest.mark.parametrize("rounding", ["rn", "rz", "rm", "rp"])
 def test_directed_bfloat(rounding: str, source: str) -> None:
     """All roundings to bfloat16, of 64 bits too, of which a float64 holds 53."""
     if source[0] == "f":
-        values = F32 if source == "f32" else np.array(list_values(np.dtype("f8"), 250))
+        dtype = np.dtype(f"f{int(source[1:]) // 8}")
+        values = np.array([*list_values(dtype, 250), *TIES], dtype)
     else:
         info = np.iinfo(f"{'i' if source[0] == 's' else 'u'}{int(source[1:]) // 8}")
         whole = [sign * number for number in _INTEGERS for sign in (1, -1)]

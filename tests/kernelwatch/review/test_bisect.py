@@ -280,7 +280,7 @@ def test_a_bisection_of_the_users(repository: tuple[Repository, dict[str, str]])
 def test_interrupted(number: signal.Signals, repository: tuple[Repository, dict[str, str]], tmp_path: Path) -> None:
     """Ctrl-C leaves no state in git, no temporary file and no process."""
     project, commits = repository
-    held_before, environment = _list_held(project), project._environment | {"TMPDIR": str(tmp_path)}
+    held_before, environment = _list_held(project), project.environment | {"TMPDIR": str(tmp_path)}
     words = [sys.executable, "-m", "kernelwatch", "bisect", MISALIGNED, commits[GOOD]]
     with subprocess.Popen(words, cwd=project.path, env=environment, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
