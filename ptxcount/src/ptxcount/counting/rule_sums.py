@@ -52,7 +52,7 @@ def sum_rules(rules: Rules, address: Value, active: Array, shape: tuple[int, int
     sums = []
     if len(block):
         rows = residues[kind_of_block[block]][:, None] + offsets[warp]
-        sums.append([int(counts.sum()) for counts in _apply_rules(rules, rows, lanes[block, warp], width)])
+        sums.append(_apply_rules(rules, rows, lanes[block, warp], width).sum(axis=1).tolist())
     if not sums or is_full.any():
         tables = _tabulate_kinds(rules, residues, offsets, threads, width)
         sums.append([int(table[kind_of_block][is_full].sum()) for table in tables])
@@ -61,39 +61,24 @@ def sum_rules(rules: Rules, address: Value, active: Array, shape: tuple[int, int
 
 def _tabulate_kinds(rules: Rules, residues: Array, offsets: Array, threads: int, width: int) -> Array:
     """Apply the rules to the warps of each kind of block: (rules, kinds, warps)."""
-    if residues.size * offsets.size > _MAX_CACHED:
-        return _tabulate(rules, residues, offsets, threads, width)
-    parts = (part.astype(np.int64, copy=False).tobytes() for part in (residues, offsets))
-    return _tabulate_cached(rules, *parts, threads, width)
-
-
-def _tabulate(rules: Rules, residues: Array, offsets: Array, threads: int, width: int) -> Array:
-    rows = (residues.astype(np.int64)[:, None, None] + offsets).reshape(-1, LANES)
-    exists = None
+    rows, exists = residues[:, None, None] + offsets, None
     if threads % LANES:
-        exists = spread(lanes_by_warp(_ALL_THREADS, threads), (len(residues), *offsets.shape)).reshape(-1, LANES)
-    tables = np.stack(rules(rows, exists, width))
-    return tables.reshape(len(tables), len(residues), -1)
+        exists = spread(lanes_by_warp(_ALL_THREADS, threads), rows.shape)
+    return _apply_rules(rules, rows, exists, width).reshape(-1, len(residues), len(offsets))
 
 
-@lru_cache(maxsize=1 << 10)
-def _tabulate_cached(rules: Rules, residues: bytes, offsets: bytes, threads: int, width: int) -> Array:
-    parts = np.frombuffer(residues, np.int64), np.frombuffer(offsets, np.int64).reshape(-1, LANES)
-    return _tabulate(rules, *parts, threads, width)
-
-
-def _apply_rules(rules: Rules, addresses: Array, lanes: Array, width: int) -> Sequence[Array]:
-    """Apply the rules to each request; loops come to the same few again and again."""
+def _apply_rules(rules: Rules, addresses: Array, lanes: Array | None, width: int) -> Array:
+    """Apply the rules to each request, (rules, requests); loops come to the same few again and again."""
     addresses = addresses.astype(np.int64, copy=False)
     if addresses.size <= _MAX_CACHED:
-        return _apply_cached(rules, width, addresses.tobytes(), lanes.tobytes())
-    return rules(addresses, lanes, width)
+        return _apply_cached(rules, width, addresses.tobytes(), None if lanes is None else lanes.tobytes())
+    return np.stack(rules(addresses.reshape(-1, LANES), None if lanes is None else lanes.reshape(-1, LANES), width))
 
 
 @lru_cache(maxsize=1 << 10)
-def _apply_cached(rules: Rules, width: int, addresses: bytes, lanes: bytes) -> Sequence[Array]:
+def _apply_cached(rules: Rules, width: int, addresses: bytes, lanes: bytes | None) -> Array:
     rows = np.frombuffer(addresses, np.int64).reshape(-1, LANES)
-    return rules(rows, np.frombuffer(lanes, bool).reshape(-1, LANES), width)
+    return np.stack(rules(rows, None if lanes is None else np.frombuffer(lanes, bool).reshape(-1, LANES), width))
 
 
 def _group_residues(residues: Array) -> tuple[Array, Array, Array]:

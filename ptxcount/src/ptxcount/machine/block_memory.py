@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -61,11 +62,11 @@ class SharedMemory:
 
     def select(self, rows: Array) -> SharedMemory:
         """Select the memory of some of the blocks."""
-        part = SharedMemory(0, self._shape[1], self._size, self._unit, self._cluster, self._policy)
+        part = copy(self)
         part._shape, part._data = (len(rows), self._shape[1]), self._data[rows]
         part._written = self._written[rows] if len(self._written) > 1 else self._written.copy()
-        part.races, part._reserved = self.races.select(rows), self._reserved
-        part.cluster_races = self.cluster_races.select(rows) if self.cluster_races else None
+        part.races = self.races.select(rows)
+        part.cluster_races = self.cluster_races and self.cluster_races.select(rows)
         return part
 
     def load(self, address: Value, size: int, count: int, active: Array, report: Report) -> list[Array]:

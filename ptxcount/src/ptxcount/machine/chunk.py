@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from math import prod
 from typing import Any
 
@@ -75,19 +76,13 @@ class Chunk:
 
     def select(self, rows: Array) -> Chunk:
         """Select some of the blocks as a chunk of its own."""
-        part = object.__new__(Chunk)
-        part.context, part.block_ids = self.context, self.block_ids[rows]
+        part = copy(self)
+        part.block_ids, part.last_ordered = self.block_ids[rows], self.last_ordered[rows]
         part.shape = (len(rows), self.shape[1])
         part.registers = {name: _select_rows(value, rows) for name, value in self.registers.items()}
         part.shared, part.local = self.shared.select(rows), self.local.select(rows)
         part._tensor = None if self._tensor is None else self._tensor.select(rows)
-        part.active, part.live_elsewhere, part.steps = ALL_THREADS, NO_REGISTERS, self.steps
-        part.spins, part.has_written, part.last_ordered, part._specials = (
-            self.spins,
-            self.has_written,
-            self.last_ordered[rows],
-            {},
-        )
+        part.active, part.live_elsewhere, part._specials = ALL_THREADS, NO_REGISTERS, {}
         part._poll_places = {load: places[rows] for load, places in self._poll_places.items()}
         return part
 

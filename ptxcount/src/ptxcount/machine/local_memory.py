@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 import numpy as np
 
 from ..lanes.symbolic_values import Value, dense
@@ -20,7 +22,7 @@ class LocalMemory:
 
     def select(self, rows: Array) -> LocalMemory:
         """Select the memory of some of the blocks."""
-        part = LocalMemory(0, self._shape[1], self._size)
+        part = copy(self)
         part._shape, part._data = (len(rows), self._shape[1]), self._data[rows]
         return part
 

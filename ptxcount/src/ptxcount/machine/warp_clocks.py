@@ -7,6 +7,7 @@ last access that surely came before: a vector clock (Fidge 1988, Mattern 1989). 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,8 +68,8 @@ class WarpClocks:
 
     def select(self, rows: Array) -> WarpClocks:
         """Select the clocks of some of the blocks."""
-        part = object.__new__(WarpClocks)
-        part.clock, part._times = self.clock, self._times[rows] if len(self._times) > 1 else self._times.copy()
+        part = copy(self)
+        part._times = self._times[rows] if len(self._times) > 1 else self._times.copy()
         return part
 
     def expand(self, blocks: int) -> None:
