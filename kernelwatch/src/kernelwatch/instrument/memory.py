@@ -116,7 +116,7 @@ class ReferenceStore(_DevicePool):
     def load_on_device(self, name: str, length: int, fetch: FetchReference) -> int | None:
         """Return the address of a reference on the device, of `length` bytes, in the current process's context.
 
-        None if it does not fit there.
+        None if it does not fit there. A full store forgets all other references, whose addresses become invalid.
         """
         if name not in self._on_device:
             if self._pool is None or length > self._size:
