@@ -1,5 +1,5 @@
 // Bundle the parts of Observable Plot and D3 that the charts use, without comments: node bundle.js OUTPUT. Pages load one file of half the
-// size. Maps and colour schemes, which no chart has, are left out.
+// size. Maps, colour schemes, transitions, brushes and D3's own axes, which no chart has, are left out.
 'use strict';
 
 const path = require('path');
@@ -11,7 +11,7 @@ const D3 = ['create', 'max', 'min', 'range', 'symbol', 'symbolCircle', 'symbolCr
 const ENTRY = `import {${PLOT}} from '@observablehq/plot';\nimport {${D3}} from 'd3';\n` +
     `globalThis.Plot = {${PLOT}};\nglobalThis.d3 = {${D3}};`;
 
-const unused = {name: 'unused', setup: (build) => build.onLoad({filter: /d3-(geo|scale-chromatic)[/\\](src|dist)[/\\]/}, async (file) => ({
+const unused = {name: 'unused', setup: (build) => build.onLoad({filter: /d3-(axis|brush|ease|geo|scale-chromatic|timer|transition|zoom)[/\\](src|dist)[/\\]/}, async (file) => ({
     contents: Object.keys(await import(file.path)).map((name) => `export const ${name} = () => undefined;`).join('\n'),
 }))};
 

@@ -17,7 +17,7 @@ from tests.stored import COUNT
 
 
 def test_a_later_write_equals_a_fresh_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is kept of commits makes the files that all results make: after some changed, went, and came."""
+    """Kept commits make the files that all results make, after some changed, went, and came."""
     root = begin(tmp_path / "project")
     commits = [commit(root) for _ in range(4)]
     values = dict(zip(commits, (1.0, 2.0, 2.0, 1.5), strict=True))

@@ -73,7 +73,7 @@ class _Stretch(NamedTuple):
 
 @dataclass
 class HistoryFold:
-    """What the steps of a machine's history so far leave: standing regressions, failures, and unchanged times.
+    """The regressions, failures and unchanged times that stand after some steps of a machine's history.
 
     A step is a commit, and its reviews with ancestors. Steps come oldest first.
     """

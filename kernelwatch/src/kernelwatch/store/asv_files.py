@@ -41,7 +41,7 @@ class BenchmarkDescription(msgspec.Struct):
 
 
 class Configuration(msgspec.Struct):
-    """What the website reads of a configuration of asv's, with asv's defaults."""
+    """The settings of asv's that the website reads, with asv's defaults."""
 
     repo: str
     branches: Sequence[str | None] = (None,)

@@ -1,4 +1,4 @@
-"""What becomes of a fault: an error, a finding, or nothing."""
+"""The outcome of a fault: an error, a finding, or nothing."""
 
 from __future__ import annotations
 

@@ -11,7 +11,6 @@ from kernelwatch.errors import KernelwatchError
 from kernelwatch.kernel.launch import read_parameters
 from kernelwatch.store.results import History
 from kernelwatch.suite import registry
-from kernelwatch.suite.benchmark_names import Kind, control_name
 
 #: Axes that benchmarks of any kernel may have. One of the other axes gives the places of a figure.
 COMMON_AXES = ("dtype", "flags", "arch")
@@ -22,10 +21,9 @@ def describe_benchmark(history: History, benchmark: str) -> dict[str, Any]:
 
     `shared` holds the facts that the benchmarks of a class have in common, but for a few. In it, `lines` is the axis
     that a figure compares, kernels or else dtypes. `along` is the axis of a figure's places. Both are null without such
-    an axis. `kernel` is the benchmark's only kernel if no axis names kernels. `control` is the benchmark of the same
-    times in copies. Benchmarks of times also have the work of each configuration, in the order of the axes:
-    `useful_bytes` is null where GB/s means nothing, `flops` where GFLOP/s means nothing. `flops` is null if no
-    configuration has any.
+    an axis. `kernel` is the benchmark's only kernel if no axis names kernels. Benchmarks of times also have the work of
+    each configuration, in the order of the axes: `useful_bytes` is null where GB/s means nothing, `flops` where GFLOP/s
+    means nothing. `flops` is null if no configuration has any.
     """
     axes = history.find_axes(benchmark)
     kind, sweep = registry.current_suite().benchmarks.get(benchmark, (None, None))
@@ -51,7 +49,6 @@ def describe_benchmark(history: History, benchmark: str) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "title": title,
         "unit": history.get_unit(benchmark),
-        "control": control_name(benchmark) if kind is Kind.TIMED else None,
         "shared": shared,
     }
     if shared["type"] == "time":

@@ -90,11 +90,20 @@ def format_script(data: Any) -> str:
 
 
 def _share_facts(benchmarks: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the benchmarks, each with the number of its facts among all that several benchmarks share."""
-    keys = {name: orjson.dumps(fields["shared"]) for name, fields in benchmarks.items()}  # with the order of axes
-    shared = list(dict.fromkeys(keys.values()))
-    described = {name: {**fields, "shared": shared.index(keys[name])} for name, fields in benchmarks.items()}
-    return {"shared": [orjson.Fragment(facts) for facts in shared], "benchmarks": described}
+    """Return the benchmarks in the order of their numbers: places of their facts and of their names, and their work.
+
+    Several benchmarks share `shared`, among them the beginning of the name, and others `names`: the end of the name,
+    that of the title, and the unit. Facts that are false are left out.
+    """
+    shared, names, described = list[dict[str, Any]](), list[Any](), list[Any]()
+    for name, fields in benchmarks.items():
+        method = name.rpartition(".")[2]
+        facts = {fact: value for fact, value in fields["shared"].items() if value is not False}
+        ending = [method, fields["title"].removeprefix(facts["family"]), fields["unit"]]
+        work = {key: fields[key] for key in ("useful_bytes", "flops", "computes") if fields.get(key)}
+        prefix = name.removesuffix(method)
+        described.append([_place_facts(shared, {"prefix": prefix, **facts}), _place_facts(names, ending), work])
+    return {"shared": shared, "names": names, "benchmarks": described}
 
 
 def _shorten_hashes(changes: Mapping[str, Sequence[Sequence[Any]]]) -> dict[str, list[list[Any]]]:
@@ -171,6 +180,7 @@ def _describe_commit(
 
 
 def _place_facts(shared: list[Any], facts: Any) -> int:
+    """Return the place of facts in a list, to which new ones are added."""
     if facts not in shared:
         shared.append(facts)
     return shared.index(facts)

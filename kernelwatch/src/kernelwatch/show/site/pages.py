@@ -99,7 +99,7 @@ def write_pages(
     """
     for page in (*PAGES, COMMIT_PAGE):
         modules = (Path(__file__).parent / "static" / f"{module}.js" for module in page.modules)
-        if script := "\n".join(module.read_text(encoding="utf-8") for module in modules):
+        if script := "".join(_strip_script(module.read_text(encoding="utf-8")) for module in modules):
             site.write_text(f"scripts/{page.name}.js", script)
     commits = _describe_commits(machines, git_facts)
     published = [
@@ -142,6 +142,11 @@ def _open_bytecode_cache() -> FileSystemBytecodeCache | None:
     """Return the cache of compiled templates; None without a folder for it."""
     folder = cache_dir.cache_folder("templates")
     return None if cache_dir.find_problem(folder) else FileSystemBytecodeCache(str(folder))
+
+
+def _strip_script(text: str) -> str:
+    """Return a script without indents and lines of comments, which are a quarter of it; no text has several lines."""
+    return re.sub(r"^ *(//[^\n]*\n|/\*.*?\*/\n|\n)|^ +", "", text, flags=re.M | re.S)
 
 
 def _load_template(name: str) -> str:

@@ -42,8 +42,11 @@ async function loadIndex() {
     const index = await loadPiece('index');
     Object.values(index.machines).forEach(({commits}) => commits.forEach(
         (commit) => Object.assign(commit, index.runs[commit.run], index.measured[commit.measured])));
-    Object.entries(index.benchmarks).forEach(([name, benchmark]) => Object.assign(benchmark, index.shared[benchmark.shared], {name}));
-    return index;
+    const benchmarks = Object.fromEntries(index.benchmarks.map(([shared, names, work], id) => {
+        const [{prefix, ...facts}, [method, suffix, unit]] = [index.shared[shared], index.names[names]];
+        return [prefix + method, {...facts, ...work, id, name: prefix + method, title: facts.family + suffix, unit}];
+    }));
+    return {...index, benchmarks};
 }
 
 /** Parse the numbers of a text such as "3.81543,,64"; a missing one is null. Texts have microseconds, times are in seconds.
