@@ -14,7 +14,7 @@ runPage(async function (choices, display) {
     const machine = index.machines[name];
     const commit = choices.pickCommit(machine, timed);
     const values = await loadCommitValues(machine, commit, timed);
-    const [copies, sweeps] = [true, false].map((isCopy) => timed.filter((benchmark) => benchmark.plain_copy === isCopy).map(
+    const [copies, sweeps] = [true, false].map((isCopy) => timed.filter((benchmark) => Boolean(benchmark.plain_copy) === isCopy).map(
         (benchmark) => ({benchmark, points: listPoints(benchmark, values).filter(({value}) => value !== null)})));
     const picks = pickAxes(choices, sweeps.map(({benchmark}) => benchmark).filter(
         (benchmark) => filterCommits(machine, [benchmark]).length > 0));
