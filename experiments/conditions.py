@@ -32,7 +32,7 @@ from experiments.condition_launches import (
     make_arguments,
     make_fields,
 )
-from ptxcount.source import nvcc
+from ptxcount.source import cuda_compiler
 from tests.gpu.driver import Device, list_encoding
 
 #: Beginnings of the names of kernels that wait for bytes.
@@ -148,7 +148,7 @@ def main(words: Sequence[str] | None = None) -> int:
     if problem:
         print(f"no GPU can be used: {problem}; --check needs none", file=sys.stderr)
         return 2
-    ptx = nvcc.compile_source(SOURCE, "", ARCH).ptx
+    ptx = cuda_compiler.compile_source(SOURCE, "", ARCH).ptx
     cubin = compile_cubin()
     options.folder.mkdir(parents=True, exist_ok=True)
     check_encodings()

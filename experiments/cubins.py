@@ -7,7 +7,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from ptxcount.source import nvcc
+from ptxcount.source import cuda_compiler
 
 
 @cache
@@ -15,6 +15,15 @@ def compile_cubin(source: Path, arch: str, flags: str = "") -> bytes:
     """Return the machine code of a file for an architecture."""
     with tempfile.TemporaryDirectory() as folder:
         cubin = Path(folder, "kernels.cubin")
-        command = [str(nvcc.find_nvcc()), "--cubin", "-arch", arch, *flags.split(), str(source), "-o", str(cubin)]
+        command = [
+            str(cuda_compiler.find_nvcc()),
+            "--cubin",
+            "-arch",
+            arch,
+            *flags.split(),
+            str(source),
+            "-o",
+            str(cubin),
+        ]
         subprocess.run(command, check=True)
         return cubin.read_bytes()

@@ -27,7 +27,7 @@ from experiments.path_device import SOURCE, LaunchDevice, compile_paths
 from kernelwatch.config.project_root import ROOT
 from ptxcount import Texture
 from ptxcount.engine.execute import execute_kernel
-from ptxcount.source import nvcc
+from ptxcount.source import cuda_compiler
 from ptxcount.util.errors import PtxError
 
 #: Seconds that Nsight Compute may take for a group.
@@ -105,7 +105,7 @@ def measure_chains() -> list[dict[str, Any]]:
 def count_paths(*, small: bool) -> dict[tuple[str, str], dict[str, int]]:
     """Return ptxcount's totals of launches by group and name: of small ones, or of those that are small anyway."""
     totals = {}
-    ptx = nvcc.compile_source(SOURCE, "", "sm_90").ptx
+    ptx = cuda_compiler.compile_source(SOURCE, "", "sm_90").ptx
     for path in list_paths(small=small):
         if small or path.group == "matrix rows":
             arguments = [make_array(argument) for argument in path.arguments]

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from kernelwatch.instrument import buffers, build_job, helper_kernels, inputs, memory
+from kernelwatch.instrument.job_messages import Ready
 from kernelwatch.instrument.memory import FetchReference
-from kernelwatch.instrument.protocol import Ready
 from kernelwatch.instrument.session import Session
 from kernelwatch.kernel import Launch
 from kernelwatch.toolchain import build

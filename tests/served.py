@@ -15,8 +15,8 @@ import numpy as np
 from kernelwatch.instrument import client, server
 from kernelwatch.instrument.client import Channel, MeasuringError
 from kernelwatch.instrument.inputs import Bytes
+from kernelwatch.instrument.job_messages import DeviceArray, Job, JobOutcome, Ready
 from kernelwatch.instrument.memory import FetchReference
-from kernelwatch.instrument.protocol import DeviceArray, Job, JobOutcome, Ready
 from kernelwatch.instrument.reference_memory import Reference
 
 READY = Ready(arch="sm_90", multiprocessors=132)

@@ -33,7 +33,7 @@ class _Launch:
 
     def setup(self) -> None:
         """Compile the kernel, and make its arguments."""
-        from ptxcount.source.nvcc import compile_source  # noqa: PLC0415 -- of the measured commit
+        from ptxcount.source.cuda_compiler import compile_source  # noqa: PLC0415 -- of the measured commit
 
         self.ptx = compile_source(self.source, "-DELEMENT=float").ptx
         self.arguments = self.make_arguments()

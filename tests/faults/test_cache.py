@@ -17,7 +17,7 @@ from asv.console import log
 from gpu_kernels import KERNELS
 from kernelwatch.config import cache_dir
 from kernelwatch.instrument import machine
-from kernelwatch.runner import compiler, run
+from kernelwatch.runner import compiler, whole_run
 from kernelwatch.toolchain import cache
 from kernelwatch.toolchain.nvcc_call import NvccOutput
 
@@ -84,8 +84,8 @@ def test_no_folder(folder: Path) -> None:
     assert "\n" not in line
     has_none = "no home folder" in line
     assert has_none == ("HOME" not in os.environ)
-    assert vars(run.load_machine({"machine": "m"}, None)) == machine.stable_facts("m", None)
-    with run.scratch_folder() as scratch:
+    assert vars(whole_run.load_machine({"machine": "m"}, None)) == machine.stable_facts("m", None)
+    with whole_run.scratch_folder() as scratch:
         assert (os.environ["HOME"] == str(scratch)) == has_none
     assert not list(Path.cwd().iterdir())
 
@@ -125,7 +125,7 @@ def test_warning_before_a_run(folder: Path, free: int, monkeypatch: pytest.Monke
     monkeypatch.setattr(compiler, "choose_compiler", lambda _: None)
     monkeypatch.setattr(machine, "find_gpu", begin)
     with room(free), pytest.raises(InterruptedError):
-        run.run_suite(SimpleNamespace(results_dir="results"), {})
+        whole_run.run_suite(SimpleNamespace(results_dir="results"), {})
     is_writable = folder.parent.name == "new" and free > 0
     assert [line.partition(" cannot be written: ")[0] for line in messages] == [str(folder)] * (not is_writable)
     assert [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".json"] == []

@@ -17,7 +17,7 @@ import numpy as np
 from ptxcount import LaunchCounters, Surface, TensorMap, Texture
 from ptxcount.engine.execute import execute_kernel
 from ptxcount.machine.argument_layout import ArrayDescriptor
-from ptxcount.source.nvcc import find_nvcc
+from ptxcount.source.cuda_compiler import find_nvcc
 from tests.gpu.driver import Device
 from tests.ptxcount import sources, test_everyday, test_functions
 from tests.ptxcount.test_matrices import WMMA

@@ -15,7 +15,7 @@ from concurrent.futures import ProcessPoolExecutor
 import pytest
 
 from experiments import bias, nsight
-from kernelwatch.counting import transactions
+from kernelwatch.counting import launch_counts
 from kernelwatch.kernel import Launch
 from kernelwatch.suite import registry
 from tests.cases import COVERING_TRANSPOSES
@@ -64,7 +64,7 @@ def find_allowed_range(name: str, counted: int, launch: Launch) -> tuple[float, 
 
 
 def _totals(launch: Launch) -> dict[str, int]:
-    return transactions.count_launch(launch.kernel, launch.dtype, launch.flags, **launch.arguments).counters.totals()
+    return launch_counts.count_launch(launch.kernel, launch.dtype, launch.flags, **launch.arguments).counters.totals()
 
 
 def test_counters(report_share: Callable[[str, int, int], None]) -> None:

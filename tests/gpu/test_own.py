@@ -12,7 +12,7 @@ import pytest
 from kernelwatch import Kernel
 from kernelwatch.config.project_root import CHECKOUT
 from kernelwatch.instrument import server, session
-from kernelwatch.instrument.protocol import JobOutcome
+from kernelwatch.instrument.job_messages import JobOutcome
 from kernelwatch.instrument.tolerance import WrongOutputError
 from kernelwatch.kernel import Launch
 from kernelwatch.kernel.arguments import ArrayArgument

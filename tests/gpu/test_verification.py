@@ -14,7 +14,7 @@ from kernelwatch.benchmarks import timed
 from kernelwatch.benchmarks.timed import Timed
 from kernelwatch.instrument import server, session, stopping_rule
 from kernelwatch.instrument.client import MeasuringError
-from kernelwatch.instrument.protocol import JobOutcome
+from kernelwatch.instrument.job_messages import JobOutcome
 from kernelwatch.instrument.tolerance import WrongOutputError
 from kernelwatch.kernel import Kernel, Launch
 from kernelwatch.suite import registry

@@ -11,7 +11,7 @@ import pytest
 from benchmarks.sweeps import FLAG_SETS
 from gpu_kernels import catalog
 from kernelwatch import Kernel
-from kernelwatch.counting import transactions
+from kernelwatch.counting import launch_counts
 from kernelwatch.kernel import Launch
 from kernelwatch.kernel.launch import DTYPE, FLAGS
 from ptxcount.engine.execute import execute_kernel
@@ -38,7 +38,7 @@ BESIDE = (17, 33)
 @pytest.mark.parametrize("kernel", COVERING_TRANSPOSES)
 def test_every_small_transpose(kernel: str) -> None:
     """Outputs and requests of each part of a tile are right for all sides to 64 in float32."""
-    text, spec = transactions.compile_ptx(kernel, "float32", FLAGS), catalog.KERNELS[kernel]
+    text, spec = launch_counts.compile_ptx(kernel, "float32", FLAGS), catalog.KERNELS[kernel]
     source = np.arange(1, SIDE * SIDE + 1, dtype=np.float32)
     reads_rows = kernel != "transpose_write_coalesced"
     one_way = list(itertools.product(range(1, SIDE + 1), BESIDE))
@@ -58,7 +58,10 @@ def test_every_small_transpose(kernel: str) -> None:
 def test_every_tiny_transpose(kernel: str) -> None:
     """All shapes from 1 x 1 to 6 x 6 are right."""
     for rows, columns in itertools.product(range(1, WALKED_SIDE + 1), repeat=2):
-        assert transactions.count_launch(kernel, "float32", rows=rows, columns=columns).problem is None, (rows, columns)
+        assert launch_counts.count_launch(kernel, "float32", rows=rows, columns=columns).problem is None, (
+            rows,
+            columns,
+        )
 
 
 #: Every shape in float32, every third in other dtypes; a GPU runs all.
@@ -72,7 +75,7 @@ AWKWARD_BY_TURNS = [
 @pytest.mark.parametrize(("kernel", "dtype", "arguments"), AWKWARD_BY_TURNS, ids=str)
 def test_awkward_shapes(kernel: str, dtype: str, arguments: dict[str, int]) -> None:
     """Edges of blocks and tiles are right in every dtype; memory outside stays."""
-    assert transactions.count_launch(kernel, dtype, **arguments).problem is None
+    assert launch_counts.count_launch(kernel, dtype, **arguments).problem is None
 
 
 @pytest.mark.parametrize("flag_set", FLAG_SETS)
@@ -82,7 +85,7 @@ def test_every_flag_set(kernel: str, flag_set: str) -> None:
         candidate for candidate in reversed(awkward(kernel)) if steps_a_thread(kernel, candidate) <= MOST_STEPS
     )
     dtype = "float32" if "float32" in dtypes(kernel) else dtypes(kernel)[0]
-    assert transactions.count_launch(kernel, dtype, flag_set, **arguments).problem is None
+    assert launch_counts.count_launch(kernel, dtype, flag_set, **arguments).problem is None
 
 
 #: Error of the executor for each kernel of ``tests/wrong_kernels``.
@@ -103,7 +106,7 @@ FOUND = {
 def test_wrong_kernels_are_found(kernel: Kernel, arguments: dict[str, int]) -> None:
     """The sign is a fault, or a wrong output."""
     try:
-        problem = transactions.count_launch(kernel, "float32", **arguments).problem
+        problem = launch_counts.count_launch(kernel, "float32", **arguments).problem
     except KernelFaultError as fault:
         problem = str(fault)
     assert problem is not None
@@ -116,13 +119,13 @@ def test_kernels_that_write_to_an_input(kernel: Kernel, arguments: dict[str, int
     last = len(kernel.array_shapes(**arguments)) - 1
     written = rf"kernel\.cu:\d+ .* write to a read-only array by .* of argument {last} of"
     with pytest.raises(ReadOnlyError, match=written):
-        transactions.count_launch(kernel, "float32", **arguments)
+        launch_counts.count_launch(kernel, "float32", **arguments)
 
 
 def test_rows_beyond_a_grids_y() -> None:
     """Blocks of a very tall matrix continue along z."""
     rows = 32 * 65535 + 5
-    result = transactions.count_launch("transpose_read_coalesced", "int8", rows=rows, columns=1)
+    result = launch_counts.count_launch("transpose_read_coalesced", "int8", rows=rows, columns=1)
     assert result.geometry.grid[2] > 1
     assert result.problem is None
 
@@ -146,6 +149,6 @@ COUNTED: dict[str, dict[str, float]] = {
 @pytest.mark.parametrize("text", COUNTED)
 def test_metrics(text: str) -> None:
     """Outputs equal the references; sectors and lines follow from addresses."""
-    outcome = transactions.count_launches([Launch.parse(text)])[str(Launch.parse(text))]
+    outcome = launch_counts.count_launches([Launch.parse(text)])[str(Launch.parse(text))]
     assert (outcome.failure, outcome.missing) == ("", "")
     assert {name: outcome.metrics[name] for name in COUNTED[text]} == pytest.approx(COUNTED[text], rel=0.01)

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.sweeps import MOVED
 from gpu_kernels import catalog
-from kernelwatch.counting import transactions
+from kernelwatch.counting import launch_counts
 from kernelwatch.kernel.launch import FLAGS
 from kernelwatch.suite import metrics
 from ptxcount.engine.execute import execute_kernel
@@ -31,7 +31,7 @@ PARTIAL_ROWS = {dtype: 2016 if dtype in ("int8", "float16") else 2040 for dtype 
 def test_large_tiles(dtype: str, rows: int | dict[str, int], columns: int) -> None:
     """All elements move as vectors without bank conflicts, also in the last tiles."""
     rows = rows[dtype] if isinstance(rows, dict) else rows
-    result = transactions.count_launch(NAME, dtype, rows=rows, columns=columns)
+    result = launch_counts.count_launch(NAME, dtype, rows=rows, columns=columns)
     assert result.problem is None
     vectors = rows * columns * np.dtype(dtype).itemsize // VECTOR[dtype]
     assert math.ceil(vectors / 32) <= result.counters.totals()["load_requests"] <= 1.2 * vectors / 32
@@ -40,7 +40,7 @@ def test_large_tiles(dtype: str, rows: int | dict[str, int], columns: int) -> No
 
 def test_rows_at_128_kib() -> None:
     """A matrix whose blocks read in turns all over 16 KiB: each tile is moved once, by vectors."""
-    result = transactions.count_launch(NAME, "complex128", rows=256, columns=8192)
+    result = launch_counts.count_launch(NAME, "complex128", rows=256, columns=8192)
     assert result.problem is None
     totals = result.counters.totals()
     assert totals["load_requests"] == totals["store_requests"] == 256 * 8192 // 32
@@ -54,7 +54,7 @@ def test_rows_at_128_kib() -> None:
 def test_output_rows_within_sectors(dtype: str, loads: float, stores: float, sectors: float, conflicts: float) -> None:
     """Ragged tiles load words and store vectors; two requests write few sectors, where large tiles write 95 of 64."""
     rows, columns = 2040, 576
-    result = transactions.count_launch(NAME, dtype, rows=rows, columns=columns)
+    result = launch_counts.count_launch(NAME, dtype, rows=rows, columns=columns)
     assert result.problem is None
     totals, nbytes = result.counters.totals(), rows * columns * np.dtype(dtype).itemsize
     assert nbytes / 128 <= totals["load_requests"] <= loads * nbytes / 128
@@ -77,7 +77,7 @@ def test_ragged_rows(dtype: str, rows: int, columns: int) -> None:
 
     Lines half a sector apart share banks in int8, and elements at ends of rows do.
     """
-    result = transactions.count_launch(NAME, dtype, rows=rows, columns=columns)
+    result = launch_counts.count_launch(NAME, dtype, rows=rows, columns=columns)
     assert result.problem is None
     most = {"int8": 0.6, "float16": 0.01, "float32": 0.01, "float64": 0.002, "complex128": 0}[dtype]
     assert metrics.METRICS["bank_conflicts"].value(result.counters) <= most
@@ -94,7 +94,7 @@ def test_arrays_at_any_address(dtype: str, first_input: int, first_output: int, 
     matrix.flags.writeable = False
     geometry = catalog.KERNELS[NAME].compute_geometry(dtype, rows=rows, columns=columns)
     args: list[Argument] = [around[first_output : first_output + length], matrix, np.int64(rows), np.int64(columns)]
-    execute_kernel(transactions.compile_ptx(NAME, dtype, FLAGS), NAME, geometry.grid, geometry.block, args)
+    execute_kernel(launch_counts.compile_ptx(NAME, dtype, FLAGS), NAME, geometry.grid, geometry.block, args)
     expected = np.full_like(around, 252)
     expected[first_output : first_output + length] = matrix.reshape(rows, columns).T.ravel()
     np.testing.assert_array_equal(around, expected)

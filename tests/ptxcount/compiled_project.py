@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ptxcount.gate import compilations, inclusions
-from ptxcount.source.nvcc import Compilation
+from ptxcount.source.cuda_compiler import Compilation
 
 SOURCE = """\
 #include <value.h>

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from ptxcount.engine import launch
+from ptxcount.engine import kernel_counts
 from ptxcount.gate import compilations
-from ptxcount.source import nvcc, ptxas
-from ptxcount.source.nvcc import ARCH, Compilation
+from ptxcount.source import cuda_compiler, ptxas
+from ptxcount.source.cuda_compiler import ARCH, Compilation
 from tests.ptxcount.languages import Arrays
 
-_compile = nvcc.compile_source
+_compile = cuda_compiler.compile_source
 #: Output of nvcc by source and other inputs, with the folder of the source.
 _compilations: dict[object, tuple[Compilation, Path]] = {}
 
@@ -59,8 +59,8 @@ def _assemble_without_files(ptx: str, flags: str, arch: str) -> dict[str, ptxas.
 @pytest.fixture(autouse=True)
 def cache_compilations(monkeypatch: pytest.MonkeyPatch) -> None:
     """Reuse earlier compilations wherever `ptxcount` compiles."""
-    monkeypatch.setattr(nvcc, "compile_source", _compile_once)
-    monkeypatch.setattr(launch, "compile_source", _compile_once)
+    monkeypatch.setattr(cuda_compiler, "compile_source", _compile_once)
+    monkeypatch.setattr(kernel_counts, "compile_source", _compile_once)
     monkeypatch.setattr(ptxas, "assemble", _assemble_without_files)
     monkeypatch.setattr(compilations, "query_layout", lambda *recipe: None)  # saves a call of nvcc each time
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from functools import lru_cache
 from pathlib import Path
 
-from ptxcount.source import nvcc
-from ptxcount.source.nvcc import ARCH
+from ptxcount.source import cuda_compiler
+from ptxcount.source.cuda_compiler import ARCH
 
 FOLDER = Path(__file__).parents[1] / "kernels"
 
 
 def compile_to_ptx(source: Path | str, flags: str = "", arch: str = ARCH) -> str:
     """Compile a file or a text to PTX."""
-    return nvcc.compile_source(source, flags, arch).ptx
+    return cuda_compiler.compile_source(source, flags, arch).ptx
 
 
 @lru_cache

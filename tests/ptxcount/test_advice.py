@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ptxcount import count
-from ptxcount.cli.arguments import make_arguments
+from ptxcount.cli.argument_words import make_arguments
 from ptxcount.gate.advice import Advice, find_advice
 from ptxcount.gate.diagnostics import CODES
 from ptxcount.machine.argument_layout import KernelArgument

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ptxcount.cli.arguments import make_argument, make_arguments
+from ptxcount.cli.argument_words import make_argument, make_arguments
 from ptxcount.command_line import main
 from ptxcount.source.cpp_types import check_arguments
 from ptxcount.util import host_memory

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pytest
 
 import ptxcount
-from ptxcount.isa.releases import RELEASED_FORMS, ReleasedForm, explain_release
+from ptxcount.isa.ptx_releases import RELEASED_FORMS, ReleasedForm, explain_release
 from tests.ptxcount.exact_floats import list_values, multiply_add
 from tests.ptxcount.small_floats import ml_dtypes
 from tests.ptxcount.snippets import evaluate, module

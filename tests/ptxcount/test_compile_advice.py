@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ptxcount.command_line import main
-from ptxcount.source import nvcc
+from ptxcount.source import cuda_compiler
 from ptxcount.source.compile_advice import HEADERS, advise
 from ptxcount.util.errors import CompileError, NvccNotFoundError
 
@@ -110,14 +110,14 @@ def test_name_that_cuda_13_lacks() -> None:
 
 def test_unsupported_release(monkeypatch: pytest.MonkeyPatch) -> None:
     """CUDA_TOOLKIT is refused unless NVCC names the compiler."""
-    monkeypatch.setenv("NVCC", str(nvcc.find_nvcc()))
+    monkeypatch.setenv("NVCC", str(cuda_compiler.find_nvcc()))
     monkeypatch.setenv("CUDA_TOOLKIT", "13.5.0")
-    assert nvcc.compile_source("").ptx
+    assert cuda_compiler.compile_source("").ptx
     monkeypatch.delenv("NVCC")
     with pytest.raises(NvccNotFoundError, match=r"^CUDA_TOOLKIT=13\.5\.0: .*set NVCC to the path of its nvcc"):
-        nvcc.compile_source("")
+        cuda_compiler.compile_source("")
 
 
 def test_missing_header_of_a_text() -> None:
     with pytest.raises(CompileError, match=r"\ncublas_v2\.h (comes with the wheel nvidia-cublas; run|is in )"):
-        nvcc.compile_source("#include <cublas_v2.h>")
+        cuda_compiler.compile_source("#include <cublas_v2.h>")

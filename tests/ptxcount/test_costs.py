@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ptxcount import count
-from ptxcount.cli.arguments import make_arguments
+from ptxcount.cli.argument_words import make_arguments
 from ptxcount.command_line import main
 from ptxcount.counting.counters import Access, LaunchCounters
 from ptxcount.counting.transactions import count_load_wavefronts, count_store_wavefronts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ptxcount.isa.dispatch import bind_instruction
-from ptxcount.isa.registry import BINDERS, FORMS
+from ptxcount.isa.opcode_registry import BINDERS, FORMS
 from ptxcount.ptx.parser import parse
 from tests.ptxcount.snippets import module
 

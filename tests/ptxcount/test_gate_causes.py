@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ptxcount.gate import inputs
+from ptxcount.gate import input_hashes
 from tests.ptxcount.gate_repository import LAUNCH, Repository, repository
 
 __all__ = ["repository"]
@@ -102,5 +102,5 @@ def test_files_in_the_lock(headers: Repository) -> None:
     """Each compiled file of the project has one line, in any order of reading; others have none."""
     document = json.loads((headers.folder / "ptxcount.lock").read_text())
     assert [*document["files"]] == sorted([*HEADERS[:3], "scale.cu"])
-    assert document["files"] == inputs.hash_files(headers.folder, [*HEADERS[:3], "scale.cu"])
+    assert document["files"] == input_hashes.hash_files(headers.folder, [*HEADERS[:3], "scale.cu"])
     assert "settings" not in document

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ptxcount
-from ptxcount.cli.arguments import make_arguments, make_variables
+from ptxcount.cli.argument_words import make_arguments, make_variables
 from tests.ptxcount.snippets import module
 from tests.ptxcount.sources import compile_to_ptx
 

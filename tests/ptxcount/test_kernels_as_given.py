@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import ptxcount
-from ptxcount.cli.arguments import make_argument, make_arguments
+from ptxcount.cli.argument_words import make_argument, make_arguments
 from ptxcount.command_line import main
 from ptxcount.source.declarations import find_declarations
 from ptxcount.util.errors import LaunchError

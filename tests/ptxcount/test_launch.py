@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import ptxcount
-from ptxcount.engine import launch
+from ptxcount.engine import kernel_counts
 from ptxcount.source.names import cpp_name, find_entry, matches_name, parameter_types, source_name
 from tests.ptxcount import sources
 
@@ -102,9 +102,9 @@ def test_template_without_instance(tmp_path: Path) -> None:
     source = tmp_path / "k.cu"
     source.write_text("namespace own { template <typename T, int N> __global__ void tm(T* x) { x[N] = 0; } }")
     ptx = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k()\n{\nret;\n}\n"
-    assert [launch.find_kernel(source, ptx, name) for name in (None, "k", "other")] == ["k", "k", "other"]
+    assert [kernel_counts.find_kernel(source, ptx, name) for name in (None, "k", "other")] == ["k", "k", "other"]
     with pytest.raises(ptxcount.LaunchError, match=r"^tm is a template: name an instance, such as 'tm<float, 16>'$"):
-        launch.find_kernel(source, ptx, "tm")
+        kernel_counts.find_kernel(source, ptx, "tm")
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
@@ -140,7 +140,7 @@ def test_invalid_launches(change: dict[str, Any], text: str) -> None:
 
 
 def test_example_of_count() -> None:
-    assert doctest.testmod(launch) == (0, 6)
+    assert doctest.testmod(kernel_counts) == (0, 6)
 
 
 def test_errors_are_exported() -> None:

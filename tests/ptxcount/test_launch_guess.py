@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import ptxcount
-from ptxcount.cli.arguments import make_arguments
+from ptxcount.cli.argument_words import make_arguments
 from ptxcount.command_line import main
 from ptxcount.report.launch_guess import guess_block, guess_template_argument
-from ptxcount.report.overview import list_kernels
+from ptxcount.report.suggested_launches import list_kernels
 from ptxcount.source.declarations import find_structs
 from tests.ptxcount.snippets import module
 

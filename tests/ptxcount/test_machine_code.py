@@ -13,7 +13,7 @@ import pytest
 from ptxcount.engine.executable import prepare_executable
 from ptxcount.ptx.parser import parse
 from ptxcount.ptx.program import TYPES
-from ptxcount.source.nvcc import find_nvcc
+from ptxcount.source.cuda_compiler import find_nvcc
 from tests.ptxcount.machine_code_kernels import KERNELS, kernel
 
 #: Kinds and bytes of accesses -> number.

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ptxcount.source import nvcc
+from ptxcount.source import cuda_compiler
 from ptxcount.util.errors import CompileError, NvccNotFoundError, PtxError
 from tests.ptxcount import sources
 
@@ -46,25 +46,27 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
 
 def test_search_order(places: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """The order is variable, newest wheel, PATH; without one, the error has a remedy."""
-    assert nvcc.find_nvcc() == places["NVCC"]
+    assert cuda_compiler.find_nvcc() == places["NVCC"]
     monkeypatch.delenv("NVCC")
-    assert nvcc.find_nvcc() == places["wheel"]
+    assert cuda_compiler.find_nvcc() == places["wheel"]
     for older in (12, 11, 10, 9):
         (places["wheel"].parents[2] / f"cu{older + 1}" / "bin" / "nvcc").unlink()
-        assert nvcc.find_nvcc() == places["wheel"].parents[2] / f"cu{older}" / "bin" / "nvcc"
+        assert cuda_compiler.find_nvcc() == places["wheel"].parents[2] / f"cu{older}" / "bin" / "nvcc"
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    assert nvcc.find_nvcc() == places["PATH"]
+    assert cuda_compiler.find_nvcc() == places["PATH"]
     places["PATH"].unlink()
     with pytest.raises(NvccNotFoundError, match=f"^no nvcc in NVCC, in this Python environment or on PATH; {ADVICE}"):
-        nvcc.compile_source("")
+        cuda_compiler.compile_source("")
     # the advice is to install ``ptxcount[nvcc]`` from this repository; PyPI has no ptxcount
-    assert nvcc.WHEEL in (sources.FOLDER.parents[1] / "ptxcount" / "pyproject.toml").read_text(encoding="utf-8")
+    assert cuda_compiler.WHEEL in (sources.FOLDER.parents[1] / "ptxcount" / "pyproject.toml").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_variable_without_a_compiler(places: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     places["NVCC"].unlink()
     with pytest.raises(NvccNotFoundError, match=f"^NVCC={places['NVCC']} is not an executable; {ADVICE}"):
-        nvcc.compile_source("")
+        cuda_compiler.compile_source("")
     assert issubclass(NvccNotFoundError, PtxError)
 
 
@@ -74,7 +76,7 @@ def test_time_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NVCC", str(_executable(tmp_path / "nvcc", script)))
     monkeypatch.setenv("NVCC_TIME_LIMIT", "1")
     with pytest.raises(CompileError, match=r"^nvcc took longer than 1 s: .*--ptx"):
-        nvcc.compile_source("")
+        cuda_compiler.compile_source("")
     child = Path("/proc", (tmp_path / "child").read_text().strip())
     end = time.monotonic() + 10
     while child.exists() and "Z" not in (child / "stat").read_text().split()[2] and time.monotonic() < end:
@@ -88,18 +90,18 @@ def test_foreign_executable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     broken.write_bytes(b"\x7fELF")
     monkeypatch.setenv("NVCC", str(broken))
     with pytest.raises(CompileError, match=rf"(?s)^nvcc failed: {broken} .*{broken}"):
-        nvcc.compile_source("")
+        cuda_compiler.compile_source("")
 
 
 def test_invalid_characters() -> None:
     """Comments may hold characters that UTF-8 cannot encode; they are replaced."""
-    assert ".version" in nvcc.compile_source("// \ud800\n").ptx
+    assert ".version" in cuda_compiler.compile_source("// \ud800\n").ptx
 
 
 def test_text_of_nvcc() -> None:
     """The error has it, without the name of a temporary file."""
     with pytest.raises(CompileError, match=r'(?s)^nvcc failed: .*\nsource\.cu\(1\): error: .*"nothing" is undefined'):
-        nvcc.compile_source("nothing x;")
+        cuda_compiler.compile_source("nothing x;")
 
 
 #: File names with a meaning to a shell or to nvcc.
@@ -118,7 +120,7 @@ def test_file_name_is_no_command(name: str, tmp_path: Path, monkeypatch: pytest.
     source.parent.mkdir(exist_ok=True)
     source.with_name("beside.h").write_text("#define BESIDE 1\n")
     source.write_text(SOURCE)
-    compilation = nvcc.compile_source(source, instances=["k<float>"])
+    compilation = cuda_compiler.compile_source(source, instances=["k<float>"])
     assert f'.file\t1 "{tmp_path / source}"' in compilation.ptx
     assert [compilation.files[0], *(file.resolve() for file in compilation.files if file.name == "beside.h")] == [
         source,
@@ -126,7 +128,7 @@ def test_file_name_is_no_command(name: str, tmp_path: Path, monkeypatch: pytest.
     ]
     source.write_text("\nnothing x;")
     with pytest.raises(CompileError, match=rf"(?s)^nvcc failed: .*\n{re.escape(name)}\(2\): error: ") as raised:
-        nvcc.compile_source(source)
+        cuda_compiler.compile_source(source)
     assert "ptxcount-" not in str(raised.value)
     assert not list(tmp_path.rglob("X"))
 
@@ -135,7 +137,7 @@ def test_file_name_is_no_command(name: str, tmp_path: Path, monkeypatch: pytest.
 def test_folder_name_is_no_command(flags: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(CompileError, match="nvcc hands this to a shell"):
-        nvcc.compile_source("", flags)
+        cuda_compiler.compile_source("", flags)
     assert not list(tmp_path.iterdir())
 
 
@@ -143,14 +145,14 @@ def test_folder_name_is_no_command(flags: str, tmp_path: Path, monkeypatch: pyte
 def test_unquotable_name(name: str) -> None:
     """C++ has no way to write it."""
     with pytest.raises(CompileError, match="rename it"):
-        nvcc.compile_source(Path(name))
+        cuda_compiler.compile_source(Path(name))
 
 
 def test_compiler_without_dependencies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the source is listed."""
     script = 'while [ "$1" != -o ]; do shift; done; echo > "$2"'
     monkeypatch.setenv("NVCC", str(_executable(tmp_path / "nvcc", script)))
-    assert nvcc.compile_source(Path("kernel.cu")).files == [Path("kernel.cu")]
+    assert cuda_compiler.compile_source(Path("kernel.cu")).files == [Path("kernel.cu")]
 
 
 #: Value of the variable, and its seconds; None if invalid.
@@ -163,6 +165,6 @@ def test_time_limit_of_the_environment(text: str, limit: float | None, monkeypat
     monkeypatch.setenv("NVCC_TIME_LIMIT", text)
     if limit is None:
         with pytest.raises(CompileError, match=r"^NVCC_TIME_LIMIT='.*' is not a number of seconds"):
-            nvcc.find_time_limit()
+            cuda_compiler.find_time_limit()
     else:
-        assert nvcc.find_time_limit() == limit
+        assert cuda_compiler.find_time_limit() == limit

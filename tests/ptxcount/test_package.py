@@ -38,7 +38,9 @@ def test_imports() -> None:
     """The package requires its declared dependencies, and pyelftools for cubins; counting needs NumPy only."""
     files = [file for file in PACKAGE.rglob("*.py") if file.stem != "pytest_plugin"]
     imports = {(name.partition(".")[0], file) for file in files for name, level, _ in _imports(file) if not level}
-    assert [file.relative_to(PACKAGE) for name, file in imports if name == "elftools"] == [Path("source", "cubins.py")]
+    assert [file.relative_to(PACKAGE) for name, file in imports if name == "elftools"] == [
+        Path("source", "cubin_ptx.py")
+    ]
     names = {name for name, _ in imports} - {"elftools"}
     assert "numpy" in names
     assert names - {"msgspec", "numpy", "platformdirs", "tomli"} <= sys.stdlib_module_names

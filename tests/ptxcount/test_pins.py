@@ -14,7 +14,7 @@ from ptxcount.gate import limits, pins
 from ptxcount.gate.counting import LaunchCounts
 from ptxcount.gate.directives import Directives
 from ptxcount.gate.launches import Launch
-from ptxcount.gate.report import format_markdown
+from ptxcount.gate.lock_changes import format_markdown
 from ptxcount.util.errors import LaunchError
 
 #: Spaces, and kinds of their accesses.

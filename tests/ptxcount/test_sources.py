@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ptxcount.command_line import main
-from ptxcount.source.sources import is_ptx
+from ptxcount.source.kernel_sources import is_ptx
 
 PTX = """.version 8.0
 .target sm_90

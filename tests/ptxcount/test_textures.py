@@ -10,9 +10,9 @@ import numpy.typing as npt
 import pytest
 
 import ptxcount
-from ptxcount.cli.arguments import make_arguments
+from ptxcount.cli.argument_words import make_arguments
 from ptxcount.engine.execute import execute_kernel
-from ptxcount.report.overview import format_overview
+from ptxcount.report.suggested_launches import format_overview
 from ptxcount.util.errors import LaunchError, OutOfBoundsError
 from tests.ptxcount import sources
 

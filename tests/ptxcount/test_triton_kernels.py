@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ptxcount
-from ptxcount.engine.launch import count_compiled
+from ptxcount.engine.kernel_counts import count_compiled
 from ptxcount.source.adapters import adapt_kernel
 from ptxcount.util.errors import LaunchError
 from tests.ptxcount.languages import POINTER, Arrays, Record, stand_in, write_copy

@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from kernelwatch.config.project_root import ROOT
+from kernelwatch.counting import launch_counts as counting
 from kernelwatch.counting import source_lines
-from kernelwatch.counting import transactions as counting
 from kernelwatch.instrument import fingerprint
-from kernelwatch.show.site import transactions
+from kernelwatch.show.site import annotated_sources
 from kernelwatch.store import folders, record
 from kernelwatch.store.models import CostsLine
 from kernelwatch.suite import registry
@@ -24,10 +24,10 @@ def test_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nvcc_call, "compile_with_nvcc", pytest.fail)
     monkeypatch.setattr(counting, "count_launch", pytest.fail)
     for results in (ROOT / "results", tmp_path):
-        shown = {source["kernel"]: source for source in transactions.list_sources(results)}
+        shown = {source["kernel"]: source for source in annotated_sources.list_sources(results)}
         assert set(shown) == set(registry.current_suite().kernels())
         for source in shown.values():
-            expected = (1.0, None) if source["lines"] else (0.0, transactions.NOT_COUNTED)
+            expected = (1.0, None) if source["lines"] else (0.0, annotated_sources.NOT_COUNTED)
             assert (sum(line["share"] for line in source["lines"]), source["problem"]) == (
                 pytest.approx(expected[0]),
                 expected[1],

@@ -14,7 +14,7 @@ from .util.errors import *  # noqa: F403 - what it lists
 
 if TYPE_CHECKING:
     from .counting.counters import Access, Amounts, LaunchCounters
-    from .engine.launch import count
+    from .engine.kernel_counts import count
     from .isa.hopper.tensor_maps import Im2colMap, TensorMap
     from .isa.textures import Surface, Texture
     from .report.listing import format_counters
@@ -38,7 +38,7 @@ __all__ += errors.__all__
 _MODULES = {
     **dict.fromkeys(("Access", "Amounts", "LaunchCounters"), "counting.counters"),
     "Finding": "util.findings",
-    "count": "engine.launch",
+    "count": "engine.kernel_counts",
     **dict.fromkeys(("Im2colMap", "TensorMap"), "isa.hopper.tensor_maps"),
     "format_counters": "report.listing",
     **dict.fromkeys(("Surface", "Texture"), "isa.textures"),

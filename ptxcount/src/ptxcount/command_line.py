@@ -15,18 +15,18 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import NoReturn
 
-from .cli.arguments import make_arguments, make_variables, name_arguments
+from .cli.argument_words import make_arguments, make_variables, name_arguments
 from .cli.ending import run_command, scratch_folder
 from .cli.options import attach_flags, escape_unprintable, is_gate_command, join_flags, parse_dimensions
 from .engine.execute import STEP_LIMIT
-from .engine.launch import compile_entry, count_compiled
+from .engine.kernel_counts import compile_entry, count_compiled
 from .gate.machine_code import list_machine_accesses
 from .report import costs, listing
-from .report.overview import format_overview
+from .report.suggested_launches import format_overview
 from .source.cpp_types import check_arguments
+from .source.cuda_compiler import ARCH
+from .source.kernel_sources import find_target, is_ptx
 from .source.names import cpp_name
-from .source.nvcc import ARCH
-from .source.sources import find_target, is_ptx
 from .util import atomic_write
 from .util.architectures import find_multiprocessor
 from .util.errors import LaunchError, PtxError

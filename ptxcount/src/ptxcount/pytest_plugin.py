@@ -17,10 +17,10 @@ def ptxcount(request: pytest.FixtureRequest) -> Callable[..., LaunchCounters]:
 
     ``ptxcount("blur.cu", "blur<float>", 32, 256, ["out=float32[8192]", "n=int32:8192"]).loads.sectors_per_request``
     """
-    from .cli.arguments import make_arguments, name_arguments  # noqa: PLC0415 - NumPy is loaded where the fixture is used, not in every session
-    from .engine.launch import compile_entry, count_compiled  # noqa: PLC0415
+    from .cli.argument_words import make_arguments, name_arguments  # noqa: PLC0415 - NumPy is loaded where the fixture is used, not in every session
+    from .engine.kernel_counts import compile_entry, count_compiled  # noqa: PLC0415
     from .source.cpp_types import check_arguments  # noqa: PLC0415
-    from .source.nvcc import ARCH  # noqa: PLC0415
+    from .source.cuda_compiler import ARCH  # noqa: PLC0415
 
     root = request.config.rootpath
 

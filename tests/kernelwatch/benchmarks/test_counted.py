@@ -10,8 +10,8 @@ import pytest
 from benchmarks import track_compiled, track_counted
 from gpu_kernels import KERNELS
 from kernelwatch import Kernel, inputs, outputs
-from kernelwatch.counting import transactions
-from kernelwatch.counting.transactions import CountOutcome, count_launches
+from kernelwatch.counting import launch_counts
+from kernelwatch.counting.launch_counts import CountOutcome, count_launches
 from kernelwatch.errors import CompileError
 from kernelwatch.suite import metrics, registry
 from ptxcount.counting.counters import Access, LaunchCounters
@@ -107,7 +107,7 @@ __global__ void sums(float* out, const float* in, int n) {{
     if (threadIdx.x < n) out[threadIdx.x] = {loads};
 }}"""
         kernel = Kernel("sums", [outputs("out", "n"), inputs("in", "16*n"), "n"], 32, over=("n",), text=text)
-        counters = transactions.count_launch(kernel, "float32", n=32).counters
+        counters = launch_counts.count_launch(kernel, "float32", n=32).counters
         wavefronts[loads] = [metrics.METRICS[name].value(counters) for name in ("wavefronts", "merged_wavefronts")]
     (apart, merged), (wide, merged_wide) = wavefronts.values()
     assert (apart > wide, merged, merged_wide) == (True, wide, wide)
@@ -125,7 +125,7 @@ __global__ void look_up(float* out, const float* all, int n) {{
     if (i < n) out[i] = {"table" if "table" in table else "constants"}[i * 7 % 64];
 }}"""
         kernel = Kernel("look_up", [outputs("out", "n"), inputs("all", "64"), "n"], 32, over=("n",), text=text)
-        counters = transactions.count_launch(kernel, "float32", n=64).counters
+        counters = launch_counts.count_launch(kernel, "float32", n=64).counters
         names = ("sectors_loaded", "constant_addresses", "constant_requests")
         counts.append([metrics.METRICS[name].value(counters) for name in names])
     assert counts == [[16, 0, 0], [0, 64, 2]]
@@ -179,12 +179,12 @@ def test_broken_kernels_fail_alone(monkeypatch: pytest.MonkeyPatch) -> None:
         raise CompileError("nvcc failed: nvcc kernel.cu")
 
     with monkeypatch.context() as patch:
-        patch.setattr(transactions, "compile_ptx", refuse)
+        patch.setattr(launch_counts, "compile_ptx", refuse)
         _, cache = _set_up("OffsetCopy", params)
         assert [outcome.failure for outcome in cache.values()] == ["CompileError: nvcc failed: nvcc kernel.cu"]
     with monkeypatch.context() as patch:
         problem = "element [0] of the output was never written"
-        patch.setattr(transactions, "_find_problem", lambda *_: problem)
+        patch.setattr(launch_counts, "_find_problem", lambda *_: problem)
         benchmark, cache = _set_up("OffsetCopy", params)
     assert list(cache.values()) == [CountOutcome({}, failure=f"offset_copy: {problem}")]
     with pytest.raises(RuntimeError, match="never written"):

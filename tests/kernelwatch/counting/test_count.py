@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kernelwatch.cli.count import main
-from kernelwatch.counting import transactions
+from kernelwatch.counting import launch_counts
 from kernelwatch.kernel import Launch
 from ptxcount.util import host_memory
 
@@ -48,7 +48,7 @@ def test_counters_match_nsight_compute(row: dict[str, str], capsys: pytest.Captu
 def test_lines_per_request(row: dict[str, str]) -> None:
     """Lines per request are the L1 tag sets that a warp's request touches."""
     launch = Launch.parse(row["launch"])
-    totals = transactions.count_launch(launch.kernel, launch.dtype, **launch.arguments).counters.totals()
+    totals = launch_counts.count_launch(launch.kernel, launch.dtype, **launch.arguments).counters.totals()
     assert totals[f"{row['access']}_lines"] == int(row["set_accesses"])
 
 

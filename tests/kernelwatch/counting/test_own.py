@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from kernelwatch import Kernel, in_and_out, inputs, outputs, scalar
-from kernelwatch.counting import source_lines, transactions
+from kernelwatch.counting import launch_counts, source_lines
 from kernelwatch.errors import ArgumentError, UnknownKernelError
 from kernelwatch.kernel import Launch, expressions
 from kernelwatch.kernel.arguments import ParameterLayout
@@ -126,16 +126,16 @@ KERNELS: dict[str, tuple[Kernel, str, dict[str, int]]] = {
 def test_outputs_are_verified(name: str) -> None:
     """A wrong reference fails; without a reference nothing is compared."""
     kernel, dtype, extents = KERNELS[name]
-    counted_launch = transactions.count_launch(kernel, dtype, **extents)
+    counted_launch = launch_counts.count_launch(kernel, dtype, **extents)
     assert counted_launch.problem is None
     assert counted_launch.counters.totals()["load_requests"] > 0
     right = kernel.reference
     assert right is not None
     try:
         kernel.reference = lambda **variables: tuple(map(_spoil, _call_reference(right, variables)))
-        assert "element [0" in str(transactions.count_launch(kernel, dtype, **extents).problem)
+        assert "element [0" in str(launch_counts.count_launch(kernel, dtype, **extents).problem)
         kernel.reference = None
-        assert transactions.count_launch(kernel, dtype, **extents).problem is None
+        assert launch_counts.count_launch(kernel, dtype, **extents).problem is None
     finally:
         kernel.reference = right
 
@@ -181,26 +181,28 @@ WHOLE = (outputs("out", "n"), inputs("in", "n"), "n")
 
 def test_faults_are_reported() -> None:
     with pytest.raises(PtxError, match="argument 1"):
-        transactions.count_launch(_copy(*WHOLE, body="in[i] = out[i];"), "float32", n=32)
+        launch_counts.count_launch(_copy(*WHOLE, body="in[i] = out[i];"), "float32", n=32)
     racing = "__shared__ float s[2]; s[i % 2] = in[i]; out[i] = s[1 - i % 2];"
     with pytest.raises(PtxError, match="race"):
-        transactions.count_launch(_copy(*WHOLE, body=racing), "float32", n=32)
+        launch_counts.count_launch(_copy(*WHOLE, body=racing), "float32", n=32)
     left_out = _copy(*WHOLE, body="if (i) out[i] = in[i];", reference=lambda **arrays: arrays["in"])
-    assert transactions.count_launch(left_out, "float32", n=32).problem == "element [0] of out was never written"
+    assert launch_counts.count_launch(left_out, "float32", n=32).problem == "element [0] of out was never written"
     with pytest.raises(ArgumentError, match="takes 3 arguments; declared are 2; earlier= declares"):
-        transactions.count_launch(_copy(*WHOLE[:2], body="out[i] = in[i];"), "float32", n=32)
+        launch_counts.count_launch(_copy(*WHOLE[:2], body="out[i] = in[i];"), "float32", n=32)
     with pytest.raises(ArgumentError, match="copy takes n; given: m"):
-        transactions.count_launch(_copy(*WHOLE, body="out[i] = in[i];"), "float32", m=32)
+        launch_counts.count_launch(_copy(*WHOLE, body="out[i] = in[i];"), "float32", m=32)
     with pytest.raises(UnknownKernelError, match="no kernel other"):
-        transactions.count_launch(_copy(*WHOLE, body="out[i] = in[i];", entry="other"), "float32", n=32)
+        launch_counts.count_launch(_copy(*WHOLE, body="out[i] = in[i];", entry="other"), "float32", n=32)
     for shape in ("n/2", "n**2", "len(n)", "n +"):
         with pytest.raises(ArgumentError, match="is no length; write names, numbers"):
-            transactions.count_launch(_copy(outputs("out", shape), *WHOLE[1:], body="out[i] = in[i];"), "float32", n=32)
+            launch_counts.count_launch(
+                _copy(outputs("out", shape), *WHOLE[1:], body="out[i] = in[i];"), "float32", n=32
+            )
     with pytest.raises(CompileError, match="raised ZeroDivisionError: "):
-        transactions.count_launch(Kernel("made", WHOLE, 32, grid=(1,), ptx=lambda: str(1 // 0)), "float32", n=32)
+        launch_counts.count_launch(Kernel("made", WHOLE, 32, grid=(1,), ptx=lambda: str(1 // 0)), "float32", n=32)
     for absent in ("math:nothing", "nowhere:ptx"):
         with pytest.raises(UnknownKernelError, match=f"'{absent}' is not there: "):
-            transactions.count_launch(Kernel("made", WHOLE, 32, grid=(1,), ptx=absent), "float32", n=32)
+            launch_counts.count_launch(Kernel("made", WHOLE, 32, grid=(1,), ptx=absent), "float32", n=32)
     with pytest.raises(ArgumentError, match="one of file, text and ptx"):
         Kernel("none", WHOLE, 32, grid=(1,))
 
@@ -208,10 +210,10 @@ def test_faults_are_reported() -> None:
 def test_kernel_as_reference() -> None:
     slow = _copy(*WHOLE, body="if (i == 0) for (int k = 0; k < n; ++k) out[k] = in[k];")
     assert (
-        transactions.count_launch(_copy(*WHOLE, body="out[i] = in[i];", reference=slow), "float32", n=32).problem
+        launch_counts.count_launch(_copy(*WHOLE, body="out[i] = in[i];", reference=slow), "float32", n=32).problem
         is None
     )
-    problem = transactions.count_launch(_copy(*WHOLE, body="out[i] = in[0];", reference=slow), "float32", n=32).problem
+    problem = launch_counts.count_launch(_copy(*WHOLE, body="out[i] = in[0];", reference=slow), "float32", n=32).problem
     assert problem is not None
     assert problem.startswith("element [1] of out is")
 

@@ -13,7 +13,7 @@ import kernelwatch
 from gpu_kernels import catalog
 from kernelwatch.instrument import check_output, inputs, tolerance
 from kernelwatch.instrument.inputs import POISON
-from kernelwatch.instrument.protocol import Job
+from kernelwatch.instrument.job_messages import Job
 from kernelwatch.instrument.session import Session
 from kernelwatch.instrument.timed_job import JobBuffers
 from kernelwatch.instrument.tolerance import UlpTolerance, WrongOutputError

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from gpu_kernels import catalog
-from kernelwatch.counting import transactions
+from kernelwatch.counting import launch_counts
 from kernelwatch.instrument import build_job, fingerprint
-from kernelwatch.instrument.protocol import Job
+from kernelwatch.instrument.job_messages import Job
 from kernelwatch.kernel.arguments import ArrayArgument
 from kernelwatch.suite import registry
 from tests import served
@@ -99,11 +99,11 @@ def test_facts_of_a_gpu() -> None:
 def test_instrument_version(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another version of the instrument matches no time and no count."""
     launch = registry.current_suite().counted[0].launch(next(iter(registry.current_suite().counted[0].points())))
-    fingerprints = fingerprint.hash_conditions(GPU), transactions.hash_launches([launch])
+    fingerprints = fingerprint.hash_conditions(GPU), launch_counts.hash_launches([launch])
     monkeypatch.setattr(fingerprint, "VERSION", "another")
     assert fingerprint.hash_conditions(GPU) != fingerprints[0]
-    assert transactions.hash_launches([launch]).keys() == fingerprints[1].keys() == {str(launch)}
-    assert transactions.hash_launches([launch]) != fingerprints[1]
+    assert launch_counts.hash_launches([launch]).keys() == fingerprints[1].keys() == {str(launch)}
+    assert launch_counts.hash_launches([launch]) != fingerprints[1]
 
 
 #: A package whose reference module uses every form of import.

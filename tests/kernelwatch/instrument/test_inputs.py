@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 import kernelwatch
 from gpu_kernels import catalog, references
-from kernelwatch.counting import transactions
+from kernelwatch.counting import launch_counts
 from kernelwatch.instrument import buffers, build_job, helper_kernels, inputs
 from kernelwatch.instrument.buffers import Rotation
 from kernelwatch.instrument.inputs import POISON
-from kernelwatch.instrument.protocol import DeviceArray
+from kernelwatch.instrument.job_messages import DeviceArray
 from kernelwatch.kernel import Launch, geometry
 from kernelwatch.kernel.arguments import ArrayArgument
 from tests.fake_cuda import FakeGpu
@@ -172,7 +172,7 @@ def test_unknown_kernel_is_skipped() -> None:
 @pytest.mark.parametrize("length", [1, 15, 16, 17, 4095, 4096, 4097, 15003])
 def test_device_copy(length: int) -> None:
     """The copy moves exactly the requested bytes, with ideal accesses."""
-    copied = transactions.count_launch(
+    copied = launch_counts.count_launch(
         helper_kernels.DEVICE_COPY, helper_kernels.DTYPE, **helper_kernels.copy_arguments(length)
     )
     assert copied.problem is None
@@ -182,6 +182,6 @@ def test_device_copy(length: int) -> None:
 
 
 def test_flush_reads_every_sector_once() -> None:
-    totals = transactions.count_launch(helper_kernels.FLUSH_L2, helper_kernels.DTYPE, size=4096).counters.totals()
+    totals = launch_counts.count_launch(helper_kernels.FLUSH_L2, helper_kernels.DTYPE, size=4096).counters.totals()
     assert totals["load_sectors"] * 32 == 4096 * helper_kernels.WIDTH
     assert totals["store_requests"] == 0

@@ -18,8 +18,8 @@ import pytest
 from kernelwatch.instrument import client, server
 from kernelwatch.instrument.client import Channel, MeasuringError
 from kernelwatch.instrument.inputs import Bytes
+from kernelwatch.instrument.job_messages import Job, JobOutcome, Restart
 from kernelwatch.instrument.memory import FetchReference
-from kernelwatch.instrument.protocol import Job, JobOutcome, Restart
 from kernelwatch.instrument.reference_memory import Reference, ReferenceMemory, ReferenceWriter
 from kernelwatch.instrument.tolerance import WrongOutputError
 from tests.served import LENGTH, READY, REFERENCE, Session, array, job, request_outcome, serve_session, sevens

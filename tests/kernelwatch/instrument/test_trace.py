@@ -12,7 +12,7 @@ import pytest
 from gpu_kernels import catalog
 from kernelwatch.instrument import build_job, device
 from kernelwatch.instrument.graph_replay import ISOLATED_LAUNCHES, LONG_LAUNCH, STAMP_OVERHEAD, TARGET_MS
-from kernelwatch.instrument.protocol import Job, JobOutcome
+from kernelwatch.instrument.job_messages import Job, JobOutcome
 from kernelwatch.instrument.session import Session
 from kernelwatch.instrument.tolerance import WrongOutputError
 from kernelwatch.kernel import Launch

@@ -10,7 +10,7 @@ import pytest
 
 from gpu_kernels import KERNELS
 from kernelwatch import Kernel, inputs, outputs, scalar
-from kernelwatch.counting import transactions
+from kernelwatch.counting import launch_counts
 from kernelwatch.errors import ArgumentError, UnknownDtypeError, UnknownFlagsError, UnknownKernelError
 from kernelwatch.kernel import Array, generators, geometry
 from kernelwatch.kernel.arguments import to_dtype
@@ -54,7 +54,7 @@ def test_bound_of_halves() -> None:
 
     for bound, message in ((64, None), (0.01, "of out is")):
         kernel = _sums(ulp={"float16": bound}, reference=sums)
-        problem = transactions.count_launch(kernel, "float16", size=64, count=400).problem
+        problem = launch_counts.count_launch(kernel, "float16", size=64, count=400).problem
         assert problem is None if message is None else message in str(problem)
 
 

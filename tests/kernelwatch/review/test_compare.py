@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelwatch.review import timed
+from kernelwatch.review import time_verdicts
 from kernelwatch.review.significance import compute_p_value
 from kernelwatch.review.verdict import Verdict
 from kernelwatch.store.points import Point
@@ -80,7 +80,7 @@ def test_where_a_ratio_may_lie() -> None:
         Point({}, median, (median,) * 40 + (second_median,) * 5, counts=(40, 5))
         for median, second_median in ((30.0, 32.0), (33.0, 36.0))
     )
-    (judged,) = timed.judge_times([(base, head)], [0.01])
+    (judged,) = time_verdicts.judge_times([(base, head)], [0.01])
     assert judged.could_be == pytest.approx((33 / 32, 36 / 30))
 
 
@@ -153,7 +153,7 @@ def test_values_that_are_not_there(
 )
 def test_holm(p_values: list[float], corrected: list[float]) -> None:
     """Holm multiplies by the number of hypotheses left, stays monotonic, and is at most 1."""
-    assert timed.correct_holm(p_values) == pytest.approx(corrected)
+    assert time_verdicts.correct_holm(p_values) == pytest.approx(corrected)
 
 
 def points(seed: int, count: int = 1000, process: float = 0.0) -> list[Point]:
@@ -165,7 +165,7 @@ def points(seed: int, count: int = 1000, process: float = 0.0) -> list[Point]:
 
 def verdicts(base: list[Point], head: list[Point], threshold: float) -> set[Verdict]:
     pairs = list(zip(base, head, strict=True))
-    return {judged.verdict for judged in timed.judge_times(pairs, [threshold] * len(pairs))}
+    return {judged.verdict for judged in time_verdicts.judge_times(pairs, [threshold] * len(pairs))}
 
 
 def test_noise_changes_nothing() -> None:
@@ -185,6 +185,6 @@ def test_one_slowdown_among_a_thousand() -> None:
     base, head = points(5), points(6)
     slow = tuple(1.02 * sample for sample in head[500].samples)
     head[500] = Point(head[500].params, float(np.median(slow)), slow)
-    judged = timed.judge_times(list(zip(base, head, strict=True)), [0.01] * 1000)
+    judged = time_verdicts.judge_times(list(zip(base, head, strict=True)), [0.01] * 1000)
     assert [index for index, judgement in enumerate(judged) if judgement.verdict is not SAME] == [500]
     assert judged[500].verdict is SLOW

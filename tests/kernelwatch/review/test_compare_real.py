@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 
 from kernelwatch.config.project_root import ROOT
-from kernelwatch.review.compare import Review
+from kernelwatch.review.commit_review import Review
 from kernelwatch.review.conclusion import ALL, NONE
 from kernelwatch.review.verdict import Verdict
 from kernelwatch.show import as_json, report

@@ -12,7 +12,7 @@ import pytest
 
 from kernelwatch.cli.compare import FORMATS
 from kernelwatch.cli.compare import compare as main
-from kernelwatch.review.compare import Review
+from kernelwatch.review.commit_review import Review
 from kernelwatch.review.conclusion import weigh_rows
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Reason, ReasonKind, Verdict

@@ -12,7 +12,7 @@ import pytest
 
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.kernel import matrix_copy
-from kernelwatch.review.compare import Review, compare_commits
+from kernelwatch.review.commit_review import Review, compare_commits
 from kernelwatch.review.controls import MIN_CONTROLS, Controls, find_controls, is_comparable, is_control
 from kernelwatch.review.pairing import ConfigurationFacts, Pair, pair_configurations
 from kernelwatch.review.sides import ReviewSide, ReviewSides

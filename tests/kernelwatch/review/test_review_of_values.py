@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from kernelwatch.config.project_root import ROOT
-from kernelwatch.review.compare import Review, compare_commits
+from kernelwatch.review.commit_review import Review, compare_commits
 from kernelwatch.review.pairing import ConfigurationFacts, pair_configurations
 from kernelwatch.review.sides import ReviewSide, ReviewSides
 from kernelwatch.review.thresholds import MIN_CHANGES, Thresholds, iter_noise, narrow_thresholds
-from kernelwatch.show.bisect import render_json
+from kernelwatch.show.search_report import render_json
 from kernelwatch.store.cubins import CubinHashes
 from kernelwatch.store.measurements import BenchmarkMeasurements, CommitMeasurements, RunFacts
 from kernelwatch.store.points import Point

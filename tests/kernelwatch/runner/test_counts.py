@@ -10,7 +10,7 @@ import pytest
 
 import kernelwatch.benchmarks as kw
 from kernelwatch.benchmarks import base
-from kernelwatch.counting import transactions
+from kernelwatch.counting import launch_counts
 from kernelwatch.errors import CompileError, UnknownKernelError
 from kernelwatch.runner import measure_counts
 from kernelwatch.runner.protocol import RunConfiguration, StoredNumbers, Task
@@ -44,10 +44,10 @@ def counted_launches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def count_here(launches: Any) -> Any:
         launched.extend(map(str, launches))
-        return transactions.count_launches(launches)
+        return launch_counts.count_launches(launches)
 
     def map_here(_: Any, function: Any, launches: Any) -> Any:
-        return (count_here if function is transactions.count_launches else function)(list(launches))
+        return (count_here if function is launch_counts.count_launches else function)(list(launches))
 
     monkeypatch.setattr(measure_counts, "map_groups", map_here)
     return launched
@@ -126,7 +126,7 @@ def test_compiler_errors_leave_no_number(
     def refuse(*_: Any) -> str:
         raise error
 
-    monkeypatch.setattr(transactions, "compile_ptx", refuse)
+    monkeypatch.setattr(launch_counts, "compile_ptx", refuse)
     monkeypatch.setattr(measure_counts, "compile_cubin", refuse)
     task = _task(track_counted__OffsetCopy=PLACES[:1]) if kind == "counted" else _task(track_compiled__Compiled=[0])
     (configuration,), _ = _send_all(task)

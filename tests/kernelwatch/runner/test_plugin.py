@@ -90,7 +90,7 @@ def test_incompatible_asv_stays_unchanged(
 )
 def test_options_for_asv_alone(options_of_asv: dict[str, Any], reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Profiling and foreign environments fall to asv, with a message; the runner does the rest."""
-    from kernelwatch.runner import run
+    from kernelwatch.runner import whole_run
 
     calls: list[dict[str, Any]] = []
 
@@ -98,7 +98,7 @@ def test_options_for_asv_alone(options_of_asv: dict[str, Any], reason: str, monk
         calls.append(options)
         return 7
 
-    monkeypatch.setattr(run, "run_suite", runner)
+    monkeypatch.setattr(whole_run, "run_suite", runner)
     messages: list[str] = []
     monkeypatch.setattr(log, "info", messages.append)
 

@@ -25,7 +25,7 @@ from kernelwatch.runner import (
     measure_counts,
     measure_times,
     revision_range,
-    run,
+    whole_run,
 )
 from kernelwatch.runner.commit_process import PackageError
 from kernelwatch.runner.protocol import Task
@@ -46,10 +46,10 @@ class Repo:
         """Do nothing."""
 
 
-def _run(options: dict[str, Any] | None = None, branches: tuple[str, ...] = ("main", "gone")) -> run.SuiteRun:
+def _run(options: dict[str, Any] | None = None, branches: tuple[str, ...] = ("main", "gone")) -> whole_run.SuiteRun:
     conf: Any = SimpleNamespace(branches=branches, launch_method="spawn")
     asv_machine: Any = SimpleNamespace(machine="m")
-    return run.SuiteRun(conf, Repo(), asv_machine, options or {}, Path(), Path(), {})
+    return whole_run.SuiteRun(conf, Repo(), asv_machine, options or {}, Path(), Path(), {})
 
 
 #: Unimportable commits -> commit of the benchmarks, and commits with a process.
@@ -103,7 +103,7 @@ def test_plain_benchmarks(fails: bool, monkeypatch: pytest.MonkeyPatch) -> None:
 
     calls: list[dict[str, Any]] = []
     monkeypatch.setattr(log, "error", lambda _: None)
-    monkeypatch.setattr(run, "run_benchmarks", lambda *_, **options: calls.append(options))
+    monkeypatch.setattr(whole_run, "run_benchmarks", lambda *_, **options: calls.append(options))
     suite_run = _run({"quick": True, "show_stderr": True, "attribute": {"a": 1}})
     environment = SimpleNamespace(create=lambda: None, install_project=install)
     suite_run._run_plain(Results({"machine": "m"}, {}, "c" * 40, 0, "3", "e", {}), environment, {})
@@ -120,7 +120,7 @@ def test_choice_of_machine(machine_name: str, facts: dict[str, str], tmp_path: P
     """The named machine, or one named after its GPU; facts that asv stored take precedence."""
     file = tmp_path / "machine.json"
     file.write_text(json.dumps({"version": 1, "mine": {"machine": "mine", "ram": "much"}}))
-    loaded = vars(run.load_machine({"machine": machine_name or None, "_machine_file": str(file)}, None))
+    loaded = vars(whole_run.load_machine({"machine": machine_name or None, "_machine_file": str(file)}, None))
     name = machine_name or machine.default_name(None)
     assert (loaded["machine"], loaded["ram"]) == (name, facts.get("ram", machine.stable_facts(name, None)["ram"]))
 
@@ -154,19 +154,19 @@ def test_commits_in_turns(
     monkeypatch.setattr(compiler, "choose_compiler", lambda _: None)
     monkeypatch.setattr(machine, "find_gpu", lambda: device)
     monkeypatch.setattr("asv.environment.get_environments", lambda *_: ["py3"])
-    monkeypatch.setattr(run, "get_repo", lambda _: Repo())
+    monkeypatch.setattr(whole_run, "get_repo", lambda _: Repo())
     monkeypatch.setattr(revision_range, "select_commits", lambda *_: [f"c{index}" for index in range(count)])
     monkeypatch.setattr(folders, "exclusive_lock", lambda _: nullcontext())
-    monkeypatch.setattr(run, "_start_measuring", lambda _: nullcontext({}))
+    monkeypatch.setattr(whole_run, "_start_measuring", lambda _: nullcontext({}))
     monkeypatch.setattr(commit_process, "start_process", begin)
-    monkeypatch.setattr(run.SuiteRun, "measure", lambda suite_run, *_: suite_run.options["interleave_rounds"])
+    monkeypatch.setattr(whole_run.SuiteRun, "measure", lambda suite_run, *_: suite_run.options["interleave_rounds"])
     conf = SimpleNamespace(results_dir=str(tmp_path), dvcs="git")
     with (
         pytest.raises(UserError, match="c2 cannot be measured in turns: it has no package")
         if count > 2
         else nullcontext()
     ):
-        assert run.run_suite(conf, options) == in_turns
+        assert whole_run.run_suite(conf, options) == in_turns
     assert described == [(f"c{index}", index) for index in range(min(count, 2))] * in_turns
     assert os.environ["CUDA_VISIBLE_DEVICES"] == ("3" if has_gpu else "")
 

@@ -13,7 +13,7 @@ import pytest
 import kernelwatch.benchmarks as kw
 from kernelwatch import Kernel, inputs, outputs
 from kernelwatch.instrument import device, machine
-from kernelwatch.instrument.protocol import Job, JobOutcome
+from kernelwatch.instrument.job_messages import Job, JobOutcome
 from kernelwatch.instrument.session import Session
 from kernelwatch.instrument.stopping_rule import MIN_SAMPLES
 from kernelwatch.instrument.tolerance import WrongOutputError

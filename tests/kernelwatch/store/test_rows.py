@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
-from kernelwatch.store import rows
+from kernelwatch.store import result_rows
 
 NAN = math.nan
 
 
-def row(axis: str, *result: float | None, version: str = "1", moment: int = 0) -> rows.RowColumns:
+def row(axis: str, *result: float | None, version: str = "1", moment: int = 0) -> result_rows.RowColumns:
     """Return a row with a statistic for each number."""
     quantiles = [None if value is None or value != value else 10 * value for value in result]
     return {"result": [*result], "params": [[*axis]], "version": version, "started_at": moment, "stats_q_25": quantiles}
 
 
 #: Two rows, their merged row, and whether they agree.
-BOTH: dict[str, tuple[rows.RowColumns, rows.RowColumns, list[float | None], bool]] = {
+BOTH: dict[str, tuple[result_rows.RowColumns, result_rows.RowColumns, list[float | None], bool]] = {
     "the same at another time": (row("xy", 1, 2), row("xy", 1, 2, moment=5), [1, 2], True),
     "the first one counts": (row("xy", 1, 2), row("xy", 3, 2), [1, 2], False),
     "a configuration each": (row("xy", 1, NAN), row("xy", NAN, 2), [1, 2], True),
@@ -36,15 +36,17 @@ BOTH: dict[str, tuple[rows.RowColumns, rows.RowColumns, list[float | None], bool
 
 
 @pytest.mark.parametrize(("columns", "fallback", "result", "is_same"), BOTH.values(), ids=BOTH)
-def test_united(columns: rows.RowColumns, fallback: rows.RowColumns, result: list[Any], is_same: bool) -> None:
+def test_united(
+    columns: result_rows.RowColumns, fallback: result_rows.RowColumns, result: list[Any], is_same: bool
+) -> None:
     """The other row's result keeps its statistics; neither row changes."""
     texts_before = str((columns, fallback))
-    filled = rows.fill_missing(columns, fallback)
+    filled = result_rows.fill_missing(columns, fallback)
     assert str(filled) == str(
         {**columns, **row(*columns["params"], *result, moment=columns["started_at"])} if result else columns
     )
     assert (filled is columns) == (str(filled) == texts_before[1 : len(str(columns)) + 1])
-    assert rows.have_same_numbers(columns, fallback) is is_same
+    assert result_rows.have_same_numbers(columns, fallback) is is_same
     assert str((columns, fallback)) == texts_before
 
 
@@ -55,24 +57,26 @@ def test_a_file_holds_what_was_read() -> None:
         "result_columns": ["result", "params", "version", "started_at", "duration", "samples"],
         "results": {"b": cells},
     }
-    row = rows.read_row(document, "b")
+    row = result_rows.read_row(document, "b")
     assert row == dict(zip(document["result_columns"], [*cells, None], strict=True))
-    assert rows.serialize_row(row) == cells
+    assert result_rows.serialize_row(row) == cells
 
 
 def test_each() -> None:
     """Parameters are unquoted, in asv's order; samples are numbers."""
-    row: rows.RowColumns = {
+    row: result_rows.RowColumns = {
         "result": [1.0, None, NAN, 4.0],
         "params": [["'a'", "'b'"], ["1", "2"]],
         "samples": [[1.0, None, NAN], None, None, []],
     }
-    assert rows.list_configurations(row["params"]) == ["'a', 1", "'a', 2", "'b', 1", "'b', 2"]
-    configurations = list(rows.iter_configurations(row))
+    assert result_rows.list_configurations(row["params"]) == ["'a', 1", "'a', 2", "'b', 1", "'b', 2"]
+    configurations = list(result_rows.iter_configurations(row))
     assert [params for params, _, _ in configurations] == [("a", "1"), ("a", "2"), ("b", "1"), ("b", "2")]
     assert (
         str([(value, samples) for _, value, samples in configurations])
         == "[(1.0, [1.0]), (None, []), (nan, []), (4.0, [])]"
     )
     for result, values in ((None, [None, None]), ([1.0], [1.0, None])):
-        assert [value for _, value, _ in rows.iter_configurations({"result": result, "params": [["1", "2"]]})] == values
+        assert [
+            value for _, value, _ in result_rows.iter_configurations({"result": result, "params": [["1", "2"]]})
+        ] == values

@@ -14,7 +14,7 @@ from elftools.elf.elffile import ELFFile
 from gpu_kernels import KERNELS, MIXED
 from kernelwatch import Kernel, outputs
 from kernelwatch.config.project_root import CHECKOUT
-from kernelwatch.counting import transactions
+from kernelwatch.counting import launch_counts
 from kernelwatch.errors import CompileError, CompilerWarning, UnknownKernelError
 from kernelwatch.instrument import prebuild
 from kernelwatch.suite import registry
@@ -167,7 +167,7 @@ def test_changed_header_changes_ptx(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     kernel = Kernel("fill", [outputs("out", "n"), "n"], 32, over=("n",), file="fill.cu")
     for value in (1.0, 2.0):
         (tmp_path / "value.h").write_text(f"#define VALUE {value}\n")
-        assert (transactions.count_launch(kernel, "float32", n=20).arrays["out"] == value).all()
+        assert (launch_counts.count_launch(kernel, "float32", n=20).arrays["out"] == value).all()
 
 
 @pytest.fixture(scope="module")

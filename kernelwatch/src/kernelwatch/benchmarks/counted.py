@@ -16,7 +16,7 @@ from kernelwatch.suite.benchmark_names import COUNTED_MODULE
 from kernelwatch.suite.metrics import METRICS, Metric
 
 if TYPE_CHECKING:
-    from kernelwatch.counting.transactions import CountOutcome
+    from kernelwatch.counting.launch_counts import CountOutcome
 
 T = TypeVar("T")
 
@@ -74,10 +74,10 @@ for _name, _metric in METRICS.items():
 
 def count_in_processes(launches: Iterable[Launch]) -> dict[str, CountOutcome]:
     """Count launches in parallel; return each outcome by the launch's text."""
-    from kernelwatch.counting import transactions  # noqa: PLC0415 -- imports everything that executes PTX
+    from kernelwatch.counting import launch_counts  # noqa: PLC0415 -- imports everything that executes PTX
 
     with ProcessPoolExecutor(mp_context=multiprocessing.get_context("fork")) as pool:
-        return map_groups(pool, transactions.count_launches, launches)
+        return map_groups(pool, launch_counts.count_launches, launches)
 
 
 def map_groups(

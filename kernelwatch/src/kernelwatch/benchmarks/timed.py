@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from kernelwatch.benchmarks.base import Benchmark, measures
 from kernelwatch.instrument import client, prebuild, stopping_rule
 from kernelwatch.instrument.clock import SampleClock
-from kernelwatch.instrument.protocol import JobOutcome
+from kernelwatch.instrument.job_messages import JobOutcome
 from kernelwatch.kernel import Launch
 from kernelwatch.suite.benchmark_names import CONTROL_MODULE
 from kernelwatch.suite.sweep import Sweep

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kernelwatch.cli.failures import report_failure
 from kernelwatch.config.project_root import ROOT
-from kernelwatch.show.bisect import render_json, render_text
+from kernelwatch.show.search_report import render_json, render_text
 from kernelwatch.store import git
 from kernelwatch.toolchain import releases
 from kernelwatch.workflow.bisect.metric import match_configurations

@@ -13,7 +13,7 @@ from pathlib import Path
 from kernelwatch.cli.failures import report_failure
 from kernelwatch.config import settings
 from kernelwatch.config.project_root import ROOT
-from kernelwatch.review.compare import Review
+from kernelwatch.review.commit_review import Review
 from kernelwatch.review.conclusion import TRADES
 from kernelwatch.review.groups import AT_LEAST
 from kernelwatch.show import as_json

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 
 from kernelwatch.cli.failures import UNEXPECTED
-from kernelwatch.counting import source_lines, transactions
+from kernelwatch.counting import launch_counts, source_lines
 from kernelwatch.errors import ERRORS
 from kernelwatch.kernel import Launch
 from kernelwatch.suite import registry
@@ -34,7 +34,7 @@ def main(words: Sequence[str] | None = None) -> int:
     as_json: bool = parser.parse_args(options).json
     try:
         launch = Launch.parse(" ".join(word for word in arguments if word not in options))
-        result = transactions.count_launch(launch.kernel, launch.dtype, launch.flags, **launch.arguments)
+        result = launch_counts.count_launch(launch.kernel, launch.dtype, launch.flags, **launch.arguments)
     except ERRORS as error:
         return _report_error(error)
     except MemoryError as error:

@@ -10,7 +10,7 @@ from pathlib import Path
 from kernelwatch.cli.failures import report_failure
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.error_text import one_line
-from kernelwatch.show.regressions import render_json, render_text
+from kernelwatch.show.regressions_report import render_json, render_text
 from kernelwatch.store import git
 from kernelwatch.store.graph import UNKNOWN
 from kernelwatch.workflow.select_results import CannotCompareError, format_commits, load_histories

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.instrument import machine
 from kernelwatch.instrument.skip_reasons import generalize_reason
-from kernelwatch.review.compare import Review
+from kernelwatch.review.commit_review import Review
 from kernelwatch.show import report
 from kernelwatch.store import git
 from kernelwatch.store.models import Document

@@ -92,10 +92,10 @@ def _annotate_source(launch: Launch) -> dict[str, Any]:
 
     Raises as `transactions.count_launch`.
     """
-    from kernelwatch.counting import transactions  # noqa: PLC0415 -- imports everything that executes PTX
+    from kernelwatch.counting import launch_counts  # noqa: PLC0415 -- imports everything that executes PTX
     from ptxcount.report import listing  # noqa: PLC0415
 
-    result = transactions.count_launch(launch.kernel, launch.dtype, launch.flags, **launch.arguments)
+    result = launch_counts.count_launch(launch.kernel, launch.dtype, launch.flags, **launch.arguments)
     if result.problem:
         return {}
     read_source = load_source(registry.find_kernel(launch.kernel), launch.dtype).make_line_reader()

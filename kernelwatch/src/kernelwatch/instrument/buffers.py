@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from kernelwatch.instrument import device, inputs
 from kernelwatch.instrument.inputs import POISON, Bytes
-from kernelwatch.instrument.protocol import DeviceArray
+from kernelwatch.instrument.job_messages import DeviceArray
 
 #: Bytes of a rotation, as a multiple of the L2 cache's size.
 L2_MULTIPLE = 3

@@ -12,7 +12,7 @@ import numpy as np
 
 from kernelwatch.instrument import buffers, fingerprint, helper_kernels, inputs, parallel_copy, skip_reasons
 from kernelwatch.instrument.inputs import POISON, Bytes
-from kernelwatch.instrument.protocol import DeviceArray, Job, Ready
+from kernelwatch.instrument.job_messages import DeviceArray, Job, Ready
 from kernelwatch.instrument.reference_memory import Reference
 from kernelwatch.kernel import Launch, matrix_copy
 from kernelwatch.kernel.arguments import Array, ArrayArgument, ParameterLayout, pack_arguments

@@ -16,7 +16,7 @@ from kernelwatch.instrument import buffers, device, helper_kernels, tolerance
 from kernelwatch.instrument.buffers import ReferencePart, Rotation
 from kernelwatch.instrument.graph_replay import run_once
 from kernelwatch.instrument.inputs import Bytes
-from kernelwatch.instrument.protocol import DeviceArray, Job
+from kernelwatch.instrument.job_messages import DeviceArray, Job
 from kernelwatch.instrument.tolerance import UlpTolerance, WrongOutputError
 
 #: Bytes that are uploaded and compared at a time, if the device does not keep the reference.

@@ -17,7 +17,7 @@ import msgspec
 
 from kernelwatch.instrument import parallel_copy
 from kernelwatch.instrument.inputs import Bytes
-from kernelwatch.instrument.protocol import Answer, Job, JobOutcome, JobProblem, Message, Ready, ReferenceRequest
+from kernelwatch.instrument.job_messages import Answer, Job, JobOutcome, JobProblem, Message, Ready, ReferenceRequest
 from kernelwatch.instrument.reference_memory import Reference, ReferenceMemory, map_memory
 from kernelwatch.instrument.tolerance import WrongOutputError
 

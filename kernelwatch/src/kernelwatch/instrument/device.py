@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelwatch.errors import NoDeviceError
-from kernelwatch.instrument.protocol import Call, Ready
+from kernelwatch.instrument.job_messages import Call, Ready
 from kernelwatch.kernel import load_function
 from kernelwatch.kernel.arguments import insert_addresses
 from kernelwatch.toolchain import nvcc_call

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from kernelwatch.config import settings
-from kernelwatch.instrument.protocol import Job
+from kernelwatch.instrument.job_messages import Job
 from kernelwatch.suite import registry
 from ptxcount.ptx.parser import list_essential_tokens
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kernelwatch.instrument import device
 from kernelwatch.instrument.device import BoundKernel
-from kernelwatch.instrument.protocol import Call
+from kernelwatch.instrument.job_messages import Call
 from kernelwatch.kernel import Kernel, geometry, matrix_copy
 from kernelwatch.kernel.arguments import pack_arguments
 from kernelwatch.kernel.parameters import inputs, outputs, scalar

@@ -32,8 +32,8 @@ from kernelwatch.config.project_root import ROOT
 from kernelwatch.instrument import buffers, device, fingerprint, machine, throttling
 from kernelwatch.instrument.client import ADDRESS, JOB_LIMIT, START_LIMIT, Channel, MeasuringError
 from kernelwatch.instrument.inputs import Bytes
+from kernelwatch.instrument.job_messages import Job, JobOutcome, JobProblem, Ready, ReferenceRequest, Restart
 from kernelwatch.instrument.memory import ReferenceReader
-from kernelwatch.instrument.protocol import Job, JobOutcome, JobProblem, Ready, ReferenceRequest, Restart
 from kernelwatch.instrument.session import Session
 from kernelwatch.instrument.tolerance import WrongOutputError
 

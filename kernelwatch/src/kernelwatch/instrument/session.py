@@ -19,8 +19,8 @@ import numpy as np
 from kernelwatch.instrument import buffers, build_job, check_output, client, device, helper_kernels, memory, throttling
 from kernelwatch.instrument.device import fits_in_one_wave
 from kernelwatch.instrument.inputs import Bytes
+from kernelwatch.instrument.job_messages import Job, JobOutcome, Ready
 from kernelwatch.instrument.memory import FetchReference
-from kernelwatch.instrument.protocol import Job, JobOutcome, Ready
 from kernelwatch.instrument.timed_job import JobBuffers
 from kernelwatch.kernel import Launch
 

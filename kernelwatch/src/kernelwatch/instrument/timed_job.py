@@ -13,7 +13,7 @@ from kernelwatch.instrument import buffers, device, helper_kernels, throttling
 from kernelwatch.instrument.device import BoundKernel
 from kernelwatch.instrument.graph_replay import Cycle, IsolatedLaunches, TimedGraph, make_back_to_back, run_once
 from kernelwatch.instrument.inputs import POISON, Bytes
-from kernelwatch.instrument.protocol import Call, Job, JobOutcome
+from kernelwatch.instrument.job_messages import Call, Job, JobOutcome
 from kernelwatch.instrument.stopping_rule import is_sufficient
 
 

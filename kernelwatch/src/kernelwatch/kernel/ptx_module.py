@@ -38,7 +38,7 @@ class PtxModule:
 
     def target_arch(self, arch: str) -> str:
         """Return the architecture to assemble for: the given one, with the suffix of the PTX, as in sm_90a."""
-        from ptxcount.source.sources import find_target  # noqa: PLC0415 -- as `parse_ptx`
+        from ptxcount.source.kernel_sources import find_target  # noqa: PLC0415 -- as `parse_ptx`
 
         target = find_target(self.ptx)
         return target if target and target.rstrip("af") == arch else arch

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from kernelwatch.review import timed
+from kernelwatch.review import time_verdicts
 from kernelwatch.review.pairing import Describe, Pair, is_code_unchanged, is_one_measurement
 from kernelwatch.review.rows import Row
 from kernelwatch.review.thresholds import Thresholds
@@ -36,7 +36,7 @@ def judge_pairs(
     """Return the pairs with their judgements; their times are one family for the correction."""
     times = [pair for pair in pairs if classify_benchmark(pair.benchmark) == TIMED]
     limits = [thresholds.select(pair, describe) for pair in times]
-    judged = timed.judge_times([(pair.base, pair.head) for pair in times], limits)
+    judged = time_verdicts.judge_times([(pair.base, pair.head) for pair in times], limits)
     judgements = dict(zip(map(id, times), judged, strict=True))  # values of two pairs may be equal
     rows = []
     for pair in pairs:

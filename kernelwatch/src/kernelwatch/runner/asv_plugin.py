@@ -125,7 +125,7 @@ def wrap_run(asv_run: Any) -> Any:
             log.info(f"The plain way, which is slower: {' and '.join(plain_reasons)} is asv's own")
             return asv_run(cls, conf, *args, **kwargs)
         with interruptible_import("asv"):
-            from kernelwatch.runner import run as runner  # noqa: PLC0415 -- other commands of asv's do without
+            from kernelwatch.runner import whole_run as runner  # noqa: PLC0415 -- other commands of asv's do without
 
         if (returns := options.get("_returns")) is not None:  # `asv continuous` reads there afterwards
             returns["stage"] = tempfile.TemporaryDirectory()

@@ -26,7 +26,7 @@ from kernelwatch.runner.commit_process import CommitProcess, PackageError
 from kernelwatch.runner.progress import Progress
 from kernelwatch.runner.protocol import Difference, Discovery, RoundStart, RunConfiguration, SourceLine, Task
 from kernelwatch.runner.run_record import RunRecord
-from kernelwatch.store import rows
+from kernelwatch.store import result_rows
 from kernelwatch.suite.benchmark_names import Kind, find_kind
 
 #: Significant digits of a stored sample: finer than the clock's resolution.
@@ -77,7 +77,7 @@ class CommitMeasurement:
         task = self._make_task()
         for name in task.benchmarks:
             texts, selected_indices = (
-                rows.list_configurations(self.benchmarks[name]["params"]),
+                result_rows.list_configurations(self.benchmarks[name]["params"]),
                 self._select_indices(name),
             )
             selected_texts = [texts[index] for index in selected_indices] if len(selected_indices) < len(texts) else []
@@ -96,7 +96,7 @@ class CommitMeasurement:
         except PackageError as error:
             problem = str(error)
         for group, indices in task.indices.items():
-            texts = rows.list_configurations(self.benchmarks[self.selected_benchmarks[group][0]]["params"])
+            texts = result_rows.list_configurations(self.benchmarks[self.selected_benchmarks[group][0]]["params"])
             for index in sorted({*indices} - self.configurations[group].keys()):
                 params = texts[index].replace("'", "")
                 self._record(RunConfiguration(group=group, index=index, params=params, failed=problem), progress)

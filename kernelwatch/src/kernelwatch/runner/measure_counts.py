@@ -9,8 +9,8 @@ from pathlib import Path
 
 from kernelwatch.benchmarks.compiled import compile_cubin
 from kernelwatch.benchmarks.counted import map_groups
-from kernelwatch.counting import source_lines, transactions
-from kernelwatch.counting.transactions import CountOutcome
+from kernelwatch.counting import launch_counts, source_lines
+from kernelwatch.counting.launch_counts import CountOutcome
 from kernelwatch.errors import ERRORS
 from kernelwatch.instrument import skip_reasons
 from kernelwatch.kernel import Launch
@@ -73,11 +73,11 @@ def count_launches(task: Task, send: Sender) -> None:
 
         def count_checks(checks: Sequence[Check]) -> list[float | None]:
             outcomes.update(
-                map_groups(pool, transactions.count_launches, [launches[id(check.configuration)] for check in checks])
+                map_groups(pool, launch_counts.count_launches, [launches[id(check.configuration)] for check in checks])
             )
             return [_worst_ratio(numbers(check.configuration), check.stored.values) for check in checks]
 
-        fingerprints = map_groups(pool, transactions.hash_launches, launches.values())
+        fingerprints = map_groups(pool, launch_counts.hash_launches, launches.values())
         for configuration, launch, _ in selected:
             fingerprint = fingerprints.get(str(launch))
             configuration.fingerprint = f"{fingerprint}-{task.versions[configuration.group]}" if fingerprint else ""
@@ -90,7 +90,7 @@ def count_launches(task: Task, send: Sender) -> None:
             for configuration in unmeasured
             if str(launches[id(configuration)]) not in outcomes
         )
-        outcomes.update(map_groups(pool, transactions.count_launches, uncounted))
+        outcomes.update(map_groups(pool, launch_counts.count_launches, uncounted))
     for configuration in unmeasured:
         outcome = outcomes[str(launches[id(configuration)])]
         configuration.skipped = skip_reasons.format_missing(outcome.missing) if outcome.missing else ""

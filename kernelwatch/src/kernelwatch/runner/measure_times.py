@@ -16,7 +16,7 @@ import msgspec
 from kernelwatch.benchmarks import timed
 from kernelwatch.errors import ERRORS
 from kernelwatch.instrument import build_job, client, device, fingerprint, prebuild
-from kernelwatch.instrument.protocol import Job, JobOutcome, Ready
+from kernelwatch.instrument.job_messages import Job, JobOutcome, Ready
 from kernelwatch.instrument.reference_memory import Reference, ReferenceWriter
 from kernelwatch.instrument.tolerance import WrongOutputError
 from kernelwatch.kernel import Launch

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kernelwatch.runner.protocol import Difference, RunConfiguration, StoredByGroup, StoredNumbers, Task
-from kernelwatch.store import reading, record, rows
+from kernelwatch.store import reading, record, result_rows
 from kernelwatch.store.models import Document
 from kernelwatch.store.noise import default_threshold
 from kernelwatch.suite.benchmark_names import Kind, find_kind
@@ -56,7 +56,9 @@ def load_reusable(
         """Return numbers by parameters: samples where they are stored; missing and NaN values are omitted."""
         document = load_document(commit)
         stored_rows = (
-            rows.iter_configurations(document.get_row(benchmark)) if document and benchmark in document.results else ()
+            result_rows.iter_configurations(document.get_row(benchmark))
+            if document and benchmark in document.results
+            else ()
         )
         by_params = {", ".join(params): samples or value for params, value, samples in stored_rows}
         return {params: value for params, value in by_params.items() if value is not None and value == value}

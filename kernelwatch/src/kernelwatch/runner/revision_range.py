@@ -13,7 +13,7 @@ from asv.benchmarks import Benchmarks
 from asv.console import log
 from asv.repo import NoSuchNameError
 
-from kernelwatch.store import reading, rows
+from kernelwatch.store import reading, result_rows
 
 #: Error of a word that git does not know.
 _NO_COMMIT = "{!r} names no commit; give a branch, a tag or a hash"
@@ -92,7 +92,7 @@ def find_benchmarks_to_skip(
         for name in benchmarks if (document.commit_hash, document.env_name) == (commit, environment) else ():
             row = document.results.get(name)
             if row is not None and row.version == benchmarks[name]["version"]:
-                values = rows.reindex(document.get_row(name), benchmarks[name]["params"])["result"]
+                values = result_rows.reindex(document.get_row(name), benchmarks[name]["params"])["result"]
                 has_failed = values is None or None in values
                 if options.get("skip_failed" if has_failed else "skip_successful"):
                     skipped.add(name)

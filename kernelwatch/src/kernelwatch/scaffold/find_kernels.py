@@ -17,9 +17,9 @@ from kernelwatch.scaffold.include_graph import Inclusions
 from kernelwatch.store import git
 from ptxcount.ptx.parser import parse_cached
 from ptxcount.source.compile_advice import advise
+from ptxcount.source.cuda_compiler import stop_all
 from ptxcount.source.declarations import Declaration, find_declarations
 from ptxcount.source.names import cpp_name, demangle, find_entry, parameter_types
-from ptxcount.source.nvcc import stop_all
 from ptxcount.util.errors import LaunchError
 
 _SUFFIXES = (".cu", ".cuh", ".h", ".hpp", ".hh", ".hxx", ".inl", ".inc", ".cpp", ".cc", ".cxx", ".py")

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from kernelwatch.review.compare import Review
+from kernelwatch.review.commit_review import Review
 from kernelwatch.review.groups import group_rows
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Verdict

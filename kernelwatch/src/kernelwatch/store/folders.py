@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelwatch.config import cache_dir
-from kernelwatch.store import git, index, reading, rows
+from kernelwatch.store import git, index, reading, result_rows
 from kernelwatch.toolchain import releases as compilers
 from ptxcount.util import atomic_write
 
@@ -106,17 +106,19 @@ class CommitFiles:
     def read_merged(self) -> dict[str, Any] | None:
         """Return the merged content of all files, as one of asv's; None if there are none."""
         contents = [*self._tracked_contents, *self._untracked_contents]
-        return rows.merge_documents(*contents) if contents else None
+        return result_rows.merge_documents(*contents) if contents else None
 
     def save(self, document: Mapping[str, Any], records: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
         """Add results and lines of records, without the numbers that files tracked by git already hold."""
-        tracked = rows.merge_documents(*self._tracked_contents) if self._tracked_contents else {"results": {}}
-        merged = rows.merge_documents(*self._tracked_contents, *self._untracked_contents, document)
+        tracked = result_rows.merge_documents(*self._tracked_contents) if self._tracked_contents else {"results": {}}
+        merged = result_rows.merge_documents(*self._tracked_contents, *self._untracked_contents, document)
         changed = {
             name: cells
             for name, cells in merged["results"].items()
             if name not in tracked["results"]
-            or not rows.have_same_numbers(rows.read_row(tracked, name), rows.read_row(merged, name))
+            or not result_rows.have_same_numbers(
+                result_rows.read_row(tracked, name), result_rows.read_row(merged, name)
+            )
         }
         self._folder.mkdir(parents=True, exist_ok=True)
         if changed:

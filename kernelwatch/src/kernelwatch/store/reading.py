@@ -19,7 +19,7 @@ import msgspec
 
 from kernelwatch.error_text import one_line
 from kernelwatch.errors import KernelwatchError
-from kernelwatch.store import models, rows
+from kernelwatch.store import models, result_rows
 
 M = TypeVar("M")
 
@@ -138,7 +138,9 @@ def merge_files(folder: Path, files: Iterable[tuple[Path, Any, models.Document]]
                 yield versions[0][1]
             else:
                 yield convert_model(
-                    rows.merge_documents(*(json_content for json_content, _ in versions)), models.Document, folder
+                    result_rows.merge_documents(*(json_content for json_content, _ in versions)),
+                    models.Document,
+                    folder,
                 )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from kernelwatch.store import asv_files, folders, index, reading, record, rows
+from kernelwatch.store import asv_files, folders, index, reading, record, result_rows
 from kernelwatch.store.cubins import CubinHashes
 from kernelwatch.store.graph import CommitGraph
 from kernelwatch.store.models import Document
@@ -163,7 +163,7 @@ class History:
         if self.explain_absence(results, benchmark):
             return []
         axes = self._benchmarks[benchmark].params
-        stored = rows.reindex(results.get_row(benchmark), axes)["result"] or [None] * math.prod(map(len, axes))
+        stored = result_rows.reindex(results.get_row(benchmark), axes)["result"] or [None] * math.prod(map(len, axes))
         return list(map(_finite_or_none, stored))
 
     def explain_absence(self, results: Document, benchmark: str) -> str:
@@ -198,7 +198,7 @@ class History:
             return
         names, commit = self._benchmarks[benchmark].param_names, results.commit_hash
         origins, runs = self.find_origins(commit, benchmark), self.list_runs(results, benchmark)[::-1]
-        for params, value, samples in rows.iter_configurations(results.get_row(benchmark)):
+        for params, value, samples in result_rows.iter_configurations(results.get_row(benchmark)):
             texts, counts, source_run = ", ".join(params), tuple[int, ...](), dict[str, Any]()
             if samples:
                 source_run = next((run for run in runs if record.has_selected(run, benchmark, texts)), source_run)

@@ -11,7 +11,7 @@ from pathlib import Path
 from subprocess import CompletedProcess
 
 from kernelwatch.errors import CompileError
-from ptxcount.source.nvcc import WHEEL, find_nvcc, find_time_limit, run_nvcc
+from ptxcount.source.cuda_compiler import WHEEL, find_nvcc, find_time_limit, run_nvcc
 
 __all__ = [
     "WHEEL",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from kernelwatch.config import settings
 from kernelwatch.errors import ERRORS, NoSuiteError, SuiteError
-from kernelwatch.review.compare import Review, compare_commits
+from kernelwatch.review.commit_review import Review, compare_commits
 from kernelwatch.review.pairing import ConfigurationFacts, pair_configurations
 from kernelwatch.review.thresholds import MAX_PAIRS, Change, Thresholds, iter_noise, narrow_thresholds
 from kernelwatch.store import index

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from kernelwatch.review.compare import Review
-from kernelwatch.review.regressions import Drift, HistoryFold, Regression
-from kernelwatch.store import index, rows
+from kernelwatch.review.commit_review import Review
+from kernelwatch.review.standing_regressions import Drift, HistoryFold, Regression
+from kernelwatch.store import index, result_rows
 from kernelwatch.store.results import History
 from kernelwatch.workflow import kept
 from kernelwatch.workflow.load_review import describe_configuration, review_selection
@@ -156,7 +156,7 @@ def list_measured(history: History, commit: str) -> dict[str, dict[str, float | 
 def _list_names(benchmark: str, axes: tuple[tuple[str, ...], ...]) -> list[str]:
     """Return the configurations of a benchmark as `Point.name` has them, in the order of a row."""
     unquoted = [[text.strip("'") for text in axis] for axis in axes]
-    return [f"{benchmark}({text})" if axes else benchmark for text in rows.list_configurations(unquoted)]
+    return [f"{benchmark}({text})" if axes else benchmark for text in result_rows.list_configurations(unquoted)]
 
 
 def list_failing(history: History, commit: str) -> list[str]:

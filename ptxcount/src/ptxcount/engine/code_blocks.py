@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..isa.block_barriers import Barrier
-from ..isa.registry import Step
+from ..isa.opcode_registry import Step
 from ..ptx.flow import End
 from ..ptx.program import Instruction, Register
 from ..util.errors import Source

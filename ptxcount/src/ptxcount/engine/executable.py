@@ -11,7 +11,7 @@ import numpy as np
 
 from ..isa.block_barriers import Barrier, parse_barrier
 from ..isa.dispatch import bind_instruction
-from ..isa.registry import Step
+from ..isa.opcode_registry import Step
 from ..machine.global_races import find_reached_names
 from ..machine.polls import Poll, find_polls
 from ..machine.special_registers import GRID_REGISTERS, RESERVED, RESERVED_REGISTER

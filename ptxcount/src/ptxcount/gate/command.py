@@ -14,12 +14,12 @@ from pathlib import Path
 from ..cli.ending import run_command, scratch_folder
 from ..cli.options import attach_flags, escape_unprintable, join_flags, parse_dimensions
 from ..util.errors import LaunchError
-from . import limits, pins, report
-from .cache import nvcc_release
+from . import limits, lock_changes, pins
 from .counting import LaunchCounts, iter_counts, list_files
 from .diagnostics import ADVICE, UNCLEAR, Diagnostic
 from .directives import Directives
 from .formats import FORMATS
+from .kept_counts import nvcc_release
 from .launches import FILE, Launch, read_launches
 
 #: A command in messages, which works as it is with the folder behind it.
@@ -219,7 +219,7 @@ def _name_causes(
 
 def _compare_revision(options: argparse.Namespace) -> int:
     lock = pins.read_lock_at(options.revision)
-    print(report.format_markdown(list(iter_counts(read_launches(options.folder))), lock, nvcc_release()))
+    print(lock_changes.format_markdown(list(iter_counts(read_launches(options.folder))), lock, nvcc_release()))
     return 0
 
 
@@ -273,7 +273,7 @@ def _report_findings(findings: list[Diagnostic], launch_counts: list[LaunchCount
 
 
 def _format_entries(file: Path, include: Sequence[str], flags: str) -> str:
-    from ..report.overview import list_kernels  # noqa: PLC0415 - with all of NumPy, which only init needs
+    from ..report.suggested_launches import list_kernels  # noqa: PLC0415 - with all of NumPy, which only init needs
 
     overviews, flags = list_kernels(file, join_flags(include, flags)), join_flags(include, flags)
     if not overviews:

@@ -17,11 +17,11 @@ from pathlib import Path
 
 import msgspec
 
-from ..source.nvcc import Compilation, find_nvcc
-from ..source.sources import is_ptx
+from ..source.cuda_compiler import Compilation, find_nvcc
+from ..source.kernel_sources import is_ptx
 from ..util.errors import PtxError
-from .cache import cache_folder, hash_counter, hash_facts, identify_file, store_file
 from .inclusions import Candidates, Disk, Layout, find_folders, find_names, list_candidates, query_layout
+from .kept_counts import cache_folder, hash_counter, hash_facts, identify_file, store_file
 
 #: A file, the template's instance or None, nvcc's flags and the architecture.
 Recipe = tuple[Path, "str | None", str, str]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..cli.arguments import make_arguments, make_variables, name_arguments
-from ..engine.launch import compilation_of, compile_entry, count_compiled, find_kernel
+from ..cli.argument_words import make_arguments, make_variables, name_arguments
+from ..engine.kernel_counts import compilation_of, compile_entry, count_compiled, find_kernel
 from ..report.listing import list_lines
 from ..source.cpp_types import check_arguments
+from ..source.cuda_compiler import Compilation
 from ..source.names import cpp_name
-from ..source.nvcc import Compilation
 from .advice import find_advice
 from .compilations import Compiled, Recipe
 from .launches import Launch

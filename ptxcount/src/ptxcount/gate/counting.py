@@ -12,11 +12,11 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from ..report.listing import find_line_text, read_source_lines
+from ..source.cuda_compiler import stop_all
 from ..source.declarations import find_declarations
 from ..source.names import source_name
-from ..source.nvcc import stop_all
 from ..util.errors import CompileError, KernelFaultError, LaunchError
-from . import cache, compilations
+from . import compilations, kept_counts
 from .compilations import Compiled, Recipe
 from .diagnostics import Diagnostic
 from .launches import FILE, Launch
@@ -52,7 +52,7 @@ _IDLE = "it accesses no memory, so nothing is held: look at its grid, block and 
 
 def iter_counts(launches: Sequence[Launch]) -> Iterator[LaunchCounts | Diagnostic]:
     """Yield the counts of each launch, or the reason why there are none: PC006, the kernel is wrong, or PC009."""
-    cache.hash_counter()  # once, before threads do
+    kept_counts.hash_counter()  # once, before threads do
     for function in (_compile_once, _resolve_files, _resolve_file, _resolve_folder, _read_declarations):
         function.cache_clear()  # files may have changed since the last command of this process
     compilations.forget_files()
@@ -117,7 +117,7 @@ def _compile_all(recipes: Iterable[Recipe]) -> None:
 def _count_launch(launch: Launch) -> LaunchCounts:
     """Count a launch, at the lines of today's source. Raises as `ptxcount.count`."""
     compilation, name = _compile_once(_find_recipe(launch))
-    cached = cache.cached_counts(
+    cached = kept_counts.cached_counts(
         launch, compilation.ptx, lambda: _import_compute().compute_counts(launch, compilation, name)
     )
     row_files = {os.path.realpath(row["file"]) for row in cached["lines"] if row["file"]}

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import msgspec
 
-from ..source.nvcc import find_nvcc, read_rule, run_nvcc, split_flags
-from .cache import is_program
+from ..source.cuda_compiler import find_nvcc, read_rule, run_nvcc, split_flags
+from .kept_counts import is_program
 
 #: Options that make the PTX depend on what is in no list here: files of options, this machine's chips, plug-ins.
 _UNTRACKED = re.compile(r"optf|options-file|@|native|spec|plugin|wrapper|pch|module|dryrun|clean")

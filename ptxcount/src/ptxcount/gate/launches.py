@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from ..source.nvcc import ARCH
+from ..source.cuda_compiler import ARCH
 from ..util.errors import LaunchError
 from ..util.regular_files import require_regular
 

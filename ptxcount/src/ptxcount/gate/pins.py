@@ -18,7 +18,7 @@ from ..util.git_environment import make_environment
 from ..util.regular_files import require_regular
 from .counting import LaunchCounts
 from .diagnostics import Diagnostic
-from .inputs import describe_settings, hash_files
+from .input_hashes import describe_settings, hash_files
 from .launches import Launch
 
 FILE = "ptxcount.lock"

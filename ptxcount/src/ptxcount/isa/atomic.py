@@ -11,8 +11,8 @@ from ..lanes.warps import Array, spread
 from ..machine.chunk import Chunk
 from ..ptx.program import SINK, Immediate, Instruction
 from .atomic_operations import apply_operation, find_operation
+from .opcode_registry import Step, binds, step_of
 from .operands import address, elements, expect_count, unsupported
-from .registry import Step, binds, step_of
 from .spaces import decode_access, make_access
 from .swap_loop import iter_swap_rounds
 

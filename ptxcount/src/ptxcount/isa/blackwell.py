@@ -15,7 +15,7 @@ from .arithmetic import bfloat
 from .arithmetic.directed import OPERATIONS, make_directed
 from .arithmetic.floating import clamp01, flush, maximum, maximum_nan, minimum, minimum_nan, positive
 from .arithmetic.narrow_float import FORMATS, decode_scale, encode_scale
-from .registry import Step, allow_clamps, binds, op, step_of
+from .opcode_registry import Step, allow_clamps, binds, op, step_of
 from .warp_collectives import compute_by_mask
 
 _EXTREMES = {"min": minimum, "max": maximum, "minNaN": minimum_nan, "maxNaN": maximum_nan}

@@ -12,8 +12,8 @@ from ..machine.chunk import Chunk
 from ..machine.warp_clocks import is_warp_barrier
 from ..ptx.program import TYPES, Instruction
 from ..util.errors import TrapError
+from .opcode_registry import Step, binds, op
 from .operands import Reader, expect_count, reader, unsupported
-from .registry import Step, binds, op
 
 
 class Barrier(NamedTuple):

@@ -27,9 +27,9 @@ from . import (  # noqa: F401 -- their binders register themselves
 from .arithmetic import bfloat, floating
 from .arithmetic.directed import OPERATIONS
 from .arithmetic.floating import clamp01, flush, positive
+from .opcode_registry import BINDERS, FORMS, Step, binds, step_of
 from .operands import as_array, expect_count, items, split_name, unsupported
-from .registry import BINDERS, FORMS, Step, binds, step_of
-from .releases import explain_release
+from .ptx_releases import explain_release
 from .table import COMBINATIONS, FLOAT_COMPARISONS, INSTRUCTIONS, INTEGER_COMPARISONS, TRUE, Computation
 
 _U32, _PRED = TYPES["u32"], TYPES["pred"]

@@ -13,8 +13,8 @@ from ..machine.chunk import Chunk
 from ..ptx.program import TYPES, Instruction, Type
 from .arithmetic.floating import flush
 from .arithmetic.integer import logic3, multiply_high
+from .opcode_registry import Step, binds, op, step_of
 from .operands import CARRY, expect_count, split_name, unsupported
-from .registry import Step, binds, op, step_of
 from .table import COMBINATIONS
 
 

@@ -9,8 +9,8 @@ from ..lanes.warps import Array, spread, unsigned
 from ..machine.chunk import ALL_THREADS, Chunk
 from ..ptx.program import TYPES, Address, Immediate, Instruction, Register
 from ..util.errors import MisalignedError
+from .opcode_registry import Step, binds, step_of
 from .operands import STACK, address, as_array, elements, expect_count, reader, split_name, unsupported
-from .registry import Step, binds, step_of
 from .spaces import HINTS, decode_access, fetch_options, make_access
 
 #: Spaces that are only read.

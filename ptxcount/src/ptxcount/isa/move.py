@@ -15,8 +15,8 @@ from .arithmetic.convert import ROUNDINGS, TO_INTEGER, convert
 from .arithmetic.directed import MODES
 from .arithmetic.floating import positive
 from .arithmetic.narrow_float import FORMATS
+from .opcode_registry import Step, allow_clamps, binds, op, step_of
 from .operands import as_array, expect_count, plus, split_name, unsupported
-from .registry import Step, allow_clamps, binds, op, step_of
 from .spaces import SPACES, WINDOW_BITS, WINDOWS, window_base
 
 #: Addend to the bits of a float before the lowest 13 are cut off, by rounding.

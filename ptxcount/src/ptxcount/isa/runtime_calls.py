@@ -15,8 +15,8 @@ from ..lanes.warps import Array, spread
 from ..machine.chunk import Chunk
 from ..ptx.program import Group, Instruction, Symbol
 from ..util.errors import TrapError
+from .opcode_registry import Step, binds
 from .operands import unsupported
-from .registry import Step, binds
 from .spaces import make_resolver
 
 #: Longest text that is read, in characters.

@@ -10,7 +10,7 @@ import numpy as np
 from ..lanes.warps import LANES, Array, by_thread, by_warp, find_occupancy, lanes_by_warp, spread, warp_count
 from ..machine.chunk import Chunk
 from ..machine.warp_clocks import FULL, find_missing_lanes
-from .registry import op
+from .opcode_registry import op
 
 _LANE = np.arange(LANES)
 

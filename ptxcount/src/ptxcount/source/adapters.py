@@ -14,7 +14,7 @@ import numpy as np
 
 from ..util.errors import LaunchError
 from .adapted_kernel import AdaptedKernel
-from .cubins import read_embedded_ptx
+from .cubin_ptx import read_embedded_ptx
 from .numba_kernels import adapt_numba, is_numba_dispatcher
 from .tile_kernels import adapt_cute, adapt_cutile, adapt_tilelang
 from .triton_kernels import adapt_compiled_triton, adapt_jit_function, is_jit_function

@@ -11,8 +11,8 @@ import numpy as np
 from ..machine.argument_layout import POINTER, KernelArgument
 from ..util.errors import LaunchError
 from .declarations import Declaration, find_declarations, find_structs
+from .kernel_sources import is_ptx
 from .names import parameter_types, source_name
-from .sources import is_ptx
 
 #: Types of C++ as NumPy calls them.
 TYPES = {

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..util.errors import PtxError
-from .nvcc import find_nvcc, run_nvcc, split_flags
+from .cuda_compiler import find_nvcc, run_nvcc, split_flags
 
 _ENTRY = "Compiling entry function '"
 _REGISTERS, _SHARED = re.compile(r"Used (\d+) registers"), re.compile(r"(\d+) bytes smem")

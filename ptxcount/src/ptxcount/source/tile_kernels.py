@@ -14,7 +14,7 @@ from ..ptx.parser import parse_cached
 from ..ptx.program import Variable
 from ..util.errors import LaunchError
 from .adapted_kernel import AdaptedKernel, describe_shape, import_tool
-from .cubins import read_embedded_ptx
+from .cubin_ptx import read_embedded_ptx
 from .declarations import find_declarations
 from .names import find_entry
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelwatch.config.project_root import ROOT
-from kernelwatch.show.site import commits, configurations, data, measured, pages, transactions
+from kernelwatch.show.site import annotated_sources, commits, configurations, data, measured, pages
 from kernelwatch.show.site.overview import ShownMachine
 from kernelwatch.show.site.site_folder import SiteFolder
 from kernelwatch.store import asv_files, folders
@@ -66,7 +66,7 @@ def write_site(conf: Any, repository: Path) -> Path:
         commits.describe_commits(
             repository, sorted({commit for history in histories for commit in history.list_commits()})
         ),
-        transactions.list_sources(results),
+        annotated_sources.list_sources(results),
         {name: describe_column(machine, repository) for name, machine in machines.items()},
         project=conf.project,
         commit_url=conf.show_commit_url if conf.show_commit_url.startswith("http") else None,

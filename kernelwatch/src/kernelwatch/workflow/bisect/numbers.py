@@ -16,7 +16,7 @@ from pathlib import Path
 from unittest import mock
 
 from kernelwatch.instrument import machine, parent_death
-from kernelwatch.review.compare import Review
+from kernelwatch.review.commit_review import Review
 from kernelwatch.store.folders import RESULTS
 from kernelwatch.store.results import History
 from kernelwatch.suite.benchmark_names import Kind, control_name

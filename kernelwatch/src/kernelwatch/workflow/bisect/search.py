@@ -16,7 +16,7 @@ from unittest import mock
 from kernelwatch.config import project_root, settings
 from kernelwatch.instrument import parent_death
 from kernelwatch.kernel.launch import FLAGS
-from kernelwatch.review.compare import Review
+from kernelwatch.review.commit_review import Review
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Verdict
 from kernelwatch.store import git

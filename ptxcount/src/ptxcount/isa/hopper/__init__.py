@@ -12,7 +12,7 @@ from ...machine.block_memory import find_rank, make_ranked
 from ...machine.chunk import Chunk
 from ...ptx.program import TYPES
 from ...util.errors import LaunchError
-from ..registry import op
+from ..opcode_registry import op
 
 #: The bits of a generic address that tell its state space.
 _WINDOW = 0xFFFFFFFF << 32

@@ -10,8 +10,8 @@ from ...machine.chunk import Chunk
 from ...ptx.program import TYPES, Immediate, Instruction
 from ...util.errors import MisalignedError
 from ..atomic_operations import apply_operation, find_operation
+from ..opcode_registry import Step, binds, step_of
 from ..operands import address, elements, expect_count, reader, unsupported
-from ..registry import Step, binds, step_of
 from ..single_threads import iter_threads, make_row_reporter
 from ..spaces import decode_access, find_space, make_shared_reader
 from . import require_clusters

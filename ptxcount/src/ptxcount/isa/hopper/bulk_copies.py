@@ -19,8 +19,8 @@ from ...lanes.warps import LANES, Array, spread
 from ...machine.chunk import Chunk
 from ...ptx.program import TYPES, Address, Group, Instruction, Operand
 from ..atomic_operations import AtomicOperation, find_operation
+from ..opcode_registry import Step, binds
 from ..operands import Reader, address, as_array, items, reader, unsupported
-from ..registry import Step, binds
 from . import require_clusters
 from .single_copy import OF_ROWS, BulkCopy
 

@@ -13,8 +13,8 @@ from ...lanes.warps import Array
 from ...machine.chunk import Chunk
 from ...ptx.program import Instruction
 from ...util.errors import MisalignedError
+from ..opcode_registry import Step, binds, op
 from ..operands import address, expect_count, unsupported
-from ..registry import Step, binds, op
 from ..single_threads import iter_threads, make_row_reporter
 from ..spaces import find_space, make_shared_reader
 from .mbarriers import complete_bytes

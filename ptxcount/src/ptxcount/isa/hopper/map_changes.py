@@ -17,8 +17,8 @@ from ...lanes.warps import LANES, spread
 from ...machine.chunk import Chunk
 from ...ptx.program import TYPES, Immediate, Instruction
 from ...util.errors import LaunchError
+from ..opcode_registry import Step, binds
 from ..operands import address, expect_count, reader, unsupported
-from ..registry import Step, binds
 from ..spaces import find_space, make_resolver
 from .map_fields import SWIZZLES, MapFields
 from .map_handles import find_fields, load_handles, make_handle

@@ -17,8 +17,8 @@ from ...machine.chunk import Chunk
 from ...machine.global_memory import Report
 from ...ptx.program import TYPES, Address, Instruction, Operand, Register
 from ..atomic_operations import AtomicOperation, apply_operation
+from ..opcode_registry import Step, binds, op, step_of
 from ..operands import Reader, address, expect_count, unsupported
-from ..registry import Step, binds, op, step_of
 from ..spaces import find_space, make_shared_reader
 
 _U32, _U64, _PRED = TYPES["u32"], TYPES["u64"], TYPES["pred"]

@@ -14,8 +14,8 @@ from ...lanes.warps import Array, spread
 from ...machine.chunk import Chunk
 from ...ptx.program import TYPES, Immediate, Instruction, Operand, Type
 from ...util.errors import OutOfBoundsError
+from ..opcode_registry import Step, binds, step_of
 from ..operands import expect_count, items, unsupported
-from ..registry import Step, binds, step_of
 from ..tensor_cores.elements import ELEMENTS, encode
 from ..tensor_cores.fragments import Shape
 from ..tensor_cores.mma import find_layout, parse_shape

@@ -4,4 +4,4 @@ All is done at once, in the order in which threads ask for it. No chip was asked
 and `shifts` names its source.
 """
 
-from . import allocation, commits, copies, fragments, products, shifts  # noqa: F401
+from . import allocation, completion, copies, products, register_copies, shifts  # noqa: F401

@@ -6,11 +6,11 @@ import numpy as np
 
 from ...machine.chunk import Chunk
 from ...ptx.program import TYPES, Instruction
+from ..opcode_registry import Step, binds
 from ..operands import address, as_array, expect_count, reader, unsupported
-from ..registry import Step, binds
 from ..single_threads import make_row_reporter
 from ..spaces import find_space, make_shared_reader
-from .warps import find_whole_warps, read_group, read_per_warp
+from .issuing_warps import find_whole_warps, read_group, read_per_warp
 
 _U32 = TYPES["u32"]
 _NAMES = {"sync", "aligned", "shared::cta", "b32", "cta_group::1", "cta_group::2"}

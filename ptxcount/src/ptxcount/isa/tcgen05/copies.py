@@ -13,12 +13,12 @@ import numpy as np
 from ...machine.chunk import Chunk
 from ...machine.tensor_memory import split_address
 from ...ptx.program import TYPES, Instruction
+from ..opcode_registry import Step, binds
 from ..operands import address, expect_count, reader, unsupported
-from ..registry import Step, binds
 from ..single_threads import iter_threads, make_row_reporter
 from ..tensor_cores.matrix_rows import PACKED, split_row
 from .descriptors import decode_shared
-from .warps import GROUPS, find_pair, note_uncounted, read_group, report_descriptors
+from .issuing_warps import GROUPS, find_pair, note_uncounted, read_group, report_descriptors
 
 
 class _Copy(NamedTuple):

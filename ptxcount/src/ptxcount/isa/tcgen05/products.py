@@ -17,8 +17,8 @@ from ...machine.global_memory import Report
 from ...machine.tensor_memory import LANE_COUNT, split_address
 from ...ptx.program import TYPES, Address, Group, Immediate, Instruction, Operand
 from ...util.errors import TensorMemoryError
+from ..opcode_registry import Step, binds
 from ..operands import Reader, address, items, reader, unsupported
-from ..registry import Step, binds
 from ..single_threads import iter_threads, make_row_reporter
 from ..tensor_cores.elements import ELEMENTS, encode
 from ..tensor_cores.sparse import expand_groups, find_undefined, find_unit
@@ -31,8 +31,8 @@ from .factors import (
     load_shared_factor,
     load_tensor_factor,
 )
+from .issuing_warps import find_pair, note_uncounted, read_group, report_descriptors
 from .layouts import DATA_PATHS
-from .warps import find_pair, note_uncounted, read_group, report_descriptors
 
 _U32, _U64, _PRED = TYPES["u32"], TYPES["u64"], TYPES["pred"]
 _OPTIONS = {"mma", "ws", "sp", "cta_group::1", "cta_group::2", "block_scale", *KINDS}

@@ -15,10 +15,10 @@ from ...machine.chunk import Chunk
 from ...machine.tensor_memory import LANE_COUNT, split_address
 from ...ptx.program import Instruction
 from ...util.errors import TensorMemoryError, UninitializedTensorReadError
+from ..opcode_registry import Step, binds
 from ..operands import address, expect_count, unsupported
-from ..registry import Step, binds
 from ..single_threads import iter_threads, make_row_reporter
-from .warps import GROUPS, find_pair, read_group
+from .issuing_warps import GROUPS, find_pair, read_group
 
 #: Words of an element.
 _COLUMNS = 8

@@ -12,8 +12,8 @@ import numpy as np
 from ...lanes.warps import LANES, Array, by_thread, spread
 from ...machine.chunk import Chunk
 from ...ptx.program import TYPES, Address, Instruction
+from ..opcode_registry import Step, binds, op, step_of
 from ..operands import address, expect_count, items, unsupported
-from ..registry import Step, binds, op, step_of
 from ..spaces import find_space, make_shared_reader
 from ..warp_collectives import lanes_of, threads_of
 from .elements import pack_elements, unpack_elements

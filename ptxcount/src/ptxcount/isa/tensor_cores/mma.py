@@ -15,8 +15,8 @@ from ...lanes.warps import Array
 from ...machine.chunk import Chunk
 from ...ptx.program import TYPES, Instruction, Type
 from ..arithmetic.floating import fused_multiply_add
+from ..opcode_registry import Step, binds, step_of
 from ..operands import expect_count, items, unsupported
-from ..registry import Step, binds, step_of
 from ..warp_collectives import lanes_of, threads_of
 from .block_scales import SCALE_NAMES, BlockScales
 from .elements import ELEMENTS, PADDED, encode, pack_elements, unpack_elements

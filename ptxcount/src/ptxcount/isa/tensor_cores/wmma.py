@@ -8,8 +8,8 @@ from ...lanes.symbolic_values import Value, dense
 from ...lanes.warps import LANES, Array
 from ...machine.chunk import Chunk
 from ...ptx.program import TYPES, Instruction
+from ..opcode_registry import Step, binds, step_of
 from ..operands import address, as_array, expect_count, items, reader, unsupported
-from ..registry import Step, binds, step_of
 from ..spaces import SPACES, find_space, make_resolver
 from ..warp_collectives import lanes_of, threads_of
 from .elements import ELEMENTS

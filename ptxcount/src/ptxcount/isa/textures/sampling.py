@@ -13,8 +13,8 @@ from ...lanes.warps import Array, by_warp, lanes_by_warp, spread
 from ...machine.chunk import ALL_THREADS, Chunk
 from ...ptx.program import TYPES, Address, Group, Instruction, Operand, Type
 from ...util.errors import LaunchError, OutOfBoundsError
+from ..opcode_registry import Step, binds, step_of
 from ..operands import address, as_array, elements, expect_count, items, reader, split_name, unsupported
-from ..registry import Step, binds, step_of
 from . import GEOMETRIES, Surface, Tap, Texture
 
 _U32, _S32, _U64 = TYPES["u32"], TYPES["s32"], TYPES["u64"]

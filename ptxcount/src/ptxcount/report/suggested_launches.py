@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.launch import compilation_of
+from ..engine.kernel_counts import compilation_of
 from ..ptx.parser import parse_cached
 from ..ptx.program import Program, Variable
 from ..source.cpp_types import TYPES, VECTORS, strip_qualifiers
+from ..source.cuda_compiler import ARCH
 from ..source.declarations import Declaration, find_declarations, find_structs
+from ..source.kernel_sources import is_ptx
 from ..source.names import cpp_name, parameter_types, source_name
-from ..source.nvcc import ARCH
-from ..source.sources import is_ptx
 from .launch_guess import guess_block, guess_dynamic_shared, guess_template_argument
 
 #: Structs of a source, as `find_structs` returns them.

@@ -11,12 +11,12 @@ from ...machine.chunk import Chunk
 from ...machine.tensor_memory import split_address
 from ...ptx.program import TYPES, Immediate, Instruction
 from ...util.errors import OutOfBoundsError
+from ..opcode_registry import Step, binds, step_of
 from ..operands import Reader, address, as_array, expect_count, items, unsupported
-from ..registry import Step, binds, step_of
 from ..single_threads import make_row_reporter
 from ..warp_collectives import lanes_of, threads_of
+from .issuing_warps import find_whole_warps, read_per_warp
 from .layouts import FRAGMENTS
-from .warps import find_whole_warps, read_per_warp
 
 _B32, _U32 = TYPES["b32"], TYPES["u32"]
 _NUMBERS = {f"x{1 << power}": 1 << power for power in range(8)}

@@ -5,11 +5,11 @@ from __future__ import annotations
 from ...machine.chunk import Chunk
 from ...ptx.program import TYPES, Instruction
 from ..hopper.mbarriers import arrive_once
+from ..opcode_registry import Step, binds
 from ..operands import address, expect_count, reader, unsupported
-from ..registry import Step, binds
 from ..single_threads import iter_threads, make_row_reporter
 from ..spaces import find_space, make_shared_reader
-from .warps import find_pair, read_group
+from .issuing_warps import find_pair, read_group
 
 _NAMES = {"commit", "mbarrier::arrive::one", "shared::cluster", "multicast::cluster", "b64",
           "cta_group::1", "cta_group::2"}  # fmt: skip

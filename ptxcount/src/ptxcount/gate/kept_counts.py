@@ -18,7 +18,7 @@ from typing import Any, TypedDict
 import msgspec
 import platformdirs
 
-from ..source.nvcc import find_nvcc
+from ..source.cuda_compiler import find_nvcc
 from ..util import atomic_write
 from ..util.errors import PtxError
 from .launches import Launch

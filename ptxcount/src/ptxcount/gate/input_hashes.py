@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from ..source.nvcc import ARCH
+from ..source.cuda_compiler import ARCH
 from .launches import Launch
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ..util.errors import LaunchError
 from ..util.regular_files import require_regular
-from .cubins import ELF, read_embedded_ptx
+from .cubin_ptx import ELF, read_embedded_ptx
 
 _VERSION = re.compile(r"^[\s\ufeff]*\.version\b", re.MULTILINE)
 _TARGET = re.compile(r"^\s*\.target\s+(\w+)", re.MULTILINE)

@@ -11,10 +11,10 @@ from ..counting.counters import LaunchCounters
 from ..machine.argument_layout import KernelArgument
 from ..ptx.parser import parse_cached
 from ..source.adapters import adapt_kernel
+from ..source.cuda_compiler import ARCH, Compilation, compile_source
 from ..source.declarations import find_declarations
+from ..source.kernel_sources import is_ptx, read_source
 from ..source.names import find_entry
-from ..source.nvcc import ARCH, Compilation, compile_source
-from ..source.sources import is_ptx, read_source
 from ..source.triton_kernels import add_scratch_pointers
 from ..util.errors import CompileError, Index3, LaunchError
 from ..util.findings import RACES, UNWRITTEN

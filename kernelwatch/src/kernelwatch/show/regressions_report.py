@@ -10,8 +10,8 @@ from pathlib import Path
 import msgspec
 
 from kernelwatch.error_text import count_noun
-from kernelwatch.review.regressions import Regression
 from kernelwatch.review.rows import Row
+from kernelwatch.review.standing_regressions import Regression
 from kernelwatch.review.verdict import format_percent
 from kernelwatch.show import as_json
 from kernelwatch.show.text import format_quantity, name_verdict, plain, shorten_flags

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kernelwatch.review.acknowledged import select_entries
-from kernelwatch.review.compare import Review
+from kernelwatch.review.commit_review import Review
 from kernelwatch.review.pairing import BROKEN, REPAIRED
 from kernelwatch.review.rows import Failure, Row, UnpairedConfiguration, group_failures
 from kernelwatch.review.verdict import CHANGED_TIMES, NOT_AGAIN, Verdict
