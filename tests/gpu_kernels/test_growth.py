@@ -117,8 +117,12 @@ def test_kernel_on_all_pages(repository: Repository) -> None:
         assert sectors["subtract", dtype, "-Xptxas -O3"] == expected
     pages = repository.path / "html" / "watch"
     index = (pages / "data" / "index.js").read_text(encoding="utf-8")
-    for name in ("time_kernel.Subtract.time_back_to_back", "track_counted.Subtract.track_load_sectors"):
-        assert name in index
+    for group, method in (
+        ("time_kernel.Subtract.", "time_back_to_back"),
+        ("track_counted.Subtract.", "track_load_sectors"),
+    ):
+        assert f'"prefix":"{group}"' in index
+        assert f'["{method}",' in index
     sources = (pages / "transactions.html").read_text(encoding="utf-8")
     assert "subtract size=65536 float16 -Xptxas -O3" in sources
     assert "output[i] = a[i] - b[i];" in sources
@@ -130,8 +134,8 @@ def test_kernel_is_verified(repository: Repository) -> None:
     repository.replace("gpu_kernels/kernels/subtract.cu", "a[i] - b[i]", "a[i] + b[i]")
     wrong = repository.python("kernelwatch", "count", "subtract", "size=1000", "int32")
     repository.replace("gpu_kernels/kernels/subtract.cu", "a[i] + b[i]", "a[i] - b[i]")
-    assert wrong.returncode == 1
-    assert re.match(r"subtract: element \[\d+\] of output is .*; a wrong kernel is not counted", wrong.stderr)
+    assert wrong.returncode == 2
+    assert re.match(r"kernelwatch count: subtract: element \[\d+\] of output is .*; a wrong kernel is not counted", wrong.stderr)
 
 
 def test_other_kernels_are_unchanged(repository: Repository) -> None:

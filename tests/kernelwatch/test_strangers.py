@@ -53,6 +53,7 @@ def measured_projects(
     """Measure the requested repositories in parallel, in copies of one environment; return their results."""
     requested_tests = {item.name for item in request.session.items}
     names = [name for name in STRANGERS if any(f"[{name}]" in test for test in requested_tests) and _is_installed(name)]
+    tmp_path_factory.getbasetemp()  # one thread makes it: each first caller would remove another's
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         measurements = pool.map(_measure_project, names, [tmp_path_factory] * len(names))
         return dict(zip(names, measurements, strict=True))

@@ -119,7 +119,7 @@ NUMBERS: dict[str, tuple[list[Row], Verdict]] = {
     "where registers leave room for no more": ([make_number("registers", 64, "sm_90", 64), LARGE], NOTED),
     "where registers leave room for more": ([make_number("registers", 32, "sm_90", 32), LARGE], SLOW),
     "where it is not for this number": ([LARGE, make_number("registers", 11, "sm_90")], NOTED),
-    "an architecture that nobody knows": ([make_number("registers", 12, "sm_75", 10)], SLOW),
+    "an architecture that nobody knows": ([make_number("registers", 12, "sm_70", 10)], SLOW),
     "a kernel that nobody knows": ([make_number("registers", 12, "sm_90", 10, kernel="k")], SLOW),
     "instructions up to their limit": ([make_number("instructions", 12.5)], NOTED),
     "beyond the limit of instructions": ([make_number("instructions", 13)], SLOW),
