@@ -18,7 +18,7 @@ from kernelwatch.store.results import History
 FOLDER = "watch"
 
 #: Folder in which `make docs` builds the documentation. If it was built, the site includes it.
-DOCUMENTATION = ROOT / "docs" / "_build" / "html"
+DOCUMENTATION = "docs/_build/html"
 
 
 def write_site(conf: Any, repository: Path) -> Path:
@@ -42,8 +42,9 @@ def write_site(conf: Any, repository: Path) -> Path:
     site = SiteFolder(folder)
     site.copy_folder(Path(__file__).parent / "static", "static", "*.css")  # pages join the scripts
     site.copy_folder(Path(__file__).parent / "vendor", "vendor", "*/*")
-    if documented := (DOCUMENTATION / "index.html").is_file():
-        site.copy_folder(DOCUMENTATION, "docs")
+    documentation = ROOT / DOCUMENTATION
+    if documented := (documentation / "index.html").is_file():
+        site.copy_folder(documentation, "docs")
     results = Path(conf.results_dir)
     ids = data.number_benchmarks(
         name for name, benchmark in asv_files.load_benchmarks(results).items() if benchmark.type in ("time", "track")
