@@ -54,7 +54,7 @@ def test_unknown_subcommand(words: list[str], code: int, message: str, capsys: p
     assert "judge" not in errors
 
 
-@pytest.mark.parametrize("words", ["run", "measure a b", "compare a", "bisect x", "regressions", "site", "judge x"])
+@pytest.mark.parametrize("words", ["run", "measure a b", "compare init", "bisect x", "regressions", "site", "judge x"])
 def test_no_project(
     words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

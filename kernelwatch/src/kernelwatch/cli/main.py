@@ -80,7 +80,8 @@ def _run_subcommand(name: str, arguments: Sequence[str]) -> int:
     sys.argv = [f"kernelwatch {name}", *arguments]  # the command's name in usage and errors
 
     def command() -> int:
-        if not ({name, *arguments} & {*_WITHOUT_PROJECT, "-h", "--help"} or project_root.find_project(folder)):
+        needs_project = name not in _WITHOUT_PROJECT and {"-h", "--help"}.isdisjoint(arguments)
+        if needs_project and not project_root.find_project(folder):
             from kernelwatch.errors import KernelwatchError  # noqa: PLC0415 -- with all of ptxcount
 
             advice = f"run kernelwatch init, or set {project_root.VARIABLE}"

@@ -90,7 +90,7 @@ def iter_missing(folder: Path, classes: Container[str] | None = None) -> Iterato
 def _annotate_source(launch: Launch) -> dict[str, Any]:
     """Return the "text" of the source with the cost of each line, and its "accesses"; empty if the output is wrong.
 
-    Raises as `transactions.count_launch`.
+    Raises as `launch_counts.count_launch`.
     """
     from kernelwatch.counting import launch_counts  # noqa: PLC0415 -- imports everything that executes PTX
     from ptxcount.report import listing  # noqa: PLC0415

@@ -48,11 +48,11 @@ def is_comparable(pair: Pair, describe: Describe) -> bool:
     Pairs of the library's own copy are controls of every review, also where all kernels changed.
     """
     points = (pair.base, pair.head)
-    is_long = all((point.value or 0.0) >= LONG for point in points)
-    is_like_copy = describe(pair.benchmark, pair.base.params).kernel == matrix_copy.NAME or all(
+    if len(pair.gpus) < 2 or None in pair.gpus or any((point.value or 0.0) < LONG for point in points):
+        return False
+    return describe(pair.benchmark, pair.base.params).kernel == matrix_copy.NAME or all(
         point.copies is not None and 0 < point.copies <= MAX_COPIES for point in points
     )
-    return len(pair.gpus) > 1 and None not in pair.gpus and is_long and is_like_copy
 
 
 def is_control(base: CommitMeasurements, head: CommitMeasurements, pair: Pair, describe: Describe) -> bool:

@@ -1,7 +1,7 @@
 """Reuse of earlier commits' numbers: equal fingerprints, confirmed by a measured share.
 
 A share of the reusable configurations is measured again: a permanent comparison of equals with equals. If one of them
-differs, nothing is reused.
+differs, no number of its kind is reused.
 """
 
 from __future__ import annotations

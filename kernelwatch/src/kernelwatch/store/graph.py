@@ -106,10 +106,11 @@ class CommitGraph:
         }
 
     def _resolve_branch(self, branch: str) -> list[str]:
-        """Return the tips of a branch here and at origin."""
+        """Return the tips of a branch here and at origin; none in a shallow clone, which has but one."""
         tips = [git.find_commit(self._root, f"{prefix}{branch}") for prefix in ("", "origin/")]
-        if not any(tips):
-            raise UnreadableError(f"{self._root / CONFIG_FILE}, branches: {branch!r} is no branch here")
+        if not any(tips) and not git.is_shallow(self._root):
+            advice = "fetch it, or name another"
+            raise UnreadableError(f"{self._root / CONFIG_FILE}, branches: {branch!r} is no branch here; {advice}")
         return list(filter(None, tips))
 
     def _list_reachable(self, *words: str) -> set[str]:

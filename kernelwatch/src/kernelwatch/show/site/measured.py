@@ -143,6 +143,6 @@ def _describe_last_run(history: History, commit: str) -> dict[str, str]:
     uuid = (run.get("before") or {}).get("uuid") or ""
     return {
         "day": (run.get("started") or "")[:10],
-        "gpu": " ".join(filter(None, [run.get("gpu"), uuid.removeprefix("GPU-")[:8]])),
+        "gpu": " ".join(filter(None, [run.get("gpu"), _shorten_uuid(uuid)])),
         "arch": run.get("arch") or "",
     }
