@@ -123,7 +123,8 @@ testPages('a change of two lines spans the commits of both', async function (pag
 /* Functions of the pages on given data, and the results. */
 const SHARED = {
     'the newest commit with half as many values as any': [() => findFullest(
-        [30, 29, 15, 14].map((count) => ({has: [4], values: [count]})), [{id: 4}]).values, [15]],
+        [30, 29, 15, 14].map((count) => ({counts: [9, count]})), [{id: 1}]).counts, [9, 15]],
+    'numbers that repeat': [() => parseRuns('64,,-,,0,7'), [64, 64, null, null, 0, 7]],
     'numbers in titles have their names': [() => joinTitle('Blur', 'by w', {h: '64', size: '2x3', dtype: 'int8'}), 'Blur, by w, h 64, 2x3, int8'],
     'places by size': [() => listPlaces(['10x10', '9', '2x3'].map((n) => ({params: {n}, value: 1})), 'n'), ['2x3', '9', '10x10']],
     'the picked value, or else that of the summary': [() => fixAxes(

@@ -19,11 +19,14 @@ import orjson
 
 from kernelwatch.show.site import configurations
 from kernelwatch.show.site.overview import ShownMachine
-from kernelwatch.show.site.packed import count_numbers
+from kernelwatch.show.site.packed import count_numbers, pack_runs
 from kernelwatch.show.site.site_folder import SiteFolder
 from kernelwatch.show.site.words import SIGNS, shorten_machines
 from kernelwatch.store.noise import ANOTHER_GPU
 from kernelwatch.suite import registry
+
+#: Facts that a time, its control and its counts share.
+_SWEEP_FACTS = ("axes", "chosen", "note", "lines", "own", "along", "kernel", "fetched")
 
 
 def write_data(site: SiteFolder, benchmarks: Mapping[str, Any], machines: Mapping[str, ShownMachine]) -> None:
@@ -92,18 +95,21 @@ def format_script(data: Any) -> str:
 def _share_facts(benchmarks: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Return the benchmarks in the order of their numbers: places of their facts and of their names, and their work.
 
-    Several benchmarks share `shared`, among them the beginning of the name, and others `names`: the end of the name,
-    that of the title, and the unit. Facts that are false are left out.
+    Several benchmarks share `classes`, among them the beginning of the name, and others `names`: the end of the name,
+    that of the title, and the unit. Classes share `sweeps`. Facts that are false are left out.
     """
-    shared, names, described = list[dict[str, Any]](), list[Any](), list[Any]()
+    shared = {list_name: list[Any]() for list_name in ("sweeps", "classes", "names")}
+    described = []
     for name, fields in benchmarks.items():
         method = name.rpartition(".")[2]
         facts = {fact: value for fact, value in fields["shared"].items() if value is not False}
         ending = [method, fields["title"].removeprefix(facts["family"]), fields["unit"]]
-        work = {key: fields[key] for key in ("useful_bytes", "flops", "computes") if fields.get(key)}
-        prefix = name.removesuffix(method)
-        described.append([_place_facts(shared, {"prefix": prefix, **facts}), _place_facts(names, ending), work])
-    return {"shared": shared, "names": names, "benchmarks": described}
+        work = {amount: pack_runs(fields[amount]) for amount in ("useful_bytes", "flops") if fields.get(amount)}
+        sweep = {fact: facts.pop(fact) for fact in _SWEEP_FACTS if fact in facts}
+        facts |= {"prefix": name.removesuffix(method), "sweep": _place_facts(shared["sweeps"], sweep)}
+        facts |= {"computes": True} if fields.get("computes") else {}
+        described.append([_place_facts(shared["classes"], facts), _place_facts(shared["names"], ending), work])
+    return {**shared, "benchmarks": described}
 
 
 def _shorten_hashes(changes: Mapping[str, Sequence[Sequence[Any]]]) -> dict[str, list[list[Any]]]:
@@ -164,8 +170,7 @@ def _describe_commit(
     facts = dict(measured.facts)
     date, gpus = facts.pop("date"), facts.pop("gpus")
     benchmarks = {
-        "has": [ids[name] for name in measured.values],
-        "values": list(map(count_numbers, measured.values.values())),
+        "counts": pack_runs(count_numbers(measured.values.get(name, "")) for name in ids),
         "gpus": {gpu: [ids[name] for name in names] for gpu, names in gpus.items()},
     }
     return {

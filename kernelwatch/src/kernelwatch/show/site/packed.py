@@ -22,6 +22,12 @@ def _pack_number(value: float, is_time: bool, digits: int | None) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
+def pack_runs(values: Iterable[int | None]) -> str:
+    """Return the text of whole numbers, "64,,-": nothing stands where a number repeats, a dash where there is none."""
+    texts = ["-" if value is None else str(value) for value in values]
+    return ",".join("" if text == previous else text for text, previous in zip(texts, [None, *texts], strict=False))
+
+
 def read_number(text: str, place: int, *, is_time: bool) -> float | None:
     """Return the number at a place of a text; times in seconds."""
     number = text.split(",")[place]

@@ -36,15 +36,22 @@ function loadPiece(place) {
     return pieces[place];
 }
 
+/** Return an object with each value replaced.
+ * @type {(object: Object<string, any>, replace: (value: any) => any) => Object<string, any>} */
+const mapValues = (object, replace) => Object.fromEntries(
+    Object.entries(object).map(([name, value]) => [name, replace(value)]));
+
 /** Load the index. Benchmarks get their names. Benchmarks and commits get the facts that they share with others.
  * @type {() => Promise<Index>} */
 async function loadIndex() {
     const index = await loadPiece('index');
+    const measured = index.measured.map((facts) => ({...facts, counts: parseRuns(facts.counts)}));
     Object.values(index.machines).forEach(({commits}) => commits.forEach(
-        (commit) => Object.assign(commit, index.runs[commit.run], index.measured[commit.measured])));
-    const benchmarks = Object.fromEntries(index.benchmarks.map(([shared, names, work], id) => {
-        const [{prefix, ...facts}, [method, suffix, unit]] = [index.shared[shared], index.names[names]];
-        return [prefix + method, {...facts, ...work, id, name: prefix + method, title: facts.family + suffix, unit}];
+        (commit) => Object.assign(commit, index.runs[commit.run], measured[commit.measured])));
+    const benchmarks = Object.fromEntries(index.benchmarks.map(([place, names, work], id) => {
+        const [{prefix, sweep, ...facts}, [method, suffix, unit]] = [index.classes[place], index.names[names]];
+        const own = {id, name: prefix + method, title: facts.family + suffix, unit};
+        return [own.name, {...index.sweeps[sweep], ...facts, ...mapValues(work, parseRuns), ...own}];
     }));
     return {...index, benchmarks};
 }
@@ -53,6 +60,16 @@ async function loadIndex() {
  * @type {(text: string, benchmark: Benchmark) => (?number)[]} */
 const parseNumbers = (text, {type}) => text.split(',').map(
     (number) => number === '' ? null : Number(type === 'time' ? `${number}e-6` : number));
+
+/** Parse the whole numbers of a text such as "64,,-": nothing stands where a number repeats, a dash where there is none.
+ * @type {(text: string) => (?number)[]} */
+function parseRuns(text) {
+    let last = null;
+    return text.split(',').map(function (number) {
+        last = number === '' ? last : number === '-' ? null : Number(number);
+        return last;
+    });
+}
 
 /** Load the values of a benchmark on all commits. A row that repeats an earlier one is stored as the number of that one.
  * @type {(machine: Machine, benchmark: Benchmark) => Promise<Object<string, any>>} */
@@ -69,7 +86,7 @@ async function loadCommitValues(machine, commit, benchmarks) {
         return {};
     }
     const texts = await loadPiece(`commits/${machine.id}/${commit.data[benchmarks[0].kind]}-${benchmarks[0].kind}`);
-    return Object.fromEntries(Object.entries(texts).map(([id, text]) => [id, parseNumbers(text, benchmarks[0])]));
+    return mapValues(texts, (text) => parseNumbers(text, benchmarks[0]));
 }
 
 /** Return the address of a configuration's graph on the page History.
@@ -141,9 +158,8 @@ const filterKind = (index, kind) => Object.values(index.benchmarks).filter((benc
 
 /** Count the values of the benchmarks that a commit has.
  * @type {(commit: Commit, benchmarks: Benchmark[]) => number} */
-const countValues = (commit, benchmarks) => commit.has.reduce(
-    (total, id, place) => total + (benchmarks.some((benchmark) => benchmark.id === id) ? commit.values[place] : 0), 0);
-const hasValues = (commit, benchmarks) => benchmarks.some(({id}) => commit.has.includes(id));
+const countValues = (commit, benchmarks) => benchmarks.reduce((total, {id}) => total + commit.counts[id], 0);
+const hasValues = (commit, benchmarks) => countValues(commit, benchmarks) > 0;
 
 /** Return a machine's commits that have values of some benchmarks.
  * @type {(machine: Machine, benchmarks: Benchmark[]) => Commit[]} */
