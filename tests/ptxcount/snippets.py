@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ptxcount.counting.counters import LaunchCounters
 from ptxcount.engine.execute import STEP_LIMIT, execute_kernel
+from ptxcount.machine.argument_layout import KernelArgument
 
 Array = npt.NDArray[Any]
 _HEADER = ".version 8.0\n.target sm_90\n.address_size 64\n"
@@ -28,8 +30,15 @@ def module(body: str, parameters: int, registers: str = "") -> str:
     )
 
 
+def execute_snippet(
+    text: str, arguments: Sequence[KernelArgument], *, threads: int = 32, blocks: int = 1, **options: Any
+) -> LaunchCounters:
+    """Execute the kernel of `module` in one row of blocks."""
+    return execute_kernel(text, "snippet", (blocks, 1, 1), (threads, 1, 1), arguments, **options)
+
+
 def _run_on_cpu(text: str, threads: int, arrays: list[Array]) -> None:
-    execute_kernel(text, "snippet", (1, 1, 1), (threads, 1, 1), list(arrays))
+    execute_snippet(text, arrays, threads=threads)
 
 
 def evaluate(
@@ -40,7 +49,8 @@ def evaluate(
     Parameters
     ----------
     instruction : str
-        With ``{d}`` for the destination and ``{a}``, ``{b}``, ``{c}``, ``{e}`` for the operands.
+        With ``{d}`` for the destination and ``{a}``, ``{b}``, ``{c}``, ``{e}`` for the operands; a name alone gets
+        all of them in this order.
     operands : list of ndarray
         One array for each operand, one element a thread, at most 1024; bool for a predicate.
     result : dtype
@@ -71,6 +81,8 @@ def evaluate(
     kind = _kind(arrays[0].dtype)
     declared += [f".reg .{'b16' if kind == 'b8' else kind} %dd;", ".reg .pred %dp;"]
     names["d"] = "%dp" if result.kind == "b" else "%dd"
+    if "{" not in instruction:
+        instruction += " {d}, " + ", ".join(f"{{{letter}}}" for letter in "abce"[: len(operands)])
     lines.append(instruction.format(**names) + ";")
     if result.kind == "b":
         lines.append("selp.u32 %dd, 1, 0, %dp;")
@@ -96,7 +108,6 @@ def words_after(body: str, *, threads: int = 64, blocks: int = 1, size: int = 64
     """Return the array of 32-bit words, initially 0, 1, 2, ..., after a kernel."""
     out = np.arange(size, dtype=np.uint32)
     text = module(PLACES + body, 1, SHARED)
-    execute_kernel(
-        text, "snippet", (blocks, 1, 1), (threads, 1, 1), [out], step_limit=step_limit, races="error", unwritten="error"
-    )
+    policies = {"races": "error", "unwritten": "error"}
+    execute_snippet(text, [out], threads=threads, blocks=blocks, step_limit=step_limit, **policies)
     return out

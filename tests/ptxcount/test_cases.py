@@ -67,7 +67,7 @@ def test_output_and_findings(
 ) -> None:
     """Each kernel ends with right values; undefined behaviour of CUDA is a finding."""
     copies = [argument.copy() for argument in arguments]
-    counters = execute_kernel(sources.ptx("cases"), kernel, (blocks, 1, 1), (threads, 1, 1), copies, distinct=True)
+    counters = sources.execute("cases", kernel, copies, threads=threads, blocks=blocks, distinct=True)
     for place, values in expected.items():
         np.testing.assert_array_equal(copies[place], values)
     assert [finding.code for finding in counters.findings] == codes
@@ -78,7 +78,7 @@ def test_deadlock() -> None:
     with pytest.raises(
         errors.NoProgressError, match=r"cases.cu:\d+ .*32 threads wait before .*, 32 threads wait at the"
     ):
-        execute_kernel(sources.ptx("cases"), "nobody_comes", (1, 1, 1), (64, 1, 1), [_zeros(1)])
+        sources.execute("cases", "nobody_comes", [_zeros(1)], threads=64)
 
 
 def test_launch_bounds() -> None:
@@ -96,15 +96,15 @@ def test_launch_bounds() -> None:
 ])  # fmt: skip
 def test_silent_races(values: Any, races: str, has_race: bool) -> None:
     """Races whose stores change nothing depend on data; only strict races report them."""
-    counters = execute_kernel(sources.ptx("cases"), "scan", (1, 1, 1), (256, 1, 1), [_zeros(256), values], races=races)
+    counters = sources.execute("cases", "scan", [_zeros(256), values], threads=256, races=races)
     assert ["shared-race" in {finding.code for finding in counters.findings}] == [has_race]
 
 
 @pytest.mark.parametrize(("races", "codes"), [("report", []), ("strict", ["global-race"])])
 def test_silent_stores(races: str, codes: list[str]) -> None:
     """Two blocks store the same value to global memory."""
-    counters = execute_kernel(
-        sources.ptx("cases"), "one_by_one", (2, 1, 1), (1, 1, 1), [_zeros(1), INT(1)], races=races, distinct=True
+    counters = sources.execute(
+        "cases", "one_by_one", [_zeros(1), INT(1)], threads=1, blocks=2, races=races, distinct=True
     )
     assert [finding.code for finding in counters.findings] == codes
 
@@ -117,9 +117,7 @@ def test_strided_arrays(matrix: Any, per_request: int) -> None:
     """The kernel gets the address of the array's first element."""
     matrix[0, 0] = 7
     out: Any = _zeros(32, dtype=F)
-    counters = execute_kernel(
-        sources.ptx("cases"), "column_sums", (1, 1, 1), (32, 1, 1), [out, matrix, INT(1), INT(32)]
-    )
+    counters = sources.execute("cases", "column_sums", [out, matrix, INT(1), INT(32)])
     assert out[0] == 7
     assert counters.loads.sectors_per_request == per_request
 
@@ -129,7 +127,7 @@ def test_strided_arrays(matrix: Any, per_request: int) -> None:
 def test_local_memory(times: int, sectors: int) -> None:
     """Words of 32 lanes lie together; each word is a request."""
     arguments: list[Any] = [np.arange(128, dtype=INT), INT(times)]
-    totals = execute_kernel(sources.ptx("cases"), "local_array", (1, 1, 1), (32, 1, 1), arguments).totals()
+    totals = sources.execute("cases", "local_array", arguments).totals()
     assert arguments[0][:32].tolist() == [times * t & 63 for t in range(32)]
     assert (totals["local_load_requests"], totals["local_load_sectors"]) == (1, sectors)
     assert (totals["local_store_requests"], totals["local_store_sectors"]) == (64, 64 * 4)
@@ -137,7 +135,7 @@ def test_local_memory(times: int, sectors: int) -> None:
 
 def test_lines_of_a_race() -> None:
     """Both lines are named once, however often the loop is unrolled."""
-    counters = execute_kernel(sources.ptx("cases"), "scan", (1, 1, 1), (256, 1, 1), [_zeros(256), np.ones(256, INT)])
+    counters = sources.execute("cases", "scan", [_zeros(256), np.ones(256, INT)], threads=256)
     (finding,) = counters.findings
     line = next(n for n, text in enumerate((sources.FOLDER / "cases.cu").read_text().splitlines(), 1)
                 if "without a barrier" in text)  # fmt: skip

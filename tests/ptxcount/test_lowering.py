@@ -6,9 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ptxcount.engine.execute import execute_kernel
 from ptxcount.util import errors
-from tests.ptxcount.snippets import module
+from tests.ptxcount.snippets import execute_snippet, module
 
 _PLACE = "ld.param.u64 %rd1, [p0]; mad.wide.u32 %rd1, %r0, 4, %rd1;"
 _STORE = "st.global.u32 [%rd1], %r5;"
@@ -19,7 +18,7 @@ def _run(body: str, functions: str = "", threads: int = 64, blocks: int = 2) -> 
     text = module(f"{_PLACE} setp.lt.u32 %p1, %r0, 40; mov.u32 %r5, 9;\n{body}\n{_STORE}", 1)
     text = text.replace(".visible .entry", f"{functions}\n.visible .entry", 1)
     out = np.zeros(threads, np.uint32)
-    execute_kernel(text, "snippet", (blocks, 1, 1), (threads, 1, 1), [out])
+    execute_snippet(text, [out], threads=threads, blocks=blocks)
     return out
 
 
@@ -121,7 +120,7 @@ def test_asynchronous_copies(size: int, source_size: str, expected: int) -> None
         f"ld.shared.u32 %r5, [%r1]; mad.wide.u32 %rd2, %r0, {size}, %rd1; st.global.u32 [%rd2], %r5;", 1
     )  # fmt: skip
     out = np.arange(1, 64 * size // 4 + 1, dtype=np.uint32)
-    counters = execute_kernel(text, "snippet", (1, 1, 1), (64, 1, 1), [out])
+    counters = execute_snippet(text, [out], threads=64)
     totals = counters.totals()
     assert out[:: size // 4].tolist() == [expected * (1 + t * size // 4) for t in range(64)]
     assert (totals["load_requests"], totals["load_sectors"]) == (2 * expected, 2 * size * expected)

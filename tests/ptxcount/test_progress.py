@@ -11,7 +11,7 @@ import pytest
 import ptxcount
 from ptxcount.engine.execute import execute_kernel
 from ptxcount.machine import launch_progress
-from tests.ptxcount.snippets import module
+from tests.ptxcount.snippets import execute_snippet, module
 from tests.ptxcount.sources import compile_to_ptx
 
 #: Loops of thread 0 of two, with zeros in ``a``, and whether they stop within a second.
@@ -74,5 +74,5 @@ def test_shared_offsets_wrap(offset: int) -> None:
     """Offsets wrap at 32 bits, also in merged accesses."""
     loads = f"ld.shared.u32 %r5, [%r7]; ld.shared.u32 %r6, [%r7+{offset}];"
     text = module(f"mov.u32 %r7, s; {loads}", 1, ".shared .align 16 .b8 s[256];")
-    counters = execute_kernel(text, "snippet", (1, 1, 1), (32, 1, 1), [np.zeros(1)], unwritten="off", races="off")
+    counters = execute_snippet(text, [np.zeros(1)], unwritten="off", races="off")
     assert counters.totals()["shared_load_requests"] == 2

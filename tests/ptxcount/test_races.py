@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 import ptxcount
-from ptxcount.engine.execute import execute_kernel
 from ptxcount.util import errors
-from tests.ptxcount.snippets import PLACES, SHARED, module, words_after
+from tests.ptxcount.snippets import PLACES, SHARED, execute_snippet, module, words_after
 
 STORE, LOAD = "st.shared.u32 [{}], %r0;", "ld.shared.u32 %r5, [{}];"
 #: Operations on a word of shared memory at %r6, and barriers of blocks and warps.
@@ -78,7 +77,7 @@ def test_random_accesses(parted: bool) -> None:
         ]
         text = module("\n".join([PLACES + apart * parted, *lines]), 1, SHARED.replace("256", "512"))
         arguments = [np.zeros(64, np.uint32)]
-        counters = execute_kernel(text, "snippet", (1 + parted, 1, 1), (64, 1, 1), [*arguments], races="strict")
+        counters = execute_snippet(text, [*arguments], threads=64, blocks=1 + parted, races="strict")
         faults: dict[str, int] = {}
         for finding in counters.findings:
             faults.setdefault(finding.code, finding.source.ptx_line - text.splitlines().index(lines[0]) - 1)
@@ -145,7 +144,7 @@ def test_random_global_accesses() -> None:
         start = "ld.param.u64 %rd1, [p0]; mov.u32 %r2, %ctaid.x; mad.lo.u32 %r3, %r2, 4, %r0;"
         text = module("\n".join([start, *lines]), 1)
         arguments: list[Any] = [np.zeros(512, np.uint32)]
-        counters = execute_kernel(text, "snippet", (4, 1, 1), (4, 1, 1), arguments, races="strict", distinct=True)
+        counters = execute_snippet(text, arguments, threads=4, blocks=4, races="strict", distinct=True)
         actions = [finding.source.ptx_line - text.splitlines().index(lines[0]) - 1 for finding in counters.findings]
         assert min(actions, default=None) == _find_race(program), program
         clean += not actions
@@ -160,9 +159,7 @@ def test_silent_global_stores(value: int, races: bool) -> None:
     """
     for how in ("report", "strict"):
         arguments: list[Any] = [np.full(4, 5, np.uint32)]
-        counters = execute_kernel(
-            module(body, 1), "snippet", (1, 1, 1), (64, 1, 1), arguments, races=how, distinct=True
-        )
+        counters = execute_snippet(module(body, 1), arguments, threads=64, races=how, distinct=True)
         assert bool(counters.findings) == (races or how == "strict")
 
 
@@ -216,7 +213,7 @@ def test_reported_races(races: str) -> None:
     """A reported race is a finding once per line; the kernel goes on."""
     out = np.zeros(64, np.uint32)
     text = module(PLACES + "st.shared.u32 [%r7], %r0; ld.shared.u32 %r5, [%r7]; st.global.u32 [%rd1], %r5;", 1, SHARED)
-    counters = execute_kernel(text, "snippet", (3, 1, 1), (64, 1, 1), [out], races=races)
+    counters = execute_snippet(text, [out], threads=64, blocks=3, races=races)
     assert out.tolist() == [63] * 64
     assert counters.totals()["shared_store_requests"] == 6
     reports = [(finding.code, finding.source.ptx_line, finding.message) for finding in counters.findings]
@@ -249,4 +246,4 @@ def test_unknown_policies() -> None:
     for word, allowed in (("races", "report, strict, error, off"), ("unwritten", "report, error, off")):
         policy: dict[str, Any] = {word: "never"}
         with pytest.raises(errors.LaunchError, match=f"{word} 'never': one of {allowed} is allowed"):
-            execute_kernel(module("", 1), "snippet", (1, 1, 1), (32, 1, 1), [np.zeros(1)], **policy)
+            execute_snippet(module("", 1), [np.zeros(1)], **policy)

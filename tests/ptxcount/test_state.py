@@ -10,7 +10,7 @@ import pytest
 
 from ptxcount.engine.execute import execute_kernel
 from ptxcount.util import errors
-from tests.ptxcount.snippets import PLACES, SHARED, module, words_after
+from tests.ptxcount.snippets import PLACES, SHARED, execute_snippet, module, words_after
 
 Fault = type[errors.KernelFaultError]
 
@@ -203,7 +203,7 @@ def test_stack(align: int) -> None:
         sub.u64 %rd3, %rd3, %rd2; sub.u64 %rd4, %rd4, %rd2; st.global.v2.u64 [%rd1], {{%rd3, %rd4}};
     """
     out = np.zeros(2, np.int64)
-    execute_kernel(module(body, 1), "snippet", (1, 1, 1), (1, 1, 1), [out])
+    execute_snippet(module(body, 1), [out], threads=1)
     start = -(-5 // align) * align
     assert out.tolist() == [start, -(-(start + 8) // 8) * 8]
 
@@ -213,7 +213,7 @@ def test_address_of_no_space(window: int) -> None:
     """A generic address beyond all spaces is out of bounds."""
     body = f"mov.u64 %rd1, {window << 56 | 64:#x}; ld.u32 %r1, [%rd1];"
     with pytest.raises(errors.OutOfBoundsError):
-        execute_kernel(module(body, 1), "snippet", (1, 1, 1), (32, 1, 1), [np.zeros(64, np.uint32)])
+        execute_snippet(module(body, 1), [np.zeros(64, np.uint32)])
 
 
 @pytest.mark.parametrize(("space", "most", "message"), [
@@ -225,7 +225,7 @@ def test_memory_of_a_block(space: str, most: int, message: str) -> None:
     for size in (most, most + 1):
         text = module(f"mov.u32 %r1, big; st.{space}.u8 [%r1+{size - 1}], 1;", 0, f".{space} .b8 big[{size}];")
         with nullcontext() if size == most else pytest.raises(errors.LaunchError, match=message):
-            execute_kernel(text, "snippet", (1, 1, 1), (1, 1, 1), [])
+            execute_snippet(text, [], threads=1)
 
 
 @pytest.mark.parametrize("access", ["ld.{}.v4.u32 {{%r1, %r2, %r3, %r4}}, [%r8];",
@@ -241,7 +241,7 @@ def test_vector_of_a_block(space: str, place: int, error: Fault, message: str, a
     guarded = f"setp.eq.u32 %p1, %r0, 3; @%p1 {access.format(space)}"
     text = module(f"mov.u32 %r8, b; add.u32 %r8, %r8, {place};\n{guarded}", 0, f".{space} .align 16 .b8 b[40];")
     with pytest.raises(error, match=message) as caught:
-        execute_kernel(text, "snippet", (1, 1, 1), (32, 1, 1), [])
+        execute_snippet(text, [])
     assert caught.value.thread == (3, 0, 0)
 
 
@@ -260,6 +260,6 @@ def test_instruction_counts() -> None:
     body = "mov.u32 %r4, 0; AGAIN: add.u32 %r4, %r4, 1; setp.lt.u32 %p1, %r4, %r0; @%p1 bra AGAIN;"
     text = module(PLACES + body, 1, SHARED)
     for blocks in (3, 40):
-        counters = execute_kernel(text, "snippet", (blocks, 1, 1), (41, 1, 1), [np.zeros(1, np.uint32)])
+        counters = execute_snippet(text, [np.zeros(1, np.uint32)], threads=41, blocks=blocks)
         assert counters.thread_instructions == blocks * sum(9 + 3 * max(t, 1) for t in range(41))
         assert counters.warp_instructions == blocks * sum(9 + 3 * last for last in (31, 40))

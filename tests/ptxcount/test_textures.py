@@ -87,9 +87,7 @@ def test_fetches(entry: str, shape: tuple[int, ...], filter_: str, address: str,
     ]
     out = np.zeros(COUNT, np.float32)
     texture = ptxcount.Texture(array, filter=filter_, address=address, normalized=normalized)
-    counters = execute_kernel(
-        sources.ptx("textures"), entry, (1, 1, 1), (COUNT, 1, 1), [out, texture, *coordinates[::-1]]
-    )
+    counters = sources.execute("textures", entry, [out, texture, *coordinates[::-1]], threads=COUNT)
     expected = [
         compute_fetch(array, tuple(map(float, point)), filter_ == "linear", address, normalized)
         for point in zip(*coordinates, strict=True)
@@ -116,7 +114,7 @@ def test_layers(entry: str, shape: tuple[int, ...]) -> None:
     coordinates = [RNG.uniform(0, n, COUNT).astype(np.float32) for n in shape[1:]]
     out = np.zeros(COUNT, np.float32)
     args: list[Any] = [out, ptxcount.Texture(array, filter="linear"), *coordinates[::-1], layer]
-    execute_kernel(sources.ptx("textures"), entry, (1, 1, 1), (COUNT, 1, 1), args)
+    sources.execute("textures", entry, args, threads=COUNT)
     layers = np.where(layer < 0, 2, np.clip(layer, 0, 2))  # a negative number is a large unsigned one
     expected = [
         compute_fetch(array[index], tuple(map(float, point)), True, "clamp", False)
@@ -137,7 +135,7 @@ def test_elements() -> None:
     for array, options, numbers in cases:
         out = np.ones(COUNT, np.float32)
         texture = ptxcount.Texture(array, **options)
-        counters = execute_kernel(sources.ptx("textures"), "element", (1, 1, 1), (COUNT, 1, 1), [out, texture, index])
+        counters = sources.execute("textures", "element", [out, texture, index], threads=COUNT)
         inside = (index >= 0) & (index < 64)
         np.testing.assert_array_equal(out[inside], numbers(array).astype(np.float32))
         assert not out[~inside].any()
@@ -178,13 +176,13 @@ def test_surfaces() -> None:
 def test_beyond_a_surface() -> None:
     """The result is the nearest element, zero, or an error."""
     line, x, out = np.arange(1, 9, dtype=np.float32), np.arange(-8, 24, dtype=np.int32), np.zeros(32, np.float32)
-    execute_kernel(sources.ptx("textures"), "beyond", (1, 1, 1), (32, 1, 1), [out, ptxcount.Surface(line), x])
+    sources.execute("textures", "beyond", [out, ptxcount.Surface(line), x])
     near = np.clip(x, 0, 7)
     np.testing.assert_array_equal(out, line[near] * 1000 + np.where(near == x, line[near], 0))
     with pytest.raises(
         OutOfBoundsError, match=r"thread \(0, 0, 0\): 4 bytes at x, y, ... \[-32\] of a surface of \(8,\)"
     ):
-        execute_kernel(sources.ptx("textures"), "trapped", (1, 1, 1), (32, 1, 1), [out, ptxcount.Surface(line), x])
+        sources.execute("textures", "trapped", [out, ptxcount.Surface(line), x])
 
 
 WRONG: list[tuple[str, dict[str, Any], str]] = [
@@ -218,9 +216,7 @@ def test_command_line() -> None:
         with pytest.raises(LaunchError, match=message):
             make_arguments([word])
     with pytest.raises(LaunchError, match=r"tex\.1d.*of a texture of shape"):
-        execute_kernel(
-            sources.ptx("textures"), "fetch1", (1, 1, 1), (1, 1, 1), [np.zeros(1, "f4"), texture, np.zeros(1, "f4")]
-        )
+        sources.execute("textures", "fetch1", [np.zeros(1, "f4"), texture, np.zeros(1, "f4")], threads=1)
 
 
 def test_suggested_command() -> None:
