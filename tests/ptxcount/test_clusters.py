@@ -12,13 +12,13 @@ from ptxcount.engine.execute import execute_kernel
 from ptxcount.machine.block_memory import SharedMemory, find_rank, make_ranked
 from ptxcount.util.errors import LaunchError, OutOfBoundsError, UninitializedReadError
 from tests.ptxcount import sources
-from tests.ptxcount.snippets import module
+from tests.ptxcount.snippets import execute_snippet, module
 
 RNG = np.random.default_rng(3)
 
 
 def _run(entry: str, blocks: int, threads: int, args: list[Any], file: str = "clusters") -> ptxcount.LaunchCounters:
-    return execute_kernel(sources.ptx(file), entry, (blocks, 1, 1), (threads, 1, 1), args)
+    return sources.execute(file, entry, args, threads=threads, blocks=blocks)
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 7])
@@ -44,10 +44,10 @@ def test_launch_without_clusters() -> None:
         mapa.shared::cluster.u32 %r3, %r2, RANK; atom.shared::cluster.add.u32 %r4, [%r3+4], 1;
         getctarank.shared::cluster.u32 %r5, %r3; add.u32 %r5, %r5, %r4; st.global.u32 [%rd1], %r5;"""
     text, out = module(body, 1, ".shared .b32 b[2];"), np.zeros(1, np.uint32)
-    totals = execute_kernel(text.replace("RANK", "0"), "snippet", (1, 1, 1), (1, 1, 1), [out]).totals()
+    totals = execute_snippet(text.replace("RANK", "0"), [out], threads=1).totals()
     assert (out[0], totals["shared_atomic_requests"], totals.get("cluster_atomic_requests", 0)) == (7, 1, 0)
     with pytest.raises(OutOfBoundsError):
-        execute_kernel(text.replace("RANK", "1"), "snippet", (1, 1, 1), (1, 1, 1), [out])
+        execute_snippet(text.replace("RANK", "1"), [out], threads=1)
 
 
 def test_address_of_even_block() -> None:
@@ -120,7 +120,7 @@ def test_phases_of_a_barrier(operations: str) -> None:
         body += "mbarrier.test_wait.parity.shared.b64 %p1, [b], 0; selp.u32 %r1, 1, 0, %p1;"
         body += f"st.global.u32 [%rd1+{4 * place}], %r1;"
     out = np.zeros(len(operations.split()), np.uint32)
-    execute_kernel(module(body, 1, ".shared .b64 b;"), "snippet", (1, 1, 1), (1, 1, 1), [out])
+    execute_snippet(module(body, 1, ".shared .b64 b;"), [out], threads=1)
     assert out.tolist() == PHASES[operations]
 
 
@@ -167,18 +167,6 @@ def test_tiles_larger_than_a_warp() -> None:
     expected = tiles.sum(axis=1) + 1000 * tiles[:, 5] + 1000000 * np.arange(2)
     np.testing.assert_array_equal(out, expected.repeat(128))
     assert not counters.findings
-
-
-WRONG: list[tuple[tuple[int, ...], int, str]] = [
-    ((32,), 0, "box .*a number from 1 to 256 for each axis"), ((4, 3), 0, "a row takes a multiple of 16 bytes"),
-    ((4, 32), 64, "no more than a swizzle"), ((4, 32), 48, "swizzle 48: one of 0, 32, 64, 128"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("box", "swizzle", "message"), WRONG)
-def test_invalid_tensor_maps(box: tuple[int, ...], swizzle: int, message: str) -> None:
-    with pytest.raises(LaunchError, match=message):
-        ptxcount.TensorMap(np.zeros((64, 64), np.float32), box, swizzle)
 
 
 def test_foreign_tensor_map() -> None:
