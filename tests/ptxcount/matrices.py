@@ -101,7 +101,7 @@ class Product(NamedTuple):
         lines += [
             f"st.global.{kinds['d']} [%rd0 + {r * (256 if wide else 128)}], %d{r};" for r in range(self.registers("d"))
         ]
-        return module("\n".join(lines), 4, "\n".join(declared)).replace(".version 8.0", ".version 8.4")
+        return module("\n".join(lines), 4, "\n".join(declared), target="8.4 sm_90")
 
     def inputs(self) -> tuple[list[Array], list[Array]]:
         """Draw the registers of a, b and c, and their matrices."""

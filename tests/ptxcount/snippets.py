@@ -13,18 +13,26 @@ from ptxcount.engine.execute import STEP_LIMIT, execute_kernel
 from ptxcount.machine.argument_layout import KernelArgument
 
 Array = npt.NDArray[Any]
-_HEADER = ".version 8.0\n.target sm_90\n.address_size 64\n"
 
 
 def _kind(dtype: np.dtype[Any]) -> str:
     return f"{'f' if dtype.kind == 'f' and dtype.itemsize > 2 else 'b'}{dtype.itemsize * 8}"
 
 
-def module(body: str, parameters: int, registers: str = "") -> str:
-    """Write a module with one kernel ``snippet`` of so many pointers; %r0 is the thread's index."""
-    params = ", ".join(f".param .u64 p{k}" for k in range(parameters))
+def module(
+    body: str, parameters: int, registers: str = "", *, maps: int = 0, functions: str = "", target: str = "8.0 sm_90"
+) -> str:
+    """Write a module with one kernel ``snippet`` of so many parameters: tensor maps, then pointers.
+
+    %r0 is the thread's index; `target` has the PTX version and the architecture.
+    """
+    version, arch = target.split()
+    params = ", ".join(
+        f".param .align 64 .b8 p{k}[128]" if k < maps else f".param .u64 p{k}" for k in range(parameters)
+    )
     return (
-        f"{_HEADER}.visible .entry snippet({params})\n{{\n"
+        f".version {version}\n.target {arch}\n.address_size 64\n{functions}"
+        f".visible .entry snippet({params})\n{{\n"
         f".reg .pred %p<9>;\n.reg .b32 %r<9>;\n.reg .b64 %rd<99>;\n{registers}\n"
         f"mov.u32 %r0, %tid.x;\n{body}\nret;\n}}\n"
     )

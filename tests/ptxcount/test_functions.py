@@ -71,10 +71,9 @@ def test_recursion_limit() -> None:
     """
     for times in (1, 2):
         call = f"{{ .param .b32 n; st.param.b32 [n], {times}; call f, (n); }}"
-        header, _, kernel = module(call, 0).partition(".visible")
         refused = pytest.raises(UnsupportedInstructionError, match="'f' calls itself more than once")
         with refused if times > 1 else nullcontext():
-            execute_snippet(f"{header}{text}.visible{kernel}", [])
+            execute_snippet(module(call, 0, functions=text), [])
 
 
 def test_child_kernels() -> None:
@@ -93,9 +92,8 @@ def test_child_kernels() -> None:
           call.uni (r), cudaLaunchDeviceV2, (p, s); ld.param.b32 %r1, [r]; }
         ld.param.u64 %rd1, [p0]; mad.wide.u32 %rd1, %r0, 4, %rd1; st.global.u32 [%rd1], %r1;
     """
-    header, _, kernel = module(body, 1).partition(".visible")
     out = np.ones(32, np.uint32)
-    counters = execute_snippet(f"{header}{declared}.visible{kernel}", [out])
+    counters = execute_snippet(module(body, 1, functions=declared), [out])
     assert [(finding.code, finding.times) for finding in counters.findings] == [("child-kernel", 32)]
     assert not out.any()
     assert counters.totals()["store_requests"] == 2
@@ -103,9 +101,9 @@ def test_child_kernels() -> None:
 
 def test_graph_conditions() -> None:
     declared = ".extern .func cudaGraphSetConditional(.param .b64 h, .param .b32 v);\n"
-    body = "{ .param .b64 h; .param .b32 v; st.param.b64 [h], 5; st.param.b32 [v], %r0; "
-    header, _, kernel = module(f"{body} call.uni cudaGraphSetConditional, (h, v); }}", 0).partition(".visible")
-    (finding,) = execute_snippet(f"{header}{declared}.visible{kernel}", []).findings
+    body = """{ .param .b64 h; .param .b32 v; st.param.b64 [h], 5; st.param.b32 [v], %r0;
+        call.uni cudaGraphSetConditional, (h, v); }"""
+    (finding,) = execute_snippet(module(body, 0, functions=declared), []).findings
     assert (finding.code, finding.times) == ("graph-condition", 32)
 
 
@@ -123,14 +121,14 @@ def test_cache_policies() -> None:
     """An L2 eviction policy as Triton writes it changes nothing."""
     body = """
         createpolicy.fractional.L2::evict_first.b64 %rd3, 1.0;
-        ld.param.u64 %rd1, [p0]; mad.wide.u32 %rd1, %r0, 4, %rd1;
+        ld.param.u64 %rd1, [p0]; mad.wide.u32 %rd1, %r0, 8, %rd1;
         ld.global.L1::evict_first.L2::cache_hint.v2.b32 {%r1, %r2}, [%rd1 + 128], %rd3;
         add.u32 %r1, %r1, %r2;
         st.global.L2::cache_hint.b32 [%rd1], %r1, %rd3;
     """
     words = np.arange(72, dtype=np.uint32)
     expected = words[:16] * 2 + 65
-    assert execute_snippet(module(body.replace("%r0, 4", "%r0, 8"), 1), [words], threads=4).totals()
+    assert execute_snippet(module(body, 1), [words], threads=4).totals()
     assert words[:8:2].tolist() == expected[:8:2].tolist()
 
 

@@ -28,13 +28,11 @@ def _run(
     """Load and store four rows: as a tile where two coordinates are given, else each by its own."""
     load, store = (f".tile::{form}" * (len(at) > 2) for form, at in (("gather4", rows), ("scatter4", to)))
     body = _BODY.format(load=load, store=store, rows=", ".join(map(str, rows)), to=", ".join(map(str, to)))
-    text = module(body, 2, _TILE).replace(".param .u64 p", ".param .align 64 .b8 p").replace(
-        "p0,", "p0[128],").replace("p1)", "p1[128])")  # fmt: skip
     maps = [
         ptxcount.TensorMap(array, box=(4 if len(at) == 2 else box, 8), swizzle=swizzle)
         for array, at in ((source, rows), (target, to))
     ]
-    return ptxcount.count(text, None, 1, 1, maps)
+    return ptxcount.count(module(body, 2, _TILE, maps=2), None, 1, 1, maps)
 
 
 @pytest.mark.parametrize("swizzle", [0, 32])

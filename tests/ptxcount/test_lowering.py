@@ -15,10 +15,9 @@ _STORE = "st.global.u32 [%rd1], %r5;"
 
 def _run(body: str, functions: str = "", threads: int = 64, blocks: int = 2) -> npt.NDArray[np.uint32]:
     """Return %r5 of each thread of the first block; %r0 is its number, %p1 set below 40."""
-    text = module(f"{_PLACE} setp.lt.u32 %p1, %r0, 40; mov.u32 %r5, 9;\n{body}\n{_STORE}", 1)
-    text = text.replace(".visible .entry", f"{functions}\n.visible .entry", 1)
+    body = f"{_PLACE} setp.lt.u32 %p1, %r0, 40; mov.u32 %r5, 9;\n{body}\n{_STORE}"
     out = np.zeros(threads, np.uint32)
-    execute_snippet(text, [out], threads=threads, blocks=blocks)
+    execute_snippet(module(body, 1, functions=functions), [out], threads=threads, blocks=blocks)
     return out
 
 

@@ -124,8 +124,7 @@ def write_product(form: Form, registers: dict[str, Array]) -> str:
         + f"{form} {outputs}, {groups['a']}, {groups['b']}, {zeros}{rest};"
         + "".join(f"st.global.b32 [%rd2+{4 * r}], %y{r};" for r in range(count))
     )
-    text = module(body, 2, f".reg .b32 %x<40>; .reg .{kind} %y<4>, %z<4>;")
-    return text.replace(".version 8.0", ".version 8.5")
+    return module(body, 2, f".reg .b32 %x<40>; .reg .{kind} %y<4>, %z<4>;", target="8.5 sm_90")
 
 
 def run(form: Form, registers: dict[str, Array]) -> Array:

@@ -87,7 +87,7 @@ def write_product(form: Form, size: int, right: int, descriptors: tuple[int, int
     )
     kind = "f32" if form.result == "f32" else "b32"
     declared = f".shared .align 1024 .b8 s[{size}];\n.reg .b32 %a<4>;\n.reg .{kind} %d<{count}>;"
-    return module(body, 4, declared).replace(".version 8.0\n.target sm_90\n", ".version 8.4\n.target sm_90a\n")
+    return module(body, 4, declared, target="8.4 sm_90a")
 
 
 def pack(matrix: Array) -> Array:

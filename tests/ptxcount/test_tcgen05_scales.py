@@ -8,6 +8,7 @@ import pytest
 import ptxcount
 from ptxcount.util.errors import TensorMemoryError
 from tests.ptxcount.small_floats import ml_dtypes
+from tests.ptxcount.snippets import module
 from tests.ptxcount.tcgen05_kernels import (
     COMMIT,
     FIRST_THREAD,
@@ -164,54 +165,23 @@ def test_pair_of_blocks(rows: int, multicast: bool) -> None:
         np.testing.assert_array_equal(halves.transpose(0, 2, 1, 3).reshape(128, 64), expected)
 
 
-_PAIR_COPY = """.version 8.7
-.target sm_100a
-.address_size 64
-.visible .entry snippet(.param .align 64 .b8 map[128], .param .u64 out)
-{
-.shared .align 128 .b8 rows[1024];
-.shared .align 8 .b64 barrier;
-.reg .pred %p, %done;
-.reg .b16 %h;
-.reg .b32 %t, %rank, %r<9>;
-.reg .b64 %rd<9>;
-mov.u32 %t, %tid.x;
-mov.u32 %rank, %cluster_ctarank;
-setp.eq.u32 %p, %t, 0;
-@%p mbarrier.init.shared.b64 [barrier], 1;
-barrier.cluster.arrive.aligned;
-barrier.cluster.wait.aligned;
-or.b32 %r1, %t, %rank;
-setp.eq.u32 %p, %r1, 0;
-@%p mbarrier.arrive.expect_tx.shared.b64 %rd3, [barrier], 2048;
-mov.b64 %rd1, map;
-cvta.param.u64 %rd1, %rd1;
-mov.u32 %r2, rows;
-mov.u32 %r3, barrier;
-and.b32 %r3, %r3, 0xFEFFFFFF;
-shl.b32 %r4, %rank, 3;
-mov.u32 %r5, 1;
-shl.b32 %r5, %r5, %rank;
-cvt.u16.u32 %h, %r5;
-setp.eq.u32 %p, %t, 0;
-@%p cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster.cta_group::2 \
-[%r2], [%rd1, {0, %r4}], [%r3], %h;
-setp.eq.u32 %p, %rank, 1;
-@%p bra WAITED;
-WAIT:
-mbarrier.try_wait.parity.shared.b64 %done, [barrier], 0;
-@!%done bra WAIT;
-WAITED:
-barrier.cluster.arrive.aligned;
-barrier.cluster.wait.aligned;
-mad.lo.u32 %r2, %t, 8, %r2;
-ld.shared.b64 %rd4, [%r2];
-ld.param.u64 %rd2, [out];
-mad.lo.u32 %r6, %rank, 128, %t;
-mad.wide.u32 %rd2, %r6, 8, %rd2;
-st.global.b64 [%rd2], %rd4;
-ret;
-}
+_COPY_TILE = (
+    "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster.cta_group::2"
+)
+#: Each block of a pair copies eight rows to itself; the barrier of the even block, an address without bit 24, has both.
+_PAIR_COPY = f"""
+mov.u32 %r6, %cluster_ctarank; setp.eq.u32 %p1, %r0, 0; setp.eq.and.u32 %p2, %r6, 0, %p1;
+@%p1 mbarrier.init.shared.b64 [barrier], 1;
+barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
+@%p2 mbarrier.arrive.expect_tx.shared.b64 %rd3, [barrier], 2048;
+mov.b64 %rd1, p0; cvta.param.u64 %rd1, %rd1; mov.u32 %r2, rows; mov.u32 %r3, barrier; and.b32 %r3, %r3, 0xFEFFFFFF;
+shl.b32 %r4, %r6, 3; mov.u32 %r5, 1; shl.b32 %r5, %r5, %r6; cvt.u16.u32 %h, %r5;
+@%p1 {_COPY_TILE} [%r2], [%rd1, {{0, %r4}}], [%r3], %h;
+setp.eq.u32 %p2, %r6, 1; @%p2 bra WAITED;
+WAIT: mbarrier.try_wait.parity.shared.b64 %p3, [barrier], 0; @!%p3 bra WAIT;
+WAITED: barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
+mad.lo.u32 %r2, %r0, 8, %r2; ld.shared.b64 %rd4, [%r2];
+ld.param.u64 %rd2, [p1]; mad.lo.u32 %r6, %r6, 128, %r0; mad.wide.u32 %rd2, %r6, 8, %rd2; st.global.b64 [%rd2], %rd4;
 """
 
 
@@ -219,5 +189,7 @@ def test_copies_of_a_pair() -> None:
     """Both blocks of a pair copy rows and signal the even block's barrier."""
     rows = RNG.integers(0, 1 << 31, (16, 32)).astype(np.int32)
     out = np.zeros_like(rows)
-    ptxcount.count(_PAIR_COPY, "snippet", 2, 128, [ptxcount.TensorMap(rows, (8, 32)), out], cluster=2)
+    registers = ".shared .align 128 .b8 rows[1024]; .shared .align 8 .b64 barrier; .reg .b16 %h;"
+    text = module(_PAIR_COPY, 2, registers, maps=1, target="8.7 sm_100a")
+    ptxcount.count(text, None, 2, 128, [ptxcount.TensorMap(rows, (8, 32)), out], cluster=2)
     np.testing.assert_array_equal(out, rows)

@@ -178,8 +178,7 @@ def test_number_of_im2col_offsets() -> None:
     """A copy of four dimensions has two offsets."""
     copy = "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes"
     body = "mov.b64 %rd1, p0; cvta.param.u64 %rd1, %rd1; mov.u32 %r2, 0; mov.u32 %r1, s; mov.u16 %h1, 0;"
-    text = module(f"{body} {copy} [%r1], [%rd1, {{%r2, %r2, %r2, %r2}}], [b], {{%h1}};", 1, _TILE_AND_BARRIER)
-    text = text.replace(".param .u64 p0", ".param .align 64 .b8 p0[128]")
+    text = module(f"{body} {copy} [%r1], [%rd1, {{%r2, %r2, %r2, %r2}}], [b], {{%h1}};", 1, _TILE_AND_BARRIER, maps=1)
     with pytest.raises(LaunchError, match=r"1 im2col offsets for \(2, 6, 7, 8\)"):
         execute_snippet(text, [ptxcount.Im2colMap(IMAGES, **COLUMN)], threads=1)
 
@@ -209,11 +208,9 @@ def test_row_shorter_than_swizzle(width: int, swizzle: int, tile: int) -> None:
     places = [tile + 4 * column ^ (tile >> 3 & {32: 16, 64: 48, 128: 112}[swizzle]) for column in range(width)]
     for column, place in enumerate(places):
         body += f"ld.shared.u32 %r3, [s+{place}]; st.global.u32 [%rd2+{4 * column}], %r3;"
-    text = module(body, 2, _TILE_AND_BARRIER)
-    text = text.replace(".param .u64 p0", ".param .align 64 .b8 p0[128]")
     array, out = np.arange(64, dtype=np.uint32).reshape(2, 32), np.zeros(width, np.uint32)
     box = ptxcount.TensorMap(array, (1, width), swizzle)
-    execute_snippet(text, [box, out], threads=1, unwritten="off")
+    execute_snippet(module(body, 2, _TILE_AND_BARRIER, maps=1), [box, out], threads=1, unwritten="off")
     assert out.tolist() == [*range(width)]
 
 
