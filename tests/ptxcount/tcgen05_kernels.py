@@ -10,53 +10,29 @@ import numpy as np
 import numpy.typing as npt
 
 import ptxcount
+from tests.ptxcount.snippets import module
 
 Array = npt.NDArray[Any]
-_MODULE = """.version 8.7
-.target sm_100a
-.address_size 64
-.visible .entry snippet(.param .u64 image, .param .u64 out)
-{{
-.shared .align 1024 .b8 factors[{size}];
-.shared .align 8 .b64 barrier;
-.shared .align 4 .b32 base;
-.reg .pred %p, %done, %no, %yes;
-.reg .b32 %t, %w, %r<9>, %d, %quarter, %v<256>, %m<8>;
-.reg .b64 %rd<9>, %a, %b, %out;
-mov.u32 %t, %tid.x;
-shr.u32 %w, %t, 5;
-shl.b32 %quarter, %w, 21;
-mov.pred %no, 0;
-mov.pred %yes, 1;
-mov.u32 %r1, %ctaid.x;
-ld.param.u64 %rd1, [image];
-mad.wide.u32 %rd1, %r1, {size}, %rd1;
-mov.u32 %r2, factors;
-mad.lo.u32 %r2, %t, 4, %r2;
-mad.wide.u32 %rd1, %t, 4, %rd1;
-mov.u32 %r3, %t;
-COPY:
-setp.ge.u32 %p, %r3, {words};
+_REGISTERS = """
+.shared .align 1024 .b8 factors[{size}]; .shared .align 8 .b64 barrier; .shared .align 4 .b32 base;
+.reg .pred %p, %done, %no, %yes; .reg .b32 %t, %w, %d, %quarter, %v<256>, %m<8>; .reg .b64 %a, %b, %out;
+"""
+_BODY = """
+mov.u32 %t, %r0; shr.u32 %w, %t, 5; shl.b32 %quarter, %w, 21; mov.pred %no, 0; mov.pred %yes, 1; mov.u32 %r1, %ctaid.x;
+ld.param.u64 %rd1, [p0]; mad.wide.u32 %rd1, %r1, {size}, %rd1; mad.wide.u32 %rd1, %t, 4, %rd1;
+mov.u32 %r2, factors; mad.lo.u32 %r2, %t, 4, %r2; mov.u32 %r3, %t;
+COPY: setp.ge.u32 %p, %r3, {words};
 @%p bra COPIED;
-ld.global.u32 %r4, [%rd1];
-st.shared.u32 [%r2], %r4;
-add.u32 %r2, %r2, 512;
-add.u64 %rd1, %rd1, 512;
-add.u32 %r3, %r3, 128;
-bra COPY;
-COPIED:
-setp.eq.u32 %p, %t, 0;
-@%p mbarrier.init.shared.b64 [barrier], {arrivals};
+ld.global.u32 %r4, [%rd1]; st.shared.u32 [%r2], %r4;
+add.u32 %r2, %r2, 512; add.u64 %rd1, %rd1, 512; add.u32 %r3, %r3, 128; bra COPY;
+COPIED: setp.eq.u32 %p, %t, 0;
+@%p mbarrier.init.shared.b64 [barrier], 1;
 setp.eq.u32 %p, %w, 0;
 @%p tcgen05.alloc.cta_group::{group}.sync.aligned.shared::cta.b32 [base], {columns};
-bar.sync 0;
-ld.shared.u32 %d, [base];
+bar.sync 0; ld.shared.u32 %d, [base];
 {body}
-bar.sync 0;
-setp.eq.u32 %p, %w, 0;
+bar.sync 0; setp.eq.u32 %p, %w, 0;
 @%p tcgen05.dealloc.cta_group::{group}.sync.aligned.b32 %d, {columns};
-ret;
-}}
 """
 #: Wait for the phase of a barrier that begins with the launch.
 WAIT = "WAIT:\nmbarrier.try_wait.parity.shared.b64 %done, [barrier], 0;\n@!%done bra WAIT;\n"
@@ -64,9 +40,10 @@ COMMIT = "@%p tcgen05.commit.cta_group::{group}.mbarrier::arrive::one.shared::cl
 FIRST_THREAD = "setp.eq.u32 %p, %t, 0;\n"
 
 
-def write_kernel(body: str, *, columns: int = 64, size: int = 128, group: int = 1, arrivals: int = 1) -> str:
+def write_kernel(body: str, *, columns: int = 64, size: int = 128, group: int = 1) -> str:
     """Write a kernel of 128 threads that fills ``factors``, allocates ``%d`` and runs code."""
-    return _MODULE.format(body=body, columns=columns, size=size, words=size // 4, group=group, arrivals=arrivals)
+    body = _BODY.format(body=body, columns=columns, size=size, words=size // 4, group=group)
+    return module(body, 2, _REGISTERS.format(size=size), target="8.7 sm_100a")
 
 
 def dump(columns: int) -> str:
@@ -76,7 +53,7 @@ def dump(columns: int) -> str:
     return (
         "add.u32 %r5, %d, %quarter;\n"
         f"tcgen05.ld.sync.aligned.32x32b.x{columns}.b32 {{{registers}}}, [%r5];\n"
-        "tcgen05.wait::ld.sync.aligned;\nld.param.u64 %out, [out];\n"
+        "tcgen05.wait::ld.sync.aligned;\nld.param.u64 %out, [p1];\n"
         f"mad.lo.u32 %r6, %r1, 128, %t;\nmad.wide.u32 %out, %r6, {4 * columns}, %out;\n{stores}\n"
     )
 

@@ -12,24 +12,14 @@ from tests.ptxcount.snippets import module
 _REQUEST = "clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes"
 #: A block adds to its own number, then asks for another until that fails.
 _BODY = """
-ld.param.u64 %rd1, [p0];
-mov.u32 %r1, %ctaid.x;
-setp.ne.u32 %p1, %r0, 0;
-@%p1 bra READY;
-mbarrier.init.shared.b64 [bar], 1;
-READY:
-bar.sync 0;
-{meet}
-WORK:
-mad.wide.u32 %rd2, %r1, 128, %rd1;
-mad.wide.u32 %rd2, %r0, 4, %rd2;
-red.global.add.u32 [%rd2], 1;
+ld.param.u64 %rd1, [p0]; mov.u32 %r1, %ctaid.x; setp.ne.u32 %p1, %r0, 0;
+@!%p1 mbarrier.init.shared.b64 [bar], 1;
+bar.sync 0; {meet}
+WORK: mad.wide.u32 %rd2, %r1, 128, %rd1; mad.wide.u32 %rd2, %r0, 4, %rd2; red.global.add.u32 [%rd2], 1;
 @%p1 bra WAIT;
 {request}.b128 [response], [bar];
 mbarrier.arrive.expect_tx.shared.b64 _, [bar], {expected};
-WAIT:
-mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0;
-@!%p2 bra WAIT;
+WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0; @!%p2 bra WAIT;
 ld.shared.b128 %q0, [response];
 clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p3, %q0;
 @%p3 clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128 {{%r1, %r2, %r3, _}}, %q0;
