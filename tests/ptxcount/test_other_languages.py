@@ -187,20 +187,13 @@ def test_kernel_of_tilelang(arrays: Arrays, monkeypatch: pytest.MonkeyPatch, tmp
     source = 'extern "C" __global__ void copy_kernel(float* output, const float* source) {\n' \
         "if (threadIdx.x < 8) output[threadIdx.x] = source[threadIdx.x]; }"  # fmt: skip
     attributes = {"thread_extent": {"threadIdx.x": 32, "threadIdx.y": 1}, "dyn_shared_memory_buf": 512}
-    functions = {Record(name_hint="copy_kernel").name_hint: Record(attrs=attributes)}
-
-    class Functions(dict[str, Any]):
-        def items(self) -> Any:
-            return [(Record(name_hint=name), function) for name, function in super().items()]
-
-    kernel = Record(kernel_source=source, device_mod=Record(functions=Functions(functions)))
+    functions = Record(items=lambda: [(Record(name_hint="copy_kernel"), Record(attrs=attributes))])
+    kernel = Record(kernel_source=source, device_mod=Record(functions=functions))
     stand_in(monkeypatch, tilelang=Record(__file__=str(tmp_path / "__init__.py")))
     counters = ptxcount.count(kernel, None, 1, None, {"source": arrays.source, "output": arrays.output})
     assert (arrays.output == arrays.source).all()
-    assert (counters.threads, adapt_kernel(kernel, None, {"source": 1, "output": 2}, "sm_90").dynamic_shared) == (
-        32,
-        512,
-    )
+    assert counters.threads == 32
+    assert adapt_kernel(kernel, None, {"source": 1, "output": 2}, "sm_90").dynamic_shared == 512
     with pytest.raises(LaunchError, match="takes a dict of arguments with these names: output, source"):
         arrays.count(kernel)
     kernel.kernel_source = source.replace("copy_kernel", "another")

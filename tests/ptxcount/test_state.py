@@ -124,14 +124,7 @@ def test_vector_across_an_end(access: str, guard: str) -> None:
     """The third of two and a half vectors is out of bounds, though it begins inside."""
     body = f"ld.param.u64 %rd2, [p0]; mad.wide.u32 %rd2, %r0, 16, %rd2;\n{guard}{access}"
     assert words_after(body, threads=2, size=10).size
-    _names(
-        errors.OutOfBoundsError,
-        body,
-        access,
-        "16 bytes at 0x.*, which is byte 32 of argument 0 of 40 bytes",
-        (2, 0, 0),
-        10,
-    )
+    _expect_out_of_bounds(body, access, "16 bytes at 0x.*, which is byte 32 of argument 0 of 40 bytes", 2, 10)
 
 
 @pytest.mark.parametrize(("access", "message"), [
@@ -143,16 +136,16 @@ def test_vector_across_an_end(access: str, guard: str) -> None:
 def test_parameter_across_its_end(access: str, message: str) -> None:
     """Memory behind a parameter is out of bounds, as behind an array."""
     guard = "setp.ge.u32 %p1, %r0, 5; "
-    _names(errors.OutOfBoundsError, f"{guard}@%p1 {access}", access, message, (5, 0, 0), 64)
+    _expect_out_of_bounds(f"{guard}@%p1 {access}", access, message, 5, 64)
 
 
-def _names(error: Fault, body: str, access: str, message: str, thread: tuple[int, int, int], size: int) -> None:
-    """Check that a fault has the line of the access and its first thread."""
-    with pytest.raises(error, match=message) as caught:
+def _expect_out_of_bounds(body: str, access: str, message: str, thread: int, size: int) -> None:
+    """Check that the fault has the line of the access and its first thread."""
+    with pytest.raises(errors.OutOfBoundsError, match=message) as caught:
         words_after(body, size=size)
     fault = caught.value
     assert access in module(PLACES + body, 1, SHARED).splitlines()[fault.source.ptx_line - 1]
-    assert (fault.block, fault.thread) == ((0, 0, 0), thread)
+    assert (fault.block, fault.thread) == ((0, 0, 0), (thread, 0, 0))
 
 
 #: Special registers as functions of thread x, y, z of block i, j, k, number t in its block.

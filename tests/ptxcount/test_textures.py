@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import product
 from typing import Any
 
@@ -69,6 +70,16 @@ def compute_fetch(array: Array, coordinates: tuple[float, ...], linear: bool, ad
     return total
 
 
+def _expect_fetches(
+    out: Array, arrays: Iterable[Array], coordinates: list[Array], linear: bool, address: str, normalized: bool
+) -> None:
+    """Check one fetch from each array, at coordinates in order of axes."""
+    points = zip(*(axis.tolist() for axis in coordinates), strict=True)
+    pairs = zip(arrays, points, strict=True)
+    expected = [compute_fetch(array, point, linear, address, normalized) for array, point in pairs]
+    np.testing.assert_allclose(out, expected, rtol=1e-6, atol=1e-6)
+
+
 MODES = [
     (filter_, address, normalized)
     for filter_ in ("point", "linear")
@@ -81,18 +92,13 @@ MODES = [
 def test_fetches(entry: str, shape: tuple[int, ...], filter_: str, address: str, normalized: bool) -> None:
     """Places lie inside and beyond edges; x is the last axis."""
     array = RNG.normal(size=shape).astype(np.float32)
-    coordinates = [RNG.uniform(-1.5 * n, 2.5 * n, COUNT).astype(np.float32) for n in shape]
-    coordinates = [
-        (axis / n).astype(np.float32) if normalized else axis for axis, n in zip(coordinates, shape, strict=True)
-    ]
+    extents = [1 if normalized else n for n in shape]
+    coordinates = [RNG.uniform(-1.5 * extent, 2.5 * extent, COUNT).astype(np.float32) for extent in extents]
     out = np.zeros(COUNT, np.float32)
     texture = ptxcount.Texture(array, filter=filter_, address=address, normalized=normalized)
     counters = sources.execute("textures", entry, [out, texture, *coordinates[::-1]], threads=COUNT)
-    expected = [
-        compute_fetch(array, tuple(map(float, point)), filter_ == "linear", address, normalized)
-        for point in zip(*coordinates, strict=True)
-    ]
-    np.testing.assert_allclose(out, expected, rtol=1e-6, atol=1e-6)
+    arrays = [array] * COUNT
+    _expect_fetches(out, arrays, coordinates, filter_ == "linear", address, normalized)
     assert counters.totals()["texture_load_requests"] == COUNT // 4
 
 
@@ -116,11 +122,7 @@ def test_layers(entry: str, shape: tuple[int, ...]) -> None:
     args: list[Any] = [out, ptxcount.Texture(array, filter="linear"), *coordinates[::-1], layer]
     sources.execute("textures", entry, args, threads=COUNT)
     layers = np.where(layer < 0, 2, np.clip(layer, 0, 2))  # a negative number is a large unsigned one
-    expected = [
-        compute_fetch(array[index], tuple(map(float, point)), True, "clamp", False)
-        for index, point in zip(layers, zip(*coordinates, strict=True), strict=True)
-    ]
-    np.testing.assert_allclose(out, expected, rtol=1e-6, atol=1e-6)
+    _expect_fetches(out, array[layers], coordinates, True, "clamp", False)
 
 
 def test_elements() -> None:
