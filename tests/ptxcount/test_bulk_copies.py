@@ -12,6 +12,7 @@ from ptxcount.engine.execute import execute_kernel
 from ptxcount.report.listing import describe_cost
 from ptxcount.util.errors import LaunchError, MisalignedError, OutOfBoundsError
 from tests.ptxcount import sources, transfers
+from tests.ptxcount.chip_counters import ChipLaunch
 from tests.ptxcount.snippets import execute_snippet, module
 
 TILE = ".shared .align 1024 .b8 s[40000]; .shared .align 8 .b64 b;"
@@ -83,7 +84,7 @@ WARPS = {
 }  # fmt: skip
 
 
-def _find_launch(name: str) -> transfers.Transfer:
+def _find_launch(name: str) -> ChipLaunch:
     (launch,) = (launch for launch in transfers.LAUNCHES if launch.name == name)
     return launch
 
