@@ -201,11 +201,8 @@ def test_rows_of_matrix(is_matrix: bool, wavefronts: int) -> None:
     access.record(LANES[None] // 2 * 16, np.ones((1, 32), bool), (1, 32))
     picture = draw_access(access)
     assert picture is not None
-    assert (access.wavefronts, len(picture.now), access.wavefront_rule) == (
-        wavefronts,
-        wavefronts,
-        count_store_wavefronts if is_matrix else count_load_wavefronts,
-    )
+    assert access.wavefronts == len(picture.now) == wavefronts
+    assert access.wavefront_rule is (count_store_wavefronts if is_matrix else count_load_wavefronts)
 
 
 def test_shared_fetches() -> None:

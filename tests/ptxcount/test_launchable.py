@@ -95,17 +95,9 @@ def test_directives_without_ptxas(
         assert count(PTX.format(directive), "k", 1, block, []).totals()["load_requests"] == 0
 
 
-@pytest.mark.parametrize(
-    ("arch", "size"),
-    [
-        ("sm_75", 65536),
-        ("sm_87", 166912),
-        ("sm_88", 101376),
-        ("sm_103a", 232448),
-        ("sm_110", 232448),
-        ("sm_121", 101376),
-    ],
-)
+@pytest.mark.parametrize(("arch", "size"), [
+    ("sm_75", 65536), ("sm_87", 166912), ("sm_88", 101376), ("sm_103a", 232448), ("sm_110", 232448), ("sm_121", 101376),
+])  # fmt: skip
 def test_shared_memory_of_architectures(arch: str, size: int) -> None:
     """The largest block of NVIDIA's tables is allowed, and no larger one."""
     count(PTX.format(""), "k", 1, 32, [], arch=arch, dynamic_shared=size)
@@ -119,15 +111,10 @@ def test_gate_and_command_line(
     """``pin`` and ``check`` return 2 and pin nothing; ``ptxcount FILE`` returns 1."""
     monkeypatch.chdir(tmp_path)
     Path("k.cu").write_text(SOURCE, encoding="utf-8")
-    table = [
-        "file = 'k.cu'",
-        "kernel = 'heavy'",
-        "grid = 1",
-        "block = 1024",
-        "arguments = ['out=float32[4096]', 'n=int32:4096']",
-    ]
+    launch = "file = 'k.cu'\nkernel = 'heavy'\ngrid = 1\nblock = 1024"
+    launch += "\narguments = ['out=float32[4096]', 'n=int32:4096']"
     for flags, code in (("", 2), ("-maxrregcount=64", 0)):
-        Path("ptxcount.toml").write_text("\n".join(["[[launch]]", *table, f"flags = '{flags}'"]), encoding="utf-8")
+        Path("ptxcount.toml").write_text(f"[[launch]]\n{launch}\nflags = '{flags}'", encoding="utf-8")
         for command in ("pin", "check"):
             assert main([command]) == code
             output = capsys.readouterr()

@@ -43,10 +43,8 @@ def test_calls(code: str, guard: str, expected: list[int]) -> None:
     outer = ".func (.param .b32 d) outer(.param .b32 a) { .reg .b32 %r<9>; ld.param.b32 %r0, [a];"
     functions += outer + CALL.format("", "twice") + "st.param.b32 [d], %r5; ret; }"
     assert _run(CALL.format(guard, "twice"), functions).tolist() == expected
-    assert (
-        _run(CALL.format("", "outer").replace("%r5", "%r6") + CALL.format(guard, "outer"), functions).tolist()
-        == expected
-    )
+    calls = CALL.format("", "outer").replace("%r5", "%r6") + CALL.format(guard, "outer")
+    assert _run(calls, functions).tolist() == expected
 
 
 BEFORE = ".shared .align 4 .b8 s[256]; mov.u32 %r7, s; mad.lo.u32 %r1, %r0, 4, %r7;"

@@ -142,11 +142,8 @@ def test_lines_of_a_header(kernel_file: int, header_file: int) -> None:
     .file {kernel_file} "kernel.cu"
     .file {header_file} "header.h"
     """
-    lines = [
-        (instruction.source.file, instruction.source.line)
-        for instruction in parse(text).entries["k"].parse_body().instructions
-    ]
-    assert lines == [("kernel.cu", 7), ("kernel.cu", 9)]
+    places = [instruction.source for instruction in parse(text).entries["k"].parse_body().instructions]
+    assert [(source.file, source.line) for source in places] == [("kernel.cu", 7), ("kernel.cu", 9)]
 
 
 def test_labels_of_a_scope() -> None:

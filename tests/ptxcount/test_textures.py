@@ -50,14 +50,8 @@ def _weight(choice: tuple[int, ...], parts: list[float]) -> float:
 
 def compute_fetch(array: Array, coordinates: tuple[float, ...], linear: bool, address: str, normalized: bool) -> float:
     """Return one fetch by the formulas of the CUDA guide, with coordinates in order of axes."""
-    scaled = [
-        coordinate * extent if normalized else coordinate
-        for coordinate, extent in zip(coordinates, array.shape, strict=True)
-    ]
-    fixed = [
-        int(np.floor(coordinate * 256 + 0.5)) - 128 if linear else int(np.floor(coordinate)) * 256
-        for coordinate in scaled
-    ]
+    scaled = np.array(coordinates) * (array.shape if normalized else 1)
+    fixed = [int(x) for x in (np.floor(scaled * 256 + 0.5) - 128 if linear else np.floor(scaled) * 256)]
     total = 0.0
     for choice in product(*[(0, 1) if linear else (0,)] * len(coordinates)):
         places = [
