@@ -28,7 +28,7 @@ class ChipLaunch(NamedTuple):
 
     def execute(self) -> LaunchCounters:
         """Execute with a copy of the arguments."""
-        options = {"blocks": self.blocks, "variables": self.variables, "unwritten": "off"}
+        options: dict[str, Any] = {"blocks": self.blocks, "variables": self.variables, "unwritten": "off"}
         return sources.execute(self.source, self.kernel, self.copy_arguments(), **options)
 
     def count_totals(self) -> dict[str, int]:

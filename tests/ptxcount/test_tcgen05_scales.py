@@ -133,8 +133,8 @@ def test_pair_of_blocks(rows: int, multicast: bool) -> None:
     """A pair multiplies rows of both by columns of both (layouts A and B); a commit reaches both barriers."""
     a = RNG.integers(-3, 4, (rows, 16)).astype(np.float16)
     b = RNG.integers(-3, 4, (64, 16)).astype(np.float16)
-    halves = zip(np.split(a, 2), np.split(b, 2), strict=True)
-    factors = [[lay_out(matrix, "none", mn_major=False) for matrix in pair] for pair in halves]
+    parts = zip(np.split(a, 2), np.split(b, 2), strict=True)
+    factors = [[lay_out(matrix, "none", mn_major=False) for matrix in pair] for pair in parts]
     images = [np.concatenate([left.image, right.image]) for left, right in factors]
     cluster_barrier = "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n"
     commit = COMMIT.format(group=2)
