@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import product
 from math import prod
 from typing import Any, NamedTuple
@@ -58,14 +59,24 @@ def dump(columns: int) -> str:
     )
 
 
-def fill(columns: int, start: int = 0) -> str:
+def finish(columns: int) -> str:
+    """Return code that commits the first thread's products, waits for them, and stores each lane's columns."""
+    return COMMIT.format(group=1) + WAIT + dump(columns)
+
+
+def store(words: Sequence[str], column: int = 0) -> str:
+    """Return code that stores words of each thread in its lane, from a column on."""
+    return (
+        f"add.u32 %r5, %d, %quarter;\ntcgen05.st.sync.aligned.32x32b.x{len(words)}.b32 [%r5+{column}], "
+        f"{{{', '.join(words)}}};\ntcgen05.wait::st.sync.aligned;\n"
+    )
+
+
+def fill(columns: int) -> str:
     """Return code that fills words with their lane (upper half) and column (lower half)."""
-    lines = ["shl.b32 %r4, %t, 16;"]
-    lines += [f"add.u32 %v{k}, %r4, {start + k};" for k in range(columns)]
-    registers = ", ".join(f"%v{k}" for k in range(columns))
-    lines += ["add.u32 %r5, %d, %quarter;", f"add.u32 %r5, %r5, {start};"]
-    lines += [f"tcgen05.st.sync.aligned.32x32b.x{columns}.b32 [%r5], {{{registers}}};"]
-    return "\n".join([*lines, "tcgen05.wait::st.sync.aligned;\n"])
+    names = [f"%v{k}" for k in range(columns)]
+    sums = "".join(f"add.u32 {name}, %r4, {k};\n" for k, name in enumerate(names))
+    return f"shl.b32 %r4, %t, 16;\n{sums}{store(names)}"
 
 
 def launch(text: str, image: Array, out: Array, blocks: int = 1, **options: Any) -> ptxcount.LaunchCounters:

@@ -8,13 +8,11 @@ import numpy as np
 
 from tests.ptxcount.small_floats import ml_dtypes
 from tests.ptxcount.tcgen05_kernels import (
-    COMMIT,
     FIRST_THREAD,
-    WAIT,
     Array,
     Factor,
     describe_product,
-    dump,
+    finish,
     launch,
     lay_out,
     load_descriptors,
@@ -59,7 +57,7 @@ def make_code(
     mma = f"tcgen05.mma{stationary}.cta_group::1.kind::{kind}"
     return (
         f"{before}bar.sync 0;\n{load_descriptors(left, right)}mov.u32 %r7, {shape};\n{FIRST_THREAD}"
-        f"@%p {mma} [%d], %a, %b, %r7, {rest};\n{COMMIT.format(group=1)}{WAIT}{dump(columns)}"
+        f"@%p {mma} [%d], %a, %b, %r7, {rest};\n{finish(columns)}"
     )
 
 

@@ -7,14 +7,13 @@ import pytest
 
 from tests.ptxcount.small_floats import ml_dtypes
 from tests.ptxcount.tcgen05_kernels import (
-    COMMIT,
     FIRST_THREAD,
-    WAIT,
     describe_product,
-    dump,
     fill,
+    finish,
     lay_out,
     load_descriptors,
+    store,
 )
 from tests.ptxcount.tcgen05_products import (
     KINDS,
@@ -68,7 +67,7 @@ def test_steps_along_a_row() -> None:
     steps = mma.format("%no") + ("add.u64 %a, %a, 2;\nadd.u64 %b, %b, 2;\n" + mma.format("%yes")) * 3
     code = (
         f"{load_descriptors(left, right)}mov.u32 %r7, {describe_product(128, 32, (0, 0, 1))};\n{FIRST_THREAD}{steps}"
-        f"{COMMIT.format(group=1)}{WAIT}{dump(32)}"
+        f"{finish(32)}"
     )
     out = run_product(left, right, code, 32)
     np.testing.assert_array_equal(decode(out, "f32"), multiply_exactly(a, b))
@@ -97,10 +96,7 @@ def test_left_in_tensor_memory(rows: int) -> None:
     b = make_factor(32, 16, "f16")
     right = lay_out(b, "none", mn_major=False)
     words = "\n".join(f"mad.lo.u32 %v{k}, %t, 3, {k + (k * 5 << 16)};" for k in range(8))
-    before = (
-        f"{words}\nadd.u32 %r5, %d, %quarter;\ntcgen05.st.sync.aligned.32x32b.x8.b32 [%r5+64], "
-        "{%v0, %v1, %v2, %v3, %v4, %v5, %v6, %v7};\ntcgen05.wait::st.sync.aligned;\n"
-    )
+    before = f"{words}\n{store([f'%v{k}' for k in range(8)], 64)}"
     code = make_code(right, right, "f16", describe_product(rows, 32, (0, 0, 1)), before=before, columns=32)
     code = code.replace("[%d], %a, %b", "[%d], [%d+64], %b")
     out = run_product(right, right, code, 32)
@@ -150,11 +146,7 @@ def test_signs(negate: int) -> None:
 def test_saturation(saturate: int, expected: int) -> None:
     """Integer sums wrap around, or saturate."""
     factor = lay_out(np.ones((128, 32), np.int8), "none", mn_major=False)
-    names = ", ".join(["%m0"] * 8)
-    before = (
-        f"mov.u32 %m0, {2**31 - 1};\nadd.u32 %r5, %d, %quarter;\n"
-        f"tcgen05.st.sync.aligned.32x32b.x8.b32 [%r5], {{{names}}};\ntcgen05.wait::st.sync.aligned;\n"
-    )
+    before = f"mov.u32 %m0, {2**31 - 1};\n{store(['%m0'] * 8)}"
     shape = describe_product(128, 8, (1, 1, 2), saturate=saturate)
     code = make_code(factor, factor, "i8", shape, rest="%yes", before=before, columns=8)
     out = run_product(factor, factor, code, 8)

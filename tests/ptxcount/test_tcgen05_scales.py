@@ -16,9 +16,11 @@ from tests.ptxcount.tcgen05_kernels import (
     Array,
     describe_product,
     dump,
+    finish,
     launch,
     lay_out,
     load_descriptors,
+    store,
     write_kernel,
 )
 
@@ -41,10 +43,8 @@ def test_copies(shape: str, packing: str, bits: int) -> None:
     rows, words, first = COPIES[shape]
     matrix = RNG.integers(0, 1 << 32, (rows, words), dtype=np.uint32)
     factor = lay_out(matrix, "none", mn_major=False)
-    code = (
-        f"{load_descriptors(factor, factor)}{FIRST_THREAD}@%p tcgen05.cp.cta_group::1.{shape}{packing} [%d+4], %a;\n"
-        f"{COMMIT.format(group=1)}{WAIT}{dump(16)}"
-    )
+    copy = f"@%p tcgen05.cp.cta_group::1.{shape}{packing} [%d+4], %a;\n"
+    code = f"{load_descriptors(factor, factor)}{FIRST_THREAD}{copy}{finish(16)}"
     out = np.zeros((128, 16), np.uint32)
     launch(write_kernel(code, size=len(factor.image)), factor.image, out, unwritten="off")
     lane = np.arange(128)
@@ -98,7 +98,7 @@ def test_scales(kind: str, width: int, count: int, scale: str, code: int, dtype:
     body = (
         f"{load_descriptors(*factors)}mov.u32 %r7, {shape};\n{FIRST_THREAD}{copies}"
         f"@%p tcgen05.mma.cta_group::1.kind::{kind} [%d], %a, %b, %r7, [%d+64], [%d+68], %no;\n"
-        f"{COMMIT.format(group=1)}{WAIT}{dump(columns)}"
+        f"{finish(columns)}"
     )
     out = np.zeros((128, columns), np.uint32)
     image = np.concatenate(images)
@@ -115,10 +115,8 @@ def test_scales(kind: str, width: int, count: int, scale: str, code: int, dtype:
 def test_scales_of_one_quarter() -> None:
     """Scales that are missing in other quarters are a fault."""
     factor = lay_out(np.ones((128, 32), np.uint8), "32", mn_major=False)
-    store = "add.u32 %r5, %d, %quarter;\ntcgen05.st.sync.aligned.32x32b.x1.b32 [%r5+{}], {{%t}};\n"
-    stores = "".join(store.format(column) for column in range(64, 72))
     body = (
-        f"{stores}tcgen05.wait::st.sync.aligned;\n{load_descriptors(factor, factor)}"
+        f"{store(['%t'] * 8, 64)}{load_descriptors(factor, factor)}"
         f"mov.u32 %r7, {8 << 17 | 1 << 23 | 1 << 27};\n{FIRST_THREAD}"
         "@%p tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale [%d], %a, %b, %r7, [%d+64], [%d+68], %no;\n"
     )

@@ -10,7 +10,7 @@ import pytest
 
 from ptxcount.util.errors import UnsupportedInstructionError
 from tests.ptxcount.matrices import keep_half
-from tests.ptxcount.tcgen05_kernels import Array, Layout, describe_product, launch, lay_out, write_kernel
+from tests.ptxcount.tcgen05_kernels import Array, Layout, describe_product, launch, lay_out, store, write_kernel
 from tests.ptxcount.tcgen05_products import TYPES, decode, make_code, make_factor, multiply, multiply_exactly
 
 RNG = np.random.default_rng(9)
@@ -22,15 +22,8 @@ SPARSE = {
     "e4m3": ("f8f6f4", 1, "f32", (Layout((128,), (1,)), Layout((64,), (128,)))),
     "s8": ("i8", 2, "s32", (Layout((128,), (1,)), Layout((64,), (128,)))),
 }  # fmt: skip
-#: Code that stores two words of each thread, which lie in shared memory, behind the result.
-_STORE = """mov.u32 %r2, factors;
-mad.lo.u32 %r2, %t, 8, %r2;
-bar.sync 0;
-ld.shared.v2.u32 {{%v0, %v1}}, [%r2+{start}];
-add.u32 %r5, %d, %quarter;
-tcgen05.st.sync.aligned.32x32b.x2.b32 [%r5+96], {{%v0, %v1}};
-tcgen05.wait::st.sync.aligned;
-"""
+#: Code that loads two words of each thread from shared memory.
+_LOAD = "mov.u32 %r2, factors; mad.lo.u32 %r2, %t, 8, %r2; bar.sync 0; ld.shared.v2.u32 {{%v0, %v1}}, [%r2+{start}];\n"
 
 
 def _sparsify(name: str, matrix: Array, selector: int) -> tuple[Array, Array]:
@@ -50,7 +43,8 @@ def _run(name: str, selector: int, a: Array, b: Array, words: Array) -> Array:
     left, right = lay_out(a, "32", mn_major=False), lay_out(b, "64", mn_major=False)
     image = np.concatenate([left.image, right.image, words.view(np.uint8).reshape(-1)])
     shape = describe_product(128, 64, (TYPES[name][1], TYPES[name][1], result)) | 4 | selector
-    code = make_code(left, right, kind, shape, before=_STORE.format(start=len(left.image) + len(right.image)))
+    load = _LOAD.format(start=len(left.image) + len(right.image))
+    code = make_code(left, right, kind, shape, before=load + store(["%v0", "%v1"], 96))
     code = code.replace("tcgen05.mma.", "tcgen05.mma.sp.").replace("%a, %b, %r7", "%a, %b, [%d+96], %r7")
     out = np.zeros((128, 64), np.uint32)
     launch(write_kernel(code, columns=128, size=len(image)), image, out, unwritten="off")
