@@ -133,23 +133,18 @@ def test_asynchronous_stores() -> None:
     np.testing.assert_array_equal(out, (ranks ^ 3)[..., None] * 1000 + np.arange(32))
 
 
-@pytest.mark.parametrize("swizzled", [0, 1])
-def test_warpgroup_products(swizzled: int) -> None:
-    """Factors lie by rows, in patterns of 32 bytes or none."""
+@pytest.mark.parametrize(
+    ("entry", "more"), [("warpgroup", [np.int32(0)]), ("warpgroup", [np.int32(1)]), ("warpgroup_turned", [])]
+)
+def test_warpgroup_products(entry: str, more: list[Any]) -> None:
+    """Factors lie by rows, in patterns of 32 bytes or none; by columns, the negated product is added."""
     a, b = (RNG.integers(-8, 9, (rows, 16)).astype(np.float16) for rows in (64, 32))
-    out = np.zeros((64, 32), np.float32)
-    execute_kernel(
-        sources.ptx("warpgroups", arch="sm_90a"), "warpgroup", (1, 1, 1), (128, 1, 1), [out, a, b, np.int32(swizzled)]
-    )
-    np.testing.assert_array_equal(out, a.astype(np.float32) @ b.T.astype(np.float32))
-
-
-def test_warpgroup_products_by_columns() -> None:
-    """The negated product of factors by columns is added."""
-    a, b = (RNG.integers(-8, 9, (16, columns)).astype(np.float16) for columns in (64, 32))
-    out = np.zeros((64, 32), np.float32)
-    execute_kernel(sources.ptx("warpgroups", arch="sm_90a"), "warpgroup_turned", (1, 1, 1), (128, 1, 1), [out, a, b])
-    np.testing.assert_array_equal(out, -(a.T.astype(np.float32) @ b.astype(np.float32)))
+    out, expected = np.zeros((64, 32), np.float32), a.astype(np.float32) @ b.T.astype(np.float32)
+    if not more:
+        a, b, expected = a.T.copy(), b.T.copy(), -expected
+    text = sources.ptx("warpgroups", arch="sm_90a")
+    execute_kernel(text, entry, (1, 1, 1), (128, 1, 1), [out, a, b, *more])
+    np.testing.assert_array_equal(out, expected)
 
 
 def test_cooperative_grid() -> None:

@@ -15,8 +15,8 @@ from tests.ptxcount.snippets import PLACES, SHARED, execute_snippet, module, wor
 STORE, LOAD = "st.shared.u32 [{}], %r0;", "ld.shared.u32 %r5, [{}];"
 #: Operations on a word of shared memory at %r6, and barriers of blocks and warps.
 ACTIONS = {
-    "load": LOAD, "store": STORE, "atomic": "atom.shared.add.u32 %r5, [{}], 1;",
-    "wide": "st.shared.v2.u32 [{}], {{1, 2}};", "block": "bar.sync 0;", "warp": "bar.warp.sync -1;",
+    "load": LOAD.format("%r6"), "store": STORE.format("%r6"), "atomic": "atom.shared.add.u32 %r5, [%r6], 1;",
+    "wide": "st.shared.v2.u32 [%r6], {1, 2};", "block": "bar.sync 0;", "warp": "bar.warp.sync -1;",
 }  # fmt: skip
 #: An operation, first thread, end, and word: threads times a factor, plus a number.
 Action = tuple[str, int, int, int, int]
@@ -27,6 +27,22 @@ def _words(action: Action) -> list[tuple[int, int]]:
     kind, first, stop, factor, shift = action
     words = {"wide": 2, "block": 0, "warp": 0}.get(kind, 1)
     return [(t, ((t * factor + shift) % 64) * 2 + k) for t in range(first, stop) for k in range(words)]
+
+
+def _draw_action(rng: np.random.Generator, kind: str, ends: list[int], shifts: list[int]) -> Action:
+    """Draw the threads and words of an action."""
+    first, stop = sorted(rng.choice(ends, 2, replace=False).tolist())
+    return kind, first, stop, int(rng.choice([0, 1, 1, 1, 3])), int(rng.choice(shifts))
+
+
+def _write_lines(program: list[Action], codes: dict[str, str], thread: str, locate: str) -> list[str]:
+    """Write a line for each action, with the register of the thread's number, and code that locates the word %r6."""
+    return [
+        f"mad.lo.u32 %r6, {thread}, {factor}, {shift}; and.b32 %r6, %r6, 63; {locate} "
+        f"sub.u32 %r4, {thread}, {first}; setp.lt.u32 %p1, %r4, {stop - first}; "
+        f"{'@%p1 ' * (kind != 'block')}{codes[kind]}"
+        for kind, first, stop, factor, shift in program
+    ]
 
 
 def _find_faults(program: list[Action]) -> dict[str, int]:
@@ -67,14 +83,8 @@ def test_random_accesses(parted: bool) -> None:
         program: list[Action] = [("wide", 0, 64, 1, 0), ("block", 0, 64, 0, 0)] if turn % 4 else []
         for kind in rng.choice(["load", "load", "store", "atomic", "wide", "block", "warp"], 5).tolist():
             ends = [0, 32, 64] if kind == "warp" else [0, 1, 7, 32, 33, 64]
-            first, stop = sorted(rng.choice(ends, 2, replace=False).tolist())
-            program.append((kind, first, stop, int(rng.choice([0, 1, 1, 1, 3])), int(rng.choice([0, 0, 1, 32]))))
-        lines = [
-            f"mad.lo.u32 %r6, %r0, {factor}, {shift}; and.b32 %r6, %r6, 63; mad.lo.u32 %r6, %r6, 8, %r7; "
-            f"sub.u32 %r4, %r0, {first}; setp.lt.u32 %p1, %r4, {stop - first}; "
-            f"{'@%p1 ' * (kind != 'block')}{ACTIONS[kind].format('%r6')}"
-            for kind, first, stop, factor, shift in program
-        ]
+            program.append(_draw_action(rng, kind, ends, [0, 0, 1, 32]))
+        lines = _write_lines(program, ACTIONS, "%r0", "mad.lo.u32 %r6, %r6, 8, %r7;")
         text = module("\n".join([PLACES + apart * parted, *lines]), 1, SHARED.replace("256", "512"))
         arguments = [np.zeros(64, np.uint32)]
         counters = execute_snippet(text, [*arguments], threads=64, blocks=1 + parted, races="strict")
@@ -131,16 +141,9 @@ def test_random_global_accesses() -> None:
     """Threads of four blocks access global memory without synchronisation."""
     rng, clean = np.random.default_rng(5), 0
     for _ in range(100):
-        program: list[Action] = []
-        for kind in rng.choice([*GLOBAL, "load"], 6).tolist():
-            first, stop = sorted(rng.choice([0, 1, 4, 6, 8, 16], 2, replace=False).tolist())
-            program.append((kind, first, stop, int(rng.choice([0, 1, 1, 1, 3])), int(rng.choice([0, 0, 0, 1, 4]))))
-        lines = [
-            f"mad.lo.u32 %r6, %r3, {factor}, {shift}; and.b32 %r6, %r6, 63; mad.wide.u32 %rd2, %r6, 8, %rd1; "
-            f"sub.u32 %r4, %r3, {first}; setp.lt.u32 %p1, %r4, {stop - first}; "
-            f"{'@%p1 ' * (kind != 'block')}{GLOBAL[kind]}"
-            for kind, first, stop, factor, shift in program
-        ]
+        kinds = rng.choice([*GLOBAL, "load"], 6).tolist()
+        program = [_draw_action(rng, kind, [0, 1, 4, 6, 8, 16], [0, 0, 0, 1, 4]) for kind in kinds]
+        lines = _write_lines(program, GLOBAL, "%r3", "mad.wide.u32 %rd2, %r6, 8, %rd1;")
         start = "ld.param.u64 %rd1, [p0]; mov.u32 %r2, %ctaid.x; mad.lo.u32 %r3, %r2, 4, %r0;"
         text = module("\n".join([start, *lines]), 1)
         arguments: list[Any] = [np.zeros(512, np.uint32)]
