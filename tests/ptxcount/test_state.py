@@ -238,6 +238,15 @@ def test_vector_of_a_block(space: str, place: int, error: Fault, message: str, a
     assert caught.value.thread == (3, 0, 0)
 
 
+@pytest.mark.parametrize("offset", [1 << 32, (1 << 32) + 4, 5 << 32, 1 << 62, -(1 << 32)])
+def test_shared_offsets_wrap(offset: int) -> None:
+    """Offsets wrap at 32 bits, also in merged accesses."""
+    loads = f"ld.shared.u32 %r5, [%r7]; ld.shared.u32 %r6, [%r7+{offset}];"
+    text = module(f"mov.u32 %r7, s; {loads}", 1, ".shared .align 16 .b8 s[256];")
+    counters = execute_snippet(text, [np.zeros(1)], unwritten="off", races="off")
+    assert counters.totals()["shared_load_requests"] == 2
+
+
 @pytest.mark.parametrize("rounds", [1, 100])
 def test_step_limit(rounds: int) -> None:
     """A kernel may use exactly the limit: its instructions, and one step per basic block."""
