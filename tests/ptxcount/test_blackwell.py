@@ -39,11 +39,6 @@ def test_minimum_of_three(name: str, nan: str, absolute: str) -> None:
     assert_same(got[~zero], expected[~zero])
 
 
-def test_minimum_of_two() -> None:
-    """The form with two operands is unchanged."""
-    assert_same(evaluate("max.f32", [NUMBERS[20:], NUMBERS[19:-1]], F32), np.fmax(NUMBERS[20:], NUMBERS[19:-1]))
-
-
 @pytest.mark.parametrize("modifiers", ["min", "max", "min.abs", "max.abs", "min.NaN", "max.abs.NaN"])
 def test_redux_of_floats(modifiers: str) -> None:
     """Every lane gets the warp's extreme, with NaN among values and alone."""

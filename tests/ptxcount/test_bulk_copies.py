@@ -99,16 +99,6 @@ def test_equal_lanes_by_kind_of_copy(name: str) -> None:
     assert (*counts,) == WARPS[name]
 
 
-def test_reductions_of_a_warp() -> None:
-    """Each lane adds, also at one common place."""
-    reduction = "st.shared.u32 [%r1], 3; cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32"
-    body = STORE.replace("cp.async.bulk.global.shared::cta.bulk_group", reduction)
-    out = np.zeros(1 << 10, np.uint32)
-    text = module(body.format(size=16, to=0, tile=0, lanes=""), 1, TILE)
-    totals = execute_snippet(text, [out], unwritten="off").totals()
-    assert (totals["bulk_store_requests"], totals["bulk_store_sectors"], out[0]) == (32, 32, 96)
-
-
 #: Copies of 1,024 bytes to shared memory.
 ARRIVING = {
     "load": "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], 1024, [%r3];",
@@ -185,15 +175,6 @@ def _boxes(x: int, y: int, array: Any) -> ptxcount.LaunchCounters:
     maps = [ptxcount.TensorMap(array, (32, 32)) for array in arrays]
     arguments: list[Any] = [*maps, np.zeros((32, 32), np.float32), np.int32(x), np.int32(y)]
     return sources.execute("clusters", "boxes", arguments, threads=128)
-
-
-@pytest.mark.parametrize("x", [1, 2, 3, 5, 7, -1])
-def test_misaligned_tile(x: int) -> None:
-    """An H200 ends the kernel with "illegal instruction" where a tile's start is no multiple of 16 bytes."""
-    message = rf"a tile whose first coordinate is {x}, {4 * x} bytes: no multiple of 16"
-    with pytest.raises(MisalignedError, match=message) as raised:
-        _boxes(x, 0, np.zeros((64, 64), np.float32))
-    assert "PTX line" in str(raised.value) or "clusters.cu" in str(raised.value)
 
 
 #: Columns of a matrix, elements from a row to the next, and the first element of a tile.

@@ -23,18 +23,6 @@ def launch(entry: str, grid: int | Index3, block: int | Index3, *args: Any, dyna
     return execute_kernel(sources.ptx("features"), entry, sizes[0], sizes[1], list(args), dynamic_shared=dynamic_shared)
 
 
-def _collatz(x: int) -> int:
-    return 0 if x == 1 else 1 + _collatz(3 * x + 1 if x % 2 else x // 2)
-
-
-def test_loop_of_different_lengths() -> None:
-    """Threads leave a loop one by one and reconverge; the last block is not full."""
-    start, steps = np.arange(1, 501, dtype=np.int32), np.zeros(500, np.int32)
-    counters = launch("collatz", 4, 128, steps, start, np.int32(500))
-    assert steps.tolist() == [_collatz(x) for x in range(1, 501)]
-    assert counters.totals()["store_requests"] == 16, "threads of a warp store together"
-
-
 SHAPE = np.zeros(1, np.dtype([("columns", "i4"), ("pad", "i2"), ("scale", "f4")], align=True))
 SHAPE["columns"], SHAPE["pad"], SHAPE["scale"] = 13, 100, 0.5
 WEIGHTS = [[w * (t + k) for k, w in enumerate([1.0, -2.0, 0.5, 4.0, 8.0])] for t in range(40)]
