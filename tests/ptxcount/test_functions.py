@@ -107,16 +107,6 @@ def test_graph_conditions() -> None:
     assert (finding.code, finding.times) == ("graph-condition", 32)
 
 
-def test_atomics_of_halves() -> None:
-    """Ptxas makes loops of half sums; the counts say so."""
-    sums, out, swapped = np.zeros(48, np.float16), np.zeros(96, np.float16), np.ones(96, np.uint16)
-    counters = sources.execute("functions", "halves", [sums, out, swapped], threads=96)
-    assert (sums == 1).all()
-    assert (out == 2).all()
-    assert swapped.tolist() == np.where(THREADS % 3 == 1, 77, 1).tolist()
-    assert set(counters.caveats()) == {"shared atomic", "global atomic"}
-
-
 def test_cache_policies() -> None:
     """An L2 eviction policy as Triton writes it changes nothing."""
     body = """
