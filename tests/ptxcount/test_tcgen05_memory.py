@@ -169,10 +169,3 @@ WRONG_KERNELS: list[tuple[str, type[KernelFaultError], str]] = [
 def test_wrong_kernels(code: str, error: type[KernelFaultError], text: str) -> None:
     with pytest.raises(error, match=text):
         launch(write_kernel(code, size=2048), np.zeros(2048, np.uint8), np.zeros(1), unwritten="error")
-
-
-def test_wait_clears() -> None:
-    """A load behind a wait for the barrier is valid."""
-    code = f"{FIRST_THREAD}{_COPY}{COMMIT.format(group=1)}{WAIT}{_OWN}{_LOAD}"
-    counters = launch(write_kernel(code, size=2048), np.zeros(2048, np.uint8), np.zeros(1))
-    assert [finding.code for finding in counters.findings] == ["uncounted-read"]

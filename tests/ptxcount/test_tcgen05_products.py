@@ -106,14 +106,6 @@ def test_left_in_tensor_memory(rows: int) -> None:
     np.testing.assert_allclose(decode(out[find_lanes(rows)], "f32"), multiply_exactly(a, b), rtol=1e-6)
 
 
-@pytest.mark.parametrize(("rows", "parts"), [(32, 4), (64, 2), (128, 1)])
-def test_stationary(rows: int, parts: int) -> None:
-    """``.ws`` puts parts of the columns below each other (layouts E and G)."""
-    a, b = make_factor(rows, 16, "bf16"), make_factor(64, 16, "bf16")
-    out = multiply(a, b, codes=(1, 1, 1), columns=64 // parts, stationary=".ws")
-    np.testing.assert_array_equal(np.concatenate(np.split(out, parts), axis=1), multiply_exactly(a, b))
-
-
 def test_narrow_types() -> None:
     """16 elements of 4 or 6 bits take 16 bytes with padding."""
     for name, bits, code in (("float4_e2m1fn", 4, 5), ("float6_e2m3fn", 6, 3), ("float6_e3m2fn", 6, 4)):
