@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ptxcount.engine.execute import execute_kernel
 from ptxcount.util import errors
 from tests.ptxcount import sources
 
@@ -79,16 +78,6 @@ def test_deadlock() -> None:
         errors.NoProgressError, match=r"cases.cu:\d+ .*32 threads wait before .*, 32 threads wait at the"
     ):
         sources.execute("cases", "nobody_comes", [_zeros(1)], threads=64)
-
-
-def test_launch_bounds() -> None:
-    """The host promises ``__launch_bounds__``."""
-    text = sources.ptx("cases")
-    execute_kernel(text, "bounded", (1, 1, 1), (128, 1, 1), [_zeros(128)])
-    with pytest.raises(errors.LaunchError, match="compiled for at most 128 threads"):
-        execute_kernel(text, "bounded", (1, 1, 1), (129, 1, 1), [_zeros(129)])
-    with pytest.raises(errors.LaunchError, match=r"compiled for \(128, 1, 1\)"):
-        execute_kernel(text.replace(".maxntid", ".reqntid"), "bounded", (1, 1, 1), (64, 1, 1), [_zeros(128)])
 
 
 @pytest.mark.parametrize(("races", "codes"), [("report", []), ("strict", ["global-race"])])
