@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import ptxcount
-from ptxcount.engine.execute import execute_kernel
 from ptxcount.report.listing import describe_cost
 from ptxcount.util.errors import LaunchError, MisalignedError, OutOfBoundsError
 from tests.ptxcount import sources, transfers
@@ -121,12 +120,12 @@ def test_barrier_counts_all_copies(copies: int, phase: int, code: str) -> None:
     mbarrier.test_wait.parity.shared.b64 %p2, [b], 0; selp.u32 %r4, 1, 0, %p2; st.global.u32 [%rd1], %r4;
     """
     out = np.zeros(256, np.uint32)
-    launch = (module(load, 1, TILE), "snippet", (1, 1, 1), (32, 1, 1), [out])
-    execute_kernel(*launch, unwritten="off", cluster=(1, 1, 1))
+    text = module(load, 1, TILE)
+    execute_snippet(text, [out], unwritten="off", cluster=(1, 1, 1))
     assert out[0] == phase
     if code != "load":
         with pytest.raises(LaunchError, match="the launch has no clusters; give cluster=1"):
-            execute_kernel(*launch, unwritten="off")
+            execute_snippet(text, [out], unwritten="off")
 
 
 #: Launches of ``transfers.py`` -> sectors read by an H200 (driver 580.159.04, Nsight Compute 2025.3.1, 2026-11-29).

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import ptxcount
 from ptxcount.engine.execute import execute_kernel
 from ptxcount.machine.block_memory import SharedMemory, make_ranked
 from ptxcount.util.errors import LaunchError, OutOfBoundsError, UninitializedReadError
@@ -17,15 +16,11 @@ from tests.ptxcount.snippets import execute_snippet, module
 RNG = np.random.default_rng(3)
 
 
-def _run(entry: str, blocks: int, threads: int, args: list[Any], file: str = "clusters") -> ptxcount.LaunchCounters:
-    return sources.execute(file, entry, args, threads=threads, blocks=blocks)
-
-
 @pytest.mark.parametrize("rounds", [1, 2, 7])
 def test_ring_of_buffers(rounds: int) -> None:
     """Producers and consumers wait by parity; ordered accesses are no race."""
     values, out = RNG.integers(0, 99, (3, rounds, 32)).astype(np.int32), np.zeros((3, 32), np.int32)
-    counters = _run("ring", 3, 64, [out, values, np.int32(rounds)])
+    counters = sources.execute("clusters", "ring", [out, values, np.int32(rounds)], threads=64, blocks=3)
     np.testing.assert_array_equal(out, values.sum(axis=1)[:, ::-1])
     assert not counters.findings
 
@@ -53,7 +48,7 @@ def test_launch_without_clusters() -> None:
 def test_bulk_rows() -> None:
     """Bulk bytes are counted apart from loads and stores: 128 sectors for 4 KiB."""
     values, out = RNG.normal(size=(5, 1024)).astype(np.float32), np.zeros((5, 1024), np.float32)
-    totals = _run("rows", 5, 128, [out, values]).totals()
+    totals = sources.execute("clusters", "rows", [out, values], threads=128, blocks=5).totals()
     np.testing.assert_array_equal(out, values * 2)
     assert (totals["bulk_load_requests"], totals["bulk_load_sectors"], totals["load_requests"]) == (5, 5 * 128, 0)
     assert (totals["bulk_store_sectors"], totals["bulk_store_useful_bytes"]) == (5 * 128, 5 * 4096)
@@ -62,13 +57,13 @@ def test_bulk_rows() -> None:
 def test_distributed_shared_memory() -> None:
     """Blocks reach each other's shared memory; the launch may set the cluster size."""
     out, counts = np.zeros((8, 64), np.int32), np.zeros(2, np.int32)
-    _run("neighbours", 8, 64, [out, counts])
+    sources.execute("clusters", "neighbours", [out, counts], threads=64, blocks=8)
     block = np.arange(8)
     following = block // 4 * 4 + (block + 1) % 4
     np.testing.assert_array_equal(out, following[:, None] * 100 + 63 - np.arange(64))
     assert counts.tolist() == [256, 256]
     with pytest.raises(LaunchError, match=r"cluster \(4, 1, 1\): the grid \(6, 1, 1\) in parts of up to 16 blocks"):
-        _run("neighbours", 6, 64, [out, counts])
+        sources.execute("clusters", "neighbours", [out, counts], threads=64, blocks=6)
 
 
 #: Operations of a thread on a barrier for two, and the phase after each (PTX ISA, "mbarrier").
@@ -123,14 +118,14 @@ def test_warpgroup_products(entry: str, more: list[Any]) -> None:
 def test_cooperative_grid() -> None:
     """All blocks of a cooperative launch run together."""
     out, between = np.zeros(20 * 96, np.int32), np.zeros(20 * 96, np.int32)
-    _run("reversed", 20, 96, [out, between], "grids")
+    sources.execute("grids", "reversed", [out, between], threads=96, blocks=20)
     np.testing.assert_array_equal(out, np.arange(20 * 96)[::-1] * 3)
 
 
 def test_tiles_larger_than_a_warp() -> None:
     """Warps of a tile share reserved memory, which is initially zero and has no races."""
     values, out = RNG.integers(0, 9, 256).astype(np.int32), np.zeros(256, np.int32)
-    counters = _run("large_tiles", 1, 256, [out, values], "grids")
+    counters = sources.execute("grids", "large_tiles", [out, values], threads=256)
     tiles = values.reshape(2, 128)
     expected = tiles.sum(axis=1) + 1000 * tiles[:, 5] + 1000000 * np.arange(2)
     np.testing.assert_array_equal(out, expected.repeat(128))
@@ -142,7 +137,7 @@ def test_foreign_tensor_map() -> None:
     out = np.zeros((32, 32), np.float32)
     bytes_of = [np.void(bytes(128))] * 3
     with pytest.raises(LaunchError, match=r"no tensor map lies there; give one with ptxcount\.TensorMap"):
-        _run("boxes", 1, 128, [*bytes_of, out, np.int32(0), np.int32(0)])
+        sources.execute("clusters", "boxes", [*bytes_of, out, np.int32(0), np.int32(0)], threads=128)
     text = sources.ptx("clusters").replace("mbarrier.init.shared::cta.b64", "// ")
     with pytest.raises(UninitializedReadError):
         execute_kernel(text, "rows", (1, 1, 1), (32, 1, 1), [out, out], unwritten="error")

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from experiments.path_cases import list_paths
-from ptxcount.engine.execute import execute_kernel
 from tests.ptxcount import sources
 from tests.ptxcount.matrices import ELEMENTS, LAYOUTS, PRODUCTS, Product, quad_pairs
 from tests.ptxcount.snippets import execute_snippet, module
@@ -92,8 +91,7 @@ def test_rows_of_chip() -> None:
             places[name] = path.arguments[1]
     assert sum(map(len, guesses.values())) == 120
     for name, place in places.items():
-        shape = (1, 1, 1), (32, 1, 1)
-        counters = execute_kernel(_make_row_kernel(), "snippet", *shape, [place], unwritten="off", races="off")
+        counters = execute_snippet(_make_row_kernel(), [place], unwritten="off", races="off")
         matrices = [access for access in counters.accesses if access.space == "shared"]
         loads, stores = ([a.wavefronts for a in matrices if a.kind == kind] for kind in ("load", "store"))
         assert loads + stores == guesses[name], name

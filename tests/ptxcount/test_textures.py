@@ -140,17 +140,17 @@ def test_elements() -> None:
 
 def test_channels() -> None:
     """An element has four numbers; a gather has four elements around a place."""
-    text, coordinates = sources.ptx("textures"), [RNG.uniform(0, 8, 32).astype(np.float32) for _ in range(2)]
+    coordinates = [RNG.uniform(0, 8, 32).astype(np.float32) for _ in range(2)]
     column, row = (axis.astype(int) for axis in coordinates)
     colours, out = RNG.normal(size=(8, 8, 4)).astype(np.float32), np.zeros((32, 4), np.float32)
-    execute_kernel(text, "colours", (1, 1, 1), (32, 1, 1), [out, ptxcount.Texture(colours, channels=4), *coordinates])
+    sources.execute("textures", "colours", [out, ptxcount.Texture(colours, channels=4), *coordinates])
     np.testing.assert_array_equal(out, colours[row, column])
     numbers, small = RNG.integers(0, 256, (8, 8, 4)).astype(np.uint8), np.zeros((32, 4), np.uint8)
-    execute_kernel(text, "bytes", (1, 1, 1), (32, 1, 1), [small, ptxcount.Texture(numbers, channels=4), *coordinates])
+    sources.execute("textures", "bytes", [small, ptxcount.Texture(numbers, channels=4), *coordinates])
     np.testing.assert_array_equal(small, numbers[row, column])
     plane = RNG.normal(size=(8, 8)).astype(np.float32)
     center = [np.full(32, 3, np.float32), np.full(32, 5, np.float32)]
-    execute_kernel(text, "gather", (1, 1, 1), (32, 1, 1), [out, ptxcount.Texture(plane), *center])
+    sources.execute("textures", "gather", [out, ptxcount.Texture(plane), *center])
     assert out[0].tolist() == [plane[5, 2], plane[5, 3], plane[4, 3], plane[4, 2]]
 
 
@@ -165,7 +165,7 @@ def test_surfaces() -> None:
     assert (totals["surface_store_requests"], totals["surface_store_sectors"]) == (128 * 4, 128 * 16)
     volume, layers = RNG.normal(size=(4, 4, 4, 2)).astype(np.float32), np.zeros((4, 4, 4), np.float32)
     args = [ptxcount.Surface(layers), ptxcount.Surface(volume, channels=2)]
-    execute_kernel(text, "stacked", (1, 1, 1), (64, 1, 1), args)
+    sources.execute("textures", "stacked", args, threads=64)
     np.testing.assert_array_equal(layers, volume[..., 0] + volume[..., 1])
 
 
