@@ -38,6 +38,11 @@ def module(
     )
 
 
+def list_registers(name: str, count: int, first: int = 0) -> str:
+    """Write registers of consecutive numbers in braces."""
+    return "{" + ", ".join(f"{name}{number}" for number in range(first, first + count)) + "}"
+
+
 def execute_snippet(
     text: str, arguments: Sequence[KernelArgument], *, threads: int = 32, blocks: int = 1, **options: Any
 ) -> LaunchCounters:

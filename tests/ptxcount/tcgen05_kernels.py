@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 import ptxcount
-from tests.ptxcount.snippets import module
+from tests.ptxcount.snippets import list_registers, module
 
 Array = npt.NDArray[Any]
 _REGISTERS = """
@@ -49,11 +49,10 @@ def write_kernel(body: str, *, columns: int = 64, size: int = 128, group: int = 
 
 def dump(columns: int) -> str:
     """Return code that stores each lane's columns as a row of ``out``, behind those of earlier blocks."""
-    registers = ", ".join(f"%v{k}" for k in range(columns))
     stores = "\n".join(f"st.global.u32 [%out+{4 * k}], %v{k};" for k in range(columns))
     return (
         "add.u32 %r5, %d, %quarter;\n"
-        f"tcgen05.ld.sync.aligned.32x32b.x{columns}.b32 {{{registers}}}, [%r5];\n"
+        f"tcgen05.ld.sync.aligned.32x32b.x{columns}.b32 {list_registers('%v', columns)}, [%r5];\n"
         "tcgen05.wait::ld.sync.aligned;\nld.param.u64 %out, [p1];\n"
         f"mad.lo.u32 %r6, %r1, 128, %t;\nmad.wide.u32 %out, %r6, {4 * columns}, %out;\n{stores}\n"
     )

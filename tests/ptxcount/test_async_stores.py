@@ -12,7 +12,7 @@ import pytest
 import ptxcount
 from ptxcount.util.errors import LaunchError, MisalignedError, UnsupportedInstructionError
 from tests.ptxcount.small_floats import ml_dtypes
-from tests.ptxcount.snippets import module
+from tests.ptxcount.snippets import list_registers, module
 
 _SHARED = ".shared .align 16 .b8 cells[256]; .shared .align 8 .b64 bar; .reg .b16 %h<9>;"
 _START = """
@@ -114,11 +114,10 @@ def test_extremes_of_halves(name: str, kind: str, dtype: Any) -> None:
     expected = getattr(values.astype(np.float32), name)(axis=0).astype(dtype)
     for vector, count in ((f"v8.{kind}", 8), (f"v4.{kind}x2", 4)):
         bits = 16 if count == 8 else 32
-        names = ", ".join(f"%x{k}" for k in range(count))
         body = (
             "ld.param.u64 %rd1, [p0]; ld.param.u64 %rd2, [p1]; mad.wide.u32 %rd1, %r0, 16, %rd1;"
             + "".join(f"ld.global.b{bits} %x{k}, [%rd1+{k * bits // 8}];" for k in range(count))
-            + f"red.global.{vector}.{name}.noftz [%rd2], {{{names}}};"
+            + f"red.global.{vector}.{name}.noftz [%rd2], {list_registers('%x', count)};"
         )
         out = values[0].copy()
         text = module(body, 2, f".reg .b{bits} %x<8>;")

@@ -15,7 +15,7 @@ import ptxcount
 from ptxcount.isa.ptx_releases import RELEASED_FORMS, ReleasedForm, explain_release
 from tests.ptxcount.exact_floats import assert_same, list_values, multiply_add
 from tests.ptxcount.small_floats import ml_dtypes
-from tests.ptxcount.snippets import evaluate, module
+from tests.ptxcount.snippets import evaluate, list_registers, module
 
 Array = npt.NDArray[Any]
 F32 = np.dtype("f4")
@@ -151,14 +151,13 @@ def test_32_bytes_a_thread(load: str) -> None:
     """One request has as many sectors as threads, loaded and stored."""
     wide = load.endswith("64")
     kind, count = ("f32" if load.endswith("f32") else "b64" if wide else "b32"), 4 if wide else 8
-    names = ", ".join(f"%w{n}" for n in range(count))
-    body = (
-        "ld.param.u64 %rd1, [p0]; ld.param.u64 %rd2, [p1]; mul.wide.u32 %rd3, %r0, 32; add.s64 %rd1, %rd1, %rd3;"
-        f"add.s64 %rd2, %rd2, %rd3; ld.global.{load} {{{names}}}, [%rd1]; st.global.{load.split('.', 1)[1]} "
-        f"[%rd2], {{{names}}};"
-    )
-    body = body.replace("st.global.no", "st.global.L1::no") if load.startswith("L1") else body
-    body = body if load[0] != "v" else body.replace("st.global." + load.split(".", 1)[1], f"st.global.{load}")
+    names = list_registers("%w", count)
+    store = load.removeprefix("nc.")
+    body = f"""
+        ld.param.u64 %rd1, [p0]; ld.param.u64 %rd2, [p1]; mul.wide.u32 %rd3, %r0, 32;
+        add.s64 %rd1, %rd1, %rd3; add.s64 %rd2, %rd2, %rd3;
+        ld.global.{load} {names}, [%rd1]; st.global.{store} [%rd2], {names};
+    """
     arrays = [np.arange(256, dtype=np.uint32), np.zeros(256, np.uint32)]
     counters = ptxcount.count(module(body, 2, f".reg .{kind} %w<8>;"), None, 1, 32, arrays)
     assert (arrays[0] == arrays[1]).all()

@@ -10,7 +10,7 @@ import pytest
 from experiments.path_cases import list_paths
 from tests.ptxcount import sources
 from tests.ptxcount.matrices import ELEMENTS, LAYOUTS, PRODUCTS, Product, quad_pairs
-from tests.ptxcount.snippets import execute_snippet, module
+from tests.ptxcount.snippets import execute_snippet, list_registers, module
 
 
 @pytest.mark.parametrize("product", PRODUCTS, ids=str)
@@ -99,8 +99,7 @@ def test_rows_of_chip() -> None:
 
 def test_rows_of_fragment() -> None:
     """``wmma.load`` counts as ``ldmatrix``: four squares take four wavefronts, where all rows have one address."""
-    names = ", ".join(f"%r{number}" for number in range(1, 9))
-    body = f"wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {{{names}}}, [s], 0;"
+    body = f"wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {list_registers('%r', 8, 1)}, [s], 0;"
     text = module(body, 0, ".shared .align 32 .b8 s[32];")
     counters = execute_snippet(text, [], unwritten="off")
     assert [(access.kind, access.wavefronts) for access in counters.accesses] == [("load", 4)]

@@ -13,6 +13,7 @@ from ptxcount.util.errors import (
     TensorMemoryError,
     UninitializedTensorReadError,
 )
+from tests.ptxcount.snippets import list_registers
 from tests.ptxcount.tcgen05_kernels import COMMIT, FIRST_THREAD, WAIT, Layout, dump, fill, launch, write_kernel
 
 NOTHING = np.zeros(128, np.uint8)
@@ -45,13 +46,13 @@ def test_fragments(shape: str, number: int) -> None:
     count = registers * number
     columns = width * number
     first = 32 - lanes
-    names = ", ".join(f"%v{k}" for k in range(count))
+    names = list_registers("%v", count)
     for_stores = "\n".join(f"st.global.u32 [%out+{4 * k}], %v{k};" for k in range(count))
     body = (
         f"{fill(columns)}add.u32 %r5, %d, %quarter;\nadd.u32 %r5, %r5, {first << 16};\n"
-        f"tcgen05.ld.sync.aligned.{shape}.x{number}.b32 {{{names}}}, [%r5];\ntcgen05.wait::ld.sync.aligned;\n"
+        f"tcgen05.ld.sync.aligned.{shape}.x{number}.b32 {names}, [%r5];\ntcgen05.wait::ld.sync.aligned;\n"
         f"ld.param.u64 %out, [p1];\nmad.wide.u32 %out, %t, {4 * count}, %out;\n{for_stores}\n"
-        f"tcgen05.st.sync.aligned.{shape}.x{number}.b32 [%r5+{columns}], {{{names}}};\ntcgen05.wait::st.sync.aligned;\n"
+        f"tcgen05.st.sync.aligned.{shape}.x{number}.b32 [%r5+{columns}], {names};\ntcgen05.wait::st.sync.aligned;\n"
     )
     out = np.zeros((4, 32, count), np.uint32)
     launch(write_kernel(body, columns=256), NOTHING, out)
