@@ -98,6 +98,16 @@ def test_equal_lanes_by_kind_of_copy(name: str) -> None:
     assert (*counts,) == WARPS[name]
 
 
+def test_reductions_of_a_warp() -> None:
+    """Each lane adds, also at one common place."""
+    reduction = "st.shared.u32 [%r1], 3; cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32"
+    body = STORE.replace("cp.async.bulk.global.shared::cta.bulk_group", reduction)
+    out = np.zeros(1 << 10, np.uint32)
+    text = module(body.format(size=16, to=0, tile=0, lanes=""), 1, TILE)
+    totals = execute_snippet(text, [out], unwritten="off").totals()
+    assert (totals["bulk_store_requests"], totals["bulk_store_sectors"], out[0]) == (32, 32, 96)
+
+
 #: Copies of 1,024 bytes to shared memory.
 ARRIVING = {
     "load": "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], 1024, [%r3];",

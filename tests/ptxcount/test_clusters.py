@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import ptxcount
 from ptxcount.engine.execute import execute_kernel
 from ptxcount.machine.block_memory import SharedMemory, make_ranked
 from ptxcount.util.errors import LaunchError, OutOfBoundsError, UninitializedReadError
@@ -52,6 +53,27 @@ def test_bulk_rows() -> None:
     np.testing.assert_array_equal(out, values * 2)
     assert (totals["bulk_load_requests"], totals["bulk_load_sectors"], totals["load_requests"]) == (5, 5 * 128, 0)
     assert (totals["bulk_store_sectors"], totals["bulk_store_useful_bytes"]) == (5 * 128, 5 * 4096)
+
+
+@pytest.mark.parametrize("swizzle", [0, 128])
+@pytest.mark.parametrize(("x", "y"), [(0, 0), (32, 32), (40, 50), (64, 3), (100, 100)])
+def test_boxes(x: int, y: int, swizzle: int) -> None:
+    """Loads beyond a tensor give zeros, stores do nothing; a swizzle permutes pieces of 16 bytes in a row."""
+    tensor = RNG.normal(size=(60, 64)).astype(np.float32)
+    out, total, seen = np.zeros_like(tensor), tensor.copy(), np.zeros((32, 32), np.float32)
+    maps = [ptxcount.TensorMap(array, (32, 32), swizzle) for array in (tensor, out, total)]
+    sources.execute("clusters", "boxes", [*maps, seen, np.int32(x), np.int32(y)], threads=128)
+    wide = np.zeros((200, 200), np.float32)
+    wide[50:110, 50:114] = tensor
+    box = wide[50 + y : 82 + y, 50 + x : 82 + x]
+    column = np.arange(32)
+    for row in range(32):
+        np.testing.assert_array_equal(seen[row], box[row, column ^ (row % 8 * 4 if swizzle else 0)])
+    part = np.s_[max(y, 0) : max(y + 32, 0), max(x, 0) : max(x + 32, 0)]
+    expected = np.zeros_like(tensor)
+    expected[part] = tensor[part]
+    np.testing.assert_array_equal(out, expected)
+    np.testing.assert_array_equal(total, tensor + expected)
 
 
 def test_distributed_shared_memory() -> None:
