@@ -1,9 +1,42 @@
-"""Counters of a launch, by ptxcount and by a GPU."""
+"""Launches whose counters are compared with those of a GPU."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+import copy
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from ptxcount import LaunchCounters
+from ptxcount.counting.counters import KINDS
+from tests.ptxcount import sources
+
+
+class ChipLaunch(NamedTuple):
+    """A launch of ``tests/kernels/<source>.cu``, one warp a block, and the compared counters."""
+
+    source: str
+    name: str
+    kernel: str
+    arguments: Sequence[Any]
+    counters: Sequence[str]
+    blocks: int = 1
+    variables: dict[str, Any] = {}
+
+    def copy_arguments(self) -> list[Any]:
+        """Return a copy of the arguments."""
+        return [copy.deepcopy(argument) for argument in self.arguments]
+
+    def execute(self) -> LaunchCounters:
+        """Execute with a copy of the arguments."""
+        options: dict[str, Any] = {"blocks": self.blocks, "variables": self.variables, "unwritten": "off"}
+        return sources.execute(self.source, self.kernel, self.copy_arguments(), **options)
+
+    def count_totals(self) -> dict[str, int]:
+        """Return the compared counters."""
+        totals = self.execute().totals()
+        for what in ("requests", "sectors"):
+            totals[f"cluster_{what}"] = sum(totals.get(f"cluster_{kind}_{what}", 0) for kind in KINDS)
+        return {name: totals.get(name, 0) for name in self.counters}
 
 
 class CounterPair(NamedTuple):

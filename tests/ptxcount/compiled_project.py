@@ -70,6 +70,10 @@ class Project:
         self.compile()
         return self.compiled > before
 
+    def is_compiled_once(self) -> bool:
+        """Return whether a call compiles now, and a second one does not."""
+        return self.is_compiled() and not self.is_compiled()
+
     def query_layout(self, source: Path, flags: str, arch: str) -> inclusions.Layout | None:
         """Ask nvcc for the files, and keep them."""
         self.layout = inclusions.query_layout(source, flags, arch)

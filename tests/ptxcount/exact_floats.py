@@ -9,6 +9,15 @@ from math import inf, nan
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+
+
+def assert_same(got: npt.NDArray[Any], expected: npt.NDArray[Any]) -> None:
+    """Assert equal bits, with all NaN equal."""
+    assert got.dtype == expected.dtype
+    bits = f"u{got.itemsize}"
+    is_equal = (got.view(bits) == expected.view(bits)) | (np.isnan(got) & np.isnan(expected))
+    assert is_equal.all(), (got[~is_equal][:4], expected[~is_equal][:4])
 
 
 def list_values(dtype: np.dtype[Any], count: int) -> list[float]:

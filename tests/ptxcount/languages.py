@@ -31,21 +31,12 @@ def write_copy(parameters: list[str], source: tuple[int, int] = (0, 0), output: 
 )
 .reqntid 32
 {{
-.reg .pred %p1;
-.reg .b32 %r<3>;
-.reg .b64 %rd<6>;
-mov.u32 %r1, %tid.x;
-setp.ge.u32 %p1, %r1, {COUNT};
-@%p1 bra $end;
-ld.param.b64 %rd1, [p{source[0]}+{source[1]}];
-ld.param.b64 %rd2, [p{output[0]}+{output[1]}];
-mul.wide.u32 %rd3, %r1, 4;
-add.s64 %rd4, %rd1, %rd3;
-add.s64 %rd5, %rd2, %rd3;
-ld.global.b32 %r2, [%rd4];
-st.global.b32 [%rd5], %r2;
-$end:
-ret;
+.reg .pred %p1; .reg .b32 %r<3>; .reg .b64 %rd<3>;
+mov.u32 %r1, %tid.x; setp.ge.u32 %p1, %r1, {COUNT}; @%p1 bra $end;
+ld.param.b64 %rd1, [p{source[0]}+{source[1]}]; mad.wide.u32 %rd1, %r1, 4, %rd1;
+ld.param.b64 %rd2, [p{output[0]}+{output[1]}]; mad.wide.u32 %rd2, %r1, 4, %rd2;
+ld.global.b32 %r2, [%rd1]; st.global.b32 [%rd2], %r2;
+$end: ret;
 }}
 """
 

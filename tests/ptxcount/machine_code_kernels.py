@@ -75,8 +75,8 @@ _BETWEEN = [
     "@%p1 st.global.u32 [%d3], 1;",
     "@%p1 ret;",
     (
-        "mov.u32 %r30, 0; LOOP: add.s32 %r30, %r30, 1; st.global.u32 [%d3], %r30; setp.lt.s32 %p2, %r30, "
-        "%r9; @%p2 bra LOOP;"
+        "mov.u32 %r30, 0; LOOP: add.s32 %r30, %r30, 1; st.global.u32 [%d3], %r30; "
+        "setp.lt.s32 %p2, %r30, %r9; @%p2 bra LOOP;"
     ),
 ]
 
@@ -99,137 +99,56 @@ _NUMBERS = [
     "shl.b32 %r11, %r9, 8; shr.u32 %r10, %r11, 2;",
     "setp.ne.s32 %p2, %r9, 0; selp.b32 %r10, 8, 0, %p2;",
     (
-        "mov.u32 %r10, 0; LOOP: st.global.u32 [%d3], %r10; ld.global.v2.u32 {%r10, %r12}, [%d4]; setp.gt.s32 "
-        "%p2, %r12, 0; @%p2 bra LOOP;"
+        "mov.u32 %r10, 0; LOOP: st.global.u32 [%d3], %r10; ld.global.v2.u32 {%r10, %r12}, [%d4]; "
+        "setp.gt.s32 %p2, %r12, 0; @%p2 bra LOOP;"
     ),
 ]
 
+#: PTX that stores what it computes from halfword ``n``.
+_HALFWORD_USES = [
+    "cvt.f32.f16 %f{n}, %h{n}; st.global.f32 [%d3+{place}], %f{n};",
+    "cvt.u32.u16 %r2{n}, %h{n}; st.global.u32 [%d3+{place}], %r2{n};",
+    "cvt.s32.s16 %r2{n}, %h{n}; st.global.u32 [%d3+{place}], %r2{n};",
+    "cvt.f32.bf16 %f{n}, %h{n}; st.global.f32 [%d3+{place}], %f{n};",
+    *(
+        f"{name}16 %h2{{n}}, %h{{n}}, 5; st.global.b16 [%d3+{{place}}], %h2{{n}};"
+        for name in ("add.s", "sub.s", "or.b", "and.b", "shl.b", "shr.u", "shr.s", "mul.lo.s", "min.u")
+    ),
+    "mul.wide.u16 %r2{n}, %h{n}, 5; st.global.u32 [%d3+{place}], %r2{n};",
+    "add.f16 %h2{n}, %h{n}, %h{n}; st.global.b16 [%d3+{place}], %h2{n};",
+]
+
+
+def _use_halfwords(load: str, use: str) -> str:
+    """Write PTX that loads two halfwords and uses both."""
+    return f"<{load} {' '.join(use.format(n=n, place=4 * n) for n in (0, 1))}>"
+
+
+#: Code that makes %r6 a multiple of four only.
+_WORDS = "<shl.b32 %r10, %r0, 2; add.s32 %r6, %r10, %r1;>"
+_QUAD = "ld.shared.v4.u32 {%r30, %r31, %r32, %r33}, [%r3];"
+_LOAD_BEHIND = "<mov.u32 %r30, 1; @%p1 bra BEHIND; ld.shared.u32 %r30, [%r3+8]; BEHIND: st.global.u32 [%d3], %r30;>"
 #: Kernels: orders and widths, alignments that wide accesses show, unused words, halfwords, ways through the code.
 KERNELS = [
-    "st0 st4 st64 st8 st12",
-    "st0 st64 st4",
-    "st0 st16 st4 st20",
-    "st0 st8 st4",
-    "st0 st4 st16 st20 st8 st12",
-    "st0 st0 st4",
-    "st0 st4 st8 st4 st12",
-    "st0 st[%r5]:0 st4",
-    "st.v2:0 st8 st12",
-    "st0 st4 st.v2:8",
-    "st.v2:0 st.v2:8",
-    "st8 st.v2:0",
-    "st4 st.v2:8 st0",
-    "st0 st.v2:8 st4",
-    "st12 st8 st.v2:0",
-    "st.v2:8 st0 st4",
-    "st.v2:0 st16 st8 st12",
-    "st.v2:0 st4 st8",
-    "st.v2:0 st8 st.v2:16 st.v2:24",
+    "st0 st4 st64 st8 st12", "st0 st64 st4", "st0 st16 st4 st20", "st0 st8 st4", "st0 st4 st16 st20 st8 st12",
+    "st0 st0 st4", "st0 st4 st8 st4 st12", "st0 st[%r5]:0 st4", "st.v2:0 st8 st12", "st0 st4 st.v2:8",
+    "st.v2:0 st.v2:8", "st8 st.v2:0", "st4 st.v2:8 st0", "st0 st.v2:8 st4", "st12 st8 st.v2:0", "st.v2:8 st0 st4",
+    "st.v2:0 st16 st8 st12", "st.v2:0 st4 st8", "st.v2:0 st8 st.v2:16 st.v2:24",
     "st0 <st.shared.u64 [%r3+8], %d1;> st4",
-    "ld0 ld4 ld64 ld8 ld12",
-    "ld.v2:0 ld8",
-    "ld8 ld.v2:0",
-    "ld.v2:0 ld8 ld12",
-    "ld.v2:0 ld12",
-    "ld.v2:0 ld4",
-    "ld.v4:0 ld4",
-    "ld0 ld0 ld4",
-    "ld.v2:0 ld.v2:0",
-    "ld4 ld.v2:8 ld24",
-    "ld.v2:0 ld8 ld.v2:16 ld24 ld28",
+    "ld0 ld4 ld64 ld8 ld12", "ld.v2:0 ld8", "ld8 ld.v2:0", "ld.v2:0 ld8 ld12", "ld.v2:0 ld12", "ld.v2:0 ld4",
+    "ld.v4:0 ld4", "ld0 ld0 ld4", "ld.v2:0 ld.v2:0", "ld4 ld.v2:8 ld24", "ld.v2:0 ld8 ld.v2:16 ld24 ld28",
     "ld0 ld[%r5]:0 ld4",
-    "<shl.b32 %r10, %r0, 2; add.s32 %r6, %r10, %r1;> ld.v4[%r6]:0 ld[%r6]:16 ld[%r6]:20 ld[%r6]:24 ld[%r6]:28",
-    "<shl.b32 %r10, %r0, 2; add.s32 %r6, %r10, %r1;> ld.v2[%r6]:8 ld[%r6]:0 ld[%r6]:4",
-    "<shl.b32 %r10, %r0, 2; add.s32 %r6, %r10, %r1;> ld.v2[%r6]:4 ld[%r6]:12 ld[%r6]:16",
-    "<shl.b32 %r10, %r0, 2; add.s32 %r6, %r10, %r1;> st.v2[%r6]:8 <bar.sync 0;> ld[%r6]:0 ld[%r6]:4",
-    "<shl.b32 %r10, %r0, 2; add.s32 %r6, %r10, %r1;> st.v2[%r6]:0 st[%r6]:8 st[%r6]:12",
-    (
-        "<shl.b32 %r10, %r0, 2; add.s32 %r6, %r10, %r1; shl.b32 %r13, %r9, 3; add.s32 %r14, %r13, %r1;> "
-        "st[%r14]:0 st[%r14]:8 st[%r14]:4 st[%r14]:12"
-    ),
-    (
-        "<ld.shared.v4.u32 {%r30, %r31, %r32, %r33}, [%r3]; st.global.u32 [%d3], %r30; st.global.u32 "
-        "[%d3+4], %r31; st.global.u32 [%d3+8], %r32;>"
-    ),
-    "<ld.shared.v4.u32 {%r30, %r31, %r32, %r33}, [%r3]; st.global.u32 [%d3], %r30; st.global.u32 [%d3+4], %r33;>",
-    "<ld.shared.v4.u32 {%r30, %r31, %r32, %r33}, [%r3]; st.global.u32 [%d3], %r31;> ld16",
-    (
-        "<ld.shared.b16 %h0, [%r3]; ld.shared.b16 %h1, [%r3+2]; cvt.f32.f16 %f0, %h0; st.global.f32 [%d3+0], "
-        "%f0; cvt.f32.f16 %f1, %h1; st.global.f32 [%d3+4], %f1;>"
-    ),
-    (
-        "<ld.shared.b16 %h0, [%r3]; ld.shared.b16 %h1, [%r3+2]; cvt.u32.u16 %r20, %h0; st.global.u32 "
-        "[%d3+0], %r20; cvt.u32.u16 %r21, %h1; st.global.u32 [%d3+4], %r21;>"
-    ),
-    (
-        "<ld.shared.b16 %h0, [%r3]; ld.shared.b16 %h1, [%r3+2]; cvt.s32.s16 %r20, %h0; st.global.u32 "
-        "[%d3+0], %r20; cvt.s32.s16 %r21, %h1; st.global.u32 [%d3+4], %r21;>"
-    ),
-    (
-        "<ld.shared.b16 %h0, [%r3]; ld.shared.b16 %h1, [%r3+2]; cvt.f32.bf16 %f0, %h0; st.global.f32 "
-        "[%d3+0], %f0; cvt.f32.bf16 %f1, %h1; st.global.f32 [%d3+4], %f1;>"
-    ),
-    (
-        "<ld.shared.b16 %h0, [%r3]; ld.shared.b16 %h1, [%r3+2]; add.s16 %h20, %h0, 5; st.global.b16 [%d3+0], "
-        "%h20; add.s16 %h21, %h1, 5; st.global.b16 [%d3+4], %h21;>"
-    ),
-    (
-        "<ld.shared.b16 %h0, [%r3]; ld.shared.b16 %h1, [%r3+2]; sub.s16 %h20, %h0, 5; st.global.b16 [%d3+0], "
-        "%h20; sub.s16 %h21, %h1, 5; st.global.b16 [%d3+4], %h21;>"
-    ),
-    (
-        "<ld.shared.b16 %h0, [%r3]; ld.shared.b16 %h1, [%r3+2]; or.b16 %h20, %h0, 5; st.global.b16 [%d3+0], "
-        "%h20; or.b16 %h21, %h1, 5; st.global.b16 [%d3+4], %h21;>"
-    ),
-    (
-        "<ld.shared.b16 %h0, [%r3]; ld.shared.b16 %h1, [%r3+2]; and.b16 %h20, %h0, 5; st.global.b16 [%d3+0], "
-        "%h20; and.b16 %h21, %h1, 5; st.global.b16 [%d3+4], %h21;>"
-    ),
-    (
-        "<ld.shared.b16 %h0, [%r3]; ld.shared.b16 %h1, [%r3+2]; shl.b16 %h20, %h0, 5; st.global.b16 [%d3+0], "
-        "%h20; shl.b16 %h21, %h1, 5; st.global.b16 [%d3+4], %h21;>"
-    ),
-    (
-        "<ld.shared.b16 %h0, [%r3]; ld.shared.b16 %h1, [%r3+2]; shr.u16 %h20, %h0, 5; st.global.b16 [%d3+0], "
-        "%h20; shr.u16 %h21, %h1, 5; st.global.b16 [%d3+4], %h21;>"
-    ),
-    (
-        "<ld.shared.b16 %h0, [%r3]; ld.shared.b16 %h1, [%r3+2]; shr.s16 %h20, %h0, 5; st.global.b16 [%d3+0], "
-        "%h20; shr.s16 %h21, %h1, 5; st.global.b16 [%d3+4], %h21;>"
-    ),
-    (
-        "<ld.shared.b16 %h0, [%r3]; ld.shared.b16 %h1, [%r3+2]; mul.lo.s16 %h20, %h0, 5; st.global.b16 "
-        "[%d3+0], %h20; mul.lo.s16 %h21, %h1, 5; st.global.b16 [%d3+4], %h21;>"
-    ),
-    (
-        "<ld.shared.b16 %h0, [%r3]; ld.shared.b16 %h1, [%r3+2]; min.u16 %h20, %h0, 5; st.global.b16 [%d3+0], "
-        "%h20; min.u16 %h21, %h1, 5; st.global.b16 [%d3+4], %h21;>"
-    ),
-    (
-        "<ld.shared.b16 %h0, [%r3]; ld.shared.b16 %h1, [%r3+2]; mul.wide.u16 %r20, %h0, 5; st.global.u32 "
-        "[%d3+0], %r20; mul.wide.u16 %r21, %h1, 5; st.global.u32 [%d3+4], %r21;>"
-    ),
-    (
-        "<ld.shared.b16 %h0, [%r3]; ld.shared.b16 %h1, [%r3+2]; add.f16 %h20, %h0, %h0; st.global.b16 "
-        "[%d3+0], %h20; add.f16 %h21, %h1, %h1; st.global.b16 [%d3+4], %h21;>"
-    ),
-    (
-        "<ld.shared.u16 %r30, [%r3]; ld.shared.u16 %r31, [%r3+2]; st.global.u32 [%d3], %r30; st.global.u32 "
-        "[%d3+4], %r31;>"
-    ),
-    (
-        "<ld.shared.v2.u16 {%h0, %h1}, [%r3]; cvt.u32.u16 %r20, %h0; st.global.u32 [%d3+0], %r20; "
-        "cvt.u32.u16 %r21, %h1; st.global.u32 [%d3+4], %r21;>"
-    ),
-    (
-        "<st.shared.b16 [%r3], %h1; st.shared.b16 [%r3+8], %h1; st.shared.b16 [%r3+2], %h1; st.shared.b16 "
-        "[%r3+4], %h1; st.shared.b16 [%r3+6], %h1;>"
-    ),
-    (
-        "ld0 ld4 <mov.u32 %r30, 1; @%p1 bra BEHIND; ld.shared.u32 %r30, [%r3+8]; BEHIND: st.global.u32 "
-        "[%d3], %r30;> ld12"
-    ),
-    "<mov.u32 %r30, 1; @%p1 bra BEHIND; ld.shared.u32 %r30, [%r3+8]; BEHIND: st.global.u32 [%d3], %r30;> ld12",
+    f"{_WORDS} ld.v4[%r6]:0 ld[%r6]:16 ld[%r6]:20 ld[%r6]:24 ld[%r6]:28", f"{_WORDS} ld.v2[%r6]:8 ld[%r6]:0 ld[%r6]:4",
+    f"{_WORDS} ld.v2[%r6]:4 ld[%r6]:12 ld[%r6]:16", f"{_WORDS} st.v2[%r6]:8 <bar.sync 0;> ld[%r6]:0 ld[%r6]:4",
+    f"{_WORDS} st.v2[%r6]:0 st[%r6]:8 st[%r6]:12",
+    f"{_WORDS} <shl.b32 %r13, %r9, 3; add.s32 %r14, %r13, %r1;> st[%r14]:0 st[%r14]:8 st[%r14]:4 st[%r14]:12",
+    f"<{_QUAD} st.global.u32 [%d3], %r30; st.global.u32 [%d3+4], %r31; st.global.u32 [%d3+8], %r32;>",
+    f"<{_QUAD} st.global.u32 [%d3], %r30; st.global.u32 [%d3+4], %r33;>", f"<{_QUAD} st.global.u32 [%d3], %r31;> ld16",
+    *(_use_halfwords("ld.shared.b16 %h0, [%r3]; ld.shared.b16 %h1, [%r3+2];", use) for use in _HALFWORD_USES),
+    "<ld.shared.u16 %r30, [%r3]; ld.shared.u16 %r31, [%r3+2]; st.global.u32 [%d3], %r30; st.global.u32 [%d3+4], %r31;>",
+    _use_halfwords("ld.shared.v2.u16 {%h0, %h1}, [%r3];", _HALFWORD_USES[1]),
+    f"<{' '.join(f'st.shared.b16 [%r3+{place}], %h1;' for place in (0, 8, 2, 4, 6))}>",
+    f"ld0 ld4 {_LOAD_BEHIND} ld12", f"{_LOAD_BEHIND} ld12",
     *(f"{kind}0 {kind}4 <{ptx}> {kind}8 {kind}12" for ptx in _BETWEEN for kind in ("ld", "st")),
     *(f"<{ptx} add.s32 %r6, %r10, %r1;> ld[%r6]:0 ld[%r6]:4 ld[%r6]:8 ld[%r6]:12" for ptx in _NUMBERS),
-]
+]  # fmt: skip

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tests.ptxcount.small_floats import ml_dtypes
-from tests.ptxcount.snippets import module
+from tests.ptxcount.snippets import list_registers, module
 
 Array = npt.NDArray[Any]
 RNG = np.random.default_rng(5)
@@ -95,13 +95,13 @@ class Product(NamedTuple):
                     f"ld.global.{kinds[role]} %{role}{r}, [%rd{place} + {r * (256 if wide else 128)}];"
                     for r in range(self.registers(role))
                 ]
-        groups = ["{" + ", ".join(f"%{role}{r}" for r in range(self.registers(role))) + "}" for role in "dabc"]
+        groups = [list_registers(f"%{role}", self.registers(role)) for role in "dabc"]
         lines.append(f"{self} {', '.join(groups)};")
         wide = kinds["d"] == "f64"
         lines += [
             f"st.global.{kinds['d']} [%rd0 + {r * (256 if wide else 128)}], %d{r};" for r in range(self.registers("d"))
         ]
-        return module("\n".join(lines), 4, "\n".join(declared)).replace(".version 8.0", ".version 8.4")
+        return module("\n".join(lines), 4, "\n".join(declared), target="8.4 sm_90")
 
     def inputs(self) -> tuple[list[Array], list[Array]]:
         """Draw the registers of a, b and c, and their matrices."""
@@ -184,10 +184,7 @@ def quad_pairs(layouts: str, kind: str) -> tuple[str, list[Array], Array]:
             place = (low + high, i) if kind == "f16" else ((lane & 1) + (i & 2) + high, (i & 4) + (lane & 2) + (i & 1))
             places[lane, i], registers[2][lane, i] = (quad, *place), c[(quad, *place)]
     count, word = (4, "b32") if kind == "f16" else (8, "f32")
-    operands = [
-        "{" + ", ".join(f"%{name}{r}" for r in range(n)) + "}"
-        for name, n in zip("dabc", (count, 2, 2, count), strict=True)
-    ]
+    operands = [list_registers(f"%{name}", n) for name, n in zip("dabc", (count, 2, 2, count), strict=True)]
     body = "".join(f"ld.param.u64 %rd{n}, [p{n}]; mad.wide.u32 %rd{n}, %r0, {size}, %rd{n};"
                    for n, size in enumerate((8 * dtype.itemsize, 8, 8, 8 * dtype.itemsize)))  # fmt: skip
     body += f"ld.global.v2.b32 {operands[1]}, [%rd1]; ld.global.v2.b32 {operands[2]}, [%rd2];"

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import copy
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from ptxcount import LaunchCounters
-from ptxcount.engine.execute import execute_kernel
-from tests.ptxcount import sources
-from tests.ptxcount.chip_counters import CounterPair
+from tests.ptxcount.chip_counters import ChipLaunch, CounterPair
 
 MEASURED = Path(__file__).parents[1] / "data" / "narrow-h200.csv"
 LANES = np.arange(32)
@@ -56,32 +52,12 @@ METRICS = {
 }
 
 
-class NarrowLaunch(NamedTuple):
-    """A launch of one warp, and the compared counters."""
-
-    name: str
-    kernel: str
-    arguments: Sequence[Any]
-    counters: Sequence[str]
-    variables: dict[str, Any] = {}
-    blocks: int = 1
-
-    def copy_arguments(self) -> list[Any]:
-        """Return a copy of the arguments."""
-        return [copy.deepcopy(argument) for argument in self.arguments]
-
-    def execute(self) -> LaunchCounters:
-        """Execute with a copy of the arguments."""
-        grid, block, arguments = (self.blocks, 1, 1), (32, 1, 1), self.copy_arguments()
-        return execute_kernel(sources.ptx("narrow"), self.kernel, grid, block, arguments, variables=self.variables)
-
-
 def encode(kind: str, values: Any) -> Any:
     """Encode numbers as f16, or as bits of bf16 where they are exact."""
     return np.asarray(values, "f2") if kind == "f16" else (np.asarray(values, "f4").view("u4") >> 16).astype("u2")
 
 
-def iter_atomics() -> Iterator[NarrowLaunch]:
+def iter_atomics() -> Iterator[ChipLaunch]:
     """Yield the loops of compare-and-swap."""
     for kernel in ("red_f16", "atom_f16", "red_bf16", "cas_b16", "sh_f16", "sh_bf16", "sh_cas"):
         counters = [name for name in METRICS if name.startswith("shared") == kernel.startswith("sh_")][:4]
@@ -97,17 +73,18 @@ def iter_atomics() -> Iterator[NarrowLaunch]:
                     initial, added = sums[variant]
                     out = [np.zeros(32, "f2")] * (kernel == "atom_f16")
                     arguments = [encode(kind, np.full(64, initial)), indices, encode(kind, added), *out]
-                yield NarrowLaunch(f"{kernel}, {variant}, {place}", kernel, arguments, counters)
+                yield ChipLaunch("narrow", f"{kernel}, {variant}, {place}", kernel, arguments, counters)
 
 
-def iter_constants() -> Iterator[NarrowLaunch]:
+def iter_constants() -> Iterator[ChipLaunch]:
     """Yield the loads of constant memory and of parameters by an index."""
     for kernel in (*VARIABLES, *MEMBERS):
         table = [np.zeros(1, "V2560")[0]] * (kernel in MEMBERS)
         variables = {VARIABLES[kernel]: np.arange(2048, dtype="f4")} if kernel in VARIABLES else {}
         for index, elements in INDICES.items():
             arguments = [np.zeros(128, "u1" if kernel == "byte" else "f4"), elements.astype("i4"), *table]
-            yield NarrowLaunch(f"{kernel}, {index}", kernel, arguments, ["constant_addresses"], variables)
+            name = f"{kernel}, {index}"
+            yield ChipLaunch("narrow", name, kernel, arguments, ["constant_addresses"], variables=variables)
 
 
 LAUNCHES = [*iter_atomics(), *iter_constants()]
@@ -120,8 +97,7 @@ def compare_counts(measured: dict[str, dict[str, float]]) -> list[CounterPair]:
     """
     counts, pairs = {}, []
     for launch in LAUNCHES:
-        totals = launch.execute().totals()
-        counts[launch.name] = {name: totals.get(name, 0) for name in launch.counters}
+        counts[launch.name] = launch.count_totals()
         uniform = f"{launch.kernel}, uniform"
         for name in launch.counters:
             ours, chip = (side[launch.name][name] - side.get(uniform, {}).get(name, 0) for side in (counts, measured))

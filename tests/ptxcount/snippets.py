@@ -2,34 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ptxcount.counting.counters import LaunchCounters
 from ptxcount.engine.execute import STEP_LIMIT, execute_kernel
+from ptxcount.machine.argument_layout import KernelArgument
 
 Array = npt.NDArray[Any]
-_HEADER = ".version 8.0\n.target sm_90\n.address_size 64\n"
 
 
 def _kind(dtype: np.dtype[Any]) -> str:
     return f"{'f' if dtype.kind == 'f' and dtype.itemsize > 2 else 'b'}{dtype.itemsize * 8}"
 
 
-def module(body: str, parameters: int, registers: str = "") -> str:
-    """Write a module with one kernel ``snippet`` of so many pointers; %r0 is the thread's index."""
-    params = ", ".join(f".param .u64 p{k}" for k in range(parameters))
+def module(
+    body: str, parameters: int, registers: str = "", *, maps: int = 0, functions: str = "", target: str = "8.0 sm_90"
+) -> str:
+    """Write a module with one kernel ``snippet`` of so many parameters: tensor maps, then pointers.
+
+    %r0 is the thread's index; `target` has the PTX version and the architecture.
+    """
+    version, arch = target.split()
+    params = ", ".join(
+        f".param .align 64 .b8 p{k}[128]" if k < maps else f".param .u64 p{k}" for k in range(parameters)
+    )
     return (
-        f"{_HEADER}.visible .entry snippet({params})\n{{\n"
+        f".version {version}\n.target {arch}\n.address_size 64\n{functions}"
+        f".visible .entry snippet({params})\n{{\n"
         f".reg .pred %p<9>;\n.reg .b32 %r<9>;\n.reg .b64 %rd<99>;\n{registers}\n"
         f"mov.u32 %r0, %tid.x;\n{body}\nret;\n}}\n"
     )
 
 
+def list_registers(name: str, count: int, first: int = 0) -> str:
+    """Write registers of consecutive numbers in braces."""
+    return "{" + ", ".join(f"{name}{number}" for number in range(first, first + count)) + "}"
+
+
+def execute_snippet(
+    text: str, arguments: Sequence[KernelArgument], *, threads: int = 32, blocks: int = 1, **options: Any
+) -> LaunchCounters:
+    """Execute the kernel of `module` in one row of blocks."""
+    return execute_kernel(text, "snippet", (blocks, 1, 1), (threads, 1, 1), arguments, **options)
+
+
 def _run_on_cpu(text: str, threads: int, arrays: list[Array]) -> None:
-    execute_kernel(text, "snippet", (1, 1, 1), (threads, 1, 1), list(arrays))
+    execute_snippet(text, arrays, threads=threads)
 
 
 def evaluate(
@@ -40,7 +62,8 @@ def evaluate(
     Parameters
     ----------
     instruction : str
-        With ``{d}`` for the destination and ``{a}``, ``{b}``, ``{c}``, ``{e}`` for the operands.
+        With ``{d}`` for the destination and ``{a}``, ``{b}``, ``{c}``, ``{e}`` for the operands; a name alone gets
+        all of them in this order.
     operands : list of ndarray
         One array for each operand, one element a thread, at most 1024; bool for a predicate.
     result : dtype
@@ -71,6 +94,8 @@ def evaluate(
     kind = _kind(arrays[0].dtype)
     declared += [f".reg .{'b16' if kind == 'b8' else kind} %dd;", ".reg .pred %dp;"]
     names["d"] = "%dp" if result.kind == "b" else "%dd"
+    if "{" not in instruction:
+        instruction += " {d}, " + ", ".join(f"{{{letter}}}" for letter in "abce"[: len(operands)])
     lines.append(instruction.format(**names) + ";")
     if result.kind == "b":
         lines.append("selp.u32 %dd, 1, 0, %dp;")
@@ -96,7 +121,6 @@ def words_after(body: str, *, threads: int = 64, blocks: int = 1, size: int = 64
     """Return the array of 32-bit words, initially 0, 1, 2, ..., after a kernel."""
     out = np.arange(size, dtype=np.uint32)
     text = module(PLACES + body, 1, SHARED)
-    execute_kernel(
-        text, "snippet", (blocks, 1, 1), (threads, 1, 1), [out], step_limit=step_limit, races="error", unwritten="error"
-    )
+    policies = {"races": "error", "unwritten": "error"}
+    execute_snippet(text, [out], threads=threads, blocks=blocks, step_limit=step_limit, **policies)
     return out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import product
 from math import prod
 from typing import Any, NamedTuple
@@ -10,53 +11,29 @@ import numpy as np
 import numpy.typing as npt
 
 import ptxcount
+from tests.ptxcount.snippets import list_registers, module
 
 Array = npt.NDArray[Any]
-_MODULE = """.version 8.7
-.target sm_100a
-.address_size 64
-.visible .entry snippet(.param .u64 image, .param .u64 out)
-{{
-.shared .align 1024 .b8 factors[{size}];
-.shared .align 8 .b64 barrier;
-.shared .align 4 .b32 base;
-.reg .pred %p, %done, %no, %yes;
-.reg .b32 %t, %w, %r<9>, %d, %quarter, %v<256>, %m<8>;
-.reg .b64 %rd<9>, %a, %b, %out;
-mov.u32 %t, %tid.x;
-shr.u32 %w, %t, 5;
-shl.b32 %quarter, %w, 21;
-mov.pred %no, 0;
-mov.pred %yes, 1;
-mov.u32 %r1, %ctaid.x;
-ld.param.u64 %rd1, [image];
-mad.wide.u32 %rd1, %r1, {size}, %rd1;
-mov.u32 %r2, factors;
-mad.lo.u32 %r2, %t, 4, %r2;
-mad.wide.u32 %rd1, %t, 4, %rd1;
-mov.u32 %r3, %t;
-COPY:
-setp.ge.u32 %p, %r3, {words};
+_REGISTERS = """
+.shared .align 1024 .b8 factors[{size}]; .shared .align 8 .b64 barrier; .shared .align 4 .b32 base;
+.reg .pred %p, %done, %no, %yes; .reg .b32 %t, %w, %d, %quarter, %v<256>, %m<8>; .reg .b64 %a, %b, %out;
+"""
+_BODY = """
+mov.u32 %t, %r0; shr.u32 %w, %t, 5; shl.b32 %quarter, %w, 21; mov.pred %no, 0; mov.pred %yes, 1; mov.u32 %r1, %ctaid.x;
+ld.param.u64 %rd1, [p0]; mad.wide.u32 %rd1, %r1, {size}, %rd1; mad.wide.u32 %rd1, %t, 4, %rd1;
+mov.u32 %r2, factors; mad.lo.u32 %r2, %t, 4, %r2; mov.u32 %r3, %t;
+COPY: setp.ge.u32 %p, %r3, {words};
 @%p bra COPIED;
-ld.global.u32 %r4, [%rd1];
-st.shared.u32 [%r2], %r4;
-add.u32 %r2, %r2, 512;
-add.u64 %rd1, %rd1, 512;
-add.u32 %r3, %r3, 128;
-bra COPY;
-COPIED:
-setp.eq.u32 %p, %t, 0;
-@%p mbarrier.init.shared.b64 [barrier], {arrivals};
+ld.global.u32 %r4, [%rd1]; st.shared.u32 [%r2], %r4;
+add.u32 %r2, %r2, 512; add.u64 %rd1, %rd1, 512; add.u32 %r3, %r3, 128; bra COPY;
+COPIED: setp.eq.u32 %p, %t, 0;
+@%p mbarrier.init.shared.b64 [barrier], 1;
 setp.eq.u32 %p, %w, 0;
 @%p tcgen05.alloc.cta_group::{group}.sync.aligned.shared::cta.b32 [base], {columns};
-bar.sync 0;
-ld.shared.u32 %d, [base];
+bar.sync 0; ld.shared.u32 %d, [base];
 {body}
-bar.sync 0;
-setp.eq.u32 %p, %w, 0;
+bar.sync 0; setp.eq.u32 %p, %w, 0;
 @%p tcgen05.dealloc.cta_group::{group}.sync.aligned.b32 %d, {columns};
-ret;
-}}
 """
 #: Wait for the phase of a barrier that begins with the launch.
 WAIT = "WAIT:\nmbarrier.try_wait.parity.shared.b64 %done, [barrier], 0;\n@!%done bra WAIT;\n"
@@ -64,31 +41,41 @@ COMMIT = "@%p tcgen05.commit.cta_group::{group}.mbarrier::arrive::one.shared::cl
 FIRST_THREAD = "setp.eq.u32 %p, %t, 0;\n"
 
 
-def write_kernel(body: str, *, columns: int = 64, size: int = 128, group: int = 1, arrivals: int = 1) -> str:
+def write_kernel(body: str, *, columns: int = 64, size: int = 128, group: int = 1) -> str:
     """Write a kernel of 128 threads that fills ``factors``, allocates ``%d`` and runs code."""
-    return _MODULE.format(body=body, columns=columns, size=size, words=size // 4, group=group, arrivals=arrivals)
+    body = _BODY.format(body=body, columns=columns, size=size, words=size // 4, group=group)
+    return module(body, 2, _REGISTERS.format(size=size), target="8.7 sm_100a")
 
 
 def dump(columns: int) -> str:
     """Return code that stores each lane's columns as a row of ``out``, behind those of earlier blocks."""
-    registers = ", ".join(f"%v{k}" for k in range(columns))
     stores = "\n".join(f"st.global.u32 [%out+{4 * k}], %v{k};" for k in range(columns))
     return (
         "add.u32 %r5, %d, %quarter;\n"
-        f"tcgen05.ld.sync.aligned.32x32b.x{columns}.b32 {{{registers}}}, [%r5];\n"
-        "tcgen05.wait::ld.sync.aligned;\nld.param.u64 %out, [out];\n"
+        f"tcgen05.ld.sync.aligned.32x32b.x{columns}.b32 {list_registers('%v', columns)}, [%r5];\n"
+        "tcgen05.wait::ld.sync.aligned;\nld.param.u64 %out, [p1];\n"
         f"mad.lo.u32 %r6, %r1, 128, %t;\nmad.wide.u32 %out, %r6, {4 * columns}, %out;\n{stores}\n"
     )
 
 
-def fill(columns: int, start: int = 0) -> str:
+def finish(columns: int) -> str:
+    """Return code that commits the first thread's products, waits for them, and stores each lane's columns."""
+    return COMMIT.format(group=1) + WAIT + dump(columns)
+
+
+def store(words: Sequence[str], column: int = 0) -> str:
+    """Return code that stores words of each thread in its lane, from a column on."""
+    return (
+        f"add.u32 %r5, %d, %quarter;\ntcgen05.st.sync.aligned.32x32b.x{len(words)}.b32 [%r5+{column}], "
+        f"{{{', '.join(words)}}};\ntcgen05.wait::st.sync.aligned;\n"
+    )
+
+
+def fill(columns: int) -> str:
     """Return code that fills words with their lane (upper half) and column (lower half)."""
-    lines = ["shl.b32 %r4, %t, 16;"]
-    lines += [f"add.u32 %v{k}, %r4, {start + k};" for k in range(columns)]
-    registers = ", ".join(f"%v{k}" for k in range(columns))
-    lines += ["add.u32 %r5, %d, %quarter;", f"add.u32 %r5, %r5, {start};"]
-    lines += [f"tcgen05.st.sync.aligned.32x32b.x{columns}.b32 [%r5], {{{registers}}};"]
-    return "\n".join([*lines, "tcgen05.wait::st.sync.aligned;\n"])
+    names = [f"%v{k}" for k in range(columns)]
+    sums = "".join(f"add.u32 {name}, %r4, {k};\n" for k, name in enumerate(names))
+    return f"shl.b32 %r4, %t, 16;\n{sums}{store(names)}"
 
 
 def launch(text: str, image: Array, out: Array, blocks: int = 1, **options: Any) -> ptxcount.LaunchCounters:

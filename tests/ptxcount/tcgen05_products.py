@@ -8,13 +8,13 @@ import numpy as np
 
 from tests.ptxcount.small_floats import ml_dtypes
 from tests.ptxcount.tcgen05_kernels import (
-    COMMIT,
     FIRST_THREAD,
-    WAIT,
     Array,
     Factor,
-    dump,
+    describe_product,
+    finish,
     launch,
+    lay_out,
     load_descriptors,
     write_kernel,
 )
@@ -57,7 +57,7 @@ def make_code(
     mma = f"tcgen05.mma{stationary}.cta_group::1.kind::{kind}"
     return (
         f"{before}bar.sync 0;\n{load_descriptors(left, right)}mov.u32 %r7, {shape};\n{FIRST_THREAD}"
-        f"@%p {mma} [%d], %a, %b, %r7, {rest};\n{COMMIT.format(group=1)}{WAIT}{dump(columns)}"
+        f"@%p {mma} [%d], %a, %b, %r7, {rest};\n{finish(columns)}"
     )
 
 
@@ -73,3 +73,21 @@ def decode(words: Array, result: str) -> Array:
     if result == "f16":
         return words.astype(np.uint16).view(np.float16).astype(np.float64)
     return words.view({"f32": np.float32, "s32": np.int32}[result]).astype(np.float64)
+
+
+def multiply(
+    a: Array, b: Array, kind: str = "f16", *, codes: tuple[int, int, int] = (0, 0, 1), swizzle: str = "none",
+    majors: tuple[bool, bool] = (False, False), result: str = "f32", fields: dict[str, int] | None = None,
+    **options: Any,
+) -> Array:  # fmt: skip
+    """Return the product of factors that lie in shared memory; `fields` of its descriptor, and options of its code."""
+    left, right = (lay_out(matrix, swizzle, mn_major=major) for matrix, major in zip((a, b), majors, strict=True))
+    shape = describe_product(len(a), len(b), codes, turned=majors[0] | majors[1] << 1, **(fields or {}))
+    columns = options.setdefault("columns", len(b))
+    out = run_product(left, right, make_code(left, right, kind, shape, **options), columns)
+    return decode(out if "stationary" in options else out[find_lanes(len(a))], result)
+
+
+def multiply_exactly(a: Array, b: Array) -> Array:
+    """Return the product by NumPy."""
+    return np.asarray(a.astype(np.float64) @ b.astype(np.float64).T)

@@ -16,6 +16,7 @@ from ptxcount.source.cpp_types import check_arguments
 from ptxcount.util import host_memory
 from ptxcount.util.errors import LaunchError
 from tests.ptxcount.commands import ROW_SUMS, SUMS, read_error
+from tests.ptxcount.snippets import module
 
 #: Type of a parameter, its argument, and the required type; none where they agree.
 TYPED = [
@@ -99,10 +100,7 @@ def test_arrays_beyond_memory(
 ) -> None:
     """The check precedes the allocation: under overcommit NumPy raises nothing."""
     source = tmp_path / "huge.ptx"
-    source.write_text(
-        ".version 8.0\n.target sm_90\n.address_size 64\n.global .b8 g[4294967295][4294967295];\n"
-        ".visible .entry k()\n{\n.reg .b64 %rd<2>;\nmov.u64 %rd1, g;\nret;\n}\n"
-    )
+    source.write_text(module("mov.u64 %rd1, g;", 0, functions=".global .b8 g[4294967295][4294967295];"))
     error = read_error(capsys, str(source), "--grid", "1", "--block", "1")
     assert error.startswith("MemoryError: the arrays do not fit in this machine's memory: they take 18446744065")
     words = [SUMS, *ROW_SUMS.split()]

@@ -12,25 +12,16 @@ import pytest
 import ptxcount
 from ptxcount.util.errors import LaunchError, MisalignedError, UnsupportedInstructionError
 from tests.ptxcount.small_floats import ml_dtypes
-from tests.ptxcount.snippets import module
+from tests.ptxcount.snippets import list_registers, module
 
 _SHARED = ".shared .align 16 .b8 cells[256]; .shared .align 8 .b64 bar; .reg .b16 %h<9>;"
 _START = """
-setp.eq.u32 %p1, %r0, 0;
-@%p1 mbarrier.init.shared.b64 [bar], 1;
-mov.u32 %r1, cells;
-mov.u32 %r5, bar;
-mad.lo.u32 %r2, %r0, 8, %r1;
-mov.u64 %rd3, 12;
-st.shared.u64 [%r2], %rd3;
-bar.sync 0;
+setp.eq.u32 %p1, %r0, 0; @%p1 mbarrier.init.shared.b64 [bar], 1; mov.u32 %r5, bar;
+mov.u32 %r1, cells; mad.lo.u32 %r2, %r0, 8, %r1; mov.u64 %rd3, 12; st.shared.u64 [%r2], %rd3; bar.sync 0;
 """
 _END = """
-bar.sync 0;
-ld.param.u64 %rd1, [p0];
-mad.wide.u32 %rd1, %r0, 8, %rd1;
-ld.shared.u64 %rd2, [%r2];
-st.global.u64 [%rd1], %rd2;
+bar.sync 0; ld.shared.u64 %rd2, [%r2];
+ld.param.u64 %rd1, [p0]; mad.wide.u32 %rd1, %r0, 8, %rd1; st.global.u64 [%rd1], %rd2;
 """
 _RED_ASYNC = "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes"
 
@@ -38,10 +29,6 @@ _RED_ASYNC = "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::b
 def _count(body: str, cluster: int | None = 1) -> tuple[Any, ptxcount.LaunchCounters]:
     out = np.zeros(32, np.uint64)
     return out, ptxcount.count(module(_START + body + _END, 1, _SHARED), None, 1, 32, [out], cluster=cluster)
-
-
-def _run(body: str) -> Any:
-    return _count(body)[0]
 
 
 #: Reductions of 12 with 0 to 31, one after the other.
@@ -58,7 +45,7 @@ def test_async_reductions(operation: str) -> None:
     """All lanes reduce one place; its barrier completes when all bytes came."""
     width = int(operation[-2:]) // 8
     operand = "%rd4" if width == 8 else "%r0"
-    out = _run(
+    out, _ = _count(
         f"cvt.u64.u32 %rd4, %r0;\n@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [bar], {32 * width};\n"
         f"{_RED_ASYNC}.{operation} [%r1], {operand}, [%r5];\n"
         "WAIT:\nmbarrier.try_wait.parity.shared.b64 %p2, [bar], 0;\n@!%p2 bra WAIT;"
@@ -75,10 +62,7 @@ def test_turns_of_async_reductions(operation: str) -> None:
     assert asynchronous.shared_atomics.wavefronts == synchronous.shared_atomics.wavefronts > 0
 
 
-@pytest.mark.parametrize(
-    "form",
-    [f"{_RED_ASYNC}.inc.u32", "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32"],
-)
+@pytest.mark.parametrize("form", [f"{_RED_ASYNC}.inc.u32", "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32"])
 def test_no_clusters(form: str) -> None:
     """An H200 ends asynchronous stores in a launch without clusters as an illegal instruction."""
     with pytest.raises(LaunchError, match=r"async, where the launch has no clusters; give cluster=1"):
@@ -88,7 +72,9 @@ def test_no_clusters(form: str) -> None:
 @pytest.mark.parametrize("form", ["st.bulk.weak.shared::cta [%r1+16], 64, 0;", "st.bulk [%rd5], %rd6, 0;"])
 def test_fill(form: str) -> None:
     """Zeros from one place on."""
-    out = _run(f"cvt.u64.u32 %rd5, %r1; cvta.shared.u64 %rd5, %rd5; add.u64 %rd5, %rd5, 16; mov.u64 %rd6, 64; {form}")
+    out, _ = _count(
+        f"cvt.u64.u32 %rd5, %r1; cvta.shared.u64 %rd5, %rd5; add.u64 %rd5, %rd5, 16; mov.u64 %rd6, 64; {form}"
+    )
     assert out.tolist() == [12, 12, *[0] * 8, *[12] * 22]
 
 
@@ -99,7 +85,7 @@ def test_fill(form: str) -> None:
 def test_wrong_fill(form: str, error: type[Exception], text: str) -> None:
     """Places and values that the PTX ISA does not define."""
     with pytest.raises(error, match=text):
-        _run(form)
+        _count(form)
 
 
 #: Code, and the first words that it leaves.
@@ -128,11 +114,10 @@ def test_extremes_of_halves(name: str, kind: str, dtype: Any) -> None:
     expected = getattr(values.astype(np.float32), name)(axis=0).astype(dtype)
     for vector, count in ((f"v8.{kind}", 8), (f"v4.{kind}x2", 4)):
         bits = 16 if count == 8 else 32
-        names = ", ".join(f"%x{k}" for k in range(count))
         body = (
             "ld.param.u64 %rd1, [p0]; ld.param.u64 %rd2, [p1]; mad.wide.u32 %rd1, %r0, 16, %rd1;"
             + "".join(f"ld.global.b{bits} %x{k}, [%rd1+{k * bits // 8}];" for k in range(count))
-            + f"red.global.{vector}.{name}.noftz [%rd2], {{{names}}};"
+            + f"red.global.{vector}.{name}.noftz [%rd2], {list_registers('%x', count)};"
         )
         out = values[0].copy()
         text = module(body, 2, f".reg .b{bits} %x<8>;")

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ptxcount.engine.execute import execute_kernel
 from ptxcount.isa.atomic_operations import ATOMICS, apply_operation
-from tests.ptxcount.snippets import module
+from tests.ptxcount.snippets import execute_snippet, module
 
 #: Element of each lane: %r1 from its number %r0.
 PLACES = {
@@ -47,7 +46,7 @@ def _count_atomic(atomic: str, code: str, width: int, space: str, threads: int =
         mad.wide.u32 %rd3, %r0, 8, %rd1; st.global.u32 [%rd3+4096], %r5; st.global.u64 [%rd3+4096], %rd5;
     """
     memory = np.zeros(2048, np.uint32)
-    return execute_kernel(module(body, 1), "snippet", (blocks, 1, 1), (threads, 1, 1), [memory]).totals()
+    return execute_snippet(module(body, 1), [memory], threads=threads, blocks=blocks).totals()
 
 
 @pytest.mark.parametrize("space", ["global", "shared"])

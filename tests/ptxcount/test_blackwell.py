@@ -13,9 +13,9 @@ import pytest
 
 import ptxcount
 from ptxcount.isa.ptx_releases import RELEASED_FORMS, ReleasedForm, explain_release
-from tests.ptxcount.exact_floats import list_values, multiply_add
+from tests.ptxcount.exact_floats import assert_same, list_values, multiply_add
 from tests.ptxcount.small_floats import ml_dtypes
-from tests.ptxcount.snippets import evaluate, module
+from tests.ptxcount.snippets import evaluate, list_registers, module
 
 Array = npt.NDArray[Any]
 F32 = np.dtype("f4")
@@ -24,32 +24,19 @@ NUMBERS = np.concatenate([np.array(list_values(F32, 300), F32), np.arange(-640, 
 PARTNERS = np.roll(NUMBERS, 5)
 
 
-def _expect(got: Array, expected: Array) -> None:
-    bits = f"u{got.itemsize}"
-    is_equal = (got.view(bits) == expected.view(bits)) | (np.isnan(got) & np.isnan(expected))
-    assert is_equal.all(), (got[~is_equal][:4], expected[~is_equal][:4])
-
-
 @pytest.mark.parametrize("absolute", ["", ".abs"])
 @pytest.mark.parametrize("nan", ["", ".NaN"])
 @pytest.mark.parametrize("name", ["min", "max"])
 def test_minimum_of_three(name: str, nan: str, absolute: str) -> None:
     """Three operands equal two nested operations of two."""
     operands = [NUMBERS, PARTNERS, np.roll(NUMBERS, 11)]
-    got = evaluate(f"{name}{nan}{absolute}.f32 {{d}}, {{a}}, {{b}}, {{c}}", operands, F32)
+    got = evaluate(f"{name}{nan}{absolute}.f32", operands, F32)
     numpy_name = f"{name}imum" if nan else f"f{name}"
     values = [np.abs(operand) if absolute else operand for operand in operands]
     expected = reduce(getattr(np, numpy_name), values)
     zero = expected == 0
     assert (got[zero] == 0).all()
-    _expect(got[~zero], expected[~zero])
-
-
-def test_minimum_of_two() -> None:
-    """The form with two operands is unchanged."""
-    _expect(
-        evaluate("max.f32 {d}, {a}, {b}", [NUMBERS[20:], NUMBERS[19:-1]], F32), np.fmax(NUMBERS[20:], NUMBERS[19:-1])
-    )
+    assert_same(got[~zero], expected[~zero])
 
 
 @pytest.mark.parametrize("modifiers", ["min", "max", "min.abs", "max.abs", "min.NaN", "max.abs.NaN"])
@@ -62,7 +49,7 @@ def test_redux_of_floats(modifiers: str) -> None:
     expected = sizes[:, 0]
     for lane in range(1, 32):
         expected = getattr(np, f"{name}imum" if "NaN" in modifiers else f"f{name}")(expected, sizes[:, lane])
-    _expect(got, np.repeat(expected[:, None], 32, axis=1))
+    assert_same(got, np.repeat(expected[:, None], 32, axis=1))
 
 
 _SUMS: dict[str, Callable[[float, float, float], tuple[float, float, float]]] = {
@@ -83,13 +70,12 @@ def test_pairs_of_singles(name: str) -> None:
     """Both singles of a 64-bit word are independent numbers."""
     columns = [np.roll(NUMBERS, shift)[:1024] for shift in (0, 7, 19)]
     words = [np.stack([column, np.roll(column, 1)], axis=1).copy().view("u8")[:, 0] for column in columns]
-    letters = "abc" if name == "fma" else "ab"
-    operands = ", ".join(f"{{{letter}}}" for letter in letters)
-    got = evaluate(f"{name}.rn.f32x2 {{d}}, {operands}", words[: len(letters)], np.uint64).view(F32).reshape(-1, 2)
+    operands = words if name == "fma" else words[:2]
+    got = evaluate(f"{name}.rn.f32x2", operands, np.uint64).view(F32).reshape(-1, 2)
     with np.errstate(all="ignore"):
         low = [_exact(name, *map(float, row)) for row in zip(*columns, strict=True)]
-    _expect(got[:, 0].copy(), np.array(low, F32))
-    _expect(got[:, 1].copy(), np.roll(np.array(low, F32), 1))
+    assert_same(got[:, 0].copy(), np.array(low, F32))
+    assert_same(got[:, 1].copy(), np.roll(np.array(low, F32), 1))
 
 
 @pytest.mark.parametrize(("kind", "dtype"), [("f16", np.float16), ("bf16", ml_dtypes.bfloat16)])
@@ -99,13 +85,12 @@ def test_mixed_operands(name: str, kind: str, dtype: Any) -> None:
     with np.errstate(all="ignore"):
         halves = [np.roll(NUMBERS, shift).astype(dtype) for shift in (0, 3)]
     words = [half.view(np.uint16) for half in (halves if name == "fma" else halves[:1])]
-    letters = ", ".join(f"{{{letter}}}" for letter in "abc"[: len(words) + 1])
-    got = evaluate(f"{name}.rn.f32.{kind} {{d}}, {letters}", [*words, PARTNERS], F32)
+    got = evaluate(f"{name}.rn.f32.{kind}", [*words, PARTNERS], F32)
     numbers = [half.astype(np.float64).tolist() for half in halves]
     rows = zip(*numbers, PARTNERS.tolist(), strict=True)
     with np.errstate(all="ignore"):
         expected = [_exact(name, *((a, b, c) if name == "fma" else (a, c, 0.0))) for a, b, c in rows]
-    _expect(got, np.array(expected, F32))
+    assert_same(got, np.array(expected, F32))
 
 
 NARROW = {
@@ -137,16 +122,16 @@ def test_from_narrow_floats(kind: str) -> None:
     codes, scales = (axis.ravel() for axis in np.meshgrid(np.arange(64), [0, 1, 100, 127, 128, 200, 254, 255]))
     word = (codes | (codes[::-1] << 8)).astype(np.uint16)
     values = codes.astype(np.uint8).view(NARROW[kind]).astype(np.float32)
-    got = evaluate(f"cvt.rn.f16x2.{kind} {{d}}, {{a}}", [word], np.uint32)
-    _expect((got & 0xFFFF).astype(np.uint16).view(np.float16), values.astype(np.float16))
-    _expect((got >> 16).astype(np.uint16).view(np.float16), values[::-1].astype(np.float16).copy())
+    got = evaluate(f"cvt.rn.f16x2.{kind}", [word], np.uint32)
+    assert_same((got & 0xFFFF).astype(np.uint16).view(np.float16), values.astype(np.float16))
+    assert_same((got >> 16).astype(np.uint16).view(np.float16), values[::-1].astype(np.float16).copy())
     scale = (scales | 127 << 8).astype(np.uint16)
-    got = evaluate(f"cvt.rn.scaled::n2::ue8m0.bf16x2.{kind} {{d}}, {{a}}, {{b}}", [word, scale], np.uint32)
+    got = evaluate(f"cvt.rn.scaled::n2::ue8m0.bf16x2.{kind}", [word, scale], np.uint32)
     factors = scales.astype(np.uint8).view(ml_dtypes.float8_e8m0fnu).astype(np.float64)
     with np.errstate(all="ignore"):
         expected = (values * factors).astype(ml_dtypes.bfloat16)
     low = (got & 0xFFFF).astype(np.uint16).view(ml_dtypes.bfloat16)
-    _expect(low.astype(F32), expected.astype(F32))
+    assert_same(low.astype(F32), expected.astype(F32))
 
 
 @pytest.mark.parametrize(("rounding", "bits", "expected"), [
@@ -157,7 +142,7 @@ def test_from_narrow_floats(kind: str) -> None:
 def test_to_powers_of_two(rounding: str, bits: int, expected: int) -> None:
     """Edges of ``ue8m0`` follow the emulation of cuda_fp8.hpp."""
     numbers = [np.array([bits], np.uint32).view(F32), np.ones(1, F32)]
-    got = evaluate(f"cvt.{rounding}.ue8m0x2.f32 {{d}}, {{a}}, {{b}}", numbers, np.uint16)
+    got = evaluate(f"cvt.{rounding}.ue8m0x2.f32", numbers, np.uint16)
     assert got[0] == expected << 8 | 127
 
 
@@ -166,14 +151,13 @@ def test_32_bytes_a_thread(load: str) -> None:
     """One request has as many sectors as threads, loaded and stored."""
     wide = load.endswith("64")
     kind, count = ("f32" if load.endswith("f32") else "b64" if wide else "b32"), 4 if wide else 8
-    names = ", ".join(f"%w{n}" for n in range(count))
-    body = (
-        "ld.param.u64 %rd1, [p0]; ld.param.u64 %rd2, [p1]; mul.wide.u32 %rd3, %r0, 32; add.s64 %rd1, %rd1, %rd3;"
-        f"add.s64 %rd2, %rd2, %rd3; ld.global.{load} {{{names}}}, [%rd1]; st.global.{load.split('.', 1)[1]} "
-        f"[%rd2], {{{names}}};"
-    )
-    body = body.replace("st.global.no", "st.global.L1::no") if load.startswith("L1") else body
-    body = body if load[0] != "v" else body.replace("st.global." + load.split(".", 1)[1], f"st.global.{load}")
+    names = list_registers("%w", count)
+    store = load.removeprefix("nc.")
+    body = f"""
+        ld.param.u64 %rd1, [p0]; ld.param.u64 %rd2, [p1]; mul.wide.u32 %rd3, %r0, 32;
+        add.s64 %rd1, %rd1, %rd3; add.s64 %rd2, %rd2, %rd3;
+        ld.global.{load} {names}, [%rd1]; st.global.{store} [%rd2], {names};
+    """
     arrays = [np.arange(256, dtype=np.uint32), np.zeros(256, np.uint32)]
     counters = ptxcount.count(module(body, 2, f".reg .{kind} %w<8>;"), None, 1, 32, arrays)
     assert (arrays[0] == arrays[1]).all()
@@ -236,7 +220,7 @@ def _pack_halves(numbers: Array, dtype: Any) -> tuple[Array, Array]:
 def test_halves_to_narrow_floats(kind: str, source: str, dtype: Any) -> None:
     """The upper half becomes the upper byte."""
     words, numbers = _pack_halves(NUMBERS, dtype)
-    got = evaluate(f"cvt.rn.satfinite.{kind}.{source} {{d}}, {{a}}", [words], np.uint16)
+    got = evaluate(f"cvt.rn.satfinite.{kind}.{source}", [words], np.uint16)
     limit = float(ml_dtypes.finfo(NARROW[kind]).max)
     clamped = np.clip(np.where(np.isnan(numbers), limit, numbers), -limit, limit)
     codes = clamped.astype(NARROW[kind]).view(np.uint8)
@@ -246,17 +230,13 @@ def test_halves_to_narrow_floats(kind: str, source: str, dtype: Any) -> None:
 @pytest.mark.parametrize("scale", [None, 120, 127, 130])
 def test_fixed_point(scale: int | None) -> None:
     """``s2f6`` is the nearest 64th of a number over its scale."""
-    scaled, scale_words = (
-        ("", []) if scale is None else (".scaled::n2::ue8m0", [np.full(1024, scale | scale << 8, np.uint16)])
-    )
-    operands = [NUMBERS, PARTNERS, *scale_words]
-    letters = ", ".join(f"{{{letter}}}" for letter in "abc"[: len(operands)])
-    got = evaluate(f"cvt.rn.satfinite{scaled}.s2f6x2.f32 {{d}}, {letters}", operands, np.uint16)
+    scaled = "" if scale is None else ".scaled::n2::ue8m0"
+    scale_words = [] if scale is None else [np.full(1024, scale | scale << 8, np.uint16)]
+    got = evaluate(f"cvt.rn.satfinite{scaled}.s2f6x2.f32", [NUMBERS, PARTNERS, *scale_words], np.uint16)
     factor = 2.0 ** ((scale or 127) - 127)
     for numbers, shift in ((NUMBERS, 8), (PARTNERS, 0)):
         exact = np.where(np.isnan(numbers), np.inf, numbers.astype(np.float64)) / factor * 64
         assert ((got >> shift) & 255 == np.clip(np.rint(exact), -128, 127).astype(np.int8).view(np.uint8)).all()
-    letters = "{a}" if scale is None else "{a}, {b}"
-    back = evaluate(f"cvt.rn{scaled}.bf16x2.s2f6x2 {{d}}, {letters}", [got, *scale_words], np.uint32)
+    back = evaluate(f"cvt.rn{scaled}.bf16x2.s2f6x2", [got, *scale_words], np.uint32)
     expected = ((got & 255).astype(np.uint8).view(np.int8) / 64 * factor).astype(ml_dtypes.bfloat16)
-    _expect((back & 0xFFFF).astype(np.uint16).view(ml_dtypes.bfloat16).astype(F32), expected.astype(F32))
+    assert_same((back & 0xFFFF).astype(np.uint16).view(ml_dtypes.bfloat16).astype(F32), expected.astype(F32))

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import ptxcount
-from ptxcount.engine.execute import execute_kernel
 from ptxcount.report.listing import describe_cost
 from ptxcount.util.errors import LaunchError, MisalignedError, OutOfBoundsError
 from tests.ptxcount import sources, transfers
-from tests.ptxcount.snippets import module
+from tests.ptxcount.chip_counters import ChipLaunch
+from tests.ptxcount.snippets import execute_snippet, module
 
 TILE = ".shared .align 1024 .b8 s[40000]; .shared .align 8 .b64 b;"
 _PLACES = "ld.param.u64 %rd1, [p0]; add.u64 %rd1, %rd1, {to}; mov.u32 %r1, s; add.u32 %r1, %r1, {tile};"
@@ -22,7 +22,7 @@ STORE = _PLACES + "{lanes} cp.async.bulk.global.shared::cta.bulk_group [%rd1], [
 def _store(size: int, to: int, tile: int, lanes: str = "", threads: int = 1) -> ptxcount.LaunchCounters:
     """Return PTX that copies bytes of shared memory to an array."""
     text = module(STORE.format(size=size, to=to, tile=tile, lanes=lanes), 1, TILE)
-    return execute_kernel(text, "snippet", (1, 1, 1), (threads, 1, 1), [np.zeros(1 << 16, np.uint8)], unwritten="off")
+    return execute_snippet(text, [np.zeros(1 << 16, np.uint8)], threads=threads, unwritten="off")
 
 
 def _pieces(size: int, to: int, tile: int) -> int:
@@ -83,7 +83,7 @@ WARPS = {
 }  # fmt: skip
 
 
-def _find_launch(name: str) -> transfers.Transfer:
+def _find_launch(name: str) -> ChipLaunch:
     (launch,) = (launch for launch in transfers.LAUNCHES if launch.name == name)
     return launch
 
@@ -104,7 +104,7 @@ def test_reductions_of_a_warp() -> None:
     body = STORE.replace("cp.async.bulk.global.shared::cta.bulk_group", reduction)
     out = np.zeros(1 << 10, np.uint32)
     text = module(body.format(size=16, to=0, tile=0, lanes=""), 1, TILE)
-    totals = execute_kernel(text, "snippet", (1, 1, 1), (32, 1, 1), [out], unwritten="off").totals()
+    totals = execute_snippet(text, [out], unwritten="off").totals()
     assert (totals["bulk_store_requests"], totals["bulk_store_sectors"], out[0]) == (32, 32, 96)
 
 
@@ -130,12 +130,12 @@ def test_barrier_counts_all_copies(copies: int, phase: int, code: str) -> None:
     mbarrier.test_wait.parity.shared.b64 %p2, [b], 0; selp.u32 %r4, 1, 0, %p2; st.global.u32 [%rd1], %r4;
     """
     out = np.zeros(256, np.uint32)
-    launch = (module(load, 1, TILE), "snippet", (1, 1, 1), (32, 1, 1), [out])
-    execute_kernel(*launch, unwritten="off", cluster=(1, 1, 1))
+    text = module(load, 1, TILE)
+    execute_snippet(text, [out], unwritten="off", cluster=(1, 1, 1))
     assert out[0] == phase
     if code != "load":
         with pytest.raises(LaunchError, match="the launch has no clusters; give cluster=1"):
-            execute_kernel(*launch, unwritten="off")
+            execute_snippet(text, [out], unwritten="off")
 
 
 #: Launches of ``transfers.py`` -> sectors read by an H200 (driver 580.159.04, Nsight Compute 2025.3.1, 2026-11-29).
@@ -183,16 +183,7 @@ def _boxes(x: int, y: int, array: Any) -> ptxcount.LaunchCounters:
     arrays = (array, *(whole.copy()[:, : array.shape[1]] for _ in range(2)))
     maps = [ptxcount.TensorMap(array, (32, 32)) for array in arrays]
     arguments: list[Any] = [*maps, np.zeros((32, 32), np.float32), np.int32(x), np.int32(y)]
-    return execute_kernel(sources.ptx("clusters"), "boxes", (1, 1, 1), (128, 1, 1), arguments)
-
-
-@pytest.mark.parametrize("x", [1, 2, 3, 5, 7, -1])
-def test_misaligned_tile(x: int) -> None:
-    """An H200 ends the kernel with "illegal instruction" where a tile's start is no multiple of 16 bytes."""
-    message = rf"a tile whose first coordinate is {x}, {4 * x} bytes: no multiple of 16"
-    with pytest.raises(MisalignedError, match=message) as raised:
-        _boxes(x, 0, np.zeros((64, 64), np.float32))
-    assert "PTX line" in str(raised.value) or "clusters.cu" in str(raised.value)
+    return sources.execute("clusters", "boxes", arguments, threads=128)
 
 
 #: Columns of a matrix, elements from a row to the next, and the first element of a tile.
@@ -216,11 +207,3 @@ def test_tiles_before_a_tensor(x: int, y: int) -> None:
     """A load from there is valid; a store ends the kernel on an H200 (CUDA guide, "Writing")."""
     with pytest.raises(OutOfBoundsError, match=rf"stored at \({x}, {y}\): no coordinate may be below 0"):
         _boxes(x, y, np.zeros((64, 64), np.float32))
-
-
-def test_pitch_of_a_tensor() -> None:
-    """Rows of a tensor are multiples of 16 bytes apart (CUDA driver API, ``cuTensorMapEncodeTiled``)."""
-    with pytest.raises(LaunchError, match=r"rows of 260 bytes, a multiple of 16 is needed"):
-        ptxcount.TensorMap(np.zeros((64, 65), np.float32), (8, 32))
-    with pytest.raises(LaunchError, match=r"strides of \(512, 8\) bytes: a row's elements must lie side by side"):
-        ptxcount.TensorMap(np.zeros((64, 128), np.float32)[:, ::2], (8, 32))

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ptxcount.engine.execute import execute_kernel
 from ptxcount.util import errors
 from tests.ptxcount import sources
 
@@ -67,7 +66,7 @@ def test_output_and_findings(
 ) -> None:
     """Each kernel ends with right values; undefined behaviour of CUDA is a finding."""
     copies = [argument.copy() for argument in arguments]
-    counters = execute_kernel(sources.ptx("cases"), kernel, (blocks, 1, 1), (threads, 1, 1), copies, distinct=True)
+    counters = sources.execute("cases", kernel, copies, threads=threads, blocks=blocks, distinct=True)
     for place, values in expected.items():
         np.testing.assert_array_equal(copies[place], values)
     assert [finding.code for finding in counters.findings] == codes
@@ -78,33 +77,14 @@ def test_deadlock() -> None:
     with pytest.raises(
         errors.NoProgressError, match=r"cases.cu:\d+ .*32 threads wait before .*, 32 threads wait at the"
     ):
-        execute_kernel(sources.ptx("cases"), "nobody_comes", (1, 1, 1), (64, 1, 1), [_zeros(1)])
-
-
-def test_launch_bounds() -> None:
-    """The host promises ``__launch_bounds__``."""
-    text = sources.ptx("cases")
-    execute_kernel(text, "bounded", (1, 1, 1), (128, 1, 1), [_zeros(128)])
-    with pytest.raises(errors.LaunchError, match="compiled for at most 128 threads"):
-        execute_kernel(text, "bounded", (1, 1, 1), (129, 1, 1), [_zeros(129)])
-    with pytest.raises(errors.LaunchError, match=r"compiled for \(128, 1, 1\)"):
-        execute_kernel(text.replace(".maxntid", ".reqntid"), "bounded", (1, 1, 1), (64, 1, 1), [_zeros(128)])
-
-
-@pytest.mark.parametrize(("values", "races", "has_race"), [
-    (np.ones(256, INT), "report", True), (np.zeros(256, INT), "report", False), (np.zeros(256, INT), "strict", True),
-])  # fmt: skip
-def test_silent_races(values: Any, races: str, has_race: bool) -> None:
-    """Races whose stores change nothing depend on data; only strict races report them."""
-    counters = execute_kernel(sources.ptx("cases"), "scan", (1, 1, 1), (256, 1, 1), [_zeros(256), values], races=races)
-    assert ["shared-race" in {finding.code for finding in counters.findings}] == [has_race]
+        sources.execute("cases", "nobody_comes", [_zeros(1)], threads=64)
 
 
 @pytest.mark.parametrize(("races", "codes"), [("report", []), ("strict", ["global-race"])])
 def test_silent_stores(races: str, codes: list[str]) -> None:
     """Two blocks store the same value to global memory."""
-    counters = execute_kernel(
-        sources.ptx("cases"), "one_by_one", (2, 1, 1), (1, 1, 1), [_zeros(1), INT(1)], races=races, distinct=True
+    counters = sources.execute(
+        "cases", "one_by_one", [_zeros(1), INT(1)], threads=1, blocks=2, races=races, distinct=True
     )
     assert [finding.code for finding in counters.findings] == codes
 
@@ -117,9 +97,7 @@ def test_strided_arrays(matrix: Any, per_request: int) -> None:
     """The kernel gets the address of the array's first element."""
     matrix[0, 0] = 7
     out: Any = _zeros(32, dtype=F)
-    counters = execute_kernel(
-        sources.ptx("cases"), "column_sums", (1, 1, 1), (32, 1, 1), [out, matrix, INT(1), INT(32)]
-    )
+    counters = sources.execute("cases", "column_sums", [out, matrix, INT(1), INT(32)])
     assert out[0] == 7
     assert counters.loads.sectors_per_request == per_request
 
@@ -129,7 +107,7 @@ def test_strided_arrays(matrix: Any, per_request: int) -> None:
 def test_local_memory(times: int, sectors: int) -> None:
     """Words of 32 lanes lie together; each word is a request."""
     arguments: list[Any] = [np.arange(128, dtype=INT), INT(times)]
-    totals = execute_kernel(sources.ptx("cases"), "local_array", (1, 1, 1), (32, 1, 1), arguments).totals()
+    totals = sources.execute("cases", "local_array", arguments).totals()
     assert arguments[0][:32].tolist() == [times * t & 63 for t in range(32)]
     assert (totals["local_load_requests"], totals["local_load_sectors"]) == (1, sectors)
     assert (totals["local_store_requests"], totals["local_store_sectors"]) == (64, 64 * 4)
@@ -137,7 +115,7 @@ def test_local_memory(times: int, sectors: int) -> None:
 
 def test_lines_of_a_race() -> None:
     """Both lines are named once, however often the loop is unrolled."""
-    counters = execute_kernel(sources.ptx("cases"), "scan", (1, 1, 1), (256, 1, 1), [_zeros(256), np.ones(256, INT)])
+    counters = sources.execute("cases", "scan", [_zeros(256), np.ones(256, INT)], threads=256)
     (finding,) = counters.findings
     line = next(n for n, text in enumerate((sources.FOLDER / "cases.cu").read_text().splitlines(), 1)
                 if "without a barrier" in text)  # fmt: skip

@@ -106,7 +106,7 @@ def test_shared_input_and_output(place: int) -> None:
     arrays[place] = memory.view()
     arrays[place].flags.writeable = False
     with pytest.raises(errors.ReadOnlyError, match=f"argument {place} of 256 bytes"):
-        execute_kernel(sources.ptx("wrong"), "clears_its_input", (1, 1, 1), (64, 1, 1), arrays)
+        sources.execute("wrong", "clears_its_input", arrays, threads=64)
 
 
 GOOD = ("off_by_one", (1, 1, 1), (32, 1, 1), [_floats(64), FLOATS[:64].copy(), np.int32(32)])
@@ -136,4 +136,4 @@ def test_invalid_launch(place: int, value: Any, text: str) -> None:
 def test_too_much_shared_memory() -> None:
     """The sum of static and dynamic shared memory has the hardware's limit."""
     with pytest.raises(errors.LaunchError, match="233473 bytes of shared memory"):
-        execute_kernel(sources.ptx("wrong"), "trapped", (1, 1, 1), (32, 1, 1), [_ints(32)], dynamic_shared=233473)
+        sources.execute("wrong", "trapped", [_ints(32)], dynamic_shared=233473)

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 import ptxcount
-from ptxcount.engine.execute import execute_kernel
 from ptxcount.report.listing import describe_cost, format_json, format_table
-from tests.ptxcount.snippets import module
+from tests.ptxcount.snippets import execute_snippet, module
 
 LANES = np.arange(32)
 _RANDOM = np.random.default_rng(4)
@@ -38,7 +37,7 @@ ACCESSES = {
 
 def _run(body: str, arrays: list[Any], *, threads: int = 32, **options: Any) -> ptxcount.LaunchCounters:
     text = module(body, len(arrays), _SHARED)
-    return execute_kernel(text, "snippet", (2, 1, 1), (threads, 1, 1), arrays, cluster=(2, 1, 1), **options)
+    return execute_snippet(text, arrays, threads=threads, blocks=2, cluster=(2, 1, 1), **options)
 
 
 def _count_sectors(kind: str, places: Any, width: int) -> int:

@@ -9,23 +9,19 @@ import pytest
 
 import ptxcount
 from ptxcount.engine.execute import execute_kernel
-from ptxcount.machine.block_memory import SharedMemory, find_rank, make_ranked
+from ptxcount.machine.block_memory import SharedMemory, make_ranked
 from ptxcount.util.errors import LaunchError, OutOfBoundsError, UninitializedReadError
 from tests.ptxcount import sources
-from tests.ptxcount.snippets import module
+from tests.ptxcount.snippets import execute_snippet, module
 
 RNG = np.random.default_rng(3)
-
-
-def _run(entry: str, blocks: int, threads: int, args: list[Any], file: str = "clusters") -> ptxcount.LaunchCounters:
-    return execute_kernel(sources.ptx(file), entry, (blocks, 1, 1), (threads, 1, 1), args)
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 7])
 def test_ring_of_buffers(rounds: int) -> None:
     """Producers and consumers wait by parity; ordered accesses are no race."""
     values, out = RNG.integers(0, 99, (3, rounds, 32)).astype(np.int32), np.zeros((3, 32), np.int32)
-    counters = _run("ring", 3, 64, [out, values, np.int32(rounds)])
+    counters = sources.execute("clusters", "ring", [out, values, np.int32(rounds)], threads=64, blocks=3)
     np.testing.assert_array_equal(out, values.sum(axis=1)[:, ::-1])
     assert not counters.findings
 
@@ -44,22 +40,16 @@ def test_launch_without_clusters() -> None:
         mapa.shared::cluster.u32 %r3, %r2, RANK; atom.shared::cluster.add.u32 %r4, [%r3+4], 1;
         getctarank.shared::cluster.u32 %r5, %r3; add.u32 %r5, %r5, %r4; st.global.u32 [%rd1], %r5;"""
     text, out = module(body, 1, ".shared .b32 b[2];"), np.zeros(1, np.uint32)
-    totals = execute_kernel(text.replace("RANK", "0"), "snippet", (1, 1, 1), (1, 1, 1), [out]).totals()
+    totals = execute_snippet(text.replace("RANK", "0"), [out], threads=1).totals()
     assert (out[0], totals["shared_atomic_requests"], totals.get("cluster_atomic_requests", 0)) == (7, 1, 0)
     with pytest.raises(OutOfBoundsError):
-        execute_kernel(text.replace("RANK", "1"), "snippet", (1, 1, 1), (1, 1, 1), [out])
-
-
-def test_address_of_even_block() -> None:
-    """CUTLASS clears bit 24 of an address for the even block of a pair."""
-    addresses = make_ranked(np.array(8), np.arange(8))
-    assert find_rank(addresses & 0xFEFFFFFF).tolist() == [0, 0, 2, 2, 4, 4, 6, 6]
+        execute_snippet(text.replace("RANK", "1"), [out], threads=1)
 
 
 def test_bulk_rows() -> None:
     """Bulk bytes are counted apart from loads and stores: 128 sectors for 4 KiB."""
     values, out = RNG.normal(size=(5, 1024)).astype(np.float32), np.zeros((5, 1024), np.float32)
-    totals = _run("rows", 5, 128, [out, values]).totals()
+    totals = sources.execute("clusters", "rows", [out, values], threads=128, blocks=5).totals()
     np.testing.assert_array_equal(out, values * 2)
     assert (totals["bulk_load_requests"], totals["bulk_load_sectors"], totals["load_requests"]) == (5, 5 * 128, 0)
     assert (totals["bulk_store_sectors"], totals["bulk_store_useful_bytes"]) == (5 * 128, 5 * 4096)
@@ -72,7 +62,7 @@ def test_boxes(x: int, y: int, swizzle: int) -> None:
     tensor = RNG.normal(size=(60, 64)).astype(np.float32)
     out, total, seen = np.zeros_like(tensor), tensor.copy(), np.zeros((32, 32), np.float32)
     maps = [ptxcount.TensorMap(array, (32, 32), swizzle) for array in (tensor, out, total)]
-    _run("boxes", 1, 128, [*maps, seen, np.int32(x), np.int32(y)])
+    sources.execute("clusters", "boxes", [*maps, seen, np.int32(x), np.int32(y)], threads=128)
     wide = np.zeros((200, 200), np.float32)
     wide[50:110, 50:114] = tensor
     box = wide[50 + y : 82 + y, 50 + x : 82 + x]
@@ -89,13 +79,13 @@ def test_boxes(x: int, y: int, swizzle: int) -> None:
 def test_distributed_shared_memory() -> None:
     """Blocks reach each other's shared memory; the launch may set the cluster size."""
     out, counts = np.zeros((8, 64), np.int32), np.zeros(2, np.int32)
-    _run("neighbours", 8, 64, [out, counts])
+    sources.execute("clusters", "neighbours", [out, counts], threads=64, blocks=8)
     block = np.arange(8)
     following = block // 4 * 4 + (block + 1) % 4
     np.testing.assert_array_equal(out, following[:, None] * 100 + 63 - np.arange(64))
     assert counts.tolist() == [256, 256]
     with pytest.raises(LaunchError, match=r"cluster \(4, 1, 1\): the grid \(6, 1, 1\) in parts of up to 16 blocks"):
-        _run("neighbours", 6, 64, [out, counts])
+        sources.execute("clusters", "neighbours", [out, counts], threads=64, blocks=6)
 
 
 #: Operations of a thread on a barrier for two, and the phase after each (PTX ISA, "mbarrier").
@@ -120,7 +110,7 @@ def test_phases_of_a_barrier(operations: str) -> None:
         body += "mbarrier.test_wait.parity.shared.b64 %p1, [b], 0; selp.u32 %r1, 1, 0, %p1;"
         body += f"st.global.u32 [%rd1+{4 * place}], %r1;"
     out = np.zeros(len(operations.split()), np.uint32)
-    execute_kernel(module(body, 1, ".shared .b64 b;"), "snippet", (1, 1, 1), (1, 1, 1), [out])
+    execute_snippet(module(body, 1, ".shared .b64 b;"), [out], threads=1)
     assert out.tolist() == PHASES[operations]
 
 
@@ -133,52 +123,35 @@ def test_asynchronous_stores() -> None:
     np.testing.assert_array_equal(out, (ranks ^ 3)[..., None] * 1000 + np.arange(32))
 
 
-@pytest.mark.parametrize("swizzled", [0, 1])
-def test_warpgroup_products(swizzled: int) -> None:
-    """Factors lie by rows, in patterns of 32 bytes or none."""
+@pytest.mark.parametrize(
+    ("entry", "more"), [("warpgroup", [np.int32(0)]), ("warpgroup", [np.int32(1)]), ("warpgroup_turned", [])]
+)
+def test_warpgroup_products(entry: str, more: list[Any]) -> None:
+    """Factors lie by rows, in patterns of 32 bytes or none; by columns, the negated product is added."""
     a, b = (RNG.integers(-8, 9, (rows, 16)).astype(np.float16) for rows in (64, 32))
-    out = np.zeros((64, 32), np.float32)
-    execute_kernel(
-        sources.ptx("warpgroups", arch="sm_90a"), "warpgroup", (1, 1, 1), (128, 1, 1), [out, a, b, np.int32(swizzled)]
-    )
-    np.testing.assert_array_equal(out, a.astype(np.float32) @ b.T.astype(np.float32))
-
-
-def test_warpgroup_products_by_columns() -> None:
-    """The negated product of factors by columns is added."""
-    a, b = (RNG.integers(-8, 9, (16, columns)).astype(np.float16) for columns in (64, 32))
-    out = np.zeros((64, 32), np.float32)
-    execute_kernel(sources.ptx("warpgroups", arch="sm_90a"), "warpgroup_turned", (1, 1, 1), (128, 1, 1), [out, a, b])
-    np.testing.assert_array_equal(out, -(a.T.astype(np.float32) @ b.astype(np.float32)))
+    out, expected = np.zeros((64, 32), np.float32), a.astype(np.float32) @ b.T.astype(np.float32)
+    if not more:
+        a, b, expected = a.T.copy(), b.T.copy(), -expected
+    text = sources.ptx("warpgroups", arch="sm_90a")
+    execute_kernel(text, entry, (1, 1, 1), (128, 1, 1), [out, a, b, *more])
+    np.testing.assert_array_equal(out, expected)
 
 
 def test_cooperative_grid() -> None:
     """All blocks of a cooperative launch run together."""
     out, between = np.zeros(20 * 96, np.int32), np.zeros(20 * 96, np.int32)
-    _run("reversed", 20, 96, [out, between], "grids")
+    sources.execute("grids", "reversed", [out, between], threads=96, blocks=20)
     np.testing.assert_array_equal(out, np.arange(20 * 96)[::-1] * 3)
 
 
 def test_tiles_larger_than_a_warp() -> None:
     """Warps of a tile share reserved memory, which is initially zero and has no races."""
     values, out = RNG.integers(0, 9, 256).astype(np.int32), np.zeros(256, np.int32)
-    counters = _run("large_tiles", 1, 256, [out, values], "grids")
+    counters = sources.execute("grids", "large_tiles", [out, values], threads=256)
     tiles = values.reshape(2, 128)
     expected = tiles.sum(axis=1) + 1000 * tiles[:, 5] + 1000000 * np.arange(2)
     np.testing.assert_array_equal(out, expected.repeat(128))
     assert not counters.findings
-
-
-WRONG: list[tuple[tuple[int, ...], int, str]] = [
-    ((32,), 0, "box .*a number from 1 to 256 for each axis"), ((4, 3), 0, "a row takes a multiple of 16 bytes"),
-    ((4, 32), 64, "no more than a swizzle"), ((4, 32), 48, "swizzle 48: one of 0, 32, 64, 128"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("box", "swizzle", "message"), WRONG)
-def test_invalid_tensor_maps(box: tuple[int, ...], swizzle: int, message: str) -> None:
-    with pytest.raises(LaunchError, match=message):
-        ptxcount.TensorMap(np.zeros((64, 64), np.float32), box, swizzle)
 
 
 def test_foreign_tensor_map() -> None:
@@ -186,7 +159,7 @@ def test_foreign_tensor_map() -> None:
     out = np.zeros((32, 32), np.float32)
     bytes_of = [np.void(bytes(128))] * 3
     with pytest.raises(LaunchError, match=r"no tensor map lies there; give one with ptxcount\.TensorMap"):
-        _run("boxes", 1, 128, [*bytes_of, out, np.int32(0), np.int32(0)])
+        sources.execute("clusters", "boxes", [*bytes_of, out, np.int32(0), np.int32(0)], threads=128)
     text = sources.ptx("clusters").replace("mbarrier.init.shared::cta.b64", "// ")
     with pytest.raises(UninitializedReadError):
         execute_kernel(text, "rows", (1, 1, 1), (32, 1, 1), [out, out], unwritten="error")

@@ -65,6 +65,7 @@ def test_ptx_file(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatc
         assert error.startswith("LaunchError: --flags, --arch, -I: they go with CUDA C++")
 
 
+TOO_SHORT = "{sums} --entry row_sums --grid 1 --block 32 s=float32[32] m=float32[31,4] int32:32 int32:4"
 REFUSED = [
     ("nowhere.cu --entry k --grid 1 --block 1", "LaunchError: nowhere.cu: no such file"),
     ("nowhere.ptx --entry k --grid 1 --block 1", "LaunchError: nowhere.ptx: no such file"),
@@ -86,14 +87,8 @@ REFUSED = [
     ("{good} --flags \"x", "CompileError: flags '\"x': No closing quotation"),
     ("{good} --flags --version", "CompileError: nvcc wrote no PTX: "),
     ("{one} o=float32[500000000000]", "MemoryError: the arrays do not fit in this"),
-    (
-        "{sums} --entry row_sums --grid 1 --block 32 s=float32[32] m=float32[31,4] int32:32 int32:4",
-        "OutOfBoundsError: {sums}:8 (PTX line",
-    ),
-    (
-        "{sums} --entry row_sums --grid 1 --block 32 s=float32[32] m=float32[31,4] int32:32 int32:4",
-        "which is byte 496 of m (argument 1) of 496 bytes",
-    ),
+    (TOO_SHORT, "OutOfBoundsError: {sums}:8 (PTX line"),
+    (TOO_SHORT, "which is byte 496 of m (argument 1) of 496 bytes"),
 ]  # fmt: skip
 
 

@@ -46,7 +46,7 @@ def test_generic_load(from_constant: int) -> None:
     """One instruction counts by the space of its addresses."""
     source, out = np.arange(9, dtype=np.float32), np.zeros(40, np.float32)
     args: list[Argument] = [out, source, np.int32(from_constant)]
-    counters = execute_kernel(sources.ptx("constants"), "through_a_pointer", (1, 1, 1), (40, 1, 1), args)
+    counters = sources.execute("constants", "through_a_pointer", args, threads=40)
     assert out.tolist() == [*(TAPS if from_constant else source).tolist() * 5][:40]
     assert counters.totals()["load_requests"] == (0 if from_constant else 2)
     assert _constants(counters) == ([("load", 2, 0)] if from_constant else [])
@@ -54,11 +54,11 @@ def test_generic_load(from_constant: int) -> None:
 
 def test_generic_store() -> None:
     """Constant memory stays as it is for the next launch."""
-    out, ptx = np.zeros(9, np.float32), sources.ptx("constants")
-    execute_kernel(ptx, "write_through_a_pointer", (1, 1, 1), (9, 1, 1), [out, np.int32(0)])
+    out = np.zeros(9, np.float32)
+    sources.execute("constants", "write_through_a_pointer", [out, np.int32(0)], threads=9)
     assert out.tolist() == [1] * 9
     with pytest.raises(ReadOnlyError, match=r"byte 0 of taps of 36 bytes"):
-        execute_kernel(ptx, "write_through_a_pointer", (1, 1, 1), (9, 1, 1), [out, np.int32(1)])
+        sources.execute("constants", "write_through_a_pointer", [out, np.int32(1)], threads=9)
 
 
 def test_end_of_a_constant() -> None:

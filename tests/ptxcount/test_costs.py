@@ -18,6 +18,7 @@ from ptxcount.report.costs import draw_pictures, format_costs, list_costs
 from ptxcount.report.patterns import find_array_name, find_pattern
 from ptxcount.report.picture import Picture, draw_access
 from ptxcount.util.errors import Source
+from tests.ptxcount.snippets import module
 
 SOURCE = """\
 __global__ void k(float* out, const float* in, const int* at) {
@@ -200,11 +201,8 @@ def test_rows_of_matrix(is_matrix: bool, wavefronts: int) -> None:
     access.record(LANES[None] // 2 * 16, np.ones((1, 32), bool), (1, 32))
     picture = draw_access(access)
     assert picture is not None
-    assert (access.wavefronts, len(picture.now), access.wavefront_rule) == (
-        wavefronts,
-        wavefronts,
-        count_store_wavefronts if is_matrix else count_load_wavefronts,
-    )
+    assert access.wavefronts == len(picture.now) == wavefronts
+    assert access.wavefront_rule is (count_store_wavefronts if is_matrix else count_load_wavefronts)
 
 
 def test_shared_fetches() -> None:
@@ -216,29 +214,15 @@ def test_shared_fetches() -> None:
 
 
 #: Accesses to local memory at places that ptxas knows, and at others.
-LOCAL = """\
-.version 8.0
-.target sm_90
-.address_size 64
-.visible .entry k(.param .u64 out)
-{{
-    .local .align 4 .b8 array[256];
-    .reg .b64 %rd<6>; .reg .b32 %r<6>;
-    ld.param.u64 %rd1, [out];
-    mov.u32 %r1, %tid.x;
-    mul.wide.u32 %rd2, %r1, 4;
-    add.u64 %rd1, %rd1, %rd2;
-    mov.u64 %rd3, array;
-    and.b64 %rd4, %rd2, 252;
-    add.u64 %rd5, %rd3, %rd4;
-    st.local.u32 [%rd3], %r1;
-    st.local.u32 [%rd3+4], %r1;
-    st.local.u32 [%rd3+8], %r1;
-    st.local.u32 [%rd3+12], %r1;
-    ld.local.u32 %r2, [{place}];
-    st.global.u32 [%rd1], %r2;
-    ret;
-}}
+LOCAL = """
+ld.param.u64 %rd1, [p0]; mul.wide.u32 %rd2, %r0, 4; add.u64 %rd1, %rd1, %rd2;
+mov.u64 %rd3, array; and.b64 %rd4, %rd2, 252; add.u64 %rd5, %rd3, %rd4;
+st.local.u32 [%rd3], %r0;
+st.local.u32 [%rd3+4], %r0;
+st.local.u32 [%rd3+8], %r0;
+st.local.u32 [%rd3+12], %r0;
+ld.local.u32 %r2, [{}];
+st.global.u32 [%rd1], %r2;
 """
 
 
@@ -258,7 +242,7 @@ def test_local_memory(
     if not has_nvcc:
         monkeypatch.setattr("ptxcount.source.ptxas.assemble", lambda *_: {})
     file = tmp_path / "local.ptx"
-    file.write_text(LOCAL.format(place=place))
+    file.write_text(module(LOCAL.format(place), 1, ".local .align 4 .b8 array[256];"))
     assert main([str(file), "--grid", "1", "--block", "32", "out=uint32[32]"]) == 0
     _, begin, *tables = capsys.readouterr().out.split("\n\n")
     table = next(part for part in tables if part.startswith("local "))

@@ -20,7 +20,7 @@ from ptxcount.engine import execute
 from ptxcount.ptx import alignment
 from ptxcount.ptx.alignment import Residue
 from tests.ptxcount import by_sets, sources
-from tests.ptxcount.snippets import module
+from tests.ptxcount.snippets import execute_snippet, module
 
 Array = npt.NDArray[Any]
 RULES = (
@@ -92,10 +92,8 @@ def test_distinct_sectors(threads: int, width: int, offset: int) -> None:
         (f"red.global.add.{name} [%rd2+{offset}], {register};", (touched, touched)),
     ):
         if width > 1 or "red" not in code:
-            arguments, blocks = [np.zeros(2048, np.uint8)], (2, 1, 1)
-            counters = execute.execute_kernel(
-                module(body + code, 1), "snippet", blocks, (threads, 1, 1), arguments, distinct=True
-            )
+            arguments, text = [np.zeros(2048, np.uint8)], module(body + code, 1)
+            counters = execute_snippet(text, arguments, threads=threads, blocks=2, distinct=True)
             assert counters.distinct_sectors == counts
 
 
@@ -110,7 +108,7 @@ def test_fetched_sectors(apart: int) -> None:
     for hint, fetched in {"": default, ".L2::64B": default, ".L2::128B": hinted, ".L2::256B": hinted}.items():
         body = f"ld.param.u64 %rd1, [p0]; mad.wide.u32 %rd2, %r0, {apart}, %rd1; ld.global{hint}.u32 %r4, [%rd2];"
         given = [np.zeros(8192, np.uint8)]
-        counters = execute.execute_kernel(module(body, 1), "snippet", (1, 1, 1), (32, 1, 1), given, distinct=True)
+        counters = execute_snippet(module(body, 1), given, distinct=True)
         assert (counters.distinct_sectors, counters.fetched_sectors) == ((min(apart, 32), 0), fetched)
 
 
@@ -130,9 +128,7 @@ def test_memory_of_many_blocks(space: str, monkeypatch: pytest.MonkeyPatch) -> N
 def test_source_lines() -> None:
     """Accesses in a function of a header have the line of the kernel's file."""
     bins, data = np.zeros(16, np.uint32), np.arange(100, dtype=np.uint8)
-    result = execute.execute_kernel(
-        sources.ptx("features"), "histogram", (1, 1, 1), (64, 1, 1), [bins, data, np.int32(100)]
-    )
+    result = sources.execute("features", "histogram", [bins, data, np.int32(100)], threads=64)
     lines = (sources.FOLDER / "features.cu").read_text(encoding="utf-8").splitlines()
     atomics = {line for (_, line), accesses in result.by_line().items() if any(a.kind == "atomic" for a in accesses)}
     assert atomics == {n for n, line in enumerate(lines, start=1) if "atomicAdd(&" in line and ("local" in line)}
@@ -194,7 +190,7 @@ def test_merged_loads(code: str) -> None:
         st.shared.v4.u32 [%r1+48], {{%r0, %r0, %r0, %r0}}; bar.sync 0; {body}
     """
     text = module(text, 0, ".shared .align 16 .b8 s[560]; .reg .b16 %half; .reg .b32 %r9, %odd, %four, %less;")
-    counters = execute.execute_kernel(text, "snippet", (1, 1, 1), (32, 1, 1), [], races="off")
+    counters = execute_snippet(text, [], races="off")
     assert counters.merged.get("load") == MERGED[code]
 
 

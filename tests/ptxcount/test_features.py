@@ -11,6 +11,7 @@ import pytest
 from ptxcount.counting.counters import LaunchCounters
 from ptxcount.engine.execute import execute_kernel
 from tests.ptxcount import sources
+from tests.ptxcount.snippets import execute_snippet, module
 
 Array = npt.NDArray[Any]
 Index3 = tuple[int, int, int]
@@ -20,18 +21,6 @@ def launch(entry: str, grid: int | Index3, block: int | Index3, *args: Any, dyna
     """Launch a kernel of ``tests/kernels/features.cu``."""
     sizes = [(n, 1, 1) if isinstance(n, int) else n for n in (grid, block)]
     return execute_kernel(sources.ptx("features"), entry, sizes[0], sizes[1], list(args), dynamic_shared=dynamic_shared)
-
-
-def _collatz(x: int) -> int:
-    return 0 if x == 1 else 1 + _collatz(3 * x + 1 if x % 2 else x // 2)
-
-
-def test_loop_of_different_lengths() -> None:
-    """Threads leave a loop one by one and reconverge; the last block is not full."""
-    start, steps = np.arange(1, 501, dtype=np.int32), np.zeros(500, np.int32)
-    counters = launch("collatz", 4, 128, steps, start, np.int32(500))
-    assert steps.tolist() == [_collatz(x) for x in range(1, 501)]
-    assert counters.totals()["store_requests"] == 16, "threads of a warp store together"
 
 
 SHAPE = np.zeros(1, np.dtype([("columns", "i4"), ("pad", "i2"), ("scale", "f4")], align=True))
@@ -80,38 +69,21 @@ def test_alignment_of_shared_variables() -> None:
 
 def test_read_only_operand() -> None:
     """``nanosleep`` does not write its first operand, which keeps each thread's value."""
-    text = """
-    .entry k(.param .u64 out) {
-        .reg .b64 %rd1; .reg .b32 %r<3>; .reg .pred %p1;
-        ld.param.u64 %rd1, [out]; mov.u32 %r0, %tid.x; mad.wide.u32 %rd1, %r0, 4, %rd1;
-        setp.lt.u32 %p1, %r0, 16;
-        @%p1 bra LOW;
-        mov.u32 %r1, 1;
-        bra MEET;
-    LOW: mov.u32 %r1, 2;
-    MEET: nanosleep.u32 %r1;
-        st.global.u32 [%rd1], %r1;
-        ret;
-    }
+    body = """
+        ld.param.u64 %rd1, [p0]; mad.wide.u32 %rd1, %r0, 4, %rd1;
+        setp.lt.u32 %p1, %r0, 16; @%p1 bra LOW; mov.u32 %r1, 1; bra MEET;
+        LOW: mov.u32 %r1, 2;
+        MEET: nanosleep.u32 %r1; st.global.u32 [%rd1], %r1;
     """
     out = np.zeros(32, np.uint32)
-    execute_kernel(text, "k", (1, 1, 1), (32, 1, 1), [out])
+    execute_snippet(module(body, 1), [out])
     assert out.tolist() == [2] * 16 + [1] * 16
 
 
 def test_hints_cost_nothing() -> None:
     """Prefetches, priorities and fences change no count."""
-    text = """
-    .entry k(.param .u64 out) {
-        .reg .b64 %rd1;
-        ld.param.u64 %rd1, [out];
-        prefetch.global.L2 [%rd1];
-        prefetchu.L1 [%rd1];
-        applypriority.global.L2::evict_normal [%rd1], 128;
-        discard.global.L2 [%rd1], 128;
-        fence.acq_rel.gpu;
-        membar.gl;
-        ret;
-    }
+    body = """
+        ld.param.u64 %rd1, [p0]; prefetch.global.L2 [%rd1]; prefetchu.L1 [%rd1]; fence.acq_rel.gpu; membar.gl;
+        applypriority.global.L2::evict_normal [%rd1], 128; discard.global.L2 [%rd1], 128;
     """
-    assert not execute_kernel(text, "k", (1, 1, 1), (32, 1, 1), [np.zeros(32, np.uint32)]).accesses
+    assert not execute_snippet(module(body, 1), [np.zeros(32, np.uint32)]).accesses

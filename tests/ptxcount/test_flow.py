@@ -6,18 +6,21 @@ import time
 
 import pytest
 
-from ptxcount.engine.execute import execute_kernel
 from ptxcount.util.errors import PtxError
+from tests.ptxcount.snippets import execute_snippet, module
 
 #: Number of branches; a pairwise analysis took minutes.
 COUNT = 3000
 
 #: Repeated code with the number of its turn and of the previous one, and the start of the error.
 REPEATED = {
-    "branch over nothing": ("@%p bra L{0};\nL{0}:\n", "StepLimitExceededError: PTX line "),
-    "loop by itself": ("L{0}: @%p bra L{0};\n", "StepLimitExceededError: PTX line "),
-    "branch between barriers": ("bar.sync 0;\n@%p bra L{0};\nL{0}:\n", "StepLimitExceededError: PTX line "),
-    "loop around the one before": ("L{0}: @%p bra L{1};\n", "UnsupportedInstructionError: PTX line 4: '.entry k' is"),
+    "branch over nothing": ("@%p1 bra L{0};\nL{0}:\n", "StepLimitExceededError: PTX line "),
+    "loop by itself": ("L{0}: @%p1 bra L{0};\n", "StepLimitExceededError: PTX line "),
+    "branch between barriers": ("bar.sync 0;\n@%p1 bra L{0};\nL{0}:\n", "StepLimitExceededError: PTX line "),
+    "loop around the one before": (
+        "L{0}: @%p1 bra L{1};\n",
+        "UnsupportedInstructionError: PTX line 4: '.entry snippet' is",
+    ),
 }
 
 
@@ -25,12 +28,8 @@ REPEATED = {
 def test_many_branches(repeated: str, message: str) -> None:
     """The limit on steps ends any control flow; ten seconds are many times the usual duration."""
     body = "".join(repeated.format(turn, max(turn - 1, 0)) for turn in range(COUNT))
-    text = (
-        ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k()\n{\n.reg .pred %p;\n"
-        f"setp.eq.u32 %p, 1, 1;\n{body}ret;\n}}\n"
-    )
     begun = time.process_time()
     with pytest.raises(PtxError) as caught:
-        execute_kernel(text, "k", (1, 1, 1), (32, 1, 1), [], step_limit=1000)
+        execute_snippet(module(f"setp.eq.u32 %p1, 1, 1;\n{body}", 0), [], step_limit=1000)
     assert f"{type(caught.value).__name__}: {caught.value}".startswith(message)
     assert time.process_time() - begun < 10

@@ -13,11 +13,10 @@ import pytest
 
 import ptxcount
 from ptxcount.command_line import main
-from ptxcount.engine.execute import execute_kernel
 from ptxcount.isa import runtime_calls
 from ptxcount.util.errors import TrapError, UnsupportedInstructionError
 from tests.ptxcount import sources
-from tests.ptxcount.snippets import module
+from tests.ptxcount.snippets import execute_snippet, module
 
 THREADS = np.arange(96)
 
@@ -43,7 +42,7 @@ CASES: list[tuple[str, list[Any], Any]] = [
 @pytest.mark.parametrize(("entry", "arguments", "expected"), CASES, ids=[case[0] for case in CASES])
 def test_divergent_calls(entry: str, arguments: list[Any], expected: Any) -> None:
     copies = [argument.copy() for argument in arguments]
-    counters = execute_kernel(sources.ptx("functions"), entry, (1, 1, 1), (96, 1, 1), copies)
+    counters = sources.execute("functions", entry, copies, threads=96)
     np.testing.assert_array_equal(copies[0], expected)
     assert not counters.findings
 
@@ -52,9 +51,7 @@ def test_exhausted_heap(monkeypatch: pytest.MonkeyPatch) -> None:
     """A heap that is too small returns null, which is a finding."""
     monkeypatch.setattr(runtime_calls, "HEAP", 4799)
     out = np.zeros(96, np.int32)
-    (finding,) = execute_kernel(sources.ptx("functions"), "heap", (1, 1, 1), (96, 1, 1), [out, np.int32(200)]).findings[
-        :1
-    ]
+    (finding,) = sources.execute("functions", "heap", [out, np.int32(200)], threads=96).findings[:1]
     assert (finding.code, finding.times) == ("heap", 96 - 5)
     assert (out == -1).sum() == finding.times
 
@@ -62,7 +59,7 @@ def test_exhausted_heap(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_breakpoint() -> None:
     """Without a debugger it ends the kernel."""
     with pytest.raises(TrapError, match=r"thread \(3, 0, 0\)"):
-        execute_kernel(sources.ptx("functions"), "stopped", (1, 1, 1), (96, 1, 1), [np.zeros(96, np.int32)])
+        sources.execute("functions", "stopped", [np.zeros(96, np.int32)], threads=96)
 
 
 def test_recursion_limit() -> None:
@@ -74,10 +71,9 @@ def test_recursion_limit() -> None:
     """
     for times in (1, 2):
         call = f"{{ .param .b32 n; st.param.b32 [n], {times}; call f, (n); }}"
-        header, _, kernel = module(call, 0).partition(".visible")
         refused = pytest.raises(UnsupportedInstructionError, match="'f' calls itself more than once")
         with refused if times > 1 else nullcontext():
-            execute_kernel(f"{header}{text}.visible{kernel}", "snippet", (1, 1, 1), (32, 1, 1), [])
+            execute_snippet(module(call, 0, functions=text), [])
 
 
 def test_child_kernels() -> None:
@@ -96,9 +92,8 @@ def test_child_kernels() -> None:
           call.uni (r), cudaLaunchDeviceV2, (p, s); ld.param.b32 %r1, [r]; }
         ld.param.u64 %rd1, [p0]; mad.wide.u32 %rd1, %r0, 4, %rd1; st.global.u32 [%rd1], %r1;
     """
-    header, _, kernel = module(body, 1).partition(".visible")
     out = np.ones(32, np.uint32)
-    counters = execute_kernel(f"{header}{declared}.visible{kernel}", "snippet", (1, 1, 1), (32, 1, 1), [out])
+    counters = execute_snippet(module(body, 1, functions=declared), [out])
     assert [(finding.code, finding.times) for finding in counters.findings] == [("child-kernel", 32)]
     assert not out.any()
     assert counters.totals()["store_requests"] == 2
@@ -106,36 +101,24 @@ def test_child_kernels() -> None:
 
 def test_graph_conditions() -> None:
     declared = ".extern .func cudaGraphSetConditional(.param .b64 h, .param .b32 v);\n"
-    body = "{ .param .b64 h; .param .b32 v; st.param.b64 [h], 5; st.param.b32 [v], %r0; "
-    header, _, kernel = module(f"{body} call.uni cudaGraphSetConditional, (h, v); }}", 0).partition(".visible")
-    (finding,) = execute_kernel(f"{header}{declared}.visible{kernel}", "snippet", (1, 1, 1), (32, 1, 1), []).findings
+    body = """{ .param .b64 h; .param .b32 v; st.param.b64 [h], 5; st.param.b32 [v], %r0;
+        call.uni cudaGraphSetConditional, (h, v); }"""
+    (finding,) = execute_snippet(module(body, 0, functions=declared), []).findings
     assert (finding.code, finding.times) == ("graph-condition", 32)
-
-
-def test_atomics_of_halves() -> None:
-    """Ptxas makes loops of half sums; the counts say so."""
-    sums, out, swapped = np.zeros(48, np.float16), np.zeros(96, np.float16), np.ones(96, np.uint16)
-    counters = execute_kernel(sources.ptx("functions"), "halves", (1, 1, 1), (96, 1, 1), [sums, out, swapped])
-    assert (sums == 1).all()
-    assert (out == 2).all()
-    assert swapped.tolist() == np.where(THREADS % 3 == 1, 77, 1).tolist()
-    assert set(counters.caveats()) == {"shared atomic", "global atomic"}
 
 
 def test_cache_policies() -> None:
     """An L2 eviction policy as Triton writes it changes nothing."""
     body = """
         createpolicy.fractional.L2::evict_first.b64 %rd3, 1.0;
-        ld.param.u64 %rd1, [p0]; mad.wide.u32 %rd1, %r0, 4, %rd1;
+        ld.param.u64 %rd1, [p0]; mad.wide.u32 %rd1, %r0, 8, %rd1;
         ld.global.L1::evict_first.L2::cache_hint.v2.b32 {%r1, %r2}, [%rd1 + 128], %rd3;
         add.u32 %r1, %r1, %r2;
         st.global.L2::cache_hint.b32 [%rd1], %r1, %rd3;
     """
     words = np.arange(72, dtype=np.uint32)
     expected = words[:16] * 2 + 65
-    assert execute_kernel(
-        module(body.replace("%r0, 4", "%r0, 8"), 1), "snippet", (1, 1, 1), (4, 1, 1), [words]
-    ).totals()
+    assert execute_snippet(module(body, 1), [words], threads=4).totals()
     assert words[:8:2].tolist() == expected[:8:2].tolist()
 
 

@@ -28,13 +28,11 @@ def _run(
     """Load and store four rows: as a tile where two coordinates are given, else each by its own."""
     load, store = (f".tile::{form}" * (len(at) > 2) for form, at in (("gather4", rows), ("scatter4", to)))
     body = _BODY.format(load=load, store=store, rows=", ".join(map(str, rows)), to=", ".join(map(str, to)))
-    text = module(body, 2, _TILE).replace(".param .u64 p", ".param .align 64 .b8 p").replace(
-        "p0,", "p0[128],").replace("p1)", "p1[128])")  # fmt: skip
     maps = [
         ptxcount.TensorMap(array, box=(4 if len(at) == 2 else box, 8), swizzle=swizzle)
         for array, at in ((source, rows), (target, to))
     ]
-    return ptxcount.count(text, None, 1, 1, maps)
+    return ptxcount.count(module(body, 2, _TILE, maps=2), None, 1, 1, maps)
 
 
 @pytest.mark.parametrize("swizzle", [0, 32])
@@ -51,13 +49,6 @@ def test_rows(swizzle: int) -> None:
     assert [totals[f"bulk_{kind}_sectors"] for kind in ("load", "store")] == [4, 4]
 
 
-def test_box_of_rows() -> None:
-    """The box has one row."""
-    matrix = np.zeros((16, 32), np.uint32)
-    with pytest.raises(LaunchError, match="its box must have one row"):
-        _run(matrix, matrix.copy(), [8, 3, 12, 3, 40], [16, 9, 1, 0, 5], box=2)
-
-
 @pytest.mark.parametrize(("rows", "to"), [([8, 3, 12, 5, 1], [16, 4]), ([8, 3], [16, 9, 1, 7, 5])])
 def test_order_of_rows(rows: list[int], to: list[int]) -> None:
     """Gathered rows lie in shared memory in their order, and scattered rows are read in theirs."""
@@ -70,9 +61,13 @@ def test_order_of_rows(rows: list[int], to: list[int]) -> None:
     np.testing.assert_array_equal(target, expected)
 
 
-@pytest.mark.parametrize(("rows", "to"), [([8, 3, 12, 5], [16, 4]), ([8, 3], [16, 9, 1, 7])])
-def test_three_rows(rows: list[int], to: list[int]) -> None:
-    """Both forms take four rows."""
+@pytest.mark.parametrize(("rows", "to", "box", "message"), [
+    ([8, 3, 12, 3, 40], [16, 9, 1, 0, 5], 2, "its box must have one row"),
+    ([8, 3, 12, 5], [16, 4], 1, r": 4 coordinates for \(16, 32\)"),
+    ([8, 3], [16, 9, 1, 7], 1, r": 4 coordinates for \(16, 32\)"),
+])  # fmt: skip
+def test_wrong_rows(rows: list[int], to: list[int], box: int, message: str) -> None:
+    """Both forms take four rows, by a box of one."""
     matrix = np.zeros((16, 32), np.uint32)
-    with pytest.raises(LaunchError, match=r": 4 coordinates for \(16, 32\)"):
-        _run(matrix, matrix.copy(), rows, to)
+    with pytest.raises(LaunchError, match=message):
+        _run(matrix, matrix.copy(), rows, to, box)

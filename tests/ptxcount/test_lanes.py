@@ -8,9 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ptxcount.engine.execute import execute_kernel
 from tests.ptxcount import lanes
-from tests.ptxcount.snippets import evaluate
+from tests.ptxcount.snippets import evaluate, execute_snippet
 
 READ = json.loads(Path("tests/data/lanes-h200.json").read_text(encoding="utf-8"))["cases"]
 
@@ -20,7 +19,7 @@ def test_results_of_an_h200(operation: str, group: str) -> None:
     """Results and predicates are equal; a read from an inactive lane is a finding."""
     text = lanes.text(operation, group)
     out = np.full((32, 2), lanes.UNTOUCHED, np.uint32)
-    counters = execute_kernel(text, "snippet", (1, 1, 1), (32, 1, 1), [out])
+    counters = execute_snippet(text, [out])
     assert out.tolist() == READ[f"{operation}; {group}"]
     reads_idle = operation.startswith("shfl") and 0 in out[:, 0].tolist()
     assert [finding.code for finding in counters.findings] == ["inactive-lane"] * reads_idle
@@ -32,7 +31,7 @@ def test_results_of_an_h200(operation: str, group: str) -> None:
 def test_elect(group: str, leaders: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(lanes.OPERATIONS, "elect", "elect.sync %r3|%p2, {mask};")
     out = np.zeros((32, 2), np.uint32)
-    execute_kernel(lanes.text("elect", group), "snippet", (1, 1, 1), (32, 1, 1), [out])
+    execute_snippet(lanes.text("elect", group), [out])
     lowest = [leaders[0]] * 8 + [leaders[1]] * 24
     assert out.tolist() == [[leader, leader == lane] for lane, leader in enumerate(lowest)]
 
@@ -53,7 +52,7 @@ def test_reductions_of_partial_warps(name: str, kind: str) -> None:
 def test_message() -> None:
     """The finding has the line, the lane, and its source lane."""
     text = lanes.text("shfl down 1 0x1f", "the first 8")
-    (finding,) = execute_kernel(text, "snippet", (1, 1, 1), (32, 1, 1), [np.zeros((32, 2), np.uint32)]).findings
+    (finding,) = execute_snippet(text, [np.zeros((32, 2), np.uint32)]).findings
     assert "shfl" in text.splitlines()[finding.source.ptx_line - 1]
     who = "lane 7 of warp 0 reads from lane"
     assert finding.message == f"{who} 8, which does not take part: 0 on the chip, undefined in CUDA"

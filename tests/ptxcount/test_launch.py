@@ -32,10 +32,8 @@ def test_cuda_text() -> None:
     totals = counters.totals()
     assert (totals["load_requests"], totals["load_sectors"], totals["store_sectors"]) == (8, 32, 32)
     assert list(counters.by_line()) == [("source.cu", 2)]
-    assert [(a.space, a.kind, a.requests, str(a.source)[:12]) for a in counters.accesses] == [
-        ("global", "load", 8, "source.cu:2 "),
-        ("global", "store", 8, "source.cu:2 "),
-    ]
+    accesses = [(a.space, a.kind, a.requests, str(a.source)[:12]) for a in counters.accesses]
+    assert accesses == [("global", kind, 8, "source.cu:2 ") for kind in ("load", "store")]
 
 
 def _ptx() -> str:
@@ -125,14 +123,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("change", "text"), REFUSED)
 def test_invalid_launches(change: dict[str, Any], text: str) -> None:
-    call: dict[str, Any] = {
-        "source_or_ptx": TEXT,
-        "entry": "first",
-        "grid": 1,
-        "block": 1,
-        "arguments": [np.zeros(8, np.int32)],
-    }
-    call |= change
+    call: dict[str, Any] = {"source_or_ptx": TEXT, "entry": "first", "grid": 1, "block": 1}
+    call |= {"arguments": [np.zeros(8, np.int32)]} | change
     if callable(call["source_or_ptx"]):
         call["source_or_ptx"] = call["source_or_ptx"]()
     with pytest.raises(ptxcount.LaunchError, match=text):

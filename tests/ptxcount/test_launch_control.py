@@ -6,30 +6,20 @@ import numpy as np
 import pytest
 
 import ptxcount
-from ptxcount.util.errors import KernelFaultError, MisalignedError
+from ptxcount.util.errors import KernelFaultError, MisalignedError, OutOfBoundsError
 from tests.ptxcount.snippets import module
 
 _REQUEST = "clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes"
 #: A block adds to its own number, then asks for another until that fails.
 _BODY = """
-ld.param.u64 %rd1, [p0];
-mov.u32 %r1, %ctaid.x;
-setp.ne.u32 %p1, %r0, 0;
-@%p1 bra READY;
-mbarrier.init.shared.b64 [bar], 1;
-READY:
-bar.sync 0;
-{meet}
-WORK:
-mad.wide.u32 %rd2, %r1, 128, %rd1;
-mad.wide.u32 %rd2, %r0, 4, %rd2;
-red.global.add.u32 [%rd2], 1;
+ld.param.u64 %rd1, [p0]; mov.u32 %r1, %ctaid.x; setp.ne.u32 %p1, %r0, 0;
+@!%p1 mbarrier.init.shared.b64 [bar], 1;
+bar.sync 0; {meet}
+WORK: mad.wide.u32 %rd2, %r1, 128, %rd1; mad.wide.u32 %rd2, %r0, 4, %rd2; red.global.add.u32 [%rd2], 1;
 @%p1 bra WAIT;
 {request}.b128 [response], [bar];
 mbarrier.arrive.expect_tx.shared.b64 _, [bar], {expected};
-WAIT:
-mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0;
-@!%p2 bra WAIT;
+WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0; @!%p2 bra WAIT;
 ld.shared.b128 %q0, [response];
 clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p3, %q0;
 @%p3 clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128 {{%r1, %r2, %r3, _}}, %q0;
@@ -55,15 +45,12 @@ def test_requests(multicast: str, cluster: int) -> None:
     assert [(finding.code, finding.times) for finding in counters.findings] == [("failed-cancel", times)]
 
 
-def test_misaligned_response() -> None:
-    """A response lies at a multiple of its 16 bytes (PTX ISA)."""
-    body = f"mbarrier.init.shared.b64 [bar], 1; mov.u32 %r1, response; {_REQUEST}.b128 [%r1+8], [bar];"
-    with pytest.raises(MisalignedError, match="a response at shared address 8: a multiple of 16 is needed"):
-        ptxcount.count(module(body, 0, _REGISTERS.replace("[16]", "[32]")), None, 1, 1, [])
-
-
-def test_no_room() -> None:
-    """A response beyond shared memory is a fault of the kernel."""
-    body = f"mbarrier.init.shared.b64 [bar], 1; mov.u32 %r1, 300000; {_REQUEST}.b128 [%r1], [bar];"
-    with pytest.raises(KernelFaultError, match="16 bytes at shared address 300000; the block has 8"):
+@pytest.mark.parametrize(("base", "offset", "error", "message"), [
+    ("response", 8, MisalignedError, "a response at shared address 8: a multiple of 16 is needed"),
+    ("300000", 0, OutOfBoundsError, "16 bytes at shared address 300000; the block has 8"),
+])  # fmt: skip
+def test_place_of_response(base: str, offset: int, error: type[KernelFaultError], message: str) -> None:
+    """A response lies at a multiple of its 16 bytes (PTX ISA), within shared memory."""
+    body = f"mbarrier.init.shared.b64 [bar], 1; mov.u32 %r1, {base}; {_REQUEST}.b128 [%r1+{offset}], [bar];"
+    with pytest.raises(error, match=message):
         ptxcount.count(module(body, 0, _REGISTERS), None, 1, 1, [])

@@ -6,9 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ptxcount.engine.execute import execute_kernel
 from ptxcount.util import errors
-from tests.ptxcount.snippets import module
+from tests.ptxcount.snippets import execute_snippet, module
 
 _PLACE = "ld.param.u64 %rd1, [p0]; mad.wide.u32 %rd1, %r0, 4, %rd1;"
 _STORE = "st.global.u32 [%rd1], %r5;"
@@ -16,10 +15,9 @@ _STORE = "st.global.u32 [%rd1], %r5;"
 
 def _run(body: str, functions: str = "", threads: int = 64, blocks: int = 2) -> npt.NDArray[np.uint32]:
     """Return %r5 of each thread of the first block; %r0 is its number, %p1 set below 40."""
-    text = module(f"{_PLACE} setp.lt.u32 %p1, %r0, 40; mov.u32 %r5, 9;\n{body}\n{_STORE}", 1)
-    text = text.replace(".visible .entry", f"{functions}\n.visible .entry", 1)
+    body = f"{_PLACE} setp.lt.u32 %p1, %r0, 40; mov.u32 %r5, 9;\n{body}\n{_STORE}"
     out = np.zeros(threads, np.uint32)
-    execute_kernel(text, "snippet", (blocks, 1, 1), (threads, 1, 1), [out])
+    execute_snippet(module(body, 1, functions=functions), [out], threads=threads, blocks=blocks)
     return out
 
 
@@ -45,10 +43,8 @@ def test_calls(code: str, guard: str, expected: list[int]) -> None:
     outer = ".func (.param .b32 d) outer(.param .b32 a) { .reg .b32 %r<9>; ld.param.b32 %r0, [a];"
     functions += outer + CALL.format("", "twice") + "st.param.b32 [d], %r5; ret; }"
     assert _run(CALL.format(guard, "twice"), functions).tolist() == expected
-    assert (
-        _run(CALL.format("", "outer").replace("%r5", "%r6") + CALL.format(guard, "outer"), functions).tolist()
-        == expected
-    )
+    calls = CALL.format("", "outer").replace("%r5", "%r6") + CALL.format(guard, "outer")
+    assert _run(calls, functions).tolist() == expected
 
 
 BEFORE = ".shared .align 4 .b8 s[256]; mov.u32 %r7, s; mad.lo.u32 %r1, %r0, 4, %r7;"
@@ -121,7 +117,7 @@ def test_asynchronous_copies(size: int, source_size: str, expected: int) -> None
         f"ld.shared.u32 %r5, [%r1]; mad.wide.u32 %rd2, %r0, {size}, %rd1; st.global.u32 [%rd2], %r5;", 1
     )  # fmt: skip
     out = np.arange(1, 64 * size // 4 + 1, dtype=np.uint32)
-    counters = execute_kernel(text, "snippet", (1, 1, 1), (64, 1, 1), [out])
+    counters = execute_snippet(text, [out], threads=64)
     totals = counters.totals()
     assert out[:: size // 4].tolist() == [expected * (1 + t * size // 4) for t in range(64)]
     assert (totals["load_requests"], totals["load_sectors"]) == (2 * expected, 2 * size * expected)

@@ -63,15 +63,10 @@ def predict(text: str) -> dict[str, Accesses]:
             accesses.update((group.kind, width) for _, width in group.list_accesses())
         grouped = {instruction for group in executable.neighbours for instruction in group.instructions}
         for instruction in executable.entry.instructions:
-            if (
-                instruction.opcode in ("ld", "st")
-                and "shared" in instruction.modifiers
-                and id(instruction) not in grouped
-            ):
+            kind = {"ld": "load", "st": "store"}.get(instruction.opcode)
+            if kind and "shared" in instruction.modifiers and id(instruction) not in grouped:
                 elements = {"v2": 2, "v4": 4}.get(instruction.modifiers[1], 1)
-                accesses[
-                    "load" if instruction.opcode == "ld" else "store", TYPES[instruction.modifiers[-1]].size * elements
-                ] += 1
+                accesses[kind, TYPES[instruction.modifiers[-1]].size * elements] += 1
         kernels[name] = accesses
     return kernels
 

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from experiments.path_cases import list_paths
-from ptxcount.engine.execute import execute_kernel
 from tests.ptxcount import sources
 from tests.ptxcount.matrices import ELEMENTS, LAYOUTS, PRODUCTS, Product, quad_pairs
-from tests.ptxcount.snippets import module
+from tests.ptxcount.snippets import execute_snippet, list_registers, module
 
 
 @pytest.mark.parametrize("product", PRODUCTS, ids=str)
@@ -20,7 +19,7 @@ def test_products(product: Product) -> None:
     registers, matrices = product.inputs()
     wide = product.bits("d") == 64
     out = np.zeros((product.registers("d"), 32), np.uint64 if wide else np.uint32)
-    execute_kernel(product.text(), "snippet", (1, 1, 1), (32, 1, 1), [out, *registers])
+    execute_snippet(product.text(), [out, *registers])
     expected = product.outputs(product.compute_expected(*matrices))
     per = max(32 // product.bits("d"), 1)
     got = np.stack([out >> (16 * place) & 0xFFFF if per == 2 else out for place in range(per)], axis=1)
@@ -38,7 +37,7 @@ def test_quad_pairs(layouts: str, kind: str) -> None:
     """``m8n8k4`` of halves has four exact products, placed by the PTX ISA's formulas."""
     text, registers, expected = quad_pairs(layouts, kind)
     out = np.zeros_like(expected)
-    execute_kernel(text, "snippet", (1, 1, 1), (32, 1, 1), [out, *registers])
+    execute_snippet(text, [out, *registers])
     assert (out == expected).all()
 
 
@@ -62,7 +61,7 @@ def test_wmma(name: str, factor: str, total: str, shape: tuple[int, int, int], o
     memory = [matrix.ravel(order=order).copy() for matrix, order in zip((a, b, c), orders, strict=True)]  # type: ignore[arg-type]
     leading = [np.int32(matrix.shape[order == "C"]) for matrix, order in zip((a, b, c), orders, strict=True)]
     out = np.zeros(m * n, total)
-    execute_kernel(sources.ptx("tensor_cores"), name, (1, 1, 1), (32, 1, 1), [out, *memory, *leading])
+    sources.execute("tensor_cores", name, [out, *memory, *leading])
     expected = a.astype(float) @ b.astype(float) + c
     np.testing.assert_array_equal(out.reshape((m, n), order=orders[2]), expected)  # type: ignore[call-overload]
 
@@ -92,8 +91,7 @@ def test_rows_of_chip() -> None:
             places[name] = path.arguments[1]
     assert sum(map(len, guesses.values())) == 120
     for name, place in places.items():
-        shape = (1, 1, 1), (32, 1, 1)
-        counters = execute_kernel(_make_row_kernel(), "snippet", *shape, [place], unwritten="off", races="off")
+        counters = execute_snippet(_make_row_kernel(), [place], unwritten="off", races="off")
         matrices = [access for access in counters.accesses if access.space == "shared"]
         loads, stores = ([a.wavefronts for a in matrices if a.kind == kind] for kind in ("load", "store"))
         assert loads + stores == guesses[name], name
@@ -101,10 +99,9 @@ def test_rows_of_chip() -> None:
 
 def test_rows_of_fragment() -> None:
     """``wmma.load`` counts as ``ldmatrix``: four squares take four wavefronts, where all rows have one address."""
-    names = ", ".join(f"%r{number}" for number in range(1, 9))
-    body = f"wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {{{names}}}, [s], 0;"
+    body = f"wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {list_registers('%r', 8, 1)}, [s], 0;"
     text = module(body, 0, ".shared .align 32 .b8 s[32];")
-    counters = execute_kernel(text, "snippet", (1, 1, 1), (32, 1, 1), [], unwritten="off")
+    counters = execute_snippet(text, [], unwritten="off")
     assert [(access.kind, access.wavefronts) for access in counters.accesses] == [("load", 4)]
 
 
@@ -112,7 +109,7 @@ def test_transposed_squares() -> None:
     """``ldmatrix.trans`` and ``stmatrix`` move four squares in four wavefronts each, as ``LDSM.x4``."""
     halves = np.arange(256, dtype=np.uint16)
     out = np.zeros(128, np.uint32)
-    counters = execute_kernel(sources.ptx("tensor_cores"), "rows", (1, 1, 1), (32, 1, 1), [out, halves.view(np.uint32)])
+    counters = sources.execute("tensor_cores", "rows", [out, halves.view(np.uint32)])
     turned = halves.reshape(4, 8, 8).transpose(0, 2, 1).ravel()
     assert out.view(np.uint16).tolist() == turned.tolist()
     assert [a.wavefronts for a in counters.accesses if a.space == "shared" and a.width == 16] == [4, 4]

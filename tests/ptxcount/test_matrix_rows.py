@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ptxcount
-from tests.ptxcount.snippets import module
+from tests.ptxcount.snippets import list_registers, module
 from tests.ptxcount.tcgen05_kernels import Array, Layout
 
 RNG = np.random.default_rng(8)
@@ -56,7 +56,7 @@ def test_rows(name: str, kind: str) -> None:
     opcode, shape, number, *trans = name.split(".")
     rows, bits = _find_bits(name)
     count = rows.shape[1] // 32
-    registers = "{" + ", ".join(f"%x{r}" for r in range(count)) + "}"
+    registers = list_registers("%x", count)
     instruction = ".".join([opcode, "sync", "aligned", shape, number, *trans, "shared", kind])
     content = RNG.integers(0, 2 ** _PACKED[kind], (32, 16), dtype=np.uint8)
     words = RNG.integers(0, 2**32, (32, count), dtype=np.uint32)

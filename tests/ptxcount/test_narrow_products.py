@@ -16,7 +16,7 @@ import ptxcount
 from ptxcount.util.errors import UnsupportedInstructionError
 from tests.ptxcount.matrices import keep_half
 from tests.ptxcount.small_floats import ml_dtypes
-from tests.ptxcount.snippets import module
+from tests.ptxcount.snippets import list_registers, module
 from tests.ptxcount.tcgen05_kernels import Array, Layout
 
 #: Types of elements: their bits in a register, the shift to there, and NumPy's type; None if no floats.
@@ -103,29 +103,26 @@ def sparsify(form: Form, rng: np.random.Generator, matrix: Array) -> tuple[Array
 def write_product(form: Form, registers: dict[str, Array]) -> str:
     """Write a kernel of one warp that reads registers, 32 words each, and stores each lane's part of a product."""
     count = 2 if form.result == "f16" else 4
-    kind = {"f32": "f32"}.get(form.result, "b32")
+    kind = "f32" if form.result == "f32" else "b32"
     total = sum(map(len, registers.values()))
     load = "".join(f"ld.global.b32 %x{r}, [%rd1+{128 * r}];" for r in range(total))
     first = 0
     groups = {}
     for name, part in registers.items():
-        groups[name] = "{" + ", ".join(f"%x{r}" for r in range(first, first + len(part))) + "}"
+        groups[name] = list_registers("%x", len(part), first)
         first += len(part)
     rest = f", {groups['metadata'][1:-1]}, {form.selector}" if form.sparse else ""
     for side in (0, 1) if form.scales else ():
         byte, thread = form.places[2 * side : 2 * side + 2]
         rest += f", {groups[f'scale{side}'][1:-1]}, {{{byte}, {thread}}}"
-    outputs = "{" + ", ".join(f"%y{r}" for r in range(count)) + "}"
-    zeros = "{" + ", ".join(f"%z{r}" for r in range(count)) + "}"
+    zeros = "{" + ", ".join(["%z"] * count) + "}"
     body = (
         f"ld.param.u64 %rd1, [p0]; ld.param.u64 %rd2, [p1]; mad.wide.u32 %rd1, %r0, 4, %rd1;"
-        f"mad.wide.u32 %rd2, %r0, {4 * count}, %rd2; {load}"
-        + "".join(f"mov.b32 %z{r}, 0;" for r in range(count))
-        + f"{form} {outputs}, {groups['a']}, {groups['b']}, {zeros}{rest};"
+        f"mad.wide.u32 %rd2, %r0, {4 * count}, %rd2; {load} mov.b32 %z, 0;"
+        f"{form} {list_registers('%y', count)}, {groups['a']}, {groups['b']}, {zeros}{rest};"
         + "".join(f"st.global.b32 [%rd2+{4 * r}], %y{r};" for r in range(count))
     )
-    text = module(body, 2, f".reg .b32 %x<40>; .reg .{kind} %y<4>, %z<4>;")
-    return text.replace(".version 8.0", ".version 8.5")
+    return module(body, 2, f".reg .b32 %x<40>; .reg .{kind} %y<4>, %z;", target="8.5 sm_90")
 
 
 def run(form: Form, registers: dict[str, Array]) -> Array:

@@ -54,10 +54,10 @@ def test_integer_comparisons(kind: str) -> None:
         if (kind[0] == "s" and name in _UNSIGNED) or (kind[0] == "b" and name not in ("eq", "ne")):
             continue
         expected = [_PLAIN[_UNSIGNED.get(name, name)](int(x), int(y)) for x, y in zip(a, b, strict=True)]
-        assert evaluate(f"setp.{name}.{kind} {{d}}, {{a}}, {{b}}", [a, b], "?").tolist() == expected
+        assert evaluate(f"setp.{name}.{kind}", [a, b], "?").tolist() == expected
         opposite = evaluate(f"setp.{name}.{kind} %p1|{{d}}, {{a}}, {{b}}", [a, b], "?")
         assert opposite.tolist() == [not outcome for outcome in expected]
-        outcomes = evaluate(f"set.{name}.u32.{kind} {{d}}, {{a}}, {{b}}", [a, b], "u4")
+        outcomes = evaluate(f"set.{name}.u32.{kind}", [a, b], "u4")
         assert outcomes.tolist() == [0xFFFFFFFF * outcome for outcome in expected]
         for logic in COMBINATIONS:
             third = np.arange(len(a)) % 2 == 0
@@ -81,21 +81,21 @@ def test_float_comparisons(kind: str, flushes: bool) -> None:
     ftz = ".ftz" * flushes
     for name in FLOAT_COMPARISONS:
         expected = [_floats(name, x, y) for x, y in zip(*values, strict=True)]
-        assert evaluate(f"setp.{name}{ftz}.{kind} {{d}}, {{a}}, {{b}}", [a, b], "?").tolist() == expected, name
+        assert evaluate(f"setp.{name}{ftz}.{kind}", [a, b], "?").tolist() == expected, name
         if kind == "f64":
             continue
         for (result, pair), true in TRUE.items():
             if pair or (result.endswith("16") and result != kind):
                 continue
             bits = f"u{2 if result.endswith('16') else 4}"
-            outcomes = evaluate(f"set.{name}{ftz}.{result}.{kind} {{d}}, {{a}}, {{b}}", [a, b], bits)
+            outcomes = evaluate(f"set.{name}{ftz}.{result}.{kind}", [a, b], bits)
             assert outcomes.tolist() == [true * outcome for outcome in expected], (name, result)
         if kind in ("f16", "bf16"):
             words = [
                 operand.view("u2").astype("u4") | np.roll(operand.view("u2"), 1).astype("u4") << 16
                 for operand in (a, b)
             ]
-            outcomes = evaluate(f"set.{name}{ftz}.u32.{kind}x2 {{d}}, {{a}}, {{b}}", words, "u4")
+            outcomes = evaluate(f"set.{name}{ftz}.u32.{kind}x2", words, "u4")
             halves = zip(expected, np.roll(expected, 1).tolist(), strict=True)
             assert outcomes.tolist() == [0xFFFF * low | 0xFFFF0000 * high for low, high in halves]
 
@@ -192,7 +192,8 @@ WORDS: list[tuple[str, int, Callable[..., int]]] = [
     ("vset4.s32.s32.lt", 3, _parts(operator.lt, 8, True)),
     *((f"{name}.{a_kind}.{b_kind}", 3, _products(name, a_kind == "s32", b_kind == "s32"))
       for name in ("dp4a", "dp2a.lo", "dp2a.hi") for a_kind in ("u32", "s32") for b_kind in ("u32", "s32")),
-    *((f"lop3.b32|, {table}", 3, _logic(table)) for table in (0x00, 0x80, 0xFE, 0x96, 0xCA, 0xE8, 0xFF, 0x1B)),
+    *((f"lop3.b32 {{d}}, {{a}}, {{b}}, {{c}}, {table}", 3, _logic(table))
+      for table in (0x00, 0x80, 0xFE, 0x96, 0xCA, 0xE8, 0xFF, 0x1B)),
     ("prmt.b32", 3, _permute),
     ("vadd.u32.u32.s32", 2, lambda a, b: a + b), ("vset.s32.u32.gt", 2, lambda a, b: _sign_extend(a, 32) > b),
     ("vsub.s32.u32.s32.sat", 2, lambda a, b: _clamp(a - _sign_extend(b, 32), 32)),
@@ -212,9 +213,7 @@ def test_words(instruction: str, count: int, oracle: Callable[..., int]) -> None
     rows = [row for row in product(ENDS, ENDS) if count == 2]
     rows = rows or [*rng.choice(ENDS, (500, 3)).tolist(), *rng.integers(0, 2**32, (500, 3)).tolist()]
     operands = [np.array(column, np.uint32) for column in zip(*rows, strict=True)]
-    name, _, suffix = instruction.partition("|")
-    text = f"{name} {{d}}, {', '.join('{' + letter + '}' for letter in 'abc'[:count])}{suffix}"
-    results = evaluate(text, operands, "u4").tolist()
+    results = evaluate(instruction, operands, "u4").tolist()
     assert results == [oracle(*map(int, row)) & 0xFFFFFFFF for row in rows]
 
 
@@ -223,5 +222,5 @@ def test_find_nth_set() -> None:
     cases = [(mask, base, offset) for mask in (0, 0b10110, 0xFFFFFFFF, 0x80000001) for base in (0, 2, 3, 31)
              for offset in (0, 1, 2, -1, -2, 32, -32)]  # fmt: skip
     operands = [np.array(column, np.int64).astype(np.uint32) for column in zip(*cases, strict=True)]
-    results = evaluate("fns.b32 {d}, {a}, {b}, {c}", operands, "u4").tolist()
+    results = evaluate("fns.b32", operands, "u4").tolist()
     assert results == [_fns(*case) for case in cases]

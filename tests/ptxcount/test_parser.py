@@ -119,16 +119,6 @@ def test_elements_of_a_variable(count: int, problem: str) -> None:
         execute_kernel(text, "k", (1, 1, 1), (1, 1, 1), [])
 
 
-@pytest.mark.parametrize(("parameter", "problem"), [
-    (".b8 x[4]", ""), (".b8 x[]", "parameter x: it has no size"), (".align 4 x", "parameter x: it has no type"),
-    (".texref x", "parameter x: .texref is not supported"),
-    (".texref x[]", "parameter x: .texref is not supported"),
-])  # fmt: skip
-def test_unsupported_parameters(parameter: str, problem: str) -> None:
-    """The launch raises an error with the reason."""
-    assert parse(f".entry k(.param .u32 n, .param {parameter}) {{ ret; }}").entries["k"].problem == problem
-
-
 @pytest.mark.parametrize(("kernel_file", "header_file"), [(1, 2), (2, 1)])
 def test_lines_of_a_header(kernel_file: int, header_file: int) -> None:
     """A header's function has the line of its call, in the file where the kernel begins."""
@@ -142,11 +132,8 @@ def test_lines_of_a_header(kernel_file: int, header_file: int) -> None:
     .file {kernel_file} "kernel.cu"
     .file {header_file} "header.h"
     """
-    lines = [
-        (instruction.source.file, instruction.source.line)
-        for instruction in parse(text).entries["k"].parse_body().instructions
-    ]
-    assert lines == [("kernel.cu", 7), ("kernel.cu", 9)]
+    places = [instruction.source for instruction in parse(text).entries["k"].parse_body().instructions]
+    assert [(source.file, source.line) for source in places] == [("kernel.cu", 7), ("kernel.cu", 9)]
 
 
 def test_labels_of_a_scope() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +20,9 @@ from ptxcount.util.errors import LaunchError
 
 #: Spaces, and kinds of their accesses.
 KINDS = [
-    ("global", "load"),
-    ("global", "store"),
-    ("shared", "load"),
-    ("cluster", "load"),
-    ("local", "store"),
-    ("texture", "load"),
-    ("surface", "store"),
-    ("bulk", "load"),
-]
+    ("global", "load"), ("global", "store"), ("shared", "load"), ("cluster", "load"), ("local", "store"),
+    ("texture", "load"), ("surface", "store"), ("bulk", "load"),
+]  # fmt: skip
 
 
 def _row(line: int, text: str, *accesses: dict[str, Any]) -> dict[str, Any]:
@@ -37,6 +32,11 @@ def _row(line: int, text: str, *accesses: dict[str, Any]) -> dict[str, Any]:
 def _access(space: str, kind: str, requests: int, amount: int) -> dict[str, Any]:
     counts = {"requests": requests, "sectors": amount, "wavefronts": amount}
     return {"space": space, "kind": kind, "width": 4, "ptx_line": 7, **counts}
+
+
+def _make_rows(lines: Iterable[tuple[str, int]]) -> list[dict[str, Any]]:
+    """Make a row of one load for each text and count of sectors."""
+    return [_row(n, text, _access("global", "load", 1, count)) for n, (text, count) in enumerate(lines, 1)]
 
 
 def _stack(number: int) -> dict[str, Any]:
@@ -96,36 +96,26 @@ def test_changes(
     pinned: list[tuple[str, int]], now: list[tuple[str, int]], expected: tuple[str, int, str] | None, tmp_path: Path
 ) -> None:
     """A moved line is no change; others are reported at the line with most."""
-    sides = [
-        [_row(n, text, _access("global", "load", 1, count)) for n, (text, count) in enumerate(side, 1)]
-        for side in (pinned, now)
-    ]
+    sides = [_make_rows(side) for side in (pinned, now)]
     pins.write_lock(tmp_path, [_make_counts(sides[0])], "13.0.88")
     lock = pins.read_lock(tmp_path)
     assert lock is not None
     findings = [
-        finding for finding in pins.compare_launch(_make_counts(sides[1]), lock) if "sectors" in finding.message
+        (finding.code, finding.line, finding.message.partition(" sectors ")[2].partition(" ")[2])
+        for finding in pins.compare_launch(_make_counts(sides[1]), lock)
+        if "sectors" in finding.message
     ]
-    if expected is None:
-        assert not findings
-    else:
-        ((code, line, end),) = [
-            (finding.code, finding.line, finding.message.partition(" sectors ")[2]) for finding in findings
-        ]
-        assert (code, line, end.partition(" ")[2]) == expected
-        new = {
-            n
-            for n, (text, count) in enumerate(now, 1)
-            if text not in dict(pinned) and count not in dict(pinned).values()
-        }
+    assert findings == ([expected] if expected else [])
+    if expected:
+        texts, counts = zip(*pinned, strict=True)
+        new = {n for n, (text, count) in enumerate(now, 1) if text not in texts and count not in counts}
         changes = pins.iter_changes(sides[1], pins.pin_lines(sides[0])[0])
         assert all({place[1] for place in change.places} in (set(), new) for change in changes)
 
 
 def test_largest_increase_comes_first() -> None:
     """The output is that of a comparison with a revision."""
-    sides = [[_row(n, str(n), _access("global", "load", 1, count)) for n, count in enumerate(counts, 1)]
-             for counts in ((8, 8, 8), (9, 4, 80))]  # fmt: skip
+    sides = [_make_rows(zip("abc", counts, strict=True)) for counts in ((8, 8, 8), (9, 4, 80))]
     text = format_markdown([_make_counts(sides[1])], pins.Lock("", {"k": pins.pin_lines(sides[0])[0]}), "")
     assert re.findall(r"from \d+ to (\d+) ", text) == ["80", "9", "4"]
 

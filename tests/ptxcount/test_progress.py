@@ -1,7 +1,8 @@
-"""Launches without progress, and long launches."""
+"""Threads that wait: locks, polls, launches without progress, and long ones."""
 
 from __future__ import annotations
 
+import json
 import logging
 from functools import lru_cache, partial
 
@@ -9,10 +10,121 @@ import numpy as np
 import pytest
 
 import ptxcount
+from ptxcount.counting.counters import LaunchCounters
 from ptxcount.engine.execute import execute_kernel
 from ptxcount.machine import launch_progress
+from ptxcount.report import costs, listing
 from tests.ptxcount.snippets import module
 from tests.ptxcount.sources import compile_to_ptx
+
+
+@lru_cache
+def _compile(parameters: str, *bodies: str) -> str:
+    """Compile kernels of the same parameters at once: k0, k1, ..."""
+    return compile_to_ptx(
+        "\n".join(f"__global__ void k{n}({parameters}) {{ {body} }}" for n, body in enumerate(bodies))
+    )
+
+
+#: Code of each thread before it adds one, and afterwards; ``lock`` points to 64 zeros.
+LOCKS = {
+    "by the first thread": ("if (threadIdx.x) return; while (atomicCAS(lock, 0, 1));", "atomicExch(lock, 0);"),
+    "by everybody": ("while (atomicCAS(lock, 0, 1) != 0);", "atomicExch(lock, 0);"),
+    "by an exchange, and a store": ("while (atomicExch(lock, 1));", "*(volatile int*)lock = 0;"),
+    "with pauses": ("for (int n = 8; atomicCAS(lock, 0, 1); n *= 2) __nanosleep(n);", "atomicExch(lock, 0);"),
+    "tickets": ("int mine = atomicAdd(lock, 1); while (atomicAdd(lock + 1, 0) != mine);", "atomicAdd(lock + 1, 1);"),
+    "tickets that are read": (
+        "int mine = atomicAdd(lock, 1); while (((volatile int*)lock)[1] != mine);", "atomicAdd(lock + 1, 1);"
+    ),
+    "the block before": (
+        "if (threadIdx.x) return; volatile int* done = lock; while (blockIdx.x && !done[blockIdx.x - 1]);",
+        "done[blockIdx.x] = 1;",
+    ),
+    "one held, two wanted": (
+        "int a = threadIdx.x % 7; for (;;) { if (!atomicCAS(lock + a, 0, 1)) { "
+        "if (!atomicCAS(lock + a + 1, 0, 1)) break; atomicExch(lock + a, 0); } }",
+        "atomicExch(lock + a + 1, 0); atomicExch(lock + a, 0);",
+    ),
+}  # fmt: skip
+
+
+def _add_one(name: str) -> str:
+    """Write the code of a thread that adds one under a lock."""
+    addition = "atomicAdd(sum, 1)" if name == "one held, two wanted" else "*(volatile int*)sum += 1"
+    return f"{LOCKS[name][0]} {addition}; __threadfence(); {LOCKS[name][1]}"
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_locks_are_exclusive(name: str) -> None:
+    """Under a lock every thread adds one to a sum; no addition is lost."""
+    total, ptx = np.zeros(1, np.int32), _compile("int* lock, int* sum", *map(_add_one, LOCKS))
+    ptxcount.count(ptx, f"k{[*LOCKS].index(name)}", 2, 34, [np.zeros(64, np.int32), total], time_limit=30)
+    assert total[0] == (2 if "threadIdx.x) return" in LOCKS[name][0] else 68)
+
+
+def test_deadlock() -> None:
+    """A lock that no thread can release ends the launch at once."""
+    ptx = _compile("int* lock", "while (atomicCAS(lock, 1, 0) == 0);")
+    with pytest.raises(ptxcount.NoProgressError, match="livelock: it polls a location that no thread writes"):
+        ptxcount.count(ptx, None, 2, 64, [np.zeros(1, np.int32)], time_limit=5)
+
+
+#: A barrier behind which a block continues after others have polled in vain.
+LATER = "__syncthreads();"
+#: Code of two blocks of 64 threads on ``a``, of zeros; counted load requests, and whether any polls.
+POLLS = {
+    "a flag of another block": (
+        f"if (blockIdx.x) {{ while (!a[0]); a[2] = a[1]; }} else {{ {LATER} a[1] = n; a[0] = 1; }}", 4, True
+    ),
+    "a flag twice": (
+        "if (threadIdx.x == 0) for (int k = 1; k < 4; k++) { if (blockIdx.x) { while (a[0] < k); a[1] = k; } "
+        "else { a[0] = k; while (a[1] < k); } }", 6, True,
+    ),
+    **{
+        f"{order} loads": (
+            f"int f; if (blockIdx.x) {{ do asm volatile(\"ld.{order}.gpu.u32 %0, [%1];\" : \"=r\"(f) : \"l\"(a)); "
+            f"while (!f); a[2] = a[1]; }} else {{ {LATER} a[1] = n; a[0] = 1; }}", 4, True,
+        ) for order in ("relaxed", "acquire")
+    },
+    "with pauses": (f"if (blockIdx.x) while (!a[0]) __nanosleep(9); else {{ {LATER} a[0] = n; }}", 2, True),
+    "a flag of the block": ("if (threadIdx.x < 32) while (!a[blockIdx.x]); else a[blockIdx.x] = 1;", 2, True),
+    "so many times": ("int s = 0; for (int k = 0; k < n; k++) s += a[0]; if (s) a[1] = s;", 4 * 8, False),
+    "what it stores itself": ("for (int k = 0; k < 8; k++) a[threadIdx.x] = a[threadIdx.x] + 1;", 4 * 8, False),
+    "along a list": ("int k = blockIdx.x; while (k < n) k += a[k] + 1; a[9] = k;", 2 * (8 + 7), False),
+}  # fmt: skip
+
+
+def _count(name: str) -> LaunchCounters:
+    ptx = _compile("volatile int* a, int n", *(body for body, *_ in POLLS.values()))
+    arguments = [np.zeros(64, np.int32), np.int32(8)]
+    return ptxcount.count(ptx, f"k{[*POLLS].index(name)}", 2, 64, arguments, time_limit=30)
+
+
+@pytest.mark.parametrize("name", POLLS)
+def test_counts_without_polls(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other counts are equal for any patience of threads."""
+    runs = []
+    for patience, impatience in ((200, 4), (7, 3)):
+        monkeypatch.setattr("ptxcount.engine.schedule._FIRST_PATIENCE", patience)
+        monkeypatch.setattr("ptxcount.engine.schedule._LATER_PATIENCE", impatience)
+        counters = _count(name)
+        assert (counters.totals()["load_requests"], counters.polls > 0) == POLLS[name][1:]
+        runs.append((listing.list_lines(counters), counters.polls))
+    assert runs[0][0] == runs[1][0]
+    assert (runs[0][1] != runs[1][1]) == POLLS[name][2]
+
+
+def test_reports_of_polls() -> None:
+    """The listing marks polls, costs omit them, JSON has their number."""
+    counters = _count("a flag of another block")
+    polls = counters.polls
+    assert f"polls: {polls} further load requests, in no total" in listing.format_table(counters)
+    assert [f"{access.polls} polls" in listing.describe_cost(access) for access in counters.accesses].count(True) == 1
+    assert json.loads(listing.format_json(counters))["polls"] == polls
+    assert sum(cost.amount for cost in costs.list_costs(counters)) == sum(
+        access.sectors for access in counters.accesses
+    )
+
 
 #: Loops of thread 0 of two, with zeros in ``a``, and whether they stop within a second.
 LOOPS = {
@@ -29,20 +141,13 @@ LOOPS = {
 }  # fmt: skip
 
 
-@lru_cache
-def _compile() -> str:
-    """Compile all loops at once: k0, k1, ..."""
-    return compile_to_ptx(
-        "\n".join(f"__global__ void k{n}(int* a) {{ {body} }}" for n, (body, _) in enumerate(LOOPS.values()))
-    )
-
-
 @pytest.mark.parametrize("name", LOOPS)
 def test_endless_loops(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A launch without progress ends with the place of each thread; one with progress goes on."""
     monkeypatch.setattr("ptxcount.machine.context.STALL_LIMIT", 0.2)
     monkeypatch.setattr(launch_progress, "_PATIENCE", 0.01)
-    count = partial(ptxcount.count, _compile(), f"k{[*LOOPS].index(name)}", 1, 2, [np.zeros(64, np.int32)])
+    ptx = _compile("int* a", *(body for body, _ in LOOPS.values()))
+    count = partial(ptxcount.count, ptx, f"k{[*LOOPS].index(name)}", 1, 2, [np.zeros(64, np.int32)])
     if not LOOPS[name][1]:
         assert count().threads == 2
         return
@@ -67,12 +172,3 @@ def test_estimates(
     texts = [record.getMessage() for record in caplog.records]
     assert len(texts) == warns
     assert all("of 4294836225 blocks took" in text and "the rest will take about" in text for text in texts)
-
-
-@pytest.mark.parametrize("offset", [1 << 32, (1 << 32) + 4, 5 << 32, 1 << 62, -(1 << 32)])
-def test_shared_offsets_wrap(offset: int) -> None:
-    """Offsets wrap at 32 bits, also in merged accesses."""
-    loads = f"ld.shared.u32 %r5, [%r7]; ld.shared.u32 %r6, [%r7+{offset}];"
-    text = module(f"mov.u32 %r7, s; {loads}", 1, ".shared .align 16 .b8 s[256];")
-    counters = execute_kernel(text, "snippet", (1, 1, 1), (32, 1, 1), [np.zeros(1)], unwritten="off", races="off")
-    assert counters.totals()["shared_load_requests"] == 2

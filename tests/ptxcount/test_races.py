@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 import pytest
 
 import ptxcount
-from ptxcount.engine.execute import execute_kernel
 from ptxcount.util import errors
-from tests.ptxcount.snippets import PLACES, SHARED, module, words_after
+from tests.ptxcount.snippets import PLACES, SHARED, execute_snippet, module, words_after
 
 STORE, LOAD = "st.shared.u32 [{}], %r0;", "ld.shared.u32 %r5, [{}];"
 #: Operations on a word of shared memory at %r6, and barriers of blocks and warps.
 ACTIONS = {
-    "load": LOAD, "store": STORE, "atomic": "atom.shared.add.u32 %r5, [{}], 1;",
-    "wide": "st.shared.v2.u32 [{}], {{1, 2}};", "block": "bar.sync 0;", "warp": "bar.warp.sync -1;",
+    "load": LOAD.format("%r6"), "store": STORE.format("%r6"), "atomic": "atom.shared.add.u32 %r5, [%r6], 1;",
+    "wide": "st.shared.v2.u32 [%r6], {1, 2};", "block": "bar.sync 0;", "warp": "bar.warp.sync -1;",
 }  # fmt: skip
 #: An operation, first thread, end, and word: threads times a factor, plus a number.
 Action = tuple[str, int, int, int, int]
@@ -28,6 +28,22 @@ def _words(action: Action) -> list[tuple[int, int]]:
     kind, first, stop, factor, shift = action
     words = {"wide": 2, "block": 0, "warp": 0}.get(kind, 1)
     return [(t, ((t * factor + shift) % 64) * 2 + k) for t in range(first, stop) for k in range(words)]
+
+
+def _draw_action(rng: np.random.Generator, kind: str, ends: list[int], shifts: list[int]) -> Action:
+    """Draw the threads and words of an action."""
+    first, stop = sorted(rng.choice(ends, 2, replace=False).tolist())
+    return kind, first, stop, int(rng.choice([0, 1, 1, 1, 3])), int(rng.choice(shifts))
+
+
+def _write_lines(program: list[Action], codes: dict[str, str], thread: str, locate: str) -> list[str]:
+    """Write a line for each action, with the register of the thread's number, and code that locates the word %r6."""
+    return [
+        f"mad.lo.u32 %r6, {thread}, {factor}, {shift}; and.b32 %r6, %r6, 63; {locate} "
+        f"sub.u32 %r4, {thread}, {first}; setp.lt.u32 %p1, %r4, {stop - first}; "
+        f"{'@%p1 ' * (kind != 'block')}{codes[kind]}"
+        for kind, first, stop, factor, shift in program
+    ]
 
 
 def _find_faults(program: list[Action]) -> dict[str, int]:
@@ -68,17 +84,11 @@ def test_random_accesses(parted: bool) -> None:
         program: list[Action] = [("wide", 0, 64, 1, 0), ("block", 0, 64, 0, 0)] if turn % 4 else []
         for kind in rng.choice(["load", "load", "store", "atomic", "wide", "block", "warp"], 5).tolist():
             ends = [0, 32, 64] if kind == "warp" else [0, 1, 7, 32, 33, 64]
-            first, stop = sorted(rng.choice(ends, 2, replace=False).tolist())
-            program.append((kind, first, stop, int(rng.choice([0, 1, 1, 1, 3])), int(rng.choice([0, 0, 1, 32]))))
-        lines = [
-            f"mad.lo.u32 %r6, %r0, {factor}, {shift}; and.b32 %r6, %r6, 63; mad.lo.u32 %r6, %r6, 8, %r7; "
-            f"sub.u32 %r4, %r0, {first}; setp.lt.u32 %p1, %r4, {stop - first}; "
-            f"{'@%p1 ' * (kind != 'block')}{ACTIONS[kind].format('%r6')}"
-            for kind, first, stop, factor, shift in program
-        ]
+            program.append(_draw_action(rng, kind, ends, [0, 0, 1, 32]))
+        lines = _write_lines(program, ACTIONS, "%r0", "mad.lo.u32 %r6, %r6, 8, %r7;")
         text = module("\n".join([PLACES + apart * parted, *lines]), 1, SHARED.replace("256", "512"))
         arguments = [np.zeros(64, np.uint32)]
-        counters = execute_kernel(text, "snippet", (1 + parted, 1, 1), (64, 1, 1), [*arguments], races="strict")
+        counters = execute_snippet(text, [*arguments], threads=64, blocks=1 + parted, races="strict")
         faults: dict[str, int] = {}
         for finding in counters.findings:
             faults.setdefault(finding.code, finding.source.ptx_line - text.splitlines().index(lines[0]) - 1)
@@ -132,20 +142,13 @@ def test_random_global_accesses() -> None:
     """Threads of four blocks access global memory without synchronisation."""
     rng, clean = np.random.default_rng(5), 0
     for _ in range(100):
-        program: list[Action] = []
-        for kind in rng.choice([*GLOBAL, "load"], 6).tolist():
-            first, stop = sorted(rng.choice([0, 1, 4, 6, 8, 16], 2, replace=False).tolist())
-            program.append((kind, first, stop, int(rng.choice([0, 1, 1, 1, 3])), int(rng.choice([0, 0, 0, 1, 4]))))
-        lines = [
-            f"mad.lo.u32 %r6, %r3, {factor}, {shift}; and.b32 %r6, %r6, 63; mad.wide.u32 %rd2, %r6, 8, %rd1; "
-            f"sub.u32 %r4, %r3, {first}; setp.lt.u32 %p1, %r4, {stop - first}; "
-            f"{'@%p1 ' * (kind != 'block')}{GLOBAL[kind]}"
-            for kind, first, stop, factor, shift in program
-        ]
+        kinds = rng.choice([*GLOBAL, "load"], 6).tolist()
+        program = [_draw_action(rng, kind, [0, 1, 4, 6, 8, 16], [0, 0, 0, 1, 4]) for kind in kinds]
+        lines = _write_lines(program, GLOBAL, "%r3", "mad.wide.u32 %rd2, %r6, 8, %rd1;")
         start = "ld.param.u64 %rd1, [p0]; mov.u32 %r2, %ctaid.x; mad.lo.u32 %r3, %r2, 4, %r0;"
         text = module("\n".join([start, *lines]), 1)
         arguments: list[Any] = [np.zeros(512, np.uint32)]
-        counters = execute_kernel(text, "snippet", (4, 1, 1), (4, 1, 1), arguments, races="strict", distinct=True)
+        counters = execute_snippet(text, arguments, threads=4, blocks=4, races="strict", distinct=True)
         actions = [finding.source.ptx_line - text.splitlines().index(lines[0]) - 1 for finding in counters.findings]
         assert min(actions, default=None) == _find_race(program), program
         clean += not actions
@@ -160,9 +163,7 @@ def test_silent_global_stores(value: int, races: bool) -> None:
     """
     for how in ("report", "strict"):
         arguments: list[Any] = [np.full(4, 5, np.uint32)]
-        counters = execute_kernel(
-            module(body, 1), "snippet", (1, 1, 1), (64, 1, 1), arguments, races=how, distinct=True
-        )
+        counters = execute_snippet(module(body, 1), arguments, threads=64, races=how, distinct=True)
         assert bool(counters.findings) == (races or how == "strict")
 
 
@@ -204,10 +205,7 @@ def test_silent_stores(prelude: str, stores: str, races: bool, parted: bool) -> 
     """A store without effect is no race, also in blocks that diverged before."""
     apart = "setp.lt.u32 %p2, %r6, 1; @%p2 bra ON; st.shared.u32 [%r1], %r0; ON: bar.sync 0;" if parted else ""
     body = f"mov.u32 %r6, %ctaid.x; {apart} st.shared.v2.u32 [%r7], {{5, 5}}; bar.sync 0; {prelude} {stores}"
-    if races:
-        with pytest.raises(errors.SharedRaceError):
-            words_after(body, blocks=2)
-    else:
+    with pytest.raises(errors.SharedRaceError) if races else nullcontext():
         words_after(body, blocks=2)
 
 
@@ -216,7 +214,7 @@ def test_reported_races(races: str) -> None:
     """A reported race is a finding once per line; the kernel goes on."""
     out = np.zeros(64, np.uint32)
     text = module(PLACES + "st.shared.u32 [%r7], %r0; ld.shared.u32 %r5, [%r7]; st.global.u32 [%rd1], %r5;", 1, SHARED)
-    counters = execute_kernel(text, "snippet", (3, 1, 1), (64, 1, 1), [out], races=races)
+    counters = execute_snippet(text, [out], threads=64, blocks=3, races=races)
     assert out.tolist() == [63] * 64
     assert counters.totals()["shared_store_requests"] == 6
     reports = [(finding.code, finding.source.ptx_line, finding.message) for finding in counters.findings]
@@ -249,4 +247,4 @@ def test_unknown_policies() -> None:
     for word, allowed in (("races", "report, strict, error, off"), ("unwritten", "report, error, off")):
         policy: dict[str, Any] = {word: "never"}
         with pytest.raises(errors.LaunchError, match=f"{word} 'never': one of {allowed} is allowed"):
-            execute_kernel(module("", 1), "snippet", (1, 1, 1), (32, 1, 1), [np.zeros(1)], **policy)
+            execute_snippet(module("", 1), [np.zeros(1)], **policy)

@@ -15,7 +15,7 @@ import pytest
 import ptxcount
 from ptxcount.util.errors import UnsupportedInstructionError
 from tests.ptxcount.matrices import keep_half
-from tests.ptxcount.snippets import module
+from tests.ptxcount.snippets import list_registers, module
 from tests.ptxcount.tcgen05_kernels import Array, Layout, lay_out
 from tests.ptxcount.tcgen05_products import TYPES, make_factor
 
@@ -69,7 +69,6 @@ def write_product(form: Form, size: int, right: int, descriptors: tuple[int, int
     count = _COLUMNS // 4 if form.result == "f16" else _COLUMNS // 2
     copies = "".join(f"ld.global.b32 %r1, [%rd1+{at}];\nst.shared.b32 [%r2+{at}], %r1;\n" for at in range(0, size, 512))
     loads = "".join(f"ld.global.b32 %a{k}, [%rd3+{512 * k}];\n" for k in range(4))
-    words = ", ".join(f"%d{k}" for k in range(count))
     left = "{%a0, %a1, %a2, %a3}" if form.in_registers else "%rd5"
     constants = "" if form.result == "s32" else ", -1, 1"
     if form.left in ("f16", "bf16"):
@@ -81,13 +80,13 @@ def write_product(form: Form, size: int, right: int, descriptors: tuple[int, int
         f"add.u64 %rd6, %rd5, {descriptors[1] + (right >> 4)};\nadd.u64 %rd5, %rd5, {descriptors[0]};\n"
         + "".join(f"mov.b32 %d{k}, 0;\n" for k in range(count))
         + "setp.ne.u32 %p1, %r0, %r0;\nwgmma.fence.sync.aligned;\n"
-        f"{form} {{{words}}}, {left}, %rd6, %r4, {form.selector}, %p1{constants};\n"
+        f"{form} {list_registers('%d', count)}, {left}, %rd6, %r4, {form.selector}, %p1{constants};\n"
         "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\n"
         + "".join(f"st.global.b32 [%rd4+{512 * k}], %d{k};\n" for k in range(count))
     )
     kind = "f32" if form.result == "f32" else "b32"
     declared = f".shared .align 1024 .b8 s[{size}];\n.reg .b32 %a<4>;\n.reg .{kind} %d<{count}>;"
-    return module(body, 4, declared).replace(".version 8.0\n.target sm_90\n", ".version 8.4\n.target sm_90a\n")
+    return module(body, 4, declared, target="8.4 sm_90a")
 
 
 def pack(matrix: Array) -> Array:

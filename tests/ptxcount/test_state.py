@@ -10,7 +10,7 @@ import pytest
 
 from ptxcount.engine.execute import execute_kernel
 from ptxcount.util import errors
-from tests.ptxcount.snippets import PLACES, SHARED, module, words_after
+from tests.ptxcount.snippets import PLACES, SHARED, execute_snippet, module, words_after
 
 Fault = type[errors.KernelFaultError]
 
@@ -124,14 +124,7 @@ def test_vector_across_an_end(access: str, guard: str) -> None:
     """The third of two and a half vectors is out of bounds, though it begins inside."""
     body = f"ld.param.u64 %rd2, [p0]; mad.wide.u32 %rd2, %r0, 16, %rd2;\n{guard}{access}"
     assert words_after(body, threads=2, size=10).size
-    _names(
-        errors.OutOfBoundsError,
-        body,
-        access,
-        "16 bytes at 0x.*, which is byte 32 of argument 0 of 40 bytes",
-        (2, 0, 0),
-        10,
-    )
+    _expect_out_of_bounds(body, access, "16 bytes at 0x.*, which is byte 32 of argument 0 of 40 bytes", 2, 10)
 
 
 @pytest.mark.parametrize(("access", "message"), [
@@ -143,16 +136,16 @@ def test_vector_across_an_end(access: str, guard: str) -> None:
 def test_parameter_across_its_end(access: str, message: str) -> None:
     """Memory behind a parameter is out of bounds, as behind an array."""
     guard = "setp.ge.u32 %p1, %r0, 5; "
-    _names(errors.OutOfBoundsError, f"{guard}@%p1 {access}", access, message, (5, 0, 0), 64)
+    _expect_out_of_bounds(f"{guard}@%p1 {access}", access, message, 5, 64)
 
 
-def _names(error: Fault, body: str, access: str, message: str, thread: tuple[int, int, int], size: int) -> None:
-    """Check that a fault has the line of the access and its first thread."""
-    with pytest.raises(error, match=message) as caught:
+def _expect_out_of_bounds(body: str, access: str, message: str, thread: int, size: int) -> None:
+    """Check that the fault has the line of the access and its first thread."""
+    with pytest.raises(errors.OutOfBoundsError, match=message) as caught:
         words_after(body, size=size)
     fault = caught.value
     assert access in module(PLACES + body, 1, SHARED).splitlines()[fault.source.ptx_line - 1]
-    assert (fault.block, fault.thread) == ((0, 0, 0), thread)
+    assert (fault.block, fault.thread) == ((0, 0, 0), (thread, 0, 0))
 
 
 #: Special registers as functions of thread x, y, z of block i, j, k, number t in its block.
@@ -203,7 +196,7 @@ def test_stack(align: int) -> None:
         sub.u64 %rd3, %rd3, %rd2; sub.u64 %rd4, %rd4, %rd2; st.global.v2.u64 [%rd1], {{%rd3, %rd4}};
     """
     out = np.zeros(2, np.int64)
-    execute_kernel(module(body, 1), "snippet", (1, 1, 1), (1, 1, 1), [out])
+    execute_snippet(module(body, 1), [out], threads=1)
     start = -(-5 // align) * align
     assert out.tolist() == [start, -(-(start + 8) // 8) * 8]
 
@@ -213,7 +206,7 @@ def test_address_of_no_space(window: int) -> None:
     """A generic address beyond all spaces is out of bounds."""
     body = f"mov.u64 %rd1, {window << 56 | 64:#x}; ld.u32 %r1, [%rd1];"
     with pytest.raises(errors.OutOfBoundsError):
-        execute_kernel(module(body, 1), "snippet", (1, 1, 1), (32, 1, 1), [np.zeros(64, np.uint32)])
+        execute_snippet(module(body, 1), [np.zeros(64, np.uint32)])
 
 
 @pytest.mark.parametrize(("space", "most", "message"), [
@@ -225,7 +218,7 @@ def test_memory_of_a_block(space: str, most: int, message: str) -> None:
     for size in (most, most + 1):
         text = module(f"mov.u32 %r1, big; st.{space}.u8 [%r1+{size - 1}], 1;", 0, f".{space} .b8 big[{size}];")
         with nullcontext() if size == most else pytest.raises(errors.LaunchError, match=message):
-            execute_kernel(text, "snippet", (1, 1, 1), (1, 1, 1), [])
+            execute_snippet(text, [], threads=1)
 
 
 @pytest.mark.parametrize("access", ["ld.{}.v4.u32 {{%r1, %r2, %r3, %r4}}, [%r8];",
@@ -241,8 +234,17 @@ def test_vector_of_a_block(space: str, place: int, error: Fault, message: str, a
     guarded = f"setp.eq.u32 %p1, %r0, 3; @%p1 {access.format(space)}"
     text = module(f"mov.u32 %r8, b; add.u32 %r8, %r8, {place};\n{guarded}", 0, f".{space} .align 16 .b8 b[40];")
     with pytest.raises(error, match=message) as caught:
-        execute_kernel(text, "snippet", (1, 1, 1), (32, 1, 1), [])
+        execute_snippet(text, [])
     assert caught.value.thread == (3, 0, 0)
+
+
+@pytest.mark.parametrize("offset", [1 << 32, (1 << 32) + 4, 5 << 32, 1 << 62, -(1 << 32)])
+def test_shared_offsets_wrap(offset: int) -> None:
+    """Offsets wrap at 32 bits, also in merged accesses."""
+    loads = f"ld.shared.u32 %r5, [%r7]; ld.shared.u32 %r6, [%r7+{offset}];"
+    text = module(f"mov.u32 %r7, s; {loads}", 1, ".shared .align 16 .b8 s[256];")
+    counters = execute_snippet(text, [np.zeros(1)], unwritten="off", races="off")
+    assert counters.totals()["shared_load_requests"] == 2
 
 
 @pytest.mark.parametrize("rounds", [1, 100])
@@ -260,6 +262,6 @@ def test_instruction_counts() -> None:
     body = "mov.u32 %r4, 0; AGAIN: add.u32 %r4, %r4, 1; setp.lt.u32 %p1, %r4, %r0; @%p1 bra AGAIN;"
     text = module(PLACES + body, 1, SHARED)
     for blocks in (3, 40):
-        counters = execute_kernel(text, "snippet", (blocks, 1, 1), (41, 1, 1), [np.zeros(1, np.uint32)])
+        counters = execute_snippet(text, [np.zeros(1, np.uint32)], threads=41, blocks=blocks)
         assert counters.thread_instructions == blocks * sum(9 + 3 * max(t, 1) for t in range(41))
         assert counters.warp_instructions == blocks * sum(9 + 3 * last for last in (31, 40))

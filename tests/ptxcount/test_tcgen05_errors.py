@@ -6,14 +6,8 @@ import numpy as np
 import pytest
 
 from ptxcount.util.errors import TensorMemoryError, UninitializedReadError, UnsupportedInstructionError
-from tests.ptxcount.tcgen05_kernels import (
-    describe_product,
-    fill,
-    launch,
-    lay_out,
-    write_kernel,
-)
-from tests.ptxcount.tcgen05_products import decode, make_code, make_factor, run_product
+from tests.ptxcount.tcgen05_kernels import describe_product, fill, launch, lay_out, write_kernel
+from tests.ptxcount.tcgen05_products import decode, make_code, make_factor, multiply, multiply_exactly, run_product
 
 
 def _run_changed(descriptor: int, shape: int | None = None) -> None:
@@ -23,7 +17,7 @@ def _run_changed(descriptor: int, shape: int | None = None) -> None:
     left = left._replace(descriptor=left.descriptor ^ descriptor)
     code = make_code(left, right, "f16", describe_product(128, 64, (0, 0, 1)) if shape is None else shape)
     out = run_product(left, right, code, 64)
-    np.testing.assert_array_equal(decode(out, "f32"), a.astype(np.float64) @ a[:64].astype(np.float64).T)
+    np.testing.assert_array_equal(decode(out, "f32"), multiply_exactly(a, a[:64]))
 
 
 @pytest.mark.parametrize(
@@ -89,10 +83,8 @@ def test_unsupported(form: str, text: str) -> None:
 
 def test_store_without_wait() -> None:
     """A product needs ``wait::st`` before it adds to stored words."""
-    factor = lay_out(make_factor(128, 16, "f16"), "none", mn_major=False)
+    factor = make_factor(128, 16, "f16")
     before = fill(64).replace("tcgen05.wait::st.sync.aligned;\n", "")
-    code = make_code(factor, factor, "f16", describe_product(128, 64, (0, 0, 1)), rest="%yes", before=before)
-    with pytest.raises(
-        TensorMemoryError, match=r"lane 0, column 0, written by a tcgen05\.st without tcgen05\.wait::st"
-    ):
-        run_product(factor, factor, code, 64)
+    message = r"lane 0, column 0, written by a tcgen05\.st without tcgen05\.wait::st"
+    with pytest.raises(TensorMemoryError, match=message):
+        multiply(factor, factor[:64], rest="%yes", before=before)

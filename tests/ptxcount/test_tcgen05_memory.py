@@ -13,6 +13,7 @@ from ptxcount.util.errors import (
     TensorMemoryError,
     UninitializedTensorReadError,
 )
+from tests.ptxcount.snippets import list_registers
 from tests.ptxcount.tcgen05_kernels import COMMIT, FIRST_THREAD, WAIT, Layout, dump, fill, launch, write_kernel
 
 NOTHING = np.zeros(128, np.uint8)
@@ -45,13 +46,13 @@ def test_fragments(shape: str, number: int) -> None:
     count = registers * number
     columns = width * number
     first = 32 - lanes
-    names = ", ".join(f"%v{k}" for k in range(count))
+    names = list_registers("%v", count)
     for_stores = "\n".join(f"st.global.u32 [%out+{4 * k}], %v{k};" for k in range(count))
     body = (
         f"{fill(columns)}add.u32 %r5, %d, %quarter;\nadd.u32 %r5, %r5, {first << 16};\n"
-        f"tcgen05.ld.sync.aligned.{shape}.x{number}.b32 {{{names}}}, [%r5];\ntcgen05.wait::ld.sync.aligned;\n"
-        f"ld.param.u64 %out, [out];\nmad.wide.u32 %out, %t, {4 * count}, %out;\n{for_stores}\n"
-        f"tcgen05.st.sync.aligned.{shape}.x{number}.b32 [%r5+{columns}], {{{names}}};\ntcgen05.wait::st.sync.aligned;\n"
+        f"tcgen05.ld.sync.aligned.{shape}.x{number}.b32 {names}, [%r5];\ntcgen05.wait::ld.sync.aligned;\n"
+        f"ld.param.u64 %out, [p1];\nmad.wide.u32 %out, %t, {4 * count}, %out;\n{for_stores}\n"
+        f"tcgen05.st.sync.aligned.{shape}.x{number}.b32 [%r5+{columns}], {names};\ntcgen05.wait::st.sync.aligned;\n"
     )
     out = np.zeros((4, 32, count), np.uint32)
     launch(write_kernel(body, columns=256), NOTHING, out)
@@ -69,7 +70,7 @@ def test_lanes_within_a_quarter() -> None:
     """An address in the first quarter means the warp's own."""
     body = (
         f"{fill(1)}tcgen05.ld.sync.aligned.32x32b.x1.b32 {{%v0}}, [%d];\n"
-        "ld.param.u64 %out, [out];\nmad.wide.u32 %out, %t, 4, %out;\nst.global.u32 [%out], %v0;\n"
+        "ld.param.u64 %out, [p1];\nmad.wide.u32 %out, %t, 4, %out;\nst.global.u32 [%out], %v0;\n"
     )
     out = np.zeros(128, np.uint32)
     launch(write_kernel(body), NOTHING, out)
@@ -80,7 +81,7 @@ def test_half_split() -> None:
     """The upper 16 threads access columns behind the split."""
     body = (
         f"{fill(64)}add.u32 %r5, %d, %quarter;\ntcgen05.ld.sync.aligned.16x32bx2.x2.b32 {{%v0, %v1}}, [%r5+4], 20;\n"
-        "ld.param.u64 %out, [out];\nmad.wide.u32 %out, %t, 8, %out;\nst.global.v2.u32 [%out], {%v0, %v1};\n"
+        "ld.param.u64 %out, [p1];\nmad.wide.u32 %out, %t, 8, %out;\nst.global.v2.u32 [%out], {%v0, %v1};\n"
     )
     out = np.zeros((4, 2, 16, 2), np.uint32)
     launch(write_kernel(body), NOTHING, out)
@@ -169,10 +170,3 @@ WRONG_KERNELS: list[tuple[str, type[KernelFaultError], str]] = [
 def test_wrong_kernels(code: str, error: type[KernelFaultError], text: str) -> None:
     with pytest.raises(error, match=text):
         launch(write_kernel(code, size=2048), np.zeros(2048, np.uint8), np.zeros(1), unwritten="error")
-
-
-def test_wait_clears() -> None:
-    """A load behind a wait for the barrier is valid."""
-    code = f"{FIRST_THREAD}{_COPY}{COMMIT.format(group=1)}{WAIT}{_OWN}{_LOAD}"
-    counters = launch(write_kernel(code, size=2048), np.zeros(2048, np.uint8), np.zeros(1))
-    assert [finding.code for finding in counters.findings] == ["uncounted-read"]

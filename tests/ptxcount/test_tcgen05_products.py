@@ -7,16 +7,26 @@ import pytest
 
 from tests.ptxcount.small_floats import ml_dtypes
 from tests.ptxcount.tcgen05_kernels import (
-    COMMIT,
     FIRST_THREAD,
-    WAIT,
     describe_product,
-    dump,
     fill,
+    finish,
     lay_out,
     load_descriptors,
+    store,
 )
-from tests.ptxcount.tcgen05_products import KINDS, RNG, TYPES, decode, find_lanes, make_code, make_factor, run_product
+from tests.ptxcount.tcgen05_products import (
+    KINDS,
+    RNG,
+    TYPES,
+    decode,
+    find_lanes,
+    make_code,
+    make_factor,
+    multiply,
+    multiply_exactly,
+    run_product,
+)
 
 
 @pytest.mark.parametrize("rows", [64, 128])
@@ -28,12 +38,9 @@ def test_types(kind: str, left_type: str, right_type: str, result: str, rows: in
     """Pairs of types, signs and an accumulated result are covered."""
     results, products = KINDS[kind][1:]
     a, b = make_factor(rows, products, left_type), make_factor(32, products, right_type)
-    left, right = lay_out(a, "32", mn_major=False), lay_out(b, "32", mn_major=False)
-    codes = (TYPES[left_type][1], TYPES[right_type][1], results[result])
-    shape = describe_product(rows, 32, codes, negate=0 if kind == "i8" else 1)
-    out = run_product(left, right, make_code(left, right, kind, shape, columns=32), 32)
-    expected = (-1 if kind != "i8" else 1) * (a.astype(np.float64) @ b.astype(np.float64).T)
-    np.testing.assert_array_equal(decode(out[find_lanes(rows)], result), expected)
+    codes, negates = (TYPES[left_type][1], TYPES[right_type][1], results[result]), kind != "i8"
+    out = multiply(a, b, kind, codes=codes, swizzle="32", result=result, fields={"negate": negates})
+    np.testing.assert_array_equal(out, (-1) ** negates * multiply_exactly(a, b))
 
 
 @pytest.mark.parametrize("swizzle", ["none", "32", "64", "128"])
@@ -41,21 +48,15 @@ def test_types(kind: str, left_type: str, right_type: str, result: str, rows: in
 @pytest.mark.parametrize("kind", ["f16", "f8f6f4"])
 def test_layouts(kind: str, majors: tuple[bool, bool], swizzle: str) -> None:
     """Orders and swizzles are covered; two instructions walk along a row of 64 or 128 bytes."""
-    name, products = KINDS[kind][0][0], KINDS[kind][2]
-    a, b = make_factor(128, products, name), make_factor(128, products, name)
-    left, right = (lay_out(m, swizzle, mn_major=major) for m, major in zip((a, b), majors, strict=True))
-    shape = describe_product(128, 128, (0, 0, 1), turned=majors[0] | majors[1] << 1)
-    out = run_product(left, right, make_code(left, right, kind, shape, columns=128), 128)
-    np.testing.assert_array_equal(decode(out, "f32"), a.astype(np.float64) @ b.astype(np.float64).T)
+    a, b = (make_factor(128, KINDS[kind][2], KINDS[kind][0][0]) for _ in range(2))
+    np.testing.assert_array_equal(multiply(a, b, kind, swizzle=swizzle, majors=majors), multiply_exactly(a, b))
 
 
 def test_wide_swizzle() -> None:
     """32-bit elements across rows are exchanged in units of 32 bytes."""
     a, b = make_factor(128, 8, "tf32"), make_factor(64, 8, "tf32")
-    left, right = (lay_out(m, "128_32", mn_major=True) for m in (a, b))
-    shape = describe_product(128, 64, (2, 2, 1), turned=3)
-    out = run_product(left, right, make_code(left, right, "tf32", shape), 64)
-    np.testing.assert_array_equal(decode(out, "f32"), a.astype(np.float64) @ b.astype(np.float64).T)
+    out = multiply(a, b, "tf32", codes=(2, 2, 1), swizzle="128_32", majors=(True, True))
+    np.testing.assert_array_equal(out, multiply_exactly(a, b))
 
 
 def test_steps_along_a_row() -> None:
@@ -66,10 +67,10 @@ def test_steps_along_a_row() -> None:
     steps = mma.format("%no") + ("add.u64 %a, %a, 2;\nadd.u64 %b, %b, 2;\n" + mma.format("%yes")) * 3
     code = (
         f"{load_descriptors(left, right)}mov.u32 %r7, {describe_product(128, 32, (0, 0, 1))};\n{FIRST_THREAD}{steps}"
-        f"{COMMIT.format(group=1)}{WAIT}{dump(32)}"
+        f"{finish(32)}"
     )
     out = run_product(left, right, code, 32)
-    np.testing.assert_array_equal(decode(out, "f32"), a.astype(np.float64) @ b.astype(np.float64).T)
+    np.testing.assert_array_equal(decode(out, "f32"), multiply_exactly(a, b))
 
 
 _MASK = "mov.u32 %m0, 5;\nmov.u32 %m1, 0;\nmov.u32 %m2, 0;\nmov.u32 %m3, 0x80000000;\n"
@@ -82,14 +83,11 @@ _MASK = "mov.u32 %m0, 5;\nmov.u32 %m1, 0;\nmov.u32 %m2, 0;\nmov.u32 %m3, 0x80000
 def test_old_result(rest: str, scale: float, kept: list[int]) -> None:
     """The old result is ignored, added, or scaled; masked lanes stay."""
     a, b = make_factor(128, 16, "f16"), make_factor(64, 16, "f16")
-    left, right = (lay_out(m, "none", mn_major=False) for m in (a, b))
-    shape = describe_product(128, 64, (0, 0, 1))
-    out = run_product(left, right, make_code(left, right, "f16", shape, rest=rest, before=_MASK + fill(64)), 64)
     words = ((np.arange(128)[:, None] << 16) + np.arange(64)).astype(np.uint32)
     old = words.view(np.float32).astype(np.float64)
-    expected = (a.astype(np.float64) @ b.astype(np.float64).T + old * scale).astype(np.float32)
+    expected = (multiply_exactly(a, b) + old * scale).astype(np.float32)
     expected[kept] = old[kept]
-    np.testing.assert_array_equal(out.view(np.float32), expected)
+    np.testing.assert_array_equal(multiply(a, b, rest=rest, before=_MASK + fill(64)), expected)
 
 
 @pytest.mark.parametrize("rows", [64, 128])
@@ -98,29 +96,14 @@ def test_left_in_tensor_memory(rows: int) -> None:
     b = make_factor(32, 16, "f16")
     right = lay_out(b, "none", mn_major=False)
     words = "\n".join(f"mad.lo.u32 %v{k}, %t, 3, {k + (k * 5 << 16)};" for k in range(8))
-    before = (
-        f"{words}\nadd.u32 %r5, %d, %quarter;\ntcgen05.st.sync.aligned.32x32b.x8.b32 [%r5+64], "
-        "{%v0, %v1, %v2, %v3, %v4, %v5, %v6, %v7};\ntcgen05.wait::st.sync.aligned;\n"
-    )
+    before = f"{words}\n{store([f'%v{k}' for k in range(8)], 64)}"
     code = make_code(right, right, "f16", describe_product(rows, 32, (0, 0, 1)), before=before, columns=32)
     code = code.replace("[%d], %a, %b", "[%d], [%d+64], %b")
     out = run_product(right, right, code, 32)
     k = np.arange(8)
     stored = (np.arange(128)[:, None] * 3 + k + (k * 5 << 16)).astype(np.uint32)
-    a = stored.view(np.float16)[find_lanes(rows)].astype(np.float64)
-    np.testing.assert_allclose(decode(out[find_lanes(rows)], "f32"), a @ b.astype(np.float64).T, rtol=1e-6)
-
-
-@pytest.mark.parametrize(("rows", "parts"), [(32, 4), (64, 2), (128, 1)])
-def test_stationary(rows: int, parts: int) -> None:
-    """``.ws`` puts parts of the columns below each other (layouts E and G)."""
-    a, b = make_factor(rows, 16, "bf16"), make_factor(64, 16, "bf16")
-    left, right = (lay_out(m, "none", mn_major=False) for m in (a, b))
-    columns = 64 // parts
-    code = make_code(left, right, "f16", describe_product(rows, 64, (1, 1, 1)), columns=columns, stationary=".ws")
-    out = decode(run_product(left, right, code, columns), "f32")
-    expected = a.astype(np.float64) @ b.astype(np.float64).T
-    np.testing.assert_array_equal(np.concatenate(np.split(out, parts), axis=1), expected)
+    a = stored.view(np.float16)[find_lanes(rows)]
+    np.testing.assert_allclose(decode(out[find_lanes(rows)], "f32"), multiply_exactly(a, b), rtol=1e-6)
 
 
 def test_narrow_types() -> None:
@@ -147,22 +130,15 @@ def test_narrow_types() -> None:
 def test_signs(negate: int) -> None:
     """The descriptor negates either factor, or both."""
     a, b = make_factor(128, 16, "f16"), make_factor(32, 16, "f16")
-    left, right = (lay_out(m, "none", mn_major=False) for m in (a, b))
-    shape = describe_product(128, 32, (0, 0, 1), negate=negate)
-    out = run_product(left, right, make_code(left, right, "f16", shape, columns=32), 32)
-    sign = (-1) ** negate.bit_count()
-    np.testing.assert_array_equal(decode(out, "f32"), sign * (a.astype(np.float64) @ b.astype(np.float64).T))
+    out = multiply(a, b, fields={"negate": negate})
+    np.testing.assert_array_equal(out, (-1) ** negate.bit_count() * multiply_exactly(a, b))
 
 
 @pytest.mark.parametrize(("saturate", "expected"), [(0, -(2**31) + 31), (1, 2**31 - 1)])
 def test_saturation(saturate: int, expected: int) -> None:
     """Integer sums wrap around, or saturate."""
     factor = lay_out(np.ones((128, 32), np.int8), "none", mn_major=False)
-    names = ", ".join(["%m0"] * 8)
-    before = (
-        f"mov.u32 %m0, {2**31 - 1};\nadd.u32 %r5, %d, %quarter;\n"
-        f"tcgen05.st.sync.aligned.32x32b.x8.b32 [%r5], {{{names}}};\ntcgen05.wait::st.sync.aligned;\n"
-    )
+    before = f"mov.u32 %m0, {2**31 - 1};\n{store(['%m0'] * 8)}"
     shape = describe_product(128, 8, (1, 1, 2), saturate=saturate)
     code = make_code(factor, factor, "i8", shape, rest="%yes", before=before, columns=8)
     out = run_product(factor, factor, code, 8)

@@ -8,6 +8,7 @@ import pytest
 import ptxcount
 from ptxcount.util.errors import TensorMemoryError
 from tests.ptxcount.small_floats import ml_dtypes
+from tests.ptxcount.snippets import module
 from tests.ptxcount.tcgen05_kernels import (
     COMMIT,
     FIRST_THREAD,
@@ -15,9 +16,11 @@ from tests.ptxcount.tcgen05_kernels import (
     Array,
     describe_product,
     dump,
+    finish,
     launch,
     lay_out,
     load_descriptors,
+    store,
     write_kernel,
 )
 
@@ -40,10 +43,8 @@ def test_copies(shape: str, packing: str, bits: int) -> None:
     rows, words, first = COPIES[shape]
     matrix = RNG.integers(0, 1 << 32, (rows, words), dtype=np.uint32)
     factor = lay_out(matrix, "none", mn_major=False)
-    code = (
-        f"{load_descriptors(factor, factor)}{FIRST_THREAD}@%p tcgen05.cp.cta_group::1.{shape}{packing} [%d+4], %a;\n"
-        f"{COMMIT.format(group=1)}{WAIT}{dump(16)}"
-    )
+    copy = f"@%p tcgen05.cp.cta_group::1.{shape}{packing} [%d+4], %a;\n"
+    code = f"{load_descriptors(factor, factor)}{FIRST_THREAD}{copy}{finish(16)}"
     out = np.zeros((128, 16), np.uint32)
     launch(write_kernel(code, size=len(factor.image)), factor.image, out, unwritten="off")
     lane = np.arange(128)
@@ -97,7 +98,7 @@ def test_scales(kind: str, width: int, count: int, scale: str, code: int, dtype:
     body = (
         f"{load_descriptors(*factors)}mov.u32 %r7, {shape};\n{FIRST_THREAD}{copies}"
         f"@%p tcgen05.mma.cta_group::1.kind::{kind} [%d], %a, %b, %r7, [%d+64], [%d+68], %no;\n"
-        f"{COMMIT.format(group=1)}{WAIT}{dump(columns)}"
+        f"{finish(columns)}"
     )
     out = np.zeros((128, columns), np.uint32)
     image = np.concatenate(images)
@@ -114,10 +115,8 @@ def test_scales(kind: str, width: int, count: int, scale: str, code: int, dtype:
 def test_scales_of_one_quarter() -> None:
     """Scales that are missing in other quarters are a fault."""
     factor = lay_out(np.ones((128, 32), np.uint8), "32", mn_major=False)
-    store = "add.u32 %r5, %d, %quarter;\ntcgen05.st.sync.aligned.32x32b.x1.b32 [%r5+{}], {{%t}};\n"
-    stores = "".join(store.format(column) for column in range(64, 72))
     body = (
-        f"{stores}tcgen05.wait::st.sync.aligned;\n{load_descriptors(factor, factor)}"
+        f"{store(['%t'] * 8, 64)}{load_descriptors(factor, factor)}"
         f"mov.u32 %r7, {8 << 17 | 1 << 23 | 1 << 27};\n{FIRST_THREAD}"
         "@%p tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale [%d], %a, %b, %r7, [%d+64], [%d+68], %no;\n"
     )
@@ -132,13 +131,8 @@ def test_pair_of_blocks(rows: int, multicast: bool) -> None:
     """A pair multiplies rows of both by columns of both (layouts A and B); a commit reaches both barriers."""
     a = RNG.integers(-3, 4, (rows, 16)).astype(np.float16)
     b = RNG.integers(-3, 4, (64, 16)).astype(np.float16)
-    factors = [
-        [
-            lay_out(matrix, "none", mn_major=False)
-            for matrix in (a[part * rows // 2 :][: rows // 2], b[part * 32 :][:32])
-        ]
-        for part in (0, 1)
-    ]
+    parts = zip(np.split(a, 2), np.split(b, 2), strict=True)
+    factors = [[lay_out(matrix, "none", mn_major=False) for matrix in pair] for pair in parts]
     images = [np.concatenate([left.image, right.image]) for left, right in factors]
     cluster_barrier = "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n"
     commit = COMMIT.format(group=2)
@@ -164,54 +158,23 @@ def test_pair_of_blocks(rows: int, multicast: bool) -> None:
         np.testing.assert_array_equal(halves.transpose(0, 2, 1, 3).reshape(128, 64), expected)
 
 
-_PAIR_COPY = """.version 8.7
-.target sm_100a
-.address_size 64
-.visible .entry snippet(.param .align 64 .b8 map[128], .param .u64 out)
-{
-.shared .align 128 .b8 rows[1024];
-.shared .align 8 .b64 barrier;
-.reg .pred %p, %done;
-.reg .b16 %h;
-.reg .b32 %t, %rank, %r<9>;
-.reg .b64 %rd<9>;
-mov.u32 %t, %tid.x;
-mov.u32 %rank, %cluster_ctarank;
-setp.eq.u32 %p, %t, 0;
-@%p mbarrier.init.shared.b64 [barrier], 1;
-barrier.cluster.arrive.aligned;
-barrier.cluster.wait.aligned;
-or.b32 %r1, %t, %rank;
-setp.eq.u32 %p, %r1, 0;
-@%p mbarrier.arrive.expect_tx.shared.b64 %rd3, [barrier], 2048;
-mov.b64 %rd1, map;
-cvta.param.u64 %rd1, %rd1;
-mov.u32 %r2, rows;
-mov.u32 %r3, barrier;
-and.b32 %r3, %r3, 0xFEFFFFFF;
-shl.b32 %r4, %rank, 3;
-mov.u32 %r5, 1;
-shl.b32 %r5, %r5, %rank;
-cvt.u16.u32 %h, %r5;
-setp.eq.u32 %p, %t, 0;
-@%p cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster.cta_group::2 \
-[%r2], [%rd1, {0, %r4}], [%r3], %h;
-setp.eq.u32 %p, %rank, 1;
-@%p bra WAITED;
-WAIT:
-mbarrier.try_wait.parity.shared.b64 %done, [barrier], 0;
-@!%done bra WAIT;
-WAITED:
-barrier.cluster.arrive.aligned;
-barrier.cluster.wait.aligned;
-mad.lo.u32 %r2, %t, 8, %r2;
-ld.shared.b64 %rd4, [%r2];
-ld.param.u64 %rd2, [out];
-mad.lo.u32 %r6, %rank, 128, %t;
-mad.wide.u32 %rd2, %r6, 8, %rd2;
-st.global.b64 [%rd2], %rd4;
-ret;
-}
+_COPY_TILE = (
+    "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster.cta_group::2"
+)
+#: Each block of a pair copies eight rows to itself; the barrier of the even block, an address without bit 24, has both.
+_PAIR_COPY = f"""
+mov.u32 %r6, %cluster_ctarank; setp.eq.u32 %p1, %r0, 0; setp.eq.and.u32 %p2, %r6, 0, %p1;
+@%p1 mbarrier.init.shared.b64 [barrier], 1;
+barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
+@%p2 mbarrier.arrive.expect_tx.shared.b64 %rd3, [barrier], 2048;
+mov.b64 %rd1, p0; cvta.param.u64 %rd1, %rd1; mov.u32 %r2, rows; mov.u32 %r3, barrier; and.b32 %r3, %r3, 0xFEFFFFFF;
+shl.b32 %r4, %r6, 3; mov.u32 %r5, 1; shl.b32 %r5, %r5, %r6; cvt.u16.u32 %h, %r5;
+@%p1 {_COPY_TILE} [%r2], [%rd1, {{0, %r4}}], [%r3], %h;
+setp.eq.u32 %p2, %r6, 1; @%p2 bra WAITED;
+WAIT: mbarrier.try_wait.parity.shared.b64 %p3, [barrier], 0; @!%p3 bra WAIT;
+WAITED: barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
+mad.lo.u32 %r2, %r0, 8, %r2; ld.shared.b64 %rd4, [%r2];
+ld.param.u64 %rd2, [p1]; mad.lo.u32 %r6, %r6, 128, %r0; mad.wide.u32 %rd2, %r6, 8, %rd2; st.global.b64 [%rd2], %rd4;
 """
 
 
@@ -219,5 +182,7 @@ def test_copies_of_a_pair() -> None:
     """Both blocks of a pair copy rows and signal the even block's barrier."""
     rows = RNG.integers(0, 1 << 31, (16, 32)).astype(np.int32)
     out = np.zeros_like(rows)
-    ptxcount.count(_PAIR_COPY, "snippet", 2, 128, [ptxcount.TensorMap(rows, (8, 32)), out], cluster=2)
+    registers = ".shared .align 128 .b8 rows[1024]; .shared .align 8 .b64 barrier; .reg .b16 %h;"
+    text = module(_PAIR_COPY, 2, registers, maps=1, target="8.7 sm_100a")
+    ptxcount.count(text, None, 2, 128, [ptxcount.TensorMap(rows, (8, 32)), out], cluster=2)
     np.testing.assert_array_equal(out, rows)

@@ -10,8 +10,8 @@ import pytest
 
 from ptxcount.util.errors import UnsupportedInstructionError
 from tests.ptxcount.matrices import keep_half
-from tests.ptxcount.tcgen05_kernels import Array, Layout, describe_product, launch, lay_out, write_kernel
-from tests.ptxcount.tcgen05_products import TYPES, decode, make_code, make_factor, run_product
+from tests.ptxcount.tcgen05_kernels import Array, Layout, describe_product, launch, lay_out, store, write_kernel
+from tests.ptxcount.tcgen05_products import TYPES, decode, make_code, make_factor, multiply, multiply_exactly
 
 RNG = np.random.default_rng(9)
 _WIDE = (Layout((8, 2, 8), (1, 2048, 16)), Layout((16, 2), (128, 8)))
@@ -22,15 +22,8 @@ SPARSE = {
     "e4m3": ("f8f6f4", 1, "f32", (Layout((128,), (1,)), Layout((64,), (128,)))),
     "s8": ("i8", 2, "s32", (Layout((128,), (1,)), Layout((64,), (128,)))),
 }  # fmt: skip
-#: Code that stores two words of each thread, which lie in shared memory, behind the result.
-_STORE = """mov.u32 %r2, factors;
-mad.lo.u32 %r2, %t, 8, %r2;
-bar.sync 0;
-ld.shared.v2.u32 {{%v0, %v1}}, [%r2+{start}];
-add.u32 %r5, %d, %quarter;
-tcgen05.st.sync.aligned.32x32b.x2.b32 [%r5+96], {{%v0, %v1}};
-tcgen05.wait::st.sync.aligned;
-"""
+#: Code that loads two words of each thread from shared memory.
+_LOAD = "mov.u32 %r2, factors; mad.lo.u32 %r2, %t, 8, %r2; bar.sync 0; ld.shared.v2.u32 {{%v0, %v1}}, [%r2+{start}];\n"
 
 
 def _sparsify(name: str, matrix: Array, selector: int) -> tuple[Array, Array]:
@@ -50,7 +43,8 @@ def _run(name: str, selector: int, a: Array, b: Array, words: Array) -> Array:
     left, right = lay_out(a, "32", mn_major=False), lay_out(b, "64", mn_major=False)
     image = np.concatenate([left.image, right.image, words.view(np.uint8).reshape(-1)])
     shape = describe_product(128, 64, (TYPES[name][1], TYPES[name][1], result)) | 4 | selector
-    code = make_code(left, right, kind, shape, before=_STORE.format(start=len(left.image) + len(right.image)))
+    load = _LOAD.format(start=len(left.image) + len(right.image))
+    code = make_code(left, right, kind, shape, before=load + store(["%v0", "%v1"], 96))
     code = code.replace("tcgen05.mma.", "tcgen05.mma.sp.").replace("%a, %b, %r7", "%a, %b, [%d+96], %r7")
     out = np.zeros((128, 64), np.uint32)
     launch(write_kernel(code, columns=128, size=len(image)), image, out, unwritten="off")
@@ -63,8 +57,8 @@ def test_sparse(name: str, selector: int) -> None:
     products = 64 // np.dtype(TYPES[name][0]).itemsize
     a, b = make_factor(128, products, name), make_factor(64, products, name)
     stored, words = _sparsify(name, a, selector)
-    expected = a.astype(np.float64) @ b.astype(np.float64).T
-    np.testing.assert_array_equal(decode(_run(name, selector, stored, b, words), SPARSE[name][2]), expected)
+    out = decode(_run(name, selector, stored, b, words), SPARSE[name][2])
+    np.testing.assert_array_equal(out, multiply_exactly(a, b))
 
 
 def test_undefined_metadata() -> None:
@@ -80,25 +74,19 @@ def test_column_mask(rows: int, parts: int, first: int) -> None:
     """Turns of five used columns and three that count as zeros; parts begin within their first turn."""
     starts, use, skip = (1, 4, 0, 2), 5, 3
     a, b = make_factor(rows, 16, "f16"), make_factor(64, 16, "f16")
-    left, right = (lay_out(m, "none", mn_major=False) for m in (a, b))
     mask = sum(start << 8 * part for part, start in enumerate(starts))
     mask |= first << 32 | 1 << 39 | (skip - 1) << 40 | (use - 1) << 48
     columns = 64 // parts
-    code = make_code(left, right, "f16", describe_product(rows, 64, (0, 0, 1)), columns=columns, stationary=".ws",
-                     rest=f"%no, {mask}")  # fmt: skip
-    out = decode(run_product(left, right, code, columns), "f32")
+    out = multiply(a, b, columns=columns, stationary=".ws", rest=f"%no, {mask}")
     for part in range(parts):
         turn = [True] * skip + [False] * use if first >> part & 1 else [False] * use + [True] * skip
         zeros = np.array((turn * 64)[starts[part] : starts[part] + columns])
         b[columns * part : columns * (part + 1)][zeros] = 0
-    expected = a.astype(np.float64) @ b.astype(np.float64).T
-    np.testing.assert_array_equal(np.concatenate(np.split(out, parts), axis=1), expected)
+    np.testing.assert_array_equal(np.concatenate(np.split(out, parts), axis=1), multiply_exactly(a, b))
 
 
 def test_column_shift() -> None:
     """A shift of columns is refused, also without a mask."""
-    factor = lay_out(make_factor(128, 16, "f16"), "none", mn_major=False)
-    shape = describe_product(128, 64, (0, 0, 1))
-    code = make_code(factor, factor, "f16", shape, stationary=".ws", rest=f"%no, {1 << 56}")
+    factor = make_factor(128, 16, "f16")
     with pytest.raises(UnsupportedInstructionError, match="a shift of columns"):
-        run_product(factor, factor, code, 64)
+        multiply(factor, factor[:64], stationary=".ws", rest=f"%no, {1 << 56}")

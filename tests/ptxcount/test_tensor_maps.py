@@ -14,10 +14,9 @@ import pytest
 import ptxcount
 from experiments import condition_launches
 from experiments.condition_cases import CONDITIONS, Condition
-from ptxcount.engine.execute import execute_kernel
 from ptxcount.util.errors import LaunchError, UnsupportedInstructionError
 from tests.ptxcount import sources
-from tests.ptxcount.snippets import module
+from tests.ptxcount.snippets import execute_snippet, module
 
 #: Outcomes of a chip by group and name, each with a hash of the bytes that came.
 RECORD = Path(__file__).parents[1] / "data" / "conditions-h200.json"
@@ -108,8 +107,15 @@ def test_outcomes_of_chip() -> None:
 
 FLOATS, IMAGES = np.zeros((64, 64), np.float32), np.zeros((2, 6, 7, 8), np.uint32)
 COLUMN: dict[str, Any] = {"lower": (0, 0), "upper": (0, 0), "channels": 8, "pixels": 16}
-#: Maps that the driver API does not encode, and what is said of them.
+#: Maps that the driver API does not encode (``cuTensorMapEncodeTiled``), and what is said of them.
 CONDITIONS_OF_MAPS: list[tuple[type, Any, dict[str, Any], str]] = [
+    (ptxcount.TensorMap, FLOATS, {"box": (32,)}, "box .*a number from 1 to 256 for each axis"),
+    (ptxcount.TensorMap, FLOATS, {"box": (4, 3)}, "a row takes a multiple of 16 bytes"),
+    (ptxcount.TensorMap, FLOATS, {"box": (4, 32), "swizzle": 64}, "no more than a swizzle"),
+    (ptxcount.TensorMap, FLOATS, {"box": (4, 32), "swizzle": 48}, "swizzle 48: one of 0, 32, 64, 128"),
+    (ptxcount.TensorMap, np.zeros((64, 65), "f4"), {"box": (8, 32)}, "rows of 260 bytes, a multiple of 16 is needed"),
+    (ptxcount.TensorMap, np.zeros((64, 128), "f4")[:, ::2], {"box": (8, 32)},
+     r"strides of \(512, 8\) bytes: a row's elements must lie side by side"),
     (ptxcount.TensorMap, FLOATS, {"box": (8, 16), "steps": (9, 1)}, r"element strides \(9, 1\): a number from 1 to 8"),
     (ptxcount.TensorMap, FLOATS, {"box": (8, 16), "steps": (1,)}, r"element strides \(1,\): .*each axis of \(64, 64\)"),
     (ptxcount.TensorMap, FLOATS.astype("c16"), {"box": (8, 8)}, "elements of 16 bytes: 1, 2, 4 or 8"),
@@ -158,7 +164,7 @@ def test_map_of_zeros() -> None:
     body += "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd2, {%r2, %r2}], [%r1];"
     array, place = np.ones((64, 64), np.uint32), np.zeros(16, np.uint64)
     text = module(body, 2, ".shared .align 1024 .b8 s[2048];")
-    counters = execute_kernel(text, "snippet", (1, 1, 1), (1, 1, 1), [array, place], unwritten="off")
+    counters = execute_snippet(text, [array, place], threads=1, unwritten="off")
     expected = np.ones((64, 64), np.uint32)
     expected[4:12, 4:20] = 0
     np.testing.assert_array_equal(array, expected)
@@ -172,10 +178,9 @@ def test_number_of_im2col_offsets() -> None:
     """A copy of four dimensions has two offsets."""
     copy = "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes"
     body = "mov.b64 %rd1, p0; cvta.param.u64 %rd1, %rd1; mov.u32 %r2, 0; mov.u32 %r1, s; mov.u16 %h1, 0;"
-    text = module(f"{body} {copy} [%r1], [%rd1, {{%r2, %r2, %r2, %r2}}], [b], {{%h1}};", 1, _TILE_AND_BARRIER)
-    text = text.replace(".param .u64 p0", ".param .align 64 .b8 p0[128]")
+    text = module(f"{body} {copy} [%r1], [%rd1, {{%r2, %r2, %r2, %r2}}], [b], {{%h1}};", 1, _TILE_AND_BARRIER, maps=1)
     with pytest.raises(LaunchError, match=r"1 im2col offsets for \(2, 6, 7, 8\)"):
-        execute_kernel(text, "snippet", (1, 1, 1), (1, 1, 1), [ptxcount.Im2colMap(IMAGES, **COLUMN)])
+        execute_snippet(text, [ptxcount.Im2colMap(IMAGES, **COLUMN)], threads=1)
 
 
 def test_texture_of_changed_map() -> None:
@@ -184,7 +189,7 @@ def test_texture_of_changed_map() -> None:
     text = module(_write_changes(CHANGES) + fetch, 2, ".reg .f32 %f<5>; .shared .b8 s[16];")
     arguments: list[Any] = [np.ones((64, 64), np.uint32), np.zeros(16, np.uint64)]
     with pytest.raises(LaunchError, match=r"is no texture; as its argument give ptxcount\.Texture"):
-        execute_kernel(text, "snippet", (1, 1, 1), (1, 1, 1), arguments, unwritten="off")
+        execute_snippet(text, arguments, threads=1, unwritten="off")
 
 
 #: Boxes of one row that are shorter than their swizzle, and multiples of 128 as shared addresses.
@@ -203,11 +208,9 @@ def test_row_shorter_than_swizzle(width: int, swizzle: int, tile: int) -> None:
     places = [tile + 4 * column ^ (tile >> 3 & {32: 16, 64: 48, 128: 112}[swizzle]) for column in range(width)]
     for column, place in enumerate(places):
         body += f"ld.shared.u32 %r3, [s+{place}]; st.global.u32 [%rd2+{4 * column}], %r3;"
-    text = module(body, 2, _TILE_AND_BARRIER)
-    text = text.replace(".param .u64 p0", ".param .align 64 .b8 p0[128]")
     array, out = np.arange(64, dtype=np.uint32).reshape(2, 32), np.zeros(width, np.uint32)
     box = ptxcount.TensorMap(array, (1, width), swizzle)
-    execute_kernel(text, "snippet", (1, 1, 1), (1, 1, 1), [box, out], unwritten="off")
+    execute_snippet(module(body, 2, _TILE_AND_BARRIER, maps=1), [box, out], threads=1, unwritten="off")
     assert out.tolist() == [*range(width)]
 
 
@@ -219,4 +222,4 @@ def test_interleaved_map() -> None:
     text = module(_write_changes(changes) + copy, 2, ".shared .align 1024 .b8 s[2048];")
     arguments: list[Any] = [np.ones((64, 64), np.uint32), np.zeros(16, np.uint64)]
     with pytest.raises(UnsupportedInstructionError, match="an interleaved layout"):
-        execute_kernel(text, "snippet", (1, 1, 1), (1, 1, 1), arguments, unwritten="off")
+        execute_snippet(text, arguments, threads=1, unwritten="off")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import product
 from typing import Any
 
@@ -49,14 +50,8 @@ def _weight(choice: tuple[int, ...], parts: list[float]) -> float:
 
 def compute_fetch(array: Array, coordinates: tuple[float, ...], linear: bool, address: str, normalized: bool) -> float:
     """Return one fetch by the formulas of the CUDA guide, with coordinates in order of axes."""
-    scaled = [
-        coordinate * extent if normalized else coordinate
-        for coordinate, extent in zip(coordinates, array.shape, strict=True)
-    ]
-    fixed = [
-        int(np.floor(coordinate * 256 + 0.5)) - 128 if linear else int(np.floor(coordinate)) * 256
-        for coordinate in scaled
-    ]
+    scaled = np.array(coordinates) * (array.shape if normalized else 1)
+    fixed = [int(x) for x in (np.floor(scaled * 256 + 0.5) - 128 if linear else np.floor(scaled) * 256)]
     total = 0.0
     for choice in product(*[(0, 1) if linear else (0,)] * len(coordinates)):
         places = [
@@ -67,6 +62,16 @@ def compute_fetch(array: Array, coordinates: tuple[float, ...], linear: bool, ad
             weight = _weight(choice[::-1], [center % 256 / 256 for center in fixed[::-1]])
             total += float(array[tuple(places)]) * weight
     return total
+
+
+def _expect_fetches(
+    out: Array, arrays: Iterable[Array], coordinates: list[Array], linear: bool, address: str, normalized: bool
+) -> None:
+    """Check one fetch from each array, at coordinates in order of axes."""
+    points = zip(*(axis.tolist() for axis in coordinates), strict=True)
+    pairs = zip(arrays, points, strict=True)
+    expected = [compute_fetch(array, point, linear, address, normalized) for array, point in pairs]
+    np.testing.assert_allclose(out, expected, rtol=1e-6, atol=1e-6)
 
 
 MODES = [
@@ -81,20 +86,13 @@ MODES = [
 def test_fetches(entry: str, shape: tuple[int, ...], filter_: str, address: str, normalized: bool) -> None:
     """Places lie inside and beyond edges; x is the last axis."""
     array = RNG.normal(size=shape).astype(np.float32)
-    coordinates = [RNG.uniform(-1.5 * n, 2.5 * n, COUNT).astype(np.float32) for n in shape]
-    coordinates = [
-        (axis / n).astype(np.float32) if normalized else axis for axis, n in zip(coordinates, shape, strict=True)
-    ]
+    extents = [1 if normalized else n for n in shape]
+    coordinates = [RNG.uniform(-1.5 * extent, 2.5 * extent, COUNT).astype(np.float32) for extent in extents]
     out = np.zeros(COUNT, np.float32)
     texture = ptxcount.Texture(array, filter=filter_, address=address, normalized=normalized)
-    counters = execute_kernel(
-        sources.ptx("textures"), entry, (1, 1, 1), (COUNT, 1, 1), [out, texture, *coordinates[::-1]]
-    )
-    expected = [
-        compute_fetch(array, tuple(map(float, point)), filter_ == "linear", address, normalized)
-        for point in zip(*coordinates, strict=True)
-    ]
-    np.testing.assert_allclose(out, expected, rtol=1e-6, atol=1e-6)
+    counters = sources.execute("textures", entry, [out, texture, *coordinates[::-1]], threads=COUNT)
+    arrays = [array] * COUNT
+    _expect_fetches(out, arrays, coordinates, filter_ == "linear", address, normalized)
     assert counters.totals()["texture_load_requests"] == COUNT // 4
 
 
@@ -116,13 +114,9 @@ def test_layers(entry: str, shape: tuple[int, ...]) -> None:
     coordinates = [RNG.uniform(0, n, COUNT).astype(np.float32) for n in shape[1:]]
     out = np.zeros(COUNT, np.float32)
     args: list[Any] = [out, ptxcount.Texture(array, filter="linear"), *coordinates[::-1], layer]
-    execute_kernel(sources.ptx("textures"), entry, (1, 1, 1), (COUNT, 1, 1), args)
+    sources.execute("textures", entry, args, threads=COUNT)
     layers = np.where(layer < 0, 2, np.clip(layer, 0, 2))  # a negative number is a large unsigned one
-    expected = [
-        compute_fetch(array[index], tuple(map(float, point)), True, "clamp", False)
-        for index, point in zip(layers, zip(*coordinates, strict=True), strict=True)
-    ]
-    np.testing.assert_allclose(out, expected, rtol=1e-6, atol=1e-6)
+    _expect_fetches(out, array[layers], coordinates, True, "clamp", False)
 
 
 def test_elements() -> None:
@@ -137,7 +131,7 @@ def test_elements() -> None:
     for array, options, numbers in cases:
         out = np.ones(COUNT, np.float32)
         texture = ptxcount.Texture(array, **options)
-        counters = execute_kernel(sources.ptx("textures"), "element", (1, 1, 1), (COUNT, 1, 1), [out, texture, index])
+        counters = sources.execute("textures", "element", [out, texture, index], threads=COUNT)
         inside = (index >= 0) & (index < 64)
         np.testing.assert_array_equal(out[inside], numbers(array).astype(np.float32))
         assert not out[~inside].any()
@@ -146,17 +140,17 @@ def test_elements() -> None:
 
 def test_channels() -> None:
     """An element has four numbers; a gather has four elements around a place."""
-    text, coordinates = sources.ptx("textures"), [RNG.uniform(0, 8, 32).astype(np.float32) for _ in range(2)]
+    coordinates = [RNG.uniform(0, 8, 32).astype(np.float32) for _ in range(2)]
     column, row = (axis.astype(int) for axis in coordinates)
     colours, out = RNG.normal(size=(8, 8, 4)).astype(np.float32), np.zeros((32, 4), np.float32)
-    execute_kernel(text, "colours", (1, 1, 1), (32, 1, 1), [out, ptxcount.Texture(colours, channels=4), *coordinates])
+    sources.execute("textures", "colours", [out, ptxcount.Texture(colours, channels=4), *coordinates])
     np.testing.assert_array_equal(out, colours[row, column])
     numbers, small = RNG.integers(0, 256, (8, 8, 4)).astype(np.uint8), np.zeros((32, 4), np.uint8)
-    execute_kernel(text, "bytes", (1, 1, 1), (32, 1, 1), [small, ptxcount.Texture(numbers, channels=4), *coordinates])
+    sources.execute("textures", "bytes", [small, ptxcount.Texture(numbers, channels=4), *coordinates])
     np.testing.assert_array_equal(small, numbers[row, column])
     plane = RNG.normal(size=(8, 8)).astype(np.float32)
     center = [np.full(32, 3, np.float32), np.full(32, 5, np.float32)]
-    execute_kernel(text, "gather", (1, 1, 1), (32, 1, 1), [out, ptxcount.Texture(plane), *center])
+    sources.execute("textures", "gather", [out, ptxcount.Texture(plane), *center])
     assert out[0].tolist() == [plane[5, 2], plane[5, 3], plane[4, 3], plane[4, 2]]
 
 
@@ -171,20 +165,20 @@ def test_surfaces() -> None:
     assert (totals["surface_store_requests"], totals["surface_store_sectors"]) == (128 * 4, 128 * 16)
     volume, layers = RNG.normal(size=(4, 4, 4, 2)).astype(np.float32), np.zeros((4, 4, 4), np.float32)
     args = [ptxcount.Surface(layers), ptxcount.Surface(volume, channels=2)]
-    execute_kernel(text, "stacked", (1, 1, 1), (64, 1, 1), args)
+    sources.execute("textures", "stacked", args, threads=64)
     np.testing.assert_array_equal(layers, volume[..., 0] + volume[..., 1])
 
 
 def test_beyond_a_surface() -> None:
     """The result is the nearest element, zero, or an error."""
     line, x, out = np.arange(1, 9, dtype=np.float32), np.arange(-8, 24, dtype=np.int32), np.zeros(32, np.float32)
-    execute_kernel(sources.ptx("textures"), "beyond", (1, 1, 1), (32, 1, 1), [out, ptxcount.Surface(line), x])
+    sources.execute("textures", "beyond", [out, ptxcount.Surface(line), x])
     near = np.clip(x, 0, 7)
     np.testing.assert_array_equal(out, line[near] * 1000 + np.where(near == x, line[near], 0))
     with pytest.raises(
         OutOfBoundsError, match=r"thread \(0, 0, 0\): 4 bytes at x, y, ... \[-32\] of a surface of \(8,\)"
     ):
-        execute_kernel(sources.ptx("textures"), "trapped", (1, 1, 1), (32, 1, 1), [out, ptxcount.Surface(line), x])
+        sources.execute("textures", "trapped", [out, ptxcount.Surface(line), x])
 
 
 WRONG: list[tuple[str, dict[str, Any], str]] = [
@@ -218,9 +212,7 @@ def test_command_line() -> None:
         with pytest.raises(LaunchError, match=message):
             make_arguments([word])
     with pytest.raises(LaunchError, match=r"tex\.1d.*of a texture of shape"):
-        execute_kernel(
-            sources.ptx("textures"), "fetch1", (1, 1, 1), (1, 1, 1), [np.zeros(1, "f4"), texture, np.zeros(1, "f4")]
-        )
+        sources.execute("textures", "fetch1", [np.zeros(1, "f4"), texture, np.zeros(1, "f4")], threads=1)
 
 
 def test_suggested_command() -> None:

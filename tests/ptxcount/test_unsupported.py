@@ -198,12 +198,16 @@ def test_variables_of_other_kernels() -> None:
         _run(text, "snippet", np.uint32(0))
 
 
-@pytest.mark.parametrize("parameter", [".param .b256 wide", ".param .u32 open[]", ".param .u32 5"])
-def test_unsupported_parameter(parameter: str) -> None:
+@pytest.mark.parametrize(("parameter", "problem"), [
+    (".b256 x", "parameter x: .b256 is not supported"), (".u32 x[]", "parameter x: it has no size"),
+    (".u32 5", "expected a name, found '5'"), (".align 4 x", "parameter x: it has no type"),
+    (".texref x", "parameter x: .texref is not supported"), (".texref x[]", "parameter x: .texref is not supported"),
+])  # fmt: skip
+def test_unsupported_parameter(parameter: str, problem: str) -> None:
     """The kernel is refused before it runs; others are not."""
-    text = _MODULE.format(declarations=f".entry odd({parameter}) {{ ret; }}", code="")
+    text = _MODULE.format(declarations=f".entry odd(.param .u32 n, .param {parameter}) {{ ret; }}", code="")
     assert _run(text, "other") == 9
-    with pytest.raises(UnsupportedInstructionError, match=r"PTX line 6: '.entry odd' is not supported"):
+    with pytest.raises(UnsupportedInstructionError, match=f"PTX line 6: '.entry odd' is not supported: {problem}"):
         execute_kernel(text, "odd", (1, 1, 1), (1, 1, 1), [])
 
 

@@ -10,10 +10,9 @@ import pytest
 
 import ptxcount
 from ptxcount.counting.counters import LaunchCounters
-from ptxcount.engine.execute import execute_kernel
 from ptxcount.lanes.warps import LANES
 from ptxcount.util import errors
-from tests.ptxcount.snippets import PLACES, SHARED, module, words_after
+from tests.ptxcount.snippets import PLACES, SHARED, execute_snippet, module, words_after
 from tests.ptxcount.sources import compile_to_ptx
 
 THREADS = 40
@@ -137,10 +136,8 @@ def run_program(program: list[Step], blocks: int, space: str) -> tuple[LaunchCou
             lines.append(f"{place}{guard}{step.guard}{ACCESSES[kind].format(space, address)}")
     start = f"ld.param.u64 %rd1, [p0]; mov.u32 %r7, s; mov.u32 %r2, %ctaid.x; mad.lo.u32 %r3, %r2, {THREADS}, %r0; "
     text = module("\n".join([start + "and.b32 %r8, %r0, 31;", *lines]), 1, SHARED)
-    counters = execute_kernel(
-        text, "snippet", (blocks, 1, 1), (THREADS, 1, 1), [np.zeros(64, np.uint32)],
-        races="strict", unwritten="off", distinct=space == "global",
-    )  # fmt: skip
+    policies = {"races": "strict", "unwritten": "off", "distinct": space == "global"}
+    counters = execute_snippet(text, [np.zeros(64, np.uint32)], threads=THREADS, blocks=blocks, **policies)
     return counters, text, lines
 
 
@@ -181,7 +178,7 @@ def test_waiting_lanes(name: str, first_code: str, second_code: str, expected: l
         SHARED,
     )
     out = np.zeros(64, np.uint32)
-    counters = execute_kernel(text, "snippet", (1, 1, 1), (32, 1, 1), [out])
+    counters = execute_snippet(text, [out])
     codes = [finding.code for finding in counters.findings if finding.code != "shared-race"]
     assert sorted(codes) == expected
     assert out[:8].tolist() == [31] * 8
@@ -200,7 +197,7 @@ MASKED = [
 def test_masks_without_the_lane(instruction: str, mask: str, times: int) -> None:
     """A thread outside its own mask is a finding, in each of two blocks."""
     text = module(f"mov.u32 %r4, {mask}; setp.gt.u32 %p1, %r0, 3; {instruction}", 1)
-    counters = execute_kernel(text, "snippet", (2, 1, 1), (32, 1, 1), [np.zeros(1)])
+    counters = execute_snippet(text, [np.zeros(1)], blocks=2)
     findings = [(finding.code, finding.times) for finding in counters.findings]
     assert findings == [("mask-without-lane", times)] * (times > 0)
 

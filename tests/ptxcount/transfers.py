@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from ptxcount import LaunchCounters, TensorMap
-from ptxcount.counting.counters import KINDS
-from ptxcount.engine.execute import execute_kernel
-from tests.ptxcount import sources
-from tests.ptxcount.chip_counters import CounterPair
+from ptxcount import TensorMap
+from tests.ptxcount.chip_counters import ChipLaunch, CounterPair
 
 LANES = np.arange(32)
 #: Place of each lane.
@@ -67,55 +63,29 @@ METRICS = {
 }
 
 
-class Transfer(NamedTuple):
-    """A launch, and the compared counters."""
-
-    name: str
-    kernel: str
-    arguments: Sequence[Any]
-    counters: Sequence[str]
-
-    @property
-    def blocks(self) -> int:
-        """Return the blocks of the grid: a cluster where one reaches the other."""
-        return 4 if self.kernel.startswith("multicast") else 2 if self.kernel in REMOTE else 1
-
-    def copy_arguments(self) -> list[Any]:
-        """Return a copy of the arguments."""
-        return [copy.deepcopy(argument) for argument in self.arguments]
-
-    def execute(self) -> LaunchCounters:
-        """Execute with a copy of the arguments."""
-        grid, block = (self.blocks, 1, 1), (32, 1, 1)
-        return execute_kernel(
-            sources.ptx("transfers"), self.kernel, grid, block, self.copy_arguments(), unwritten="off"
-        )
-
-    def count_totals(self) -> dict[str, int]:
-        """Return the compared counters."""
-        totals = self.execute().totals()
-        for what in ("requests", "sectors"):
-            totals[f"cluster_{what}"] = sum(totals.get(f"cluster_{kind}_{what}", 0) for kind in KINDS)
-        return {name: totals.get(name, 0) for name in self.counters}
+def _make_launch(name: str, kernel: str, arguments: Sequence[Any], counters: Sequence[str]) -> ChipLaunch:
+    """Make a launch of one block, or of a cluster where blocks reach each other."""
+    blocks = 4 if kernel.startswith("multicast") else 2 if kernel in REMOTE else 1
+    return ChipLaunch("transfers", name, kernel, arguments, counters, blocks)
 
 
-def _make_tile(kernel: str, tile: tuple[Any, ...], last: int, counters: Sequence[str], suffix: str = "") -> Transfer:
+def _make_tile(kernel: str, tile: tuple[Any, ...], last: int, counters: Sequence[str], suffix: str = "") -> ChipLaunch:
     """Make a launch that moves a tile; the last argument is a number of active lanes, or a mask of blocks."""
     dtype, shape, box, swizzle, *place = tile
     array = np.zeros(shape, dtype)
     numbers = map(np.int32, (*place, box[0] * box[1] * array.itemsize, last))
     name = f"{kernel} {' '.join(map(str, tile))}{suffix}"
-    return Transfer(name, kernel, [TensorMap(array, box, swizzle), *numbers], counters)
+    return _make_launch(name, kernel, [TensorMap(array, box, swizzle), *numbers], counters)
 
 
-def iter_launches() -> Iterator[Transfer]:
+def iter_launches() -> Iterator[ChipLaunch]:
     """Yield the launches with their kinds of counters."""
     for kind in ("load", "store", "reduce"):
         sectors, requests = (f"bulk_{'load' if kind == 'load' else 'store'}_{what}" for what in ("sectors", "requests"))
         for copy_numbers in COPIES:
             arguments = [np.zeros(1 << 14, np.uint32), *map(np.int32, copy_numbers)]
             counted = [sectors] if kind == "reduce" else [sectors, requests]
-            yield Transfer(f"bulk_{kind} {copy_numbers}", f"bulk_{kind}", arguments, counted)
+            yield _make_launch(f"bulk_{kind} {copy_numbers}", f"bulk_{kind}", arguments, counted)
         for tile in TILES:
             is_valid = kind == "load" or min(tile[-2:]) >= 0  # a device ends a kernel that stores before a tensor
             if is_valid and (kind != "reduce" or np.dtype(tile[0]).itemsize >= 4):  # nothing narrower is added
@@ -123,11 +93,11 @@ def iter_launches() -> Iterator[Transfer]:
         for tile in TILES[:2]:
             yield _make_tile(f"tile_{kind}", tile, 32, [sectors], " 32 lanes")
     none = ["bulk_load_sectors", "bulk_store_sectors"]  # the kernel waits for the bytes of all copies
-    yield Transfer(f"shared_copy {WARP_COPY}", "shared_copy", [np.zeros(1), *map(np.int32, WARP_COPY)], none)
+    yield _make_launch(f"shared_copy {WARP_COPY}", "shared_copy", [np.zeros(1), *map(np.int32, WARP_COPY)], none)
     loads = ["bulk_load_sectors", "bulk_load_requests"]
     for multicast in MULTICASTS:
         arguments = [np.zeros(1 << 16, np.uint8), *map(np.int32, multicast)]
-        yield Transfer(f"multicast_load {multicast}", "multicast_load", arguments, loads)
+        yield _make_launch(f"multicast_load {multicast}", "multicast_load", arguments, loads)
     clipped = [("u4", (64, 64), (4, 32), 0, x, 0) for x in (*range(-28, 0, 4), *range(36, 64, 4))]
     clipped += [("u4", (64, 64), (4, 64), 0, x, 0) for x in (-20, 20, 36)]
     for tile, mask in itertools.product([*TILES, *clipped], (1, 3, 14)):
@@ -137,9 +107,9 @@ def iter_launches() -> Iterator[Transfer]:
         for kernel, kind in REMOTE.items():
             prefix = "cluster" if kernel == "remote_async" else f"cluster_{kind}"
             both = [f"{prefix}_{what}" for what in ("requests", "sectors")]
-            yield Transfer(f"{kernel}, {pattern}", kernel, arrays, both)
+            yield _make_launch(f"{kernel}, {pattern}", kernel, arrays, both)
         counted = [name for name in METRICS if name.startswith("local_")]
-        yield Transfer(f"local_words, {pattern}", "local_words", arrays, counted)
+        yield _make_launch(f"local_words, {pattern}", "local_words", arrays, counted)
 
 
 LAUNCHES = [*iter_launches()]
