@@ -106,8 +106,8 @@ def test_review(
 
 def test_a_report_leaves_its_review_alone() -> None:
     """Formatting a review twice gives one text."""
-    sides = (make_commit(commit, OLD, {"track": count(4)}) for commit in (BASE, HEAD))
-    outcome = SearchOutcome("m", BASE, HEAD, 1, [HEAD], review=review(*sides))
+    base, head = (make_commit(commit, OLD, {"track": count(4)}) for commit in (BASE, HEAD))
+    outcome = SearchOutcome("m", BASE, HEAD, 1, [HEAD], review=review(base, head))
     first = render_json(outcome)
     assert outcome.review is not None
     assert render_json(outcome) == first

@@ -33,8 +33,14 @@ def _send_all(task: Task) -> tuple[list[RunConfiguration], list[Any]]:
     """Return the configurations and the other messages of a task."""
     messages: list[Any] = []
     measure_counts.send_all(task, messages.append)  # type: ignore[arg-type]
+    return split_messages(messages)
+
+
+def split_messages(messages: list[Any]) -> tuple[list[RunConfiguration], list[Any]]:
+    """Return configurations in their order, and other messages."""
     configurations = [message for message in messages if isinstance(message, RunConfiguration)]
-    return configurations, [message for message in messages if not isinstance(message, RunConfiguration)]
+    others = [message for message in messages if not isinstance(message, RunConfiguration)]
+    return sorted(configurations, key=lambda configuration: configuration.index), others
 
 
 @pytest.fixture
@@ -63,15 +69,10 @@ def test_reuse_of_counts(counted_launches: list[str]) -> None:
 
     def count_again(version: str = "1", commit: str = "") -> tuple[int, int, list[bool], list[dict[str, Any]]]:
         counted_launches.clear()
-        configurations, differences = _send_all(
-            _task({COPY: entries}, version, commit, track_counted__OffsetCopy=PLACES)
-        )
-        return (
-            len(counted_launches),
-            len(differences),
-            sorted(bool(configuration.reused) for configuration in configurations),
-            [configuration.numbers for configuration in configurations],
-        )
+        task = _task({COPY: entries}, version, commit, track_counted__OffsetCopy=PLACES)
+        configurations, differences = _send_all(task)
+        reused = sorted(bool(configuration.reused) for configuration in configurations)
+        return len(counted_launches), len(differences), reused, [again.numbers for again in configurations]
 
     numbers = [configuration.numbers for configuration in first]
     reused = len(entries) - 1  # equal PTX, equal fingerprint
@@ -101,9 +102,8 @@ def test_compiled_numbers() -> None:
     for configuration, reason in zip(configurations, reasons.values(), strict=True):
         assert reason in configuration.skipped
         assert bool(configuration.skipped) == bool(reason)
-        assert set(configuration.numbers) == (
-            set() if reason else {f"{group}.track_{name}" for name in registry.RESOURCES}
-        )
+        names = {f"{group}.track_{name}" for name in registry.RESOURCES}
+        assert set(configuration.numbers) == (set() if reason else names)
         assert configuration.machine_code[1:3] == (() if reason else ("offset_copy float32 -Xptxas -O3", "sm_90"))
         assert len(configuration.machine_code) == (0 if reason else 4)
 
@@ -155,12 +155,11 @@ def test_classes_of_a_module() -> None:
     """The order is asv's; imported, hidden and incomplete classes are left out."""
     module = types.ModuleType("mine")
     axes = {"kernel": "k", "param_names": ("n",), "params": ((1,),)}
-    second, first, hidden, foreign = (
-        type(name, (kw.Counted,), {"__module__": where, **axes})
-        for name, where in (("Two", "mine"), ("One", "mine"), ("_Hidden", "mine"), ("Other", "other"))
-    )
-    vars(module).update(Two=second, Base=kw.Counted, _Hidden=hidden, Other=foreign, n=3, One=first)
-    assert list(base.iter_benchmarks(module)) == [second, first]
+    vars(module).update(Base=kw.Counted, n=3)
+    for name, where in (("Two", "mine"), ("_Hidden", "mine"), ("Other", "other"), ("Bare", "mine"), ("One", "mine")):
+        attributes = {"__module__": where, **(axes if name != "Bare" else {})}
+        setattr(module, name, type(name, (kw.Counted,), attributes))
+    assert [benchmark_class.__name__ for benchmark_class in base.iter_benchmarks(module)] == ["Two", "One"]
 
 
 @pytest.mark.parametrize(("kind", "module"), [(kw.Counted, "track_counted"), (kw.Compiled, "track_compiled")])

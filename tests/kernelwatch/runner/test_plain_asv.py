@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,24 +11,24 @@ import pytest
 
 import kernelwatch.benchmarks as kw
 from kernelwatch.config.project_root import ROOT
-from kernelwatch.instrument import device, machine, session, stopping_rule
+from kernelwatch.instrument import machine, session, stopping_rule
 from kernelwatch.instrument.tolerance import WrongOutputError
 from tests import on_fake_gpu
 from tests.fake_cuda import FakeGpu
-from tests.kernelwatch.runner.test_times import Small, gpu
+from tests.kernelwatch.runner.test_times import NO_DRIVER, Small, gpu, no_driver
 
-__all__ = ["gpu"]
+__all__ = ["gpu", "no_driver"]
+
+
+#: Facts of a benchmark that identify its results.
+IDENTITY = ("params", "param_names", "version", "unit", "type")
 
 
 def read_identities(results: Path) -> dict[str, dict[str, Any]]:
-    """Return the facts in `benchmarks.json` that identify results."""
+    """Return the identities of the benchmarks in `benchmarks.json`."""
     document = json.loads((results / "benchmarks.json").read_text())
-    fields = ("params", "param_names", "version", "unit", "type")
-    return {
-        name: {field: benchmark[field] for field in fields}
-        for name, benchmark in document.items()
-        if isinstance(benchmark, dict)
-    }
+    benchmarks = {name: benchmark for name, benchmark in document.items() if isinstance(benchmark, dict)}
+    return {name: {field: benchmark[field] for field in IDENTITY} for name, benchmark in benchmarks.items()}
 
 
 def test_stored_names_stay() -> None:
@@ -39,16 +37,8 @@ def test_stored_names_stay() -> None:
 
     discovered = {benchmark.name: benchmark for benchmark in disc_benchmarks(str(ROOT / "benchmarks"))}
     stored = read_identities(ROOT / "results")
-    fields = ("params", "param_names", "version", "unit", "type")
-    assert {name: {field: getattr(discovered.get(name), field, None) for field in fields} for name in stored} == stored
-
-
-def test_classes_import_no_asv() -> None:
-    """Asv 0.6.1 has a module that hides Python's `statistics` in its processes."""
-    imported = "[name for name in sys.modules if name.partition('.')[0] == 'asv']"
-    code = f"import sys, benchmarks.suite, kernelwatch.runner.commit_worker; print({imported})"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert done.stdout == "[]\n", done.stderr
+    found = {name: {field: getattr(discovered.get(name), field, None) for field in IDENTITY} for name in stored}
+    assert found == stored
 
 
 @pytest.fixture
@@ -69,9 +59,8 @@ class SmallRatios(kw.Control):
 @pytest.mark.usefixtures("own_gpu")
 def test_timed_benchmark(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in asv's loop, each sample has one `setup` and two readings of the timer."""
-    monkeypatch.setattr(
-        stopping_rule, "MIN_SAMPLES", stopping_rule.MIN_SAMPLES + 2
-    )  # the instrument gives their number
+    more = stopping_rule.MIN_SAMPLES + 2
+    monkeypatch.setattr(stopping_rule, "MIN_SAMPLES", more)  # the instrument gives their number
     benchmark = Small()
     samples = []
     benchmark.setup("right", 64)
@@ -96,11 +85,7 @@ def test_timed_benchmark(monkeypatch: pytest.MonkeyPatch) -> None:
             Small().setup(kernel, 64)
 
 
-def test_no_device_skips(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
-    def require() -> None:
-        raise NotImplementedError("there is no CUDA driver")
-
-    monkeypatch.setattr(device, "process_context", require)
-    with pytest.raises(NotImplementedError, match="there is no CUDA driver"):
+def test_no_device_skips(no_driver: FakeGpu) -> None:
+    with pytest.raises(NotImplementedError, match=NO_DRIVER):
         Small().setup("right", 64)
-    assert not gpu.launched
+    assert not no_driver.launched
