@@ -172,9 +172,8 @@ def test_unknown_kernel_is_skipped() -> None:
 @pytest.mark.parametrize("length", [1, 15, 16, 17, 4095, 4096, 4097, 15003])
 def test_device_copy(length: int) -> None:
     """The copy moves exactly the requested bytes, with ideal accesses."""
-    copied = launch_counts.count_launch(
-        helper_kernels.DEVICE_COPY, helper_kernels.DTYPE, **helper_kernels.copy_arguments(length)
-    )
+    arguments = helper_kernels.copy_arguments(length)
+    copied = launch_counts.count_launch(helper_kernels.DEVICE_COPY, helper_kernels.DTYPE, **arguments)
     assert copied.problem is None
     if length % helper_kernels.WIDTH == 0:
         totals = copied.counters.totals()

@@ -9,6 +9,7 @@ from contextlib import nullcontext
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import pynvml
 import pytest
@@ -77,11 +78,7 @@ def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
 @pytest.fixture
 def no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     """Provide a machine without a driver."""
-
-    def missing() -> None:
-        raise pynvml.NVMLError_LibraryNotFound
-
-    monkeypatch.setattr(pynvml, "nvmlInit", missing)
+    monkeypatch.setattr(pynvml, "nvmlInit", mock.Mock(side_effect=pynvml.NVMLError_LibraryNotFound))
 
 
 @pytest.mark.parametrize("silent", ["", "GetMemoryBusWidth", "GetMaxClockInfo"])

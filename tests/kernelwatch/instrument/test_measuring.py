@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import msgspec
 import numpy as np
@@ -48,11 +49,8 @@ def test_job_and_reference_are_exchanged(tmp_path: Path) -> None:
 )
 def test_exceptions_arrive(raised: Exception, expected: type[Exception], message: str, tmp_path: Path) -> None:
     """An exception keeps its type, although a reference was under way."""
-
-    def fail(_: Job) -> None:
-        raise raised
-
-    with serve_session(Session(fail), tmp_path) as address, pytest.raises(expected, match=message):
+    session = Session(mock.Mock(side_effect=raised))
+    with serve_session(session, tmp_path) as address, pytest.raises(expected, match=message):
         request_outcome(address, job())
 
 
@@ -67,16 +65,10 @@ def test_process_serves_one_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_no_reference_beyond_memory(tmp_path: Path) -> None:
     """An output too large for the device has no reference on the host."""
-
-    def full(_: Job) -> None:
-        raise NotImplementedError("needs more than there is")
-
-    def fill(_: Bytes) -> None:
-        pytest.fail("a reference was asked for")
-
+    session = Session(mock.Mock(side_effect=NotImplementedError("needs more than there is")))
     huge = job(arrays=(array(shape=(1 << 42,)),), addresses=(0,))
-    with serve_session(Session(full), tmp_path) as address, pytest.raises(NotImplementedError, match="needs more"):
-        request_outcome(address, huge, Reference(LENGTH, fill))
+    with serve_session(session, tmp_path) as address, pytest.raises(NotImplementedError, match="needs more"):
+        request_outcome(address, huge, Reference(LENGTH, lambda _: pytest.fail("it is asked for")))
 
 
 @pytest.mark.parametrize("length", [LENGTH - 1, LENGTH + 1])
@@ -102,9 +94,8 @@ def test_recent_mappings_stay() -> None:
         target = np.empty(LENGTH, np.uint8)
         reading_end.receive_reference(LENGTH, 5.0, mapped_memory)(0, target)
         assert (target == 7).all()
-    assert list(mapped_memory) == [
-        os.fstat(mapping.handle).st_ino for mapping in (*memories[2:-1], memories[0], memories[-1])
-    ]
+    recent = (*memories[2:-1], memories[0], memories[-1])
+    assert list(mapped_memory) == [os.fstat(mapping.handle).st_ino for mapping in recent]
 
 
 @pytest.mark.parametrize(
@@ -150,17 +141,11 @@ def test_jobs_in_turns(tmp_path: Path) -> None:
             done.append(f"{job.package_digest}'s verified")
             fetch(LENGTH)
 
+    jobs = (unpaired_job, own_job, own_job, partner_job, partner_job, own_job)
     with serve_session(InTurns(), tmp_path, companions=tmp_path) as address:
-        outcomes = [
-            request_outcome(address, turn_job)
-            for turn_job in (unpaired_job, own_job, own_job, partner_job, partner_job, own_job)
-        ]
-    assert done == [
-        "ours's another",
-        *["ours's no kernel and theirs's no kernel"] * 2,
-        *["theirs's verified"] * 2,
-        "ours's no kernel and theirs's no kernel",
-    ]
+        outcomes = [request_outcome(address, turn_job) for turn_job in jobs]
+    both = "ours's no kernel and theirs's no kernel"
+    assert done == ["ours's another", both, both, *["theirs's verified"] * 2, both]
     assert [outcome.samples for outcome in outcomes] == [(0.0,), (1.0,), (2.0,), (11.0,), (12.0,), (3.0,)]
 
 
