@@ -10,6 +10,7 @@ import sys
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
+from unittest import mock
 
 import pytest
 from asv.util import UserError
@@ -117,12 +118,8 @@ def test_no_host_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.parametrize("is_named", [True, False])
 def test_no_compiler(is_named: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """A named compiler must exist; without one a run goes on, with any form of asv's matrix."""
-
-    def find() -> Path:
-        raise NvccNotFoundError("there is no nvcc")
-
     monkeypatch.setattr(releases, "use_requested_release", lambda: None)
-    monkeypatch.setattr(nvcc, "find_nvcc", find)
+    monkeypatch.setattr(nvcc, "find_nvcc", mock.Mock(side_effect=NvccNotFoundError("there is no nvcc")))
     monkeypatch.setenv("NVCC", "nvcc") if is_named else monkeypatch.delenv("NVCC", raising=False)
     for matrix, expected in (({"x": ["1"]}, {"req": {"x": ["1"]}}), ({"env": {"A": ["1"]}}, {"env": {"A": ["1"]}})):
         conf = SimpleNamespace(matrix=matrix)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -20,14 +21,8 @@ def _make(folder: Path) -> None:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Return a folder with empty prerequisites of the Makefile's rule."""
-    requirements = [f"requirements/{name}.txt" for name in ("asv", "environment", "gpu", "nvcc")]
-    for name in (
-        "pyproject.toml",
-        "ptxcount/pyproject.toml",
-        "kernelwatch/pyproject.toml",
-        "kernelwatch/src/kernelwatch/toolchain/pycuda_wheel.py",
-        *requirements,
-    ):
+    (rule,) = re.findall(r"^\$\(VENV\)/installed: (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    for name in rule.split():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
     return tmp_path
