@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kernelwatch.cli import init
-from kernelwatch.config.project_root import ROOT
+from tests.golden import golden
 
 _F = "__global__ void f(float* x) {}"
 
@@ -116,10 +115,8 @@ def test_written_benchmarks(
     assert init.main(["--flags=-DMORE=4"]) == 0
     written = (root / "benchmarks" / "kernels.py").read_text(encoding="utf-8")
     assert written.count("\n") <= 6 + 8 * written.count("class "), "a long repository is read all the same"
-    shown, golden = f"{capsys.readouterr().out}\n{written}", ROOT / "tests" / "data" / "init.txt"
-    if os.environ.get("WRITE_GOLDEN"):
-        golden.write_text(shown, encoding="utf-8")
-    assert shown == golden.read_text(encoding="utf-8")
+    shown, expected = golden("init.txt", f"{capsys.readouterr().out}\n{written}")
+    assert shown == expected
     program = "from benchmarks.kernels import SUITE; print(len(SUITE.kernels()))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert int(done.stdout) == written.count("class ")

@@ -64,9 +64,8 @@ SHOWN = [
 @pytest.mark.parametrize("rows", SHOWN)
 def test_shown_row(rows: list[tuple[Verdict, float]]) -> None:
     """A row that decides outranks larger ones that do not."""
-    ranked: list[Any] = [
-        SimpleNamespace(judgement=SimpleNamespace(verdict=verdict), size=size) for verdict, size in rows[::-1]
-    ]
+    judged = ((SimpleNamespace(verdict=verdict), size) for verdict, size in rows[::-1])
+    ranked: list[Any] = [SimpleNamespace(judgement=judgement, size=size) for judgement, size in judged]
     assert max(ranked, key=rank_row) is ranked[-1]
 
 
@@ -100,7 +99,7 @@ def test_selected_configurations(head: dict[str, float | None], selected: list[s
     assert select_configurations(base, base, base | head) == set(selected)
 
 
-def test_commits_whose_texts_hold_separators(tmp_path: Path) -> None:
+def test_commits_whose_texts_hold_separators(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Names and subjects may hold separators; a commit unknown to git is omitted."""
     author, subject = "A\x1f\x1eB\u2028C", "one\x1f\x1etwo\u2028three\x0cfour"
     root = begin(tmp_path / "repository", author)
@@ -117,17 +116,12 @@ def test_commits_whose_texts_hold_separators(tmp_path: Path) -> None:
         assert (facts["author"], facts["subject"]) == (author, subject)
         assert facts["files"] == [f'"gpu_kernels/{number} \\303\\244"']
     touching = [{"commit": commit_hash, "subject": subject} for commit_hash in reversed(hashes[1:])]
-    assert commits.describe_range(root, hashes[0], hashes[2]) == {
-        "count": 2, "touching_count": 2, "touching": touching,
-    }  # fmt: skip
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(commits, "_MAX_LISTED", 1)
-        shown = commits.describe_range(root, hashes[0], hashes[2])
-    assert (shown["touching_count"], shown["touching"]) == (2, touching[:1])
-    assert commits.count_distance(root, hashes[1]) == {
-        "commits": 3,
-        "touching": 1,
-    }  # three commits include a merge and its side
+    described_range = {"count": 2, "touching_count": 2, "touching": touching}
+    assert commits.describe_range(root, hashes[0], hashes[2]) == described_range
+    monkeypatch.setattr(commits, "_MAX_LISTED", 1)
+    assert commits.describe_range(root, hashes[0], hashes[2]) == {**described_range, "touching": touching[:1]}
+    # Three commits include a merge and its side.
+    assert commits.count_distance(root, hashes[1]) == {"commits": 3, "touching": 1}
     assert commits.count_distance(root, "0" * 40) is None
 
 
@@ -159,12 +153,8 @@ def test_source_lines_that_changed(
 ) -> None:
     """Lines of files that define the kernels come first, otherwise those of measured paths."""
     root = begin(tmp_path / "repository")
-    base_files = {
-        "gpu_kernels/k.cu": KERNEL,
-        "gpu_kernels/l.cu": KERNEL.replace("k(", "l("),
-        "gpu_kernels/catalog.py": "",
-    }
-    base, head = commit(root, base_files), commit(root, files)
+    kernels = {"gpu_kernels/k.cu": KERNEL, "gpu_kernels/l.cu": KERNEL.replace("k(", "l(")}
+    base, head = commit(root, {**kernels, "gpu_kernels/catalog.py": ""}), commit(root, files)
     lines = commits.find_changed_lines(root, base, head, ["k", "l"])
     assert [(line["number"], line["is_new"], line["text"]) for line in lines] == expected
     assert {line["file"] for line in lines} <= files.keys()

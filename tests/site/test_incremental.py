@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
 import pytest
-from asv.config import Config
 
 from kernelwatch.config import cache_dir
 from kernelwatch.show.site import publisher
 from tests import stored
 from tests.commits import begin, commit
+from tests.site import story
 from tests.stored import COUNT
 
 
@@ -25,14 +24,11 @@ def test_a_later_write_equals_a_fresh_one(tmp_path: Path, monkeypatch: pytest.Mo
     folder = root / "results" / "gpu"
     files = [next(folder.glob(f"{name[:8]}-*.json")) for name in commits]
     shutil.move(files[3], tmp_path / "aside")
-    config = Config.load(str(root / "asv.conf.json"))
-    config.results_dir, config.html_dir = str(root / "results"), str(tmp_path / "html")
     monkeypatch.setattr(publisher, "ROOT", root)
     monkeypatch.setenv(cache_dir.CACHE, str(tmp_path / "cache"))
 
     def write_site(html: str = "html") -> dict[str, bytes]:
-        config.html_dir = str(tmp_path / html)
-        return stored.contents(publisher.write_site(config, root))
+        return stored.contents(publisher.write_site(story.load_config(root, tmp_path / html), root))
 
     def write_afresh() -> dict[str, bytes]:
         shutil.move(tmp_path / "cache" / "index", tmp_path / "index")
@@ -44,8 +40,7 @@ def test_a_later_write_equals_a_fresh_one(tmp_path: Path, monkeypatch: pytest.Mo
     first = write_site()
     stored.change_document(files[1], lambda document: document["results"][COUNT].__setitem__(0, [7.0]))
     hashes = {"commit": commits[2], "arch": "sm_90", "cubins": {"k float32": "a" * 64}}
-    (root / "results" / "other").mkdir()
-    (root / "results" / "other" / f"{commits[2][:8]}-x.cubins.jsonl").write_text(json.dumps(hashes))
+    stored.write_lines(root / "results" / "other" / f"{commits[2][:8]}-x.cubins.jsonl", hashes)
     second = write_site()
     assert second == write_afresh() != first
     files[0].unlink()

@@ -115,9 +115,7 @@ COUNTED = {
 @pytest.mark.parametrize("word", COUNTED)
 def test_one_word(word: str) -> None:
     """Changes rank above undecided configurations, which rank above acknowledged ones."""
-    assert [summarize_counts(Counter(words.split()))["verdict"] for words in COUNTED[word]] == [word] * len(
-        COUNTED[word]
-    )
+    assert {summarize_counts(Counter(words.split()))["verdict"] for words in COUNTED[word]} == {word}
 
 
 BEHIND = {"commits": 458, "touching": 4}
