@@ -42,9 +42,8 @@ def test_united(
     """The other row's result keeps its statistics; neither row changes."""
     texts_before = str((columns, fallback))
     filled = result_rows.fill_missing(columns, fallback)
-    assert str(filled) == str(
-        {**columns, **row(*columns["params"], *result, moment=columns["started_at"])} if result else columns
-    )
+    expected = {**columns, **row(*columns["params"], *result, moment=columns["started_at"])} if result else columns
+    assert str(filled) == str(expected)
     assert (filled is columns) == (str(filled) == texts_before[1 : len(str(columns)) + 1])
     assert result_rows.have_same_numbers(columns, fallback) is is_same
     assert str((columns, fallback)) == texts_before
@@ -72,11 +71,8 @@ def test_each() -> None:
     assert result_rows.list_configurations(row["params"]) == ["'a', 1", "'a', 2", "'b', 1", "'b', 2"]
     configurations = list(result_rows.iter_configurations(row))
     assert [params for params, _, _ in configurations] == [("a", "1"), ("a", "2"), ("b", "1"), ("b", "2")]
-    assert (
-        str([(value, samples) for _, value, samples in configurations])
-        == "[(1.0, [1.0]), (None, []), (nan, []), (4.0, [])]"
-    )
+    outcomes = str([(value, samples) for _, value, samples in configurations])
+    assert outcomes == "[(1.0, [1.0]), (None, []), (nan, []), (4.0, [])]"
     for result, values in ((None, [None, None]), ([1.0], [1.0, None])):
-        assert [
-            value for _, value, _ in result_rows.iter_configurations({"result": result, "params": [["1", "2"]]})
-        ] == values
+        incomplete: result_rows.RowColumns = {"result": result, "params": [["1", "2"]]}
+        assert [value for _, value, _ in result_rows.iter_configurations(incomplete)] == values
