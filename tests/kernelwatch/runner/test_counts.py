@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import types
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -122,10 +123,7 @@ def test_compiler_errors_leave_no_number(
     kind: str, error: Exception, skipped: str, failed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A failure names the kernel's file; a missing kernel or architecture is a skip."""
-
-    def refuse(*_: Any) -> str:
-        raise error
-
+    refuse = mock.Mock(side_effect=error)
     monkeypatch.setattr(launch_counts, "compile_ptx", refuse)
     monkeypatch.setattr(measure_counts, "compile_cubin", refuse)
     task = _task(track_counted__OffsetCopy=PLACES[:1]) if kind == "counted" else _task(track_compiled__Compiled=[0])
