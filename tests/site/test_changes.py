@@ -11,14 +11,16 @@ from typing import Any
 import pytest
 
 from kernelwatch.config.project_root import ROOT
-from kernelwatch.review.verdict import Verdict
+from kernelwatch.review.rows import Row
+from kernelwatch.review.verdict import Judgement, Verdict
 from kernelwatch.show.site import commits, words
-from kernelwatch.show.site.changes import rank_row, select_configurations
+from kernelwatch.show.site.changes import list_compared, rank_row, select_configurations
 from kernelwatch.show.site.data import number_benchmarks
 from kernelwatch.show.site.measured import load_commits
 from kernelwatch.show.site.overview import ShownMachine
 from kernelwatch.store import git
 from kernelwatch.store.results import History
+from kernelwatch.suite.benchmark_names import classify_benchmark
 from kernelwatch.workflow.load_review import review_selection
 from kernelwatch.workflow.select_results import select_commits
 from tests.commits import begin, commit
@@ -158,3 +160,35 @@ def test_source_lines_that_changed(
     lines = commits.find_changed_lines(root, base, head, ["k", "l"])
     assert [(line["number"], line["is_new"], line["text"]) for line in lines] == expected
     assert {line["file"] for line in lines} <= files.keys()
+
+
+TIME, LOADED, STORED = "time_a.A.time_x", "track_counted.A.track_sectors_loaded", "track_counted.A.track_sectors_stored"
+
+
+def _make_row(benchmark: str, size: str, head: float) -> Row:
+    verdict = Verdict.SAME if head == 1 else Verdict.SLOWER if head > 1 else Verdict.FASTER
+    kind = classify_benchmark(benchmark)
+    return Row(
+        f"{benchmark}({size})", kind, "", 1.0, head, Judgement(verdict, head),
+        benchmark=benchmark, params={"size": size}, kernel="k",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("values", "elsewhere", "compared"),
+    [
+        ({(TIME, "1"): 2.0, (TIME, "2"): 1.0, (LOADED, "1"): 3.0}, False, [(TIME, "1", "slower"), (TIME, "2", "same")]),
+        ({(TIME, "1"): 1.0, (LOADED, "1"): 3.0, (LOADED, "2"): 1.0, (STORED, "1"): 1.0}, False,
+         [(LOADED, "1", "rose"), (LOADED, "2", "same")]),
+        ({(STORED, "1"): 0.5}, False, [(STORED, "1", "fell")]),
+        ({(TIME, "1"): 1.005}, False, []),
+        ({(TIME, "1"): 2.0}, True, []),
+    ],
+)  # fmt: skip
+def test_compared_configurations(
+    values: dict[tuple[str, str], float], elsewhere: bool, compared: list[tuple[str, str, str]]
+) -> None:
+    """All times if one changed by 1 %, else all numbers of the benchmarks that changed; none of other architectures."""
+    rows = [_make_row(benchmark, size, head) for (benchmark, size), head in values.items()]
+    listed = list_compared(rows, [{"kernel": "k", "elsewhere": elsewhere}])
+    assert [(name, params[0], verdict) for name, params, _, _, verdict in listed.get("k", [])] == compared

@@ -84,10 +84,8 @@ def apart(base: str | None, head: str | None) -> list[dict[str, Any]]:
 POWER, HEAT = ["power"], ["heat"]
 TOGETHER = [run(BASE, HEAD)]
 HELD_BASE, HELD_HEAD = [run(BASE, throttled={BASE: POWER}), run(HEAD)], [run(BASE), run(HEAD, throttled={HEAD: POWER})]
-HELD_BOTH, HELD_IN_TURNS = (
-    [run(BASE, HEAD, throttled={BASE: POWER, HEAD: POWER})],
-    [run(BASE, HEAD, throttled={HEAD: POWER})],
-)
+HELD_BOTH = [run(BASE, HEAD, throttled={BASE: POWER, HEAD: POWER})]
+HELD_IN_TURNS = [run(BASE, HEAD, throttled={HEAD: POWER})]
 UNCHANGED, SEVERAL = "machine code unchanged", "not measured on one GPU; machine code unchanged"
 
 #: Runs with a GPU for each configuration.

@@ -33,16 +33,12 @@ COPY = """extern "C" __global__ void NAME(float* out, const float* in, int n)
 { if (threadIdx.x < n) out[threadIdx.x] = in[threadIdx.x] * FACTOR; }"""
 
 #: Kernels and their factors; the reference multiplies by 4.
+FACTORS = {"right": "4.0f", "also_right": "2.0f * 2.0f", "wrong": "3.0f"}
+ARGUMENTS: list[Any] = [outputs("out", "n"), inputs("image", "n"), "n"]
+SOURCES = {name: COPY.replace("NAME", name).replace("FACTOR", factor) for name, factor in FACTORS.items()}
 KERNELS = {
-    name: Kernel(
-        name,
-        [outputs("out", "n"), inputs("image", "n"), "n"],
-        text=COPY.replace("NAME", name).replace("FACTOR", factor),
-        block=64,
-        over=("n",),
-        reference=lambda image: image * np.float32(4),
-    )
-    for name, factor in {"right": "4.0f", "also_right": "2.0f * 2.0f", "wrong": "3.0f"}.items()
+    name: Kernel(name, ARGUMENTS, 64, over=("n",), text=text, reference=lambda image: image * np.float32(4))
+    for name, text in SOURCES.items()
 }
 
 
