@@ -126,6 +126,12 @@ def change_document(path: Path, change: Callable[[Any], object]) -> None:
     path.write_text(json.dumps(document), encoding="utf-8")
 
 
+def read_rows(path: Path) -> dict[str, dict[str, Any]]:
+    """Return the rows of a file of results by benchmark and column."""
+    document = json.loads(path.read_bytes())
+    return {name: dict(zip(document["result_columns"], row, strict=False)) for name, row in document["results"].items()}
+
+
 def documents(folder: Path) -> dict[str, Any]:
     """Return asv's results without dates and durations, by prefixes of hashes."""
     results = {}

@@ -106,9 +106,7 @@ def test_no_host_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     nvcc.compile_probe(compiler)
     nvcc.compile_probe.cache_clear()
     for name in ("sh", "env", "sed"):
-        program = shutil.which(name)
-        assert program is not None
-        (tmp_path / name).symlink_to(program)
+        (tmp_path / name).symlink_to(str(shutil.which(name)))
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(CompileError, match=r"nvcc compiles no kernel: exit code 1: .*; it needs g\+\+") as raised:
         nvcc.compile_probe(compiler)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from contextlib import nullcontext
 from pathlib import Path
@@ -20,6 +19,7 @@ from kernelwatch.runner.commit_run import CommitMeasurement
 from kernelwatch.runner.protocol import Difference, Discovery, RoundStart, RunConfiguration, SourceLine, Task
 from kernelwatch.runner.run_record import RunRecord
 from kernelwatch.store import record
+from tests.stored import read_rows
 
 TIME, RATIO = "time_a.A.time_back_to_back", "track_control.A.track_copy_ratio"
 COUNT, REGISTERS = "track_counted.A.track_sectors", "track_compiled.C.track_registers"
@@ -61,11 +61,8 @@ def measure_commit(
     CommitMeasurement(results, benchmarks, GROUPS, options, folder, run_record, is_head).measure(nullcontext(child))  # type: ignore[arg-type]
     results.save(str(folder))
     (path,) = folder.glob("m/*.json")
-    document = json.loads(path.read_bytes())
-    return {
-        name: {**dict(zip(document["result_columns"], row, strict=False)), "errcode": results.errcode[name]}
-        for name, row in document["results"].items()
-    }, run_record.collect_lines()
+    rows = {name: {**row, "errcode": results.errcode[name]} for name, row in read_rows(path).items()}
+    return rows, run_record.collect_lines()
 
 
 def _list_reasons(lines: Any) -> set[str]:

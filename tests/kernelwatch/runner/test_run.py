@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from kernelwatch.store import record
+from tests import stored
 from tests.kernelwatch.strangers import STRANGERS, Project, Stranger, make_project, texts
 from tests.stored import contents
 
@@ -42,8 +43,7 @@ setup(cmdclass={"build_py": Build})
 def read_rows(project: Project, commit: str) -> Mapping[str, Any]:
     """Return the stored rows of a commit by benchmark."""
     (path,) = (project.path / "results" / MACHINE).glob(f"{commit[:8]}-*.json")
-    document = json.loads(path.read_text())
-    return {name: dict(zip(document["result_columns"], row, strict=False)) for name, row in document["results"].items()}
+    return stored.read_rows(path)
 
 
 def read_record(project: Project, file: str = record.RUNS_FILE) -> list[Any]:
