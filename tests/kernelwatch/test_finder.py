@@ -10,6 +10,8 @@ import pytest
 
 from kernelwatch.cli import init
 from kernelwatch.scaffold.parse_launches import iter_launches
+from kernelwatch.store import git
+from tests.commits import begin
 from tests.golden import golden
 
 _F = "__global__ void f(float* x) {}"
@@ -104,14 +106,12 @@ def test_written_benchmarks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Each kernel appears once, at its definition, or with a reason; WRITE_GOLDEN=1 rewrites the text."""
-    root = tmp_path / "repository"
-    root.mkdir()
+    root = begin(tmp_path / "repository")
     monkeypatch.chdir(root)
-    subprocess.run(["git", "init", "--quiet", "--initial-branch=trunk"], check=True)
     for file, text in FILES.items():
         (root / file).parent.mkdir(parents=True, exist_ok=True)
         (root / file).write_text(text, encoding="utf-8")
-    subprocess.run(["git", "add", "--all"], check=True)
+    git.text(root, "add", "--all")
     (root / "gone.cu").unlink()
     assert init.main(["--flags=-DMORE=4"]) == 0
     written = (root / "benchmarks" / "kernels.py").read_text(encoding="utf-8")

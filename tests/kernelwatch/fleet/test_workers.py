@@ -121,7 +121,7 @@ def test_clone_of_worker(tmp_path: Path, checkout: str) -> None:
         (["tls://127.0.0.1:1", "--tls", "nowhere"], "nowhere has none"),
     ],
 )
-def test_unencrypted_addresses_are_refused(words: list[str], options: list[str], message: str, tmp_path: Path) -> None:
+def test_unencrypted_addresses_are_refused(words: list[str], options: list[str], message: str) -> None:
     from kernelwatch.fleet.workers import FleetError
 
     name, *arguments = words

@@ -11,7 +11,7 @@ from kernelwatch.store.cubins import CubinHashes
 from kernelwatch.store.record import CUBINS_FILE
 from tests.stored import write_lines
 
-NAME, CODE = "offset_copy float32 -Xptxas -O3", "d" * 64
+NAME = "offset_copy float32 -Xptxas -O3"
 
 
 def _line(commit: str, arch: str, cubins: str | dict[str, str], **fields: Any) -> dict[str, Any]:
