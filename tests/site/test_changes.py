@@ -149,11 +149,10 @@ CHANGED_LINES: dict[str, tuple[dict[str, str], list[tuple[int, bool, str]]]] = {
 }
 
 
-@pytest.mark.parametrize(("files", "expected"), CHANGED_LINES.values(), ids=CHANGED_LINES)
-def test_source_lines_that_changed(
-    files: dict[str, str], expected: list[tuple[int, bool, str]], tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("name", CHANGED_LINES)
+def test_source_lines_that_changed(name: str, tmp_path: Path) -> None:
     """Lines of files that define the kernels come first, otherwise those of measured paths."""
+    files, expected = CHANGED_LINES[name]
     root = begin(tmp_path / "repository")
     kernels = {"gpu_kernels/k.cu": KERNEL, "gpu_kernels/l.cu": KERNEL.replace("k(", "l(")}
     base, head = commit(root, {**kernels, "gpu_kernels/catalog.py": ""}), commit(root, files)

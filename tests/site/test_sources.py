@@ -60,11 +60,10 @@ READ = {
 }
 
 
-@pytest.mark.parametrize(("files", "expected"), READ.values(), ids=READ)
-def test_lines_of_todays_counter_are_read(
-    files: dict[str, list[tuple[str, str]]], expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("name", READ)
+def test_lines_of_todays_counter_are_read(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The current counter comes first, otherwise the first text of the last other counter."""
+    files, expected = READ[name]
     monkeypatch.setattr(fingerprint, "VERSION", "new")
     access = {"file": 0, "line": 1, "unit": "sectors", "amount": 1}  # the newest counter has no accesses here
     for machine, entries in files.items():

@@ -59,12 +59,10 @@ SEVERAL: dict[str, tuple[dict[tuple[str, str], Outcome], list[tuple[str, str]], 
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("heads", "expected", "exit_code"), SEVERAL.values(), ids=SEVERAL)
-def test_several_are_judged(
-    heads: dict[tuple[str, str], Outcome], expected: list[tuple[str, str]], exit_code: int, tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+@pytest.mark.parametrize("case", SEVERAL)
+def test_several_are_judged(case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Every machine and environment that measured both commits is judged; the worst decides."""
+    heads, expected, exit_code = SEVERAL[case]
     for (name, environment), head in heads.items():
         write(tmp_path, pair(1.0, head, COUNT), machine=name, environment=environment)
     assert main([BASE, HEAD], tmp_path) == exit_code

@@ -129,12 +129,10 @@ CASES: dict[str, tuple[float, tuple[float, float | None] | None, str, list[dict[
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("factor", "copies", "hashes", "runs", "verdict", "reason"), CASES.values(), ids=CASES)
-def test_evidence(
-    factor: float, copies: tuple[float, float | None] | None, hashes: str, runs: list[dict[str, Any]], verdict: str,
-    reason: str, root: Path, capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+@pytest.mark.parametrize("name", CASES)
+def test_evidence(name: str, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A time that changed with the machine is not blamed on the kernel; code hashes are evidence."""
+    factor, copies, hashes, runs, verdict, reason = CASES[name]
     _write_records(write(root, _suite(factor, copies)), runs, hashes)
     _, document = review_as_json(root, capsys)
     (row,) = document["rows"]
@@ -209,12 +207,10 @@ UNLAUNCHABLE = {
 }
 
 
-@pytest.mark.parametrize(("registers", "blocks", "expected"), UNLAUNCHABLE.values(), ids=UNLAUNCHABLE)
-def test_kernels_that_cannot_be_launched(
-    registers: tuple[int, int], blocks: tuple[tuple[int, int] | None, tuple[int, int] | None], expected: str,
-    tmp_path: Path, capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+@pytest.mark.parametrize("case", UNLAUNCHABLE)
+def test_kernels_that_cannot_be_launched(case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Unlaunchable kernels fail, even with a faster time."""
+    registers, blocks, expected = UNLAUNCHABLE[case]
     name = "track_compiled.Compiled.track_registers"
     where = {"kernel": ["offset_copy"], "dtype": ["float32"], "flags": ["-O3"], "arch": ["sm_90"]}
     params = ", ".join(text for (text,) in where.values())
@@ -254,14 +250,12 @@ PAIRS: dict[str, tuple[int, float, float, str, list[dict[str, Any]], bool, tuple
 }
 
 
-@pytest.mark.parametrize(
-    ("count", "seconds", "noisy", "hashes", "runs", "taken_over", "expected"), PAIRS.values(), ids=PAIRS
-)
+@pytest.mark.parametrize("name", PAIRS)
 def test_what_counts(
-    count: int, seconds: float, noisy: float, hashes: str, runs: list[dict[str, Any]], taken_over: bool,
-    expected: tuple[float, float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Thresholds come from times of equal code that one GPU measured twice."""
+    count, seconds, noisy, hashes, runs, taken_over, expected = PAIRS[name]
     other_launch = KERNEL.replace("float32", "float64")
     monkeypatch.setattr(
         registry, "find_code_name", lambda _, params: other_launch if params["case"] == "other" else KERNEL

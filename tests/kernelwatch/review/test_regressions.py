@@ -69,12 +69,10 @@ HISTORIES: dict[str, tuple[list[float | str | None], list[tuple[str, str, float]
 }
 
 
-@pytest.mark.parametrize(("values", "worse", "broken"), HISTORIES.values(), ids=HISTORIES)
-def test_standing(
-    values: list[float | str | None], worse: list[tuple[str, str, float]], broken: list[tuple[str, str]],
-    tmp_path: Path, capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+@pytest.mark.parametrize("name", HISTORIES)
+def test_standing(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A later commit may take it back: a time to within its threshold, a count entirely."""
+    values, worse, broken = HISTORIES[name]
     suite: Suite = {commit: {} for commit in COMMITS[: len(values)]}
     for place, (commit_hash, value) in enumerate(zip(COMMITS, values, strict=False)):
         if not isinstance(value, str):
@@ -183,11 +181,10 @@ LATER: dict[str, tuple[str, float | None, list[str]]] = {
 }
 
 
-@pytest.mark.parametrize(("commit_hash", "count", "reviewed"), LATER.values(), ids=LATER)
-def test_kept_history(
-    commit_hash: str, count: float | None, reviewed: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("case", LATER)
+def test_kept_history(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps are reviewed once, and a kept history gives what a fresh one does."""
+    commit_hash, count, reviewed = LATER[case]
     monkeypatch.setenv(cache_dir.CACHE, str(tmp_path / "cache"))
     values = {A: 10.0, B: 10.05, C: 10.11, D: 12.0, E: 12.0}
     suite: Suite = {name: {TIME: {"one": samples(v / 1e4)}, COUNT: {"one": v}} for name, v in values.items()}

@@ -94,12 +94,10 @@ REVIEWS: dict[str, tuple[dict[str, Point], dict[str, Point], dict[str, Any], str
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("base", "head", "options", "verdict", "exit_code", "notes"), REVIEWS.values(), ids=REVIEWS)
-def test_review(
-    base: dict[str, Point], head: dict[str, Point], options: dict[str, Any], verdict: str, exit_code: int,
-    notes: list[str],
-) -> None:  # fmt: skip
+@pytest.mark.parametrize("name", REVIEWS)
+def test_review(name: str) -> None:
     """Verdict, exit code and notes follow from values, in any order of access."""
+    base, head, options, verdict, exit_code, notes = REVIEWS[name]
     outcome = review(make_commit(BASE, OLD, base), make_commit(HEAD, NEW, head), **options)
     assert (outcome.notes, outcome.exit_code, outcome.conclusion.value) == (notes, exit_code, verdict)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import pytest
 
@@ -35,11 +34,10 @@ BOTH: dict[str, tuple[result_rows.RowColumns, result_rows.RowColumns, list[float
 }
 
 
-@pytest.mark.parametrize(("columns", "fallback", "result", "is_same"), BOTH.values(), ids=BOTH)
-def test_united(
-    columns: result_rows.RowColumns, fallback: result_rows.RowColumns, result: list[Any], is_same: bool
-) -> None:
+@pytest.mark.parametrize("name", BOTH)
+def test_united(name: str) -> None:
     """The other row's result keeps its statistics; neither row changes."""
+    columns, fallback, result, is_same = BOTH[name]
     texts_before = str((columns, fallback))
     filled = result_rows.fill_missing(columns, fallback)
     expected = {**columns, **row(*columns["params"], *result, moment=columns["started_at"])} if result else columns
