@@ -31,7 +31,7 @@ def test_sums_of_metrics(values: list[list[Any]], expected: dict[str, float]) ->
     measured = {}
     for commit, numbers in zip("abc", values, strict=True):
         counted = {name: number for name, number in zip("LSC", numbers, strict=True) if number != ""}
-        texts = {name: pack_numbers([None, n], is_time=False, digits=None) for name, n in counted.items()}
+        texts = {name: pack_numbers([None, value], is_time=False, digits=None) for name, value in counted.items()}
         measured[commit] = MeasuredCommit(texts)
     machine = ShownMachine(history, measured)
     assert dict(machine.sum_series({"w": "2"}, *"LSC")) == expected

@@ -46,7 +46,8 @@ CUBIN = "offset_copy, float32, -Xptxas -O3"
 def _write_records(root: Path, runs: list[dict[str, Any]], hashes: Sequence[str] = "") -> Path:
     """Write run records and the cubin hashes of base and head; return the machine's folder."""
     write_lines(root / "results" / "gpu" / "runs.jsonl", *runs)
-    lines = [{"commit": c, "arch": "sm_90", "cubins": {CUBIN: h}} for c, h in zip((BASE, HEAD), hashes, strict=False)]
+    both = zip((BASE, HEAD), hashes, strict=False)
+    lines = ({"commit": commit, "arch": "sm_90", "cubins": {CUBIN: cubin_hash}} for commit, cubin_hash in both)
     return write_lines(root / "results" / "gpu" / "cubins.jsonl", *lines)
 
 

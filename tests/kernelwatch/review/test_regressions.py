@@ -187,7 +187,9 @@ def test_kept_history(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     commit_hash, count, reviewed = LATER[case]
     monkeypatch.setenv(cache_dir.CACHE, str(tmp_path / "cache"))
     values = {A: 10.0, B: 10.05, C: 10.11, D: 12.0, E: 12.0}
-    suite: Suite = {name: {TIME: {"one": samples(v / 1e4)}, COUNT: {"one": v}} for name, v in values.items()}
+    suite: Suite = {}
+    for name, value in values.items():
+        suite[name] = {TIME: {"one": samples(value / 1e4)}, COUNT: {"one": value}}
     write(tmp_path, suite)
     paths = {name: next((tmp_path / "results" / "gpu").glob(f"{name[:8]}-*")) for name in values}
     text = paths[commit_hash].read_text()

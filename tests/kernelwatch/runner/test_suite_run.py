@@ -110,8 +110,8 @@ def test_plain_benchmarks(fails: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     assert suite_run.has_failed is fails
     expected = {"quick": True, "show_stderr": True, "record_samples": False, "append_samples": False}
     asv_options = {"extra_params": {"a": 1}, "launch_method": "spawn"}
-    asked = [{name: options[name] for name in options if name != "results"} for options in calls]
-    assert asked == [expected | asv_options] * (not fails)
+    run_options = [{name: options[name] for name in options if name != "results"} for options in calls]
+    assert run_options == [expected | asv_options] * (not fails)
 
 
 @pytest.mark.parametrize(("machine_name", "facts"), [("mine", {"ram": "much"}), ("", {}), ("other", {})])

@@ -170,10 +170,11 @@ def test_reuse_of_times(looks: list[float], reused: int, measure: Measure, monke
     differences = [message for message in other_messages if isinstance(message, Difference)]
     assert len(differences) == (not reused)
     assert all(difference.ratio is None or difference.ratio == pytest.approx(looks[1]) for difference in differences)
-    taken = [configuration for configuration in configurations if configuration.reused]
-    assert [(again.reused, again.rounds, len(again.numbers[TIME])) for again in taken] == [("c0", [6, 5], 11)] * reused
-    measured_rounds = [configuration.rounds for configuration in configurations if not configuration.reused]
-    assert measured_rounds == [[MIN_SAMPLES, MIN_SAMPLES]] * (2 - reused)
+    for configuration in configurations:
+        origin, rounds = ("c0", [6, 5]) if configuration.reused else ("", [MIN_SAMPLES, MIN_SAMPLES])
+        assert (configuration.reused, configuration.rounds) == (origin, rounds)
+        assert len(configuration.numbers[TIME]) == sum(rounds)
+    assert [bool(configuration.reused) for configuration in configurations].count(True) == reused
 
 
 @pytest.mark.usefixtures("gpu")
