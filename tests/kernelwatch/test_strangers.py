@@ -24,7 +24,7 @@ import pytest
 
 from kernelwatch.store import folders, record
 from tests.faults.test_orphans import processes
-from tests.kernelwatch.runner.test_plain_asv import read_identities
+from tests.kernelwatch.runner.test_discovery import read_identities
 from tests.kernelwatch.strangers import STRANGERS, Project, Stranger, make_project
 from tests.stored import documents
 

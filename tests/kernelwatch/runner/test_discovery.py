@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -35,6 +36,24 @@ def test_benchmarks_equal_the_suite(benchmarks: dict[str, Any]) -> None:
     for name, (_, sweep) in registry.current_suite().benchmarks.items():
         axes = dict(zip(benchmarks[name].param_names, benchmarks[name].params, strict=True))
         assert axes == {axis: list(map(repr, values)) for axis, values in sweep.axes.items()}, name
+
+
+#: Facts of a benchmark that identify its results.
+IDENTITY = ("params", "param_names", "version", "unit", "type")
+
+
+def read_identities(results: Path) -> dict[str, dict[str, Any]]:
+    """Return the identities of the benchmarks in `benchmarks.json`."""
+    document = json.loads((results / "benchmarks.json").read_text())
+    benchmarks = {name: benchmark for name, benchmark in document.items() if isinstance(benchmark, dict)}
+    return {name: {field: benchmark[field] for field in IDENTITY} for name, benchmark in benchmarks.items()}
+
+
+def test_stored_names_stay(benchmarks: dict[str, Any]) -> None:
+    """Names identify stored results; new ones may be added."""
+    stored = read_identities(ROOT / "results")
+    identities = {name: [getattr(benchmarks.get(name), field, None) for field in IDENTITY] for name in stored}
+    assert identities == {name: list(identity.values()) for name, identity in stored.items()}
 
 
 def test_attributes_of_benchmarks(benchmarks: dict[str, Any]) -> None:

@@ -1,44 +1,23 @@
-"""asv without the plugin: the same classes, names, axes, versions and numbers."""
+"""asv without the plugin: its loop over samples, and the timer that hands them over."""
 
 from __future__ import annotations
 
-import json
+import timeit
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import kernelwatch.benchmarks as kw
-from kernelwatch.config.project_root import ROOT
 from kernelwatch.instrument import machine, session, stopping_rule
+from kernelwatch.instrument.clock import SampleClock
 from kernelwatch.instrument.tolerance import WrongOutputError
 from tests import on_fake_gpu
 from tests.fake_cuda import FakeGpu
 from tests.kernelwatch.runner.test_times import NO_DRIVER, Small, gpu, no_driver
 
 __all__ = ["gpu", "no_driver"]
-
-
-#: Facts of a benchmark that identify its results.
-IDENTITY = ("params", "param_names", "version", "unit", "type")
-
-
-def read_identities(results: Path) -> dict[str, dict[str, Any]]:
-    """Return the identities of the benchmarks in `benchmarks.json`."""
-    document = json.loads((results / "benchmarks.json").read_text())
-    benchmarks = {name: benchmark for name, benchmark in document.items() if isinstance(benchmark, dict)}
-    return {name: {field: benchmark[field] for field in IDENTITY} for name, benchmark in benchmarks.items()}
-
-
-def test_stored_names_stay() -> None:
-    """Names identify stored results; new ones may be added."""
-    from asv_runner.discovery import disc_benchmarks
-
-    discovered = {benchmark.name: benchmark for benchmark in disc_benchmarks(str(ROOT / "benchmarks"))}
-    stored = read_identities(ROOT / "results")
-    identities = {name: [getattr(discovered.get(name), field, None) for field in IDENTITY] for name in stored}
-    assert identities == {name: list(identity.values()) for name, identity in stored.items()}
 
 
 @pytest.fixture
@@ -89,3 +68,19 @@ def test_no_device_skips(no_driver: FakeGpu) -> None:
     with pytest.raises(NotImplementedError, match=NO_DRIVER):
         Small().setup("right", 64)
     assert not no_driver.launched
+
+
+def test_timeit_returns_samples_exactly() -> None:
+    """Two subtracted readings give each sample to the last bit, in order.
+
+    After an exception, asv's setup calls `reset`, so no sample is lost.
+    """
+    clock = SampleClock()
+    samples = [2e-3, 2.0000002e-3, 1e-6, 59.999996, float(np.float32(3.3)) * 1e-3 / 7]
+    clock.add(samples)
+    failing = timeit.Timer("raise OSError('boom')", setup=clock.reset, timer=clock)
+    with pytest.raises(OSError, match="boom"):
+        failing.timeit(1)
+    timer = timeit.Timer("pass", setup=clock.reset, timer=clock)
+    assert [timer.timeit(1) for _ in samples] == samples
+    assert clock.is_used_up
