@@ -92,11 +92,8 @@ def test_compiled_numbers() -> None:
     sweep = registry.current_suite().compiled
     group, points = f"track_compiled.{sweep.name}", list(sweep.points())
     reasons = {("offset_copy", "float32", "sm_90"): "", ("add_coalesced", "int8", "sm_90"): "is not for int8"}
-    indices = [
-        index
-        for index, point in enumerate(points)
-        if (point["kernel"], point["dtype"], point["arch"]) in reasons and point["flags"] == "-Xptxas -O3"
-    ]
+    keys = [(point["kernel"], point["dtype"], point["arch"], point["flags"]) for point in points]
+    indices = [index for index, (*key, flags) in enumerate(keys) if tuple(key) in reasons and flags == "-Xptxas -O3"]
     configurations, other_messages = _send_all(_task(track_compiled__Compiled=indices))
     assert not other_messages
     assert [configuration.index for configuration in configurations] == indices

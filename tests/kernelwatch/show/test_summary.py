@@ -28,11 +28,9 @@ def test_summary(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[
     """
     history = History("nvidia-h200", ROOT)
     never = f"{skip_reasons.NOT_SUPPORTED}addition has no int8; it has float32, float64"
-    skips = (("f" * 40, "another's", 5), (HEAD, "its own", 2), (HEAD, never, 1))
-    noted = [
-        {"commit": commit_hash, "benchmark": "b", "reason": reason, "configurations": n}
-        for commit_hash, reason, n in skips
-    ]
+    fields = ("benchmark", "commit", "reason", "configurations")
+    skips = (("b", "f" * 40, "another's", 5), ("b", HEAD, "its own", 2), ("b", HEAD, never, 1))
+    noted = [dict(zip(fields, skip, strict=True)) for skip in skips]
     text, head = git.text, [HEAD]
 
     def _text(folder: Path, *words: str, **options: float | None) -> str:

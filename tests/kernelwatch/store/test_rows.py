@@ -50,12 +50,9 @@ def test_united(name: str) -> None:
 def test_a_file_holds_what_was_read() -> None:
     """Columns go by name; values after the last are omitted, as in asv."""
     cells = [[1.0, 2.0], [["x", "y"]], "1", None, 3.0]
-    document = {
-        "result_columns": ["result", "params", "version", "started_at", "duration", "samples"],
-        "results": {"b": cells},
-    }
-    row = result_rows.read_row(document, "b")
-    assert row == dict(zip(document["result_columns"], [*cells, None], strict=True))
+    columns = ["result", "params", "version", "started_at", "duration", "samples"]
+    row = result_rows.read_row({"result_columns": columns, "results": {"b": cells}}, "b")
+    assert row == dict(zip(columns, [*cells, None], strict=True))
     assert result_rows.serialize_row(row) == cells
 
 
