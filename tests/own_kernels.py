@@ -81,18 +81,19 @@ def _brighten(**options: Any) -> Kernel:
 _ROWS: list[Any] = [outputs("out", "h"), inputs("in", "h w"), "w"]
 FOUR = ("* 4", "* 3")
 
+#: Kernels of CASES whose texts are above.
+_SCALE: list[Any] = [in_and_out("x", "n"), scalar("n")]
+_HALVED = Kernel("scale", _SCALE, 256, over=("n",), text=SCALE, reference=lambda x: x * np.float32(0.5))
+_SUMMED_SLOWLY = Kernel("slow_row_sum", _ROWS, 1, grid=("h",), text=SLOW_ROW_SUM)
+_SUMMED = Kernel("row_sum", _ROWS, 32, grid=("h",), text=ROW_SUM, reference=_SUMMED_SLOWLY)
+_HEADER = _brighten(entry="imaging::brighten<{T}, 4>")
+_LOAD = (("include/imaging/load.h", LOAD),)
+
 CASES = {
     "a file of a package": Case(_brighten(), CUDA, FOUR, MATRIX, SMALL, file="imaging/brighten.cu"),
     "a text": Case(_brighten(), CUDA, FOUR, MATRIX, SMALL),
     "a template of a header": Case(
-        _brighten(entry="imaging::brighten<{T}, 4>"),
-        HEADER,
-        ("T(N)", "T(N + 1)"),
-        MATRIX,
-        SMALL,
-        "float64",
-        file="include/imaging/brighten.cuh",
-        headers=(("include/imaging/load.h", LOAD),),
+        _HEADER, HEADER, ("T(N)", "T(N + 1)"), MATRIX, SMALL, "float64", "include/imaging/brighten.cuh", headers=_LOAD
     ),
     "PTX": Case(_brighten(), CUDA, FOUR, MATRIX, SMALL, is_ptx=True),
     "a stencil with a halo in shared memory and constants": _make_own_case(
@@ -107,32 +108,8 @@ CASES = {
     "a gather with a struct by value, of a template": _make_own_case(
         "gather", own.GATHER, ("T(a.shift)", "T(a.shift + 1)"), n=5_000_000, m=30_000
     ),
-    "in place": Case(
-        Kernel(
-            "scale",
-            [in_and_out("x", "n"), scalar("n")],
-            256,
-            over=("n",),
-            text=SCALE,
-            reference=lambda x: x * np.float32(0.5),
-        ),
-        SCALE,
-        ("0.5f", "0.25f"),
-        {"n": 100_000},
-        {"n": 1000},
-    ),
+    "in place": Case(_HALVED, SCALE, ("0.5f", "0.25f"), {"n": 100_000}, {"n": 1000}),
     "another kernel is the reference": Case(
-        Kernel(
-            "row_sum",
-            _ROWS,
-            32,
-            grid=("h",),
-            text=ROW_SUM,
-            reference=Kernel("slow_row_sum", _ROWS, 1, grid=("h",), text=SLOW_ROW_SUM),
-        ),
-        ROW_SUM,
-        ("step = 16", "step = 8"),
-        {"h": 3000, "w": 999},
-        {"h": 30, "w": 99},
+        _SUMMED, ROW_SUM, ("step = 16", "step = 8"), {"h": 3000, "w": 999}, {"h": 30, "w": 99}
     ),
 }

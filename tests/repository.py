@@ -14,17 +14,8 @@ from kernelwatch.config.project_root import ROOT
 from tests.kernelwatch.strangers import Project
 
 #: Copied files and folders.
-PARTS = [
-    "Makefile",
-    "asv.conf.json",
-    "pyproject.toml",
-    "README.md",
-    "benchmarks",
-    "gpu_kernels",
-    "ptxcount",
-    "requirements",
-    "kernelwatch",
-]
+PARTS = ["Makefile", "asv.conf.json", "pyproject.toml", "README.md", "requirements"]
+PARTS += ["benchmarks", "gpu_kernels", "ptxcount", "kernelwatch"]
 
 #: Kernels of a small suite.
 SMALL_KERNELS = ("offset_copy", "stride_copy", "transpose_read_coalesced")
@@ -143,13 +134,8 @@ class Repository(Project):
 
     def make(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run make with the tools of this environment."""
-        return self.run(
-            "make",
-            "--no-print-directory",
-            "--old-file=.venv/installed",
-            f"BIN={Path(sys.executable).parent}",
-            *arguments,
-        )
+        words = ("make", "--no-print-directory", "--old-file=.venv/installed", f"BIN={Path(sys.executable).parent}")
+        return self.run(*words, *arguments)
 
     def asv(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run asv."""

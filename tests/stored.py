@@ -17,7 +17,12 @@ from asv.runner import BenchmarkResult
 from asv.util import write_json
 
 from kernelwatch.cli.compare import compare as main
+from kernelwatch.review.commit_review import Review
+from kernelwatch.store.models import Document
+from kernelwatch.store.results import History
 from kernelwatch.toolchain.releases import VARIABLE
+from kernelwatch.workflow.load_review import review_selection
+from kernelwatch.workflow.select_results import select_commits
 
 #: Outcome of a configuration: samples, a value without samples, None (failed) or NaN (skipped).
 Outcome = list[float] | float | None
@@ -52,6 +57,27 @@ def samples(seconds: float, count: int = 40, noise: float = 0.001, seed: int = 0
 def pair(base: Outcome, head: Outcome, benchmark: str = TIME) -> Suite:
     """Return two commits with one configuration."""
     return {BASE: {benchmark: {"one": base}}, HEAD: {benchmark: {"one": head}}}
+
+
+def write_lines(path: Path, *lines: Mapping[str, Any]) -> Path:
+    """Write a record, a line per document; return its folder."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    return path.parent
+
+
+def find_results(root: Path, commit: str) -> tuple[History, Document]:
+    """Return the history of the machine, and its results of a commit, which exist."""
+    history = History(MACHINE, root)
+    results = history.find_commit(commit)
+    assert results is not None
+    return history, results
+
+
+def review_stored(root: Path) -> Review:
+    """Return the review of both commits."""
+    (selection,) = select_commits(BASE, HEAD, None, root)
+    return review_selection(selection, root)
 
 
 def review_as_json(root: Path, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str, Any]]:
@@ -98,6 +124,12 @@ def change_document(path: Path, change: Callable[[Any], object]) -> None:
     document = json.loads(path.read_text(encoding="utf-8"))
     change(document)
     path.write_text(json.dumps(document), encoding="utf-8")
+
+
+def read_rows(path: Path) -> dict[str, dict[str, Any]]:
+    """Return the rows of a file of results by benchmark and column."""
+    document = json.loads(path.read_bytes())
+    return {name: dict(zip(document["result_columns"], row, strict=False)) for name, row in document["results"].items()}
 
 
 def documents(folder: Path) -> dict[str, Any]:

@@ -15,14 +15,10 @@ MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 def rows(text: str, heading: str) -> dict[str, str]:
     """Return rows of tables below a heading: the name in the first column, and the row."""
     section = text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0].partition("<!--")[0]
-    names = re.findall(r"^\| \[?`([^`]+)`.*$", section, re.MULTILINE)
-    assert len(names) == len(set(names)), "a name has two rows"
-    return {
-        name: line
-        for name in names
-        for line in section.splitlines()
-        if line.startswith((f"| `{name}`", f"| [`{name}`"))
-    }
+    lines = re.findall(r"^(\| \[?`([^`]+)`.*)$", section, re.MULTILINE)
+    named = {name: line for line, name in lines}
+    assert len(named) == len(lines), "a name has two rows"
+    return named
 
 
 def modules() -> set[str]:

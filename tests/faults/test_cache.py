@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
-from typing import NoReturn
+from unittest import mock
 
 import pytest
 from asv.console import log
@@ -33,10 +33,6 @@ def room(free: int) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-
-
-def _unknown(_: int) -> NoReturn:
-    raise KeyError("getpwuid(): uid not found")
 
 
 def _refuse_mkdir(mkdir: object) -> object:
@@ -68,7 +64,7 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
             monkeypatch.delenv(name, raising=False)
         monkeypatch.setattr(os, "mkdir", _refuse_mkdir(os.mkdir))
         monkeypatch.setenv("HOME", user) if user else monkeypatch.delenv("HOME")
-        monkeypatch.setattr(pwd, "getpwuid", _unknown)
+        monkeypatch.setattr(pwd, "getpwuid", mock.Mock(side_effect=KeyError("getpwuid(): uid not found")))
     else:
         monkeypatch.setenv(cache_dir.CACHE, str(tmp_path / request.param))
     return cache_dir.cache_folder("kernels")
@@ -117,13 +113,10 @@ def test_cubin_without_a_cache(folder: Path) -> None:
 
 @pytest.mark.parametrize(("folder", "free"), [("file", 1 << 20), ("new", 0), ("new", 1 << 20)], indirect=["folder"])
 def test_warning_before_a_run(folder: Path, free: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    def begin() -> None:
-        raise InterruptedError
-
     messages: list[str] = []
     monkeypatch.setattr(log, "warning", messages.append)
     monkeypatch.setattr(compiler, "choose_compiler", lambda _: None)
-    monkeypatch.setattr(machine, "find_gpu", begin)
+    monkeypatch.setattr(machine, "find_gpu", mock.Mock(side_effect=InterruptedError))
     with room(free), pytest.raises(InterruptedError):
         whole_run.run_suite(SimpleNamespace(results_dir="results"), {})
     is_writable = folder.parent.name == "new" and free > 0

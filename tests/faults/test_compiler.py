@@ -10,6 +10,7 @@ import sys
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
+from unittest import mock
 
 import pytest
 from asv.util import UserError
@@ -105,9 +106,7 @@ def test_no_host_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     nvcc.compile_probe(compiler)
     nvcc.compile_probe.cache_clear()
     for name in ("sh", "env", "sed"):
-        program = shutil.which(name)
-        assert program is not None
-        (tmp_path / name).symlink_to(program)
+        (tmp_path / name).symlink_to(str(shutil.which(name)))
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(CompileError, match=r"nvcc compiles no kernel: exit code 1: .*; it needs g\+\+") as raised:
         nvcc.compile_probe(compiler)
@@ -117,12 +116,8 @@ def test_no_host_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.parametrize("is_named", [True, False])
 def test_no_compiler(is_named: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """A named compiler must exist; without one a run goes on, with any form of asv's matrix."""
-
-    def find() -> Path:
-        raise NvccNotFoundError("there is no nvcc")
-
     monkeypatch.setattr(releases, "use_requested_release", lambda: None)
-    monkeypatch.setattr(nvcc, "find_nvcc", find)
+    monkeypatch.setattr(nvcc, "find_nvcc", mock.Mock(side_effect=NvccNotFoundError("there is no nvcc")))
     monkeypatch.setenv("NVCC", "nvcc") if is_named else monkeypatch.delenv("NVCC", raising=False)
     for matrix, expected in (({"x": ["1"]}, {"req": {"x": ["1"]}}), ({"env": {"A": ["1"]}}, {"env": {"A": ["1"]}})):
         conf = SimpleNamespace(matrix=matrix)

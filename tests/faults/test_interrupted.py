@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -19,13 +18,11 @@ COMMANDS = {"kernelwatch init": "kernelwatch init", "asv run --record-samples HE
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a repository with a kernel, and a compiler that hangs for a minute."""
-    root = tmp_path / "repository"
-    root.mkdir()
+    root = commits.begin(tmp_path / "repository")
     monkeypatch.chdir(root)
-    subprocess.run(["git", "init", "--quiet", "--initial-branch=main"], check=True)
     (root / "a.cu").write_text("__global__ void scale(float* out) { out[threadIdx.x] *= 2; }")
     assert init.main([]) == 0
-    commits.commit(commits.set_identity(root))
+    commits.commit(root)
     (tmp_path / "nvcc").write_text(NVCC)
     (tmp_path / "nvcc").chmod(0o755)
     (tmp_path / "temporary").mkdir()

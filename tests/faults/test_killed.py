@@ -15,6 +15,7 @@ from collections.abc import Callable
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from asv.console import log
@@ -175,13 +176,10 @@ def test_second_run_waits(is_killed: bool, folder: Path) -> None:
 
 def test_file_system_without_locks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run warns and goes on beside an earlier run's file; it removes nothing."""
-
-    def flock(*_: object) -> None:
-        raise OSError(errno.ENOSYS, "Function not implemented")
-
     messages: list[str] = []
     monkeypatch.setattr(log, "warning", messages.append)
-    monkeypatch.setattr(fcntl, "flock", flock)
+    no_locks = OSError(errno.ENOSYS, "Function not implemented")
+    monkeypatch.setattr(fcntl, "flock", mock.Mock(side_effect=no_locks))
     folder.mkdir()
     (folder / folders.LOCK).write_text("4711\n")
     for number in (1, 2):

@@ -110,13 +110,8 @@ def test_killed_run_leaves_nothing(command: str, name: str, step: str, tmp_path:
     compiler, output, mark = tmp_path / "nvcc", tmp_path / "said", f"MARK={uuid.uuid4()}"
     compiler.write_text(NVCC)
     compiler.chmod(0o755)
-    names = {
-        "HOME": tmp_path,
-        "NVCC": compiler,
-        "KERNELWATCH_CACHE": tmp_path / "cache",
-        project_root.VARIABLE: short_checkout,
-    }
-    names |= {folders.RESULTS: tmp_path / "results", "TMPDIR": tmp_path}
+    names = {"HOME": tmp_path, "TMPDIR": tmp_path, "NVCC": compiler, project_root.VARIABLE: short_checkout}
+    names |= {folders.RESULTS: tmp_path / "results", "KERNELWATCH_CACHE": tmp_path / "cache"}
     environment = os.environ | {name: str(path) for name, path in names.items()} | dict([mark.split("=")])
     words = [sys.executable, "-m", command, "run", "--dry-run", "--bench", "track_compiled", "HEAD^!"]
     with (

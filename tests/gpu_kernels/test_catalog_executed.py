@@ -58,10 +58,8 @@ def test_every_small_transpose(kernel: str) -> None:
 def test_every_tiny_transpose(kernel: str) -> None:
     """All shapes from 1 x 1 to 6 x 6 are right."""
     for rows, columns in itertools.product(range(1, WALKED_SIDE + 1), repeat=2):
-        assert launch_counts.count_launch(kernel, "float32", rows=rows, columns=columns).problem is None, (
-            rows,
-            columns,
-        )
+        problem = launch_counts.count_launch(kernel, "float32", rows=rows, columns=columns).problem
+        assert problem is None, (rows, columns)
 
 
 #: Every shape in float32, every third in other dtypes; a GPU runs all.
@@ -81,9 +79,7 @@ def test_awkward_shapes(kernel: str, dtype: str, arguments: dict[str, int]) -> N
 @pytest.mark.parametrize("flag_set", FLAG_SETS)
 @pytest.mark.parametrize("kernel", catalog.KERNELS)
 def test_every_flag_set(kernel: str, flag_set: str) -> None:
-    arguments = next(
-        candidate for candidate in reversed(awkward(kernel)) if steps_a_thread(kernel, candidate) <= MOST_STEPS
-    )
+    arguments = next(shape for shape in reversed(awkward(kernel)) if steps_a_thread(kernel, shape) <= MOST_STEPS)
     dtype = "float32" if "float32" in dtypes(kernel) else dtypes(kernel)[0]
     assert launch_counts.count_launch(kernel, dtype, flag_set, **arguments).problem is None
 

@@ -70,27 +70,21 @@ def test_missing_names_are_errors(monkeypatch: pytest.MonkeyPatch) -> None:
         registry.find_kernel("offset_copy")
 
 
+BY_ROWS, BY_COLUMNS = "transpose_read_coalesced", "transpose_write_coalesced"
+SIDE = np.int32(65536)
+
 #: Kernel, dtype, arguments -> grid and block, x first; useful bytes and operations.
 LAUNCHES: list[tuple[str, str, dict[str, Any], Extent, Extent, int, int]] = [
     ("offset_copy", "int8", {"size": 257, "offset": 9}, (2, 1, 1), (256, 1, 1), 514, 0),
     ("offset_copy", "int8", {"size": np.uint8(200), "offset": np.uint8(100)}, (1, 1, 1), (256, 1, 1), 400, 0),
     ("offset_copy", "int8", {"size": 2**33, "offset": 0}, (2**25, 1, 1), (256, 1, 1), 2**34, 0),
     ("stride_copy", "complex128", {"size": 256, "stride": 9}, (1, 1, 1), (256, 1, 1), 8192, 0),
-    ("transpose_read_coalesced", "int8", {"rows": 65, "columns": 32}, (1, 3, 1), (32, 32, 1), 4160, 0),
-    ("transpose_write_coalesced", "int8", {"rows": 65, "columns": 32}, (3, 1, 1), (32, 32, 1), 4160, 0),
-    ("transpose_read_coalesced", "int8", {"rows": 65535 * 32, "columns": 1}, (1, 65535, 1), (32, 32, 1), 4194240, 0),
-    (
-        *("transpose_read_coalesced", "int8", {"rows": 65535 * 32 + 1, "columns": 1}),
-        *((1, 32768, 2), (32, 32, 1), 4194242, 0),
-    ),
-    (
-        *("transpose_read_coalesced", "int8", {"rows": 65536 * 32 + 1, "columns": 1}),
-        *((1, 32769, 2), (32, 32, 1), 4194306, 0),
-    ),
-    (
-        *("transpose_read_coalesced", "int8", {"rows": np.int32(65536), "columns": np.int32(65536)}),
-        *((2048, 2048, 1), (32, 32, 1), 2 * 65536**2, 0),
-    ),
+    (BY_ROWS, "int8", {"rows": 65, "columns": 32}, (1, 3, 1), (32, 32, 1), 4160, 0),
+    (BY_COLUMNS, "int8", {"rows": 65, "columns": 32}, (3, 1, 1), (32, 32, 1), 4160, 0),
+    (BY_ROWS, "int8", {"rows": 65535 * 32, "columns": 1}, (1, 65535, 1), (32, 32, 1), 4194240, 0),
+    (BY_ROWS, "int8", {"rows": 65535 * 32 + 1, "columns": 1}, (1, 32768, 2), (32, 32, 1), 4194242, 0),
+    (BY_ROWS, "int8", {"rows": 65536 * 32 + 1, "columns": 1}, (1, 32769, 2), (32, 32, 1), 4194306, 0),
+    (BY_ROWS, "int8", {"rows": SIDE, "columns": SIDE}, (2048, 2048, 1), (32, 32, 1), 2 * 65536**2, 0),
     ("transpose_serial", "float64", {"rows": 288, "columns": 288}, (1, 1, 1), (1, 1, 1), 16 * 288**2, 0),
     ("transpose_row_per_thread", "int8", {"rows": 257, "columns": 9}, (9, 1, 1), (32, 1, 1), 4626, 0),
     ("add_uncoalesced", "float64", {"size": 1025}, (2, 1, 1), (32, 32, 1), 24600, 1025),

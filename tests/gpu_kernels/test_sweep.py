@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from types import ModuleType
 from typing import Any
 
 import pytest
 
-import kernelwatch.benchmarks as kw
 from benchmarks.sweeps import MOVED
 from gpu_kernels import KERNELS, MIXED
-from kernelwatch.benchmarks import base
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.errors import ArgumentError
 from kernelwatch.kernel import Launch
@@ -22,10 +19,7 @@ from kernelwatch.suite.sweep import Sweep
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        (
-            "offset_copy size=10 offset=1 int8 -Xptxas -O0",
-            Launch("offset_copy", "int8", "-Xptxas -O0", {"size": 10, "offset": 1}),
-        ),
+        ("copy size=10 offset=1 int8 -Xptxas -O0", Launch("copy", "int8", "-Xptxas -O0", {"size": 10, "offset": 1})),
         ("offset_copy", Launch("offset_copy", "float32", "-Xptxas -O3")),
         ("offset_copy float64", Launch("offset_copy", "float64")),
         ("scale factor=0.5", Launch("scale", arguments={"factor": 0.5})),
@@ -97,12 +91,7 @@ CONFIGURATIONS: list[tuple[str, dict[str, Any], str, tuple[int | None, int | Non
         (188, 120),
     ),
     # Without the suite, only parameters are known.
-    (
-        "time_old.Old.time_launch",
-        {"kernel": "k", "dtype": "int8", "flags": "-Xptxas -O3"},
-        "k int8",
-        (None, None),
-    ),
+    ("time_old.Old.time_launch", {"kernel": "k", "dtype": "int8", "flags": "-Xptxas -O3"}, "k int8", (None, None)),
 ]
 
 
@@ -133,19 +122,6 @@ def test_shown_values(shown: dict[str, int], size: int) -> None:
     assert sweep.summary_point() == {"size": size, "dtype": "int8"}
 
 
-def test_measured_classes() -> None:
-    """Imported and private classes, and those without axes, are left out."""
-    module, axes = ModuleType("mine"), {"params": ((1,),), "param_names": ("size",), "kernel": "k"}
-    for name, module_name, attributes in (
-        ("Own", "mine", axes),
-        ("_Own", "mine", axes),
-        ("Other", "its", axes),
-        ("Base", "mine", {}),
-    ):
-        setattr(module, name, type(name, (kw.Counted,), {"__module__": module_name, **attributes}))
-    assert [benchmark_class.__name__ for benchmark_class in base.iter_benchmarks(module)] == ["Own"]
-
-
 def test_every_kernel_is_measured() -> None:
     """A kernel outside all sweeps would be unwatched."""
     all_kernels = list(KERNELS)
@@ -172,11 +148,9 @@ def test_dtypes_of_counted_kernels() -> None:
 
 def test_every_launch_is_valid() -> None:
     """Kernels of all points of all sweeps take their arguments and dtype."""
-    checked = 0
-    for name, (kind, sweep) in registry.current_suite().benchmarks.items():
-        for point in (
-            sweep.points() if kind is not registry.Kind.COMPILED and sweep != registry.current_suite().copy else ()
-        ):
+    checked, suite = 0, registry.current_suite()
+    for name, (kind, sweep) in suite.benchmarks.items():
+        for point in sweep.points() if kind is not registry.Kind.COMPILED and sweep != suite.copy else ():
             launch = registry.find_launch(name, point)
             assert launch is not None
             registry.find_kernel(launch.kernel).bind_arguments(launch.dtype, **launch.arguments)
@@ -186,9 +160,7 @@ def test_every_launch_is_valid() -> None:
 
 
 #: Classes with results on 2026-11-26: names, values and launches stay.
-HISTORY: dict[str, Any] = json.loads(
-    (ROOT / "tests" / "data" / "benchmarks-2026-11-26.json").read_text(encoding="utf-8")
-)
+HISTORY: dict[str, Any] = json.loads((ROOT / "tests/data/benchmarks-2026-11-26.json").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("group", HISTORY)

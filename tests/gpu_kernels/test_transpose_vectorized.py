@@ -21,7 +21,6 @@ DTYPES = MOVED
 #: Bytes of a vector of large tiles.
 VECTOR = {"int8": 8, "float16": 16, "float32": 16, "float64": 16, "complex128": 16}
 
-
 #: Rows of int8 and float16 that are no multiple of 32 and 16 long begin within sectors, and take other tiles.
 PARTIAL_ROWS = {dtype: 2016 if dtype in ("int8", "float16") else 2040 for dtype in DTYPES}
 

@@ -63,31 +63,22 @@ def test_existing_files_stay(encoding: str, repository: Path) -> None:
     (repository / ".gitignore").write_bytes(text)
     environment = os.environ | {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     command = [sys.executable, "-m", "kernelwatch", "init"]
-    first, second = (
-        subprocess.run(command, cwd=repository, env=environment, check=True, capture_output=True, text=True)
-        for _ in range(2)
-    )
-    assert "asv.conf.json is there: not changed\nbenchmarks/__init__.py written" in first.stdout
-    assert "benchmarks/kernels.py is there: not changed" in second.stdout
+    options: Any = {"cwd": repository, "env": environment, "text": True}
+    first, second = (subprocess.check_output(command, **options) for _ in range(2))
+    assert "asv.conf.json is there: not changed\nbenchmarks/__init__.py written" in first
+    assert "benchmarks/kernels.py is there: not changed" in second
     assert (repository / "asv.conf.json").read_text() == "mine"
     assert (repository / ".gitignore").read_bytes() == text + b"\n.asv/\n__pycache__/\n*.unfinished\nrun.lock\n"
 
 
-def test_no_kernels(repository: Path) -> None:
-    """The written stub shows an example and can be imported."""
-    (repository / "include" / "a.cu").unlink()
-    assert init.main([]) == 0
-    text = (repository / "benchmarks" / "kernels.py").read_text()
-    compile(text, "kernels.py", "exec")
-    assert "# class Blur(kw.Watched):" in text
-
-
 @pytest.mark.parametrize("changed", [False, True])
 def test_second_call_finds_kernels(changed: bool, repository: Path) -> None:
-    """A file without kernels is replaced unless a person changed it."""
+    """A file without kernels shows an example, can be imported, and is replaced unless a person changed it."""
     (repository / "include" / "a.cu").rename(repository / "a.txt")
     assert init.main([]) == 0
     stub = repository / "benchmarks" / "kernels.py"
+    compile(stub.read_text(), "kernels.py", "exec")
+    assert "# class Blur(kw.Watched):" in stub.read_text()
     stub.write_text(stub.read_text() + "# mine\n" * changed)
     (repository / "a.txt").rename(repository / "a.cu")
     assert init.main([]) == 0
@@ -165,11 +156,7 @@ SITUATIONS = {
     "without a commit": ("update-ref -d HEAD", [], "trunk"),
     "a name with a quote": ("branch -m it's\"ß", [], "it's\"ß"),
     "no repository": ("version", [], "git init"),
-    "a name that a shell runs": (
-        "branch -m work$(id)",
-        ["--workflows", URL],
-        "the branch 'work$(id)' can stand in no workflow",
-    ),
+    "a name that a shell runs": ("branch -m work$(id)", ["--workflows", URL], "'work$(id)' can stand in no workflow"),
     "a name with a slash": ("branch -m feature/a-1", ["--workflows", URL], "feature/a-1"),
 }
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -31,11 +30,10 @@ OUTPUTS = [
 @pytest.mark.parametrize(("words", "where", "code", "error"), OUTPUTS)
 def test_unwritable_output(words: str, where: str, code: int, error: str, tmp_path: Path) -> None:
     """A closed pipe is no failure; other write errors take one line."""
-    late = f"sleep 1; {sys.executable} -m kernelwatch {words}"  # the pipe is closed by then
-    done = subprocess.run(
-        ["bash", "-c", f"({late}) {where}; exit ${{PIPESTATUS[0]}}"], cwd=tmp_path, capture_output=True, text=True,
-        env={**os.environ, "PYTHONUNBUFFERED": ""},
-    )  # fmt: skip
+    wait = "sleep 1; " * where.startswith("|")  # the pipe is closed by then
+    command = f"({wait}{sys.executable} -m kernelwatch {words}) {where}; exit ${{PIPESTATUS[0]}}"
+    environment = {**os.environ, "PYTHONUNBUFFERED": ""}
+    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, env=environment)
     assert (done.returncode, done.stderr, done.stdout) == (code, error, "")
 
 
@@ -86,15 +84,13 @@ def test_broken_settings(words: str, file: str, message: str, tmp_path: Path) ->
     assert done.stderr.count("\n") == 1
 
 
+def raise_error(error: BaseException) -> None:
+    """Raise an error; a traceback ends here."""
+    raise error
+
+
 #: Origin of an unexpected exception.
 PLACE = f"(unexpected, at {__file__}:"
-
-
-def _make_failing_command(error: BaseException) -> Callable[..., int]:
-    def command(*_: str) -> int:
-        raise error
-
-    return command
 
 
 @pytest.mark.parametrize(
@@ -112,7 +108,7 @@ def test_unexpected_ends(
     error: BaseException, code: int, message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The process prints one line or nothing."""
-    monkeypatch.setattr("kernelwatch.cli.site.main", _make_failing_command(error))
+    monkeypatch.setattr("kernelwatch.cli.site.main", lambda *_: raise_error(error))
     monkeypatch.setattr("signal.signal", lambda *_: None)
     assert main.main(["site"]) == code
     output = capsys.readouterr().err

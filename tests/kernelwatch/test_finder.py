@@ -1,8 +1,7 @@
-"""Golden text of `kernelwatch init` on kernels, files and launches of many shapes."""
+"""Kernels, files and launches of many shapes: the text of `kernelwatch init`, and parsed launches."""
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +9,10 @@ from pathlib import Path
 import pytest
 
 from kernelwatch.cli import init
-from kernelwatch.config.project_root import ROOT
+from kernelwatch.scaffold.parse_launches import iter_launches
+from kernelwatch.store import git
+from tests.commits import begin
+from tests.golden import golden
 
 _F = "__global__ void f(float* x) {}"
 
@@ -104,22 +106,39 @@ def test_written_benchmarks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Each kernel appears once, at its definition, or with a reason; WRITE_GOLDEN=1 rewrites the text."""
-    root = tmp_path / "repository"
-    root.mkdir()
+    root = begin(tmp_path / "repository")
     monkeypatch.chdir(root)
-    subprocess.run(["git", "init", "--quiet", "--initial-branch=trunk"], check=True)
     for file, text in FILES.items():
         (root / file).parent.mkdir(parents=True, exist_ok=True)
         (root / file).write_text(text, encoding="utf-8")
-    subprocess.run(["git", "add", "--all"], check=True)
+    git.text(root, "add", "--all")
     (root / "gone.cu").unlink()
     assert init.main(["--flags=-DMORE=4"]) == 0
     written = (root / "benchmarks" / "kernels.py").read_text(encoding="utf-8")
     assert written.count("\n") <= 6 + 8 * written.count("class "), "a long repository is read all the same"
-    shown, golden = f"{capsys.readouterr().out}\n{written}", ROOT / "tests" / "data" / "init.txt"
-    if os.environ.get("WRITE_GOLDEN"):
-        golden.write_text(shown, encoding="utf-8")
-    assert shown == golden.read_text(encoding="utf-8")
+    shown, expected = golden("init.txt", f"{capsys.readouterr().out}\n{written}")
+    assert shown == expected
     program = "from benchmarks.kernels import SUITE; print(len(SUITE.kernels()))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert int(done.stdout) == written.count("class ")
+
+
+#: Text before `k<T><<<1, block>>>(x);` -> block and template argument; None where unknown.
+DECLARED: dict[str, tuple[tuple[int, ...], str]] = {
+    "const int T = 32; dim3 block(T, 8);": ((32, 8), "32"),
+    "constexpr unsigned T{32U}; dim3 const block{T, 8U, 1U};": ((32, 8, 1), "32"),
+    "constexpr auto T = {32u}; auto const block = dim3{T, 8};": ((32, 8), "32"),
+    "constexpr std::size_t T(32); dim3 block = {T, 8};": ((32, 8), "32"),
+    "unsigned T = 0x20u; dim3 other(1), block((T), T / 4);": ((32, 8), "32"),
+    "auto T{1'024}; int block{T};": ((1024,), "1024"),
+    "const int T = static_cast<int>(64ull / 2); const dim3 block{static_cast<unsigned int>(T),\n 8};": ((32, 8), "32"),
+    "const int T = (int) 32; dim3 block(unsigned(T), (unsigned long) 8);": ((32, 8), "32"),
+    "const int T = sizeof(int); dim3 block{pick(T)};": ((), ""),
+}
+
+
+@pytest.mark.parametrize("declared", DECLARED)
+def test_initialisations(declared: str) -> None:
+    """Forms are `=`, braces and brackets, with suffixes and casts, of numbers and blocks."""
+    (launch,) = iter_launches("a.cu", f"void go() {{ {declared} k<T><<<1, block>>>(x); }}")
+    assert (launch.block, *launch.template) == DECLARED[declared]

@@ -1,52 +1,27 @@
-"""Imports between packages of the libraries: in one direction, without circles."""
+"""The libraries: imports in one direction, without circles, and no dependence on suites; settings."""
 
 from __future__ import annotations
 
 import ast
 import graphlib
+import re
 from collections.abc import Iterator
 from functools import cache
 from importlib.util import resolve_name
+from pathlib import Path
 
 import pytest
 
+from gpu_kernels import KERNELS, MIXED
+from kernelwatch.config import project_root
 from kernelwatch.config.project_root import ROOT
 
-#: Library -> packages in order of imports; packages of a line do not import each other.
+#: Library -> packages in order of imports; packages between two arrows do not import each other.
 ROOMS = {
-    "kernelwatch": (
-        "error_text errors",
-        "config",
-        "toolchain",
-        "kernel",
-        "suite",
-        "store",
-        "instrument",
-        "counting",
-        "benchmarks",
-        "scaffold review",
-        "workflow",
-        "show",
-        "runner",
-        "fleet",
-        "cli",
-        "__main__",
-    ),
-    "ptxcount": (
-        "util",
-        "ptx",
-        "lanes",
-        "counting",
-        "machine",
-        "isa",
-        "source",
-        "engine",
-        "report",
-        "cli",
-        "gate",
-        "command_line pytest_plugin",
-        "__main__",
-    ),
+    "kernelwatch": "error_text errors < config < toolchain < kernel < suite < store < instrument < counting"
+    " < benchmarks < scaffold review < workflow < show < runner < fleet < cli < __main__",
+    "ptxcount": "util < ptx < lanes < counting < machine < isa < source < engine < report < cli < gate"
+    " < command_line pytest_plugin < __main__",
 }
 LIBRARIES = {name: ROOT / name / "src" / name for name in ("kernelwatch", "ptxcount")}
 
@@ -68,12 +43,9 @@ def _iter_imports(module: str, tree: ast.Module, modules: dict[str, ast.Module],
         if late or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             nodes += ast.iter_child_nodes(node)
         if isinstance(node, ast.ImportFrom):
-            package = (
-                module
-                if (LIBRARIES[module.split(".", maxsplit=1)[0]].parent / module.replace(".", "/")).is_dir()
-                else ""
-            )
-            base = resolve_name("." * node.level + (node.module or ""), package or module.rpartition(".")[0])
+            folder = LIBRARIES[module.partition(".")[0]].parent / module.replace(".", "/")
+            package = module if folder.is_dir() else module.rpartition(".")[0]
+            base = resolve_name("." * node.level + (node.module or ""), package)
             names = [f"{base}.{alias.name}" for alias in node.names]
             yield from (name if name in modules else base for name in names if name in modules or base in modules)
 
@@ -82,7 +54,7 @@ def _iter_imports(module: str, tree: ast.Module, modules: dict[str, ast.Module],
 def test_packages_are_in_order(library: str) -> None:
     """Imports in functions count, too."""
     modules = _modules(library)
-    places = {room: place for place, rooms in enumerate(ROOMS[library]) for room in rooms.split()}
+    places = {room: place for place, rooms in enumerate(ROOMS[library].split(" < ")) for room in rooms.split()}
     upward = [
         f"{module} imports {imported}"
         for module, tree in modules.items()
@@ -103,3 +75,55 @@ def test_no_circles(library: str) -> None:
         for module, tree in modules.items()
     }
     graphlib.TopologicalSorter(graph).prepare()
+
+
+SUFFIXES = (".py", ".js", ".css", ".cu", ".html")
+FILES = [path for path in sorted(LIBRARIES["kernelwatch"].rglob("*")) if path.suffix in SUFFIXES]
+OWN = [path for path in FILES if "vendor" not in path.parts]
+
+
+@pytest.mark.parametrize(
+    ("folder", "foreign"),
+    [
+        (LIBRARIES["kernelwatch"], {"benchmarks", "gpu_kernels", "tests"}),
+        (ROOT / "tests" / "ptxcount", {"benchmarks", "gpu_kernels", "kernelwatch"}),
+    ],
+)
+def test_imports_stay_within_the_library(folder: Path, foreign: set[str]) -> None:
+    """Local imports count, too: the tests of ptxcount run without library and suite."""
+    for path in folder.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            modules += [str(node.module)] if isinstance(node, ast.ImportFrom) else []
+            assert not {name.partition(".")[0] for name in modules} & foreign, path
+
+
+def test_library_names_no_kernel_of_the_suite() -> None:
+    pattern = re.compile(rf"\b({'|'.join([*KERNELS.keys() - MIXED, 'gpu_kernels'])})\b")
+    assert [str(path) for path in OWN if pattern.search(path.read_text(encoding="utf-8"))] == []
+
+
+def test_project_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The variable's folder, or the nearest parent with asv's configuration outside asv's copies."""
+    for name in (project_root.VARIABLE, project_root.ASV_VARIABLE):
+        monkeypatch.delenv(name, raising=False)
+    copy = tmp_path / "mine" / ".asv" / "env" / "build"
+    copy.mkdir(parents=True)
+    for folder in (tmp_path / "mine", copy):
+        (folder / "asv.conf.json").write_text("{}")
+    assert project_root.find_root(copy) == project_root.find_root(tmp_path / "mine") == tmp_path / "mine"
+    for name in (project_root.ASV_VARIABLE, project_root.VARIABLE):  # the later of both counts
+        monkeypatch.setenv(name, str(copy / name))
+        assert project_root.find_root(tmp_path) == copy / name
+
+
+#: Variables that a run sets for its own processes.
+OF_A_RUN = {f"KERNELWATCH_{name}" for name in ("RUN", "MEASURING", "FLEET", "FLEET_CORES", "LIBRARIES", "CHECKOUT", "")}
+
+
+def test_settings_are_in_one_table() -> None:
+    """No file reads another variable, and each has a row in the documentation."""
+    texts = (path.read_text(encoding="utf-8") for path in OWN)
+    variables = {name for text in texts for name in re.findall(r"\bKERNELWATCH_[A-Z_]*", text)}
+    page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+    assert {*re.findall(r"^\| `(KERNELWATCH_\w+)` \| .+ \|$", page, re.MULTILINE)} == variables - OF_A_RUN

@@ -80,12 +80,8 @@ def test_one_series(tmp_path: Path) -> None:
         hashes.append(project.commit(subject))
     run = project.run("kernelwatch", "run", "--bench", "Scale.track_load_sectors", "ALL")
     assert run.returncode == 0, run.stdout + run.stderr
-    sectors_by_commit = {
-        document["commit_hash"]: value
-        for document in documents(project.path / "results").values()
-        for (value,), *_ in document["results"].values()
-    }
-    numbers = [sectors_by_commit[commit] for commit in hashes]
+    stored = {document["commit_hash"]: document for document in documents(project.path / "results").values()}
+    numbers = [row[0][0] for commit in hashes for row in stored[commit]["results"].values()]
     assert numbers == ["NaN", *(sectors for _, sectors in COMMITS.values() if sectors)]
     bisect = project.run("kernelwatch", "bisect", "load_sectors", hashes[1], hashes[-1])
     assert f"FOUND  {hashes[-1]}" in bisect.stdout, bisect.stdout + bisect.stderr
@@ -135,11 +131,8 @@ def test_variables_select_a_form(declared: str, tmp_path: Path, monkeypatch: pyt
     used = " + ".join(f"{name}[0]" for name in ("w", "v") if f" {name}[" in declared) or "0"
     (tmp_path / "k.cu").write_text(f"{declared}\n__global__ void k(float* out) {{ out[threadIdx.x] = {used}; }}")
     floats = [np.zeros(count, np.float32) for count in (4, 2)]
-    forms: list[dict[str, Any]] = [
-        {"constants": {"w": floats[1]}},
-        {"constants": {"v": lambda n: n}},
-        {"constants": {}},
-    ]
+    earlier_constants: list[dict[str, Any]] = [{"w": floats[1]}, {"v": lambda n: n}, {}]
+    forms = [{"constants": constants} for constants in earlier_constants]
     row = Kernel("k", [outputs("out", "n")], 32, over=("n",), file="k.cu", constants={"w": floats[0]}, earlier=forms)
     assert [row, *row.earlier].index(row.commit_form) == VARIABLES[declared]
 

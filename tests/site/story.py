@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from kernelwatch.suite import registry
 from kernelwatch.suite.registry import Suite
 from kernelwatch.suite.sweep import Sweep
 from tests.commits import begin, commit
-from tests.stored import Outcome, change_document, samples, write
+from tests.stored import Outcome, change_document, samples, write, write_lines
 
 FLAGS = "-Xptxas -O3"
 TIMED = {"w": ("64", "256"), "dtype": ("float32", "float64"), "flags": (FLAGS,)}
@@ -102,10 +102,15 @@ def publish_site(folder: Path) -> Iterator[tuple[Path, dict[str, str]]]:
         patch.setattr(publisher, "ROOT", root)
         commits.find_measured_paths.cache_clear()
         names = _make_repository(root)
-        config = Config.load(str(root / "asv.conf.json"))
-        config.repo, config.results_dir, config.html_dir = str(root), str(root / "results"), str(folder / "html")
-        yield publisher.write_site(config, root), names
+        yield publisher.write_site(load_config(root, folder / "html"), root), names
     commits.find_measured_paths.cache_clear()
+
+
+def load_config(root: Path, html: Path) -> Config:
+    """Return asv's configuration of a repository, whose pages go to a folder."""
+    config = Config.load(str(root / "asv.conf.json"))
+    config.repo, config.results_dir, config.html_dir = str(root), str(root / "results"), str(html)
+    return config
 
 
 def _suite() -> Suite:
@@ -115,13 +120,9 @@ def _suite() -> Suite:
     kernels: Any = {
         "blur": Kernel("blur", image_parameters, file="imaging/blur.cu", block=32, over=("w",)),
         "sharpen": Kernel("sharpen", image_parameters, file="imaging/sharpen.cu", block=32, over=("w",), reference=abs),
-        **{
-            name: Kernel(
-                name, matrix_parameters, file="imaging/turn.cu", block=32, over=("columns", "rows"), reference=abs
-            )
-            for name in MATRICES["kernel"]
-        },
     }
+    turn: Any = {"file": "imaging/turn.cu", "block": 32, "over": ("columns", "rows"), "reference": abs}
+    kernels |= {name: Kernel(name, matrix_parameters, **turn) for name in MATRICES["kernel"]}
     blur = Sweep("Blur", "Blur, DRAM", {**TIMED, "w": (64, 256)}, kernel="blur", note="Told of every figure.")
     matrices = Sweep("Matrices", "Matrices, DRAM", MATRICES)
     copy = Sweep("DeviceCopy", "Copy", AXES[COPY], module="time_copy", kernel="device_copy")
@@ -148,9 +149,8 @@ def _make_repository(root: Path) -> dict[str, str]:
             times = [seconds * factor for factor in (1, 2, 3, 4)]
             on_gpu[TIME] = _cases(*(None if math.isnan(time) else samples(time) for time in times))
             on_gpu[COPIES] = _cases(*(None if math.isnan(time) else time / 2e-5 for time in times))
-            failures += [
-                {"commit": commit_hash, "benchmark": TIME, "reason": f"k {HOSTILE}", "configurations": 4}
-            ] * math.isnan(seconds)
+            failure = {"commit": commit_hash, "benchmark": TIME, "reason": f"k {HOSTILE}", "configurations": 4}
+            failures += [failure] * math.isnan(seconds)
         if subject in TURNS:
             on_gpu[TURNED] = _cases(*map(samples, TURNS[subject][:8]))
             on_gpu[COPY] = _cases(*map(samples, TURNS[subject][8:]))
@@ -194,28 +194,14 @@ def _records(results: Path, names: list[str], codes: list[Any], failed: list[Any
     moments = {"started": "2026-11-22T00:00:00+00:00", "ended": "2026-11-22T00:05:00+00:00"}
     reuse = {**moments, "fingerprints": {}, "commit": newest, "reused": reused}
     launch = source_lines.select_launches()[0]
-    lines = {
-        "key": source_lines.launch_key(launch),
-        "counter": fingerprint.VERSION,
-        "launch": str(launch),
-        "text": LISTING,
-    }
-    _write(results / "nvidia-h200", {
-        record.RUNS_FILE: runs, record.CUBINS_FILE: codes, record.FINGERPRINTS_FILE: [reuse],
-        record.LINES_FILE: [{**lines, "accesses": COSTS}],
-    })  # fmt: skip
-    _write(results / HOSTILE, {
-        record.RUNS_FILE: [{
-            **run, "failed": [], "gpu": HOSTILE, "nvcc": HOSTILE, "after": {"driver": HOSTILE},
-            "peak_bytes_per_second": None,
-        }],
-        record.CUBINS_FILE: [{**code, "arch": HOSTILE} for code in codes],
-    })  # fmt: skip
-
-
-def _write(folder: Path, files: Mapping[str, list[Any]]) -> None:
-    for name, lines in files.items():
-        (folder / name).write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    lines = {"key": source_lines.launch_key(launch), "counter": fingerprint.VERSION, "launch": str(launch)}
+    folder = write_lines(results / "nvidia-h200" / record.RUNS_FILE, *runs)
+    write_lines(folder / record.CUBINS_FILE, *codes)
+    write_lines(folder / record.FINGERPRINTS_FILE, reuse)
+    write_lines(folder / record.LINES_FILE, {**lines, "text": LISTING, "accesses": COSTS})
+    facts = {"gpu": HOSTILE, "nvcc": HOSTILE, "after": {"driver": HOSTILE}, "peak_bytes_per_second": None}
+    write_lines(results / HOSTILE / record.RUNS_FILE, {**run, "failed": [], **facts})
+    write_lines(results / HOSTILE / record.CUBINS_FILE, *({**code, "arch": HOSTILE} for code in codes))
 
 
 def _cases(*outcomes: Outcome) -> dict[str, Outcome]:

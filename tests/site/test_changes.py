@@ -11,14 +11,16 @@ from typing import Any
 import pytest
 
 from kernelwatch.config.project_root import ROOT
-from kernelwatch.review.verdict import Verdict
+from kernelwatch.review.rows import Row
+from kernelwatch.review.verdict import Judgement, Verdict
 from kernelwatch.show.site import commits, words
-from kernelwatch.show.site.changes import rank_row, select_configurations
+from kernelwatch.show.site.changes import list_compared, rank_row, select_configurations
 from kernelwatch.show.site.data import number_benchmarks
 from kernelwatch.show.site.measured import load_commits
 from kernelwatch.show.site.overview import ShownMachine
 from kernelwatch.store import git
 from kernelwatch.store.results import History
+from kernelwatch.suite.benchmark_names import classify_benchmark
 from kernelwatch.workflow.load_review import review_selection
 from kernelwatch.workflow.select_results import select_commits
 from tests.commits import begin, commit
@@ -64,9 +66,8 @@ SHOWN = [
 @pytest.mark.parametrize("rows", SHOWN)
 def test_shown_row(rows: list[tuple[Verdict, float]]) -> None:
     """A row that decides outranks larger ones that do not."""
-    ranked: list[Any] = [
-        SimpleNamespace(judgement=SimpleNamespace(verdict=verdict), size=size) for verdict, size in rows[::-1]
-    ]
+    judged = ((SimpleNamespace(verdict=verdict), size) for verdict, size in rows[::-1])
+    ranked: list[Any] = [SimpleNamespace(judgement=judgement, size=size) for judgement, size in judged]
     assert max(ranked, key=rank_row) is ranked[-1]
 
 
@@ -100,7 +101,7 @@ def test_selected_configurations(head: dict[str, float | None], selected: list[s
     assert select_configurations(base, base, base | head) == set(selected)
 
 
-def test_commits_whose_texts_hold_separators(tmp_path: Path) -> None:
+def test_commits_whose_texts_hold_separators(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Names and subjects may hold separators; a commit unknown to git is omitted."""
     author, subject = "A\x1f\x1eB\u2028C", "one\x1f\x1etwo\u2028three\x0cfour"
     root = begin(tmp_path / "repository", author)
@@ -117,17 +118,12 @@ def test_commits_whose_texts_hold_separators(tmp_path: Path) -> None:
         assert (facts["author"], facts["subject"]) == (author, subject)
         assert facts["files"] == [f'"gpu_kernels/{number} \\303\\244"']
     touching = [{"commit": commit_hash, "subject": subject} for commit_hash in reversed(hashes[1:])]
-    assert commits.describe_range(root, hashes[0], hashes[2]) == {
-        "count": 2, "touching_count": 2, "touching": touching,
-    }  # fmt: skip
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(commits, "_MAX_LISTED", 1)
-        shown = commits.describe_range(root, hashes[0], hashes[2])
-    assert (shown["touching_count"], shown["touching"]) == (2, touching[:1])
-    assert commits.count_distance(root, hashes[1]) == {
-        "commits": 3,
-        "touching": 1,
-    }  # three commits include a merge and its side
+    described_range = {"count": 2, "touching_count": 2, "touching": touching}
+    assert commits.describe_range(root, hashes[0], hashes[2]) == described_range
+    monkeypatch.setattr(commits, "_MAX_LISTED", 1)
+    assert commits.describe_range(root, hashes[0], hashes[2]) == {**described_range, "touching": touching[:1]}
+    # Three commits include a merge and its side.
+    assert commits.count_distance(root, hashes[1]) == {"commits": 3, "touching": 1}
     assert commits.count_distance(root, "0" * 40) is None
 
 
@@ -153,18 +149,45 @@ CHANGED_LINES: dict[str, tuple[dict[str, str], list[tuple[int, bool, str]]]] = {
 }
 
 
-@pytest.mark.parametrize(("files", "expected"), CHANGED_LINES.values(), ids=CHANGED_LINES)
-def test_source_lines_that_changed(
-    files: dict[str, str], expected: list[tuple[int, bool, str]], tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("name", CHANGED_LINES)
+def test_source_lines_that_changed(name: str, tmp_path: Path) -> None:
     """Lines of files that define the kernels come first, otherwise those of measured paths."""
+    files, expected = CHANGED_LINES[name]
     root = begin(tmp_path / "repository")
-    base_files = {
-        "gpu_kernels/k.cu": KERNEL,
-        "gpu_kernels/l.cu": KERNEL.replace("k(", "l("),
-        "gpu_kernels/catalog.py": "",
-    }
-    base, head = commit(root, base_files), commit(root, files)
+    kernels = {"gpu_kernels/k.cu": KERNEL, "gpu_kernels/l.cu": KERNEL.replace("k(", "l(")}
+    base, head = commit(root, {**kernels, "gpu_kernels/catalog.py": ""}), commit(root, files)
     lines = commits.find_changed_lines(root, base, head, ["k", "l"])
     assert [(line["number"], line["is_new"], line["text"]) for line in lines] == expected
     assert {line["file"] for line in lines} <= files.keys()
+
+
+TIME, LOADED, STORED = "time_a.A.time_x", "track_counted.A.track_sectors_loaded", "track_counted.A.track_sectors_stored"
+
+
+def _make_row(benchmark: str, size: str, head: float) -> Row:
+    verdict = Verdict.SAME if head == 1 else Verdict.SLOWER if head > 1 else Verdict.FASTER
+    kind = classify_benchmark(benchmark)
+    return Row(
+        f"{benchmark}({size})", kind, "", 1.0, head, Judgement(verdict, head),
+        benchmark=benchmark, params={"size": size}, kernel="k",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("values", "elsewhere", "compared"),
+    [
+        ({(TIME, "1"): 2.0, (TIME, "2"): 1.0, (LOADED, "1"): 3.0}, False, [(TIME, "1", "slower"), (TIME, "2", "same")]),
+        ({(TIME, "1"): 1.0, (LOADED, "1"): 3.0, (LOADED, "2"): 1.0, (STORED, "1"): 1.0}, False,
+         [(LOADED, "1", "rose"), (LOADED, "2", "same")]),
+        ({(STORED, "1"): 0.5}, False, [(STORED, "1", "fell")]),
+        ({(TIME, "1"): 1.005}, False, []),
+        ({(TIME, "1"): 2.0}, True, []),
+    ],
+)  # fmt: skip
+def test_compared_configurations(
+    values: dict[tuple[str, str], float], elsewhere: bool, compared: list[tuple[str, str, str]]
+) -> None:
+    """All times if one changed by 1 %, else all numbers of the benchmarks that changed; none of other architectures."""
+    rows = [_make_row(benchmark, size, head) for (benchmark, size), head in values.items()]
+    listed = list_compared(rows, [{"kernel": "k", "elsewhere": elsewhere}])
+    assert [(name, params[0], verdict) for name, params, _, _, verdict in listed.get("k", [])] == compared

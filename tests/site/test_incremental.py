@@ -1,8 +1,8 @@
-"""Writing the site again after results changed."""
+"""Writing the site again: changed results, links, and files of an earlier site."""
 
 from __future__ import annotations
 
-import json
+import os
 import shutil
 from pathlib import Path
 
@@ -11,8 +11,10 @@ from asv.config import Config
 
 from kernelwatch.config import cache_dir
 from kernelwatch.show.site import publisher
+from kernelwatch.show.site.site_folder import SiteFolder
 from tests import stored
 from tests.commits import begin, commit
+from tests.site import story
 from tests.stored import COUNT
 
 
@@ -25,14 +27,11 @@ def test_a_later_write_equals_a_fresh_one(tmp_path: Path, monkeypatch: pytest.Mo
     folder = root / "results" / "gpu"
     files = [next(folder.glob(f"{name[:8]}-*.json")) for name in commits]
     shutil.move(files[3], tmp_path / "aside")
-    config = Config.load(str(root / "asv.conf.json"))
-    config.results_dir, config.html_dir = str(root / "results"), str(tmp_path / "html")
     monkeypatch.setattr(publisher, "ROOT", root)
     monkeypatch.setenv(cache_dir.CACHE, str(tmp_path / "cache"))
 
     def write_site(html: str = "html") -> dict[str, bytes]:
-        config.html_dir = str(tmp_path / html)
-        return stored.contents(publisher.write_site(config, root))
+        return stored.contents(publisher.write_site(story.load_config(root, tmp_path / html), root))
 
     def write_afresh() -> dict[str, bytes]:
         shutil.move(tmp_path / "cache" / "index", tmp_path / "index")
@@ -44,11 +43,45 @@ def test_a_later_write_equals_a_fresh_one(tmp_path: Path, monkeypatch: pytest.Mo
     first = write_site()
     stored.change_document(files[1], lambda document: document["results"][COUNT].__setitem__(0, [7.0]))
     hashes = {"commit": commits[2], "arch": "sm_90", "cubins": {"k float32": "a" * 64}}
-    (root / "results" / "other").mkdir()
-    (root / "results" / "other" / f"{commits[2][:8]}-x.cubins.jsonl").write_text(json.dumps(hashes))
+    stored.write_lines(root / "results" / "other" / f"{commits[2][:8]}-x.cubins.jsonl", hashes)
     second = write_site()
     assert second == write_afresh() != first
     files[0].unlink()
     files[2].unlink()
     shutil.move(tmp_path / "aside", files[3])
     assert write_site() == write_afresh() != second
+
+
+def test_link_is_refused(tmp_path: Path) -> None:
+    """Both writes fail, and the link's target stays as it is."""
+    target = tmp_path / "target"
+    target.mkdir()
+    (target / "mine").write_text("mine")
+    conf = Config()
+    conf.html_dir, conf.results_dir = str(tmp_path / "html"), str(tmp_path / "results")
+    (tmp_path / "html").mkdir()
+    (tmp_path / "html" / publisher.FOLDER).symlink_to(target)
+    for _ in range(2):
+        with pytest.raises(FileExistsError, match="is a link, and its target would be removed; remove the link"):
+            publisher.write_site(conf, tmp_path)
+        assert [path.name for path in target.iterdir()] == ["mine"]
+
+
+def test_unchanged_files_stay_and_others_go(tmp_path: Path) -> None:
+    """Only changed files are written; those of an earlier site, and links, are removed."""
+    (tmp_path / "mine").write_text("mine")
+    path = tmp_path / "site"
+    for texts in ({"a/b": "1", "c": "1"}, {"a/b": "1", "d/e": "2"}):
+        site = SiteFolder(path)
+        for place, text in texts.items():
+            site.write_text(place, text)
+        site.remove_others()
+        assert {str(file.relative_to(path)): file.read_text() for file in path.rglob("*") if file.is_file()} == texts
+        os.utime(path / "a" / "b", (1, 1))
+    assert not (path / "c").exists()
+    (path / "d" / "e").unlink()
+    (path / "d" / "e").symlink_to(tmp_path / "mine")
+    SiteFolder(path).write_text("d/e", "3")
+    assert ((path / "d" / "e").read_text(), (tmp_path / "mine").read_text()) == ("3", "mine")
+    SiteFolder(path).write_text("a/b", "1")
+    assert (path / "a" / "b").stat().st_mtime == 1

@@ -40,8 +40,7 @@ def _write_record(root: Path, place: int, text: str = "") -> None:
 
 def _write_hashes(root: Path) -> None:
     """Write hashes of machine code of the second commit as another machine's."""
-    (root / "results" / "other").mkdir()
-    (root / "results" / "other" / f"{History('gpu', root).list_commits()[1][:8]}-x.cubins.jsonl").touch()
+    stored.write_lines(root / "results" / "other" / f"{History('gpu', root).list_commits()[1][:8]}-x.cubins.jsonl")
 
 
 def _add_benchmark(root: Path) -> None:

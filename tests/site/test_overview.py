@@ -28,15 +28,12 @@ def test_sums_of_metrics(values: list[list[Any]], expected: dict[str, float]) ->
     """A commit has a sum if it lacks no metric that counts."""
     graph = SimpleNamespace(line=["a", "b", "c"])
     history: Any = SimpleNamespace(find_axes=lambda _: {"w": ["1", "2"]}, get_type=lambda _: "track", graph=graph)
-    by_commit = {
-        commit: {
-            name: pack_numbers([None, number], is_time=False, digits=None)
-            for name, number in zip("LSC", numbers, strict=True)
-            if number != ""
-        }
-        for commit, numbers in zip("abc", values, strict=True)
-    }
-    machine = ShownMachine(history, {commit: MeasuredCommit(texts) for commit, texts in by_commit.items()})
+    measured = {}
+    for commit, numbers in zip("abc", values, strict=True):
+        counted = {name: number for name, number in zip("LSC", numbers, strict=True) if number != ""}
+        texts = {name: pack_numbers([None, value], is_time=False, digits=None) for name, value in counted.items()}
+        measured[commit] = MeasuredCommit(texts)
+    machine = ShownMachine(history, measured)
     assert dict(machine.sum_series({"w": "2"}, *"LSC")) == expected
 
 

@@ -14,13 +14,12 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from asv.config import Config
 
 from gpu_kernels import KERNELS
-from kernelwatch.config.project_root import ROOT
 from kernelwatch.show.site import pages, publisher, words
 from tests import stored
 from tests.commits import begin, commit
+from tests.golden import golden
 from tests.site import browser, story
 
 VENDOR = Path(pages.__file__).parent / "vendor"
@@ -77,14 +76,12 @@ class _Page(HTMLParser):
 
 
 def _compare(name: str, texts: Mapping[str, str], names: Mapping[str, str]) -> None:
-    """Compare texts with a file of tests/data; WRITE_GOLDEN=1 rewrites it."""
-    shown = "\n".join(f"== {page}\n{text}\n" for page, text in texts.items())
+    """Compare texts with a golden text."""
+    text = "\n".join(f"== {page}\n{text}\n" for page, text in texts.items())
     for commit_hash, label in names.items():
-        shown = shown.replace(commit_hash, label).replace(commit_hash[:8], label)
-    golden = ROOT / "tests" / "data" / name
-    if os.environ.get("WRITE_GOLDEN"):
-        golden.write_text(shown, encoding="utf-8")
-    assert shown == golden.read_text(encoding="utf-8")
+        text = text.replace(commit_hash, label).replace(commit_hash[:8], label)
+    shown, expected = golden(name, text)
+    assert shown == expected
 
 
 def _read_piece(path: Path) -> str:
@@ -95,10 +92,8 @@ def _read_piece(path: Path) -> str:
 def test_what_pages_say(site: tuple[Path, dict[str, str]]) -> None:
     """Golden texts cover all pages, each commit, and the data of charts."""
     folder, names = site
-    addresses = [
-        *(f"{described.name}.html" for described in pages.PAGES),
-        *(f"commit/{commit_hash}.html" for commit_hash in names),
-    ]
+    addresses = [f"{described.name}.html" for described in pages.PAGES]
+    addresses += [f"commit/{commit_hash}.html" for commit_hash in names]
     existing = [page for page in addresses if (folder / page).exists()]  # a commit without results has no page
     texts = {page: _Page((folder / page).read_text(encoding="utf-8")).text for page in existing}
     paths = (str(path.relative_to(folder)) for path in folder.glob("data/**/*.js"))
@@ -112,9 +107,8 @@ def test_nothing_comes_from_another_host(site: tuple[Path, dict[str, str]]) -> N
     for path in sorted(site[0].glob("**/*.html")):
         page = _Page(path.read_text(encoding="utf-8"))
         assert page.loaded
-        assert all((path.parent / place.partition("?")[0]).is_file() for place in {*page.loaded} - {"data:,"}), (
-            page.loaded
-        )
+        files = [path.parent / place.partition("?")[0] for place in {*page.loaded} - {"data:,"}]
+        assert all(file.is_file() for file in files), page.loaded
         assert page.scripts == ""
         # A script fills the element: without it, the script raises.
         assert any("scripts/" in place for place in page.loaded) == (("id", "content") in page.attributes), path
@@ -180,8 +174,7 @@ def test_commits_that_git_does_not_know(tmp_path: Path) -> None:
     suite: stored.Suite = {**stored.pair(1.0, 2.0, stored.COUNT), commit(root): {stored.COUNT: {"one": 2.0}}}
     for machine in ("gpu", "\N{NO-BREAK SPACE}gpu"):
         stored.write(root, suite, machine)
-    config = Config.load(str(root / "asv.conf.json"))
-    config.repo, config.results_dir, config.html_dir = str(root), str(root / "results"), str(tmp_path / "html")
+    config = story.load_config(root, tmp_path / "html")
     folder = publisher.write_site(config, root)
     texts = [path.read_text(encoding="utf-8") for path in folder.glob("commit/*.html")]
     assert sorted(" by n," in text for text in texts) == [False, False, True]

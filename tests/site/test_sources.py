@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -17,6 +17,7 @@ from kernelwatch.store import folders, record
 from kernelwatch.store.models import CostsLine
 from kernelwatch.suite import registry
 from kernelwatch.toolchain import nvcc_call
+from tests.stored import write_lines
 
 
 def test_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -27,35 +28,26 @@ def test_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         shown = {source["kernel"]: source for source in annotated_sources.list_sources(results)}
         assert set(shown) == set(registry.current_suite().kernels())
         for source in shown.values():
-            expected = (1.0, None) if source["lines"] else (0.0, annotated_sources.NOT_COUNTED)
-            assert (sum(line["share"] for line in source["lines"]), source["problem"]) == (
-                pytest.approx(expected[0]),
-                expected[1],
-            )
+            share, problem = (1.0, None) if source["lines"] else (0.0, annotated_sources.NOT_COUNTED)
+            assert sum(line["share"] for line in source["lines"]) == pytest.approx(share)
+            assert source["problem"] == problem
     assert not any(source["lines"] for source in shown.values())
 
 
 def test_stored_lines_are_what_the_counter_says(tmp_path: Path) -> None:
     """A new count of a source equals the stored lines, and replaces a missing entry."""
-    counted = list(source_lines.iter_missing(tmp_path))
+    counted, lines = list(source_lines.iter_missing(tmp_path)), source_lines.read_lines(ROOT / "results").items()
     # A remark of counters before 2026-11-26.
-    stored = {
-        key: costs_line.text.replace("; requests may be split", "")
-        for key, costs_line in source_lines.read_lines(ROOT / "results").items()
-    }
+    stored_texts = {key: line.text.replace("; requests may be split", "") for key, line in lines}
+    stored_costs = {key: line.accesses for key, line in lines if line.accesses}
+    counted_texts = {line["key"]: line["text"] for line in counted}
     counted_costs = {line["key"]: msgspec.convert(line, CostsLine).accesses for line in counted}
-    stored_costs = {
-        key: costs_line.accesses
-        for key, costs_line in source_lines.read_lines(ROOT / "results").items()
-        if costs_line.accesses
-    }
-    assert 2 * len(stored_costs.keys() & counted_costs.keys()) > len(counted_costs)
-    assert not [key for key in stored_costs.keys() & counted_costs.keys() if stored_costs[key] != counted_costs[key]]
-    texts = {line["key"]: line["text"] for line in counted}
-    keys = texts.keys() & stored.keys()
-    assert 2 * len(keys) > len(texts)
-    assert {key: texts[key] for key in keys} == {key: stored[key] for key in keys}
-    (tmp_path / record.LINES_FILE).write_text("".join(f"{json.dumps(line)}\n" for line in counted[1:]))
+    facts: Any = ((stored_texts, counted_texts), (stored_costs, counted_costs))
+    for stored, now in facts:
+        keys = stored.keys() & now.keys()
+        assert 2 * len(keys) > len(now)
+        assert {key: stored[key] for key in keys} == {key: now[key] for key in keys}
+    write_lines(tmp_path / record.LINES_FILE, *counted[1:])
     assert list(source_lines.iter_missing(tmp_path)) == counted[:1]
 
 
@@ -68,11 +60,10 @@ READ = {
 }
 
 
-@pytest.mark.parametrize(("files", "expected"), READ.values(), ids=READ)
-def test_lines_of_todays_counter_are_read(
-    files: dict[str, list[tuple[str, str]]], expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("name", READ)
+def test_lines_of_todays_counter_are_read(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The current counter comes first, otherwise the first text of the last other counter."""
+    files, expected = READ[name]
     monkeypatch.setattr(fingerprint, "VERSION", "new")
     access = {"file": 0, "line": 1, "unit": "sectors", "amount": 1}  # the newest counter has no accesses here
     for machine, entries in files.items():

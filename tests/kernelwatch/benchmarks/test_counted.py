@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -147,12 +148,10 @@ def test_parallel_counts_equal_serial_counts(monkeypatch: pytest.MonkeyPatch) ->
         "StrideCopy": {"stride": [1, 2]},
     }
     common: dict[str, Any] = {"dtype": ["int8", "float32"], "flags": [FLAGS, "-Xptxas -O0"]}
-    sweeps = [
-        dataclasses.replace(getattr(track_counted, name).sweep, axes={**axes, **common}) for name, axes in small.items()
-    ]
-    monkeypatch.setattr(
-        registry, "current_suite", lambda: registry.Suite(KERNELS.copy, (), None, sweeps, track_compiled.Compiled.sweep)
-    )
+    originals = ((getattr(track_counted, name).sweep, axes) for name, axes in small.items())
+    sweeps = [dataclasses.replace(sweep, axes={**axes, **common}) for sweep, axes in originals]
+    suite = registry.Suite(KERNELS.copy, (), None, sweeps, track_compiled.Compiled.sweep)
+    monkeypatch.setattr(registry, "current_suite", lambda: suite)
     outcomes = track_counted.Add().setup_cache()
     assert outcomes == count_launches(sweep.launch(point) for sweep in sweeps for point in sweep.points())
     assert len(outcomes) == 3 * 2**3
@@ -173,13 +172,9 @@ def test_missing_kernels_and_dtypes_are_skipped(params: tuple[str, ...], reason:
 
 
 def test_broken_kernels_fail_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    params = ("float32", 1, FLAGS)
-
-    def refuse(*_: Any) -> str:
-        raise CompileError("nvcc failed: nvcc kernel.cu")
-
+    params, refusal = ("float32", 1, FLAGS), CompileError("nvcc failed: nvcc kernel.cu")
     with monkeypatch.context() as patch:
-        patch.setattr(launch_counts, "compile_ptx", refuse)
+        patch.setattr(launch_counts, "compile_ptx", mock.Mock(side_effect=refusal))
         _, cache = _set_up("OffsetCopy", params)
         assert [outcome.failure for outcome in cache.values()] == ["CompileError: nvcc failed: nvcc kernel.cu"]
     with monkeypatch.context() as patch:

@@ -194,10 +194,9 @@ def test_faults_are_reported() -> None:
     with pytest.raises(UnknownKernelError, match="no kernel other"):
         launch_counts.count_launch(_copy(*WHOLE, body="out[i] = in[i];", entry="other"), "float32", n=32)
     for shape in ("n/2", "n**2", "len(n)", "n +"):
+        kernel = _copy(outputs("out", shape), *WHOLE[1:], body="out[i] = in[i];")
         with pytest.raises(ArgumentError, match="is no length; write names, numbers"):
-            launch_counts.count_launch(
-                _copy(outputs("out", shape), *WHOLE[1:], body="out[i] = in[i];"), "float32", n=32
-            )
+            launch_counts.count_launch(kernel, "float32", n=32)
     with pytest.raises(CompileError, match="raised ZeroDivisionError: "):
         launch_counts.count_launch(Kernel("made", WHOLE, 32, grid=(1,), ptx=lambda: str(1 // 0)), "float32", n=32)
     for absent in ("math:nothing", "nowhere:ptx"):
@@ -209,13 +208,10 @@ def test_faults_are_reported() -> None:
 
 def test_kernel_as_reference() -> None:
     slow = _copy(*WHOLE, body="if (i == 0) for (int k = 0; k < n; ++k) out[k] = in[k];")
-    assert (
-        launch_counts.count_launch(_copy(*WHOLE, body="out[i] = in[i];", reference=slow), "float32", n=32).problem
-        is None
-    )
-    problem = launch_counts.count_launch(_copy(*WHOLE, body="out[i] = in[0];", reference=slow), "float32", n=32).problem
-    assert problem is not None
-    assert problem.startswith("element [1] of out is")
+    kernels = (_copy(*WHOLE, body=body, reference=slow) for body in ("out[i] = in[i];", "out[i] = in[0];"))
+    right, wrong = (launch_counts.count_launch(kernel, "float32", n=32).problem for kernel in kernels)
+    assert right is None
+    assert str(wrong).startswith("element [1] of out is")
 
 
 LINES = {
@@ -251,6 +247,5 @@ def test_line_costs_and_text(body: str, tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(registry, "current_suite", lambda: suite)
     assert not list(source_lines.iter_missing(tmp_path, {"Other"}))
     (missing_line,) = source_lines.iter_missing(tmp_path, {"Copy"})
-    assert [line for line in missing_line["text"].splitlines() if line.strip(" 13{}") and "void" not in line] == LINES[
-        body
-    ]
+    shown = [line for line in missing_line["text"].splitlines() if line.strip(" 13{}") and "void" not in line]
+    assert shown == LINES[body]

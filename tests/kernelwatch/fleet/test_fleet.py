@@ -69,13 +69,9 @@ def test_other_users_cannot_connect(fleet: Any, tmp_path: Path) -> None:
     import psutil
 
     these = [psutil.Process(), *psutil.Process().children(recursive=True)]
-    listening = [
-        connection
-        for process in these
-        for connection in process.net_connections("inet")
-        if connection.status == "LISTEN"
-    ]
-    assert {connection.laddr.ip for connection in listening} <= {"127.0.0.1", "::1"}
+    connections = (connection for process in these for connection in process.net_connections("inet"))
+    listening = {connection.laddr.ip for connection in connections if connection.status == "LISTEN"}
+    assert listening <= {"127.0.0.1", "::1"}
     info = fleet.scheduler_info(n_workers=-1)
     addresses = [info["address"], *info["workers"], *(worker["nanny"] for worker in info["workers"].values())]
     ports = [int(address.rpartition(":")[2]) for address in addresses]
@@ -86,9 +82,8 @@ def test_other_users_cannot_connect(fleet: Any, tmp_path: Path) -> None:
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     with_certificate.load_cert_chain(tmp_path / "cert.pem", tmp_path / "key.pem")
     client_context = fleet.security.get_connection_args("client")["ssl_context"]
-    assert [[_answers(port, context) for port in ports] for context in (without_certificate, with_certificate)] == [
-        [False] * 5
-    ] * 2
+    for context in (without_certificate, with_certificate):
+        assert [_answers(port, context) for port in ports] == [False] * 5
     client_context.check_hostname = False
     assert [_answers(port, client_context) for port in ports] == [True] * 5
 

@@ -6,7 +6,7 @@ import os
 import socket
 import subprocess
 import sys
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -51,15 +51,12 @@ def test_device_shares(
     if visible is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     assert workers.list_devices() == visible_devices
-    options = {
-        name: specification["options"] for name, specification in workers.specify_workers(tmp_path, ["host-0"]).items()
-    }
-    assert list(options) == (visible_devices or ["host-0"])
-    assert {worker_options["env"]["CUDA_VISIBLE_DEVICES"] for worker_options in options.values()} == set(
-        visible_devices or [""]
-    )
-    cores = {1: ["3,4,5,6,7"], 2: ["3,4", "5,6"]}[len(options)]
-    assert [worker_options["env"][task.CORES] for worker_options in options.values()] == cores
+    specifications = workers.specify_workers(tmp_path, ["host-0"])
+    assert list(specifications) == (visible_devices or ["host-0"])
+    environments = [specification["options"]["env"] for specification in specifications.values()]
+    assert {variables["CUDA_VISIBLE_DEVICES"] for variables in environments} == set(visible_devices or [""])
+    cores = {1: ["3,4,5,6,7"], 2: ["3,4", "5,6"]}[len(environments)]
+    assert [variables[task.CORES] for variables in environments] == cores
 
 
 @pytest.mark.parametrize(
@@ -80,10 +77,7 @@ def test_exit_codes_of_asv(body: str, problem: str, tmp_path: Path, monkeypatch:
     monkeypatch.setattr(sys, "executable", str(program))
     monkeypatch.setattr(task, "RUN_LIMIT", 0.5)
     monkeypatch.setenv(folders.RESULTS, "of-the-driver")
-    if problem:
-        with pytest.raises(RuntimeError, match=problem):
-            task.run_asv("abc", tmp_path, "")
-    else:
+    with pytest.raises(RuntimeError, match=problem) if problem else nullcontext():
         task.run_asv("abc", tmp_path, "")
 
 
@@ -127,7 +121,7 @@ def test_clone_of_worker(tmp_path: Path, checkout: str) -> None:
         (["tls://127.0.0.1:1", "--tls", "nowhere"], "nowhere has none"),
     ],
 )
-def test_unencrypted_addresses_are_refused(words: list[str], options: list[str], message: str, tmp_path: Path) -> None:
+def test_unencrypted_addresses_are_refused(words: list[str], options: list[str], message: str) -> None:
     from kernelwatch.fleet.workers import FleetError
 
     name, *arguments = words
@@ -145,10 +139,8 @@ def test_documented_commands(tmp_path: Path) -> None:
     address, folder = f"tls://127.0.0.1:{port}", tmp_path / "tls"
     folder.mkdir()
     subprocess.run(OPENSSL.split(), cwd=folder, check=True, capture_output=True)
-    assert OPENSSL.split() == [
-        word for word in (ROOT / "docs" / "fleet.md").read_text("utf-8").replace("\\\n", " ").split()
-        if word in OPENSSL.split()
-    ][: len(OPENSSL.split())]  # fmt: skip
+    page = (ROOT / "docs" / "fleet.md").read_text("utf-8").replace("\\\n", " ")
+    assert OPENSSL in " ".join(page.split())
     certificate, key = folder / "cert.pem", folder / "key.pem"
     scheduler = ["distributed.cli.dask_scheduler", "--host=127.0.0.1", f"--port={port}", "--no-dashboard"]
     scheduler += ["--dashboard-address=127.0.0.1:0", "--protocol=tls", f"--tls-ca-file={certificate}"]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 import kernelwatch
 from gpu_kernels import catalog
+from kernelwatch import outputs
 from kernelwatch.instrument import check_output, inputs, tolerance
 from kernelwatch.instrument.inputs import POISON
 from kernelwatch.instrument.job_messages import Job
@@ -30,13 +31,9 @@ GUARD = 64
     ("kernel", "arguments", "message"), WRONG + WRITING, ids=lambda value: getattr(value, "name", "")
 )
 def test_wrong_kernels_are_rejected(
-    kernel: Any,
-    arguments: dict[str, int],
-    message: str,
-    has_pool: bool,
-    small_l2_gpu: FakeGpu,
+    kernel: Any, arguments: dict[str, int], message: str, has_pool: bool, small_l2_gpu: FakeGpu,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+) -> None:  # fmt: skip
     monkeypatch.setitem(catalog.KERNELS, kernel.name, kernel)
     session = Session()
     if not has_pool:
@@ -48,20 +45,16 @@ def test_wrong_kernels_are_rejected(
 #: Launch, array, offset behind its start (or its end, if negative), and the error without the buffer. `END` is the
 #: first byte of the guard.
 END = 1 << 20
+TRANSPOSE = "transpose_read_coalesced rows=97 columns=101"
 FLIPPED: list[tuple[str, str, int, str]] = [
     *(
-        (f"transpose_read_coalesced rows=97 columns=101 {dtype}", "output", byte, f"element [{row}, {column}] is")
+        (f"{TRANSPOSE} {dtype}", "output", byte, f"element [{row}, {column}] is")
         for dtype, size, positions in (("int8", 1, (0, 1, 15, 16, 4097, -1)), ("complex128", 16, (0, 15, 16, 4097, -1)))
         for byte in positions
         for row, column in [divmod(byte % (97 * 101 * size) // size, 97)]
     ),
     *(
-        (
-            f"transpose_read_coalesced rows=97 columns=101 {dtype}",
-            "output",
-            END + byte,
-            f"first {byte} bytes on",
-        )
+        (f"{TRANSPOSE} {dtype}", "output", END + byte, f"first {byte} bytes on")
         for dtype, guard in (("int8", 955), ("complex128", 944))
         for byte in (0, guard - 1)
     ),
@@ -83,15 +76,9 @@ FLIPPED: list[tuple[str, str, int, str]] = [
 @pytest.mark.parametrize("in_last_buffer", [False, True])
 @pytest.mark.parametrize(("text", "name", "place", "message"), FLIPPED)
 def test_flipped_bits_are_found(
-    text: str,
-    name: str,
-    place: int,
-    message: str,
-    in_last_buffer: bool,
-    is_in_pieces: bool,
-    small_l2_gpu: FakeGpu,
+    text: str, name: str, place: int, message: str, in_last_buffer: bool, is_in_pieces: bool, small_l2_gpu: FakeGpu,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+) -> None:  # fmt: skip
     """The flip may be in any buffer, output, input or guard, and in any repeat of a block."""
     session = Session()
     if is_in_pieces:
@@ -117,11 +104,7 @@ def test_flipped_bits_are_found(
 
 
 def test_inputs_of_two_dtypes(small_l2_gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
-    arrays = [
-        kernelwatch.outputs("out", "n", "int32"),
-        kernelwatch.inputs("a", "n"),
-        kernelwatch.inputs("b", "n", "int32"),
-    ]
+    arrays = [outputs("out", "n", "int32"), kernelwatch.inputs("a", "n"), kernelwatch.inputs("b", "n", "int32")]
     text = """extern "C" __global__ void chosen(int* out, const float* a, const int* b, long long n) {
         const long long i = blockIdx.x * 256 + threadIdx.x; if (i < n) out[i] = a[i] > 0 ? b[i] : 0; }"""
     chosen = kernelwatch.Kernel(

@@ -50,19 +50,12 @@ def test_fields_of_a_job(field: str) -> None:
 
 def test_stored_fingerprints_stay_valid() -> None:
     """Fingerprints of job, array and reference kernel are stable; the order of facts is irrelevant."""
-    assert (
-        fingerprint.hash_facts({"a": 1, "b": b"x"}, [2])
-        == fingerprint.hash_facts({"b": b"x", "a": 1}, [2])
-        == "f34f3043e6027493"
-    )
+    for facts in ({"a": 1, "b": b"x"}, {"b": b"x", "a": 1}):
+        assert fingerprint.hash_facts(facts, [2]) == "f34f3043e6027493"
     assert fingerprint.hash_job(served.job(), "c") == "b5accd88cf0190d2"
     assert fingerprint.hash_job(served.job(oracle=served.job(samples=1), isolated=True), "c") == "4b13cd2854887857"
-    extents_by_kernel = {"histogram": {"size": 9, "bins": 4}, "matmul_tiled": {"rows": 2, "inner": 3, "columns": 4}}
-    bound = [
-        argument
-        for name, extents in extents_by_kernel.items()
-        for argument in catalog.KERNELS[name].bind_arguments("float16", **extents)
-    ]
+    bound = catalog.KERNELS["histogram"].bind_arguments("float16", size=9, bins=4)
+    bound += catalog.KERNELS["matmul_tiled"].bind_arguments("float16", rows=2, inner=3, columns=4)
     arrays = [argument for argument in bound if isinstance(argument, ArrayArgument)]
     assert fingerprint.hash_facts([build_job._device_array(array) for array in arrays]) == "05e7ab7bb0667d9f"
 
@@ -86,12 +79,10 @@ GPU = {
 
 def test_facts_of_a_gpu() -> None:
     """A GPU without a name never matches: it could be any."""
-    conditions_hash = fingerprint.hash_conditions(GPU)
-    assert fingerprint.hash_conditions({**GPU, "l2_fetch_bytes": 64}) == conditions_hash, (
-        "as it was before it was recorded"
-    )
-    assert fingerprint.hash_conditions({**GPU, "l2_fetch_bytes": 32}) != conditions_hash
-    changed = [fact for fact in GPU if fingerprint.hash_conditions({**GPU, fact: 1}) != conditions_hash]
+    conditions = fingerprint.hash_conditions(GPU)
+    assert fingerprint.hash_conditions({**GPU, "l2_fetch_bytes": 64}) == conditions, "as before it was recorded"
+    assert fingerprint.hash_conditions({**GPU, "l2_fetch_bytes": 32}) != conditions
+    changed = [fact for fact in GPU if fingerprint.hash_conditions({**GPU, fact: 1}) != conditions]
     assert changed == list(GPU)[:-2]
     assert fingerprint.hash_conditions({**GPU, "uuid": None}) == fingerprint.hash_conditions({}) == ""
 
@@ -148,10 +139,8 @@ def test_modules_behind_a_reference(file: str, tmp_path: Path, monkeypatch: pyte
             (tmp_path / name / package_file).write_text(text.replace("{name}", name) + suffix * (package_file == file))
         rows = importlib.import_module(f"{name}.rows")
         monkeypatch.setattr(registry, "find_measured_folder", lambda: tmp_path / name)
-        prints.append(
-            {function_name: fingerprint.hash_function(getattr(rows, function_name)) for function_name in EVERY}
-        )
-    changed = {function_name for function_name in EVERY if prints[0][function_name] != prints[1][function_name]}
+        prints.append({function: fingerprint.hash_function(getattr(rows, function)) for function in EVERY})
+    changed = {function for function in EVERY if prints[0][function] != prints[1][function]}
     assert changed == (EVERY - {"reference"} if file == "apart.py" else EVERY)
 
 
@@ -164,9 +153,8 @@ def test_references_without_source(module: str, monkeypatch: pytest.MonkeyPatch)
 
 def test_all_references_have_fingerprints() -> None:
     """The dependencies of every kernel's reference here are found; a project's include its package."""
-    assert {tuple(fingerprint.find_sources(kernel.reference) or ()) for kernel in catalog.KERNELS.values()} == {
-        ("references",)
-    }
+    sources = {tuple(fingerprint.find_sources(kernel.reference) or ()) for kernel in catalog.KERNELS.values()}
+    assert sources == {("references",)}
     assert "references" in (fingerprint.find_sources(test_all_references_have_fingerprints) or {})
 
 

@@ -84,17 +84,11 @@ def test_inputs_do_not_overlap(
     monkeypatch.setattr(inputs, "_tiled_blocks", {})
     inputs.input_block.cache_clear()
     dtype = exact_dtype or "int8"
-    arrays = [
-        DeviceArray(
-            name=f"a{place}",
-            dtype=dtype,
-            shape=(length // np.dtype(dtype).itemsize,),
-            direction="in" if place else "out",
-            values="exact" if exact_dtype else "bits",
-            ordinal=max(0, place - 1),
-        )
-        for place, length in enumerate([4000, *lengths])
-    ]
+    facts: Any = {"dtype": dtype, "values": "exact" if exact_dtype else "bits"}
+    shapes = [(length // np.dtype(dtype).itemsize,) for length in (4000, *lengths)]
+    arrays = [DeviceArray(name="out", direction="out", shape=shapes[0], **facts)]
+    for place, shape in enumerate(shapes[1:]):
+        arrays.append(DeviceArray(name=f"in {place}", direction="in", shape=shape, ordinal=place, **facts))
     rotation = Rotation(arrays, 5, (4000 + sum(lengths)) // 2)
     places = [place for index in range(5) for place in zip(rotation.addresses(index)[1:], lengths, strict=True)]
     assert len(places) == 5 * len(lengths)
@@ -172,9 +166,8 @@ def test_unknown_kernel_is_skipped() -> None:
 @pytest.mark.parametrize("length", [1, 15, 16, 17, 4095, 4096, 4097, 15003])
 def test_device_copy(length: int) -> None:
     """The copy moves exactly the requested bytes, with ideal accesses."""
-    copied = launch_counts.count_launch(
-        helper_kernels.DEVICE_COPY, helper_kernels.DTYPE, **helper_kernels.copy_arguments(length)
-    )
+    arguments = helper_kernels.copy_arguments(length)
+    copied = launch_counts.count_launch(helper_kernels.DEVICE_COPY, helper_kernels.DTYPE, **arguments)
     assert copied.problem is None
     if length % helper_kernels.WIDTH == 0:
         totals = copied.counters.totals()

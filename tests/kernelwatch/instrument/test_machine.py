@@ -9,6 +9,7 @@ from contextlib import nullcontext
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import pynvml
 import pytest
@@ -77,11 +78,7 @@ def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
 @pytest.fixture
 def no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     """Provide a machine without a driver."""
-
-    def missing() -> None:
-        raise pynvml.NVMLError_LibraryNotFound
-
-    monkeypatch.setattr(pynvml, "nvmlInit", missing)
+    monkeypatch.setattr(pynvml, "nvmlInit", mock.Mock(side_effect=pynvml.NVMLError_LibraryNotFound))
 
 
 @pytest.mark.parametrize("silent", ["", "GetMemoryBusWidth", "GetMaxClockInfo"])
@@ -206,13 +203,9 @@ def test_old_drivers_are_refused(
 ) -> None:
     """The error says what to do about a driver that cannot load nvcc's output."""
     h200 = SimpleNamespace(get_device=lambda: SimpleNamespace(compute_capability=lambda: (9, 0)))
-    fake_driver = SimpleNamespace(
-        Error=RuntimeError,
-        init=lambda: None,
-        get_driver_version=lambda: driver,
-        Device=SimpleNamespace(count=lambda: devices),
-        Context=SimpleNamespace(get_current=lambda: h200),
-    )
+    fake_driver = SimpleNamespace(Error=RuntimeError, init=lambda: None, get_driver_version=lambda: driver)
+    fake_driver.Device = SimpleNamespace(count=lambda: devices)
+    fake_driver.Context = SimpleNamespace(get_current=lambda: h200)
     monkeypatch.setattr(nvcc_call, "find_pycuda_problem", lambda: None)
     monkeypatch.setattr(nvcc, "find_release", lambda _: compiler)
     monkeypatch.setitem(sys.modules, "pycuda", SimpleNamespace(driver=fake_driver))
@@ -227,13 +220,12 @@ def test_old_drivers_are_refused(
         (False, None, r"^no GPU here: times are skipped \(there is no libcuda.so.1"),
         (True, ModuleNotFoundError("No module named 'pycuda'"), "PyCUDA is not installed .*`kernelwatch pycuda-wheel`"),
         (
-            True,
-            ImportError("libcuda.so.1: undefined symbol: cuCtxCreate_v4"),
+            True, ImportError("libcuda.so.1: undefined symbol: cuCtxCreate_v4"),
             "undefined symbol: cuCtxCreate_v4; if it was built with a newer CUDA than the 12.4 of this driver, "
             "or on a newer system: update the driver, or build PyCUDA anew here",
         ),
     ],
-)
+)  # fmt: skip
 def test_no_pycuda(library: bool, error: ImportError | None, problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without PyCUDA the error names reason and remedy, even on a driver too old for PyCUDA."""
 

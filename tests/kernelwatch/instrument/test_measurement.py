@@ -61,13 +61,9 @@ def test_fetch_granularity(fetched: int, gpu: FakeGpu) -> None:
     ],
 )
 def test_samples_until_they_agree(
-    throttled: Sequence[int],
-    scatter: list[float],
-    sample_count: int,
-    reasons: tuple[str, ...],
-    gpu: FakeGpu,
+    throttled: Sequence[int], scatter: list[float], sample_count: int, reasons: tuple[str, ...], gpu: FakeGpu,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+) -> None:  # fmt: skip
     """A job takes five samples if they agree and at most twenty.
 
     Throttled samples are taken again while attempts remain. The kernel takes 30 µs; the median must be known to 0.1 %.
@@ -100,11 +96,9 @@ def test_verify_without_timing(launch: Launch, gpu: FakeGpu) -> None:
     assert {name for name, _ in gpu.launched} == {launch.kernel, "compare"}
     session.release_buffers()
     assert list(gpu.allocations) == [int(session.references._pool)]
+    another = msgspec.structs.replace(described.make_job(READY), reference="another")
     with pytest.raises(WrongOutputError):
-        session.verify(
-            msgspec.structs.replace(described.make_job(READY), reference="another"),
-            lambda length: memory.make_reader(np.full(length, POISON, np.uint8)),
-        )
+        session.verify(another, lambda length: memory.make_reader(np.full(length, POISON, np.uint8)))
 
 
 @pytest.fixture

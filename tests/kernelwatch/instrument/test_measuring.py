@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import msgspec
 import numpy as np
@@ -38,22 +39,29 @@ def test_job_and_reference_are_exchanged(tmp_path: Path) -> None:
     assert all((fetched == 7).all() and len(fetched) == LENGTH for fetched in session.fetched)
 
 
+#: A job too large for the device, and a reference that nobody may ask for.
+HUGE = job(arrays=(array(shape=(1 << 42,)),), addresses=(0,))
+UNASKED = Reference(LENGTH, lambda _: pytest.fail("it is asked for"))
+
+
 @pytest.mark.parametrize(
-    ("raised", "expected", "message"),
+    ("raised", "sent", "reference", "expected", "message"),
     [
-        (NotImplementedError("needs 5 bytes"), NotImplementedError, "^needs 5 bytes$"),
-        (WrongOutputError("element [3] is 0"), WrongOutputError, r"^element \[3\] is 0$"),
-        (RuntimeError("illegal address"), MeasuringError, "^RuntimeError: illegal address$"),
+        (NotImplementedError("needs 5 bytes"), job(), REFERENCE, NotImplementedError, "^needs 5 bytes$"),
+        (WrongOutputError("element [3] is 0"), job(), REFERENCE, WrongOutputError, r"^element \[3\] is 0$"),
+        (RuntimeError("illegal address"), job(), REFERENCE, MeasuringError, "^RuntimeError: illegal address$"),
+        (NotImplementedError("needs more"), HUGE, UNASKED, NotImplementedError, "^needs more$"),
+        (None, job(), Reference(LENGTH - 1, sevens), MeasuringError, f"{LENGTH - 1} bytes, the job"),
+        (None, job(), Reference(LENGTH + 1, sevens), MeasuringError, f"{LENGTH + 1} bytes, the job"),
     ],
 )
-def test_exceptions_arrive(raised: Exception, expected: type[Exception], message: str, tmp_path: Path) -> None:
+def test_exceptions_arrive(
+    raised: Exception | None, sent: Job, reference: Reference, expected: type[Exception], message: str, tmp_path: Path
+) -> None:
     """An exception keeps its type, although a reference was under way."""
-
-    def fail(_: Job) -> None:
-        raise raised
-
-    with serve_session(Session(fail), tmp_path) as address, pytest.raises(expected, match=message):
-        request_outcome(address, job())
+    session = Session(mock.Mock(side_effect=raised))
+    with serve_session(session, tmp_path) as address, pytest.raises(expected, match=message):
+        request_outcome(address, sent, reference)
 
 
 def test_process_serves_one_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,26 +71,6 @@ def test_process_serves_one_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         with pytest.raises(MeasuringError, match="the measuring process did not start"):
             request_outcome(address, job(package_digest="decade"))
         assert not Path(address).exists(), "this one is over"
-
-
-def test_no_reference_beyond_memory(tmp_path: Path) -> None:
-    """An output too large for the device has no reference on the host."""
-
-    def full(_: Job) -> None:
-        raise NotImplementedError("needs more than there is")
-
-    def fill(_: Bytes) -> None:
-        pytest.fail("a reference was asked for")
-
-    huge = job(arrays=(array(shape=(1 << 42,)),), addresses=(0,))
-    with serve_session(Session(full), tmp_path) as address, pytest.raises(NotImplementedError, match="needs more"):
-        request_outcome(address, huge, Reference(LENGTH, fill))
-
-
-@pytest.mark.parametrize("length", [LENGTH - 1, LENGTH + 1])
-def test_reference_of_wrong_length_is_rejected(length: int, tmp_path: Path) -> None:
-    with serve_session(Session(), tmp_path) as address, pytest.raises(MeasuringError, match=f"{length} bytes, the job"):
-        request_outcome(address, job(), Reference(length, sevens))
 
 
 def test_invalid_job_is_rejected(tmp_path: Path) -> None:
@@ -102,9 +90,8 @@ def test_recent_mappings_stay() -> None:
         target = np.empty(LENGTH, np.uint8)
         reading_end.receive_reference(LENGTH, 5.0, mapped_memory)(0, target)
         assert (target == 7).all()
-    assert list(mapped_memory) == [
-        os.fstat(mapping.handle).st_ino for mapping in (*memories[2:-1], memories[0], memories[-1])
-    ]
+    recent = (*memories[2:-1], memories[0], memories[-1])
+    assert list(mapped_memory) == [os.fstat(mapping.handle).st_ino for mapping in recent]
 
 
 @pytest.mark.parametrize(
@@ -150,17 +137,11 @@ def test_jobs_in_turns(tmp_path: Path) -> None:
             done.append(f"{job.package_digest}'s verified")
             fetch(LENGTH)
 
+    jobs = (unpaired_job, own_job, own_job, partner_job, partner_job, own_job)
     with serve_session(InTurns(), tmp_path, companions=tmp_path) as address:
-        outcomes = [
-            request_outcome(address, turn_job)
-            for turn_job in (unpaired_job, own_job, own_job, partner_job, partner_job, own_job)
-        ]
-    assert done == [
-        "ours's another",
-        *["ours's no kernel and theirs's no kernel"] * 2,
-        *["theirs's verified"] * 2,
-        "ours's no kernel and theirs's no kernel",
-    ]
+        outcomes = [request_outcome(address, turn_job) for turn_job in jobs]
+    both = "ours's no kernel and theirs's no kernel"
+    assert done == ["ours's another", both, both, *["theirs's verified"] * 2, both]
     assert [outcome.samples for outcome in outcomes] == [(0.0,), (1.0,), (2.0,), (11.0,), (12.0,), (3.0,)]
 
 

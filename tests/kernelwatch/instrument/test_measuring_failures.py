@@ -18,11 +18,7 @@ from tests.served import Session, job, request_outcome, serve_session
 
 def test_hanging_job_ends_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ended = threading.Event()
-
-    def end(_: int) -> None:
-        ended.set()
-
-    monkeypatch.setattr(os, "_exit", end)
+    monkeypatch.setattr(os, "_exit", lambda _: ended.set())
     with (
         serve_session(Session(lambda _: ended.wait(5)), tmp_path, limit=0.05) as address,
         pytest.raises(MeasuringError, match=r"took longer than 0\.05 s"),

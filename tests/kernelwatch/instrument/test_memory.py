@@ -65,10 +65,8 @@ def test_session_measures_in_the_arena(gpu: FakeGpu, monkeypatch: pytest.MonkeyP
         """Return the addresses of a kernel's launches, and whether they are in the arena; verify the output."""
         del gpu.launched[:]
         on_fake_gpu.measure_launch(gpu, launch, session)
-        launch_addresses = [addresses for name, addresses in gpu.launched if name == launch.kernel]
-        return launch_addresses, all(
-            pool.address <= address < pool.address + pool.size for row in launch_addresses for address in row
-        )
+        places = [addresses for name, addresses in gpu.launched if name == launch.kernel]
+        return places, all(pool.address <= address < pool.address + pool.size for row in places for address in row)
 
     def make_launch(rows: int, columns: int) -> Launch:
         return Launch(LARGE.kernel, arguments={"rows": rows, "columns": columns})

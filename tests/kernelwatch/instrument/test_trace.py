@@ -69,10 +69,8 @@ class Trace(NamedTuple):
     def timed(self) -> list[tuple[str, Entry]]:
         """Replays with events or stamps, each with its kernel."""
         replays = [entry for entry in self.log if {"event", "stamp"} & {*entry.nodes}]
-        return [
-            (next(name for name in entry.places if name not in ("event", "stamp", "flush_l2")), entry)
-            for entry in replays
-        ]
+        helpers = ("event", "stamp", "flush_l2")
+        return [(next(name for name in entry.places if name not in helpers), entry) for entry in replays]
 
 
 def _measure_jobs(gpu: FakeGpu, session: Session, text: str, how: dict[str, Any], has_new_buffers: bool) -> Trace:

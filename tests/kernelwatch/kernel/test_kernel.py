@@ -21,16 +21,15 @@ from kernelwatch.suite import registry
 
 def _sums(dtypes: tuple[str, ...] = (), ulp: Any = None, reference: Any = None) -> Kernel:
     """Make a kernel with sums of `count` squares each."""
-    body = (
-        "ELEMENT sum = 0; for (int k = 0; k < count; ++k) sum += in[i * count + k] * in[i * count + k]; out[i] = sum;"
-    )
+    loop = "for (int k = 0; k < count; ++k) sum += in[i * count + k] * in[i * count + k];"
     return Kernel(
         "sums",
         [outputs("out", "size", ulp=ulp), inputs("in", "size*count"), scalar("size", least=1), scalar("count")],
         128,
         over=("size",),
         text=f"""extern "C" __global__ void sums(ELEMENT* out, const ELEMENT* in, long long size, long long count) {{
-            const long long i = blockIdx.x * 128 + threadIdx.x; if (i < size) {{ {body} }} }}""",
+            const long long i = blockIdx.x * 128 + threadIdx.x;
+            if (i < size) {{ ELEMENT sum = 0; {loop} out[i] = sum; }} }}""",
         options=["-DELEMENT={T}"],
         dtypes=dtypes,
         reference=reference,
@@ -59,11 +58,8 @@ def test_bound_of_halves() -> None:
 
 
 SIDES = {"rows": 1000, "columns": 130}
-
 MATRIX: list[Any] = [outputs("output", "rows columns"), "rows", "columns"]
-
 TILED: dict[str, Any] = {"block": (32, 8, 1), "tile": (32, 32)}
-
 BY_ITEMSIZE: dict[str, Any] = {
     "block": {4: (256, 1, 1), 8: (512, 1, 1)},
     "tile": {4: (64, 64), 8: (64, 32)},
@@ -126,49 +122,26 @@ def test_failing_reference(reference: Any, error: type[Exception], message: str)
         add.compute_expected({name: np.zeros(4, np.float32) for name in ("output", "a", "b")}, {"size": 4})
 
 
-def _make_kernel_of_length(shape: Any) -> Kernel:
-    return Kernel("k", [outputs("o", shape), "n"], 32, over=("n",), file="k.cu")
+def _bind_length(shape: Any) -> None:
+    Kernel("k", [outputs("o", shape), "n"], 32, over=("n",), file="k.cu").bind_arguments("int8", n=5)
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (
-            lambda: registry.find_kernel("nope"),
-            UnknownKernelError,
-            "kernel 'nope' is not known; allowed are offset_copy",
-        ),
-        (lambda: to_dtype("float31"), UnknownDtypeError, "'float31' is not a NumPy dtype"),
-        (lambda: to_dtype(object), UnknownDtypeError, "holds Python objects"),
-        (lambda: split_flags("-Xptxas '"), UnknownFlagsError, "are no words: No closing quotation; write them as on"),
-        (
-            lambda: _make_kernel_of_length("n-5").bind_arguments("int8", n=5),
-            ArgumentError,
-            r"is \(0,\) here; lengths are positive integers",
-        ),
-        (
-            lambda: _make_kernel_of_length(lambda n: (n / 2,)).bind_arguments("int8", n=5),
-            ArgumentError,
-            r"is \(2.5,\) here; lengths are",
-        ),
-        (
-            lambda: outputs("x", "n", values="nothing"),
-            ArgumentError,
-            "must be one of bits, exact, random, zeros, or a f",
-        ),
-        (
-            lambda: _sums(("int8", "int16")).check_dtype("int32"),
-            UnknownDtypeError,
-            "sums has no int32; it has int8, int16",
-        ),
-        (lambda: _sums().nvcc_options("bool"), UnknownDtypeError, "the dtype bool have no C\\+\\+ type; those of int8"),
-        (
-            lambda: KERNELS["offset_copy"].nvcc_options("S3"),
-            UnknownDtypeError,
-            "of 3 bytes have no C\\+\\+ type",
-        ),
-    ],
-)
+#: Error of a call -> its message.
+REFUSED: list[tuple[Any, type[Exception], str]] = [
+    (lambda: registry.find_kernel("nope"), UnknownKernelError, "kernel 'nope' is not known; allowed are offset_copy"),
+    (lambda: to_dtype("float31"), UnknownDtypeError, "'float31' is not a NumPy dtype"),
+    (lambda: to_dtype(object), UnknownDtypeError, "holds Python objects"),
+    (lambda: split_flags("-Xptxas '"), UnknownFlagsError, "are no words: No closing quotation; write them as on"),
+    (lambda: _bind_length("n-5"), ArgumentError, r"is \(0,\) here; lengths are positive integers"),
+    (lambda: _bind_length(lambda n: (n / 2,)), ArgumentError, r"is \(2.5,\) here; lengths are"),
+    (lambda: outputs("x", "n", values="none"), ArgumentError, "must be one of bits, exact, random, zeros, or a f"),
+    (lambda: _sums(("int8", "int16")).check_dtype("int32"), UnknownDtypeError, "sums has no int32; it has int8, int16"),
+    (lambda: _sums().nvcc_options("bool"), UnknownDtypeError, r"the dtype bool have no C\+\+ type; those of int8"),
+    (lambda: KERNELS["offset_copy"].nvcc_options("S3"), UnknownDtypeError, r"of 3 bytes have no C\+\+ type"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "message"), REFUSED)
 def test_unknown_names(call: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()

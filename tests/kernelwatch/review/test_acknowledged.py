@@ -22,10 +22,9 @@ ENTRY = f'[[regression]]\nkernel = "{TIME}"\nnumber = "time"\nreason = "{REASON}
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
-    """Return a repository with one commit."""
-    commit(begin(tmp_path))
-    return tmp_path
+def base(tmp_path: Path) -> str:
+    """Make a repository with one commit; return its hash."""
+    return commit(begin(tmp_path))
 
 
 def _commit(root: Path, text: str | None) -> str:
@@ -33,10 +32,9 @@ def _commit(root: Path, text: str | None) -> str:
     return commit(root, {} if text is None else {ACKNOWLEDGED_FILE: text})
 
 
-def test_nothing_is_hidden(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_hidden(base: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The review shows count, reason and row; regressions without an entry still count."""
-    base = git.text(root, "rev-parse", "HEAD")
-    head, other_benchmark = _commit(root, ENTRY), "time_y.Y.time_back_to_back"
+    root, head, other_benchmark = tmp_path, _commit(tmp_path, ENTRY), "time_y.Y.time_back_to_back"
     for slower, code in ((1e-3, 0), (1.02e-3, 1)):
         times: Suite = {base: {TIME: {"one": samples(1e-3)}, other_benchmark: {"one": samples(1e-3)}}}
         write(root, {**times, head: {TIME: {"one": samples(1.05e-3)}, other_benchmark: {"one": samples(slower)}}})
@@ -67,18 +65,17 @@ def _accepts(root: Path, base: str, head: str, row: Row = WORSE) -> bool:
 
 
 @pytest.mark.parametrize(("row", "accepted"), ROWS)
-def test_what_an_entry_names(row: Row, accepted: bool, root: Path) -> None:
+def test_what_an_entry_names(row: Row, accepted: bool, base: str, tmp_path: Path) -> None:
     """An entry names a kernel and a number in full."""
-    base = git.text(root, "rev-parse", "HEAD")
-    assert _accepts(root, base, _commit(root, ENTRY), row) is accepted
+    assert _accepts(tmp_path, base, _commit(tmp_path, ENTRY), row) is accepted
 
 
-def test_an_entry_counts_where_it_is_new(root: Path) -> None:
+def test_an_entry_counts_where_it_is_new(base: str, tmp_path: Path) -> None:
     """An entry accepts the regressions of the commit that adds it, whatever the hash.
 
     An uncommitted entry counts for the commit that is checked out.
     """
-    a = git.text(root, "rev-parse", "HEAD")
+    root, a = tmp_path, base
     b, c, d = _commit(root, ENTRY), _commit(root, None), _commit(root, ENTRY + ENTRY)
     e = _commit(root, "")
     git.text(root, "checkout", "--quiet", "-b", "squashed", a)
@@ -107,9 +104,9 @@ BAD: dict[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize(("text", "message"), BAD.values(), ids=BAD)
-def test_bad_file(text: str, message: str, root: Path) -> None:
+def test_bad_file(text: str, message: str, base: str, tmp_path: Path) -> None:
     """A faulty file accepts nothing; one line names the place in folder, base or head."""
-    a = git.text(root, "rev-parse", "HEAD")
+    root, a = tmp_path, base
     content = text.encode(errors="surrogateescape")
     (root / ACKNOWLEDGED_FILE).write_bytes(content)
     git.text(root, "add", ACKNOWLEDGED_FILE)

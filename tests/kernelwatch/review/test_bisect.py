@@ -59,10 +59,8 @@ def test_metric(words: str, count: int, number: str) -> None:
 
 def test_words_are_of_the_suite() -> None:
     """A whole name is one configuration; without a kind, controls are left out."""
-    last = {number.benchmark: number.name for number in list_configurations()}
-    assert [[match.name for match in match_configurations(name)] for name in last.values()] == [
-        [name] for name in last.values()
-    ]
+    for name in {number.benchmark: number.name for number in list_configurations()}.values():
+        assert [match.name for match in match_configurations(name)] == [name]
     kinds = {Kind.TIMED, Kind.COUNTED, Kind.COMPILED}
     assert {match.kind for match in match_configurations("transpose_write_coalesced -O0")} == kinds
 
@@ -137,15 +135,14 @@ def test_exact_numbers_are_measured_once(
 
 def test_a_time_is_measured_beside_its_copy() -> None:
     numbers_wanted = match_configurations(TIME.replace(CASE, "transpose_read_coalesced, 256x256, int8, -Xptxas -O3"))
-    chosen = set()
+    names = set()
     for number in list_configurations():
         quoted = ", ".join(value if value.isdigit() else repr(value) for value in number.params.values())
-        names = (f"{benchmark}({quoted})" for benchmark in (number.benchmark, control_name(number.benchmark)))
-        chosen |= {
-            name for name in names if any(re.search(pattern, name) for pattern in format_patterns(numbers_wanted))
-        }
+        names |= {f"{benchmark}({quoted})" for benchmark in (number.benchmark, control_name(number.benchmark))}
+    wanted = "|".join(format_patterns(numbers_wanted))
     params = "('transpose_read_coalesced', '256x256', 'int8', '-Xptxas -O3')"
-    assert chosen == {f"{BENCHMARK}{params}", f"track_control.Transpose.track_copy_ratio{params}"}
+    benchmarks = (BENCHMARK, "track_control.Transpose.track_copy_ratio")
+    assert {name for name in names if re.search(wanted, name)} == {f"{name}{params}" for name in benchmarks}
     pattern, _ = format_patterns([replace(numbers_wanted[0], params={"flags": "-std=c++17 -DN=(2)"})])
     assert re.search(pattern, f"{BENCHMARK}('-std=c++17 -DN=(2)')")
 
@@ -195,11 +192,10 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> tuple[Repository, di
         commits[name] = project.commit(name)
     (folder / "stored").mkdir()
     for name_of_machine, times in TIMES.items():
-        suite: Suite = {
-            commits[name]: {BENCHMARK: {CASE: samples(seconds / 1e3, seed=place)}}
-            for place, (name, seconds) in enumerate(zip(NAMES, times, strict=True))
-            if seconds is not None
-        }
+        suite: Suite = {}
+        for place, (name, seconds) in enumerate(zip(NAMES, times, strict=True)):
+            if seconds is not None:
+                suite[commits[name]] = {BENCHMARK: {CASE: samples(seconds / 1e3, seed=place)}}
         write(folder / "stored", suite, name_of_machine)
     shutil.copytree(folder / "stored" / "results", project.path / "results")
     return project, commits
@@ -255,22 +251,17 @@ def test_json(repository: tuple[Repository, dict[str, str]]) -> None:
 def test_a_bisection_of_the_users(repository: tuple[Repository, dict[str, str]]) -> None:
     """`git bisect run` with our judge, in a worktree of its own: other tests search here, too."""
     project, commits = repository
-    project.git(
-        "bisect", "start", "--no-checkout", "--first-parent", commits["a name"], commits["beside"], "--", "gpu_kernels"
-    )
+    judge = (sys.executable, "-m", "kernelwatch", "judge")
+    between, ends = (MISALIGNED, "--between", "4", "5"), (commits["a name"], commits["beside"])
+    project.git("bisect", "start", "--no-checkout", "--first-parent", *ends, "--", "gpu_kernels")
     try:
-        outcome = project.run(
-            "git", "bisect", "run", sys.executable, "-m", "kernelwatch", "judge", MISALIGNED, "--between", "4", "5"
-        )
-        refused = [
-            project.run(sys.executable, "-m", "kernelwatch", "judge", *words)
-            for words in (("registers", "--between", "1", "2"), (MISALIGNED,))
-        ]
+        outcome = project.run("git", "bisect", "run", *judge, *between)
+        refused = [project.run(*judge, *words) for words in (("registers", "--between", "1", "2"), (MISALIGNED,))]
     finally:
         project.git("bisect", "reset")
     assert f"{commits['misaligned']} is the first bad commit" in outcome.stdout, outcome.stdout + outcome.stderr
     assert re.findall(r"^(good|bad): \d+$", outcome.stdout, re.MULTILINE) == ["bad", "good"]
-    refused.append(project.run(sys.executable, "-m", "kernelwatch", "judge", MISALIGNED, "--between", "4", "5"))
+    refused.append(project.run(*judge, *between))
     assert [process.returncode for process in refused] == [128, 128, 128]
     for process, message in zip(refused, ("METRIC matches", "usage: ", "git bisect start --no-checkout"), strict=True):
         assert message in process.stderr

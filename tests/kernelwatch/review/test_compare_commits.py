@@ -15,10 +15,21 @@ from kernelwatch.cli.compare import compare as main
 from kernelwatch.config import settings
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.store import git
-from kernelwatch.store.results import History
 from kernelwatch.suite import registry
 from tests.commits import begin, commit
-from tests.stored import BASE, COUNT, HEAD, TIME, Outcome, Suite, change_document, pair, review_as_json, write
+from tests.stored import (
+    BASE,
+    COUNT,
+    HEAD,
+    TIME,
+    Outcome,
+    Suite,
+    change_document,
+    find_results,
+    pair,
+    review_as_json,
+    write,
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -59,12 +70,10 @@ SEVERAL: dict[str, tuple[dict[tuple[str, str], Outcome], list[tuple[str, str]], 
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("heads", "expected", "exit_code"), SEVERAL.values(), ids=SEVERAL)
-def test_several_are_judged(
-    heads: dict[tuple[str, str], Outcome], expected: list[tuple[str, str]], exit_code: int, tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+@pytest.mark.parametrize("case", SEVERAL)
+def test_several_are_judged(case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Every machine and environment that measured both commits is judged; the worst decides."""
+    heads, expected, exit_code = SEVERAL[case]
     for (name, environment), head in heads.items():
         write(tmp_path, pair(1.0, head, COUNT), machine=name, environment=environment)
     assert main([BASE, HEAD], tmp_path) == exit_code
@@ -86,15 +95,11 @@ def test_stored_results_of_other_axes(names: list[str], tmp_path: Path, capsys: 
     """Stored results without names of axes are left out if the axes changed."""
     suite: Suite = {commit: {name: {"one": 1.0} for name in (TIME, COUNT)} for commit in (BASE, HEAD)}
     write(tmp_path, suite)
-    change_document(
-        tmp_path / "results" / "benchmarks.json",
-        lambda document: document[TIME].update(param_names=names, params=[["'one'"] for _ in names]),
-    )
+    axes = {"param_names": names, "params": [["'one'"] for _ in names]}
+    change_document(tmp_path / "results" / "benchmarks.json", lambda document: document[TIME].update(axes))
     code, review = review_as_json(tmp_path, capsys)
     assert (code, [row["kind"] for row in review["rows"]]) == (0, ["counted"])
-    history = History("gpu", tmp_path)
-    results = history.find_commit(HEAD)
-    assert results is not None
+    history, results = find_results(tmp_path, HEAD)
     assert history.explain_absence(results, TIME) == "measured with other axes"
     assert (history.list_values(results, TIME), list(history.iter_points(results, TIME))) == ([], [])
 
@@ -161,7 +166,7 @@ def test_make_has_the_commands_exit_code(target: str, code: int, is_exact: bool,
     words = ["make", "--no-print-directory", "--old-file", ".venv/installed", target, f"BIN={tmp_path}", "BASE=a"]
     heeded = signal.signal(signal.SIGQUIT, signal.SIG_DFL if is_exact else signal.SIG_IGN)
     try:
-        done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+        done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
     finally:
         signal.signal(signal.SIGQUIT, heeded)
     assert done.stdout == "said\n"
@@ -177,9 +182,8 @@ def test_an_import_that_fails_is_no_verdict(tmp_path: Path) -> None:
     (tmp_path / "msgspec.py").write_text("raise ImportError('no such library')")
     where = os.pathsep.join([str(tmp_path), *sys.path])
     words = [sys.executable, "-m", "kernelwatch", "compare", BASE, HEAD]
-    done = subprocess.run(
-        words, cwd=ROOT, env={**os.environ, "PYTHONPATH": where}, capture_output=True, text=True, check=False
-    )
+    environment = {**os.environ, "PYTHONPATH": where}
+    done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 2
     assert "ImportError: no such library" in done.stderr
     assert done.stderr.count("\n") == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from kernelwatch.cli.compare import compare as main
 from kernelwatch.store.record import CUBINS_FILE
 from kernelwatch.store.results import History
 from kernelwatch.toolchain.releases import VARIABLE
-from tests.stored import BASE, COUNT, HEAD, TIME, Suite, review_as_json, samples, write
+from tests.stored import BASE, COUNT, HEAD, TIME, Suite, review_as_json, samples, write, write_lines
 
 OLD, NEW, OTHER = "13.0.2", "13.5.0", "13.1.0"
 NVCC = {OLD: "13.0.88", NEW: "13.5.37", OTHER: "13.1.80"}
@@ -34,7 +33,7 @@ def _root(folder: Path) -> Path:
         {"commits": [commit], "nvcc": f"Cuda compilation tools, release 13, V{NVCC[release]}", "gpu": "a GPU"}
         for release, commit in ((OLD, BASE), (NEW, BASE), (OLD, HEAD))
     ]
-    (folder / "results/gpu/runs.jsonl").write_text("".join(f"{json.dumps(run)}\n" for run in runs))
+    write_lines(folder / "results/gpu/runs.jsonl", *runs)
     return folder
 
 
@@ -98,17 +97,12 @@ def test_machine_code(code: str, count: str, tmp_path: Path, capsys: pytest.Capt
     axes = {"kernel": ["offset_copy"], "dtype": ["float32"], "flags": ["-Xptxas -O3"], "arch": ["sm_90"]}
     for compiler in ("", NEW):
         write(tmp_path, {BASE: {benchmark: {"one": 4.0}}}, compiler=compiler, axes={benchmark: axes})
+    where = {"commit": BASE, "arch": "sm_90"}
     lines = [
-        {
-            "commit": BASE,
-            "arch": "sm_90",
-            "nvcc": nvcc,
-            "cubins": {name: nvcc},
-            "code": {name: code_hash} if code_hash else {},
-        }
+        {**where, "nvcc": nvcc, "cubins": {name: nvcc}, "code": {name: code_hash} if code_hash else {}}
         for nvcc, code_hash in ((NVCC[OLD], "aa"), (NVCC[NEW], code))
     ]
-    (tmp_path / "results/gpu" / CUBINS_FILE).write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    write_lines(tmp_path / "results/gpu" / CUBINS_FILE, *lines)
     assert main(["--compilers", OLD, NEW], tmp_path) == 0
     match = re.search(r"machine code differs in (.* cubins)", capsys.readouterr().out)
     assert (match[1] if match else "") == count

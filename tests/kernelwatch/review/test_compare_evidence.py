@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -22,7 +21,7 @@ from kernelwatch.store.results import History
 from kernelwatch.suite import registry
 from kernelwatch.workflow.load_review import describe_configuration, load_thresholds
 from tests.kernelwatch.review.test_compare_groups import make_compiled
-from tests.stored import BASE, HEAD, RUN, TIME, Suite, review_as_json, samples, write
+from tests.stored import BASE, HEAD, RUN, TIME, Suite, review_as_json, samples, write, write_lines
 
 CONTROL = "track_control.X.track_copy_ratio"
 NAME = f"{TIME}(one)"
@@ -46,18 +45,10 @@ CUBIN = "offset_copy, float32, -Xptxas -O3"
 
 def _write_records(root: Path, runs: list[dict[str, Any]], hashes: Sequence[str] = "") -> Path:
     """Write run records and the cubin hashes of base and head; return the machine's folder."""
-    folder = root / "results" / "gpu"
-    _lines(folder / "runs.jsonl", runs)
-    commits_with_hashes = zip((BASE, HEAD), hashes, strict=False)
-    _lines(
-        folder / "cubins.jsonl",
-        [{"commit": c, "arch": "sm_90", "cubins": {CUBIN: cubin_hash}} for c, cubin_hash in commits_with_hashes],
-    )
-    return folder
-
-
-def _lines(path: Path, lines: list[dict[str, Any]]) -> None:
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    write_lines(root / "results" / "gpu" / "runs.jsonl", *runs)
+    both = zip((BASE, HEAD), hashes, strict=False)
+    lines = ({"commit": commit, "arch": "sm_90", "cubins": {CUBIN: cubin_hash}} for commit, cubin_hash in both)
+    return write_lines(root / "results" / "gpu" / "cubins.jsonl", *lines)
 
 
 def _load_both(root: Path) -> list[CommitMeasurements]:
@@ -94,10 +85,8 @@ def apart(base: str | None, head: str | None) -> list[dict[str, Any]]:
 POWER, HEAT = ["power"], ["heat"]
 TOGETHER = [run(BASE, HEAD)]
 HELD_BASE, HELD_HEAD = [run(BASE, throttled={BASE: POWER}), run(HEAD)], [run(BASE), run(HEAD, throttled={HEAD: POWER})]
-HELD_BOTH, HELD_IN_TURNS = (
-    [run(BASE, HEAD, throttled={BASE: POWER, HEAD: POWER})],
-    [run(BASE, HEAD, throttled={HEAD: POWER})],
-)
+HELD_BOTH = [run(BASE, HEAD, throttled={BASE: POWER, HEAD: POWER})]
+HELD_IN_TURNS = [run(BASE, HEAD, throttled={HEAD: POWER})]
 UNCHANGED, SEVERAL = "machine code unchanged", "not measured on one GPU; machine code unchanged"
 
 #: Runs with a GPU for each configuration.
@@ -141,12 +130,10 @@ CASES: dict[str, tuple[float, tuple[float, float | None] | None, str, list[dict[
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("factor", "copies", "hashes", "runs", "verdict", "reason"), CASES.values(), ids=CASES)
-def test_evidence(
-    factor: float, copies: tuple[float, float | None] | None, hashes: str, runs: list[dict[str, Any]], verdict: str,
-    reason: str, root: Path, capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+@pytest.mark.parametrize("name", CASES)
+def test_evidence(name: str, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A time that changed with the machine is not blamed on the kernel; code hashes are evidence."""
+    factor, copies, hashes, runs, verdict, reason = CASES[name]
     _write_records(write(root, _suite(factor, copies)), runs, hashes)
     _, document = review_as_json(root, capsys)
     (row,) = document["rows"]
@@ -182,13 +169,13 @@ def test_machine_code_of_an_architecture(
     Only sm_100 changed here.
     """
     folder = write(root, _suite(1.1, None)) / "results" / "gpu"
-    _lines(folder / "runs.jsonl", [{"commits": [BASE, HEAD], **({"arch": ran_on} if ran_on else {})}])
+    write_lines(folder / "runs.jsonl", {"commits": [BASE, HEAD], **({"arch": ran_on} if ran_on else {})})
     lines = [
         {"commit": commit, "arch": arch, "cubins": {CUBIN: cubin_hash}}
         for arch, hashes in {"sm_90": "aa", **({"sm_100": "ab"} if ran_on else {})}.items()
         for commit, cubin_hash in zip((BASE, HEAD), hashes, strict=True)
     ]
-    _lines(folder / "cubins.jsonl", lines)
+    write_lines(folder / "cubins.jsonl", *lines)
     base, head = _load_both(root)
     assert is_code_unchanged(base, head, TIME, params, KERNEL) is unchanged
 
@@ -198,7 +185,7 @@ def test_blocks_of_each_commit(root: Path) -> None:
     folder = write(root, _suite(1.1, None)) / "results" / "gpu"
     kernel = {"kernel": "transpose_write_coalesced", "dtype": "float32"}
     blocks = {" ".join(kernel.values()): [64, 128]}
-    _lines(folder / "cubins.jsonl", [{"commit": BASE, "arch": "sm_90", "cubins": {CUBIN: "a"}, "blocks": blocks}])
+    write_lines(folder / "cubins.jsonl", {"commit": BASE, "arch": "sm_90", "cubins": {CUBIN: "a"}, "blocks": blocks})
     base, head = _load_both(root)
     row = make_compiled(12, "sm_90", **kernel)
     today = describe_configuration(row.benchmark, {**kernel, **row.params}).block
@@ -221,15 +208,10 @@ UNLAUNCHABLE = {
 }
 
 
-@pytest.mark.parametrize(("registers", "blocks", "expected"), UNLAUNCHABLE.values(), ids=UNLAUNCHABLE)
-def test_kernels_that_cannot_be_launched(
-    registers: tuple[int, int],
-    blocks: tuple[tuple[int, int] | None, tuple[int, int] | None],
-    expected: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+@pytest.mark.parametrize("case", UNLAUNCHABLE)
+def test_kernels_that_cannot_be_launched(case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Unlaunchable kernels fail, even with a faster time."""
+    registers, blocks, expected = UNLAUNCHABLE[case]
     name = "track_compiled.Compiled.track_registers"
     where = {"kernel": ["offset_copy"], "dtype": ["float32"], "flags": ["-O3"], "arch": ["sm_90"]}
     params = ", ".join(text for (text,) in where.values())
@@ -238,16 +220,17 @@ def test_kernels_that_cannot_be_launched(
         for commit, seconds, count in zip((BASE, HEAD), (1e-3, 0.5e-3), registers, strict=True)
     }
     folder = write(tmp_path, suite, axes={name: where}) / "results" / "gpu"
-    _lines(folder / "cubins.jsonl", [
+    lines = (
         {"commit": commit, "arch": "sm_90", "cubins": {CUBIN: "a"}, "blocks": {"offset_copy float32": block}}
-        for commit, block in zip((BASE, HEAD), blocks, strict=True) if block
-    ])  # fmt: skip
+        for commit, block in zip((BASE, HEAD), blocks, strict=True)
+        if block
+    )
+    write_lines(folder / "cubins.jsonl", *lines)
     code, document = review_as_json(tmp_path, capsys, BASE, HEAD, "--trade", "all")
     broken = expected == "broken"
     assert (code, document["conclusion"] == "BROKEN") == (int(broken), broken)
-    assert ["cannot be launched on sm_90" in failure["reason"] for failure in document.get(expected, [])] == [
-        True
-    ] * bool(expected)
+    reasons = [failure["reason"] for failure in document.get(expected, [])]
+    assert ["cannot be launched on sm_90" in reason for reason in reasons] == [True] * bool(expected)
     main([BASE, HEAD, "--trade", "all"], tmp_path)
     assert capsys.readouterr().out.startswith("BROKEN") is broken
 
@@ -268,14 +251,12 @@ PAIRS: dict[str, tuple[int, float, float, str, list[dict[str, Any]], bool, tuple
 }
 
 
-@pytest.mark.parametrize(
-    ("count", "seconds", "noisy", "hashes", "runs", "taken_over", "expected"), PAIRS.values(), ids=PAIRS
-)
+@pytest.mark.parametrize("name", PAIRS)
 def test_what_counts(
-    count: int, seconds: float, noisy: float, hashes: str, runs: list[dict[str, Any]], taken_over: bool,
-    expected: tuple[float, float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Thresholds come from times of equal code that one GPU measured twice."""
+    count, seconds, noisy, hashes, runs, taken_over, expected = PAIRS[name]
     other_launch = KERNEL.replace("float32", "float64")
     monkeypatch.setattr(
         registry, "find_code_name", lambda _, params: other_launch if params["case"] == "other" else KERNEL
@@ -288,7 +269,7 @@ def test_what_counts(
     folder = _write_records(write(tmp_path, times), runs, hashes)
     if taken_over:
         reused = {TIME.rpartition(".")[0]: {BASE: names}}
-        _lines(folder / "fingerprints.jsonl", [{**RUN, "commit": HEAD, "fingerprints": {}, "reused": reused}])
+        write_lines(folder / "fingerprints.jsonl", {**RUN, "commit": HEAD, "fingerprints": {}, "reused": reused})
     history = History("gpu", tmp_path)
     assert tuple(load_thresholds(history, HEAD, tmp_path).changes.values()) == pytest.approx(expected)
     assert tuple(ShownMachine(history, {}, tmp_path).noise.values()) == pytest.approx(expected)

@@ -103,11 +103,8 @@ def test_json_of_a_time() -> None:
     assert document["peak_bytes_per_second"] == pytest.approx(4814e9, rel=0.001)
     assert sum(group["faster"] for group in document["groups"]) == document["totals"]["timed"]["FASTER"] > 0
     name = "transpose_read_write_coalesced, 12800x12800, float32, -Xptxas -O3"
-    (row,) = (
-        candidate
-        for candidate in document["rows"]
-        if f"Transpose.time_back_to_back({name})" in candidate["configuration"]
-    )
+    time = f"time_transpose.Transpose.time_back_to_back({name})"
+    (row,) = (candidate for candidate in document["rows"] if candidate["configuration"] == time)
     assert row["bytes_per_second"] == pytest.approx([1234e9, 1703e9], rel=0.001)
     assert row["share_of_peak"] == pytest.approx([0.256, 0.354], abs=0.001)
 
@@ -129,16 +126,13 @@ def test_stored_values_are_found(machine: str) -> None:
         for benchmark, row in stored["results"].items():
             columns = dict(zip(stored["result_columns"], row, strict=False))
             assert columns["version"] == versions[benchmark]["version"]
-            configurations = list(
-                itertools.product(*([text.strip("'") for text in axis] for axis in columns["params"]))
-            )
+            configurations = [*itertools.product(*([text.strip("'") for text in axis] for axis in columns["params"]))]
             numbers = zip(configurations, columns["result"] or [None] * len(configurations), strict=True)
             kept = {params: value for params, value in numbers if value is not None and not math.isnan(value)}
             axes = itertools.product(*stored_history.find_axes(benchmark).values())
             seen = dict(zip(axes, stored_history.list_values(results, benchmark), strict=True))
-            points = {
-                tuple(point.params.values()): point.value for point in stored_history.iter_points(results, benchmark)
-            }
+            listed = stored_history.iter_points(results, benchmark)
+            points = {tuple(point.params.values()): point.value for point in listed}
             for read in (seen, points):
                 assert {params: read[params] for params in kept} == kept, f"{path.name}: {benchmark}"
             total += len(kept)

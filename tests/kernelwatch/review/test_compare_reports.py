@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from contextlib import nullcontext
 from dataclasses import replace
@@ -18,11 +17,9 @@ from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Reason, ReasonKind, Verdict
 from kernelwatch.show import report
 from kernelwatch.suite import registry
-from kernelwatch.workflow.load_review import review_selection
-from kernelwatch.workflow.select_results import select_commits
 from tests.golden import golden
 from tests.kernelwatch.review.test_compare_groups import make_count, make_time
-from tests.stored import BASE, COUNT, HEAD, RUN, TIME, Outcome, Suite, pair, samples, write
+from tests.stored import BASE, COUNT, HEAD, RUN, TIME, Outcome, Suite, pair, review_stored, samples, write, write_lines
 
 #: Names with markup or terminal escapes.
 HOSTILE = [
@@ -44,12 +41,6 @@ HOSTILE = [
 ]
 
 
-def review_two(root: Path) -> Review:
-    """Return the comparison of the two stored commits."""
-    (selection,) = select_commits(BASE, HEAD, None, root)
-    return review_selection(selection, root)
-
-
 def slower(root: Path, names: list[str], failing: int = 0, unpaired: int = 0) -> Review:
     """Return regressions of these names, failures, and benchmarks that one commit lacks."""
     base: dict[str, Outcome] = dict.fromkeys(names, 1.0)
@@ -62,7 +53,7 @@ def slower(root: Path, names: list[str], failing: int = 0, unpaired: int = 0) ->
         BASE: {COUNT: {**base, **dict.fromkeys(broken, 1.0)}, **extra},
         HEAD: {COUNT: {**head, **dict.fromkeys(broken, None)}, TIME: {"one": 1.0}},
     }
-    return review_two(write(root, suite))
+    return review_stored(write(root, suite))
 
 
 @pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
@@ -107,12 +98,10 @@ def test_why_it_fails_is_told(kept: list[dict[str, str]], message: str, tmp_path
     """Failures come first, with the newest run's reason or a place to look; one line per kernel."""
     root = write(tmp_path, pair([1.0] * 40, None))
     failed = [{"commit": HEAD, "benchmark": TIME, "configurations": 1, **failure} for failure in kept]
-    older = [{"commit": HEAD, "benchmark": TIME, "configurations": 1, "reason": "older"}] * (
-        not message.startswith("not")
-    )
-    lines = [json.dumps({**RUN, "failed": failures}) for failures in (older, failed)]
-    (root / "results" / "gpu" / "runs.jsonl").write_text("\n".join(lines), encoding="utf-8")
-    _, *lines = report.render_review(review_two(root)).splitlines()
+    older = {"commit": HEAD, "benchmark": TIME, "configurations": 1, "reason": "older"}
+    runs = [{**RUN, "failed": failures} for failures in ([older] * (not message.startswith("not")), failed)]
+    write_lines(root / "results" / "gpu" / "runs.jsonl", *runs)
+    _, *lines = report.render_review(review_stored(root)).splitlines()
     shown = " ".join(" ".join(lines).split())
     assert shown.startswith(f"BROKEN: 1 time failed in head alone: {TIME}: {message}")
 
@@ -154,13 +143,8 @@ def make_undecided(kernel: str, could_be: tuple[float, float] | None) -> Row:
 TRADES = [make_count(head, dtype, verdict=Verdict.TRADE) for dtype, head in (("int8", 11), ("float32", 15))]
 COULD_BE = {"a": (0.9, 1.1), "b": (1.0, 1.3), "c": None, "d": (0.9, 1.05)}
 DOUBTS = [*TRADES, *(make_undecided(*doubt) for doubt in COULD_BE.items())]
-MANY = (
-    "instructions",
-    "bank_conflicts",
-    "words_of_a_metric_that_nobody_has_any_room_for_in_a_line",
-    "warps",
-    "requests",
-)
+LONG_NAME = "words_of_a_metric_that_nobody_has_any_room_for_in_a_line"
+MANY = ("instructions", "bank_conflicts", LONG_NAME, "warps", "requests")
 
 #: Change, and whether every configuration is listed.
 MADE_UP: dict[str, tuple[list[Row], bool]] = {
@@ -196,7 +180,7 @@ MADE_UP: dict[str, tuple[list[Row], bool]] = {
 def test_made_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Reports on changes that no stored commit has; numbers without a reference are marked."""
     monkeypatch.setattr(registry, "is_verified", lambda *_: False)
-    stored = review_two(write(tmp_path, pair(samples(1e-3), samples(1.2e-3))))
+    stored = review_stored(write(tmp_path, pair(samples(1e-3), samples(1.2e-3))))
     text = f"== not verified\n{report.render_review(stored, list_all=True)}"
     for name, (rows, list_all) in MADE_UP.items():
         text += f"== {name}\n{report.render_review(replace(stored, rows=rows), list_all=list_all)}"

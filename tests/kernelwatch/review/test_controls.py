@@ -12,10 +12,8 @@ import pytest
 
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.kernel import matrix_copy
-from kernelwatch.review.commit_review import Review, compare_commits
 from kernelwatch.review.controls import MIN_CONTROLS, Controls, find_controls, is_comparable, is_control
 from kernelwatch.review.pairing import ConfigurationFacts, Pair, pair_configurations
-from kernelwatch.review.sides import ReviewSide, ReviewSides
 from kernelwatch.review.thresholds import Thresholds
 from kernelwatch.review.verdict import compute_ratio, relative_change
 from kernelwatch.store.cubins import CubinHashes
@@ -23,10 +21,10 @@ from kernelwatch.store.measurements import BenchmarkMeasurements, CommitMeasurem
 from kernelwatch.store.noise import ANOTHER_GPU
 from kernelwatch.store.points import Point
 from kernelwatch.store.results import History
-from kernelwatch.store.source_changes import SourceChanges
 from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark
 from kernelwatch.workflow.load_review import describe_configuration, review_selection
 from kernelwatch.workflow.select_results import select_commits
+from tests.kernelwatch.review.test_review_of_values import review
 from tests.stored import BASE, HEAD, TIME, samples
 
 #: Kernel whose machine code changed; all others are controls.
@@ -57,14 +55,6 @@ def make_commit(commit: str, gpu: str | None, factor: float, control: float, cou
     return CommitMeasurements("gpu", commit, "python3.11", None, benchmarks, cubins)
 
 
-def review(base: CommitMeasurements, head: CommitMeasurements) -> Review:
-    sides = ReviewSides(
-        machine="gpu", environment="python3.11", base=ReviewSide("b", BASE), head=ReviewSide("c", HEAD), where="gpu"
-    )
-    pairing = pair_configurations(base, head, describe)
-    return compare_commits(sides, base, head, pairing, describe, thresholds=Thresholds(), changes=SourceChanges())
-
-
 #: Ratios of changed kernel and controls, number of controls, facts; verdict and threshold.
 TWO_GPUS: dict[str, tuple[float, float, int, dict[str, Any], str, float]] = {
     "3 %, controls agree": (1.03, 1.001, 40, {}, "SLOWER", 0.01),
@@ -79,22 +69,18 @@ TWO_GPUS: dict[str, tuple[float, float, int, dict[str, Any], str, float]] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("changed", "control", "count", "facts", "verdict", "threshold"), TWO_GPUS.values(), ids=TWO_GPUS
-)
-def test_controls_decide(
-    changed: float, control: float, count: int, facts: dict[str, Any], verdict: str, threshold: float
-) -> None:
+@pytest.mark.parametrize("name", TWO_GPUS)
+def test_controls_decide(name: str) -> None:
     """The threshold is twice the largest difference of equal code, within that of two GPUs."""
+    changed, control, count, facts, verdict, threshold = TWO_GPUS[name]
     base = make_commit(BASE, "A", 1.0, 1.0, count, **facts)
-    outcome = review(base, make_commit(HEAD, "B", changed, control, count, **facts))
+    outcome = review(base, make_commit(HEAD, "B", changed, control, count, **facts), describe=describe)
     (row,) = (row for row in outcome.rows if row.kernel == CHANGED)
     assert row.judgement.verdict.value == verdict
     assert row.judgement.threshold == pytest.approx(threshold)
     assert outcome.exit_code == (verdict == "SLOWER")
-    assert [note.startswith(f"{count} controls") for note in outcome.notes] == [False] + [True] * (
-        count >= MIN_CONTROLS
-    )
+    notes_on_controls = [note.startswith(f"{count} controls") for note in outcome.notes]
+    assert notes_on_controls == [False] + [True] * (count >= MIN_CONTROLS)
 
 
 def test_own_copy_is_a_control() -> None:
@@ -114,7 +100,7 @@ def test_own_copy_is_a_control() -> None:
 
 def test_one_gpu_needs_no_controls() -> None:
     """Thresholds on one GPU come from its history."""
-    outcome = review(make_commit(BASE, "A", 1.0, 1.0, 40), make_commit(HEAD, "A", 1.03, 1.02, 40))
+    outcome = review(make_commit(BASE, "A", 1.0, 1.0, 40), make_commit(HEAD, "A", 1.03, 1.02, 40), describe=describe)
     assert {row.judgement.threshold for row in outcome.rows} == {0.01}
     assert outcome.notes == []
 
@@ -162,12 +148,9 @@ def iter_stored_pairs(machine: str) -> Iterator[tuple[Any, Any, list[Pair]]]:
         shared = base.benchmarks.keys() & head.benchmarks.keys()
         old, new = (replace(side, benchmarks={name: side.benchmarks[name] for name in shared}) for side in (base, head))
         pairs = pair_configurations(old, new, describe_configuration).pairs
-        timed = [
-            pair
-            for pair in pairs
-            if classify_benchmark(pair.benchmark) == TIMED and is_comparable(pair, describe_configuration)
-        ]
-        yield base, head, [pair for pair in timed if is_control(base, head, pair, describe_configuration)]
+        timed = [pair for pair in pairs if classify_benchmark(pair.benchmark) == TIMED]
+        compared = [pair for pair in timed if is_comparable(pair, describe_configuration)]
+        yield base, head, [pair for pair in compared if is_control(base, head, pair, describe_configuration)]
 
 
 @pytest.mark.parametrize(("machine", "least"), [("nvidia-h200", 3000), ("nvidia-h100-80gb-hbm3", 60)])
@@ -175,8 +158,8 @@ def test_no_stored_time_of_equal_code_is_beyond_its_threshold(machine: str, leas
     """Each kernel in turn is judged by the equal code of the others."""
     beyond, thresholds = [], []
     for base, head, pairs in iter_stored_pairs(machine):
-        for kernel in {describe_configuration(pair.benchmark, pair.base.params).kernel for pair in pairs}:
-            kernels = {id(pair): describe_configuration(pair.benchmark, pair.base.params).kernel for pair in pairs}
+        kernels = {id(pair): describe_configuration(pair.benchmark, pair.base.params).kernel for pair in pairs}
+        for kernel in {*kernels.values()}:
             others = [pair for pair in pairs if kernels[id(pair)] != kernel]
             limits = Thresholds(controls=find_controls(base, head, others, describe_configuration))
             for pair in pairs:

@@ -32,11 +32,8 @@ def test_each_commit_has_its_own_block(
     base: int, head: int, base_block: tuple[int, int], head_block: tuple[int, int], reason: str
 ) -> None:
     """Occupancy compares threads, whatever the size of a block."""
-    (row,) = weigh_rows(
-        [make_compiled(head, "sm_90", "registers", base=base)],
-        "sm_90",
-        find_launched=lambda _: (base_block, head_block),
-    )
+    registers = make_compiled(head, "sm_90", "registers", base=base)
+    (row,) = weigh_rows([registers], "sm_90", find_launched=lambda _: (base_block, head_block))
     assert row.judgement.reason.replace(" threads fit on a multiprocessor", "") == reason
     assert row.decides is not reason.startswith("evidence")
 

@@ -20,7 +20,7 @@ from kernelwatch.workflow import load_review, steps
 from kernelwatch.workflow.steps import find_regressions, list_steps
 from tests.commits import begin, commit
 from tests.golden import golden
-from tests.stored import COUNT, TIME, Outcome, Suite, change_document, pair, samples, write
+from tests.stored import COUNT, TIME, Outcome, Suite, change_document, pair, samples, write, write_lines
 
 COMMITS = [f"{place:02x}" * 20 for place in range(1, 25)]
 A, B, C, D, E = COMMITS[:5]
@@ -40,11 +40,8 @@ def list_standing(root: Path) -> Stands:
 
 def runs(root: Path, uuids: list[str]) -> None:
     """Write the runs of COMMITS on these GPUs."""
-    lines = [
-        json.dumps({"commits": [commit], "before": {"uuid": uuid}})
-        for commit, uuid in zip(COMMITS, uuids, strict=False)
-    ]
-    (root / "results" / "gpu" / "runs.jsonl").write_text("".join(f"{line}\n" for line in lines))
+    lines = ({"commits": [name], "before": {"uuid": uuid}} for name, uuid in zip(COMMITS, uuids, strict=False))
+    write_lines(root / "results" / "gpu" / "runs.jsonl", *lines)
 
 
 #: Values of a count and a time by commit (None: failed, "": not measured); standing ratios and their commits.
@@ -72,12 +69,10 @@ HISTORIES: dict[str, tuple[list[float | str | None], list[tuple[str, str, float]
 }
 
 
-@pytest.mark.parametrize(("values", "worse", "broken"), HISTORIES.values(), ids=HISTORIES)
-def test_standing(
-    values: list[float | str | None], worse: list[tuple[str, str, float]], broken: list[tuple[str, str]],
-    tmp_path: Path, capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+@pytest.mark.parametrize("name", HISTORIES)
+def test_standing(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A later commit may take it back: a time to within its threshold, a count entirely."""
+    values, worse, broken = HISTORIES[name]
     suite: Suite = {commit: {} for commit in COMMITS[: len(values)]}
     for place, (commit_hash, value) in enumerate(zip(COMMITS, values, strict=False)):
         if not isinstance(value, str):
@@ -186,16 +181,16 @@ LATER: dict[str, tuple[str, float | None, list[str]]] = {
 }
 
 
-@pytest.mark.parametrize(("commit_hash", "count", "reviewed"), LATER.values(), ids=LATER)
-def test_kept_history(
-    commit_hash: str, count: float | None, reviewed: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("case", LATER)
+def test_kept_history(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps are reviewed once, and a kept history gives what a fresh one does."""
+    commit_hash, count, reviewed = LATER[case]
     monkeypatch.setenv(cache_dir.CACHE, str(tmp_path / "cache"))
     values = {A: 10.0, B: 10.05, C: 10.11, D: 12.0, E: 12.0}
-    write(
-        tmp_path, {name: {TIME: {"one": samples(value / 1e4)}, COUNT: {"one": value}} for name, value in values.items()}
-    )
+    suite: Suite = {}
+    for name, value in values.items():
+        suite[name] = {TIME: {"one": samples(value / 1e4)}, COUNT: {"one": value}}
+    write(tmp_path, suite)
     paths = {name: next((tmp_path / "results" / "gpu").glob(f"{name[:8]}-*")) for name in values}
     text = paths[commit_hash].read_text()
     paths[E].unlink()

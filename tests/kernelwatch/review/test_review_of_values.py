@@ -12,7 +12,7 @@ import pytest
 
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.review.commit_review import Review, compare_commits
-from kernelwatch.review.pairing import ConfigurationFacts, pair_configurations
+from kernelwatch.review.pairing import ConfigurationFacts, Describe, pair_configurations
 from kernelwatch.review.sides import ReviewSide, ReviewSides
 from kernelwatch.review.thresholds import MIN_CHANGES, Thresholds, iter_noise, narrow_thresholds
 from kernelwatch.show.search_report import render_json
@@ -56,7 +56,7 @@ def make_commit(
     return CommitMeasurements("gpu", commit, "python3.11", None, benchmarks, CubinHashes(Path("nowhere", "gpu")))
 
 
-def review(base: CommitMeasurements, head: CommitMeasurements, **options: Any) -> Review:
+def review(base: CommitMeasurements, head: CommitMeasurements, describe: Describe = describe, **options: Any) -> Review:
     """Return the review of two commits."""
     sides = ReviewSides(
         machine="gpu", environment="python3.11", base=ReviewSide("b", BASE), head=ReviewSide("c", HEAD), where="gpu"
@@ -94,24 +94,18 @@ REVIEWS: dict[str, tuple[dict[str, Point], dict[str, Point], dict[str, Any], str
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("base", "head", "options", "verdict", "exit_code", "notes"), REVIEWS.values(), ids=REVIEWS)
-def test_review(
-    base: dict[str, Point],
-    head: dict[str, Point],
-    options: dict[str, Any],
-    verdict: str,
-    exit_code: int,
-    notes: list[str],
-) -> None:
+@pytest.mark.parametrize("name", REVIEWS)
+def test_review(name: str) -> None:
     """Verdict, exit code and notes follow from values, in any order of access."""
+    base, head, options, verdict, exit_code, notes = REVIEWS[name]
     outcome = review(make_commit(BASE, OLD, base), make_commit(HEAD, NEW, head), **options)
     assert (outcome.notes, outcome.exit_code, outcome.conclusion.value) == (notes, exit_code, verdict)
 
 
 def test_a_report_leaves_its_review_alone() -> None:
     """Formatting a review twice gives one text."""
-    sides = (make_commit(commit, OLD, {"track": count(4)}) for commit in (BASE, HEAD))
-    outcome = SearchOutcome("m", BASE, HEAD, 1, [HEAD], review=review(*sides))
+    base, head = (make_commit(commit, OLD, {"track": count(4)}) for commit in (BASE, HEAD))
+    outcome = SearchOutcome("m", BASE, HEAD, 1, [HEAD], review=review(base, head))
     first = render_json(outcome)
     assert outcome.review is not None
     assert render_json(outcome) == first

@@ -162,9 +162,8 @@ def make_undecided(ratio: float, could_be: tuple[float, float] | None, kernel: s
 
 def times(undecided: int, total: int, kernel: str = "k", high: float = 1.02) -> list[Row]:
     """Return times of a kernel, some of them undecided by up to a share."""
-    return [make_undecided(1.01, (0.99, high), kernel)] * undecided + [make_time(10, kernel=kernel)] * (
-        total - undecided
-    )
+    decided = total - undecided
+    return [make_undecided(1.01, (0.99, high), kernel)] * undecided + [make_time(10, kernel=kernel)] * decided
 
 
 MANY = times(0, 600, "others")
@@ -187,29 +186,19 @@ def test_stated_limits(
     assert ("beyond the project's limit of 1 of base" in out) is (limit == 1 and not refused)
 
 
-ROSE_MORE, FELL, LESS_CODE, LESS_SPACE = (
-    row
-    for change in (("load_sectors", 11), ("load_sectors", 9), ("instructions", 9), ("registers", 9, "sm_90"))
-    for row in weigh_rows([make_number(*change)], "sm_90", find_launched=find_blocks)
-)
+def weigh(*changes: Row) -> list[Row]:
+    """Return changed numbers with their verdicts."""
+    return [*weigh_rows(changes, "sm_90", find_launched=find_blocks)]
+
+
+(ROSE_MORE,), (FELL,) = weigh(make_number("load_sectors", 11)), weigh(make_number("load_sectors", 9))
+(LESS_CODE,), (LESS_SPACE,) = weigh(make_number("instructions", 9)), weigh(make_number("registers", 9, "sm_90"))
 #: A float4 version: a third of the sectors, in fewer and wider requests.
-WIDER = [
-    *weigh_rows(
-        [make_number("sectors_loaded", 3), make_number("requests", 2), make_number("load_sectors", 16)], "sm_90"
-    )
-]
+WIDER = weigh(make_number("sectors_loaded", 3), make_number("requests", 2), make_number("load_sectors", 16))
 #: Repeated reads of the input: as many sectors per request.
-AGAIN = [
-    *weigh_rows(
-        [make_number("sectors_loaded", 40), make_number("requests", 40), make_number("load_sectors", 10)], "sm_90"
-    )
-]
+AGAIN = weigh(make_number("sectors_loaded", 40), make_number("requests", 40), make_number("load_sectors", 10))
 #: cp.async: more sectors, in fewer and wider requests.
-ASYNC = [
-    *weigh_rows(
-        [make_number("sectors_loaded", 13), make_number("requests", 5), make_number("load_sectors", 26)], "sm_90"
-    )
-]
+ASYNC = weigh(make_number("sectors_loaded", 13), make_number("requests", 5), make_number("load_sectors", 26))
 
 #: Rows, failing configurations, verdict, and exit code by setting of TRADES.
 WHOLE: dict[str, tuple[list[Row], tuple[Verdict, ...], Verdict, tuple[int, int, int]]] = {
@@ -261,11 +250,10 @@ WHOLE: dict[str, tuple[list[Row], tuple[Verdict, ...], Verdict, tuple[int, int, 
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("rows", "failing", "expected", "codes"), WHOLE.values(), ids=WHOLE)
-def test_the_whole(
-    rows: list[Row], failing: tuple[Verdict, ...], expected: Verdict, codes: tuple[int, int, int]
-) -> None:
+@pytest.mark.parametrize("name", WHOLE)
+def test_the_whole(name: str) -> None:
     """Slower configurations stay visible; undecided ones count only if they can change the verdict."""
+    rows, failing, expected, codes = WHOLE[name]
     assert conclude(rows, failing) is expected
     assert tuple(exit_code(expected, rows, trade) for trade in TRADES) == codes
     assert any(iter_doubts(rows)) is (expected is UNDECIDED and bool(rows)) or expected is SLOW

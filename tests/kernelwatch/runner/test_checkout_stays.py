@@ -63,10 +63,9 @@ def test_run_and_pull(repository: Repository) -> None:
 
     (merged,) = reading.iter_documents(result.parent, head)
     assert set(merged.results) == {REGISTERS, SPILLS}
-    for command in (["show", head], ["compare", base, head], ["publish"]):
-        assert "track_registers" in _run_successfully(repository, sys.executable, "-m", "asv", *command) or command == [
-            "publish"
-        ]
+    for command in (["show", head], ["compare", base, head]):
+        assert "track_registers" in _run_successfully(repository, sys.executable, "-m", "asv", *command)
+    _run_successfully(repository, sys.executable, "-m", "asv", "publish")
     (graph,) = (repository.path / "html" / "graphs").rglob(f"branch-main/**/{REGISTERS}.json")
     assert len(json.loads(graph.read_text())) == 2
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from contextlib import nullcontext
 from pathlib import Path
@@ -15,18 +14,15 @@ from asv.benchmarks import Benchmarks
 from asv.console import log
 from asv.results import Results
 
-from kernelwatch.runner import (
-    commit_run,
-)
+from kernelwatch.runner import commit_run
 from kernelwatch.runner.commit_run import CommitMeasurement
 from kernelwatch.runner.protocol import Difference, Discovery, RoundStart, RunConfiguration, SourceLine, Task
 from kernelwatch.runner.run_record import RunRecord
 from kernelwatch.store import record
+from tests.stored import read_rows
 
 TIME, RATIO = "time_a.A.time_back_to_back", "track_control.A.track_copy_ratio"
-
 COUNT, REGISTERS = "track_counted.A.track_sectors", "track_compiled.C.track_registers"
-
 GROUPS = {"time_a.A": [TIME, RATIO], "track_counted.A": [COUNT], "track_compiled.C": [REGISTERS]}
 
 CONF = SimpleNamespace(benchmark_dir="", branches=["main"], launch_method=None)
@@ -65,11 +61,13 @@ def measure_commit(
     CommitMeasurement(results, benchmarks, GROUPS, options, folder, run_record, is_head).measure(nullcontext(child))  # type: ignore[arg-type]
     results.save(str(folder))
     (path,) = folder.glob("m/*.json")
-    document = json.loads(path.read_bytes())
-    return {
-        name: {**dict(zip(document["result_columns"], row, strict=False)), "errcode": results.errcode[name]}
-        for name, row in document["results"].items()
-    }, run_record.collect_lines()
+    rows = {name: {**row, "errcode": results.errcode[name]} for name, row in read_rows(path).items()}
+    return rows, run_record.collect_lines()
+
+
+def _list_reasons(lines: Any) -> set[str]:
+    """Return the reasons of failures in a record."""
+    return {failure["reason"] for failure in lines[record.RUNS_FILE][0]["failed"]}
 
 
 def _configuration(group: str, index: int, **outcome: Any) -> RunConfiguration:
@@ -100,15 +98,13 @@ def test_outcomes_become_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert results[TIME]["samples"] == [[1.2345679, 3.0], None, None]
     assert [math.isnan(results[name]["result"][1]) for name in (TIME, RATIO)] == [True, True]
     assert (results[COUNT]["result"], results[REGISTERS]["result"]) == ([4.0, None, None], None)
-    failed = [
-        (failure["benchmark"], failure["reason"], failure["configurations"])
-        for failure in lines[record.RUNS_FILE][0]["failed"]
-    ]
+    (run,) = lines[record.RUNS_FILE]
+    failed = [(failure["benchmark"], failure["reason"], failure["configurations"]) for failure in run["failed"]]
     ended = [(TIME, 1), (REGISTERS, 3), (RATIO, 1), (COUNT, 1)]
     expected = [*((name, "it ended with -9", count) for name, count in ended), (COUNT, "a.cu(5): error: no", 1)]
     assert sorted(failed) == sorted(expected)
     assert errors[0] == "track_counted.A(y) FAILED\na.cu(5): error: no"
-    assert "selected" not in lines[record.RUNS_FILE][0]
+    assert "selected" not in run
     assert lines[record.LINES_FILE] == [{"key": "k"}]
     why = "although its machine code and conditions are the same"
     assert warnings == [
@@ -127,15 +123,11 @@ def test_missing_number_fails_the_benchmark(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf, None, [1.0, math.nan], [None]])
 def test_only_finite_numbers_are_stored(number: Any, tmp_path: Path) -> None:
     """Other values fail their benchmark with a reason; the rest of the class stays."""
-    messages = [
-        _configuration("time_a.A", index, numbers={TIME: [1.0], RATIO: [2.0] if index else number})
-        for index in range(3)
-    ]
+    numbers = [{TIME: [1.0], RATIO: ratio} for ratio in (number, [2.0], [2.0])]
+    messages = (_configuration("time_a.A", index, numbers=both) for index, both in enumerate(numbers))
     results, lines = measure_commit(FakeProcess(*messages), tmp_path, r"A\.(time|track_copy)", record_samples=True)
     assert (results[TIME]["result"], results[RATIO]["result"]) == ([1.0, 1.0, 1.0], [None, 2.0, 2.0])
-    assert {failure["reason"] for failure in lines[record.RUNS_FILE][0]["failed"]} == {
-        f"{RATIO} yields a number that is not finite; only finite numbers are stored"
-    }
+    assert _list_reasons(lines) == {f"{RATIO} yields a number that is not finite; only finite numbers are stored"}
 
 
 #: Options of `asv run` -> rounds, indices of timed and counted classes, benchmarks, and whether lines are counted.
@@ -161,9 +153,8 @@ def test_task_follows_options(case: str, tmp_path: Path) -> None:
     assert task.versions == {group: "3" if group == "time_a.A" else "1" for group in task.indices}
     assert task.lines == (str(tmp_path) if has_lines else "")
     assert task.commit == "c" * 40
-    selected = (
-        {name: [f"'{'xyz'[index]}'" for index in indices[0]] for name in benchmarks} if len(indices[0]) < 3 else {}
-    )
+    params = [f"'{'xyz'[index]}'" for index in indices[0]]
+    selected = dict.fromkeys(benchmarks, params) if len(params) < 3 else {}
     assert lines[record.RUNS_FILE][0].get("selected", {}) == selected
 
 
@@ -176,10 +167,7 @@ def test_appended_samples_stay(appends: bool, tmp_path: Path) -> None:
 @pytest.mark.parametrize("change", [{"params": [["'x'"]]}, {"version": "4"}])
 def test_benchmarks_that_change_during_a_run(change: dict[str, Any], tmp_path: Path) -> None:
     """Numbers of other axes or versions than the run's are not stored."""
-    results, lines = measure_commit(
-        FakeProcess(*SAID, suite=[{**benchmark, **change} for benchmark in SUITE]), tmp_path
-    )
+    process = FakeProcess(*SAID, suite=[{**benchmark, **change} for benchmark in SUITE])
+    results, lines = measure_commit(process, tmp_path)
     assert {str(row["result"]) for row in results.values()} == {"None"}
-    assert {failure["reason"] for failure in lines[record.RUNS_FILE][0]["failed"]} == {
-        f"{TIME} was changed since the run began; run again"
-    }
+    assert _list_reasons(lines) == {f"{TIME} was changed since the run began; run again"}

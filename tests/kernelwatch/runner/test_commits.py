@@ -66,13 +66,9 @@ RANGES: list[tuple[Any, dict[str, Any], list[int] | str]] = [
 
 @pytest.mark.parametrize(("range_text", "options", "expected"), RANGES, ids=str)
 def test_ranges(
-    range_text: Any,
-    options: dict[str, Any],
-    expected: Any,
-    asv_repository: Any,
-    tmp_path: Path,
+    range_text: Any, options: dict[str, Any], expected: Any, asv_repository: Any, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+) -> None:  # fmt: skip
     """Commits are newest first; the error names an invalid line of a file."""
     repo, commits, results = asv_repository
     warnings: list[str] = []
@@ -84,9 +80,8 @@ def test_ranges(
             text = text.replace(f"C{number}", commit_hash)
         return text.replace(":FILE", f":{tmp_path / 'file'}")
 
-    range_spec = (
-        fill_hashes(range_text) if isinstance(range_text, str) else range_text and list(map(fill_hashes, range_text))
-    )
+    range_spec = [*map(fill_hashes, range_text)] if isinstance(range_text, list) else range_text
+    range_spec = fill_hashes(range_text) if isinstance(range_text, str) else range_spec
     conf = SimpleNamespace(branches=options.get("branches", ["main"]))
     is_error = isinstance(expected, str)
     with pytest.raises(UserError, match=expected) if is_error else nullcontext():
@@ -114,18 +109,12 @@ def test_skipped_benchmarks(
     options: dict[str, bool], letter: str, environment: str, expected: set[str], tmp_path: Path
 ) -> None:
     """Results skip a commit or its benchmarks, only in its environment."""
-    stored: dict[str, dict[str, Outcome]] = {
-        TIME: {"one": 1.0, "two": NAN},
-        f"{TIME}s": {"one": 1.0, "two": None},
-        COUNT: {"one": 1.0, "two": 2.0},
-    }
+    second_outcomes: dict[str, Outcome] = {TIME: NAN, f"{TIME}s": None, COUNT: 2.0}
+    stored: dict[str, dict[str, Outcome]] = {name: {"one": 1.0, "two": two} for name, two in second_outcomes.items()}
     write(tmp_path, {"c" * 40: stored}, environment="py")
     conf = Config.load(str(tmp_path / "asv.conf.json"))
     conf.results_dir = str(tmp_path / "results")
     benchmarks = Benchmarks.load(conf)
     benchmarks[COUNT]["version"] = "2"
-    commit = "c" * 8 + letter * 32
-    assert (
-        revision_range.find_benchmarks_to_skip(tmp_path / "results", "gpu", commit, environment, benchmarks, options)
-        == expected
-    )
+    where = (tmp_path / "results", "gpu", "c" * 8 + letter * 32, environment)
+    assert revision_range.find_benchmarks_to_skip(*where, benchmarks, options) == expected

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import types
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -33,8 +34,14 @@ def _send_all(task: Task) -> tuple[list[RunConfiguration], list[Any]]:
     """Return the configurations and the other messages of a task."""
     messages: list[Any] = []
     measure_counts.send_all(task, messages.append)  # type: ignore[arg-type]
+    return split_messages(messages)
+
+
+def split_messages(messages: list[Any]) -> tuple[list[RunConfiguration], list[Any]]:
+    """Return configurations in their order, and other messages."""
     configurations = [message for message in messages if isinstance(message, RunConfiguration)]
-    return configurations, [message for message in messages if not isinstance(message, RunConfiguration)]
+    others = [message for message in messages if not isinstance(message, RunConfiguration)]
+    return sorted(configurations, key=lambda configuration: configuration.index), others
 
 
 @pytest.fixture
@@ -63,15 +70,10 @@ def test_reuse_of_counts(counted_launches: list[str]) -> None:
 
     def count_again(version: str = "1", commit: str = "") -> tuple[int, int, list[bool], list[dict[str, Any]]]:
         counted_launches.clear()
-        configurations, differences = _send_all(
-            _task({COPY: entries}, version, commit, track_counted__OffsetCopy=PLACES)
-        )
-        return (
-            len(counted_launches),
-            len(differences),
-            sorted(bool(configuration.reused) for configuration in configurations),
-            [configuration.numbers for configuration in configurations],
-        )
+        task = _task({COPY: entries}, version, commit, track_counted__OffsetCopy=PLACES)
+        configurations, differences = _send_all(task)
+        reused = sorted(bool(configuration.reused) for configuration in configurations)
+        return len(counted_launches), len(differences), reused, [again.numbers for again in configurations]
 
     numbers = [configuration.numbers for configuration in first]
     reused = len(entries) - 1  # equal PTX, equal fingerprint
@@ -90,20 +92,16 @@ def test_compiled_numbers() -> None:
     sweep = registry.current_suite().compiled
     group, points = f"track_compiled.{sweep.name}", list(sweep.points())
     reasons = {("offset_copy", "float32", "sm_90"): "", ("add_coalesced", "int8", "sm_90"): "is not for int8"}
-    indices = [
-        index
-        for index, point in enumerate(points)
-        if (point["kernel"], point["dtype"], point["arch"]) in reasons and point["flags"] == "-Xptxas -O3"
-    ]
+    keys = [(point["kernel"], point["dtype"], point["arch"], point["flags"]) for point in points]
+    indices = [index for index, (*key, flags) in enumerate(keys) if tuple(key) in reasons and flags == "-Xptxas -O3"]
     configurations, other_messages = _send_all(_task(track_compiled__Compiled=indices))
     assert not other_messages
     assert [configuration.index for configuration in configurations] == indices
     for configuration, reason in zip(configurations, reasons.values(), strict=True):
         assert reason in configuration.skipped
         assert bool(configuration.skipped) == bool(reason)
-        assert set(configuration.numbers) == (
-            set() if reason else {f"{group}.track_{name}" for name in registry.RESOURCES}
-        )
+        names = {f"{group}.track_{name}" for name in registry.RESOURCES}
+        assert set(configuration.numbers) == (set() if reason else names)
         assert configuration.machine_code[1:3] == (() if reason else ("offset_copy float32 -Xptxas -O3", "sm_90"))
         assert len(configuration.machine_code) == (0 if reason else 4)
 
@@ -122,10 +120,7 @@ def test_compiler_errors_leave_no_number(
     kind: str, error: Exception, skipped: str, failed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A failure names the kernel's file; a missing kernel or architecture is a skip."""
-
-    def refuse(*_: Any) -> str:
-        raise error
-
+    refuse = mock.Mock(side_effect=error)
     monkeypatch.setattr(launch_counts, "compile_ptx", refuse)
     monkeypatch.setattr(measure_counts, "compile_cubin", refuse)
     task = _task(track_counted__OffsetCopy=PLACES[:1]) if kind == "counted" else _task(track_compiled__Compiled=[0])
@@ -155,12 +150,11 @@ def test_classes_of_a_module() -> None:
     """The order is asv's; imported, hidden and incomplete classes are left out."""
     module = types.ModuleType("mine")
     axes = {"kernel": "k", "param_names": ("n",), "params": ((1,),)}
-    second, first, hidden, foreign = (
-        type(name, (kw.Counted,), {"__module__": where, **axes})
-        for name, where in (("Two", "mine"), ("One", "mine"), ("_Hidden", "mine"), ("Other", "other"))
-    )
-    vars(module).update(Two=second, Base=kw.Counted, _Hidden=hidden, Other=foreign, n=3, One=first)
-    assert list(base.iter_benchmarks(module)) == [second, first]
+    vars(module).update(Base=kw.Counted, n=3)
+    for name, where in (("Two", "mine"), ("_Hidden", "mine"), ("Other", "other"), ("Bare", "mine"), ("One", "mine")):
+        attributes = {"__module__": where, **(axes if name != "Bare" else {})}
+        setattr(module, name, type(name, (kw.Counted,), attributes))
+    assert [benchmark_class.__name__ for benchmark_class in base.iter_benchmarks(module)] == ["Two", "One"]
 
 
 @pytest.mark.parametrize(("kind", "module"), [(kw.Counted, "track_counted"), (kw.Compiled, "track_compiled")])

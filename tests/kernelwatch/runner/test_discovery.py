@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -31,13 +32,28 @@ def benchmarks() -> dict[str, Any]:
 
 
 def test_benchmarks_equal_the_suite(benchmarks: dict[str, Any]) -> None:
-    axes = {
-        name: dict(zip(benchmark.param_names, benchmark.params, strict=True)) for name, benchmark in benchmarks.items()
-    }
-    assert axes == {
-        name: {axis: list(map(repr, values)) for axis, values in sweep.axes.items()}
-        for name, (_, sweep) in registry.current_suite().benchmarks.items()
-    }
+    assert benchmarks.keys() == registry.current_suite().benchmarks.keys()
+    for name, (_, sweep) in registry.current_suite().benchmarks.items():
+        axes = dict(zip(benchmarks[name].param_names, benchmarks[name].params, strict=True))
+        assert axes == {axis: list(map(repr, values)) for axis, values in sweep.axes.items()}, name
+
+
+#: Facts of a benchmark that identify its results.
+IDENTITY = ("params", "param_names", "version", "unit", "type")
+
+
+def read_identities(results: Path) -> dict[str, dict[str, Any]]:
+    """Return the identities of the benchmarks in `benchmarks.json`."""
+    document = json.loads((results / "benchmarks.json").read_text())
+    benchmarks = {name: benchmark for name, benchmark in document.items() if isinstance(benchmark, dict)}
+    return {name: {field: benchmark[field] for field in IDENTITY} for name, benchmark in benchmarks.items()}
+
+
+def test_stored_names_stay(benchmarks: dict[str, Any]) -> None:
+    """Names identify stored results; new ones may be added."""
+    stored = read_identities(ROOT / "results")
+    identities = {name: [getattr(benchmarks.get(name), field, None) for field in IDENTITY] for name in stored}
+    assert identities == {name: list(identity.values()) for name, identity in stored.items()}
 
 
 def test_attributes_of_benchmarks(benchmarks: dict[str, Any]) -> None:
@@ -67,7 +83,8 @@ def test_benchmarks_import_no_package(path: Path) -> None:
     assert not [name for name in imported if name.partition(".")[0] == "gpu_kernels"]
 
 
-#: Report processes and CUDA libraries that an import starts or loads.
+#: Report processes and CUDA libraries that an import starts or loads. Asv 0.6.1 has a module that hides Python's
+#: `statistics` in its processes, so classes of benchmarks import no asv.
 _WATCHED = """
 import sys
 def watch(event, args):
@@ -75,13 +92,15 @@ def watch(event, args):
     if starts and args[0] != "uname":  # Python's own platform module, which asv asks as it is imported
         raise RuntimeError(event, args[:1])
 sys.addaudithook(watch)
+import benchmarks.suite, kernelwatch.runner.commit_worker
+assert not [name for name in sys.modules if name.partition(".")[0] == "asv"]
 import {modules}
 assert not [name for name in sys.modules if name.startswith(("pycuda", "cuda.bindings"))] or {driver}
 """
 
 
 def test_imports_start_nothing() -> None:
-    """Without a driver no import starts a process, a compiler or CUDA."""
+    """Without a driver no import starts a process, a compiler or CUDA; classes of benchmarks import no asv."""
     modules = (
         "ptxcount, gpu_kernels, kernelwatch.benchmarks, benchmarks.track_compiled, benchmarks.track_counted, "
         "kernelwatch.store.results, kernelwatch.cli.compare, kernelwatch.show.site.publisher, "
@@ -113,14 +132,9 @@ def test_checkout_provides_the_suite(tmp_path: Path) -> None:
         (tmp_path / folder / "benchmarks" / "__init__.py").touch()
         (tmp_path / folder / "benchmarks" / "kernels.py").write_text(KERNELS.format(size=size))
     words = [sys.executable, "-m", "kernelwatch.runner.commit_worker", str(tmp_path / "checkout" / "benchmarks")]
-    environment = commit_checkout.make_environment(tmp_path / "commit") | {
-        project_root.VARIABLE: str(tmp_path / "checkout")
-    }
-    done = subprocess.run(
-        words, cwd=tmp_path / "commit", env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=True
-    )
+    environment = commit_checkout.make_environment(tmp_path / "commit")
+    environment |= {project_root.VARIABLE: str(tmp_path / "checkout")}
+    done = subprocess.run(words, cwd=tmp_path / "commit", env=environment, input=b"", capture_output=True, check=True)
     discovered = msgspec.json.decode(done.stdout.splitlines()[0])["benchmarks"]
-    sizes = {
-        tuple(benchmark["params"][0]) for benchmark in discovered if benchmark["name"].startswith("track_counted.Copy")
-    }
-    assert sizes == {("512",)}
+    counted = [benchmark for benchmark in discovered if benchmark["name"].startswith("track_counted.Copy")]
+    assert {tuple(benchmark["params"][0]) for benchmark in counted} == {("512",)}

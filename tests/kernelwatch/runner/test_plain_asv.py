@@ -1,54 +1,23 @@
-"""asv without the plugin: the same classes, names, axes, versions and numbers."""
+"""asv without the plugin: its loop over samples, and the timer that hands them over."""
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
+import timeit
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import kernelwatch.benchmarks as kw
-from kernelwatch.config.project_root import ROOT
-from kernelwatch.instrument import device, machine, session, stopping_rule
+from kernelwatch.instrument import machine, session, stopping_rule
+from kernelwatch.instrument.clock import SampleClock
 from kernelwatch.instrument.tolerance import WrongOutputError
 from tests import on_fake_gpu
 from tests.fake_cuda import FakeGpu
-from tests.kernelwatch.runner.test_times import Small, gpu
+from tests.kernelwatch.runner.test_times import NO_DRIVER, Small, gpu, no_driver
 
-__all__ = ["gpu"]
-
-
-def read_identities(results: Path) -> dict[str, dict[str, Any]]:
-    """Return the facts in `benchmarks.json` that identify results."""
-    document = json.loads((results / "benchmarks.json").read_text())
-    fields = ("params", "param_names", "version", "unit", "type")
-    return {
-        name: {field: benchmark[field] for field in fields}
-        for name, benchmark in document.items()
-        if isinstance(benchmark, dict)
-    }
-
-
-def test_stored_names_stay() -> None:
-    """Names identify stored results; new ones may be added."""
-    from asv_runner.discovery import disc_benchmarks
-
-    discovered = {benchmark.name: benchmark for benchmark in disc_benchmarks(str(ROOT / "benchmarks"))}
-    stored = read_identities(ROOT / "results")
-    fields = ("params", "param_names", "version", "unit", "type")
-    assert {name: {field: getattr(discovered.get(name), field, None) for field in fields} for name in stored} == stored
-
-
-def test_classes_import_no_asv() -> None:
-    """Asv 0.6.1 has a module that hides Python's `statistics` in its processes."""
-    imported = "[name for name in sys.modules if name.partition('.')[0] == 'asv']"
-    code = f"import sys, benchmarks.suite, kernelwatch.runner.commit_worker; print({imported})"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert done.stdout == "[]\n", done.stderr
+__all__ = ["gpu", "no_driver"]
 
 
 @pytest.fixture
@@ -69,9 +38,8 @@ class SmallRatios(kw.Control):
 @pytest.mark.usefixtures("own_gpu")
 def test_timed_benchmark(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in asv's loop, each sample has one `setup` and two readings of the timer."""
-    monkeypatch.setattr(
-        stopping_rule, "MIN_SAMPLES", stopping_rule.MIN_SAMPLES + 2
-    )  # the instrument gives their number
+    more = stopping_rule.MIN_SAMPLES + 2
+    monkeypatch.setattr(stopping_rule, "MIN_SAMPLES", more)  # the instrument gives their number
     benchmark = Small()
     samples = []
     benchmark.setup("right", 64)
@@ -96,11 +64,23 @@ def test_timed_benchmark(monkeypatch: pytest.MonkeyPatch) -> None:
             Small().setup(kernel, 64)
 
 
-def test_no_device_skips(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
-    def require() -> None:
-        raise NotImplementedError("there is no CUDA driver")
-
-    monkeypatch.setattr(device, "process_context", require)
-    with pytest.raises(NotImplementedError, match="there is no CUDA driver"):
+def test_no_device_skips(no_driver: FakeGpu) -> None:
+    with pytest.raises(NotImplementedError, match=NO_DRIVER):
         Small().setup("right", 64)
-    assert not gpu.launched
+    assert not no_driver.launched
+
+
+def test_timeit_returns_samples_exactly() -> None:
+    """Two subtracted readings give each sample to the last bit, in order.
+
+    After an exception, asv's setup calls `reset`, so no sample is lost.
+    """
+    clock = SampleClock()
+    samples = [2e-3, 2.0000002e-3, 1e-6, 59.999996, float(np.float32(3.3)) * 1e-3 / 7]
+    clock.add(samples)
+    failing = timeit.Timer("raise OSError('boom')", setup=clock.reset, timer=clock)
+    with pytest.raises(OSError, match="boom"):
+        failing.timeit(1)
+    timer = timeit.Timer("pass", setup=clock.reset, timer=clock)
+    assert [timer.timeit(1) for _ in samples] == samples
+    assert clock.is_used_up

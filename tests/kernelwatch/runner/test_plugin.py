@@ -103,14 +103,9 @@ def test_options_for_asv_alone(options_of_asv: dict[str, Any], reason: str, monk
     monkeypatch.setattr(log, "info", messages.append)
 
     def plain(
-        cls: type,
-        conf: Any,
-        range_spec: Any = None,
-        profile: bool = False,
-        durations: Any = None,
-        env_spec: Any = None,
-        set_commit_hash: Any = None,
-    ) -> int:
+        cls: type, conf: Any, range_spec: Any = None, profile: bool = False, durations: Any = None,
+        env_spec: Any = None, set_commit_hash: Any = None,
+    ) -> int:  # fmt: skip
         assert cls is SimpleNamespace
         return 3
 

@@ -21,7 +21,7 @@ from kernelwatch.runner.run_record import RunRecord
 from kernelwatch.store import folders, noise, record
 from kernelwatch.suite import registry
 from kernelwatch.suite.benchmark_names import measurement_group
-from tests.stored import documents
+from tests.stored import documents, write_lines
 
 NAME = "time_copy.OffsetCopy"
 TIME, RATIO = registry.current_suite().benchmarks_by_class[NAME]
@@ -64,10 +64,8 @@ def test_measured_share(stored_indices: Sequence[int], checks: int) -> None:
     reused = {configuration.params: configuration for configuration in configurations if configuration.reused}
     assert len(measured) == checks
     assert {*reused, *measured} == {str(index) for index in stored_indices}
-    assert all(
-        (configuration.reused, configuration.numbers) == (f"c{name}", {"b": int(name)})
-        for name, configuration in reused.items()
-    )
+    for name, configuration in reused.items():
+        assert (configuration.reused, configuration.numbers) == (f"c{name}", {"b": int(name)})
 
 
 @pytest.mark.parametrize(
@@ -83,9 +81,8 @@ def test_one_difference_stops_reuse(ratio: float | None, threshold: float, diffe
     differences = reuse.reuse_stored(configurations, task, lambda checks: [ratio] + [1.0] * (len(checks) - 1))
     assert differences == [Difference("time_a.A(0)", ratio)] * differs
     assert sum(bool(configuration.numbers) for configuration in configurations) == (0 if differs else 116)
-    assert sum(bool(configuration.reused) for configuration in configurations) == (0 if differs else 115), (
-        "those of c5 are its own"
-    )
+    reused = sum(bool(configuration.reused) for configuration in configurations)
+    assert reused == (0 if differs else 115), "those of c5 are its own"
 
 
 def test_thresholds_of_times() -> None:
@@ -128,23 +125,11 @@ def _store(folder: Path, commit: str = OLD, **changes: Any) -> None:
         benchmark_result = BenchmarkResult(values, samples, [1, 1], 0, "", None)
         results.add_result(benchmark, benchmark_result, record_samples=True, started_at=changes.get("began", MEASURED))
     results.save(str(folder))
-    line = {
-        **MOMENTS,
-        "commit": commit,
-        "fingerprints": {NAME: {case: f"{case}-print" for case in changes.get("measured", CASES)}},
-        "reused": {},
-    }
-    line["run"] = f"run {commit}"
-    process_counts: dict[str, dict[str, list[str]]] = {
-        TIME: {" ".join(["10"] * (changes.get("samples", 20) // 10)): []}
-    }
-    run = {
-        **MOMENTS,
-        "run": line["run"],
-        "commits": [commit],
-        "began": {commit: {TIME: BEGAN}},
-        "processes": {commit: process_counts},
-    }
+    identity = {**MOMENTS, "run": f"run {commit}"}
+    prints = {NAME: {case: f"{case}-print" for case in changes.get("measured", CASES)}}
+    line = {**identity, "commit": commit, "fingerprints": prints, "reused": {}}
+    processes: Any = {commit: {TIME: {" ".join(["10"] * (changes.get("samples", 20) // 10)): []}}}
+    run = {**identity, "commits": [commit], "began": {commit: {TIME: BEGAN}}, "processes": processes}
     for file, document in ((record.FINGERPRINTS_FILE, line), (record.RUNS_FILE, run)):
         with (folder / "gpu" / file).open("a") as text:
             text.write(json.dumps(document) + "\n")
@@ -165,20 +150,16 @@ def entries(tmp_path: Path) -> Entries:
     return load_entries
 
 
-def _fingerprint_of(case: str) -> str:
-    return f"{case}-print"
-
-
 def test_entries(tmp_path: Path, entries: Entries) -> None:
     """Both configurations have samples, ratios and a threshold; the newest fingerprint counts."""
     _store(tmp_path)
     both_numbers = StoredNumbers(OLD, {TIME: [2.0] * 20, RATIO: [0.5] * 20}, 0.01)
-    assert entries() == dict.fromkeys(map(_fingerprint_of, CASES), both_numbers)
+    assert entries() == {"one-print": both_numbers, "two-print": both_numbers}
     time_alone = StoredNumbers(OLD, {TIME: [2.0] * 20}, 0.01)
-    assert entries(groups={NAME: [TIME]}) == dict.fromkeys(map(_fingerprint_of, CASES), time_alone)
+    assert entries(groups={NAME: [TIME]}) == {"one-print": time_alone, "two-print": time_alone}
     _store(tmp_path, "d" * 40, measured=["two"])
     origins = {key: (entry.commit, entry.run) for key, entry in entries().items()}
-    assert origins == {_fingerprint_of("one"): (OLD, 0), _fingerprint_of("two"): ("d" * 40, 1)}
+    assert origins == {"one-print": (OLD, 0), "two-print": ("d" * 40, 1)}
 
 
 @pytest.mark.parametrize(
@@ -197,7 +178,7 @@ def test_entries(tmp_path: Path, entries: Entries) -> None:
 def test_unusable_numbers(changes: dict[str, Any], expected: list[str], tmp_path: Path, entries: Entries) -> None:
     """Numbers without conditions or values are not loaded."""
     _store(tmp_path, **changes)
-    assert set(entries()) == set(map(_fingerprint_of, expected))
+    assert set(entries()) == {f"{case}-print" for case in expected}
 
 
 def test_counts_of_the_commit_itself(tmp_path: Path, entries: Entries) -> None:
@@ -209,9 +190,8 @@ def test_counts_of_the_commit_itself(tmp_path: Path, entries: Entries) -> None:
     results.add_result(described, BenchmarkResult([4.0], [None], [None], 0, "", None), started_at=MEASURED)
     results.save(str(tmp_path))
     line = {**MOMENTS, "commit": NEW, "run": "a", "fingerprints": {group: {"one": "print"}}, "reused": {}}
-    (tmp_path / "gpu" / record.FINGERPRINTS_FILE).write_text(json.dumps(line) + "\n")
-    run = {"run": "a", "commits": [NEW], "began": {NEW: {name: BEGAN}}}
-    (tmp_path / "gpu" / record.RUNS_FILE).write_text(json.dumps(run) + "\n")
+    write_lines(tmp_path / "gpu" / record.FINGERPRINTS_FILE, line)
+    write_lines(tmp_path / "gpu" / record.RUNS_FILE, {"run": "a", "commits": [NEW], "began": {NEW: {name: BEGAN}}})
     assert entries(groups={group: [name]}) == {"print": StoredNumbers(NEW, {name: 4.0})}
     assert entries(groups={group: [name, f"{group}.track_requests"]}) == {}, "it has none of a number that is asked for"
 
@@ -231,7 +211,7 @@ def test_entries_of_the_running_run(throttled: list[str], expected: set[str], tm
     folders.CommitFiles(tmp_path / "gpu", OLD, ENVIRONMENT).save(
         {**documents(tmp_path)[OLD[:8]], "results": {}}, run_record.collect_lines()
     )
-    assert set(entries()) == {_fingerprint_of(case) for case in expected}
+    assert set(entries()) == {f"{case}-print" for case in expected}
 
 
 @pytest.mark.parametrize(
@@ -265,9 +245,8 @@ def test_record_round_trip(tmp_path: Path) -> None:
     ]
     outcomes[2]["machine_code"] = (*cubin[:2], "sm_80")
     for index, outcome in enumerate(outcomes):
-        run_record.configurations.append(
-            (RunConfiguration(group=NAME, index=index, params=f"p, {index}", **outcome), [TIME])
-        )
+        configuration = RunConfiguration(group=NAME, index=index, params=f"p, {index}", **outcome)
+        run_record.configurations.append((configuration, [TIME]))
     folders.CommitFiles(tmp_path / "gpu", NEW, ENVIRONMENT).save({"results": {}}, run_record.collect_lines())
     (run,), (older, newer), (line,), _ = (
         record.read_records(tmp_path, "gpu", file) for file in run_record.collect_lines()
@@ -294,7 +273,6 @@ def test_last_origin_counts(tmp_path: Path) -> None:
         {**MOMENTS, "commit": NEW, "fingerprints": {}, "reused": {NAME: {OLD: ["one", "two"]}}},
         {**MOMENTS, "commit": NEW, "fingerprints": {NAME: {"two": "p2"}}, "reused": {}},
     ]
-    (tmp_path / "gpu").mkdir()
-    (tmp_path / "gpu" / record.FINGERPRINTS_FILE).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    write_lines(tmp_path / "gpu" / record.FINGERPRINTS_FILE, *lines)
     assert record.find_origins(tmp_path, "gpu", NEW) == {measurement_group(NAME): {"one": OLD}}
     assert record.find_origins(tmp_path, "gpu", OLD) == {}

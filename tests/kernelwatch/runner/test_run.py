@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from kernelwatch.store import record
+from tests import stored
 from tests.kernelwatch.strangers import STRANGERS, Project, Stranger, make_project, texts
 from tests.stored import contents
 
@@ -42,8 +43,7 @@ setup(cmdclass={"build_py": Build})
 def read_rows(project: Project, commit: str) -> Mapping[str, Any]:
     """Return the stored rows of a commit by benchmark."""
     (path,) = (project.path / "results" / MACHINE).glob(f"{commit[:8]}-*.json")
-    document = json.loads(path.read_text())
-    return {name: dict(zip(document["result_columns"], row, strict=False)) for name, row in document["results"].items()}
+    return stored.read_rows(path)
 
 
 def read_record(project: Project, file: str = record.RUNS_FILE) -> list[Any]:
@@ -78,30 +78,22 @@ def test_results_of_a_range(repository: tuple[Project, list[str]]) -> None:
     project, commits = repository
     done = project.run("asv", "run", f"{commits[0]}..{commits[2]}")
     assert done.returncode == 0, done.stdout + done.stderr
-    skipped = "· 8 n/a: no GPU here: times are skipped (there is no libcuda.so.1, which comes with NVIDIA's driver)"
+    summary = [
+        "· time_kernel: 4 n/a",
+        "· track_control: 4 n/a",
+        "· track_compiled: 8 measured",
+        "· track_counted: 36 measured",
+        "· 8 n/a: no GPU here: times are skipped (there is no libcuda.so.1, which comes with NVIDIA's driver)",
+    ]
     assert done.stdout.splitlines() == [
         "· No GPU here: the time_* benchmarks are skipped; everything else runs.",
-        f"· project {commits[2][:8]} <main~2>: 48 benchmarks",
-        "· time_kernel: 4 n/a",
-        "· track_control: 4 n/a",
-        "· track_compiled: 8 measured",
-        "· track_counted: 36 measured",
-        skipped,
-        f"· project {commits[1][:8]} <main~3>: 48 benchmarks",
-        "· time_kernel: 4 n/a",
-        "· track_control: 4 n/a",
-        "· track_compiled: 8 measured",
-        "· track_counted: 36 measured",
-        skipped,
+        *(f"· project {commits[2][:8]} <main~2>: 48 benchmarks", *summary),
+        *(f"· project {commits[1][:8]} <main~3>: 48 benchmarks", *summary),
     ]
     coalesced, spoiled = read_rows(project, commits[1]), read_rows(project, commits[2])
     assert [coalesced[STORES]["result"], spoiled[STORES]["result"]] == [[4.0], [32.0]]
-    assert coalesced[REGISTERS]["params"] == [
-        ["'brighten'", "'darken'"],
-        ["'float32'"],
-        ["'-Xptxas -O3'"],
-        ["'sm_90'"],
-    ]
+    axes = [["'brighten'", "'darken'"], ["'float32'"], ["'-Xptxas -O3'"], ["'sm_90'"]]
+    assert coalesced[REGISTERS]["params"] == axes
     assert all(count > 0 for count in coalesced[REGISTERS]["result"])
     assert math.isnan(coalesced[TIMES]["result"][0])
     (path,) = (project.path / "results" / MACHINE).glob(f"{commits[1][:8]}-*.json")

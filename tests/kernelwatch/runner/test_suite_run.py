@@ -110,9 +110,8 @@ def test_plain_benchmarks(fails: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     assert suite_run.has_failed is fails
     expected = {"quick": True, "show_stderr": True, "record_samples": False, "append_samples": False}
     asv_options = {"extra_params": {"a": 1}, "launch_method": "spawn"}
-    assert [{name: options[name] for name in options if name != "results"} for options in calls] == [
-        expected | asv_options
-    ] * (not fails)
+    run_options = [{name: options[name] for name in options if name != "results"} for options in calls]
+    assert run_options == [expected | asv_options] * (not fails)
 
 
 @pytest.mark.parametrize(("machine_name", "facts"), [("mine", {"ram": "much"}), ("", {}), ("other", {})])
@@ -125,15 +124,17 @@ def test_choice_of_machine(machine_name: str, facts: dict[str, str], tmp_path: P
     assert (loaded["machine"], loaded["ram"]) == (name, facts.get("ram", machine.stable_facts(name, None)["ram"]))
 
 
-#: GPU, options of asv, number of commits -> whether they are measured in turns.
-IN_TURNS = [(True, {"interleave_rounds": None}, 2, True), (True, {"interleave_rounds": True}, 3, True)]
-
-IN_TURNS += [(True, {}, 2, False), (True, {"interleave_rounds": True}, 1, False)]
-
-IN_TURNS += [(False, {"interleave_rounds": True}, 2, False), (True, {"interleave_rounds": False}, 2, False)]
-
-
-@pytest.mark.parametrize(("has_gpu", "options", "count", "in_turns"), IN_TURNS)
+@pytest.mark.parametrize(
+    ("has_gpu", "options", "count", "in_turns"),
+    [
+        (True, {"interleave_rounds": None}, 2, True),
+        (True, {"interleave_rounds": True}, 3, True),
+        (True, {}, 2, False),
+        (True, {"interleave_rounds": True}, 1, False),
+        (False, {"interleave_rounds": True}, 2, False),
+        (True, {"interleave_rounds": False}, 2, False),
+    ],
+)
 def test_commits_in_turns(
     has_gpu: bool, options: dict[str, Any], count: int, in_turns: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -161,11 +162,8 @@ def test_commits_in_turns(
     monkeypatch.setattr(commit_process, "start_process", begin)
     monkeypatch.setattr(whole_run.SuiteRun, "measure", lambda suite_run, *_: suite_run.options["interleave_rounds"])
     conf = SimpleNamespace(results_dir=str(tmp_path), dvcs="git")
-    with (
-        pytest.raises(UserError, match="c2 cannot be measured in turns: it has no package")
-        if count > 2
-        else nullcontext()
-    ):
+    error = "c2 cannot be measured in turns: it has no package"
+    with pytest.raises(UserError, match=error) if count > 2 else nullcontext():
         assert whole_run.run_suite(conf, options) == in_turns
     assert described == [(f"c{index}", index) for index in range(min(count, 2))] * in_turns
     assert os.environ["CUDA_VISIBLE_DEVICES"] == ("3" if has_gpu else "")
@@ -205,12 +203,10 @@ def test_choice_of_python(
     environment = SimpleNamespace(name="e", requirements=requirements, create=lambda: None)
     environment.env_vars = {"CC": "theirs", "KERNELWATCH_ROOT": "theirs"}
     environment.install_project, environment.find_executable = lambda *_: None, lambda _: "theirs"
+    is_refused = is_missing and not can_be_built
     for _ in range(1 + is_missing):
-        is_refused = is_missing and not can_be_built
-        with (
-            pytest.raises(PackageError) if is_refused else nullcontext(),
-            commit_process.start_process(CONF, environment, None, "c", tmp_path),
-        ):
+        process = commit_process.start_process(CONF, environment, None, "c", tmp_path)
+        with pytest.raises(PackageError) if is_refused else nullcontext(), process:
             pass
     assert [executable for executable, _ in begun] == python
     for executable, variables in begun:
@@ -249,11 +245,10 @@ def begin():
 @pytest.mark.parametrize(("does", "error", "ending"), ENDS.values(), ids=ENDS)
 def test_failing_processes(does: str, error: str, ending: str, tmp_path: Path) -> None:
     """The error has the last line of the process's output."""
+    words, pipe = [sys.executable, "-c", BEGINS + does], subprocess.PIPE
     with (
         (tmp_path / "log").open("wb") as log,
-        subprocess.Popen(
-            [sys.executable, "-c", BEGINS + does], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log
-        ) as begun,
+        subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=log) as begun,
         pytest.raises(PackageError, match=f"^{error}$") if error else nullcontext(),
     ):
         child = commit_process.CommitProcess(begun, tmp_path / "log")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import msgspec
 import numpy as np
@@ -23,6 +24,7 @@ from kernelwatch.runner.protocol import Difference, RoundStart, RunConfiguration
 from kernelwatch.suite import registry
 from tests import on_fake_gpu, served
 from tests.fake_cuda import FakeGpu
+from tests.kernelwatch.runner.test_counts import split_messages
 
 GROUP = "time_small.Small"
 TIME, RATIO = f"{GROUP}.time_back_to_back", "track_control.Small.track_copy_ratio"
@@ -31,16 +33,12 @@ COPY = """extern "C" __global__ void NAME(float* out, const float* in, int n)
 { if (threadIdx.x < n) out[threadIdx.x] = in[threadIdx.x] * FACTOR; }"""
 
 #: Kernels and their factors; the reference multiplies by 4.
+FACTORS = {"right": "4.0f", "also_right": "2.0f * 2.0f", "wrong": "3.0f"}
+ARGUMENTS: list[Any] = [outputs("out", "n"), inputs("image", "n"), "n"]
+SOURCES = {name: COPY.replace("NAME", name).replace("FACTOR", factor) for name, factor in FACTORS.items()}
 KERNELS = {
-    name: Kernel(
-        name,
-        [outputs("out", "n"), inputs("image", "n"), "n"],
-        text=COPY.replace("NAME", name).replace("FACTOR", factor),
-        block=64,
-        over=("n",),
-        reference=lambda image: image * np.float32(4),
-    )
-    for name, factor in {"right": "4.0f", "also_right": "2.0f * 2.0f", "wrong": "3.0f"}.items()
+    name: Kernel(name, ARGUMENTS, 64, over=("n",), text=text, reference=lambda image: image * np.float32(4))
+    for name, text in SOURCES.items()
 }
 
 
@@ -87,6 +85,16 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGpu]:
         yield fake
 
 
+NO_DRIVER = "there is no CUDA driver"
+
+
+@pytest.fixture
+def no_driver(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> FakeGpu:
+    """Remove the driver."""
+    monkeypatch.setattr(device, "process_context", mock.Mock(side_effect=NotImplementedError(NO_DRIVER)))
+    return gpu
+
+
 Measure = Callable[..., tuple[list[RunConfiguration], list[Any]]]
 
 
@@ -95,23 +103,14 @@ def measure(gpu: FakeGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Me
     """Return a function that measures configurations in a thread's process and returns other messages."""
     monkeypatch.setattr(served, "READY", msgspec.structs.replace(on_fake_gpu.READY, conditions="a GPU"))
 
-    def ask(
-        stored: dict[str, StoredNumbers] | None = None,
-        rounds: int = 2,
-        benchmarks: Any = (TIME, RATIO),
-        **task_fields: Any,
-    ) -> Any:
+    def ask(stored: Any = None, rounds: int = 2, benchmarks: Any = (TIME, RATIO), **task_fields: Any) -> Any:
         del gpu.launched[:]
         group, indices = task_fields.get("group", GROUP), task_fields.get("indices", [0, 1, 2, 3])
         task = Task({group: indices}, list(benchmarks), {group: "3"}, {group: rounds}, {group: stored or {}}, "c1")
         messages: list[Any] = []
         with served.serve_session(Session(), tmp_path) as address:  # type: ignore[arg-type]
             measure_times.send_all(task, messages.append, address)  # type: ignore[arg-type]
-        configurations = sorted(
-            (message for message in messages if isinstance(message, RunConfiguration)),
-            key=lambda message: message.index,
-        )
-        return configurations, [message for message in messages if not isinstance(message, RunConfiguration)]
+        return split_messages(messages)
 
     return ask
 
@@ -121,15 +120,12 @@ def test_rounds(measure: Measure) -> None:
     configurations, other_messages = measure()
     right, also_right, wrong, missing = configurations
     for configuration in (right, also_right):
+        ratio = on_fake_gpu.SECONDS / on_fake_gpu.COPY_SECONDS
         assert configuration.rounds == [MIN_SAMPLES, MIN_SAMPLES]
         assert configuration.numbers[TIME] == pytest.approx([on_fake_gpu.SECONDS] * 2 * MIN_SAMPLES)
-        assert configuration.numbers[RATIO] == pytest.approx(
-            [on_fake_gpu.SECONDS / on_fake_gpu.COPY_SECONDS] * 2 * MIN_SAMPLES
-        )
-        assert configuration.machine_code[1:] == (
-            f"{configuration.params.partition(',')[0]} float32 -Xptxas -O3",
-            "sm_90",
-        )
+        assert configuration.numbers[RATIO] == pytest.approx([ratio] * 2 * MIN_SAMPLES)
+        kernel = configuration.params.partition(",")[0]
+        assert configuration.machine_code[1:] == (f"{kernel} float32 -Xptxas -O3", "sm_90")
     assert right.fingerprint != also_right.fingerprint
     assert wrong.failed.startswith("WrongOutputError: wrong n=64")
     assert "kernel 'missing' is not known" in missing.skipped
@@ -157,12 +153,10 @@ def test_selected_configurations(selected: str, measure: Measure) -> None:
 def test_reuse_of_times(looks: list[float], reused: int, measure: Measure, monkeypatch: pytest.MonkeyPatch) -> None:
     """One of two stored times is measured again; a difference or failure stops the reuse."""
     first, _ = measure(indices=[0, 1])
-    entries = {
-        configuration.fingerprint: StoredNumbers(
-            "c0", {TIME: [*configuration.numbers[TIME], 4e-6], RATIO: [2.5] * 11}, 0.05
-        )
-        for configuration in first
-    }
+    entries = {}
+    for configuration in first:
+        numbers: dict[str, Any] = {TIME: [*configuration.numbers[TIME], 4e-6], RATIO: [2.5] * 11}
+        entries[configuration.fingerprint] = StoredNumbers("c0", numbers, 0.05)
     factors, measured = iter(looks), measure_times.TimeMeasurement._ask_for_outcome
 
     def look(*arguments: Any) -> Any:
@@ -176,68 +170,39 @@ def test_reuse_of_times(looks: list[float], reused: int, measure: Measure, monke
     differences = [message for message in other_messages if isinstance(message, Difference)]
     assert len(differences) == (not reused)
     assert all(difference.ratio is None or difference.ratio == pytest.approx(looks[1]) for difference in differences)
-    reused_configurations = [configuration for configuration in configurations if configuration.reused]
-    assert [
-        (configuration.reused, configuration.rounds, len(configuration.numbers[TIME]))
-        for configuration in reused_configurations
-    ] == [("c0", [6, 5], 11)] * reused
-    assert all(
-        configuration.rounds == [MIN_SAMPLES, MIN_SAMPLES]
-        for configuration in configurations
-        if not configuration.reused
-    )
+    for configuration in configurations:
+        origin, rounds = ("c0", [6, 5]) if configuration.reused else ("", [MIN_SAMPLES, MIN_SAMPLES])
+        assert (configuration.reused, configuration.rounds) == (origin, rounds)
+        assert len(configuration.numbers[TIME]) == sum(rounds)
+    assert [bool(configuration.reused) for configuration in configurations].count(True) == reused
 
 
 @pytest.mark.usefixtures("gpu")
 def test_rounds_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
     """Samples, ratios and reasons of rounds add up; a configuration that fails is tried once."""
-    outcomes: Iterator[Any] = iter(
-        [
-            JobOutcome(samples=(4.0,), copies=(2.0,), held_back=("hot",)),
-            NotImplementedError("no room"),
-            JobOutcome(samples=(6.0, 9.0), copies=(2.0, 3.0), held_back=("cap", "hot")),
-        ]
-    )
-
-    def ask_for_outcome(*_: Any) -> JobOutcome:
-        outcome = next(outcomes)
-        if isinstance(outcome, Exception):
-            raise outcome
-        assert isinstance(outcome, JobOutcome)
-        return outcome
-
-    monkeypatch.setattr(measure_times.TimeMeasurement, "_ask_for_outcome", ask_for_outcome)
+    outcomes = [
+        JobOutcome(samples=(4.0,), copies=(2.0,), held_back=("hot",)),
+        NotImplementedError("no room"),
+        JobOutcome(samples=(6.0, 9.0), copies=(2.0, 3.0), held_back=("cap", "hot")),
+    ]
+    monkeypatch.setattr(measure_times.TimeMeasurement, "_ask_for_outcome", mock.Mock(side_effect=outcomes))
     monkeypatch.setattr(measure_times.TimeMeasurement, "_identify", lambda *_: None)
     messages: list[Any] = []
     task = Task({GROUP: [0, 1]}, [TIME, RATIO], {GROUP: "3"}, {GROUP: 2})
     measuring = measure_times.TimeMeasurement(task, messages.append, "", on_fake_gpu.READY)  # type: ignore[arg-type]
     measuring.measure(measure_counts.list_configurations(task, registry.Kind.TIMED))
-    skipped_configuration, measured_configuration = (
-        message for message in messages if isinstance(message, RunConfiguration)
-    )
-    assert (skipped_configuration.index, skipped_configuration.skipped, skipped_configuration.numbers) == (
-        1,
-        "no room",
-        {},
-    )
-    assert (measured_configuration.throttled, measured_configuration.rounds) == (["hot", "cap"], [1, 2])
-    assert measured_configuration.numbers == {TIME: [4.0, 6.0, 9.0], RATIO: [2.0, 3.0, 3.0]}
+    measured, skipped = split_messages(messages)[0]
+    assert (skipped.index, skipped.skipped, skipped.numbers) == (1, "no room", {})
+    assert (measured.throttled, measured.rounds) == (["hot", "cap"], [1, 2])
+    assert measured.numbers == {TIME: [4.0, 6.0, 9.0], RATIO: [2.0, 3.0, 3.0]}
 
 
-def test_no_device_skips_every_time(gpu: FakeGpu) -> None:
+@pytest.mark.usefixtures("no_driver")
+def test_no_device_skips_every_time() -> None:
     messages: list[Any] = []
-    gpu.contexts = 0
     task = Task({GROUP: [0, 1]}, [TIME], {GROUP: "3"}, {GROUP: 2})
-    with pytest.MonkeyPatch.context() as patch:
-
-        def require() -> None:
-            raise NotImplementedError("there is no CUDA driver")
-
-        patch.setattr(device, "process_context", require)
-        measure_times.send_all(task, messages.append, None)  # type: ignore[arg-type]
-    assert [(configuration.index, configuration.skipped) for configuration in messages] == [
-        (index, "there is no CUDA driver") for index in (0, 1)
-    ]
+    measure_times.send_all(task, messages.append, None)  # type: ignore[arg-type]
+    assert [(message.index, message.skipped) for message in messages] == [(0, NO_DRIVER), (1, NO_DRIVER)]
 
 
 @pytest.mark.usefixtures("gpu")
@@ -246,12 +211,10 @@ def test_jobs_of_commits_in_turns(tmp_path: Path) -> None:
     ready = on_fake_gpu.READY
     with served.serve_session(Session(), tmp_path) as address:  # type: ignore[arg-type]
         measure_times.write_jobs(address, 0)
-    jobs = [
-        msgspec.json.decode(line, type=Job) for line in Path(address).with_name("0.jsonl").read_bytes().splitlines()
-    ]
+    lines = Path(address).with_name("0.jsonl").read_bytes().splitlines()
     expected = [
         kw.timed.describe_job(sweep, sweep.launch(point)).make_job(ready)
         for sweep in (Copy.sweep, Small.sweep)
         for point in list(sweep.points())[:3]
     ]
-    assert jobs == expected
+    assert [msgspec.json.decode(line, type=Job) for line in lines] == expected

@@ -13,10 +13,8 @@ from kernelwatch.instrument import skip_reasons
 from kernelwatch.show import report
 from kernelwatch.store import git
 from kernelwatch.store.results import History
-from kernelwatch.workflow.load_review import review_selection
-from kernelwatch.workflow.select_results import select_commits
 from tests.commits import begin, commit
-from tests.stored import BASE, COUNT, TIME, Outcome, write
+from tests.stored import BASE, COUNT, TIME, Outcome, review_stored, write
 from tests.stored import HEAD as HEAD_MADE
 
 HEAD = "740a7872b13f3fc74408f59cea51df6a85d996d9"
@@ -28,15 +26,11 @@ def test_summary(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[
 
     Skips belong to the commit. Unsupported configurations share one line.
     """
-    history, never = (
-        History("nvidia-h200", ROOT),
-        f"{skip_reasons.NOT_SUPPORTED}addition has no int8; it has float32, float64",
-    )
-    skips = (("f" * 40, "another's", 5), (HEAD, "its own", 2), (HEAD, never, 1))
-    noted = [
-        {"commit": commit_hash, "benchmark": "b", "reason": reason, "configurations": n}
-        for commit_hash, reason, n in skips
-    ]
+    history = History("nvidia-h200", ROOT)
+    never = f"{skip_reasons.NOT_SUPPORTED}addition has no int8; it has float32, float64"
+    fields = ("benchmark", "commit", "reason", "configurations")
+    skips = (("b", "f" * 40, "another's", 5), ("b", HEAD, "its own", 2), ("b", HEAD, never, 1))
+    noted = [dict(zip(fields, skip, strict=True)) for skip in skips]
     text, head = git.text, [HEAD]
 
     def _text(folder: Path, *words: str, **options: float | None) -> str:
@@ -95,16 +89,11 @@ ABSENT = {
 
 
 @pytest.mark.parametrize(("suite", "message"), ABSENT.values(), ids=ABSENT)
-def test_absent_configurations(
-    suite: dict[str, dict[str, Outcome]], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_absent_configurations(suite: dict[str, dict[str, Outcome]], message: str, tmp_path: Path) -> None:
     """A partial run leaves configurations out; only those that the suite lost are gone."""
-    write(
-        tmp_path,
-        {BASE: {COUNT: {"one": 2.0, "two": 2.0}, TIME: {"one": 2.0}}, HEAD_MADE: {TIME: {"one": 2.0}, **suite}},
-    )
-    (selection,) = select_commits(BASE, HEAD_MADE, "gpu", tmp_path)
-    assert message in " ".join(report.render_review(review_selection(selection, tmp_path)).split())
+    base: dict[str, dict[str, Outcome]] = {COUNT: {"one": 2.0, "two": 2.0}, TIME: {"one": 2.0}}
+    write(tmp_path, {BASE: base, HEAD_MADE: {TIME: {"one": 2.0}, **suite}})
+    assert message in " ".join(report.render_review(review_stored(tmp_path)).split())
 
 
 #: Benchmark, its values before and after in 20 configurations, and the head of the review.
@@ -120,10 +109,6 @@ CHANGES = [
 def test_review_without_times(benchmark: str, base: float, head: float, lines: list[str], tmp_path: Path) -> None:
     """All changed numbers are counted; the verdict is never SLOWER or FASTER."""
     name, cases = f"track_counted.X.{benchmark}", [str(n) for n in range(20)]
-    write(
-        tmp_path,
-        {commit: {name: dict.fromkeys(cases, value)} for commit, value in ((BASE, base), (HEAD_MADE, head))},
-    )
-    (selection,) = select_commits(BASE, HEAD_MADE, "gpu", tmp_path)
-    first, *further = report.render_headline(review_selection(selection, tmp_path)).splitlines()
+    write(tmp_path, {BASE: {name: dict.fromkeys(cases, base)}, HEAD_MADE: {name: dict.fromkeys(cases, head)}})
+    first, *further = report.render_headline(review_stored(tmp_path)).splitlines()
     assert [first.partition(" ")[0], *further] == lines

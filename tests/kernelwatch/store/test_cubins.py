@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,21 +9,9 @@ import pytest
 
 from kernelwatch.store.cubins import CubinHashes
 from kernelwatch.store.record import CUBINS_FILE
+from tests.stored import write_lines
 
-NAME, CODE = "offset_copy float32 -Xptxas -O3", "d" * 64
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """Provide the folder of the only machine."""
-    (tmp_path / "m").mkdir()
-    return tmp_path / "m"
-
-
-def _write(folder: Path, file: str, *lines: Any) -> Path:
-    folder.mkdir(exist_ok=True)
-    (folder / file).write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    return folder
+NAME = "offset_copy float32 -Xptxas -O3"
 
 
 def _line(commit: str, arch: str, cubins: str | dict[str, str], **fields: Any) -> dict[str, Any]:
@@ -32,24 +19,24 @@ def _line(commit: str, arch: str, cubins: str | dict[str, str], **fields: Any) -
     return {"commit": commit, "arch": arch, "cubins": {NAME: cubins} if isinstance(cubins, str) else cubins, **fields}
 
 
-def test_later_lines_override_single_names(folder: Path) -> None:
+def test_later_lines_override_single_names(tmp_path: Path) -> None:
     """Hashes of a later run of the commit and architecture count; old names are read."""
     old = {"offset_copy, float32, -Xptxas -O3": "11", "other, int8, -O": "22"}
     blocks = {"offset_copy float32": [32, 0], "other int8": [64, 8]}
     lines = [_line("a", "sm_90", old, blocks=blocks), _line("a", "sm_80", "33")]
     lines += [_line("a", "sm_90", "44", blocks={"offset_copy float32": [128, 0]})]
-    hashes = CubinHashes(_write(folder, CUBINS_FILE, *lines))
+    hashes = CubinHashes(write_lines(tmp_path / "m" / CUBINS_FILE, *lines))
     keys = [("a", "sm_90", NAME), ("a", "sm_90", "other int8 -O"), ("a", "sm_80", NAME), ("b", "sm_90", NAME)]
     assert [hashes.find_cubin_hash(*key) for key in keys] == ["44", "22", "33", None]
     assert [hashes.find_block("a", "sm_90", *name.split()) for name in blocks] == [(128, 0), (64, 8)]
     assert hashes.archs == ["sm_80", "sm_90"]
 
 
-def test_runs(folder: Path) -> None:
+def test_runs(tmp_path: Path) -> None:
     """A run begins where the hash changes, and is None where no hash is stored."""
     hashes = {"b": "11", "c": "11", "d": "22", "f": "22"}
     lines = [_line(commit, "sm_90", sha256) for commit, sha256 in hashes.items()]
-    cubin_hashes = CubinHashes(_write(folder, CUBINS_FILE, *lines, _line("a", "sm_80", "99")))
+    cubin_hashes = CubinHashes(write_lines(tmp_path / "m" / CUBINS_FILE, *lines, _line("a", "sm_80", "99")))
     assert cubin_hashes.list_hash_changes("abcdef", "sm_90") == {NAME: [(1, "11"), (3, "22"), (4, None), (5, "22")]}
     assert cubin_hashes.list_hash_changes("ab", "sm_80") == {NAME: [(0, "99"), (1, None)]}
     assert cubin_hashes.list_hash_changes("a", "sm_90") == {}
@@ -63,8 +50,8 @@ def test_another_machine(recorded: str | None, compiler: str | None, expected: s
     """Own hashes come first, then those of another machine with the same compiler."""
     named = {} if recorded is None else {"nvcc": recorded}
     other_lines = [_line("a", "sm_90", "22"), _line("b", "sm_90", "33"), _line("b", "sm_80", "44")]
-    _write(tmp_path / "here", CUBINS_FILE, _line("b", "sm_90", "55"))
-    _write(tmp_path / "there", CUBINS_FILE, *(line | named for line in other_lines))
+    write_lines(tmp_path / "here" / CUBINS_FILE, _line("b", "sm_90", "55"))
+    write_lines(tmp_path / "there" / CUBINS_FILE, *(line | named for line in other_lines))
     cubins = CubinHashes(tmp_path / "here", compiler)
     assert cubins.find_cubin_hash("a", "sm_90", NAME) == expected
     assert cubins.find_cubin_hash("b", "sm_90", NAME) == ("33" if compiler else "55")
@@ -80,7 +67,7 @@ def test_another_machine(recorded: str | None, compiler: str | None, expected: s
         ("13.1.0", None, None, []),
     ],
 )
-def test_two_compilers(compiler: str | None, sha256: str | None, code: str | None, archs: Any, folder: Path) -> None:
+def test_two_compilers(compiler: str | None, sha256: str | None, code: str | None, archs: Any, tmp_path: Path) -> None:
     """Each compiler has its own hashes; lines without nvcc belong to the default."""
     lines = [
         _line("a", "sm_90", "11"),
@@ -88,20 +75,17 @@ def test_two_compilers(compiler: str | None, sha256: str | None, code: str | Non
         _line("a", "sm_90", "33", nvcc="13.0.88", code={NAME: "dd"}),
         _line("a", "sm_80", "44", nvcc="12.8.93"),
     ]
-    hashes = CubinHashes(_write(folder, CUBINS_FILE, *lines), compiler)
+    hashes = CubinHashes(write_lines(tmp_path / "m" / CUBINS_FILE, *lines), compiler)
     assert (hashes.find_cubin_hash("a", "sm_90", NAME), hashes.find_code_hash("a", "sm_90", NAME)) == (sha256, code)
     assert hashes.archs == archs
 
 
 @pytest.mark.parametrize("name", ["", "a b c", "a b=c", "a b=1 b=2"])
 @pytest.mark.parametrize("hashes", ["cubins", "code"])
-def test_what_is_no_launch_is_left_out(hashes: str, name: str, folder: Path) -> None:
+def test_what_is_no_launch_is_left_out(hashes: str, name: str, tmp_path: Path) -> None:
     """Other names of the line are read."""
     line = _line("a", "sm_90", "11", code={NAME: "ee"})
     line[hashes] |= {name: "22"}
-    cubin_hashes = CubinHashes(_write(folder, CUBINS_FILE, line))
+    cubin_hashes = CubinHashes(write_lines(tmp_path / "m" / CUBINS_FILE, line))
     assert cubin_hashes.list_hash_changes("a", "sm_90") == {NAME: [(0, "11")]}
-    assert (cubin_hashes.find_code_hash("a", "sm_90", NAME), cubin_hashes.find_code_hash("a", "sm_90", name)) == (
-        "ee",
-        None,
-    )
+    assert [cubin_hashes.find_code_hash("a", "sm_90", launch) for launch in (NAME, name)] == ["ee", None]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -12,9 +11,10 @@ import pytest
 from asv.results import iter_results_for_machine_and_hash
 
 from kernelwatch.config.project_root import ROOT
-from kernelwatch.store import folders, index, reading, record
+from kernelwatch.store import folders, git, index, reading, record
 from kernelwatch.store.folders import CommitFiles
 from kernelwatch.toolchain.releases import VARIABLE
+from tests.commits import begin
 from tests.stored import BASE, COUNT, MACHINE, RUN, TIME, Outcome, contents, write
 
 ENVIRONMENT = "python3.11"
@@ -39,13 +39,10 @@ def _measure(folder: Path, day: int, **benchmarks: dict[str, Outcome]) -> dict[s
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
     """Yield a repository with tracked results of a commit: a time and a count of three cases, one skipped."""
-    (tmp_path / "project").mkdir()
     cases: dict[str, Outcome] = {"one": 1.0, "two": 2.0, "three": NAN}
-    root = write(
-        tmp_path / "project", {BASE: {TIME: cases, COUNT: cases}}, began={(BASE, n): DAY for n in (TIME, COUNT)}
-    )
-    for words in (("init", "--quiet"), ("add", "results")):
-        subprocess.run(["git", *words], cwd=root, check=True)
+    root = begin(tmp_path / "project")
+    write(root, {BASE: {TIME: cases, COUNT: cases}}, began={(BASE, name): DAY for name in (TIME, COUNT)})
+    git.text(root, "add", "results")
     return root / "results"
 
 
@@ -84,10 +81,9 @@ def test_measured_again(benchmark: str, results: Path, tmp_path: Path) -> None:
     assert not new or json.loads(contents_after[added[0]])["results"].keys() == new
     assert len(record.read_records(results, MACHINE)) == len(measured)
     assert _values(results) == values | read
-    results_of_asv = list(iter_results_for_machine_and_hash(str(results), MACHINE, BASE))
-    assert {name for result in results_of_asv for name in result.get_all_result_keys()} == {TIME, COUNT}, (
-        "asv reads both files"
-    )
+    results_of_asv = iter_results_for_machine_and_hash(str(results), MACHINE, BASE)
+    names = {name for result in results_of_asv for name in result.get_all_result_keys()}
+    assert names == {TIME, COUNT}, "asv reads both files"
 
 
 def test_others_are_not_touched(results: Path, tmp_path: Path) -> None:
@@ -98,14 +94,10 @@ def test_others_are_not_touched(results: Path, tmp_path: Path) -> None:
     for commit, environment in ((f"{BASE[:8]}{32 * 'a'}", ENVIRONMENT), (BASE, "other")):
         other_document = {**document, "commit_hash": commit, "env_name": environment}
         CommitFiles(results / MACHINE, commit, environment).save(other_document, {})
-    documents = {
-        (merged.commit_hash[-1], merged.env_name): merged for merged in reading.iter_documents(results / MACHINE, BASE)
-    }
-    assert {key: sorted(merged.results) for key, merged in documents.items()} == {
-        ("b", ENVIRONMENT): [TIME, COUNT],
-        ("a", ENVIRONMENT): [COUNT],
-        ("b", "other"): [COUNT],
-    }
+    documents = reading.iter_documents(results / MACHINE, BASE)
+    assert {(merged.commit_hash[-1], merged.env_name, *sorted(merged.results)) for merged in documents} == {
+        ("b", ENVIRONMENT, TIME, COUNT), ("a", ENVIRONMENT, COUNT), ("b", "other", COUNT),
+    }  # fmt: skip
 
 
 #: Compilers that a machine has results by, the compiler of a run, and the folder and ending of the run's file.
@@ -139,9 +131,8 @@ def test_other_compilers_are_out_of_the_way(
         assert (stored.env_vars, stored.results[COUNT].result) == (variables, [day])
     assert [entry.commit for entry in index.list_results(machine).values()].count(BASE) == 1
     (machine / "machine.json").write_text(json.dumps({"machine": MACHINE, "version": 1}))
-    assert len(list(iter_results_for_machine_and_hash(str(tmp_path / "results"), MACHINE, BASE[:8]))) == (
-        place[1] == ".json"
-    )
+    results_of_asv = iter_results_for_machine_and_hash(str(tmp_path / "results"), MACHINE, BASE[:8])
+    assert len(list(results_of_asv)) == (place[1] == ".json")
 
 
 def test_descriptions(results: Path, tmp_path: Path) -> None:

@@ -34,14 +34,9 @@ def repositories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path,
     commit(own_repository, {"file": "1\n", "ptxcount.lock": '{"nvcc": "", "launches": {"own": {}}}'})
     newest = commit(own_repository, {"file": "2\n"})
     git.text(own_repository, "config", "color.ui", "always")
-    for name, path in {
-        "GIT_DIR": ".git",
-        "GIT_COMMON_DIR": ".git",
-        "GIT_WORK_TREE": "",
-        "GIT_INDEX_FILE": ".git/index",
-        "GIT_OBJECT_DIRECTORY": ".git/objects",
-    }.items():
-        monkeypatch.setenv(name, str(theirs / path))
+    folders = {"DIR": ".git", "COMMON_DIR": ".git", "WORK_TREE": ""}
+    for name, path in {**folders, "INDEX_FILE": ".git/index", "OBJECT_DIRECTORY": ".git/objects"}.items():
+        monkeypatch.setenv(f"GIT_{name}", str(theirs / path))
     monkeypatch.setenv("GIT_NAMESPACE", "another")
     monkeypatch.setenv("GIT_CONFIG_PARAMETERS", "'user.name=of the caller'")
     return own_repository, newest, theirs
@@ -53,9 +48,8 @@ def test_kernelwatch_asks_its_folder(repositories: tuple[Path, str, Path]) -> No
     assert git.text(own_repository, "rev-parse", "HEAD", "--show-toplevel").split() == [newest, str(own_repository)]
     assert git.text(own_repository, "diff", "HEAD^").splitlines()[-2:] == ["-1", "+2"]
     assert git.text(own_repository, "config", "user.name") == "of the caller"
-    assert git.text(own_repository, "-c", "alias.asks=!echo $GIT_TERMINAL_PROMPT", "asks") == "0", (
-        "it never waits for a password"
-    )
+    prompt = git.text(own_repository, "-c", "alias.asks=!echo $GIT_TERMINAL_PROMPT", "asks")
+    assert prompt == "0", "it never waits for a password"
 
 
 @pytest.mark.parametrize(
@@ -77,9 +71,8 @@ def test_ptxcount_asks_its_folder(repositories: tuple[Path, str, Path], monkeypa
 
 def test_asv_asks_its_folder(repositories: tuple[Path, str, Path]) -> None:
     own_repository, newest, _ = repositories
-    process = subprocess.run(
-        [sys.executable, "-c", ASV, str(own_repository)], capture_output=True, text=True, check=True, cwd=own_repository
-    )
+    words = [sys.executable, "-c", ASV, str(own_repository)]
+    process = subprocess.run(words, capture_output=True, text=True, check=True, cwd=own_repository)
     assert process.stdout.split() == [newest, "0"]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -10,8 +9,7 @@ from typing import Any
 import pytest
 
 from kernelwatch.store import record
-from kernelwatch.store.results import History
-from tests.stored import BASE, HEAD, TIME, Suite, write
+from tests.stored import BASE, HEAD, TIME, Suite, find_results, write, write_lines
 
 #: Start times of asv in milliseconds, and of runs without identities in seconds.
 FIRST, LATER = 1_767_312_060_000, 1_767_398_460_000
@@ -63,28 +61,19 @@ BEGAN, ENDED = FIRST - 60_000, FIRST + 240_000
 
 
 @pytest.mark.parametrize(
-    ("began", "expected"),
-    [
-        (FIRST, [OLD]),
-        (LATER, []),
-        (BEGAN - 1_000, [OLD]),
-        (BEGAN - 1_001, []),
-        (ENDED + 1_000, [OLD]),
-        (ENDED + 1_001, []),
-    ],
-)
-def test_old_records_are_read_by_time(began: int, expected: list[Any]) -> None:
+    ("began", "is_read"),
+    [(FIRST, True), (LATER, False), (BEGAN - 1_000, True), (BEGAN - 1_001, False), (ENDED + 1_000, True),
+     (ENDED + 1_001, False)],
+)  # fmt: skip
+def test_old_records_are_read_by_time(began: int, is_read: bool) -> None:
     """Old records have whole seconds and no identity; new ones beside them change nothing."""
-    assert record.runs_behind_values([OLD, _run("a", LATER - 1)], BASE, TIME, began) == expected
+    assert record.runs_behind_values([OLD, _run("a", LATER - 1)], BASE, TIME, began) == [OLD] * is_read
 
 
-def test_selects() -> None:
+@pytest.mark.parametrize(("cases", "is_selected"), [((), True), (("one",), True), (("two",), False)])
+def test_selects(cases: tuple[str, ...], is_selected: bool) -> None:
     """A run without names of configurations selected all."""
-    assert [record.has_selected(_run("a", FIRST, *cases), TIME, "one") for cases in ((), ("one",), ("two",))] == [
-        1,
-        1,
-        0,
-    ]
+    assert record.has_selected(_run("a", FIRST, *cases), TIME, "one") is is_selected
 
 
 @pytest.mark.parametrize(
@@ -106,12 +95,7 @@ def test_rounds_are_as_the_record_says(runs: Any, expected: dict[str, list[int]]
     """The record counts, not today's suite; without it a round has ten samples, and asv's own are halved."""
     suite: Suite = {BASE: {TIME: {case: [float(n) for n in range(1, 41)] for case in ("one", "two")}}}
     began = {(BASE, TIME): datetime.fromtimestamp(FIRST / 1000, timezone.utc)}
-    folder = write(tmp_path, suite, began=began) / "results" / "gpu"
-    (folder / record.RUNS_FILE).write_text("".join(f"{json.dumps(run)}\n" for run in runs))
-    history = History("gpu", tmp_path)
-    results = history.find_commit(BASE)
-    assert results is not None
-    sizes = {
-        point.params["case"]: [len(samples) for samples in point.rounds] for point in history.iter_points(results, TIME)
-    }
-    assert sizes == expected
+    write_lines(write(tmp_path, suite, began=began) / "results" / "gpu" / record.RUNS_FILE, *runs)
+    history, results = find_results(tmp_path, BASE)
+    points = history.iter_points(results, TIME)
+    assert {point.params["case"]: [len(samples) for samples in point.rounds] for point in points} == expected

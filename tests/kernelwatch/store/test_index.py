@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Callable
@@ -16,7 +15,7 @@ from kernelwatch.review.thresholds import MIN_CHANGES
 from kernelwatch.store import index, reading
 from kernelwatch.store.results import History
 from kernelwatch.workflow.load_review import load_thresholds
-from tests.stored import COUNT, MACHINE, TIME, Suite, change_document, samples, write
+from tests.stored import COUNT, MACHINE, TIME, Suite, change_document, samples, write, write_lines
 
 COMMITS = [f"{place:02x}" * 20 for place in range(1, 9)]
 
@@ -141,11 +140,11 @@ def test_thresholds_follow_their_files(root: Path, monkeypatch: pytest.MonkeyPat
     times: Suite = {commit: {TIME: dict.fromkeys(names, samples(seconds[commit]))} for commit in commits}
     folder = write(root, times) / "results" / MACHINE
     runs: list[dict[str, Any]] = [{"commits": [commit], "arch": "sm_90", "before": {"uuid": "A"}} for commit in commits]
-    (folder / "runs.jsonl").write_text("".join(f"{json.dumps(run)}\n" for run in runs))
+    write_lines(folder / "runs.jsonl", *runs)
     assert _thresholds(root) == [0.01, 0.05], "no run noted the machine code"
     for commit in commits:
         line = {"commit": commit, "arch": "sm_90", "cubins": {"k float32 -O3": "a"}}
-        (folder / f"{commit[:8]}-x.cubins.jsonl").write_text(json.dumps(line))
+        write_lines(folder / f"{commit[:8]}-x.cubins.jsonl", line)
     assert _thresholds(root) == pytest.approx([0.003, 0.05])
     read = _files_read(monkeypatch)
     assert _thresholds(root) == pytest.approx([0.003, 0.05])

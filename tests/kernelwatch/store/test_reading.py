@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,20 @@ from kernelwatch.config.project_root import ROOT
 from kernelwatch.store import models, reading, record
 from kernelwatch.store.folders import list_machines
 from kernelwatch.store.results import History
-from tests.stored import BASE, COUNT, HEAD, MACHINE, RUN, TIME, Suite, change_document, samples, write
+from tests.stored import (
+    BASE,
+    COUNT,
+    HEAD,
+    MACHINE,
+    RUN,
+    TIME,
+    Suite,
+    change_document,
+    find_results,
+    samples,
+    write,
+    write_lines,
+)  # fmt: skip
 
 RESULT = f"{MACHINE}/{HEAD[:8]}-python3.11.json"
 
@@ -32,9 +46,7 @@ def folder(tmp_path: Path) -> Path:
         commit: {TIME: {"one": samples(seconds), "two": None}, COUNT: {"one": 4.0, "two": float("nan")}}
         for commit, seconds in ((BASE, 1.0), (HEAD, 2.0))
     }
-    results = write(tmp_path, suite) / "results"
-    (results / MACHINE / record.RUNS_FILE).write_text(json.dumps(RUN) + "\n", encoding="utf-8")
-    return results
+    return write_lines(write(tmp_path, suite) / "results" / MACHINE / record.RUNS_FILE, RUN).parent
 
 
 def _row(document: Any, column: str, value: Any) -> None:
@@ -73,11 +85,10 @@ WRONG: dict[str, tuple[Callable[[Any], object], str]] = {
 }
 
 
-@pytest.mark.parametrize(("change", "message"), WRONG.values(), ids=WRONG)
-def test_a_file_that_does_not_fit(
-    change: Callable[[Any], object], message: str, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.parametrize("name", WRONG)
+def test_a_file_that_does_not_fit(name: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One message has the reason; the other commit is read, and no file changes."""
+    change, message = WRONG[name]
     change_document(folder / RESULT, change)
     contents_before = (folder / RESULT).read_bytes()
     for _ in range(2):
@@ -118,12 +129,8 @@ def test_largest_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_most_configurations(last: int, fits: bool) -> None:
     """The limit covers all benchmarks of a commit."""
     axes = [[["x"] * 99, ["y"] * 1_000], [["z"] * last]]
-    try:
+    with nullcontext() if fits else pytest.raises(ValueError, match="more than 100000"):
         assert models.count_configurations(*axes) == models.MAX_CONFIGURATIONS
-    except ValueError:
-        assert not fits
-    else:
-        assert fits
 
 
 DEEP = json.dumps(RUN).encode()[:-1] + b', "host": {"x": ' + b"[" * 100_000
@@ -141,15 +148,13 @@ def test_a_line_that_does_not_fit(line: bytes, folder: Path, capsys: pytest.Capt
 def test_oldest_first(folder: Path) -> None:
     """Lines of several files are sorted by time."""
     older = {**RUN, "started": "2026-01-01T03:04:05+00:00"}
-    (folder / MACHINE / f"{HEAD[:8]}-py.{record.RUNS_FILE}").write_text(json.dumps(older) + "\n")
+    write_lines(folder / MACHINE / f"{HEAD[:8]}-py.{record.RUNS_FILE}", older)
     assert record.read_records(folder, MACHINE) == [older, RUN]
 
 
 def test_values(folder: Path) -> None:
     """Stored values are a time with samples, a failure, a count, and a skip."""
-    history = History(MACHINE, folder.parent)
-    results = history.find_commit(HEAD)
-    assert results is not None
+    history, results = find_results(folder.parent, HEAD)
     times, counts = (list(history.iter_points(results, name)) for name in (TIME, COUNT))
     assert [(point.value, len(point.samples), point.failed) for point in times] == [(2.0, 40, False), (None, 0, True)]
     assert [(point.value, point.failed) for point in counts] == [(4.0, False), (None, False)]

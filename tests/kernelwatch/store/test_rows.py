@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import pytest
 
@@ -35,16 +34,14 @@ BOTH: dict[str, tuple[result_rows.RowColumns, result_rows.RowColumns, list[float
 }
 
 
-@pytest.mark.parametrize(("columns", "fallback", "result", "is_same"), BOTH.values(), ids=BOTH)
-def test_united(
-    columns: result_rows.RowColumns, fallback: result_rows.RowColumns, result: list[Any], is_same: bool
-) -> None:
+@pytest.mark.parametrize("name", BOTH)
+def test_united(name: str) -> None:
     """The other row's result keeps its statistics; neither row changes."""
+    columns, fallback, result, is_same = BOTH[name]
     texts_before = str((columns, fallback))
     filled = result_rows.fill_missing(columns, fallback)
-    assert str(filled) == str(
-        {**columns, **row(*columns["params"], *result, moment=columns["started_at"])} if result else columns
-    )
+    expected = {**columns, **row(*columns["params"], *result, moment=columns["started_at"])} if result else columns
+    assert str(filled) == str(expected)
     assert (filled is columns) == (str(filled) == texts_before[1 : len(str(columns)) + 1])
     assert result_rows.have_same_numbers(columns, fallback) is is_same
     assert str((columns, fallback)) == texts_before
@@ -53,12 +50,9 @@ def test_united(
 def test_a_file_holds_what_was_read() -> None:
     """Columns go by name; values after the last are omitted, as in asv."""
     cells = [[1.0, 2.0], [["x", "y"]], "1", None, 3.0]
-    document = {
-        "result_columns": ["result", "params", "version", "started_at", "duration", "samples"],
-        "results": {"b": cells},
-    }
-    row = result_rows.read_row(document, "b")
-    assert row == dict(zip(document["result_columns"], [*cells, None], strict=True))
+    columns = ["result", "params", "version", "started_at", "duration", "samples"]
+    row = result_rows.read_row({"result_columns": columns, "results": {"b": cells}}, "b")
+    assert row == dict(zip(columns, [*cells, None], strict=True))
     assert result_rows.serialize_row(row) == cells
 
 
@@ -72,11 +66,8 @@ def test_each() -> None:
     assert result_rows.list_configurations(row["params"]) == ["'a', 1", "'a', 2", "'b', 1", "'b', 2"]
     configurations = list(result_rows.iter_configurations(row))
     assert [params for params, _, _ in configurations] == [("a", "1"), ("a", "2"), ("b", "1"), ("b", "2")]
-    assert (
-        str([(value, samples) for _, value, samples in configurations])
-        == "[(1.0, [1.0]), (None, []), (nan, []), (4.0, [])]"
-    )
+    outcomes = str([(value, samples) for _, value, samples in configurations])
+    assert outcomes == "[(1.0, [1.0]), (None, []), (nan, []), (4.0, [])]"
     for result, values in ((None, [None, None]), ([1.0], [1.0, None])):
-        assert [
-            value for _, value, _ in result_rows.iter_configurations({"result": result, "params": [["1", "2"]]})
-        ] == values
+        incomplete: result_rows.RowColumns = {"result": result, "params": [["1", "2"]]}
+        assert [value for _, value, _ in result_rows.iter_configurations(incomplete)] == values

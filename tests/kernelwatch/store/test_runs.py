@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import pytest
 
 from kernelwatch.show.site import measured
 from kernelwatch.store.results import History
-from tests.stored import BASE, COUNT, HEAD, TIME, Suite, review_as_json, write
+from tests.stored import BASE, COUNT, HEAD, TIME, Suite, find_results, review_as_json, write, write_lines
 
 OTHER_TIME = "time_y.Y.time_back_to_back"
 
@@ -31,8 +30,8 @@ def _store_runs(root: Path, runs: dict[str, Taken], *, environment: str = "pytho
         (commit, name): day + timedelta(minutes=1) for commit, names in runs.items() for name, day in names.items()
     }
     folder = write(root, suite, environment=environment, began=began) / "results" / "gpu"
-    lines = [_run(day, sorted(runs), uuid if uuids else None) for day, (_, _, uuid) in RUNS.items()]
-    (folder / "runs.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    lines = (_run(day, sorted(runs), uuid if uuids else None) for day, (_, _, uuid) in RUNS.items())
+    write_lines(folder / "runs.jsonl", *lines)
     return History("gpu", root)
 
 
@@ -70,39 +69,27 @@ def test_notes_of_a_review(head: Taken, notes: list[str], tmp_path: Path, capsys
 @pytest.mark.parametrize(
     ("base", "head", "note"),
     [
-        *(
-            (f"before.l2_fetch_bytes={base}", f"before.l2_fetch_bytes={head}", note)
-            for base, head, note in (
-                (64, 32, "another fetch granularity of the L2 cache: 64 for base, 32 for head"),
-                (64, 64, ""),
-                (64, "null", ""),
-            )
-        ),
-        ('generators={"triton": "3.8.0"}', 'generators={"triton": "3.8.0"}', ""),
-        ('generators={"triton": "3.8.0"}', "generators={}", ""),
+        (64, 32, "another fetch granularity of the L2 cache: 64 for base, 32 for head"),
+        (64, 64, ""),
+        (64, None, ""),
+        ({"triton": "3.8.0"}, {"triton": "3.8.0"}, ""),
+        ({"triton": "3.8.0"}, {}, ""),
         (
-            'generators={"triton": "3.8.0"}',
-            'generators={"triton": "3.9.0", "numba": "0.62"}',
+            {"triton": "3.8.0"}, {"triton": "3.9.0", "numba": "0.62"},
             "another generator of PTX: triton 3.8.0 for base, numba 0.62, triton 3.9.0 for head",
         ),
     ],
-)
-def test_other_facts(
-    base: str, head: str, note: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+)  # fmt: skip
+def test_other_facts(base: Any, head: Any, note: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A fact that explains a change is noted; one that a run did not record is not."""
-    plain_run = _run
-
-    def describe_run(day: datetime, commits: list[str], uuid: str | None) -> dict[str, Any]:
-        line = plain_run(day, commits, uuid)
-        for place, value in (text.split("=", 1) for day_of, text in ((FIRST, base), (LATER, head)) if day_of == day):
-            *parts, name = place.split(".")
-            fields = line[parts[0]] if parts else line
-            fields[name] = json.loads(value)
-        return line
-
-    monkeypatch.setitem(globals(), "_run", describe_run)
     _store_runs(tmp_path, {BASE: {TIME: FIRST}, HEAD: {TIME: LATER}})
+    lines = []
+    for day, fact in ((FIRST, base), (LATER, head)):
+        line = _run(day, [BASE, HEAD], RUNS[day][2])
+        fields, name = (line, "generators") if isinstance(base, dict) else (line["before"], "l2_fetch_bytes")
+        fields[name] = fact
+        lines.append(line)
+    write_lines(tmp_path / "results" / "gpu" / "runs.jsonl", *lines)
     _, review = review_as_json(tmp_path, capsys)
     notes = [text for text in review["notes"] if "granularity" in text or "generator" in text]
     assert notes == [f"{note}{ANEW}"] * bool(note)
@@ -119,9 +106,8 @@ def test_other_facts(
 )
 def test_timed_run(runs: Taken, driver: str, tmp_path: Path) -> None:
     """The run that took times counts, otherwise the last."""
-    history = _store_runs(tmp_path, {BASE: runs, HEAD: {TIME: FIRST, COUNT: FIRST}})
-    results = history.find_commit(BASE)
-    assert results is not None
+    _store_runs(tmp_path, {BASE: runs, HEAD: {TIME: FIRST, COUNT: FIRST}})
+    history, results = find_results(tmp_path, BASE)
     assert history.find_last_timed_run(results)["before"]["driver"] == driver
     newest = history.find_newest(COUNT)
     assert newest is not None
@@ -133,12 +119,10 @@ def test_timed_run(runs: Taken, driver: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("nvcc", "whose"), [(("13.0.88", "13.5.37"), [0]), (("13.5.37", "13.5.37"), [0, 1])])
 def test_runs_of_another_compiler(nvcc: tuple[str, str], whose: list[int], tmp_path: Path) -> None:
     """Runs of another compiler are excluded; if all are, the default was named otherwise then."""
-    folder = write(tmp_path, {BASE: {TIME: {"one": 1.0}}}) / "results" / "gpu"
     lines = [_run(FIRST, [BASE], "a") | {"nvcc": f"release 13, V{version}"} for version in nvcc]
-    (folder / "runs.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    results = History("gpu", tmp_path).find_commit(BASE)
-    assert results is not None
-    assert History("gpu", tmp_path).list_runs(results) == [lines[place] for place in whose]
+    write_lines(write(tmp_path, {BASE: {TIME: {"one": 1.0}}}) / "results" / "gpu" / "runs.jsonl", *lines)
+    history, results = find_results(tmp_path, BASE)
+    assert history.list_runs(results) == [lines[place] for place in whose]
 
 
 def test_facts_on_the_site(tmp_path: Path) -> None:
@@ -147,9 +131,7 @@ def test_facts_on_the_site(tmp_path: Path) -> None:
     suite = {TIME: FIRST, COUNT: LATER}
     _store_runs(tmp_path, {HEAD: suite})  # makes both benchmarks known
     history = _store_runs(tmp_path, {BASE: {COUNT: LATER}, HEAD: suite}, environment="python3.12")
-    last = history.find_commit(BASE)
-    assert last is not None
-    assert [*history.load_environments(BASE)] == ["python3.11", last.env_name]
+    assert [*history.load_environments(BASE)] == ["python3.11", find_results(tmp_path, BASE)[1].env_name]
 
     def facts(history: History) -> dict[str, Any]:
         return measured.describe_runs(history, BASE, [TIME, COUNT])
@@ -164,7 +146,7 @@ def test_each_series_has_its_gpu(tmp_path: Path) -> None:
     folder = write(tmp_path, {commit: {TIME: {"one": 1.0, "two": 2.0}} for commit in (BASE, HEAD)}) / "results" / "gpu"
     shards = [(["'one'"], "GPU-aaaaaaaa-1"), (["'two'"], "GPU-bbbbbbbb-2")]
     lines = [_run(FIRST, [HEAD], uuid) | {"selected": {TIME: texts}} for texts, uuid in shards]
-    (folder / "runs.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in [*lines, _run(FIRST, [BASE], "c")]))
+    write_lines(folder / "runs.jsonl", *lines, _run(FIRST, [BASE], "c"))
     history = History("gpu", tmp_path)
     assert measured.list_remarks(history, HEAD, TIME) == {"gpus": {"0": "aaaaaaaa", "1": "bbbbbbbb"}}
     assert measured.list_remarks(history, BASE, TIME) == {}

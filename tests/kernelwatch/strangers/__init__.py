@@ -95,13 +95,8 @@ class Project:
         library_prefixes = ("KERNELWATCH_", "ASV_")
         outer_variables = {name: value for name, value in os.environ.items() if not name.startswith(library_prefixes)}
         cache = os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache"))
-        self.environment = {
-            **outer_variables,
-            **git_identity,
-            "HOME": str(folder / "home"),
-            "XDG_CACHE_HOME": cache,
-            "PATH": path,
-        }
+        own = {"HOME": str(folder / "home"), "XDG_CACHE_HOME": cache, "PATH": path}
+        self.environment = {**outer_variables, **git_identity, **own}
         # A run starts dozens of processes; asv has installed the build requirements.
         self.environment |= {"PYTHONDONTWRITEBYTECODE": "", "PIP_NO_COMPILE": "1", "PIP_NO_BUILD_ISOLATION": "0"}
         self.environment["VIRTUALENV_NO_PERIODIC_UPDATE"] = "1"  # in the background, of a home that is new each time

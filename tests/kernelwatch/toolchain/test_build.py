@@ -79,10 +79,8 @@ def test_failing_nvcc(
 ) -> None:
     """The error has command line and text of nvcc, and is not cached."""
     monkeypatch.setattr(nvcc_call, "can_import_pycuda", lambda: pycuda)
-    failing_body = 'echo "kernel.cu(8): error: no such thing" >&2; exit 2'
-    body = (
-        f'case "$*" in {input_pattern}) {failing_body};; esac; echo ".visible .entry offset_copy() {{}}" > kernel.ptx'
-    )
+    failing = f'case "$*" in {input_pattern}) echo "kernel.cu(8): error: no such thing" >&2; exit 2;; esac'
+    body = f'{failing}; echo ".visible .entry offset_copy() {{}}" > kernel.ptx'
     monkeypatch.setenv("NVCC", str(fake_nvcc(tmp_path, body)))
     with pytest.raises(CompileError, match=rf"nvcc failed: .*{command} .*\n.*no such thing") as raised:
         KERNELS["offset_copy"].compile_cubin("float32", arch="sm_90")
@@ -98,9 +96,8 @@ ptxas info    : Function properties for offset_copy
     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
 ptxas info    : Used 12 registers, used 0 barriers"""
     body = f'cat >&2 <<"END"\nkernel.cu(3): warning #177-D: variable was declared but never referenced\n{report}\nEND\n'
-    monkeypatch.setenv(
-        "NVCC", str(fake_nvcc(tmp_path, body + "echo '.entry offset_copy() {}' | tee kernel.ptx > kernel.cubin"))
-    )
+    body += "echo '.entry offset_copy() {}' | tee kernel.ptx > kernel.cubin"
+    monkeypatch.setenv("NVCC", str(fake_nvcc(tmp_path, body)))
     for _ in range(2):
         with pytest.warns(CompilerWarning, match=r"nvcc on .*offset_copy.cu .*: kernel.cu\(3\): warning #177-D"):
             KERNELS["offset_copy"].compile_cubin("float32", arch="sm_90")
@@ -160,10 +157,8 @@ def test_prebuild_list(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_changed_header_changes_ptx(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel's own text stays the same."""
     monkeypatch.setenv(CHECKOUT, str(tmp_path))
-    text = (
-        '#include "value.h"\n__global__ void fill(float* out, int n) { if (threadIdx.x < n) out[threadIdx.x] = VALUE; }'
-    )
-    (tmp_path / "fill.cu").write_text(text)
+    body = "{ if (threadIdx.x < n) out[threadIdx.x] = VALUE; }"
+    (tmp_path / "fill.cu").write_text(f'#include "value.h"\n__global__ void fill(float* out, int n) {body}')
     kernel = Kernel("fill", [outputs("out", "n"), "n"], 32, over=("n",), file="fill.cu")
     for value in (1.0, 2.0):
         (tmp_path / "value.h").write_text(f"#define VALUE {value}\n")
@@ -178,12 +173,8 @@ def cubin() -> bytes:
 
 def _section_offset(cubin: bytes, section: str) -> int:
     """Return the offset of a section's first byte in the file."""
-    first_match = next(
-        elf_section
-        for elf_section in ELFFile(io.BytesIO(cubin)).iter_sections()
-        if elf_section.name.startswith(section)
-    )
-    return int(first_match["sh_offset"])
+    sections = ELFFile(io.BytesIO(cubin)).iter_sections()
+    return next(int(elf_section["sh_offset"]) for elf_section in sections if elf_section.name.startswith(section))
 
 
 @pytest.mark.parametrize("section", [".text.", ".nv.constant0", ".note.nv.tkinfo", ".nv.info", ".debug_frame"])
@@ -191,9 +182,8 @@ def test_code_hash(section: str, cubin: bytes) -> None:
     """Instructions and constants count; notes, which name nvcc, do not."""
     changed = bytearray(cubin)
     changed[_section_offset(cubin, section)] ^= 1
-    assert (code_hash.hash_machine_code(cubin) != code_hash.hash_machine_code(bytes(changed))) == section.startswith(
-        (".text", ".nv.con")
-    )
+    is_changed = code_hash.hash_machine_code(cubin) != code_hash.hash_machine_code(bytes(changed))
+    assert is_changed == section.startswith((".text", ".nv.con"))
 
 
 @pytest.mark.parametrize("written", [b"", b"garbage", b"\x7fELF", b"\x7fELF\2\1\1" + b"\xff" * 200])

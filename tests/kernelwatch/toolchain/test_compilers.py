@@ -54,25 +54,21 @@ def _anywhere(ptx: str) -> str:
 
 def test_shared_ptx(empty_cache: Path) -> None:
     """Kernels and flag sets of ptxas share the PTX of a source; dtypes and architectures do not."""
-    for name, flags, dtype, arch in (
-        ("transpose_read_coalesced", "-Xptxas -O3", "float32", "sm_90"),
-        ("transpose_write_coalesced", "-Xptxas -O0", "float32", "sm_90"),
-        ("transpose_write_coalesced", "-Xptxas -O0", "int8", "sm_90"),
-        ("transpose_write_coalesced", "-Xptxas -O0", "int8", "sm_80"),
-    ):
-        KERNELS[name].compile_cubin(dtype, flags, arch=arch)
+    KERNELS["transpose_read_coalesced"].compile_cubin("float32", "-Xptxas -O3", arch="sm_90")
+    for dtype, arch in (("float32", "sm_90"), ("int8", "sm_90"), ("int8", "sm_80")):
+        KERNELS["transpose_write_coalesced"].compile_cubin(dtype, "-Xptxas -O0", arch=arch)
     assert len([*empty_cache.rglob("*.json")]) == 3 + 4
 
 
 @pytest.mark.filterwarnings("ignore:nvcc on .*Too big maxrregcount")  # from the step that makes PTX
 @pytest.mark.parametrize("variable", ["NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"])
 def test_options_of_the_environment(variable: str, monkeypatch: pytest.MonkeyPatch, empty_cache: Path) -> None:
-    kernel = ("transpose_read_write_coalesced", "complex128", "-Xptxas -O0")
-    plain = KERNELS[kernel[0]].compile_cubin(*kernel[1:], arch="sm_90").resources.registers
+    kernel, how = KERNELS["transpose_read_write_coalesced"], ("complex128", "-Xptxas -O0")
+    plain = kernel.compile_cubin(*how, arch="sm_90").resources.registers
     monkeypatch.setenv(variable, "-maxrregcount=24")
-    assert KERNELS[kernel[0]].compile_cubin(*kernel[1:], arch="sm_90").resources.registers == 24 != plain
+    assert kernel.compile_cubin(*how, arch="sm_90").resources.registers == 24 != plain
     monkeypatch.delenv(variable)
-    assert KERNELS[kernel[0]].compile_cubin(*kernel[1:], arch="sm_90").resources.registers == plain
+    assert kernel.compile_cubin(*how, arch="sm_90").resources.registers == plain
 
 
 def _change_entry(path: Path, **fields: object) -> None:

@@ -69,9 +69,8 @@ def test_invalid_release(use: Callable[[], object], release_text: str, monkeypat
     """Every compilation refuses it before pip runs."""
     monkeypatch.setenv(releases.VARIABLE, release_text)
     monkeypatch.setattr(releases, "_install_wheels", pytest.fail)
-    with pytest.raises(
-        UserError, match=re.escape(f"CUDA_TOOLKIT={release_text} is no release of CUDA, such as 13.0.2; ")
-    ):
+    message = re.escape(f"CUDA_TOOLKIT={release_text} is no release of CUDA, such as 13.0.2; ")
+    with pytest.raises(UserError, match=message):
         use()
 
 
