@@ -135,7 +135,7 @@ def test_broken_suite(
     monkeypatch.delitem(sys.modules, "own_suite", raising=False)
     monkeypatch.setattr(registry, "_registered", [])
     monkeypatch.setattr(settings, "suite_name", lambda: "own_suite:SUITE")
-    monkeypatch.setattr(settings, "_load_settings", lambda: {"suite": "own_suite:SUITE"} if named else {})
+    monkeypatch.setattr(settings, "_load_settings", lambda: settings.Settings(suite="own_suite:SUITE" if named else ""))
     registry._load_suite.cache_clear()
     try:
         assert main([BASE, HEAD], tmp_path) == (2 if named else 0)

@@ -178,7 +178,7 @@ def test_stated_limits(
     limit: object, refused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A project states limits; an invalid ratio is refused in one line."""
-    monkeypatch.setattr(settings, "_load_settings", lambda: {"limits": {"instructions": limit}})
+    monkeypatch.setattr(settings, "_load_settings", lambda: settings.Settings(limits={"instructions": limit}))
     write(tmp_path, pair(10.0, 12.0, "track_counted.X.track_instructions"))
     for judge, words in ((main, [BASE, HEAD, "--all"]), (regressions, [])):
         assert judge(words, tmp_path) == (2 if refused else int(limit == 1))

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from asv.console import log
@@ -16,6 +17,7 @@ from asv.util import UserError
 from kernelwatch.cli import site
 from kernelwatch.config import project_root
 from kernelwatch.config.project_root import ROOT
+from kernelwatch.errors import KernelwatchError
 from kernelwatch.runner import asv_plugin
 from kernelwatch.store.git import GitError
 
@@ -120,6 +122,13 @@ def test_options_for_asv_alone(options_of_asv: dict[str, Any], reason: str, monk
     assert replaced(SimpleNamespace, conf, "HEAD^!", **options_of_asv) == (3 if reason else 7)
     assert calls == [{"range_spec": "HEAD^!", **options_of_asv}] * (not reason)
     assert messages == [f"The plain way, which is slower: {reason} is asv's own"] * bool(reason)
+
+
+def test_error_of_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Settings that cannot be read, for example, take one line of asv's."""
+    monkeypatch.setattr(asv_plugin, "run_git", Mock(side_effect=KernelwatchError("pyproject.toml: tool is 3")))
+    with pytest.raises(UserError, match=r"^pyproject\.toml: tool is 3$"):
+        asv_plugin.wrap_run(lambda cls, conf: 3)(SimpleNamespace, SimpleNamespace(environment_type="virtualenv"))
 
 
 def test_no_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,6 @@ from asv.util import UserError
 from kernelwatch.config import project_root
 from kernelwatch.errors import KernelwatchError
 from kernelwatch.instrument import parent_death  # noqa: F401 -- a run that a fleet has begun ends with its worker
-from kernelwatch.store.git import GitError
 from kernelwatch.store.git import text as run_git
 from ptxcount.cli.ending import interruptible_import, scratch_folder
 from ptxcount.util import git_environment
@@ -133,7 +132,7 @@ def wrap_run(asv_run: Any) -> Any:
             run_git(project_root.ROOT, "rev-parse", "--git-dir")
             with scratch_folder("kernelwatch-"):
                 return runner.run_suite(conf, {name: options[name] for name in options if name not in ("cls", "conf")})
-        except GitError as error:  # asv shows an error of its own in a line
+        except KernelwatchError as error:  # asv shows an error of its own in a line
             raise UserError(str(error)) from None
 
     return run
