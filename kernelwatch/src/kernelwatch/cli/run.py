@@ -16,6 +16,7 @@ from asv.commands.run import Run
 from kernelwatch.cli.failures import catch_errors
 from kernelwatch.config import settings
 from kernelwatch.config.project_root import CONFIG_FILE, ROOT
+from kernelwatch.runner.asv_plugin import is_existing
 from kernelwatch.store import asv_files, git
 from ptxcount.cli.ending import run_command
 
@@ -37,9 +38,7 @@ def run(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("kernelwatch")
     Run.setup_arguments(parser.add_subparsers())
     parsed = parser.parse_args(["run", *arguments])
-    if parsed.range is None and not any(
-        "existing" in environment or environment == ":same" for environment in parsed.env_spec
-    ):
+    if parsed.range is None and not any(map(is_existing, parsed.env_spec)):
         arguments = [HEAD_ONLY, *arguments]
         if changed := _list_changed_files():
             print(f"HEAD is measured, without what is not committed: {', '.join(changed)}", file=sys.stderr)
