@@ -22,6 +22,7 @@ from kernelwatch.config.project_root import ROOT
 from kernelwatch.errors import KernelwatchError
 from kernelwatch.runner import asv_plugin
 from kernelwatch.store.git import GitError
+from tests.commits import begin
 
 #: Changes in modules of asv and asv_runner after import and setup of the plugin.
 CHANGED = """
@@ -172,6 +173,14 @@ def test_error_of_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     """Settings that cannot be read, for example, take one line of asv's."""
     monkeypatch.setattr(asv_plugin, "run_git", Mock(side_effect=KernelwatchError("pyproject.toml: tool is 3")))
     with pytest.raises(UserError, match=r"^pyproject\.toml: tool is 3$"):
+        asv_plugin.wrap_run(lambda cls, conf: 3)(SimpleNamespace, SimpleNamespace(environment_type="virtualenv"))
+
+
+def test_project_in_a_subfolder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every kernel would be n/a, since its file is looked for in that folder of the commit."""
+    (begin(tmp_path) / "perf").mkdir()
+    monkeypatch.setattr(project_root, "ROOT", tmp_path / "perf")
+    with pytest.raises(UserError, match=r"^asv\.conf\.json lies in perf/ of its repository; move it "):
         asv_plugin.wrap_run(lambda cls, conf: 3)(SimpleNamespace, SimpleNamespace(environment_type="virtualenv"))
 
 

@@ -157,7 +157,11 @@ def wrap_run(asv_run: Any) -> Any:
             with interruptible_import("asv"):
                 from kernelwatch.runner import whole_run  # noqa: PLC0415 -- other commands of asv's do without
 
-            run_git(project_root.ROOT, "rev-parse", "--git-dir")
+            if folder := run_git(project_root.ROOT, "rev-parse", "--show-prefix"):
+                raise KernelwatchError(
+                    f"{project_root.CONFIG_FILE} lies in {folder} of its repository; move it and the benchmarks to the "
+                    'top, the only folder that is supported, with "repo": "."'
+                )
             with scratch_folder("kernelwatch-"):
                 return whole_run.run_suite(
                     conf, {name: options[name] for name in options if name not in ("cls", "conf")}
