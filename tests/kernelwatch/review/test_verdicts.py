@@ -109,7 +109,7 @@ NUMBERS: dict[str, tuple[list[Row], Verdict]] = {
     "a time of other flags": ([make_timed(9, flags="-Xptxas -O0"), make_number("load_sectors", 11)], SLOW),
     "a time of another kernel": ([make_time(9), make_number("load_sectors", 11)], SLOW),
     "spills on another GPU's architecture": ([STAYED, make_number("spill_bytes", 16, "sm_80", 0)], SLOW),
-    "the same beside a faster time": ([FASTER, make_number("spill_bytes", 16, "sm_80", 0)], TRADE),
+    "the same beside a faster time": ([FASTER, make_number("spill_bytes", 16, "sm_80", 0)], SLOW),
     "as many threads": ([make_number("registers", 32, "sm_90", 30)], NOTED),
     "fewer threads": ([make_number("registers", 33, "sm_90", 32)], SLOW),
     "fewer threads beside the same time": ([STAYED, make_number("registers", 33, "sm_90", 32)], NOTED),
