@@ -27,7 +27,12 @@ from tests.stored import BASE, COUNT, HEAD, TIME, Outcome, Suite, change_documen
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["nope", HEAD], "'nope' names no commit, .* stored results of cccccccc, bbbbbbbb, dddddddd; give a branch"),
+        (
+            ["nope", HEAD],
+            "'nope' names no commit of git in .*, nor of the stored results of cccccccc, bbbbbbbb, dddddddd; ",
+        ),
+        (["a..b"], r"'a\.\.b' is a range; give two revisions: a b$"),
+        (["a...b"], r"'a\.\.\.b' is a range; give two revisions: a b$"),
         (["--", "--help", HEAD], "'--help' names no commit"),
         (["bbbb", HEAD, "--machine", "x"], "has results of gpu; given: x; choose one"),
         (["bbbb", "eeee"], "'eeee' names no commit"),

@@ -67,6 +67,13 @@ def test_two_commits_are_compared_by_one_compiler(
     assert (code, document["head"]["compiler"]) == (0, NEW)
 
 
+def test_commit_without_compilers(capsys: pytest.CaptureFixture[str]) -> None:
+    """It would be ignored: BASE and HEAD are commits themselves."""
+    with pytest.raises(SystemExit):
+        main([BASE, HEAD, "--commit", HEAD])
+    assert f"--commit {HEAD} is for --compilers; without it, give BASE and HEAD alone" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -17,6 +17,9 @@ from kernelwatch.toolchain import releases as compilers
 
 _HASH = re.compile("[0-9a-f]{4,40}")
 
+#: Dots between the ends of a range.
+_RANGE = re.compile(r"\.{2,3}")
+
 #: Commits that an error message lists.
 _LISTED = 8
 
@@ -174,11 +177,13 @@ def resolve_commit(revision: str, root: Path, measured: list[str]) -> str:
     if full_hash := git.find_commit(root, revision):
         return full_hash
     matches = [commit for commit in measured if _HASH.fullmatch(revision) and commit.startswith(revision)]
+    if ".." in revision:
+        raise CannotCompareError(f"{revision!r} is a range; give two revisions: {' '.join(_RANGE.split(revision))}")
     if len(matches) != 1:
-        problem = f"is the beginning of {len(matches)} hashes" if matches else "names no commit"
+        problem = f"is the beginning of {len(matches)} hashes" if matches else f"names no commit of git in {root}"
+        stored = f", nor of the stored results of {format_commits(measured)}" if measured and not matches else ""
         raise CannotCompareError(
-            f"{revision!r} {problem}, neither to git in {root} nor among the stored results of "
-            f"{format_commits(measured)}; give a branch, a tag or a hash, or fetch the commit: git fetch origin"
+            f"{revision!r} {problem}{stored}; give a branch, a tag or a hash, or fetch the commit: git fetch origin"
         )
     return matches[0]
 
