@@ -88,6 +88,14 @@ def test_what_cannot_be_asked(words: str, message: str, capsys: pytest.CaptureFi
     assert message in errors
 
 
+def test_one_commit(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """It would be measured twice, only to equal itself."""
+    commit_hash = commit(begin(tmp_path))
+    assert commands.bisect([MISALIGNED, "HEAD"], tmp_path) == 2
+    message = f"cannot search: GOOD and BAD are the same commit, {commit_hash[:8]}; give an earlier GOOD\n"
+    assert capsys.readouterr().err == message
+
+
 @pytest.mark.parametrize(
     ("good", "value", "bad", "code"),
     [
