@@ -99,7 +99,7 @@ def _find_block(kernel: str, dtype: str) -> tuple[int, int] | None:
 
 
 def load_thresholds(history: History, head: str, root: Path) -> Thresholds:
-    """Return the thresholds of a machine as its history tells them up to a commit: later ones change no verdict.
+    """Return the thresholds of a machine as its history tells them up to a commit: later commits change no verdict.
 
     The changes between two commits are kept in the user's cache, by the stamps of all files that they depend on.
     """
