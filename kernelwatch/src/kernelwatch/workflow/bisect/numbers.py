@@ -62,10 +62,13 @@ class CommitNumbers:
             configuration for review in reviews for group in review.unpaired.values() for configuration in group
         )
         why = next((f": {configuration.reason}" for configuration in unmatched), "")
-        runs = (f"asv run --record-samples --bench {configurations[0].benchmark} {commit}^!" for commit in lacking)
+        runs = (
+            f"asv run --record-samples --bench {configurations[0].benchmark} {commit}^!"
+            for commit in lacking or [base[:8], head[:8]]
+        )
         raise CannotCompareError(
             f"{base[:8]} and {head[:8]} have no number of {configurations[0].name} in common; without one: "
-            f"{' and '.join(lacking) or 'neither'}{why or '; run: ' + ' and '.join(runs)}"
+            f"{' and '.join(lacking) or 'neither'}{why}; run: {' and '.join(runs)}"
         )
 
     def find_value(self, commit: str, configuration: SuiteConfiguration) -> float | None:
