@@ -88,27 +88,6 @@ def test_what_cannot_be_asked(words: str, message: str, capsys: pytest.CaptureFi
     assert message in errors
 
 
-def test_one_commit(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """It would be measured twice, only to equal itself."""
-    commit_hash = commit(begin(tmp_path))
-    assert commands.bisect([MISALIGNED, "HEAD"], tmp_path) == 2
-    message = f"cannot search: GOOD and BAD are the same commit, {commit_hash[:8]}; give an earlier GOOD\n"
-    assert capsys.readouterr().err == message
-
-
-def test_end_without_a_number(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """The error names the commit that lacks one, and the command that measures it."""
-    good, bad = commit(begin(tmp_path)), commit(tmp_path)
-    case = CASE.replace("_write", "").replace("5003x2999", "256x256")
-    write(tmp_path, {good: {BENCHMARK: {case: samples(1.0)}}, bad: {BENCHMARK: {case: math.nan}}})
-    name = f"{BENCHMARK}({case})"
-    assert commands.bisect([name, good, bad, "--machine", "gpu"], tmp_path) == 2
-    assert capsys.readouterr().err == (
-        f"cannot search: {good[:8]} and {bad[:8]} have no number of {name} in common; without one: {bad[:8]}: without "
-        f"a value in head; run: asv run --record-samples --bench {BENCHMARK} {bad[:8]}^!\n"
-    )
-
-
 @pytest.mark.parametrize(
     ("good", "value", "bad", "code"),
     [
