@@ -28,9 +28,9 @@ DAMAGED: list[tuple[str, bytes, int, str]] = [
         2,
         "{unreadable}: x has 2 params and 1 param_names",
     ),
-    ("../asv.conf.json", b'{"branches": []}', 2, "{unreadable}, branches: is empty"),
+    ("../asv.conf.json", b'{"repo": ".", "branches": []}', 2, "{unreadable}: branches is empty; name a branch"),
     ("../asv.conf.json", b"[" * 100_000, 2, "{unreadable}: maximum recursion"),
-    ("../asv.conf.json", b'{"branches": "main"}', 2, "{unreadable}, branches: Expected `array`, got `str`"),
+    ("../asv.conf.json", b'{"repo": ".", "branches": "main"}', 2, "{unreadable}: Expected `array`, got `str`"),
     ("../asv.conf.json", b'{"branches": ["main"} // of git', 2, "{unreadable}: "),
     (
         "gpu/runs.jsonl",
@@ -58,6 +58,6 @@ def test_damaged_file(
     assert messages[0].isprintable()
     path = tmp_path / "results" / file
     path = path.parent.resolve() / path.name
-    unreadable = f"cannot compare: the results under {tmp_path / 'results'} cannot be read: {path}"
+    unreadable = f"cannot compare: the results cannot be read: {path}"
     assert messages[0].startswith(line.format(file=path, unreadable=unreadable))
     assert len(messages) == 1 + (file == RESULT)

@@ -42,7 +42,11 @@ def test_unwritable_output(words: str, where: str, code: int, error: str, tmp_pa
     [
         ([], 2, "usage: kernelwatch [-h] SUBCOMMAND ..."),
         (["drift"], 2, "kernelwatch: error: argument SUBCOMMAND: invalid choice: 'drift' (choose from "),
-        (["--helo"], 2, "kernelwatch: error: unrecognized arguments: --helo"),
+        (
+            ["--helo"],
+            2,
+            "kernelwatch: error: unrecognized arguments: --helo; options of a subcommand stand behind it\n",
+        ),
     ],
 )
 def test_unknown_subcommand(words: list[str], code: int, message: str, capsys: pytest.CaptureFixture[str]) -> None:

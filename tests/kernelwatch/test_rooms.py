@@ -117,6 +117,12 @@ def test_project_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert project_root.find_root(tmp_path) == copy / name
 
 
+def test_advice_installs_from_a_clone() -> None:
+    """Neither library is on PyPI: somebody else may take the name there."""
+    advice = [path for path in OWN if re.search("pip install ['\"]?(kernelwatch|ptxcount)", path.read_text("utf-8"))]
+    assert advice == []
+
+
 #: Variables that a run sets for its own processes.
 OF_A_RUN = {f"KERNELWATCH_{name}" for name in ("RUN", "MEASURING", "FLEET", "FLEET_CORES", "LIBRARIES", "CHECKOUT", "")}
 

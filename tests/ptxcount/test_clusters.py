@@ -84,7 +84,8 @@ def test_distributed_shared_memory() -> None:
     following = block // 4 * 4 + (block + 1) % 4
     np.testing.assert_array_equal(out, following[:, None] * 100 + 63 - np.arange(64))
     assert counts.tolist() == [256, 256]
-    with pytest.raises(LaunchError, match=r"cluster \(4, 1, 1\): the grid \(6, 1, 1\) in parts of up to 16 blocks"):
+    message = r"cluster \(4, 1, 1\) must divide the grid \(6, 1, 1\), and have at most 16 blocks"
+    with pytest.raises(LaunchError, match=message):
         sources.execute("clusters", "neighbours", [out, counts], threads=64, blocks=6)
 
 

@@ -69,7 +69,9 @@ TOO_SHORT = "{sums} --entry row_sums --grid 1 --block 32 s=float32[32] m=float32
 REFUSED = [
     ("nowhere.cu --entry k --grid 1 --block 1", "LaunchError: nowhere.cu: no such file"),
     ("nowhere.ptx --entry k --grid 1 --block 1", "LaunchError: nowhere.ptx: no such file"),
-    ("", "LaunchError: the following arguments are required: "),
+    ("", "LaunchError: give a FILE; subcommands are init, pin, check, compare\n"),
+    ("--entry k", "LaunchError: give a FILE; subcommands are init, pin, check, compare\n"),
+    ("checks", "LaunchError: checks: no such file; subcommands are init, pin, check, compare\n"),
     ("nowhere.cu --entry k int32:1", "LaunchError: the following arguments are required: --grid, --block"),
     ("{sums} --entry sums --grid 1 --block 1", "LaunchError: no kernel 'sums'; the file has row_sums"),
     ("{one} x", "argument 'x': neither an array, name=float32[64,64], nor a scalar, int32:7"),

@@ -208,7 +208,7 @@ def test_rows_of_matrix(is_matrix: bool, wavefronts: int) -> None:
 def test_shared_fetches() -> None:
     """A fetch that lanes share has no ideal below its actual sectors."""
     access = Access(Source(1), "texture", "load", 16)
-    access.add(8, 8, 32 * 16)
+    access.add_untraced(8, 8, 32 * 16)
     (cost,) = list_costs(LaunchCounters(32, accesses=[access]))
     assert (cost.amount, cost.least) == (8, 8)
 

@@ -162,6 +162,7 @@ REFUSED = [
     (f'{LAUNCH}name = "\\u001b[31m"', 1, "the name '\\x1b[31m' holds what cannot be printed"),
     (f'{LAUNCH}name = "x"\n{LAUNCH}name = "x"', 1, "two launches have the name 'x'"),
     ("launch = 1", 1, "tables [[launch]] are needed"),
+    (LAUNCH.replace("[[launch]]", "[[launches]]"), 1, "and nothing else is allowed; found: launches"),
     ("{", 1, "ptxcount.toml: "),
     ("", 1, "tables [[launch]] are needed"),
 ]
@@ -173,6 +174,12 @@ def test_refused_launch(launch: str, number: int, message: str, repository: Repo
     repository.launch(launch)
     code, (line,) = repository.run("check")
     assert (code, line.partition(" PC009 ")[0], message in line) == (2, f"ptxcount.toml:{number}:", True), line
+
+
+def test_file_in_place_of_the_folder(repository: Repository) -> None:
+    code, (line,) = repository.run("check", "scale.cu")
+    message = "LaunchError: scale.cu is a file; give the folder with ptxcount.toml"
+    assert (code, line) == (2, f"scale.cu/ptxcount.toml:1: PC009 {message}")
 
 
 def test_advice_on_what_changed(repository: Repository) -> None:

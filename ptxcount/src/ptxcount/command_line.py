@@ -17,7 +17,7 @@ from typing import NoReturn
 
 from .cli.argument_words import make_arguments, make_variables, name_arguments
 from .cli.ending import run_command, scratch_folder
-from .cli.options import attach_flags, escape_unprintable, is_gate_command, join_flags, parse_dimensions
+from .cli.options import GATE_COMMANDS, attach_flags, escape_unprintable, is_gate_command, join_flags, parse_dimensions
 from .engine.execute import STEP_LIMIT
 from .engine.kernel_counts import compile_entry, count_compiled
 from .gate.machine_code import list_machine_accesses
@@ -51,7 +51,7 @@ def _make_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("file", type=Path, metavar="FILE", help="CUDA C++ or PTX")
+    parser.add_argument("file", type=Path, nargs="?", metavar="FILE", help="CUDA C++ or PTX")
     parser.add_argument(
         "words",
         nargs="*",
@@ -117,6 +117,9 @@ def _make_parser() -> argparse.ArgumentParser:
 def _make_report(words: Sequence[str]) -> str:
     options = _make_parser().parse_intermixed_args(attach_flags(words))
     file = options.file
+    if file is None or not (file.suffix or file.exists()):
+        problem = "give a FILE" if file is None else f"{file}: no such file"
+        raise LaunchError(f"{problem}; subcommands are {', '.join(GATE_COMMANDS)}")
     if is_ptx(file) and (options.flags or options.arch or options.include):
         raise LaunchError("--flags, --arch, -I: they go with CUDA C++, which is compiled; this is PTX")
     flags = join_flags(options.include, options.flags)

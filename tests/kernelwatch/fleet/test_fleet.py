@@ -111,7 +111,8 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Provide a machine's folder of results; stubs measure."""
     monkeypatch.setattr(task, "measure_commit", _stub)
     monkeypatch.setattr(task, "bundle_repository", lambda _: b"packed")
-    return tmp_path / "results" / machine.default_name(None)
+    (tmp_path / "asv.conf.json").write_text('{"repo": ".", "results_dir": "of/gpus"}')
+    return tmp_path / "of/gpus" / machine.default_name(None)
 
 
 @pytest.mark.parametrize("stored", [[], [2, 3]])

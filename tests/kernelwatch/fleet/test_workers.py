@@ -85,7 +85,8 @@ def test_exit_codes_of_asv(body: str, problem: str, tmp_path: Path, monkeypatch:
 def test_clone_of_worker(tmp_path: Path, checkout: str) -> None:
     """The clone has the commit and a branch main for asv, also after a worker was killed."""
     folder, clone = commits.begin(tmp_path / "origin"), tmp_path / "worker" / "clone"
-    commits.commit(folder, {"file": "one", "results/old.json": ""})
+    configuration = '{"repo": ".", "results_dir": "of/gpus"}'
+    commits.commit(folder, {"file": "one", "of/gpus/old.json": "", "asv.conf.json": configuration})
     git.text(folder, "branch", "other")
     if checkout != "the repository":
         origin, folder = folder, tmp_path / "checkout"
@@ -98,17 +99,17 @@ def test_clone_of_worker(tmp_path: Path, checkout: str) -> None:
     assert task.clone_bundle(bundle, clone) == clone
     assert (clone / "file").read_text() == "one"
     assert set(git.text(clone, "rev-parse", "HEAD", "main").split()) == {git.text(folder, "rev-parse", "HEAD")}
-    for name in (".asv", "results/new.json"):
+    for name in (".asv", "of/gpus/new.json"):
         (clone / name).mkdir()
-    (clone / "results" / "mine.json").touch()
+    (clone / "of/gpus/mine.json").touch()
     (clone / ".git" / "index.lock").touch()
     task.clone_bundle(bundle, clone)
-    assert (clone / "results" / "mine.json").exists(), "of this fleet"
+    assert (clone / "of/gpus/mine.json").exists(), "of this fleet"
     commits.commit(folder, {"file": "two"})
     task.clone_bundle(task.bundle_repository(folder), clone)
     assert (clone / "file").read_text() == "two"
     assert (clone / ".asv").exists()
-    assert [path.name for path in (clone / "results").iterdir() if path.is_file()] == ["old.json"]
+    assert [path.name for path in (clone / "of/gpus").iterdir() if path.is_file()] == ["old.json"]
 
 
 @pytest.mark.parametrize("words", [["fleet", "HEAD", "--scheduler"], ["fleet-workers"]])

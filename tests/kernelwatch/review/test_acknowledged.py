@@ -8,11 +8,11 @@ import pytest
 
 from kernelwatch.cli.compare import compare as main
 from kernelwatch.config.project_root import ROOT
-from kernelwatch.review.acknowledged import accept_row
+from kernelwatch.review.acknowledged import accept_row, list_unmatched
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Verdict
 from kernelwatch.store import git
-from kernelwatch.store.source_changes import ACKNOWLEDGED_FILE, load_changes, parse_acknowledgements
+from kernelwatch.store.source_changes import ACKNOWLEDGED_FILE, Acknowledgement, load_changes, parse_acknowledgements
 from tests.commits import begin, commit
 from tests.kernelwatch.review.test_compare_groups import make_compiled, make_time
 from tests.stored import TIME, Suite, samples, write
@@ -68,6 +68,17 @@ def _accepts(root: Path, base: str, head: str, row: Row = WORSE) -> bool:
 def test_what_an_entry_names(row: Row, accepted: bool, base: str, tmp_path: Path) -> None:
     """An entry names a kernel and a number in full."""
     assert _accepts(tmp_path, base, _commit(tmp_path, ENTRY), row) is accepted
+
+
+def test_an_entry_that_names_nothing() -> None:
+    """A wrong kernel, or a number that is not as the review prints it, accepts nothing; the note names it."""
+    registers = make_compiled(12, metric="registers", kernel=TIME)
+    names = [(TIME, "time"), (TIME, "registers"), (TIME, "sectors_loaded"), ("Blur", "time")]
+    entries = [Acknowledgement(kernel, number, REASON) for kernel, number in names]
+    texts = ["'sectors_loaded' of 'time_x.X.time_back_to_back', which", "'time' of 'Blur', which"]
+    for rows, count in (([WORSE, registers], 2), ([registers], 1)):  # without times, they are another machine's
+        for note, text in zip(list_unmatched(rows, entries), texts[:count], strict=True):
+            assert note.startswith(f"acknowledged.toml accepts {text} is no number of both commits")
 
 
 def test_an_entry_counts_where_it_is_new(base: str, tmp_path: Path) -> None:

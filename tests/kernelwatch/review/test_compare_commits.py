@@ -7,14 +7,17 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from kernelwatch.cli import regressions
 from kernelwatch.cli.compare import compare as main
 from kernelwatch.config import settings
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.store import git
+from kernelwatch.store.folders import RESULTS
 from kernelwatch.suite import registry
 from tests.commits import begin, commit
 from tests.stored import (
@@ -35,9 +38,14 @@ from tests.stored import (
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["nope", HEAD], "'nope' names no commit, .* stored results of cccccccc, bbbbbbbb, dddddddd; give a branch"),
+        (
+            ["nope", HEAD],
+            "'nope' names no commit of git in .*, nor of the stored results of cccccccc, bbbbbbbb, dddddddd; ",
+        ),
+        (["a..b"], r"'a\.\.b' is a range; give two revisions: a b$"),
+        (["a...b"], r"'a\.\.\.b' is a range; give two revisions: a b$"),
         (["--", "--help", HEAD], "'--help' names no commit"),
-        (["bbbb", HEAD, "--machine", "x"], "holds results of gpu; given: x; choose one"),
+        (["bbbb", HEAD, "--machine", "x"], "has results of gpu; given: x; choose one"),
         (["bbbb", "eeee"], "'eeee' names no commit"),
         (["bbbb", "d" * 40], "no machine has results by one Python of both 'bbbb' .*; results exist of gpu"),
         (["", ""], "'' names no commit"),
@@ -54,11 +62,23 @@ def test_errors(words: list[str], message: str, tmp_path: Path, capsys: pytest.C
     assert re.search(message, written.err)
 
 
-def test_no_results_at_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A clone without results names the command that makes some."""
-    assert main(["HEAD"], tmp_path) == 2
-    assert "no machine" in (error := capsys.readouterr().err)
-    assert "asv run --record-samples HEAD^!" in error
+@pytest.mark.parametrize("variable", ["", "of-a-run"])
+@pytest.mark.parametrize("command", [main, regressions.main])
+def test_results_lie_elsewhere(
+    command: Callable[..., int], variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """The folder is that of a run, or of asv's configuration; without results the error names it and the remedy."""
+    write(tmp_path, pair(1.0, 2.0, COUNT))
+    change_document(tmp_path / "asv.conf.json", lambda configuration: configuration.update(results_dir="bench"))
+    folder = tmp_path / (variable or "bench")
+    monkeypatch.setenv(RESULTS, str(folder) if variable else "")
+    words = [BASE, HEAD] if command is main else []
+    assert command(words, tmp_path) == 2
+    message = f"{folder} has no results; measure: asv run --record-samples HEAD^!\n"
+    assert capsys.readouterr().err.partition(": ")[2] == message
+    (tmp_path / "results").rename(folder)
+    assert command(words, tmp_path) == 1
 
 
 #: Value of head (1 at base) by machine and environment, their order, and the exit code.
@@ -125,7 +145,7 @@ def test_broken_suite(
     monkeypatch.delitem(sys.modules, "own_suite", raising=False)
     monkeypatch.setattr(registry, "_registered", [])
     monkeypatch.setattr(settings, "suite_name", lambda: "own_suite:SUITE")
-    monkeypatch.setattr(settings, "_load_settings", lambda: {"suite": "own_suite:SUITE"} if named else {})
+    monkeypatch.setattr(settings, "_load_settings", lambda: settings.Settings(suite="own_suite:SUITE" if named else ""))
     registry._load_suite.cache_clear()
     try:
         assert main([BASE, HEAD], tmp_path) == (2 if named else 0)

@@ -66,6 +66,13 @@ def test_two_commits_are_compared_by_one_compiler(
     assert (code, document["head"]["compiler"]) == (0, NEW)
 
 
+def test_commit_without_compilers(capsys: pytest.CaptureFixture[str]) -> None:
+    """It would be ignored: BASE and HEAD are commits themselves."""
+    with pytest.raises(SystemExit):
+        main([BASE, HEAD, "--commit", HEAD])
+    assert f"--commit {HEAD} is for --compilers; without it, give BASE and HEAD alone" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -74,7 +81,7 @@ def test_two_commits_are_compared_by_one_compiler(
         ((OLD, OTHER), "; run with each of both: CUDA_TOOLKIT=13.1.0 asv run --bench track_ HEAD^!"),
         ((OLD, NEW, "--commit", HEAD), f"no machine has results of {HEAD[:8]} by both 13.0.2 and 13.5.0"),
         ((OLD, NEW, "--commit", "d" * 40), "names no commit"),
-        ((OLD, NEW, "--machine", "x"), "holds results of gpu; given: x"),
+        ((OLD, NEW, "--machine", "x"), "has results of gpu; given: x"),
     ],
 )
 def test_what_cannot_be_compared(

@@ -56,7 +56,7 @@ STORED = [
     (GPU, "4df5b48", "a962974", True),  # two times faster by less than 1 %
     (NO_GPU, "4d2e91a", "ab7cbc0", True),  # occupancy, and fewer wavefronts
     (GPU, "c754aba", "bc98465", True),
-    (GPU, "ab7cbc0", "a0cc781", False),  # spills beside faster times
+    (GPU, "ab7cbc0", "a0cc781", False),  # another architecture's spills beside faster times
     (NO_GPU, "f30f4e4", "4df5b48", False),  # spills, and occupancy
     (NO_GPU, "4df5b48", "f30f4e4", False),
     (GPU, "952ced2", "f30f4e4", False),  # no common values
@@ -80,8 +80,8 @@ def test_stored_reviews() -> None:
 
 
 def test_a_trade() -> None:
-    """A trade of spills for faster times passes where allowed; slower times still count."""
-    full_review = review(GPU, "ab7cbc0", "a0cc781")
+    """A trade of cache lines for faster times passes where allowed; slower times still count."""
+    full_review = review(GPU, "2995c02", "63ca89b")
     traded = replace(full_review, rows=[row for row in full_review.rows if row.judgement.verdict is not Verdict.SLOWER])
     exit_codes = [replace(side, trade=trade).exit_code for side in (full_review, traded) for trade in (NONE, ALL)]
     assert (full_review.exit_code, traded.conclusion, traded.exit_code) == (1, Verdict.TRADE, 0)
@@ -90,8 +90,8 @@ def test_a_trade() -> None:
 
 def test_times_of_other_names_decide() -> None:
     """Metrics outside a selection are weighed with all times of both commits."""
-    counts = [row for row in review(GPU, "ab7cbc0", "a0cc781").rows if row.kind != TIMED]
-    (selection,) = select_commits("ab7cbc0", "a0cc781", GPU, ROOT)
+    counts = [row for row in review(GPU, "2995c02", "63ca89b").rows if row.kind != TIMED]
+    (selection,) = select_commits("2995c02", "63ca89b", GPU, ROOT)
     alone = review_selection(selection, ROOT, {row.name for row in counts}).rows
     assert {row.judgement.verdict for row in counts} >= {Verdict.SLOWER, Verdict.TRADE, Verdict.NOTED}
     assert [(row.name, row.judgement) for row in alone] == [(row.name, row.judgement) for row in counts]

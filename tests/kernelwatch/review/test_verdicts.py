@@ -109,7 +109,7 @@ NUMBERS: dict[str, tuple[list[Row], Verdict]] = {
     "a time of other flags": ([make_timed(9, flags="-Xptxas -O0"), make_number("load_sectors", 11)], SLOW),
     "a time of another kernel": ([make_time(9), make_number("load_sectors", 11)], SLOW),
     "spills on another GPU's architecture": ([STAYED, make_number("spill_bytes", 16, "sm_80", 0)], SLOW),
-    "the same beside a faster time": ([FASTER, make_number("spill_bytes", 16, "sm_80", 0)], TRADE),
+    "the same beside a faster time": ([FASTER, make_number("spill_bytes", 16, "sm_80", 0)], SLOW),
     "as many threads": ([make_number("registers", 32, "sm_90", 30)], NOTED),
     "fewer threads": ([make_number("registers", 33, "sm_90", 32)], SLOW),
     "fewer threads beside the same time": ([STAYED, make_number("registers", 33, "sm_90", 32)], NOTED),
@@ -177,7 +177,7 @@ def test_stated_limits(
     limit: object, refused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A project states limits; an invalid ratio is refused in one line."""
-    monkeypatch.setattr(settings, "_load_settings", lambda: {"limits": {"instructions": limit}})
+    monkeypatch.setattr(settings, "_load_settings", lambda: settings.Settings(limits={"instructions": limit}))
     write(tmp_path, pair(10.0, 12.0, "track_counted.X.track_instructions"))
     for judge, words in ((main, [BASE, HEAD, "--all"]), (regressions, [])):
         assert judge(words, tmp_path) == (2 if refused else int(limit == 1))

@@ -31,7 +31,7 @@ def test_commands_of_measure(asv_calls: list[list[str]], capsys: pytest.CaptureF
     """Two commits are measured in turns; other options go to asv."""
     with pytest.raises(SystemExit):
         command.measure(["main", "--bench", "Blur"])
-    assert "give two git revisions; given: main" in capsys.readouterr().err
+    assert "before the options of asv run; given: main --bench Blur\n" in capsys.readouterr().err
     assert command.measure(["main", "HEAD", "--bench", "Blur", "-v"]) == 3
     assert asv_calls == [["run", "--interleave-rounds", "--record-samples", "--bench", "Blur", "-v", "main\nHEAD\n"]]
 

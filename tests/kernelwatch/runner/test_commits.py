@@ -90,6 +90,12 @@ def test_ranges(
     assert warnings == ["Unknown commit hash no-such in input file"] * (range_text == "HASHFILE:FILE" and not options)
 
 
+def test_no_commit_yet(tmp_path: Path) -> None:
+    repo = Git(str(begin(tmp_path / "root")), str(tmp_path / "mirror"))
+    with pytest.raises(UserError, match=r"^the repository has no commit yet; commit first$"):
+        revision_range.select_commits(SimpleNamespace(branches=["main"]), repo, {"range_spec": "HEAD"}, tmp_path)
+
+
 #: Options of asv -> skipped benchmarks among a measured time, a failed one, and a count of another version.
 LEFT_OUT: list[tuple[dict[str, bool], str, str, set[str]]] = [
     ({}, "c", "py", set()),

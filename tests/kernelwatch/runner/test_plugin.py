@@ -5,19 +5,24 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from asv.console import log
+from asv.machine import Machine
 from asv.util import UserError
 
 from kernelwatch.cli import site
 from kernelwatch.config import project_root
 from kernelwatch.config.project_root import ROOT
+from kernelwatch.errors import KernelwatchError
 from kernelwatch.runner import asv_plugin
 from kernelwatch.store.git import GitError
+from tests.commits import begin
 
 #: Changes in modules of asv and asv_runner after import and setup of the plugin.
 CHANGED = """
@@ -56,6 +61,7 @@ def test_one_function_is_replaced() -> None:
         ("asv.results:Results.add_result", "benchmark colour", "asv.results:Results.add_result does not take colour"),
         ("asv.results:Results.no_such", "", "there is no asv.results:Results.no_such"),
         ("asv.no_such:Results", "", "there is no asv.no_such:Results"),
+        ("asv.results:Results.api_version", "", "asv.results:Results.api_version cannot be called"),
     ],
 )
 def test_incompatible_asv_stays_unchanged(
@@ -85,6 +91,7 @@ def test_incompatible_asv_stays_unchanged(
         ({"env_spec": ["existing:same"]}, "an environment that asv has not made"),
         ({"env_spec": [":same"]}, "an environment that asv has not made"),
         ({"env_spec": ["virtualenv:3"]}, ""),
+        ({"env_spec": ["virtualenv:/opt/samehost/existing/bin/python3"]}, ""),
         ({"environment_type": "existing"}, "an environment that asv has not made"),
     ],
 )
@@ -115,6 +122,61 @@ def test_options_for_asv_alone(options_of_asv: dict[str, Any], reason: str, monk
     assert replaced(SimpleNamespace, conf, "HEAD^!", **options_of_asv) == (3 if reason else 7)
     assert calls == [{"range_spec": "HEAD^!", **options_of_asv}] * (not reason)
     assert messages == [f"The plain way, which is slower: {reason} is asv's own"] * bool(reason)
+
+
+def _lack_name(_: Any) -> None:
+    Machine.no_such  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "replacement", "problem"),
+    [
+        ("asv.results", "get_filename", None, "cannot import name 'get_filename' from 'asv.results'"),
+        ("asv.util", "datetime_to_js_timestamp", None, "cannot import name 'datetime_to_js_timestamp' from 'asv.util'"),
+        ("asv.environment", "get_environments", None, "module 'asv.environment' has no attribute 'get_environments'"),
+        ("asv.environment", "get_environments", lambda: (), "<lambda>() takes 0 positional arguments but 2 were given"),
+        ("asv.environment", "get_environments", 3, "'int' object is not callable"),
+        ("kernelwatch.runner.compiler", "choose_compiler", _lack_name, "type object 'Machine' has no attribute 'no_s"),
+        ("kernelwatch.runner.compiler", "choose_compiler", lambda _: SimpleNamespace().x, ""),
+        ("kernelwatch.runner.compiler", "choose_compiler", lambda _: [] + 3, ""),  # type: ignore[operator]
+    ],
+)
+def test_incompatibility_on_the_way(
+    module: str, name: str, replacement: Any, problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name that asv lacks leads to its own way, with one line; an error of the library's own stays one."""
+    from kernelwatch.runner import compiler
+
+    monkeypatch.setattr(compiler, "choose_compiler", lambda conf: setattr(conf, "results_dir", "stage"))
+    for ours in ("whole_run", "commit_run"):  # imported anew
+        monkeypatch.delitem(sys.modules, f"kernelwatch.runner.{ours}", raising=False)
+        monkeypatch.delattr(f"kernelwatch.runner.{ours}", raising=False)
+    if replacement is None:
+        monkeypatch.delattr(f"{module}.{name}")
+    else:
+        monkeypatch.setattr(f"{module}.{name}", replacement)
+    warnings: list[str] = []
+    monkeypatch.setattr(log, "warning", warnings.append)
+    run = asv_plugin.wrap_run(lambda cls, conf: conf.results_dir)
+    conf = SimpleNamespace(environment_type="virtualenv", results_dir="results")
+    with nullcontext() if problem else pytest.raises((AttributeError, TypeError)):
+        assert run(SimpleNamespace, conf) == "results"
+    assert [line.partition("slower: ")[2][: len(problem)] for line in warnings] == [problem] * bool(problem)
+
+
+def test_error_of_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Settings that cannot be read, for example, take one line of asv's."""
+    monkeypatch.setattr(asv_plugin, "run_git", Mock(side_effect=KernelwatchError("pyproject.toml: tool is 3")))
+    with pytest.raises(UserError, match=r"^pyproject\.toml: tool is 3$"):
+        asv_plugin.wrap_run(lambda cls, conf: 3)(SimpleNamespace, SimpleNamespace(environment_type="virtualenv"))
+
+
+def test_project_in_a_subfolder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every kernel would be n/a, since its file is looked for in that folder of the commit."""
+    (begin(tmp_path) / "perf").mkdir()
+    monkeypatch.setattr(project_root, "ROOT", tmp_path / "perf")
+    with pytest.raises(UserError, match=r"^asv\.conf\.json lies in perf/ of its repository; move it "):
+        asv_plugin.wrap_run(lambda cls, conf: 3)(SimpleNamespace, SimpleNamespace(environment_type="virtualenv"))
 
 
 def test_no_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import hashlib
 import json
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from asv.results import iter_results_for_machine_and_hash
@@ -156,9 +157,10 @@ def test_descriptions(results: Path, tmp_path: Path) -> None:
 
 
 def test_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert folders.results_folder(tmp_path) == tmp_path
+    configuration = SimpleNamespace(results_dir=str(tmp_path))
+    assert folders.results_folder(tmp_path, configuration) == tmp_path
     monkeypatch.setenv(folders.RESULTS, "elsewhere")
-    assert folders.results_folder(tmp_path) == Path("elsewhere")
+    assert folders.results_folder(tmp_path, configuration) == Path("elsewhere")
 
 
 def test_every_stored_value() -> None:

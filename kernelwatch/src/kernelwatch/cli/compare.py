@@ -71,6 +71,8 @@ docs/review.md of kernelwatch has the rules.
         parser.error(
             f"--machine is given twice, as {name} and as {further[0]}: two machines are not compared; give one"
         )
+    if options.commit and not options.compilers:
+        parser.error(f"--commit {options.commit} is for --compilers; without it, give BASE and HEAD alone")
     if options.trade not in TRADES:
         parser.error(f"trade in pyproject.toml is {options.trade!r}; allowed are {', '.join(TRADES)}")
     try:

@@ -66,6 +66,8 @@ def _print_help(word: str) -> int:
         parser.print_help(sys.stderr)
         return UNEXPECTED
     try:
+        if word.startswith("-") and word not in ("-h", "--help"):
+            parser.error(f"unrecognized arguments: {word}; options of a subcommand stand behind it")
         parser.parse_args([word])
     except SystemExit as end:
         return int(end.code or 0)

@@ -16,6 +16,7 @@ from asv.commands.run import Run
 from kernelwatch.cli.failures import catch_errors
 from kernelwatch.config import settings
 from kernelwatch.config.project_root import CONFIG_FILE, ROOT
+from kernelwatch.runner.asv_plugin import is_existing
 from kernelwatch.store import asv_files, git
 from ptxcount.cli.ending import run_command
 
@@ -37,9 +38,7 @@ def run(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("kernelwatch")
     Run.setup_arguments(parser.add_subparsers())
     parsed = parser.parse_args(["run", *arguments])
-    if parsed.range is None and not any(
-        "existing" in environment or environment == ":same" for environment in parsed.env_spec
-    ):
+    if parsed.range is None and not any(map(is_existing, parsed.env_spec)):
         arguments = [HEAD_ONLY, *arguments]
         if changed := _list_changed_files():
             print(f"HEAD is measured, without what is not committed: {', '.join(changed)}", file=sys.stderr)
@@ -73,7 +72,8 @@ def measure(words: Sequence[str] | None = None) -> int:
     remaining = parser.parse_known_args(words)[1]
     revisions = list(itertools.takewhile(lambda word: not word.startswith("-"), remaining))
     if len(revisions) != 2:
-        parser.error(f"give two git revisions; given: {' '.join(revisions) or 'none'}")
+        given = " ".join(remaining) or "nothing"
+        parser.error(f"put BASE and HEAD, two git revisions, before the options of asv run; given: {given}")
     with tempfile.NamedTemporaryFile("w") as file:
         file.writelines(f"{revision}\n" for revision in revisions)
         file.flush()

@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
+import difflib
+import functools
 import math
+import operator
 import sys
-from functools import cache
+from collections.abc import Collection, Iterable
 from typing import Any
+
+import msgspec
 
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.errors import KernelwatchError
 
 
-@cache
-def _load_settings() -> dict[str, Any]:
+class Settings(msgspec.Struct):
+    """The table, with the defaults; without a `suite` it depends on the files of the project."""
+
+    package: str = ""
+    suite: str = ""
+    trade: str = "numbers"
+    limits: dict[str, Any] = {}
+
+
+class _Tool(msgspec.Struct):
+    kernelwatch: Settings = msgspec.field(default_factory=Settings)
+
+
+class _Document(msgspec.Struct):
+    tool: _Tool = msgspec.field(default_factory=_Tool)
+
+
+@functools.cache
+def _load_settings() -> Settings:
     if sys.version_info >= (3, 11):
         import tomllib  # noqa: PLC0415 -- not before 3.11
     else:
@@ -22,8 +44,24 @@ def _load_settings() -> dict[str, Any]:
         document = tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     except ValueError as error:
         raise KernelwatchError(f"{path}: not TOML: {error}") from None
-    own_settings: dict[str, Any] = document.get("tool", {}).get("kernelwatch", {})
+    try:
+        own_settings = msgspec.convert(document, _Document).tool.kernelwatch
+    except msgspec.ValidationError as error:
+        problem, _, place = str(error).rpartition(" - at `$.")
+        value: Any = functools.reduce(operator.getitem, place.rstrip("`").split("."), document)
+        raise KernelwatchError(f"{path}: {place.rstrip('`')} is {value!r}; {problem}") from None
+    refuse_unknown_names(document.get("tool", {}).get("kernelwatch", {}), own_settings.__struct_fields__)
     return own_settings
+
+
+def refuse_unknown_names(names: Iterable[str], allowed: Collection[str], subtable: str = "") -> None:
+    """Raise KernelwatchError for a name in `[tool.kernelwatch]`, or a table in it, that is not allowed."""
+    for name in names:
+        if name not in allowed:
+            similar = difflib.get_close_matches(name, allowed, 1)
+            hint = f"did you mean {similar[0]!r}? " if similar else ""
+            place = f"{ROOT / 'pyproject.toml'}: [tool.kernelwatch{subtable}]"
+            raise KernelwatchError(f"{place} has {name!r}; {hint}allowed are {', '.join(allowed)}")
 
 
 def suite_name() -> str:
@@ -32,12 +70,12 @@ def suite_name() -> str:
     The default is benchmarks.kernels if there is such a file, as `kernelwatch init` writes it, else benchmarks.suite.
     """
     module = "kernels" if (ROOT / "benchmarks" / "kernels.py").is_file() else "suite"
-    return str(_load_settings().get("suite", f"benchmarks.{module}:SUITE"))
+    return _load_settings().suite or f"benchmarks.{module}:SUITE"
 
 
 def names_suite() -> bool:
     """Return whether the project names a suite, or has the file of `kernelwatch init`."""
-    return "suite" in _load_settings() or suite_name().startswith("benchmarks.kernels:")
+    return bool(_load_settings().suite) or suite_name().startswith("benchmarks.kernels:")
 
 
 def suite_folder() -> str:
@@ -47,7 +85,7 @@ def suite_folder() -> str:
 
 def trade_policy() -> str:
     """Return the kinds of numbers that may become worse in a TRADE, one of `kernelwatch.review.conclusion.TRADES`."""
-    return str(_load_settings().get("trade", "numbers"))
+    return _load_settings().trade
 
 
 def evidence_limits() -> dict[str, float]:
@@ -58,7 +96,7 @@ def evidence_limits() -> dict[str, float]:
     ValueError
         A limit is no finite number of at least 1.
     """
-    limits: dict[str, Any] = _load_settings().get("limits", {})
+    limits = _load_settings().limits
     for name, ratio in limits.items():
         if type(ratio) not in (int, float) or not 1 <= ratio < math.inf:
             raise ValueError(
@@ -70,7 +108,7 @@ def evidence_limits() -> dict[str, float]:
 
 def package_name() -> str:
     """Return the name of the package that asv installs at each commit, the measured code; empty if it is not set."""
-    return str(_load_settings().get("package", ""))
+    return _load_settings().package
 
 
 def code_folders() -> tuple[str, ...]:

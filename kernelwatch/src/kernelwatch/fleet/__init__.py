@@ -5,4 +5,4 @@ reviews then compare times of one GPU, and unchanged numbers are reused.
 """
 
 #: Advice if Dask is missing.
-INSTALL = "to install Dask: pip install 'kernelwatch[fleet]'"
+INSTALL = "to install Dask, in a clone: make .venv/fleet, or pip install './kernelwatch[fleet]'"

@@ -52,7 +52,7 @@ def backfill(
         No worker is connected, or the workers are of several kinds.
     """
     machine, workers = _find_machine(client)
-    results = folders.results_folder(repository / "results")
+    results = folders.results_folder(repository)
     missing = [commit for commit in commits if bench or not any(results.glob(f"{machine}/{commit[:8]}-*"))]
     share = -(-len(missing) // len(workers))
     # Not scattered: Dask recomputes a task's result that is lost with a worker.

@@ -19,13 +19,12 @@ import pynvml
 from kernelwatch.config import project_root
 from kernelwatch.error_text import one_line
 from kernelwatch.instrument import machine, parent_death
-from kernelwatch.store import git
-from kernelwatch.store.folders import RESULTS
+from kernelwatch.store import folders, git
 
 #: Environment variables with a worker's folder, and the cores of its runs.
 WORK_FOLDER, CORES = "KERNELWATCH_FLEET", "KERNELWATCH_FLEET_CORES"
 
-#: Files of results/ that belong to no commit.
+#: Files of results that belong to no commit.
 SHARED = ("benchmarks.json", "machine.json")
 
 #: Seconds after which the run of a commit counts as hung.
@@ -33,7 +32,7 @@ RUN_LIMIT = 3600.0
 
 
 class MeasuredFiles(msgspec.Struct):
-    """New files of results/ by name, from a worker, and the seconds that they took."""
+    """New files of results by name, from a worker, and the seconds that they took."""
 
     worker: str
     files: dict[str, bytes]
@@ -67,7 +66,7 @@ def clone_bundle(bundle: bytes, folder: Path) -> Path:
     refs = "+HEAD:refs/fleet", "+refs/*:refs/*"
     git.text(folder, "fetch", "--quiet", "--prune", "--update-head-ok", str(packed), *refs)
     git.text(folder, "checkout", "--quiet", "--force", "--detach", "refs/fleet")
-    git.text(folder, "clean", "--quiet", "-d", "--force", "results")
+    git.text(folder, "clean", "--quiet", "-d", "--force", str(folders.project_results(folder)))
     mark.touch()
     return folder
 
@@ -98,7 +97,7 @@ def measure_commit(commit: str, bundle: bytes, bench: str) -> bytes:
     started = time.monotonic()
     checkout = clone_bundle(bundle, Path(os.environ[WORK_FOLDER], str(worker.name).replace("/", "-"), "clone"))
     run_asv(commit, checkout, bench)
-    results = checkout / "results"
+    results = folders.project_results(checkout)
     new_files = [results / name for name in git.text(results, "ls-files", "-z", "--others").split("\0") if name]
     commit_files = [path for path in new_files if path.name in SHARED or path.name.startswith(commit[:8])]
     files = {str(path.relative_to(results)): path.read_bytes() for path in commit_files}
@@ -111,7 +110,7 @@ def run_asv(commit: str, checkout: Path, bench: str) -> None:
     # parent_death.RUN: the run ends with this worker, even if that is killed.
     variables = {project_root.VARIABLE: checkout, parent_death.RUN: os.getpid(), "PYTHONUNBUFFERED": 1}
     environment = {**os.environ, **{name: str(value) for name, value in variables.items()}}
-    environment.pop(RESULTS, None)  # of the driver
+    environment.pop(folders.RESULTS, None)  # of the driver
     cores = os.environ.get(CORES)
     taskset = ["taskset", "--cpu-list", cores] if cores else []
     try:

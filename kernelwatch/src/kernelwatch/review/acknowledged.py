@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from kernelwatch.review.rows import Row
@@ -10,11 +10,29 @@ from kernelwatch.review.verdict import Reason, ReasonKind, Verdict
 from kernelwatch.store.source_changes import Acknowledgement
 from kernelwatch.suite.benchmark_names import TIMED
 
+#: Number of an entry that accepts times.
+_TIME = "time"
+
 
 def select_entries(row: Row, acknowledgements: Iterable[Acknowledgement]) -> list[Acknowledgement]:
     """Return the acknowledgements that name a row's kernel and number."""
-    names = row.kernel, "time" if row.kind == TIMED else row.metric
-    return [entry for entry in acknowledgements if (entry.kernel, entry.number) == names]
+    return [entry for entry in acknowledgements if (entry.kernel, entry.number) == _name_row(row)]
+
+
+def _name_row(row: Row) -> tuple[str, str]:
+    return row.kernel, _TIME if row.kind == TIMED else row.metric
+
+
+def list_unmatched(rows: Sequence[Row], acknowledgements: Iterable[Acknowledgement]) -> Iterator[str]:
+    """Yield a note for each acknowledgement that names no row; where nothing was timed, times are another machine's."""
+    names = set(map(_name_row, rows))
+    is_timed = any(number == _TIME for _, number in names)
+    for entry in acknowledgements:
+        if (entry.kernel, entry.number) not in names and (is_timed or entry.number != _TIME):
+            yield (
+                f"acknowledged.toml accepts {entry.number!r} of {entry.kernel!r}, which is no number of both commits; "
+                "write kernel and number as the review prints them"
+            )
 
 
 def accept_row(row: Row, acknowledgements: Iterable[Acknowledgement]) -> Row:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from types import MappingProxyType
 
-from kernelwatch.review.acknowledged import accept_row
+from kernelwatch.review.acknowledged import accept_row, list_unmatched
 from kernelwatch.review.conclusion import NUMBERS, conclude, exit_code, weigh_rows
 from kernelwatch.review.controls import find_controls
 from kernelwatch.review.judge import judge_pairs
@@ -114,7 +114,11 @@ def compare_commits(
         },
         peak=next((float(peak) for peak in peaks if isinstance(peak, (int, float)) and 0 < peak < math.inf), None),
         thresholds=thresholds,
-        notes=[*list_notes(sides, base, head, times, thresholds), *changes.problems],
+        notes=[
+            *list_notes(sides, base, head, times, thresholds),
+            *changes.problems,
+            *(list_unmatched(weighed, changes.acknowledgements) if names is None else ()),
+        ],
         changes=changes,
         arch=arch,
     )

@@ -46,8 +46,8 @@ def weigh_rows(
 ) -> Iterator[Row]:
     """Yield the rows; of numbers that rose, those that do not decide are NOTED, or a TRADE beside faster times.
 
-    `arch` is that of the GPU that timed: where its times are no faster, what was compiled for others decides. Where
-    there are no times, evidence decides beyond `limits`, ratios of head to base by metric. `find_launched` returns the
+    `arch` is that of the GPU that timed: its times say nothing of what was compiled for others. Where there are no
+    times, evidence decides beyond `limits`, ratios of head to base by metric. `find_launched` returns the
     blocks with which base and head launch a compiled kernel.
     """
     times: dict[object, Counter[Verdict]] = defaultdict(Counter)
@@ -62,7 +62,7 @@ def weigh_rows(
             yield row
             continue
         decides, why = _decide_without_times(row, related, limits, find_launched)
-        verdicts = times[row.code]
+        verdicts = times[row.code] if row.arch in (None, arch) else Counter()
         summary = ", ".join(
             f"{verdicts[outcome]} {outcome.value.lower()}" for outcome in _TIME_VERDICTS if verdicts[outcome]
         )
@@ -72,7 +72,7 @@ def weigh_rows(
             summary, why = summary if is_contradicted else "", None
         elif decides and verdicts[Verdict.FASTER] and not verdicts[Verdict.SLOWER]:
             verdict = Verdict.TRADE
-        elif verdicts and row.arch in (None, arch):
+        elif verdicts:
             verdict, why = Verdict.NOTED, None
         else:
             verdict = Verdict.SLOWER if decides else Verdict.NOTED

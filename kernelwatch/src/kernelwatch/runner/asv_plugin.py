@@ -10,8 +10,10 @@ import functools
 import importlib
 import inspect
 import os
+import re
 import sys
 import tempfile
+import traceback
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -23,14 +25,14 @@ from asv.publishing import OutputPublisher
 from asv.util import UserError
 
 from kernelwatch.config import project_root
+from kernelwatch.error_text import one_line
 from kernelwatch.errors import KernelwatchError
 from kernelwatch.instrument import parent_death  # noqa: F401 -- a run that a fleet has begun ends with its worker
-from kernelwatch.store.git import GitError
 from kernelwatch.store.git import text as run_git
 from ptxcount.cli.ending import interruptible_import, scratch_folder
 from ptxcount.util import git_environment
 
-#: Functions and classes of asv that the runner uses -> the parameters that it passes. It replaces the first.
+#: Functions of asv -> the parameters that the runner passes. It replaces the first; others are called late in a run.
 REQUIRED_PARAMETERS = {
     "asv.commands.run:Run.run": "conf range_spec bench attribute machine env_spec dry_run record_samples _returns",
     "asv.environment:get_environments": "conf env_specifiers",
@@ -46,6 +48,8 @@ REQUIRED_PARAMETERS = {
     "asv.machine:MachineCollection.load": "machine_name _path",
     "asv_runner.discovery:list_benchmarks": "root fp",
 }
+
+_LIBRARY = Path(__file__).parents[1]
 
 #: Options of `asv run` that only asv's own way supports.
 _PLAIN_OPTIONS = ("profile", "set_commit_hash", "durations")
@@ -63,7 +67,7 @@ def setup() -> None:
         problem for where, names in REQUIRED_PARAMETERS.items() if (problem := find_incompatibility(where, names))
     ]
     if problems:
-        log.warning(f"asv {asv.__version__} runs benchmarks the plain way, which is slower: {'; '.join(problems)}")
+        _warn_of_plain_way("; ".join(problems))
         return
     if not hasattr(Run.run.__func__, "__wrapped__"):
         Run.run = classmethod(wrap_run(Run.run.__func__))
@@ -105,8 +109,30 @@ def find_incompatibility(location: str, parameters_needed: str) -> str:
         parameters = inspect.signature(target).parameters
     except (ImportError, AttributeError):
         return f"there is no {location}"
+    except (TypeError, ValueError):
+        return f"{location} cannot be called"
     missing = [name for name in parameters_needed.split() if name not in parameters]
     return f"{location} does not take {', '.join(missing)}" if missing else ""
+
+
+def _warn_of_plain_way(problem: object) -> None:
+    log.warning(f"asv {asv.__version__} runs benchmarks the plain way, which is slower: {problem}")
+
+
+def is_existing(environment: str) -> bool:
+    """Return whether a word of `--environment` names one that asv has not made."""
+    return environment == ":same" or environment.partition(":")[0] == "existing"
+
+
+def _is_of_asv(error: Exception) -> bool:
+    """Return whether an error says that asv lacks a name, or that a call of the library's does not fit."""
+    if isinstance(error, AttributeError):
+        module = getattr(error.obj, "__module__", None) or getattr(error.obj, "__name__", "")
+        return str(module).partition(".")[0] == "asv"
+    if isinstance(error, ImportError):
+        return (error.name or "").partition(".")[0] == "asv"
+    *_, place = traceback.extract_tb(error.__traceback__)
+    return Path(place.filename).is_relative_to(_LIBRARY) and bool(re.search("argument|not callable", str(error)))
 
 
 def wrap_run(asv_run: Any) -> Any:
@@ -119,21 +145,34 @@ def wrap_run(asv_run: Any) -> Any:
         plain_reasons = [f"--{name.replace('_', '-')}" for name in _PLAIN_OPTIONS if options.get(name)]
         environments = options.get("env_spec") or ()
         environments = [conf.environment_type, *([environments] if isinstance(environments, str) else environments)]
-        if any("existing" in (environment or "") or "same" in (environment or "") for environment in environments):
+        if any(map(is_existing, filter(None, environments))):
             plain_reasons.append("an environment that asv has not made")
         if plain_reasons:
             log.info(f"The plain way, which is slower: {' and '.join(plain_reasons)} is asv's own")
             return asv_run(cls, conf, *args, **kwargs)
-        with interruptible_import("asv"):
-            from kernelwatch.runner import whole_run as runner  # noqa: PLC0415 -- other commands of asv's do without
-
+        configuration = dict(vars(conf))
         if (returns := options.get("_returns")) is not None:  # `asv continuous` reads there afterwards
             returns["stage"] = tempfile.TemporaryDirectory()
         try:
-            run_git(project_root.ROOT, "rev-parse", "--git-dir")
+            with interruptible_import("asv"):
+                from kernelwatch.runner import whole_run  # noqa: PLC0415 -- other commands of asv's do without
+
+            if folder := run_git(project_root.ROOT, "rev-parse", "--show-prefix"):
+                raise KernelwatchError(
+                    f"{project_root.CONFIG_FILE} lies in {folder} of its repository; move it and the benchmarks to the "
+                    'top, the only folder that is supported, with "repo": "."'
+                )
             with scratch_folder("kernelwatch-"):
-                return runner.run_suite(conf, {name: options[name] for name in options if name not in ("cls", "conf")})
-        except GitError as error:  # asv shows an error of its own in a line
+                return whole_run.run_suite(
+                    conf, {name: options[name] for name in options if name not in ("cls", "conf")}
+                )
+        except KernelwatchError as error:  # asv shows an error of its own in a line
             raise UserError(str(error)) from None
+        except (ImportError, AttributeError, TypeError) as error:
+            if not _is_of_asv(error):
+                raise
+            _warn_of_plain_way(one_line(error))
+        vars(conf).update(configuration)
+        return asv_run(cls, conf, *args, **kwargs)
 
     return run

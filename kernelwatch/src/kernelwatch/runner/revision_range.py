@@ -50,6 +50,8 @@ def select_commits(conf: Any, repo: Any, options: Mapping[str, Any], results: Pa
             repo._run_git(["rev-parse", *shlex.split(range_spec), "--"], display_error=False, dots=False)
             commits = repo.get_hashes_from_range(range_spec)
     except NoSuchNameError as error:
+        if str(error) == "HEAD":
+            raise util.UserError("the repository has no commit yet; commit first") from None
         raise util.UserError(f"Unknown branch {error} in configuration") from None
     except util.ProcessError:
         raise util.UserError(_NO_COMMIT.format(range_spec)) from None

@@ -44,7 +44,7 @@ def run_suite(conf: Any, options: Mapping[str, Any]) -> int | None:
     if device is None:
         # NVML may not name a device, such as a slice of a GPU: its times would be stored under a machine without a GPU.
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
-    results = folders.results_folder(Path(conf.results_dir))
+    results = folders.results_folder(ROOT, conf)
     asv_environments = list(environments.get_environments(conf, options.get("env_spec")))
     if not asv_environments:
         raise UserError("No environments selected")

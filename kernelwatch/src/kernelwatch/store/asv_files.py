@@ -9,7 +9,6 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -41,44 +40,30 @@ class BenchmarkDescription(msgspec.Struct):
 
 
 class Configuration(msgspec.Struct):
-    """The settings of asv's that the website reads, with asv's defaults."""
+    """The settings of asv's that the library reads, with asv's defaults."""
 
     repo: str
+    #: Published branches; None is the one that is checked out.
     branches: Sequence[str | None] = (None,)
     project: str = "project"
     results_dir: str = "results"
     html_dir: str = "html"
     show_commit_url: str = "#"
 
+    def __post_init__(self) -> None:
+        """Refuse an empty list of branches, as asv does."""
+        if not self.branches:
+            raise ValueError("branches is empty; name a branch, or leave it out")
+
 
 def load_configuration(path: Path) -> Configuration:
-    """Return a configuration of asv's. Raises UnreadableError as `load_branches` does."""
-    load_branches(path)
-    return reading.convert_model(_parse_configuration(path), Configuration, path)
-
-
-def load_branches(path: Path) -> Sequence[str | None]:
-    """Return the published branches of a configuration of asv's; None is the branch that is checked out.
-
-    Raises
-    ------
-    UnreadableError
-        There is no such file, or asv refuses it.
-    """
-    config = _parse_configuration(path)
-    value = config.get("branches", [None]) if isinstance(config, dict) else None
-    branches = reading.convert_model(value, list[str | None], f"{path}, branches")
-    if not branches:
-        raise reading.UnreadableError(f"{path}, branches: is empty; name a branch, or leave it out")
-    return branches
-
-
-def _parse_configuration(path: Path) -> Any:
+    """Return a configuration of asv's. Raises UnreadableError if there is no such file, or asv refuses it."""
     text = _COMMENT_LINE.sub(b"", reading.read_content(path))
     try:
-        return json.loads(text)
+        document: object = json.loads(text)
     except (RecursionError, ValueError):
-        return _load_with_asv(path)
+        document = _load_with_asv(path)
+    return reading.convert_model(document, Configuration, path)
 
 
 def _load_with_asv(path: Path) -> dict[str, object]:

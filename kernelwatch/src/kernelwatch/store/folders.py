@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from kernelwatch.config import cache_dir
-from kernelwatch.store import git, index, reading, result_rows
+from kernelwatch.config.project_root import CONFIG_FILE
+from kernelwatch.store import asv_files, git, index, reading, result_rows
 from kernelwatch.toolchain import releases as compilers
 from ptxcount.util import atomic_write
 
@@ -27,9 +28,17 @@ RESULTS = "KERNELWATCH_RESULTS"
 LOCK = "run.lock"
 
 
-def results_folder(stored: Path) -> Path:
-    """Return the folder that runs write to and that is read: the project's, unless another is named."""
-    return Path(os.environ.get(RESULTS) or stored)
+def results_folder(root: Path, config: Any = None) -> Path:
+    """Return the folder that runs write to and that is read: KERNELWATCH_RESULTS, or else that of the project.
+
+    `config` is asv's configuration, where asv itself is at work and has loaded one.
+    """
+    return Path(os.environ.get(RESULTS) or (config.results_dir if config else project_results(root)))
+
+
+def project_results(root: Path) -> Path:
+    """Return the folder that asv's configuration names. Raises UnreadableError if it cannot be read."""
+    return root / asv_files.load_configuration(root / CONFIG_FILE).results_dir
 
 
 def list_machines(folder: Path) -> list[str]:

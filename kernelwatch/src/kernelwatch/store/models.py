@@ -58,7 +58,7 @@ _OF_CONFIGURATIONS = ("result", *(name for name in StoredRow.__struct_fields__ i
 
 
 def count_configurations(*benchmark_axes: Sequence[Sequence[str]]) -> int:
-    """Return how many configurations benchmarks with these axes have together, unless it is more than MOST."""
+    """Return how many configurations benchmarks with these axes have together, up to MAX_CONFIGURATIONS."""
     count = sum(math.prod(map(len, axes)) for axes in benchmark_axes)
     if count > MAX_CONFIGURATIONS:
         raise ValueError(f"has {count} configurations, more than {MAX_CONFIGURATIONS}")

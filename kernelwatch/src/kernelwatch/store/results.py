@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from kernelwatch.config.project_root import CONFIG_FILE
 from kernelwatch.store import asv_files, folders, index, reading, record, result_rows
 from kernelwatch.store.cubins import CubinHashes
 from kernelwatch.store.graph import CommitGraph
@@ -34,7 +35,7 @@ class History:
     machine : str
         The machine's name.
     root : Path
-        The folder that holds `asv.conf.json` and `results/`.
+        The folder that holds `asv.conf.json`.
     config : object, optional
         Asv's configuration, where asv itself is at work and has loaded one; `root` then is the repository alone.
     compiler : str, optional
@@ -49,9 +50,9 @@ class History:
 
     def __init__(self, machine: str, root: Path, *, config: Any = None, compiler: str | None = None) -> None:
         self._root = root
-        self._branches = asv_files.load_branches(root / "asv.conf.json") if config is None else config.branches
+        self._branches = (config or asv_files.load_configuration(root / CONFIG_FILE)).branches
         #: Folder of the results of all machines.
-        self.results = folder = Path(config.results_dir) if config else folders.results_folder(root / "results")
+        self.results = folder = folders.results_folder(root, config)
         if machine not in (machines := folders.list_machines(folder)):
             only = ", ".join(machines) or "no machine"
             raise FileNotFoundError(

@@ -19,7 +19,7 @@ from kernelwatch.store.results import History
 from kernelwatch.store.source_changes import load_changes, locate_project
 from kernelwatch.suite import registry
 from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark
-from kernelwatch.suite.metrics import GLOBAL_SECTORS
+from kernelwatch.suite.metrics import GLOBAL_SECTORS, METRICS
 from kernelwatch.workflow.select_results import CannotCompareError, Selection
 
 
@@ -34,6 +34,8 @@ def review_selection(selection: Selection, root: Path, names: Set[str] | None = 
         with suppress(NoSuiteError):
             registry.current_suite()
         limits = settings.evidence_limits()
+        metrics = [name.replace("_", " ") for name in (*METRICS, *registry.RESOURCES)]
+        settings.refuse_unknown_names(limits, metrics, ".limits")
         old, new = _load_sides(selection)
         pairing = pair_configurations(old, new, describe_configuration)
         is_timed = any(classify_benchmark(pair.benchmark) == TIMED for pair in pairing.pairs)
@@ -97,7 +99,7 @@ def _find_block(kernel: str, dtype: str) -> tuple[int, int] | None:
 
 
 def load_thresholds(history: History, head: str, root: Path) -> Thresholds:
-    """Return the thresholds of a machine as its history tells them up to a commit: later ones change no verdict.
+    """Return the thresholds of a machine as its history tells them up to a commit: later commits change no verdict.
 
     The changes between two commits are kept in the user's cache, by the stamps of all files that they depend on.
     """

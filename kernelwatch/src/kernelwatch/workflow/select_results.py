@@ -17,6 +17,9 @@ from kernelwatch.toolchain import releases as compilers
 
 _HASH = re.compile("[0-9a-f]{4,40}")
 
+#: Dots between the ends of a range.
+_RANGE = re.compile(r"\.{2,3}")
+
 #: Commits that an error message lists.
 _LISTED = 8
 
@@ -42,7 +45,7 @@ def select_commits(base: str, head: str, name: str | None, root: Path) -> list[S
     """Return the stored results of two revisions: git's, or beginnings of hashes of commits with results.
 
     They are of every machine that measured both, or of the machine `name`, in each of asv's environments that both
-    share. `root` is the folder that holds `asv.conf.json`, `results/` and the repository.
+    share. `root` is the folder that holds `asv.conf.json` and the repository.
 
     Raises CannotCompareError where a revision is unknown, or its results are missing.
     """
@@ -138,19 +141,21 @@ def select_compilers(base: str, head: str, commit: str | None, machine: str | No
 
 def load_histories(name: str | None, root: Path) -> list[History]:
     """Return the results of a machine, or of every machine. Raises CannotCompareError where none can be read."""
-    machines = folders.list_machines(folders.results_folder(root / "results"))
-    if not machines or (name is not None and name not in machines):
-        raise CannotCompareError(
-            f"{root / 'results'} holds results of {', '.join(machines) or 'no machine'}; given: {name or 'none'}; "
-            "choose one that it holds (--machine NAME, MACHINE=NAME), or measure here: asv run --record-samples HEAD^!"
-        )
     try:
+        machines = folders.list_machines(folder := folders.results_folder(root))
+        if not machines:
+            raise CannotCompareError(f"{folder} has no results; measure: asv run --record-samples HEAD^!")
+        if name is not None and name not in machines:
+            raise CannotCompareError(
+                f"{folder} has results of {', '.join(machines)}; given: {name}; choose one of these (--machine NAME, "
+                "MACHINE=NAME), or measure here: asv run --record-samples HEAD^!"
+            )
         return [
             History(machine, root, compiler=compilers.find_requested_compiler())
             for machine in ([name] if name else machines)
         ]
     except UnreadableError as error:
-        raise CannotCompareError(f"the results under {root / 'results'} cannot be read: {error}") from None
+        raise CannotCompareError(f"the results cannot be read: {error}") from None
 
 
 def _list_newest(histories: Sequence[History]) -> list[str]:
@@ -172,11 +177,13 @@ def resolve_commit(revision: str, root: Path, measured: list[str]) -> str:
     if full_hash := git.find_commit(root, revision):
         return full_hash
     matches = [commit for commit in measured if _HASH.fullmatch(revision) and commit.startswith(revision)]
+    if ".." in revision:
+        raise CannotCompareError(f"{revision!r} is a range; give two revisions: {' '.join(_RANGE.split(revision))}")
     if len(matches) != 1:
-        problem = f"is the beginning of {len(matches)} hashes" if matches else "names no commit"
+        problem = f"is the beginning of {len(matches)} hashes" if matches else f"names no commit of git in {root}"
+        stored = f", nor of the stored results of {format_commits(measured)}" if measured and not matches else ""
         raise CannotCompareError(
-            f"{revision!r} {problem}, neither to git in {root} nor among the stored results of "
-            f"{format_commits(measured)}; give a branch, a tag or a hash, or fetch the commit: git fetch origin"
+            f"{revision!r} {problem}{stored}; give a branch, a tag or a hash, or fetch the commit: git fetch origin"
         )
     return matches[0]
 

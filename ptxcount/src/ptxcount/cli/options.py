@@ -9,10 +9,13 @@ from collections.abc import Sequence
 
 from ..util.errors import Index3
 
+#: The gate's commands.
+GATE_COMMANDS = ("init", "pin", "check", "compare")
+
 
 def is_gate_command(words: Sequence[str]) -> bool:
     """Tell if a command line is one of the gate's."""
-    return words[:1] in (["init"], ["pin"], ["check"], ["compare"])
+    return bool(words) and words[0] in GATE_COMMANDS
 
 
 def parse_dimensions(text: str) -> Index3:

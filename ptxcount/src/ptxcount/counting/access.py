@@ -168,8 +168,8 @@ class Access:
         if self.space == "constant":
             self.requests += count * max(self.width // CONSTANT - 1, 0)
 
-    def add(self, requests: int, sectors: int, useful_bytes: int) -> None:
-        """Count what no warp asks for by addresses of its lanes: bulk copies, fetches from textures."""
+    def add_untraced(self, requests: int, sectors: int, useful_bytes: int) -> None:
+        """Add accesses without addresses of lanes: bulk copies, fetches from textures."""
         self.requests += requests
         self.sectors += sectors
         self.useful_bytes += useful_bytes

@@ -191,12 +191,12 @@ def compile_entry(source: Path | str, entry: str | None, flags: str = "", arch: 
     A template is instantiated where the source does not: the kernel's name has its arguments then.
     """
     if entry is None or not entry.endswith(">") or is_ptx(source):
-        compilation = compilation_of(source, flags, arch)
+        compilation = read_or_compile(source, flags, arch)
         return compilation, find_kernel(source, compilation.ptx, entry)
     try:
-        compilation = compilation_of(source, flags, arch, [qualify_name(source, entry)])
+        compilation = read_or_compile(source, flags, arch, [qualify_name(source, entry)])
     except CompileError as error:  # perhaps it is there already, and by that name cannot be asked for
-        compilation = compilation_of(source, flags, arch)
+        compilation = read_or_compile(source, flags, arch)
         if find_entry(compilation.ptx, entry) == entry:
             raise error from None
     name = find_entry(compilation.ptx, entry)
@@ -228,7 +228,9 @@ def qualify_name(source: Path | str, name: str) -> str:
     return f"{qualified_names.pop() if len(qualified_names) == 1 else base}{bracket}{template_arguments}"
 
 
-def compilation_of(source: Path | str, flags: str = "", arch: str = ARCH, instances: Sequence[str] = ()) -> Compilation:
+def read_or_compile(
+    source: Path | str, flags: str = "", arch: str = ARCH, instances: Sequence[str] = ()
+) -> Compilation:
     """Read PTX, or compile CUDA C++ to it; parameters and errors as of `count`."""
     text = read_source(source)
     if not is_ptx(source):

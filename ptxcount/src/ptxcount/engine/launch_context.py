@@ -133,7 +133,7 @@ def _check_dimensions(entry: Entry, options: LaunchOptions) -> Index3:
         )
     cluster = options.cluster or entry.cluster or (1, 1, 1)
     if any(extent % n for extent, n in zip(grid, cluster, strict=True)) or not 1 <= prod(cluster) <= MAX_CLUSTER:
-        raise LaunchError(f"cluster {cluster}: the grid {grid} in parts of up to {MAX_CLUSTER} blocks is allowed")
+        raise LaunchError(f"cluster {cluster} must divide the grid {grid}, and have at most {MAX_CLUSTER} blocks")
     return cluster
 
 

@@ -31,7 +31,7 @@ _CAUSED = {**dict.fromkeys(("PC003", "PC004"), "no file of the project changed, 
 def _make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("ptxcount", description=__doc__, allow_abbrev=False)
     commands = parser.add_subparsers(dest="command", required=True)
-    text = f"print launches of the kernels of files, for {FILE}"
+    text = f"print a [[launch]] entry of {FILE} for each kernel of these files"
     init_parser = commands.add_parser("init", help=text, description=f"{text}: put in your sizes")
     init_parser.add_argument("files", type=Path, nargs="+", metavar="FILE.cu")
     init_parser.add_argument(
@@ -104,6 +104,8 @@ def _enter_folder(options: argparse.Namespace) -> Iterator[None]:
         if options.folder.is_relative_to(previous_folder)
         else options.folder
     )
+    if options.folder.is_file():
+        raise LaunchError(f"{options.said} is a file; give the folder with {FILE}")
     os.chdir(options.folder)
     try:
         yield

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..cli.argument_words import make_arguments, make_variables, name_arguments
-from ..engine.kernel_counts import compilation_of, compile_entry, count_compiled, find_kernel
+from ..engine.kernel_counts import compile_entry, count_compiled, find_kernel, read_or_compile
 from ..report.listing import list_lines
 from ..source.cpp_types import check_arguments
 from ..source.cuda_compiler import Compilation
@@ -19,7 +19,7 @@ from .machine_code import list_machine_accesses
 def compile_recipe(recipe: Recipe) -> Compiled:
     """Compile a source; with the mangled name of a template's instance. Raises as `compile_entry`."""
     file, instance, flags, arch = recipe
-    return compile_entry(file, instance, flags, arch) if instance else (compilation_of(file, flags, arch), None)
+    return compile_entry(file, instance, flags, arch) if instance else (read_or_compile(file, flags, arch), None)
 
 
 def compute_counts(launch: Launch, compilation: Compilation, name: str | None) -> dict[str, Any]:

@@ -63,14 +63,14 @@ def iter_counts(launches: Sequence[Launch]) -> Iterator[LaunchCounts | Diagnosti
             accesses = any(access["ptx_line"] for row in launch_counts.lines for access in row["accesses"])
             yield launch_counts if accesses else Diagnostic(FILE, launch.line, "PC009", _IDLE, launch=launch.label)
         except KernelFaultError as error:
-            path = _relative_path(error.source.file or launch.file, launch.folder)
+            path = _format_path(error.source.file or launch.file, launch.folder)
             yield Diagnostic(path, error.source.line or 1, "PC006", error.what, launch=launch.label)
         except LaunchError as error:
             yield Diagnostic(FILE, launch.line, "PC009", f"LaunchError: {error}", launch=launch.label)
         except CompileError as error:  # of no launch: others of the file have the same
             match = _COMPILER_ERROR.search(str(error))
             path, line = (match[1], match[2] or match[3]) if match else (launch.file, 1)
-            yield Diagnostic(_relative_path(path, launch.folder), int(line), "PC009", f"CompileError: {error}")
+            yield Diagnostic(_format_path(path, launch.folder), int(line), "PC009", f"CompileError: {error}")
         except Exception as error:  # noqa: BLE001 - one launch that cannot be counted hides no other
             yield Diagnostic(launch.file, 1, "PC009", f"{type(error).__name__}: {error}", launch=launch.label)
 
@@ -129,7 +129,7 @@ def _count_launch(launch: Launch) -> LaunchCounts:
         rows.append(declaration | {"accesses": cached["machine"]})
 
     def place(file: str | None, line: int | None) -> tuple[str, int]:
-        return _relative_path(file or launch.file, launch.folder), line or 1
+        return _format_path(file or launch.file, launch.folder), line or 1
 
     warnings = []
     for code, text, causes in cached["warnings"]:
@@ -194,6 +194,6 @@ def _read_declarations(path: Path) -> dict[str, dict[str, Any]]:
     }
 
 
-def _relative_path(file: Path | str, root: Path) -> str:
+def _format_path(file: Path | str, root: Path) -> str:
     path = (root / file).resolve()
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name

@@ -95,7 +95,8 @@ def read_launches(folder: Path) -> list[Launch]:
         raise TableError(f"{path}: tables or lists are nested too deeply; tables [[launch]] need one level") from None
     entries = table.get("launch")
     if not isinstance(entries, list) or not entries or {*table} != {"launch"}:
-        raise TableError(f"{path}: tables [[launch]] are needed, and nothing else is allowed")
+        names = ", ".join(table) or "nothing"
+        raise TableError(f"{path}: tables [[launch]] are needed, and nothing else is allowed; found: {names}")
     headers = [text.count("\n", 0, match.end()) + 1 for match in _HEADER.finditer(text)]
     lines = headers if len(headers) == len(entries) else [1] * len(entries)
     entry_lines = enumerate(zip(entries, lines, strict=True), 1)

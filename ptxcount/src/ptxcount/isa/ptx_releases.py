@@ -56,7 +56,7 @@ RELEASED_FORMS: dict[str, tuple[ReleasedForm, ...]] = {
 
 @lru_cache(maxsize=4096)
 def explain_release(name: str) -> str:
-    """Say of an instruction's name that a release of PTX added it which is not executed; nothing for others."""
+    """Return which release of PTX added an instruction that is not executed, or an empty text."""
     releases = (version for version, form in unknown_forms() if re.fullmatch(form.pattern, name))
     return next((f"a form of PTX {version} that ptxcount does not know" for version in releases), "")
 

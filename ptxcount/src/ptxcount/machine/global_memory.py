@@ -196,7 +196,24 @@ class ArrayMemory:
         kind: str = "load", fetch: int = 2,
     ) -> tuple[tuple[int, ...], list[ArrayPart]]:  # fmt: skip
         """Check an access, and note its sectors: the shape that places are in, and what it reaches of each array."""
-        low, high, width = *_find_bounds(address), size * count
+        shape, parts = self._find_parts(address, size, size * count, active, report, shapes, kind)
+        for part in parts:
+            first = (0, 0) if part.places is None else divmod(int(part.places[0]), shape[1])
+            if part.region.unset:
+                _report_unset(part.region, first, report)
+            if kind != "load" and not part.region.writable:
+                byte = int(part.unit.flat[0]) * size
+                text = f"{kind} of {size * count} bytes at byte {byte} of {part.region.name} of"
+                report(ReadOnlyError, first, f"{text} {part.region.data.size} bytes", part.region.base + byte)
+            part.touch(written=kind != "load", fetch=fetch)
+        return shape, parts
+
+    def _find_parts(
+        self, address: Value, size: int, width: int, active: Array, report: Report, shapes: Sequence[tuple[int, ...]],
+        kind: str,
+    ) -> tuple[tuple[int, ...], list[ArrayPart]]:  # fmt: skip
+        """Find the arrays that an access reaches. Reports addresses outside all of them."""
+        low, high = _find_bounds(address)
         region = self._find_region(low, high, width) if active.size == 1 else None
         shape: tuple[int, ...] = (1, 1)
         if region is not None and (low % width == 0 if low == high else is_aligned(address, width)):
@@ -213,20 +230,6 @@ class ArrayMemory:
 
             parts = [ArrayPart(region, active_addresses[chosen], size, places[chosen], chosen)
                      for region, chosen in self._split_by_region(active_addresses, width, report_at)]  # fmt: skip
-        for part in parts:
-            region, places_of_part = part.region, part.places
-            first = (0, 0) if places_of_part is None else divmod(int(places_of_part[0]), shape[1])
-            if region.unset:
-                example = (
-                    f"float32[{region.data.size // 4}]" if region.data.size % 4 == 0 else f"uint8[{region.data.size}]"
-                )
-                text = f"the source gives {region.name} no value; give it one: --variable {region.name}={example}=ones"
-                report(UnsetVariableError, first, text, region.base)
-            if kind != "load" and not region.writable:
-                byte = int(part.unit.flat[0]) * size
-                text = f"{kind} of {width} bytes at byte {byte} of {region.name} of {region.data.size} bytes"
-                report(ReadOnlyError, first, text, region.base + byte)
-            part.touch(written=kind != "load", fetch=fetch)
         return shape, parts
 
     def _find_region(self, low: int, high: int, width: int) -> Region | None:
@@ -267,3 +270,9 @@ class ArrayMemory:
         if address < nearest.base:
             return f"{access}, {nearest.base - address} bytes before {size}"
         return f"{access}, which is byte {address - nearest.base} of {size}"
+
+
+def _report_unset(region: Region, position: tuple[int, int], report: Report) -> None:
+    example = f"float32[{region.data.size // 4}]" if region.data.size % 4 == 0 else f"uint8[{region.data.size}]"
+    text = f"the source gives {region.name} no value; give it one: --variable {region.name}={example}=ones"
+    report(UnsetVariableError, position, text, region.base)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.kernel_counts import compilation_of
+from ..engine.kernel_counts import read_or_compile
 from ..ptx.parser import parse_cached
 from ..ptx.program import Program, Variable
 from ..source.cpp_types import TYPES, VECTORS, strip_qualifiers
@@ -59,9 +59,9 @@ class KernelOverview:
 def list_kernels(file: Path, flags: str = "", arch: str = ARCH) -> list[KernelOverview]:
     """List the kernels of a file: those that its text declares, then those that only the compiler made.
 
-    Raises as `launch.compilation_of`.
+    Raises as `read_or_compile`.
     """
-    program = parse_cached(compilation_of(file, flags, arch).ptx)
+    program = parse_cached(read_or_compile(file, flags, arch).ptx)
     entries = program.entries
     text = "" if is_ptx(file) else file.read_text(encoding="utf-8", errors="replace")
     declared_kernels, structs = find_declarations(text), find_structs(text)

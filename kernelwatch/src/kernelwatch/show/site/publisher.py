@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -36,8 +35,6 @@ def write_site(conf: Any, repository: Path) -> Path:
     FileExistsError
         The folder of the pages is a link.
     """
-    conf = copy.copy(conf)
-    conf.results_dir = str(folders.results_folder(Path(conf.results_dir)))
     folder = Path(conf.html_dir, FOLDER)
     site = SiteFolder(folder)
     site.copy_folder(Path(__file__).parent / "static", "static", "*.css")  # pages join the scripts
@@ -45,7 +42,7 @@ def write_site(conf: Any, repository: Path) -> Path:
     documentation = ROOT / DOCUMENTATION
     if documented := (documentation / "index.html").is_file():
         site.copy_folder(documentation, "docs")
-    results = Path(conf.results_dir)
+    results = folders.results_folder(ROOT, conf)
     ids = data.number_benchmarks(
         name for name, benchmark in asv_files.load_benchmarks(results).items() if benchmark.type in ("time", "track")
     )

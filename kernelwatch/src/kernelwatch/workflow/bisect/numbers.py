@@ -47,6 +47,12 @@ class CommitNumbers:
             names = {configuration.name for configuration in configurations}
             selections = select_commits(base, head, machine_name, self.root)
             reviews = [review_selection(selection, self.root, names) for selection in selections]
+            histories = load_histories(machine_name, self.root)
+            lacking = [
+                commit[:8]
+                for commit in (base, head)
+                if all(_read_value(history, commit, configurations[0]) is None for history in histories)
+            ]
         with_rows = [review for review in reviews if review.rows]
         if len({review.machine for review in with_rows}) == 1:
             return with_rows[-1]
@@ -56,7 +62,14 @@ class CommitNumbers:
             configuration for review in reviews for group in review.unpaired.values() for configuration in group
         )
         why = next((f": {configuration.reason}" for configuration in unmatched), "")
-        raise CannotCompareError(f"{base[:8]} and {head[:8]} have no number of {configurations[0].name} in common{why}")
+        runs = (
+            f"asv run --record-samples --bench {configurations[0].benchmark} {commit}^!"
+            for commit in lacking or [base[:8], head[:8]]
+        )
+        raise CannotCompareError(
+            f"{base[:8]} and {head[:8]} have no number of {configurations[0].name} in common; without one: "
+            f"{' and '.join(lacking) or 'neither'}{why}; run: {' and '.join(runs)}"
+        )
 
     def find_value(self, commit: str, configuration: SuiteConfiguration) -> float | None:
         """Return a commit's number; None where it has none."""
@@ -75,7 +88,7 @@ class CommitNumbers:
         if self.is_stored:
             yield self.machine
             return
-        with mock.patch.dict(os.environ, {RESULTS: str(self.root / "results")}):
+        with mock.patch.dict(os.environ, {RESULTS: ""}):
             if self._has_all(commits, configurations):
                 yield self.machine
                 return

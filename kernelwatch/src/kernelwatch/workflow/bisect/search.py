@@ -71,6 +71,8 @@ def search_culprit(
     Raises CannotCompareError where good is no ancestor of bad, one has no number, or git's search stopped.
     """
     root, package = numbers.root, settings.package_name() or "."
+    if good == bad:
+        raise CannotCompareError(f"GOOD and BAD are the same commit, {good[:8]}; give an earlier GOOD")
     if git.try_text(root, "merge-base", "--is-ancestor", good, bad) is None:
         raise CannotCompareError(
             f"{good[:8]} is no ancestor of {bad[:8]}: give as GOOD a commit that BAD comes from; "

@@ -99,20 +99,20 @@ def shift_right(a: Array, amount: Array) -> Array:
     return np.where(amount < _bits(a), a >> places, beyond).astype(a.dtype)
 
 
-def _funnel(low: Array, high: Array) -> Array:
+def _join_words(low: Array, high: Array) -> Array:
     return (high.astype(np.uint64) << np.uint64(32)) | low.astype(np.uint64)
 
 
 def funnel_left(limit: int, low: Array, high: Array, amount: Array) -> Array:
     """``shf.l``: the upper word of ``high:low`` shifted left; ``limit`` 31 wraps the amount, 32 clamps it."""
     places = amount & 31 if limit == 31 else np.minimum(amount, 32)
-    return ((_funnel(low, high) << places.astype(np.uint64)) >> np.uint64(32)).astype(np.uint32)
+    return ((_join_words(low, high) << places.astype(np.uint64)) >> np.uint64(32)).astype(np.uint32)
 
 
 def funnel_right(limit: int, low: Array, high: Array, amount: Array) -> Array:
     """``shf.r``: the lower word of ``high:low`` shifted right."""
     places = amount & 31 if limit == 31 else np.minimum(amount, 32)
-    return (_funnel(low, high) >> places.astype(np.uint64)).astype(np.uint32)
+    return (_join_words(low, high) >> places.astype(np.uint64)).astype(np.uint32)
 
 
 def population_count(a: Array) -> Array:
@@ -189,7 +189,7 @@ def insert_field(field: Array, a: Array, start: Array, length: Array) -> Array:
 
 def permute_bytes(a: Array, b: Array, selector: Array) -> Array:
     """``prmt``: four bytes picked from ``b:a``; the top bit of a pick replicates the byte's sign instead."""
-    pool, result = _funnel(a, b), np.zeros(np.broadcast_shapes(a.shape, b.shape, selector.shape), np.uint32)
+    pool, result = _join_words(a, b), np.zeros(np.broadcast_shapes(a.shape, b.shape, selector.shape), np.uint32)
     for place in range(4):
         pick = (selector >> np.uint32(4 * place)) & np.uint32(15)
         byte = (pool >> (8 * (pick & 7)).astype(np.uint64)) & np.uint64(255)

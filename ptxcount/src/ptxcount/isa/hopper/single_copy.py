@@ -155,7 +155,7 @@ class BulkCopy:
                 blocks * count_piece_sectors(places, offsets, shift, is_multicast=is_multicast)
                 for shift in range(0, LINE, 16)
             ]
-            access.add(1, sectors[0], places.size * width)
+            access.add_untraced(1, sectors[0], places.size * width)
             access.add_shifted(sectors)
             return
         parts = (places, offsets, spread(inside, places.shape))
@@ -163,7 +163,7 @@ class BulkCopy:
         count = count_piece_sectors(
             rows, row_offsets, inside=within, is_store=kind == "store", is_multicast=is_multicast
         )
-        access.add(1, blocks * count, int(within.sum()) * width)
+        access.add_untraced(1, blocks * count, int(within.sum()) * width)
 
     def _read_global(self) -> Array:
         places, inside, width, _ = self._elements

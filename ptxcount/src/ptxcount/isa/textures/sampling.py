@@ -80,7 +80,7 @@ def _record_requests(
     lane_masks = lanes_by_warp(mask, threads)
     group_masks = np.concatenate(active, axis=1)
     nonempty = group_masks.any(axis=1)
-    access.add(
+    access.add_untraced(
         int(lane_masks.reshape(-1, lanes.requesting).any(axis=1).sum()),
         lanes.repeats
         * int(count_sectors(np.concatenate(rows, axis=1)[nonempty], group_masks[nonempty], access.width).sum()),
