@@ -49,8 +49,11 @@ def test_kernel_of_numba_cuda_mlir(known: bool, arrays: Arrays, monkeypatch: pyt
         arrays.count(kernel)
         assert tools._cached_cc is None
         matrix = np.zeros((4, 6), np.float32)[:, :3]
-        (*_, offset, rows, columns, row_step, column_step) = adapt_kernel(kernel, "s", [matrix], "sm_90").arguments
-        assert [offset, rows, columns, row_step, column_step] == [0, 4, 3, 6, 1]
+        *_, offset, rows, columns, row_step, column_step, scalar, flag = adapt_kernel(
+            kernel, "s", [matrix, 2, True], "sm_90"
+        ).arguments
+        assert [offset, rows, columns, row_step, column_step, scalar, flag] == [0, 4, 3, 6, 1, 2, 1]
+        assert [type(scalar), type(flag)] == [np.int64, np.bool_]
     else:
         with pytest.raises(LaunchError, match="this release of Numba is not known: it has no _cached_cc; give the PTX"):
             arrays.count(kernel)
