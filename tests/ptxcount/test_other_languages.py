@@ -211,6 +211,36 @@ def test_kernel_of_tilelang(arrays: Arrays, monkeypatch: pytest.MonkeyPatch, tmp
         arrays.count(kernel)
 
 
+def test_tensor_maps_of_tilelang(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The launch makes them of the arrays, so the arrays are what a user gives."""
+    numbers = [60, 8, 4, 256, 32, 4, 1, 2, 0, 3, 2, 1]  # padded rows, a swizzle of 128 bytes, NaN
+    head = [Record(value="__tvm_tensormap_create_tiled"), Record(name="x_desc"), Record(value=7), Record(value=2)]
+    call = [*head, Record(name="x"), *(Record(value=number) for number in numbers)]
+    attributes = {"tma_descriptor_args": Record(items=lambda: [(head[1], call)])}
+    kernel = Record(
+        kernel_source='extern "C" __global__ void rows_kernel(const CUtensorMap x_desc, float* y) {}',
+        device_mod=Record(
+            functions=Record(items=lambda: [(Record(name_hint="rows_kernel"), Record(attrs={"thread_extent": {}}))])
+        ),
+        host_mod=Record(functions={"main": Record(attrs=attributes)}),
+    )
+    stand_in(monkeypatch, tilelang=Record(__file__=str(tmp_path / "__init__.py")))
+    x, y = np.zeros((8, 64), np.float32), np.zeros(8, np.float32)
+    tensor_map: Any
+    tensor_map, output = adapt_kernel(kernel, None, {"y": y, "x": x}, "sm_90").arguments
+    assert (tensor_map.array.shape, tensor_map.array.strides, tensor_map.array.base is x) == ((8, 60), (256, 4), True)
+    assert (tensor_map.box, tensor_map.swizzle, tensor_map.steps, tensor_map.fills_nan) == ((4, 32), 128, (2, 1), True)
+    assert output is y
+    refusals: list[tuple[dict[str, Any], str]] = [
+        ({"y": y, "x": x[:7]}, r"argument x: an array of \(7, 64\); the kernel was made for \(8, 60\)"),
+        ({"y": y, "x": x[:, :60]}, "argument x: .*; give a contiguous array"),
+        ({"y": y}, "takes a dict of arguments with these names: x, y"),
+    ]
+    for arguments, message in refusals:
+        with pytest.raises(LaunchError, match=message):
+            adapt_kernel(kernel, None, arguments, "sm_90")
+
+
 def test_arrays_of_other_packages(arrays: Arrays) -> None:
     """Arrays that NumPy views without a copy are taken; the others are named."""
 
