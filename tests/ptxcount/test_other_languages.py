@@ -59,20 +59,34 @@ def test_kernel_of_numba_cuda_mlir(known: bool, arrays: Arrays, monkeypatch: pyt
             arrays.count(kernel)
 
 
+class Module:
+    """Stand-in for a module of Warp."""
+
+    def __init__(self, options: dict[str, int]) -> None:
+        self.options = options
+
+    def get_module_hash(self, block: int) -> bytes:
+        """Return the hash of its code."""
+        return bytes(1)
+
+
 def test_kernel_of_warp(arrays: Arrays, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The grid is the launch's ``dim``; an array is a struct; the module is compiled in a folder that goes."""
     array = "|[56]"
+    blocks: list[int] = []
     ptx = write_copy([f".param .align 8 .b8{size}" for size in ("|[24]", array, array)], (1, 0), (2, 0))
 
     def compile_module(module: Any, *, device: None, arch: int, module_dir: str, use_ptx: bool) -> list[Path]:
-        assert (module, arch, use_ptx) == ("module", 90, True)
+        blocks.append(module.options["block_dim"])
+        assert (arch, use_ptx) == (90, True)
         path = Path(module_dir, "module.sm90.ptx")
         path.write_text(ptx.replace("copy", "copy_1f_cuda_kernel_forward") + "\0")
         return [path]
 
+    module = Module({"block_dim": 256})
     stand_in(monkeypatch, warp=Record(compile_aot_module=compile_module))
     parameters = [Record(label=label, type=Record(ndim=1)) for label in ("x", "o")]
-    kernel = Record(key="copy", module="module", is_generic=False, adj=Record(args=parameters))
+    kernel = Record(key="copy", module=module, is_generic=False, adj=Record(args=parameters))
     kernel.get_mangled_name = lambda: "copy_1f"
     counters = ptxcount.count(kernel, None, (4, 8), 32, [arrays.source, arrays.output])
     assert (arrays.output == arrays.source).all()
@@ -82,6 +96,9 @@ def test_kernel_of_warp(arrays: Arrays, monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert (adapted.grid, bounds["shape"], bounds["size"]) == (25, [100, 8], 800)
     numpy_numbers = adapt_kernel(kernel, "copy", [arrays.source, arrays.output], "sm_90", np.int64(100), np.int32(32))
     assert numpy_numbers.grid == 4
+    assert blocks == [32]  # once for all launches of blocks that large, and of this size for kernels with tiles
+    assert adapt_kernel(kernel, "copy", [arrays.source, arrays.output], "sm_90", 512).grid == 2
+    assert (blocks, module.options) == ([32, 256], {"block_dim": 256})
     with pytest.raises(LaunchError, match=r"dim 2.5 of the Warp kernel copy: whole numbers are needed"):
         ptxcount.count(kernel, None, 2.5, 32, [arrays.source, arrays.output])  # type: ignore[arg-type]
     with pytest.raises(LaunchError, match="entry 'other': this is the Warp kernel copy; leave the entry out"):
@@ -196,7 +213,8 @@ def test_kernel_of_tilelang(arrays: Arrays, monkeypatch: pytest.MonkeyPatch, tmp
         def items(self) -> Any:
             return [(Record(name_hint=name), function) for name, function in super().items()]
 
-    kernel = Record(kernel_source=source, device_mod=Record(functions=Functions(functions)))
+    target = Record(attrs={"arch": "sm_90a"})
+    kernel = Record(kernel_source=source, device_mod=Record(functions=Functions(functions)), target=target)
     stand_in(monkeypatch, tilelang=Record(__file__=str(tmp_path / "__init__.py")))
     counters = ptxcount.count(kernel, None, 1, None, {"source": arrays.source, "output": arrays.output})
     assert (arrays.output == arrays.source).all()
@@ -204,6 +222,9 @@ def test_kernel_of_tilelang(arrays: Arrays, monkeypatch: pytest.MonkeyPatch, tmp
         32,
         512,
     )
+    target.attrs["arch"] = "sm_10"
+    with pytest.raises(ptxcount.CompileError, match="-arch sm_10 "):
+        ptxcount.count(kernel, None, 1, None, {"source": arrays.source, "output": arrays.output})
     with pytest.raises(LaunchError, match="takes a dict of arguments with these names: output, source"):
         arrays.count(kernel)
     kernel.kernel_source = source.replace("copy_kernel", "another")

@@ -121,7 +121,7 @@ def count(  # noqa: PLR0913 -- options of a launch, by keyword
     (8, 32, 6.0)
     """
     adapted_kernel = adapt_kernel(source_or_ptx, entry, arguments, arch or ARCH, grid, block)
-    flags = " ".join(filter(None, (adapted_kernel.flags, flags)))
+    flags, arch = " ".join(filter(None, (adapted_kernel.flags, flags))), arch or adapted_kernel.arch
     compilation, entry_name = compile_entry(adapted_kernel.source, adapted_kernel.entry, flags, arch or ARCH)
     return count_compiled(
         compilation.ptx,

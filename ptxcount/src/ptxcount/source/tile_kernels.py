@@ -141,7 +141,9 @@ def adapt_tilelang(kernel: Any, entry: str | None, arguments: Sequence[Any] | Ma
     block = [int(extents[f"threadIdx.{axis}"]) for axis in "xyz" if f"threadIdx.{axis}" in extents]
     shared = int(attributes["dyn_shared_memory_buf"]) if "dyn_shared_memory_buf" in attributes else 0
     ordered = [arguments[parameter] for parameter in names]
-    return AdaptedKernel(kernel.kernel_source, name, ordered, flags, block=block, dynamic_shared=shared, names=names)
+    target = kernel.target.attrs if hasattr(kernel, "target") else {}
+    arch = str(target["arch"]) if "arch" in target else None
+    return AdaptedKernel(kernel.kernel_source, name, ordered, flags, arch, None, block, shared, names)
 
 
 def _list_maps(kernel: Any) -> dict[str, Sequence[Any]]:

@@ -7,6 +7,7 @@ import operator
 import re
 import tempfile
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -37,13 +38,9 @@ def adapt_warp(
         lengths = [operator.index(length) for length in (dim if isinstance(dim, Sequence) else [dim])]
     except TypeError:
         raise LaunchError(f"dim {dim!r} of the Warp kernel {kernel.key}: whole numbers are needed") from None
-    warp = import_tool("warp", kernel)
-    major, minor = parse_capability(arch)
-    with tempfile.TemporaryDirectory(prefix="ptxcount-") as folder:
-        (path,) = warp.compile_aot_module(
-            kernel.module, device=None, arch=10 * major + minor, module_dir=folder, use_ptx=True
-        )
-        ptx = Path(path).read_text(encoding="utf-8").rstrip("\0")
+    threads = _BLOCK if block is None else block
+    size = int(np.prod(threads))
+    ptx = _compile_module(kernel.module, parse_capability(arch), size, kernel.module.get_module_hash(size))
     pattern = rf"\.entry\s+({re.escape(kernel.get_mangled_name())}\w*_forward)\b"
     match = re.search(pattern, ptx)
     if match is None:
@@ -59,10 +56,24 @@ def adapt_warp(
     }
     parameters = kernel.adj.args
     adapted = [_adapt_argument(value, parameter.type) for value, parameter in zip(arguments, parameters, strict=True)]
-    threads = _BLOCK if block is None else block
-    blocks = -(-math.prod(lengths) // int(np.prod(threads)))
+    blocks = -(-math.prod(lengths) // size)
     names = ["the launch's bounds", *(f"argument {parameter.label}" for parameter in kernel.adj.args)]
     return AdaptedKernel(ptx, match[1], [bounds, *adapted], grid=blocks, block=threads, names=names)
+
+
+@lru_cache(maxsize=16)
+def _compile_module(module: Any, capability: tuple[int, int], block: int, module_hash: bytes) -> str:
+    """Compile a module for blocks of so many threads, as a launch does: kernels with tiles depend on them."""
+    default_block = module.options["block_dim"]
+    module.options["block_dim"] = block
+    try:
+        with tempfile.TemporaryDirectory(prefix="ptxcount-") as folder:
+            (path,) = import_tool("warp", module).compile_aot_module(
+                module, device=None, arch=10 * capability[0] + capability[1], module_dir=folder, use_ptx=True
+            )
+            return Path(path).read_text(encoding="utf-8").rstrip("\0")
+    finally:
+        module.options["block_dim"] = default_block
 
 
 def _adapt_argument(value: Any, kind: Any) -> Any:
