@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import struct
 import sys
 from pathlib import Path
@@ -81,12 +82,13 @@ def test_kernel_of_warp(arrays: Arrays, monkeypatch: pytest.MonkeyPatch, tmp_pat
         assert (arch, use_ptx) == (90, True)
         path = Path(module_dir, "module.sm90.ptx")
         path.write_text(ptx.replace("copy", "copy_1f_cuda_kernel_forward") + "\0")
+        path.with_name("module.meta").write_text('{"copy_1f_cuda_kernel_forward_smem_bytes": 512}')
         return [path]
 
     module = Module({"block_dim": 256})
     stand_in(monkeypatch, warp=Record(compile_aot_module=compile_module))
     parameters = [Record(label=label, type=Record(ndim=1)) for label in ("x", "o")]
-    kernel = Record(key="copy", module=module, is_generic=False, adj=Record(args=parameters))
+    kernel = Record(key="copy", module=module, is_generic=False, adj=Record(args=parameters, kernel_dim=2))
     kernel.get_mangled_name = lambda: "copy_1f"
     counters = ptxcount.count(kernel, None, (4, 8), 32, [arrays.source, arrays.output])
     assert (arrays.output == arrays.source).all()
@@ -94,6 +96,12 @@ def test_kernel_of_warp(arrays: Arrays, monkeypatch: pytest.MonkeyPatch, tmp_pat
     adapted = adapt_kernel(kernel, None, [arrays.source, arrays.output], "sm_90", (100, 8), 32)
     bounds: Any = adapted.arguments[0]
     assert (adapted.grid, bounds["shape"], bounds["size"]) == (25, [100, 8], 800)
+    vector = (ctypes.c_float * 2)(1, 2)
+    tiles = adapt_kernel(kernel, None, [vector, arrays.output], "sm_90", (4, 8, 32), 32)
+    tile_bounds: Any = tiles.arguments[0]
+    assert tiles.dynamic_shared == 512
+    assert [tiles.grid, *(tile_bounds[name] for name in ("shape", "size", "coord_mult"))] == [32, [4, 8], 1024, 32]
+    assert (bounds["coord_mult"], tiles.arguments[1]) == (1, np.void(bytes(vector)))
     numpy_numbers = adapt_kernel(kernel, "copy", [arrays.source, arrays.output], "sm_90", np.int64(100), np.int32(32))
     assert numpy_numbers.grid == 4
     assert blocks == [32]  # once for all launches of blocks that large, and of this size for kernels with tiles
