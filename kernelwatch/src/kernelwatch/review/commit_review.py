@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from types import MappingProxyType
@@ -114,7 +114,14 @@ def compare_commits(
         },
         peak=next((float(peak) for peak in peaks if isinstance(peak, (int, float)) and 0 < peak < math.inf), None),
         thresholds=thresholds,
-        notes=[*list_notes(sides, base, head, times, thresholds), *changes.problems],
+        notes=[*list_notes(sides, base, head, times, thresholds), *_list_generated(rows, changes), *changes.problems],
         changes=changes,
         arch=arch,
     )
+
+
+def _list_generated(rows: Iterable[Row], changes: SourceChanges) -> Iterator[str]:
+    """Yield the kernels whose machine code another version of their generator changed, and not the commits."""
+    kernels = {row.kernel for row in rows if row.code_unchanged is False}
+    if names := ", ".join(sorted(kernels & changes.same_kernels)):
+        yield f"changed by the generator of PTX, as the file is the same in both commits: {names}"
