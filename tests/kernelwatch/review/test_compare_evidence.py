@@ -17,11 +17,9 @@ from kernelwatch.review.pairing import ConfigurationFacts, Pair, find_blocks, is
 from kernelwatch.review.thresholds import MIN_CHANGES
 from kernelwatch.review.verdict import Judgement, Reason, ReasonKind, Verdict
 from kernelwatch.show.site.overview import ShownMachine
-from kernelwatch.store import git
 from kernelwatch.store.measurements import CommitMeasurements, load_commit
 from kernelwatch.store.results import History
 from kernelwatch.suite import registry
-from kernelwatch.workflow import load_review
 from kernelwatch.workflow.load_review import describe_configuration, load_thresholds
 from tests.kernelwatch.review.test_compare_groups import make_compiled
 from tests.stored import BASE, HEAD, RUN, TIME, Suite, review_as_json, samples, write
@@ -193,35 +191,6 @@ def test_machine_code_of_an_architecture(
     _lines(folder / "cubins.jsonl", lines)
     base, head = _load_both(root)
     assert is_code_unchanged(base, head, TIME, params, KERNEL) is unchanged
-
-
-@pytest.mark.parametrize(
-    ("generators", "changed_file", "hashes", "is_noted"),
-    [
-        (("3.8.0", "3.9.0"), "kernels/norms.py", "ab", True),
-        (("3.8.0", "3.9.0"), "src/kernels/adds.py", "ab", False),  # the kernel's own
-        (("3.8.0", "3.9.0"), None, "ab", False),  # git does not know the commits
-        (("3.8.0", "3.9.0"), "kernels/norms.py", "aa", False),
-        (("3.9.0", "3.9.0"), "kernels/norms.py", "ab", False),
-        ((None, "3.9.0"), "kernels/norms.py", "ab", False),
-    ],
-)
-def test_another_generator(
-    generators: tuple[str | None, str], changed_file: str | None, hashes: str, is_noted: bool, root: Path,
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
-    """A kernel whose file is the same, and whose machine code is not, changed by its generator."""
-    kernel = SimpleNamespace(is_generated=True, origin=Path("kernels/adds.py"))
-    suite = SimpleNamespace(kernels=lambda: {TIME: kernel, "other": kernel})
-    monkeypatch.setattr(registry, "current_suite", lambda: suite)
-    monkeypatch.setattr(load_review, "describe_configuration", lambda *_: ConfigurationFacts(TIME, KERNEL, True, None))
-    monkeypatch.setattr(git, "try_text", lambda folder, *words: changed_file if words[0] == "diff" else None)
-    write(root, _suite(1.1, None))
-    versions = zip((BASE, HEAD), generators, strict=True)
-    _write_records(root, [{**run(c), "generators": {"triton": v} if v else {}} for c, v in versions], hashes)
-    notes = review_as_json(root, capsys)[1]["notes"]
-    note = f"changed by the generator of PTX, as the file is the same in both commits: {TIME}"
-    assert (note in notes) is is_noted
 
 
 def test_blocks_of_each_commit(root: Path) -> None:

@@ -42,7 +42,9 @@ def review_selection(selection: Selection, root: Path, names: Set[str] | None = 
     except (SuiteError, ValueError) as error:
         raise CannotCompareError(str(error)) from None
     changes = load_changes(locate_project(history.results, root), base, head)
-    if len({*_list_generators(old), *_list_generators(new)}) > 1:
+    benchmarks = [*old.benchmarks.values(), *new.benchmarks.values()]
+    runs = [benchmark.last_run for benchmark in benchmarks if not benchmark.absence]
+    if len({run.generators for run in runs} - {None}) > 1 == len({run.compiler for run in runs}):
         changes = replace(changes, same_kernels=find_same_kernels(root, base, head))
     return compare_commits(
         selection,
@@ -55,12 +57,6 @@ def review_selection(selection: Selection, root: Path, names: Set[str] | None = 
         limits=limits,
         names=names,
     )
-
-
-def _list_generators(side: CommitMeasurements) -> Iterator[str]:
-    for measured in side.benchmarks.values():
-        if not measured.absence and measured.last_run.generators:
-            yield measured.last_run.generators
 
 
 def find_same_kernels(root: Path, base: str, head: str) -> frozenset[str]:
