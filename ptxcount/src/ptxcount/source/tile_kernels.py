@@ -6,11 +6,10 @@ import io
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..isa.hopper.tensor_maps import TensorMap
 from ..ptx.parser import parse_cached
 from ..ptx.program import Variable
 from ..util.errors import LaunchError
@@ -18,6 +17,9 @@ from .adapted_kernel import AdaptedKernel, describe_shape, import_tool
 from .cubin_ptx import read_embedded_ptx
 from .declarations import find_declarations
 from .names import find_entry
+
+if TYPE_CHECKING:
+    from ..isa.hopper.tensor_maps import TensorMap
 
 #: cuTile assumes that addresses, lengths and strides that are multiples of this remain so.
 _DIVISOR = 16
@@ -159,6 +161,8 @@ def _list_maps(kernel: Any) -> dict[str, Sequence[Any]]:
 
 def _make_map(array: Any, words: Sequence[Any]) -> TensorMap:
     """Make a tensor map of an array from the words of ``cuTensorMapEncodeTiled``, x first."""
+    from ..isa.hopper.tensor_maps import TensorMap  # noqa: PLC0415 -- which few kernels take
+
     rank, name = words[3].value, words[4].name
     numbers = [word.value for word in words[5:]]
     lengths, strides, box, steps = (tuple(numbers[first : first + rank][::-1]) for first in range(0, 4 * rank, rank))
