@@ -104,10 +104,10 @@ def test_errors(command: str, text: str, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_unknown_architecture(capsys: pytest.CaptureFixture[str]) -> None:
-    """The listing says that the launch was not checked."""
+    """The listing ends with what was not checked."""
     assert main([SUMS, *ROW_SUMS.split(), "--arch", "compute_90"]) == 0
-    text = "Shared memory of a block was not checked: the limits of compute_90 are not known here"
-    assert capsys.readouterr().out.splitlines()[1] == text
+    text = "unknown-limits: shared memory of a block was not checked: the limits of compute_90 are not known here"
+    assert capsys.readouterr().out.splitlines()[-1] == f"PTX line 1: {text}"
 
 
 def test_compile_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -84,6 +84,19 @@ def test_directed_bfloat(rounding: str, source: str) -> None:
     _expect(got, "bf16", [_round(number, GRIDS["bf16"], rounding) for number in values.tolist()])
 
 
+@pytest.mark.parametrize(("half", "source"), [("f16", "bf16"), ("bf16", "f16"), ("f16", "f16"), ("bf16", "bf16")])
+@pytest.mark.parametrize("rounding", ["", "rn", "rz", "rm", "rp"])
+def test_half_of_a_half(rounding: str, half: str, source: str) -> None:
+    """Without a rounding, to nearest, as ptxas assembles it; Triton converts 8-bit floats so."""
+    if half == source and rounding:
+        return
+    values = np.arange(0, 1 << 16, 67).astype(np.uint16)
+    got = evaluate(f"cvt{'.' * bool(rounding)}{rounding}.{half}.{source} {{d}}, {{a}}", [values], np.uint16)
+    with np.errstate(invalid="ignore"):  # signalling NaNs
+        numbers = values.view(HALVES[source]).astype(float).tolist()
+    _expect(got, half, [_round(number, GRIDS[half], rounding or "rn") for number in numbers])
+
+
 @pytest.mark.parametrize("clamps", CLAMPS)
 @pytest.mark.parametrize("rounding", ["rn", "rz", "rna"])
 def test_clamped_tf32(rounding: str, clamps: str) -> None:

@@ -121,6 +121,23 @@ def test_structs() -> None:
     assert find_structs("struct Whole {int n;}; struct P {float a; float m[3][3]; int n;};").keys() == {"Whole"}
 
 
+NUMBA_ARRAY = "_ZN1m4axpyE5ArrayIfLi1E1A7mutable7alignedEf"
+
+
+def test_parts_of_arrays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The name of Numba's PTX has an array, which its parameters have in parts; a float is one."""
+    file, kinds = tmp_path / "kernel.ptx", [*[".u64"] * 7, ".f32"]
+    parameters = ", ".join(f".param {kind} p{n}" for n, kind in enumerate(kinds))
+    entry = f".visible .entry {NUMBA_ARRAY}({parameters}) {{ ret; }}"
+    file.write_text(f".version 8.0\n.target sm_90\n.address_size 64\n{entry}\n")
+    (kernel,) = list_kernels(file)
+    assert kernel.arguments == [*(f"p{n}=float32[262144]" for n in range(7)), "p7=float32:1"]
+    numbers = ["0", "0", "64", "4", "x=float32[64]", "64", "4", "float32:2"]
+    words = [number if "=" in number or ":" in number else f"int64:{number}" for number in numbers]
+    assert main([str(file), "--grid", "1", "--block", "32", *words]) == 0
+    assert "0 requests" in capsys.readouterr().out
+
+
 def test_pointers_within_struct(tmp_path: Path) -> None:
     """A pointer to pointers is described as one, also within a struct and behind a pointer."""
     file = tmp_path / "kernel.cu"

@@ -12,6 +12,7 @@ import pytest
 from ptxcount import LaunchError, count
 from ptxcount.command_line import main
 from ptxcount.util import architectures
+from tests.ptxcount.languages import write_copy
 
 #: A kernel with too many registers for 1024 threads, and kernels with each bound.
 SOURCE = r"""
@@ -99,6 +100,40 @@ def test_shared_memory_of_architectures(arch: str, size: int) -> None:
     count(PTX.format(""), "k", 1, 32, [], arch=arch, dynamic_shared=size)
     with pytest.raises(LaunchError, match=f"{size + 1} bytes of shared memory a block"):
         count(PTX.format(""), "k", 1, 32, [], arch=arch, dynamic_shared=size + 1)
+
+
+@pytest.mark.parametrize(
+    ("target", "arch", "size", "message"),
+    [
+        ("sm_120a", None, 101377, "101377 bytes of shared memory a block, .*; sm_120a has 101376"),
+        ("sm_90", "sm_120", 101377, "sm_120 has 101376"),
+        ("sm_90a", "sm_90", 232449, "sm_90a has 232448"),
+        ("sm_70", None, 98305, ""),
+        ("sm_80", "compute_80", 98305, ""),
+    ],
+)
+def test_limits_of_the_target(target: str, arch: str | None, size: int, message: str) -> None:
+    """PTX has the limits of its own target, unless another chip is named; a chip that is not known is a finding."""
+    ptx = PTX.format("").replace("sm_90", target)
+    if message:
+        with pytest.raises(LaunchError, match=message):
+            count(ptx, "k", 1, 32, [], arch=arch, dynamic_shared=size)
+    else:
+        (finding,) = count(ptx, "k", 1, 32, [], arch=arch, dynamic_shared=size).findings
+        assert str(finding).endswith(f"the limits of {arch or target} are not known here")
+
+
+def test_gate_of_an_unknown_target(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """``check`` warns, and holds the counts."""
+    monkeypatch.chdir(tmp_path)
+    Path("k.ptx").write_text(write_copy([".param .u64"] * 2).replace("sm_90a", "sm_70"), encoding="utf-8")
+    table = "[[launch]]\nfile = 'k.ptx'\ngrid = 1\nblock = 32\narguments = ['x=float32[8]', 'o=float32[8]']\n"
+    Path("ptxcount.toml").write_text(table, encoding="utf-8")
+    assert (main(["pin"]), main(["check"])) == (0, 0)
+    text = "k.ptx:1: PC011 shared memory of a block was not checked: the limits of sm_70 are not known here; k"
+    assert capsys.readouterr().out.splitlines()[-1] == text
 
 
 def test_gate_and_command_line(

@@ -76,7 +76,8 @@ def _make_row_kernel() -> str:
     for form, end in (("x1", 3), ("x2", 8), ("x4", 18), ("x4.trans", 18)):
         names = "{" + registers[:end] + "}"
         body += f"stmatrix.sync.aligned.m8n8.{form}.shared.b16 [%r4], {names}; bar.warp.sync 0xffffffff;\n"
-        body += f"ldmatrix.sync.aligned.m8n8.{form}.shared.b16 {names}, [%r4]; bar.warp.sync 0xffffffff;\n"
+        body += f"ldmatrix.sync.aligned.{form}.m8n8.shared.b16 {names}, [%r4];"  # CUTLASS's order
+        body += "bar.warp.sync 0xffffffff;\n"
     return module(body, 1, ".shared .align 1024 .b8 s[32768];")
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import struct
 import sys
 from contextlib import nullcontext
@@ -50,27 +51,45 @@ def test_kernel_of_numba_cuda_mlir(known: bool, arrays: Arrays, monkeypatch: pyt
         arrays.count(kernel)
         assert tools._cached_cc is None
         matrix = np.zeros((4, 6), np.float32)[:, :3]
-        (*_, offset, rows, columns, row_step, column_step) = adapt_kernel(kernel, "s", [matrix], "sm_90").arguments
-        assert [offset, rows, columns, row_step, column_step] == [0, 4, 3, 6, 1]
+        *_, offset, rows, columns, row_step, column_step, scalar, flag = adapt_kernel(
+            kernel, "s", [matrix, 2, True], "sm_90"
+        ).arguments
+        assert [offset, rows, columns, row_step, column_step, scalar, flag] == [0, 4, 3, 6, 1, 2, 1]
+        assert [type(scalar), type(flag)] == [np.int64, np.bool_]
     else:
         with pytest.raises(LaunchError, match="this release of Numba is not known: it has no _cached_cc; give the PTX"):
             arrays.count(kernel)
 
 
+class Module:
+    """Stand-in for a module of Warp."""
+
+    def __init__(self, options: dict[str, int]) -> None:
+        self.options = options
+
+    def get_module_hash(self, block: int) -> bytes:
+        """Return the hash of its code."""
+        return bytes(1)
+
+
 def test_kernel_of_warp(arrays: Arrays, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The grid is the launch's ``dim``; an array is a struct; the module is compiled in a folder that goes."""
     array = "|[56]"
+    blocks: list[int] = []
     ptx = write_copy([f".param .align 8 .b8{size}" for size in ("|[24]", array, array)], (1, 0), (2, 0))
 
     def compile_module(module: Any, *, device: None, arch: int, module_dir: str, use_ptx: bool) -> list[Path]:
-        assert (module, arch, use_ptx) == ("module", 90, True)
+        blocks.append(module.options["block_dim"])
+        assert (arch, use_ptx) == (90, True)
         path = Path(module_dir, "module.sm90.ptx")
         path.write_text(ptx.replace("copy", "copy_1f_cuda_kernel_forward") + "\0")
+        path.with_name("module.meta").write_text('{"copy_1f_cuda_kernel_forward_smem_bytes": 512}')
         return [path]
 
+    module = Module({"block_dim": 256})
     stand_in(monkeypatch, warp=Record(compile_aot_module=compile_module))
     parameters = [Record(label=label, type=Record(ndim=1)) for label in ("x", "o")]
-    kernel = Record(key="copy", module="module", is_generic=False, adj=Record(args=parameters))
+    kernel = Record(key="copy", module=module, is_generic=False, adj=Record(args=parameters, kernel_dim=2))
     kernel.get_mangled_name = lambda: "copy_1f"
     counters = ptxcount.count(kernel, None, (4, 8), 32, [arrays.source, arrays.output])
     assert (arrays.output == arrays.source).all()
@@ -78,8 +97,17 @@ def test_kernel_of_warp(arrays: Arrays, monkeypatch: pytest.MonkeyPatch, tmp_pat
     adapted = adapt_kernel(kernel, None, [arrays.source, arrays.output], "sm_90", (100, 8), 32)
     bounds: Any = adapted.arguments[0]
     assert (adapted.grid, bounds["shape"], bounds["size"]) == (25, [100, 8], 800)
+    vector = (ctypes.c_float * 2)(1, 2)
+    tiles = adapt_kernel(kernel, None, [vector, arrays.output], "sm_90", (4, 8, 32), 32)
+    tile_bounds: Any = tiles.arguments[0]
+    assert tiles.dynamic_shared == 512
+    assert [tiles.grid, *(tile_bounds[name] for name in ("shape", "size", "coord_mult"))] == [32, [4, 8], 1024, 32]
+    assert (bounds["coord_mult"], tiles.arguments[1]) == (1, np.void(bytes(vector)))
     numpy_numbers = adapt_kernel(kernel, "copy", [arrays.source, arrays.output], "sm_90", np.int64(100), np.int32(32))
     assert numpy_numbers.grid == 4
+    assert blocks == [32]  # once for all launches of blocks that large, and of this size for kernels with tiles
+    assert adapt_kernel(kernel, "copy", [arrays.source, arrays.output], "sm_90", 512).grid == 2
+    assert (blocks, module.options) == ([32, 256], {"block_dim": 256})
     with pytest.raises(LaunchError, match=r"dim 2.5 of the Warp kernel copy: whole numbers are needed"):
         ptxcount.count(kernel, None, 2.5, 32, [arrays.source, arrays.output])  # type: ignore[arg-type]
     with pytest.raises(LaunchError, match="entry 'other': this is the Warp kernel copy; leave the entry out"):
@@ -183,17 +211,51 @@ def test_kernel_of_tilelang(arrays: Arrays, monkeypatch: pytest.MonkeyPatch, tmp
         "if (threadIdx.x < 8) output[threadIdx.x] = source[threadIdx.x]; }"  # fmt: skip
     attributes = {"thread_extent": {"threadIdx.x": 32, "threadIdx.y": 1}, "dyn_shared_memory_buf": 512}
     functions = Record(items=lambda: [(Record(name_hint="copy_kernel"), Record(attrs=attributes))])
-    kernel = Record(kernel_source=source, device_mod=Record(functions=functions))
+    target = Record(attrs={"arch": "sm_90a"})
+    kernel = Record(kernel_source=source, device_mod=Record(functions=functions), target=target)
     stand_in(monkeypatch, tilelang=Record(__file__=str(tmp_path / "__init__.py")))
     counters = ptxcount.count(kernel, None, 1, None, {"source": arrays.source, "output": arrays.output})
     assert (arrays.output == arrays.source).all()
     assert counters.threads == 32
     assert adapt_kernel(kernel, None, {"source": 1, "output": 2}, "sm_90").dynamic_shared == 512
+    target.attrs["arch"] = "sm_10"
+    with pytest.raises(ptxcount.CompileError, match="-arch sm_10 "):
+        ptxcount.count(kernel, None, 1, None, {"source": arrays.source, "output": arrays.output})
     with pytest.raises(LaunchError, match="takes a dict of arguments with these names: output, source"):
         arrays.count(kernel)
     kernel.kernel_source = source.replace("copy_kernel", "another")
     with pytest.raises(LaunchError, match="declares no kernel copy_kernel, but another"):
         arrays.count(kernel)
+
+
+def test_tensor_maps_of_tilelang(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The launch makes them of the arrays, so the arrays are what a user gives."""
+    numbers = [60, 8, 4, 256, 32, 4, 1, 2, 0, 3, 2, 1]  # padded rows, a swizzle of 128 bytes, NaN
+    head = [Record(value="__tvm_tensormap_create_tiled"), Record(name="x_desc"), Record(value=7), Record(value=2)]
+    call = [*head, Record(name="x"), *(Record(value=number) for number in numbers)]
+    attributes = {"tma_descriptor_args": Record(items=lambda: [(head[1], call)])}
+    kernel = Record(
+        kernel_source='extern "C" __global__ void rows_kernel(const CUtensorMap x_desc, float* y) {}',
+        device_mod=Record(
+            functions=Record(items=lambda: [(Record(name_hint="rows_kernel"), Record(attrs={"thread_extent": {}}))])
+        ),
+        host_mod=Record(functions={"main": Record(attrs=attributes)}),
+    )
+    stand_in(monkeypatch, tilelang=Record(__file__=str(tmp_path / "__init__.py")))
+    x, y = np.zeros((8, 64), np.float32), np.zeros(8, np.float32)
+    tensor_map: Any
+    tensor_map, output = adapt_kernel(kernel, None, {"y": y, "x": x}, "sm_90").arguments
+    assert (tensor_map.array.shape, tensor_map.array.strides, tensor_map.array.base is x) == ((8, 60), (256, 4), True)
+    assert (tensor_map.box, tensor_map.swizzle, tensor_map.steps, tensor_map.fills_nan) == ((4, 32), 128, (2, 1), True)
+    assert output is y
+    refusals: list[tuple[dict[str, Any], str]] = [
+        ({"y": y, "x": x[:7]}, r"argument x: an array of \(7, 64\); the kernel was made for \(8, 60\)"),
+        ({"y": y, "x": x[:, :60]}, "argument x: .*; give a contiguous array"),
+        ({"y": y}, "takes a dict of arguments with these names: x, y"),
+    ]
+    for arguments, message in refusals:
+        with pytest.raises(LaunchError, match=message):
+            adapt_kernel(kernel, None, arguments, "sm_90")
 
 
 def test_arrays_of_other_packages(arrays: Arrays) -> None:

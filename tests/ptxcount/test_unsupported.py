@@ -126,6 +126,8 @@ SNIPPETS = [
         for name in ("e4m3x4", "e5m2x4", "e2m3x4", "e3m2x4", "e2m1x4")
     ),
     ("", "add.s32 %r1, %r2;", "add.s32", "2 operands, not 3"),
+    ("", "mbarrier.arrive.shared.b64 %rd1;", "mbarrier.arrive.shared.b64", "1 operands, not 2 or 3"),
+    ("", "tex.level.2d.v4.f32.s32 %r1;", "tex.level.2d.v4.f32.s32", "1 operands, not 2 or 3 or 4"),
     ("", "add.s32 %rd1, %r2, %r3;", "add.s32", "register %rd1 is .b64, which does not fit .s32"),
     ("", "add.s32 5, %r2, %r3;", "add.s32", "cannot be written"),
     ("", "mov.u32 %r1, (3 << 2) ^ ~1;", "mov.u32", "expected ')', found '<'"),

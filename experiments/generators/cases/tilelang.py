@@ -62,4 +62,4 @@ def make_launch(problem: Problem, arch: str) -> Launch:
         artifact = tilelang.lower(function, target=target)
     inputs = ("left", "right") if problem.name == "product" else ("source",)
     arguments = dict(zip(inputs, problem.inputs, strict=True)) | {"output": problem.output}
-    return Launch(artifact, grid, None, arguments, options={"arch": arch})
+    return Launch(artifact, grid, None, arguments, options={"arch": None})  # that of the target

@@ -25,10 +25,9 @@ from .report import costs, listing
 from .report.suggested_launches import format_overview
 from .source.cpp_types import check_arguments
 from .source.cuda_compiler import ARCH
-from .source.kernel_sources import find_target, is_ptx
+from .source.kernel_sources import is_ptx
 from .source.names import cpp_name
 from .util import atomic_write
-from .util.architectures import find_multiprocessor
 from .util.errors import LaunchError, PtxError
 from .util.findings import RACES, UNWRITTEN
 
@@ -137,21 +136,18 @@ def _make_report(words: Sequence[str]) -> str:
         options.block,
         check_arguments(make_arguments(options.words), options.words, entry, compilation.files),
         flags=flags,
-        arch=arch,
+        arch=options.arch,
         variables=make_variables(options.variable),
         names=name_arguments(options.words),
         **{name: getattr(options, name) for name in _COUNT_OPTIONS},
     )
     if any(access.space == "local" for access in counters.accesses):
-        target = find_target(compilation.ptx) if is_ptx(file) else None
-        machine = list_machine_accesses(compilation.ptx, entry, flags, target or arch)
+        machine = list_machine_accesses(compilation.ptx, entry, flags, options.arch)
         counters = replace(counters, stack_frame=next((access["bytes"] for access in machine), None))
     # PTX names the files that it was made of, and could name any: those of the current folder are shown.
     sources = [Path()] if is_ptx(file) else compilation.files
     find_lines = listing.read_source_lines([*sources, *options.source])
     title = f"{options.entry or cpp_name(entry)} of {file}, grid {options.grid}, block {options.block}"
-    if find_multiprocessor(arch) is None:
-        title += f"\nShared memory of a block was not checked: the limits of {arch} are not known here"
     cost_text = costs.format_costs(counters, options.words, find_lines)
     text = listing.format_report(counters, find_lines, title, cost_text)
     if options.html:

@@ -32,10 +32,10 @@ def ptxcount(request: pytest.FixtureRequest) -> Callable[..., LaunchCounters]:
         words: Sequence[str],
         **options: Any,
     ) -> LaunchCounters:
-        flags, arch = options.pop("flags", ""), options.pop("arch", ARCH)
+        flags, arch = options.get("flags", ""), options.get("arch", ARCH)
         compilation, entry = compile_entry(root / file, kernel, flags, arch)
         checked_arguments = check_arguments(make_arguments(words, root), words, entry, compilation.files)
-        options |= {"names": name_arguments(words), "flags": flags, "arch": arch}
+        options["names"] = name_arguments(words)
         return count_compiled(compilation.ptx, entry, grid, block, checked_arguments, **options)
 
     return count_file

@@ -13,11 +13,12 @@ from ..ptx.parser import parse_cached
 from ..source.adapters import adapt_kernel
 from ..source.cuda_compiler import ARCH, Compilation, compile_source
 from ..source.declarations import find_declarations
-from ..source.kernel_sources import is_ptx, read_source
+from ..source.kernel_sources import find_chip, is_ptx, read_source
 from ..source.names import find_entry
 from ..source.triton_kernels import add_scratch_pointers
-from ..util.errors import CompileError, Index3, LaunchError
-from ..util.findings import RACES, UNWRITTEN
+from ..util.architectures import find_multiprocessor
+from ..util.errors import CompileError, Index3, LaunchError, Source
+from ..util.findings import RACES, UNWRITTEN, Finding
 from .execute import STEP_LIMIT, execute_kernel
 from .launch_limits import require_launchable
 
@@ -30,7 +31,7 @@ def count(  # noqa: PLR0913 -- options of a launch, by keyword
     arguments: Sequence[Any] | Mapping[str, Any],
     *,
     flags: str = "",
-    arch: str = ARCH,
+    arch: str | None = None,
     dynamic_shared: int | None = None,
     step_limit: int = STEP_LIMIT,
     races: str = RACES[0],
@@ -66,8 +67,8 @@ def count(  # noqa: PLR0913 -- options of a launch, by keyword
         numbers of Python and options such as ``num_warps`` in a dict by name among them; one of tilelang by name.
     flags : str
         Further options of nvcc, as typed on its command line; for CUDA C++ only.
-    arch : str
-        The architecture to compile for.
+    arch : str, optional
+        The architecture to compile for (sm_90), and whose limits hold; without, of PTX its own.
     dynamic_shared : int, optional
         Bytes of dynamic shared memory; without, none, or those of a Triton kernel.
     step_limit : int
@@ -119,9 +120,9 @@ def count(  # noqa: PLR0913 -- options of a launch, by keyword
     >>> totals["load_requests"], totals["load_sectors"], float(x[3])
     (8, 32, 6.0)
     """
-    adapted_kernel = adapt_kernel(source_or_ptx, entry, arguments, arch, grid, block)
-    flags = " ".join(filter(None, (adapted_kernel.flags, flags)))
-    compilation, entry_name = compile_entry(adapted_kernel.source, adapted_kernel.entry, flags, arch)
+    adapted_kernel = adapt_kernel(source_or_ptx, entry, arguments, arch or ARCH, grid, block)
+    flags, arch = " ".join(filter(None, (adapted_kernel.flags, flags))), arch or adapted_kernel.arch
+    compilation, entry_name = compile_entry(adapted_kernel.source, adapted_kernel.entry, flags, arch or ARCH)
     return count_compiled(
         compilation.ptx,
         entry_name,
@@ -149,7 +150,7 @@ def count_compiled(  # noqa: PLR0913 -- options of a launch, by keyword
     arguments: Sequence[KernelArgument],
     *,
     flags: str = "",
-    arch: str = ARCH,
+    arch: str | None = None,
     dynamic_shared: int = 0,
     step_limit: int = STEP_LIMIT,
     cluster: int | Sequence[int] | None = None,
@@ -158,7 +159,7 @@ def count_compiled(  # noqa: PLR0913 -- options of a launch, by keyword
 ) -> LaunchCounters:
     """Count a launch of what `compile_entry` returns; the rest is as of `count` and `execute_kernel`.
 
-    ``flags`` and ``arch`` are those of the compilation: ptxas has them, too.
+    ``flags`` are those of the compilation: ptxas has them, too. ``arch`` is as of `find_chip`.
     """
     for name, limit in (("step", step_limit), ("time", time_limit)):
         if limit is not None and not limit > 0:
@@ -169,8 +170,9 @@ def count_compiled(  # noqa: PLR0913 -- options of a launch, by keyword
     if block is None:
         raise LaunchError("block: the number of threads is needed, as the kernel has no .reqntid")
     threads = _extent("block", block)
-    require_launchable(ptx, entry, threads, dynamic_shared, flags, arch)
-    return execute_kernel(
+    chip = find_chip(ptx, arch)
+    require_launchable(ptx, entry, threads, dynamic_shared, flags, chip)
+    counters = execute_kernel(
         ptx,
         entry,
         _extent("grid", grid),
@@ -183,6 +185,10 @@ def count_compiled(  # noqa: PLR0913 -- options of a launch, by keyword
         cluster=None if cluster is None else _extent("cluster", cluster),
         **options,
     )
+    if find_multiprocessor(chip) is None:
+        text = f"shared memory of a block was not checked: the limits of {chip} are not known here"
+        counters.findings.append(Finding("unknown-limits", Source(1), text))
+    return counters
 
 
 def compile_entry(source: Path | str, entry: str | None, flags: str = "", arch: str = ARCH) -> tuple[Compilation, str]:

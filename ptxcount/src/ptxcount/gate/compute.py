@@ -15,6 +15,9 @@ from .compilations import Compiled, Recipe
 from .launches import Launch
 from .machine_code import list_machine_accesses
 
+#: Codes of findings that are no fault of the kernel.
+_CODES = {"unknown-limits": "PC011"}
+
 
 def compile_recipe(recipe: Recipe) -> Compiled:
     """Compile a source; with the mangled name of a template's instance. Raises as `compile_entry`."""
@@ -52,6 +55,9 @@ def compute_counts(launch: Launch, compilation: Compilation, name: str | None) -
         "machine": list_machine_accesses(compilation.ptx, entry, launch.flags, launch.arch),
         "warnings": [
             *find_advice(counters, checked_arguments, launch.arguments),
-            *(("PC006", finding.message, [(finding.source.file, finding.source.line)]) for finding in faults),
+            *(
+                (_CODES.get(finding.code, "PC006"), finding.message, [(finding.source.file, finding.source.line)])
+                for finding in faults
+            ),
         ],
     }

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from ..report.listing import find_line_text, read_source_lines
-from ..source.cuda_compiler import stop_all
+from ..source.cuda_compiler import ARCH, stop_all
 from ..source.declarations import find_declarations
 from ..source.names import source_name
 from ..util.errors import CompileError, KernelFaultError, LaunchError
@@ -89,7 +89,7 @@ def _import_compute() -> ModuleType:
 
 def _find_recipe(launch: Launch) -> Recipe:
     instance = launch.kernel if launch.kernel and launch.kernel.endswith(">") else None
-    return launch.folder / launch.file, instance, launch.flags, launch.arch
+    return launch.folder / launch.file, instance, launch.flags, launch.arch or ARCH
 
 
 def _compile_all(recipes: Iterable[Recipe]) -> None:

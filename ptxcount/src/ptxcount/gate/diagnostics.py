@@ -8,6 +8,7 @@ from typing import NamedTuple
 CODES = {
     "PC001": "limit", "PC002": "line-limit", "PC003": "rise", "PC004": "fall", "PC005": "not-pinned",
     "PC006": "wrong-kernel", "PC007": "directive", "PC008": "gone", "PC009": "not-counted", "PC010": "other-compiler",
+    "PC011": "unknown-limits",
     "PC101": "strided-access", "PC102": "rows-and-columns", "PC103": "array-of-structs", "PC104": "misaligned",
     "PC105": "bank-conflict", "PC106": "narrow-access", "PC107": "short-rows", "PC108": "scattered-access",
 }  # fmt: skip

@@ -23,4 +23,4 @@ def describe_settings(launch: Launch) -> str:
     """Describe the settings of a launch that its key in the lock file lacks: all of a name's, else the architecture."""
     extents = f"{launch.grid} {launch.block} {launch.dynamic_shared} {launch.cluster or ''}"
     words = [launch.file, launch.kernel or "", extents, *launch.arguments, *launch.variables, launch.flags]
-    return " ".join([*words * bool(launch.name), f"-arch={launch.arch}" * (launch.arch != ARCH)]).strip()
+    return " ".join([*words * bool(launch.name), f"-arch={launch.arch}" * (launch.arch not in (None, ARCH))]).strip()

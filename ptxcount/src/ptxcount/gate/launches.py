@@ -10,7 +10,6 @@ from typing import Annotated, Any
 
 import msgspec
 
-from ..source.cuda_compiler import ARCH
 from ..util.errors import LaunchError
 from ..util.regular_files import require_regular
 
@@ -38,7 +37,7 @@ class _LaunchTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     arguments: list[_Text] = []
     variables: list[_Text] = []
     flags: _Text = ""
-    arch: _Text = ARCH
+    arch: _Text | None = None
     dynamic_shared: Annotated[int, msgspec.Meta(ge=0)] = 0
     cluster: _Extents | None = None
     limits: dict[str, int | float | str] = {}

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from ..source import ptxas
+from ..source.kernel_sources import find_chip
 
 #: Spaces and kinds of accesses, as the gate calls these numbers -> the resource.
 _KINDS = {("stack", "frame"): "stack_frame", ("spill", "store"): "spill_stores", ("spill", "load"): "spill_loads"}
 
 
-def list_machine_accesses(ptx: str, entry: str, flags: str, arch: str) -> list[dict[str, Any]]:
+def list_machine_accesses(ptx: str, entry: str, flags: str, arch: str | None) -> list[dict[str, Any]]:
     """List the bytes a thread as accesses of `listing.list_lines`; none where there is no ptxas for this PTX."""
-    resources = ptxas.assemble(ptx, flags, arch).get(entry)
+    resources = ptxas.assemble(ptx, flags, find_chip(ptx, arch)).get(entry)
     if resources is None:
         return []
     return [

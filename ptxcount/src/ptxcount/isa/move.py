@@ -150,13 +150,16 @@ def _bind_conversion(instruction: Instruction) -> Step:
 
 
 def _expect_half(instruction: Instruction, names: list[str], target: Type, source: Type) -> None:
-    """Refuse ``.relu`` and ``.satfinite`` without halves, and a half that is not rounded."""
+    """Refuse ``.relu`` and ``.satfinite`` without halves, and a half of anything wider that is not rounded."""
     clamps = {"relu", "satfinite"} & {*names}
     if clamps and not (source.name == "f32" and target.size == 2 and target.kind in "fe"):
         raise unsupported(instruction, ".relu and .satfinite go with a half made of .f32")
     if "e" in (target.kind, source.kind):
         roundings = {"rn", *MODES}
-        narrows = target.size == 2 and source.kind in "fesu" and roundings & {*names}
+        is_half = (
+            target.size == 2 == source.size and source.kind in "fe" and {*names} <= roundings
+        )  # by default to nearest
+        narrows = is_half or (target.size == 2 and source.kind in "fesu" and roundings & {*names})
         widens = {*names} <= roundings | {"ftz"} and target.kind == "f" and target.size > 2
         exact = widens or target.kind in "su" or {*names} & {*TO_INTEGER}
         if not (narrows or (exact and source.kind == "e")) or "sat" in names or {source.name, target.name} & {"bf16x2"}:

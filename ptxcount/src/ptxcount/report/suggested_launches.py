@@ -71,7 +71,9 @@ def list_kernels(file: Path, flags: str = "", arch: str = ARCH) -> list[KernelOv
         overviews.append(_make_overview(declaration, entry_name, program, structs))
     for entry_name, entry in entries.items():
         if source_name(entry_name) not in {declaration.name for declaration in declared_kernels}:
-            kinds = parameter_types(entry_name) or [_describe_bytes(parameter) for parameter in entry.parameters]
+            kinds = parameter_types(entry_name) or []
+            if len(kinds) != len(entry.parameters):  # Numba flattens the arrays that its names have
+                kinds = [_describe_bytes(parameter) for parameter in entry.parameters]
             parameters = [(kind, f"p{n}") for n, kind in enumerate(kinds)]
             overviews.append(
                 _make_overview(
@@ -82,7 +84,9 @@ def list_kernels(file: Path, flags: str = "", arch: str = ARCH) -> list[KernelOv
 
 
 def _describe_bytes(parameter: Variable) -> str:
-    """Describe a parameter of unknown type."""
+    """Describe a parameter of unknown type: a float, or its bytes."""
+    if parameter.element.kind == "f" and parameter.size == parameter.element.size > 2:
+        return "float" if parameter.size == 4 else "double"
     return f"{'hidden ' * parameter.hidden}{parameter.size or 8} bytes"
 
 

@@ -27,6 +27,8 @@ class AdaptedKernel:
     arguments: list[KernelArgument] = field(default_factory=list)
     #: Options of nvcc.
     flags: str = ""
+    #: The architecture that the package made CUDA C++ for, as sm_90a.
+    arch: str | None = None
     #: The blocks of the grid, where the package counts in something else.
     grid: int | Sequence[int] | None = None
     #: The threads of a block, where the kernel was compiled for so many.

@@ -46,7 +46,9 @@ def check_arguments(
     declared = [declaration.parameters for declaration in _find_declared(entry, files)]
     _check_order(words, [[name for _, name in parameters] for parameters in declared])
     types = parameter_types(entry) or [kind for parameters in declared[:1] for kind, _ in parameters]
-    for word, argument, kind in zip(words, arguments, types, strict=False):
+    if len(types) != len(arguments):  # Numba's names have arrays, which its PTX takes in parts; others are wrong anyway
+        return arguments
+    for word, argument, kind in zip(words, arguments, types, strict=True):
         base = strip_qualifiers(kind).rstrip("* []").strip()
         vector = VECTORS.fullmatch(base)
         name = TYPES.get(vector[1] if vector else base)

@@ -8,6 +8,7 @@ from pathlib import Path
 from ..util.errors import LaunchError
 from ..util.regular_files import require_regular
 from .cubin_ptx import ELF, read_embedded_ptx
+from .cuda_compiler import ARCH
 
 _VERSION = re.compile(r"^[\s\ufeff]*\.version\b", re.MULTILINE)
 _TARGET = re.compile(r"^\s*\.target\s+(\w+)", re.MULTILINE)
@@ -21,6 +22,12 @@ def find_target(ptx: str) -> str | None:
     """Find the architecture that PTX is for, such as "sm_90a"; None without one."""
     target = _TARGET.search(ptx)
     return target and target[1]
+
+
+def find_chip(ptx: str, arch: str | None) -> str:
+    """Find the architecture to run PTX on: `arch`, with the suffix of PTX for it, or by default the PTX's own."""
+    target = find_target(ptx) or ARCH
+    return target if arch in (None, target.rstrip("af")) else arch
 
 
 def is_ptx(source: Path | str) -> bool:

@@ -58,10 +58,9 @@ def adapt_numba(kernel: Any, signature: str | None, arguments: Sequence[Any], ar
 
 
 def _make_scalar(argument: Any) -> Any:
-    """Make a Python number the scalar that Numba passes: of 64 bits."""
-    if isinstance(argument, float):
-        return np.float64(argument)
-    return np.int64(argument) if isinstance(argument, int) and not isinstance(argument, bool) else argument
+    """Make a Python number the scalar that Numba passes: of 64 bits, but a Boolean of 8."""
+    scalar = {float: np.float64, int: np.int64, bool: np.bool_}.get(type(argument))
+    return argument if scalar is None else scalar(argument)
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import io
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,8 +18,13 @@ from .cubin_ptx import read_embedded_ptx
 from .declarations import find_declarations
 from .names import find_entry
 
+if TYPE_CHECKING:
+    from ..isa.hopper.tensor_maps import TensorMap
+
 #: cuTile assumes that addresses, lengths and strides that are multiples of this remain so.
 _DIVISOR = 16
+#: Bytes of a pattern, by CUDA's enumeration ``CUtensorMapSwizzle``.
+_SWIZZLES = (0, 32, 64, 128)
 _POINTER = 8
 
 
@@ -126,11 +131,46 @@ def adapt_tilelang(kernel: Any, entry: str | None, arguments: Sequence[Any] | Ma
     if name not in declarations:
         raise LaunchError(f"the source that tilelang made declares no kernel {name}, but {', '.join(declarations)}")
     names = [parameter for _, parameter in declarations[name].parameters]
-    if not isinstance(arguments, Mapping) or {*arguments} != {*names}:
-        raise LaunchError(f"tilelang's kernel {name} takes a dict of arguments with these names: {', '.join(names)}")
+    maps = {map_name: words for map_name, words in _list_maps(kernel).items() if map_name in names}
+    wanted = [maps[parameter][4].name if parameter in maps else parameter for parameter in names]
+    if not isinstance(arguments, Mapping) or {*arguments} != {*wanted}:
+        raise LaunchError(
+            f"tilelang's kernel {name} takes a dict of arguments with these names: {', '.join(dict.fromkeys(wanted))}"
+        )
+    arguments = {**arguments, **{key: _make_map(arguments[words[4].name], words) for key, words in maps.items()}}
     attributes = functions[name].attrs
     extents = attributes["thread_extent"]
     block = [int(extents[f"threadIdx.{axis}"]) for axis in "xyz" if f"threadIdx.{axis}" in extents]
     shared = int(attributes["dyn_shared_memory_buf"]) if "dyn_shared_memory_buf" in attributes else 0
     ordered = [arguments[parameter] for parameter in names]
-    return AdaptedKernel(kernel.kernel_source, name, ordered, flags, block=block, dynamic_shared=shared, names=names)
+    target = kernel.target.attrs if hasattr(kernel, "target") else {}
+    arch = str(target["arch"]) if "arch" in target else None
+    return AdaptedKernel(kernel.kernel_source, name, ordered, flags, arch, None, block, shared, names)
+
+
+def _list_maps(kernel: Any) -> dict[str, Sequence[Any]]:
+    """List the tensor maps that a launch makes: their names and the words of the call, an array's the fifth of them."""
+    functions = kernel.host_mod.functions.values() if hasattr(kernel, "host_mod") else ()
+    calls = (call for function in functions for call in function.attrs.get("tma_descriptor_args", {}).items())
+    return {
+        variable.name: words
+        for variable, words in calls
+        if words[0].value == "__tvm_tensormap_create_tiled" and all(hasattr(word, "value") for word in words[5:])
+    }
+
+
+def _make_map(array: Any, words: Sequence[Any]) -> TensorMap:
+    """Make a tensor map of an array from the words of ``cuTensorMapEncodeTiled``, x first."""
+    from ..isa.hopper.tensor_maps import TensorMap  # noqa: PLC0415 -- which few kernels take
+
+    rank, name = words[3].value, words[4].name
+    numbers = [word.value for word in words[5:]]
+    lengths, strides, box, steps = (tuple(numbers[first : first + rank][::-1]) for first in range(0, 4 * rank, rank))
+    _, swizzle, _, fills_nan = numbers[4 * rank :]
+    if not isinstance(array, np.ndarray) or not array.flags.c_contiguous:
+        raise LaunchError(f"argument {name}: tilelang's kernel copies it by a tensor map; give a contiguous array")
+    try:
+        view = np.ndarray(lengths, array.dtype, array.reshape(-1).view(np.uint8), 0, strides)
+    except (TypeError, ValueError):
+        raise LaunchError(f"argument {name}: an array of {array.shape}; the kernel was made for {lengths}") from None
+    return TensorMap(view, box, _SWIZZLES[swizzle], steps, bool(fills_nan))

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import ctypes
+import json
 import math
 import operator
 import re
 import tempfile
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..ptx.parser import parse_cached
 from ..util.errors import LaunchError
 from .adapted_kernel import AdaptedKernel, import_tool, parse_capability
 
@@ -20,8 +22,6 @@ from .adapted_kernel import AdaptedKernel, import_tool, parse_capability
 _AXES = 4
 #: Threads of a block, where a launch names none.
 _BLOCK = 256
-#: Bytes of a launch's bounds behind its shape.
-_BOUNDS_TAIL = 16
 _SCALARS = {"int": "int32", "float": "float32", "bool": "bool"}
 
 
@@ -37,13 +37,9 @@ def adapt_warp(
         lengths = [operator.index(length) for length in (dim if isinstance(dim, Sequence) else [dim])]
     except TypeError:
         raise LaunchError(f"dim {dim!r} of the Warp kernel {kernel.key}: whole numbers are needed") from None
-    warp = import_tool("warp", kernel)
-    major, minor = parse_capability(arch)
-    with tempfile.TemporaryDirectory(prefix="ptxcount-") as folder:
-        (path,) = warp.compile_aot_module(
-            kernel.module, device=None, arch=10 * major + minor, module_dir=folder, use_ptx=True
-        )
-        ptx = Path(path).read_text(encoding="utf-8").rstrip("\0")
+    threads = _BLOCK if block is None else block
+    size = int(np.prod(threads))
+    ptx, facts = _compile_module(kernel.module, parse_capability(arch), size, kernel.module.get_module_hash(size))
     pattern = rf"\.entry\s+({re.escape(kernel.get_mangled_name())}\w*_forward)\b"
     match = re.search(pattern, ptx)
     if match is None:
@@ -51,18 +47,37 @@ def adapt_warp(
     if len(arguments) != len(kernel.adj.args):
         labels = ", ".join(argument.label for argument in kernel.adj.args)
         raise LaunchError(f"{len(arguments)} arguments: the Warp kernel {kernel.key} takes {labels}")
-    axes = ((parse_cached(ptx).entries[match[1]].parameters[0].size or 0) - _BOUNDS_TAIL) // 4
+    axes = kernel.adj.kernel_dim
     bounds = {
-        "shape": [np.uint32(n) for n in (*lengths, *[1] * (axes - len(lengths)))],
+        "shape": [np.uint32(n) for n in (*lengths[:axes], *[1] * (axes - len(lengths)))],
         "size": np.uint64(math.prod(lengths)),
-        "coord_mult": np.uint64(1),
+        "coord_mult": np.uint64(math.prod(lengths[axes:])),  # threads of a tile, which share their coordinates
     }
     parameters = kernel.adj.args
     adapted = [_adapt_argument(value, parameter.type) for value, parameter in zip(arguments, parameters, strict=True)]
-    threads = _BLOCK if block is None else block
-    blocks = -(-math.prod(lengths) // int(np.prod(threads)))
+    blocks = -(-math.prod(lengths) // size)
     names = ["the launch's bounds", *(f"argument {parameter.label}" for parameter in kernel.adj.args)]
-    return AdaptedKernel(ptx, match[1], [bounds, *adapted], grid=blocks, block=threads, names=names)
+    shared = facts.get(f"{match[1]}_smem_bytes", 0)
+    return AdaptedKernel(ptx, match[1], [bounds, *adapted], "", None, blocks, threads, shared, names)
+
+
+@lru_cache(maxsize=16)
+def _compile_module(module: Any, capability: tuple[int, int], block: int, module_hash: bytes) -> tuple[str, Any]:
+    """Compile a module for blocks of so many threads, as a launch does; return what it notes of the kernels, too.
+
+    Kernels with tiles depend on the threads, and need dynamic shared memory.
+    """
+    default_block = module.options["block_dim"]
+    module.options["block_dim"] = block
+    try:
+        with tempfile.TemporaryDirectory(prefix="ptxcount-") as folder:
+            (path,) = import_tool("warp", module).compile_aot_module(
+                module, device=None, arch=10 * capability[0] + capability[1], module_dir=folder, use_ptx=True
+            )
+            (facts,) = (json.loads(file.read_text(encoding="utf-8")) for file in Path(folder).glob("*.meta"))
+            return Path(path).read_text(encoding="utf-8").rstrip("\0"), facts
+    finally:
+        module.options["block_dim"] = default_block
 
 
 def _adapt_argument(value: Any, kind: Any) -> Any:
@@ -79,4 +94,5 @@ def _adapt_argument(value: Any, kind: Any) -> Any:
     if isinstance(value, int | float):
         name = getattr(kind, "__name__", "")
         return np.dtype(_SCALARS.get(name, name)).type(value)
-    return np.void(value.tobytes()) if isinstance(value, np.ndarray) else value
+    is_vector = isinstance(value, np.ndarray | ctypes.Array)
+    return np.void(bytes(np.ascontiguousarray(value))) if is_vector else value

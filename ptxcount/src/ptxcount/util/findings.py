@@ -20,8 +20,8 @@ class Finding:
     ----------
     code : str
         ``shared-race``, ``global-race``, ``unwritten-read``, ``divergent-barrier``, ``inactive-lane``,
-        ``mask-without-lane``, ``uncounted-read``, ``printf``, ``child-kernel``, ``heap``, ``graph-condition``
-        or ``failed-cancel``.
+        ``mask-without-lane``, ``uncounted-read``, ``printf``, ``child-kernel``, ``heap``, ``graph-condition``,
+        ``failed-cancel`` or ``unknown-limits``.
     source : Source
         The instruction.
     message : str

@@ -115,8 +115,8 @@ def _bind_barrier(instruction: Instruction) -> Step:
 
 def _bind_update(instruction: Instruction, name: str) -> Step:
     returns = bool(instruction.operands) and not isinstance(instruction.operands[0], Address)
-    barrier, *arguments = instruction.operands[returns:]
     expect_count(instruction, returns + 1, returns + 2)
+    barrier, *arguments = instruction.operands[returns:]
     place = _read_address(instruction, barrier)
 
     def update(chunk: Chunk, *values: Array) -> list[Array]:

@@ -71,9 +71,9 @@ def _bind_rows(instruction: Instruction) -> Step:
     names, loads = [*instruction.modifiers], instruction.opcode == "ldmatrix"
     counts = [int(name[1]) for name in names if name in ("x1", "x2", "x4")]
     known = {"sync", "aligned", "x1", "x2", "x4", "shared", "shared::cta"}
-    shape, *form = [name for name in names if name not in known] or [""]
-    trans = "trans" if "trans" in form else ""
-    kind = ".".join(name for name in form if name != "trans")
+    shape = next((name for name in names if name.startswith("m")), "")  # CUTLASS writes it behind .trans
+    trans = "trans" if "trans" in names else ""
+    kind = ".".join(name for name in names if name not in {*known, "trans", shape})
     tile = _TILES.get((instruction.opcode, shape, trans, "packed" if kind in PACKED else kind))
     if len(counts) != 1 or tile is None or tile.rows * counts[0] > LANES:
         raise unsupported(instruction)

@@ -106,6 +106,7 @@ def _bind_fetch(instruction: Instruction) -> Step:
         or gather > (geometry == "2d")
     ):
         raise unsupported(instruction)
+    expect_count(instruction, 2, 3, 4)
     result_type, coordinate_type = kinds
     handle, coordinates = _split_handle(instruction, instruction.operands[1])
     count, layered = GEOMETRIES[geometry]
