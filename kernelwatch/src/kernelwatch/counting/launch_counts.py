@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,7 +16,7 @@ from kernelwatch.errors import ERRORS, ArgumentError
 from kernelwatch.instrument import fingerprint, inputs, skip_reasons
 from kernelwatch.instrument.tolerance import UlpTolerance
 from kernelwatch.kernel import Launch
-from kernelwatch.kernel.arguments import Array, ArrayArgument
+from kernelwatch.kernel.arguments import Array, ArrayArgument, pack_arguments
 from kernelwatch.kernel.geometry import Geometry
 from kernelwatch.kernel.kernel import Kernel
 from kernelwatch.kernel.launch import FLAGS
@@ -191,23 +191,44 @@ def hash_launches(launches: Iterable[Launch]) -> dict[str, str]:
 
 
 def _hash_launch(kernel: Kernel, launch: Launch) -> str:
+    """Return the fingerprint of everything that `count_launch` depends on."""
     element = kernel.check_dtype(launch.dtype)
-    shape, reference = kernel.compute_geometry(element, **launch.arguments), kernel.reference
-    text = compile_ptx(launch.kernel, element, launch.flags)
-    entry = kernel.compile_module(element, launch.flags, arch=ARCH, lines=True).entry
+    executed = (kernel, kernel.reference) if isinstance(kernel.reference, Kernel) else (kernel,)
     return fingerprint.hash_facts(
-        fingerprint.hash_ptx(text, entry),
         fingerprint.VERSION,
-        [fingerprint.hash_function(function) for function in kernel.user_functions()],
-        reference.compile_module(element, launch.flags, arch=ARCH).ptx if isinstance(reference, Kernel) else "",
-        [shape.grid, shape.block, shape.dynamic_shared],
-        [element, dict(launch.arguments)],
+        [element, kernel.check_extents(launch.arguments)],
+        [_execution_facts(executed_kernel, element, launch) for executed_kernel in executed],
+        [_function_facts(function) for function in kernel.user_functions()],
         [
             _array_facts(argument)
             for argument in kernel.bind_arguments(element, **launch.arguments)
             if isinstance(argument, ArrayArgument)
         ],
     )
+
+
+def _execution_facts(kernel: Kernel, dtype: str, launch: Launch) -> list[Any]:
+    """Return the inputs of `_execute` besides the arrays' contents."""
+    module = kernel.compile_module(dtype, launch.flags, arch=ARCH, lines=True)
+    bound = kernel.bind_arguments(dtype, **launch.arguments)
+    return [
+        fingerprint.hash_ptx(module.ptx, module.entry),
+        vars(kernel.compute_geometry(dtype, **launch.arguments)),
+        [argument.name for argument in bound],
+        pack_arguments(bound, module.parameter_layout()),
+        [
+            [name, str(value.dtype), value.shape, value.tobytes()]
+            for name, value in kernel.variable_values(launch.arguments).items()
+        ],
+    ]
+
+
+def _function_facts(function: Callable[..., Any]) -> list[Any]:
+    """Return facts of a user's function: several may share a module, and differ in their defaults."""
+    code = getattr(function, "__code__", None)
+    defaults = [getattr(function, name, None) for name in ("__defaults__", "__kwdefaults__")]
+    place = [function.__qualname__, code.co_firstlineno] if code is not None else []
+    return [fingerprint.hash_function(function), place, repr(defaults)]
 
 
 def _array_facts(array: ArrayArgument) -> list[Any]:

@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from kernelwatch.config import settings
+from kernelwatch.config.project_root import ROOT
 from kernelwatch.instrument.job_messages import Job
 from kernelwatch.suite import registry
 from ptxcount.ptx.parser import list_essential_tokens
@@ -59,11 +60,14 @@ def hash_facts(*parts: object) -> str:
 def hash_function(function: Callable[..., Any]) -> str:
     """Return the fingerprint of a function's module, and of everything that it imports of its package and the suite's.
 
-    If the source does not tell its imports, the fingerprint covers the whole installed package.
+    If the source does not tell its imports, the fingerprint covers the whole installed package, and of a function also
+    the suite, which may have made it.
     """
     files, package = find_sources(function), registry.find_measured_folder()
     if files is None:
         files = {path.relative_to(package).as_posix(): path for path in package.rglob("*.py")}
+        suite = ROOT / settings.suite_folder()
+        files |= {f"suite/{path.relative_to(suite)}": path for path in suite.rglob("*.py") if callable(function)}
     return hash_facts({module: path.read_bytes() for module, path in files.items()})
 
 
