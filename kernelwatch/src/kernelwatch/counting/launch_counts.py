@@ -171,7 +171,7 @@ def _element_bytes(array: Array) -> Array:
 
 @dataclass(frozen=True)
 class CountOutcome:
-    """The result of a launch: its metrics, or why there are none."""
+    """The result of a launch: its metrics, or why there are none: the reason to skip it, or of its failure."""
 
     metrics: dict[str, float]
     missing: str = ""
@@ -261,7 +261,7 @@ def count_launches(launches: Iterable[Launch]) -> dict[str, CountOutcome]:
                     )
             by_launch[str(launch)] = by_text[key]
         except skip_reasons.UNKNOWN_NAME_ERRORS as error:
-            by_launch[str(launch)] = CountOutcome({}, missing=str(error))
+            by_launch[str(launch)] = CountOutcome({}, missing=skip_reasons.format_missing(error))
         except ERRORS as error:
             # nvcc's file is another than the kernel's own.
             source = registry.find_kernel(launch.kernel).source

@@ -54,10 +54,9 @@ def _describe_kernel(launch: Launch, job_fields: dict[str, Any]) -> JobDescripti
     with skip_reasons.skip_unknown_names():
         kernel = registry.find_kernel(launch.kernel)
         kernel.check_dtype(launch.dtype)
+        bound = kernel.bind_arguments(launch.dtype, **launch.arguments)
     arguments, oracle = dict(launch.arguments), kernel.reference
-    array_arguments = [
-        argument for argument in kernel.bind_arguments(launch.dtype, **arguments) if isinstance(argument, ArrayArgument)
-    ]
+    array_arguments = [argument for argument in bound if isinstance(argument, ArrayArgument)]
     arrays, is_verified = tuple(map(_device_array, array_arguments)), callable(oracle)
     expected, prefilled, length = buffers.lay_out_reference(arrays, is_verified=is_verified)
 

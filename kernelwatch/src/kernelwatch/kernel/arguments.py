@@ -12,7 +12,7 @@ import ml_dtypes  # noqa: F401 -- teaches NumPy the name "bfloat16"
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from kernelwatch.errors import ArgumentError, UnknownDtypeError
+from kernelwatch.errors import ArgumentError, NoSuchDtypeError
 
 Shape = tuple[int, ...]
 Array = NDArray[Any]
@@ -119,13 +119,13 @@ def insert_addresses(parameters: bytes, offsets: Sequence[int], addresses: Seque
 
 
 def to_dtype(dtype: DTypeLike) -> np.dtype[Any]:
-    """Return a NumPy dtype. Raises UnknownDtypeError if it does not exist or holds Python objects."""
+    """Return a NumPy dtype. Raises NoSuchDtypeError if it does not exist or holds Python objects."""
     try:
         numpy_dtype = np.dtype(dtype if dtype is not None else "None")  # NumPy takes None for float64
     except TypeError:
-        raise UnknownDtypeError(f"dtype {dtype!r} is not a NumPy dtype") from None
+        raise NoSuchDtypeError(f"dtype {dtype!r} is not a NumPy dtype") from None
     if numpy_dtype.hasobject:
-        raise UnknownDtypeError(f"dtype {numpy_dtype} holds Python objects")
+        raise NoSuchDtypeError(f"dtype {numpy_dtype} holds Python objects")
     return numpy_dtype
 
 

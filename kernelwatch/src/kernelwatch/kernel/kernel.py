@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from kernelwatch.errors import ArgumentError
+from kernelwatch.errors import ArgumentError, UnknownArgumentError
 from kernelwatch.kernel import earlier_forms, expressions, geometry
 from kernelwatch.kernel.arguments import Array, ArrayArgument, ScalarArgument, Shape, check_integer, to_dtype
 from kernelwatch.kernel.compile import KernelCode
@@ -206,10 +206,10 @@ class Kernel(KernelCode):
     def check_extents(self, extents: Mapping[str, Any]) -> dict[str, Any]:
         """Return a launch's extents as Python numbers, which do not overflow.
 
-        Raises ArgumentError if a name is missing or unknown, or an integer is too small.
+        Raises UnknownArgumentError if a name is missing or unknown, ArgumentError if an integer is too small.
         """
         if set(extents) != set(self.launch_names):
-            raise ArgumentError(
+            raise UnknownArgumentError(
                 f"{self.name} takes {', '.join(self.launch_names)}; given: {', '.join(sorted(extents)) or 'nothing'}"
             )
         checked = {name: value.item() if isinstance(value, np.generic) else value for name, value in extents.items()}
