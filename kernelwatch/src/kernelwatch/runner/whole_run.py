@@ -25,7 +25,7 @@ from asv.util import ProcessError, UserError
 from kernelwatch.config import cache_dir, project_root
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.instrument import machine, parent_death
-from kernelwatch.runner import commit_process, compiler, revision_range
+from kernelwatch.runner import commit_process, compiler, revision_range, uncommitted
 from kernelwatch.runner.commit_process import CommitProcess, PackageError
 from kernelwatch.runner.commit_run import CommitMeasurement
 from kernelwatch.runner.protocol import Discovery
@@ -52,6 +52,7 @@ def run_suite(conf: Any, options: Mapping[str, Any]) -> int | None:
     if options.get("pull", True):
         repo.pull()
     commits = revision_range.select_commits(conf, repo, options, results)
+    uncommitted.warn(commits)
     in_turns = commits if options.get("interleave_rounds", False) is not False and len(commits) > 1 and device else []
     returns = options.get("_returns")
     with (
