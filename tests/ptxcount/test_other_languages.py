@@ -51,6 +51,10 @@ def test_kernel_of_numba_cuda_mlir(known: bool, arrays: Arrays, monkeypatch: pyt
         matrix = np.zeros((4, 6), np.float32)[:, :3]
         (*_, offset, rows, columns, row_step, column_step) = adapt_kernel(kernel, "s", [matrix], "sm_90").arguments
         assert [offset, rows, columns, row_step, column_step] == [0, 4, 3, 6, 1]
+        fields = np.zeros(4, [("x", "f4"), ("y", "f8")])
+        assert adapt_kernel(kernel, "s", [fields["x"]], "sm_90").arguments[-1] == 3
+        with pytest.raises(LaunchError, match=r"8 bytes an element has the strides \(12,\)"):
+            adapt_kernel(kernel, "s", [fields["y"]], "sm_90")
     else:
         with pytest.raises(LaunchError, match="this release of Numba is not known: it has no _cached_cc; give the PTX"):
             arrays.count(kernel)
