@@ -1,4 +1,4 @@
-"""The library's exceptions. Each message has the wrong value, the allowed ones, and the remedy."""
+"""The library's exceptions. A message names the wrong value, the allowed ones, and the remedy."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def read_lines(results: Path) -> dict[str, CostsLine]:
 
 
 def _iter_stored(folder: Path) -> Iterator[CostsLine]:
-    """Yield the lines in a machine's folder."""
+    """Yield a machine's stored costs of source lines."""
     for path in record.list_record_paths(folder, record.LINES_FILE):
         yield from (line for _, line in reading.iter_lines(path, CostsLine))
 

@@ -165,7 +165,7 @@ class Kernel(KernelCode):
 
     @cached_property
     def launch_names(self) -> tuple[str, ...]:
-        """Names that a launch gives; for an earlier form the newest's, of which it may need fewer."""
+        """Arguments that a launch gives. An earlier form gets those of the newest, and may ignore some."""
         return self.parameters
 
     @property
