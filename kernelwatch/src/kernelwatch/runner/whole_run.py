@@ -52,7 +52,6 @@ def run_suite(conf: Any, options: Mapping[str, Any]) -> int | None:
     if options.get("pull", True):
         repo.pull()
     commits = revision_range.select_commits(conf, repo, options, results)
-    uncommitted.warn(commits)
     in_turns = commits if options.get("interleave_rounds", False) is not False and len(commits) > 1 and device else []
     returns = options.get("_returns")
     with (
@@ -144,6 +143,7 @@ class SuiteRun:
                 if self.options.get("bench") == ["just-discover"]:
                     return None
                 raise UserError("No benchmarks selected")
+            uncommitted.warn(commits)
             if machine.nvml_handle() is None:
                 log.warning("No GPU here: the time_* benchmarks are skipped; everything else runs.")
             if (returns := self.options.get("_returns")) is not None:
