@@ -12,6 +12,7 @@ import pytest
 from kernelwatch import Kernel, in_and_out, inputs, outputs, scalar
 from kernelwatch.counting import launch_counts, source_lines
 from kernelwatch.errors import ArgumentError, UnknownKernelError
+from kernelwatch.instrument import fingerprint
 from kernelwatch.kernel import Launch, expressions
 from kernelwatch.kernel.arguments import ParameterLayout
 from kernelwatch.kernel.parameters import Parameter
@@ -229,14 +230,20 @@ LINES = {
 
 
 def test_line_costs_depend_on_source_and_launch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The key of stored costs covers source, launch, grid and block."""
-    row: dict[str, Any] = {"block": 64, "over": ("n",), "text": "//"}
+    """The key of stored costs covers source, launch, grid, block, and values that the launch does not name."""
+    out = outputs("out", "n")
+    row: dict[str, Any] = {"arguments": [out, "n"], "block": 64, "over": ("n",), "text": "//"}
+    changes: list[dict[str, Any]] = [{}, {"block": 32, "grid": (1,)}, {"grid": (2,)}, {"text": "/"}]
+    changes += [{"arguments": [out, scalar("n", value=value)]} for value in (1, 32, "2*n")]
+    changes += [{"constants": {"table": np.array([value], "f4")}} for value in (0, 1)]
+    changes += [{"arguments": [out, inputs("x", "n", **kind), "n"]} for kind in ({"values": _histogram}, {"seed": 1})]
     keys = []
-    for change, n in (({}, 64), ({}, 65), ({"block": 32, "grid": (1,)}, 64), ({"grid": (2,)}, 64), ({"text": "/"}, 64)):
-        kernel = Kernel("copy", [outputs("out", "n")], **{**row, **change})
+    for change, n in (({}, 65), *((change, 64) for change in changes)):
+        kernel = Kernel("copy", **{**row, **change})
         monkeypatch.setattr(registry, "find_kernel", lambda _, kernel=kernel: kernel)
         keys.append(source_lines.launch_key(Launch("copy", "float32", "-O3", {"n": n})))
     assert len({*keys}) == len(keys)
+    assert keys[1] == fingerprint.hash_facts("//", "copy n=64 float32 -O3", (1, 1, 1), (64, 1, 1)), "stored keys stay"
 
 
 @pytest.mark.parametrize("body", LINES)
