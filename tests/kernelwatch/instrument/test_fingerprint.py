@@ -222,6 +222,18 @@ def test_facts_of_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [names for names in by_hash.values() if len(names) > 1] == []
 
 
+def test_functions_of_a_module() -> None:
+    """Times depend on the function that makes an input, which may share its module with others."""
+    texts = set()
+    for values in (_zeros, _ones, _with_factor(3)):
+        (argument,) = Kernel(**COUNTED | {"arguments": _make_arguments({"values": values})}).bind_arguments("f4", n=9)[
+            1:2
+        ]
+        assert isinstance(argument, ArrayArgument)
+        texts.add(build_job._device_array(argument).values)
+    assert len(texts) == 3
+
+
 #: A package whose reference module uses every form of import.
 PACKAGE = {
     "__init__.py": "",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -198,7 +198,7 @@ def _hash_launch(kernel: Kernel, launch: Launch) -> str:
         fingerprint.VERSION,
         [element, kernel.check_extents(launch.arguments)],
         [_execution_facts(executed_kernel, element, launch) for executed_kernel in executed],
-        [_function_facts(function) for function in kernel.user_functions()],
+        [fingerprint.list_function_facts(function) for function in kernel.user_functions()],
         [
             _array_facts(argument)
             for argument in kernel.bind_arguments(element, **launch.arguments)
@@ -221,14 +221,6 @@ def _execution_facts(kernel: Kernel, dtype: str, launch: Launch) -> list[Any]:
             for name, value in kernel.variable_values(launch.arguments).items()
         ],
     ]
-
-
-def _function_facts(function: Callable[..., Any]) -> list[Any]:
-    """Return facts of a user's function: several may share a module, and differ in their defaults."""
-    code = getattr(function, "__code__", None)
-    defaults = [getattr(function, name, None) for name in ("__defaults__", "__kwdefaults__")]
-    place = [function.__qualname__, code.co_firstlineno] if code is not None else []
-    return [fingerprint.hash_function(function), place, repr(defaults)]
 
 
 def _array_facts(array: ArrayArgument) -> list[Any]:

@@ -57,7 +57,7 @@ def _iter_values(kernel: Kernel, launch: Launch) -> Iterator[list[str]]:
             if launch.arguments.get(argument.name) != argument.value:
                 yield [argument.name, repr(argument.value)]
         elif callable(argument.values):
-            yield [argument.name, fingerprint.hash_function(argument.values)]
+            yield [argument.name, str(fingerprint.list_function_facts(argument.values))]
         elif argument.seed:
             yield [argument.name, str(argument.seed)]
     for name, value in kernel.variable_values(launch.arguments).items():

@@ -130,7 +130,7 @@ def _device_array(argument: ArrayArgument) -> DeviceArray:
     values = (
         argument.values
         if isinstance(argument.values, str)
-        else f"a function, {fingerprint.hash_function(argument.values)}"
+        else f"a function, {fingerprint.list_function_facts(argument.values)}"
     )
     if argument.has_own_content:
         values = f"{values}, seed {argument.seed}, below {argument.limit}, {dict(argument.extents or {})}"

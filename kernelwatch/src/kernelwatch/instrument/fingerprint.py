@@ -71,6 +71,14 @@ def hash_function(function: Callable[..., Any]) -> str:
     return hash_facts({module: path.read_bytes() for module, path in files.items()})
 
 
+def list_function_facts(function: Callable[..., Any]) -> list[Any]:
+    """Return facts that tell a user's function from others: several may share a module, and differ in defaults."""
+    code = getattr(function, "__code__", None)
+    defaults = [getattr(function, name, None) for name in ("__defaults__", "__kwdefaults__")]
+    place = [function.__qualname__, code.co_firstlineno] if code is not None else []
+    return [hash_function(function), place, repr(defaults)]
+
+
 def find_sources(function: object) -> dict[str, Path] | None:
     """Return the files that a function's result can depend on, by their modules without the package's name.
 
