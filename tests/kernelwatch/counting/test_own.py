@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -177,7 +178,31 @@ def _copy(*arguments: Parameter | str, body: str, **fields: Any) -> Kernel:
     return Kernel("copy", arguments, 32, grid=(1,), text=text, **fields)
 
 
+COPY = "__global__ void copy(float* out, float* in, int n) { out[threadIdx.x] = in[threadIdx.x]; }"
 WHOLE = (outputs("out", "n"), inputs("in", "n"), "n")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"dynamic_shared": lambda n: n // 0},
+        {"constants": {"table": lambda n: n // 0}},
+        {"arguments": (outputs("out", lambda n: (n // 0,)), *WHOLE[1:])},
+        {"arguments": (WHOLE[0], inputs("in", "n", values=lambda n: n // 0), "n")},
+        {"arguments": (*WHOLE[:2], scalar("n", value=lambda: 1 // 0))},
+    ],
+)
+def test_errors_of_functions(fields: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A function of a kernel that raises fails its launches alone."""
+    row: dict[str, Any] = {"arguments": WHOLE, "block": 32, "grid": ("1",), "text": COPY}
+    kernel = Kernel("copy", **row | fields)
+    monkeypatch.setattr(registry, "find_kernel", lambda _: kernel)
+    launch = Launch("copy", arguments=dict.fromkeys(kernel.parameters, 32))
+    (outcome,) = launch_counts.count_launches([launch]).values()
+    assert re.fullmatch(
+        r"ArgumentError: the function at .*test_own\.py:\d+ raises ZeroDivisionError: .*", outcome.failure
+    )
+    assert launch_counts.hash_launches([launch]).keys() <= {str(launch)}, "it does not raise"
 
 
 def test_faults_are_reported() -> None:

@@ -195,7 +195,7 @@ class Kernel(KernelCode):
         constants = self._read_constants()
         try:
             return math.prod(geometry.to_extent(block, constants)), geometry.evaluate_length(shared, constants)
-        except (NameError, TypeError):  # they depend on extents
+        except (NameError, ArgumentError):  # they depend on extents
             return None
 
     def user_functions(self) -> list[Callable[..., Any]]:
