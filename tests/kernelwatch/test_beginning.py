@@ -283,7 +283,7 @@ def test_environment_of_asv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cap
         ("SUITE = None", "'benchmarks.kernels:SUITE' is no suite; name yours in "),
         (
             "import kernelwatch as kw; kw.watch(Kernel('a', [kw.outputs('o', 'n')], 1, over='n', text='x'), {'n': 4})",
-            "3: ArgumentError: a: params has a list of values for each of param_names, n; given: (4,)",
+            "3: ArgumentError: params has a list of values for each of param_names, n; given: (4,)",
         ),
     ],
 )

@@ -64,13 +64,7 @@ class Watched(kw.CountedWithShared):
     def __init_subclass__(cls, frame: FrameType | None = None) -> None:
         """Make the compiled and timed classes; without a frame, add them to the caller's module."""
         kernel, name, caller = cast(Kernel, cls.kernel), cls.__name__, frame or sys._getframe(1)
-        are_lists = all(isinstance(values, Sequence) and not isinstance(values, str) for values in cls.params)
-        if len(cls.params) != len(cls.param_names) or not are_lists:
-            raise ArgumentError(
-                f"{kernel.name}: params has a list of values for each of param_names, {', '.join(cls.param_names)}; "
-                f"given: {cls.params!r}"
-            )
-        axes = {key: tuple(values) for key, values in zip(cls.param_names, cls.params, strict=True)}
+        axes = cls.read_axes()
         extents = set(axes) - {"dtype", "flags"}
         if extents != set(kernel.parameters):
             expected = ", ".join(kernel.parameters) or "no axes"
