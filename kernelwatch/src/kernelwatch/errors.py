@@ -59,7 +59,7 @@ class ArgumentError(KernelwatchError, ValueError):
 
 
 class UnknownArgumentError(ArgumentError, LookupError):
-    """A launch gives other arguments than those that the kernel takes."""
+    """A launch or a declaration has other arguments than the kernel, or the entry point, takes."""
 
 
 class NoDeviceError(KernelwatchError, RuntimeError):

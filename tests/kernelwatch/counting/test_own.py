@@ -12,7 +12,7 @@ import pytest
 
 from kernelwatch import Kernel, in_and_out, inputs, outputs, scalar
 from kernelwatch.counting import launch_counts, source_lines
-from kernelwatch.errors import ArgumentError, UnknownKernelError
+from kernelwatch.errors import ArgumentError, UnknownArgumentError, UnknownKernelError
 from kernelwatch.instrument import fingerprint
 from kernelwatch.kernel import Launch, expressions
 from kernelwatch.kernel.arguments import ParameterLayout
@@ -213,7 +213,7 @@ def test_faults_are_reported() -> None:
         launch_counts.count_launch(_copy(*WHOLE, body=racing), "float32", n=32)
     left_out = _copy(*WHOLE, body="if (i) out[i] = in[i];", reference=lambda **arrays: arrays["in"])
     assert launch_counts.count_launch(left_out, "float32", n=32).problem == "element [0] of out was never written"
-    with pytest.raises(ArgumentError, match="takes 3 arguments; declared are 2; earlier= declares"):
+    with pytest.raises(UnknownArgumentError, match="takes 3 arguments; declared are 2; earlier= declares"):
         launch_counts.count_launch(_copy(*WHOLE[:2], body="out[i] = in[i];"), "float32", n=32)
     with pytest.raises(ArgumentError, match="copy takes n; given: m"):
         launch_counts.count_launch(_copy(*WHOLE, body="out[i] = in[i];"), "float32", m=32)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from kernelwatch.errors import ERRORS, ArgumentError
+from kernelwatch.errors import ERRORS, UnknownArgumentError
 from kernelwatch.instrument import fingerprint, inputs, skip_reasons
 from kernelwatch.instrument.tolerance import UlpTolerance
 from kernelwatch.kernel import Launch
@@ -116,7 +116,7 @@ def _execute(
     )
     bound, layout = kernel.bind_arguments(dtype, **arguments), module.parameter_layout()
     if len(layout) != len(bound):
-        raise ArgumentError(
+        raise UnknownArgumentError(
             f"{kernel.name}: the entry point takes {len(layout)} arguments; declared are {len(bound)}; earlier= "
             "declares those of older commits"
         )

@@ -102,7 +102,7 @@ def _call_fields(kernel: Kernel, launch: Launch, ready: Ready) -> dict[str, Any]
     with skip_reasons.skip_unknown_names():
         cubin, parameter_layout = _compile_kernel(kernel, dtype, flags, ready.arch)
         variables = kernel.variable_bytes(dtype, flags, arch=ready.arch, **arguments)
-    packed, address_offsets = pack_arguments(kernel.bind_arguments(dtype, **arguments), parameter_layout)
+        packed, address_offsets = pack_arguments(kernel.bind_arguments(dtype, **arguments), parameter_layout)
     return {
         **vars(kernel.compute_geometry(dtype, ready.multiprocessors, **arguments)),
         "cubin": cubin.data,

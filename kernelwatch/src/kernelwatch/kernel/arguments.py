@@ -12,7 +12,7 @@ import ml_dtypes  # noqa: F401 -- teaches NumPy the name "bfloat16"
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from kernelwatch.errors import ArgumentError, NoSuchDtypeError
+from kernelwatch.errors import ArgumentError, NoSuchDtypeError, UnknownArgumentError
 
 Shape = tuple[int, ...]
 Array = NDArray[Any]
@@ -94,10 +94,10 @@ def pack_arguments(
 ) -> tuple[bytes, tuple[int, ...]]:
     """Return arguments as packed parameter memory, with zeros for addresses, and the offsets of the addresses.
 
-    Raises ArgumentError if the entry point takes others.
+    Raises UnknownArgumentError if the entry point takes others.
     """
     if len(layout) != len(arguments):
-        raise ArgumentError(f"the entry point takes {len(layout)} arguments; declared are {len(arguments)}")
+        raise UnknownArgumentError(f"the entry point takes {len(layout)} arguments; declared are {len(arguments)}")
     packed, address_offsets = bytearray(), []
     for argument, (size, alignment, dtype) in zip(arguments, layout, strict=True):
         packed += bytes(-len(packed) % alignment)
@@ -105,7 +105,9 @@ def pack_arguments(
             address_offsets.append(len(packed))
         value = bytes(8) if isinstance(argument, ArrayArgument) else argument.to_numpy(dtype).tobytes()
         if len(value) != size:
-            raise ArgumentError(f"{argument.name}: the entry point takes {size} bytes there; given are {len(value)}")
+            raise UnknownArgumentError(
+                f"{argument.name}: the entry point takes {size} bytes there; given are {len(value)}"
+            )
         packed += value
     return bytes(packed), tuple(address_offsets)
 
