@@ -101,8 +101,6 @@ def test_second_call_finds_kernels(changed: bool, repository: Path, capsys: pyte
     assert ("class Scale(kw.Watched)" in stub.read_text()) is not changed
     printed = capsys.readouterr().out
     assert ("not watched there: scale; paste and replace the guesses:\n\nclass Scale(kw.Watched)" in printed) is changed
-    assert init.main([]) == 0
-    assert ("not watched" in capsys.readouterr().out) is changed
 
 
 WATCHED = """
