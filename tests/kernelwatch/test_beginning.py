@@ -71,9 +71,16 @@ def test_existing_files_stay(encoding: str, repository: Path) -> None:
     assert (repository / ".gitignore").read_bytes() == text + b"\n.asv/\n__pycache__/\n*.unfinished\nrun.lock\n"
 
 
+def test_wrong_flags(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        init.main(["--flags='"])
+    assert '--flags: flags "\'" are no words: No closing quotation; write them as on nvcc' in capsys.readouterr().err
+    assert not (repository / "benchmarks").exists()
+
+
 @pytest.mark.parametrize("changed", [False, True])
-def test_second_call_finds_kernels(changed: bool, repository: Path) -> None:
-    """A file without kernels shows an example, can be imported, and is replaced unless a person changed it."""
+def test_second_call_finds_kernels(changed: bool, repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file without kernels is replaced unless a person changed it."""
     (repository / "include" / "a.cu").rename(repository / "a.txt")
     assert init.main([]) == 0
     stub = repository / "benchmarks" / "kernels.py"
@@ -83,6 +90,8 @@ def test_second_call_finds_kernels(changed: bool, repository: Path) -> None:
     (repository / "a.txt").rename(repository / "a.cu")
     assert init.main([]) == 0
     assert ("class Scale(kw.Watched)" in stub.read_text()) is not changed
+    printed = capsys.readouterr().out
+    assert ("not watched there: scale; paste and replace the guesses:\n\nclass Scale(kw.Watched)" in printed) is changed
 
 
 WATCHED = """
@@ -232,7 +241,7 @@ def test_environment_of_asv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cap
     packages, commit, python = (tmp_path / path for path in ("lib/python3.11/site-packages", "c", "bin/python"))
     for folder in (packages, commit, python.parent):
         folder.mkdir(parents=True)
-    assert init.provide([str(tmp_path), str(commit)]) == 0
+    assert init.provide_libraries([str(tmp_path), str(commit)]) == 0
     lines = (packages / "kernelwatch.pth").read_text().splitlines()
     assert "/usr/lib/python3/dist-packages" in lines
     assert "/usr/lib/python3.11" not in lines
@@ -241,11 +250,11 @@ def test_environment_of_asv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cap
     python.chmod(0o755)
     for code in (0, 4):
         monkeypatch.setenv("CODE", str(code))
-        assert init.provide([str(tmp_path), str(commit)]) == code
+        assert init.provide_libraries([str(tmp_path), str(commit)]) == code
         install = f"-m pip install --quiet --no-deps --force-reinstall {commit}"
         assert capfd.readouterr().out.splitlines() == [install, f"{install} --no-build-isolation"]
     with pytest.raises(SystemExit):
-        init.provide([str(packages)])
+        init.provide_libraries([str(packages)])
     assert "give the folder of an environment" in capfd.readouterr().err
 
 
@@ -256,7 +265,11 @@ def test_environment_of_asv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cap
         ("import nothing_there", "3: ModuleNotFoundError: No module named 'nothing_there'"),
         ("Kernel('a', [], 32, over=('n',), text='x')", "3: ArgumentError: a: it has no output; declare"),
         ("__import__('json').loads('')", "3: JSONDecodeError: Expecting value"),
-        ("SUITE = None", "'benchmarks.kernels:SUITE' is no suite; pyproject.toml in "),
+        ("SUITE = None", "'benchmarks.kernels:SUITE' is no suite; name yours in "),
+        (
+            "import kernelwatch as kw; kw.watch(Kernel('a', [kw.outputs('o', 'n')], 1, over='n', text='x'), {'n': 4})",
+            "3: ArgumentError: params has a list of values for each of param_names, n; given: (4,)",
+        ),
     ],
 )
 def test_broken_suite(line: str, message: str, repository: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from kernelwatch import Kernel, outputs
 from kernelwatch.config.project_root import CHECKOUT
-from kernelwatch.errors import CompileError
+from kernelwatch.errors import CompileError, UnknownKernelError
 from kernelwatch.kernel.sources import KernelSource
 from ptxcount.ptx.parser import parse_cached
 
@@ -50,6 +50,18 @@ def test_header_with_a_prelude(options: dict[str, Any], checkout: Path) -> None:
     assert kernel.load_source("float32", "sm_90").make_line_reader()("kernel.cu") == HEADER.splitlines()
     full_text = kernel.load_source("float32", "sm_90").full_text()
     assert ("using real = float;" in full_text, HEADER in full_text) == (True, True)
+
+
+def test_missing_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run's folder of a commit is gone when its reasons are read; a person's stays."""
+    places = []
+    for name, folder in ((CHECKOUT, tmp_path / "gone"), ("ASV_BUILD_DIR", tmp_path)):
+        monkeypatch.delenv(CHECKOUT, raising=False)
+        monkeypatch.setenv(name, str(folder))
+        with pytest.raises(UnknownKernelError, match=r"^there is no file k\.cuh in the .*; correct file=$") as caught:
+            _kernel().load_source("float32", "sm_90")
+        places.append(str(caught.value).partition("nor in ")[2].removesuffix("; correct file="))
+    assert places == ["the measured commit", str(tmp_path)]
 
 
 @pytest.mark.parametrize("options", [{"prelude": "\ufeffusing real = float;"}, {"prelude": '#include "real.h"'}, {}])

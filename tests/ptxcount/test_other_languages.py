@@ -56,6 +56,10 @@ def test_kernel_of_numba_cuda_mlir(known: bool, arrays: Arrays, monkeypatch: pyt
         ).arguments
         assert [offset, rows, columns, row_step, column_step, scalar, flag] == [0, 4, 3, 6, 1, 2, 1]
         assert [type(scalar), type(flag)] == [np.int64, np.bool_]
+        fields = np.zeros(4, [("x", "f4"), ("y", "f8")])
+        assert adapt_kernel(kernel, "s", [fields["x"]], "sm_90").arguments[-1] == 3
+        with pytest.raises(LaunchError, match=r"8 bytes an element has the strides \(12,\)"):
+            adapt_kernel(kernel, "s", [fields["y"]], "sm_90")
     else:
         with pytest.raises(LaunchError, match="this release of Numba is not known: it has no _cached_cc; give the PTX"):
             arrays.count(kernel)

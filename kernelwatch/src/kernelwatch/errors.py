@@ -1,4 +1,4 @@
-"""The library's exceptions. Every message has the wrong value, the allowed ones, and the remedy."""
+"""The library's exceptions. A message names the wrong value, the allowed ones, and the remedy."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ __all__ = [
     "CompilerWarning",
     "KernelwatchError",
     "NoDeviceError",
+    "NoSuchDtypeError",
     "NoSuiteError",
     "NvccNotFoundError",
     "SuiteError",
+    "UnknownArgumentError",
     "UnknownDtypeError",
     "UnknownFlagsError",
     "UnknownKernelError",
@@ -41,7 +43,11 @@ class UnknownKernelError(KernelwatchError, LookupError):
 
 
 class UnknownDtypeError(KernelwatchError, LookupError):
-    """No element type of the table has that item size, or there is no such dtype."""
+    """A kernel, or a table by item sizes, has no form for a dtype."""
+
+
+class NoSuchDtypeError(UnknownDtypeError):
+    """NumPy has no such dtype, or it holds Python objects."""
 
 
 class UnknownFlagsError(KernelwatchError, LookupError):
@@ -50,6 +56,10 @@ class UnknownFlagsError(KernelwatchError, LookupError):
 
 class ArgumentError(KernelwatchError, ValueError):
     """A size, an offset, a stride or an array does not fit the kernel."""
+
+
+class UnknownArgumentError(ArgumentError, LookupError):
+    """A launch or a declaration has other arguments than the kernel, or the entry point, takes."""
 
 
 class NoDeviceError(KernelwatchError, RuntimeError):

@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from kernelwatch import Kernel, outputs
 from kernelwatch.cli.count import main
 from kernelwatch.counting import launch_counts
-from kernelwatch.kernel import Launch
+from kernelwatch.kernel import Launch, compile_source
+from kernelwatch.suite import registry
+from kernelwatch.toolchain import releases
 from ptxcount.util import host_memory
 
 EXACT = ["load_requests", "load_sectors", "store_requests", "store_sectors", "shared_store_wavefronts"]
@@ -70,6 +73,7 @@ REFUSED = [
     ("no_such_kernel rows=1", "kernelwatch count: kernel 'no_such_kernel' is not known; allowed are offset_copy"),
     ("offset_copy size=10", "kernelwatch count: offset_copy takes size, offset; given: size"),
     ("offset_copy size=ten offset=0", "kernelwatch count: size=ten: 'ten' is no number\n"),
+    ("offset_copy dtype=float64", "kernelwatch count: dtype=float64: write the dtype alone: float64\n"),
     ("offset_copy size=1.5 offset=0", "size must be an integer of at least 1; given: 1.5"),
     ("offset_copy size=10 offset=0 object", "dtype object holds Python objects"),
     ("offset_copy size=10 offset=0 float32 -O3'", "are no words"),
@@ -95,6 +99,35 @@ def test_errors(command: str, text: str, capsys: pytest.CaptureFixture[str]) -> 
     assert text in captured.err
     assert captured.err.count("\n") == 1 or "nvcc failed" in text, "nvcc's own words are lines"
     assert not captured.out
+
+
+#: A kernel with a warning of nvcc, whose output may be shorter than what it writes.
+WARNED = """__global__ void warned(float* out, int n) {
+    int unused;
+    if (threadIdx.x < n) out[threadIdx.x] = 0;
+}"""
+
+
+@pytest.mark.parametrize(("length", "code"), [("n", 0), ("n-1", 2)])
+def test_texts_name_the_source(
+    length: str, code: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither a warning, an error nor the listing names nvcc's file, which is another."""
+    kernel = Kernel("warned", [outputs("out", length), "n"], 32, over=("n",), text=WARNED)
+    monkeypatch.setattr(registry, "find_kernel", lambda _: kernel)
+    compile_source._compile_module.cache_clear()  # a compilation warns once
+    assert main(["warned", "n=9"]) == code
+    captured = capsys.readouterr()
+    first, *lines = captured.err.splitlines()
+    assert first.startswith("kernelwatch count: nvcc on kernel.cu (-lineinfo, sm_90): warned.cu(2): warning #177-D:")
+    assert [line.startswith("kernelwatch count: warned.cu:3 (PTX line ") for line in lines[3:]] == [True] * (code // 2)
+    assert ("\nwarned.cu:\n      1  __global__ void warned" in captured.out) == (code == 0)
+
+
+def test_requested_compiler(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(releases.VARIABLE, "banana")
+    assert main(["add_coalesced", "size=1000"]) == 2
+    assert "CUDA_TOOLKIT=banana is no release of CUDA" in capsys.readouterr().err
 
 
 def test_arrays_beyond_memory_are_refused(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,8 @@ import pytest
 
 from kernelwatch import Kernel, in_and_out, inputs, outputs, scalar
 from kernelwatch.counting import launch_counts, source_lines
-from kernelwatch.errors import ArgumentError, UnknownKernelError
+from kernelwatch.errors import ArgumentError, UnknownArgumentError, UnknownKernelError
+from kernelwatch.instrument import fingerprint
 from kernelwatch.kernel import Launch, expressions
 from kernelwatch.kernel.arguments import ParameterLayout
 from kernelwatch.kernel.parameters import Parameter
@@ -176,7 +178,31 @@ def _copy(*arguments: Parameter | str, body: str, **fields: Any) -> Kernel:
     return Kernel("copy", arguments, 32, grid=(1,), text=text, **fields)
 
 
+COPY = "__global__ void copy(float* out, float* in, int n) { out[threadIdx.x] = in[threadIdx.x]; }"
 WHOLE = (outputs("out", "n"), inputs("in", "n"), "n")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"dynamic_shared": lambda n: n // 0},
+        {"constants": {"table": lambda n: n // 0}},
+        {"arguments": (outputs("out", lambda n: (n // 0,)), *WHOLE[1:])},
+        {"arguments": (WHOLE[0], inputs("in", "n", values=lambda n: n // 0), "n")},
+        {"arguments": (*WHOLE[:2], scalar("n", value=lambda: 1 // 0))},
+    ],
+)
+def test_errors_of_functions(fields: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A function of a kernel that raises fails its launches alone."""
+    row: dict[str, Any] = {"arguments": WHOLE, "block": 32, "grid": ("1",), "text": COPY}
+    kernel = Kernel("copy", **row | fields)
+    monkeypatch.setattr(registry, "find_kernel", lambda _: kernel)
+    launch = Launch("copy", arguments=dict.fromkeys(kernel.parameters, 32))
+    (outcome,) = launch_counts.count_launches([launch]).values()
+    assert re.fullmatch(
+        r"ArgumentError: the function at .*test_own\.py:\d+ raises ZeroDivisionError: .*", outcome.failure
+    )
+    assert launch_counts.hash_launches([launch]).keys() <= {str(launch)}, "it does not raise"
 
 
 def test_faults_are_reported() -> None:
@@ -187,7 +213,7 @@ def test_faults_are_reported() -> None:
         launch_counts.count_launch(_copy(*WHOLE, body=racing), "float32", n=32)
     left_out = _copy(*WHOLE, body="if (i) out[i] = in[i];", reference=lambda **arrays: arrays["in"])
     assert launch_counts.count_launch(left_out, "float32", n=32).problem == "element [0] of out was never written"
-    with pytest.raises(ArgumentError, match="takes 3 arguments; declared are 2; earlier= declares"):
+    with pytest.raises(UnknownArgumentError, match="takes 3 arguments; declared are 2; earlier= declares"):
         launch_counts.count_launch(_copy(*WHOLE[:2], body="out[i] = in[i];"), "float32", n=32)
     with pytest.raises(ArgumentError, match="copy takes n; given: m"):
         launch_counts.count_launch(_copy(*WHOLE, body="out[i] = in[i];"), "float32", m=32)
@@ -225,14 +251,20 @@ LINES = {
 
 
 def test_line_costs_depend_on_source_and_launch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The key of stored costs covers source, launch, grid and block."""
-    row: dict[str, Any] = {"block": 64, "over": ("n",), "text": "//"}
+    """The key of stored costs covers source, launch, grid, block, and values that the launch does not name."""
+    out = outputs("out", "n")
+    row: dict[str, Any] = {"arguments": [out, "n"], "block": 64, "over": ("n",), "text": "//"}
+    changes: list[dict[str, Any]] = [{}, {"block": 32, "grid": (1,)}, {"grid": (2,)}, {"text": "/"}]
+    changes += [{"arguments": [out, scalar("n", value=value)]} for value in (1, 32, "2*n")]
+    changes += [{"constants": {"table": np.array([value], "f4")}} for value in (0, 1)]
+    changes += [{"arguments": [out, inputs("x", "n", **kind), "n"]} for kind in ({"values": _histogram}, {"seed": 1})]
     keys = []
-    for change, n in (({}, 64), ({}, 65), ({"block": 32, "grid": (1,)}, 64), ({"grid": (2,)}, 64), ({"text": "/"}, 64)):
-        kernel = Kernel("copy", [outputs("out", "n")], **{**row, **change})
+    for change, n in (({}, 65), *((change, 64) for change in changes)):
+        kernel = Kernel("copy", **{**row, **change})
         monkeypatch.setattr(registry, "find_kernel", lambda _, kernel=kernel: kernel)
         keys.append(source_lines.launch_key(Launch("copy", "float32", "-O3", {"n": n})))
     assert len({*keys}) == len(keys)
+    assert keys[1] == fingerprint.hash_facts("//", "copy n=64 float32 -O3", (1, 1, 1), (64, 1, 1)), "stored keys stay"
 
 
 @pytest.mark.parametrize("body", LINES)

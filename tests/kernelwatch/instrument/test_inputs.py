@@ -158,9 +158,16 @@ def test_inputs_have_distinct_addresses() -> None:
     assert [argument.ordinal for argument in arguments if argument.direction != "out"] == [0, 1, 2]
 
 
-def test_unknown_kernel_is_skipped() -> None:
-    with pytest.raises(NotImplementedError, match="kernel 'transpose_of_tomorrow' is not known"):
-        build_job.describe_launch(Launch.parse("transpose_of_tomorrow rows=1 columns=1"))
+@pytest.mark.parametrize(
+    ("launch", "reason"),
+    [
+        ("transpose_of_tomorrow rows=1 columns=1", "kernel 'transpose_of_tomorrow' is not known"),
+        ("add_coalesced size=1 alignment=4", "add_coalesced takes size; given: alignment, size"),
+    ],
+)
+def test_missing_names_are_skipped(launch: str, reason: str) -> None:
+    with pytest.raises(NotImplementedError, match=f"^this commit lacks it: {reason}"):
+        build_job.describe_launch(Launch.parse(launch))
 
 
 @pytest.mark.parametrize("length", [1, 15, 16, 17, 4095, 4096, 4097, 15003])

@@ -10,7 +10,7 @@ import pytest
 
 from gpu_kernels import KERNELS
 from kernelwatch import Kernel, inputs, numba_arguments, outputs, scalar, triton_arguments
-from kernelwatch.errors import ArgumentError
+from kernelwatch.errors import ArgumentError, UnknownArgumentError
 from kernelwatch.kernel.arguments import ArrayArgument, ParameterLayout, ScalarArgument, pack_arguments
 from kernelwatch.kernel.ptx_module import PtxModule
 
@@ -105,9 +105,9 @@ def test_layout_of_arguments() -> None:
     packed, places = pack_arguments(bound, layout)
     assert packed == struct.pack("<bxxxxxxxQixxxxd", 1, 0, 2, 0.5)
     assert places == (8,)
-    with pytest.raises(ArgumentError, match="the entry point takes 3 arguments; declared are 4"):
+    with pytest.raises(UnknownArgumentError, match="the entry point takes 3 arguments; declared are 4"):
         pack_arguments(bound, layout[:3])
-    with pytest.raises(ArgumentError, match="y: the entry point takes 4 bytes there; given are 8"):
+    with pytest.raises(UnknownArgumentError, match="y: the entry point takes 4 bytes there; given are 8"):
         pack_arguments([ScalarArgument("y", 0.5, np.dtype("f8"))], layout[2:3])
 
 

@@ -128,8 +128,8 @@ def test_stored_results_of_other_axes(names: list[str], tmp_path: Path, capsys: 
     ("named", "text", "message"),
     [
         (True, "syntax error(", "cannot compare: .*/own_suite.py:1: SyntaxError: .*; mend it\n"),
-        (True, "SUTIE = 1", "cannot compare: 'own_suite:SUITE' is no suite; pyproject.toml in "),
-        (True, None, "cannot compare: 'own_suite:SUITE' is no suite; pyproject.toml in "),
+        (True, "SUTIE = 1", "cannot compare: 'own_suite:SUITE' is no suite; name yours in "),
+        (True, None, "cannot compare: there is no module own_suite; name yours in "),
         (False, None, ""),
     ],
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import re
 from contextlib import nullcontext
 from dataclasses import replace
@@ -104,6 +106,26 @@ def test_why_it_fails_is_told(kept: list[dict[str, str]], message: str, tmp_path
     _, *lines = report.render_review(review_stored(root)).splitlines()
     shown = " ".join(" ".join(lines).split())
     assert shown.startswith(f"BROKEN: 1 time failed in head alone: {TIME}: {message}")
+
+
+#: Configurations that the run of head selected, and the line on the one without a value.
+SKIPPED = {
+    "a whole run": ([], "1 configurations are skipped in head: {0} (1); this commit lacks it: no {0} Note:"),
+    "a run in part": (["'one'"], "not measured in head, which was measured in part: {0} (1); --all says why"),
+}
+
+
+@pytest.mark.parametrize(("selected", "message"), SKIPPED.values(), ids=SKIPPED)
+def test_skipped_configurations(selected: list[str], message: str, tmp_path: Path) -> None:
+    """A whole run left nothing out: the review has the reason that it recorded."""
+    suite: Suite = {BASE: {COUNT: {"one": 2.0, "two": 2.0}}, HEAD: {COUNT: {"one": 2.0, "two": math.nan}}}
+    root = write(tmp_path, suite)
+    reasons = [f"this commit lacks it: no {COUNT}", "no GPU here"]
+    skipped = [{"commit": HEAD, "benchmark": COUNT, "configurations": 1, "reason": reason} for reason in reasons]
+    run = {**RUN, "skipped": skipped, "selected": {COUNT: selected}}
+    (root / "results" / "gpu" / "runs.jsonl").write_text(json.dumps(run), encoding="utf-8")
+    shown = " ".join(report.render_review(review_stored(root)).split())
+    assert message.format(COUNT) in shown
 
 
 #: Options, and the output or error.

@@ -8,9 +8,6 @@ import pytest
 
 from kernelwatch.cli import run as command
 from kernelwatch.cli import site, summary
-from kernelwatch.config import settings
-from kernelwatch.store import git
-from tests import commits
 
 
 @pytest.fixture
@@ -65,23 +62,11 @@ def test_commands_of_run(
         (["-E", "existing:python3"], ["-E", "existing:python3"]),
     ],
 )
-@pytest.mark.parametrize("state", ["clean", "dirty", "detached"])
 def test_default_range_is_head(
-    words: list[str], expected: list[str], state: str, asv_calls: list[list[str]],
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
-    """Asv's configured branch is ignored; the report names changed files except imported ones."""
-    commits.commit(commits.begin(tmp_path), {"a.cu": "1", "benchmarks/a.py": "1"})
-    monkeypatch.setattr(command, "ROOT", tmp_path)
-    monkeypatch.setattr(settings, "ROOT", tmp_path)
+    words: list[str], expected: list[str], asv_calls: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Asv's configured branch is ignored."""
     monkeypatch.setattr(site, "main", lambda words: 0)
     monkeypatch.setattr(summary, "main", lambda _: 0)
-    if state == "detached":
-        git.text(tmp_path, "checkout", "--quiet", "--detach")
-    if state == "dirty":
-        for name in ("a.cu", "benchmarks/a.py"):
-            (tmp_path / name).write_text("2")
     command.run(words)
     assert asv_calls == [["run", "--record-samples", *expected]]
-    warning = "HEAD is measured, without what is not committed: a.cu\n"
-    assert capsys.readouterr().err == (warning if state == "dirty" and expected[0] == "HEAD^!" else "")

@@ -114,6 +114,23 @@ def test_outcomes_become_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert [results[name]["duration"] for name in (TIME, RATIO, COUNT)] == [1.5, 1.5, 2.0], "a class shares its seconds"
 
 
+@pytest.mark.parametrize("is_head", [True, False])
+def test_missing_names_fail_at_head(is_head: bool, tmp_path: Path) -> None:
+    """The checkout's suite is that of its own commit. A kernel may lack a dtype there, too."""
+    reasons = [
+        "this commit lacks it: there is no kernel k",
+        "this commit lacks the dtype: k has no int8",
+        "no GPU here",
+    ]
+    messages = [_configuration("track_counted.A", index, skipped=reason) for index, reason in enumerate(reasons)]
+    results, lines = measure_commit(FakeProcess(*messages), tmp_path, COUNT, is_head)
+    assert [value is None for value in results[COUNT]["result"]] == [is_head, False, False]
+    assert results[COUNT]["errcode"] == is_head
+    run = lines[record.RUNS_FILE][0]
+    assert [failure["reason"] for failure in run.get("failed", ())] == reasons[: int(is_head)]
+    assert sorted(skip["reason"] for skip in run["skipped"]) == sorted(reasons[int(is_head) :])
+
+
 def test_missing_number_fails_the_benchmark(tmp_path: Path) -> None:
     messages = [_configuration("track_counted.A", index, numbers={COUNT: 1.0} if index else {}) for index in range(3)]
     results, _ = measure_commit(FakeProcess(*messages), tmp_path, COUNT)

@@ -12,7 +12,7 @@ import pytest
 import kernelwatch.benchmarks as kw
 from kernelwatch.benchmarks import base
 from kernelwatch.counting import launch_counts
-from kernelwatch.errors import CompileError, UnknownKernelError
+from kernelwatch.errors import ArgumentError, CompileError, UnknownKernelError
 from kernelwatch.runner import measure_counts
 from kernelwatch.runner.protocol import RunConfiguration, StoredNumbers, Task
 from kernelwatch.suite import registry
@@ -165,3 +165,10 @@ def test_benchmark_names(kind: Any, module: str) -> None:
     assert getattr(benchmark_class, method).benchmark_name == f"{module}.One.{method}"
     assert measurement_group(f"{module}.One") == f"{module}.One"
     assert measurement_group("speed.One") == measurement_group(control_name("speed.One.time_x")) == "time.One"
+
+
+@pytest.mark.parametrize("params", [(4096,), ("4096",), ((1,), (2,)), ((1,), 2)])
+def test_wrong_axes(params: Any) -> None:
+    """Each name has a list of values; a text is none."""
+    with pytest.raises(ArgumentError, match=r"params has a list of values for each of param_names, n; given: \("):
+        type("One", (kw.Counted,), {"kernel": "k", "param_names": ("n",), "params": params})

@@ -181,7 +181,7 @@ def test_run_measures_head(repository: tuple[Project, list[str]]) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert list_measured_commits(project) == {commits[1][:8]}
     assert read_rows(project, commits[1])[STORES]["result"] == [4.0]
-    assert "without what is not committed: imaging/brighten.cu" in done.stderr
+    assert "HEAD is measured, without what is not committed: imaging/brighten.cu" in done.stdout
     (source_line,) = read_record(project, "lines.jsonl")
     assert source_line["launch"].startswith("brighten h=64 w=128")
     assert project.run("kernelwatch", "run", "--bench", "Brighten.track_store").returncode == 0

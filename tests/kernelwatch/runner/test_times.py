@@ -175,6 +175,12 @@ def test_reuse_of_times(looks: list[float], reused: int, measure: Measure, monke
         assert (configuration.reused, configuration.rounds) == (origin, rounds)
         assert len(configuration.numbers[TIME]) == sum(rounds)
     assert [bool(configuration.reused) for configuration in configurations].count(True) == reused
+    first_factors = [
+        configuration.numbers[TIME][0] / on_fake_gpu.SECONDS
+        for configuration in configurations
+        if not configuration.reused
+    ]
+    assert pytest.approx(looks[0]) in first_factors, "the first is kept, whether a second agrees better or not"
 
 
 @pytest.mark.usefixtures("gpu")

@@ -16,6 +16,7 @@ from asv.util import UserError
 
 from kernelwatch.config import cache_dir
 from kernelwatch.config.project_root import ROOT
+from kernelwatch.errors import KernelwatchError
 from kernelwatch.runner import compiler
 from kernelwatch.toolchain import cache, nvcc, releases
 
@@ -62,15 +63,19 @@ def test_run_has_one_compiler(matrix: dict[str, Any], monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize(
-    "use", [releases.use_requested_release, lambda: compiler.choose_compiler(None)], ids=["by itself", "a run"]
+    ("use", "error"),
+    [(releases.use_requested_release, KernelwatchError), (lambda: compiler.choose_compiler(None), UserError)],
+    ids=["by itself", "a run"],
 )
 @pytest.mark.parametrize("release_text", ["13", "new", "13.5.0; x", "../13.5.0"])
-def test_invalid_release(use: Callable[[], object], release_text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_release(
+    use: Callable[[], object], error: type[Exception], release_text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Every compilation refuses it before pip runs."""
     monkeypatch.setenv(releases.VARIABLE, release_text)
     monkeypatch.setattr(releases, "_install_wheels", pytest.fail)
     message = re.escape(f"CUDA_TOOLKIT={release_text} is no release of CUDA, such as 13.0.2; ")
-    with pytest.raises(UserError, match=message):
+    with pytest.raises(error, match=message):
         use()
 
 
@@ -112,6 +117,8 @@ def test_wheels_are_fetched_once(cicc: str, tmp_path: Path, monkeypatch: pytest.
         monkeypatch.setattr(releases, "_install_wheels", pytest.fail)
         assert releases.install_nvcc("1.2.0") == installed
     else:
-        with pytest.raises(UserError, match=r"nvcc of CUDA 1\.2\.0 cannot be installed .*No matching distribution"):
+        with pytest.raises(
+            KernelwatchError, match=r"nvcc of CUDA 1\.2\.0 cannot be installed .*No matching distribution"
+        ):
             releases.install_nvcc("1.2.0")
         assert not (tmp_path / "kept" / "cuda-toolkit" / "1.2.0").exists()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from types import FunctionType
 from typing import Any, ClassVar, TypeVar
 
+from kernelwatch.errors import ArgumentError
 from kernelwatch.suite.sweep import Sweep
 
 F = TypeVar("F", bound=Any)
@@ -75,8 +76,16 @@ class Benchmark:
     def make_sweep(cls) -> Sweep:
         """Return the launches that the class's attributes describe."""
         attributes = {field.name: getattr(cls, field.name) for field in fields(Sweep) if hasattr(cls, field.name)}
-        axes = {name: tuple(values) for name, values in zip(cls.param_names, cls.params, strict=True)}
-        return Sweep(**{**attributes, "name": cls.__name__, "axes": axes})
+        return Sweep(**{**attributes, "name": cls.__name__, "axes": cls.read_axes()})
+
+    @classmethod
+    def read_axes(cls) -> dict[str, tuple[Any, ...]]:
+        """Return the values of each axis. Raises ArgumentError unless `params` has a list for each name."""
+        are_lists = all(isinstance(values, Iterable) and not isinstance(values, str) for values in cls.params)
+        if len(cls.params) != len(cls.param_names) or not are_lists:
+            names = ", ".join(cls.param_names)
+            raise ArgumentError(f"params has a list of values for each of param_names, {names}; given: {cls.params!r}")
+        return {name: tuple(values) for name, values in zip(cls.param_names, cls.params, strict=True)}
 
     @classmethod
     def _copy_method(cls, name: str, method: Any) -> FunctionType:

@@ -9,7 +9,7 @@ from concurrent.futures import ProcessPoolExecutor
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from kernelwatch.benchmarks.base import Benchmark, measures
-from kernelwatch.instrument import prebuild, skip_reasons
+from kernelwatch.instrument import prebuild
 from kernelwatch.kernel import Launch
 from kernelwatch.suite import registry
 from kernelwatch.suite.benchmark_names import COUNTED_MODULE
@@ -41,7 +41,7 @@ class Counted(Benchmark):
         """Look up a configuration's numbers; skip if the commit lacks the kernel, fail if its output is wrong."""
         outcome = outcomes[str(self.sweep.launch(self.name_params(params)))]
         if outcome.missing:
-            raise NotImplementedError(skip_reasons.format_missing(outcome.missing))
+            raise NotImplementedError(outcome.missing)
         if outcome.failure:
             raise RuntimeError(outcome.failure)
         self.metrics = outcome.metrics

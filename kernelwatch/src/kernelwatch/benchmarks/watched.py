@@ -64,7 +64,7 @@ class Watched(kw.CountedWithShared):
     def __init_subclass__(cls, frame: FrameType | None = None) -> None:
         """Make the compiled and timed classes; without a frame, add them to the caller's module."""
         kernel, name, caller = cast(Kernel, cls.kernel), cls.__name__, frame or sys._getframe(1)
-        axes = {key: tuple(values) for key, values in zip(cls.param_names, cls.params, strict=True)}
+        axes = cls.read_axes()
         extents = set(axes) - {"dtype", "flags"}
         if extents != set(kernel.parameters):
             expected = ", ".join(kernel.parameters) or "no axes"

@@ -8,14 +8,17 @@ For a kernel of your own, use the command `ptxcount`.
 from __future__ import annotations
 
 import argparse
+import re
 import sys
+import warnings
 from collections.abc import Sequence
 
 from kernelwatch.cli.failures import UNEXPECTED
 from kernelwatch.counting import launch_counts, source_lines
-from kernelwatch.errors import ERRORS
+from kernelwatch.errors import ERRORS, CompilerWarning
 from kernelwatch.kernel import Launch
 from kernelwatch.suite import registry
+from kernelwatch.toolchain import releases
 from ptxcount.report import listing
 
 
@@ -34,9 +37,21 @@ def main(words: Sequence[str] | None = None) -> int:
     as_json: bool = parser.parse_args(options).json
     try:
         launch = Launch.parse(" ".join(word for word in arguments if word not in options))
-        result = launch_counts.count_launch(launch.kernel, launch.dtype, launch.flags, **launch.arguments)
+        kernel = registry.find_kernel(launch.kernel)
+        releases.use_requested_release()
     except ERRORS as error:
         return _report_error(error)
+
+    def show_warning(message: Warning | str, *_: object) -> None:
+        _report_error(launch_counts.name_source(kernel, message))
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("default", CompilerWarning)
+            warnings.showwarning = show_warning
+            result = launch_counts.count_launch(kernel, launch.dtype, launch.flags, **launch.arguments)
+    except ERRORS as error:
+        return _report_error(launch_counts.name_source(kernel, error))
     except MemoryError as error:
         return _report_error(f"the arrays do not fit in this machine's memory: {error}; use smaller ones")
     if result.problem is not None:
@@ -45,8 +60,9 @@ def main(words: Sequence[str] | None = None) -> int:
         print(listing.format_json(result.counters))
         return 0
     title = f"{launch}, grid {result.geometry.grid}, block {result.geometry.block}"
-    read_lines = source_lines.load_source(registry.find_kernel(launch.kernel), launch.dtype).make_line_reader()
-    print(title, listing.format_table(result.counters), listing.format_listing(result.counters, read_lines), sep="\n\n")
+    text = listing.format_listing(result.counters, source_lines.load_source(kernel, launch.dtype).make_line_reader())
+    text = re.sub(r"^kernel\.cu:$", lambda file: launch_counts.name_source(kernel, file[0]), text, flags=re.MULTILINE)
+    print(title, listing.format_table(result.counters), text, sep="\n\n")
     return 0
 
 

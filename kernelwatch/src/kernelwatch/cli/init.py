@@ -9,14 +9,15 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import shlex
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from kernelwatch.config import project_root
 from kernelwatch.error_text import count_noun
+from kernelwatch.errors import UnknownFlagsError
+from kernelwatch.kernel.launch import split_flags
 from kernelwatch.scaffold import find_kernels, parse_launches, write_classes
 from kernelwatch.scaffold.find_kernels import KernelCandidate
 from kernelwatch.scaffold.parse_launches import HostLaunch
@@ -57,8 +58,13 @@ def main(words: Sequence[str] | None = None) -> int:
             f"--workflows {options.workflows}: pip cannot install that; give git+https://HOST/REPOSITORY@COMMIT"
         )
     try:
+        flags = split_flags(options.flags)
+    except UnknownFlagsError as error:
+        parser.error(f"--flags: {error}")
+    try:
         root = Path(git.text(Path.cwd(), "rev-parse", "--show-toplevel"))
-        files = _plan_files(root, shlex.split(options.flags), options.workflows or "")
+        classes = dict(_iter_classes(root, flags))
+        files = _plan_files(root, list(classes.values()), options.workflows or "")
     except (GitError, ValueError) as error:
         advice = "; run: git init" if "not a git repository" in str(error) else ""
         print(f"kernelwatch init: {error}{advice}", file=sys.stderr)
@@ -67,6 +73,8 @@ def main(words: Sequence[str] | None = None) -> int:
         path = root / name
         if path.exists() and not (text != _STUB and path.read_bytes() == _STUB.encode()):
             print(f"{name} is there: not changed")
+            if name == "benchmarks/kernels.py":
+                _print_unwatched(classes, path.read_text(encoding="utf-8", errors="replace"))
         else:
             path.parent.mkdir(exist_ok=True, parents=True)
             atomic_write.write(path, text)
@@ -74,23 +82,30 @@ def main(words: Sequence[str] | None = None) -> int:
     _extend_gitignore(root / ".gitignore")
     if git.is_shallow(root):
         print("this clone is shallow: older commits can be measured after: git fetch --unshallow")
-    todo = "decide" if "TODO" in files["benchmarks/kernels.py"] else "declare kernels"
+    todo = "replace the guesses marked TODO" if "TODO" in files["benchmarks/kernels.py"] else "declare kernels"
     print(f"next: {todo} in benchmarks/kernels.py, commit, and run: asv run --record-samples HEAD^!")
     return 0
 
 
-def _plan_files(root: Path, flags: Sequence[str], library: str) -> dict[str, str]:
+def _print_unwatched(classes: Mapping[str, str], text: str) -> None:
+    """Print the classes of the kernels that a file does not name."""
+    names = [kernel for kernel in classes if not re.search(rf"\b{kernel}\b", text)]
+    if names:
+        print(f"not watched there: {', '.join(names)}; paste and replace the guesses:\n")
+        print("\n\n".join(classes[kernel] for kernel in names))
+
+
+def _plan_files(root: Path, classes: Sequence[str], library: str) -> dict[str, str]:
     """Return the texts of the files to write. Raises ValueError with the reason if they would be wrong."""
     branch = _choose_branch(root)
     if library and not _BRANCH.fullmatch(branch):
         raise ValueError(f"the branch {branch!r} can stand in no workflow; rename it, or leave out --workflows")
     project, quoted = (json.dumps(text, ensure_ascii=False) for text in (root.name, branch))
-    classes = "\n\n".join(_iter_classes(root, flags))
     names = [path.name for path in sorted(_TEMPLATES.glob("*.yml")) if library]
     return {
         "asv.conf.json": _fill_template("asv.conf.json", PROJECT=project, BRANCH=quoted),
         "benchmarks/__init__.py": "",
-        "benchmarks/kernels.py": _fill_template("kernels.txt", CLASSES=classes) if classes else _STUB,
+        "benchmarks/kernels.py": _fill_template("kernels.txt", CLASSES="\n\n".join(classes)) if classes else _STUB,
         **{
             f".github/workflows/{name}": _fill_template(name, BRANCH=branch, LIBRARY=library, NVCC=_NVCC)
             for name in names
@@ -103,8 +118,8 @@ def _fill_template(template: str, **values: str) -> str:
     return re.sub(r"@([A-Z]+)@", lambda mark: values[mark[1]], text)
 
 
-def _iter_classes(root: Path, flags: Sequence[str]) -> Iterator[str]:
-    """Yield the class that watches each kernel; print how many are found, and which are left out."""
+def _iter_classes(root: Path, flags: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield each kernel with the class that watches it; print how many are found, and which are left out."""
     texts = find_kernels.read_sources(root)
     candidates, omitted = find_kernels.find_kernels(root, texts, flags)
     kernels = [candidate for candidate in candidates if not write_classes.find_problem(candidate)]
@@ -118,7 +133,7 @@ def _iter_classes(root: Path, flags: Sequence[str]) -> Iterator[str]:
     print(f"{count_noun(len(kernels), 'kernel')} found, {len(omitted)} left out")
     launches = [launch for file, text in texts.items() for launch in parse_launches.iter_launches(file, text)]
     for kernel, name in zip(kernels, write_classes.name_kernels(kernels), strict=True):
-        yield write_classes.write_class(kernel, name, _choose_launch(kernel, candidates, launches), flags)
+        yield name, write_classes.write_class(kernel, name, _choose_launch(kernel, candidates, launches), flags)
 
 
 def _choose_launch(
@@ -156,7 +171,7 @@ def _extend_gitignore(path: Path) -> None:
         print(f".gitignore: added {' '.join(missing)}")
 
 
-def provide(words: Sequence[str] | None = None) -> int:
+def provide_libraries(words: Sequence[str] | None = None) -> int:
     """Let an environment import what this Python does, after its own packages; install a commit's package into it.
 
     Packages are built as their pyproject.toml says; where that cannot be had, without network, by what is here.

@@ -30,7 +30,7 @@ COMMANDS = {
 #: Subcommands that other programs call: git, asv and make. The help leaves them out.
 INTERNAL = {
     "judge": "kernelwatch.cli.bisect:judge",
-    "provide": "kernelwatch.cli.init:provide",
+    "provide": "kernelwatch.cli.init:provide_libraries",
     "pycuda-wheel": "kernelwatch.toolchain.pycuda_wheel:install_pycuda",
 }
 

@@ -14,10 +14,9 @@ from asv import main
 from asv.commands.run import Run
 
 from kernelwatch.cli.failures import catch_errors
-from kernelwatch.config import settings
 from kernelwatch.config.project_root import CONFIG_FILE, ROOT
 from kernelwatch.runner.asv_plugin import is_existing
-from kernelwatch.store import asv_files, git
+from kernelwatch.store import asv_files
 from ptxcount.cli.ending import run_command
 
 #: Range of one commit.
@@ -40,8 +39,6 @@ def run(words: Sequence[str] | None = None) -> int:
     parsed = parser.parse_args(["run", *arguments])
     if parsed.range is None and not any(map(is_existing, parsed.env_spec)):
         arguments = [HEAD_ONLY, *arguments]
-        if changed := _list_changed_files():
-            print(f"HEAD is measured, without what is not committed: {', '.join(changed)}", file=sys.stderr)
     if (status := _run_asv("run", "--record-samples", *arguments)) not in (
         0,
         2,
@@ -53,13 +50,6 @@ def run(words: Sequence[str] | None = None) -> int:
 
     unpublished, failed = catch_errors(site.main)(()), summary.main(parsed.machine)
     return unpublished or failed or status
-
-
-def _list_changed_files() -> list[str]:
-    """Return the tracked files that differ from HEAD, without benchmarks and libraries, which run as they are."""
-    imported_folders = (folder for folder in settings.code_folders() if folder != settings.package_name())
-    paths = (".", *(f":(exclude){folder}" for folder in imported_folders))
-    return (git.try_text(ROOT, "diff", "--name-only", "--relative", "HEAD", "--", *paths) or "").splitlines()
 
 
 def measure(words: Sequence[str] | None = None) -> int:

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from kernelwatch.errors import ERRORS, ArgumentError
+from kernelwatch.errors import ERRORS, UnknownArgumentError
 from kernelwatch.instrument import fingerprint, inputs, skip_reasons
 from kernelwatch.instrument.tolerance import UlpTolerance
 from kernelwatch.kernel import Launch
-from kernelwatch.kernel.arguments import Array, ArrayArgument
+from kernelwatch.kernel.arguments import Array, ArrayArgument, pack_arguments
 from kernelwatch.kernel.geometry import Geometry
 from kernelwatch.kernel.kernel import Kernel
 from kernelwatch.kernel.launch import FLAGS
@@ -116,7 +116,7 @@ def _execute(
     )
     bound, layout = kernel.bind_arguments(dtype, **arguments), module.parameter_layout()
     if len(layout) != len(bound):
-        raise ArgumentError(
+        raise UnknownArgumentError(
             f"{kernel.name}: the entry point takes {len(layout)} arguments; declared are {len(bound)}; earlier= "
             "declares those of older commits"
         )
@@ -171,7 +171,7 @@ def _element_bytes(array: Array) -> Array:
 
 @dataclass(frozen=True)
 class CountOutcome:
-    """The result of a launch: its metrics, or why there are none."""
+    """The result of a launch: its metrics, or why there are none: the reason to skip it, or of its failure."""
 
     metrics: dict[str, float]
     missing: str = ""
@@ -191,23 +191,36 @@ def hash_launches(launches: Iterable[Launch]) -> dict[str, str]:
 
 
 def _hash_launch(kernel: Kernel, launch: Launch) -> str:
+    """Return the fingerprint of everything that `count_launch` depends on."""
     element = kernel.check_dtype(launch.dtype)
-    shape, reference = kernel.compute_geometry(element, **launch.arguments), kernel.reference
-    text = compile_ptx(launch.kernel, element, launch.flags)
-    entry = kernel.compile_module(element, launch.flags, arch=ARCH, lines=True).entry
+    executed = (kernel, kernel.reference) if isinstance(kernel.reference, Kernel) else (kernel,)
     return fingerprint.hash_facts(
-        fingerprint.hash_ptx(text, entry),
         fingerprint.VERSION,
-        [fingerprint.hash_function(function) for function in kernel.user_functions()],
-        reference.compile_module(element, launch.flags, arch=ARCH).ptx if isinstance(reference, Kernel) else "",
-        [shape.grid, shape.block, shape.dynamic_shared],
-        [element, dict(launch.arguments)],
+        [element, kernel.check_extents(launch.arguments)],
+        [_execution_facts(executed_kernel, element, launch) for executed_kernel in executed],
+        [fingerprint.list_function_facts(function) for function in kernel.user_functions()],
         [
             _array_facts(argument)
             for argument in kernel.bind_arguments(element, **launch.arguments)
             if isinstance(argument, ArrayArgument)
         ],
     )
+
+
+def _execution_facts(kernel: Kernel, dtype: str, launch: Launch) -> list[Any]:
+    """Return the inputs of `_execute` besides the arrays' contents."""
+    module = kernel.compile_module(dtype, launch.flags, arch=ARCH, lines=True)
+    bound = kernel.bind_arguments(dtype, **launch.arguments)
+    return [
+        fingerprint.hash_ptx(module.ptx, module.entry),
+        vars(kernel.compute_geometry(dtype, **launch.arguments)),
+        [argument.name for argument in bound],
+        pack_arguments(bound, module.parameter_layout()),
+        [
+            [name, str(value.dtype), value.shape, value.tobytes()]
+            for name, value in kernel.variable_values(launch.arguments).items()
+        ],
+    ]
 
 
 def _array_facts(array: ArrayArgument) -> list[Any]:
@@ -240,11 +253,15 @@ def count_launches(launches: Iterable[Launch]) -> dict[str, CountOutcome]:
                     )
             by_launch[str(launch)] = by_text[key]
         except skip_reasons.UNKNOWN_NAME_ERRORS as error:
-            by_launch[str(launch)] = CountOutcome({}, missing=str(error))
+            by_launch[str(launch)] = CountOutcome({}, missing=skip_reasons.format_missing(error))
         except ERRORS as error:
-            # nvcc's file is another than the kernel's own.
-            source = registry.find_kernel(launch.kernel).source
-            name = source.name if source.is_absolute() else str(source)
-            text = re.sub(r'[^\s"]*\bkernel\.cu(?=[:(])', name.replace("\\", r"\\"), str(error))
+            text = name_source(registry.find_kernel(launch.kernel), error)
             by_launch[str(launch)] = CountOutcome({}, failure=f"{type(error).__name__}: {text}")
     return by_launch
+
+
+def name_source(kernel: Kernel, text: object) -> str:
+    """Return a text that names a kernel's own source instead of nvcc's file, which is another."""
+    source = kernel.source
+    name = source.name if source.is_absolute() else str(source)
+    return re.sub(r'[^\s"]*\bkernel\.cu(?=[:(])', lambda _: name, str(text))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from kernelwatch.errors import ERRORS
 from kernelwatch.instrument import fingerprint
 from kernelwatch.kernel import Launch
+from kernelwatch.kernel.arguments import ScalarArgument
 from kernelwatch.kernel.kernel import Kernel
 from kernelwatch.kernel.sources import KernelSource
 from kernelwatch.store import reading, record
@@ -42,10 +43,25 @@ def select_launches(classes: Container[str] | None = None) -> list[Launch]:
 
 
 def launch_key(launch: Launch) -> str:
-    """Return the hash of a launch's source and geometry, on which its lines depend, besides the counter."""
+    """Return the hash of a launch's source, geometry and values, on which its lines depend, besides the counter."""
     kernel = registry.find_kernel(launch.kernel)
     shape = kernel.compute_geometry(launch.dtype, **launch.arguments)
-    return fingerprint.hash_facts(load_source(kernel, launch.dtype).full_text(), str(launch), shape.grid, shape.block)
+    text, values = load_source(kernel, launch.dtype).full_text(), list(_iter_values(kernel, launch))
+    return fingerprint.hash_facts(text, str(launch), shape.grid, shape.block, *filter(None, [values]))
+
+
+def _iter_values(kernel: Kernel, launch: Launch) -> Iterator[list[str]]:
+    """Yield the values that the launch's text does not name: most launches have none."""
+    for argument in kernel.bind_arguments(launch.dtype, **launch.arguments):
+        if isinstance(argument, ScalarArgument):
+            if launch.arguments.get(argument.name) != argument.value:
+                yield [argument.name, repr(argument.value)]
+        elif callable(argument.values):
+            yield [argument.name, str(fingerprint.list_function_facts(argument.values))]
+        elif argument.seed:
+            yield [argument.name, str(argument.seed)]
+    for name, value in kernel.variable_values(launch.arguments).items():
+        yield [name, str(value.dtype), value.tobytes().hex()]
 
 
 def load_source(kernel: Kernel, dtype: str) -> KernelSource:
@@ -70,7 +86,7 @@ def read_lines(results: Path) -> dict[str, CostsLine]:
 
 
 def _iter_stored(folder: Path) -> Iterator[CostsLine]:
-    """Yield the lines in a machine's folder."""
+    """Yield a machine's stored costs of source lines."""
     for path in record.list_record_paths(folder, record.LINES_FILE):
         yield from (line for _, line in reading.iter_lines(path, CostsLine))
 

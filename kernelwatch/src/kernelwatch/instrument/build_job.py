@@ -54,10 +54,9 @@ def _describe_kernel(launch: Launch, job_fields: dict[str, Any]) -> JobDescripti
     with skip_reasons.skip_unknown_names():
         kernel = registry.find_kernel(launch.kernel)
         kernel.check_dtype(launch.dtype)
+        bound = kernel.bind_arguments(launch.dtype, **launch.arguments)
     arguments, oracle = dict(launch.arguments), kernel.reference
-    array_arguments = [
-        argument for argument in kernel.bind_arguments(launch.dtype, **arguments) if isinstance(argument, ArrayArgument)
-    ]
+    array_arguments = [argument for argument in bound if isinstance(argument, ArrayArgument)]
     arrays, is_verified = tuple(map(_device_array, array_arguments)), callable(oracle)
     expected, prefilled, length = buffers.lay_out_reference(arrays, is_verified=is_verified)
 
@@ -103,7 +102,7 @@ def _call_fields(kernel: Kernel, launch: Launch, ready: Ready) -> dict[str, Any]
     with skip_reasons.skip_unknown_names():
         cubin, parameter_layout = _compile_kernel(kernel, dtype, flags, ready.arch)
         variables = kernel.variable_bytes(dtype, flags, arch=ready.arch, **arguments)
-    packed, address_offsets = pack_arguments(kernel.bind_arguments(dtype, **arguments), parameter_layout)
+        packed, address_offsets = pack_arguments(kernel.bind_arguments(dtype, **arguments), parameter_layout)
     return {
         **vars(kernel.compute_geometry(dtype, ready.multiprocessors, **arguments)),
         "cubin": cubin.data,
@@ -131,7 +130,7 @@ def _device_array(argument: ArrayArgument) -> DeviceArray:
     values = (
         argument.values
         if isinstance(argument.values, str)
-        else f"a function, {fingerprint.hash_function(argument.values)}"
+        else f"a function, {fingerprint.list_function_facts(argument.values)}"
     )
     if argument.has_own_content:
         values = f"{values}, seed {argument.seed}, below {argument.limit}, {dict(argument.extents or {})}"

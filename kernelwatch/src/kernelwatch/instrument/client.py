@@ -152,7 +152,7 @@ def _receive_answer(channel: Channel) -> Answer:
     try:
         answer: Answer = channel.receive(Answer, JOB_LIMIT + START_LIMIT)
     except (EOFError, ConnectionError):
-        raise MeasuringError("the measuring process stopped; its output says why") from None
+        raise MeasuringError("the measuring process stopped; the run printed why on standard error") from None
     return answer
 
 
@@ -169,4 +169,4 @@ def connect(address: str, deadline: float) -> Connection[Any, Any]:
         with suppress(FileNotFoundError, ConnectionRefusedError):
             return Client(address, "AF_UNIX")
         time.sleep(0.01)
-    raise MeasuringError("the measuring process did not start; its output says why")
+    raise MeasuringError("the measuring process did not start; the run printed why on standard error")

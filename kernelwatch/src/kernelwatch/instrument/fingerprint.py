@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from kernelwatch.config import settings
+from kernelwatch.config.project_root import ROOT
 from kernelwatch.instrument.job_messages import Job
 from kernelwatch.suite import registry
 from ptxcount.ptx.parser import list_essential_tokens
@@ -59,12 +60,23 @@ def hash_facts(*parts: object) -> str:
 def hash_function(function: Callable[..., Any]) -> str:
     """Return the fingerprint of a function's module, and of everything that it imports of its package and the suite's.
 
-    If the source does not tell its imports, the fingerprint covers the whole installed package.
+    If the source does not tell its imports, the fingerprint covers the whole installed package, and of a function also
+    the suite, which may have made it.
     """
     files, package = find_sources(function), registry.find_measured_folder()
     if files is None:
         files = {path.relative_to(package).as_posix(): path for path in package.rglob("*.py")}
+        suite = ROOT / settings.suite_folder()
+        files |= {f"suite/{path.relative_to(suite)}": path for path in suite.rglob("*.py") if callable(function)}
     return hash_facts({module: path.read_bytes() for module, path in files.items()})
+
+
+def list_function_facts(function: Callable[..., Any]) -> list[Any]:
+    """Return facts that tell a user's function from others: several may share a module, and differ in defaults."""
+    code = getattr(function, "__code__", None)
+    defaults = [getattr(function, name, None) for name in ("__defaults__", "__kwdefaults__")]
+    place = [function.__qualname__, code.co_firstlineno] if code is not None else []
+    return [hash_function(function), place, repr(defaults)]
 
 
 def find_sources(function: object) -> dict[str, Path] | None:

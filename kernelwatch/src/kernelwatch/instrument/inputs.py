@@ -118,7 +118,7 @@ def make_content(argument: ArrayArgument) -> NDArray[Any]:
         return generator.integers(0, argument.limit, argument.shape).astype(argument.dtype)
     if callable(argument.values):
         variables = {**(argument.extents or {}), "shape": argument.shape, "dtype": argument.dtype}
-        values = np.asarray(expressions.call_with_known(argument.values, variables))
+        values = np.asarray(expressions.evaluate_function(argument.values, variables))
         if values.shape != argument.shape:
             raise ArgumentError(f"{argument.name}: its values have the shape {values.shape}, not {argument.shape}")
         return np.array(values, dtype=argument.dtype, order="C")

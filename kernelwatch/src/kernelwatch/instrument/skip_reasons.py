@@ -1,4 +1,7 @@
-"""Skips of benchmarks for which a commit lacks something, or which a kernel does not support. They never fail."""
+"""Skips of benchmarks for which an older commit lacks something, or which a kernel does not support.
+
+The checkout's own commit lacks nothing that its suite declares: there, a run turns the skip into a failure.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +9,28 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from kernelwatch.errors import CompileError, UnknownDtypeError, UnknownFlagsError, UnknownKernelError
+from kernelwatch.errors import (
+    CompileError,
+    NoSuchDtypeError,
+    UnknownArgumentError,
+    UnknownDtypeError,
+    UnknownFlagsError,
+    UnknownKernelError,
+)
 from kernelwatch.suite import registry
 
 #: Message of nvcc for an architecture that it does not know.
 _UNSUPPORTED = re.compile(r"Unsupported gpu architecture.*")
 
 #: Errors of a package for a name that it does not know.
-UNKNOWN_NAME_ERRORS = (UnknownKernelError, UnknownDtypeError, UnknownFlagsError)
+UNKNOWN_NAME_ERRORS = (UnknownKernelError, UnknownDtypeError, UnknownFlagsError, UnknownArgumentError)
 
 
 #: Prefix of the reason for a combination that no commit supports.
 NOT_SUPPORTED = "not meant to be: "
+
+#: Prefix of the reason for a name that only this commit lacks.
+LACKS = "this commit lacks it: "
 
 
 def generalize_reason(skip: str) -> str:
@@ -27,7 +40,7 @@ def generalize_reason(skip: str) -> str:
 
 @contextmanager
 def skip_unknown_names(kernel: str = "", dtype: str = "") -> Iterator[None]:
-    """Turn an unknown kernel, dtype or flag set into asv's skip, a NotImplementedError, with the name in it.
+    """Turn an unknown kernel, dtype, argument or flag set into asv's skip, a NotImplementedError, with the name in it.
 
     A dtype that the kernel is not meant for is skipped without an attempt.
     """
@@ -42,9 +55,10 @@ def skip_unknown_names(kernel: str = "", dtype: str = "") -> Iterator[None]:
         raise NotImplementedError(format_missing(error)) from None
 
 
-def format_missing(missing: object) -> str:
-    """Return the reason of a skip that only concerns this commit."""
-    return f"this commit lacks it: {missing}"
+def format_missing(error: Exception) -> str:
+    """Return the reason of a skip that only concerns this commit. A kernel may limit its dtypes at any commit."""
+    is_limit = isinstance(error, UnknownDtypeError) and not isinstance(error, NoSuchDtypeError)
+    return f"this commit lacks the dtype: {error}" if is_limit else f"{LACKS}{error}"
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import ml_dtypes  # noqa: F401 -- teaches NumPy the name "bfloat16"
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from kernelwatch.errors import ArgumentError, UnknownDtypeError
+from kernelwatch.errors import ArgumentError, NoSuchDtypeError, UnknownArgumentError
 
 Shape = tuple[int, ...]
 Array = NDArray[Any]
@@ -94,10 +94,10 @@ def pack_arguments(
 ) -> tuple[bytes, tuple[int, ...]]:
     """Return arguments as packed parameter memory, with zeros for addresses, and the offsets of the addresses.
 
-    Raises ArgumentError if the entry point takes others.
+    Raises UnknownArgumentError if the entry point takes others.
     """
     if len(layout) != len(arguments):
-        raise ArgumentError(f"the entry point takes {len(layout)} arguments; declared are {len(arguments)}")
+        raise UnknownArgumentError(f"the entry point takes {len(layout)} arguments; declared are {len(arguments)}")
     packed, address_offsets = bytearray(), []
     for argument, (size, alignment, dtype) in zip(arguments, layout, strict=True):
         packed += bytes(-len(packed) % alignment)
@@ -105,7 +105,9 @@ def pack_arguments(
             address_offsets.append(len(packed))
         value = bytes(8) if isinstance(argument, ArrayArgument) else argument.to_numpy(dtype).tobytes()
         if len(value) != size:
-            raise ArgumentError(f"{argument.name}: the entry point takes {size} bytes there; given are {len(value)}")
+            raise UnknownArgumentError(
+                f"{argument.name}: the entry point takes {size} bytes there; given are {len(value)}"
+            )
         packed += value
     return bytes(packed), tuple(address_offsets)
 
@@ -119,13 +121,13 @@ def insert_addresses(parameters: bytes, offsets: Sequence[int], addresses: Seque
 
 
 def to_dtype(dtype: DTypeLike) -> np.dtype[Any]:
-    """Return a NumPy dtype. Raises UnknownDtypeError if it does not exist or holds Python objects."""
+    """Return a NumPy dtype. Raises NoSuchDtypeError if it does not exist or holds Python objects."""
     try:
         numpy_dtype = np.dtype(dtype if dtype is not None else "None")  # NumPy takes None for float64
     except TypeError:
-        raise UnknownDtypeError(f"dtype {dtype!r} is not a NumPy dtype") from None
+        raise NoSuchDtypeError(f"dtype {dtype!r} is not a NumPy dtype") from None
     if numpy_dtype.hasobject:
-        raise UnknownDtypeError(f"dtype {numpy_dtype} holds Python objects")
+        raise NoSuchDtypeError(f"dtype {numpy_dtype} holds Python objects")
     return numpy_dtype
 
 

@@ -112,7 +112,7 @@ class KernelCode:
     def variable_values(self, extents: Mapping[str, Any]) -> dict[str, Array]:
         """Return the host's values of module variables, by their names in the source."""
         return {
-            name: np.asarray(expressions.call_with_known(value, extents) if callable(value) else value)
+            name: np.asarray(expressions.evaluate_function(value, extents) if callable(value) else value)
             for name, value in self.constants.items()
         }
 

@@ -10,7 +10,7 @@ from functools import cache
 from types import CodeType
 from typing import Any
 
-from kernelwatch.errors import ArgumentError
+from kernelwatch.errors import ArgumentError, KernelwatchError
 
 #: Nodes of an expression's tree.
 _ALLOWED_NODES = (
@@ -73,3 +73,15 @@ def call_with_known(function: Callable[..., Any], variables: Mapping[str, Any]) 
     kinds = {parameter.kind for parameter in inspect.signature(function).parameters.values()}
     names = variables if inspect.Parameter.VAR_KEYWORD in kinds else list_parameters(function)
     return function(**{name: variables[name] for name in names if name in variables})
+
+
+def evaluate_function(function: Callable[..., Any], variables: Mapping[str, Any]) -> Any:
+    """Call a user's function as `call_with_known`. Raises ArgumentError for any error: only its kernel fails."""
+    try:
+        return call_with_known(function, variables)
+    except (KernelwatchError, MemoryError):
+        raise
+    except Exception as error:
+        code = getattr(function, "__code__", None)
+        place = f"the function at {code.co_filename}:{code.co_firstlineno}" if code is not None else repr(function)
+        raise ArgumentError(f"{place} raises {type(error).__name__}: {error}") from error

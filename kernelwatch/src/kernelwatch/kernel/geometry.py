@@ -125,12 +125,12 @@ def to_extent(value: Any, extents: Mapping[str, Any]) -> Extent:
 
 def evaluate_lengths(value: Any, extents: Mapping[str, Any]) -> list[int]:
     """Return the lengths for these extents, of one length, several, or a function of extents that returns such."""
-    lengths = expressions.call_with_known(value, extents) if callable(value) else value
+    lengths = expressions.evaluate_function(value, extents) if callable(value) else value
     return [evaluate_length(axis_length, extents) for axis_length in ([lengths] if np.ndim(lengths) == 0 else lengths)]
 
 
 def evaluate_length(value: LengthLike, extents: Mapping[str, Any]) -> int:
     """Return a length for these extents."""
     if callable(value):
-        return int(expressions.call_with_known(value, extents))
+        return int(expressions.evaluate_function(value, extents))
     return int(expressions.evaluate(value, extents) if isinstance(value, str) else value)

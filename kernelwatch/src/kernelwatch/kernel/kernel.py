@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from kernelwatch.errors import ArgumentError
+from kernelwatch.errors import ArgumentError, UnknownArgumentError
 from kernelwatch.kernel import earlier_forms, expressions, geometry
 from kernelwatch.kernel.arguments import Array, ArrayArgument, ScalarArgument, Shape, check_integer, to_dtype
 from kernelwatch.kernel.compile import KernelCode
@@ -165,7 +165,7 @@ class Kernel(KernelCode):
 
     @cached_property
     def launch_names(self) -> tuple[str, ...]:
-        """Names that a launch gives; for an earlier form the newest's, of which it may need fewer."""
+        """Arguments that a launch gives. An earlier form gets those of the newest, and may ignore some."""
         return self.parameters
 
     @property
@@ -195,7 +195,7 @@ class Kernel(KernelCode):
         constants = self._read_constants()
         try:
             return math.prod(geometry.to_extent(block, constants)), geometry.evaluate_length(shared, constants)
-        except (NameError, TypeError):  # they depend on extents
+        except (NameError, ArgumentError):  # they depend on extents
             return None
 
     def user_functions(self) -> list[Callable[..., Any]]:
@@ -206,10 +206,10 @@ class Kernel(KernelCode):
     def check_extents(self, extents: Mapping[str, Any]) -> dict[str, Any]:
         """Return a launch's extents as Python numbers, which do not overflow.
 
-        Raises ArgumentError if a name is missing or unknown, or an integer is too small.
+        Raises UnknownArgumentError if a name is missing or unknown, ArgumentError if an integer is too small.
         """
         if set(extents) != set(self.launch_names):
-            raise ArgumentError(
+            raise UnknownArgumentError(
                 f"{self.name} takes {', '.join(self.launch_names)}; given: {', '.join(sorted(extents)) or 'nothing'}"
             )
         checked = {name: value.item() if isinstance(value, np.generic) else value for name, value in extents.items()}

@@ -35,7 +35,8 @@ def _parse_argument(name: str, text: str) -> int | float:
     try:
         return _parse_number(text)
     except ValueError:
-        raise ArgumentError(f"{name}={text}: {text!r} is no number") from None
+        problem = f"write the dtype alone: {text}" if name == "dtype" else f"{text!r} is no number"
+        raise ArgumentError(f"{name}={text}: {problem}") from None
 
 
 @dataclass(frozen=True)

@@ -82,7 +82,7 @@ class ArrayParameter:
         """Return the array of a launch. Raises ArgumentError if a length is not a positive integer."""
         texts = self.shape if callable(self.shape) else self.shape.split()
         lengths = (
-            expressions.call_with_known(texts, extents)
+            expressions.evaluate_function(texts, extents)
             if callable(texts)
             else [expressions.evaluate(text, extents) for text in texts]
         )
@@ -135,7 +135,7 @@ class ScalarParameter:
     def bind(self, extents: Mapping[str, Any]) -> ScalarArgument:
         """Return the value of a launch."""
         if callable(self.value):
-            value = expressions.call_with_known(self.value, extents)
+            value = expressions.evaluate_function(self.value, extents)
         else:
             text = self.name if self.value is None else self.value
             value = expressions.evaluate(text, extents) if isinstance(text, str) else text

@@ -137,7 +137,8 @@ def load_file(name: str, include: Sequence[str]) -> KernelSource:
             return KernelSource(
                 path.read_text(encoding="utf-8", errors="replace"), folders, path.suffix == ".ptx", name
             )
-    raise UnknownKernelError(f"there is no file {name} in the installed package, nor in {checkout_folder()}")
+    place = "the measured commit" if os.environ.get(CHECKOUT) else checkout_folder()  # its folder soon is gone
+    raise UnknownKernelError(f"there is no file {name} in the installed package, nor in {place}; correct file=")
 
 
 def _find_debug_file(name: str) -> Path | None:

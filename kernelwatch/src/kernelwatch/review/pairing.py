@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from kernelwatch.review.occupancy import LaunchedBlocks
@@ -62,6 +62,9 @@ class Pairing(NamedTuple):
 
 _MEASURED, _FAILED = "measured", "failed"
 
+#: Reason of a configuration of base that a run of a part of head left out; label of one that a whole run skipped.
+WITHOUT_VALUE, SKIPPED = "without a value in head", "skipped in head"
+
 #: Names of classes that Python and this library put before an error's text.
 _CLASSES = re.compile(r"(?:[\w.]+: )*?[\w.]*(?:Error|Exception): ")
 
@@ -80,6 +83,8 @@ def pair_configurations(base: CommitMeasurements, head: CommitMeasurements, desc
                 kernel = describe(benchmark, point.params).kernel
                 absence = {ONLY_BASE: f"{states[1]} in head", ONLY_HEAD: f"{states[0]} in base"}.get(outcome)
                 reason = absence or _find_cause(base if outcome == REPAIRED else head, benchmark, kernel)
+                if (skips := head.benchmarks[benchmark].skips) and reason == WITHOUT_VALUE:
+                    reason = f"{SKIPPED}: {_join_reasons(skips, kernel)}"
                 pairing.unpaired[outcome].append(
                     UnpairedConfiguration(point.format_name(benchmark), benchmark, reason, kernel, point.params)
                 )
@@ -114,9 +119,17 @@ def _choose_group(base: str, head: str) -> str | None:
 def _find_cause(side: CommitMeasurements, benchmark: str, kernel: str) -> str:
     """Return why a kernel's configurations fail in a commit, as a run recorded it, or where to look."""
     if reasons := side.benchmarks[benchmark].failures:
-        own_reasons = [reason for reason in reasons if f"{kernel}: " in reason] or reasons
-        return "; ".join(dict.fromkeys(_CLASSES.sub("", reason).removeprefix(f"{kernel}: ") for reason in own_reasons))
+        return _join_reasons(reasons, kernel)
     return f"not kept; asv run --show-stderr --bench {benchmark} {side.commit[:8]}^! prints it"
+
+
+def _join_reasons(reasons: Sequence[str], kernel: str) -> str:
+    """Return the reasons that begin with a kernel's name, or else name it, or else all, as one text."""
+    beginning = [reason for reason in reasons if f"{kernel}: " in reason]
+    own_reasons = (
+        beginning or [reason for reason in reasons if re.search(rf"\b{re.escape(kernel)}\b", reason)] or reasons
+    )
+    return "; ".join(dict.fromkeys(_CLASSES.sub("", reason).removeprefix(f"{kernel}: ") for reason in own_reasons))
 
 
 def find_recorded_blocks(base: CommitMeasurements, head: CommitMeasurements, row: Row) -> LaunchedBlocks:

@@ -53,8 +53,8 @@ class _StandingRegression:
     row: Row
     relative_time: float
 
-    def is_mended_by(self, later: Row) -> bool:
-        """Return whether a later step took it back: exact numbers by value, times by the ratios of the reviews."""
+    def apply_step(self, later: Row) -> bool:
+        """Add a later step's ratio; return whether it took the regression back, of exact numbers by their values."""
         if later.kind != TIMED:
             return later.head <= self.row.base
         if later.judgement.verdict in CHANGED_TIMES:
@@ -94,7 +94,7 @@ class HistoryFold:
                 earlier = self.standing.pop(key, [])
                 # An entry may come later than the regression.
                 accepts = earlier and select_entries(row, review.changes.acknowledgements)
-                standing = [regression for regression in earlier if not (accepts or regression.is_mended_by(row))]
+                standing = [regression for regression in earlier if not (accepts or regression.apply_step(row))]
                 if row.judgement.verdict is Verdict.SLOWER:
                     standing.append(_StandingRegression(base, head, row, row.judgement.ratio))
                 if standing:

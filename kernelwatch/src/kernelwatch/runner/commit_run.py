@@ -21,6 +21,7 @@ from asv.runner import BenchmarkResult
 from asv.util import datetime_to_js_timestamp
 
 from kernelwatch.error_text import one_line
+from kernelwatch.instrument import skip_reasons
 from kernelwatch.runner import reuse
 from kernelwatch.runner.commit_process import CommitProcess, PackageError
 from kernelwatch.runner.progress import Progress
@@ -58,7 +59,7 @@ class CommitMeasurement:
     #: The machine's folder of results.
     folder: Path
     record: RunRecord
-    #: True for the checkout's own commit: pages show the source lines of today's kernels.
+    #: True for the checkout's own commit: today's suite is its own, and pages show the source lines of its kernels.
     is_head: bool
 
     #: Class -> index -> configuration with its outcome; class -> seconds that it took.
@@ -177,6 +178,8 @@ class CommitMeasurement:
     def _record(self, configuration: RunConfiguration, progress: Progress) -> None:
         """Record the outcome of a configuration."""
         _fail_if_not_finite(configuration)
+        if self.is_head and configuration.skipped.startswith(skip_reasons.LACKS):  # its own suite declares it
+            configuration.failed, configuration.skipped = configuration.skipped, ""
         self.configurations[configuration.group][configuration.index] = configuration
         names = self.selected_benchmarks[configuration.group]
         self.record.configurations.append(

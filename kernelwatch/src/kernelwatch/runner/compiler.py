@@ -7,7 +7,7 @@ from typing import Any
 
 from asv.util import UserError
 
-from kernelwatch.errors import CompileError, NvccNotFoundError
+from kernelwatch.errors import CompileError, KernelwatchError, NvccNotFoundError
 from kernelwatch.toolchain import cache, nvcc, releases
 from kernelwatch.toolchain.nvcc_call import NvccOutput
 
@@ -23,8 +23,8 @@ def choose_compiler(conf: Any) -> None:
     UserError
         The compiler is missing, is no release of CUDA, or compiles nothing.
     """
-    releases.use_requested_release()
     try:
+        releases.use_requested_release()
         compiler = nvcc.find_nvcc()
         # A compiler that has compiled once is not tried again until it changes.
         cache.lookup(
@@ -35,7 +35,11 @@ def choose_compiler(conf: Any) -> None:
     except NvccNotFoundError as error:
         if "NVCC" in os.environ:
             raise UserError(str(error)) from None
-    except (CompileError, OSError) as error:  # reported once here, not as the failure of every configuration
+    except (
+        KernelwatchError,
+        CompileError,
+        OSError,
+    ) as error:  # reported once here, not as the failure of every configuration
         raise UserError(str(error)) from None
     matrix = dict(conf.matrix) if set(conf.matrix) <= _MATRIX_KEYS else {"req": conf.matrix}
     kind, variable = releases.MATRIX_KEY

@@ -12,7 +12,6 @@ from kernelwatch.benchmarks.counted import map_groups
 from kernelwatch.counting import launch_counts, source_lines
 from kernelwatch.counting.launch_counts import CountOutcome
 from kernelwatch.errors import ERRORS
-from kernelwatch.instrument import skip_reasons
 from kernelwatch.kernel import Launch
 from kernelwatch.runner import reuse
 from kernelwatch.runner.protocol import RunConfiguration, Sender, SourceLine, Task
@@ -93,8 +92,8 @@ def count_launches(task: Task, send: Sender) -> None:
         outcomes.update(map_groups(pool, launch_counts.count_launches, uncounted))
     for configuration in unmeasured:
         outcome = outcomes[str(launches[id(configuration)])]
-        configuration.skipped = skip_reasons.format_missing(outcome.missing) if outcome.missing else ""
-        configuration.failed, configuration.numbers = outcome.failure, numbers(configuration)
+        configuration.skipped, configuration.failed = outcome.missing, outcome.failure
+        configuration.numbers = numbers(configuration)
     for configuration in configurations:
         send(configuration)
 

@@ -49,7 +49,7 @@ def send_all(task: Task, send: Sender, address: str | None, start_counting: Call
         ready = None if address is None else client.query_device(address)
         if ready is None:
             device.process_context()
-            raise NotImplementedError("the measuring process cannot use the GPU; its output says why")
+            raise NotImplementedError("the measuring process cannot use the GPU; the run printed why on standard error")
     except NotImplementedError as error:
         for configuration, _, _ in selected:
             configuration.skipped = str(error)
@@ -152,9 +152,10 @@ class TimeMeasurement:
         ratio: float | None = None
         for _ in range(_TRIES):
             try:
-                outcome = self._checked_outcomes[key] = self._ask_for_outcome(key, later)
+                outcome = self._ask_for_outcome(key, later)
             except (NotImplementedError, WrongOutputError, client.MeasuringError):
                 return None
+            self._checked_outcomes.setdefault(key, outcome)  # the first: others are chosen by the stored number
             ratio = statistics.median(outcome.samples) / statistics.median(_find_samples(check.stored.values))
             if abs(ratio - 1) <= check.stored.threshold:
                 break

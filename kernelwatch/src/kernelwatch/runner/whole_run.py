@@ -25,7 +25,7 @@ from asv.util import ProcessError, UserError
 from kernelwatch.config import cache_dir, project_root
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.instrument import machine, parent_death
-from kernelwatch.runner import commit_process, compiler, revision_range
+from kernelwatch.runner import commit_process, compiler, revision_range, uncommitted
 from kernelwatch.runner.commit_process import CommitProcess, PackageError
 from kernelwatch.runner.commit_run import CommitMeasurement
 from kernelwatch.runner.protocol import Discovery
@@ -143,6 +143,7 @@ class SuiteRun:
                 if self.options.get("bench") == ["just-discover"]:
                     return None
                 raise UserError("No benchmarks selected")
+            uncommitted.warn(commits)
             if machine.nvml_handle() is None:
                 log.warning("No GPU here: the time_* benchmarks are skipped; everything else runs.")
             if (returns := self.options.get("_returns")) is not None:

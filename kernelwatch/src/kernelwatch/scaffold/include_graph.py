@@ -29,7 +29,7 @@ class Inclusions:
             self._named[PurePosixPath(file).name].append(file)
 
     def list_included(self, file: str) -> tuple[list[str], tuple[str, ...]]:
-        """Return all that a file includes, itself first, and the folders where it lies unless beside what includes it.
+        """Return a file and all that it includes, and the folders that these need as -I.
 
         Of several files with a name it is the nearest.
         """

@@ -11,7 +11,7 @@ from kernelwatch.error_text import count_noun
 from kernelwatch.review.commit_review import Review
 from kernelwatch.review.conclusion import iter_doubts
 from kernelwatch.review.groups import ChangeGroup, group_rows, select_changed
-from kernelwatch.review.pairing import ONLY_BASE, ONLY_HEAD
+from kernelwatch.review.pairing import ONLY_BASE, ONLY_HEAD, SKIPPED, WITHOUT_VALUE
 from kernelwatch.review.rows import Row, UnpairedConfiguration
 from kernelwatch.review.verdict import RISES, Verdict, format_percent
 from kernelwatch.show.terminal import format_table, wrap_line
@@ -79,15 +79,12 @@ def _iter_lines(review: Review, at_least: float, list_all: bool) -> Iterator[str
     small = len(differing) - len(listed)
     less = f"; {small} changed by less than {100 * at_least:g} % (--at-least)" if small else ""
     yield f"Not listed: {len(rows) - len(differing)} that are the same{less}."
-    unmeasured, gone = _split_unmeasured(review.unpaired[ONLY_BASE])
-    for label, unpaired in (
-        ("not measured in head, which was measured in part", unmeasured),
-        ("gone from head", gone),
-        ("new in head", review.unpaired[ONLY_HEAD]),
-    ):
+    groups = _group_unmeasured(review.unpaired[ONLY_BASE]) | {"new in head": review.unpaired[ONLY_HEAD]}
+    for label, unpaired in groups.items():
+        texts = {plain(configuration.reason.removeprefix(f"{label}: "), _MAX_REASON) for configuration in unpaired}
+        hint = f"; {texts.pop()}" if label == SKIPPED and len(texts) == 1 else "; --all says why"
         if unpaired:
-            hint = "" if list_all else "; --all says why"
-            yield f"{len(unpaired)} configurations are {label}: {_list_kernels(unpaired)}{hint}"
+            yield f"{len(unpaired)} configurations are {label}: {_list_kernels(unpaired)}{'' if list_all else hint}"
         reasons = Counter((configuration.benchmark, configuration.reason) for configuration in unpaired)
         for (benchmark, reason), count in reasons.most_common() if list_all else ():
             yield f"  {count} of {plain(benchmark)}: {plain(reason)}"
@@ -230,13 +227,19 @@ def _list_kernels(unpaired: Sequence[UnpairedConfiguration]) -> str:
     return _join_kernels([f"{name} ({count})" for name, count in counts])
 
 
-def _split_unmeasured(
-    unpaired: Sequence[UnpairedConfiguration],
-) -> tuple[list[UnpairedConfiguration], list[UnpairedConfiguration]]:
-    """Return the configurations that a run in part left out, and those that the commit no longer has."""
-    left_out = {f"{absence} in head" for absence in ("not run", "without a value")}
-    unmeasured = [configuration for configuration in unpaired if configuration.reason in left_out]
-    return unmeasured, [configuration for configuration in unpaired if configuration.reason not in left_out]
+def _group_unmeasured(unpaired: Sequence[UnpairedConfiguration]) -> dict[str, list[UnpairedConfiguration]]:
+    """Return the configurations that a run in part left out, those that it skipped, and those that head lacks."""
+    groups: dict[str, list[UnpairedConfiguration]] = {
+        "not measured in head, which was measured in part": [],
+        SKIPPED: [],
+        "gone from head": [],
+    }
+    in_part, skipped, gone = groups.values()
+    for configuration in unpaired:
+        is_left_out = configuration.reason in ("not run in head", WITHOUT_VALUE)
+        group = in_part if is_left_out else skipped if configuration.reason.startswith(SKIPPED) else gone
+        group.append(configuration)
+    return groups
 
 
 def _join_kernels(kernels: Sequence[str]) -> str:

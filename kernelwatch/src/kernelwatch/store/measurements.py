@@ -35,7 +35,7 @@ class BenchmarkMeasurements:
     """The configurations of a benchmark at a commit, and the runs whose numbers they are, oldest first.
 
     Without points, `absence` says why. `type` is asv's, "time" or "track". `failures` are the reasons that the newest
-    run with any recorded.
+    run with any recorded; `skips` also, of runs of all configurations.
     """
 
     type: str
@@ -44,6 +44,7 @@ class BenchmarkMeasurements:
     points: Mapping[tuple[tuple[str, str], ...], Point] = field(default_factory=dict)
     runs: tuple[RunFacts, ...] = ()
     failures: tuple[str, ...] = ()
+    skips: tuple[str, ...] = ()
 
     @property
     def last_run(self) -> RunFacts:
@@ -105,16 +106,17 @@ def load_commit(
 
 def _load_benchmark(history: History, results: Document, name: str) -> BenchmarkMeasurements:
     description = history.get_type(name), history.get_unit(name), history.explain_absence(results, name)
-    failures = _find_failures(history.list_runs(results), results.commit_hash, name)
+    failures = _find_reasons("failed", history.list_runs(results), results.commit_hash, name)
     if description[2]:
         return BenchmarkMeasurements(*description, failures=failures)
     runs = history.list_runs(results, name)
     points = history.iter_points(results, name)
     if classify_benchmark(name) == TIMED:
         points = _add_circumstances(history, results, name, runs)
-    return BenchmarkMeasurements(
-        *description, {tuple(point.params.items()): point for point in points}, tuple(map(_read_facts, runs)), failures
-    )
+    points_by_params = {tuple(point.params.items()): point for point in points}
+    whole_runs = [run for run in runs if not record.list_selected(run, name)]
+    skips = _find_reasons("skipped", whole_runs, results.commit_hash, name)
+    return BenchmarkMeasurements(*description, points_by_params, tuple(map(_read_facts, runs)), failures, skips)
 
 
 def _add_circumstances(
@@ -148,12 +150,9 @@ def _read_facts(run: Mapping[str, Any]) -> RunFacts:
     return RunFacts(identity, **of_run, **of_gpu)
 
 
-def _find_failures(runs: Sequence[Mapping[str, Any]], commit: str, name: str) -> tuple[str, ...]:
+def _find_reasons(outcome: str, runs: Sequence[Mapping[str, Any]], commit: str, name: str) -> tuple[str, ...]:
     for run in reversed(runs):
-        failed = (
-            failure for failure in run.get("failed", ()) if (failure["commit"], failure["benchmark"]) == (commit, name)
-        )
-        reasons = [failure["reason"] for failure in failed]
-        if reasons:
-            return tuple(reasons)
+        entries = (entry for entry in run.get(outcome, ()) if (entry["commit"], entry["benchmark"]) == (commit, name))
+        if reasons := tuple(entry["reason"] for entry in entries):
+            return reasons
     return ()

@@ -97,11 +97,11 @@ def runs_behind_values(
     ]
     if not latest:
         return [run for run in candidates if "began" not in run]
-    complete = [place for place in range(latest[-1] + 1) if not _list_selected(candidates[place], benchmark)]
+    complete = [place for place in range(latest[-1] + 1) if not list_selected(candidates[place], benchmark)]
     if complete[-1:] == latest[-1:]:
         return [candidates[latest[-1]]]
     first = complete[-1] if complete else 0
-    return [candidates[first], *(run for run in candidates[first + 1 :] if _list_selected(run, benchmark))]
+    return [candidates[first], *(run for run in candidates[first + 1 :] if list_selected(run, benchmark))]
 
 
 def _has_measured(run: Mapping[str, Any], commit: str, benchmark: str, began: float) -> bool:
@@ -122,11 +122,11 @@ def is_during(run: Mapping[str, Any], began: float) -> bool:
 
 def has_selected(run: Mapping[str, Any], benchmark: str, params: str) -> bool:
     """Return whether a run measured a configuration of a benchmark; `params` are as reports print them."""
-    selected = _list_selected(run, benchmark)
+    selected = list_selected(run, benchmark)
     return not selected or any(text.replace("'", "") == params for text in selected)
 
 
-def _list_selected(run: Mapping[str, Any], benchmark: str) -> list[str]:
+def list_selected(run: Mapping[str, Any], benchmark: str) -> list[str]:
     """Return the configurations of a benchmark that a run selected; none if it selected all."""
     selected: list[str] = run.get("selected", {}).get(benchmark, [])
     return selected

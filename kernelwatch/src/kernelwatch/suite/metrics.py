@@ -43,8 +43,8 @@ _CONSTANT = ("constant",)
 _CLUSTER = ("cluster",)
 
 
-def _sum_accesses(count: str, *kinds: str, spaces: tuple[str, ...] = _GLOBAL) -> Callable[[LaunchCounters], float]:
-    """Return a sum over the accesses to some spaces, of some kinds or of all."""
+def _make_sum(count: str, *kinds: str, spaces: tuple[str, ...] = _GLOBAL) -> Callable[[LaunchCounters], float]:
+    """Return a function that sums a counter over the accesses to some spaces, of some kinds or of all."""
     return lambda counters: float(
         sum(
             getattr(access, count)
@@ -80,27 +80,27 @@ RATIOS = {
     ),
 }
 TOTALS = {
-    "sectors_loaded": Metric("sectors", "sectors loaded", _sum_accesses("sectors", "load")),
-    "sectors_stored": Metric("sectors", "sectors stored", _sum_accesses("sectors", "store")),
-    "sectors_of_atomics": Metric("sectors", "sectors of atomics", _sum_accesses("sectors", "atomic")),
-    "requests": Metric("requests", "requests to global memory", _sum_accesses("requests")),
-    "local_sectors": Metric("sectors", "sectors of local memory", _sum_accesses("sectors", spaces=("local",))),
-    "local_requests": Metric("requests", "requests to local memory", _sum_accesses("requests", spaces=("local",))),
+    "sectors_loaded": Metric("sectors", "sectors loaded", _make_sum("sectors", "load")),
+    "sectors_stored": Metric("sectors", "sectors stored", _make_sum("sectors", "store")),
+    "sectors_of_atomics": Metric("sectors", "sectors of atomics", _make_sum("sectors", "atomic")),
+    "requests": Metric("requests", "requests to global memory", _make_sum("requests")),
+    "local_sectors": Metric("sectors", "sectors of local memory", _make_sum("sectors", spaces=("local",))),
+    "local_requests": Metric("requests", "requests to local memory", _make_sum("requests", spaces=("local",))),
     "cluster_sectors": Metric(
-        "sectors", "sectors of other blocks' shared memory", _sum_accesses("sectors", spaces=_CLUSTER), True
+        "sectors", "sectors of other blocks' shared memory", _make_sum("sectors", spaces=_CLUSTER), True
     ),
     "cluster_requests": Metric(
-        "requests", "requests to other blocks' shared memory", _sum_accesses("requests", spaces=_CLUSTER), True
+        "requests", "requests to other blocks' shared memory", _make_sum("requests", spaces=_CLUSTER), True
     ),
     "constant_addresses": Metric(
         "addresses",
         "different addresses of constant memory a request, summed",
-        _sum_accesses("addresses", spaces=_CONSTANT),
+        _make_sum("addresses", spaces=_CONSTANT),
     ),
-    "constant_requests": Metric("requests", "requests to constant memory", _sum_accesses("requests", spaces=_CONSTANT)),
+    "constant_requests": Metric("requests", "requests to constant memory", _make_sum("requests", spaces=_CONSTANT)),
     # cp.async's stores, of the kind "copy", count as well.
     "wavefronts": Metric(
-        "wavefronts", "wavefronts of shared memory", _sum_accesses("wavefronts", spaces=("shared",)), True
+        "wavefronts", "wavefronts of shared memory", _make_sum("wavefronts", spaces=("shared",)), True
     ),
     "merged_wavefronts": Metric(
         "wavefronts", "wavefronts of shared memory, as ptxas merges accesses", _count_merged_wavefronts, True

@@ -127,16 +127,15 @@ def _load_suite() -> Suite | KernelwatchError:
     setting = settings.suite_name()
     module, _, name = setting.partition(":")
     try:
-        suite = getattr(_import_module(module), name, None)
+        imported = _import_module(module)
     except SuiteError as error:
         return error
-    return (
-        suite
-        if isinstance(suite, Suite)
-        else (SuiteError if settings.names_suite() else NoSuiteError)(
-            f"{setting!r} is no suite; pyproject.toml in {ROOT} must name one, as "
-            '[tool.kernelwatch] suite = "benchmarks.suite:SUITE"'
-        )
+    if isinstance(suite := getattr(imported, name, None), Suite):
+        return suite
+    problem = f"{setting!r} is no suite" if imported else f"there is no module {module}"
+    return (SuiteError if settings.names_suite() else NoSuiteError)(
+        f'{problem}; name yours in {ROOT / "pyproject.toml"}, as [tool.kernelwatch] suite = "package.module:SUITE", '
+        "or run kernelwatch init, which writes benchmarks/kernels.py"
     )
 
 

@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 
 from kernelwatch.config import cache_dir
-from kernelwatch.errors import CompileError, NvccNotFoundError
+from kernelwatch.errors import CompileError, KernelwatchError, NvccNotFoundError
 from kernelwatch.toolchain import nvcc
 
 #: Environment variable that names a release of CUDA, and its key in asv's matrix.
@@ -88,7 +88,7 @@ def installed_release() -> str | None:
 def use_requested_release() -> None:
     """Let this process and its children compile with the release that the variable names, if any.
 
-    Raises UserError if it is no release, or with pip's last lines if pip cannot install its wheels.
+    Raises KernelwatchError if it is no release, or with pip's last lines if pip cannot install its wheels.
     """
     requested = os.environ.get(VARIABLE)
     if requested and installed_release() != find_requested_compiler():
@@ -98,10 +98,10 @@ def use_requested_release() -> None:
 
 def install_nvcc(release: str) -> Path:
     """Return nvcc of a release, installed once into a folder of its own. Raises as `use_requested_release`."""
-    from asv.util import UserError  # noqa: PLC0415 -- asv's environments import this module too, without asv
-
     if not RELEASE_PATTERN.fullmatch(release):
-        raise UserError(f"{VARIABLE}={release} is no release of CUDA, such as {DEFAULT}; set NVCC to use another nvcc")
+        raise KernelwatchError(
+            f"{VARIABLE}={release} is no release of CUDA, such as {DEFAULT}; set NVCC to use another nvcc"
+        )
     folder = cache_dir.cache_folder("cuda-toolkit") / release
     folder.parent.mkdir(parents=True, exist_ok=True)
     lock = cache_dir.make_file_lock(folder.with_name(f"{release}.lock"))
@@ -110,7 +110,7 @@ def install_nvcc(release: str) -> Path:
         if not folder.exists():
             with tempfile.TemporaryDirectory(dir=folder.parent) as unfinished:
                 if output := _install_wheels(release, Path(unfinished, release)):
-                    raise UserError(f"nvcc of CUDA {release} cannot be installed into {folder}: {output}")
+                    raise KernelwatchError(f"nvcc of CUDA {release} cannot be installed into {folder}: {output}")
                 Path(unfinished, release).rename(folder)
     finally:
         lock.release()

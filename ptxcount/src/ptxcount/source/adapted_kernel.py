@@ -64,6 +64,14 @@ def package_of(kernel: Any) -> str:
 
 
 def describe_shape(array: Any, lengths: str = "i4", strides: str = "i8") -> tuple[list[Any], list[Any]]:
-    """Return the lengths of an array and its strides in elements, as scalars of these types."""
+    """Return the lengths of an array and its strides in elements, as scalars of these types.
+
+    Raises LaunchError if a stride is no multiple of an element, as of a field of structs.
+    """
+    if any(stride % array.itemsize for stride in array.strides):
+        raise LaunchError(
+            f"an array of {array.itemsize} bytes an element has the strides {array.strides}; this tool counts strides "
+            "in elements: give a copy, numpy.ascontiguousarray(array)"
+        )
     steps = [stride // array.itemsize for stride in array.strides]
     return [np.dtype(lengths).type(n) for n in array.shape], [np.dtype(strides).type(n) for n in steps]

@@ -1,0 +1,60 @@
+"""Warnings of files that are not committed: the measured commit lacks them, or the run uses them all the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from asv.console import log
+
+from kernelwatch.config import settings
+from kernelwatch.runner import uncommitted
+from kernelwatch.store import git
+from tests import commits
+
+WITHOUT = "HEAD is measured, without what is not committed: "
+AS_THEY_ARE = "used as they are here, not as in HEAD: "
+
+
+@pytest.mark.parametrize(
+    ("package", "changes", "expected"),
+    [
+        ("", [], []),
+        ("", ["a.cu", "new.cuh", "new.txt", "results/new.json", ".asv/project/a.cu"], [f"{WITHOUT}a.cu, new.cuh"]),
+        ("", ["benchmarks/a.py"], [f"{AS_THEY_ARE}benchmarks/a.py"]),
+        ("", ["benchmarks/new.py", "benchmarks/__pycache__/new.pyc"], [f"{AS_THEY_ARE}benchmarks/new.py"]),
+        ("imaging", ["a.cu", "tests/new.py", "imaging/new.py"], [f"{WITHOUT}a.cu, imaging/new.py"]),
+        ("elsewhere", ["src/elsewhere/new.cu"], [f"{WITHOUT}src/elsewhere/new.cu"]),
+        (
+            "",
+            [f"{name}.cu" for name in "abcdefghij"],
+            [f"{WITHOUT}a.cu, b.cu, c.cu, d.cu, e.cu, f.cu, g.cu, h.cu and 2 more"],
+        ),
+    ],
+)
+def test_uncommitted_files(
+    package: str, changes: list[str], expected: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run of HEAD names what it lacks; a run of any commit names what is imported as it is."""
+    files = ("a.cu", "benchmarks/a.py", "imaging/a.py")
+    commit = commits.commit(commits.begin(tmp_path), dict.fromkeys(files, "1"))
+    for module in (uncommitted, settings):
+        monkeypatch.setattr(module, "ROOT", tmp_path)
+    monkeypatch.setattr(settings, "package_name", lambda: package)
+    warnings = list[str]()
+    monkeypatch.setattr(log, "warning", warnings.append)
+    for name in changes:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("2")
+    uncommitted.warn(["0" * 40, commit])
+    assert warnings == expected
+    warnings.clear()
+    uncommitted.warn(["0" * 40])
+    assert warnings == [text for text in expected if text.startswith(AS_THEY_ARE)]
+
+
+def test_folder_without_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Git's error is that of the run, not of the warning."""
+    monkeypatch.setattr(uncommitted, "ROOT", tmp_path)
+    assert git.try_text(tmp_path, "rev-parse", "HEAD") is None
+    uncommitted.warn(["0" * 40])
