@@ -42,14 +42,14 @@ def main(words: Sequence[str] | None = None) -> int:
     except ERRORS as error:
         return _report_error(error)
 
-    def show_warning(message: Warning | str, *_: object) -> None:
-        _report_error(launch_counts.name_source(kernel, message))
-
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(record=True) as raised:
             warnings.simplefilter("default", CompilerWarning)
-            warnings.showwarning = show_warning
-            result = launch_counts.count_launch(kernel, launch.dtype, launch.flags, **launch.arguments)
+            try:
+                result = launch_counts.count_launch(kernel, launch.dtype, launch.flags, **launch.arguments)
+            finally:
+                for warning in raised:
+                    _report_error(launch_counts.name_source(kernel, warning.message))
     except ERRORS as error:
         return _report_error(launch_counts.name_source(kernel, error))
     except MemoryError as error:
