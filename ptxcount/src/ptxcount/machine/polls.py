@@ -42,7 +42,7 @@ def find_polls(code: Sequence[Instruction], flow: Flow) -> dict[int, Poll]:
         waits = not any(map(_is_work, loop_code))
         for load in filter(is_strong, loop_code):
             polls.pop(id(load), None)
-            if waits and _is_decisive(load, loop_code, code, flow, loop):
+            if waits and _decides_exit(load, loop_code, code, flow, loop):
                 polls[id(load)] = Poll(id(load), loop)
                 entries = (block for block in flow.blocks if not loop.isdisjoint(block.successors))
                 for twin in (twin for block in entries for twin in _slice_block(code, block)):
@@ -79,7 +79,7 @@ def _iter_loops(flow: Flow) -> Iterator[frozenset[int]]:
                 yield frozenset(loop)
 
 
-def _is_decisive(
+def _decides_exit(
     load: Instruction, loop_code: Sequence[Instruction], code: Sequence[Instruction], flow: Flow, loop: frozenset[int]
 ) -> bool:
     """Tell if a branch out of a loop depends on the result of a load in it."""
