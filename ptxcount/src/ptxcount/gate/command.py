@@ -144,7 +144,7 @@ def _pin_counts(options: argparse.Namespace) -> int:
         print(escape_unprintable(f"{pins.FILE}: {text}"))
     _report_findings(excesses, [], options)
     if excesses:
-        print(f"{pins.FILE} is written, but ptxcount check will fail: {len(excesses)} above the limits")
+        print(f"{pins.FILE} is written, but ptxcount check will fail: {len(excesses)} counts are above their limits")
     return 0
 
 
