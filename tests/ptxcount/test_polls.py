@@ -74,3 +74,26 @@ def test_reports_of_polls() -> None:
     assert sum(cost.amount for cost in costs.list_costs(counters)) == sum(
         access.sectors for access in counters.accesses
     )
+
+
+#: Bodies of a loop over 8192 elements by 1024 threads, what follows it, and the requests of loads and stores.
+SEARCHES = {
+    ("if (*(volatile int*)found >= 0) return; if (x[i] == key) { *found = i; return; }", ""): (96, 1),
+    ("if (*(volatile int*)found >= 0) break; if (x[i] == key) { *found = i; break; }", ""): (96, 1),
+    ("if (*found >= 0) return; if (x[i] == key) { *found = i; return; }", ""): (288, 1),
+    ("if (((volatile int*)x)[i] == i % 3 * key) break;", "found[threadIdx.x] = n;"): (256, 32),
+}
+
+
+def test_early_exits() -> None:
+    """Threads that leave a loop early run at once what only they run, if the others may read it."""
+    head = "for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)"
+    kernels = (
+        f"__global__ void k{place}(const int* x, int n, int key, int* found) {{ {head} {{ {body} }} {tail} }}\n"
+        for place, (body, tail) in enumerate(SEARCHES)
+    )
+    ptx, numbers = compile_to_ptx("".join(kernels)), np.arange(8192, dtype=np.int32)
+    for place, requests in enumerate(SEARCHES.values()):
+        arguments = [numbers, np.int32(numbers.size), np.int32(100), np.full(256, -1, np.int32)]
+        counters = ptxcount.count(ptx, f"k{place}", 4, 256, arguments)
+        assert (counters.loads.requests, counters.stores.requests) == requests
