@@ -284,6 +284,7 @@ def _format_entries(file: Path, include: Sequence[str], flags: str) -> str:
         lines += [f"kernel = {json.dumps(overview.entry)}"]
         lines += [f"{name} = {[*parse_dimensions(getattr(overview, name))]}  # a guess" for name in ("grid", "block")]
         lines += [f"dynamic_shared = {overview.dynamic_shared}  # a guess"] * bool(overview.dynamic_shared)
+        lines += [f"variables = {json.dumps([*overview.variables])}  # a guess"] * bool(overview.variables)
         lines += [
             "arguments = [  # guesses: put in your sizes and numbers",
             *(f"    {json.dumps(word)}," for word in overview.arguments),

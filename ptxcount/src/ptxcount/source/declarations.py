@@ -40,6 +40,8 @@ class Declaration(NamedTuple):
     max_threads: int = 0
     #: True if it is planar, and its rows do not follow from ``blockDim.y``: a block may loop over a tile.
     tiled: bool = False
+    #: Its code, without comments and directives.
+    body: str = ""
 
     def __str__(self) -> str:
         head = f"template <{', '.join(self.template)}> " if self.template else ""
@@ -110,7 +112,9 @@ def _scan_tokens(text: str, tokens: list[tuple[str, int]]) -> Iterator[Declarati
             head = text[max(text.rfind(mark, 0, start) for mark in ";{}") + 1 : start]
             bounds = _BOUNDS.search(head)
             most = int(bounds[1]) if bounds else 0
-            yield Declaration(qualified, text.count("\n", 0, start) + 1, template, parameters, planar, most, tiled)
+            yield Declaration(
+                qualified, text.count("\n", 0, start) + 1, template, parameters, planar, most, tiled, body
+            )
         place += 1
 
 
