@@ -124,6 +124,25 @@ def test_unknown_words(word: str) -> None:
         make_arguments([word])
 
 
+def test_macros(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A macro's words are read; what one with arguments declares is not, which a warning says."""
+    source = tmp_path / "k.cu"
+    source.write_text("""#define PLAIN extern "C" __global__ void  // of C
+#define NAMED(name) extern "C" __global__ void name
+PLAIN a(float* out, const float* in) { out[0] = in[0]; }
+NAMED(b)(float* out, const float* in) { out[0] = in[0]; }
+""")
+    words = [str(source), "--grid", "1", "--block", "1", "in=float32[1]", "out=float32[1]", "--entry"]
+    assert [main([*words, "a"]), main([*words, "b"])] == [1, 0]
+    error, warning = capsys.readouterr().err.splitlines()
+    assert "the kernel takes out, in in this order" in error
+    assert warning == "warning: no file declares b in plain words: names of arguments are not checked"
+    assert main([str(source)]) == 0
+    listed = capsys.readouterr().out
+    assert "a(float* out, const float* in)  (line 3)" in listed
+    assert "b(8 bytes p0, 8 bytes p1)  (names unknown" in listed
+
+
 def test_declarations() -> None:
     """Comments and strings hold none; each has namespaces, template and parameters."""
     declarations = find_declarations(SOURCE)

@@ -23,7 +23,7 @@ from .engine.kernel_counts import compile_entry, count_compiled
 from .gate.machine_code import list_machine_accesses
 from .report import costs, listing
 from .report.suggested_launches import format_overview
-from .source.cpp_types import check_arguments
+from .source.cpp_types import check_arguments, find_declared
 from .source.cuda_compiler import ARCH
 from .source.kernel_sources import find_target, is_ptx
 from .source.names import cpp_name
@@ -127,6 +127,10 @@ def _make_report(words: Sequence[str]) -> str:
     if missing:
         raise LaunchError(f"the following arguments are required: {missing}")
     compilation, entry = compile_entry(file, options.entry, flags, arch)
+    if options.words and not is_ptx(file) and not find_declared(entry, compilation.files):
+        sys.stderr.write(
+            f"warning: no file declares {cpp_name(entry)} in plain words: names of arguments are not checked\n"
+        )
     counters = count_compiled(
         compilation.ptx,
         entry,

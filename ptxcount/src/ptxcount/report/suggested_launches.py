@@ -261,7 +261,8 @@ def format_overview(file: Path, flags: str = "", arch: str = ARCH) -> str:
     plural = "s" if len(overviews) != 1 else ""
     lines = [f"{file}: {len(overviews)} kernel{plural}"]
     for kernel in overviews:
-        place = f"  (line {kernel.declaration.line})" if kernel.declaration.line else ""
+        unknown = "" if is_ptx(file) else "  (names unknown: this file does not declare it in plain words)"
+        place = f"  (line {kernel.declaration.line})" if kernel.declaration.line else unknown
         lines += [
             "",
             f"{kernel.declaration}{place}",
