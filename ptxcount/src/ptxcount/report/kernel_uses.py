@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
-from ..source.declarations import Declaration
+from ..source.cpp_types import TYPES, VECTORS, strip_qualifiers
+from ..source.declarations import Declaration, find_structs
 
+#: Structs of a source, as `find_structs` returns them.
+Structs = Mapping[str, list[tuple[str, str, int]]]
 #: A number or a name with a number's value.
 _DEFINED = r"#[ \t]*define[ \t]+{0}[ \t]+([^\n]+)|\b(?:const|constexpr)\b[^;(){{}}]*\b{0}\s*=\s*([^;,]+)"
 _ARITHMETIC = (ast.Expression, ast.BinOp, ast.UnaryOp, ast.Constant, ast.operator, ast.unaryop)
 _THREAD = re.compile(r"\b(\w+)\s*=\s*(threadIdx\s*\.\s*[xyz])\s*(?=[,;])")
 #: A loop from a number on: its bound, and its step.
 _LOOP = re.compile(r"\bfor\s*\(\s*\w[\w\s]*\b(\w+)\s*=\s*\d+\w*\s*;([^;]*);([^;{}]*?)\)(?=\s*[^\s)])")
+_CONSTANT = re.compile(r"__constant__\s+([\w\s]+?)\s*\b(\w+)\s*((?:\[[^]]*\]\s*)*);")
 _SHARED = re.compile(r"__shared__\s+[\w\s:]+?\b(\w+)\s*((?:\[[^]]*\]\s*)+);")
 
 
@@ -39,12 +45,38 @@ def _compress(text: str) -> str:
     return re.sub(r"(?<!\w)\s+|\s+(?!\w)", "", text)
 
 
+def describe_element(kind: str, structs: Structs) -> tuple[str, int] | None:
+    """Return the dtype and the numbers of an array's element, a vector or a struct of one dtype too; else None."""
+    if vector := VECTORS.fullmatch(kind):
+        return TYPES[vector[1]], int(vector[2])
+    members = structs.get(kind, ())
+    dtypes = {TYPES.get(member_kind, "") for member_kind, _, _ in members}
+    if len(dtypes) == 1 and all(dtypes):
+        return dtypes.pop(), sum(length or 1 for _, _, length in members)
+    return (TYPES[kind], 1) if kind in TYPES else None
+
+
 @dataclass(frozen=True)
 class KernelUses:
     """The uses in one kernel; ``source`` is the text around it, which defines constants."""
 
     declaration: Declaration
     source: str
+
+    @cached_property
+    def structs(self) -> Structs:
+        """The structs of the source."""
+        return find_structs(self.source)
+
+    def find_constants(self) -> dict[str, tuple[str, int]]:
+        """Return the dtype and the numbers of each constant that has no value in the source, by its name."""
+        constants = {}
+        for kind, name, lengths in _CONSTANT.findall(self.source):
+            sizes = [evaluate_constant(length, self.source) for length in re.findall(r"\[([^]]*)\]", lengths)]
+            element = describe_element(strip_qualifiers(kind), self.structs)
+            if element and all(sizes) and re.search(rf"\b{name}\b", self.declaration.body):
+                constants[name] = (element[0], element[1] * math.prod(sizes))
+        return constants
 
     @cached_property
     def _body(self) -> str:
@@ -114,6 +146,13 @@ class KernelUses:
     def is_bounded(self) -> bool:
         """True if some number bounds the threads."""
         return any(self.is_bound(name) for kind, name in self.declaration.parameters if name and "*" not in kind)
+
+    def is_plain(self, name: str) -> bool:
+        """Tell if an array is only indexed, without a number in the index: each thread has an element at most."""
+        followed = re.findall(rf"(?<![.\w]){name}\b(\[[^]]*|.?)", self._body)
+        return not any(
+            re.search(r"^[^[]|^$|\d", re.sub(r"blockIdx\.\w\*\w+|(?<=^\[)\d+$", "", text)) for text in followed
+        )
 
     def is_index(self, name: str) -> bool:
         """Tell if elements of the array of this name are indices."""

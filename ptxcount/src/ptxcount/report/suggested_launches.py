@@ -6,8 +6,7 @@ import json
 import math
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -15,21 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.executable import prepare_executable
 from ..engine.kernel_counts import compilation_of
 from ..ptx.parser import parse_cached
 from ..ptx.program import Program, Variable
-from ..source.cpp_types import TYPES, VECTORS, strip_qualifiers
+from ..source.cpp_types import TYPES, strip_qualifiers
 from ..source.cuda_compiler import ARCH
-from ..source.declarations import Declaration, find_declarations, find_structs
+from ..source.declarations import Declaration, find_declarations
 from ..source.kernel_sources import is_ptx
 from ..source.names import cpp_name, parameter_types, source_name
-from ..util.errors import PtxError
-from .kernel_uses import KernelUses
+from .kernel_uses import KernelUses, describe_element
 from .launch_guess import guess_block, guess_dynamic_shared, guess_template_argument
 
-#: Structs of a source, as `find_structs` returns them.
-Structs = Mapping[str, list[tuple[str, str, int]]]
 #: Threads along one dimension, and along each of two. Where a number bounds them, it is no multiple of a block, so
 #: that the last block shows a wrong bound; multiples of 4 are left for vectors.
 _THREADS, _BOUNDED_THREADS = {False: 65536, True: 256}, {False: 65500, True: 252}
@@ -75,19 +70,17 @@ def list_kernels(file: Path, flags: str = "", arch: str = ARCH) -> list[KernelOv
     program = parse_cached(compilation_of(file, flags, arch).ptx)
     entries = program.entries
     text = "" if is_ptx(file) else file.read_text(encoding="utf-8", errors="replace")
-    declared_kernels, structs = find_declarations(text), find_structs(text)
+    declared_kernels = find_declarations(text)
     overviews = []
     for declaration in declared_kernels:
         entry_name = next((name for name in entries if source_name(name) == declaration.name), None)
-        overviews.append(_make_overview(declaration, entry_name, program, structs, text))
+        overviews.append(_make_overview(declaration, entry_name, program, text))
     for entry_name, entry in entries.items():
         if source_name(entry_name) not in {declaration.name for declaration in declared_kernels}:
             kinds = parameter_types(entry_name) or [_describe_bytes(parameter) for parameter in entry.parameters]
             parameters = [(kind, f"p{n}") for n, kind in enumerate(kinds)]
             overviews.append(
-                _make_overview(
-                    Declaration(cpp_name(entry_name), 0, [], parameters, False), entry_name, program, structs
-                )
+                _make_overview(Declaration(cpp_name(entry_name), 0, [], parameters, False), entry_name, program)
             )
     return overviews
 
@@ -98,7 +91,7 @@ def _describe_bytes(parameter: Variable) -> str:
 
 
 def _make_overview(
-    declaration: Declaration, entry_name: str | None, program: Program, structs: Structs, source: str = ""
+    declaration: Declaration, entry_name: str | None, program: Program, source: str = ""
 ) -> KernelOverview:
     template_arguments = [guess_template_argument(parameter) for parameter in declaration.template]
     types = {
@@ -112,7 +105,7 @@ def _make_overview(
     entry = program.entries[entry_name] if entry_name else None
     sizes = [parameter.size or 8 for parameter in entry.parameters] if entry else []
     sized_parameters = zip_longest(parameters, sizes[: len(parameters)])
-    guesser = _ArgumentGuesser(declaration, KernelUses(declaration, source), structs)
+    guesser = _ArgumentGuesser(KernelUses(declaration, source))
     words = [guesser.describe(kind, name, size or 8) for (kind, name), size in sized_parameters]
     block = guess_block(
         declaration.planar,
@@ -128,22 +121,8 @@ def _make_overview(
         ",".join(map(str, block)),
         words,
         shared,
-        list(_iter_constants(program, entry_name, source)),
+        [f"{name}={dtype}[{count}]=ones" for name, (dtype, count) in guesser.uses.find_constants().items()],
     )
-
-
-def _iter_constants(program: Program, entry_name: str | None, source: str) -> Iterator[str]:
-    """Yield a value for each constant that has none in the source."""
-    unset = {
-        variable.name for variable in program.variables.values() if variable.space == "const" and not variable.initial
-    }
-    with suppress(PtxError):  # counting the kernel says what is wrong with it
-        for variable in prepare_executable(program, entry_name).variables if entry_name and unset else ():
-            if variable.name in unset and variable.size:
-                name = source_name(variable.name)
-                kind = re.search(rf"__constant__\s+([\w\s]+?)\s+{name.rpartition('::')[2]}\b", source)
-                dtype = np.dtype(TYPES.get(strip_qualifiers(kind[1]) if kind else "", "uint8"))
-                yield f"{name}={dtype}[{variable.size // dtype.itemsize}]=ones"
 
 
 def _substitute_types(kind: str, types: Mapping[str, str]) -> str:
@@ -165,8 +144,9 @@ _SCALARS = TYPES | {"4 bytes": "int32", "2 bytes": "int16", "1 bytes": "int8"}
 class _ArgumentGuesser:
     """Guesses the arguments of one kernel."""
 
-    def __init__(self, declaration: Declaration, uses: KernelUses, structs: Structs) -> None:
-        self.uses, self._structs, self._declaration = uses, structs, declaration
+    def __init__(self, uses: KernelUses) -> None:
+        self.uses, self._declaration = uses, uses.declaration
+        declaration = uses.declaration
         extents = [name for kind, name in declaration.parameters if _is_extent(kind) and self._is_size(name)]
         self._is_matrix = declaration.planar or (declaration.line > 0 and len(extents) > 1)
         self._is_square = not self._is_matrix and any(uses.is_bound(name) and uses.is_pitch(name) for name in extents)
@@ -206,7 +186,7 @@ class _ArgumentGuesser:
             pointee = self.describe(kind.replace("*", "", 1), name, size).partition("=")[2]
             return f"{name}={json.dumps([_parse_nested(pointee)] * 2)}"
         if "*" in kind or "[" in kind:
-            if not (element := describe_element(base, self._structs)):
+            if not (element := describe_element(base, self.uses.structs)):
                 return f"{name}=uint8[{4 * _UNBOUNDED}]=zeros"
             dtype, numbers = element
             fill = "=random(1)" * (np.dtype(dtype).kind in "iu" and self.uses.is_index(name))
@@ -222,24 +202,13 @@ class _ArgumentGuesser:
     def _describe_members(self, struct: str) -> dict[str, Any]:
         """Describe the members of a struct; none if it is not known whole."""
         members: dict[str, Any] = {}
-        for kind, name, length in self._structs.get(struct, ()):
+        for kind, name, length in self.uses.structs.get(struct, ()):
             word = self.describe(kind, name, 0).partition("=")[2]
             if word == "bytes:":  # of a type that is not known
                 return {}
             member = _parse_nested(word)
             members[name] = [member] * length if length else member
         return members
-
-
-def describe_element(kind: str, structs: Structs) -> tuple[str, int] | None:
-    """Return the dtype and the numbers of an array's element, a vector or a struct of one dtype too; else None."""
-    if vector := VECTORS.fullmatch(kind):
-        return TYPES[vector[1]], int(vector[2])
-    members = structs.get(kind, ())
-    dtypes = {TYPES.get(member_kind, "") for member_kind, _, _ in members}
-    if len(dtypes) == 1 and all(dtypes):
-        return dtypes.pop(), sum(length or 1 for _, _, length in members)
-    return (TYPES[kind], 1) if kind in TYPES else None
 
 
 def _parse_nested(word: str) -> Any:
