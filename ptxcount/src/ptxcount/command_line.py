@@ -18,13 +18,14 @@ from typing import NoReturn
 from .cli.argument_words import make_arguments, make_variables, name_arguments
 from .cli.ending import run_command, scratch_folder
 from .cli.options import attach_flags, escape_unprintable, is_gate_command, join_flags, parse_dimensions
+from .counting.counters import LaunchCounters
 from .engine.execute import STEP_LIMIT
 from .engine.kernel_counts import compile_entry, count_compiled
 from .gate.machine_code import list_machine_accesses
 from .report import costs, listing
 from .report.suggested_launches import format_overview
 from .source.cpp_types import check_arguments, find_declared
-from .source.cuda_compiler import ARCH
+from .source.cuda_compiler import ARCH, Compilation
 from .source.kernel_sources import find_target, is_ptx
 from .source.names import cpp_name
 from .util import atomic_write
@@ -116,16 +117,25 @@ def _make_parser() -> argparse.ArgumentParser:
 
 def _make_report(words: Sequence[str]) -> str:
     options = _make_parser().parse_intermixed_args(attach_flags(words))
-    file = options.file
-    if is_ptx(file) and (options.flags or options.arch or options.include):
+    _check_options(options)
+    if options.grid is None:
+        return format_overview(options.file, join_flags(options.include, options.flags), options.arch or ARCH)
+    return _render(options, *_count(options))
+
+
+def _check_options(options: argparse.Namespace) -> None:
+    """Raise `LaunchError` for flags of PTX, and for a launch without a grid or a block."""
+    if is_ptx(options.file) and (options.flags or options.arch or options.include):
         raise LaunchError("--flags, --arch, -I: they go with CUDA C++, which is compiled; this is PTX")
-    flags = join_flags(options.include, options.flags)
-    arch = options.arch or ARCH
-    if options.grid is None and options.block is None and not options.words:
-        return format_overview(file, flags, arch)
-    missing = ", ".join(f"--{name}" for name in ("grid", "block") if getattr(options, name) is None)
-    if missing:
-        raise LaunchError(f"the following arguments are required: {missing}")
+    missing = [f"--{name}" for name in ("grid", "block") if getattr(options, name) is None]
+    if missing and (len(missing) == 1 or options.words):
+        raise LaunchError(f"the following arguments are required: {', '.join(missing)}")
+
+
+def _count(options: argparse.Namespace) -> tuple[Compilation, str, LaunchCounters]:
+    """Compile and count the launch; return the compilation and the kernel's mangled name, too."""
+    file = options.file
+    flags, arch = join_flags(options.include, options.flags), options.arch or ARCH
     compilation, entry = compile_entry(file, options.entry, flags, arch)
     if options.words and not is_ptx(file) and not find_declared(entry, compilation.files):
         sys.stderr.write(
@@ -147,12 +157,18 @@ def _make_report(words: Sequence[str]) -> str:
         target = find_target(compilation.ptx) if is_ptx(file) else None
         machine = list_machine_accesses(compilation.ptx, entry, flags, target or arch)
         counters = replace(counters, stack_frame=next((access["bytes"] for access in machine), None))
+    return compilation, entry, counters
+
+
+def _render(options: argparse.Namespace, compilation: Compilation, entry: str, counters: LaunchCounters) -> str:
+    """Render the listing or the JSON, and write the page."""
+    file = options.file
     # PTX names the files that it was made of, and could name any: those of the current folder are shown.
     sources = [Path()] if is_ptx(file) else compilation.files
     find_lines = listing.read_source_lines([*sources, *options.source])
     title = f"{options.entry or cpp_name(entry)} of {file}, grid {options.grid}, block {options.block}"
-    if find_multiprocessor(arch) is None:
-        title += f"\nShared memory of a block was not checked: the limits of {arch} are not known here"
+    if find_multiprocessor(options.arch or ARCH) is None:
+        title += f"\nShared memory of a block was not checked: the limits of {options.arch} are not known here"
     cost_text = costs.format_costs(counters, options.words, find_lines)
     text = listing.format_report(counters, find_lines, title, cost_text)
     if options.html:
