@@ -159,3 +159,24 @@ def test_address_in_no_array() -> None:
         errors.OutOfBoundsError, match="in no array: byte 4393751543296 of the nearest below, argument 1 of"
     ):
         ptxcount.count(source, "k", 1, 1, [_ints(64), _ints(64), np.int64(1 << 40)])
+
+
+#: Bodies of kernels with a barrier, and the number of threads of which others of the warp skip it.
+SKIPPED = {
+    "if (i < 48) { s[i] = 1; __syncthreads(); } o[i] = s[i % 32];": 16,
+    "for (int k = 0; k < 2 + i / 48; k++) { s[i] = k; __syncthreads(); } o[i] = s[i % 32];": 16,
+    "if (i < 32) { s[i] = 1; __syncthreads(); } o[i] = s[i % 32];": 0,
+    "if (i >= 48) return; s[i] = i; __syncthreads(); o[i] = s[47 - i];": 0,
+    "if (i >= 48) { o[i] = 5; return; } s[i] = i; __syncthreads(); o[i] = s[47 - i];": 0,
+    "for (int k = 0; k < 2; k++) { if (i & 1) s[i] = k; __syncthreads(); o[i] += s[i ^ 1]; __syncthreads(); }": 0,
+}
+
+
+def test_skipped_barriers() -> None:
+    """Lanes may leave before a barrier, but not skip it and read what it orders."""
+    head = "(int* o) { __shared__ int s[64]; int i = threadIdx.x;"
+    kernels = (f"__global__ void k{n}{head} {body} }}\n" for n, body in enumerate(SKIPPED))
+    ptx = sources.compile_to_ptx("".join(kernels))
+    for n, threads in enumerate(SKIPPED.values()):
+        found = ptxcount.count(ptx, f"k{n}", 1, 64, [_ints(64)], races="off", unwritten="off").findings
+        assert [(finding.code, finding.times) for finding in found] == [("divergent-barrier", threads)] * (threads > 0)
