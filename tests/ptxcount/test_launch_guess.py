@@ -161,6 +161,8 @@ USES = (
     ("float* o, int w, int h) { int x = blockIdx.x * SIDE + threadIdx.x, y = blockIdx.y * SIDE + threadIdx.y; "
      "if (x < w && y < h) o[y * w + x] = taps[3];", "--grid 16,16 --block 16,16 --variable taps=float32[9]=ones "
      "o=float32[252,252] w=int32:252 h=int32:252"),
+    ("float*, float* o) { float taps = 2; o[I] = taps;",
+     "--grid 256 --block 256 p0=float32[1048576] o=float32[1048576]"),
     ("const float* x, float* o, int stride) { o[I] = x[I * stride];",
      "--grid 256 --block 256 x=float32[1048576] o=float32[1048576] stride=int32:2"),
 )  # fmt: skip

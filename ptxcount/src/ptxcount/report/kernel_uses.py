@@ -74,7 +74,7 @@ class KernelUses:
         for kind, name, lengths in _CONSTANT.findall(self.source):
             sizes = [evaluate_constant(length, self.source) for length in re.findall(r"\[([^]]*)\]", lengths)]
             element = describe_element(strip_qualifiers(kind), self.structs)
-            if element and all(sizes) and re.search(rf"\b{name}\b", self.declaration.body):
+            if element and all(sizes) and re.search(rf"\b{name}\b" + r"\[" * bool(sizes), self._body):
                 constants[name] = (element[0], element[1] * math.prod(sizes))
         return constants
 

@@ -101,7 +101,9 @@ def _make_overview(
     name = declaration.name
     if declaration.template:
         name = cpp_name(entry_name) if entry_name else f"{declaration.name}<{', '.join(template_arguments)}>"
-    parameters = [(_substitute_types(kind, types), name) for kind, name in declaration.parameters]
+    parameters = [
+        (_substitute_types(kind, types), name or f"p{n}") for n, (kind, name) in enumerate(declaration.parameters)
+    ]
     entry = program.entries[entry_name] if entry_name else None
     sizes = [parameter.size or 8 for parameter in entry.parameters] if entry else []
     sized_parameters = zip_longest(parameters, sizes[: len(parameters)])
