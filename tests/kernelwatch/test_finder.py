@@ -99,6 +99,26 @@ void go(float* a, int n, int rows, int given) {
 }
 void last() { dim3 block(16); int threads = 32; }
 """,
+    "uses.cu": """\
+#define SIDE 16
+struct Point { float x, y, z; };
+__constant__ float taps[2 * SIDE];
+__global__ void convolve(float* out, int w, int h) {
+    int x = blockIdx.x * SIDE + threadIdx.x, y = blockIdx.y * SIDE + threadIdx.y;
+    if (x < w && y < h) out[y * w + x] = taps[threadIdx.x];
+}
+__global__ void pick(float* out, const Point* points, const int* at, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = points[at[i]].y;
+}
+__global__ void shift(float* out, const float* in, int turns) {
+    for (int k = 0; k < turns; k++) out[blockIdx.x * SIDE + threadIdx.x] += (in + 1)[k];
+}
+""",
+    "uses_host.cu": """\
+#include "uses.cu"
+void go(float* a, int w, int h) { dim3 block(SIDE, SIDE / 2); convolve<<<dim3(w, h), block>>>(a, w, h); }
+""",
 }  # fmt: skip
 
 

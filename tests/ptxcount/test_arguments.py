@@ -124,7 +124,8 @@ ARGUMENTS: list[tuple[str, Any]] = [
     *((f"{kind}:{end}", np.dtype(kind).type(end)) for kind, *ends in WHOLE for end in ends),
     *((f"{kind}:{end}", "is out of its range") for kind, low, high in WHOLE for end in (low - 1, high + 1)),
     ("a=float64[-1]", "neither an array, name=float32[64,64], nor a scalar, int32:7"), ("x", "nor a scalar, int32:7"),
-    ("float32[4]", "neither an array"), ("1024", "nor a scalar, int32:1024"), ("int32:x", "invalid literal"),
+    ("float32[4]", "an array needs a name: name=float32[4]"),
+    ("1024", "nor a scalar, int32:1024"), ("int32:x", "invalid literal"),
     *((f"o={name}[4]", f"'{name}' is not a NumPy dtype of known size, such as float32")
       for name in ("int99", "object", "longdouble", "float")),
     ("bytes:0", "'bytes' is not a NumPy dtype"), ("a=float32[4]=twos", "fills are zeros, ones, "),

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import ptxcount
 from ptxcount.engine.execute import execute_kernel
 from ptxcount.util import errors
 from tests.ptxcount import sources
@@ -137,3 +138,45 @@ def test_too_much_shared_memory() -> None:
     """The sum of static and dynamic shared memory has the hardware's limit."""
     with pytest.raises(errors.LaunchError, match="233473 bytes of shared memory"):
         sources.execute("wrong", "trapped", [_ints(32)], dynamic_shared=233473)
+
+
+@pytest.mark.parametrize(("lane", "barrier"), [(1, "syncwarp"), (32, "syncthreads")])
+def test_barrier_for_a_race(lane: int, barrier: str) -> None:
+    """The advice for two lanes of one warp is a barrier of the warp."""
+    source = f"""__global__ void k(int* o) {{
+        __shared__ int s[64]; int i = threadIdx.x;
+        s[i] = i + 1;
+        o[i] = s[(i + {lane}) % 64];
+    }}"""
+    (finding,) = ptxcount.count(source, "k", 1, 64, [_ints(64)]).findings
+    assert f"; __{barrier}() between them orders both" in finding.message
+
+
+def test_address_in_no_array() -> None:
+    """An address far beyond an array is no place of it: the index may be another array's."""
+    source = "__global__ void k(int* a, int* b, long i) { a[i] = 1; }"
+    with pytest.raises(
+        errors.OutOfBoundsError, match="in no array: byte 4393751543296 of the nearest below, argument 1 of"
+    ):
+        ptxcount.count(source, "k", 1, 1, [_ints(64), _ints(64), np.int64(1 << 40)])
+
+
+#: Bodies of kernels with a barrier, and the number of threads of which others of the warp skip it.
+SKIPPED = {
+    "if (i < 48) { s[i] = 1; __syncthreads(); } o[i] = s[i % 32];": 16,
+    "for (int k = 0; k < 2 + i / 48; k++) { s[i] = k; __syncthreads(); } o[i] = s[i % 32];": 16,
+    "if (i < 32) { s[i] = 1; __syncthreads(); } o[i] = s[i % 32];": 0,
+    "if (i >= 48) return; s[i] = i; __syncthreads(); o[i] = s[47 - i];": 0,
+    "if (i >= 48) { o[i] = 5; return; } s[i] = i; __syncthreads(); o[i] = s[47 - i];": 0,
+    "for (int k = 0; k < 2; k++) { if (i & 1) s[i] = k; __syncthreads(); o[i] += s[i ^ 1]; __syncthreads(); }": 0,
+}
+
+
+def test_skipped_barriers() -> None:
+    """Lanes may leave before a barrier, but not skip it and read what it orders."""
+    head = "(int* o) { __shared__ int s[64]; int i = threadIdx.x;"
+    kernels = (f"__global__ void k{n}{head} {body} }}\n" for n, body in enumerate(SKIPPED))
+    ptx = sources.compile_to_ptx("".join(kernels))
+    for n, threads in enumerate(SKIPPED.values()):
+        found = ptxcount.count(ptx, f"k{n}", 1, 64, [_ints(64)], races="off", unwritten="off").findings
+        assert [(finding.code, finding.times) for finding in found] == [("divergent-barrier", threads)] * (threads > 0)

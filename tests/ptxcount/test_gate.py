@@ -159,7 +159,7 @@ REFUSED = [
     (f"{LAUNCH}limits = {{ load_sectors = inf }}", 1, "limit load_sectors = inf: a finite number"),
     (f"{LAUNCH}limits = {{ sector = 1 }}", 1, "limit 'sector': did you mean 'load_sectors'?"),
     (f"{LAUNCH}limits = {{ nonsense = 1 }}", 1, "limit 'nonsense': threads, load_requests"),
-    (f'{LAUNCH}name = "\\u001b[31m"', 1, "the name '\\x1b[31m' holds what cannot be printed"),
+    (f'{LAUNCH}name = "\\u001b[31m"', 1, "the name '\\x1b[31m' has unprintable characters"),
     (f'{LAUNCH}name = "x"\n{LAUNCH}name = "x"', 1, "two launches have the name 'x'"),
     ("launch = 1", 1, "tables [[launch]] are needed"),
     (LAUNCH.replace("[[launch]]", "[[launches]]"), 1, "and nothing else is allowed; found: launches"),

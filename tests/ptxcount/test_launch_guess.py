@@ -155,7 +155,41 @@ def test_struct_arguments(tmp_path: Path) -> None:
     file.write_text(STRUCTS)
     (kernel,) = list_kernels(file)
     members = '{"by": "float32:1", "to": "float32:1", "n": "uint32:65536", '
-    members += '"in": {"x": "float32[65536]", "n": ["int32:65536", "int32:65536"]}}'
-    assert kernel.arguments == ["o=float32[65536]", f"p={members}", f"h=bytes:{16 * '0'}"]
+    members += '"in": {"x": "float32[1048576]", "n": ["int32:65536", "int32:65536"]}}'
+    assert kernel.arguments == ["o=float32[1048576]", f"p={members}", f"h=bytes:{16 * '0'}"]
     arguments = make_arguments(kernel.arguments)
     assert ptxcount.count(file, None, 1, 32, arguments).loads.requests == 1
+
+
+#: Parameters and body of a kernel, and its guessed launch.
+USES = (
+    ("const float* x, float* o, int n) { if (I <= n) o[I] = x[I];",
+     "--grid 256 --block 256 x=float32[65500] o=float32[65500] n=int32:65500"),
+    ("const P* p, float* o, int n) { if (I < n) o[I] = p[I].y;",
+     "--grid 256 --block 256 p=float32[65500,3] o=float32[65500] n=int32:65500"),
+    ("const int* at, float* o, int n) { int j = at[I]; if (n > I) o[j] = 1;",
+     "--grid 256 --block 256 at=int32[65500]=random(1) o=float32[65500] n=int32:65500"),
+    ("const float* x, float* o, int n) { if (I >= n) return; for (int j = 0; j < n; j++) o[I] += x[j * n + I];",
+     "--grid 1 --block 256 x=float32[252,252] o=float32[252,252] n=int32:252"),
+    ("float* o, int turns) { int t = threadIdx.x; for (int k = 0; k < turns; k++) if (k + 1 < turns) o[t] += k; "
+     "o[blockIdx.x * WARP + t] = 0;", "--grid 2048 --block 32 o=float32[1048576] turns=int32:4"),
+    ("float* o) { __shared__ float s[4 * WARP]; s[threadIdx.x] = 1; __syncthreads(); o[I] = s[127 - threadIdx.x];",
+     "--grid 512 --block 128 o=float32[1048576]"),
+    ("float* o, int w, int h) { int x = blockIdx.x * SIDE + threadIdx.x, y = blockIdx.y * SIDE + threadIdx.y; "
+     "if (x < w && y < h) o[y * w + x] = taps[3];", "--grid 16,16 --block 16,16 --variable taps=float32[9]=ones "
+     "o=float32[252,252] w=int32:252 h=int32:252"),
+    ("float*, float* o) { float taps = 2; o[I] = taps;",
+     "--grid 256 --block 256 p0=float32[1048576] o=float32[1048576]"),
+    ("const float* x, float* o, int stride) { o[I] = x[I * stride];",
+     "--grid 256 --block 256 x=float32[1048576] o=float32[1048576] stride=int32:2"),
+)  # fmt: skip
+
+
+def test_uses(tmp_path: Path) -> None:
+    """The text tells blocks, sizes, turns, indices and constants; a wrong bound is out of bounds."""
+    file, head = tmp_path / "uses.cu", "#define SIDE (WARP / 2)\n#define I (blockIdx.x * blockDim.x + threadIdx.x)\n"
+    head += "constexpr int WARP = 32; struct P { float x, y, z; }; __constant__ float taps[9];\n"
+    file.write_text(head + "".join(f"__global__ void k{n}({text} }}\n" for n, (text, _) in enumerate(USES)))
+    commands = [shlex.split(kernel.format_command(file, alone=False))[1:] for kernel in list_kernels(file)]
+    assert [command[3:] for command in commands] == [launch.split() for _, launch in USES]
+    assert [main(commands[0]), main(commands[6])] == [1, 0]

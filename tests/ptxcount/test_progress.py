@@ -172,3 +172,23 @@ def test_estimates(
     texts = [record.getMessage() for record in caplog.records]
     assert len(texts) == warns
     assert all("of 4294836225 blocks took" in text and "the rest will take about" in text for text in texts)
+
+
+#: Bodies of a loop over 8192 elements by 1024 threads, what follows it, and the requests of loads and stores.
+SEARCHES = {
+    ("if (*(volatile int*)found >= 0) return; if (x[i] == key) { *found = i; return; }", ""): (96, 1),
+    ("if (*(volatile int*)found >= 0) break; if (x[i] == key) { *found = i; break; }", ""): (96, 1),
+    ("if (*found >= 0) return; if (x[i] == key) { *found = i; return; }", ""): (288, 1),
+    ("if (((volatile int*)x)[i] == i % 3 * key) break;", "found[threadIdx.x] = n;"): (256, 32),
+}
+
+
+def test_early_exits() -> None:
+    """Threads that leave a loop early run at once what only they run, if the others may read it."""
+    head = "for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)"
+    bodies = (f"{head} {{ {body} }} {tail}" for body, tail in SEARCHES)
+    ptx, numbers = _compile("const int* x, int n, int key, int* found", *bodies), np.arange(8192, dtype=np.int32)
+    for place, requests in enumerate(SEARCHES.values()):
+        arguments = [numbers, np.int32(numbers.size), np.int32(100), np.full(256, -1, np.int32)]
+        counters = ptxcount.count(ptx, f"k{place}", 4, 256, arguments)
+        assert (counters.loads.requests, counters.stores.requests) == requests

@@ -18,13 +18,14 @@ from typing import NoReturn
 from .cli.argument_words import make_arguments, make_variables, name_arguments
 from .cli.ending import run_command, scratch_folder
 from .cli.options import GATE_COMMANDS, attach_flags, escape_unprintable, is_gate_command, join_flags, parse_dimensions
+from .counting.counters import LaunchCounters
 from .engine.execute import STEP_LIMIT
 from .engine.kernel_counts import compile_entry, count_compiled
 from .gate.machine_code import list_machine_accesses
 from .report import costs, listing
 from .report.suggested_launches import format_overview
-from .source.cpp_types import check_arguments
-from .source.cuda_compiler import ARCH
+from .source.cpp_types import check_arguments, find_declared
+from .source.cuda_compiler import ARCH, Compilation
 from .source.kernel_sources import is_ptx
 from .source.names import cpp_name
 from .util import atomic_write
@@ -115,20 +116,34 @@ def _make_parser() -> argparse.ArgumentParser:
 
 def _make_report(words: Sequence[str]) -> str:
     options = _make_parser().parse_intermixed_args(attach_flags(words))
+    _check_options(options)
+    if options.grid is None:
+        return format_overview(options.file, join_flags(options.include, options.flags), options.arch or ARCH)
+    return _render(options, *_count(options))
+
+
+def _check_options(options: argparse.Namespace) -> None:
+    """Raise `LaunchError` without a file, for flags of PTX, and for a launch without a grid or a block."""
     file = options.file
     if file is None or not (file.suffix or file.exists()):
         problem = "give a FILE" if file is None else f"{file}: no such file"
         raise LaunchError(f"{problem}; subcommands are {', '.join(GATE_COMMANDS)}")
     if is_ptx(file) and (options.flags or options.arch or options.include):
         raise LaunchError("--flags, --arch, -I: they go with CUDA C++, which is compiled; this is PTX")
-    flags = join_flags(options.include, options.flags)
-    arch = options.arch or ARCH
-    if options.grid is None and options.block is None and not options.words:
-        return format_overview(file, flags, arch)
-    missing = ", ".join(f"--{name}" for name in ("grid", "block") if getattr(options, name) is None)
-    if missing:
-        raise LaunchError(f"the following arguments are required: {missing}")
+    missing = [f"--{name}" for name in ("grid", "block") if getattr(options, name) is None]
+    if missing and (len(missing) == 1 or options.words):
+        raise LaunchError(f"the following arguments are required: {', '.join(missing)}")
+
+
+def _count(options: argparse.Namespace) -> tuple[Compilation, str, LaunchCounters]:
+    """Compile and count the launch; return the compilation and the kernel's mangled name, too."""
+    file = options.file
+    flags, arch = join_flags(options.include, options.flags), options.arch or ARCH
     compilation, entry = compile_entry(file, options.entry, flags, arch)
+    if options.words and not is_ptx(file) and not find_declared(entry, compilation.files):
+        sys.stderr.write(
+            f"warning: no file declares {cpp_name(entry)} in plain words: names of arguments are not checked\n"
+        )
     counters = count_compiled(
         compilation.ptx,
         entry,
@@ -144,6 +159,12 @@ def _make_report(words: Sequence[str]) -> str:
     if any(access.space == "local" for access in counters.accesses):
         machine = list_machine_accesses(compilation.ptx, entry, flags, options.arch)
         counters = replace(counters, stack_frame=next((access["bytes"] for access in machine), None))
+    return compilation, entry, counters
+
+
+def _render(options: argparse.Namespace, compilation: Compilation, entry: str, counters: LaunchCounters) -> str:
+    """Render the listing or the JSON, and write the page."""
+    file = options.file
     # PTX names the files that it was made of, and could name any: those of the current folder are shown.
     sources = [Path()] if is_ptx(file) else compilation.files
     find_lines = listing.read_source_lines([*sources, *options.source])

@@ -20,6 +20,7 @@ from kernelwatch.errors import UnknownFlagsError
 from kernelwatch.kernel.launch import split_flags
 from kernelwatch.scaffold import find_kernels, parse_launches, write_classes
 from kernelwatch.scaffold.find_kernels import KernelCandidate
+from kernelwatch.scaffold.include_graph import Inclusions
 from kernelwatch.scaffold.parse_launches import HostLaunch
 from kernelwatch.store import git
 from kernelwatch.store.git import GitError
@@ -101,11 +102,13 @@ def _plan_files(root: Path, classes: Sequence[str], library: str) -> dict[str, s
     if library and not _BRANCH.fullmatch(branch):
         raise ValueError(f"the branch {branch!r} can stand in no workflow; rename it, or leave out --workflows")
     project, quoted = (json.dumps(text, ensure_ascii=False) for text in (root.name, branch))
+    text = "\n\n".join(classes)
+    numpy = "import numpy as np\n" * ("np.ones(" in text)
     names = [path.name for path in sorted(_TEMPLATES.glob("*.yml")) if library]
     return {
         "asv.conf.json": _fill_template("asv.conf.json", PROJECT=project, BRANCH=quoted),
         "benchmarks/__init__.py": "",
-        "benchmarks/kernels.py": _fill_template("kernels.txt", CLASSES="\n\n".join(classes)) if classes else _STUB,
+        "benchmarks/kernels.py": _fill_template("kernels.txt", NUMPY=numpy, CLASSES=text) if classes else _STUB,
         **{
             f".github/workflows/{name}": _fill_template(name, BRANCH=branch, LIBRARY=library, NVCC=_NVCC)
             for name in names
@@ -131,9 +134,18 @@ def _iter_classes(root: Path, flags: Sequence[str]) -> Iterator[tuple[str, str]]
     for line in omitted:
         print(f"left out: {line}")
     print(f"{count_noun(len(kernels), 'kernel')} found, {len(omitted)} left out")
-    launches = [launch for file, text in texts.items() for launch in parse_launches.iter_launches(file, text)]
+    launches = [*_iter_launches(texts)]
     for kernel, name in zip(kernels, write_classes.name_kernels(kernels), strict=True):
         yield name, write_classes.write_class(kernel, name, _choose_launch(kernel, candidates, launches), flags)
+
+
+def _iter_launches(texts: Mapping[str, str]) -> Iterator[HostLaunch]:
+    """Yield all launches in some files."""
+    inclusions = Inclusions(texts)
+    for file, text in texts.items():
+        if "<<<" in text:
+            included = "\n".join(texts[name] for name in inclusions.list_included(file)[0][:0:-1])
+            yield from parse_launches.iter_launches(file, text, included)
 
 
 def _choose_launch(

@@ -16,6 +16,7 @@ from kernelwatch.kernel import compile_source, sources
 from kernelwatch.scaffold.include_graph import Inclusions
 from kernelwatch.store import git
 from ptxcount.ptx.parser import parse_cached
+from ptxcount.report.kernel_uses import KernelUses
 from ptxcount.source.compile_advice import advise
 from ptxcount.source.cuda_compiler import stop_all
 from ptxcount.source.declarations import Declaration, find_declarations
@@ -61,6 +62,7 @@ class KernelCandidate(NamedTuple):
     entry: str
     template: tuple[str, ...]  # "typename T"
     parameters: tuple[KernelParameter, ...]
+    uses: KernelUses  # what its text does with them
     most: int  # threads of a block, at most; 0 if nothing is said
     exact: tuple[int, int, int] | None = None  # threads along each axis, where they are fixed
 
@@ -153,6 +155,7 @@ def _iter_unit_kernels(unit: CompilationUnit, root: Path, options: Sequence[str]
         return
     entries = dict(parse_cached(ptx).entries)
     for declaration in find_declarations(unit.text):
+        uses = KernelUses(declaration, unit.text)
         place, template = unit.line + declaration.line - 1, tuple(filter(None, declaration.template))
         candidates = (
             mangled_name for mangled_name in entries if f"::{declaration.name}".endswith(f"::{_cpp_name(mangled_name)}")
@@ -177,6 +180,7 @@ def _iter_unit_kernels(unit: CompilationUnit, root: Path, options: Sequence[str]
                 declaration.name,
                 template,
                 parameters,
+                uses,
                 declaration.max_threads,
             )
         elif mangled is None:
@@ -193,6 +197,7 @@ def _iter_unit_kernels(unit: CompilationUnit, root: Path, options: Sequence[str]
                 _shortest_entry(ptx, mangled),
                 (),
                 parameters,
+                uses,
                 entry.max_threads,
                 entry.exact_block,
             )

@@ -28,12 +28,12 @@ class HostLaunch(NamedTuple):
     file: str
 
 
-def iter_launches(file: str, text: str) -> Iterator[HostLaunch]:
-    """Yield the launches in a text, with the kernel's name without namespaces."""
+def iter_launches(file: str, text: str, included: str = "") -> Iterator[HostLaunch]:
+    """Yield the launches in a text, with the kernel's name without namespaces; what it includes defines constants."""
     text = _COMMENT.sub(" ", text)
     for match in _LAUNCH.finditer(text):
         name, template, configuration, arguments = (" ".join((group or "").split()) for group in match.groups())
-        preceding = text[: match.start()]
+        preceding = f"{included}\n{text[: match.start()]}"
         _, block, shared, *_ = [*split_list(configuration), "", ""]
         numbers = [_evaluate(extent, preceding) for extent in _split_extents(block, preceding)]
         template_arguments = tuple(

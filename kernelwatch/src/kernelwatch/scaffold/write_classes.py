@@ -12,8 +12,9 @@ from pathlib import PurePosixPath
 from kernelwatch.kernel.dtypes import CPP
 from kernelwatch.scaffold.find_kernels import KernelCandidate, KernelParameter
 from kernelwatch.scaffold.parse_launches import HostLaunch
+from ptxcount.report.kernel_uses import KernelUses, describe_element
 from ptxcount.report.launch_guess import guess_block, guess_template_argument
-from ptxcount.source.cpp_types import TYPES, VECTORS, strip_qualifiers
+from ptxcount.source.cpp_types import TYPES, strip_qualifiers
 
 #: C++ types -> NumPy's dtypes.
 _DTYPES = {**TYPES, "__nv_bfloat16": "bfloat16", "nv_bfloat16": "bfloat16"}
@@ -24,6 +25,9 @@ _LENGTHS = (
     ("h", "height", "rows", "nrows", "ny"),
     ("n", "size", "count", "length"),
 )
+
+#: Lengths of arrays over one axis, and over two; where threads are bounded by them, no multiple of a block.
+_SIZES, _BOUNDED_SIZES = (4096, 256), (4092, 252)
 
 #: Names of axes that are no arguments, and that a grid may use.
 _RESERVED = ("kernel", "dtype", "flags", "arch", "copy", "sides", "multiprocessors")
@@ -80,13 +84,15 @@ def write_class(kernel: KernelCandidate, name: str, launch: HostLaunch | None, f
         for parameter in parameters
         if not _is_array(parameter) and strip_qualifiers(parameter.kind) in _DTYPES
     ]
-    over = _choose_axes([number.name for number in numbers if "int" in _DTYPES[strip_qualifiers(number.kind)]])
-    block = (launch and launch.block) or guess_block(len(over) > 1, kernel.most, kernel.exact)
+    integers = [number.name for number in numbers if "int" in _DTYPES[strip_qualifiers(number.kind)]]
+    over = _choose_axes([name for name in integers if name not in kernel.uses.turns])
+    block = (launch and launch.block) or guess_block(len(over) > 1, kernel.most, kernel.exact, kernel.uses.find_block())
     shared = launch.shared if launch else ""
     todo += ["dynamic_shared"] * (shared != "" and not shared.isdigit())
     entry, swept, dtypes = _choose_entry(kernel, launch, todo)
     first, *other_arguments = [
-        _declare_argument(parameter, " ".join(reversed(over)), swept, todo) for parameter in parameters
+        _declare_argument(parameter, _choose_shape(kernel.uses, over), swept, todo, kernel.uses)
+        for parameter in parameters
     ]
     *other_arguments, last = (f"[{first}", *other_arguments)
     options = {
@@ -100,11 +106,23 @@ def write_class(kernel: KernelCandidate, name: str, launch: HostLaunch | None, f
         "dynamic_shared": shared if shared.isdigit() and int(shared) else "",
     }
     keywords = [f"{key}={_format_value(value)}" for key, value in options.items() if value]
-    values: dict[str, list[int] | list[str]] = {axis: [256 if len(over) > 1 else 4096] for axis in over}
-    values |= {number.name: [1] for number in numbers if number.name not in over}
+    constants = kernel.uses.find_constants()
+    todo += [f"the values of {name}" for name in constants]
+    values_of = [f'"{name}": np.ones({count}, "{dtype}")' for name, (dtype, count) in constants.items()]
+    keywords += [f"constants={{{', '.join(values_of)}}}"] * bool(constants)
+    is_matrix = len(_choose_shape(kernel.uses, over).split()) > 1
+    sizes = _BOUNDED_SIZES if kernel.uses.is_bounded else _SIZES
+    values: dict[str, list[int] | list[str]] = {axis: [sizes[is_matrix]] for axis in over}
+    values |= {
+        name: [4 if name in kernel.uses.turns else 1]
+        for name in (number.name for number in numbers)
+        if name not in over
+    }
     # The rows of a kernel without a swept dtype have that of the array that it writes.
     written_to = (
-        _split_element(parameter)[2] for parameter in parameters if _is_array(parameter) and not _is_const(parameter)
+        _split_element(parameter, kernel.uses)[2]
+        for parameter in parameters
+        if _is_array(parameter) and not _is_const(parameter)
     )
     dtypes = dtypes or [dtype for dtype in written_to if dtype in CPP][:1]
     values |= {"dtype": dtypes} if dtypes not in ([], ["float32"]) else {}
@@ -130,6 +148,13 @@ def _fill_lines(first: str, subsequent: str, items: Sequence[str], between: str)
     return "\n".join(lines).replace("\0", " ")
 
 
+def _choose_shape(uses: KernelUses, over: Sequence[str]) -> str:
+    """Return the shape of arrays, by the lengths; a matrix is square where one number bounds its rows and columns."""
+    if len(over) == 1 and uses.is_bound(over[0]) and uses.is_pitch(over[0]):
+        return f"{over[0]} {over[0]}"
+    return " ".join(reversed(over))
+
+
 def _choose_axes(integers: Sequence[str]) -> tuple[str, ...]:
     """Return the lengths of arrays, a row's first: a width and a height, or one."""
     width, height, length = (
@@ -143,24 +168,28 @@ def _rename_reserved(name: str) -> str:
     return f"{name}_" if keyword.iskeyword(name) or name in _RESERVED else name
 
 
-def _split_element(parameter: KernelParameter) -> tuple[str, re.Match[str] | None, str | None]:
-    """Return a parameter's type without pointers, as a vector if it is one, and the dtype of its numbers if known."""
+def _split_element(parameter: KernelParameter, uses: KernelUses) -> tuple[str, int, str | None]:
+    """Return a parameter's type without pointers, the numbers of an element, and their dtype if known."""
     base = strip_qualifiers(parameter.kind).rstrip("* []").strip()
-    vector = VECTORS.fullmatch(base)
-    return base, vector, TYPES[vector[1]] if vector else _DTYPES.get(base)
+    dtype, count = describe_element(base, uses.structs) or (_DTYPES.get(base), 1)
+    return base, count, dtype
 
 
-def _declare_argument(parameter: KernelParameter, shape: str, swept: str, todo: list[str]) -> str:
+def _declare_argument(parameter: KernelParameter, shape: str, swept: str, todo: list[str], uses: KernelUses) -> str:
     """Return the declaration of a parameter; arrays have the shape."""
-    base, vector, dtype = _split_element(parameter)
+    base, count, dtype = _split_element(parameter, uses)
     name_text = _format_value(parameter.name)
     if _is_array(parameter):
-        shape = f"{shape} {vector[2]}" if vector else shape
+        if " " not in shape and not uses.is_bounded and not uses.is_plain(parameter.name):
+            shape = f"16*{shape}"  # more than enough, as nothing bounds the threads
+        index = "*".join(shape.split()) if dtype in ("int32", "uint32", "int64", "uint64") else ""
+        shape += f" {count}" * (count > 1)
         typed = f", {_format_value(dtype or f'TODO: the dtype of {base}')}"
         if swept and re.search(rf"\b{swept}\b", parameter.written):
             typed = ""
         elif dtype is None:
             todo.append(f"the dtype of {parameter.name}, {base}")
+        typed += f", index={_format_value(index)}" * (index != "" and uses.is_index(parameter.name))
         return f"kw.{'inputs' if _is_const(parameter) else 'in_and_out'}({name_text}, {_format_value(shape)}{typed})"
     if strip_qualifiers(parameter.kind) in _DTYPES:
         return name_text if dtype not in ("float16", "bfloat16") else f"kw.scalar({name_text}, {_format_value(dtype)})"

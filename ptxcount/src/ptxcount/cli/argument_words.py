@@ -97,6 +97,8 @@ def make_argument(word: str, used_bytes: int = 0, folder: Path | None = None) ->
         raise LaunchError(f"argument {_shorten(word)}: {error}") from None
     except RecursionError:
         raise LaunchError(f"argument {_shorten(word)}: structs and lists are nested too deeply") from None
+    if _ARRAY.fullmatch(value):
+        raise LaunchError(f"argument {_shorten(word)}: an array needs a name: name={value[:_SHOWN]}")
     example = f"int32:{value}" if re.fullmatch(r"-?\d{1,10}", value) else "int32:7"
     raise LaunchError(f"argument {_shorten(word)}: neither an array, name=float32[64,64], nor a scalar, {example}")
 

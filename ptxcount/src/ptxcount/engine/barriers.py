@@ -12,6 +12,7 @@ import numpy as np
 from ..isa.operands import as_array
 from ..lanes.warps import LANES, Array, by_thread, find_occupancy, lanes_by_warp, spread
 from ..machine.chunk import ALL_THREADS, Chunk
+from ..ptx.flow import End
 from ..ptx.program import TYPES
 from ..util.errors import DivergentBarrierError
 from .code_blocks import CodeBlock
@@ -51,6 +52,9 @@ class BarrierQueue:
     def __init__(self, chunk: Chunk, code: list[CodeBlock]) -> None:
         self._chunk, self._code = chunk, code
         self._arrivals: list[BarrierArrival] = []
+        #: Threads that run what lies behind a block barrier while others wait there.
+        self._bypassing = np.zeros((1, 1), bool)
+        self._bypasses: dict[tuple[int, int], bool] = {}
 
     def __bool__(self) -> bool:
         return bool(self._arrivals)
@@ -78,6 +82,34 @@ class BarrierQueue:
             arrived = active & (numbers == key[0]) & (counts == key[1])
             if arrived.any():
                 self._arrivals.append(BarrierArrival(key, arrived, index if barrier.waits else None))
+
+    def note_bypass(self, index: int, active: Array) -> None:
+        """Note the threads that run a code block behind a barrier of the block, where others wait."""
+        for stop, arrival in self.waiting:
+            if arrival.key[1] == _ALL and arrival.key[0] not in (_CLUSTER, _WARP):
+                if (stop, index) not in self._bypasses:
+                    self._bypasses[stop, index] = self._is_behind(stop, index)
+                if self._bypasses[stop, index]:
+                    self._bypassing = self._bypassing | active
+
+    def _is_behind(self, stop: int, index: int) -> bool:
+        """Tell if all ways from a barrier lead to a code block that reads.
+
+        One that only writes may be an early return, which is allowed: the compiler merges stores.
+        """
+        barrier = self._code[stop].barrier
+        if barrier is None or not barrier.aligned:
+            return False
+        reached, work = {index}, [*self._code[stop].successors]
+        while work:
+            place = work.pop()
+            if place not in reached:
+                if self._code[place].end is End.LEAVE:
+                    return False
+                reached.add(place)
+                work += self._code[place].successors
+        code = (instruction for instruction, *_ in self._code[index].steps)
+        return any(instruction.opcode == "ld" and "param" not in instruction.modifiers for instruction in code)
 
     def add_warp_arrivals(self, index: int, masks: Array, active: Array) -> list[Key]:
         """Add the threads that come to a warp barrier with masks; return the keys of these barriers."""
@@ -117,6 +149,8 @@ class BarrierQueue:
         if not released.any():
             return None
         if is_whole_block:
+            self._report_bypass(arrivals, arrived & released)
+            self._bypassing = self._bypassing & ~released
             self._report_split_arrivals([arrival._replace(threads=arrival.threads & released) for arrival in arrivals])
         resumed = self._remove(arrivals, others, released)
         self._chunk.shared.reset_races(released)
@@ -174,6 +208,22 @@ class BarrierQueue:
         fault = chunk.make_fault(DivergentBarrierError, text, source=source)
         count = find_occupancy(first.threads, chunk.shape).threads
         chunk.context.add_finding("divergent-barrier", source, fault.what, count)
+
+    def _report_bypass(self, arrivals: list[BarrierArrival], arrived: Array) -> None:
+        """Report threads that wait at a barrier that others of their warp have gone past and left."""
+        bypassing = self._bypassing & ~arrived
+        stop = next((arrival.stop for arrival in arrivals if arrival.stop is not None), None)
+        if stop is None or not bypassing.any():
+            return
+        chunk, threads = self._chunk, self._chunk.shape[1]
+        warps = lanes_by_warp(spread(arrived, chunk.shape), threads)
+        is_part = lanes_by_warp(spread(bypassing, chunk.shape), threads).any(axis=2, keepdims=True)
+        if (warps & is_part).any():
+            chunk.active, source = by_thread(warps & is_part, threads), self._code[stop].source
+            text = "others of its warp skip it and read behind it: undefined in CUDA"
+            fault = chunk.make_fault(DivergentBarrierError, text, source=source)
+            count = find_occupancy(chunk.active, chunk.shape).threads
+            chunk.context.add_finding("divergent-barrier", source, fault.what, count)
 
     def _report_split_arrivals(self, arrivals: list[BarrierArrival]) -> None:
         """Report whole warps that wait at different barriers; raise if lanes of one warp do."""

@@ -98,7 +98,7 @@ class Dominators:
         return self._loops[block] <= self._loops[second]
 
     @cached_property
-    def continues(self) -> list[bool]:
+    def continues_previous(self) -> list[bool]:
         """True for each block that only goes on from the block before it in the code."""
         transitions = [
             (index - 1, before, {*self._successors[index - 1]}) for index, before in enumerate(self._before) if index
@@ -109,6 +109,6 @@ class Dominators:
     def straight_run_of_block(self) -> list[int]:
         """The number of the straight run of code that each block is part of."""
         numbers: list[int] = []
-        for continues in self.continues:
-            numbers.append(numbers[-1] + (not continues) if numbers else 0)
+        for continues_previous in self.continues_previous:
+            numbers.append(numbers[-1] + (not continues_previous) if numbers else 0)
         return numbers

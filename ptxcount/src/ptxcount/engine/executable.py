@@ -13,7 +13,7 @@ from ..isa.block_barriers import Barrier, parse_barrier
 from ..isa.dispatch import bind_instruction
 from ..isa.opcode_registry import Step
 from ..machine.global_races import find_reached_names
-from ..machine.polls import Poll, find_polls
+from ..machine.polls import Poll, find_polls, rank_blocks
 from ..machine.special_registers import GRID_REGISTERS, RESERVED, RESERVED_REGISTER
 from ..machine.warp_clocks import count_ordered_lanes
 from ..ptx.flow import End, Flow, analyse
@@ -93,7 +93,7 @@ def prepare_executable(program: Program, entry: str) -> Executable:
     addresses, _ = lay_out_variables((variable for variable in variables if variable.space == "shared"), reserved)
     return Executable(
         kernel,
-        flow,
+        replace(flow, rank=rank_blocks(instructions, flow)),
         list(_iter_code(kernel, flow, steps)),
         variables,
         shared_unit=min((size for i in instructions for size in i.units), default=1),

@@ -168,7 +168,7 @@ def count_compiled(  # noqa: PLR0913 -- options of a launch, by keyword
         kernel_entry = parse_cached(ptx).entries.get(entry)
         block = kernel_entry.exact_block if kernel_entry else None
     if block is None:
-        raise LaunchError("block: the number of threads is needed, as the kernel has no .reqntid")
+        raise LaunchError("give a block: the kernel does not fix one")
     threads = _extent("block", block)
     chip = find_chip(ptx, arch)
     require_launchable(ptx, entry, threads, dynamic_shared, flags, chip)

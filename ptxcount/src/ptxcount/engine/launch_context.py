@@ -175,7 +175,7 @@ def _check_sizes(kernel: Executable, dynamic_shared: int, sizes: Mapping[str, in
     if dynamic_shared < 0 or own_bytes > MAX_SHARED:
         raise LaunchError(f"{own_bytes} bytes of shared memory a block; from 0 to {MAX_SHARED} are allowed")
     if sizes["local"] > _MAX_LOCAL:
-        raise LaunchError(f"{sizes['local']} bytes of local memory a thread; {_MAX_LOCAL} are allowed")
+        raise LaunchError(f"{sizes['local']} bytes of local memory a thread; at most {_MAX_LOCAL} are allowed")
     return shared_size
 
 
@@ -238,7 +238,7 @@ def _initial_content(variable: Variable) -> Array:
 
 
 def _write_addresses(variable: Variable, content: Array, generic: Mapping[str, int]) -> None:
-    """Put the generic addresses into a variable that it holds at first; of what there is not, zero."""
+    """Write the addresses that the variable is initialized with; zero for unknown names."""
     writeable, content.flags.writeable = content.flags.writeable, True
     for place, name, offset in variable.addresses:
         address_bytes = (generic.get(name, -offset) + offset).to_bytes(8, "little")

@@ -136,7 +136,7 @@ class _MergeFinder:
         """Yield the stores that follow each other, as far as nothing lies between and they fill one window."""
         run: MergeableGroup | None = None
         for index, part in enumerate(self._parts):
-            if not self._flow.continues[index]:
+            if not self._flow.continues_previous[index]:
                 run = None
             for instruction in part:
                 access = self._accesses.get(id(instruction))

@@ -102,6 +102,8 @@ class Schedule:
         chunk, code = self._chunk, self._code[index]
         chunk.active, chunk.live_elsewhere = active, self._find_needed_registers()
         chunk.enter_block(index)
+        if self._barriers:
+            self._barriers.note_bypass(index, active)
         count = len(code.steps)
         chunk.steps += count + 1
         if chunk.steps > chunk.context.step_limit:

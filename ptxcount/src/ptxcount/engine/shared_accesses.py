@@ -70,7 +70,7 @@ def _parse_access(instruction: Instruction, readers: Mapping[str, Sequence[Instr
     count, element = _VECTORS.get(names[0], 1), TYPES.get(names[-1])
     if len(names) != 1 + (count > 1) or element is None or not isinstance(place, Address) or element.size == 1:
         return None
-    if element.size < WORD and (element.kind == "s" or (is_load and _is_extended(value, readers))):
+    if element.size < WORD and (element.kind == "s" or (is_load and _is_widened_halfword(value, readers))):
         return None
     offsets = [place.offset + element.size * index for index in range(count)]
     needed = offsets
@@ -80,7 +80,7 @@ def _parse_access(instruction: Instruction, readers: Mapping[str, Sequence[Instr
     return SharedAccess(kind, element.size, place.base, place.offset, count, tuple(needed))
 
 
-def _is_extended(target: Operand, readers: Mapping[str, Sequence[Instruction]]) -> bool:
+def _is_widened_halfword(target: Operand, readers: Mapping[str, Sequence[Instruction]]) -> bool:
     """Tell if a halfword is loaded into a word, or needed as one."""
     if not isinstance(target, Register):
         return False

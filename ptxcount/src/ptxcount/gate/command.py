@@ -146,7 +146,7 @@ def _pin_counts(options: argparse.Namespace) -> int:
         print(escape_unprintable(f"{pins.FILE}: {text}"))
     _report_findings(excesses, [], options)
     if excesses:
-        print(f"{pins.FILE} is written, but ptxcount check will fail: {len(excesses)} above the limits")
+        print(f"{pins.FILE} is written, but ptxcount check will fail: {len(excesses)} counts are above their limits")
     return 0
 
 
@@ -286,6 +286,7 @@ def _format_entries(file: Path, include: Sequence[str], flags: str) -> str:
         lines += [f"kernel = {json.dumps(overview.entry)}"]
         lines += [f"{name} = {[*parse_dimensions(getattr(overview, name))]}  # a guess" for name in ("grid", "block")]
         lines += [f"dynamic_shared = {overview.dynamic_shared}  # a guess"] * bool(overview.dynamic_shared)
+        lines += [f"variables = {json.dumps([*overview.variables])}  # a guess"] * bool(overview.variables)
         lines += [
             "arguments = [  # guesses: put in your sizes and numbers",
             *(f"    {json.dumps(word)}," for word in overview.arguments),

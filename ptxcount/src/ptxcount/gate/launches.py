@@ -109,7 +109,7 @@ def _parse_launch(path: Path, place: int, table: Any, line: int) -> Launch:
     except (msgspec.ValidationError, RecursionError) as error:
         raise TableError(f"{location}: {error}; the keys of a launch are {_KEYS}", line) from None
     if not entry.name.isprintable():
-        raise TableError(f"{location}: the name {entry.name!r} holds what cannot be printed", line)
+        raise TableError(f"{location}: the name {entry.name!r} has unprintable characters", line)
     extents = {name: _expand_extent(getattr(entry, name)) for name in ("grid", "block")}
     return Launch(folder=path.parent, line=line, **{**msgspec.structs.asdict(entry), **extents})
 

@@ -171,7 +171,8 @@ class ArrayMemory:
         if getattr(report, "plain", False) and lost.any():
             first = int(lost.argmax())
             byte = int(spread(place, lost.shape).flat[first]) * size
-            text = f"store of {size} bytes at byte {byte} of {region.name}, which another thread writes as well"
+            text = f"store of {size} bytes at byte {byte} of {region.name}"
+            text += ", which another thread writes, and nothing orders them"
             position = (
                 divmod(first, lost.shape[1]) if part.places is None else divmod(int(part.places[first]), shape[1])
             )
@@ -269,7 +270,10 @@ class ArrayMemory:
         size = f"{nearest.name} of {nearest.data.size} bytes"
         if address < nearest.base:
             return f"{access}, {nearest.base - address} bytes before {size}"
-        return f"{access}, which is byte {address - nearest.base} of {size}"
+        byte = address - nearest.base
+        if byte > 2 * nearest.data.size and len(self._regions) > 1:  # perhaps the index was another array's
+            return f"{access}, in no array: byte {byte} of the nearest below, {size}"
+        return f"{access}, which is byte {byte} of {size}"
 
 
 def _report_unset(region: Region, position: tuple[int, int], report: Report) -> None:

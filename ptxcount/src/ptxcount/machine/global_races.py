@@ -104,7 +104,7 @@ class AccessHistory:
         thread = event.threads[:, None]
         last_write = self._written[places]
         race = self._describe_race(
-            self._is_unordered(last_write, thread, event), places, width, "load", "wrote", last_write, event
+            self._is_unordered(last_write, thread, event), places, width, "load", "writes", last_write, event
         )
         last_read, now = self._read[places], np.broadcast_to(thread | event.time << _TIME, places.shape)
         self._read[places] = now
@@ -165,8 +165,8 @@ class AccessHistory:
             differs = np.logical_or.reduce([value != value[first_access][group.ravel()] for value in values])
             is_disputed &= np.isin(index, index[differs])[:, None]
         race = self._describe_race(is_disputed, places, width, "store", "writes")
-        race = race or self._describe_race(races_write, places, width, "store", "wrote", last_write, event)
-        return race or self._describe_race(races_read, places, width, "store", "read", last_read, event)
+        race = race or self._describe_race(races_write, places, width, "store", "writes", last_write, event)
+        return race or self._describe_race(races_read, places, width, "store", "reads", last_read, event)
 
     @staticmethod
     def _is_unordered(last_access: Array, thread: Array, event: AccessEvent, lane_bits: Array | None = None) -> Array:
@@ -194,7 +194,8 @@ class AccessHistory:
             return None
         access, place = (int(axis[0]) for axis in np.nonzero(race))
         byte = int(places[access, place]) * self._unit
-        text = f"{kind} of {width} bytes at byte {byte} of {self._name}, which another thread {verb} as well"
+        text = f"{kind} of {width} bytes at byte {byte} of {self._name}"
+        text += f", which another thread {verb}, and nothing orders them"
         if last_access is not None and event is not None and event.sources:
             text += f", at {event.sources[int(last_access[access, place]) >> _TIME]}"
         return access, text

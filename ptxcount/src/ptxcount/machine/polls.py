@@ -1,8 +1,9 @@
-"""Loads that read a location again until another thread writes it: how often they do so is the simulator's."""
+"""Loops that read what other threads write meanwhile: how often they do so depends on the order of threads."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import NamedTuple
 
 from ..ptx.flow import BasicBlock, End, Flow
@@ -37,18 +38,64 @@ def find_polls(code: Sequence[Instruction], flow: Flow) -> dict[int, Poll]:
     polls: dict[int, Poll] = {}
     if not any(map(is_strong, code)):
         return polls
-    for loop in sorted(_iter_loops(flow), key=len, reverse=True):  # the innermost comes last
+    for loop in sorted((loop for _, loop in _iter_loops(flow)), key=len, reverse=True):  # the innermost comes last
         loop_code = [instruction for index in sorted(loop) for instruction in _slice_block(code, flow.blocks[index])]
         waits = not any(map(_is_work, loop_code))
         for load in filter(is_strong, loop_code):
             polls.pop(id(load), None)
-            if waits and _is_decisive(load, loop_code, code, flow, loop):
+            if waits and _decides_exit(load, loop_code, code, flow, loop):
                 polls[id(load)] = Poll(id(load), loop)
                 entries = (block for block in flow.blocks if not loop.isdisjoint(block.successors))
                 for twin in (twin for block in entries for twin in _slice_block(code, block)):
                     if is_strong(twin) and (twin.modifiers, twin.operands[1:]) == (load.modifiers, load.operands[1:]):
                         polls.setdefault(id(twin), Poll(id(load), loop))
     return polls
+
+
+def rank_blocks(code: Sequence[Instruction], flow: Flow) -> list[int]:
+    """Rank the blocks in the order of execution, exits of loops that read what other threads write first.
+
+    Their threads cannot meet those in the loop again, so the chip does not let them wait: a search ends soon after the
+    first thread stores its result and returns. Blocks that all ways out of the loop lead to stay behind it.
+    """
+    loops = defaultdict[int, frozenset[int]](frozenset)
+    for head, loop in _iter_loops(flow) if any(map(is_strong, code)) else ():
+        loops[head] |= loop
+    early = {index for head, loop in loops.items() for index in _iter_early_exits(code, flow, head, loop)}
+    return [rank - len(flow.blocks) * (index in early) for index, rank in enumerate(flow.rank)]
+
+
+def _iter_early_exits(code: Sequence[Instruction], flow: Flow, head: int, loop: frozenset[int]) -> Iterator[int]:
+    """Yield the blocks behind early exits of a loop, from which no thread comes back to it, or waits for others."""
+    if not any(is_strong(instruction) for index in loop for instruction in _slice_block(code, flow.blocks[index])):
+        return
+    exits = [
+        (index, following) for index in loop for following in flow.blocks[index].successors if following not in loop
+    ]
+    ordinary = [following for index, following in exits if head in flow.blocks[index].successors]
+    ordinary = ordinary or [following for index, following in exits if index == head]
+    for index in _reach(flow, [following for _, following in exits], loop) - _reach(flow, ordinary, loop):
+        behind = _reach(flow, [index])
+        is_apart = loop.isdisjoint(behind) and any(
+            flow.blocks[last].end is End.LEAVE for last in _reach(flow, [head], {index})
+        )
+        if is_apart and not any(
+            instruction.opcode in ("bar", "barrier") or "sync" in instruction.modifiers
+            for place in behind
+            for instruction in _slice_block(code, flow.blocks[place])
+        ):
+            yield index
+
+
+def _reach(flow: Flow, starts: Iterable[int], without: Set[int] = frozenset()) -> set[int]:
+    """Return the blocks that can be reached from some, which are among them, on ways around others."""
+    reached, work = set[int](), [*starts]
+    while work:
+        index = work.pop()
+        if index not in reached and index not in without:
+            reached.add(index)
+            work += flow.blocks[index].successors
+    return reached
 
 
 def _is_work(instruction: Instruction) -> bool:
@@ -61,8 +108,8 @@ def _slice_block(code: Sequence[Instruction], block: BasicBlock) -> Sequence[Ins
     return code[block.start : block.stop]
 
 
-def _iter_loops(flow: Flow) -> Iterator[frozenset[int]]:
-    """Yield the natural loop of each edge back to a block that comes before or is the same."""
+def _iter_loops(flow: Flow) -> Iterator[tuple[int, frozenset[int]]]:
+    """Yield the head and the natural loop of each edge back to a block that comes before or is the same."""
     predecessors: list[list[int]] = [[] for _ in flow.blocks]
     for index, block in enumerate(flow.blocks):
         for following in block.successors:
@@ -76,10 +123,10 @@ def _iter_loops(flow: Flow) -> Iterator[frozenset[int]]:
                     if node not in loop:
                         loop.add(node)
                         work += predecessors[node]
-                yield frozenset(loop)
+                yield head, frozenset(loop)
 
 
-def _is_decisive(
+def _decides_exit(
     load: Instruction, loop_code: Sequence[Instruction], code: Sequence[Instruction], flow: Flow, loop: frozenset[int]
 ) -> bool:
     """Tell if a branch out of a loop depends on the result of a load in it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..lanes.warps import spread
+from ..lanes.warps import LANES, spread
 from ..util.errors import (
     GlobalRaceError,
     SharedRaceError,
@@ -45,7 +45,8 @@ class Reporter:
             text += f", also touched by thread {split_index(other_thread, context.block)} since the last barrier"
         text += f", at {other_source}" if other_source else ""
         if other_thread is not None and other_source != self.source:
-            text += "; __syncthreads() between them orders both"
+            is_same_warp = other_thread // LANES == position[1] // LANES
+            text += f"; {'__syncwarp' if is_same_warp else '__syncthreads'}() between them orders both"
         fault = self.chunk.make_fault(error, text, position=position, address=address, source=self.source)
         code, option = _RECOVERABLE.get(error, ("", "error"))
         policy = getattr(context, option, option)

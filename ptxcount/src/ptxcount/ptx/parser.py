@@ -187,9 +187,9 @@ class _Parser:
         entry = Entry(name, Source(line))
         try:
             if stream.accept("(") and not stream.accept(")"):
-                self._parameter(entry)
+                self._parse_parameter(entry)
                 while stream.accept(","):
-                    self._parameter(entry)
+                    self._parse_parameter(entry)
                 stream.expect(")")
         except PtxSyntaxError as error:
             entry.problem = error.problem
@@ -243,7 +243,7 @@ class _Parser:
                 names[-1] = names[-1] or token.text
         return tuple(names) if names != [""] else ()
 
-    def _parameter(self, entry: Entry) -> None:
+    def _parse_parameter(self, entry: Entry) -> None:
         hidden = self._stream.accept(".hidden")
         self._stream.expect(".param")
         parameter = replace(self.variable(".param"), hidden=hidden)

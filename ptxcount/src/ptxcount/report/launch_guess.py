@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from contextlib import suppress
 
@@ -27,12 +28,19 @@ def guess_template_argument(parameter: str) -> str:
     return "float" if re.match(r"(typename|class)\b", head) else "true" if head.startswith("bool") else _INTEGER
 
 
-def guess_block(planar: bool, max_threads: int = 0, exact: Index3 | None = None) -> tuple[int, ...]:
-    """Guess the threads of a block within the kernel's ``.maxntid`` and ``.reqntid``; 0 and None say nothing."""
+def guess_block(
+    planar: bool, max_threads: int = 0, exact: Index3 | None = None, used: tuple[int, int] = (0, 0)
+) -> tuple[int, ...]:
+    """Guess the threads of a block within the kernel's ``.maxntid`` and ``.reqntid``; 0 and None say nothing.
+
+    ``used`` are the threads along x and y that its text needs, 0 if it needs none.
+    """
     if exact:
         return exact[: 3 if exact[2] > 1 else 2 if exact[1] > 1 else 1]
     threads = min(max_threads or THREADS, THREADS)
-    return (min(_ROW, threads), max(threads // _ROW, 1)) if planar else (threads,)
+    width = used[0] or (min(_ROW, threads) if planar else threads)
+    block = (width, used[1] or max(threads // width, 1)) if planar else (width,)
+    return block if math.prod(block) <= (max_threads or 1024) else guess_block(planar, max_threads)
 
 
 def guess_dynamic_shared(program: Program, name: str) -> int:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -16,19 +17,21 @@ import numpy as np
 from ..engine.kernel_counts import read_or_compile
 from ..ptx.parser import parse_cached
 from ..ptx.program import Program, Variable
-from ..source.cpp_types import TYPES, VECTORS, strip_qualifiers
+from ..source.cpp_types import TYPES, strip_qualifiers
 from ..source.cuda_compiler import ARCH
-from ..source.declarations import Declaration, find_declarations, find_structs
+from ..source.declarations import Declaration, find_declarations
 from ..source.kernel_sources import is_ptx
 from ..source.names import cpp_name, parameter_types, source_name
+from .kernel_uses import KernelUses, describe_element
 from .launch_guess import guess_block, guess_dynamic_shared, guess_template_argument
 
-#: Structs of a source, as `find_structs` returns them.
-Structs = Mapping[str, list[tuple[str, str, int]]]
-#: Elements of an array, and the number of a dimension, for kernels over one dimension and over two.
-_SIZES = {False: ("65536", "65536"), True: ("256,256", "256")}
-#: Blocks of a grid over one dimension; over two, where a block of 32 x 8 threads has 32 rows of a tile, and 8 rows.
-_GRIDS = {(False, False): "256", (True, True): "8,8", (True, False): "8,32"}
+#: Threads along one dimension, and along each of two. Where a number bounds them, it is no multiple of a block, so
+#: that the last block shows a wrong bound; multiples of 4 are left for vectors.
+_THREADS, _BOUNDED_THREADS = {False: 65536, True: 256}, {False: 65500, True: 252}
+#: Elements of an array that no number bounds, and turns of a loop that no thread's index is compared with.
+_UNBOUNDED, _TURNS = 1 << 20, 4
+#: Rows of a tile, where the text does not say.
+_TILE = 32
 
 
 @dataclass(frozen=True)
@@ -46,12 +49,15 @@ class KernelOverview:
     arguments: list[str]
     #: Bytes of dynamic shared memory, which the kernel asks for; 0 if it does not.
     dynamic_shared: int = 0
+    #: Values of the variables that have none in the source, as the arguments.
+    variables: Sequence[str] = ()
 
     def format_command(self, file: Path, *, alone: bool, flags: str = "", arch: str = ARCH) -> str:
         """Format the command line that counts the kernel."""
         entry = [] if alone and not self.entry.endswith(">") else ["--entry", self.entry]
         entry += [f"--flags={flags}"] * bool(flags) + ["--arch", arch] * (arch != ARCH)
         shared = ["--dynamic-shared", str(self.dynamic_shared)] * bool(self.dynamic_shared)
+        shared += [word for variable in self.variables for word in ("--variable", variable)]
         words = [*entry, "--grid", self.grid, "--block", self.block, *shared, *self.arguments]
         return shlex.join(["ptxcount", str(file), *words])
 
@@ -64,11 +70,11 @@ def list_kernels(file: Path, flags: str = "", arch: str = ARCH) -> list[KernelOv
     program = parse_cached(read_or_compile(file, flags, arch).ptx)
     entries = program.entries
     text = "" if is_ptx(file) else file.read_text(encoding="utf-8", errors="replace")
-    declared_kernels, structs = find_declarations(text), find_structs(text)
+    declared_kernels = find_declarations(text)
     overviews = []
     for declaration in declared_kernels:
         entry_name = next((name for name in entries if source_name(name) == declaration.name), None)
-        overviews.append(_make_overview(declaration, entry_name, program, structs))
+        overviews.append(_make_overview(declaration, entry_name, program, text))
     for entry_name, entry in entries.items():
         if source_name(entry_name) not in {declaration.name for declaration in declared_kernels}:
             kinds = parameter_types(entry_name) or []
@@ -76,9 +82,7 @@ def list_kernels(file: Path, flags: str = "", arch: str = ARCH) -> list[KernelOv
                 kinds = [_describe_bytes(parameter) for parameter in entry.parameters]
             parameters = [(kind, f"p{n}") for n, kind in enumerate(kinds)]
             overviews.append(
-                _make_overview(
-                    Declaration(cpp_name(entry_name), 0, [], parameters, False), entry_name, program, structs
-                )
+                _make_overview(Declaration(cpp_name(entry_name), 0, [], parameters, False), entry_name, program)
             )
     return overviews
 
@@ -91,7 +95,7 @@ def _describe_bytes(parameter: Variable) -> str:
 
 
 def _make_overview(
-    declaration: Declaration, entry_name: str | None, program: Program, structs: Structs
+    declaration: Declaration, entry_name: str | None, program: Program, source: str = ""
 ) -> KernelOverview:
     template_arguments = [guess_template_argument(parameter) for parameter in declaration.template]
     types = {
@@ -101,20 +105,30 @@ def _make_overview(
     name = declaration.name
     if declaration.template:
         name = cpp_name(entry_name) if entry_name else f"{declaration.name}<{', '.join(template_arguments)}>"
-    parameters = [(_substitute_types(kind, types), name) for kind, name in declaration.parameters]
-    planar = declaration.planar or (declaration.line > 0 and sum(_is_extent(kind) for kind, _ in parameters) > 1)
+    parameters = [
+        (_substitute_types(kind, types), name or f"p{n}") for n, (kind, name) in enumerate(declaration.parameters)
+    ]
     entry = program.entries[entry_name] if entry_name else None
     sizes = [parameter.size or 8 for parameter in entry.parameters] if entry else []
     sized_parameters = zip_longest(parameters, sizes[: len(parameters)])
-    words = [_describe_argument(kind, name, planar, size or 8, structs) for (kind, name), size in sized_parameters]
+    guesser = _ArgumentGuesser(KernelUses(declaration, source))
+    words = [guesser.describe(kind, name, size or 8) for (kind, name), size in sized_parameters]
     block = guess_block(
         declaration.planar,
         entry.max_threads if entry else declaration.max_threads,
         entry.exact_block if entry else None,
+        guesser.uses.find_block(),
     )
     shared = guess_dynamic_shared(program, entry_name) if entry_name else 0
-    grid = _GRIDS[declaration.planar, declaration.tiled]
-    return KernelOverview(declaration, name, grid, ",".join(map(str, block)), words, shared)
+    return KernelOverview(
+        declaration,
+        name,
+        guesser.guess_grid(block),
+        ",".join(map(str, block)),
+        words,
+        shared,
+        [f"{name}={dtype}[{count}]=ones" for name, (dtype, count) in guesser.uses.find_constants().items()],
+    )
 
 
 def _substitute_types(kind: str, types: Mapping[str, str]) -> str:
@@ -133,40 +147,74 @@ _HANDLES = {"cudaTextureObject_t": "texture", "cudaSurfaceObject_t": "surface", 
 _SCALARS = TYPES | {"4 bytes": "int32", "2 bytes": "int16", "1 bytes": "int8"}
 
 
-def _describe_argument(kind: str, name: str, planar: bool, size: int, structs: Structs) -> str:
-    """Describe an argument of a type."""
-    kind = strip_qualifiers(kind).removeprefix("hidden ")
-    count, number = _SIZES[planar]
-    base = kind.rstrip("* []").strip()
-    vector = VECTORS.fullmatch(base)
-    if kind in _HANDLES:
-        return f"{name}={_HANDLES[kind]}:float32[256,256]"
-    if kind.count("*") > 1:
-        pointee = _describe_argument(kind.replace("*", "", 1), name, planar, size, structs).partition("=")[2]
-        return f"{name}={json.dumps([_parse_nested(pointee)] * 2)}"
-    if "*" in kind or "[" in kind:
-        if vector:
-            return f"{name}={TYPES[vector[1]]}[{count},{4 if vector[2] == '4' else vector[2]}]"
-        return f"{name}={TYPES[base]}[{count}]" if base in TYPES else f"{name}=uint8[1048576]=zeros"
-    if kind == "8 bytes":  # most such parameters are pointers
-        return f"{name}=float32[262144]"
-    if members := _describe_members(base, planar, structs):
-        return f"{name}={json.dumps(members)}"
-    if base not in _SCALARS:
-        return f"{name}=bytes:{'00' * size}"
-    return f"{name}={_SCALARS[base]}:{number if _is_extent(kind) else '1'}"
+class _ArgumentGuesser:
+    """Guesses the arguments of one kernel."""
 
+    def __init__(self, uses: KernelUses) -> None:
+        self.uses, self._declaration = uses, uses.declaration
+        declaration = uses.declaration
+        extents = [name for kind, name in declaration.parameters if _is_extent(kind) and self._is_size(name)]
+        self._is_matrix = declaration.planar or (declaration.line > 0 and len(extents) > 1)
+        self._is_square = not self._is_matrix and any(uses.is_bound(name) and uses.is_pitch(name) for name in extents)
+        self._number = (_BOUNDED_THREADS if uses.is_bounded else _THREADS)[self._is_matrix or self._is_square]
+        self._count = ",".join([str(self._number)] * (1 + (self._is_matrix or self._is_square)))
+        if declaration.line and not uses.is_bounded and not self._is_matrix:
+            self._count = str(_UNBOUNDED)
 
-def _describe_members(struct: str, planar: bool, structs: Structs) -> dict[str, Any]:
-    """Describe the members of a struct; none if it is not known whole."""
-    members: dict[str, Any] = {}
-    for kind, name, length in structs.get(struct, ()):
-        word = _describe_argument(kind, name, planar, 0, structs).partition("=")[2]
-        if word == "bytes:":  # of a type that is not known
-            return {}
-        member = _parse_nested(word)
-        members[name] = [member] * length if length else member
-    return members
+    def _is_size(self, name: str) -> bool:
+        """Tell if an integer may be a size: where threads are bounded, it bounds them, or a row has as many."""
+        uses = self.uses
+        return name not in uses.turns and (not uses.is_bounded or uses.is_bound(name) or uses.is_pitch(name))
+
+    def guess_grid(self, block: tuple[int, ...]) -> str:
+        """Guess the blocks that all threads need."""
+        if self._declaration.planar:
+            rows = (self.uses.find_tile("y") or _TILE) if self._declaration.tiled else block[1]
+            return f"{-(-self._number // block[0])},{-(-self._number // rows)}"
+        threads = self._number ** (1 + self._is_matrix)
+        return str(-(-threads // math.prod(block)))
+
+    def _guess_number(self, name: str) -> int:
+        uses = self.uses
+        if name in uses.turns:
+            return _TURNS
+        if uses.is_pitch(name) and not (self._is_matrix or uses.is_bound(name)):
+            return 2
+        return self._number if self._is_size(name) else 1
+
+    def describe(self, kind: str, name: str, size: int) -> str:
+        """Describe an argument of a type."""
+        kind = strip_qualifiers(kind).removeprefix("hidden ")
+        base = kind.rstrip("* []").strip()
+        if kind in _HANDLES:
+            return f"{name}={_HANDLES[kind]}:float32[256,256]"
+        if kind.count("*") > 1:
+            pointee = self.describe(kind.replace("*", "", 1), name, size).partition("=")[2]
+            return f"{name}={json.dumps([_parse_nested(pointee)] * 2)}"
+        if "*" in kind or "[" in kind:
+            if not (element := describe_element(base, self.uses.structs)):
+                return f"{name}=uint8[{4 * _UNBOUNDED}]=zeros"
+            dtype, numbers = element
+            fill = "=random(1)" * (np.dtype(dtype).kind in "iu" and self.uses.is_index(name))
+            return f"{name}={dtype}[{self._count}{f',{numbers}' * (numbers > 1)}]{fill}"
+        if kind == "8 bytes":  # most such parameters are pointers
+            return f"{name}=float32[262144]"
+        if members := self._describe_members(base):
+            return f"{name}={json.dumps(members)}"
+        if base not in _SCALARS:
+            return f"{name}=bytes:{'00' * size}"
+        return f"{name}={_SCALARS[base]}:{self._guess_number(name) if _is_extent(kind) else '1'}"
+
+    def _describe_members(self, struct: str) -> dict[str, Any]:
+        """Describe the members of a struct; none if it is not known whole."""
+        members: dict[str, Any] = {}
+        for kind, name, length in self.uses.structs.get(struct, ()):
+            word = self.describe(kind, name, 0).partition("=")[2]
+            if word == "bytes:":  # of a type that is not known
+                return {}
+            member = _parse_nested(word)
+            members[name] = [member] * length if length else member
+        return members
 
 
 def _parse_nested(word: str) -> Any:
@@ -188,7 +236,8 @@ def format_overview(file: Path, flags: str = "", arch: str = ARCH) -> str:
     plural = "s" if len(overviews) != 1 else ""
     lines = [f"{file}: {len(overviews)} kernel{plural}"]
     for kernel in overviews:
-        place = f"  (line {kernel.declaration.line})" if kernel.declaration.line else ""
+        unknown = "" if is_ptx(file) else "  (names unknown: this file does not declare it in plain words)"
+        place = f"  (line {kernel.declaration.line})" if kernel.declaration.line else unknown
         lines += [
             "",
             f"{kernel.declaration}{place}",

@@ -43,7 +43,7 @@ def check_arguments(
     mangled name, or of the declaration in one of the files. Types that are not known, and pointers to bytes, take
     anything. Names that no parameter has are labels.
     """
-    declared = [declaration.parameters for declaration in _find_declared(entry, files)]
+    declared = [declaration.parameters for declaration in find_declared(entry, files)]
     _check_order(words, [[name for _, name in parameters] for parameters in declared])
     types = parameter_types(entry) or [kind for parameters in declared[:1] for kind, _ in parameters]
     if len(types) != len(arguments):  # Numba's names have arrays, which its PTX takes in parts; others are wrong anyway
@@ -97,7 +97,7 @@ def _check_order(words: Sequence[str], orders: Sequence[Sequence[str]]) -> None:
         )
 
 
-def _find_declared(entry: str, files: Sequence[Path]) -> list[Declaration]:
+def find_declared(entry: str, files: Sequence[Path]) -> list[Declaration]:
     """Find the declarations of a kernel in the first file that has any; several are overloads, or of ``#if``."""
     name = source_name(entry)
     for file in [] if not files or is_ptx(files[0]) else files:

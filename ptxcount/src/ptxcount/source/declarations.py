@@ -17,6 +17,8 @@ _SKIPPED = re.compile(
 )
 _TOKEN = re.compile(r"[A-Za-z_]\w*|::|\s+|.", re.S)
 _BOUNDS = re.compile(r"__launch_bounds__\s*\(\s*(\d{1,4})\s*[,)]")
+#: A macro that stands for ``__global__ void`` or more, in one line.
+_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+([^\n\\]*\b__global__\b[^\n\\]*)$", re.M)
 #: A struct that holds data alone.
 _STRUCT = re.compile(r"\bstruct\s+(\w+)\s*\{([^{}()]*)\}")
 _MEMBER = re.compile(r"\s*([*&\s]*)(\w+)\s*(?:\[\s*(\d+)\s*\])?\s*")
@@ -40,6 +42,8 @@ class Declaration(NamedTuple):
     max_threads: int = 0
     #: True if it is planar, and its rows do not follow from ``blockDim.y``: a block may loop over a tile.
     tiled: bool = False
+    #: Its code, without comments and directives.
+    body: str = ""
 
     def __str__(self) -> str:
         head = f"template <{', '.join(self.template)}> " if self.template else ""
@@ -47,8 +51,10 @@ class Declaration(NamedTuple):
 
 
 def find_declarations(text: str) -> list[Declaration]:
-    """Find the kernels that a source defines, in its order; those that macros make are not seen."""
+    """Find the kernels that a source defines, in its order; those that macros with arguments make are not seen."""
     blanked = _SKIPPED.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
+    for macro, value in _MACRO.findall(text):
+        blanked = re.sub(rf"\b{macro}\b", value.partition("//")[0], blanked)
     tokens = [(match[0], match.start()) for match in _TOKEN.finditer(blanked)]
     return list(_scan_tokens(blanked, [(word, start) for word, start in tokens if not word.isspace()]))
 
@@ -110,7 +116,9 @@ def _scan_tokens(text: str, tokens: list[tuple[str, int]]) -> Iterator[Declarati
             head = text[max(text.rfind(mark, 0, start) for mark in ";{}") + 1 : start]
             bounds = _BOUNDS.search(head)
             most = int(bounds[1]) if bounds else 0
-            yield Declaration(qualified, text.count("\n", 0, start) + 1, template, parameters, planar, most, tiled)
+            yield Declaration(
+                qualified, text.count("\n", 0, start) + 1, template, parameters, planar, most, tiled, body
+            )
         place += 1
 
 

@@ -19,7 +19,7 @@ _WINDOW = 0xFFFFFFFF << 32
 
 
 @op("mapa(?:.shared::cluster)?.(u32|u64)", "$1 = $1 u32")
-def _map_address(kind: str, chunk: Chunk, place: Array, rank: Array) -> list[Array]:
+def _address_in_block(kind: str, chunk: Chunk, place: Array, rank: Array) -> list[Array]:
     ranked = make_ranked(place.astype(np.int64), rank.astype(np.int64))
     if not chunk.shared.has_cluster:  # without clusters a block is one by itself, of rank 0
         ranked = np.where(rank == 0, place, ranked)

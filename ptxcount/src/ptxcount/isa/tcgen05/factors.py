@@ -111,9 +111,9 @@ def load_metadata(chunk: Chunk, rows: Array, base: tuple[int, int], bits: int, s
     row = np.arange(128)[:, None]
     group = np.arange(8 if bits >= 16 else 16)
     if bits >= 16:
-        lanes, columns = row % 8 + row // 16 * 16 + group // 4 * 8, selector + 0 * group
+        lanes, columns = row % 8 + row // 16 * 16 + group // 4 * 8, np.broadcast_to(selector, group.shape)
         shifts = row // 8 % 2 * 16 + group % 4 * 4
     else:
-        lanes, columns, shifts = row + 0 * group, group // 8, group % 8 * 4 + 0 * row
+        lanes, columns, shifts = np.broadcast_arrays(row, group // 8, group % 8 * 4)
     words = chunk.tensor.load(rows[:, None, None], base[0] + lanes, base[1] + columns, report, is_product=True)
     return np.asarray(words >> shifts.astype(np.uint32) & np.uint32(15))

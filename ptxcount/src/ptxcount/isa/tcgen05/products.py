@@ -79,7 +79,7 @@ def _parse_mma_form(instruction: Instruction, operands: Sequence[Operand]) -> _F
     """Parse the modifiers and operands of a product; raises `UnsupportedInstructionError` for what is not executed."""
     names = {*instruction.modifiers}
     if "ashift" in names:
-        raise unsupported(instruction, "rows that move down are not executed")
+        raise unsupported(instruction, "shift down is not supported")
     kinds = [name for name in instruction.modifiers if name in KINDS]
     collectors = {name for name in names if name.startswith("collector::")}
     counts = [_SCALE_COUNTS[name] for name in names if name in _SCALE_COUNTS]

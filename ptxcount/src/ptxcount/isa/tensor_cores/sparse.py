@@ -22,7 +22,8 @@ _ROWS = np.arange(16)[:, None]
 def expand_groups(stored: Array, codes: Array, unit: int) -> Array:
     """Place stored elements, (..., stored), by the codes of their groups, (..., groups); all others are zeros.
 
-    ``unit`` is the elements that an index moves: 1, or 2 of 4 bits. 0 stands for tf32, which two indices move.
+    ``unit`` is the elements that an index moves: 1, or 2 of 4 bits. 0 stands for tf32. Its element is as wide as two
+    halves, so a code has the indices of both: 0b0100 keeps the first of two elements, 0b1110 the second.
     """
     if unit == 0:
         index, slots, unit = (codes >> 1 & 1)[..., None], 2, 1

@@ -1,0 +1,160 @@
+"""Uses of threads, numbers and arrays in a kernel's text: they tell the launch that its author has in mind."""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..source.cpp_types import TYPES, VECTORS, strip_qualifiers
+from ..source.declarations import Declaration, find_structs
+
+#: Structs of a source, as `find_structs` returns them.
+Structs = Mapping[str, list[tuple[str, str, int]]]
+#: A number or a name with a number's value.
+_DEFINED = r"#[ \t]*define[ \t]+{0}[ \t]+([^\n]+)|\b(?:const|constexpr)\b[^;(){{}}]*\b{0}\s*=\s*([^;,]+)"
+_ARITHMETIC = (ast.Expression, ast.BinOp, ast.UnaryOp, ast.Constant, ast.operator, ast.unaryop)
+_THREAD = re.compile(r"\b(\w+)\s*=\s*(threadIdx\s*\.\s*[xyz])\s*(?=[,;])")
+#: A loop from a number on: its bound, and its step.
+_LOOP = re.compile(r"\bfor\s*\(\s*\w[\w\s]*\b(\w+)\s*=\s*\d+\w*\s*;([^;]*);([^;{}]*?)\)(?=\s*[^\s)])")
+_CONSTANT = re.compile(r"__constant__\s+([\w\s]+?)\s*\b(\w+)\s*((?:\[[^]]*\]\s*)*);")
+_SHARED = re.compile(r"__shared__\s+[\w\s:]+?\b(\w+)\s*((?:\[[^]]*\]\s*)+);")
+
+
+def evaluate_constant(text: str, source: str, depth: int = 8) -> int:
+    """Evaluate an expression of numbers and of constants that a source defines; 0 if its value is not known."""
+
+    def find_value(word: re.Match[str]) -> str:
+        values = re.findall(_DEFINED.format(word[0]), source)
+        return f"({evaluate_constant(''.join(values[-1]), source, depth - 1)})" if values and depth else word[0]
+
+    expression = re.sub(r"(?<=\d)[uUlL]+\b|//.*", "", re.sub(r"\b[A-Za-z_]\w*", find_value, text)).replace("/", "//")
+    with suppress(SyntaxError, ZeroDivisionError, TypeError, ValueError):
+        tree = ast.parse(expression.strip(), mode="eval")
+        if all(isinstance(node, _ARITHMETIC) for node in ast.walk(tree)):
+            return int(eval(compile(tree, "", "eval"), {}))  # only of numbers
+    return 0
+
+
+def _compress(text: str) -> str:
+    """Remove the spaces that part no words."""
+    return re.sub(r"(?<!\w)\s+|\s+(?!\w)", "", text)
+
+
+def describe_element(kind: str, structs: Structs) -> tuple[str, int] | None:
+    """Return the dtype and the numbers of an array's element, a vector or a struct of one dtype too; else None."""
+    if vector := VECTORS.fullmatch(kind):
+        return TYPES[vector[1]], int(vector[2])
+    members = structs.get(kind, ())
+    dtypes = {TYPES.get(member_kind, "") for member_kind, _, _ in members}
+    if len(dtypes) == 1 and all(dtypes):
+        return dtypes.pop(), sum(length or 1 for _, _, length in members)
+    return (TYPES[kind], 1) if kind in TYPES else None
+
+
+@dataclass(frozen=True)
+class KernelUses:
+    """The uses in one kernel; ``source`` is the text around it, which defines constants."""
+
+    declaration: Declaration
+    source: str
+
+    @cached_property
+    def structs(self) -> Structs:
+        """The structs of the source."""
+        return find_structs(self.source)
+
+    def find_constants(self) -> dict[str, tuple[str, int]]:
+        """Return the dtype and the numbers of each constant that has no value in the source, by its name."""
+        constants = {}
+        for kind, name, lengths in _CONSTANT.findall(self.source):
+            sizes = [evaluate_constant(length, self.source) for length in re.findall(r"\[([^]]*)\]", lengths)]
+            element = describe_element(strip_qualifiers(kind), self.structs)
+            if element and all(sizes) and re.search(rf"\b{name}\b" + r"\[" * bool(sizes), self._body):
+                constants[name] = (element[0], element[1] * math.prod(sizes))
+        return constants
+
+    @cached_property
+    def _body(self) -> str:
+        """The body without names for `threadIdx`."""
+        body = self.declaration.body
+        for name, thread in _THREAD.findall(body):
+            body = re.sub(rf"(?<![.\w]){name}\b(?!\s*=)", re.sub(r"\s", "", thread), body)
+        return _compress(body)
+
+    @cached_property
+    def _brackets(self) -> list[str]:
+        """All indices, and those within them apart."""
+        indices, starts = [], list[int]()
+        for place, letter in enumerate(self._body):
+            if letter == "[":
+                starts.append(place + 1)
+            elif letter == "]" and starts:
+                indices.append(self._body[starts.pop() : place])
+        return indices
+
+    def find_tile(self, axis: str) -> int:
+        """Return the constant that a block's index on an axis is multiplied with before the thread's is added; or 0."""
+        tile = rf"blockIdx\.{axis}\*(\w+)\+threadIdx\.{axis}|threadIdx\.{axis}\+blockIdx\.{axis}\*(\w+)(?![.\w])"
+        sizes = (evaluate_constant("".join(found), self.source) for found in re.findall(tile, self._body))
+        return next(filter(None, sizes), 0)
+
+    def find_block(self) -> tuple[int, int]:
+        """Return the threads of a block along x and y; 0 where the text does not say."""
+        width, height = self.find_tile("x"), self.find_tile("y")
+        if not width:  # as many as an array in shared memory that threads index
+            arrays = [(name, sizes.split("[")[-1]) for name, sizes in _SHARED.findall(self.declaration.body)]
+            lengths = [
+                evaluate_constant(size.rpartition("]")[0], self.source)
+                for name, size in arrays
+                if re.search(rf"\b{name}(?:\[[^]]*\])*\[threadIdx\.x\]", self._body)
+            ]
+            width = min([length for length in lengths if 0 < length < 256], default=0)
+        for name, _, step in _LOOP.findall(self.declaration.body):
+            stride = re.fullmatch(rf"\s*{name}\s*\+=\s*(\w+)\s*", step)
+            if stride and re.search(rf"threadIdx\.y\+{name}\b|\b{name}\+threadIdx\.y", self._body):
+                height = evaluate_constant(stride[1], self.source)
+        return width, height
+
+    @cached_property
+    def turns(self) -> frozenset[str]:
+        """The names that end loops from a number on, and are no part of an index."""
+        return frozenset(
+            name
+            for _, condition, _ in _LOOP.findall(self.declaration.body)
+            for name in re.findall(r"[<>]=?\s*(\w+)\s*$", condition)
+            if not self.is_pitch(name) and not self.is_bound(name)
+        )
+
+    def is_pitch(self, name: str) -> bool:
+        """Tell if an index is multiplied with a number of this name."""
+        factor = re.compile(rf"\*{name}\b(?!\.)|(?<![.\w]){name}\*")
+        return any(map(factor.search, self._brackets))
+
+    def is_bound(self, name: str) -> bool:
+        """Tell if threads are compared with a number of this name."""
+        counters = {counter for counter, *_ in _LOOP.findall(self.declaration.body)}
+        comparison = rf"([\w+*/.\-]*)[<>]=?{name}\b(?![.\[(])|(?<![.\w>]){name}[<>]=?([\w+*/.\-]*)"
+        sides = map("".join, re.findall(comparison, _compress(_LOOP.sub("", self.declaration.body))))
+        return any(not counters.issuperset(re.findall(r"[A-Za-z_]\w*", side)) for side in sides)
+
+    @cached_property
+    def is_bounded(self) -> bool:
+        """True if some number bounds the threads."""
+        return any(self.is_bound(name) for kind, name in self.declaration.parameters if name and "*" not in kind)
+
+    def is_plain(self, name: str) -> bool:
+        """Tell if an array is only indexed, without a number in the index: each thread has an element at most."""
+        followed = re.findall(rf"(?<![.\w]){name}\b(\[[^]]*|.?)", self._body)
+        return not any(
+            re.search(r"^[^[]|^$|\d", re.sub(r"blockIdx\.\w\*\w+|(?<=^\[)\d+$", "", text)) for text in followed
+        )
+
+    def is_index(self, name: str) -> bool:
+        """Tell if elements of the array of this name are indices."""
+        values = [rf"\b{name}\[", *(rf"\b{alias}\b" for alias in re.findall(rf"(\w+)={name}\[", self._body))]
+        return any(re.search(value, index) for value in values for index in self._brackets)
