@@ -25,7 +25,7 @@ def test_block_that_the_kernel_knows(arrays: Arrays) -> None:
     """``.reqntid`` is the block if none is given; without, the error says what is missing."""
     ptx = write_copy([".param .u64"] * 2)
     arrays.count(ptx)
-    with pytest.raises(LaunchError, match=r"^block: the number of threads is needed, as the kernel has no \.reqntid$"):
+    with pytest.raises(LaunchError, match=r"^give a block: the kernel does not fix one$"):
         arrays.count(ptx.replace(".reqntid 32", ""))
 
 
