@@ -79,7 +79,7 @@ def format_table(counters: LaunchCounters) -> str:
     if counters.distinct_sectors is not None:
         read, written = counters.distinct_sectors
         rows += [
-            f"at least {read} different sectors to read, {written} to write, from DRAM unless a cache has them",
+            f"touches {read} different sectors by reads, {written} by writes: the least DRAM traffic with cold caches",
             *_describe_fetches(counters),
             "",
         ]
