@@ -110,7 +110,6 @@ class Watched(Access):
         where, mask = dense(address), np.broadcast_to(active, shape)
         where = np.broadcast_to(where.view(f"i{where.itemsize}"), shape)
         counters = COUNTS_BY_ACCESS.setdefault(id(self), Counter())
-        once = turns is not None and turns.aggregates and isinstance(address, np.ndarray) and address.shape[1] == 1
         for row, is_active in zip(where.tolist(), mask.tolist(), strict=True):
             threads = [a if on else None for a, on in zip(row, is_active, strict=True)]
             for first in range(0, shape[1], 32):
@@ -120,17 +119,17 @@ class Watched(Access):
                 if lane_count:
                     counters["requests"] += max(self.width // {"local": 4, "constant": 8}.get(self.space, 32), 1)
                     counters["useful_bytes"] += lane_count * self.width * (not again)
+                    once = turns is not None and 0 < turns.summed_lanes <= lane_count
                     counters.update(self._counts(lanes, turns, once))
 
     def _counts(self, lanes: Lanes, turns: Any, once: bool) -> dict[str, int]:
         loops = {} if turns is None else {"loops": int(turns.loops)}
         if turns is not None and self.space == "shared":
             atomic_counts = count_shared_atomics(lanes, self.width)
-            waves = 1 if once else atomic_counts[turns.rule]
             return loops | {
                 "together": atomic_counts[0],
-                "wavefronts": waves * turns.per_turn,
-                "conflict_free": turns.free,
+                "wavefronts": turns.summed if once else atomic_counts[turns.rule] * turns.per_turn,
+                "conflict_free": turns.summed if once else turns.free,
             }
         counted = _COUNTED.get(f"{self.space} {self.kind}") or _COUNTED.get(self.space)
         counts = dict(zip(counted[1], counted[0](lanes, self.width), strict=True)) if counted else {}

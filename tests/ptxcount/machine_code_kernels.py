@@ -128,6 +128,26 @@ def _use_halfwords(load: str, use: str) -> str:
 _WORDS = "<shl.b32 %r10, %r0, 2; add.s32 %r6, %r10, %r1;>"
 _QUAD = "ld.shared.v4.u32 {%r30, %r31, %r32, %r33}, [%r3];"
 _LOAD_BEHIND = "<mov.u32 %r30, 1; @%p1 bra BEHIND; ld.shared.u32 %r30, [%r3+8]; BEHIND: st.global.u32 [%d3], %r30;>"
+
+#: PTX that computes %r6, a multiple of 16 and 8 more, which only some of it shows to ptxas.
+_REMAINDERS = [
+    "add.s32 %r6, %r3, 8;",
+    "sub.s32 %r6, %r3, 8;",
+    "mad.lo.s32 %r10, %r9, 16, %r3; add.s32 %r6, %r10, 8;",
+    "or.b32 %r6, %r3, 8;",
+    "xor.b32 %r6, %r3, 8;",
+    "sub.s32 %r10, 8, %r2; add.s32 %r6, %r10, %r1;",
+    "shl.b32 %r10, %r9, 4; add.s32 %r11, %r10, 8; add.s32 %r6, %r3, %r11;",
+    "mad.lo.s32 %r10, %r9, 16, 8; add.s32 %r6, %r10, %r3;",
+    "shl.b32 %r10, %r0, 2; add.s32 %r11, %r10, 2; mad.lo.s32 %r6, %r11, 4, %r1;",
+    "add.s32 %r10, %r3, 8; add.s32 %r11, %r3, 24; selp.b32 %r6, %r10, %r11, %p1;",
+    "add.s32 %r6, %r3, 8; @%p1 bra BEHIND; st.global.u32 [%d3], %r0; add.s32 %r6, %r3, 24; BEHIND:",
+    (
+        "add.s32 %r6, %r3, 8; LOOP: add.s32 %r6, %r6, 16; st.global.u32 [%d3], %r6; setp.lt.s32 %p2, %r6, %r9; "
+        "@%p2 bra LOOP;"
+    ),
+]
+
 #: Kernels: orders and widths, alignments that wide accesses show, unused words, halfwords, ways through the code.
 KERNELS = [
     "st0 st4 st64 st8 st12", "st0 st64 st4", "st0 st16 st4 st20", "st0 st8 st4", "st0 st4 st16 st20 st8 st12",
@@ -151,4 +171,5 @@ KERNELS = [
     f"ld0 ld4 {_LOAD_BEHIND} ld12", f"{_LOAD_BEHIND} ld12",
     *(f"{kind}0 {kind}4 <{ptx}> {kind}8 {kind}12" for ptx in _BETWEEN for kind in ("ld", "st")),
     *(f"<{ptx} add.s32 %r6, %r10, %r1;> ld[%r6]:0 ld[%r6]:4 ld[%r6]:8 ld[%r6]:12" for ptx in _NUMBERS),
+    *(f"<{ptx}> ld[%r6]:8 ld[%r6]:12 ld[%r6]:16 ld[%r6]:20" for ptx in _REMAINDERS),
 ]  # fmt: skip

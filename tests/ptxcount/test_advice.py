@@ -98,7 +98,7 @@ def test_good_accesses_get_no_advice(body: str, codes: list[str]) -> None:
 TEXTS = {
     ROWS: ["; the next warp is 4 bytes on: let lanes go along it, or go through a tile in shared memory"],
     PADDED: ["4 bytes of padding behind every 128 bytes would take 1"],
-    COLUMNS: ["4 bytes of padding behind every 1024 bytes would take 1", "let a warp touch 32 words behind each other"],
+    COLUMNS: ["4 bytes of padding behind every 1024 bytes would take 1", "let a warp touch 32 consecutive words"],
     TILE: ["4 bytes of padding behind every 128 bytes would take 1"],
     PAIRS: ["64 bytes of padding behind every 128 bytes would take 1"],
 }

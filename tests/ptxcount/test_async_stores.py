@@ -55,11 +55,13 @@ def test_async_reductions(operation: str) -> None:
 
 @pytest.mark.parametrize("operation", REDUCTIONS)
 def test_turns_of_async_reductions(operation: str) -> None:
-    """In the own block's shared memory, ``red.async`` takes the turns of ``red``."""
+    """In the own block's shared memory, ``red.async`` takes the turns of ``red``; ptxas never sums its lanes."""
     operand = "%rd3" if operation.endswith("64") else "%r0"
-    _, asynchronous = _count(f"{_RED_ASYNC}.{operation} [%r1], {operand}, [%r5];")
-    _, synchronous = _count(f"red.shared.{operation} [%r1], {operand};")
+    _, asynchronous = _count(f"{_RED_ASYNC}.{operation} [%r2], {operand}, [%r5];")
+    _, synchronous = _count(f"red.shared.{operation} [%r2], {operand};")
     assert asynchronous.shared_atomics.wavefronts == synchronous.shared_atomics.wavefronts > 0
+    _, one_address = _count(f"{_RED_ASYNC}.{operation} [%r1], {operand}, [%r5];")
+    assert one_address.shared_atomics.wavefronts == 32 * (1 + 2 * operation.endswith("64"))
 
 
 @pytest.mark.parametrize("form", [f"{_RED_ASYNC}.inc.u32", "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32"])

@@ -32,7 +32,9 @@ READ = [
 ]
 
 
-def _count_atomic(atomic: str, code: str, width: int, space: str, threads: int = 32, blocks: int = 1) -> dict[str, int]:
+def _count_atomic(
+    atomic: str, code: str, width: int, space: str, threads: int = 32, blocks: int = 1, end: str = ""
+) -> dict[str, int]:
     """Count a kernel whose threads use the result of an atomic."""
     base = (
         "mov.u32 %r7, s; mad.lo.u32 %r6, %r1, {0}, %r7;" if space == "shared" else "mad.wide.u32 %rd2, %r1, {0}, %rd1;"
@@ -40,10 +42,12 @@ def _count_atomic(atomic: str, code: str, width: int, space: str, threads: int =
     address = "%r6" if space == "shared" else "%rd2"
     body = f"""
         .shared .align 8 .b8 s[2048]; ld.param.u64 %rd1, [p0]; mov.u32 %r7, s; mov.u32 %r2, 3; mov.u64 %rd6, 3;
+        cvt.u64.u32 %rd8, %r0;
         mad.lo.u32 %r8, %r0, 64, %r7; mov.u64 %rd9, 0;
         {"".join(f"st.shared.u64 [%r8+{8 * k}], %rd9;" for k in range(8))}
         bar.sync 0; {code} {base.format(width)} atom.{space}.{atomic.replace("A", address)};
         mad.wide.u32 %rd3, %r0, 8, %rd1; st.global.u32 [%rd3+4096], %r5; st.global.u64 [%rd3+4096], %rd5;
+        {end}
     """
     memory = np.zeros(2048, np.uint32)
     return execute_snippet(module(body, 1), [memory], threads=threads, blocks=blocks).totals()
@@ -70,16 +74,70 @@ def test_used_sum_of_ones(code: str) -> None:
     assert totals[0]["shared_atomic_wavefronts"] == totals[1]["shared_atomic_wavefronts"]
 
 
-@pytest.mark.parametrize(("atomic", "sectors", "wavefronts"), [
-    ("add.u32 %r5, [A], %r2", 1, 1), ("add.u32 _, [A], %r2", 1, 1), ("max.u32 _, [A], %r2", 1, 1),
-    ("max.u32 %r5, [A], %r2", 32, 32), ("exch.b32 _, [A], %r2", 32, 32), ("add.f32 _, [A], %r2", 32, 64),
-])  # fmt: skip
+#: Atomics on an address that the compiler sees to be one: sectors and wavefronts of a warp. Where it is 1 sector,
+#: machine code of nvcc 13.0.88 has a vote, a sum and one lane's atomic; an H200 agrees on ``add`` and ``or``.
+SUMMED = [
+    *((f"{name} {target}, [A], {value}", 1, 1) for name in ("add.u32", "add.s32") for target in ("%r5", "_")
+      for value in ("1", "%r2", "%r0")),
+    *((f"{name} _, [A], {value}", 1, 1) for value in ("7", "%r0")
+      for name in ("min.u32", "max.s32", "and.b32", "or.b32", "xor.b32")),
+    *((f"{name} %r5, [A], %r2", 32, 32) for name in ("min.u32", "max.s32", "and.b32", "or.b32", "xor.b32")),
+    *((f"{name} _, [A], %r2", 32, 32) for name in ("inc.u32", "dec.u32", "exch.b32")),
+    *((f"add.u64 {target}, [A], {value}", 1, 2) for target in ("%rd5", "_") for value in ("1", "%rd6")),
+    *((f"{name} _, [A], {value}", 32, 96) for name, value in (
+        ("add.u64", "%rd8"), ("min.u64", "%rd6"), ("max.s64", "7"), ("and.b64", "%rd6"), ("or.b64", "1"))),
+    ("add.f32 _, [A], %r2", 32, 64),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("atomic", "sectors", "wavefronts"), SUMMED)
 def test_uniform_addresses(atomic: str, sectors: int, wavefronts: int) -> None:
-    """Integer sums are combined within the warp first; so is a maximum without a result."""
-    for code in ("mov.u32 %r1, 0;", "mov.u32 %r1, %ctaid.x;"):  # also one per block
-        totals = _count_atomic(atomic, code, 4, "global", blocks=3)
-        assert (totals["atomic_sectors"], totals["atomic_together"]) == (3 * sectors, 3 * 32)
-        assert _count_atomic(atomic, code, 4, "shared", blocks=3)["shared_atomic_wavefronts"] == 3 * wavefronts
+    """What the compiler sums in a warp is issued once; of what it does not, each lane counts."""
+    width = 8 if "64" in atomic else 4
+    totals = _count_atomic(atomic, "mov.u32 %r1, %ctaid.x;", width, "global", blocks=3)
+    assert (totals["atomic_sectors"], totals["atomic_together"]) == (3 * sectors, 3 * 32)
+    totals = _count_atomic(atomic, "mov.u32 %r1, 0;", width, "shared", blocks=3)
+    assert totals["shared_atomic_wavefronts"] == 3 * wavefronts
+    if sectors == 1:
+        assert not totals["shared_atomic_bank_conflicts"]
+
+
+def test_sum_of_whole_warps() -> None:
+    """Sums of a number per lane whose result is used are summed only where all 32 lanes take part."""
+    totals = [_count_atomic("add.u32 %r5, [A], %r0", "mov.u32 %r1, 0;", 4, "global", n) for n in (20, 32)]
+    assert [counts["atomic_sectors"] for counts in totals] == [20, 1]
+
+
+#: Ways to the element of each lane, %r1, and whether ptxas sums lanes there (machine code of nvcc 13.0.88, 2026-11-29).
+SEEN = {
+    "ld.global.u32 %r1, [%rd1];": True,
+    "ld.volatile.shared.u32 %r1, [s];": True,
+    "shfl.sync.idx.b32 %r1, %r0, 5, 31, -1;": True,
+    "mov.u32 %r5, 31; shfl.sync.idx.b32 %r1|%p1, %r0, %r2, %r5, -1;": True,
+    "redux.sync.max.u32 %r1, %r0, -1;": True,
+    "setp.gt.u32 %p1, %r0, 8; vote.sync.any.pred %p2, %p1, -1; selp.u32 %r1, 1, 0, %p2;": True,
+    "match.all.sync.b32 %r1, %r0, -1; and.b32 %r1, %r1, 1;": True,
+    "mov.u32 %r1, %nctaid.x;": True,
+    "mov.u32 %r1, 0; setp.gt.u32 %p1, %r0, 8; @%p1 bra E;": True,
+    "mov.u32 %r1, 1; setp.gt.u32 %p1, %r2, 8; @%p1 bra L; mov.u32 %r1, 7; L:": True,
+    "mov.u32 %r4, 0; L: add.u32 %r4, %r4, 1; setp.lt.u32 %p1, %r4, 9; @%p1 bra L; mov.u32 %r1, %r4;": True,
+    "mov.u32 %r1, %tid.y;": False,
+    "shr.u32 %r1, %r0, 5;": False,
+    "and.b32 %r1, %r0, 0; shfl.sync.bfly.b32 %r3, %r0, 1, 31, -1; and.b32 %r1, %r3, 0;": False,
+    "shfl.sync.idx.b32 %r4, %r0, 0, 15, -1; and.b32 %r1, %r4, 0;": False,
+    "match.any.sync.b32 %r4, %r2, -1; and.b32 %r1, %r4, 1;": False,
+    "mov.u32 %r1, 7; setp.gt.u32 %p1, %r0, 40; @%p1 mov.u32 %r1, 3;": False,
+    "mov.u32 %r1, 1; setp.gt.u32 %p1, %r0, 40; @%p1 bra L; mov.u32 %r1, 7; L:": False,
+    "mov.u32 %r4, 0; L: add.u32 %r4, %r4, 1; setp.lt.u32 %p1, %r4, %r3; @%p1 bra L; mov.u32 %r1, %r4;": False,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "is_seen"), SEEN.items())
+def test_addresses_that_the_compiler_sees(code: str, is_seen: bool) -> None:
+    """Lanes on one address are summed where ptxas sees that it is one."""
+    totals = _count_atomic("add.u32 _, [A], %r2", f"and.b32 %r3, %r0, 0; {code}", 4, "global", end="E: ")
+    lanes = 9 if "bra E" in code else 32
+    assert totals["atomic_sectors"] == (1 if is_seen else lanes)
 
 
 #: Addresses of 3000 threads by their numbers, some of them equal.

@@ -250,3 +250,15 @@ def test_local_memory(
     assert ("local memory" in begin) is ("all of it" not in caveat)
     assert table.splitlines()[2].split(maxsplit=5)[:3] == ["store", "4", "16"]
     assert table.splitlines()[2].endswith(f"  {caveat}")
+
+
+def test_rows_within_a_warp() -> None:
+    """Two rows of 16 lanes, 20 floats apart, are no neighbouring elements, and the warp begins at a sector."""
+    body = """
+        ld.param.u64 %rd1, [p0]; and.b32 %r1, %r0, 15; shr.u32 %r2, %r0, 4; mad.lo.u32 %r3, %r2, 20, %r1;
+        mad.wide.u32 %rd2, %r3, 4, %rd1; ld.global.u32 %r4, [%rd2]; st.global.u32 [%rd2], %r4;
+    """
+    counters = count(module(body, 1), None, 1, 32, [np.zeros(64, np.uint32)])
+    pattern = find_pattern(counters.accesses[0])
+    assert pattern is not None
+    assert pattern.description == "16 neighbouring lanes follow each other, then a jump"

@@ -78,7 +78,7 @@ global                  requests         sectors     per request           ideal
   load                         2              64           32.00            4.00
   store                        2               8            4.00            4.00
   atomic                       2               2            1.00            0.50  \
-(lanes on one address count each, unless ptxas sums them)
+(lanes on one address count each)
 
 global                  requests           lines     per request           ideal
   load                         2              64           32.00            1.00

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
-import numpy as np
-
 from ..lanes.symbolic_values import Value
-from ..lanes.warps import Array, find_occupancy
+from ..lanes.warps import Array, by_thread, find_occupancy, lanes_by_warp, spread
 from ..util.errors import Source
 from .rule_sums import Rules, sum_rules
 from .samples import EXECUTIONS, Sample, sample_warps
@@ -67,6 +65,8 @@ class Access:
         For constant memory, and parameters indexed by lane: the different addresses of each request, summed.
     together : int
         Of atomics: the most lanes of each request on one address, summed over the requests.
+    summed : int
+        Of atomics: the requests that one lane issues for all, as ptxas sums the lanes before.
     loops : int
         Of atomics: the requests that the chip repeats until no other warp has been there meanwhile.
     ideal_sectors, ideal_lines : int
@@ -93,6 +93,7 @@ class Access:
     conflict_free: int = 0
     useful_bytes: int = 0
     together: int = 0
+    summed: int = 0
     loops: int = 0
     ideal_sectors: int = 0
     ideal_lines: int = 0
@@ -138,6 +139,19 @@ class Access:
 
         ``again``: the chip repeats a request of threads that were counted before.
         """
+        if turns is not None and turns.summed_lanes > 1:  # only warps with so many
+            lanes = lanes_by_warp(spread(active, shape), shape[1])
+            is_summed = lanes.sum(axis=2, keepdims=True) >= turns.summed_lanes
+            for part, summed_lanes in ((lanes & is_summed, 1), (lanes & ~is_summed, 0)):
+                if part.any():
+                    threads = by_thread(part, shape[1])
+                    self._count(address, threads, shape, turns._replace(summed_lanes=summed_lanes), again)
+        else:
+            self._count(address, active, shape, turns, again)
+
+    def _count(
+        self, address: Value, active: Array, shape: tuple[int, int], turns: AtomicTurns | None, again: bool
+    ) -> None:
         occupancy = find_occupancy(active, shape)
         count = occupancy.requests
         self.requests += count
@@ -145,24 +159,22 @@ class Access:
         if not (self.whole or again):
             self.samples += sample_warps(address, active, shape, self.samples)
             self.whole = len(self.samples) >= EXECUTIONS
-        # Lanes on an address that no thread's number is in count once, if the compiler sums them before.
-        is_aggregated = (
-            turns is not None and turns.aggregates and isinstance(address, np.ndarray) and address.shape[1] == 1
-        )
+        is_summed = turns is not None and turns.summed_lanes > 0
+        self.summed += count * is_summed
         if turns is not None:
             self.loops += turns.loops * count
             if self.space == "shared":
                 sums = sum_rules(count_shared_atomics, address, active, shape, self.width)
                 self.together += sums[0]
-                self.wavefronts += (count if is_aggregated else sums[turns.rule]) * turns.per_turn
-                self.conflict_free += count * turns.free
+                self.wavefronts += count * turns.summed if is_summed else sums[turns.rule] * turns.per_turn
+                self.conflict_free += count * (turns.summed if is_summed else turns.free)
                 return
         rules = _RULES.get(f"{self.space} {self.kind}") or _RULES.get(self.space)
         rules = (self.wavefront_rule, _WAVEFRONTS) if self.space == "shared" else rules
         if rules is not None:
             sums = sum_rules(rules[0], address, active, shape, self.width)
             for name, number in zip(rules[1], sums, strict=True):
-                setattr(self, name, getattr(self, name) + (count if is_aggregated and name == "sectors" else number))
+                setattr(self, name, getattr(self, name) + (count if is_summed and name == "sectors" else number))
         if self.space == "local":
             self.requests += count * max(self.width // WORD - 1, 0)
         if self.space == "constant":

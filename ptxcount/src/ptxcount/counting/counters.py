@@ -16,7 +16,7 @@ KINDS = ("load", "store", "atomic")
 #: Counts of accesses, as `Amounts` sums them up.
 AMOUNTS = (
     "requests", "sectors", "ideal_sectors", "lines", "ideal_lines", "wavefronts", "conflict_free", "bank_conflicts",
-    "useful_bytes", "together", "addresses",
+    "useful_bytes", "together", "summed", "addresses",
 )  # fmt: skip
 
 
@@ -28,8 +28,8 @@ class Amounts:
     ----------
     accesses : list of Access
         One kind of access to one space. ``requests``, ``sectors``, ``lines``, ``wavefronts``, ``ideal_sectors``,
-        ``ideal_lines``, ``bank_conflicts``, ``useful_bytes``, ``together`` and ``addresses`` are sums of the accesses.
-        ``sectors_per_request`` and its like are means over the requests, and 0 without requests.
+        ``ideal_lines``, ``bank_conflicts``, ``useful_bytes``, ``together``, ``summed`` and ``addresses`` are sums of
+        the accesses. ``sectors_per_request`` and its like are means over the requests, and 0 without requests.
     """
 
     accesses: list[Access]

@@ -24,6 +24,7 @@ from ..util.errors import LaunchError, Source, UnsupportedInstructionError
 from .code_blocks import CodeBlock
 from .lowering import lower_calls
 from .merging import MergeableGroup, find_mergeable
+from .uniformity import find_divergent
 
 
 @dataclass(frozen=True)
@@ -76,8 +77,9 @@ def prepare_executable(program: Program, entry: str) -> Executable:
         raise UnsupportedInstructionError(kernel.source, f".entry {entry}", kernel.problem)
     kernel = lower_calls(program, kernel.parse_body())
     with np.errstate(all="ignore"):
-        steps = _bind_instructions(kernel)
-    flow, instructions = analyse(kernel), kernel.instructions
+        steps = [bind_instruction(instruction) for instruction in kernel.instructions]
+        flow, instructions = analyse(kernel), kernel.instructions
+        _rebind_atomics(instructions, steps, flow)
     operands = [leaf for i in instructions for operand in i.operands for leaf in leaves(operand)]
     named = {leaf.name for leaf in operands if isinstance(leaf, Symbol)}
     all_variables = {**program.variables, **kernel.variables}
@@ -109,17 +111,17 @@ def prepare_executable(program: Program, entry: str) -> Executable:
     )
 
 
-def _bind_instructions(entry: Entry) -> list[Step]:
-    """Bind all instructions to steps. An atomic with an unread result becomes a reduction, as ptxas does."""
-    code = entry.instructions
-    steps = [bind_instruction(instruction) for instruction in code]
-    read = {name for instruction in code for name in instruction.reads}
-    for place, instruction in enumerate(code):
-        unread = instruction.opcode == "atom" and instruction.writes and read.isdisjoint(instruction.writes)
-        if unread and isinstance(instruction.operands[0], Register):
-            code[place] = replace(instruction, operands=(SINK, *instruction.operands[1:]))
-            steps[place] = bind_instruction(code[place])
-    return steps
+def _rebind_atomics(code: list[Instruction], steps: list[Step], flow: Flow) -> None:
+    """Bind atomics with what ptxas sees: an unread result makes a reduction, and some registers are uniform."""
+    atomics = [place for place, instruction in enumerate(code) if instruction.opcode in ("atom", "red")]
+    divergent = find_divergent(code, flow) if atomics else set()
+    read = {name for instruction in code for name in instruction.reads} if atomics else set()
+    for place in atomics:
+        target, *operands = code[place].operands
+        unread = code[place].opcode == "atom" and isinstance(target, Register) and read.isdisjoint(code[place].writes)
+        uniform = frozenset(code[place].reads - divergent)
+        code[place] = replace(code[place], operands=(SINK if unread else target, *operands), uniform=uniform)
+        steps[place] = bind_instruction(code[place])
 
 
 def lay_out_variables(variables: Iterable[Variable], start: int = 0) -> tuple[dict[str, int], int]:

@@ -24,7 +24,7 @@ def describe_conflict(pattern: Pattern, patterns: Sequence[Pattern]) -> str:
         head += f"; neighbouring lanes are {pattern.stride / WORD:g} words apart"
     padding = find_padding(pattern, patterns)
     if padding is None:
-        return f"{head}: let a warp touch {BANKS} words behind each other"
+        return f"{head}: let a warp touch {BANKS} consecutive words"
     pitch, pad, remaining_conflicts = padding
     padded = free + remaining_conflicts / access.requests
     return f"{head}: {pad} bytes of padding behind every {pitch} bytes would take {padded:.3g}"

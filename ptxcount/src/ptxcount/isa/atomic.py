@@ -9,7 +9,7 @@ from ..counting.turns import find_turns
 from ..lanes.symbolic_values import Value, dense
 from ..lanes.warps import Array, spread
 from ..machine.chunk import Chunk
-from ..ptx.program import SINK, Immediate, Instruction
+from ..ptx.program import SINK, Immediate, Instruction, Operand, Register, leaves
 from .atomic_operations import apply_operation, find_operation
 from .opcode_registry import Step, binds, step_of
 from .operands import address, elements, expect_count, unsupported
@@ -31,8 +31,14 @@ def _atomic(instruction: Instruction) -> Step | None:
     where_operand, *sources = instruction.operands[returns:]
     targets = elements(instruction.operands[0], count, instruction) if returns else ()
     used = any(target is not SINK for target in targets)
-    adds_one = isinstance(sources[0], Immediate) and sources[0].value == 1
-    cost = find_turns(names[0], kind, returns=used, adds_one=adds_one)
+    cost = find_turns(
+        names[0],
+        kind,
+        returns=used,
+        adds_one=sources[0] == Immediate(1),
+        one_value=_is_uniform(instruction, *sources),
+        one_address=_is_uniform(instruction, where_operand),
+    )
     read = address(instruction, where_operand, space)
 
     def run_atomic(chunk: Chunk, *given: Array) -> list[Array]:
@@ -79,3 +85,9 @@ def _atomic(instruction: Instruction) -> Step | None:
 
     reads = [(operand, kind) for source in sources for operand in elements(source, count, instruction)]
     return step_of(instruction, [(target, kind) for target in targets], reads, run_atomic)
+
+
+def _is_uniform(instruction: Instruction, *operands: Operand) -> bool:
+    """Tell if the compiler sees that operands are the same in all lanes of a warp."""
+    names = {leaf.name for operand in operands for leaf in leaves(operand) if isinstance(leaf, Register)}
+    return names <= instruction.uniform

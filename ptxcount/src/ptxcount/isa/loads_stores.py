@@ -130,7 +130,7 @@ def _async_copy(instruction: Instruction) -> Step | None:
             copied_bytes = as_array(read_count(chunk), kind)
             copied_bytes = np.where(copied_bytes, 0, width) if skips else copied_bytes
             if (active & (copied_bytes != 0) & (copied_bytes != width)).any():
-                raise unsupported(instruction, f"0 or {width} bytes")
+                raise unsupported(instruction, f"a source size between: only 0 or {width} bytes are supported")
             chunk.active = active & (copied_bytes == width)
         values = [np.zeros((1, 1), np.uint32)] * count
         if chunk.active.any():

@@ -1,10 +1,12 @@
 """Alignment of registers before a launch: their remainder modulo 16, or a smaller power of two.
 
-ptxas makes one access of several only where it can show that it is aligned.
+ptxas makes one access of several only where it can show that it is aligned. It keeps a remainder only where it adds a
+literal; of all other results, and where ways meet, it keeps what they are a multiple of (nvcc 13.0.88, 29 kernels).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from math import gcd
 from typing import NamedTuple
@@ -24,6 +26,10 @@ class Residue(NamedTuple):
     def join(self, second: Residue) -> Residue:
         """Return the residue of a register that has one of two."""
         return _make_residue(gcd(self.modulus, second.modulus, self.remainder - second.remainder), self.remainder)
+
+    def drop_remainder(self) -> Residue:
+        """Return the power of two that all values are surely a multiple of."""
+        return Residue(gcd(self.modulus, self.remainder), 0)
 
     def align(self, size: int, offset: int) -> Residue:
         """Return what ptxas knows of a register that a wide access of a size lies behind: offsets that fit it count."""
@@ -109,6 +115,7 @@ def find_residues(code: Sequence[Instruction], addresses: Mapping[str, int]) -> 
     for instruction in code:  # vectors, pairs and what is written beside a result
         target = instruction.operands[0] if instruction.operands else None
         known |= dict.fromkeys(instruction.writes - {getattr(target, "name", "")}, _UNKNOWN)
+    writes = Counter(name for instruction in code for name in instruction.writes)
     changed = True
     while changed:  # what is known only becomes less
         changed = False
@@ -116,6 +123,8 @@ def find_residues(code: Sequence[Instruction], addresses: Mapping[str, int]) -> 
             target = instruction.operands[0] if instruction.operands else None
             if isinstance(target, Register) and known.get(target.name) != _UNKNOWN:
                 residue = _derive_residue(instruction, find_residue)
+                if residue is not None and (writes[target.name] > 1 or not _is_foldable(instruction)):
+                    residue = residue.drop_remainder()
                 earlier = known.get(target.name)
                 if residue is not None and earlier is not None:
                     residue = earlier.join(residue)
@@ -142,3 +151,9 @@ def _derive_residue(instruction: Instruction, find_residue: Callable[[Operand], 
     if instruction.opcode == "selp":
         operands[2] = _UNKNOWN
     return rule(*operands) if all(operands) else None
+
+
+def _is_foldable(instruction: Instruction) -> bool:
+    """Tell if ptxas moves what is added into the offsets of accesses, so that it keeps the remainder."""
+    adds = instruction.opcode in ("add", "sub") and isinstance(instruction.operands[-1], Immediate)
+    return adds or instruction.opcode in ("mov", "cvt", "cvta")

@@ -26,9 +26,6 @@ def _format_row(*cells: object) -> str:
     return f"{cells[0]!s:<16}" + "".join(f"{cell!s:>16}" for cell in cells[1:])
 
 
-#: A note on sectors of atomics, which are no pieces of memory.
-_LANES_COUNT = "(lanes on one address count each, unless ptxas sums them)"
-
 #: The parts of the table: the space, the prefix of its totals, the unit that is counted; and of the last column the
 #: heading, the total, and how that is shown of so many requests.
 _PARTS: tuple[tuple[str, str, str, str, str, Callable[[int, int], object]], ...] = (
@@ -56,7 +53,8 @@ def format_table(counters: LaunchCounters) -> str:
                 row = _format_row(
                     f"  {kind}", requests, count, _format_ratio(count, requests), format_last(last_count, requests)
                 )
-                note = _LANES_COUNT * (space == "global" and kind == "atomic" and unit == "sectors")
+                is_noted = (space, kind, unit) == ("global", "atomic", "sectors")
+                note = f"({_describe_sums(counters.atomics.summed, requests)})" if is_noted else ""
                 caveat = counters.caveats().get(f"{space} {kind}", note)
                 rows.append(f"{row}  {caveat}".rstrip())
             if space == "shared" and counters.merged.get(kind, (requests, count)) != (requests, count):
@@ -81,7 +79,7 @@ def format_table(counters: LaunchCounters) -> str:
     if counters.distinct_sectors is not None:
         read, written = counters.distinct_sectors
         rows += [
-            f"at least {read} different sectors to read, {written} to write, from DRAM unless a cache has them",
+            f"touches {read} different sectors by reads, {written} by writes: the least DRAM traffic with cold caches",
             *_describe_fetches(counters),
             "",
         ]
@@ -91,6 +89,13 @@ def format_table(counters: LaunchCounters) -> str:
             "",
         ]
     return "\n".join([*rows, f"{counters.threads} threads, {per_thread:.1f} PTX instructions each"])
+
+
+def _describe_sums(summed: int, requests: int) -> str:
+    """Describe the sectors of atomics, which are no pieces of memory: lanes, unless ptxas sums them."""
+    if summed == requests:
+        return "ptxas sums lanes on one address"
+    return "lanes on one address count each" + f"; ptxas sums those of {summed} requests" * bool(summed)
 
 
 def _describe_fetches(counters: LaunchCounters) -> list[str]:
@@ -175,6 +180,7 @@ def describe_cost(access: Access) -> str:
     text = _describe_counts(access)
     if access.kind == "atomic":
         text += f"; {_format_ratio(access.together, access.requests)} lanes on one address"
+        text += f", summed by ptxas in {access.summed} requests" * bool(access.summed)
     if access.polls:
         text += f"; {access.polls} polls beside, in the order of blocks here"
     return f"{text}; {access.caveat}" if access.caveat else text

@@ -57,11 +57,11 @@ class Pattern:
         """Description of the addresses of neighbouring lanes."""
         if self.nearest == 0:
             return "all lanes at one address"
-        if abs(self.lane or 0) == self.access.width:
+        if abs(self.lane or 0) == self.access.width and not 2 <= self.run < self.lanes.sum() / len(self.lanes):
             order = "" if self.lane == self.access.width else " in descending order"
             within = "; warps begin within a sector" if self.access.sectors > self.access.ideal_sectors else ""
             return f"neighbouring lanes at neighbouring elements{order}{within}"
-        if self.lane:
+        if self.lane and self.stride != self.access.width:
             return f"neighbouring lanes {self.stride} bytes apart"
         if self.run >= 2:
             return f"{self.run:.2g} neighbouring lanes follow each other, then a jump"
