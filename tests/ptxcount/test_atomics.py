@@ -92,7 +92,7 @@ SUMMED = [
 
 @pytest.mark.parametrize(("atomic", "sectors", "wavefronts"), SUMMED)
 def test_uniform_addresses(atomic: str, sectors: int, wavefronts: int) -> None:
-    """What the compiler sums in a warp is issued once; of what it does not, each lane counts."""
+    """An atomic that the compiler sums in a warp is issued once; of others each lane counts."""
     width = 8 if "64" in atomic else 4
     totals = _count_atomic(atomic, "mov.u32 %r1, %ctaid.x;", width, "global", blocks=3)
     assert (totals["atomic_sectors"], totals["atomic_together"]) == (3 * sectors, 3 * 32)

@@ -152,7 +152,7 @@ def test_suggested_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     (command,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  ptxcount ")]
     words = shlex.split(command)[1:]
     assert "sm_80" in words
-    assert _json(capsys, *words)["load_requests"] == 252 * 8  # a warp has 28 rows
+    assert _json(capsys, *words)["load_requests"] == 248 * 8  # columns, 8 warps
 
 
 FULL, CLOSED = "ptxcount: No space left on device\n", "ptxcount: standard output is closed\n"

@@ -182,14 +182,13 @@ def test_merged_loads(code: str) -> None:
     for name in ("add.u32", "mov.u32", "st.shared.u32", "bar.sync"):
         body = body.replace(name, f"{name} ")
     text = f"""
-        mov.u32 %r7, s; mad.lo.u32 %odd, %r0, 4, 1; shl.b32 %four, %odd, 2; sub.u32 %less, 4, %r7;
-        sub.u32 %r1, %four, %less; mov.u32 %r2, %r1;  // 16 bytes a thread, from a number that is no multiple of 4
+        mov.u32 %r7, s; mad.lo.u32 %r1, %r0, 16, %r7; mov.u32 %r2, %r1;  // 16 bytes a thread
         shr.u32 %r8, %r0, 1; mad.lo.u32 %r6, %r8, 16, %r7; and.b32 %r3, %r0, 1; mad.lo.u32 %r4, %r3, 128, %r7;
         mad.lo.u32 %r9, %r8, 8, %r4;
         st.shared.v4.u32 [%r1], {{%r0, %r0, %r0, %r0}};
         st.shared.v4.u32 [%r1+48], {{%r0, %r0, %r0, %r0}}; bar.sync 0; {body}
     """
-    text = module(text, 0, ".shared .align 16 .b8 s[560]; .reg .b16 %half; .reg .b32 %r9, %odd, %four, %less;")
+    text = module(text, 0, ".shared .align 16 .b8 s[560]; .reg .b16 %half; .reg .b32 %r9;")
     counters = execute_snippet(text, [], races="off")
     assert counters.merged.get("load") == MERGED[code]
 

@@ -72,7 +72,7 @@ def test_init(repository: Repository) -> None:
     (repository.folder / "sum.cu").write_text(source)
     code, lines = repository.run("init", "scale.cu", "sum.cu", "-I", "include", "--flags", "-DMORE")
     assert code == 0
-    repository.launch("\n".join(lines).replace("int32:65500", "int32:1024"))
+    repository.launch("\n".join(lines).replace("int32:65528", "int32:1024"))
     assert repository.run("pin")[1] == [
         *(f"ptxcount.lock: new: {name}" for name in ("phys::scale<float>", "sum")),
         "ptxcount.lock: gone: scale.cu: phys::scale<float> <<<(4, 1, 1), (256, 1, 1)>>> (out=float32[1024], i…",

@@ -164,20 +164,20 @@ def test_struct_arguments(tmp_path: Path) -> None:
 #: Parameters and body of a kernel, and its guessed launch.
 USES = (
     ("const float* x, float* o, int n) { if (I <= n) o[I] = x[I];",
-     "--grid 256 --block 256 x=float32[65500] o=float32[65500] n=int32:65500"),
+     "--grid 256 --block 256 x=float32[65528] o=float32[65528] n=int32:65528"),
     ("const P* p, float* o, int n) { if (I < n) o[I] = p[I].y;",
-     "--grid 256 --block 256 p=float32[65500,3] o=float32[65500] n=int32:65500"),
+     "--grid 256 --block 256 p=float32[65528,3] o=float32[65528] n=int32:65528"),
     ("const int* at, float* o, int n) { int j = at[I]; if (n > I) o[j] = 1;",
-     "--grid 256 --block 256 at=int32[65500]=random(1) o=float32[65500] n=int32:65500"),
+     "--grid 256 --block 256 at=int32[65528]=random(1) o=float32[65528] n=int32:65528"),
     ("const float* x, float* o, int n) { if (I >= n) return; for (int j = 0; j < n; j++) o[I] += x[j * n + I];",
-     "--grid 1 --block 256 x=float32[252,252] o=float32[252,252] n=int32:252"),
+     "--grid 1 --block 256 x=float32[248,248] o=float32[248,248] n=int32:248"),
     ("float* o, int turns) { int t = threadIdx.x; for (int k = 0; k < turns; k++) if (k + 1 < turns) o[t] += k; "
      "o[blockIdx.x * WARP + t] = 0;", "--grid 2048 --block 32 o=float32[1048576] turns=int32:4"),
     ("float* o) { __shared__ float s[4 * WARP]; s[threadIdx.x] = 1; __syncthreads(); o[I] = s[127 - threadIdx.x];",
      "--grid 512 --block 128 o=float32[1048576]"),
     ("float* o, int w, int h) { int x = blockIdx.x * SIDE + threadIdx.x, y = blockIdx.y * SIDE + threadIdx.y; "
      "if (x < w && y < h) o[y * w + x] = taps[3];", "--grid 16,16 --block 16,16 --variable taps=float32[9]=ones "
-     "o=float32[252,252] w=int32:252 h=int32:252"),
+     "o=float32[248,248] w=int32:248 h=int32:248"),
     ("float*, float* o) { float taps = 2; o[I] = taps;",
      "--grid 256 --block 256 p0=float32[1048576] o=float32[1048576]"),
     ("const float* x, float* o, int stride) { o[I] = x[I * stride];",

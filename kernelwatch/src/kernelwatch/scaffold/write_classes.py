@@ -27,7 +27,7 @@ _LENGTHS = (
 )
 
 #: Lengths of arrays over one axis, and over two; where threads are bounded by them, no multiple of a block.
-_SIZES, _BOUNDED_SIZES = (4096, 256), (4092, 252)
+_SIZES, _BOUNDED_SIZES = (4096, 256), (4088, 248)
 
 #: Names of axes that are no arguments, and that a grid may use.
 _RESERVED = ("kernel", "dtype", "flags", "arch", "copy", "sides", "multiprocessors")

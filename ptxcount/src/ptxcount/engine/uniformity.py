@@ -26,7 +26,7 @@ _DIVERGENT_OPCODES = frozenset(
 def find_divergent(code: Sequence[Instruction], flow: Flow) -> set[str]:
     """Find the registers that may differ within a warp: instructions are bound."""
     finder = _JoinFinder(code, flow)
-    #: What a shuffle has as its last lane if it takes any of its warp.
+    #: Last lane of a shuffle that takes any lane of its warp.
     whole_warps = {
         Immediate(31),
         *(i.operands[0] for i in code if i.opcode == "mov" and i.operands[1:] == (Immediate(31),)),
@@ -68,7 +68,7 @@ class _JoinFinder:
         counts = Counter(name for instruction in code for name in instruction.writes)
         self._rewritten = {name for name, count in counts.items() if count > 1}
         exits = {index for index, block in enumerate(flow.blocks) if _is_exit(code, block)}
-        #: By the block that ends with it: the predicates of branches, but for guarded exits.
+        #: Predicates of branches, but for guarded exits, by the block that ends with it.
         self._guards: dict[int, str] = {}
         for index, block in enumerate(flow.blocks):
             guard = code[block.stop - 1].guard if block.end is End.BRANCH else None

@@ -116,7 +116,7 @@ class Instruction:
     guard: Register | None
     source: Source
     problem: str = ""
-    #: Of atomics: the registers read that ptxas sees to be the same in all lanes of a warp.
+    #: Registers read by an atomic that ptxas sees to be the same in all lanes of a warp.
     uniform: frozenset[str] = frozenset()
     #: The names of the registers that it reads, its guard among them, and of those that it writes.
     reads: set[str] = field(default_factory=set, init=False, compare=False, repr=False)

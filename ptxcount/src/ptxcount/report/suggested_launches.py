@@ -26,8 +26,8 @@ from .kernel_uses import KernelUses, describe_element
 from .launch_guess import guess_block, guess_dynamic_shared, guess_template_argument
 
 #: Threads along one dimension, and along each of two. Where a number bounds them, it is no multiple of a block, so
-#: that the last block shows a wrong bound; multiples of 4 are left for vectors.
-_THREADS, _BOUNDED_THREADS = {False: 65536, True: 256}, {False: 65500, True: 252}
+#: that the last block shows a wrong bound; a multiple of 8 keeps rows of 4 bytes and more at sectors.
+_THREADS, _BOUNDED_THREADS = {False: 65536, True: 256}, {False: 65528, True: 248}
 #: Elements of an array that no number bounds, and turns of a loop that no thread's index is compared with.
 _UNBOUNDED, _TURNS = 1 << 20, 4
 #: Rows of a tile, where the text does not say.
