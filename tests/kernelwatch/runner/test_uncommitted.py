@@ -46,10 +46,10 @@ def test_uncommitted_files(
     for name in changes:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("2")
-    uncommitted.warn(["0" * 40, commit])
+    uncommitted.warn_of_changes(["0" * 40, commit])
     assert warnings == expected
     warnings.clear()
-    uncommitted.warn(["0" * 40])
+    uncommitted.warn_of_changes(["0" * 40])
     assert warnings == [text for text in expected if text.startswith(AS_THEY_ARE)]
 
 
@@ -57,4 +57,4 @@ def test_folder_without_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     """Git's error is that of the run, not of the warning."""
     monkeypatch.setattr(uncommitted, "ROOT", tmp_path)
     assert git.try_text(tmp_path, "rev-parse", "HEAD") is None
-    uncommitted.warn(["0" * 40])
+    uncommitted.warn_of_changes(["0" * 40])

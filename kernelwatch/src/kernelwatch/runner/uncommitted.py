@@ -18,7 +18,7 @@ _SOURCES = (".cu", ".cuh", ".h", ".hpp", ".ptx", ".py")
 _MAX_NAMES = 8
 
 
-def warn(commits: Sequence[str]) -> None:
+def warn_of_changes(commits: Sequence[str]) -> None:
     """Name what HEAD is measured without, if it is among the commits, and what is imported although HEAD lacks it."""
     package, folders = settings.package_name(), settings.code_folders()
     imported = [folder for folder in folders if folder != package]
@@ -28,9 +28,9 @@ def warn(commits: Sequence[str]) -> None:
             *_list_changed(".", *exclusions),
             *_list_untracked(package if package in folders else ".", *exclusions),
         ]
-        _warn("HEAD is measured, without what is not committed", missing)
+        _log_names("HEAD is measured, without what is not committed", missing)
     if imported:
-        _warn("used as they are here, not as in HEAD", [*_list_changed(*imported), *_list_untracked(*imported)])
+        _log_names("used as they are here, not as in HEAD", [*_list_changed(*imported), *_list_untracked(*imported)])
 
 
 def _list_changed(*paths: str) -> list[str]:
@@ -44,7 +44,7 @@ def _list_untracked(*paths: str) -> list[str]:
     return [name for name in names if PurePath(name).suffix in _SOURCES]
 
 
-def _warn(text: str, names: Sequence[str]) -> None:
+def _log_names(text: str, names: Sequence[str]) -> None:
     if names:
         further = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
         log.warning(f"{text}: {', '.join(names[:_MAX_NAMES])}{further}")

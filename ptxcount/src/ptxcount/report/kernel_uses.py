@@ -100,7 +100,7 @@ class KernelUses:
     def find_tile(self, axis: str) -> int:
         """Return the constant that a block's index on an axis is multiplied with before the thread's is added; or 0."""
         tile = rf"blockIdx\.{axis}\*(\w+)\+threadIdx\.{axis}|threadIdx\.{axis}\+blockIdx\.{axis}\*(\w+)(?![.\w])"
-        sizes = (evaluate_constant("".join(found), self.source) for found in re.findall(tile, self._body))
+        sizes = (evaluate_constant("".join(names), self.source) for names in re.findall(tile, self._body))
         return next(filter(None, sizes), 0)
 
     def find_block(self) -> tuple[int, int]:

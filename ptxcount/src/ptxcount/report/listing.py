@@ -33,8 +33,8 @@ _PARTS: tuple[tuple[str, str, str, str, str, Callable[[int, int], object]], ...]
     ("global", "", "lines", "ideal", "ideal_lines", _format_ratio),
     ("shared", "shared_", "wavefronts", "bank conflicts", "bank_conflicts", lambda count, requests: count),
     ("cluster", "cluster_", "sectors", "ideal", "ideal_sectors", _format_ratio),
-    *((each, f"{each}_", "sectors", "useful bytes", "useful_bytes", lambda count, requests: count)
-      for each in ("local", "texture", "surface", "bulk")),
+    *((space, f"{space}_", "sectors", "useful bytes", "useful_bytes", lambda count, requests: count)
+      for space in ("local", "texture", "surface", "bulk")),
 )  # fmt: skip
 
 
@@ -57,17 +57,10 @@ def format_table(counters: LaunchCounters) -> str:
                 note = f"({_describe_sums(counters.atomics.summed, requests)})" if is_noted else ""
                 caveat = counters.caveats().get(f"{space} {kind}", note)
                 rows.append(f"{row}  {caveat}".rstrip())
-            if space == "shared" and counters.merged.get(kind, (requests, count)) != (requests, count):
-                merged_requests, merged_wavefronts = counters.merged[kind]
-                rows.append(
-                    _format_row(
-                        f"  {kind}",
-                        merged_requests,
-                        merged_wavefronts,
-                        _format_ratio(merged_wavefronts, merged_requests),
-                    )
-                    + "  as ptxas would merge"
-                )
+            merged = counters.merged.get(kind) if space == "shared" else None
+            if merged not in (None, (requests, count)):
+                row = _format_row(f"  {kind}", *merged, _format_ratio(merged[1], merged[0]))
+                rows.append(f"{row}  as ptxas would merge")
         rows.append("")
     addresses, requests = (totals.get(f"constant_{name}", 0) for name in ("addresses", "requests"))
     if addresses > requests:
