@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 import textwrap
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -112,6 +114,21 @@ def test_failed_start_removes_the_folder(monkeypatch: pytest.MonkeyPatch) -> Non
         assert facts == {}
         with pytest.raises(MeasuringError, match="the measuring process did not start"):
             request_outcome(os.environ[client.ADDRESS], job())
+
+
+def test_wait_is_deferred(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The block does not wait for the driver; the end of the run does."""
+    script, ends = tmp_path / "python", list[Callable[[], None]]()
+    script.write_text("#!/bin/sh\necho '{}'\ncat\n")
+    script.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(script))
+    monkeypatch.setattr(machine, "nvml_handle", lambda: "handle")
+    monkeypatch.setattr(atexit, "register", ends.append)
+    with server.start_server(defers_wait=True):
+        folder = Path(os.environ[client.ADDRESS]).parent
+    assert folder.exists()
+    ends[0]()
+    assert not folder.exists()
 
 
 def test_no_process_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from kernelwatch.cli import run as command
 from kernelwatch.cli import site, summary
+from kernelwatch.instrument import machine
 
 
 @pytest.fixture
@@ -33,6 +35,11 @@ def test_commands_of_measure(asv_calls: list[list[str]], capsys: pytest.CaptureF
     assert asv_calls == [["run", "--interleave-rounds", "--record-samples", "--bench", "Blur", "-v", "main\nHEAD\n"]]
 
 
+def _summarize(code: int, machine_name: str) -> tuple[str, int]:
+    """Stand in for the summary, in the process that makes it."""
+    return f"{code} on {machine_name}", code
+
+
 @pytest.mark.parametrize(
     ("measured", "published", "summarised", "expected"),
     [(0, 0, 0, 0), (2, 0, 0, 2), (2, 3, 0, 3), (2, 0, 1, 1)],
@@ -45,11 +52,13 @@ def test_commands_of_run(
     """The summary follows the pages; the last failure gives the exit code."""
     monkeypatch.setattr(command, "_run_asv", lambda *words: measured)
     monkeypatch.setattr(site, "main", lambda words: published)
-    monkeypatch.setattr(summary, "main", lambda name: print(f"the verdict on {name}") or summarised)
+    monkeypatch.setattr(summary, "summarize", partial(_summarize, summarised))
+    monkeypatch.setattr(machine, "default_name", lambda _: "here")
     assert command.run(["HEAD^!"]) == expected
     assert command.run(["HEAD^!", "--machine", "foo"]) == expected
     assert command.run(["HEAD^!", "--dry-run"]) == measured
-    assert capsys.readouterr().out == "the verdict on None\nthe verdict on foo\n"
+    output = capsys.readouterr()
+    assert (output.err if summarised else output.out) == f"{summarised} on here\n{summarised} on foo\n"
 
 
 @pytest.mark.parametrize(
@@ -67,6 +76,5 @@ def test_default_range_is_head(
 ) -> None:
     """Asv's configured branch is ignored."""
     monkeypatch.setattr(site, "main", lambda words: 0)
-    monkeypatch.setattr(summary, "main", lambda _: 0)
     command.run(words)
     assert asv_calls == [["run", "--record-samples", *expected]]

@@ -23,7 +23,7 @@ AS_THEY_ARE = "used as they are here, not as in HEAD: "
         ("", ["a.cu", "new.cuh", "new.txt", "results/new.json", ".asv/project/a.cu"], [f"{WITHOUT}a.cu, new.cuh"]),
         ("", ["benchmarks/a.py"], [f"{AS_THEY_ARE}benchmarks/a.py"]),
         ("", ["benchmarks/new.py", "benchmarks/__pycache__/new.pyc"], [f"{AS_THEY_ARE}benchmarks/new.py"]),
-        ("imaging", ["a.cu", "tests/new.py", "imaging/new.py"], [f"{WITHOUT}a.cu, imaging/new.py"]),
+        ("imaging", ["a.cu", "tests/new.py", "imaging/a new.py"], [f"{WITHOUT}a.cu, imaging/a new.py"]),
         ("elsewhere", ["src/elsewhere/new.cu"], [f"{WITHOUT}src/elsewhere/new.cu"]),
         (
             "",

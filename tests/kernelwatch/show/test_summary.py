@@ -21,7 +21,7 @@ HEAD = "740a7872b13f3fc74408f59cea51df6a85d996d9"
 
 
 @pytest.mark.history
-def test_summary(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_summary(monkeypatch: pytest.MonkeyPatch) -> None:
     """The summary has the verdict against the nearest measured ancestor, skips, page and command.
 
     Skips belong to the commit. Unsupported configurations share one line.
@@ -41,8 +41,9 @@ def test_summary(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[
     never = "Skipped: 1 configurations: kernels are not meant for these dtypes"
     for skipped, lines in (([], ["Skipped: nothing"]), (noted, ["Skipped: 2 configurations: its own", never])):
         monkeypatch.setattr(history, "find_last_run", lambda *_, skipped=skipped: {"skipped": skipped})
-        assert summary.main() == 0
-        first, *counts, verdict, page, tables = capsys.readouterr().out.splitlines()
+        output, failed = summary.summarize(history.machine)
+        first, *counts, verdict, page, tables = output.splitlines()
+        assert not failed
         skipped_lines = [line for line in (*counts, verdict) if line.startswith("Skipped")]
         *counts, verdict = (line for line in (*counts, verdict) if line not in skipped_lines)
         assert "".join(counts).startswith("669 times: 326 slower, 38 faster, 304 same, 1 undecided; 1725 counted and")
@@ -51,8 +52,9 @@ def test_summary(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[
         assert (skipped_lines, page[:31]) == (lines, "Look at: html/watch/index.html;")
         assert tables.strip() == "tables of them: asv show 740a7872 --machine nvidia-h200"
     head[0] = "0" * 40
-    assert summary.main() == 1
-    assert capsys.readouterr().err.startswith("no results of 00000000 on nvidia-h200; run: asv run ")
+    output, failed = summary.summarize(history.machine)
+    assert output.startswith("no results of 00000000 on nvidia-h200; run: asv run ")
+    assert failed
 
 
 def test_failures_of_the_first_commit(tmp_path: Path) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import multiprocessing
 import os
 import sys
 import tempfile
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from unittest import mock
 
 from asv import main
@@ -15,6 +17,7 @@ from asv.commands.run import Run
 
 from kernelwatch.cli.failures import catch_errors
 from kernelwatch.config.project_root import CONFIG_FILE, ROOT
+from kernelwatch.instrument import machine
 from kernelwatch.runner.asv_plugin import is_existing
 from kernelwatch.store import asv_files
 from ptxcount.cli.ending import run_command
@@ -48,7 +51,11 @@ def run(words: Sequence[str] | None = None) -> int:
         return status
     from kernelwatch.cli import site, summary  # noqa: PLC0415 -- what shows results is not needed to measure
 
-    unpublished, failed = catch_errors(site.main)(()), summary.main(parsed.machine)
+    with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as pool:  # the pages take as long as the review
+        summarized = pool.submit(summary.summarize, parsed.machine or machine.default_name(machine.find_gpu()))
+        unpublished = catch_errors(site.main)(())
+        text, failed = summarized.result()
+    print(text, file=sys.stderr if failed else sys.stdout)
     return unpublished or failed or status
 
 

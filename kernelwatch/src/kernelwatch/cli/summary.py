@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Iterator
 
 from kernelwatch.config.project_root import ROOT
-from kernelwatch.instrument import machine
 from kernelwatch.instrument.skip_reasons import generalize_reason
 from kernelwatch.review.commit_review import Review
 from kernelwatch.show import report
@@ -49,13 +47,11 @@ def render_verdict(history: History, head: str) -> str:
     return f"{outcome}\n         all of it: kernelwatch compare {base[:8]} {head[:8]} --machine {history.machine}"
 
 
-def main(name: str | None = None) -> int:
-    """Print how HEAD compares on a machine, by default this one, and the summary; a verdict is no failure."""
+def summarize(machine_name: str) -> tuple[str, int]:
+    """Return how HEAD compares on a machine, and the exit code: a verdict is no failure, lack of results is one."""
     head = git.text(ROOT, "rev-parse", "HEAD")
-    history = History(name or machine.default_name(machine.find_gpu()), ROOT)
+    history = History(machine_name, ROOT)
     results = history.find_commit(head)
     if results is None:
-        print(f"no results of {head[:8]} on {history.machine}; run: asv run --record-samples HEAD^!", file=sys.stderr)
-        return 1
-    print(render_verdict(history, head), *iter_lines(history, results), sep="\n")
-    return 0
+        return f"no results of {head[:8]} on {history.machine}; run: asv run --record-samples HEAD^!", 1
+    return "\n".join([render_verdict(history, head), *iter_lines(history, results)]), 0

@@ -8,6 +8,7 @@ job takes too long. Then the next one is forked.
 
 from __future__ import annotations
 
+import atexit
 import json
 import multiprocessing
 import os
@@ -190,11 +191,12 @@ def _end_with_run(run_input: int) -> None:
 
 
 @contextmanager
-def start_server(limit: float = JOB_LIMIT) -> Iterator[dict[str, Any]]:
+def start_server(limit: float = JOB_LIMIT, *, defers_wait: bool = False) -> Iterator[dict[str, Any]]:
     """Run a measuring process, which processes started within the `with` block can find.
 
     It gets one queue to the GPU instead of eight, which halves the time of creating a context. A job may take `limit`
-    seconds. Yields the facts of the device: empty without a GPU, and until the process has begun.
+    seconds. Yields the facts of the device: empty without a GPU, and until the process has begun. The process ends with
+    the block, which waits for that; with `defers_wait`, the end of this process does.
     """
     facts: dict[str, Any] = {}
     if machine.nvml_handle() is None:
@@ -206,30 +208,38 @@ def start_server(limit: float = JOB_LIMIT) -> Iterator[dict[str, Any]]:
     command = [sys.executable, "-m", "kernelwatch.instrument.server", address, str(limit)]
     # A session of its own: Ctrl-C is for the run, which ends the process.
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "start_new_session": True}
-    with subprocess.Popen(command, text=True, cwd=ROOT, **pipes) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
+    process = subprocess.Popen(command, text=True, cwd=ROOT, **pipes)
+    assert process.stdin is not None
+    assert process.stdout is not None
 
-        def read_facts(output: IO[str] = process.stdout) -> None:
-            if line := output.readline():
-                facts.update(json.loads(line))
-            else:  # the process ended: no client waits for it
-                shutil.rmtree(folder, ignore_errors=True)
-
-        reading = threading.Thread(target=read_facts, daemon=True)
-        reading.start()
-        os.environ[ADDRESS] = address
-        try:
-            yield facts
-        finally:
-            del os.environ[ADDRESS]
-            process.stdin.close()
-            try:
-                process.wait(END_LIMIT)
-            except subprocess.TimeoutExpired:  # the driver does not respond: the run ends all the same
-                os.killpg(process.pid, signal.SIGKILL)
-            reading.join()
+    def read_facts(output: IO[str] = process.stdout) -> None:
+        if line := output.readline():
+            facts.update(json.loads(line))
+        else:  # the process ended: no client waits for it
             shutil.rmtree(folder, ignore_errors=True)
+
+    reading = threading.Thread(target=read_facts, daemon=True)
+    reading.start()
+
+    def wait_for_end(output: IO[str] = process.stdout) -> None:
+        try:
+            process.wait(END_LIMIT)
+        except subprocess.TimeoutExpired:  # the driver does not respond: the run ends all the same
+            os.killpg(process.pid, signal.SIGKILL)
+        reading.join()
+        output.close()
+        shutil.rmtree(folder, ignore_errors=True)
+
+    os.environ[ADDRESS] = address
+    try:
+        yield facts
+    finally:
+        del os.environ[ADDRESS]
+        process.stdin.close()
+        if defers_wait:
+            atexit.register(wait_for_end)
+        else:
+            wait_for_end()
 
 
 if __name__ == "__main__":

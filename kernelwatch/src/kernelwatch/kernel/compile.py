@@ -119,5 +119,7 @@ class KernelCode:
     def variable_bytes(self, dtype: DTypeLike, flags: str = FLAGS, /, *, arch: str, **extents: Any) -> dict[str, bytes]:
         """Return the bytes of module variables, by their names in the machine code. Errors as `compile_module`."""
         values = self.variable_values(extents)
+        if not values:  # most kernels: then nothing is read or compiled
+            return {}
         module = self.compile_module(dtype, flags, arch=arch)
         return {module.find_variable(name).name: value.tobytes() for name, value in values.items()}

@@ -14,6 +14,9 @@ from kernelwatch.store import git
 #: Suffixes of untracked files that a kernel may need.
 _SOURCES = (".cu", ".cuh", ".h", ".hpp", ".ptx", ".py")
 
+#: Number of fields before the path in git's records of changed, unmerged and untracked files: git-status(1), version 2.
+_FIELDS_BEFORE_PATH = {"1": 7, "u": 9, "?": 0}
+
 #: Maximum number of files that a warning names.
 _MAX_NAMES = 8
 
@@ -21,27 +24,32 @@ _MAX_NAMES = 8
 def warn_of_changes(commits: Sequence[str]) -> None:
     """Name what HEAD is measured without, if it is among the commits, and what is imported although HEAD lacks it."""
     package, folders = settings.package_name(), settings.code_folders()
-    imported = [folder for folder in folders if folder != package]
-    exclusions = [f":(exclude){folder}" for folder in (*imported, ".asv")]
-    if git.try_text(ROOT, "rev-parse", "HEAD") in commits:
-        missing = [
-            *_list_changed(".", *exclusions),
-            *_list_untracked(package if package in folders else ".", *exclusions),
-        ]
+    head, files = _list_changes()
+    imported = {file: any(PurePath(file).is_relative_to(name) for name in folders if name != package) for file in files}
+    missing = [
+        file
+        for file, is_tracked in files.items()
+        if not imported[file] and (is_tracked or package not in folders or PurePath(file).is_relative_to(package))
+    ]
+    if head in commits:
         _log_names("HEAD is measured, without what is not committed", missing)
-    if imported:
-        _log_names("used as they are here, not as in HEAD", [*_list_changed(*imported), *_list_untracked(*imported)])
+    _log_names("used as they are here, not as in HEAD", [file for file in files if imported[file]])
 
 
-def _list_changed(*paths: str) -> list[str]:
-    """Return the tracked files that differ from HEAD."""
-    return (git.try_text(ROOT, "diff", "--name-only", "--relative", "HEAD", "--", *paths) or "").splitlines()
-
-
-def _list_untracked(*paths: str) -> list[str]:
-    """Return the sources that git does not know and does not ignore."""
-    names = (git.try_text(ROOT, "ls-files", "--others", "--exclude-standard", "--", *paths) or "").splitlines()
-    return [name for name in names if PurePath(name).suffix in _SOURCES]
+def _list_changes() -> tuple[str, dict[str, bool]]:
+    """Return HEAD, and the files that differ from it with True, the sources that git does not know with False."""
+    options = ("--porcelain=v2", "--branch", "--no-renames", "--untracked-files=all", "-z")
+    output = git.try_text(ROOT, "--no-optional-locks", "status", *options, "--", ".", ":(exclude).asv") or ""
+    head, files = "", dict[str, bool]()
+    for record in output.split("\0"):
+        kind, _, text = record.partition(" ")
+        if text.startswith("branch.oid "):
+            head = text.split()[1]
+        elif kind in _FIELDS_BEFORE_PATH:
+            path = text.split(" ", _FIELDS_BEFORE_PATH[kind])[-1]
+            if kind != "?" or PurePath(path).suffix in _SOURCES:
+                files[path] = kind != "?"
+    return head, files
 
 
 def _log_names(text: str, names: Sequence[str]) -> None:

@@ -97,13 +97,16 @@ def load_machine(options: Mapping[str, Any], device: machine.Gpu | None) -> Mach
 
 @contextmanager
 def _start_measuring(device: machine.Gpu | None) -> Iterator[dict[str, Any]]:
-    """Run a measuring process on a GPU, if there is one; yield its facts of the device."""
+    """Run a measuring process on a GPU, if there is one; yield its facts of the device.
+
+    The driver takes up to a second to end it: meanwhile the results are shown.
+    """
     if device is None:
         yield {}
         return
     from kernelwatch.instrument import server  # noqa: PLC0415 -- only a run with a GPU needs it
 
-    with server.start_server() as facts:
+    with server.start_server(defers_wait=True) as facts:
         yield facts
 
 
