@@ -90,8 +90,11 @@ class WatchPages(OutputPublisher):  # type: ignore[misc]
 
     @classmethod
     def publish(cls, conf: Any, repo: Any, benchmarks: Any, graphs: Any, revisions: Any) -> None:
-        """Add the pages to the site that asv writes."""
-        from kernelwatch.show.site import publisher  # noqa: PLC0415 -- no other command of asv needs it
+        """Add the pages to the site that asv writes, and shorten its list."""
+        from kernelwatch.show import asv_list  # noqa: PLC0415 -- no other command of asv needs them
+        from kernelwatch.show.site import publisher  # noqa: PLC0415
+
+        asv_list.drop_empty_rows(Path(conf.html_dir))
 
         try:
             publisher.write_site(conf, Path(repo._path))
