@@ -95,7 +95,9 @@ NUMBERS: dict[str, tuple[list[Row], Verdict]] = {
     "requests": (
         [make_number("sectors_loaded", 10), make_number("load_sectors", 3), make_number("requests", 40)], SLOW,
     ),
-    "requests for as many times fewer sectors": ([make_number("sectors_loaded", 2.5), make_number("requests", 40)], NOTED),
+    "requests for as many times fewer sectors": (
+        [make_number("sectors_loaded", 2.5), make_number("requests", 40)], NOTED,
+    ),
     "requests for hardly fewer sectors": ([LOADED, make_number("requests", 40)], SLOW),
     "requests for more sectors": ([make_number("sectors_loaded", 11), make_number("requests", 40)], NOTED),
     "requests for sectors of another kind": (
