@@ -9,7 +9,7 @@ from kernelwatch.review.pairing import Pair, is_one_measurement
 from kernelwatch.review.rows import Row
 from kernelwatch.review.sides import ReviewSides
 from kernelwatch.review.thresholds import Thresholds
-from kernelwatch.review.verdict import NOT_AGAIN
+from kernelwatch.review.verdict import NOT_AGAIN, Reason, ReasonKind
 from kernelwatch.store.measurements import CommitMeasurements
 from kernelwatch.store.noise import ANOTHER_GPU, LONG
 from kernelwatch.suite.benchmark_names import TIMED
@@ -22,6 +22,10 @@ _FACTS = {
     "compiler": ("compiler", ("time", "track")),
     "generator of PTX": ("generators", ("time", "track")),
 }
+
+
+#: Smallest ratio of instructions that a note names.
+_MANY_INSTRUCTIONS = 2.0
 
 
 def list_notes(
@@ -67,6 +71,17 @@ def list_relaunched(rows: Iterable[Row], command: str) -> Iterator[str]:
             f"other counts of equal machine code, so another launch, other arguments or another ptxcount: {kernels}; "
             f"measure both with one suite: {command}"
         )
+
+
+def list_more_instructions(rows: Iterable[Row]) -> Iterator[str]:
+    """Yield the kernels that execute many times the instructions, where neither a time nor a limit decides."""
+    ratios: dict[str, float] = {}
+    for row in rows:
+        if Reason(ReasonKind.INSTRUCTIONS) in row.judgement.reasons and row.judgement.ratio >= _MANY_INSTRUCTIONS:
+            ratios[row.kernel] = max(row.judgement.ratio, ratios.get(row.kernel, 0))
+    if ratios:
+        kernels = ", ".join(f"{kernel} {ratio:.3g}" for kernel, ratio in sorted(ratios.items()))
+        yield f"times the PTX instructions of base: {kernels}; they decide only beyond a limit (docs/settings.md)"
 
 
 def _list_differing_facts(sides: ReviewSides, base: CommitMeasurements, head: CommitMeasurements) -> Iterator[str]:
