@@ -142,6 +142,7 @@ def test_another_driver() -> None:
         ((), f"not kept; asv run --show-stderr --bench {COUNT} {HEAD[:8]}^! prints it"),
         (("kernelwatch.errors.CompileError: k: no", "of another"), "no"),
         (("ValueError: of another",), "of another"),
+        (("k: byte 256 of 256", "k: byte 0x40 of 64", "k: trap"), "byte 256 of 256; trap"),
     ],
 )
 def test_reason_of_a_failure(failures: tuple[str, ...], reason: str) -> None:

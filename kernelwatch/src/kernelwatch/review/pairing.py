@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from kernelwatch.error_text import blank_numbers
 from kernelwatch.review.occupancy import LaunchedBlocks
 from kernelwatch.review.rows import Row, UnpairedConfiguration
 from kernelwatch.store.measurements import CommitMeasurements
@@ -124,12 +125,15 @@ def _find_cause(side: CommitMeasurements, benchmark: str, kernel: str) -> str:
 
 
 def _join_reasons(reasons: Sequence[str], kernel: str) -> str:
-    """Return the reasons that begin with a kernel's name, or else name it, or else all, as one text."""
+    """Return the reasons that begin with a kernel's name, or else name it, or else all, each once but for numbers."""
     beginning = [reason for reason in reasons if f"{kernel}: " in reason]
     own_reasons = (
         beginning or [reason for reason in reasons if re.search(rf"\b{re.escape(kernel)}\b", reason)] or reasons
     )
-    return "; ".join(dict.fromkeys(_CLASSES.sub("", reason).removeprefix(f"{kernel}: ") for reason in own_reasons))
+    first_reasons: dict[str, str] = {}
+    for reason in own_reasons:
+        first_reasons.setdefault(blank_numbers(reason), _CLASSES.sub("", reason).removeprefix(f"{kernel}: "))
+    return "; ".join(first_reasons.values())
 
 
 def find_recorded_blocks(base: CommitMeasurements, head: CommitMeasurements, row: Row) -> LaunchedBlocks:
