@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import ctypes
-import struct
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -18,7 +17,7 @@ import pytest
 import ptxcount
 from ptxcount.source.adapters import adapt_kernel
 from ptxcount.util.errors import LaunchError
-from tests.ptxcount.languages import Arrays, Record, stand_in, write_copy
+from tests.ptxcount.languages import Arrays, Record, make_cubin, stand_in, write_copy
 
 
 def test_block_that_the_kernel_knows(arrays: Arrays) -> None:
@@ -134,21 +133,6 @@ def test_function_of_cute(size: int, message: str, arrays: Arrays) -> None:
         arrays.count(Record(kernel_info={}, __ptx__=ptx))
 
 
-def make_cubin(ptx: str) -> bytes:
-    """Make an ELF file with one section, of PTX with zeros for the ends of lines."""
-    names = b"\0.nv_debug_ptx_txt\0.shstrtab\0"
-    content = ptx.replace("\n", "\0").encode()
-    section = struct.Struct("<IIQQQQIIQQ")
-    start = 64 + len(content) + len(names)
-    header = b"\x7fELF\2\1\1" + bytes(9) + struct.pack("<HHIQQQIHHHHHH", 2, 190, 1, 0, 0, start, 0, 64, 0, 0, 64, 3, 2)
-    sections = (
-        bytes(64),
-        section.pack(1, 1, 0, 0, 64, len(content), 0, 0, 1, 0),
-        section.pack(19, 3, 0, 0, 64 + len(content), len(names), 0, 0, 1, 0),
-    )
-    return b"".join((header, content, names, *sections))
-
-
 def test_cubin(arrays: Arrays, tmp_path: Path) -> None:
     """A file or its bytes are counted by the PTX in them; cuTile's own listing behind it is left out."""
     pytest.importorskip("elftools")
@@ -170,43 +154,6 @@ def test_cubin_without_pyelftools(arrays: Arrays, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(sys.modules, "elftools.elf.elffile", None)
     with pytest.raises(LaunchError, match="to look for PTX in it, run: pip install pyelftools"):
         arrays.count(make_cubin(""))
-
-
-class Tile:
-    """Stand-in for the compiler of cuTile, whose constraints are records."""
-
-    int32, float32 = "int32", "float32"
-    CallingConvention = Record(cutile_python_v1=lambda: "v1")
-    ArrayConstraint = staticmethod(lambda dtype, ndim, **options: Record(dtype=dtype, ndim=ndim, **options))
-    ScalarConstraint = ConstantConstraint = staticmethod(lambda value: value)
-    KernelSignature = staticmethod(lambda constraints, convention: constraints)
-
-    def __init__(self, ptx: str) -> None:
-        self.cubin = make_cubin(ptx)
-
-    def export_kernel(self, kernel: Any, signatures: Any, file: Any, *, gpu_code: str, output_format: str) -> None:
-        """Write the cubin."""
-        (self.constraints,) = signatures
-        file.write(self.cubin)
-
-
-def test_kernel_of_cutile(arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An array is a pointer, lengths and strides, and constants are none; hidden tensor maps are asked for."""
-    pytest.importorskip("elftools")
-    parameters = [".param .u64", ".param .u32", ".param .u32"] * 2
-    kernel = Record(
-        _annotated_function=Record(parameter_annotations=[Record(constant=place == 2) for place in range(3)]),
-        _compiler_options=None,
-    )
-    tile = Tile(write_copy(parameters, output=(3, 0)))
-    stand_in(monkeypatch, cuda__tile=tile, cuda__tile__compilation=tile)
-    arrays.count(kernel, 64, arch="sm_80")
-    array, _, constant = tile.constraints
-    assert (array.dtype, array.stride_constant, array.shape_divisible_by, constant) == ("float32", [1], [1], 64)
-    tile.cubin = make_cubin(write_copy([*parameters, ".hidden .param .align 64 .b8|[128]"], output=(3, 0)))
-    with pytest.raises(LaunchError, match=r"cuTile's kernel for sm_90 takes 1 tensor maps, which its launch makes"):
-        arrays.count(kernel, 64)
-    arrays.count(kernel, 64, ptxcount.TensorMap(arrays.source, (8,)))
 
 
 def test_kernel_of_tilelang(arrays: Arrays, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
