@@ -75,11 +75,8 @@ class Module:
         return bytes(1)
 
 
-def test_kernel_of_warp(arrays: Arrays, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The grid is the launch's ``dim``; an array is a struct; the module is compiled in a folder that goes."""
-    array = "|[56]"
-    blocks: list[int] = []
-    ptx = write_copy([f".param .align 8 .b8{size}" for size in ("|[24]", array, array)], (1, 0), (2, 0))
+def make_warp_kernel(monkeypatch: pytest.MonkeyPatch, blocks: list[int], ptx: str, **kinds: Any) -> Record:
+    """Make a kernel with parameters of these kinds; its module notes each block that it is compiled for."""
 
     def compile_module(module: Any, *, device: None, arch: int, module_dir: str, use_ptx: bool) -> list[Path]:
         blocks.append(module.options["block_dim"])
@@ -91,9 +88,68 @@ def test_kernel_of_warp(arrays: Arrays, monkeypatch: pytest.MonkeyPatch, tmp_pat
 
     module = Module({"block_dim": 256})
     stand_in(monkeypatch, warp=Record(compile_aot_module=compile_module))
-    parameters = [Record(label=label, type=Record(ndim=1)) for label in ("x", "o")]
+    parameters = [Record(label=label, type=kind) for label, kind in kinds.items()]
     kernel = Record(key="copy", module=module, is_generic=False, adj=Record(args=parameters, kernel_dim=2))
     kernel.get_mangled_name = lambda: "copy_1f"
+    return kernel
+
+
+ARRAY, BOUNDS = ".param .align 8 .b8|[56]", ".param .align 8 .b8|[24]"
+
+
+class WarpArray(ctypes.Structure):
+    """An array as Warp describes it."""
+
+    _fields_ = (("data", ctypes.c_void_p), ("rest", ctypes.c_uint64 * 6))
+
+
+class Inner(ctypes.Structure):
+    """A struct within `Outer`."""
+
+    _fields_ = (("scale", ctypes.c_uint16), ("offset", ctypes.c_float * 3), ("table", WarpArray))
+
+
+class Outer(ctypes.Structure):
+    """The C type of a struct with numbers, a struct and arrays."""
+
+    _fields_ = (("n", ctypes.c_byte), ("bias", ctypes.c_double), ("inner", Inner), ("unset", WarpArray))
+
+
+def test_struct_of_warp(arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An instance has numbers where its C type has them, and its arrays are those of its attributes."""
+    content = Outer(n=-1, bias=0.5, inner=Inner(scale=0x3E00, offset=(1, 2, 3)))
+    kinds = dict.fromkeys(("n", "bias", "scale", "offset"), Record()) | dict.fromkeys(
+        ("table", "unset"), Record(ndim=1)
+    )
+    of_inner, of_outer = (
+        Record(vars={name: Record(type=kinds.get(name)) for name, _ in kind._fields_}) for kind in (Inner, Outer)
+    )
+    of_outer.vars["inner"].type = of_inner
+    interface = Record(__array_interface__=arrays.source.__array_interface__)
+    inner = Record(
+        _cls=of_inner, scale=1.5, offset=content.inner.offset, table=interface, __ctype__=lambda: content.inner
+    )
+    outer = Record(_cls=of_outer, n=-1, bias=0.5, inner=inner, unset=None, __ctype__=lambda: content)
+    place = Outer.inner.offset + Inner.table.offset
+    ptx = write_copy([BOUNDS, f".param .align 8 .b8|[{ctypes.sizeof(Outer)}]", ARRAY], (1, place), (2, 0))
+    kernel = make_warp_kernel(monkeypatch, [], ptx, s=of_outer, o=Record(ndim=1))
+    ptxcount.count(kernel, None, 8, 32, [outer, arrays.output])
+    assert (arrays.output == arrays.source).all()
+    struct: Any = adapt_kernel(kernel, None, [outer, arrays.output], "sm_90", 8, 32).arguments[1]
+    assert (struct["n"], struct["bias"], struct["inner"]["scale"], struct["inner"]["offset"]) == (
+        -1, 0.5, 0x3E00, [1, 2, 3],
+    )  # fmt: skip
+    for other in (3, inner):
+        with pytest.raises(LaunchError, match="argument s: an array or a NumPy scalar, not"):
+            ptxcount.count(kernel, None, 8, 32, [other, arrays.output])
+
+
+def test_kernel_of_warp(arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The grid is the launch's ``dim``; an array is a struct; the module is compiled in a folder that goes."""
+    blocks: list[int] = []
+    ptx = write_copy([BOUNDS, ARRAY, ARRAY], (1, 0), (2, 0))
+    kernel = make_warp_kernel(monkeypatch, blocks, ptx, x=Record(ndim=1), o=Record(ndim=1))
+    module = kernel.module
     counters = ptxcount.count(kernel, None, (4, 8), 32, [arrays.source, arrays.output])
     assert (arrays.output == arrays.source).all()
     assert counters.threads == 32
