@@ -115,11 +115,10 @@ def _execute(
         kernel.compute_geometry(dtype, **arguments),
     )
     bound, layout = kernel.bind_arguments(dtype, **arguments), module.parameter_layout()
-    if len(layout) != len(bound):
-        raise UnknownArgumentError(
-            f"{kernel.name}: the entry point takes {len(layout)} arguments; declared are {len(bound)}; earlier= "
-            "declares those of older commits"
-        )
+    try:
+        pack_arguments(bound, layout)
+    except UnknownArgumentError as error:
+        raise UnknownArgumentError(f"{kernel.name}: {error}; earlier= declares those of older commits") from None
     return execute_kernel(
         module.ptx,
         module.entry,
@@ -132,7 +131,7 @@ def _execute(
         dynamic_shared=shape.dynamic_shared,
         races="error",
         unwritten="error",
-        variables=kernel.variable_values(arguments),
+        variables=kernel.bind_variables(module, arguments),
     )
 
 
