@@ -72,7 +72,7 @@ class KernelCode:
         else:
             text = sources.make_text(self._text or self._ptx, {"dtype": to_dtype(dtype).name, "arch": arch})
             folders = tuple(sources.checkout_folder() / folder for folder in self._include)
-            source = KernelSource(text, folders, is_ptx=not self._text)
+            source = KernelSource(text, folders, is_ptx=not self._text, name=str(self.source))
         if source.is_ptx:
             return source
         return sources.apply_include_options(
