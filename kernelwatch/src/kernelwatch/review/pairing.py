@@ -77,17 +77,15 @@ def pair_configurations(base: CommitMeasurements, head: CommitMeasurements, desc
     for benchmark in head.benchmarks:
         for old, new in match_points(base, head, benchmark):
             states = [_find_state(*side) for side in ((old, base, benchmark), (new, head, benchmark))]
-            both = states == [_MEASURED, _MEASURED]
-            regenerated = _find_versions(base, head, benchmark, new.params, describe) if new and both else ""
-            if old and new and both and not regenerated:
+            if new and states == [_MEASURED, _MEASURED]:
+                states[1] = _find_versions(base, head, benchmark, new.params, describe) or _MEASURED
+            if old and new and states == [_MEASURED, _MEASURED]:
                 pairing.pairs.append(Pair(benchmark, old, new))
                 continue
             point, outcome = old or new, _choose_group(*states)
             if point and outcome:
                 kernel = describe(benchmark, point.params).kernel
-                absence = {ONLY_BASE: regenerated or f"{states[1]} in head", ONLY_HEAD: f"{states[0]} in base"}.get(
-                    outcome
-                )
+                absence = {ONLY_BASE: f"{states[1]} in head", ONLY_HEAD: f"{states[0]} in base"}.get(outcome)
                 reason = absence or _find_cause(base if outcome == REPAIRED else head, benchmark, kernel)
                 if (skips := head.benchmarks[benchmark].skips) and reason == WITHOUT_VALUE:
                     reason = f"{SKIPPED}: {_join_reasons(skips, kernel)}"
@@ -114,12 +112,12 @@ def _find_state(point: Point | None, side: CommitMeasurements, benchmark: str) -
 def _find_versions(
     base: CommitMeasurements, head: CommitMeasurements, benchmark: str, params: Mapping[str, str], describe: Describe
 ) -> str:
-    """Return the versions of generators that made other machine code of a configuration; empty if none did."""
+    """Return head's state if other versions of generators made its machine code; empty if none did."""
     old, new = (side.benchmarks[benchmark].last_run.generators for side in (base, head))
     if None in (old, new) or old == new or not (facts := describe(benchmark, params)).generated:
         return ""
     unchanged = is_code_unchanged(base, head, benchmark, params, facts.code_name)
-    return "" if unchanged else f"{REGENERATED}: {new} in head, {old} in base"
+    return "" if unchanged else f"{REGENERATED}: {old} in base, {new}"
 
 
 def _choose_group(base: str, head: str) -> str | None:
