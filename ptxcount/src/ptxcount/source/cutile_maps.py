@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import io
 import mmap
 import platform
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ import numpy as np
 from ..isa.hopper.map_fields import SWIZZLES
 from ..isa.hopper.tensor_maps import TensorMap
 from ..util.errors import LaunchError
+from .cubin_ptx import open_object, read_section
 
 #: The host function, of four pointers. The last points to the parameters, behind which the function writes the maps.
 _FUNCTION = "__CUDA_TILEIR_FUNC_ON_ARGUMENTS_CHANGE_0"
@@ -47,10 +47,8 @@ def make_tensor_maps(cubin: bytes, arguments: Sequence[Any], count: int) -> list
 
 def _call_host_function(cubin: bytes, parameters: int) -> None:
     """Call the host function on parameters, if this machine runs its code and the code needs no linker."""
-    from elftools.elf.elffile import ELFFile  # noqa: PLC0415 -- only cubins need it
-
-    section = ELFFile(io.BytesIO(cubin)).get_section_by_name(".nv.host")
-    host: Any = ELFFile(io.BytesIO(section.data())) if section else {"e_machine": None}
+    content = read_section(cubin, ".nv.host")
+    host: Any = open_object(content) if content else {"e_machine": None}
     if (host["e_machine"], platform.system(), platform.machine()) != ("EM_X86_64", "Linux", "x86_64"):
         return
     for symbol in host.get_section_by_name(".symtab").get_symbol_by_name(_FUNCTION) or ():
