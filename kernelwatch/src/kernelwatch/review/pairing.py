@@ -78,7 +78,7 @@ def pair_configurations(base: CommitMeasurements, head: CommitMeasurements, desc
         for old, new in match_points(base, head, benchmark):
             states = [_find_state(*side) for side in ((old, base, benchmark), (new, head, benchmark))]
             if new and states == [_MEASURED, _MEASURED]:
-                states[1] = _find_versions(base, head, benchmark, new.params, describe) or _MEASURED
+                states[1] = _describe_generators(base, head, benchmark, new.params, describe) or _MEASURED
             if old and new and states == [_MEASURED, _MEASURED]:
                 pairing.pairs.append(Pair(benchmark, old, new))
                 continue
@@ -109,7 +109,7 @@ def _find_state(point: Point | None, side: CommitMeasurements, benchmark: str) -
     return _MEASURED if point.value is not None else _FAILED if point.failed else "without a value"
 
 
-def _find_versions(
+def _describe_generators(
     base: CommitMeasurements, head: CommitMeasurements, benchmark: str, params: Mapping[str, str], describe: Describe
 ) -> str:
     """Return head's state if other versions of generators made its machine code; empty if none did."""

@@ -65,7 +65,9 @@ def compile_to_ptx(
         nvcc failed, for example on an unknown arch; the message carries its text.
     """
     words = (*options, *(f"-I{folder}" for folder in folders))
-    return _rename(_compile_cached("ptx", text, words, arch, name, (*options, *included_texts)).data.decode(), name)
+    return _rename_file(
+        _compile_cached("ptx", text, words, arch, name, (*options, *included_texts)).data.decode(), name
+    )
 
 
 def assemble_cubin(text: str, entry: str, options: Sequence[str], *, arch: str, name: str = "kernel.ptx") -> Cubin:
@@ -104,13 +106,13 @@ def _compile_cached(
             lambda: call_nvcc(nvcc.find_nvcc(), target, options, arch, text),
         )
     except CompileError as error:
-        raise CompileError(_rename(str(error), name)) from None
-    remarks = _rename(resources.extract_remarks(compiled.messages), name)
+        raise CompileError(_rename_file(str(error), name)) from None
+    remarks = _rename_file(resources.extract_remarks(compiled.messages), name)
     if remarks:
         warnings.warn(f"nvcc on {name} ({' '.join(options)}, {arch}): {remarks}", CompilerWarning, stacklevel=2)
     return compiled
 
 
-def _rename(text: str, name: str) -> str:
+def _rename_file(text: str, name: str) -> str:
     """Give nvcc's file, which the cache shares among sources, the name of the source."""
     return _NVCC_FILE.sub(lambda match: f"{match[1] or ''}{name}", text)
