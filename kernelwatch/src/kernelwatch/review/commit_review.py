@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from types import MappingProxyType
@@ -118,17 +118,9 @@ def compare_commits(
             *list_notes(sides, base, head, times, thresholds),
             *list_relaunched(rows, sides.measure_command),
             *list_more_instructions(weighed),
-            *_list_generated(rows, changes),
             *changes.problems,
             *(list_unmatched(weighed, changes.acknowledgements) if names is None else ()),
         ],
         changes=changes,
         arch=arch,
     )
-
-
-def _list_generated(rows: Iterable[Row], changes: SourceChanges) -> Iterator[str]:
-    """Yield the kernels whose machine code another version of their generator changed, and not the commits."""
-    kernels = {row.kernel for row in rows if row.code_unchanged is False}
-    if names := ", ".join(sorted(kernels & changes.same_kernels)):
-        yield f"changed by the generator of PTX, as the file is the same in both commits: {names}"

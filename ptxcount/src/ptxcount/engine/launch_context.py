@@ -171,7 +171,7 @@ def _check_sizes(kernel: Executable, dynamic_shared: int, sizes: Mapping[str, in
     """Check the bytes of shared and local memory; return those of shared memory."""
     shared_size = sizes["shared"] + dynamic_shared
     own_bytes = shared_size - kernel.reserved
-    require_static_shared(sizes["shared"] - kernel.reserved)
+    require_static_shared(sizes["shared"] - kernel.reserved, kernel.entry.language)
     if dynamic_shared < 0 or own_bytes > MAX_SHARED:
         raise LaunchError(f"{own_bytes} bytes of shared memory a block; from 0 to {MAX_SHARED} are allowed")
     if sizes["local"] > _MAX_LOCAL:

@@ -176,6 +176,8 @@ class Entry:
     #: Threads that a block may have at most, and that it must have along each axis; 0 and None if nothing is said.
     max_threads: int = 0
     exact_block: tuple[int, int, int] | None = None
+    #: The number of the language that it was written in, as far as it is told.
+    language: int = 0
     #: Parses what stands between the braces into an entry; None if that is here already.
     body: Callable[[Entry], None] | None = None
 
