@@ -82,7 +82,7 @@ SNIPPETS = [
     ("", "bra NOWHERE;", "bra", "a label of this kernel is wanted"),
     ("", "frobnicate.now %r1;", "frobnicate.now", ""),
     *(
-        ("", f"{name} {operands};", name, "memory of several GPUs")
+        ("", f"{name} {operands};", name, "memory of several GPUs (a multicast address); write ld,")
         for name, operands in (
             ("multimem.red.relaxed.sys.global.add.u32", "[%rd1], %r1"),
             ("multimem.ld_reduce.relaxed.sys.global.add.u32", "%r1, [%rd1]"),
