@@ -243,6 +243,29 @@ def test_lines_of_a_global_race(lines: str, verb: str) -> None:
     assert re.search(r", at source\.cu:2 \(PTX line \d+\)$", finding.message) or lines[0] == "\n"
 
 
+#: Loops of a plain load at %rd1, a guard %p2, and code: by another word, or by nothing that the load gives.
+SCANS = {
+    "atom.global.exch.b32 %r5, [%rd1], 7;": True, "st.volatile.global.u32 [%rd1], 7;": True,
+    "atom.global.add.u32 %r5, [%rd1], 0;": False, "atom.global.exch.b32 %r5, [%rd1+4], 7;": False,
+    "red.shared.add.u32 [s], 1;": False,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("write", "is_race"), SCANS.items())
+@pytest.mark.parametrize("ends_loop", [True, False])
+def test_loops_that_others_end(write: str, is_race: bool, ends_loop: bool) -> None:
+    """A loop that ends by a plain load of a word that another thread writes strongly is told."""
+    text = module(
+        f".shared .b32 s; ld.param.u64 %rd1, [p0]; st.shared.u32 [s], 0; mov.u32 %r1, 0;\n"
+        f"L: ld.global.u32 %r2, [%rd1]; setp.ne.u32 %p1, %r2, 0; {'@%p1 bra D;' * ends_loop}\n"
+        f"setp.eq.u32 %p2, %r0, 5; @%p2 {write} add.u32 %r1, %r1, 1; setp.lt.u32 %p3, %r1, 4; @%p3 bra L; D:", 1
+    )  # fmt: skip
+    counters = execute_snippet(text, [np.zeros(2, np.int32)], distinct=True)
+    messages = [finding.message for finding in counters.findings if finding.code == "global-race"]
+    assert len(messages) == (is_race and ends_loop)
+    assert all("another thread writes" in text and "counts depend on the order" in text for text in messages)
+
+
 def test_unknown_policies() -> None:
     for word, allowed in (("races", "report, strict, error, off"), ("unwritten", "report, error, off")):
         policy: dict[str, Any] = {word: "never"}

@@ -11,6 +11,7 @@ from ..ptx.program import Instruction
 
 #: Loads that see what others write meanwhile (PTX ISA, memory consistency model).
 _STRONG = frozenset({"volatile", "relaxed", "acquire"})
+_STRONG_STORES = frozenset({"volatile", "relaxed", "release"})
 #: Instructions that a loop that does nothing but wait has none of.
 _WORK = frozenset({"st", "atom", "red", "bar", "barrier", "reduced", "call", "cp", "trap"})
 
@@ -40,16 +41,32 @@ def find_polls(code: Sequence[Instruction], flow: Flow) -> dict[int, Poll]:
         return polls
     for loop in sorted((loop for _, loop in _iter_loops(flow)), key=len, reverse=True):  # the innermost comes last
         loop_code = [instruction for index in sorted(loop) for instruction in _slice_block(code, flow.blocks[index])]
-        waits = not any(map(_is_work, loop_code))
+        waits, deciding = not any(map(_is_work, loop_code)), _find_deciding_registers(loop_code, code, flow, loop)
         for load in filter(is_strong, loop_code):
             polls.pop(id(load), None)
-            if waits and _decides_exit(load, loop_code, code, flow, loop):
+            if waits and not load.writes.isdisjoint(deciding):
                 polls[id(load)] = Poll(id(load), loop)
                 entries = (block for block in flow.blocks if not loop.isdisjoint(block.successors))
                 for twin in (twin for block in entries for twin in _slice_block(code, block)):
                     if is_strong(twin) and (twin.modifiers, twin.operands[1:]) == (load.modifiers, load.operands[1:]):
                         polls.setdefault(id(twin), Poll(id(load), loop))
     return polls
+
+
+def is_strong_write(instruction: Instruction) -> bool:
+    """Tell if an instruction writes global memory in an order with other threads."""
+    is_strong_store = instruction.opcode == "st" and not _STRONG_STORES.isdisjoint(instruction.modifiers)
+    return is_strong_store or instruction.opcode in ("atom", "red")
+
+
+def find_scans(code: Sequence[Instruction], flow: Flow) -> frozenset[int]:
+    """Find the loads that no order keeps from racing with strong writes, and that end a loop, by their identity."""
+    scans = set[int]()
+    for _, loop in _iter_loops(flow) if any(map(is_strong_write, code)) else ():
+        loop_code = [instruction for index in sorted(loop) for instruction in _slice_block(code, flow.blocks[index])]
+        deciding = _find_deciding_registers(loop_code, code, flow, loop)
+        scans |= {id(load) for load in filter(_is_weak_load, loop_code) if not deciding.isdisjoint(load.writes)}
+    return frozenset(scans)
 
 
 def rank_blocks(code: Sequence[Instruction], flow: Flow) -> list[int]:
@@ -100,8 +117,11 @@ def _reach(flow: Flow, starts: Iterable[int], without: Set[int] = frozenset()) -
 
 def _is_work(instruction: Instruction) -> bool:
     """Tell if an instruction does more than wait."""
-    is_weak_load = instruction.opcode == "ld" and not is_strong(instruction) and "param" not in instruction.modifiers
-    return instruction.opcode in _WORK or is_weak_load
+    return instruction.opcode in _WORK or _is_weak_load(instruction)
+
+
+def _is_weak_load(instruction: Instruction) -> bool:
+    return instruction.opcode == "ld" and not is_strong(instruction) and "param" not in instruction.modifiers
 
 
 def _slice_block(code: Sequence[Instruction], block: BasicBlock) -> Sequence[Instruction]:
@@ -126,19 +146,19 @@ def _iter_loops(flow: Flow) -> Iterator[tuple[int, frozenset[int]]]:
                 yield head, frozenset(loop)
 
 
-def _decides_exit(
-    load: Instruction, loop_code: Sequence[Instruction], code: Sequence[Instruction], flow: Flow, loop: frozenset[int]
-) -> bool:
-    """Tell if a branch out of a loop depends on the result of a load in it."""
-    dependents, size = {*load.writes}, 0
-    while size < len(dependents):
-        size = len(dependents)
-        for instruction in loop_code:
-            if not dependents.isdisjoint(instruction.reads):
-                dependents |= instruction.writes
+def _find_deciding_registers(
+    loop_code: Sequence[Instruction], code: Sequence[Instruction], flow: Flow, loop: frozenset[int]
+) -> set[str]:
+    """Find the registers in a loop that branches out of it depend on."""
     exits = [
-        code[flow.blocks[index].stop - 1]
+        code[flow.blocks[index].stop - 1].guard
         for index in loop
         if flow.blocks[index].end in (End.BRANCH, End.LEAVE) and not loop.issuperset(flow.blocks[index].successors)
     ]
-    return any(exit_.guard is not None and exit_.guard.name in dependents for exit_ in exits)
+    deciding, size = {guard.name for guard in exits if guard is not None}, -1
+    while size < len(deciding):
+        size = len(deciding)
+        for instruction in reversed(loop_code):
+            if not deciding.isdisjoint(instruction.writes):
+                deciding |= instruction.reads
+    return deciding
