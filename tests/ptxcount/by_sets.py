@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -78,11 +79,12 @@ def count_global_atomics(lanes: Lanes, width: int) -> list[int]:
 
 
 def count_shared_atomics(lanes: Lanes, width: int) -> list[int]:
-    """Return most lanes per address and per bank, turns of 64-bit loops, and wavefronts of a store."""
+    """Return most lanes per address and per bank, turns of 64-bit loops, wavefronts of a store; and the fewest."""
     addresses = [a for a in lanes if a is not None]
     most = _most(addresses)
     wide = most * (3 if most == len(addresses) else 4)
-    return [most, _most([a // 4 % 32 for a in addresses]), wide, count_store_wavefronts(lanes, width)[0]]
+    stored, fewest = count_store_wavefronts(lanes, width)[0], math.ceil(len(addresses) * width / 128)
+    return [most, _most([a // 4 % 32 for a in addresses]), wide, stored, fewest, min(wide, 4), fewest]
 
 
 _PATTERNS = ("sectors", "lines", "ideal_sectors", "ideal_lines")
@@ -129,7 +131,7 @@ class Watched(Access):
             return loops | {
                 "together": atomic_counts[0],
                 "wavefronts": turns.summed if once else atomic_counts[turns.rule] * turns.per_turn,
-                "conflict_free": turns.summed if once else turns.free,
+                "conflict_free": turns.summed if once else atomic_counts[turns.rule + 3] * turns.per_turn,
             }
         counted = _COUNTED.get(f"{self.space} {self.kind}") or _COUNTED.get(self.space)
         counts = dict(zip(counted[1], counted[0](lanes, self.width), strict=True)) if counted else {}

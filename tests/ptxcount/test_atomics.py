@@ -67,6 +67,29 @@ def test_one_warp(atomic: str, width: int, sectors: list[int | None], wavefronts
         assert totals[f"{'shared_' * (space == 'shared')}atomic_together"] == together
 
 
+#: Atomics of 64 bits in shared memory by lanes on neighbours: wavefronts, the fewest, and loops. Machine code of
+#: sm_75 to sm_120 has one instruction for ``exch`` and ``cas`` (nvcc 13.0.88), and a loop for others.
+WIDE = [
+    ("exch.b64 %rd5, [A], %rd6", {1: (1, 1, 0), 16: (1, 1, 0), 32: (2, 2, 0)}),
+    ("cas.b64 %rd5, [A], %rd6, 7", {1: (2, 2, 0), 16: (2, 2, 0), 32: (4, 4, 0)}),
+    ("add.u64 %rd5, [A], %rd6", {1: (3, 3, 1), 16: (4, 4, 1), 32: (4, 4, 1)}),
+]
+
+
+@pytest.mark.parametrize(("atomic", "counts"), WIDE)
+def test_atomics_of_64_bits(atomic: str, counts: dict[int, tuple[int, int, int]]) -> None:
+    """Swaps of 64 bits retry nothing, and no request takes less than the fewest wavefronts."""
+    body = "mad.lo.u32 %r6, %r0, 8, s; st.shared.u64 [%r6], 0; bar.sync 0; ld.param.u64 %rd1, [p0];"
+    text = module(
+        f".shared .b64 s[32]; {body} atom.shared.{atomic.replace('A', '%r6')}; st.global.u64 [%rd1], %rd5;", 1
+    )
+    for threads, expected in counts.items():
+        counters = execute_snippet(text, [np.zeros(1, np.uint64)], threads=threads)
+        (access,) = (access for access in counters.accesses if access.kind == "atomic")
+        assert (access.wavefronts, access.conflict_free, access.loops) == expected
+        assert ("retries" in access.caveat, "no chip was asked" in access.caveat) == (expected[2] > 0, not expected[2])
+
+
 @pytest.mark.parametrize("code", PLACES.values(), ids=PLACES)
 def test_used_sum_of_ones(code: str) -> None:
     """A sum of ones counts like one of any numbers if its result is used."""

@@ -26,6 +26,7 @@ from .turns import AtomicTurns
 
 #: Caveats of atomics that are loops on the chip: of floats and of 64 bits in shared memory.
 RETRIES = "retries among warps are not counted"
+UNMEASURED = "wavefronts of 64 and 128 bits by the rule of 32, as no chip was asked"
 NARROW = "a loop of compare-and-swap on the 32-bit word: a load, then a request a round"
 _WAVEFRONTS = ("wavefronts", "conflict_free")
 _PATTERNS = ("sectors", "lines", "ideal_sectors", "ideal_lines")
@@ -117,10 +118,16 @@ class Access:
 
     @property
     def caveat(self) -> str:
-        """Costs that the numbers of an atomic leave out, if it is a loop; else empty."""
-        is_narrow = self.kind == "atomic" and self.width == 2
-        retries = [RETRIES] if is_narrow or (self.loops and self.space == "shared") else []
-        return "; ".join([NARROW, *retries] if is_narrow else retries)
+        """Costs that the numbers of an atomic leave out, or of which nothing is known; else empty."""
+        if self.kind != "atomic":
+            return ""
+        is_narrow, is_shared = self.width == 2, self.space == "shared"
+        notes = {
+            NARROW: is_narrow,
+            RETRIES: is_narrow or (is_shared and self.loops),
+            UNMEASURED: is_shared and self.width > WORD and not self.loops,
+        }
+        return "; ".join(note for note, is_told in notes.items() if is_told)
 
     @property
     def is_uniform_constant(self) -> bool:
@@ -167,7 +174,7 @@ class Access:
                 sums = sum_rules(count_shared_atomics, address, active, shape, self.width)
                 self.together += sums[0]
                 self.wavefronts += count * turns.summed if is_summed else sums[turns.rule] * turns.per_turn
-                self.conflict_free += count * (turns.summed if is_summed else turns.free)
+                self.conflict_free += count * turns.summed if is_summed else sums[turns.rule + 3] * turns.per_turn
                 return
         rules = _RULES.get(f"{self.space} {self.kind}") or _RULES.get(self.space)
         rules = (self.wavefront_rule, _WAVEFRONTS) if self.space == "shared" else rules

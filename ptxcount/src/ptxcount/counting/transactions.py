@@ -215,17 +215,15 @@ def count_global_atomics(addresses: Array, lanes: Array | None, width: int) -> l
 
 
 def count_shared_atomics(addresses: Array, lanes: Array | None, width: int) -> list[Array]:
-    """Count the most lanes of each request on one address and in one bank, and two kinds of wavefronts.
+    """Count the most lanes of each request on one address, and three kinds of turns; then the fewest of each kind.
 
-    Those of loops are four a turn, three where all lanes are on one address.
+    Turns are lanes in one bank, wavefronts of loops, and wavefronts of loads. Those of loops are four a turn, three
+    where all lanes are on one address.
     """
-    count, active = len(addresses), LANES if lanes is None else np.count_nonzero(lanes, axis=1)
+    count, active = len(addresses), np.full(len(addresses), LANES) if lanes is None else np.count_nonzero(lanes, axis=1)
     most_lanes, banks = (
         _find_maxima(count, *_group_lanes(keys, lanes)[::2]) for keys in (addresses, (addresses >> 2) % BANKS)
     )
-    return [
-        most_lanes,
-        banks,
-        most_lanes * np.where(most_lanes == active, 3, 4),
-        count_wavefronts(addresses, lanes, width),
-    ]
+    loops = most_lanes * np.where(most_lanes == active, 3, 4)
+    fewest = -(-active * width // (BANKS * WORD))
+    return [most_lanes, banks, loops, count_wavefronts(addresses, lanes, width), fewest, np.minimum(loops, 4), fewest]
