@@ -137,6 +137,8 @@ SEEN = {
     "ld.volatile.shared.u32 %r1, [s];": True,
     "shfl.sync.idx.b32 %r1, %r0, 5, 31, -1;": True,
     "mov.u32 %r5, 31; shfl.sync.idx.b32 %r1|%p1, %r0, %r2, %r5, -1;": True,
+    "mov.u32 %r5, 31; shfl.sync.idx.b32 %r1, %r0, %r2, %r5, -1; mov.u32 %r5, 15;": True,
+    "mov.u32 %r5, 31; mov.u32 %r5, 15; shfl.sync.idx.b32 %r4, %r0, 0, %r5, -1; and.b32 %r1, %r4, 0;": False,
     "redux.sync.max.u32 %r1, %r0, -1;": True,
     "setp.gt.u32 %p1, %r0, 8; vote.sync.any.pred %p2, %p1, -1; selp.u32 %r1, 1, 0, %p2;": True,
     "match.all.sync.b32 %r1, %r0, -1; and.b32 %r1, %r1, 1;": True,
