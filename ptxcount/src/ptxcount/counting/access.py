@@ -19,6 +19,7 @@ from .transactions import (
     count_global_atomics,
     count_load_wavefronts,
     count_local_sectors,
+    count_loop_loads,
     count_shared_atomics,
     count_store_wavefronts,
 )
@@ -32,10 +33,13 @@ _WAVEFRONTS = ("wavefronts", "conflict_free")
 _PATTERNS = ("sectors", "lines", "ideal_sectors", "ideal_lines")
 #: The rules of an access to a space, or of a kind of it, and what they count.
 _RULES: dict[str, tuple[Rules, tuple[str, ...]]] = {
+    "shared loop": (count_loop_loads, ("requests", *_WAVEFRONTS)),
     "global": (count_global, _PATTERNS), "global atomic": (count_global_atomics, ("together", *_PATTERNS)),
     "local": (count_local_sectors, ("sectors",)), "constant": (count_constant_addresses, ("addresses",)),
     "cluster": (count_global, _PATTERNS), "cluster atomic": (count_global_atomics, ("together", *_PATTERNS)),
 }  # fmt: skip
+#: What the request of one lane for all, as ptxas sums the lanes before, adds beyond its rule.
+_SUMMED = {"requests": 0, "sectors": 1, "wavefronts": 1, "conflict_free": 1}
 
 
 @dataclass
@@ -167,8 +171,8 @@ class Access:
             self.samples += sample_warps(address, active, shape, self.samples)
             self.whole = len(self.samples) >= EXECUTIONS
         is_summed = turns is not None and turns.summed_lanes > 0
-        self.summed += count * is_summed
-        if turns is not None:
+        self.summed += count * (is_summed and self.kind == "atomic")
+        if turns is not None and self.kind == "atomic":
             self.loops += turns.loops * count
             if self.space == "shared":
                 sums = sum_rules(count_shared_atomics, address, active, shape, self.width)
@@ -177,11 +181,13 @@ class Access:
                 self.conflict_free += count * turns.summed if is_summed else sums[turns.rule + 3] * turns.per_turn
                 return
         rules = _RULES.get(f"{self.space} {self.kind}") or _RULES.get(self.space)
-        rules = (self.wavefront_rule, _WAVEFRONTS) if self.space == "shared" else rules
+        if self.space == "shared":
+            rules = (self.wavefront_rule, _WAVEFRONTS) if turns is None else _RULES["shared loop"]
         if rules is not None:
             sums = sum_rules(rules[0], address, active, shape, self.width)
             for name, number in zip(rules[1], sums, strict=True):
-                setattr(self, name, getattr(self, name) + (count if is_summed and name == "sectors" else number))
+                added = count * _SUMMED[name] if is_summed and name in _SUMMED else number
+                setattr(self, name, getattr(self, name) + added)
         if self.space == "local":
             self.requests += count * max(self.width // WORD - 1, 0)
         if self.space == "constant":

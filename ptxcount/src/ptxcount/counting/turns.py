@@ -22,8 +22,13 @@ class AtomicTurns(NamedTuple):
     #: Wavefronts of a summed request in shared memory.
     summed: int = 1
 
+    @property
+    def reloads(self) -> bool:
+        """True if each round of a loop loads from shared memory first."""
+        return self.rule == _ROUNDS
 
-_BANKS, _WIDE, _WORDS_OF_LOAD = 1, 2, 3
+
+_BANKS, _ROUNDS, _WORDS_OF_LOAD = 1, 2, 3
 #: Active lanes from which on ptxas sums integers on an address that it sees to be one: of a value that it sees to be
 #: one as well, and of a value for each lane. By operation, bytes, and whether its result is used; others are never
 #: summed (machine code of nvcc 13.0.88 for sm_90, 544 kernels, the same in global and shared memory, 2026-11-29).
@@ -45,10 +50,10 @@ def find_turns(
     summable = one_address and kind.kind in ("u", "s", "b")
     summed_lanes = _SUMMED_LANES.get((name, kind.size, returns), (0, 0))[not one_value] if summable else 0
     is_wide_swap = name in ("exch", "cas") and kind.size >= 8
-    if kind.size == 8 and not is_wide_swap:
-        return AtomicTurns(_WIDE, loops=True, summed_lanes=summed_lanes, summed=2)
-    if kind.name not in ("u32", "s32", "b32") and not is_wide_swap:
+    if kind.size == 2:
         return AtomicTurns(_BANKS, 2, loops=True)
+    if kind.name not in ("u32", "s32", "b32") and not is_wide_swap:
+        return AtomicTurns(_ROUNDS, 2, loops=True, summed_lanes=summed_lanes, summed=2)
     if kind.name == "u32" and adds_one and name == "add" and not returns:
         return AtomicTurns(_WORDS_OF_LOAD, summed_lanes=summed_lanes)
     return AtomicTurns(_BANKS, 2 if name == "cas" else 1, summed_lanes=summed_lanes)

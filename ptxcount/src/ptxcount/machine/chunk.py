@@ -196,6 +196,8 @@ class Chunk:
                     self.context.progress.note_place(id(self.instruction), place)
                     return
         self.context.progress.note_place(id(self.instruction), place)
+        if turns is not None and turns.reloads and space == "shared":
+            self.find_counters("shared", "load", width).record(place, active, self.shape, turns)
         counters = self.find_counters(space, kind, width, is_matrix=is_matrix)
         counters.record(place, active, self.shape, turns, is_replay)
         merged = self.context.merged.get(id(self.instruction))
