@@ -188,4 +188,6 @@ def _stack(instruction: Instruction) -> Step:
 )  # fmt: skip
 def _nothing(instruction: Instruction) -> Step:
     """Fences, hints to the caches, and waits for the kernel before: memory is always up to date here."""
+    if instruction.opcode in ("fence", "membar"):
+        return lambda chunk: chunk.shared.order_fences(chunk.active)
     return lambda chunk: None

@@ -238,7 +238,7 @@ class Chunk:
         clocks, warp = self.shared.races.clocks, None
         if clocks is not None:
             lane_counts = np.minimum(self.shape[1] - threads // LANES * LANES, LANES)
-            warp = WarpOrder(threads % LANES, lane_counts, clocks.find_ordered_times(rows, threads))
+            warp = WarpOrder(threads % LANES, lane_counts, clocks.find_ordered_times(rows, threads).lanes)
         context = self.context
         time, is_strict = context.clock.tick(), context.races == "strict"
         context.access_sources[time] = self.instruction.source

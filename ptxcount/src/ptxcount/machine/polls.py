@@ -12,6 +12,7 @@ from ..ptx.program import Instruction
 #: Loads that see what others write meanwhile (PTX ISA, memory consistency model).
 _STRONG = frozenset({"volatile", "relaxed", "acquire"})
 _STRONG_STORES = frozenset({"volatile", "relaxed", "release"})
+_ACQUIRING = frozenset({"acquire", "acq_rel"})
 #: Instructions that a loop that does nothing but wait has none of.
 _WORK = frozenset({"st", "atom", "red", "bar", "barrier", "reduced", "call", "cp", "trap"})
 
@@ -28,6 +29,16 @@ class Poll(NamedTuple):
 def is_strong(instruction: Instruction) -> bool:
     """Tell if an instruction loads values that others may write meanwhile."""
     return instruction.opcode == "ld" and not _STRONG.isdisjoint(instruction.modifiers)
+
+
+def is_acquire(instruction: Instruction) -> bool:
+    """Tell if an instruction comes behind what others did before they wrote what it reads."""
+    return is_strong(instruction) or (instruction.opcode == "atom" and not _ACQUIRING.isdisjoint(instruction.modifiers))
+
+
+def is_strong_store(instruction: Instruction) -> bool:
+    """Tell if a store may come together with accesses of other threads."""
+    return instruction.opcode == "st" and not _STRONG_STORES.isdisjoint(instruction.modifiers)
 
 
 def find_polls(code: Sequence[Instruction], flow: Flow) -> dict[int, Poll]:
@@ -55,8 +66,7 @@ def find_polls(code: Sequence[Instruction], flow: Flow) -> dict[int, Poll]:
 
 def is_strong_write(instruction: Instruction) -> bool:
     """Tell if an instruction writes global memory in an order with other threads."""
-    is_strong_store = instruction.opcode == "st" and not _STRONG_STORES.isdisjoint(instruction.modifiers)
-    return is_strong_store or instruction.opcode in ("atom", "red")
+    return is_strong_store(instruction) or instruction.opcode in ("atom", "red")
 
 
 def find_scans(code: Sequence[Instruction], flow: Flow) -> frozenset[int]:
