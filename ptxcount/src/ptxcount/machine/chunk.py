@@ -73,6 +73,8 @@ class Chunk:
         self._specials: dict[str, Array] = {}
         #: The place that each thread read last by a load that may poll, -1 for none since it came to the loop.
         self._poll_places: dict[int, Array] = {}
+        #: The address of the mbarrier that each thread waits for, -1 for none; empty until one waits.
+        self.barrier_waits = np.zeros((0, 0), np.int64)
 
     def select(self, rows: Array) -> Chunk:
         """Select some of the blocks as a chunk of its own."""
@@ -83,6 +85,7 @@ class Chunk:
         part.shared, part.local = self.shared.select(rows), self.local.select(rows)
         part._tensor = None if self._tensor is None else self._tensor.select(rows)
         part.active, part.live_elsewhere, part._specials = ALL_THREADS, NO_REGISTERS, {}
+        part.barrier_waits = self.barrier_waits[rows] if self.barrier_waits.size else self.barrier_waits
         part._poll_places = {load: places[rows] for load, places in self._poll_places.items()}
         return part
 
