@@ -62,6 +62,31 @@ def test_locks_are_exclusive(name: str) -> None:
     assert total[0] == (2 if "threadIdx.x) return" in LOCKS[name][0] else 68)
 
 
+def test_counts_of_locks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tries for a lock after a thread's first are polls: other counts are equal for any patience of threads."""
+    ptx, requests = _compile("int* lock, int* sum", *map(_add_one, LOCKS)), []
+    for place in range(len(LOCKS)):
+        runs = []
+        for patience, impatience in ((200, 4), (7, 3)):
+            monkeypatch.setattr("ptxcount.engine.schedule._FIRST_PATIENCE", patience)
+            monkeypatch.setattr("ptxcount.engine.schedule._LATER_PATIENCE", impatience)
+            counters = ptxcount.count(ptx, f"k{place}", 2, 2, [np.zeros(64, np.int32), np.zeros(1, np.int32)])
+            runs.append((listing.list_lines(counters), counters.polls > 0))
+        assert runs[0] == runs[1]
+        requests.append(counters.totals()["atomic_requests"])
+    assert requests[:-1] == [4, 6, 2, 8, 8, 6, 0]
+
+
+def test_retries_that_are_no_polls() -> None:
+    """Loops whose operands change, and atomics that change memory each time, are counted each time."""
+    ptx = _compile(
+        "int* a", "int old = a[1], assumed; do { assumed = old; old = atomicCAS(a, assumed, assumed + 1); } "
+        "while (assumed != old);", "while (atomicAdd(a, 1) < 9);",
+    )  # fmt: skip
+    counts = [ptxcount.count(ptx, f"k{n}", 1, 32, [np.zeros(64, np.int32)]) for n in range(2)]
+    assert [(counters.totals()["atomic_requests"], counters.polls) for counters in counts] == [(32, 0), (2, 0)]
+
+
 def test_deadlock() -> None:
     """A lock that no thread can release ends the launch at once."""
     ptx = _compile("int* lock", "while (atomicCAS(lock, 1, 0) == 0);")

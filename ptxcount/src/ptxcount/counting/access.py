@@ -77,8 +77,8 @@ class Access:
     ideal_sectors, ideal_lines : int
         The fewest sectors and lines that hold what each request asks for, summed: 1 where all lanes have one address.
     polls : int
-        Of loads: the further requests that read a place again until another thread writes it. How many there are
-        depends on the order in which blocks run here; no other number has them.
+        The further requests that read a place again until another thread writes it, or try for a lock. How many there
+        are depends on the order in which blocks run here; no other number has them.
     shifted_sectors : list of int
         Of bulk copies: the sectors if the shared memory lay 0, 16, 32 ... 112 bytes further on.
     samples : list of Sample

@@ -41,7 +41,7 @@ def _load(instruction: Instruction) -> Step:
         report = chunk.make_reporter(plain=not polls)
         values = chunk.memory(where).load(place, kind.size, count, chunk.active, report, **options)
         if indexed or where not in _READ:
-            chunk.record_load(where, kind.size * count, place)
+            chunk.record_polling(where, "load", kind.size * count, place)
         return [value.view(kind.dtype) for value in values]
 
     load_step = make_access(space, address(instruction, source, space), load)

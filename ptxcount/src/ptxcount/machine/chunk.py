@@ -207,19 +207,28 @@ class Chunk:
         if merged is not None and not remote.any():
             merged.record(self, place)
 
-    def record_load(self, space: str, width: int, place: Value) -> None:
-        """Count a load, and apart what only polls: reads a place again since its thread came to the loop."""
+    def record_polling(
+        self,
+        space: str,
+        kind: str,
+        width: int,
+        place: Value,
+        *,
+        turns: AtomicTurns | None = None,
+        is_vain: Array = ALL_THREADS,
+    ) -> None:
+        """Count an access, and apart what only polls: in vain reads a place again since its thread came to the loop."""
         poll = self.context.polls.get(id(self.instruction))
         if poll is None:
-            self.record(space, "load", width, place)
+            self.record(space, kind, width, place, turns=turns)
             return
         places = self._poll_places.setdefault(poll.load, np.full(self.shape, -1, np.int64))
         active, now = spread(self.active, self.shape), spread(dense(place).astype(np.int64), self.shape)
-        is_repeated = active & (places == now)
+        is_repeated = active & is_vain & (places == now)
         places[active] = now[active]
-        self.find_counters(space, "load", width).polls += find_occupancy(is_repeated, self.shape).requests
+        self.find_counters(space, kind, width).polls += find_occupancy(is_repeated, self.shape).requests
         if (active != is_repeated).any():
-            self.record(space, "load", width, place, active=active & ~is_repeated)
+            self.record(space, kind, width, place, active=active & ~is_repeated, turns=turns)
         else:
             self.context.progress.note_place(poll.load, place)
 

@@ -17,12 +17,16 @@ _ACQUIRING = frozenset({"acquire", "acq_rel"})
 _WORK = frozenset({"st", "atom", "red", "bar", "barrier", "reduced", "call", "cp", "trap"})
 
 
-class Poll(NamedTuple):
-    """A load that may poll."""
+#: Instructions that compute the same again from the same operands.
+_PURE = frozenset({"mov", "cvt", "cvta", "add", "sub", "mul", "mad", "shl", "and"})
 
-    #: The identity of the load, of which one before the loop is the first turn.
+
+class Poll(NamedTuple):
+    """A load that may poll, or an atomic that may try again."""
+
+    #: The identity of the instruction, of which one before the loop is the first turn.
     load: int
-    #: The basic blocks of the innermost loop.
+    #: The basic blocks of the innermost loop; of an atomic those of the way back to its next try.
     loop: frozenset[int]
 
 
@@ -45,12 +49,16 @@ def find_polls(code: Sequence[Instruction], flow: Flow) -> dict[int, Poll]:
     """Find the loads that may poll, by their identity, and the basic blocks of the innermost loop around each.
 
     The loop does nothing but load, and what was loaded decides whether it ends. A compiler may put its first turn
-    before it: the same load there is one of the loop's.
+    before it: the same load there is one of the loop's. So do atomics that take a lock, and so are tried again with
+    the same operands; what a thread does with the lock may lie in the loop.
     """
     polls: dict[int, Poll] = {}
-    if not any(map(is_strong, code)):
+    if not any(is_strong(instruction) or instruction.opcode == "atom" for instruction in code):
         return polls
-    for loop in sorted((loop for _, loop in _iter_loops(flow)), key=len, reverse=True):  # the innermost comes last
+    loops = sorted(_iter_loops(flow), key=lambda each: len(each[1]), reverse=True)  # the innermost comes last
+    for head, loop in loops:
+        cycle, atomics = _find_retries(code, flow, head, loop)
+        polls |= {id(atomic): Poll(id(atomic), cycle) for atomic in atomics}
         loop_code = [instruction for index in sorted(loop) for instruction in _slice_block(code, flow.blocks[index])]
         waits, deciding = not any(map(_is_work, loop_code)), _find_deciding_registers(loop_code, code, flow, loop)
         for load in filter(is_strong, loop_code):
@@ -62,6 +70,51 @@ def find_polls(code: Sequence[Instruction], flow: Flow) -> dict[int, Poll]:
                     if is_strong(twin) and (twin.modifiers, twin.operands[1:]) == (load.modifiers, load.operands[1:]):
                         polls.setdefault(id(twin), Poll(id(load), loop))
     return polls
+
+
+def _find_retries(
+    code: Sequence[Instruction], flow: Flow, head: int, loop: frozenset[int]
+) -> tuple[frozenset[int], list[Instruction]]:
+    """Find the blocks of a loop that do nothing but try atomics again from its head on, and these atomics."""
+
+    def list_code(blocks: Iterable[int]) -> list[Instruction]:
+        return [instruction for index in sorted(blocks) for instruction in _slice_block(code, flow.blocks[index])]
+
+    varying = _find_varying(list_code(loop))
+    retries = {
+        id(each) for each in list_code(loop) if each.opcode == "atom" and varying.isdisjoint(_read_operands(each))
+    }
+    busy = {
+        index
+        for index in range(len(flow.blocks))
+        if index not in loop or any(_is_work(each) and id(each) not in retries for each in list_code([index]))
+    }
+    cycle = frozenset(
+        index for index in _reach(flow, [head], busy) if head in _reach(flow, flow.blocks[index].successors, busy)
+    )
+    atomics = [each for each in list_code(cycle) if id(each) in retries]
+    deciding = _find_deciding_registers(list_code(cycle), code, flow, cycle)
+    if deciding.isdisjoint(name for atomic in atomics for name in atomic.writes):
+        return cycle, []
+    return cycle, atomics
+
+
+def _read_operands(instruction: Instruction) -> set[str]:
+    return instruction.reads - ({instruction.guard.name} if instruction.guard else set())
+
+
+def _find_varying(loop_code: Sequence[Instruction]) -> set[str]:
+    """Find the registers that may differ from turn to turn of a loop."""
+    varying, size = {name for instruction in loop_code for name in instruction.writes}, -1
+    while size != len(varying):
+        size = len(varying)
+        varying = {
+            name
+            for instruction in loop_code
+            for name in instruction.writes
+            if instruction.opcode not in _PURE or not varying.isdisjoint(instruction.reads)
+        }
+    return varying
 
 
 def is_strong_write(instruction: Instruction) -> bool:

@@ -77,8 +77,10 @@ def format_table(counters: LaunchCounters) -> str:
             "",
         ]
     if counters.polls:
+        polling = sorted({access.kind for access in counters.accesses if access.polls}, reverse=True)
         rows += [
-            f"polls: {counters.polls} further load requests, in no total: how many depends on the order of blocks here",
+            f"polls: {counters.polls} further {' and '.join(polling)} requests, in no total: how many depends on the "
+            "order of blocks here",
             "",
         ]
     return "\n".join([*rows, f"{counters.threads} threads, {per_thread:.1f} PTX instructions each"])
