@@ -8,7 +8,6 @@ from typing import NoReturn
 
 import numpy as np
 
-from ..isa.hopper.mbarriers import describe_wait
 from ..isa.operands import as_array
 from ..lanes.symbolic_values import dense
 from ..lanes.warps import Array, find_occupancy
@@ -84,7 +83,7 @@ class Schedule:
     def report_stall(self) -> None:
         """Raise the fault of a launch without progress, with the places where threads wait."""
         for index, threads in self._waiting.items():
-            is_barrier = bool(describe_wait(self._chunk, threads))
+            is_barrier = bool(self._describe_wait(threads))
             cause = "waits for an mbarrier" if is_barrier else "polls a location that no thread writes"
             self._raise_fault(NoProgressError, index, threads, f"deadlock: it {cause}")
         for stop, arrival in self._barriers.waiting:
@@ -103,9 +102,17 @@ class Schedule:
 
     def _describe_place(self, index: int, threads: Array, verbs: tuple[str, str], where: str) -> str:
         """Describe the threads at a block of code, and the mbarrier that the first of them waits for."""
-        count, wait = find_occupancy(threads, self._chunk.shape).threads, describe_wait(self._chunk, threads)
+        count, wait = find_occupancy(threads, self._chunk.shape).threads, self._describe_wait(threads)
         subject = f"{count} threads {verbs[1]}" if count > 1 else f"1 thread {verbs[0]}"
         return f"{subject} {where} {self._code[index].source}{f' for {wait}' if wait and where == 'before' else ''}"
+
+    def _describe_wait(self, threads: Array) -> str:
+        """Describe the mbarrier that the first of some threads waits for; empty if it waits for none."""
+        if not self._chunk.barrier_waits.size:
+            return ""
+        from ..isa.hopper.mbarriers import describe_wait  # noqa: PLC0415 -- which most kernels do without
+
+        return describe_wait(self._chunk, threads)
 
     def _execute_block(self, index: int, active: Array) -> list[Schedule]:
         chunk, code = self._chunk, self._code[index]

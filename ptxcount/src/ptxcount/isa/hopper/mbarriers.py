@@ -91,7 +91,7 @@ def arrive_once(chunk: Chunk, row: int, offset: int, report: Report) -> None:
 def describe_wait(chunk: Chunk, threads: Array) -> str:
     """Describe the barrier that the first of some threads waits for; empty if it waits for none."""
     row, thread = (int(axis[0]) for axis in np.nonzero(spread(threads, chunk.shape)))
-    address = int(chunk.barrier_waits[row, thread]) if chunk.barrier_waits.size else -1
+    address = int(chunk.barrier_waits[row, thread])
     if address < 0:
         return ""
     owner, offset = chunk.shared.find_owner(row, address)
