@@ -67,6 +67,54 @@ def test_one_warp(atomic: str, width: int, sectors: list[int | None], wavefronts
         assert totals[f"{'shared_' * (space == 'shared')}atomic_together"] == together
 
 
+#: Atomics of 64 bits in shared memory by lanes on neighbours: wavefronts, the fewest, and loops. Machine code of
+#: sm_75 to sm_120 has one instruction for ``exch`` and ``cas`` (nvcc 13.0.88), and a loop for others.
+WIDE = [
+    ("exch.b64 %rd5, [A], %rd6", {1: (1, 1, 0), 16: (1, 1, 0), 32: (2, 2, 0)}),
+    ("cas.b64 %rd5, [A], %rd6, 7", {1: (2, 2, 0), 16: (2, 2, 0), 32: (4, 4, 0)}),
+    ("add.u64 %rd5, [A], %rd6", {1: (2, 2, 1), 16: (2, 2, 1), 32: (4, 4, 1)}),
+]
+
+
+@pytest.mark.parametrize(("atomic", "counts"), WIDE)
+def test_atomics_of_64_bits(atomic: str, counts: dict[int, tuple[int, int, int]]) -> None:
+    """Swaps of 64 bits retry nothing, and no request takes less than the fewest wavefronts."""
+    body = "mad.lo.u32 %r6, %r0, 8, s; st.shared.u64 [%r6], 0; bar.sync 0; ld.param.u64 %rd1, [p0];"
+    text = module(
+        f".shared .b64 s[32]; {body} atom.shared.{atomic.replace('A', '%r6')}; st.global.u64 [%rd1], %rd5;", 1
+    )
+    for threads, expected in counts.items():
+        counters = execute_snippet(text, [np.zeros(1, np.uint64)], threads=threads)
+        (access,) = (access for access in counters.accesses if access.kind == "atomic")
+        assert (access.wavefronts, access.conflict_free, access.loops) == expected
+        assert ("retries" in access.caveat, "no chip was asked" in access.caveat) == (expected[2] > 0, not expected[2])
+
+
+#: Atomics in shared memory that are loops of ``LDS`` and ``ATOMS.CAST.SPIN``, or not: loads by place, their
+#: wavefronts, and those without conflicts (machine code of nvcc 13.0.88 for sm_90, 2026-11-29).
+_FLOATS = [(32, 32, 32), (1, 1, 1), (2, 2, 2), (1, 8, 1), (8, 8, 8)]
+_PAIRS = [(32, 32, 32), (1, 2, 2), (2, 2, 2), (1, 16, 2), (8, 12, 12)]
+LOOPS = [
+    ("add.f32 %r5, [A], %r2", 4, _FLOATS), ("add.f64 %rd5, [A], %rd6", 8, _PAIRS),
+    ("add.u64 %rd5, [A], %rd6", 8, _PAIRS), ("xor.b64 %rd5, [A], %rd6", 8, _PAIRS),
+    ("cas.b64 %rd5, [A], %rd6, 7", 8, [(0, 0, 0)] * 5), ("add.u32 %r5, [A], %r2", 4, [(0, 0, 0)] * 5),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("atomic", "width", "loads"), LOOPS)
+def test_loads_of_loops(atomic: str, width: int, loads: list[tuple[int, int, int]]) -> None:
+    """Each round of a loop is a load, too; a round ends for one lane of each address."""
+    for (place, code), expected in zip(PLACES.items(), loads, strict=True):
+        totals = _count_atomic(atomic, code, width, "shared")
+        requests, wavefronts, conflicts = (
+            totals.get(f"shared_load_{name}", 0) for name in ("requests", "wavefronts", "bank_conflicts")
+        )
+        assert (requests, wavefronts, wavefronts - conflicts) == expected, place
+    totals = _count_atomic(atomic, "mov.u32 %r1, 0;", width, "shared", blocks=3)
+    is_summed = atomic.startswith(("add.u64", "add.u32"))
+    assert totals.get("shared_load_requests", 0) == 3 * (width == 8 if is_summed else loads[0][0])
+
+
 @pytest.mark.parametrize("code", PLACES.values(), ids=PLACES)
 def test_used_sum_of_ones(code: str) -> None:
     """A sum of ones counts like one of any numbers if its result is used."""
@@ -114,6 +162,8 @@ SEEN = {
     "ld.volatile.shared.u32 %r1, [s];": True,
     "shfl.sync.idx.b32 %r1, %r0, 5, 31, -1;": True,
     "mov.u32 %r5, 31; shfl.sync.idx.b32 %r1|%p1, %r0, %r2, %r5, -1;": True,
+    "mov.u32 %r5, 31; shfl.sync.idx.b32 %r1, %r0, %r2, %r5, -1; mov.u32 %r5, 15;": True,
+    "mov.u32 %r5, 31; mov.u32 %r5, 15; shfl.sync.idx.b32 %r4, %r0, 0, %r5, -1; and.b32 %r1, %r4, 0;": False,
     "redux.sync.max.u32 %r1, %r0, -1;": True,
     "setp.gt.u32 %p1, %r0, 8; vote.sync.any.pred %p2, %p1, -1; selp.u32 %r1, 1, 0, %p2;": True,
     "match.all.sync.b32 %r1, %r0, -1; and.b32 %r1, %r1, 1;": True,

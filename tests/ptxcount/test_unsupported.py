@@ -72,7 +72,7 @@ SNIPPETS = [
     (_FUNC.partition("{")[0] + ";", "call.uni (%r1), f, (%r1);", "call.uni", "no function 'f'; one file must"),
     ("", "cp.async.bulk.shared::cta.bulk_group [%rd1], [%r2], 16;", "cp.async.bulk.shared::cta.bulk_group", ""),
     ("", "cp.async.ca.shared.global [%r1], [%rd2], 5;", "cp.async.ca.shared.global", ""),
-    ("", "cp.async.ca.shared.global [%r1], [%rd2], 8, 4;", "cp.async.ca.shared.global", "0 or 8 bytes"),
+    ("", "cp.async.ca.shared.global [%r1], [%rd2], 8, 9;", "cp.async.ca.shared.global", "9: at most 8 bytes"),
     ("", "elect.sync %r1, -1;", "elect.sync", ""),
     ("", "bar.red.xor.pred %p1, 0, %p1;", "bar.red.xor.pred", ""),
     ("", "h: .callprototype (.param .b32 _) _ ();\ncall (%r1), %rd1, (), h;", "call", "by an address"),
@@ -82,7 +82,7 @@ SNIPPETS = [
     ("", "bra NOWHERE;", "bra", "a label of this kernel is wanted"),
     ("", "frobnicate.now %r1;", "frobnicate.now", ""),
     *(
-        ("", f"{name} {operands};", name, "memory of several GPUs")
+        ("", f"{name} {operands};", name, "memory of several GPUs (a multicast address); write ld,")
         for name, operands in (
             ("multimem.red.relaxed.sys.global.add.u32", "[%rd1], %r1"),
             ("multimem.ld_reduce.relaxed.sys.global.add.u32", "%r1, [%rd1]"),

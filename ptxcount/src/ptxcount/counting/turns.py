@@ -15,8 +15,6 @@ class AtomicTurns(NamedTuple):
     rule: int
     #: Wavefronts for each turn in shared memory.
     per_turn: int = 1
-    #: Wavefronts of a request in which no two lanes conflict.
-    free: int = 1
     #: The chip tries until no other warp has been there meanwhile.
     loops: bool = False
     #: Active lanes from which on the compiler sums those of a warp, for one lane to issue; 0: it never does.
@@ -24,8 +22,13 @@ class AtomicTurns(NamedTuple):
     #: Wavefronts of a summed request in shared memory.
     summed: int = 1
 
+    @property
+    def reloads(self) -> bool:
+        """True if each round of a loop loads from shared memory first."""
+        return self.rule == _ROUNDS
 
-_BANKS, _WIDE, _WORDS_OF_LOAD = 1, 2, 3
+
+_BANKS, _ROUNDS, _WORDS_OF_LOAD = 1, 2, 3
 #: Active lanes from which on ptxas sums integers on an address that it sees to be one: of a value that it sees to be
 #: one as well, and of a value for each lane. By operation, bytes, and whether its result is used; others are never
 #: summed (machine code of nvcc 13.0.88 for sm_90, 544 kernels, the same in global and shared memory, 2026-11-29).
@@ -41,15 +44,16 @@ def find_turns(
     """Find the turns of an operation on a type; ``adds_one``: it adds the literal 1.
 
     ``one_value`` and ``one_address`` are those that the compiler sees to be the same in all lanes of a warp. PTX does
-    not say which instruction ptxas takes: this is what it took for the kernels measured.
+    not say which instruction ptxas takes: this is what it took for the kernels measured. ``exch`` and ``cas`` of 64 and
+    128 bits are one instruction, too (sm_75 to sm_120, nvcc 13.0.88).
     """
     summable = one_address and kind.kind in ("u", "s", "b")
     summed_lanes = _SUMMED_LANES.get((name, kind.size, returns), (0, 0))[not one_value] if summable else 0
-    if kind.size == 8:
-        return AtomicTurns(_WIDE, free=4, loops=True, summed_lanes=summed_lanes, summed=2)
-    if kind.name not in ("u32", "s32", "b32"):
-        return AtomicTurns(_BANKS, 2, 2, loops=True)
+    is_wide_swap = name in ("exch", "cas") and kind.size >= 8
+    if kind.size == 2:
+        return AtomicTurns(_BANKS, 2, loops=True)
+    if kind.name not in ("u32", "s32", "b32") and not is_wide_swap:
+        return AtomicTurns(_ROUNDS, 2, loops=True, summed_lanes=summed_lanes, summed=2)
     if kind.name == "u32" and adds_one and name == "add" and not returns:
         return AtomicTurns(_WORDS_OF_LOAD, summed_lanes=summed_lanes)
-    tries = 2 if name == "cas" else 1
-    return AtomicTurns(_BANKS, tries, tries, summed_lanes=summed_lanes)
+    return AtomicTurns(_BANKS, 2 if name == "cas" else 1, summed_lanes=summed_lanes)

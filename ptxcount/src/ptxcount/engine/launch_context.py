@@ -108,6 +108,7 @@ def make_context(kernel: Executable, options: LaunchOptions) -> Context:
         watches_races=_watch_races(kernel, options, memories.memory, parameters),
         ordered_lanes=kernel.ordered_lanes,
         polls=kernel.polls,
+        scans=kernel.scans,
     )
 
 
@@ -186,7 +187,7 @@ def _watch_races(
     if not options.distinct or options.races == "off":
         return False
     reached_arrays = [_resolve_arrays(names, memory, parameters) for names in kernel.through]
-    return memory.watch(*reached_arrays, strict=options.races == "strict")
+    return memory.watch(reached_arrays, strict=options.races == "strict")
 
 
 def _resolve_arrays(names: set[str], memory: ArrayMemory, parameters: Mapping[str, bytes]) -> set[str] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import starmap
 from typing import NoReturn
 
 import numpy as np
@@ -35,6 +36,7 @@ _FIRST_PATIENCE, _LATER_PATIENCE = 200, 4
 _MAX_VAIN_ROUNDS = 8
 #: Number of places that a message names.
 _MAX_SHOWN = 4
+_WAIT = ("waits", "wait")
 #: Message for a chunk that exceeds a number of instructions.
 _LONG = "stopped after {} instructions of a chunk of blocks: an endless loop, or raise --step-limit"
 
@@ -81,7 +83,9 @@ class Schedule:
     def report_stall(self) -> None:
         """Raise the fault of a launch without progress, with the places where threads wait."""
         for index, threads in self._waiting.items():
-            self._raise_fault(NoProgressError, index, threads, "livelock: it polls a location that no thread writes")
+            is_barrier = bool(self._describe_wait(threads))
+            cause = "waits for an mbarrier" if is_barrier else "polls a location that no thread writes"
+            self._raise_fault(NoProgressError, index, threads, f"deadlock: it {cause}")
         for stop, arrival in self._barriers.waiting:
             self._raise_fault(DivergentBarrierError, stop, arrival.threads, arrival.describe())
 
@@ -91,12 +95,24 @@ class Schedule:
 
     def _describe_places(self, running: int | None = None) -> str:
         """Describe the places where threads wait, and the block of code that runs."""
-        places = [] if running is None else [(running, self._chunk.active, "are at")]
-        places += [(index, threads, "wait before") for index, threads in self._waiting.items()]
-        places += [(stop, arrival.threads, "wait at the barrier in") for stop, arrival in self._barriers.waiting]
-        counts = [f"{find_occupancy(threads, self._chunk.shape).threads} threads {state} {self._code[index].source}"
-                  for index, threads, state in places]  # fmt: skip
-        return ", ".join(counts[:_MAX_SHOWN])
+        places = [] if running is None else [(running, self._chunk.active, ("is", "are"), "at")]
+        places += [(index, threads, _WAIT, "before") for index, threads in self._waiting.items()]
+        places += [(stop, arrival.threads, _WAIT, "at the barrier in") for stop, arrival in self._barriers.waiting]
+        return ", ".join(starmap(self._describe_place, places[:_MAX_SHOWN]))
+
+    def _describe_place(self, index: int, threads: Array, verbs: tuple[str, str], where: str) -> str:
+        """Describe the threads at a block of code, and the mbarrier that the first of them waits for."""
+        count, wait = find_occupancy(threads, self._chunk.shape).threads, self._describe_wait(threads)
+        subject = f"{count} threads {verbs[1]}" if count > 1 else f"1 thread {verbs[0]}"
+        return f"{subject} {where} {self._code[index].source}{f' for {wait}' if wait and where == 'before' else ''}"
+
+    def _describe_wait(self, threads: Array) -> str:
+        """Describe the mbarrier that the first of some threads waits for; empty if it waits for none."""
+        if not self._chunk.barrier_waits.size:
+            return ""
+        from ..isa.hopper.mbarriers import describe_wait  # noqa: PLC0415 -- which most kernels do without
+
+        return describe_wait(self._chunk, threads)
 
     def _execute_block(self, index: int, active: Array) -> list[Schedule]:
         chunk, code = self._chunk, self._code[index]

@@ -40,6 +40,7 @@ def _atomic(instruction: Instruction) -> Step | None:
         one_address=_is_uniform(instruction, where_operand),
     )
     read = address(instruction, where_operand, space)
+    is_lock = names[0] in ("cas", "exch")
 
     def run_atomic(chunk: Chunk, *given: Array) -> list[Array]:
         positions = np.nonzero(spread(chunk.active, chunk.shape))
@@ -59,6 +60,7 @@ def _atomic(instruction: Instruction) -> Step | None:
             raise unsupported(instruction, f"in {where} memory")
         positions, width = np.nonzero(spread(chunk.active, chunk.shape)), kind.size
         results = [np.zeros(chunk.shape, kind.dtype) for _ in range(count)]
+        is_vain = np.full(chunk.shape, is_lock)
         chunk.order_blocks(chunk.active)
         memory = chunk.memory(where)
         for units, index, selected in memory.atomic(
@@ -68,10 +70,12 @@ def _atomic(instruction: Instruction) -> Step | None:
             for k, result in enumerate(results):
                 operands = [value[selected] for value in (values[k : k + 1] if count > 1 else values)]
                 old = apply_operation(operation, cells, index * count + k, operands, returns=used)
-                result[tuple(axis[selected] for axis in positions)] = old
+                place_of_each = tuple(axis[selected] for axis in positions)
+                result[place_of_each] = old
+                is_vain[place_of_each] |= cells[index * count + k] == old
                 if used and (cells[index * count + k] == old).all():
                     chunk.spins += 1
-                elif names[0] in ("cas", "exch"):
+                elif is_lock:
                     chunk.has_written, chunk.spins = True, 0
         chunk.shared.order_blocks(chunk.active)
         if width * count == 2:
@@ -80,7 +84,7 @@ def _atomic(instruction: Instruction) -> Step | None:
             for n, active in enumerate(iter_swap_rounds(operation, chunk, place, results[0][positions], values)):
                 chunk.record(where, "atomic", width, words, active=active, turns=cost, is_replay=n > 0)
         else:
-            chunk.record(where, "atomic", width * count, place, turns=cost)
+            chunk.record_polling(where, "atomic", width * count, place, turns=cost, is_vain=is_vain)
         return results
 
     reads = [(operand, kind) for source in sources for operand in elements(source, count, instruction)]

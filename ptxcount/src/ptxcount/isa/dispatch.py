@@ -61,7 +61,7 @@ _OPTIONS: tuple[frozenset[str], ...] = (
 _REASONS = {
     "bra": "a label of this kernel is wanted",
     "brx": "a table of this kernel is wanted, and a number within it",
-    "multimem": "memory of several GPUs (a multicast address) is not executed",
+    "multimem": "arguments are no memory of several GPUs (a multicast address); write ld, red, st or cp of one GPU's",
     "tensormap": "this field or form of tensormap is not executed",
 }
 

@@ -13,6 +13,7 @@ from ..lanes.warps import LANES, Array, find_step, spread, take_by_warp, unsigne
 from ..util.errors import MisalignedError, OutOfBoundsError, SharedRaceError, Source, UninitializedReadError
 from .cluster_races import ClusterRaces
 from .global_memory import Report
+from .polls import is_acquire, is_strong, is_strong_store
 from .shared_races import RaceDetector, StoredValues
 from .warp_clocks import WarpClocks
 
@@ -185,6 +186,13 @@ class SharedMemory:
         if self.races.clocks is not None:
             self.races.clocks.order_lanes(warps, mask)
 
+    def order_fences(self, threads: Array) -> None:
+        """Let fences of threads in a mask (1 or blocks, 1 or threads) order what these have read."""
+        if self.races.clocks is not None:
+            if len(threads) > 1:
+                self.track_blocks()
+            self.races.clocks.order_fences(threads, self._shape[1])
+
     def _check_access(
         self,
         kind: str,
@@ -261,6 +269,10 @@ class SharedMemory:
         elif not (is_written := written[flat]).all():
             fail(UninitializedReadError, int(is_written.all(axis=1).argmin()), description)
             written[flat] = True
+        instruction = getattr(getattr(report, "chunk", None), "instruction", None)
+        acquires = instruction is not None and is_acquire(instruction)
+        if instruction is not None and (is_strong(instruction) or is_strong_store(instruction)):
+            kind = f"strong {kind}"
         unwatched = self._policy == "off" or (self._reserved > 0 and bool((offsets < self._reserved).all()))
         source = getattr(report, "source", Source(0))
         if not unwatched and self.cluster_races is not None:
@@ -269,7 +281,7 @@ class SharedMemory:
                 text = f", also touched by block {race[1] % self._cluster} of the cluster since they were ordered last"
                 fail(SharedRaceError, race[0], description + text, race[2])
         if not (unwatched or distant):
-            race = self.races.record_access(kind, owners, threads, units, source, stored)
+            race = self.races.record_access(kind, owners, threads, units, source, stored, acquires=acquires)
             if race is not None:
                 fail(SharedRaceError, race[0], description, race[2], race[1])
         return position, index

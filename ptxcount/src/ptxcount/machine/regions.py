@@ -41,6 +41,8 @@ class Region:
     written: Array | None = None
     #: History of accesses, if races are looked for.
     watched: AccessHistory | None = None
+    #: History of strong writes, and of weak loads that end loops.
+    scanned: AccessHistory | None = None
     #: Number of stores whose threads are still compared with each other.
     compared: list[int] = field(default_factory=lambda: [0])
 

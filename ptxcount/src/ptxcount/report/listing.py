@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ..counting.counters import Access, LaunchCounters
+    from ..counting.counters import Access, Amounts, LaunchCounters
 
 #: A line is marked if it moves at least this many times the sectors that its bytes need.
 WASTEFUL = 1.5
@@ -54,7 +54,7 @@ def format_table(counters: LaunchCounters) -> str:
                     f"  {kind}", requests, count, _format_ratio(count, requests), format_last(last_count, requests)
                 )
                 is_noted = (space, kind, unit) == ("global", "atomic", "sectors")
-                note = f"({_describe_sums(counters.atomics.summed, requests)})" if is_noted else ""
+                note = f"({_describe_sums(counters.atomics)})" if is_noted else ""
                 caveat = counters.caveats().get(f"{space} {kind}", note)
                 rows.append(f"{row}  {caveat}".rstrip())
             merged = counters.merged.get(kind) if space == "shared" else None
@@ -77,16 +77,19 @@ def format_table(counters: LaunchCounters) -> str:
             "",
         ]
     if counters.polls:
+        polling = sorted({access.kind for access in counters.accesses if access.polls}, reverse=True)
         rows += [
-            f"polls: {counters.polls} further load requests, in no total: how many depends on the order of blocks here",
+            f"polls: {counters.polls} further {' and '.join(polling)} requests, in no total: how many depends on the "
+            "order of blocks here",
             "",
         ]
     return "\n".join([*rows, f"{counters.threads} threads, {per_thread:.1f} PTX instructions each"])
 
 
-def _describe_sums(summed: int, requests: int) -> str:
+def _describe_sums(atomics: Amounts) -> str:
     """Describe the sectors of atomics, which are no pieces of memory: lanes, unless ptxas sums them."""
-    if summed == requests:
+    summed = atomics.summed * (atomics.together > atomics.requests)  # a lane alone is no sum
+    if summed == atomics.requests:
         return "ptxas sums lanes on one address"
     return "lanes on one address count each" + f"; ptxas sums those of {summed} requests" * bool(summed)
 
@@ -173,7 +176,9 @@ def describe_cost(access: Access) -> str:
     text = _describe_counts(access)
     if access.kind == "atomic":
         text += f"; {_format_ratio(access.together, access.requests)} lanes on one address"
-        text += f", summed by ptxas in {access.summed} requests" * bool(access.summed)
+        text += f", summed by ptxas in {access.summed} requests" * bool(
+            access.summed and access.together > access.requests
+        )
     if access.polls:
         text += f"; {access.polls} polls beside, in the order of blocks here"
     return f"{text}; {access.caveat}" if access.caveat else text

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...lanes.symbolic_values import Value
+from ...lanes.symbolic_values import Value, dense
 from ...lanes.warps import Array, spread
 from ...machine.chunk import Chunk
 from ...machine.global_memory import Report
@@ -88,6 +88,25 @@ def arrive_once(chunk: Chunk, row: int, offset: int, report: Report) -> None:
     chunk.has_written, chunk.spins = True, 0
 
 
+def describe_wait(chunk: Chunk, threads: Array) -> str:
+    """Describe the barrier that the first of some threads waits for; empty if it waits for none."""
+    row, thread = (int(axis[0]) for axis in np.nonzero(spread(threads, chunk.shape)))
+    address = int(chunk.barrier_waits[row, thread])
+    if address < 0:
+        return ""
+    owner, offset = chunk.shared.find_owner(row, address)
+    word = chunk.shared.view_bytes(owner, offset, 8, chunk.make_reporter(), is_written=None).view(np.uint64)
+    pending, expected, coming = (
+        int(_field(word, start, bits)[0]) for start, bits in ((0, _COUNT), (_COUNT, _COUNT), (2 * _COUNT, _BYTES))
+    )
+    pending -= pending >> (_COUNT - 1) << _COUNT  # more came than it has room for
+    coming -= coming >> (_BYTES - 1) << _BYTES
+    return (
+        f"the mbarrier at shared address {offset} ({expected - pending} of {expected} arrivals, {pending} pending; "
+        f"{coming} transaction bytes pending)"
+    )
+
+
 def _read_address(instruction: Instruction, operand: Operand) -> Reader:
     base = operand.base if isinstance(operand, Address) else None
     if isinstance(base, Register) and base.type.size == 4:  # also without a state space, as CCCL writes it
@@ -151,6 +170,10 @@ def _bind_wait(instruction: Instruction) -> Step:
             words[active_threads] = units[index]
         done = (words >> _PHASE) != (old & 1 if parity else old >> _PHASE)
         chunk.spins += _POLL * bool((chunk.active & ~done).any())
+        if not chunk.barrier_waits.size:
+            chunk.barrier_waits = np.full(chunk.shape, -1)
+        addresses = spread(dense(place(chunk)).astype(np.int64), chunk.shape)
+        chunk.barrier_waits[active_threads] = np.where(done, -1, addresses)[active_threads]
         if (chunk.active & done).any():  # who has waited sees what others did before they arrived
             chunk.note_waits(chunk.active & done, place(chunk))
         return [done]
