@@ -1,7 +1,7 @@
 """The accesses to shared memory that ptxas makes of neighbouring ones, as in its machine code (nvcc 13.0.88).
 
-Loads, or stores, that add different numbers to the same register become one of up to four elements and 16 bytes where
-that surely begins at a multiple of its size (`find_residues`) and nothing comes between that orders them
+Loads, or stores, that add different numbers to the same sum (`address_sums`) become one of up to four elements and 16
+bytes where that surely begins at a multiple of its size (`find_residues`) and nothing comes between that orders them
 (`shared_accesses`). Vectors count as their elements, of which those that nobody reads are left out. A load fetches one
 element too many if it needs three of four. Global memory, bytes and what is extended with a sign stay as they are.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 
 import numpy as np
 
@@ -24,13 +25,13 @@ from ..ptx.alignment import Residue, find_residues
 from ..ptx.flow import BasicBlock
 from ..ptx.program import TYPES, Instruction, Operand
 from .dominators import Dominators
-from .shared_accesses import SharedAccess, breaks_loads, breaks_stores, find_accesses
+from .shared_accesses import AccessKey, Base, SharedAccess, breaks_loads, breaks_stores, find_accesses
 
 #: Elements, and bytes, of the widest access.
 _MAX_ELEMENTS, _MAX_BYTES = 4, 16
 
 #: Loads that later ones may join, by the properties that they share.
-_Open = dict[tuple[str, int, "Operand | None"], "MergeableGroup"]
+_Open = dict[AccessKey, "MergeableGroup"]
 
 
 @dataclass
@@ -40,22 +41,30 @@ class MergeableGroup:
     #: ``load`` or ``store``, and the bytes of an element.
     kind: str
     size: int
-    #: Residue of the register, and the block of the first instruction.
-    base: Residue
+    #: Residue of the operands' sum, as the registers of all accesses show it, and the block of the first instruction.
+    residue: Residue
     block: int
+    #: Widths and offsets of vectors, which lie at multiples of their sizes.
+    vectors: list[tuple[int, int]]
     #: In the order of the code: the identities of the instructions, and what they access.
     instructions: list[int] = field(default_factory=list)
     accesses: list[SharedAccess] = field(default_factory=list)
 
-    def add_access(self, identity: int, access: SharedAccess) -> None:
-        """Add an instruction. A vector lies at a multiple of its size, so that more is known of the register."""
+    def add_access(self, identity: int, access: SharedAccess, residue: Residue) -> None:
+        """Add an instruction, and the residue that its register shows."""
         self.instructions.append(identity)
         self.accesses.append(access)
-        self.base = self.base.align(access.width, access.offset) if access.width > WORD else self.base
+        self.residue = self.residue.join(residue)
+        self.vectors += [(access.width, access.offset)] * (access.width > WORD)
+
+    @property
+    def base(self) -> Residue:
+        """Residue of the operands' sum, of which vectors show more."""
+        return reduce(lambda residue, vector: residue.align(*vector), self.vectors, self.residue)
 
     def is_ended_by(self, instruction: Instruction) -> bool:
-        """Tell if an instruction writes the register."""
-        return getattr(self.accesses[0].base, "name", "") in instruction.writes
+        """Tell if an instruction writes a register of the address."""
+        return any(getattr(operand, "name", "") in instruction.writes for operand, _ in self.accesses[0].base)
 
     @property
     def window(self) -> int:
@@ -120,17 +129,19 @@ class _MergeFinder:
         self._flow = Dominators([block.successors for block in blocks])
         writes = Counter(name for instruction in code for name in instruction.writes)
         #: Vectors through registers that have one value, by the straight piece of code: width and offset.
-        self._vectors: defaultdict[tuple[int, Operand | None], list[tuple[int, int]]] = defaultdict(list)
+        self._vectors: defaultdict[tuple[int, Base], list[tuple[int, int]]] = defaultdict(list)
         for piece, part in zip(self._flow.straight_run_of_block, self._parts, strict=True):
             for access in filter(None, (accesses.get(id(instruction)) for instruction in part)):
-                if access.width > WORD and writes[getattr(access.base, "name", "")] <= 1:
+                is_fixed = all(writes[getattr(operand, "name", "")] <= 1 for operand, _ in access.base)
+                if access.width > WORD and is_fixed:
                     self._vectors[piece, access.base].append((access.width, access.offset))
 
+    def _find_residue(self, access: SharedAccess) -> Residue:
+        return self._residue_of(access.operand).subtract(access.shift)
+
     def _start_group(self, block: int, access: SharedAccess) -> MergeableGroup:
-        base = self._residue_of(access.base)
-        for width, offset in self._vectors[self._flow.straight_run_of_block[block], access.base]:
-            base = base.align(width, offset)
-        return MergeableGroup(access.kind, access.size, base, block)
+        vectors = self._vectors[self._flow.straight_run_of_block[block], access.base]
+        return MergeableGroup(access.kind, access.size, self._find_residue(access), block, [*vectors])
 
     def merge_stores(self) -> Iterator[MergeableGroup]:
         """Yield the stores that follow each other, as far as nothing lies between and they fill one window."""
@@ -144,7 +155,7 @@ class _MergeFinder:
                     if run is None or not run.accepts_store(access):
                         run = self._start_group(index, access)
                         yield run
-                    run.add_access(id(instruction), access)
+                    run.add_access(id(instruction), access, self._find_residue(access))
                 elif run is not None and (breaks_stores(instruction) or run.is_ended_by(instruction)):
                     run = None
 
@@ -159,7 +170,7 @@ class _MergeFinder:
                     if access.key not in groups:
                         groups[access.key] = self._start_group(index, access)
                         yield groups[access.key]
-                    groups[access.key].add_access(id(instruction), access)
+                    groups[access.key].add_access(id(instruction), access, self._find_residue(access))
                 _close_groups(groups, instruction)
 
     def _inherit(self, block: int, at_end: Mapping[int, _Open]) -> _Open:

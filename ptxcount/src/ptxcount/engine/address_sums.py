@@ -1,0 +1,73 @@
+"""Addresses as sums, as ptxas sees them: in any order, with a number apart that becomes an offset (nvcc 13.0.88)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from ..ptx.program import TYPES, Immediate, Instruction, Operand, Register
+
+#: Instructions whose results are the same where their operands are.
+_PURE = frozenset(("mov", "add", "sub", "mul", "mad", "shl", "shr", "and", "or", "xor", "cvt", "cvta", "bfe", "selp"))
+_INTEGERS = frozenset(("s32", "u32", "b32", "s64", "u64", "b64"))
+
+
+class AddressSum(NamedTuple):
+    """A sum of operands, each times a number, and a number."""
+
+    terms: frozenset[tuple[Operand, int]]
+    offset: int
+
+    def add(self, other: AddressSum, factor: int, bits: int) -> AddressSum:
+        """Add another sum times a number; the offset is a signed number of some bits."""
+        counts = Counter(dict(self.terms))
+        for operand, number in other.terms:
+            counts[operand] += number * factor
+        half = 1 << bits - 1
+        offset = (self.offset + other.offset * factor + half) % (2 * half) - half
+        return AddressSum(frozenset(item for item in counts.items() if item[1]), offset)
+
+
+_ZERO = AddressSum(frozenset(), 0)
+
+
+def find_sums(code: Sequence[Instruction]) -> Callable[[Operand | None], AddressSum]:
+    """Return the sum that each operand is, by registers that are written once and do not depend on others."""
+    writes = Counter(name for instruction in code for name in instruction.writes)
+    sums: dict[str, AddressSum] = {}
+    values: dict[tuple[object, ...], Operand] = {}
+
+    def find_sum(operand: Operand | None) -> AddressSum:
+        if operand is None:
+            return _ZERO
+        if isinstance(operand, Immediate) and isinstance(operand.value, int):
+            return AddressSum(frozenset(), operand.value)
+        return sums.get(getattr(operand, "name", ""), AddressSum(frozenset(((operand, 1),)), 0))
+
+    for instruction in code:
+        target, *operands = instruction.operands or (None,)
+        names = instruction.reads | instruction.writes
+        is_pure = isinstance(target, Register) and instruction.guard is None and instruction.opcode in _PURE
+        if isinstance(target, Register) and is_pure and all(writes[name] < 2 for name in names):
+            parts = [find_sum(operand) for operand in operands]
+            total = _add_parts(instruction, parts)
+            value = values.setdefault((instruction.name, *parts), target)
+            sums[target.name] = total or AddressSum(frozenset(((value, 1),)), 0)
+    return find_sum
+
+
+def _add_parts(instruction: Instruction, parts: Sequence[AddressSum]) -> AddressSum | None:
+    """Return the sum that an instruction computes from those of its operands; None if it is none."""
+    *names, kind = instruction.modifiers
+    if kind not in _INTEGERS or names not in ([], ["lo"]):
+        return None
+    bits, factor = TYPES[kind].bits, parts[1].offset if parts[1:] and not parts[1].terms else None
+    if instruction.opcode == "mov":
+        return parts[0]
+    if instruction.opcode == "add" or (instruction.opcode == "sub" and not parts[1].terms):
+        return parts[0].add(parts[1], 1 if instruction.opcode == "add" else -1, bits)
+    if factor is None or instruction.opcode not in ("mul", "mad", "shl"):
+        return None
+    addend = parts[2] if instruction.opcode == "mad" else _ZERO
+    return addend.add(parts[0], 1 << factor % 64 if instruction.opcode == "shl" else factor, bits)
