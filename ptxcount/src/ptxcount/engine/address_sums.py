@@ -10,6 +10,8 @@ from ..ptx.program import TYPES, Immediate, Instruction, Operand, Register
 
 #: Instructions whose results are the same where their operands are.
 _PURE = frozenset(("mov", "add", "sub", "mul", "mad", "shl", "shr", "and", "or", "xor", "cvt", "cvta", "bfe", "selp"))
+#: Instructions whose results may be sums, and their operands.
+_OPERANDS = {"mov": 1, "add": 2, "sub": 2, "mul": 2, "shl": 2, "mad": 3}
 _INTEGERS = frozenset(("s32", "u32", "b32", "s64", "u64", "b64"))
 
 
@@ -59,15 +61,16 @@ def find_sums(code: Sequence[Instruction]) -> Callable[[Operand | None], Address
 
 def _add_parts(instruction: Instruction, parts: Sequence[AddressSum]) -> AddressSum | None:
     """Return the sum that an instruction computes from those of its operands; None if it is none."""
-    *names, kind = instruction.modifiers
-    if kind not in _INTEGERS or names not in ([], ["lo"]):
+    kind = instruction.modifiers[-1] if instruction.modifiers else ""
+    is_sum = kind in _INTEGERS and instruction.modifiers[:-1] in ((), ("lo",))
+    if not is_sum or len(parts) != _OPERANDS.get(instruction.opcode):
         return None
-    bits, factor = TYPES[kind].bits, parts[1].offset if parts[1:] and not parts[1].terms else None
     if instruction.opcode == "mov":
         return parts[0]
+    bits, factor = TYPES[kind].bits, parts[1].offset if not parts[1].terms else None
     if instruction.opcode == "add" or (instruction.opcode == "sub" and not parts[1].terms):
         return parts[0].add(parts[1], 1 if instruction.opcode == "add" else -1, bits)
-    if factor is None or instruction.opcode not in ("mul", "mad", "shl"):
+    if factor is None or instruction.opcode == "sub":
         return None
     addend = parts[2] if instruction.opcode == "mad" else _ZERO
     return addend.add(parts[0], 1 << factor % 64 if instruction.opcode == "shl" else factor, bits)
