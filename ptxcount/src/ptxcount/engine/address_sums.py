@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from ..ptx.program import TYPES, Immediate, Instruction, Operand, Register
+from ..ptx.program import TYPES, Immediate, Instruction, Operand
 
 #: Instructions whose results are the same where their operands are.
 _PURE = frozenset(("mov", "add", "sub", "mul", "mad", "shl", "shr", "and", "or", "xor", "cvt", "cvta", "bfe", "selp"))
@@ -34,9 +34,16 @@ class AddressSum(NamedTuple):
 _ZERO = AddressSum(frozenset(), 0)
 
 
-def find_sums(code: Sequence[Instruction]) -> Callable[[Operand | None], AddressSum]:
-    """Return the sum that each operand is, by registers that are written once and do not depend on others."""
+def find_sums(code: Sequence[Instruction], names: Iterable[str]) -> Callable[[Operand | None], AddressSum]:
+    """Return the sum that each operand is, by registers that are written once; those of some names are wanted."""
     writes = Counter(name for instruction in code for name in instruction.writes)
+    definitions = {name: i for i in code for name in i.writes if writes[name] == 1 and _is_traceable(i)}
+    needed, work = set[str](), [*names]
+    while work:
+        name = work.pop()
+        if name not in needed and name in definitions:
+            needed.add(name)
+            work += definitions[name].reads
     sums: dict[str, AddressSum] = {}
     values: dict[tuple[object, ...], Operand] = {}
 
@@ -47,16 +54,18 @@ def find_sums(code: Sequence[Instruction]) -> Callable[[Operand | None], Address
             return AddressSum(frozenset(), operand.value)
         return sums.get(getattr(operand, "name", ""), AddressSum(frozenset(((operand, 1),)), 0))
 
-    for instruction in code:
-        target, *operands = instruction.operands or (None,)
-        names = instruction.reads | instruction.writes
-        is_pure = isinstance(target, Register) and instruction.guard is None and instruction.opcode in _PURE
-        if isinstance(target, Register) and is_pure and all(writes[name] < 2 for name in names):
+    for name, instruction in definitions.items():
+        if name in needed and all(writes[read_name] < 2 for read_name in instruction.reads):
+            target, *operands = instruction.operands
             parts = [find_sum(operand) for operand in operands]
-            total = _add_parts(instruction, parts)
             value = values.setdefault((instruction.name, *parts), target)
-            sums[target.name] = total or AddressSum(frozenset(((value, 1),)), 0)
+            sums[name] = _add_parts(instruction, parts) or AddressSum(frozenset(((value, 1),)), 0)
     return find_sum
+
+
+def _is_traceable(instruction: Instruction) -> bool:
+    """Tell if an instruction computes one register from its operands alone."""
+    return instruction.opcode in _PURE and instruction.guard is None and len(instruction.writes) == 1
 
 
 def _add_parts(instruction: Instruction, parts: Sequence[AddressSum]) -> AddressSum | None:

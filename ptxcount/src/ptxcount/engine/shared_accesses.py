@@ -60,14 +60,16 @@ class SharedAccess(NamedTuple):
 
 def find_accesses(code: Sequence[Instruction]) -> dict[int, SharedAccess]:
     """Return the accesses that ptxas may merge, by the identity of the instruction."""
-    if not any(instruction.opcode in _KINDS and "shared" in instruction.modifiers for instruction in code):
+    shared = [instruction for instruction in code if instruction.opcode in _KINDS and "shared" in instruction.modifiers]
+    if not shared:
         return {}
     readers: defaultdict[str, list[Instruction]] = defaultdict(list)
     for instruction in code:
         for name in instruction.reads:
             readers[name].append(instruction)
-    find_sum = find_sums(code)
-    accesses = ((id(instruction), _parse_access(instruction, readers, find_sum)) for instruction in code)
+    places = [operand for instruction in shared for operand in instruction.operands if isinstance(operand, Address)]
+    find_sum = find_sums(code, [place.base.name for place in places if isinstance(place.base, Register)])
+    accesses = ((id(instruction), _parse_access(instruction, readers, find_sum)) for instruction in shared)
     return {identity: access for identity, access in accesses if access is not None}
 
 
