@@ -90,6 +90,25 @@ def test_atomics_of_64_bits(atomic: str, counts: dict[int, tuple[int, int, int]]
         assert ("retries" in access.caveat, "no chip was asked" in access.caveat) == (expected[2] > 0, not expected[2])
 
 
+@pytest.mark.parametrize(("space", "expected"), [
+    ("global", [0, 0x800000, 0x80800001]), ("shared", [33, 0x800020, 0x807FFFE1]),
+])  # fmt: skip
+@pytest.mark.parametrize("target", ["%f2", "_"])
+def test_sums_of_subnormals(space: str, expected: list[int], target: str) -> None:
+    """Global memory flushes subnormals of float32, which shared memory keeps: 32 lanes add the least number."""
+    base = "%rd1" if space == "global" else "s"
+    text = module(
+        ".shared .b32 s[3]; ld.param.u64 %rd1, [p0]; mov.b32 %f1, 0x1;\n"
+        + "".join(f"ld.global.u32 %r3, [%rd1+{k}]; st.shared.u32 [s+{k}], %r3;" for k in (0, 4, 8)) + "bar.sync 0;\n"
+        + "".join(f"atom.{space}.add.f32 {target}, [{base}+{k}], %f1;" for k in (0, 4, 8)) + "bar.sync 0;\n"
+        + "".join(f"ld.{space}.u32 %r3, [{base}+{k}]; st.global.u32 [%rd1+{16 + k}], %r3;" for k in (0, 4, 8)), 1,
+        ".reg .f32 %f<3>;",
+    )  # fmt: skip
+    memory = np.array([1, 0x800000, 0x80800001, 0, 0, 0, 0], np.uint32)
+    execute_snippet(text, [memory], threads=32)
+    assert memory[4:].tolist() == expected
+
+
 @pytest.mark.parametrize("code", PLACES.values(), ids=PLACES)
 def test_used_sum_of_ones(code: str) -> None:
     """A sum of ones counts like one of any numbers if its result is used."""

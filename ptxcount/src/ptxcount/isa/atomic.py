@@ -10,7 +10,7 @@ from ..lanes.symbolic_values import Value, dense
 from ..lanes.warps import Array, spread
 from ..machine.chunk import Chunk
 from ..ptx.program import SINK, Immediate, Instruction, Operand, Register, leaves
-from .atomic_operations import apply_operation, find_operation
+from .atomic_operations import apply_operation, find_operation, flush_sums
 from .opcode_registry import Step, binds, step_of
 from .operands import address, elements, expect_count, unsupported
 from .spaces import decode_access, make_access
@@ -40,6 +40,7 @@ def _atomic(instruction: Instruction) -> Step | None:
         one_address=_is_uniform(instruction, where_operand),
     )
     read = address(instruction, where_operand, space)
+    flushes = names == ["add"] and kind.name == "f32"
 
     def run_atomic(chunk: Chunk, *given: Array) -> list[Array]:
         positions = np.nonzero(spread(chunk.active, chunk.shape))
@@ -67,9 +68,11 @@ def _atomic(instruction: Instruction) -> Step | None:
             cells = units.view(kind.dtype)
             for k, result in enumerate(results):
                 operands = [value[selected] for value in (values[k : k + 1] if count > 1 else values)]
-                old = apply_operation(operation, cells, index * count + k, operands, returns=used)
+                places = index * count + k
+                chosen = flush_sums(operation, cells[places], *operands) if flushes and where == "global" else operation
+                old = apply_operation(chosen, cells, places, operands, returns=used)
                 result[tuple(axis[selected] for axis in positions)] = old
-                if used and (cells[index * count + k] == old).all():
+                if used and (cells[places] == old).all():
                     chunk.spins += 1
                 elif names[0] in ("cas", "exch"):
                     chunk.has_written, chunk.spins = True, 0
