@@ -150,6 +150,7 @@ _REMAINDERS = [
 
 _UNALIGNED = "<shl.b32 %r11, %r9, 2; add.s32 %r6, %r11, %r1;>"
 _TWICE = "<add.s32 %r12, %r2, {}; mad.lo.s32 %r6, %r12, 4, %r1; mad.lo.s32 %r7, %r2, 4, %r1;>"
+_TURNED = "<mad.lo.s32 %r7, %r2, 4, %r1; add.s32 %r12, %r2, 1; mad.lo.s32 %r6, %r12, 4, %r1;>"
 #: Accesses through several registers whose difference is a number that ptxas sees, or does not.
 _THROUGH_SEVERAL = [
     *(
@@ -173,6 +174,10 @@ _THROUGH_SEVERAL = [
     f"{_UNALIGNED} <add.s32 %r7, %r6, 16;> ld.v4[%r6]:0 ld[%r7]:0 ld[%r7]:4",
     f"{_UNALIGNED} <add.s32 %r7, %r6, 4;> ld.v4[%r7]:0 ld[%r7]:16 ld[%r7]:20",
     f"{_TWICE.format(1)} ld[%r7]:0 ld[%r6]:0", f"{_TWICE.format(1)} ld[%r6]:0 ld[%r7]:32 ld[%r7]:36",
+    f"{_TWICE.format(1)} ld[%r7]:32 ld[%r7]:36 <bar.sync 0;> ld[%r6]:0",
+    f"{_TWICE.format(1)} st[%r7]:32 st[%r7]:36 <bar.sync 0;> ld[%r6]:0", f"{_TWICE.format(1)} ld[%r7]:32 ld[%r7]:36",
+    f"{_TURNED} ld[%r7]:0 ld[%r6]:0", f"{_TURNED} ld[%r6]:0 ld[%r7]:32 ld[%r7]:36", f"{_TURNED} ld[%r6]:28 ld[%r6]:32",
+    f"{_TURNED} st[%r7]:32 st[%r7]:36 st[%r6]:0",
     f"{_TWICE.format(2)} ld[%r7]:8 ld[%r6]:4", f"{_TWICE.format(2)} ld[%r6]:0 ld[%r7]:0 ld[%r7]:4 ld[%r6]:4",
 ]  # fmt: skip
 

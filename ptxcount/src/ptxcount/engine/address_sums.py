@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ..ptx.program import TYPES, Immediate, Instruction, Operand
@@ -31,11 +31,31 @@ class AddressSum(NamedTuple):
         return AddressSum(frozenset(item for item in counts.items() if item[1]), offset)
 
 
+class TracedSums(NamedTuple):
+    """The sums that registers are, and of each the first register that is it, but for a number."""
+
+    by_name: dict[str, AddressSum]
+    roots: dict[frozenset[tuple[Operand, int]], tuple[Operand, int]]
+
+    def find_sum(self, operand: Operand | None) -> AddressSum:
+        """Return the sum that an operand is."""
+        if operand is None:
+            return _ZERO
+        if isinstance(operand, Immediate) and isinstance(operand.value, int):
+            return AddressSum(frozenset(), operand.value)
+        return self.by_name.get(getattr(operand, "name", ""), AddressSum(frozenset(((operand, 1),)), 0))
+
+    def find_root(self, operand: Operand | None) -> tuple[Operand | None, int]:
+        """Return the operand that ptxas computes an address from, and the number that is part of it."""
+        terms = self.find_sum(operand).terms
+        return self.roots.get(terms, (next(iter(terms))[0] if terms else operand, 0))
+
+
 _ZERO = AddressSum(frozenset(), 0)
 
 
-def find_sums(code: Sequence[Instruction], names: Iterable[str]) -> Callable[[Operand | None], AddressSum]:
-    """Return the sum that each operand is, by registers that are written once; those of some names are wanted."""
+def trace_sums(code: Sequence[Instruction], names: Iterable[str]) -> TracedSums:
+    """Trace registers that are written once to sums; those of some names are wanted."""
     writes = Counter(name for instruction in code for name in instruction.writes)
     definitions = {name: i for i in code for name in i.writes if writes[name] == 1 and _is_traceable(i)}
     needed, work = set[str](), [*names]
@@ -44,23 +64,17 @@ def find_sums(code: Sequence[Instruction], names: Iterable[str]) -> Callable[[Op
         if name not in needed and name in definitions:
             needed.add(name)
             work += definitions[name].reads
-    sums: dict[str, AddressSum] = {}
-    values: dict[tuple[object, ...], Operand] = {}
-
-    def find_sum(operand: Operand | None) -> AddressSum:
-        if operand is None:
-            return _ZERO
-        if isinstance(operand, Immediate) and isinstance(operand.value, int):
-            return AddressSum(frozenset(), operand.value)
-        return sums.get(getattr(operand, "name", ""), AddressSum(frozenset(((operand, 1),)), 0))
-
+    traced, values = TracedSums({}, {}), dict[tuple[object, ...], Operand]()
     for name, instruction in definitions.items():
         if name in needed and all(writes[read_name] < 2 for read_name in instruction.reads):
             target, *operands = instruction.operands
-            parts = [find_sum(operand) for operand in operands]
+            parts = [traced.find_sum(operand) for operand in operands]
             value = values.setdefault((instruction.name, *parts), target)
-            sums[name] = _add_parts(instruction, parts) or AddressSum(frozenset(((value, 1),)), 0)
-    return find_sum
+            total = _add_parts(instruction, parts) or AddressSum(frozenset(((value, 1),)), 0)
+            traced.by_name[name] = total
+            if len(total.terms) > 1:
+                traced.roots.setdefault(total.terms, (target, total.offset))
+    return traced
 
 
 def _is_traceable(instruction: Instruction) -> bool:

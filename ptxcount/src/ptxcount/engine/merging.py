@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
 
 import numpy as np
 
@@ -41,26 +40,18 @@ class MergeableGroup:
     #: ``load`` or ``store``, and the bytes of an element.
     kind: str
     size: int
-    #: Residue of the operands' sum, as the registers of all accesses show it, and the block of the first instruction.
-    residue: Residue
+    #: Residue of the operands' sum, and the block of the first instruction.
+    base: Residue
     block: int
-    #: Widths and offsets of vectors, which lie at multiples of their sizes.
-    vectors: list[tuple[int, int]]
     #: In the order of the code: the identities of the instructions, and what they access.
     instructions: list[int] = field(default_factory=list)
     accesses: list[SharedAccess] = field(default_factory=list)
 
-    def add_access(self, identity: int, access: SharedAccess, residue: Residue) -> None:
-        """Add an instruction, and the residue that its register shows."""
+    def add_access(self, identity: int, access: SharedAccess) -> None:
+        """Add an instruction. A vector lies at a multiple of its size, so that more is known of the sum."""
         self.instructions.append(identity)
         self.accesses.append(access)
-        self.residue = self.residue.join(residue)
-        self.vectors += [(access.width, access.offset)] * (access.width > WORD)
-
-    @property
-    def base(self) -> Residue:
-        """Residue of the operands' sum, of which vectors show more."""
-        return reduce(lambda residue, vector: residue.align(*vector), self.vectors, self.residue)
+        self.base = self.base.align(access.width, access.offset) if access.width > WORD else self.base
 
     def is_ended_by(self, instruction: Instruction) -> bool:
         """Tell if an instruction writes a register of the address."""
@@ -136,12 +127,11 @@ class _MergeFinder:
                 if access.width > WORD and is_fixed:
                     self._vectors[piece, access.base].append((access.width, access.offset))
 
-    def _find_residue(self, access: SharedAccess) -> Residue:
-        return self._residue_of(access.operand).subtract(access.shift)
-
     def _start_group(self, block: int, access: SharedAccess) -> MergeableGroup:
-        vectors = self._vectors[self._flow.straight_run_of_block[block], access.base]
-        return MergeableGroup(access.kind, access.size, self._find_residue(access), block, [*vectors])
+        base = self._residue_of(access.root).subtract(access.root_offset)
+        for width, offset in self._vectors[self._flow.straight_run_of_block[block], access.base]:
+            base = base.align(width, offset)
+        return MergeableGroup(access.kind, access.size, base, block)
 
     def merge_stores(self) -> Iterator[MergeableGroup]:
         """Yield the stores that follow each other, as far as nothing lies between and they fill one window."""
@@ -155,7 +145,7 @@ class _MergeFinder:
                     if run is None or not run.accepts_store(access):
                         run = self._start_group(index, access)
                         yield run
-                    run.add_access(id(instruction), access, self._find_residue(access))
+                    run.add_access(id(instruction), access)
                 elif run is not None and (breaks_stores(instruction) or run.is_ended_by(instruction)):
                     run = None
 
@@ -170,7 +160,7 @@ class _MergeFinder:
                     if access.key not in groups:
                         groups[access.key] = self._start_group(index, access)
                         yield groups[access.key]
-                    groups[access.key].add_access(id(instruction), access, self._find_residue(access))
+                    groups[access.key].add_access(id(instruction), access)
                 _close_groups(groups, instruction)
 
     def _inherit(self, block: int, at_end: Mapping[int, _Open]) -> _Open:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ..counting.transactions import WORD
 from ..ptx.program import GIVEN, TYPES, Address, Group, Instruction, Operand, Register
-from .address_sums import AddressSum, find_sums
+from .address_sums import TracedSums, trace_sums
 
 _KINDS = {"ld": "load", "st": "store"}
 _VECTORS = {"v2": 2, "v4": 4}
@@ -39,9 +39,9 @@ class SharedAccess(NamedTuple):
     kind: str
     size: int
     base: Base
-    #: The operand as written, and the part of the offset that it has.
-    operand: Operand | None
-    shift: int
+    #: The operand that ptxas computes it from, and the number that is part of that.
+    root: Operand | None
+    root_offset: int
     #: Offset, and elements as written; and the offsets of those elements that are needed.
     offset: int
     elements: int
@@ -68,15 +68,13 @@ def find_accesses(code: Sequence[Instruction]) -> dict[int, SharedAccess]:
         for name in instruction.reads:
             readers[name].append(instruction)
     places = [operand for instruction in shared for operand in instruction.operands if isinstance(operand, Address)]
-    find_sum = find_sums(code, [place.base.name for place in places if isinstance(place.base, Register)])
-    accesses = ((id(instruction), _parse_access(instruction, readers, find_sum)) for instruction in shared)
+    sums = trace_sums(code, [place.base.name for place in places if isinstance(place.base, Register)])
+    accesses = ((id(instruction), _parse_access(instruction, readers, sums)) for instruction in shared)
     return {identity: access for identity, access in accesses if access is not None}
 
 
 def _parse_access(
-    instruction: Instruction,
-    readers: Mapping[str, Sequence[Instruction]],
-    find_sum: Callable[[Operand | None], AddressSum],
+    instruction: Instruction, readers: Mapping[str, Sequence[Instruction]], sums: TracedSums
 ) -> SharedAccess | None:
     kind, (space, *names) = _KINDS.get(instruction.opcode), instruction.modifiers or ("",)
     if kind is None or space != "shared" or instruction.guard is not None or len(instruction.operands) != 2:
@@ -88,13 +86,13 @@ def _parse_access(
         return None
     if element.size < WORD and (element.kind == "s" or (is_load and _is_widened_halfword(value, readers))):
         return None
-    base, shift = find_sum(place.base)
+    base, shift = sums.find_sum(place.base)
     offsets = [place.offset + shift + element.size * index for index in range(count)]
     needed = offsets
     if is_load and isinstance(value, Group) and len(value.items) == count:
         read_flags = [isinstance(item, Register) and item.name in readers for item in value.items]
         needed = [offset for offset, is_read in zip(offsets, read_flags, strict=True) if is_read] or offsets
-    return SharedAccess(kind, element.size, base, place.base, shift, offsets[0], count, tuple(needed))
+    return SharedAccess(kind, element.size, base, *sums.find_root(place.base), offsets[0], count, tuple(needed))
 
 
 def _is_widened_halfword(target: Operand, readers: Mapping[str, Sequence[Instruction]]) -> bool:
