@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ptxcount.counting.access import RETRIES, UNMEASURED
 from ptxcount.isa.atomic_operations import ATOMICS, apply_operation
 from tests.ptxcount.snippets import execute_snippet, module
 
@@ -88,6 +89,14 @@ def test_atomics_of_64_bits(atomic: str, counts: dict[int, tuple[int, int, int]]
         (access,) = (access for access in counters.accesses if access.kind == "atomic")
         assert (access.wavefronts, access.conflict_free, access.loops) == expected
         assert ("retries" in access.caveat, "no chip was asked" in access.caveat) == (expected[2] > 0, not expected[2])
+
+
+def test_caveats_of_several_atomics() -> None:
+    """The table says all that its row leaves out."""
+    swap, total = "atom.shared.exch.b64 %rd5, [s], 5;", "atom.shared.add.f64 %fd1, [s], 0d3FF0000000000000;"
+    text = module(f".shared .b64 s; st.shared.u64 [s], 0; bar.sync 0; {swap} {total} {swap}", 0, ".reg .f64 %fd<2>;")
+    caveats = execute_snippet(text, []).caveats()
+    assert caveats == {"shared atomic": f"{UNMEASURED}; {RETRIES}"}
 
 
 @pytest.mark.parametrize(("space", "expected"), [
