@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ptxcount.counting.access import RETRIES, UNMEASURED
 from ptxcount.isa.atomic_operations import ATOMICS, apply_operation
 from tests.ptxcount.snippets import execute_snippet, module
 
@@ -113,6 +114,33 @@ def test_loads_of_loops(atomic: str, width: int, loads: list[tuple[int, int, int
     totals = _count_atomic(atomic, "mov.u32 %r1, 0;", width, "shared", blocks=3)
     is_summed = atomic.startswith(("add.u64", "add.u32"))
     assert totals.get("shared_load_requests", 0) == 3 * (width == 8 if is_summed else loads[0][0])
+
+
+def test_caveats_of_several_atomics() -> None:
+    """The table says all that its row leaves out."""
+    swap, total = "atom.shared.exch.b64 %rd5, [s], 5;", "atom.shared.add.f64 %fd1, [s], 0d3FF0000000000000;"
+    text = module(f".shared .b64 s; st.shared.u64 [s], 0; bar.sync 0; {swap} {total} {swap}", 0, ".reg .f64 %fd<2>;")
+    caveats = execute_snippet(text, []).caveats()
+    assert caveats == {"shared atomic": f"{UNMEASURED}; {RETRIES}"}
+
+
+@pytest.mark.parametrize(("space", "expected"), [
+    ("global", [0, 0x800000, 0x80800001]), ("shared", [33, 0x800020, 0x807FFFE1]),
+])  # fmt: skip
+@pytest.mark.parametrize("target", ["%f2", "_"])
+def test_sums_of_subnormals(space: str, expected: list[int], target: str) -> None:
+    """Global memory flushes subnormals of float32, which shared memory keeps: 32 lanes add the least number."""
+    base = "%rd1" if space == "global" else "s"
+    text = module(
+        ".shared .b32 s[3]; ld.param.u64 %rd1, [p0]; mov.b32 %f1, 0x1;\n"
+        + "".join(f"ld.global.u32 %r3, [%rd1+{k}]; st.shared.u32 [s+{k}], %r3;" for k in (0, 4, 8)) + "bar.sync 0;\n"
+        + "".join(f"atom.{space}.add.f32 {target}, [{base}+{k}], %f1;" for k in (0, 4, 8)) + "bar.sync 0;\n"
+        + "".join(f"ld.{space}.u32 %r3, [{base}+{k}]; st.global.u32 [%rd1+{16 + k}], %r3;" for k in (0, 4, 8)), 1,
+        ".reg .f32 %f<3>;",
+    )  # fmt: skip
+    memory = np.array([1, 0x800000, 0x80800001, 0, 0, 0, 0], np.uint32)
+    execute_snippet(text, [memory], threads=32)
+    assert memory[4:].tolist() == expected
 
 
 @pytest.mark.parametrize("code", PLACES.values(), ids=PLACES)

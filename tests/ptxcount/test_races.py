@@ -288,6 +288,25 @@ def test_lines_of_a_global_race(lines: str, verb: str) -> None:
     assert re.search(r", at source\.cu:2 \(PTX line \d+\)$", finding.message) or lines[0] == "\n"
 
 
+#: Code behind arrivals of 64 threads at a barrier in memory, of which thread 40 has %p2, and its findings.
+INVALIDATIONS = {
+    "@%p2 mbarrier.inval.shared.b64 [b];": [],  # as the last thread of cuda::pipeline, by a counter
+    "@%p2 mbarrier.inval.shared.b64 [b]; mbarrier.arrive.shared.b64 _, [b];": ["unwritten-read"],
+    "@%p2 mbarrier.inval.shared.b64 [b]; @!%p2 st.shared.u64 [b], 0;": ["shared-race"],
+    "@%p2 st.shared.u64 [b], 0;": ["shared-race"],
+}
+
+
+@pytest.mark.parametrize(("code", "codes"), INVALIDATIONS.items())
+def test_invalid_barriers(code: str, codes: list[str]) -> None:
+    """A barrier that one thread invalidates races with no arrival, and is none afterwards."""
+    text = module(
+        ".shared .b64 b; setp.eq.u32 %p1, %r0, 0; setp.eq.u32 %p2, %r0, 40; @%p1 mbarrier.init.shared.b64 [b], 999;"
+        f"bar.sync 0; mbarrier.arrive.shared.b64 _, [b]; {code}", 0
+    )  # fmt: skip
+    assert [finding.code for finding in execute_snippet(text, [], threads=64).findings] == codes
+
+
 #: Loops of a plain load at %rd1, a guard %p2, and code: by another word, or by nothing that the load gives.
 SCANS = {
     "atom.global.exch.b32 %r5, [%rd1], 7;": True, "st.volatile.global.u32 [%rd1], 7;": True,

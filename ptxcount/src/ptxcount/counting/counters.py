@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -137,7 +138,10 @@ class LaunchCounters:
         dict of str to str
             By space and kind of access, for those in the launch that have any: ``shared atomic``.
         """
-        found = {f"{access.space} {access.kind}": access.caveat for access in self.accesses if access.caveat}
+        notes: defaultdict[str, dict[str, None]] = defaultdict(dict)
+        for access in self.accesses:
+            notes[f"{access.space} {access.kind}"] |= dict.fromkeys(filter(None, [access.caveat]))
+        found = {kind: "; ".join(texts) for kind, texts in notes.items() if texts}
         text = LOCAL.get(self.stack_frame, f"ptxas keeps {self.stack_frame} bytes a thread there")
         return found | {f"local {access.kind}": text for access in self.accesses if access.space == "local"}
 

@@ -10,7 +10,7 @@ from ..lanes.symbolic_values import Value, dense
 from ..lanes.warps import Array, spread
 from ..machine.chunk import Chunk
 from ..ptx.program import SINK, Immediate, Instruction, Operand, Register, leaves
-from .atomic_operations import apply_operation, find_operation
+from .atomic_operations import apply_operation, find_operation, flush_sums
 from .opcode_registry import Step, binds, step_of
 from .operands import address, elements, expect_count, unsupported
 from .spaces import decode_access, make_access
@@ -41,6 +41,7 @@ def _atomic(instruction: Instruction) -> Step | None:
     )
     read = address(instruction, where_operand, space)
     is_lock = names[0] in ("cas", "exch")
+    flushes = names == ["add"] and kind.name == "f32"
 
     def run_atomic(chunk: Chunk, *given: Array) -> list[Array]:
         positions = np.nonzero(spread(chunk.active, chunk.shape))
@@ -69,11 +70,13 @@ def _atomic(instruction: Instruction) -> Step | None:
             cells = units.view(kind.dtype)
             for k, result in enumerate(results):
                 operands = [value[selected] for value in (values[k : k + 1] if count > 1 else values)]
-                old = apply_operation(operation, cells, index * count + k, operands, returns=used)
+                places = index * count + k
+                chosen = flush_sums(operation, cells[places], *operands) if flushes and where == "global" else operation
+                old = apply_operation(chosen, cells, places, operands, returns=used)
                 place_of_each = tuple(axis[selected] for axis in positions)
                 result[place_of_each] = old
-                is_vain[place_of_each] |= cells[index * count + k] == old
-                if used and (cells[index * count + k] == old).all():
+                is_vain[place_of_each] |= cells[places] == old
+                if used and (cells[places] == old).all():
                     chunk.spins += 1
                 elif is_lock:
                     chunk.has_written, chunk.spins = True, 0

@@ -153,6 +153,11 @@ class SharedMemory:
             report(UninitializedReadError, (row, 0), text, offset)
         return self._data[row, offset : offset + count]
 
+    def forget_bytes(self, row: int, offset: int, count: int) -> None:
+        """Take the bytes of a block from an offset on as unwritten."""
+        self.track_blocks()
+        self._written[row, offset // self._unit : (offset + count) // self._unit] = False
+
     def gather_elements(self, row: int, places: Array, width: int, report: Report) -> Array:
         """Return the elements of ``width`` bytes at some offsets of a block: a matrix that no thread loads."""
         first = int(places.min())

@@ -31,6 +31,10 @@ class Residue(NamedTuple):
         """Return the power of two that all values are surely a multiple of."""
         return Residue(gcd(self.modulus, self.remainder), 0)
 
+    def subtract(self, number: int) -> Residue:
+        """Return the residue of a register that is less by a number."""
+        return _make_residue(self.modulus, self.remainder - number)
+
     def align(self, size: int, offset: int) -> Residue:
         """Return what ptxas knows of a register that a wide access of a size lies behind: offsets that fit it count."""
         return Residue(size, 0) if size > self.modulus and not offset % size else self

@@ -99,6 +99,20 @@ class Group:
 
 Operand = Register | Special | Immediate | Symbol | Address | Group
 SINK = Symbol("_")
+
+
+def format_operand(operand: Operand) -> str:
+    """Format an operand as PTX writes it."""
+    if isinstance(operand, Address):
+        base = format_operand(operand.base) if operand.base else ""
+        return f"[{base}{operand.offset:+d}]" if operand.offset or not base else f"[{base}]"
+    if isinstance(operand, Group):
+        return f"{{{', '.join(map(format_operand, operand.items))}}}"
+    if isinstance(operand, Immediate):
+        return str(operand.value)
+    return "!" * getattr(operand, "negated", False) + operand.name
+
+
 #: The space of what calls are given: local memory that the chip has no accesses to.
 GIVEN = "local::param"
 

@@ -19,6 +19,7 @@ from ...ptx.program import TYPES, Address, Instruction, Operand, Register
 from ..atomic_operations import AtomicOperation, apply_operation
 from ..opcode_registry import Step, binds, op, step_of
 from ..operands import Reader, address, expect_count, unsupported
+from ..single_threads import iter_threads
 from ..spaces import find_space, make_shared_reader
 
 _U32, _U64, _PRED = TYPES["u32"], TYPES["u64"], TYPES["pred"]
@@ -125,8 +126,10 @@ def _bind_barrier(instruction: Instruction) -> Step:
     names = [name for name in instruction.modifiers if name not in _ORDER]
     if ".".join(names) in _CHANGES:
         return _bind_update(instruction, ".".join(names))
-    if names in (["init"], ["inval"]):
+    if names == ["init"]:
         return _bind_init(instruction)
+    if names == ["inval"]:
+        return _bind_invalidation(instruction)
     if names[:1] in (["test_wait"], ["try_wait"]) and {*names[1:]} <= {"parity"}:
         return _bind_wait(instruction)
     raise unsupported(instruction)
@@ -146,16 +149,30 @@ def _bind_update(instruction: Instruction, name: str) -> Step:
 
 
 def _bind_init(instruction: Instruction) -> Step:
-    """``mbarrier.init.b64 [a], count``, and ``mbarrier.inval.b64 [a]``."""
-    expect_count(instruction, 1 + (instruction.modifiers[0] == "init"))
+    """``mbarrier.init.b64 [a], count``."""
+    expect_count(instruction, 2)
     place = _read_address(instruction, instruction.operands[0])
 
-    def init(chunk: Chunk, *counts: Array) -> list[Array]:
-        words = [count.astype(np.uint64) * np.uint64(1 + (1 << _COUNT)) for count in counts or (0 * _ONE,)]
-        chunk.shared.store(place(chunk), 8, words, chunk.active, chunk.make_reporter())
+    def init(chunk: Chunk, count: Array) -> list[Array]:
+        word = count.astype(np.uint64) * np.uint64(1 + (1 << _COUNT))
+        chunk.shared.store(place(chunk), 8, [word], chunk.active, chunk.make_reporter())
         return []
 
-    return step_of(instruction, [], [(operand, _U32) for operand in instruction.operands[1:]], init)
+    return step_of(instruction, [], [(instruction.operands[1], _U32)], init)
+
+
+def _bind_invalidation(instruction: Instruction) -> Step:
+    """``mbarrier.inval.b64 [a]``: an operation on a barrier as others, behind which its memory holds nothing."""
+    expect_count(instruction, 1)
+    place = _read_address(instruction, instruction.operands[0])
+
+    def invalidate(chunk: Chunk) -> None:
+        chunk.shared.atomic(place(chunk), 8, chunk.active, chunk.make_reporter(), chunk.shape)
+        for (start,), rows in iter_threads(chunk, [place]):
+            for row in rows:
+                chunk.shared.forget_bytes(*chunk.shared.find_owner(row, start), 8)
+
+    return invalidate
 
 
 def _bind_wait(instruction: Instruction) -> Step:
