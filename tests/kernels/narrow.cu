@@ -25,6 +25,9 @@ LOOP(loop_f64, double, atomicAdd)
 LOOP(loop_u64, u64, atomicAdd)
 LOOP(loop_xor, u64, atomicXor)
 LOOP(loop_half2, __half2, atomicAdd)
+LOOP(swap_u64, u64, atomicExch)
+#define COMPARE(p, v) atomicCAS(p, u64(0), v)
+LOOP(cas_u64, u64, COMPARE)
 
 struct Table { float words[256]; float2 pairs[64]; float4 quads[64]; };
 __constant__ float words[2048];

@@ -83,7 +83,9 @@ def count_shared_atomics(lanes: Lanes, width: int) -> list[int]:
     addresses = [a for a in lanes if a is not None]
     (stored, groups), fewest = count_store_wavefronts(lanes, width), math.ceil(len(addresses) * width / 128)
     rounds = sum(count_store_wavefronts(pending, width)[0] for pending in _list_rounds(lanes))
-    return [_most(addresses), _most([a // 4 % 32 for a in addresses]), rounds, stored, fewest, groups, fewest]
+    size = 128 // max(width, 4)
+    served = [[a // 4 % 32 for a in lanes[k : k + size] if a is not None] for k in range(0, 32, size)]
+    return [_most(addresses), sum(map(_most, served)), rounds, stored, groups, groups, fewest]
 
 
 def _list_rounds(lanes: Lanes) -> list[Lanes]:

@@ -27,8 +27,11 @@ LOOP_PLACES = {
     "random of 256": np.random.default_rng(6).integers(0, 256, 32), "16 lanes": np.where(LANES < 16, LANES, -1),
     "one lane": np.where(LANES == 9, LANES, -1), "odd lanes, one address": LANES % 2 - 1,
 }  # fmt: skip
-#: Kernels of loops in shared memory, and the dtype of their elements.
-LOOP_TYPES = {"loop_f32": "f4", "loop_f64": "f8", "loop_u64": "u8", "loop_xor": "u8", "loop_half2": "f2"}
+#: Kernels of loops and of wide swaps in shared memory, and the dtype of their elements.
+LOOP_TYPES = {
+    "loop_f32": "f4", "loop_f64": "f8", "loop_u64": "u8", "loop_xor": "u8", "loop_half2": "f2", "swap_u64": "u8",
+    "cas_u64": "u8",
+}  # fmt: skip
 #: Element of the table that each lane reads.
 INDICES = {
     "uniform": 0 * LANES + 3, "stride 1": LANES, "lane / 2": LANES // 2, "lane % 4": LANES % 4,

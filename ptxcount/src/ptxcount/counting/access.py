@@ -27,7 +27,7 @@ from .turns import AtomicTurns
 
 #: Caveats of atomics that are loops on the chip: of floats and of 64 bits in shared memory.
 RETRIES = "retries among warps are not counted"
-UNMEASURED = "wavefronts of 64 and 128 bits by the rule of 32, as no chip was asked"
+UNMEASURED = "wavefronts of 128 bits by the rule of 64, as no chip was asked"
 NARROW = "a loop of compare-and-swap on the 32-bit word: a load, then a request a round"
 _WAVEFRONTS = ("wavefronts", "conflict_free")
 _PATTERNS = ("sectors", "lines", "ideal_sectors", "ideal_lines")
@@ -129,7 +129,7 @@ class Access:
         notes = {
             NARROW: is_narrow,
             RETRIES: is_narrow or (is_shared and self.loops),
-            UNMEASURED: is_shared and self.width > WORD and not self.loops,
+            UNMEASURED: is_shared and self.width > 2 * WORD,
         }
         return "; ".join(note for note, is_told in notes.items() if is_told)
 

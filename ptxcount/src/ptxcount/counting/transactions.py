@@ -219,16 +219,19 @@ def count_global_atomics(addresses: Array, lanes: Array | None, width: int) -> l
 def count_shared_atomics(addresses: Array, lanes: Array | None, width: int) -> list[Array]:
     """Count the most lanes of each request on one address, and three kinds of turns; then the fewest of each kind.
 
-    Turns are lanes in one bank, wavefronts of the rounds of a loop, and wavefronts of loads.
+    Turns are lanes in one bank, summed over the groups of lanes that are served together; wavefronts of the rounds of a
+    loop; and wavefronts of loads.
     """
     count, active = len(addresses), np.full(len(addresses), LANES) if lanes is None else np.count_nonzero(lanes, axis=1)
-    most_lanes, banks = (
-        _find_maxima(count, *_group_lanes(keys, lanes)[::2]) for keys in (addresses, (addresses >> 2) % BANKS)
-    )
+    most_lanes = _find_maxima(count, *_group_lanes(addresses, lanes)[::2])
+    group_size = BANKS * WORD // max(width, WORD)
+    bank_keys = ((addresses >> 2) % BANKS).reshape(-1, group_size)
+    row, _, lane_counts = _group_lanes(bank_keys, None if lanes is None else lanes.reshape(-1, group_size))
+    banks = _find_maxima(len(bank_keys), row, lane_counts).reshape(count, -1).sum(axis=1)
     rounds = np.sum([count_wavefronts(addresses, mask, width) for mask in _iter_rounds(addresses, lanes)], axis=0)
     fewest = -(-active * width // (BANKS * WORD))
     groups = count_groups(addresses, lanes, width)
-    return [most_lanes, banks, rounds, count_wavefronts(addresses, lanes, width), fewest, groups, fewest]
+    return [most_lanes, banks, rounds, count_wavefronts(addresses, lanes, width), groups, groups, fewest]
 
 
 def count_loop_loads(addresses: Array, lanes: Array | None, width: int) -> list[Array]:
