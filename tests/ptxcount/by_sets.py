@@ -82,25 +82,33 @@ def count_shared_atomics(lanes: Lanes, width: int) -> list[int]:
     """Return most lanes per address and per bank, wavefronts of rounds, wavefronts of a store; and the fewest."""
     addresses = [a for a in lanes if a is not None]
     (stored, groups), fewest = count_store_wavefronts(lanes, width), math.ceil(len(addresses) * width / 128)
-    rounds = sum(count_store_wavefronts(pending, width)[0] for pending in _list_rounds(lanes))
+    rounds = sum(count_store_wavefronts(pending, width)[1] for pending in _list_rounds(lanes, width))
     size = 128 // max(width, 4)
     served = [[a // 4 % 32 for a in lanes[k : k + size] if a is not None] for k in range(0, 32, size)]
     return [_most(addresses), sum(map(_most, served)), rounds, stored, groups, groups, fewest]
 
 
-def _list_rounds(lanes: Lanes) -> list[Lanes]:
-    """List the pending lanes of each round of a loop, which ends for the first lane of each address."""
-    rounds, pending = list[Lanes](), [*lanes]
+def _list_rounds(lanes: Lanes, width: int) -> list[Lanes]:
+    """List the pending lanes of each round of a loop, which ends for the first lane of each bank in a group.
+
+    A later group waits for an earlier one that changes the same word.
+    """
+    rounds, pending, size = list[Lanes](), [*lanes], 128 // max(width, 4)
     while any(a is not None for a in pending):
         rounds.append([*pending])
-        for address in {*pending}:
-            pending[pending.index(address)] = None
+        changed = set[int | None]()
+        for start in range(0, 32, size):
+            group = [(n, a) for n, a in enumerate(rounds[-1]) if a is not None and n // size == start // size]
+            first = {a // 4 % 32: (n, a) for n, a in reversed(group)}.values()
+            for n, a in first:
+                pending[n] = a if a in changed else None
+            changed |= {a for _, a in first}
     return rounds
 
 
 def count_loop_loads(lanes: Lanes, width: int) -> list[int]:
     """Return further loads of a loop, and wavefronts of all loads with and without conflicts."""
-    rounds = _list_rounds(lanes)
+    rounds = _list_rounds(lanes, width)
     counts = [count_load_wavefronts(pending, width) for pending in rounds]
     return [len(rounds) - 1, *map(sum, zip(*counts, strict=True))]
 

@@ -94,9 +94,9 @@ def test_atomics_of_64_bits(atomic: str, counts: dict[int, tuple[int, int, int]]
 
 
 #: Atomics in shared memory that are loops of ``LDS`` and ``ATOMS.CAST.SPIN``, or not: loads by place, their
-#: wavefronts, and those without conflicts (machine code of nvcc 13.0.88 for sm_90, 2026-11-29).
-_FLOATS = [(32, 32, 32), (1, 1, 1), (2, 2, 2), (1, 8, 1), (8, 8, 8)]
-_PAIRS = [(32, 32, 32), (1, 2, 2), (2, 2, 2), (1, 16, 2), (8, 12, 12)]
+#: wavefronts, and those without conflicts (H200, driver 580.159.04, nvcc 13.0.88, 2026-11-29).
+_FLOATS = [(32, 32, 32), (1, 1, 1), (2, 2, 2), (8, 36, 8), (8, 8, 8)]
+_PAIRS = [(32, 32, 32), (1, 2, 2), (2, 2, 2), (8, 72, 16), (8, 12, 12)]
 LOOPS = [
     ("add.f32 %r5, [A], %r2", 4, _FLOATS), ("add.f64 %rd5, [A], %rd6", 8, _PAIRS),
     ("add.u64 %rd5, [A], %rd6", 8, _PAIRS), ("xor.b64 %rd5, [A], %rd6", 8, _PAIRS),
@@ -106,7 +106,7 @@ LOOPS = [
 
 @pytest.mark.parametrize(("atomic", "width", "loads"), LOOPS)
 def test_loads_of_loops(atomic: str, width: int, loads: list[tuple[int, int, int]]) -> None:
-    """Each round of a loop is a load, too; a round ends for one lane of each address."""
+    """Each round of a loop is a load, too; a round ends for one lane of each bank in a group of lanes."""
     for (place, code), expected in zip(PLACES.items(), loads, strict=True):
         totals = _count_atomic(atomic, code, width, "shared")
         requests, wavefronts, conflicts = (

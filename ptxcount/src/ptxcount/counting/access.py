@@ -177,8 +177,10 @@ class Access:
             if self.space == "shared":
                 sums = sum_rules(count_shared_atomics, address, active, shape, self.width)
                 self.together += sums[0]
-                self.wavefronts += count * turns.summed if is_summed else sums[turns.rule] * turns.per_turn
-                self.conflict_free += count * turns.summed if is_summed else sums[turns.rule + 3] * turns.per_turn
+                for name, turn_count in (("wavefronts", sums[turns.rule]), ("conflict_free", sums[turns.rule + 3])):
+                    added = turns.summed if is_summed else turns.before
+                    added = count * added + turn_count * turns.per_turn * (not is_summed)
+                    setattr(self, name, getattr(self, name) + added)
                 return
         rules = _RULES.get(f"{self.space} {self.kind}") or _RULES.get(self.space)
         if self.space == "shared":

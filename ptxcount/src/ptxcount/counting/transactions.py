@@ -219,8 +219,8 @@ def count_global_atomics(addresses: Array, lanes: Array | None, width: int) -> l
 def count_shared_atomics(addresses: Array, lanes: Array | None, width: int) -> list[Array]:
     """Count the most lanes of each request on one address, and three kinds of turns; then the fewest of each kind.
 
-    Turns are lanes in one bank, summed over the groups of lanes that are served together; wavefronts of the rounds of a
-    loop; and wavefronts of loads.
+    Turns are lanes in one bank, summed over the groups of lanes that are served together; such groups in the rounds of
+    a loop; and wavefronts of loads.
     """
     count, active = len(addresses), np.full(len(addresses), LANES) if lanes is None else np.count_nonzero(lanes, axis=1)
     most_lanes = _find_maxima(count, *_group_lanes(addresses, lanes)[::2])
@@ -228,7 +228,7 @@ def count_shared_atomics(addresses: Array, lanes: Array | None, width: int) -> l
     bank_keys = ((addresses >> 2) % BANKS).reshape(-1, group_size)
     row, _, lane_counts = _group_lanes(bank_keys, None if lanes is None else lanes.reshape(-1, group_size))
     banks = _find_maxima(len(bank_keys), row, lane_counts).reshape(count, -1).sum(axis=1)
-    rounds = np.sum([count_wavefronts(addresses, mask, width) for mask in _iter_rounds(addresses, lanes)], axis=0)
+    rounds = np.sum([count_groups(addresses, mask, width) for mask in _iter_rounds(addresses, lanes, width)], axis=0)
     fewest = -(-active * width // (BANKS * WORD))
     groups = count_groups(addresses, lanes, width)
     return [most_lanes, banks, rounds, count_wavefronts(addresses, lanes, width), groups, groups, fewest]
@@ -241,16 +241,25 @@ def count_loop_loads(addresses: Array, lanes: Array | None, width: int) -> list[
     (nvcc 13.0.88, sm_90).
     """
     rounds = [
-        [mask.any(axis=1), *count_load_wavefronts(addresses, mask, width)] for mask in _iter_rounds(addresses, lanes)
+        [mask.any(axis=1), *count_load_wavefronts(addresses, mask, width)]
+        for mask in _iter_rounds(addresses, lanes, width)
     ]
     loads, wavefronts, groups = np.array(rounds, np.int64).sum(axis=0)
     return [loads - 1, wavefronts, groups]
 
 
-def _iter_rounds(addresses: Array, lanes: Array | None) -> Iterator[Array]:
-    """Yield the lanes in each round of a loop of compare-and-swap, in which one lane of each address is done."""
-    active = np.ones(addresses.shape, bool) if lanes is None else lanes
-    is_equal = (addresses[:, :, None] == addresses[:, None, :]) & active[:, None, :]
-    rank = np.where(active, np.tril(is_equal, -1).sum(axis=2), -1)
-    for n in range(int(rank.max(initial=0)) + 1):
-        yield rank >= n
+def _iter_rounds(addresses: Array, lanes: Array | None, width: int) -> Iterator[Array]:
+    """Yield the pending lanes in each round of a loop of compare-and-swap, which changes the word.
+
+    A round ends for the lowest pending lane on each bank, in each group of lanes that are served together, unless a
+    group before changed the same word. Measured: H200, 72 launches of one warp, all three counters equal.
+    """
+    pending = np.ones(addresses.shape, bool) if lanes is None else lanes.copy()
+    group, earlier = np.arange(LANES) // (BANKS * WORD // width), np.tri(LANES, k=-1, dtype=bool)
+    banks, is_equal = (addresses >> 2) % BANKS, addresses[:, :, None] == addresses[:, None, :]
+    blocks = (banks[:, :, None] == banks[:, None, :]) & earlier & (group[:, None] == group)
+    fails = is_equal & (group[:, None] > group)
+    while pending.any():
+        yield pending.copy()
+        first = pending & ~(blocks & pending[:, None, :]).any(axis=2)
+        pending &= ~first | (fails & first[:, None, :]).any(axis=2)

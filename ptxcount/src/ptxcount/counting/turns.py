@@ -15,6 +15,8 @@ class AtomicTurns(NamedTuple):
     rule: int
     #: Wavefronts for each turn in shared memory.
     per_turn: int = 1
+    #: Wavefronts of an attempt before a loop in shared memory.
+    before: int = 0
     #: The chip tries until no other warp has been there meanwhile.
     loops: bool = False
     #: Active lanes from which on the compiler sums those of a warp, for one lane to issue; 0: it never does.
@@ -53,7 +55,8 @@ def find_turns(
     if kind.size == 2:
         return AtomicTurns(_BANKS, 2, loops=True)
     if kind.name not in ("u32", "s32", "b32") and not is_wide_swap:
-        return AtomicTurns(_ROUNDS, 2, loops=True, summed_lanes=summed_lanes, summed=2)
+        before = int(kind.name.endswith("x2"))  # ATOM.E.ADD, by a generic address
+        return AtomicTurns(_ROUNDS, 2, before, loops=True, summed_lanes=summed_lanes, summed=2)
     if kind.name == "u32" and adds_one and name == "add" and not returns:
         return AtomicTurns(_WORDS_OF_LOAD, summed_lanes=summed_lanes)
     return AtomicTurns(_BANKS, 2 if name == "cas" else 1, summed_lanes=summed_lanes)
