@@ -41,9 +41,12 @@ _PARTS: tuple[tuple[str, str, str, str, str, Callable[[int, int], object]], ...]
 def format_table(counters: LaunchCounters) -> str:
     """Format the totals of a launch: global memory by sectors and lines, shared memory, instructions of a thread."""
     totals = counters.totals()
+    if copies := [access for access in counters.accesses if access.kind == "copy"]:
+        names = ("requests", "wavefronts", "bank_conflicts")
+        totals |= {f"shared_copy_{name}": sum(getattr(copy, name) for copy in copies) for name in names}
     rows = []
     for space, prefix, unit, heading, last_total, format_last in _PARTS:
-        kinds = [kind for kind in ("load", "store", "atomic") if f"{prefix}{kind}_requests" in totals]
+        kinds = [kind for kind in ("load", "store", "atomic", "copy") if f"{prefix}{kind}_requests" in totals]
         if not kinds:
             continue
         rows.append(_format_row(space, "requests", unit, "per request", heading))
@@ -55,6 +58,7 @@ def format_table(counters: LaunchCounters) -> str:
                 )
                 is_noted = (space, kind, unit) == ("global", "atomic", "sectors")
                 note = f"({_describe_sums(counters.atomics.summed, requests)})" if is_noted else ""
+                note = "(cp.async: in no counter of Nsight Compute)" if kind == "copy" else note
                 caveat = counters.caveats().get(f"{space} {kind}", note)
                 rows.append(f"{row}  {caveat}".rstrip())
             merged = counters.merged.get(kind) if space == "shared" else None
