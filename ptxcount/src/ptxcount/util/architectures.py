@@ -47,6 +47,11 @@ class Multiprocessor(NamedTuple):
         """Bytes of shared memory, static and dynamic, that a block may have."""
         return self.shared - self.reserved
 
+    def fit_blocks(self, threads: int, shared: int) -> int:
+        """Return how many blocks of these threads and bytes of shared memory fit, if their registers do."""
+        block_bytes = round_up(shared + self.reserved, self.shared_unit)
+        return min(self.blocks, self.warps // -(-threads // WARP), self.shared // block_bytes)
+
 
 #: Key: the compute capability as nvcc names it.
 MULTIPROCESSORS = {
