@@ -118,7 +118,9 @@ def _pin_counts(options: argparse.Namespace) -> int:
     outcomes = list(iter_counts(launches))
     failures = [outcome for outcome in outcomes if isinstance(outcome, Diagnostic)]
     if failures:
-        return _report_findings(_merge_repeated(failures), [], options)
+        code = _report_findings(_merge_repeated(failures), [], options)
+        print(f"{pins.FILE} was not written: {len(failures)} of {len(launches)} launches failed")
+        return code
     launch_counts = [outcome for outcome in outcomes if isinstance(outcome, LaunchCounts)]
     try:
         lock = pins.read_lock(options.folder) or pins.NO_LOCK
