@@ -13,6 +13,9 @@ KIB = 1024
 
 WARP = 32
 
+#: Architecture of the GPU whose counters were read, an H200.
+MEASURED = "sm_90"
+
 #: Blocks of a grid, and threads of a block, along x, y and z; threads of a block, and blocks of a cluster, in all.
 MAX_GRID = (2**31 - 1, 65535, 65535)
 MAX_BLOCK = (1024, 1024, 64)
