@@ -182,14 +182,20 @@ USES = (
      "--grid 256 --block 256 p0=float32[1048576] o=float32[1048576]"),
     ("const float* x, float* o, int stride) { o[I] = x[I * stride];",
      "--grid 256 --block 256 x=float32[1048576] o=float32[1048576] stride=int32:2"),
+    # each instance, with its types and numbers
+    ("template <class T, int N = 8> __global__ void many(T* o) { o[blockIdx.x * N + threadIdx.x] = N;",
+     "--grid 1024 --block 64 o=float64[1048576]", "--grid 512 --block 128 o=int32[1048576]"),
 )  # fmt: skip
+INSTANCES = "template __global__ void many<double, 64>(double*);\ntemplate __global__ void many<int, 128>(int*);\n"
 
 
 def test_uses(tmp_path: Path) -> None:
     """The text tells blocks, sizes, turns, indices and constants; a wrong bound is out of bounds."""
     file, head = tmp_path / "uses.cu", "#define SIDE (WARP / 2)\n#define I (blockIdx.x * blockDim.x + threadIdx.x)\n"
     head += "constexpr int WARP = 32; struct P { float x, y, z; }; __constant__ float taps[9];\n"
-    file.write_text(head + "".join(f"__global__ void k{n}({text} }}\n" for n, (text, _) in enumerate(USES)))
+    heads = ["" if text.startswith("template") else f"__global__ void k{n}(" for n, (text, *_) in enumerate(USES)]
+    kernels = (f"{begin}{text} }}\n" for begin, (text, *_) in zip(heads, USES, strict=True))
+    file.write_text("".join([head, *kernels, INSTANCES]))
     commands = [shlex.split(kernel.format_command(file, alone=False))[1:] for kernel in list_kernels(file)]
-    assert [command[3:] for command in commands] == [launch.split() for _, launch in USES]
+    assert [command[3:] for command in commands] == [launch.split() for _, *launches in USES for launch in launches]
     assert [main(commands[0]), main(commands[6])] == [1, 0]

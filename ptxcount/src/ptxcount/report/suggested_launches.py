@@ -21,7 +21,7 @@ from ..source.cpp_types import TYPES, strip_qualifiers
 from ..source.cuda_compiler import ARCH
 from ..source.declarations import Declaration, find_declarations
 from ..source.kernel_sources import is_ptx
-from ..source.names import cpp_name, parameter_types, source_name
+from ..source.names import cpp_name, parameter_types, source_name, split_list
 from .kernel_uses import KernelUses, describe_element
 from .launch_guess import guess_block, guess_dynamic_shared, guess_template_argument
 
@@ -73,8 +73,9 @@ def list_kernels(file: Path, flags: str = "", arch: str = ARCH) -> list[KernelOv
     declared_kernels = find_declarations(text)
     overviews = []
     for declaration in declared_kernels:
-        entry_name = next((name for name in entries if source_name(name) == declaration.name), None)
-        overviews.append(_make_overview(declaration, entry_name, program, text))
+        names = [name for name in entries if source_name(name) == declaration.name]
+        instances: list[str | None] = [*(names if declaration.template else names[:1])]
+        overviews += [_make_overview(declaration, entry_name, program, text) for entry_name in instances or [None]]
     for entry_name, entry in entries.items():
         if source_name(entry_name) not in {declaration.name for declaration in declared_kernels}:
             kinds = parameter_types(entry_name) or []
@@ -97,14 +98,16 @@ def _describe_bytes(parameter: Variable) -> str:
 def _make_overview(
     declaration: Declaration, entry_name: str | None, program: Program, source: str = ""
 ) -> KernelOverview:
-    template_arguments = [guess_template_argument(parameter) for parameter in declaration.template]
-    types = {
-        parameter.split()[-1].lstrip("."): value
-        for parameter, value in zip(declaration.template, template_arguments, strict=True)
-    }
     name = declaration.name
     if declaration.template:
-        name = cpp_name(entry_name) if entry_name else f"{declaration.name}<{', '.join(template_arguments)}>"
+        guesses = ", ".join(map(guess_template_argument, declaration.template))
+        name = cpp_name(entry_name) if entry_name else f"{declaration.name}<{guesses}>"
+    template_arguments = split_list(name.partition("<")[2].removesuffix(">"))
+    types = {
+        parameter.partition("=")[0].split()[-1].lstrip("."): value
+        for parameter, value in zip(declaration.template, template_arguments, strict=False)
+    }
+    source += "".join(f"\nconstexpr int {name} = {value};" for name, value in types.items() if value[:1].isdigit())
     parameters = [
         (_substitute_types(kind, types), name or f"p{n}") for n, (kind, name) in enumerate(declaration.parameters)
     ]
