@@ -290,7 +290,7 @@ def _format_entries(file: Path, include: Sequence[str], flags: str) -> str:
         lines += [f"dynamic_shared = {overview.dynamic_shared}  # a guess"] * bool(overview.dynamic_shared)
         lines += [f"variables = {json.dumps([*overview.variables])}  # a guess"] * bool(overview.variables)
         lines += [
-            "arguments = [  # guesses: put in your sizes and numbers",
+            "arguments = [  # guesses: put in your sizes and numbers, before all if the launch fails",
             *(f"    {json.dumps(word)}," for word in overview.arguments),
             "]",
         ]
