@@ -24,7 +24,7 @@ _LOOP = re.compile(r"\bfor\s*\(\s*\w[\w\s]*\b(\w+)\s*=\s*\d+\w*\s*;([^;]*);([^;{
 _CONSTANT = re.compile(r"__constant__\s+([\w\s]+?)\s*\b(\w+)\s*((?:\[[^]]*\]\s*)*);")
 #: More elements than any array has.
 _ALL = 1 << 62
-#: Threads that arrive at a barrier in shared memory.
+#: Threads that arrive at a barrier in shared memory: a block's if they are more than a warp.
 _ARRIVALS = re.compile(r"\binit\(&[^,;]*,([^;]*)\);")
 _SHARED = re.compile(r"__shared__\s+[\w\s:]+?\b(\w+)\s*((?:\[[^]]*\]\s*)+);")
 
@@ -137,7 +137,7 @@ class KernelUses:
         """Return the threads of a block along x and y; 0 where the text does not say."""
         width, height = self.find_tile("x"), self.find_tile("y")
         arrivals = (evaluate_constant(count, self.source) for count in re.findall(_ARRIVALS, self.body))
-        width = width or max((count for count in arrivals if 32 <= count <= 1024), default=0)
+        width = width or max((count for count in arrivals if 32 < count <= 1024), default=0)
         if not width:  # as many as an array in shared memory that threads index
             arrays = [(name, sizes.split("[")[-1]) for name, sizes in _SHARED.findall(self.declaration.body)]
             lengths = [
