@@ -78,6 +78,7 @@ BODIES = [
     (MUCH.replace("out[i]", "((char*)out)[i]").replace("16", "10").format("0"), []),  # narrow but few
     ("if (i & 16) out[i] = in[2 * i]; else out[i] = in[2 * i + 1] + 1;", ["PC101"]),  # no lane touches both
     ("out[i] = in[two * i];", ["PC101"]),  # an argument of 2 is no row
+    ("if (i % 2 == 0) out[i / 2] = in[2 * i];", ["PC101"]),  # no lane has an active neighbour
     ("out[i] = in[i + 1] + in[i + 4096];", []),
     ("float sum = 0; for (int m = 0; m < two * 32; m++) sum += in[i * i % 31 * 512 + m]; out[i] = sum;", ["PC102"]),
     ("out[i] = in[i / 32 * 33 + i % 32];", ["PC104"]),

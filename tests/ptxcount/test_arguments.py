@@ -118,6 +118,9 @@ WHOLE += [("uint" + str(n), 0, (1 << n) - 1) for n in (8, 16, 32, 64)]
 #: Descriptions and their values, or errors.
 ARGUMENTS: list[tuple[str, Any]] = [
     ("a=int16[2,3]", np.array([[0, 1, 2], [3, 4, 5]], np.int16)), ("a=f4[3]=arange", np.arange(3, dtype=np.float32)),
+    ("a=f2[131072]", np.tile(np.arange(2048), 64).astype("f2")),
+    ("a=float16[4]=random(1,0,1e6)", "overflow encountered"),
+    ("a=f2[70000]=permutation(1)", (np.random.default_rng(1).permutation(70000) % 2048).astype("f2")),
     ("a=float64[4]=ones", np.ones(4)), ("a=bool[2]=zeros", np.zeros(2, bool)),
     ("n=uint8:7", np.uint8(7)), ("u1:7", np.uint8(7)), ("int64:-5", np.int64(-5)), ("float32:1e-3", np.float32(1e-3)),
     ("complex64:1+2j", np.complex64(1 + 2j)), ("bytes:00ff", np.void(b"\x00\xff")),

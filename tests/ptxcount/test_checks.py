@@ -154,11 +154,12 @@ def test_barrier_for_a_race(lane: int, barrier: str) -> None:
 
 def test_address_in_no_array() -> None:
     """An address far beyond an array is no place of it: the index may be another array's."""
-    source = "__global__ void k(int* a, int* b, long i) { a[i] = 1; }"
-    with pytest.raises(
-        errors.OutOfBoundsError, match="in no array: byte 4393751543296 of the nearest below, argument 1 of"
-    ):
-        ptxcount.count(source, "k", 1, 1, [_ints(64), _ints(64), np.int64(1 << 40)])
+    source = 'extern "C" __global__ void k(int* a, int* b, long i) { a[i] = 1; }'
+    text = f"in no array: {4393751543296 - 256} bytes behind the end of the nearest below, "
+    ptx, arguments = sources.compile_to_ptx(source), [_ints(64), _ints(64), np.int64(1 << 40)]
+    for names, name in (([], "argument 1 of 256"), (["", "in (argument 1)", ""], r"'in' \(argument 1\) of 256")):
+        with pytest.raises(errors.OutOfBoundsError, match=text + name):
+            execute_kernel(ptx, "k", (1, 1, 1), (1, 1, 1), arguments, names=names)
 
 
 #: Bodies of kernels with a barrier, and the number of threads of which others of the warp skip it.

@@ -9,6 +9,7 @@ import pytest
 
 import ptxcount
 from ptxcount.engine.execute import execute_kernel
+from ptxcount.engine.launch_limits import count_resident_blocks
 from ptxcount.machine.block_memory import SharedMemory, make_ranked
 from ptxcount.util.errors import LaunchError, OutOfBoundsError, UninitializedReadError
 from tests.ptxcount import sources
@@ -143,6 +144,17 @@ def test_cooperative_grid() -> None:
     out, between = np.zeros(20 * 96, np.int32), np.zeros(20 * 96, np.int32)
     sources.execute("grids", "reversed", [out, between], threads=96, blocks=20)
     np.testing.assert_array_equal(out, np.arange(20 * 96)[::-1] * 3)
+
+
+def test_large_cooperative_grid() -> None:
+    """CUDA refuses a barrier of more blocks than an H200 holds at once, and no other use of the group."""
+    cases = (((1024, 0), 2), ((96, 0), 21), ((32, 0), 32), ((32, 100 << 10), 2))
+    assert [count_resident_blocks(*case) for case, _ in cases] == [132 * blocks for _, blocks in cases]
+    text = module("mov.b32 %r1, %envreg1; setp.eq.u32 %p1, %r1, 0; GUARD trap;", 0)
+    for guard, blocks in (("@%p1", 132), ("@!%p1", 265)):
+        execute_snippet(text.replace("GUARD", guard), [], threads=1024, blocks=blocks)
+    with pytest.raises(LaunchError, match=r"grid of 265 blocks: .* at most 264 of 1024 threads, as many as an H200"):
+        execute_snippet(text.replace("GUARD", "@%p1"), [], threads=1024, blocks=265)
 
 
 def test_tiles_larger_than_a_warp() -> None:

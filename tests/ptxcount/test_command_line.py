@@ -15,6 +15,7 @@ import pytest
 
 from ptxcount.command_line import main
 from tests.ptxcount.commands import GIVEN, ROW_SUMS, SUMS, read_error
+from tests.ptxcount.snippets import module
 from tests.ptxcount.sources import compile_to_ptx, ptx
 
 SIX = [f"{kind}_{amount}" for kind in ("load", "store") for amount in ("requests", "sectors")]
@@ -153,6 +154,18 @@ def test_suggested_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     words = shlex.split(command)[1:]
     assert "sm_80" in words
     assert _json(capsys, *words)["load_requests"] == 248 * 8  # columns, 8 warps
+
+
+@pytest.mark.parametrize(
+    ("arch", "is_noted"), [("sm_90", False), ("sm_90a", False), ("sm_80", True), ("sm_100f", True)]
+)
+def test_other_architectures(arch: str, is_noted: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The head of a listing says where no counter was read."""
+    file = tmp_path / "k.ptx"
+    file.write_text(module("", 0, target=f"8.8 {arch}"))
+    assert main([str(file), "--grid", "1", "--block", "32"]) == 0
+    note = f"{arch}: counted by the rules of sm_90; no counter of another architecture was read"
+    assert capsys.readouterr().out.splitlines()[1] == note * is_noted
 
 
 FULL, CLOSED = "ptxcount: No space left on device\n", "ptxcount: standard output is closed\n"

@@ -143,7 +143,7 @@ def test_names_of_arrays(place: int, name: str) -> None:
 
 
 LANES = np.arange(32)
-#: Addresses of lanes, number of active lanes, and the pattern.
+#: Addresses of lanes, number of active lanes or those that are active, and the pattern.
 PATTERNS = [
     (LANES * 0, 32, "all lanes at one address"), (LANES * 4, 8, "neighbouring lanes at neighbouring elements"),
     (LANES * 4 + 4, 32, "neighbouring lanes at neighbouring elements; warps begin within a sector"),
@@ -152,14 +152,19 @@ PATTERNS = [
     (LANES * 128 + LANES // 8 * 64, 32, "neighbouring lanes 128 bytes apart"),
     (LANES * 128 + LANES // 3 * 64, 32, "lanes have no common distance"), (LANES * 128, 7, None),
     (LANES // 2 * 100 + LANES % 2 * 4, 32, "2 neighbouring lanes follow each other, then a jump"),
+    (LANES * 8, LANES % 2 == 0, "active lanes 16 bytes apart"),
+    (LANES * 2, LANES % 2 == 0, "active lanes at neighbouring elements"),
+    (LANES * 4, LANES % 4 < 2, "2 neighbouring lanes follow each other, then a jump"),
+    (LANES // 16 * 64, 32, "2 addresses, each by 16 lanes"), (LANES // 4 * 8, 32, "8 addresses, each by 4 lanes"),
+    ((LANES ^ 1) * 4, 32, "lanes at neighbouring elements in another order"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("addresses", "active", "words"), PATTERNS)
-def test_patterns(addresses: np.ndarray, active: int, words: str | None) -> None:
+def test_patterns(addresses: np.ndarray, active: int | np.ndarray, words: str | None) -> None:
     """A pattern needs 8 lanes, and one distance for most of them."""
     access = Access(Source(1), "global", "load", 4)
-    access.record(addresses[None], (active > LANES)[None], (1, 32))
+    access.record(addresses[None], (active > LANES if isinstance(active, int) else active)[None], (1, 32))
     pattern = find_pattern(access)
     assert (pattern.description[: len(words or "")] if pattern else None) == words
 

@@ -27,7 +27,8 @@ def _limits(text: str) -> Callable[[Repository], None]:
 
 NEW = "scale.cu:4: PC005 no counts are pinned: run ptxcount pin; a launch without a name goes by its "
 GONE = (
-    "ptxcount.lock:1: PC008 pinned, and in ptxcount.toml no more: run ptxcount pin; scale.cu: phys::scale<float> <<<("
+    "ptxcount.lock:1: PC008 pinned, and in ptxcount.toml no more: run ptxcount pin "
+    "[launch scale.cu: phys::scale<float> <<<("
 )
 RACE = "__shared__ int s; s = i; if (i < n) out[i] = s + 2 * in[i * STRIDE];"
 LOCAL = "float a[8]; for (int j = 0; j < 8; j++) a[(i + j) % 8] = j; out[i] = a[n % 8] + 2 * in[i * STRIDE];"
@@ -41,10 +42,10 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
     # moved lines, higher and lower counts, another compiler, a race
     ([lambda repo: repo.kernel(2, ("namespace", "// one\n\nnamespace"), ("    if (i", " // two\n\tif  (i"))], 0, []),
     ([lambda repo: repo.kernel(8)], 1, [f"{ROSE}; scale.cu changed. Why: "]),
-    ([lambda repo: repo.kernel(1)], 0, [f"{FELL}; scale.cu changed; scale<float>"]),
+    ([lambda repo: repo.kernel(1)], 0, [f"{FELL}; scale.cu changed [launch scale<float>]"]),
     ([lambda repo: repo.kernel(1), lambda repo: repo.run("pin"), lambda repo: repo.kernel(2)], 1,
      ["scale.cu:6: PC003 global load sectors rose from 128 to 256 (4 to 8 a request, ideal 4); scale.cu changed. "
-      "Why: ptxcount check --advise. Intended: ptxcount pin --accept; scale<float>"]),
+      "Why: ptxcount check --advise. Intended: ptxcount pin --accept [launch scale<float>]"]),
     ([lambda repo: repo.kernel(2, ("2 * in", "3 * in"))], 0, []),  # at equal cost
     ([lambda repo: repo.kernel(8, ("2 * in", "3 * in"))], 1,
      [f"{ROSE.replace(' (8', ' in edited lines (8')}; scale.cu changed. Why"]),
@@ -55,7 +56,7 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
       lambda repo: repo.run("pin", "--accept")], 0, ["scale.cu:6: PC006"]),  # two launches of a kernel
     ([lambda repo: repo.launch(LAUNCH + OTHER), lambda repo: repo.run("pin"), lambda repo: repo.kernel(8)], 1,
      [f"{ROSE}; scale.cu changed. Why: ",
-      "scale.cu:6: PC003 global load sectors rose from 128 to 512 (8 to 32 a request, ideal 4); scale"]),
+      "scale.cu:6: PC003 global load sectors rose from 128 to 512 (8 to 32 a request, ideal 4); scale.cu"]),
     ([lambda repo: repo.kernel(2, (BODY, LOCAL))], 1,  # an array in local memory
      ["scale.cu:4: PC003 stack frame bytes rose from 0 to 32; scale.cu changed. Why: ",
       *(f"scale.cu:6: PC003 local {amount} rose from 0 to " for amount in
@@ -79,17 +80,18 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
     ([_limits("load_sectors_per_request = 8, bank_conflicts = 0, stack_frame_bytes = 0")], 0, []),
     ([_limits('store_sectors = "1 x ideal", load_sectors_per_request = "2 x ideal"')], 0, []),
     ([_limits("load_sectors_per_request = 7.9")], 1, [
-        "scale.cu:6: PC001 load_sectors_per_request is 8, 7.9 are allowed; at this line it is 8; scale<float>"]),
+        "scale.cu:6: PC001 load_sectors_per_request is 8, 7.9 are allowed; at this line it is 8 "
+        "[launch scale<float>]"]),
     ([_limits('load_sectors_per_request = "1.5 x ideal"')], 1, [
         "scale.cu:6: PC001 load_sectors_per_request is 8, 6 are allowed"]),
     ([_limits("thread_instructions = 9")], 1, ["scale.cu:1: PC001 thread_instructions is "]),
     ([lambda repo: repo.kernel(2, (BODY, TILE)), lambda repo: repo.run("pin", "--accept"), _limits(BANKS)], 1, [
-        "scale.cu:7: PC001 bank_conflicts is 32, 31 are allowed; scale",
-        "scale.cu:7: PC001 shared_load_bank_conflicts_per_request is 1, 0.4 are allowed; at this line it is 1;"]),
+        "scale.cu:7: PC001 bank_conflicts is 32, 31 are allowed [launch scale",
+        "scale.cu:7: PC001 shared_load_bank_conflicts_per_request is 1, 0.4 are allowed; at this line it is 1 ["]),
     ([_behind("sectors <= 8, lines <= 2, requests <= 32")], 0, []),
     ([_behind("sectors <= 2 x ideal")], 0, []),
     ([lambda repo: repo.launch(LAUNCH + OTHER), lambda repo: repo.run("pin"), _behind("sectors <= 7.9")], 1,
-     [f"scale.cu:6: PC002 sectors are 8, 7.9 are allowed; scale<float> (launch {n})" for n in (1, 2)]),
+     [f"scale.cu:6: PC002 sectors are 8, 7.9 are allowed [launch scale<float> (launch {n})]" for n in (1, 2)]),
     ([_behind("sectors <= 1.5 x ideal")], 1, ["scale.cu:6: PC002 sectors are 8, 6 are allowed"]),
     ([_behind("requests <= 31")], 1, ["scale.cu:6: PC002 requests are 32, 31 are allowed"]),
     ([_behind("lines <= 1")], 1, ["scale.cu:6: PC002 lines are 2, 1 are allowed"]),

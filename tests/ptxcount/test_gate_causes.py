@@ -88,13 +88,13 @@ def test_causes(changes: list[Callable[[Repository], object]], code: str, end: s
     for change in changes:
         change(headers)
     line = next(line for line in headers.run("check")[1] if f" {code} " in line)
-    assert line.rpartition("; ")[0].partition(". Why: ")[0].endswith(end), line
+    assert line.rpartition(" [launch ")[0].partition(". Why: ")[0].endswith(end), line
 
 
 def test_pin_names_causes(headers: Repository) -> None:
     """Pin names the causes of its changes; a second pin finds none."""
     _header(0, "#define TILE 1\n")(headers)
-    assert "; include/tile.cuh changed; " in headers.run("pin")[1][0]
+    assert "; include/tile.cuh changed [" in headers.run("pin")[1][0]
     assert headers.run("check") == (0, [])
 
 

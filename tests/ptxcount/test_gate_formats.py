@@ -42,7 +42,7 @@ def test_formats(repository: Repository) -> None:
         ("PC101", "warning", "a%20b%23%25.cu", 6),
         ("PC007", "error", "scale.cu", 7),
     ]
-    assert run["results"][0]["message"]["text"].endswith("; scale<float> (launch 1)")
+    assert run["results"][0]["message"]["text"].endswith(" [launch scale<float> (launch 1)]")
     assert {rule["id"] for rule in run["tool"]["driver"]["rules"]} == {code for code, *_ in findings}
 
     first, third = "scale<float> (launch 1)", "scale<float> (launch 3)"

@@ -50,6 +50,7 @@ def test_pin(change: Change, words: list[str], code: int, message: str, written:
         assert (lock.read_text(), [*repository.folder.glob("*.unfinished")]) == (old_text, [])
     exit_code, lines = repository.run("pin", *words)
     assert (exit_code, message in "\n".join(lines), bool(lines)) == (code, True, bool(message)), lines
+    assert (lines[-1:] == ["ptxcount.lock was not written: 1 of 1 launches failed"]) is ("PC006" in message)
     assert (lock.read_text() != old_text) == written
     assert code or repository.run("check") == (0, [])
 

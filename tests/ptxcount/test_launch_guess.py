@@ -99,7 +99,9 @@ def test_guesses_are_marked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert guessed == {"grid", "block", "dynamic_shared", "arguments"}
     assert {"block = [256, 1, 1]  # a guess", "dynamic_shared = 49152  # a guess"} <= {*text.splitlines()}
     assert main([str(source)]) == 0
-    assert "are guesses" in capsys.readouterr().out
+    notes = [text, capsys.readouterr().out]
+    assert ["before all if" in note for note in notes] == [True, True]
+    assert "are guesses" in notes[1]
 
 
 STRUCTS = """\
@@ -182,14 +184,37 @@ USES = (
      "--grid 256 --block 256 p0=float32[1048576] o=float32[1048576]"),
     ("const float* x, float* o, int stride) { o[I] = x[I * stride];",
      "--grid 256 --block 256 x=float32[1048576] o=float32[1048576] stride=int32:2"),
+    # a plane of blocks of one row; a space; a row a block, by its number, a loop, or a stride; arrivals at a barrier
+    ("const float* x, float* o, int n) { int t = threadIdx.x; const float* row = x + (size_t)blockIdx.y * SIDE * n; "
+     "o[(blockIdx.y * SIDE + t / 16) * n + blockIdx.x * WARP + t % 16] = row[t % 16];",
+     "--grid 8,16 --block 256 x=float32[256,256] o=float32[256,256] n=int32:256"),
+    ("float* o, int w, int h, int d) { int x = I, y = blockIdx.y * blockDim.y + threadIdx.y, z = blockIdx.z; "
+     "if (x < w && y < h && z < d) o[(z * h + y) * w + x] = 1;",
+     "--grid 2,7,56 --block 32,8 o=float32[56,56,56] w=int32:56 h=int32:56 d=int32:56"),
+    ("float* o, int n) { int b = blockIdx.x; for (int c = threadIdx.x; c < n; c += blockDim.x) o[b * n + c] = 1;",
+     "--grid 248 --block 256 o=float32[248,248] n=int32:248"),
+    ("float* o, int rows, int n) { for (int b = blockIdx.x; b < rows; b += gridDim.x) { float* row = o + b * n; "
+     "for (int c = threadIdx.x; c < n; c += blockDim.x) row[c] = 1; }",
+     "--grid 248 --block 256 o=float32[248,248] rows=int32:248 n=int32:248"),
+    ("const float* x) { extern __device__ void init(void*, int); int full; init(&full, SIDE + 128);",
+     "--grid 456 --block 144 x=float32[1048576]"),
+    ("template <class T, int TILE> __global__ void shared(T* o) { extern __shared__ T s[]; "
+     "o[blockIdx.x * TILE + threadIdx.x] = s[0];",
+     "--grid 256 --block 256 --dynamic-shared 49152 o=float32[1048576]"),
+    # each instance, with its types and numbers
+    ("template <class T, int N = 8> __global__ void many(T* o) { o[blockIdx.x * N + threadIdx.x] = N;",
+     "--grid 1024 --block 64 o=float64[1048576]", "--grid 512 --block 128 o=int32[1048576]"),
 )  # fmt: skip
+INSTANCES = "template __global__ void many<double, 64>(double*);\ntemplate __global__ void many<int, 128>(int*);\n"
 
 
 def test_uses(tmp_path: Path) -> None:
     """The text tells blocks, sizes, turns, indices and constants; a wrong bound is out of bounds."""
     file, head = tmp_path / "uses.cu", "#define SIDE (WARP / 2)\n#define I (blockIdx.x * blockDim.x + threadIdx.x)\n"
     head += "constexpr int WARP = 32; struct P { float x, y, z; }; __constant__ float taps[9];\n"
-    file.write_text(head + "".join(f"__global__ void k{n}({text} }}\n" for n, (text, _) in enumerate(USES)))
+    heads = ["" if text.startswith("template") else f"__global__ void k{n}(" for n, (text, *_) in enumerate(USES)]
+    kernels = (f"{begin}{text} }}\n" for begin, (text, *_) in zip(heads, USES, strict=True))
+    file.write_text("".join([head, *kernels, INSTANCES]))
     commands = [shlex.split(kernel.format_command(file, alone=False))[1:] for kernel in list_kernels(file)]
-    assert [command[3:] for command in commands] == [launch.split() for _, launch in USES]
+    assert [command[3:] for command in commands] == [launch.split() for _, *launches in USES for launch in launches]
     assert [main(commands[0]), main(commands[6])] == [1, 0]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import pytest
 from ptxcount import format_counters
 from ptxcount.counting.counters import LOCAL, Access, LaunchCounters
 from ptxcount.report import listing
+from ptxcount.report.costs import format_costs
 from ptxcount.util.errors import Source
 from ptxcount.util.findings import Finding
 
@@ -108,6 +111,18 @@ def test_listing() -> None:
 def test_table() -> None:
     """Rows are sums by space and kind."""
     assert listing.format_table(LAUNCH) == TABLE
+
+
+def test_rows_sum_to_the_first_number() -> None:
+    """The rows of each unit, also that of copies, sum to the number above the arrays."""
+    copies = [_access(9, "shared", "copy", requests=2, wavefronts=8, conflict_free=6)]
+    launch = replace(LAUNCH, accesses=[*LAUNCH.accesses, *copies])
+    sums: Counter[str] = Counter()
+    for part in listing.format_table(launch).split("\n\n")[:-1]:
+        (_, _, unit, *_), *rows = map(str.split, part.splitlines())
+        sums[unit] += sum(int(row[2]) for row in rows)
+    headlines = re.findall(r"(?m)^(\d+) (\w+)$", format_costs(launch, [], lambda name: None))
+    assert headlines == [(str(sums[unit]), unit) for unit in ("sectors", "wavefronts")]
 
 
 def test_merged_rows() -> None:

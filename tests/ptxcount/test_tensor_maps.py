@@ -46,7 +46,7 @@ REFUSALS = {
     "im2col: im2col": "a column at", "im2col: store_im2col at": "a tile that is stored at",
     "im2col: store_im2col corners": "a column that is stored", " to 64": "shared address 64: no multiple of 128",
     " to 1040": "shared address 1040: no multiple of 128", "bytes, shared 262144": " bytes of shared memory",
-    "4096 bytes, shared 16128": " bytes of shared memory", "global 1073741824": "in no array: byte 1073741824 ",
+    "4096 bytes, shared 16128": " bytes of shared memory", "global 1073741824": "in no array: 1073725440 bytes behind ",
     "barrier + 4": "8 bytes at", "bulk_load: 8 bytes": "8 bytes: a multiple of 16",
     "bulk_load: 40 bytes": "40 bytes: a multiple of 16", "bulk_prefetch: 64 bytes, shared 0, global 8": "a prefetch at",
     "bulk_reduce: 64 bytes, shared 0, global 8": "is not a multiple of 16",

@@ -26,9 +26,10 @@ from .report import costs, listing
 from .report.suggested_launches import format_overview
 from .source.cpp_types import check_arguments, find_declared
 from .source.cuda_compiler import ARCH, Compilation
-from .source.kernel_sources import is_ptx
+from .source.kernel_sources import find_chip, is_ptx
 from .source.names import cpp_name
 from .util import atomic_write
+from .util.architectures import MEASURED
 from .util.errors import LaunchError, PtxError
 from .util.findings import RACES, UNWRITTEN
 
@@ -169,6 +170,8 @@ def _render(options: argparse.Namespace, compilation: Compilation, entry: str, c
     sources = [Path()] if is_ptx(file) else compilation.files
     find_lines = listing.read_source_lines([*sources, *options.source])
     title = f"{options.entry or cpp_name(entry)} of {file}, grid {options.grid}, block {options.block}"
+    if (arch := find_chip(compilation.ptx, options.arch)).replace("compute", "sm").rstrip("af") != MEASURED:
+        title += f"\n{arch}: counted by the rules of {MEASURED}; no counter of another architecture was read"
     cost_text = costs.format_costs(counters, options.words, find_lines)
     text = listing.format_report(counters, find_lines, title, cost_text)
     if options.html:

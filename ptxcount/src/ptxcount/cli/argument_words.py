@@ -55,7 +55,8 @@ def make_argument(word: str, used_bytes: int = 0, folder: Path | None = None) ->
     """Make a kernel argument from its description.
 
     ============================================  =====================================================
-    ``name=float32[64,64]``                       an array that holds 0, 1, 2, ..., as with ``=arange``
+    ``name=float32[64,64]``                       an array that holds 0, 1, 2, ..., as with ``=arange``; float16
+                                                  begins anew at 2048, also in permutations
     ``name=float32[64]=zeros``, ``=ones``         the same number everywhere
     ``name=float32[64]=random(seed,low,high)``    from low to below high; without these from 0 to 1, or of
                                                   integers to the number of elements, so that they are indices
@@ -93,7 +94,7 @@ def make_argument(word: str, used_bytes: int = 0, folder: Path | None = None) ->
             return _make_filled(match["fill"], numbers, shape, _find_dtype(match["dtype"]), used_bytes)
         if match := _SCALAR.fullmatch(value):
             return _parse_number(match["value"], _find_dtype(match["dtype"]))
-    except (ValueError, OverflowError, EOFError, TypeError) as error:
+    except (ValueError, ArithmeticError, EOFError, TypeError) as error:
         raise LaunchError(f"argument {_shorten(word)}: {error}") from None
     except RecursionError:
         raise LaunchError(f"argument {_shorten(word)}: structs and lists are nested too deeply") from None
@@ -127,12 +128,14 @@ def _make_filled(
         return np.full(shape, int(fill == "ones"), dtype)
     random = np.random.default_rng(int(numbers[0]))
     if fill == "permutation":
-        return random.permutation(count).astype(dtype).reshape(shape)
+        period = host_memory.HALF_NUMBERS if dtype == np.float16 else count
+        return (random.permutation(count) % period).astype(dtype).reshape(shape)
     is_integer = dtype.kind in "iu"
     low, high = numbers[1:] or (0, count if is_integer else 1)
     if is_integer:
         return random.integers(int(low), max(int(high), int(low) + 1), shape).astype(dtype)
-    return random.uniform(low, high, shape).astype(dtype)
+    with np.errstate(over="raise"):
+        return random.uniform(low, high, shape).astype(dtype)
 
 
 def _load_array(file: Path, used_bytes: int) -> Argument:

@@ -24,7 +24,7 @@ from ..util.architectures import MAX_BLOCK, MAX_CLUSTER, MAX_GRID, MAX_SHARED, M
 from ..util.errors import Index3, LaunchError
 from ..util.findings import RACES, UNWRITTEN
 from .executable import Executable, lay_out_variables
-from .launch_limits import require_static_shared
+from .launch_limits import count_resident_blocks, require_static_shared
 
 #: Bytes of a thread's stack, if the kernel asks for any.
 STACK_BYTES = 16 << 10
@@ -32,8 +32,6 @@ STACK_BYTES = 16 << 10
 _MAX_LOCAL = 512 << 10
 #: The address of the first function.
 FIRST_FUNCTION = 1 << 54
-#: Threads of a cooperative launch, which all run at once: those of an H200.
-MAX_RESIDENT = 132 * 2048
 
 
 @dataclass(frozen=True)
@@ -77,7 +75,8 @@ def make_context(kernel: Executable, options: LaunchOptions) -> Context:
     for name, content in parameters.items():
         memories.symbols[name] = memories.parameters.add(np.frombuffer(content, np.uint8), name)
     threads = prod(options.grid) * prod(options.block)
-    is_cooperative = kernel.whole_grid and threads <= MAX_RESIDENT
+    resident_blocks = count_resident_blocks(prod(options.block), shared_size - kernel.reserved)
+    is_cooperative = kernel.whole_grid and prod(options.grid) <= resident_blocks
     if is_cooperative:
         memories.symbols[GRID_WORKSPACE] = memories.memory.add(np.zeros(256, np.uint8), GRID_WORKSPACE)
     has_dynamic = any(variable.size is None for variable in kernel.variables if not variable.problem)
@@ -102,6 +101,7 @@ def make_context(kernel: Executable, options: LaunchOptions) -> Context:
         cluster=cluster,
         has_clusters=bool(options.cluster or kernel.entry.cluster),
         may_wait=is_cooperative or prod(cluster) > 1,
+        most_blocks=resident_blocks if kernel.whole_grid and not is_cooperative else 0,
         reserved=kernel.reserved,
         dynamic=(dynamic if options.dynamic_shared else ": give --dynamic-shared BYTES") * has_dynamic,
         dynamic_size=options.dynamic_shared,

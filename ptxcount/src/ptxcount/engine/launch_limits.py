@@ -14,6 +14,8 @@ from .executable import Executable, lay_out_variables, load_executable
 _MAX_REGISTERS = 255
 #: The ``.language`` of tileiras, cuTile's compiler: its static shared memory has the limit of dynamic.
 _TILES = 7
+#: Multiprocessors of an H200.
+_MULTIPROCESSORS = 132
 
 
 def require_launchable(ptx: str, entry: str, block: Index3, dynamic_shared: int, flags: str, arch: str) -> None:
@@ -53,6 +55,11 @@ def require_static_shared(size: int, language: int) -> None:
             f"{size} bytes of static shared memory a block; {STATIC_SHARED} are allowed; use smaller arrays, or "
             "dynamic shared memory (extern __shared__, --dynamic-shared)"
         )
+
+
+def count_resident_blocks(threads: int, shared: int) -> int:
+    """Return how many blocks an H200 holds at once, as a cooperative launch needs it, if their registers fit."""
+    return _MULTIPROCESSORS * architectures.MULTIPROCESSORS["sm_90"].fit_blocks(threads, shared)
 
 
 def count_static_shared(kernel: Executable) -> int:

@@ -149,7 +149,7 @@ def _explain_waste(pattern: Pattern, launch: _LaunchPatterns) -> tuple[str, str]
     """Explain wasted sectors of a request: far lanes, walking lanes, short rows, or no pattern."""
     if pattern.stride >= 2 * pattern.access.width:
         code, text = _explain_stride(pattern, launch)
-        return code, f"neighbouring lanes are {pattern.stride} bytes apart{text}"
+        return code, f"{pattern.pair} are {pattern.stride} bytes apart{text}"
     if pattern.step and abs(pattern.step) <= SECTOR:
         return "PC102", _WALK
     length = pattern.run * pattern.access.width

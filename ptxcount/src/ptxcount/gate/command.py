@@ -118,7 +118,9 @@ def _pin_counts(options: argparse.Namespace) -> int:
     outcomes = list(iter_counts(launches))
     failures = [outcome for outcome in outcomes if isinstance(outcome, Diagnostic)]
     if failures:
-        return _report_findings(_merge_repeated(failures), [], options)
+        code = _report_findings(_merge_repeated(failures), [], options)
+        print(f"{pins.FILE} was not written: {len(failures)} of {len(launches)} launches failed")
+        return code
     launch_counts = [outcome for outcome in outcomes if isinstance(outcome, LaunchCounts)]
     try:
         lock = pins.read_lock(options.folder) or pins.NO_LOCK
@@ -288,7 +290,7 @@ def _format_entries(file: Path, include: Sequence[str], flags: str) -> str:
         lines += [f"dynamic_shared = {overview.dynamic_shared}  # a guess"] * bool(overview.dynamic_shared)
         lines += [f"variables = {json.dumps([*overview.variables])}  # a guess"] * bool(overview.variables)
         lines += [
-            "arguments = [  # guesses: put in your sizes and numbers",
+            "arguments = [  # guesses: put in your sizes and numbers, before all if the launch fails",
             *(f"    {json.dumps(word)}," for word in overview.arguments),
             "]",
         ]

@@ -37,7 +37,8 @@ class Diagnostic(NamedTuple):
     def text(self) -> str:
         """The message, the other places, and the launch that it is of."""
         also = ", ".join(f"{line}" if file == self.file else f"{file}:{line}" for file, line in self.also)
-        return "; ".join(filter(None, [self.message, f"also at {also}" if also else "", self.launch]))
+        text = "; ".join(filter(None, [self.message, f"also at {also}" if also else ""]))
+        return f"{text} [launch {self.launch}]" if self.launch else text
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}: {self.code} {self.text}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ from ..lanes.warps import Array, spread
 from ..machine.chunk import Chunk
 from ..machine.warp_clocks import is_warp_barrier
 from ..ptx.program import TYPES, Instruction
-from ..util.errors import TrapError
+from ..util.errors import LaunchError, TrapError
 from .opcode_registry import Step, binds, op
 from .operands import Reader, expect_count, reader, unsupported
 
@@ -80,5 +81,10 @@ def _reduce_predicate(operation: str, chunk: Chunk, predicate: Array) -> list[Ar
 
 @op("(trap|brkpt)", "=")
 def _raise_trap(opcode: str, chunk: Chunk) -> list[Array]:
-    """Raise a trap; ``brkpt`` ends a kernel that no debugger watches."""
+    """Raise a trap, as of a grid's barrier in a grid that is too large; ``brkpt`` ends a kernel without a debugger."""
+    if most_blocks := chunk.context.most_blocks:
+        raise LaunchError(
+            f"grid of {prod(chunk.context.grid)} blocks: a cooperative launch, which a grid's barrier needs, may have "
+            f"at most {most_blocks} of {chunk.context.threads} threads, as many as an H200 holds at once"
+        )
     raise chunk.make_fault(TrapError, "the kernel stopped itself")

@@ -53,6 +53,8 @@ class Context:
     has_clusters: bool
     #: True if the blocks of a chunk may wait for each other, so that they must not part.
     may_wait: bool = False
+    #: Blocks that a cooperative launch may have, if the grid has more; else 0.
+    most_blocks: int = 0
     #: The first bytes of shared memory that are none of the kernel's own, and zero at first.
     reserved: int = 0
     #: Note on dynamic shared memory in messages about accesses beyond it, and its bytes.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from math import prod
@@ -284,7 +285,8 @@ class ArrayMemory:
             return f"{access}, {nearest.base - address} bytes before {size}"
         byte = address - nearest.base
         if byte > 2 * nearest.data.size and len(self._regions) > 1:  # perhaps the index was another array's
-            return f"{access}, in no array: byte {byte} of the nearest below, {size}"
+            size = re.sub(r"^(\S+) \(", r"'\1' (", size)  # a name may be a word, such as in
+            return f"{access}, in no array: {address - nearest.end} bytes behind the end of the nearest below, {size}"
         return f"{access}, which is byte {byte} of {size}"
 
 

@@ -14,10 +14,14 @@ from ..source.declarations import Declaration, find_structs
 
 #: Structs of a source, as `find_structs` returns them.
 Structs = Mapping[str, list[tuple[str, str, int]]]
-_THREAD = re.compile(r"\b(\w+)\s*=\s*(threadIdx\s*\.\s*[xyz])\s*(?=[,;])")
+_THREAD = re.compile(r"\b(\w+)\s*=\s*((?:thread|block)Idx\s*\.\s*[xyz])\s*(?=[,;])")
 #: A loop from a number on: its bound, and its step.
 _LOOP = re.compile(r"\bfor\s*\(\s*\w[\w\s]*\b(\w+)\s*=\s*\d+\w*\s*;([^;]*);([^;{}]*?)\)(?=\s*[^\s)])")
 _CONSTANT = re.compile(r"__constant__\s+([\w\s]+?)\s*\b(\w+)\s*((?:\[[^]]*\]\s*)*);")
+#: More elements than any array has.
+_ALL = 1 << 62
+#: Threads that arrive at a barrier in shared memory: a block's if they are more than a warp.
+_ARRIVALS = re.compile(r"\binit\(&[^,;]*,([^;]*)\);")
 _SHARED = re.compile(r"__shared__\s+[\w\s:]+?\b(\w+)\s*((?:\[[^]]*\]\s*)+);")
 
 
@@ -55,13 +59,13 @@ class KernelUses:
         for kind, name, lengths in _CONSTANT.findall(self.source):
             sizes = [evaluate_constant(length, self.source) or 0 for length in re.findall(r"\[([^]]*)\]", lengths)]
             element = describe_element(strip_qualifiers(kind), self.structs)
-            if element and all(sizes) and re.search(rf"\b{name}\b" + r"\[" * bool(sizes), self._body):
+            if element and all(sizes) and re.search(rf"\b{name}\b" + r"\[" * bool(sizes), self.body):
                 constants[name] = (element[0], element[1] * math.prod(sizes))
         return constants
 
     @cached_property
-    def _body(self) -> str:
-        """The body without names for `threadIdx`."""
+    def body(self) -> str:
+        """The body without names for `threadIdx` and `blockIdx`."""
         body = self.declaration.body
         for name, thread in _THREAD.findall(body):
             body = re.sub(rf"(?<![.\w]){name}\b(?!\s*=)", re.sub(r"\s", "", thread), body)
@@ -71,50 +75,80 @@ class KernelUses:
     def _brackets(self) -> list[str]:
         """All indices, and those within them apart."""
         indices, starts = [], list[int]()
-        for place, letter in enumerate(self._body):
+        for place, letter in enumerate(self.body):
             if letter == "[":
                 starts.append(place + 1)
             elif letter == "]" and starts:
-                indices.append(self._body[starts.pop() : place])
+                indices.append(self.body[starts.pop() : place])
         return indices
 
     def find_tile(self, axis: str) -> int:
         """Return the constant that a block's index on an axis is multiplied with before the thread's is added; or 0."""
-        tile = rf"blockIdx\.{axis}\*(\w+)\+threadIdx\.{axis}|threadIdx\.{axis}\+blockIdx\.{axis}\*(\w+)(?![.\w])"
-        sizes = (evaluate_constant("".join(names), self.source) for names in re.findall(tile, self._body))
+        tile = (
+            rf"blockIdx\.{axis}\*(\w+)\+threadIdx\.{axis}(?![%/*])|threadIdx\.{axis}\+blockIdx\.{axis}\*(\w+)(?![.\w])"
+        )
+        sizes = (evaluate_constant("".join(names), self.source) for names in re.findall(tile, self.body))
         return next(filter(None, sizes), 0)
+
+    def is_used(self, axis: str) -> bool:
+        """Tell if the threads of a block lie along an axis, as far as the text says."""
+        return re.search(rf"\bthreadIdx\.{axis}|\bblockDim\.{axis}", self.body) is not None
+
+    def find_step(self, axis: str, block: tuple[int, ...]) -> int:
+        """Return the elements from a block to the next along an axis; 0 where the text does not say.
+
+        It is 1 where the threads of a block loop over a row of its own, and beyond all where each takes many turns.
+        """
+        sizes = {f"blockDim.{letter}": size for letter, size in zip("xyz", block, strict=False)}
+        products = [
+            [factor for factor in "*".join(sides).split("*") if factor]
+            for sides in re.findall(rf"(?<![\w.])((?:[\w.]+\*)*)blockIdx\.{axis}((?:\*[\w.]+)*)", self.body)
+        ]
+        for factors in filter(None, products):
+            values = [sizes.get(factor) or evaluate_constant(factor, self.source) for factor in factors]
+            if any(values):
+                return math.prod(filter(None, values))
+        names = {name for factors in products for name in factors}
+        if any(re.search(rf"=threadIdx\.\w;[\w.]+<{re.escape(name)};", self.body) for name in names):
+            return 1
+        is_row = re.search(rf"=blockIdx\.{axis}[,;]", self.body) is not None
+        return 0 if is_row or names.isdisjoint(self._loop_ends) else _ALL
 
     def find_block(self) -> tuple[int, int]:
         """Return the threads of a block along x and y; 0 where the text does not say."""
         width, height = self.find_tile("x"), self.find_tile("y")
+        arrivals = (evaluate_constant(count, self.source) or 0 for count in re.findall(_ARRIVALS, self.body))
+        width = width or max((count for count in arrivals if 32 < count <= 1024), default=0)
         if not width:  # as many as an array in shared memory that threads index
             arrays = [(name, sizes.split("[")[-1]) for name, sizes in _SHARED.findall(self.declaration.body)]
             lengths = [
                 evaluate_constant(size.rpartition("]")[0], self.source) or 0
                 for name, size in arrays
-                if re.search(rf"\b{name}(?:\[[^]]*\])*\[threadIdx\.x\]", self._body)
+                if re.search(rf"\b{name}(?:\[[^]]*\])*\[threadIdx\.x\]", self.body)
             ]
             width = min([length for length in lengths if 0 < length < 256], default=0)
         for name, _, step in _LOOP.findall(self.declaration.body):
             stride = re.fullmatch(rf"\s*{name}\s*\+=\s*(\w+)\s*", step)
-            if stride and re.search(rf"threadIdx\.y\+{name}\b|\b{name}\+threadIdx\.y", self._body):
+            if stride and re.search(rf"threadIdx\.y\+{name}\b|\b{name}\+threadIdx\.y", self.body):
                 height = evaluate_constant(stride[1], self.source) or 0
         return width, height
 
     @cached_property
     def turns(self) -> frozenset[str]:
         """The names that end loops from a number on, and are no part of an index."""
-        return frozenset(
-            name
-            for _, condition, _ in _LOOP.findall(self.declaration.body)
-            for name in re.findall(r"[<>]=?\s*(\w+)\s*$", condition)
-            if not self.is_pitch(name) and not self.is_bound(name)
-        )
+        return frozenset(name for name in self._loop_ends if not self.is_pitch(name) and not self.is_bound(name))
+
+    @cached_property
+    def _loop_ends(self) -> set[str]:
+        """The names that end loops from a number on."""
+        conditions = (condition for _, condition, _ in _LOOP.findall(self.declaration.body))
+        return {name for condition in conditions for name in re.findall(r"[<>]=?\s*(\w+)\s*$", condition)}
 
     def is_pitch(self, name: str) -> bool:
         """Tell if an index is multiplied with a number of this name."""
         factor = re.compile(rf"\*{name}\b(?!\.)|(?<![.\w]){name}\*")
-        return any(map(factor.search, self._brackets))
+        of_block = rf"blockIdx\.\w\*{name}\b(?!\.)|(?<![.\w]){name}\*blockIdx"
+        return any(map(factor.search, self._brackets)) or re.search(of_block, self.body) is not None
 
     def is_bound(self, name: str) -> bool:
         """Tell if threads are compared with a number of this name."""
@@ -130,12 +164,12 @@ class KernelUses:
 
     def is_plain(self, name: str) -> bool:
         """Tell if an array is only indexed, without a number in the index: each thread has an element at most."""
-        followed = re.findall(rf"(?<![.\w]){name}\b(\[[^]]*|.?)", self._body)
+        followed = re.findall(rf"(?<![.\w]){name}\b(\[[^]]*|.?)", self.body)
         return not any(
             re.search(r"^[^[]|^$|\d", re.sub(r"blockIdx\.\w\*\w+|(?<=^\[)\d+$", "", text)) for text in followed
         )
 
     def is_index(self, name: str) -> bool:
         """Tell if elements of the array of this name are indices."""
-        values = [rf"\b{name}\[", *(rf"\b{alias}\b" for alias in re.findall(rf"(\w+)={name}\[", self._body))]
+        values = [rf"\b{name}\[", *(rf"\b{alias}\b" for alias in re.findall(rf"(\w+)={name}\[", self.body))]
         return any(re.search(value, index) for value in values for index in self._brackets)

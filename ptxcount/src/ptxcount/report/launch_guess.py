@@ -17,7 +17,7 @@ _ROW = 32
 #: A guessed integer of a template: most are the side of a tile.
 _INTEGER = "16"
 #: Shared memory of a launch that asks for no more, in bytes (CUDA C++ programming guide, 10.37).
-_SHARED = 48 * 1024
+SHARED = 48 * 1024
 
 
 def guess_template_argument(parameter: str) -> str:
@@ -51,5 +51,5 @@ def guess_dynamic_shared(program: Program, name: str) -> int:
         kernel = prepare_executable(program, name)
         shared = [variable for variable in kernel.variables if variable.space == "shared"]
         if any(variable.size is None for variable in shared):
-            return max(_SHARED - lay_out_variables(shared, kernel.reserved)[1], 0)
+            return max(SHARED - lay_out_variables(shared, kernel.reserved)[1], 0)
     return 0

@@ -41,20 +41,23 @@ _PARTS: tuple[tuple[str, str, str, str, str, Callable[[int, int], object]], ...]
 def format_table(counters: LaunchCounters) -> str:
     """Format the totals of a launch: global memory by sectors and lines, shared memory, instructions of a thread."""
     totals = counters.totals()
+    copies = [access for access in counters.accesses if access.kind == "copy"]
+    totals |= {f"shared_copy_{name}": sum(getattr(copy, name) for copy in copies)
+               for name in ("requests", "wavefronts", "bank_conflicts")}  # fmt: skip
     rows = []
     for space, prefix, unit, heading, last_total, format_last in _PARTS:
-        kinds = [kind for kind in ("load", "store", "atomic") if f"{prefix}{kind}_requests" in totals]
+        kinds = [kind for kind in ("load", "store", "atomic", "copy") if f"{prefix}{kind}_requests" in totals]
         if not kinds:
             continue
         rows.append(_format_row(space, "requests", unit, "per request", heading))
         for kind in kinds:
             requests, count, last_count = (totals[f"{prefix}{kind}_{name}"] for name in ("requests", unit, last_total))
-            if requests or kind != "atomic":
-                row = _format_row(
-                    f"  {kind}", requests, count, _format_ratio(count, requests), format_last(last_count, requests)
-                )
-                is_noted = (space, kind, unit) == ("global", "atomic", "sectors")
-                note = f"({_describe_sums(counters.atomics)})" if is_noted else ""
+            if requests or kind in ("load", "store"):
+                last = format_last(last_count, requests)
+                row = _format_row(f"  {kind}", requests, count, _format_ratio(count, requests), last)
+                note = "(cp.async: in no counter of Nsight Compute)" if kind == "copy" else ""
+                if (space, kind, unit) == ("global", "atomic", "sectors"):
+                    note = f"({_describe_sums(counters.atomics)})"
                 caveat = counters.caveats().get(f"{space} {kind}", note)
                 rows.append(f"{row}  {caveat}".rstrip())
             merged = counters.merged.get(kind) if space == "shared" else None

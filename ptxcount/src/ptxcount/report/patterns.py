@@ -30,6 +30,10 @@ class Pattern:
     #: The addresses of each request, and its active lanes, (requests, 32).
     rows: Array
     lanes: Array
+    #: Different addresses of each request, in their order.
+    distinct: list[Array]
+    #: Lanes that distances are between: active ones where none has an active neighbour.
+    pair: str
     #: From a lane to the next; of the same lane from a warp, a block and an execution to the next.
     lane: int | None
     warp: int | None
@@ -57,14 +61,19 @@ class Pattern:
         """Description of the addresses of neighbouring lanes."""
         if self.nearest == 0:
             return "all lanes at one address"
-        if abs(self.lane or 0) == self.access.width and not 2 <= self.run < self.lanes.sum() / len(self.lanes):
+        requests, lanes, addresses = len(self.lanes), int(self.lanes.sum()), sum(map(len, self.distinct))
+        within = "; warps begin within a sector" if self.access.sectors > self.access.ideal_sectors else ""
+        if self.stride == self.access.width and not 2 <= self.run < lanes / requests:
             order = "" if self.lane == self.access.width else " in descending order"
-            within = "; warps begin within a sector" if self.access.sectors > self.access.ideal_sectors else ""
-            return f"neighbouring lanes at neighbouring elements{order}{within}"
+            return f"{self.pair} at neighbouring elements{order}{within}"
         if self.lane and self.stride != self.access.width:
-            return f"neighbouring lanes {self.stride} bytes apart"
+            return f"{self.pair} {self.stride} bytes apart"
+        if addresses == lanes and all((np.diff(row) == self.access.width).all() for row in self.distinct):
+            return f"lanes at neighbouring elements in another order{within}"
         if self.run >= 2:
             return f"{self.run:.2g} neighbouring lanes follow each other, then a jump"
+        if self.lane == 0:
+            return f"{addresses / requests:.2g} addresses, each by {lanes / addresses:.2g} lanes"
         return "lanes have no common distance"
 
     def find_walker(self, distance: int) -> str:
@@ -105,16 +114,21 @@ def find_pattern(access: Access) -> Pattern | None:
     rows, lanes = rows[enough], lanes[enough]
     if not len(rows):
         return None
-    distances = np.diff(rows, axis=1)[lanes[:, 1:] & lanes[:, :-1]]
-    distinct_rows = [np.unique(row[mask]) for row, mask in zip(rows, lanes, strict=True)]
+    active_rows = [row[mask] for row, mask in zip(rows, lanes, strict=True)]
+    steps = np.concatenate([np.diff(row) for row in active_rows])
+    neighbours = np.diff(rows, axis=1)[lanes[:, 1:] & lanes[:, :-1]]
+    distances = neighbours if neighbours.size else steps
+    distinct_rows = [*map(np.unique, active_rows)]
     gaps = [np.diff(addresses) for addresses in distinct_rows if len(addresses) > 1]
     ideal = sum(-(-len(addresses) * access.width // SECTOR) for addresses in distinct_rows)
-    breaks = int((distances != access.width).sum())
+    breaks = int((steps != access.width).sum())
     return Pattern(
         access,
         rows,
         lanes,
-        _common_distance(distances) or _median_distance(distances),
+        distinct_rows,
+        "neighbouring lanes" if neighbours.size else "active lanes",
+        _median_distance(distances) if (distance := _common_distance(distances)) is None else distance,
         _common_pair_distance(_iter_neighbours(access.samples, axis=1)),
         _common_pair_distance(_iter_neighbours(access.samples, axis=0)),
         _common_pair_distance(zip(access.samples, access.samples[1:], strict=False)),

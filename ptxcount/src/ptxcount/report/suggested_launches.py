@@ -21,13 +21,13 @@ from ..source.cpp_types import TYPES, strip_qualifiers
 from ..source.cuda_compiler import ARCH
 from ..source.declarations import Declaration, find_declarations
 from ..source.kernel_sources import is_ptx
-from ..source.names import cpp_name, parameter_types, source_name
+from ..source.names import cpp_name, parameter_types, source_name, split_list
 from .kernel_uses import KernelUses, describe_element
-from .launch_guess import guess_block, guess_dynamic_shared, guess_template_argument
+from .launch_guess import SHARED, THREADS, guess_block, guess_dynamic_shared, guess_template_argument
 
-#: Threads along one dimension, and along each of two. Where a number bounds them, it is no multiple of a block, so
+#: Threads along each of so many dimensions. Where a number bounds them, it is no multiple of a block, so
 #: that the last block shows a wrong bound; a multiple of 8 keeps rows of 4 bytes and more at sectors.
-_THREADS, _BOUNDED_THREADS = {False: 65536, True: 256}, {False: 65528, True: 248}
+_THREADS, _BOUNDED_THREADS = {1: 65536, 2: 256, 3: 64}, {1: 65528, 2: 248, 3: 56}
 #: Elements of an array that no number bounds, and turns of a loop that no thread's index is compared with.
 _UNBOUNDED, _TURNS = 1 << 20, 4
 #: Rows of a tile, where the text does not say.
@@ -73,8 +73,9 @@ def list_kernels(file: Path, flags: str = "", arch: str = ARCH) -> list[KernelOv
     declared_kernels = find_declarations(text)
     overviews = []
     for declaration in declared_kernels:
-        entry_name = next((name for name in entries if source_name(name) == declaration.name), None)
-        overviews.append(_make_overview(declaration, entry_name, program, text))
+        names = [name for name in entries if source_name(name) == declaration.name]
+        instances: list[str | None] = [*(names if declaration.template else names[:1])]
+        overviews += [_make_overview(declaration, entry_name, program, text) for entry_name in instances or [None]]
     for entry_name, entry in entries.items():
         if source_name(entry_name) not in {declaration.name for declaration in declared_kernels}:
             kinds = parameter_types(entry_name) or []
@@ -97,14 +98,16 @@ def _describe_bytes(parameter: Variable) -> str:
 def _make_overview(
     declaration: Declaration, entry_name: str | None, program: Program, source: str = ""
 ) -> KernelOverview:
-    template_arguments = [guess_template_argument(parameter) for parameter in declaration.template]
-    types = {
-        parameter.split()[-1].lstrip("."): value
-        for parameter, value in zip(declaration.template, template_arguments, strict=True)
-    }
     name = declaration.name
     if declaration.template:
-        name = cpp_name(entry_name) if entry_name else f"{declaration.name}<{', '.join(template_arguments)}>"
+        guesses = ", ".join(_guess_template_argument(parameter, declaration) for parameter in declaration.template)
+        name = cpp_name(entry_name) if entry_name else f"{declaration.name}<{guesses}>"
+    template_arguments = split_list(name.partition("<")[2].removesuffix(">"))
+    types = {
+        parameter.partition("=")[0].split()[-1].lstrip("."): value
+        for parameter, value in zip(declaration.template, template_arguments, strict=False)
+    }
+    source += "".join(f"\nconstexpr int {name} = {value};" for name, value in types.items() if value[:1].isdigit())
     parameters = [
         (_substitute_types(kind, types), name or f"p{n}") for n, (kind, name) in enumerate(declaration.parameters)
     ]
@@ -114,12 +117,13 @@ def _make_overview(
     guesser = _ArgumentGuesser(KernelUses(declaration, source))
     words = [guesser.describe(kind, name, size or 8) for (kind, name), size in sized_parameters]
     block = guess_block(
-        declaration.planar,
+        declaration.planar and (guesser.uses.is_used("y") or not guesser.uses.is_used("x")),
         entry.max_threads if entry else declaration.max_threads,
         entry.exact_block if entry else None,
         guesser.uses.find_block(),
     )
-    shared = guess_dynamic_shared(program, entry_name) if entry_name else 0
+    has_dynamic = re.search(r"\bextern\s+__shared__", declaration.body) is not None
+    shared = guess_dynamic_shared(program, entry_name) if entry_name else SHARED * has_dynamic
     return KernelOverview(
         declaration,
         name,
@@ -131,13 +135,24 @@ def _make_overview(
     )
 
 
+def _guess_template_argument(parameter: str, declaration: Declaration) -> str:
+    """Guess an argument of a template: the threads of a row where it parts blocks of one."""
+    *_, name = parameter.split()
+    is_width = re.search(rf"blockIdx\s*\.\s*x\s*\*\s*{name.lstrip('.')}\b", declaration.body)
+    return (
+        str(THREADS)
+        if is_width and not (declaration.planar or "=" in parameter)
+        else guess_template_argument(parameter)
+    )
+
+
 def _substitute_types(kind: str, types: Mapping[str, str]) -> str:
     return re.sub(r"\w+", lambda word: types.get(word[0], word[0]), kind)
 
 
 _GUESS_NOTE = (
-    "Grids, blocks, sizes, numbers and arguments of templates are guesses: put in yours. "
-    "Arguments are described by: ptxcount --help"
+    "Grids, blocks, sizes, numbers and arguments of templates are guesses: put in yours, before all if a launch "
+    "fails. Arguments are described by: ptxcount --help"
 )
 
 #: Kind of description for an array, by the type of a parameter.
@@ -156,8 +171,10 @@ class _ArgumentGuesser:
         extents = [name for kind, name in declaration.parameters if _is_extent(kind) and self._is_size(name)]
         self._is_matrix = declaration.planar or (declaration.line > 0 and len(extents) > 1)
         self._is_square = not self._is_matrix and any(uses.is_bound(name) and uses.is_pitch(name) for name in extents)
-        self._number = (_BOUNDED_THREADS if uses.is_bounded else _THREADS)[self._is_matrix or self._is_square]
-        self._count = ",".join([str(self._number)] * (1 + (self._is_matrix or self._is_square)))
+        self._is_deep = "blockIdx.z" in uses.body
+        rank = 3 if self._is_deep else 1 + (self._is_matrix or self._is_square)
+        self._number = (_BOUNDED_THREADS if uses.is_bounded else _THREADS)[rank]
+        self._count = ",".join([str(self._number)] * rank)
         if declaration.line and not uses.is_bounded and not self._is_matrix:
             self._count = str(_UNBOUNDED)
 
@@ -168,11 +185,16 @@ class _ArgumentGuesser:
 
     def guess_grid(self, block: tuple[int, ...]) -> str:
         """Guess the blocks that all threads need."""
-        if self._declaration.planar:
-            rows = (self.uses.find_tile("y") or _TILE) if self._declaration.tiled else block[1]
-            return f"{-(-self._number // block[0])},{-(-self._number // rows)}"
-        threads = self._number ** (1 + self._is_matrix)
-        return str(-(-threads // math.prod(block)))
+        step = self.uses.find_step("x", block)
+        grid = [
+            self._number if step == 1 else -(-(self._number ** (1 + self._is_matrix)) // (step or math.prod(block)))
+        ]
+        if self._declaration.planar or self._is_deep:
+            rows = (_TILE if self._declaration.tiled else block[1]) if len(block) > 1 else 1
+            steps = [step or block[0], self.uses.find_step("y", block) or rows, 1][: 2 + self._is_deep]
+            grid = [-(-self._number // size) for size in steps]
+            grid[1] = grid[1] if self._declaration.planar else 1
+        return ",".join(map(str, grid))
 
     def _guess_number(self, name: str) -> int:
         uses = self.uses

@@ -13,6 +13,9 @@ KIB = 1024
 
 WARP = 32
 
+#: Architecture of the GPU whose counters were read, an H200.
+MEASURED = "sm_90"
+
 #: Blocks of a grid, and threads of a block, along x, y and z; threads of a block, and blocks of a cluster, in all.
 MAX_GRID = (2**31 - 1, 65535, 65535)
 MAX_BLOCK = (1024, 1024, 64)
@@ -46,6 +49,11 @@ class Multiprocessor(NamedTuple):
     def shared_of_block(self) -> int:
         """Bytes of shared memory, static and dynamic, that a block may have."""
         return self.shared - self.reserved
+
+    def fit_blocks(self, threads: int, shared: int) -> int:
+        """Return how many blocks of these threads and bytes of shared memory fit, if their registers do."""
+        block_bytes = round_up(shared + self.reserved, self.shared_unit)
+        return min(self.blocks, self.warps // -(-threads // WARP), self.shared // block_bytes)
 
 
 #: Key: the compute capability as nvcc names it.

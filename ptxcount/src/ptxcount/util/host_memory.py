@@ -17,6 +17,9 @@ from numpy.typing import DTypeLike
 #: File with a container's limit, in bytes or as "max" (cgroup v2); missing outside of one.
 LIMIT = Path("/sys/fs/cgroup/memory.max")
 
+#: Whole numbers from 0 that float16 tells apart; beyond 65504 it has none.
+HALF_NUMBERS = 2048
+
 #: Elements that `counting` makes at a time.
 BLOCK = 1 << 20
 
@@ -41,9 +44,13 @@ def require(nbytes: int) -> None:
 
 
 def counting(count: int, dtype: DTypeLike, step: int = 1) -> npt.NDArray[Any]:
-    """Count 0, step, 2 step, ..., cut to a dtype, without ever taking more memory than the result's."""
+    """Count 0, step, 2 step, ..., cut to a dtype, without ever taking more memory than the result's.
+
+    float16 begins anew at 2048.
+    """
     array = np.empty(count, dtype)
+    period = HALF_NUMBERS if array.dtype == np.float16 else count
     for start in range(0, count, BLOCK):
         stop = min(start + BLOCK, count)
-        array[start:stop] = np.arange(start, stop) * np.int64(step)
+        array[start:stop] = np.arange(start, stop) % period * np.int64(step)
     return array
