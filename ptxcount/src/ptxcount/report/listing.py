@@ -55,7 +55,7 @@ def format_table(counters: LaunchCounters) -> str:
             if requests or kind in ("load", "store"):
                 last = format_last(last_count, requests)
                 row = _format_row(f"  {kind}", requests, count, _format_ratio(count, requests), last)
-                note = "(cp.async: in no counter of Nsight Compute)" if kind == "copy" else ""
+                note = "(cp.async: neither loads nor stores)" if kind == "copy" else ""
                 if (space, kind, unit) == ("global", "atomic", "sectors"):
                     note = f"({_describe_sums(counters.atomics)})"
                 caveat = counters.caveats().get(f"{space} {kind}", note)
