@@ -22,6 +22,12 @@ _THREAD = re.compile(r"\b(\w+)\s*=\s*(threadIdx\s*\.\s*[xyz])\s*(?=[,;])")
 #: A loop from a number on: its bound, and its step.
 _LOOP = re.compile(r"\bfor\s*\(\s*\w[\w\s]*\b(\w+)\s*=\s*\d+\w*\s*;([^;]*);([^;{}]*?)\)(?=\s*[^\s)])")
 _CONSTANT = re.compile(r"__constant__\s+([\w\s]+?)\s*\b(\w+)\s*((?:\[[^]]*\]\s*)*);")
+#: An index with others in it, and what follows an array's name: its indices, a member, and an operator that stores.
+_INDEX = r"\[(?:[^][]|\[(?:[^][]|\[[^][]*\])*\])*\]"
+_ACCESS = rf"((?:{_INDEX})*)(?:\.\w+)*((?:[-+*/%&|^]|<<|>>)?=(?!=)|\+\+|--)?"
+#: Functions that take an element's address, and an address that another name may have.
+_INTRINSIC = re.compile(r"\b(atomic|__ld|__st)\w*\(&?$")
+_ADDRESS = re.compile(r"(?<!&)&(\w+=)?$")
 _SHARED = re.compile(r"__shared__\s+[\w\s:]+?\b(\w+)\s*((?:\[[^]]*\]\s*)+);")
 
 
@@ -153,6 +159,22 @@ class KernelUses:
         return not any(
             re.search(r"^[^[]|^$|\d", re.sub(r"blockIdx\.\w\*\w+|(?<=^\[)\d+$", "", text)) for text in followed
         )
+
+    def find_direction(self, name: str) -> str:
+        """Return "in", "out" or "in and out" by an array's loads and stores; empty where the text does not say."""
+        directions = set[str]()
+        for access in re.finditer(rf"(?<![.\w])(?<!->){name}\b{_ACCESS}", self._body):
+            index, operator = access.groups()
+            before = self._body[: access.start()]
+            if intrinsic := _INTRINSIC.search(before):
+                directions |= {"atomic": {"in", "out"}, "__ld": {"in"}, "__st": {"out"}}[intrinsic[1]]
+            elif not index or _ADDRESS.search(before):
+                return ""
+            elif operator or before.endswith(("++", "--")):
+                directions |= {"out"} if operator == "=" else {"in", "out"}
+            else:
+                directions.add("in")
+        return " and ".join(sorted(directions))
 
     def is_index(self, name: str) -> bool:
         """Tell if elements of the array of this name are indices."""
