@@ -177,7 +177,8 @@ def test_options_for_asv_alone(options_of_asv: dict[str, Any], reason: str, monk
     options_of_asv = {name: value for name, value in options_of_asv.items() if name != "environment_type"}
     assert replaced(SimpleNamespace, conf, "HEAD^!", **options_of_asv) == (3 if reason else 7)
     assert calls == [{"range_spec": "HEAD^!", **options_of_asv}] * (not reason)
-    assert messages == [f"The plain way, which is slower: {reason} is asv's own"] * bool(reason)
+    text = "asv runs benchmarks by itself, on a new machine after `asv machine --yes`, which is slower"
+    assert messages == [f"{reason}: {text}"] * bool(reason)
 
 
 def _lack_name(_: Any) -> None:

@@ -72,6 +72,9 @@ _LIBRARY = Path(__file__).parents[1]
 #: Options of `asv run` that only asv's own way supports.
 _PLAIN_OPTIONS = ("profile", "set_commit_hash", "durations")
 
+#: The end of a message on asv's own way, which does not name the machine.
+_PLAIN_WAY = "by itself, on a new machine after `asv machine --yes`, which is slower"
+
 
 def setup() -> None:
     """Prepare the environment and replace `Run.run`; asv calls this once the plugin is imported."""
@@ -137,7 +140,7 @@ def find_incompatibility(location: str, parameters_needed: str) -> str:
 
 
 def _warn_of_plain_way(problem: object) -> None:
-    log.warning(f"asv {asv.__version__} runs benchmarks the plain way, which is slower: {problem}")
+    log.warning(f"asv {asv.__version__} runs benchmarks {_PLAIN_WAY}: {problem}")
 
 
 def is_existing(environment: str) -> bool:
@@ -169,7 +172,7 @@ def wrap_run(asv_run: Any) -> Any:
         if any(map(is_existing, filter(None, environments))):
             plain_reasons.append("an environment that asv has not made")
         if plain_reasons:
-            log.info(f"The plain way, which is slower: {' and '.join(plain_reasons)} is asv's own")
+            log.info(f"{' and '.join(plain_reasons)}: asv runs benchmarks {_PLAIN_WAY}")
             return asv_run(cls, conf, *args, **kwargs)
         configuration = dict(vars(conf))
         if (returns := options.get("_returns")) is not None:  # `asv continuous` reads there afterwards
