@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 from asv.console import log
 
@@ -21,10 +21,14 @@ _FIELDS_BEFORE_PATH = {"1": 7, "u": 9, "?": 0}
 _MAX_NAMES = 8
 
 
-def warn_of_changes(commits: Sequence[str]) -> None:
-    """Name what HEAD is measured without, if it is among the commits, and what is imported although HEAD lacks it."""
+def warn_of_changes(commits: Sequence[str], results: Path) -> None:
+    """Name what HEAD is measured without, if it is among the commits, and what is imported although HEAD lacks it.
+
+    Files of `results` are not named: runs write them.
+    """
     package, folders = settings.package_name(), settings.code_folders()
-    head, files = _list_changes()
+    head, changes = _list_changes()
+    files = {file: is_tracked for file, is_tracked in changes.items() if not (ROOT / file).is_relative_to(results)}
     imported = {file: any(PurePath(file).is_relative_to(name) for name in folders if name != package) for file in files}
     missing = [
         file
