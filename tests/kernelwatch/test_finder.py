@@ -115,6 +115,19 @@ __global__ void shift(float* out, const float* in, int turns) {
     for (int k = 0; k < turns; k++) out[blockIdx.x * SIDE + threadIdx.x] += (in + 1)[k];
 }
 """,
+    "square.cu": """\
+#define TILE 32
+__global__ void transpose(const float* in, float* out, int n) {
+    int x = blockIdx.x * TILE + threadIdx.x, y = blockIdx.y * TILE + threadIdx.y;
+    for (int k = 0; k < TILE; k += 8) if (x < n && y + k < n) out[x * n + y + k] = in[(y + k) * n + x];
+}
+__global__ void of_grid(float* sums, float* matrix) { atomicAdd(&sums[blockIdx.y], ++matrix[threadIdx.y * TILE]); }
+__global__ void whole_row(float* in, float* sums, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) for (int k = 0; k < n; k++) sums[i] += in[i * n + k];
+}
+void go(float* a, int n) { dim3 grid((n + 31) / 32, (n + 31) / 32); transpose<<<grid, dim3(32, 8)>>>(a, a, n); }
+""",
     "uses_host.cu": """\
 #include "uses.cu"
 void go(float* a, int w, int h) { dim3 block(SIDE, SIDE / 2); convolve<<<dim3(w, h), block>>>(a, w, h); }

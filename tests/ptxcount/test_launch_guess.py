@@ -11,9 +11,10 @@ import pytest
 import ptxcount
 from ptxcount.cli.argument_words import make_arguments
 from ptxcount.command_line import main
+from ptxcount.report.kernel_uses import KernelUses
 from ptxcount.report.launch_guess import guess_block, guess_template_argument
 from ptxcount.report.suggested_launches import list_kernels
-from ptxcount.source.declarations import find_structs
+from ptxcount.source.declarations import find_declarations, find_structs
 from tests.ptxcount.snippets import module
 
 #: Text before the kernel's name -> options of the suggested command.
@@ -218,3 +219,29 @@ def test_uses(tmp_path: Path) -> None:
     commands = [shlex.split(kernel.format_command(file, alone=False))[1:] for kernel in list_kernels(file)]
     assert [command[3:] for command in commands] == [launch.split() for _, *launches in USES for launch in launches]
     assert [main(commands[0]), main(commands[6])] == [1, 0]
+
+
+#: Statement -> the direction of x; empty where another name may have its address.
+DIRECTIONS = {
+    "y[0] = x[i];": "in",
+    "y[0] = a > x[p->x[x[1]]] && x[i] == 3 || x[i] <= x[j];": "in",
+    "y[0] = __ldg(&x[i]) + __ldcs(x + 1);": "in",
+    "x[i] = y[x[0]];": "in and out",
+    "x[i] = y[i] = 2; x[2][i + y[y[1]]].w = 3; __stcs(&x[i], 4);": "out",
+    "x [ i ] += 1;": "in and out",
+    "--x[i];": "in and out",
+    "x[i] <<= 1;": "in and out",
+    "atomicAdd(&x[i], y[i]);": "in and out",
+    "float& r = x[i]; r = 2;": "",
+    "float* r = &x[i]; *r = 2;": "",
+    "store(x, i, 2); x[0] = 1;": "",
+    "reinterpret_cast<float4*>(x)[i] = v;": "",
+    "y[0] = s.x[0] + s->x[0];": "",
+}
+
+
+@pytest.mark.parametrize("body", DIRECTIONS)
+def test_directions(body: str) -> None:
+    """Loads and stores by indices tell whether a kernel reads or writes an array."""
+    (declaration,) = find_declarations(f"__global__ void k(float* x, float* y, S s, int i) {{ {body} }}")
+    assert KernelUses(declaration, "").find_direction("x") == DIRECTIONS[body]

@@ -200,3 +200,16 @@ def test_exit_code_of_backfill(is_done: bool, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(workers, "run_local_cluster", lambda *_: nullcontext())
     monkeypatch.setattr(engine, "backfill", lambda *_: is_done)
     assert command.measure_commits(["HEAD"]) == (not is_done)
+
+
+def test_nothing_to_measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line says so, and no commit is bundled."""
+    from kernelwatch.fleet import engine
+
+    (tmp_path / "results" / "gpu").mkdir(parents=True)
+    (tmp_path / "results" / "gpu" / f"{COMMITS[0][:8]}-x.json").touch()
+    monkeypatch.setattr("kernelwatch.fleet.engine.folders.results_folder", lambda _: tmp_path / "results")
+    monkeypatch.setattr(engine, "_find_machine", lambda _: ("gpu", ["tls://a:1"]))
+    messages = list[str]()
+    assert engine.backfill(None, tmp_path, COMMITS[:1], report=messages.append)  # type: ignore[arg-type]
+    assert messages == ["gpu: nothing to measure, results are here: 1 commit"]

@@ -16,6 +16,7 @@ from kernelwatch.kernel import Array, generators, geometry
 from kernelwatch.kernel.arguments import to_dtype
 from kernelwatch.kernel.geometry import Geometry
 from kernelwatch.kernel.launch import split_flags
+from kernelwatch.kernel.ptx_module import find_entry
 from kernelwatch.suite import registry
 
 
@@ -111,6 +112,11 @@ def _without_memory() -> Any:
         (lambda a, b: a[b], ArgumentError, "add: its reference raises IndexError: arrays"),
         (_without_memory, MemoryError, "no room"),
         (lambda a, b: (a, b), ArgumentError, "its reference returns 2 arrays; the outputs are output"),
+        (
+            lambda x, a, b=3, *c, **d: x,
+            ArgumentError,
+            "add: its reference takes x; allowed are size, output, a, b",
+        ),
         (lambda a: a[1:], ArgumentError, r"returns output with the shape \(3,\), not \(4,\)"),
     ],
 )
@@ -126,6 +132,8 @@ def _bind_length(shape: Any) -> None:
     Kernel("k", [outputs("o", shape), "n"], 32, over=("n",), file="k.cu").bind_arguments("int8", n=5)
 
 
+TWO_KERNELS = ".version 8.0\n.target sm_90\n.address_size 64\n.entry a() { ret; }\n.entry b() { ret; }"
+
 #: Error of a call -> its message.
 REFUSED: list[tuple[Any, type[Exception], str]] = [
     (lambda: registry.find_kernel("nope"), UnknownKernelError, "kernel 'nope' is not known; allowed are offset_copy"),
@@ -136,6 +144,7 @@ REFUSED: list[tuple[Any, type[Exception], str]] = [
     (lambda: _bind_length(lambda n: (n / 2,)), ArgumentError, r"is \(2.5,\) here; lengths are"),
     (lambda: outputs("x", "n", values="none"), ArgumentError, "must be one of bits, exact, random, zeros, or a f"),
     (lambda: _sums(("int8", "int16")).check_dtype("int32"), UnknownDtypeError, "sums has no int32; it has int8, int16"),
+    (lambda: find_entry(TWO_KERNELS, "scale"), UnknownKernelError, "no kernel scale; compiled kernels: a, b; earlier="),
     (lambda: _sums().nvcc_options("bool"), UnknownDtypeError, r"the dtype bool have no C\+\+ type; those of int8"),
     (lambda: KERNELS["offset_copy"].nvcc_options("S3"), UnknownDtypeError, r"of 3 bytes have no C\+\+ type"),
 ]

@@ -132,3 +132,19 @@ def test_materiality(at_least: float, kernels: list[str]) -> None:
     """Smaller changes are omitted, whatever their verdict; changes from 0 never are."""
     rows = [make_time(10.2), make_time(10.05, kernel="l"), make_count(1e-9, base=0.0, kernel="m")]
     assert [group.kernel for group in group_rows(rows, "sm_90", at_least)] == kernels
+
+
+@pytest.mark.parametrize(
+    ("head", "at_least", "evidence"),
+    [
+        (39.96, 0.01, []),
+        (39.96, 0.0, ["sectors loaded -0.1 %"]),
+        (20.0, 0.01, ["moves 2 times what it needs (4 before)", "20 fewer sectors loaded"]),
+    ],
+)
+def test_traffic_of_small_changes(head: float, at_least: float, evidence: list[str]) -> None:
+    """A group has times or numbers, and text on traffic only where its two figures differ."""
+    loaded = replace(make_count(head, base=40.0, metric="sectors_loaded"), useful_bytes=320)
+    groups = group_rows([loaded], "sm_90", at_least)
+    assert [[*group.evidence] for group in groups] == [evidence] * bool(evidence)
+    assert all(group.numbers for group in groups)

@@ -110,7 +110,7 @@ def test_why_it_fails_is_told(kept: list[dict[str, str]], message: str, tmp_path
 
 #: Configurations that the run of head selected, and the line on the one without a value.
 SKIPPED = {
-    "a whole run": ([], "1 configurations are skipped in head: {0} (1); this commit lacks it: no {0} Note:"),
+    "a whole run": ([], "1 configuration is skipped in head: {0} (1); this commit lacks it: no {0} Note:"),
     "a run in part": (["'one'"], "not measured in head, which was measured in part: {0} (1); --all says why"),
 }
 

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
+import inspect
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 from unittest.mock import Mock
 
+import asv.environment
+import asv.util
 import pytest
+from asv.benchmarks import Benchmarks
 from asv.console import log
-from asv.machine import Machine
+from asv.environment import Environment
+from asv.machine import Machine, MachineCollection
+from asv.plugins.git import Git
+from asv.results import Results
 from asv.util import UserError
 
 from kernelwatch.cli import site
@@ -52,6 +62,52 @@ def test_one_function_is_replaced() -> None:
     """Repeated imports of the plugin change no more."""
     done = subprocess.run([sys.executable, "-c", CHANGED], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["asv.commands.run:Run.run"]
+
+
+#: Name of a module or an object in the runner -> what it is of asv.
+OBJECTS = {
+    "environments": asv.environment,
+    "util": asv.util,
+    "repo": Git,
+    "environment": Environment,
+    "benchmarks": Benchmarks,
+    "all_benchmarks": Benchmarks,
+    "results": Results,
+    "machine": Machine,
+    "MachineCollection": MachineCollection,
+}
+
+
+def _iter_called_functions(tree: ast.Module) -> Iterator[tuple[str, set[str]]]:
+    """Yield the functions and classes of asv that a module calls, with the keywords that it gives."""
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    imported = {alias.name: node.module or "" for node in imports for alias in node.names}
+    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+        function, module, path = cast(Any, None), "", ""
+        if isinstance(call.func, ast.Name) and imported.get(call.func.id, "").startswith("asv"):
+            module, path = imported[call.func.id], call.func.id
+            function = getattr(importlib.import_module(module), path)
+        elif isinstance(call.func, ast.Attribute):
+            owner: Any = call.func.value
+            function = getattr(OBJECTS.get(getattr(owner, "id", getattr(owner, "attr", ""))), call.func.attr, None)
+            module, path = getattr(function, "__module__", None) or "", getattr(function, "__qualname__", "")
+        is_error = isinstance(function, type) and issubclass(function, Exception)  # imported before a run
+        if function is not None and module.startswith("asv") and not is_error:
+            keywords = {keyword.arg for keyword in call.keywords if keyword.arg} & {
+                *inspect.signature(function).parameters
+            }
+            yield f"{module}:{path}", keywords
+
+
+def test_all_called_functions_are_checked() -> None:
+    """The table has each function and class of asv that the runner calls, with the keywords that it gives."""
+    called: dict[str, set[str]] = {}
+    for path in Path(asv_plugin.__file__).parent.glob("*.py"):
+        for name, keywords in _iter_called_functions(ast.parse(path.read_text(encoding="utf-8"))):
+            called.setdefault(name, set()).update(keywords)
+    required = {name: {*names.split()} for name, names in asv_plugin.REQUIRED_PARAMETERS.items()}
+    assert required.keys() == {"asv.commands.run:Run.run", *called}
+    assert [name for name, keywords in called.items() if not keywords <= required[name]] == []
 
 
 @pytest.mark.parametrize(
@@ -121,7 +177,8 @@ def test_options_for_asv_alone(options_of_asv: dict[str, Any], reason: str, monk
     options_of_asv = {name: value for name, value in options_of_asv.items() if name != "environment_type"}
     assert replaced(SimpleNamespace, conf, "HEAD^!", **options_of_asv) == (3 if reason else 7)
     assert calls == [{"range_spec": "HEAD^!", **options_of_asv}] * (not reason)
-    assert messages == [f"The plain way, which is slower: {reason} is asv's own"] * bool(reason)
+    text = "asv runs benchmarks by itself, on a new machine after `asv machine --yes`, which is slower"
+    assert messages == [f"{reason}: {text}"] * bool(reason)
 
 
 def _lack_name(_: Any) -> None:

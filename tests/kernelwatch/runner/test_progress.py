@@ -9,6 +9,7 @@ import pytest
 from asv.console import log
 
 from kernelwatch.error_text import first_error
+from kernelwatch.instrument.skip_reasons import NOT_SUPPORTED
 from kernelwatch.runner.progress import Progress
 from kernelwatch.runner.protocol import RunConfiguration
 
@@ -68,6 +69,7 @@ def test_share_and_remaining_time(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     for index, skipped, failed in ((1, "why", ""), (0, "", ""), (2, "", "no: 0.5"), (3, "", "no: -8.0")):
         clock[0] += 10
         progress.note_configuration(_configuration(index, skipped, failed))
+    progress.note_configuration(_configuration(1, f"{NOT_SUPPORTED}k is not for int8"))  # not counted
     shown = [line.strip() for line in capsys.readouterr().out.split("\r\x1b[K") if line]
     assert shown[:3] == ["12%, 70 s left: time_a.A", "38%, 33 s left: time_a.A", "50%, 30 s left: time_a.A"]
     assert shown[-1] == "100%, 0 s left: time_a.A"

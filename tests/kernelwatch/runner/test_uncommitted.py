@@ -20,7 +20,11 @@ AS_THEY_ARE = "used as they are here, not as in HEAD: "
     ("package", "changes", "expected"),
     [
         ("", [], []),
-        ("", ["a.cu", "new.cuh", "new.txt", "results/new.json", ".asv/project/a.cu"], [f"{WITHOUT}a.cu, new.cuh"]),
+        (
+            "",
+            ["a.cu", "new.cuh", "new.txt", "results/new.json", "results/benchmarks.json", ".asv/project/a.cu"],
+            [f"{WITHOUT}a.cu, new.cuh"],
+        ),
         ("", ["benchmarks/a.py"], [f"{AS_THEY_ARE}benchmarks/a.py"]),
         ("", ["benchmarks/new.py", "benchmarks/__pycache__/new.pyc"], [f"{AS_THEY_ARE}benchmarks/new.py"]),
         ("imaging", ["a.cu", "tests/new.py", "imaging/a new.py"], [f"{WITHOUT}a.cu, imaging/a new.py"]),
@@ -36,7 +40,7 @@ def test_uncommitted_files(
     package: str, changes: list[str], expected: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run of HEAD names what it lacks; a run of any commit names what is imported as it is."""
-    files = ("a.cu", "benchmarks/a.py", "imaging/a.py")
+    files = ("a.cu", "benchmarks/a.py", "imaging/a.py", "results/benchmarks.json")
     commit = commits.commit(commits.begin(tmp_path), dict.fromkeys(files, "1"))
     for module in (uncommitted, settings):
         monkeypatch.setattr(module, "ROOT", tmp_path)
@@ -46,13 +50,13 @@ def test_uncommitted_files(
     for name in changes:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("2")
-    imported = uncommitted.warn_of_changes(["0" * 40, commit])
+    imported = uncommitted.warn_of_changes(["0" * 40, commit], tmp_path / "results")
     assert imported == [
         name for text in expected if text.startswith(AS_THEY_ARE) for name in text[len(AS_THEY_ARE) :].split(", ")
     ]
     assert warnings == expected
     warnings.clear()
-    uncommitted.warn_of_changes(["0" * 40])
+    uncommitted.warn_of_changes(["0" * 40], tmp_path / "results")
     assert warnings == [text for text in expected if text.startswith(AS_THEY_ARE)]
 
 
@@ -60,4 +64,4 @@ def test_folder_without_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     """Git's error is that of the run, not of the warning."""
     monkeypatch.setattr(uncommitted, "ROOT", tmp_path)
     assert git.try_text(tmp_path, "rev-parse", "HEAD") is None
-    uncommitted.warn_of_changes(["0" * 40])
+    uncommitted.warn_of_changes(["0" * 40], tmp_path / "results")

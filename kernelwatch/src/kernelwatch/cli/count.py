@@ -16,9 +16,14 @@ from kernelwatch.cli.failures import UNEXPECTED
 from kernelwatch.counting import launch_counts, source_lines
 from kernelwatch.errors import ERRORS, CompilerWarning
 from kernelwatch.kernel import Launch
+from kernelwatch.kernel.launch import split_flags
 from kernelwatch.suite import registry
-from kernelwatch.toolchain import releases
+from kernelwatch.suite.metrics import ARCH
+from kernelwatch.toolchain import build, releases
 from ptxcount.report import listing
+
+#: PTX by which nvcc checks flags of ptxas, which counting itself does not need.
+_PROBE = ".version 6.0\n.target sm_70\n.address_size 64\n.visible .entry probe() { ret; }\n"
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -45,6 +50,8 @@ def main(words: Sequence[str] | None = None) -> int:
         with warnings.catch_warnings(record=True) as raised:
             warnings.simplefilter("default", CompilerWarning)
             try:
+                launch_counts.check_name(kernel, launch)
+                build.assemble_cubin(_PROBE, "probe", split_flags(launch.flags), arch=ARCH)
                 result = launch_counts.count_launch(kernel, launch.dtype, launch.flags, **launch.arguments)
             finally:
                 for warning in raised:

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from kernelwatch.config.project_root import ROOT
-from kernelwatch.instrument.skip_reasons import generalize_reason
+from kernelwatch.error_text import count_noun
+from kernelwatch.instrument.skip_reasons import NOT_SUPPORTED
 from kernelwatch.review.commit_review import Review
 from kernelwatch.show import report
 from kernelwatch.store import git
@@ -21,9 +22,9 @@ def iter_lines(history: History, results: Document) -> Iterator[str]:
     """Yield the skipped configurations of one commit by reason, and where to look."""
     skipped: Counter[str] = Counter()
     for entry in history.find_last_run(results).get("skipped", []):
-        if entry["commit"] == results.commit_hash:
-            skipped[generalize_reason(entry["reason"])] += entry["configurations"]
-    yield from (f"Skipped: {count} configurations: {reason}" for reason, count in skipped.most_common())
+        if entry["commit"] == results.commit_hash and not entry["reason"].startswith(NOT_SUPPORTED):
+            skipped[entry["reason"]] += entry["configurations"]
+    yield from (f"Skipped: {count_noun(count, 'configuration')}: {reason}" for reason, count in skipped.most_common())
     if not skipped:
         yield "Skipped: nothing"
     yield f"Look at: html/watch/index.html; numbers in {history.folder.parent.name}/, which git add keeps"

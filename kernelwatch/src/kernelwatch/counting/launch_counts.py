@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from kernelwatch.errors import ERRORS, UnknownArgumentError
+from kernelwatch.errors import ERRORS, UnknownArgumentError, UnknownDtypeError
 from kernelwatch.instrument import fingerprint, inputs, skip_reasons
 from kernelwatch.instrument.tolerance import UlpTolerance
 from kernelwatch.kernel import Launch
@@ -197,12 +197,21 @@ def _hash_launch(kernel: Kernel, launch: Launch) -> str:
         [element, kernel.check_extents(launch.arguments)],
         [_execution_facts(executed_kernel, element, launch) for executed_kernel in executed],
         [fingerprint.list_function_facts(function) for function in kernel.user_functions()],
-        [
-            _array_facts(argument)
-            for argument in kernel.bind_arguments(element, **launch.arguments)
-            if isinstance(argument, ArrayArgument)
-        ],
+        _list_array_facts(kernel, element, launch),
     )
+
+
+def check_name(kernel: Kernel, launch: Launch) -> None:
+    """Raise UnknownDtypeError if a launch names a dtype that the suite lacks, and that changes nothing in it."""
+    element, suite_dtypes = kernel.check_dtype(launch.dtype), registry.current_suite().dtypes.get(launch.kernel)
+    if suite_dtypes and element not in suite_dtypes:
+        facts, suite_facts = (
+            (_execution_facts(kernel, dtype, launch), _list_array_facts(kernel, dtype, launch))
+            for dtype in (element, min(suite_dtypes))
+        )
+        if facts == suite_facts:
+            names = ", ".join(sorted(suite_dtypes))
+            raise UnknownDtypeError(f"{launch.kernel} has no {element}: nothing in it has the dtype; it has {names}")
 
 
 def _execution_facts(kernel: Kernel, dtype: str, launch: Launch) -> list[Any]:
@@ -221,11 +230,17 @@ def _execution_facts(kernel: Kernel, dtype: str, launch: Launch) -> list[Any]:
     ]
 
 
-def _array_facts(array: ArrayArgument) -> list[Any]:
-    """Return an array's content and comparison, without a function that makes the content."""
-    values = "" if callable(array.values) else array.values
-    kind = [str(array.dtype), array.direction]
-    return [array.name, array.shape, *kind, values, array.limit, array.seed, array.ulp]
+def _list_array_facts(kernel: Kernel, dtype: str, launch: Launch) -> list[Any]:
+    """Return the content and the comparison of each array, without functions that make contents."""
+    arguments = kernel.bind_arguments(dtype, **launch.arguments)
+    arrays = [argument for argument in arguments if isinstance(argument, ArrayArgument)]
+    return [
+        [
+            *(array.name, array.shape, str(array.dtype), array.direction),
+            *("" if callable(array.values) else array.values, array.limit, array.seed, array.ulp),
+        ]
+        for array in arrays
+    ]
 
 
 def count_launches(launches: Iterable[Launch]) -> dict[str, CountOutcome]:

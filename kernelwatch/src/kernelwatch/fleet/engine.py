@@ -12,7 +12,7 @@ import dask
 import msgspec
 from distributed import Client, wait
 
-from kernelwatch.error_text import one_line
+from kernelwatch.error_text import count_noun, one_line
 from kernelwatch.fleet import task
 from kernelwatch.fleet.task import MeasuredFiles
 from kernelwatch.fleet.workers import FleetError
@@ -54,6 +54,9 @@ def backfill(
     machine, workers = _find_machine(client)
     results = folders.results_folder(repository)
     missing = [commit for commit in commits if bench or not any(results.glob(f"{machine}/{commit[:8]}-*"))]
+    if not missing:
+        report(f"{machine}: nothing to measure, results are here: {count_noun(len(commits), 'commit')}")
+        return True
     share = -(-len(missing) // len(workers))
     # Not scattered: Dask recomputes a task's result that is lost with a worker.
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"}):

@@ -33,11 +33,6 @@ NOT_SUPPORTED = "not meant to be: "
 LACKS = "this commit lacks it: "
 
 
-def generalize_reason(skip: str) -> str:
-    """Return the reason of a skip; one text for all kernels if no commit supports the combination."""
-    return "kernels are not meant for these dtypes" if skip.startswith(NOT_SUPPORTED) else skip
-
-
 @contextmanager
 def skip_unknown_names(kernel: str = "", dtype: str = "") -> Iterator[None]:
     """Turn an unknown kernel, dtype, argument or flag set into asv's skip, a NotImplementedError, with the name in it.

@@ -53,6 +53,14 @@ def list_parameters(function: Callable[..., Any]) -> list[str]:
     ]
 
 
+def list_required(function: Callable[..., Any]) -> set[str]:
+    """Return the names of a function's parameters that have no default, without `*` and `**`."""
+    parameters = inspect.signature(function).parameters.values()
+    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    named = [parameter for parameter in parameters if parameter.kind not in variadic]
+    return {parameter.name for parameter in named if parameter.default is parameter.empty}
+
+
 def call_with_known(function: Callable[..., Any], variables: Mapping[str, Any]) -> Any:
     """Call a function with the variables that its parameters name; with all of them if it takes `**`."""
     kinds = {parameter.kind for parameter in inspect.signature(function).parameters.values()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,15 +14,21 @@ from kernelwatch.errors import ArgumentError, UnknownFlagsError
 DTYPE = "float32"
 FLAGS = "-Xptxas -O3"
 
+#: Options of nvcc whose value is the next word, whatever that is.
+_TAKES_NEXT_WORD = re.compile(r"-(X\w+|[DIU]|isystem)|--[\w-]+-options?")
+
 
 def split_flags(flags: str) -> tuple[str, ...]:
-    """Split flags into nvcc's arguments. Raises UnknownFlagsError if a quote has no end."""
+    """Split flags into nvcc's arguments. Raises UnknownFlagsError if a quote has no end, or an option no value."""
     try:
-        return tuple(shlex.split(flags))
+        words = tuple(shlex.split(flags))
     except ValueError as error:
         raise UnknownFlagsError(
             f"flags {flags!r} are no words: {error}; write them as on nvcc's command line"
         ) from None
+    if words and _TAKES_NEXT_WORD.fullmatch(words[-1]):
+        raise UnknownFlagsError(f"flags {flags!r}: {words[-1]} needs a value, as in -Xptxas -O3")
+    return words
 
 
 def _parse_number(text: str) -> int | float:

@@ -76,6 +76,11 @@ def find_entry(text: str, name: str) -> str:
         entry = names.find_entry(text, name)
     except PtxError as error:
         raise UnknownKernelError(str(error)) from None
-    if entry not in parse_ptx(text).entries:
-        raise UnknownKernelError(f"there is no kernel {name}; a template needs its arguments, as in {name}<float>")
+    entries = parse_ptx(text).entries
+    if entry not in entries:
+        listed = ", ".join(dict.fromkeys(map(names.source_name, entries))) or "none"
+        raise UnknownKernelError(
+            f"there is no kernel {name}; compiled kernels: {listed}; "
+            f"earlier= declares other commits' names; a template needs its arguments, as in {name}<float>"
+        )
     return entry

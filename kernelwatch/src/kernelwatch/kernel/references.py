@@ -23,8 +23,14 @@ def call_reference(
     """
     if is_near:
         arrays = {name: array.astype(np.float64) if _is_float(array.dtype) else array for name, array in arrays.items()}
+    variables = {**extents, **arrays}
+    if unknown := expressions.list_required(reference) - {*variables}:
+        raise ArgumentError(
+            f"{kernel}: its reference takes {', '.join(sorted(unknown))}; allowed are {', '.join(variables)}; "
+            f"**a takes all of them, as in a[{next(iter(arrays))!r}]"
+        )
     try:
-        returned = expressions.call_with_known(reference, {**extents, **arrays})
+        returned = expressions.call_with_known(reference, variables)
     except (ArgumentError, MemoryError):
         raise
     except Exception as error:  # a user's function may raise anything

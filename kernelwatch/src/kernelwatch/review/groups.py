@@ -137,8 +137,11 @@ def group_rows(rows: Iterable[Row], arch: str | None, at_least: float = 0.0) -> 
     exact = [
         group
         for group in exact
-        if any(row.kind != Kind.COUNTED.value for row in group.numbers)
-        or not shown_evidence.issuperset((group.kernel, difference) for difference in group.evidence)
+        if group.numbers
+        and (
+            any(row.kind != Kind.COUNTED.value for row in group.numbers)
+            or not shown_evidence.issuperset((group.kernel, difference) for difference in group.evidence)
+        )
     ]
     flag_sets = {(kernel, flags) for kernel, flags, _ in by_group}
     merged = (_merge_alike(groups, flag_sets) for groups in (exact, foreign))
@@ -209,7 +212,7 @@ def _format_change(metric: str, rows: Sequence[Row]) -> str:
 def _describe_traffic(rows: Iterable[Row]) -> Iterator[str]:
     """Yield bytes moved over bytes needed, over all launches whose traffic changed.
 
-    Nothing is yielded where a kernel moves fewer bytes than it is declared to read or write.
+    Nothing is yielded where both print alike, or where a kernel moves fewer bytes than it is declared to read or write.
     """
     launches: dict[object, list[Row]] = defaultdict(list)
     for row in rows:
@@ -221,7 +224,9 @@ def _describe_traffic(rows: Iterable[Row]) -> Iterator[str]:
         _SECTOR * sum(getattr(row, side) for launch_rows in moving for row in launch_rows) for side in ("base", "head")
     )
     if moving and min(base, head) >= needed:
-        yield f"moves {head / needed:.3g} times what it needs ({base / needed:.3g} before)"
+        before, now = (f"{moved / needed:.3g}" for moved in (base, head))
+        if before != now:
+            yield f"moves {now} times what it needs ({before} before)"
 
 
 def _describe_machine_code(rows: Iterable[Row]) -> Iterator[str]:

@@ -32,20 +32,38 @@ from kernelwatch.store.git import text as run_git
 from ptxcount.cli.ending import interruptible_import, scratch_folder
 from ptxcount.util import git_environment
 
-#: Functions of asv -> the parameters that the runner passes. It replaces the first; others are called late in a run.
+#: Functions of asv -> the parameters that the runner passes. It replaces the first, and calls all others.
 REQUIRED_PARAMETERS = {
     "asv.commands.run:Run.run": "conf range_spec bench attribute machine env_spec dry_run record_samples _returns",
-    "asv.environment:get_environments": "conf env_specifiers",
-    "asv.environment:Environment.install_project": "conf repo commit_hash",
-    "asv.environment:Environment.find_executable": "executable",
     "asv.benchmarks:Benchmarks": "conf benchmarks regex",
     "asv.benchmarks:Benchmarks.filter_out": "skip",
+    "asv.benchmarks:Benchmarks.save": "",
+    "asv.environment:Environment.create": "",
+    "asv.environment:Environment.find_executable": "executable",
+    "asv.environment:Environment.install_project": "conf repo commit_hash",
+    "asv.environment:get_environments": "conf env_specifiers",
+    "asv.machine:Machine": "",
+    "asv.machine:Machine.save": "results_dir",
+    "asv.machine:MachineCollection.load": "machine_name _path",
+    "asv.plugins.git:Git._run_git": "args",
+    "asv.plugins.git:Git.get_date": "hash",
+    "asv.plugins.git:Git.get_hash_from_name": "name",
+    "asv.plugins.git:Git.get_hashes_from_range": "range_spec",
+    "asv.plugins.git:Git.get_tags": "",
+    "asv.plugins.git:Git.pull": "",
+    "asv.repo:Repo.filter_date_period": "commits period old_commits",
+    "asv.repo:Repo.get_decorated_hash": "commit hash_length",
+    "asv.repo:Repo.get_new_branch_commits": "branches existing",
+    "asv.repo:get_repo": "conf",
     "asv.results:Results": "params requirements commit_hash date python env_name env_vars",
     "asv.results:Results.add_result": "benchmark result started_at duration record_samples append_samples selected_idx",
     "asv.results:Results.load_data": "result_dir",
+    "asv.results:Results.save": "result_dir",
+    "asv.results:get_filename": "machine commit_hash env_name",
     "asv.runner:BenchmarkResult": "result samples number errcode stderr profile",
-    "asv.runner:run_benchmarks": "benchmarks env results launch_method",
-    "asv.machine:MachineCollection.load": "machine_name _path",
+    "asv.runner:run_benchmarks": "benchmarks env results extra_params launch_method show_stderr",
+    "asv.util:datetime_to_js_timestamp": "dt",
+    "asv.util:pick_n": "items n",
     "asv_runner.discovery:list_benchmarks": "root fp",
 }
 
@@ -53,6 +71,9 @@ _LIBRARY = Path(__file__).parents[1]
 
 #: Options of `asv run` that only asv's own way supports.
 _PLAIN_OPTIONS = ("profile", "set_commit_hash", "durations")
+
+#: The end of a message on asv's own way, which does not name the machine.
+_PLAIN_WAY = "by itself, on a new machine after `asv machine --yes`, which is slower"
 
 
 def setup() -> None:
@@ -119,7 +140,7 @@ def find_incompatibility(location: str, parameters_needed: str) -> str:
 
 
 def _warn_of_plain_way(problem: object) -> None:
-    log.warning(f"asv {asv.__version__} runs benchmarks the plain way, which is slower: {problem}")
+    log.warning(f"asv {asv.__version__} runs benchmarks {_PLAIN_WAY}: {problem}")
 
 
 def is_existing(environment: str) -> bool:
@@ -151,7 +172,7 @@ def wrap_run(asv_run: Any) -> Any:
         if any(map(is_existing, filter(None, environments))):
             plain_reasons.append("an environment that asv has not made")
         if plain_reasons:
-            log.info(f"The plain way, which is slower: {' and '.join(plain_reasons)} is asv's own")
+            log.info(f"{' and '.join(plain_reasons)}: asv runs benchmarks {_PLAIN_WAY}")
             return asv_run(cls, conf, *args, **kwargs)
         configuration = dict(vars(conf))
         if (returns := options.get("_returns")) is not None:  # `asv continuous` reads there afterwards

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from asv.console import log
 
 from kernelwatch.error_text import blank_numbers, first_error, one_line
-from kernelwatch.instrument.skip_reasons import generalize_reason
+from kernelwatch.instrument.skip_reasons import NOT_SUPPORTED
 from kernelwatch.runner.protocol import RunConfiguration
 
 #: Clears the line of the cursor on a terminal.
@@ -66,10 +66,12 @@ class Progress:
             configuration.index,
             self.rounds[configuration.group] - self.rounds_begun[configuration.group, configuration.index],
         )
+        if configuration.skipped.startswith(NOT_SUPPORTED):  # asv has all combinations of the axes
+            return
         outcome = "FAILED" if configuration.failed else "n/a" if configuration.skipped else "measured"
         for benchmark in self.benchmarks[configuration.group]:
             self.counts_by_module[benchmark.partition(".")[0]][outcome] += 1
-            self.skips[one_line(generalize_reason(configuration.skipped))] += outcome == "n/a"
+            self.skips[one_line(configuration.skipped)] += outcome == "n/a"
         if configuration.failed:
             reason = configuration.failed.strip() if self.shows_all else first_error(configuration.failed)
             same_reasons = self.failures[blank_numbers(reason)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 from asv.console import log
 
@@ -21,10 +21,14 @@ _FIELDS_BEFORE_PATH = {"1": 7, "u": 9, "?": 0}
 _MAX_NAMES = 8
 
 
-def warn_of_changes(commits: Sequence[str]) -> list[str]:
-    """Warn of what a measurement of HEAD lacks, and of what is imported although HEAD lacks it; return the latter."""
+def warn_of_changes(commits: Sequence[str], results: Path) -> list[str]:
+    """Warn of what a measurement of HEAD lacks, and of what is imported although HEAD lacks it; return the latter.
+
+    Files of `results` are not named: runs write them.
+    """
     package, folders = settings.package_name(), settings.code_folders()
-    head, files = _list_changes()
+    head, changes = _list_changes()
+    files = {file: is_tracked for file, is_tracked in changes.items() if not (ROOT / file).is_relative_to(results)}
     imported = [
         file for file in files if any(PurePath(file).is_relative_to(name) for name in folders if name != package)
     ]

@@ -148,7 +148,7 @@ class SuiteRun:
                 if self.options.get("bench") == ["just-discover"]:
                     return None
                 raise UserError("No benchmarks selected")
-            self.uncommitted = uncommitted.warn_of_changes(commits)
+            self.uncommitted = uncommitted.warn_of_changes(commits, self.results)
             if machine.nvml_handle() is None:
                 log.warning("No GPU here: the time_* benchmarks are skipped; everything else runs.")
             if (returns := self.options.get("_returns")) is not None:

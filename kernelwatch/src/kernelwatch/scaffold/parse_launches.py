@@ -32,7 +32,9 @@ def iter_launches(file: str, text: str, included: str = "") -> Iterator[HostLaun
     for match in _LAUNCH.finditer(text):
         name, template, configuration, arguments = (" ".join((group or "").split()) for group in match.groups())
         preceding = f"{included}\n{text[: match.start()]}"
-        _, block, shared, *_ = [*split_list(configuration), "", ""]
+        grid, block, shared, *_ = [*split_list(configuration), "", ""]
+        if grid.isidentifier() and (extents := _split_extents(grid, preceding)) != [grid]:
+            configuration = f"dim3({', '.join(extents)}){configuration.removeprefix(grid)}"
         numbers = [_evaluate(extent, preceding) for extent in _split_extents(block, preceding)]
         template_arguments = tuple(
             argument if argument in (*TYPES, "true", "false") else _evaluate(argument, preceding)

@@ -40,15 +40,17 @@ def find_problem(kernel: KernelCandidate) -> str:
         return "it takes textures or tensor maps"
     if not arrays:
         return "it takes no array by a pointer of its own"
-    return "" if any(not _is_const(array) for array in arrays) else "it writes to no array that it takes"
+    is_written = any(_find_direction(array, kernel.uses) != "in" for array in arrays)
+    return "" if is_written else "it writes to no array that it takes"
 
 
 def _is_array(parameter: KernelParameter) -> bool:
     return parameter.kind.count("*") + parameter.kind.count("[") == 1 and "(" not in parameter.kind
 
 
-def _is_const(parameter: KernelParameter) -> bool:
-    return re.search(r"\bconst\b", parameter.kind.partition("*")[0]) is not None
+def _find_direction(array: KernelParameter, uses: KernelUses) -> str:
+    is_const = re.search(r"\bconst\b", array.kind.partition("*")[0]) is not None
+    return "in" if is_const else uses.find_direction(array.name)
 
 
 def name_kernels(kernels: Sequence[KernelCandidate]) -> Iterator[str]:
@@ -74,7 +76,7 @@ def name_class(name: str) -> str:
 
 def write_class(kernel: KernelCandidate, name: str, launch: HostLaunch | None, flags: Sequence[str] = ()) -> str:
     """Return the text of the class that watches a kernel; its TODO lists what only the author knows."""
-    todo = ["the grid"] if launch and launch.block else ["the grid", "the block"]
+    todo, planar = ["the grid"] + ["the block"] * (not (launch and launch.block)), kernel.uses.declaration.planar
     parameters = [
         parameter if _is_array(parameter) else parameter._replace(name=_rename_reserved(parameter.name))
         for parameter in kernel.parameters
@@ -86,13 +88,18 @@ def write_class(kernel: KernelCandidate, name: str, launch: HostLaunch | None, f
     ]
     integers = [number.name for number in numbers if "int" in _DTYPES[strip_qualifiers(number.kind)]]
     over = _choose_axes([name for name in integers if name not in kernel.uses.turns])
-    block = (launch and launch.block) or guess_block(len(over) > 1, kernel.most, kernel.exact, kernel.uses.find_block())
+    shape = _choose_shape(kernel.uses, over, is_square=planar and not integers)
+    block = (launch and launch.block) or guess_block(
+        planar or len(over) > 1, kernel.most, kernel.exact, kernel.uses.find_block()
+    )
+    covered = shape.split()[::-1] if re.search(r"\bblockIdx\s*\.\s*y\b", kernel.uses.declaration.body) else over
+    threads = (*block, 1)[: len(covered)]
+    tile = tuple(kernel.uses.find_tile(axis) or count for axis, count in zip("xy", threads, strict=False))
     shared = launch.shared if launch else ""
     todo += ["dynamic_shared"] * (shared != "" and not shared.isdigit())
     entry, swept, dtypes = _choose_entry(kernel, launch, todo)
     first, *other_arguments = [
-        _declare_argument(parameter, _choose_shape(kernel.uses, over), swept, todo, kernel.uses)
-        for parameter in parameters
+        _declare_argument(parameter, shape, swept, todo, kernel.uses) for parameter in parameters
     ]
     *other_arguments, last = (f"[{first}", *other_arguments)
     options = {
@@ -102,7 +109,8 @@ def write_class(kernel: KernelCandidate, name: str, launch: HostLaunch | None, f
         "options": tuple(flags),
         "entry": entry if entry != name else "",
         "block": block if len(block) > 1 else block[0],
-        "over": over,
+        "over": tuple(covered),
+        "tile": tile if tile != threads else (),
         "dynamic_shared": shared if shared.isdigit() and int(shared) else "",
     }
     keywords = [f"{key}={_format_value(value)}" for key, value in options.items() if value]
@@ -110,9 +118,8 @@ def write_class(kernel: KernelCandidate, name: str, launch: HostLaunch | None, f
     todo += [f"the values of {name}" for name in constants]
     values_of = [f'"{name}": np.ones({count}, "{dtype}")' for name, (dtype, count) in constants.items()]
     keywords += [f"constants={{{', '.join(values_of)}}}"] * bool(constants)
-    is_matrix = len(_choose_shape(kernel.uses, over).split()) > 1
     sizes = _BOUNDED_SIZES if kernel.uses.is_bounded else _SIZES
-    values: dict[str, list[int] | list[str]] = {axis: [sizes[is_matrix]] for axis in over}
+    values: dict[str, list[int] | list[str]] = {axis: [sizes[" " in shape]] for axis in over}
     values |= {
         name: [4 if name in kernel.uses.turns else 1]
         for name in (number.name for number in numbers)
@@ -122,7 +129,7 @@ def write_class(kernel: KernelCandidate, name: str, launch: HostLaunch | None, f
     written_to = (
         _split_element(parameter, kernel.uses)[2]
         for parameter in parameters
-        if _is_array(parameter) and not _is_const(parameter)
+        if _is_array(parameter) and _find_direction(parameter, kernel.uses) != "in"
     )
     dtypes = dtypes or [dtype for dtype in written_to if dtype in CPP][:1]
     values |= {"dtype": dtypes} if dtypes not in ([], ["float32"]) else {}
@@ -148,9 +155,9 @@ def _fill_lines(first: str, subsequent: str, items: Sequence[str], between: str)
     return "\n".join(lines).replace("\0", " ")
 
 
-def _choose_shape(uses: KernelUses, over: Sequence[str]) -> str:
+def _choose_shape(uses: KernelUses, over: Sequence[str], *, is_square: bool) -> str:
     """Return the shape of arrays, by the lengths; a matrix is square where one number bounds its rows and columns."""
-    if len(over) == 1 and uses.is_bound(over[0]) and uses.is_pitch(over[0]):
+    if len(over) == 1 and (is_square or (uses.is_bound(over[0]) and uses.is_pitch(over[0]))):
         return f"{over[0]} {over[0]}"
     return " ".join(reversed(over))
 
@@ -190,7 +197,10 @@ def _declare_argument(parameter: KernelParameter, shape: str, swept: str, todo: 
         elif dtype is None:
             todo.append(f"the dtype of {parameter.name}, {base}")
         typed += f", index={_format_value(index)}" * (index != "" and uses.is_index(parameter.name))
-        return f"kw.{'inputs' if _is_const(parameter) else 'in_and_out'}({name_text}, {_format_value(shape)}{typed})"
+        direction = _find_direction(parameter, uses)
+        todo += [f"the direction of {parameter.name}"] * (not direction)
+        function = {"in": "inputs", "out": "outputs"}.get(direction, "in_and_out")
+        return f"kw.{function}({name_text}, {_format_value(shape)}{typed})"
     if strip_qualifiers(parameter.kind) in _DTYPES:
         return name_text if dtype not in ("float16", "bfloat16") else f"kw.scalar({name_text}, {_format_value(dtype)})"
     todo.append(f"the value of {parameter.name}, {parameter.kind or 'a struct'}")

@@ -84,7 +84,8 @@ def _iter_lines(review: Review, at_least: float, list_all: bool) -> Iterator[str
         texts = {plain(configuration.reason.removeprefix(f"{label}: "), _MAX_REASON) for configuration in unpaired}
         hint = f"; {texts.pop()}" if label in (SKIPPED, REGENERATED) and len(texts) == 1 else "; --all says why"
         if unpaired:
-            yield f"{len(unpaired)} configurations are {label}: {_list_kernels(unpaired)}{'' if list_all else hint}"
+            are = f"{count_noun(len(unpaired), 'configuration')} {'is' if len(unpaired) == 1 else 'are'}"
+            yield f"{are} {label}: {_list_kernels(unpaired)}{'' if list_all else hint}"
         reasons = Counter((configuration.benchmark, configuration.reason) for configuration in unpaired)
         for (benchmark, reason), count in reasons.most_common() if list_all else ():
             yield f"  {count} of {plain(benchmark)}: {plain(reason)}"

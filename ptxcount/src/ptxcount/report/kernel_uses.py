@@ -22,6 +22,12 @@ _CONSTANT = re.compile(r"__constant__\s+([\w\s]+?)\s*\b(\w+)\s*((?:\[[^]]*\]\s*)
 _ALL = 1 << 62
 #: Threads that arrive at a barrier in shared memory: a block's if they are more than a warp.
 _ARRIVALS = re.compile(r"\binit\(&[^,;]*,([^;]*)\);")
+#: An index with others in it, and what follows an array's name: its indices, a member, and an operator that stores.
+_INDEX = r"\[(?:[^][]|\[(?:[^][]|\[[^][]*\])*\])*\]"
+_ACCESS = rf"((?:{_INDEX})*)(?:\.\w+)*((?:[-+*/%&|^]|<<|>>)?=(?!=)|\+\+|--)?"
+#: Functions that take an element's address, and an address that another name may have.
+_INTRINSIC = re.compile(r"\b(atomic|__ld|__st)\w*\(&?$")
+_ADDRESS = re.compile(r"(?<!&)&(\w+=)?$")
 _SHARED = re.compile(r"__shared__\s+[\w\s:]+?\b(\w+)\s*((?:\[[^]]*\]\s*)+);")
 
 
@@ -168,6 +174,22 @@ class KernelUses:
         return not any(
             re.search(r"^[^[]|^$|\d", re.sub(r"blockIdx\.\w\*\w+|(?<=^\[)\d+$", "", text)) for text in followed
         )
+
+    def find_direction(self, name: str) -> str:
+        """Return "in", "out" or "in and out" by an array's loads and stores; empty where the text does not say."""
+        directions = set[str]()
+        for access in re.finditer(rf"(?<![.\w])(?<!->){name}\b{_ACCESS}", self.body):
+            index, operator = access.groups()
+            before = self.body[: access.start()]
+            if intrinsic := _INTRINSIC.search(before):
+                directions |= {"atomic": {"in", "out"}, "__ld": {"in"}, "__st": {"out"}}[intrinsic[1]]
+            elif not index or _ADDRESS.search(before):
+                return ""
+            elif operator or before.endswith(("++", "--")):
+                directions |= {"out"} if operator == "=" else {"in", "out"}
+            else:
+                directions.add("in")
+        return " and ".join(sorted(directions))
 
     def is_index(self, name: str) -> bool:
         """Tell if elements of the array of this name are indices."""
