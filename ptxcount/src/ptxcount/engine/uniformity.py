@@ -1,7 +1,7 @@
-"""Registers that differ within a warp, as ptxas sees them.
+"""Divergent registers, by the uniformity analysis of ptxas.
 
-ptxas sums atomics of a warp only where it sees that all lanes have one address. A load from one address gives all lanes
-the same, also from shared and local memory. This is the machine code of nvcc 13.0.88 for sm_90 in 96 of 102 kernels; in
+ptxas aggregates atomics of a warp only if it can prove a uniform address. A load from a uniform address is uniform,
+also in shared and local memory. These rules match the machine code of nvcc 13.0.88 for sm_90 in 96 of 102 kernels; in
 the others ptxas folds constants, or uses the result of ``elect``.
 """
 
@@ -14,9 +14,9 @@ from ..ptx.flow import BasicBlock, End, Flow
 from ..ptx.program import GIVEN, Immediate, Instruction, Operand, Register, Special, leaves
 from .dominators import Dominators
 
-#: Special registers that differ within a warp, by their first letters.
+#: Prefixes of special registers that are divergent within a warp.
 _LANE_REGISTERS = ("%tid", "%laneid", "%lanemask_")
-#: Instructions that give all lanes of a warp the same, and those that give each lane something else.
+#: Instructions with a uniform result in a warp, and those with a divergent result.
 _UNIFORM_OPCODES = frozenset(("vote", "redux", "activemask"))
 _DIVERGENT_OPCODES = frozenset(
     ("atom", "bar", "barrier", "call", "elect", "ldmatrix", "match", "mma", "movmatrix", "tcgen05", "wgmma", "wmma")
@@ -24,9 +24,9 @@ _DIVERGENT_OPCODES = frozenset(
 
 
 def find_divergent(code: Sequence[Instruction], flow: Flow) -> set[str]:
-    """Find the registers that may differ within a warp: instructions are bound."""
+    """Find the registers that may be divergent within a warp; instructions must be bound."""
     finder = _JoinFinder(code, flow)
-    #: Last lane of a shuffle that takes any lane of its warp.
+    #: Clamp operand of a shuffle whose segment is the whole warp.
     whole_warps = {
         Immediate(31),
         *(i.operands[0] for i in code if i.opcode == "mov" and i.operands[1:] == (Immediate(31),)),
@@ -57,7 +57,7 @@ def _is_divergent(instruction: Instruction, divergent: set[str], whole_warps: se
 
 
 class _JoinFinder:
-    """Finds registers that hold what lanes wrote on different ways through a kernel."""
+    """Finds registers that lanes wrote on different control-flow paths."""
 
     def __init__(self, code: Sequence[Instruction], flow: Flow) -> None:
         self._flow, self._blocks = flow, flow.blocks
@@ -68,7 +68,7 @@ class _JoinFinder:
         counts = Counter(name for instruction in code for name in instruction.writes)
         self._rewritten = {name for name, count in counts.items() if count > 1}
         exits = {index for index, block in enumerate(flow.blocks) if _is_exit(code, block)}
-        #: Predicates of branches, but for guarded exits, by the block that ends with it.
+        #: Predicates of branches, without predicated exits, by the basic block that ends with the branch.
         self._guards: dict[int, str] = {}
         for index, block in enumerate(flow.blocks):
             guard = code[block.stop - 1].guard if block.end is End.BRANCH else None
@@ -77,7 +77,7 @@ class _JoinFinder:
         self._meeting_block = self._find_meeting_blocks() if self._guards else {}
 
     def _find_meeting_blocks(self) -> dict[int, int]:
-        """Find the first block on all ways from each block to the end (an immediate postdominator)."""
+        """Find the immediate postdominator of each basic block."""
         reverse: list[list[int]] = [[] for _ in range(len(self._blocks) + 1)]
         for index, block in enumerate(self._blocks):
             for following in block.successors or [-1]:
@@ -85,7 +85,7 @@ class _JoinFinder:
         return {index - 1: block - 1 for index, block in enumerate(Dominators(reverse).immediate) if block}
 
     def find_joined(self, divergent: set[str]) -> set[str]:
-        """Find the registers that differ as some lanes branched; loops that lanes leave apart rewrite theirs."""
+        """Find the registers that divergent branches, and loops with divergent exits, make divergent."""
         joined: set[str] = set()
         for block in [block for block, guard in self._guards.items() if guard in divergent]:
             del self._guards[block]
@@ -104,7 +104,7 @@ class _JoinFinder:
 
 
 def _is_exit(code: Sequence[Instruction], block: BasicBlock) -> bool:
-    """Tell if threads do nothing in a block but leave."""
+    """Tell if a basic block is only an exit."""
     return block.end is End.LEAVE and all(
         i.opcode in ("ret", "exit") and not i.guard for i in code[block.start : block.stop]
     )
