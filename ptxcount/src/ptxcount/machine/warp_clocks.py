@@ -1,7 +1,8 @@
-"""The order that barriers make among the lanes of a warp (PTX ISA, ``bar.warp.sync``).
+"""Order among the lanes of a warp by warp barriers (PTX ISA, ``bar.warp.sync``).
 
-Such a barrier orders the lanes of its mask alone. So each lane keeps for each other lane of its warp the time of the
-last access that surely came before: a vector clock (Fidge 1988, Mattern 1989). A barrier joins the clocks of its lanes.
+A warp barrier synchronizes only the lanes of its mask. So each lane keeps, for each other lane of its warp, the time of
+the last access that is ordered before it: a vector clock (Fidge 1988, Mattern 1989). A barrier joins the clocks of its
+lanes.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ FULL = (1 << LANES) - 1
 
 @dataclass
 class Clock:
-    """The time of a launch: the number of the access that was looked at last."""
+    """The time of a launch: the number of checked accesses."""
 
     now: int = 0
 
@@ -37,7 +38,7 @@ def is_warp_barrier(instruction: Instruction) -> bool:
 
 
 def count_ordered_lanes(code: Iterable[Instruction]) -> int:
-    """Count the lanes of a warp that barriers may tell apart: none without barriers, 1 if all are of whole warps."""
+    """Count the lanes of a warp that barriers can distinguish: 0 without barriers, 1 if all masks are full."""
     masks = [
         instruction.operands[0] if instruction.operands else None
         for instruction in code
@@ -48,22 +49,22 @@ def count_ordered_lanes(code: Iterable[Instruction]) -> int:
 
 
 def find_missing_lanes(masks: Array, active: Array, threads: int) -> Array:
-    """Find the active threads whose own lane is not in the mask that they give; broadcastable to (blocks, threads)."""
+    """Find the active threads whose mask lacks their own lane; broadcastable to (blocks, threads)."""
     lane = np.arange(threads)[None, :] % LANES
     return np.asarray(active & (masks >> lane.astype(np.uint32) & 1 == 0))
 
 
 class WarpClocks:
-    """Vector clocks of the lanes of a chunk's warps; one row stands for all blocks while they are equal."""
+    """Vector clocks of the lanes of a chunk's warps; one row represents all blocks while they are equal."""
 
     def __init__(self, threads: int, lanes: int, clock: Clock) -> None:
         self.clock = clock
-        #: The time up to which accesses of the last lane come before those of the lane before it, for each warp.
+        #: For each warp, (lanes, lanes): accesses of the second lane up to this time are ordered before the first lane.
         self._times = np.zeros((1, warp_count(threads), lanes, lanes), np.int32)
 
     @property
     def is_by_lane(self) -> bool:
-        """True if the lanes of a warp have clocks of their own."""
+        """True if each lane of a warp has its own clock."""
         return self._times.shape[2] > 1
 
     def select(self, rows: Array) -> WarpClocks:
@@ -78,11 +79,11 @@ class WarpClocks:
             self._times = self._times.repeat(blocks, axis=0)
 
     def order_block(self, rows: Array | None) -> None:
-        """Order all that came before in the blocks in ``rows``, or in all."""
+        """Order all earlier accesses before the blocks in ``rows``, or all blocks."""
         self._times[slice(None) if rows is None else rows] = self.clock.now
 
     def order_lanes(self, warps: Array, mask: int) -> None:
-        """Order the lanes of a mask in some warps, (1 or blocks, warps)."""
+        """Synchronize the lanes of a mask in some warps, (1 or blocks, warps)."""
         self.expand(len(warps))
         indices = np.nonzero(spread(warps, self._times.shape[:2]))
         if not self.is_by_lane or mask == FULL:
