@@ -1,4 +1,4 @@
-"""Uses of threads, numbers and arrays in a kernel's text: they tell the launch that its author has in mind."""
+"""Uses of threads, scalars and arrays in a kernel's text, from which a launch is guessed."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from ..source.declarations import Declaration, find_structs
 
 #: Structs of a source, as `find_structs` returns them.
 Structs = Mapping[str, list[tuple[str, str, int]]]
-#: A number or a name with a number's value.
+#: Pattern of a name that the source defines as a number.
 _DEFINED = r"#[ \t]*define[ \t]+{0}[ \t]+([^\n]+)|\b(?:const|constexpr)\b[^;(){{}}]*\b{0}\s*=\s*([^;,]+)"
 _ARITHMETIC = (ast.Expression, ast.BinOp, ast.UnaryOp, ast.Constant, ast.operator, ast.unaryop)
 _THREAD = re.compile(r"\b(\w+)\s*=\s*(threadIdx\s*\.\s*[xyz])\s*(?=[,;])")
-#: A loop from a number on: its bound, and its step.
+#: A loop that begins at a literal: its bound, and its step.
 _LOOP = re.compile(r"\bfor\s*\(\s*\w[\w\s]*\b(\w+)\s*=\s*\d+\w*\s*;([^;]*);([^;{}]*?)\)(?=\s*[^\s)])")
 _CONSTANT = re.compile(r"__constant__\s+([\w\s]+?)\s*\b(\w+)\s*((?:\[[^]]*\]\s*)*);")
 _SHARED = re.compile(r"__shared__\s+[\w\s:]+?\b(\w+)\s*((?:\[[^]]*\]\s*)+);")
 
 
 def evaluate_constant(text: str, source: str, depth: int = 8) -> int:
-    """Evaluate an expression of numbers and of constants that a source defines; 0 if its value is not known."""
+    """Evaluate an expression of numbers and of constants in the source; 0 if its value is unknown."""
 
     def find_value(word: re.Match[str]) -> str:
         values = re.findall(_DEFINED.format(word[0]), source)
@@ -36,17 +36,17 @@ def evaluate_constant(text: str, source: str, depth: int = 8) -> int:
     with suppress(SyntaxError, ZeroDivisionError, TypeError, ValueError):
         tree = ast.parse(expression.strip(), mode="eval")
         if all(isinstance(node, _ARITHMETIC) for node in ast.walk(tree)):
-            return int(eval(compile(tree, "", "eval"), {}))  # only of numbers
+            return int(eval(compile(tree, "", "eval"), {}))  # contains only numbers
     return 0
 
 
 def _compress(text: str) -> str:
-    """Remove the spaces that part no words."""
+    """Remove spaces except those between words."""
     return re.sub(r"(?<!\w)\s+|\s+(?!\w)", "", text)
 
 
 def describe_element(kind: str, structs: Structs) -> tuple[str, int] | None:
-    """Return the dtype and the numbers of an array's element, a vector or a struct of one dtype too; else None."""
+    """Return dtype and count of the numbers in an array element (scalar, vector, or struct of one dtype); else None."""
     if vector := VECTORS.fullmatch(kind):
         return TYPES[vector[1]], int(vector[2])
     members = structs.get(kind, ())
@@ -58,7 +58,7 @@ def describe_element(kind: str, structs: Structs) -> tuple[str, int] | None:
 
 @dataclass(frozen=True)
 class KernelUses:
-    """The uses in one kernel; ``source`` is the text around it, which defines constants."""
+    """The uses in one kernel; ``source`` is the whole file, which defines constants."""
 
     declaration: Declaration
     source: str
@@ -69,7 +69,7 @@ class KernelUses:
         return find_structs(self.source)
 
     def find_constants(self) -> dict[str, tuple[str, int]]:
-        """Return the dtype and the numbers of each constant that has no value in the source, by its name."""
+        """Return dtype and count of the numbers of each constant without a value in the source, by name."""
         constants = {}
         for kind, name, lengths in _CONSTANT.findall(self.source):
             sizes = [evaluate_constant(length, self.source) for length in re.findall(r"\[([^]]*)\]", lengths)]
@@ -80,7 +80,7 @@ class KernelUses:
 
     @cached_property
     def _body(self) -> str:
-        """The body without names for `threadIdx`."""
+        """The body, with aliases of ``threadIdx`` expanded."""
         body = self.declaration.body
         for name, thread in _THREAD.findall(body):
             body = re.sub(rf"(?<![.\w]){name}\b(?!\s*=)", re.sub(r"\s", "", thread), body)
@@ -88,7 +88,7 @@ class KernelUses:
 
     @cached_property
     def _brackets(self) -> list[str]:
-        """All indices, and those within them apart."""
+        """All index expressions, with nested ones separate."""
         indices, starts = [], list[int]()
         for place, letter in enumerate(self._body):
             if letter == "[":
@@ -98,15 +98,15 @@ class KernelUses:
         return indices
 
     def find_tile(self, axis: str) -> int:
-        """Return the constant that a block's index on an axis is multiplied with before the thread's is added; or 0."""
+        """Return the constant factor of ``blockIdx`` on an axis in a global index; 0 if there is none."""
         tile = rf"blockIdx\.{axis}\*(\w+)\+threadIdx\.{axis}|threadIdx\.{axis}\+blockIdx\.{axis}\*(\w+)(?![.\w])"
         sizes = (evaluate_constant("".join(names), self.source) for names in re.findall(tile, self._body))
         return next(filter(None, sizes), 0)
 
     def find_block(self) -> tuple[int, int]:
-        """Return the threads of a block along x and y; 0 where the text does not say."""
+        """Return the block size along x and y; 0 if the text does not determine it."""
         width, height = self.find_tile("x"), self.find_tile("y")
-        if not width:  # as many as an array in shared memory that threads index
+        if not width:  # the length of a shared array that threads index
             arrays = [(name, sizes.split("[")[-1]) for name, sizes in _SHARED.findall(self.declaration.body)]
             lengths = [
                 evaluate_constant(size.rpartition("]")[0], self.source)
@@ -122,7 +122,7 @@ class KernelUses:
 
     @cached_property
     def turns(self) -> frozenset[str]:
-        """The names that end loops from a number on, and are no part of an index."""
+        """The names that bound loops beginning at a literal, and that occur in no index."""
         return frozenset(
             name
             for _, condition, _ in _LOOP.findall(self.declaration.body)
@@ -131,12 +131,12 @@ class KernelUses:
         )
 
     def is_pitch(self, name: str) -> bool:
-        """Tell if an index is multiplied with a number of this name."""
+        """Tell if an index is multiplied by the scalar of this name."""
         factor = re.compile(rf"\*{name}\b(?!\.)|(?<![.\w]){name}\*")
         return any(map(factor.search, self._brackets))
 
     def is_bound(self, name: str) -> bool:
-        """Tell if threads are compared with a number of this name."""
+        """Tell if thread indices are compared with the scalar of this name."""
         counters = {counter for counter, *_ in _LOOP.findall(self.declaration.body)}
         comparison = rf"([\w+*/.\-]*)[<>]=?{name}\b(?![.\[(])|(?<![.\w>]){name}[<>]=?([\w+*/.\-]*)"
         sides = map("".join, re.findall(comparison, _compress(_LOOP.sub("", self.declaration.body))))
@@ -144,17 +144,17 @@ class KernelUses:
 
     @cached_property
     def is_bounded(self) -> bool:
-        """True if some number bounds the threads."""
+        """True if a scalar bounds the threads."""
         return any(self.is_bound(name) for kind, name in self.declaration.parameters if name and "*" not in kind)
 
     def is_plain(self, name: str) -> bool:
-        """Tell if an array is only indexed, without a number in the index: each thread has an element at most."""
+        """Tell if all indices of an array are without scalars: each thread accesses at most one element."""
         followed = re.findall(rf"(?<![.\w]){name}\b(\[[^]]*|.?)", self._body)
         return not any(
             re.search(r"^[^[]|^$|\d", re.sub(r"blockIdx\.\w\*\w+|(?<=^\[)\d+$", "", text)) for text in followed
         )
 
     def is_index(self, name: str) -> bool:
-        """Tell if elements of the array of this name are indices."""
+        """Tell if the elements of the array of this name are indices."""
         values = [rf"\b{name}\[", *(rf"\b{alias}\b" for alias in re.findall(rf"(\w+)={name}\[", self._body))]
         return any(re.search(value, index) for value in values for index in self._brackets)
