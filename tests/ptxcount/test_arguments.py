@@ -68,8 +68,8 @@ def test_order_of_names(words: str, labels: str, tmp_path: Path) -> None:
 
 #: A parameter, its argument, and the error.
 MISMATCHED = [
-    ("Pf", "in=int32:4", "argument in=int32:4: int32 for float*; give in=float32[N]"),
-    ("l", "n=int64[4]", "argument n=int64[4]: an array for long; give n=int64:7"),
+    ("Pf", "in=int32:4", "argument in=int32:4: int32 for float*; pass in=float32[N]"),
+    ("l", "n=int64[4]", "argument n=int64[4]: an array for long; pass n=int64:7"),
     ("Pf", "in=uint64:0", ""),  # no array
     ("1P", 'p={"x": "float32:1", "n": "int32:1"}', "p: members x, n; struct P has x, n, q in this order"),
     ("1P", 'p={"n": "int32:1", "x": "float32:1", "q": "float32[4]"}', "p: members n, x, q; struct P has x, n, q in"),

@@ -40,10 +40,10 @@ def test_pieces_of_128_bytes(size: int) -> None:
 
 #: Places in array and shared memory of a copy of 1,024 bytes, sectors, and advice.
 ADVICE = [
-    (16, 0, 40, "; move the tile by 16 bytes in shared memory: 33.00 for 40.00"),
+    (16, 0, 40, "; 33.00 instead of 40.00 if the shared buffer is moved by 16 bytes"),
     (16, 16, 33, ""),
     (0, 0, 32, ""),
-    (0, 16, 40, "; move the tile by 16 bytes in shared memory: 32.00 for 40.00"),
+    (0, 16, 40, "; 32.00 instead of 40.00 if the shared buffer is moved by 16 bytes"),
 ]
 
 
@@ -52,7 +52,7 @@ def test_alignment_advice(to: int, tile: int, sectors: int, advice: str) -> None
     """The advice has the distance; an aligned tile gets none."""
     (access,) = _store(1024, to, tile).accesses
     assert access.sectors == sectors
-    assert describe_cost(access) == f"bulk store: {sectors}.00 sectors a request{advice}"
+    assert describe_cost(access) == f"bulk store: {sectors}.00 sectors per request{advice}"
 
 
 #: Offsets of each lane of two warps, and their number of copies.
@@ -134,7 +134,7 @@ def test_barrier_counts_all_copies(copies: int, phase: int, code: str) -> None:
     execute_snippet(text, [out], unwritten="off", cluster=(1, 1, 1))
     assert out[0] == phase
     if code != "load":
-        with pytest.raises(LaunchError, match="the launch has no clusters; give cluster=1"):
+        with pytest.raises(LaunchError, match="in a launch without clusters; set cluster=1"):
             execute_snippet(text, [out], unwritten="off")
 
 
@@ -166,7 +166,7 @@ def test_multicasts_and_clipped_tiles(name: str) -> None:
 #: Bytes, places in array and shared memory, and the error.
 CROOKED = [
     (24, 0, 0, "24 bytes: a multiple of 16 is needed; an H200 stores 16 of them"),
-    (32, 0, 8, "shared address 8: no multiple of 16"),
+    (32, 0, 8, "shared address 8: not a multiple of 16"),
     (32, 8, 0, "is not a multiple of 16"),
 ]
 
@@ -205,5 +205,5 @@ def test_rows_of_tiles(columns: int, pitch: int, x: int, y: int) -> None:
 @pytest.mark.parametrize(("x", "y"), [(-4, 0), (-8, -3), (0, -1)])
 def test_tiles_before_a_tensor(x: int, y: int) -> None:
     """A load from there is valid; a store ends the kernel on an H200 (CUDA guide, "Writing")."""
-    with pytest.raises(OutOfBoundsError, match=rf"stored at \({x}, {y}\): no coordinate may be below 0"):
+    with pytest.raises(OutOfBoundsError, match=rf"a tile store at \({x}, {y}\): no coordinate may be below 0"):
         _boxes(x, y, np.zeros((64, 64), np.float32))

@@ -159,7 +159,7 @@ def test_foreign_tensor_map() -> None:
     """Bytes of a host's own map are invalid; an uninitialized barrier is an unwritten read."""
     out = np.zeros((32, 32), np.float32)
     bytes_of = [np.void(bytes(128))] * 3
-    with pytest.raises(LaunchError, match=r"no tensor map lies there; give one with ptxcount\.TensorMap"):
+    with pytest.raises(LaunchError, match=r"this is no tensor map; pass one with ptxcount\.TensorMap"):
         sources.execute("clusters", "boxes", [*bytes_of, out, np.int32(0), np.int32(0)], threads=128)
     text = sources.ptx("clusters").replace("mbarrier.init.shared::cta.b64", "// ")
     with pytest.raises(UninitializedReadError):

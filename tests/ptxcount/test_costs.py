@@ -35,7 +35,7 @@ WORDS = ["out=float32[1024]", "in=float32[1024]", "at=int32[1024]=permutation(1)
 #: Array, line, kind, amount and least, and pattern, in the order of the listing.
 COSTS = [
     ("in", 4, "load", 1024, 128, "neighbouring lanes 128 bytes apart"),
-    ("in", 7, "load", None, 128, "lanes have no common distance"),
+    ("in", 7, "load", None, 128, "irregular addresses"),
     ("in", 6, "load", 32, 32, "all lanes at one address"),
     ("out", 6, "store", 128, 128, "neighbouring lanes at neighbouring elements"),
     ("out", 8, "store", 128, 128, "neighbouring lanes at neighbouring elements in descending order"),
@@ -63,7 +63,7 @@ def test_order() -> None:
     expected = [row[:5] for row in COSTS]
     assert [row if row[1] != 7 or row[0] != "in" else (*row[:3], None, row[4]) for row in rows] == expected
     assert [cost.description.rpartition("; ")[2] for cost in costs] == [row[5] for row in COSTS]
-    assert costs[2].description.startswith("load: 1 sector a request; ")
+    assert costs[2].description.startswith("load: 1 sector per request; ")
     assert format_costs(_counters(1), [], lambda name: None).splitlines()[0] == "1 sector"
 
 
@@ -146,12 +146,12 @@ LANES = np.arange(32)
 #: Addresses of lanes, number of active lanes, and the pattern.
 PATTERNS = [
     (LANES * 0, 32, "all lanes at one address"), (LANES * 4, 8, "neighbouring lanes at neighbouring elements"),
-    (LANES * 4 + 4, 32, "neighbouring lanes at neighbouring elements; warps begin within a sector"),
+    (LANES * 4 + 4, 32, "neighbouring lanes at neighbouring elements; warps start inside a sector"),
     (LANES[::-1] * 4, 32, "neighbouring lanes at neighbouring elements in descending order"),
     (LANES * 128, 32, "neighbouring lanes 128 bytes apart"),
     (LANES * 128 + LANES // 8 * 64, 32, "neighbouring lanes 128 bytes apart"),
-    (LANES * 128 + LANES // 3 * 64, 32, "lanes have no common distance"), (LANES * 128, 7, None),
-    (LANES // 2 * 100 + LANES % 2 * 4, 32, "2 neighbouring lanes follow each other, then a jump"),
+    (LANES * 128 + LANES // 3 * 64, 32, "irregular addresses"), (LANES * 128, 7, None),
+    (LANES // 2 * 100 + LANES % 2 * 4, 32, "groups of 2 lanes at consecutive elements"),
 ]  # fmt: skip
 
 
@@ -261,4 +261,4 @@ def test_rows_within_a_warp() -> None:
     counters = count(module(body, 1), None, 1, 32, [np.zeros(64, np.uint32)])
     pattern = find_pattern(counters.accesses[0])
     assert pattern is not None
-    assert pattern.description == "16 neighbouring lanes follow each other, then a jump"
+    assert pattern.description == "groups of 16 lanes at consecutive elements"

@@ -71,7 +71,7 @@ def test_recursion_limit() -> None:
     """
     for times in (1, 2):
         call = f"{{ .param .b32 n; st.param.b32 [n], {times}; call f, (n); }}"
-        refused = pytest.raises(UnsupportedInstructionError, match="'f' calls itself more than once")
+        refused = pytest.raises(UnsupportedInstructionError, match="'f' is recursive: only one")
         with refused if times > 1 else nullcontext():
             execute_snippet(module(call, 0, functions=text), [])
 

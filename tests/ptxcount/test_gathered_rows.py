@@ -62,7 +62,7 @@ def test_order_of_rows(rows: list[int], to: list[int]) -> None:
 
 
 @pytest.mark.parametrize(("rows", "to", "box", "message"), [
-    ([8, 3, 12, 3, 40], [16, 9, 1, 0, 5], 2, "its box must have one row"),
+    ([8, 3, 12, 3, 40], [16, 9, 1, 0, 5], 2, "the box of the tensor map must have one row"),
     ([8, 3, 12, 5], [16, 4], 1, r": 4 coordinates for \(16, 32\)"),
     ([8, 3], [16, 9, 1, 7], 1, r": 4 coordinates for \(16, 32\)"),
 ])  # fmt: skip

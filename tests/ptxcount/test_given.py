@@ -88,7 +88,7 @@ def test_parts_of_an_array(to: slice, source: slice, stored: int, loaded: int, p
     counters = ptxcount.count(ptx, "shift", 1, 32, [flat[to], fixed])
     assert (counters.stores.sectors, counters.loads.sectors) == (stored, loaded)
     assert flat[to].tolist() == expected.tolist()
-    with pytest.raises(ptxcount.ReadOnlyError, match=r"byte .* of the array around argument 0 of 256 bytes"):
+    with pytest.raises(ptxcount.ReadOnlyError, match=r"byte .* of the base array of argument 0 of 256 bytes"):
         ptxcount.count(ptx, "shift", 1, 32, [fixed, flat[8:40]])
     with pytest.raises(ptxcount.ReadOnlyError):
         ptxcount.count(ptx, "copy", 1, 32, [flat[8:40], fixed])
@@ -114,14 +114,14 @@ def test_race_behind_a_pointer(kind: str) -> None:
 def test_slice_and_copy(ptx: str) -> None:
     """Memory before a slice is out of bounds; a copy is an array of its own."""
     array = np.zeros(64, np.float32)
-    with pytest.raises(ptxcount.OutOfBoundsError, match="4 bytes before the array around argument 1 of 256 bytes"):
+    with pytest.raises(ptxcount.OutOfBoundsError, match="4 bytes before the base array of argument 1 of 256 bytes"):
         ptxcount.count(ptx, "shift", 1, 32, [np.zeros(32, np.float32), array[:32]])
     with pytest.raises(ptxcount.OutOfBoundsError, match="4 bytes before argument 1 of 128 bytes"):
         ptxcount.count(ptx, "shift", 1, 32, [np.zeros(32, np.float32), array[32:].copy()])
 
 
 @pytest.mark.parametrize(("argument", "text"), [
-    ({"rows": [np.int32(1), np.float32(1)]}, "argument 0.rows: the elements of a list have one type"),
+    ({"rows": [np.int32(1), np.float32(1)]}, "argument 0.rows: all elements of a list must have one type"),
     ({"rows": {"x": 7}}, "argument 0.rows.x: an array or a NumPy scalar, not int"),
     ({"*": {"n": "7"}}, r"\*argument 0.n: an array or a NumPy scalar, not str"),
     ({}, "argument 0: an array or a NumPy scalar, not dict"),

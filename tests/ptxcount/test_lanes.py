@@ -55,5 +55,5 @@ def test_message() -> None:
     (finding,) = execute_snippet(text, [np.zeros((32, 2), np.uint32)]).findings
     assert "shfl" in text.splitlines()[finding.source.ptx_line - 1]
     who = "lane 7 of warp 0 reads from lane"
-    assert finding.message == f"{who} 8, which does not take part: 0 on the chip, undefined in CUDA"
+    assert finding.message == f"{who} 8, which is inactive: 0 here, undefined in CUDA"
     assert finding.times == 1

@@ -16,7 +16,7 @@ def test_counters_of_an_h200() -> None:
 
 def test_note_on_retries() -> None:
     caveats = {launch.kernel: launch.execute().caveats() for launch in LAUNCHES}
-    loop = f"{NARROW}; retries among warps are not counted"
+    loop = f"{NARROW}; retries between warps are not counted"
     assert caveats["red_bf16"] == {"global atomic": loop}
     assert caveats["sh_cas"] == {"shared atomic": loop}
     assert caveats["word"] == {}

@@ -65,7 +65,7 @@ def test_locks_are_exclusive(name: str) -> None:
 def test_deadlock() -> None:
     """A lock that no thread can release ends the launch at once."""
     ptx = _compile("int* lock", "while (atomicCAS(lock, 1, 0) == 0);")
-    with pytest.raises(ptxcount.NoProgressError, match="livelock: it polls a location that no thread writes"):
+    with pytest.raises(ptxcount.NoProgressError, match="deadlock: it waits for a value that no thread will write"):
         ptxcount.count(ptx, None, 2, 64, [np.zeros(1, np.int32)], time_limit=5)
 
 
@@ -118,8 +118,10 @@ def test_reports_of_polls() -> None:
     """The listing marks polls, costs omit them, JSON has their number."""
     counters = _count("a flag of another block")
     polls = counters.polls
-    assert f"polls: {polls} further load requests, in no total" in listing.format_table(counters)
-    assert [f"{access.polls} polls" in listing.describe_cost(access) for access in counters.accesses].count(True) == 1
+    assert f"polling: {polls} repeated load requests, in no total" in listing.format_table(counters)
+    assert [f"{access.polls} polling requests" in listing.describe_cost(access) for access in counters.accesses].count(
+        True
+    ) == 1
     assert json.loads(listing.format_json(counters))["polls"] == polls
     assert sum(cost.amount for cost in costs.list_costs(counters)) == sum(
         access.sectors for access in counters.accesses

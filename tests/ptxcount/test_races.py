@@ -178,7 +178,7 @@ def test_race_beside_reserved_memory() -> None:
 def test_threads_of_a_race(first: int) -> None:
     """Both threads have their places, in blocks of any size."""
     body = f"sub.u32 %r5, %r0, {first}; setp.lt.u32 %p1, %r5, 2; @%p1 st.shared.u32 [%r7], %r5;"
-    with pytest.raises(errors.SharedRaceError, match=rf"also touched by thread \({first + 1}, 0, 0\) since") as caught:
+    with pytest.raises(errors.SharedRaceError, match=rf" races with thread \({first + 1}, 0, 0\)") as caught:
         words_after(body, threads=512, size=512)
     assert caught.value.thread == (first, 0, 0)
 
@@ -239,7 +239,7 @@ def test_lines_of_a_global_race(lines: str, verb: str) -> None:
     source = f"__global__ void k(int* x) {{ int i = threadIdx.x;\n{lines}\n}}"
     (finding,) = ptxcount.count(source, "k", 1, 64, [np.zeros(128, np.int32)]).findings
     assert (finding.code, finding.source.line) == ("global-race", 3)
-    assert f"which another thread {verb}, and nothing orders them" in finding.message
+    assert f"which another thread {verb} without synchronization" in finding.message
     assert re.search(r", at source\.cu:2 \(PTX line \d+\)$", finding.message) or lines[0] == "\n"
 
 

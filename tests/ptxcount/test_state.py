@@ -210,8 +210,8 @@ def test_address_of_no_space(window: int) -> None:
 
 
 @pytest.mark.parametrize(("space", "most", "message"), [
-    ("shared", 49152, "49153 bytes of static shared memory a block; 49152 are allowed"),
-    ("local", 524288, "524289 bytes of local memory a thread; at most 524288 are allowed"),
+    ("shared", 49152, "49153 bytes of static shared memory per block; 49152 are allowed"),
+    ("local", 524288, "524289 bytes of local memory per thread; at most 524288 are allowed"),
 ])  # fmt: skip
 def test_memory_of_a_block(space: str, most: int, message: str) -> None:
     """The limit is allowed, one byte more is not."""

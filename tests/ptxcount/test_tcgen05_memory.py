@@ -140,7 +140,7 @@ WRONG_KERNELS: list[tuple[str, type[KernelFaultError], str]] = [
     (f"{_OWN}add.u32 %r5, %r5, 64;\n{_LOAD}", TensorMemoryError, "lane 0, column 64, which is not allocated"),
     (_SECOND + _ALLOC.format(48), TensorMemoryError, "48 columns; a power of two from 32 to 512"),
     (_SECOND + _ALLOC.format(16), TensorMemoryError, "16 columns; a power of two from 32 to 512"),
-    (_SECOND + _ALLOC.format(512), TensorMemoryError, "512 columns wanted, 448 of 512 are free"),
+    (_SECOND + _ALLOC.format(512), TensorMemoryError, "512 columns requested, 448 of 512 are free"),
     (_SECOND + _ALLOC.format(32), TensorMemoryError, "32 columns are still allocated when the block ends"),
     (
         f"{_SECOND}@%p tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;\n{_ALLOC.format(32)}",
@@ -152,10 +152,14 @@ WRONG_KERNELS: list[tuple[str, type[KernelFaultError], str]] = [
     (
         f"{FIRST_THREAD}{_COPY}{COMMIT.format(group=1)}bar.sync 0;\n{_OWN}{_LOAD}",
         TensorMemoryError,
-        "whose tcgen05.commit nobody waited for",
+        "whose tcgen05.commit no thread waited for",
     ),
-    (f"{FIRST_THREAD}{_COPY}", TensorMemoryError, "nobody waited for their products"),
-    (f"{_SHIFT.format(0)}{COMMIT.format(group=1)}bar.sync 0;\n{_OWN}{_LOAD}", TensorMemoryError, "nobody waited for"),
+    (f"{FIRST_THREAD}{_COPY}", TensorMemoryError, "no thread waited for their products"),
+    (
+        f"{_SHIFT.format(0)}{COMMIT.format(group=1)}bar.sync 0;\n{_OWN}{_LOAD}",
+        TensorMemoryError,
+        "no thread waited for",
+    ),
     (_SHIFT.format(16 << 16), TensorMemoryError, "lane 16; a multiple of 32 is needed"),
     (_SHIFT.format(60), TensorMemoryError, "lane 1, column 64, which is not allocated"),
     (

@@ -88,5 +88,5 @@ def test_column_mask(rows: int, parts: int, first: int) -> None:
 def test_column_shift() -> None:
     """A shift of columns is refused, also without a mask."""
     factor = make_factor(128, 16, "f16")
-    with pytest.raises(UnsupportedInstructionError, match="a shift of columns"):
+    with pytest.raises(UnsupportedInstructionError, match="a column shift"):
         multiply(factor, factor[:64], stationary=".ws", rest=f"%no, {1 << 56}")

@@ -183,10 +183,10 @@ def test_beyond_a_surface() -> None:
 
 WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("f4", {"channels": 3}, "channels 3: 1, or 2 or 4 along the last axis"),
-    ("f8", {}, "up to 3 dimensions, of 8 to 32 bits"),
+    ("f8", {}, "up to 3 dimensions of 8 to 32 bits"),
     ("f4", {"filter": "cubic"}, "filter 'cubic': one of point, linear is allowed"),
-    ("f4", {"address": "wrap"}, "address 'wrap': it goes with normalized coordinates"),
-    ("u1", {"filter": "linear"}, "filter 'linear': it goes with floats, or with fractions, not with uint8"),
+    ("f4", {"address": "wrap"}, "address 'wrap': it needs normalized coordinates"),
+    ("u1", {"filter": "linear"}, "filter 'linear': it needs floats, or fractions, not uint8"),
 ]
 
 
