@@ -106,7 +106,7 @@ TEXTS = {
 
 @pytest.mark.parametrize("body", TEXTS)
 def test_padding_advice(body: str) -> None:
-    """One word behind every other row of the triangle removes its conflicts.
+    """One word of padding after every second row of the triangle removes its conflicts.
 
     A pad that leaves most conflicts of the tile is not advised.
     """

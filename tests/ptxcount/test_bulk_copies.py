@@ -1,4 +1,4 @@
-"""Bulk copies and tiles: pieces of 128 bytes of shared memory, copies of a warp, conditions; and advice."""
+"""Bulk copies and tiles: splitting at 128 bytes of shared memory, copies of a warp, conditions; and advice."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _store(size: int, to: int, tile: int, lanes: str = "", threads: int = 1) -> 
 
 
 def _pieces(size: int, to: int, tile: int) -> int:
-    """Count sectors byte by byte, for each piece of 128 bytes of shared memory."""
+    """Count sectors byte by byte, for each 128-byte segment of shared memory."""
     return len({((tile + byte) // 128, (to + byte) // 32) for byte in range(size)})
 
 
@@ -99,7 +99,7 @@ def test_equal_lanes_by_kind_of_copy(name: str) -> None:
 
 
 def test_reductions_of_a_warp() -> None:
-    """Each lane adds, also at one common place."""
+    """Each lane adds, also if all lanes share one address."""
     reduction = "st.shared.u32 [%r1], 3; cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32"
     body = STORE.replace("cp.async.bulk.global.shared::cta.bulk_group", reduction)
     out = np.zeros(1 << 10, np.uint32)
@@ -192,7 +192,7 @@ TILES = [(64, 64, 0, 0), (68, 68, 4, 3), (68, 68, 44, 50), (68, 68, 100, 0), (64
 
 @pytest.mark.parametrize(("columns", "pitch", "x", "y"), TILES)
 def test_rows_of_tiles(columns: int, pitch: int, x: int, y: int) -> None:
-    """Each row of a tile is cut by itself; a load fills zeros beyond the tensor by sectors of shared memory."""
+    """Each row of a tile is split separately; zeros out of bounds count as sectors of shared memory."""
     totals = _boxes(x, y, np.zeros((64, pitch), np.float32)[:, :columns]).totals()
     places = [(row, column) for row in range(y, y + 32) for column in range(x, x + 32)]
     inside = [(row, column) for row, column in places if 0 <= row < 64 and 0 <= column < columns]

@@ -105,7 +105,7 @@ def test_strided_arrays(matrix: Any, per_request: int) -> None:
 #: Element of a local array that each thread reads, and sectors per request (H200, driver 580.159.04).
 @pytest.mark.parametrize(("times", "sectors"), [(0, 4), (1, 32), (2, 32), (16, 16), (32, 8)])
 def test_local_memory(times: int, sectors: int) -> None:
-    """Words of 32 lanes lie together; each word is a request."""
+    """The same word of 32 lanes is contiguous; each word is one request."""
     arguments: list[Any] = [np.arange(128, dtype=INT), INT(times)]
     totals = sources.execute("cases", "local_array", arguments).totals()
     assert arguments[0][:32].tolist() == [times * t & 63 for t in range(32)]

@@ -153,7 +153,7 @@ def test_barrier_for_a_race(lane: int, barrier: str) -> None:
 
 
 def test_address_in_no_array() -> None:
-    """An address far beyond an array is no place of it: the index may be another array's."""
+    """An address far beyond an array is not described by it: the index may be of another array."""
     source = "__global__ void k(int* a, int* b, long i) { a[i] = 1; }"
     with pytest.raises(
         errors.OutOfBoundsError, match="in no array: byte 4393751543296 of the nearest below, argument 1 of"
@@ -173,7 +173,7 @@ SKIPPED = {
 
 
 def test_skipped_barriers() -> None:
-    """Lanes may leave before a barrier, but not skip it and read what it orders."""
+    """Lanes may exit before a barrier, but not skip it and then read memory."""
     head = "(int* o) { __shared__ int s[64]; int i = threadIdx.x;"
     kernels = (f"__global__ void k{n}{head} {body} }}\n" for n, body in enumerate(SKIPPED))
     ptx = sources.compile_to_ptx("".join(kernels))

@@ -104,7 +104,7 @@ def test_errors(command: str, text: str, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_unknown_architecture(capsys: pytest.CaptureFixture[str]) -> None:
-    """The listing ends with what was not checked."""
+    """The listing ends with the skipped checks."""
     assert main([SUMS, *ROW_SUMS.split(), "--arch", "compute_90"]) == 0
     text = "unknown-limits: shared memory of a block was not checked: ptxcount does not know the limits of compute_90"
     assert capsys.readouterr().out.splitlines()[-1] == f"PTX line 1: {text}"
@@ -143,7 +143,7 @@ template <typename T, int N> __global__ void rows(T* out, const T* in, int rows,
 
 
 def test_suggested_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The command for a file runs as printed, with the given options."""
+    """The suggested command runs as printed, with the caller's options."""
     folder, source = tmp_path / "of includes", tmp_path / "rows.cu"
     folder.mkdir()
     (folder / "scale.h").write_text("#define SCALE 2\n")
@@ -223,7 +223,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     "text", ["the kernel's arguments, in order; a name is only a label.", "error: end the kernel;", "Exit codes: 0 "]
 )
 def test_help(text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Help says what names, policies and exit codes mean."""
+    """Help explains names, policies and exit codes."""
     with pytest.raises(SystemExit):
         main(["--help"])
     assert text in " ".join(capsys.readouterr().out.split())

@@ -24,7 +24,7 @@ def _constants(counters: LaunchCounters) -> list[tuple[str, int, int]]:
 
 
 def test_convolution(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Global loads are those of the image, as by sets; the filter's count apart."""
+    """Global loads are those of the image, as counted by sets; loads of the filter are counted separately."""
     by_sets.COUNTS_BY_ACCESS.clear()
     monkeypatch.setattr("ptxcount.machine.chunk.Access", by_sets.Watched)
     rows, columns, block = 5, 203, 64
@@ -62,7 +62,7 @@ def test_generic_store() -> None:
 
 
 def test_end_of_a_constant() -> None:
-    """A read behind the end is out of bounds, as in global memory."""
+    """A read after the end is out of bounds, as in global memory."""
     ptx = sources.ptx("constants").replace("[taps+32]", "[taps+36]")
     args: list[Argument] = [np.zeros(32, np.float32), np.zeros(32, np.float32), np.int32(1), np.int32(32)]
     with pytest.raises(OutOfBoundsError, match=r"4 bytes at 0x.*, which is byte 36 of taps of 36 bytes"):

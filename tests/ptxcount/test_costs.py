@@ -57,7 +57,7 @@ PICTURE = """\
 
 
 def test_order() -> None:
-    """Arrays by sectors with their lines come first, then shared memory. The least of a broadcast is one sector."""
+    """Arrays come first, by sectors, with their lines; then shared memory. A broadcast has ideal 1."""
     costs = list_costs(count(SOURCE, "k", 1, (32, 32), make_arguments(WORDS)), WORDS)
     rows = [(cost.array, cost.worst.source.line, cost.worst.kind, cost.amount, cost.least) for cost in costs]
     expected = [row[:5] for row in COSTS]
@@ -165,7 +165,7 @@ def test_patterns(addresses: np.ndarray, active: int, words: str | None) -> None
 
 
 def _counters(*sectors: int) -> LaunchCounters:
-    """Record accesses at separate lines, with given sectors per request."""
+    """Record accesses at separate lines, with these sectors per request."""
     accesses = [Access(Source(n, "k.cu", n), "global", "load", 4) for n in range(1, 1 + len(sectors))]
     for access, number in zip(accesses, sectors, strict=True):
         access.record(LANES[None] * number, np.ones((1, 32), bool), (1, 32))
@@ -231,7 +231,7 @@ st.global.u32 [%rd1], %r2;
     [
         ("%rd3+4", True, "4 sectors", "ptxas keeps all of it in registers"),
         ("%rd3+4", False, "24 sectors", "ptxas may keep it in registers"),
-        ("%rd5", True, "52 sectors", "ptxas keeps 256 bytes a thread there"),
+        ("%rd5", True, "52 sectors", "ptxas keeps 256 bytes per thread there"),
     ],
 )
 def test_local_memory(

@@ -77,7 +77,7 @@ def test_recursion_limit() -> None:
 
 
 def test_child_kernels() -> None:
-    """A kernel that launches another is counted alone, with a note."""
+    """For a kernel that launches another one, only the first is counted, with a finding."""
     declared = (
         ".extern .func (.param .b64 r) cudaGetParameterBufferV2(.param .b64 k, .param .align 4 .b8 g[12], "
         ".param .align 4 .b8 b[12], .param .b32 s);\n.extern .func (.param .b32 r) cudaLaunchDeviceV2(.param .b64 p, "

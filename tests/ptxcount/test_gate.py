@@ -17,7 +17,7 @@ NAMED = f'{LAUNCH}name = "one"\n'
 
 
 def _behind(comment: str, stride: int = 2) -> Callable[[Repository], None]:
-    """Return a change that adds a directive behind the line of the accesses."""
+    """Return a change that appends a directive to the line of the accesses."""
     return lambda repo: repo.kernel(stride, ("STRIDE];", f"STRIDE];  // ptxcount: {comment}"))
 
 
@@ -219,7 +219,7 @@ def test_compile_error_is_told_once(repository: Repository) -> None:
 def test_word_on_success(repository: Repository, capsys: pytest.CaptureFixture[str]) -> None:
     """It goes to standard error, as formats of other tools go to standard output."""
     assert main(["check", str(repository.folder)]) == 0
-    assert capsys.readouterr() == ("", "1 launch holds\n")
+    assert capsys.readouterr() == ("", "1 launch passed\n")
 
 
 def test_commands_in_messages(repository: Repository) -> None:

@@ -65,7 +65,7 @@ def _zeros(argument: Any) -> list[Any]:
 
 @pytest.mark.parametrize(("entry", "words", "set_by_host", "expected"), CASES, ids=[case[0] for case in CASES])
 def test_pointers(entry: str, words: list[str], set_by_host: list[str], expected: list[float], ptx: str) -> None:
-    """Pointers stand in structs, rows, lists of nodes, variables; and a texture's handle."""
+    """Structs, rows, lists of nodes and variables may contain pointers, or a texture handle."""
     arguments = make_arguments(words)
     arrays = _zeros(arguments)
     counters = ptxcount.count(ptx, entry, 1, 32, arguments, variables=make_variables(set_by_host))
@@ -79,7 +79,7 @@ PARTS = [(slice(32, None), slice(1, 33), 4, 4), (slice(31, 63), slice(2, 34), 5,
 
 @pytest.mark.parametrize(("to", "source", "stored", "loaded"), PARTS)
 def test_parts_of_an_array(to: slice, source: slice, stored: int, loaded: int, ptx: str) -> None:
-    """A part keeps its place, so its sectors; the kernel may read around it."""
+    """A view keeps its offset, and thus its sectors; the kernel may read the base array."""
     array = np.arange(64, dtype=np.float32).reshape(8, 8)
     flat = array.reshape(-1)
     expected = flat[source.start - 1 : source.stop - 1].copy()

@@ -118,7 +118,7 @@ def test_unknown_words(word: str) -> None:
 
 
 def test_macros(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A macro's words are read; what one with arguments declares is not, which a warning says."""
+    """Object-like macros are expanded; function-like macros are not, with a warning."""
     source = tmp_path / "k.cu"
     source.write_text("""#define PLAIN extern "C" __global__ void  // of C
 #define NAMED(name) extern "C" __global__ void name

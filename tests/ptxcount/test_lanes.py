@@ -39,7 +39,7 @@ def test_elect(group: str, leaders: tuple[int, int], monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("kind", ["u32", "s32"])
 @pytest.mark.parametrize("name", ["add", "min", "max", "and", "or", "xor"])
 def test_reductions_of_partial_warps(name: str, kind: str) -> None:
-    """Absent lanes change nothing, also at the limits of the type."""
+    """Inactive lanes do not affect the result, also at the limits of the type."""
     reduce = {"add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
               "xor": np.bitwise_xor}[name]  # fmt: skip
     for first in (-9, 5, -(2**31), 2**31 - 20):

@@ -97,7 +97,7 @@ local                   requests         sectors     per request    useful bytes
 
 
 def test_listing() -> None:
-    """Accesses have two lines of context; a hidden file has numbers alone."""
+    """Accesses have two lines of context; a hidden file has only numbers."""
 
     def lines_of(name: str) -> list[str] | None:
         return [f"text {number}" for number in range(1, LINES + 1)] if name == FILE else None
@@ -118,7 +118,7 @@ def test_merged_rows() -> None:
 
 
 def test_json() -> None:
-    """Totals include a caveat on atomics where there are any."""
+    """Totals include a caveat on atomics if there are any."""
     without = LaunchCounters(64, LAUNCH.accesses[:4], 160, 5)
     nothing: dict[str, Any] = {"caveats": {"local store": LOCAL[None]}, "findings": []}
     printed = json.loads(listing.format_json(without))

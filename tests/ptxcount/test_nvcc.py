@@ -27,7 +27,7 @@ def _executable(path: Path, script: str = "exit 0") -> Path:
 
 @pytest.fixture
 def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
-    """Write a fake nvcc for each place of the search."""
+    """Write a fake nvcc for each step of the search."""
     wheels = tmp_path / "site-packages" / "nvidia"
     spec = importlib.machinery.ModuleSpec("nvidia", None, is_package=True)
     spec.submodule_search_locations = [str(wheels)]

@@ -22,7 +22,7 @@ from tests.ptxcount.languages import Arrays, Record, stand_in, write_copy
 
 
 def test_block_that_the_kernel_knows(arrays: Arrays) -> None:
-    """``.reqntid`` is the block if none is given; without, the error says what is missing."""
+    """``.reqntid`` is the default block; without it, the error names the missing block."""
     ptx = write_copy([".param .u64"] * 2)
     arrays.count(ptx)
     with pytest.raises(LaunchError, match=r"^give a block: the kernel does not fix one$"):
@@ -31,7 +31,7 @@ def test_block_that_the_kernel_knows(arrays: Arrays) -> None:
 
 @pytest.mark.parametrize("known", [True, False])
 def test_kernel_of_numba_cuda_mlir(known: bool, arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An array is two pointers, an offset, the lengths, the strides; no driver is asked for the architecture."""
+    """An array is two pointers, an offset, the lengths, the strides; the driver is not queried for the architecture."""
     tools = Record(**({"_cached_cc": None} if known else {}))
     ptx = write_copy([".param .u64"] * 10, (1, 0), (6, 0))
 
@@ -77,7 +77,7 @@ class Module:
 
 
 def test_kernel_of_warp(arrays: Arrays, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The grid is the launch's ``dim``; an array is a struct; the module is compiled in a folder that goes."""
+    """The grid is the launch's ``dim``; an array is a struct; the module is compiled in a temporary folder."""
     array = "|[56]"
     blocks: list[int] = []
     ptx = write_copy([f".param .align 8 .b8{size}" for size in ("|[24]", array, array)], (1, 0), (2, 0))
@@ -150,7 +150,7 @@ def make_cubin(ptx: str) -> bytes:
 
 
 def test_cubin(arrays: Arrays, tmp_path: Path) -> None:
-    """A file or its bytes are counted by the PTX in them; cuTile's own listing behind it is left out."""
+    """A cubin, as a file or as bytes, is counted by its embedded PTX, without cuTile's listing after it."""
     pytest.importorskip("elftools")
     ptx = write_copy([".param .u64"] * 2)
     cubin = make_cubin(f"{ptx}.nv_intermediate_source_section {{ entry @copy }}\n")
@@ -191,7 +191,7 @@ class Tile:
 
 
 def test_kernel_of_cutile(arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An array is a pointer, lengths and strides, and constants are none; hidden tensor maps are asked for."""
+    """An array is a pointer, lengths and strides; constants are no parameters; hidden tensor maps are needed."""
     pytest.importorskip("elftools")
     parameters = [".param .u64", ".param .u32", ".param .u32"] * 2
     kernel = Record(
@@ -233,7 +233,7 @@ def test_kernel_of_tilelang(arrays: Arrays, monkeypatch: pytest.MonkeyPatch, tmp
 
 
 def test_tensor_maps_of_tilelang(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The launch makes them of the arrays, so the arrays are what a user gives."""
+    """The launch makes tensor maps from the arrays, so a user passes arrays."""
     numbers = [60, 8, 4, 256, 32, 4, 1, 2, 0, 3, 2, 1]  # padded rows, a swizzle of 128 bytes, NaN
     head = [Record(value="__tvm_tensormap_create_tiled"), Record(name="x_desc"), Record(value=7), Record(value=2)]
     call = [*head, Record(name="x"), *(Record(value=number) for number in numbers)]

@@ -63,7 +63,7 @@ def test_locks_are_exclusive(name: str) -> None:
 
 
 def test_deadlock() -> None:
-    """A lock that no thread can release ends the launch at once."""
+    """A lock that is never released raises NoProgressError at once."""
     ptx = _compile("int* lock", "while (atomicCAS(lock, 1, 0) == 0);")
     with pytest.raises(ptxcount.NoProgressError, match="deadlock: it waits for a value that no thread will write"):
         ptxcount.count(ptx, None, 2, 64, [np.zeros(1, np.int32)], time_limit=5)
@@ -145,7 +145,7 @@ LOOPS = {
 
 @pytest.mark.parametrize("name", LOOPS)
 def test_endless_loops(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A launch without progress ends with the place of each thread; one with progress goes on."""
+    """A launch without progress ends with the source line of each thread; one with progress continues."""
     monkeypatch.setattr("ptxcount.machine.context.STALL_LIMIT", 0.2)
     monkeypatch.setattr(launch_progress, "_PATIENCE", 0.01)
     ptx = _compile("int* a", *(body for body, _ in LOOPS.values()))
@@ -163,7 +163,7 @@ def test_endless_loops(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_estimates(
     grid: tuple[int, int, int], warns: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A launch of minutes prints an estimate and goes on."""
+    """A launch of minutes prints an estimate and continues."""
     monkeypatch.setattr(launch_progress, "_MIN_MEASURED", 0.0)
     monkeypatch.setattr(launch_progress, "_MIN_REPORTED", 1.0)
     with caplog.at_level(logging.WARNING, "ptxcount"):
@@ -186,7 +186,7 @@ SEARCHES = {
 
 
 def test_early_exits() -> None:
-    """Threads that leave a loop early run at once what only they run, if the others may read it."""
+    """Threads that leave a loop early run their own code at once, if the others may read its results."""
     head = "for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)"
     bodies = (f"{head} {{ {body} }} {tail}" for body, tail in SEARCHES)
     ptx, numbers = _compile("const int* x, int n, int key, int* found", *bodies), np.arange(8192, dtype=np.int32)

@@ -76,7 +76,7 @@ def test_unwritten_factor() -> None:
     ],
 )
 def test_unsupported(form: str, text: str) -> None:
-    """The error names what is not executed."""
+    """The error names the unsupported part."""
     with pytest.raises(UnsupportedInstructionError, match=rf"tcgen05.*: {text}"):
         launch(write_kernel(f"{form};\n"), np.zeros(128, np.uint8), np.zeros(1))
 

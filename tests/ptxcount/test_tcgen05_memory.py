@@ -78,7 +78,7 @@ def test_lanes_within_a_quarter() -> None:
 
 
 def test_half_split() -> None:
-    """The upper 16 threads access columns behind the split."""
+    """The upper 16 threads access columns after the split."""
     body = (
         f"{fill(64)}add.u32 %r5, %d, %quarter;\ntcgen05.ld.sync.aligned.16x32bx2.x2.b32 {{%v0, %v1}}, [%r5+4], 20;\n"
         "ld.param.u64 %out, [p1];\nmad.wide.u32 %out, %t, 8, %out;\nst.global.v2.u32 [%out], {%v0, %v1};\n"

@@ -64,7 +64,7 @@ STRICTER = {
 
 
 def find_differences(chosen: Sequence[Condition]) -> list[str]:
-    """Return a line for each launch or encoding whose outcome or bytes here are not those of the record."""
+    """Return a line for each launch or encoding whose outcome or bytes differ from the record."""
     record = json.loads(RECORD.read_text(encoding="utf-8"))["outcomes"]
     wrong = []
     for condition in chosen:
@@ -198,7 +198,7 @@ SHORT_ROWS = [(8, 128, 128), (4, 128, 384), (16, 128, 896), (4, 64, 256), (4, 32
 
 @pytest.mark.parametrize(("width", "swizzle", "tile"), SHORT_ROWS)
 def test_row_shorter_than_swizzle(width: int, swizzle: int, tile: int) -> None:
-    """A row shorter than its swizzle lies in the 16-byte pieces that the XOR of address bits selects."""
+    """A row shorter than its swizzle is in the 16-byte units that the XOR of address bits selects."""
     load = "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r2, %r2}], [b];"
     body = f"""
     mov.b64 %rd1, p0; cvta.param.u64 %rd1, %rd1; ld.param.u64 %rd2, [p1]; mov.u32 %r2, 0;

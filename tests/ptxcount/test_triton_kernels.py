@@ -27,7 +27,7 @@ def test_scratch_pointers_of_triton(parameters: list[str], more: list[None], mes
 
 
 def test_scratch_pointers_of_compiled_kernel(arrays: Arrays) -> None:
-    """The command line, the gate and the pytest plugin count what is compiled: they add the pointers, too."""
+    """The command line, the gate and the pytest plugin also add scratch pointers to compiled kernels."""
     count_compiled(write_copy([POINTER] * 4), "copy", 1, 32, [arrays.source, arrays.output])
     assert (arrays.output == arrays.source).all()
 

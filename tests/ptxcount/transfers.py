@@ -116,7 +116,7 @@ LAUNCHES = [*iter_launches()]
 
 
 def compare_counts(measured: dict[str, dict[str, float]]) -> list[CounterPair]:
-    """Pair each counter with the chip's."""
+    """Pair each counter with the GPU's."""
     return [
         CounterPair(launch.kernel, launch.name, name, count, measured[launch.name][name])
         for launch in LAUNCHES

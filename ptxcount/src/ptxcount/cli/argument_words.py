@@ -56,18 +56,21 @@ def make_argument(word: str, used_bytes: int = 0, folder: Path | None = None) ->
 
     ============================================  =====================================================
     ``name=float32[64,64]``                       an array of 0, 1, 2, ..., as with ``=arange``
-    ``name=float32[64]=zeros``, ``=ones`` an array of one number ``name=float32[64]=random(seed,low,high)`` numbers in
-    [low, high). Without these, floats are in [0, 1), and integers are valid indices of the array
-    ``name=int32[64]=permutation(seed)`` each of 0, 1, 2, ... once ``name=@file.npy`` an array stored by NumPy; paths
-    are relative to ``folder`` ``name=float32:0.5`` a scalar ``name=bytes:00ff10`` a value of any type, as bytes
-    ``name=texture(linear,wrap):float32[64,64]`` a texture of an array, with options of `Texture`
-    ``name=surface:float32[64,64]=zeros`` a surface ``name=tensor(16,32,swizzle=64):f2[64,64]`` a tensor map, with the
-    rows and columns of its box ``name={"n": "int32:7", "v": ["f4:1"]}`` a struct, laid out as in C++; a list is an
-    embedded array,
+    ``name=float32[64]=zeros``, ``=ones``         an array of one number
+    ``name=float32[64]=random(seed,low,high)``    numbers in [low, high). Without these, floats are in [0, 1),
+                                                  and integers are valid indices of the array
+    ``name=int32[64]=permutation(seed)``          each of 0, 1, 2, ... once
+    ``name=@file.npy``                            an array stored by NumPy; paths are relative to ``folder``
+    ``name=float32:0.5``                          a scalar
+    ``name=bytes:00ff10``                         a value of any type, as bytes
+    ``name=texture(linear,wrap):float32[64,64]``  a texture of an array, with options of `Texture`
+    ``name=surface:float32[64,64]=zeros``         a surface
+    ``name=tensor(16,32,swizzle=64):f2[64,64]``   a tensor map, with the rows and columns of its box
+    ``name={"n": "int32:7", "v": ["f4:1"]}``      a struct, laid out as in C++; a list is an embedded array,
                                                   ``"float32[64]"`` a pointer to an array
     ``name={"*": {"n": "int32:7"}}``              a pointer to a value; also within structs and lists
-    ``name=["float32[64]", "float32[64]=ones"]`` a pointer to these elements, here two pointers to arrays
-    ============================================ =====================================================
+    ``name=["float32[64]", "float32[64]=ones"]``  a pointer to these elements, here two pointers to arrays
+    ============================================  =====================================================
 
     Only arrays need a name. Raises `LaunchError` for an invalid text, and `MemoryError` if the array and the
     ``used_bytes`` of earlier ones exceed the memory of this machine.

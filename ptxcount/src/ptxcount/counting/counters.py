@@ -130,7 +130,7 @@ class LaunchCounters:
         return sum(access.polls for access in self.accesses)
 
     def caveats(self) -> dict[str, str]:
-        """Say which numbers leave something out.
+        """Return the costs that numbers leave out.
 
         Returns
         -------
@@ -138,7 +138,7 @@ class LaunchCounters:
             From space and kind, such as ``shared atomic``, to the caveat. Only accesses of the launch that have one.
         """
         found = {f"{access.space} {access.kind}": access.caveat for access in self.accesses if access.caveat}
-        text = LOCAL.get(self.stack_frame, f"ptxas keeps {self.stack_frame} bytes a thread there")
+        text = LOCAL.get(self.stack_frame, f"ptxas keeps {self.stack_frame} bytes per thread there")
         return found | {f"local {access.kind}": text for access in self.accesses if access.space == "local"}
 
     def chip_accesses(self) -> list[Access]:

@@ -1,4 +1,4 @@
-"""Sums of the rules of `transactions` over all requests of a chunk, of which blocks alike are counted once."""
+"""Apply the counting rules to all requests of a chunk; blocks with equal address patterns are counted once."""
 
 from __future__ import annotations
 

@@ -195,7 +195,7 @@ def _check_counts(options: argparse.Namespace) -> int:
     reported = [_add_remedy(finding) if finding.code == "PC003" else finding for finding in reported]
     code = _report_findings(reported, launch_counts, options)
     if code == 0:
-        sys.stderr.write(f"{len(launches)} launch{'es' * (len(launches) > 1)} hold{'s' * (len(launches) == 1)}\n")
+        sys.stderr.write(f"{len(launches)} launch{'es' * (len(launches) > 1)} passed\n")
     return code
 
 

@@ -31,7 +31,7 @@ class ArrayDescriptor:
 
 
 class BoundDescriptor(NamedTuple):
-    """Descriptor behind a handle, and the address of its array."""
+    """Descriptor of a handle, and the address of its array."""
 
     descriptor: ArrayDescriptor
     base: int
@@ -67,11 +67,15 @@ class ArgumentLayout:
         """Encode an argument or a variable as bytes.
 
         ==================  ========================================================================
-        an array its address; a view such as ``a.T`` or ``a[1:]`` is within its base array ``a`` a scalar its bytes a
-        texture, ... its handle a mapping a struct with these members, laid out as in C++ a list in one an array of such
-        elements in the struct ``{"*": given}`` the address of memory that holds ``given`` a list the address of memory
-        that holds its elements None the null pointer ==================
-        ========================================================================
+        an array            its address; a view such as ``a.T`` or ``a[1:]`` is within its base array ``a``
+        a scalar            its bytes
+        a texture, ...      its handle
+        a mapping           a struct with these members, laid out as in C++
+        a list in one       an array of such elements in the struct
+        ``{"*": given}``    the address of memory that holds ``given``
+        a list              the address of memory that holds its elements
+        None                the null pointer
+        ==================  ========================================================================
 
         Raises `LaunchError` with its name for anything else.
         """

@@ -77,9 +77,9 @@ class Context:
     heap_used: int = 0
     #: Counters of mergeable groups, by the identity of the first instruction.
     merged: dict[int, Any] = field(default_factory=dict)
-    #: Handles of tensor maps that the kernel changed, by their fields.
+    #: Handles of tensor maps that the kernel changed, by fields.
     map_handles: dict[Any, int] = field(default_factory=dict)
-    #: Fields of maps that the kernel made, by their handles.
+    #: Fields of tensor maps that the kernel created, by handle.
     maps: dict[int, Any] = field(default_factory=dict)
     #: The counters of each memory instruction, state space and kind.
     accesses: dict[tuple[int, str, str], Access] = field(default_factory=dict)

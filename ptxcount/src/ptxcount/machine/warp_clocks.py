@@ -102,5 +102,5 @@ class WarpClocks:
 
 
 def find_warps(threads: Array, count: int) -> Array:
-    """Find the warps with threads in a mask (1 or blocks, 1 or so many)."""
+    """Find the warps with threads in a mask, (1 or blocks, 1 or ``count``)."""
     return np.asarray(by_warp(threads, count).any(axis=2))

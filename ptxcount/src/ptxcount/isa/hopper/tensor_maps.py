@@ -20,7 +20,7 @@ class EncodedMap(ArrayDescriptor):
     strided = True
 
     def make_fields(self, address: int = 0) -> MapFields:
-        """Return the fields of the map of an array that lies at an address."""
+        """Return the fields of the map of an array at an address."""
         raise NotImplementedError
 
     def __post_init__(self) -> None:
@@ -63,7 +63,7 @@ class TensorMap(EncodedMap):
     fills_nan: bool = False
 
     def make_fields(self, address: int = 0) -> MapFields:
-        """Return the fields of the map of an array that lies at an address."""
+        """Return the fields of the map of an array at an address."""
         box, steps = (*self.box[::-1],), self._fill_steps(self.steps)
         options = {"steps": steps, "swizzle": self.swizzle, "fills_nan": self.fills_nan}
         return MapFields.describe(self.array, address, box=box, **options)
@@ -99,7 +99,7 @@ class Im2colMap(EncodedMap):
     fills_nan: bool = False
 
     def make_fields(self, address: int = 0) -> MapFields:
-        """Return the fields of the map of an array that lies at an address."""
+        """Return the fields of the map of an array at an address."""
         column = Column((*self.lower[::-1],), (*self.upper[::-1],), self.channels, self.pixels)
         options = {"steps": self._fill_steps(self.steps), "swizzle": self.swizzle, "fills_nan": self.fills_nan}
         return MapFields.describe(self.array, address, column=column, **options)
