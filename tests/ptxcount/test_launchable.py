@@ -120,7 +120,7 @@ def test_limits_of_the_target(target: str, arch: str | None, size: int, message:
             count(ptx, "k", 1, 32, [], arch=arch, dynamic_shared=size)
     else:
         (finding,) = count(ptx, "k", 1, 32, [], arch=arch, dynamic_shared=size).findings
-        assert str(finding).endswith(f"the limits of {arch or target} are not known here")
+        assert str(finding).endswith(f"ptxcount does not know the limits of {arch or target}")
 
 
 def test_gate_of_an_unknown_target(
@@ -132,7 +132,7 @@ def test_gate_of_an_unknown_target(
     table = "[[launch]]\nfile = 'k.ptx'\ngrid = 1\nblock = 32\narguments = ['x=float32[8]', 'o=float32[8]']\n"
     Path("ptxcount.toml").write_text(table, encoding="utf-8")
     assert (main(["pin"]), main(["check"])) == (0, 0)
-    text = "k.ptx:1: PC011 shared memory of a block was not checked: the limits of sm_70 are not known here; k"
+    text = "k.ptx:1: PC011 shared memory of a block was not checked: ptxcount does not know the limits of sm_70; k"
     assert capsys.readouterr().out.splitlines()[-1] == text
 
 

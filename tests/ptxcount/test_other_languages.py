@@ -58,7 +58,7 @@ def test_kernel_of_numba_cuda_mlir(known: bool, arrays: Arrays, monkeypatch: pyt
         assert [type(scalar), type(flag)] == [np.int64, np.bool_]
         fields = np.zeros(4, [("x", "f4"), ("y", "f8")])
         assert adapt_kernel(kernel, "s", [fields["x"]], "sm_90").arguments[-1] == 3
-        with pytest.raises(LaunchError, match=r"8 bytes an element has the strides \(12,\)"):
+        with pytest.raises(LaunchError, match=r"8-byte elements has the strides \(12,\)"):
             adapt_kernel(kernel, "s", [fields["y"]], "sm_90")
     else:
         with pytest.raises(LaunchError, match="this release of Numba is unknown: it has no _cached_cc; pass the PTX"):

@@ -133,7 +133,7 @@ WRONG_KERNELS: list[tuple[str, type[KernelFaultError], str]] = [
     (
         f"add.u32 %r5, %d, {32 << 16};\n{_LOAD}",
         OutOfBoundsError,
-        "lanes 32 to 63 .* warp 0 of its block reaches lanes 0",
+        "lanes 32 to 63 .* warp 0 of its block can access lanes 0",
     ),
     (f"{_OWN}add.u32 %r5, %r5, {16 << 16};\n{_LOAD}", OutOfBoundsError, "lanes 16 to 47"),
     (f"{_OWN}add.u32 %r5, %r5, 512;\n{_LOAD}", OutOfBoundsError, "column 512 of 128 lanes and 512 columns"),

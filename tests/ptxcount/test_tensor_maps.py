@@ -188,7 +188,7 @@ def test_texture_of_changed_map() -> None:
     fetch = "ld.global.u64 %rd4, [%rd2]; tex.2d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%rd4, {%r2, %r2}];"
     text = module(_write_changes(CHANGES) + fetch, 2, ".reg .f32 %f<5>; .shared .b8 s[16];")
     arguments: list[Any] = [np.ones((64, 64), np.uint32), np.zeros(16, np.uint64)]
-    with pytest.raises(LaunchError, match=r"is no texture; as its argument give ptxcount\.Texture"):
+    with pytest.raises(LaunchError, match=r"is no texture; pass ptxcount\.Texture"):
         execute_snippet(text, arguments, threads=1, unwritten="off")
 
 

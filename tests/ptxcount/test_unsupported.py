@@ -68,7 +68,7 @@ SNIPPETS = [
     (".global .u32 many, more;", "mov.u64 %rd1, more;", "mov.u64", "more: it is not a variable"),
     (".alias g, f;\n.weak .func g(.param .b32 x);", "mov.u64 %rd1, g;", "mov.u64", "g: it is not a variable"),
     (".weak " + _FUNC, "{ .param .b32 a; st.param.b32 [a], %r1; call.uni f, (a); }", "call.uni", "the function 'f'"),
-    (_FUNC, "call.uni (%r1), f, (%r1);", "call.uni", "do not match the function 'f'es"),
+    (_FUNC, "call.uni (%r1), f, (%r1);", "call.uni", "do not match the function 'f'"),
     (_FUNC.partition("{")[0] + ";", "call.uni (%r1), f, (%r1);", "call.uni", "no function 'f'; one file must"),
     ("", "cp.async.bulk.shared::cta.bulk_group [%rd1], [%r2], 16;", "cp.async.bulk.shared::cta.bulk_group", ""),
     ("", "cp.async.ca.shared.global [%r1], [%rd2], 5;", "cp.async.ca.shared.global", ""),
@@ -220,7 +220,5 @@ def test_no_texture() -> None:
     args: list[Argument] = [out, np.uint64(7)]
     execute_kernel(text, "seldom", (1, 1, 1), (32, 1, 1), [*args, np.int32(0)])
     assert out.tolist() == [*range(32)]
-    with pytest.raises(
-        LaunchError, match=r"unsupported\.cu:7 .*0x7 is no texture; as its argument give ptxcount.Texture"
-    ):
+    with pytest.raises(LaunchError, match=r"unsupported\.cu:7 .*0x7 is no texture; pass ptxcount.Texture"):
         execute_kernel(text, "seldom", (1, 1, 1), (32, 1, 1), [*args, np.int32(3)])

@@ -59,7 +59,7 @@ class Pattern:
             return "all lanes at one address"
         if abs(self.lane or 0) == self.access.width and not 2 <= self.run < self.lanes.sum() / len(self.lanes):
             order = "" if self.lane == self.access.width else " in descending order"
-            within = "; warps begin within a sector" if self.access.sectors > self.access.ideal_sectors else ""
+            within = "; warps start inside a sector" if self.access.sectors > self.access.ideal_sectors else ""
             return f"neighbouring lanes at neighbouring elements{order}{within}"
         if self.lane and self.stride != self.access.width:
             return f"neighbouring lanes {self.stride} bytes apart"
