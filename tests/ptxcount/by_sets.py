@@ -13,7 +13,7 @@ from ptxcount.counting.counters import Access
 from ptxcount.lanes.symbolic_values import Value, dense
 
 Array = npt.NDArray[Any]
-#: Addresses of the lanes of a warp; None for a lane that is off or absent.
+#: Addresses of the lanes of a warp; None for an inactive or missing lane.
 Lanes = Sequence["int | None"]
 
 

@@ -90,7 +90,7 @@ def test_wrong_fill(form: str, error: type[Exception], text: str) -> None:
         _count(form)
 
 
-#: Code, and the first words that it leaves.
+#: Code, and the first words after it.
 FORMS = {
     "@%p1 mbarrier.arrive.shared.b64 %rd4, [bar]; @%p1 mbarrier.pending_count.b64 %r4, %rd4;"
     "@%p1 st.shared.u32 [%r1], %r4;": [1, 12],

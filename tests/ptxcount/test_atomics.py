@@ -108,7 +108,7 @@ def test_sum_of_whole_warps() -> None:
     assert [counts["atomic_sectors"] for counts in totals] == [20, 1]
 
 
-#: Ways to the element of each lane, %r1, and whether ptxas sums lanes there (machine code of nvcc 13.0.88, 2026-11-29).
+#: Computations of each lane's element, %r1, and whether ptxas aggregates the lanes (machine code of nvcc 13.0.88).
 SEEN = {
     "ld.global.u32 %r1, [%rd1];": True,
     "ld.volatile.shared.u32 %r1, [s];": True,

@@ -138,7 +138,7 @@ def test_barrier_counts_all_copies(copies: int, phase: int, code: str) -> None:
             execute_snippet(text, [out], unwritten="off")
 
 
-#: Launches of ``transfers.py`` -> sectors read by an H200 (driver 580.159.04, Nsight Compute 2025.3.1, 2026-11-29).
+#: Launches of ``transfers.py`` -> sectors measured on an H200 (driver 580.159.04, Nsight Compute 2025.3.1, 2026-11-29).
 READ_SECTORS = {
     **{
         f"multicast_load ({start}, {to}, 1024, {mask})": sectors * blocks
@@ -163,7 +163,7 @@ def test_multicasts_and_clipped_tiles(name: str) -> None:
     assert _find_launch(name).execute().totals()["bulk_load_sectors"] == READ_SECTORS[name]
 
 
-#: Bytes, places in array and shared memory, and the error.
+#: Bytes, offsets in array and shared memory, and the error.
 CROOKED = [
     (24, 0, 0, "24 bytes: a multiple of 16 is needed; an H200 stores 16 of them"),
     (32, 0, 8, "shared address 8: not a multiple of 16"),
@@ -196,7 +196,7 @@ def test_rows_of_tiles(columns: int, pitch: int, x: int, y: int) -> None:
     totals = _boxes(x, y, np.zeros((64, pitch), np.float32)[:, :columns]).totals()
     places = [(row, column) for row in range(y, y + 32) for column in range(x, x + 32)]
     inside = [(row, column) for row, column in places if 0 <= row < 64 and 0 <= column < columns]
-    # A row of the box takes 128 bytes of shared memory: it is one piece.
+    # A row of the box takes 128 bytes of shared memory: it is not split.
     sectors = {(row, (row * pitch + column) * 4 // 32) for row, column in inside}
     zeros = {(row, (column - x) * 4 // 32) for row, column in places if (row, column) not in inside}
     assert (totals["bulk_load_sectors"], totals["bulk_store_sectors"]) == (len(sectors) + len(zeros), 2 * len(sectors))

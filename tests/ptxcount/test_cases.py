@@ -27,7 +27,7 @@ COLUMNS = np.arange(160, dtype=F).reshape(5, 32)
 SWAPPED = np.r_[T[32:], T[:32] + 100]
 PAIRS = np.where(T % 2, T ^ 33, (T ^ 33) + 100)
 A, B = np.array([-1, 1, -2, 2, np.nan], F), np.array([1, -1, -1, 1, 1], F)
-#: Kernel, blocks, threads, arguments, arguments afterwards by place, and findings.
+#: Kernel, blocks, threads, arguments, arguments afterwards by index, and findings.
 CASES: list[tuple[str, int, int, list[Any], dict[int, Any], list[str]]] = [
     ("wait_for_next", 2, 64, [_zeros(1), _zeros(1)], {1: [1]}, []),
     ("wait_for_next", 5000, 64, [_zeros(1), _zeros(1)], {1: [1]}, []),  # in several chunks

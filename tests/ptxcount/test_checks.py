@@ -161,7 +161,7 @@ def test_address_in_no_array() -> None:
         ptxcount.count(source, "k", 1, 1, [_ints(64), _ints(64), np.int64(1 << 40)])
 
 
-#: Bodies of kernels with a barrier, and the number of threads of which others of the warp skip it.
+#: Bodies of kernels with a barrier, and the number of threads with other lanes that skip it.
 SKIPPED = {
     "if (i < 48) { s[i] = 1; __syncthreads(); } o[i] = s[i % 32];": 16,
     "for (int k = 0; k < 2 + i / 48; k++) { s[i] = k; __syncthreads(); } o[i] = s[i % 32];": 16,

@@ -42,7 +42,7 @@ def test_header_of_a_wheel(header: str, tmp_path: Path, monkeypatch: pytest.Monk
     assert sum(re.fullmatch(pattern, header) is not None for pattern in HEADERS) == 1
 
 
-#: Form of the include, place of the header, and the folder that helps.
+#: Form of the include, location of the header, and the advised folder.
 FOLDERS = [
     ("<beside.h>", "src/beside.h", "src"),
     ("<deep/in.h>", "include/deep/in.h", "include"),

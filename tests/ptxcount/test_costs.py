@@ -213,7 +213,7 @@ def test_shared_fetches() -> None:
     assert (cost.amount, cost.least) == (8, 8)
 
 
-#: Accesses to local memory at places that ptxas knows, and at others.
+#: Accesses to local memory at compile-time offsets, and at others.
 LOCAL = """
 ld.param.u64 %rd1, [p0]; mul.wide.u32 %rd2, %r0, 4; add.u64 %rd1, %rd1, %rd2;
 mov.u64 %rd3, array; and.b64 %rd4, %rd2, 252; add.u64 %rd5, %rd3, %rd4;

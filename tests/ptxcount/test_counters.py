@@ -97,7 +97,7 @@ def test_distinct_sectors(threads: int, width: int, offset: int) -> None:
             assert counters.distinct_sectors == counts
 
 
-#: Bytes between threads of a warp, and sectors fetched at least by 64 and 128 bytes.
+#: Byte stride between threads of a warp, and minimum sectors for fetches of 64 and 128 bytes.
 FETCHED = {4: (4, 4), 32: (32, 32), 64: (64, 64), 96: (64, 96), 128: (64, 128), 256: (64, 128)}
 
 

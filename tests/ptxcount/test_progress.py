@@ -69,7 +69,7 @@ def test_deadlock() -> None:
         ptxcount.count(ptx, None, 2, 64, [np.zeros(1, np.int32)], time_limit=5)
 
 
-#: A barrier behind which a block continues after others have polled in vain.
+#: A barrier after which a block continues while others have polled in vain.
 LATER = "__syncthreads();"
 #: Code of two blocks of 64 threads on ``a``, of zeros; counted load requests, and whether any polls.
 POLLS = {

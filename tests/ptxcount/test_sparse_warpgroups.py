@@ -41,7 +41,7 @@ class Form(NamedTuple):
     right: str
     in_registers: bool = False
     selector: int = 0
-    #: Rows of the left factor, and columns of the right one, that are neighbours in memory.
+    #: Rows of the left factor, and columns of the right one, that are contiguous in memory.
     turned: bool = False
 
     @property

@@ -80,7 +80,7 @@ def test_written_by_other_blocks(writers: str) -> None:
     assert caught.value.block == (16 if writers == "lt" else 0, 0, 0)
 
 
-#: Operation, operand, and result on 0, 1, 2, ... where threads i and i + 32 share word i.
+#: Operation, operand, and result on 0, 1, 2, ...; threads i and i + 32 share word i.
 REDUCTIONS = [
     ("add.u32", "3", lambda i: i + 6), ("min.s32", "-1", lambda i: 2**32 - 1),
     ("max.u32", "9", lambda i: max(i, 9)), ("and.b32", "5", lambda i: i & 5), ("or.b32", "5", lambda i: i | 5),

@@ -18,7 +18,7 @@ from ptxcount.util.errors import LaunchError, UnsupportedInstructionError
 from tests.ptxcount import sources
 from tests.ptxcount.snippets import execute_snippet, module
 
-#: Outcomes of a chip by group and name, each with a hash of the bytes that came.
+#: Outcomes of a GPU by group and name, each with a hash of the resulting bytes.
 RECORD = Path(__file__).parents[1] / "data" / "conditions-h200.json"
 
 
@@ -27,7 +27,7 @@ def _compile() -> str:
     return sources.compile_to_ptx(condition_launches.SOURCE, arch=condition_launches.ARCH)
 
 
-#: Words of a condition that the chip refuses, as "group: name" -> words of the error here.
+#: Parts of conditions that the GPU rejects, as "group: name" -> part of the error here.
 REFUSALS = {
     "global_address = 8": "a multiple of 16 is needed", "rank = 0": "2 coordinates for (64,)",
     "rank = 2": "a tensor of (0, 64, 64)", "rank = 7": "rank 7, one less than the dimensions",
@@ -53,7 +53,7 @@ REFUSALS = {
 }  # fmt: skip
 
 
-#: Launches that PTX leaves undefined and that the chip runs -> words of the error here.
+#: Launches that are undefined in PTX and that the GPU runs -> part of the error here.
 STRICTER = {
     "bulk_store: 8 bytes": "an H200 stores 0 of them", "bulk_store: 40 bytes": "an H200 stores 32 of them",
     "bulk_reduce: 8 bytes": "an H200 stores 0 of them", "bulk_reduce: 24 bytes": "an H200 stores 16 of them",
@@ -107,7 +107,7 @@ def test_outcomes_of_chip() -> None:
 
 FLOATS, IMAGES = np.zeros((64, 64), np.float32), np.zeros((2, 6, 7, 8), np.uint32)
 COLUMN: dict[str, Any] = {"lower": (0, 0), "upper": (0, 0), "channels": 8, "pixels": 16}
-#: Maps that the driver API does not encode (``cuTensorMapEncodeTiled``), and what is said of them.
+#: Maps that the driver API does not encode (``cuTensorMapEncodeTiled``), and the error.
 CONDITIONS_OF_MAPS: list[tuple[type, Any, dict[str, Any], str]] = [
     (ptxcount.TensorMap, FLOATS, {"box": (32,)}, "box .*a number from 1 to 256 for each axis"),
     (ptxcount.TensorMap, FLOATS, {"box": (4, 3)}, "a row takes a multiple of 16 bytes"),
