@@ -99,7 +99,7 @@ class Dominators:
 
     @cached_property
     def continues_previous(self) -> list[bool]:
-        """True for each block whose only predecessor is the previous block in the code."""
+        """True for each block with only the previous block as predecessor, and which is its only successor."""
         transitions = [
             (index - 1, before, {*self._successors[index - 1]}) for index, before in enumerate(self._before) if index
         ]

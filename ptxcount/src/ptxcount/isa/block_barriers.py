@@ -17,7 +17,7 @@ from .operands import Reader, expect_count, reader, unsupported
 
 
 class Barrier(NamedTuple):
-    """A barrier: its number (None: cluster), thread count (None: all), whether threads wait, and is it aligned.
+    """A barrier: its number (None: cluster), thread count (None: all), whether threads wait, whether it is aligned.
 
     The number of a warp barrier is its mask.
     """
