@@ -37,8 +37,19 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 LIBRARY = "git+https://example.org/library@0123456789012345678901234567890123456789"
 
 
-def test_workflows(repository: Path) -> None:
-    """Workflows have the pins of this repository, no secrets, and the branch; a linter accepts them."""
+@pytest.mark.parametrize(("results", "html"), [("", ""), ("perf/numbers", "perf/site"), ("$(id)", "html")])
+def test_workflows(results: str, html: str, repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Workflows have the pins of this repository, no secrets, and the branch; a linter accepts them.
+
+    Their folders are those of the configuration of asv, if the repository has one.
+    """
+    if results:
+        configuration = {"version": 1, "repo": ".", "results_dir": results, "html_dir": html}
+        (repository / "asv.conf.json").write_text(json.dumps(configuration))
+    if results == "$(id)":
+        assert init.main(["--workflows", LIBRARY]) == 1
+        assert "results '$(id)' can stand in no workflow; rename it" in capsys.readouterr().err
+        return
     assert init.main(["--workflows", LIBRARY]) == 0
     workflows = {path.name: path.read_text() for path in (repository / ".github" / "workflows").iterdir()}
     assert len(workflows) == 2
@@ -50,6 +61,9 @@ def test_workflows(repository: Path) -> None:
         assert uses
         assert set(uses) <= set(ACTIONS.items())
     assert f"kernelwatch @ {LIBRARY}#subdirectory=kernelwatch" in workflows["kernelwatch-review.yml"]
+    history = workflows["kernelwatch-history.yml"]
+    folders = re.findall(r"(?:add --force|-results\"? --) (\S+)", history)
+    assert (folders, f"path: {html or 'html'}\n" in history) == ([results or "results"] * 5, True)
     for linter in (["actionlint"], ["zizmor", "--quiet", "--offline", "--strict-collection", "."]):
         if linter_path := shutil.which(linter[0], path=str(Path(sys.executable).parent)):
             subprocess.run([linter_path, *linter[1:]], cwd=repository, check=True)

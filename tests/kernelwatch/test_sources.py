@@ -47,7 +47,7 @@ def test_header_with_a_prelude(options: dict[str, Any], checkout: Path) -> None:
     kernel = _kernel(**options)
     text = kernel.compile_ptx("float32", arch="sm_90")
     assert ".loc\t1 2 " in text
-    assert kernel.load_source("float32", "sm_90").make_line_reader()("kernel.cu") == HEADER.splitlines()
+    assert kernel.load_source("float32", "sm_90").make_line_reader()(kernel.file) == HEADER.splitlines()
     full_text = kernel.load_source("float32", "sm_90").full_text()
     assert ("using real = float;" in full_text, HEADER in full_text) == (True, True)
 

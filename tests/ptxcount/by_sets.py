@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -78,11 +79,30 @@ def count_global_atomics(lanes: Lanes, width: int) -> list[int]:
 
 
 def count_shared_atomics(lanes: Lanes, width: int) -> list[int]:
-    """Return the maximum lanes per address and per bank, wavefronts of a 64-bit CAS loop, and wavefronts of a store."""
+    """Return most lanes per address and per bank, wavefronts of rounds, wavefronts of a store; and the fewest."""
     addresses = [a for a in lanes if a is not None]
-    most = _most(addresses)
-    wide = most * (3 if most == len(addresses) else 4)
-    return [most, _most([a // 4 % 32 for a in addresses]), wide, count_store_wavefronts(lanes, width)[0]]
+    (stored, groups), fewest = count_store_wavefronts(lanes, width), math.ceil(len(addresses) * width / 128)
+    rounds = sum(count_store_wavefronts(pending, width)[0] for pending in _list_rounds(lanes))
+    size = 128 // max(width, 4)
+    served = [[a // 4 % 32 for a in lanes[k : k + size] if a is not None] for k in range(0, 32, size)]
+    return [_most(addresses), sum(map(_most, served)), rounds, stored, groups, groups, fewest]
+
+
+def _list_rounds(lanes: Lanes) -> list[Lanes]:
+    """List the pending lanes of each round of a loop, which ends for the first lane of each address."""
+    rounds, pending = list[Lanes](), [*lanes]
+    while any(a is not None for a in pending):
+        rounds.append([*pending])
+        for address in {*pending}:
+            pending[pending.index(address)] = None
+    return rounds
+
+
+def count_loop_loads(lanes: Lanes, width: int) -> list[int]:
+    """Return further loads of a loop, and wavefronts of all loads with and without conflicts."""
+    rounds = _list_rounds(lanes)
+    counts = [count_load_wavefronts(pending, width) for pending in rounds]
+    return [len(rounds) - 1, *map(sum, zip(*counts, strict=True))]
 
 
 _PATTERNS = ("sectors", "lines", "ideal_sectors", "ideal_lines")
@@ -123,13 +143,16 @@ class Watched(Access):
                     counters.update(self._counts(lanes, turns, once))
 
     def _counts(self, lanes: Lanes, turns: Any, once: bool) -> dict[str, int]:
+        if turns is not None and self.kind == "load":
+            names = ("requests", "wavefronts", "conflict_free")
+            return dict(zip(names, (0, 1, 1) if once else count_loop_loads(lanes, self.width), strict=True))
         loops = {} if turns is None else {"loops": int(turns.loops)}
         if turns is not None and self.space == "shared":
             atomic_counts = count_shared_atomics(lanes, self.width)
             return loops | {
                 "together": atomic_counts[0],
                 "wavefronts": turns.summed if once else atomic_counts[turns.rule] * turns.per_turn,
-                "conflict_free": turns.summed if once else turns.free,
+                "conflict_free": turns.summed if once else atomic_counts[turns.rule + 3] * turns.per_turn,
             }
         counted = _COUNTED.get(f"{self.space} {self.kind}") or _COUNTED.get(self.space)
         counts = dict(zip(counted[1], counted[0](lanes, self.width), strict=True)) if counted else {}

@@ -1,6 +1,7 @@
 """Instructions between lanes of a warp, with all or some lanes active, as kernels of one warp.
 
-`tests/data/lanes-h200.json` holds the results of an H200; `tests/gpu/test_instructions.py` compares a GPU.
+`tests/data/lanes-h200.json` holds the results of an H200; `tests/gpu/test_instructions.py` compares a GPU. A new
+row needs no results: it is skipped without a GPU, and on one its results are printed, to be added there.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import sys
 from types import SimpleNamespace
 from typing import Any
@@ -39,6 +40,26 @@ ld.global.b32 %r2, [%rd1]; st.global.b32 [%rd2], %r2;
 $end: ret;
 }}
 """
+
+
+def make_elf(machine: int, sections: dict[str, tuple[int, bytes]]) -> bytes:
+    """Make an ELF file of sections: their types and contents. Names in a table of symbols stand in the last section."""
+    names = b"\0".join(name.encode() for name in ("", *sections, ".shstrtab", ""))
+    contents = [*sections.values(), (3, names)]
+    offset, table = 64, bytes(64)
+    for name, (kind, content) in zip((*sections, ".shstrtab"), contents, strict=True):
+        place, size = names.index(b"\0" + name.encode() + b"\0") + 1, 24 if kind in (2, 4) else 0
+        table += struct.pack("<IIQQQQIIQQ", place, kind, 0, 0, offset, len(content), len(contents), 0, 1, size)
+        offset += len(content)
+    header = b"\x7fELF\2\1\1" + bytes(9) + struct.pack(
+        "<HHIQQQIHHHHHH", 2, machine, 1, 0, 0, offset, 0, 64, 0, 0, 64, len(contents) + 1, len(contents)
+    )  # fmt: skip
+    return b"".join((header, *(content for _, content in contents), table))
+
+
+def make_cubin(ptx: str, sections: dict[str, tuple[int, bytes]] | None = None) -> bytes:
+    """Make a cubin that carries PTX, with zeros for the ends of lines."""
+    return make_elf(190, {".nv_debug_ptx_txt": (1, ptx.replace("\n", "\0").encode()), **(sections or {})})
 
 
 class Arrays:

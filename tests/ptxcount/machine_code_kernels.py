@@ -148,6 +148,39 @@ _REMAINDERS = [
     ),
 ]
 
+_UNALIGNED = "<shl.b32 %r11, %r9, 2; add.s32 %r6, %r11, %r1;>"
+_TWICE = "<add.s32 %r12, %r2, {}; mad.lo.s32 %r6, %r12, 4, %r1; mad.lo.s32 %r7, %r2, 4, %r1;>"
+_TURNED = "<mad.lo.s32 %r7, %r2, 4, %r1; add.s32 %r12, %r2, 1; mad.lo.s32 %r6, %r12, 4, %r1;>"
+#: Accesses through several registers whose difference is a number that ptxas sees, or does not.
+_THROUGH_SEVERAL = [
+    *(
+        f"<{ptx}> {kind}0 {kind}[%r7]:4"
+        for kind in ("ld", "st")
+        for ptx in (
+            "mov.u32 %r7, %r3;", "add.s32 %r7, %r1, %r2;", "mad.lo.s32 %r7, %r0, 16, %r1;", "or.b32 %r7, %r3, 16;",
+            "mov.u32 %r8, s; mov.u32 %r6, %tid.x; shl.b32 %r12, %r6, 4; add.s32 %r7, %r12, %r8;",
+            "mov.u32 %r7, %r3; @%p1 mov.u32 %r7, %r5;",
+        )
+    ),
+    "<add.s32 %r7, %r3, 4; sub.s32 %r8, %r3, 4;> ld0 ld[%r7]:0 ld[%r8]:12 ld12",
+    "<add.s32 %r7, %r3, 4; add.s32 %r8, %r7, 4;> st0 st[%r7]:0 st[%r8]:0 st12",
+    "<add.s32 %r7, %r3, 4294967292;> ld[%r7]:4 ld4", "<add.s32 %r6, %r2, 16; add.s32 %r7, %r6, %r1;> ld[%r7]:0 ld20",
+    "<add.s32 %r6, %r0, 1; mad.lo.s32 %r8, %r6, 16, %r1;> ld[%r8]:0 ld20",
+    "<sub.s32 %r10, %r5, %r2; add.s32 %r6, %r5, 16; sub.s32 %r7, %r6, %r2;> ld[%r7]:0 ld[%r10]:20",
+    "<mul.wide.u32 %d9, %r0, 16; mov.u64 %d8, s; add.s64 %d7, %d8, %d9; add.s64 %d6, %d7, 4;> ld[%d7]:0 ld[%d6]:0",
+    f"{_UNALIGNED} <mov.u32 %r7, %r6;> ld.v4[%r7]:0 ld[%r6]:16 ld[%r6]:20",
+    f"{_UNALIGNED} <mov.u32 %r7, %r6;> ld[%r7]:16 ld[%r7]:20 ld.v4[%r6]:0",
+    f"{_UNALIGNED} <mov.u32 %r7, %r6;> st.v4[%r6]:0 st[%r7]:16 st[%r7]:20",
+    f"{_UNALIGNED} <add.s32 %r7, %r6, 16;> ld.v4[%r6]:0 ld[%r7]:0 ld[%r7]:4",
+    f"{_UNALIGNED} <add.s32 %r7, %r6, 4;> ld.v4[%r7]:0 ld[%r7]:16 ld[%r7]:20",
+    f"{_TWICE.format(1)} ld[%r7]:0 ld[%r6]:0", f"{_TWICE.format(1)} ld[%r6]:0 ld[%r7]:32 ld[%r7]:36",
+    f"{_TWICE.format(1)} ld[%r7]:32 ld[%r7]:36 <bar.sync 0;> ld[%r6]:0",
+    f"{_TWICE.format(1)} st[%r7]:32 st[%r7]:36 <bar.sync 0;> ld[%r6]:0", f"{_TWICE.format(1)} ld[%r7]:32 ld[%r7]:36",
+    f"{_TURNED} ld[%r7]:0 ld[%r6]:0", f"{_TURNED} ld[%r6]:0 ld[%r7]:32 ld[%r7]:36", f"{_TURNED} ld[%r6]:28 ld[%r6]:32",
+    f"{_TURNED} st[%r7]:32 st[%r7]:36 st[%r6]:0",
+    f"{_TWICE.format(2)} ld[%r7]:8 ld[%r6]:4", f"{_TWICE.format(2)} ld[%r6]:0 ld[%r7]:0 ld[%r7]:4 ld[%r6]:4",
+]  # fmt: skip
+
 #: Kernels: orders and widths, alignment proven by wide accesses, unused words, halfwords, control-flow paths.
 KERNELS = [
     "st0 st4 st64 st8 st12", "st0 st64 st4", "st0 st16 st4 st20", "st0 st8 st4", "st0 st4 st16 st20 st8 st12",
@@ -172,4 +205,5 @@ KERNELS = [
     *(f"{kind}0 {kind}4 <{ptx}> {kind}8 {kind}12" for ptx in _BETWEEN for kind in ("ld", "st")),
     *(f"<{ptx} add.s32 %r6, %r10, %r1;> ld[%r6]:0 ld[%r6]:4 ld[%r6]:8 ld[%r6]:12" for ptx in _NUMBERS),
     *(f"<{ptx}> ld[%r6]:8 ld[%r6]:12 ld[%r6]:16 ld[%r6]:20" for ptx in _REMAINDERS),
+    *_THROUGH_SEVERAL,
 ]  # fmt: skip

@@ -20,6 +20,18 @@ PLACES = {
     "stride 2": 2 * LANES % 64, "stride 8": 8 * LANES % 64, "random": _RANDOM.integers(0, 64, 32),
     "reversed": 63 - LANES,
 }  # fmt: skip
+#: Element of 256 that each lane changes; -1: none.
+LOOP_PLACES = {
+    "neighbours": LANES, "one address": 0 * LANES, "two a place": LANES // 2, "four places": LANES % 4,
+    "stride 2": 2 * LANES, "stride 8": 8 * LANES, "stride 8, two a place": LANES // 2 * 8, "random": PLACES["random"],
+    "random of 256": np.random.default_rng(6).integers(0, 256, 32), "16 lanes": np.where(LANES < 16, LANES, -1),
+    "one lane": np.where(LANES == 9, LANES, -1), "odd lanes, one address": LANES % 2 - 1,
+}  # fmt: skip
+#: Kernels of loops and of wide swaps in shared memory, and the dtype of their elements.
+LOOP_TYPES = {
+    "loop_f32": "f4", "loop_f64": "f8", "loop_u64": "u8", "loop_xor": "u8", "loop_half2": "f2", "swap_u64": "u8",
+    "cas_u64": "u8",
+}  # fmt: skip
 #: Element of the table that each lane reads.
 INDICES = {
     "uniform": 0 * LANES + 3, "stride 1": LANES, "lane / 2": LANES // 2, "lane % 4": LANES % 4,
@@ -48,6 +60,7 @@ METRICS = {
     "load_sectors": ["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"],
     "shared_atomic_wavefronts": ["l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum"],
     "shared_load_wavefronts": ["l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"],
+    "shared_load_requests": ["smsp__inst_executed_op_shared_ld.sum"],
     "constant_addresses": ["idc__requests.sum"],
 }
 
@@ -60,7 +73,7 @@ def encode(kind: str, values: Any) -> Any:
 def iter_atomics() -> Iterator[ChipLaunch]:
     """Yield the loops of compare-and-swap."""
     for kernel in ("red_f16", "atom_f16", "red_bf16", "cas_b16", "sh_f16", "sh_bf16", "sh_cas"):
-        counters = [name for name in METRICS if name.startswith("shared") == kernel.startswith("sh_")][:4]
+        counters = [*METRICS][4:6] if kernel.startswith("sh_") else [*METRICS][:4]
         kind = kernel.rpartition("_")[2]
         sums = SUMS | {"saturates": (SATURATED.get(kind), 0 * LANES + 1)}
         for variant in SWAPS if "cas" in kernel else sums:
@@ -76,6 +89,16 @@ def iter_atomics() -> Iterator[ChipLaunch]:
                 yield ChipLaunch("narrow", f"{kernel}, {variant}, {place}", kernel, arguments, counters)
 
 
+def iter_loops() -> Iterator[ChipLaunch]:
+    """Yield the loops in shared memory: every lane changes its element, or none does."""
+    for kernel, dtype in LOOP_TYPES.items():
+        parts = 2 if dtype == "f2" else 1
+        for variant, operand in (("all change", 1), ("none changes", 0)):
+            for place, indices in LOOP_PLACES.items():
+                arguments = [np.zeros(256 * parts, dtype), indices.astype("i4"), np.full(32 * parts, operand, dtype)]
+                yield ChipLaunch("narrow", f"{kernel}, {variant}, {place}", kernel, arguments, [*METRICS][4:7])
+
+
 def iter_constants() -> Iterator[ChipLaunch]:
     """Yield the loads of constant memory and of parameters by an index."""
     for kernel in (*VARIABLES, *MEMBERS):
@@ -87,7 +110,9 @@ def iter_constants() -> Iterator[ChipLaunch]:
             yield ChipLaunch("narrow", name, kernel, arguments, ["constant_addresses"], variables=variables)
 
 
-LAUNCHES = [*iter_atomics(), *iter_constants()]
+#: Launches that no chip was asked for yet: `MEASURED` may lack them.
+LOOPS = [*iter_loops()]
+LAUNCHES = [*iter_atomics(), *iter_constants(), *LOOPS]
 
 
 def compare_counts(measured: dict[str, dict[str, float]]) -> list[CounterPair]:
@@ -96,7 +121,7 @@ def compare_counts(measured: dict[str, dict[str, float]]) -> list[CounterPair]:
     The GPU's constant requests include loads of parameters, which do not depend on the index.
     """
     counts, pairs = {}, []
-    for launch in LAUNCHES:
+    for launch in (launch for launch in LAUNCHES if launch.name in measured):
         counts[launch.name] = launch.count_totals()
         uniform = f"{launch.kernel}, uniform"
         for name in launch.counters:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ptxcount.counting.access import RETRIES, UNMEASURED
 from ptxcount.isa.atomic_operations import ATOMICS, apply_operation
 from tests.ptxcount.snippets import execute_snippet, module
 
@@ -29,6 +30,8 @@ READ = [
     ("cas.b32 %r5, [A], %r2, 7", 4, [32, 4, 4, 32, 8], [64, 2, 4, 16, 16]),
     ("add.f32 %r5, [A], %r2", 4, [32, 4, 4, 32, 8], [64, 2, 4, 16, None]),
     ("add.u64 %rd5, [A], %rd6", 8, [32, 8, None, 32, None], [96, 4, 8, None, None]),
+    ("exch.b64 %rd5, [A], %rd6", 8, [None] * 5, [32, 2, 4, None, None]),
+    ("cas.b64 %rd5, [A], %rd6, 7", 8, [None] * 5, [64, 4, 8, None, None]),
 ]
 
 
@@ -65,6 +68,82 @@ def test_one_warp(atomic: str, width: int, sectors: list[int | None], wavefronts
             assert totals["shared_atomic_bank_conflicts"] == read - wavefronts[1], place
         together = {"one address": 32, "two a place": 2, "four places": 8}.get(place, 1)
         assert totals[f"{'shared_' * (space == 'shared')}atomic_together"] == together
+
+
+#: Atomics of 64 bits in shared memory by lanes on neighbours: wavefronts, the fewest, and loops. Machine code of
+#: sm_75 to sm_120 has one instruction for ``exch`` and ``cas`` (nvcc 13.0.88), and a loop for others.
+WIDE = [
+    ("exch.b64 %rd5, [A], %rd6", {1: (1, 1, 0), 16: (1, 1, 0), 32: (2, 2, 0)}),
+    ("cas.b64 %rd5, [A], %rd6, 7", {1: (2, 2, 0), 16: (2, 2, 0), 32: (4, 4, 0)}),
+    ("add.u64 %rd5, [A], %rd6", {1: (2, 2, 1), 16: (2, 2, 1), 32: (4, 4, 1)}),
+]
+
+
+@pytest.mark.parametrize(("atomic", "counts"), WIDE)
+def test_atomics_of_64_bits(atomic: str, counts: dict[int, tuple[int, int, int]]) -> None:
+    """Swaps of 64 bits retry nothing, and no request takes less than the fewest wavefronts."""
+    body = "mad.lo.u32 %r6, %r0, 8, s; st.shared.u64 [%r6], 0; bar.sync 0; ld.param.u64 %rd1, [p0];"
+    text = module(
+        f".shared .b64 s[32]; {body} atom.shared.{atomic.replace('A', '%r6')}; st.global.u64 [%rd1], %rd5;", 1
+    )
+    for threads, expected in counts.items():
+        counters = execute_snippet(text, [np.zeros(1, np.uint64)], threads=threads)
+        (access,) = (access for access in counters.accesses if access.kind == "atomic")
+        assert (access.wavefronts, access.conflict_free, access.loops) == expected
+        assert ("retries" in access.caveat) == (expected[2] > 0)
+
+
+#: Atomics in shared memory that are loops of ``LDS`` and ``ATOMS.CAST.SPIN``, or not: loads by place, their
+#: wavefronts, and those without conflicts (machine code of nvcc 13.0.88 for sm_90, 2026-11-29).
+_FLOATS = [(32, 32, 32), (1, 1, 1), (2, 2, 2), (1, 8, 1), (8, 8, 8)]
+_PAIRS = [(32, 32, 32), (1, 2, 2), (2, 2, 2), (1, 16, 2), (8, 12, 12)]
+LOOPS = [
+    ("add.f32 %r5, [A], %r2", 4, _FLOATS), ("add.f64 %rd5, [A], %rd6", 8, _PAIRS),
+    ("add.u64 %rd5, [A], %rd6", 8, _PAIRS), ("xor.b64 %rd5, [A], %rd6", 8, _PAIRS),
+    ("cas.b64 %rd5, [A], %rd6, 7", 8, [(0, 0, 0)] * 5), ("add.u32 %r5, [A], %r2", 4, [(0, 0, 0)] * 5),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("atomic", "width", "loads"), LOOPS)
+def test_loads_of_loops(atomic: str, width: int, loads: list[tuple[int, int, int]]) -> None:
+    """Each round of a loop is a load, too; a round ends for one lane of each address."""
+    for (place, code), expected in zip(PLACES.items(), loads, strict=True):
+        totals = _count_atomic(atomic, code, width, "shared")
+        requests, wavefronts, conflicts = (
+            totals.get(f"shared_load_{name}", 0) for name in ("requests", "wavefronts", "bank_conflicts")
+        )
+        assert (requests, wavefronts, wavefronts - conflicts) == expected, place
+    totals = _count_atomic(atomic, "mov.u32 %r1, 0;", width, "shared", blocks=3)
+    is_summed = atomic.startswith(("add.u64", "add.u32"))
+    assert totals.get("shared_load_requests", 0) == 3 * (width == 8 if is_summed else loads[0][0])
+
+
+def test_caveats_of_several_atomics() -> None:
+    """The table says all that its row leaves out."""
+    swap, total = "atom.shared.exch.b128 %q1, [s], %q2;", "atom.shared.add.f64 %fd1, [s], 0d3FF0000000000000;"
+    begin = ".shared .align 16 .b64 s[2]; st.shared.v2.u64 [s], {0, 0}; bar.sync 0; mov.b128 %q2, {%rd1, %rd2};"
+    text = module(f"{begin} {swap} {total} {swap}", 0, ".reg .f64 %fd<2>; .reg .b128 %q<3>;")
+    caveats = execute_snippet(text, []).caveats()
+    assert caveats == {"shared atomic": f"{UNMEASURED}; {RETRIES}"}
+
+
+@pytest.mark.parametrize(("space", "expected"), [
+    ("global", [0, 0x800000, 0x80800001]), ("shared", [33, 0x800020, 0x807FFFE1]),
+])  # fmt: skip
+@pytest.mark.parametrize("target", ["%f2", "_"])
+def test_sums_of_subnormals(space: str, expected: list[int], target: str) -> None:
+    """Global memory flushes subnormals of float32, which shared memory keeps: 32 lanes add the least number."""
+    base = "%rd1" if space == "global" else "s"
+    text = module(
+        ".shared .b32 s[3]; ld.param.u64 %rd1, [p0]; mov.b32 %f1, 0x1;\n"
+        + "".join(f"ld.global.u32 %r3, [%rd1+{k}]; st.shared.u32 [s+{k}], %r3;" for k in (0, 4, 8)) + "bar.sync 0;\n"
+        + "".join(f"atom.{space}.add.f32 {target}, [{base}+{k}], %f1;" for k in (0, 4, 8)) + "bar.sync 0;\n"
+        + "".join(f"ld.{space}.u32 %r3, [{base}+{k}]; st.global.u32 [%rd1+{16 + k}], %r3;" for k in (0, 4, 8)), 1,
+        ".reg .f32 %f<3>;",
+    )  # fmt: skip
+    memory = np.array([1, 0x800000, 0x80800001, 0, 0, 0, 0], np.uint32)
+    execute_snippet(text, [memory], threads=32)
+    assert memory[4:].tolist() == expected
 
 
 @pytest.mark.parametrize("code", PLACES.values(), ids=PLACES)
@@ -114,6 +193,8 @@ SEEN = {
     "ld.volatile.shared.u32 %r1, [s];": True,
     "shfl.sync.idx.b32 %r1, %r0, 5, 31, -1;": True,
     "mov.u32 %r5, 31; shfl.sync.idx.b32 %r1|%p1, %r0, %r2, %r5, -1;": True,
+    "mov.u32 %r5, 31; shfl.sync.idx.b32 %r1, %r0, %r2, %r5, -1; mov.u32 %r5, 15;": True,
+    "mov.u32 %r5, 31; mov.u32 %r5, 15; shfl.sync.idx.b32 %r4, %r0, 0, %r5, -1; and.b32 %r1, %r4, 0;": False,
     "redux.sync.max.u32 %r1, %r0, -1;": True,
     "setp.gt.u32 %p1, %r0, 8; vote.sync.any.pred %p2, %p1, -1; selp.u32 %r1, 1, 0, %p2;": True,
     "match.all.sync.b32 %r1, %r0, -1; and.b32 %r1, %r1, 1;": True,

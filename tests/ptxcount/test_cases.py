@@ -74,9 +74,7 @@ def test_output_and_findings(
 
 def test_deadlock() -> None:
     """The error names the waiting threads and their lines."""
-    with pytest.raises(
-        errors.NoProgressError, match=r"cases.cu:\d+ .*32 threads are waiting at .*, 32 threads are waiting at the"
-    ):
+    with pytest.raises(errors.NoProgressError, match=r"cases.cu:\d+ .*32 threads wait at .*, 32 threads wait at the"):
         sources.execute("cases", "nobody_comes", [_zeros(1)], threads=64)
 
 

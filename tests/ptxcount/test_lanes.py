@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ptxcount.engine import uniformity
 from tests.ptxcount import lanes
 from tests.ptxcount.snippets import evaluate, execute_snippet
 
@@ -20,9 +21,22 @@ def test_results_of_an_h200(operation: str, group: str) -> None:
     text = lanes.text(operation, group)
     out = np.full((32, 2), lanes.UNTOUCHED, np.uint32)
     counters = execute_snippet(text, [out])
-    assert out.tolist() == READ[f"{operation}; {group}"]
     reads_idle = operation.startswith("shfl") and 0 in out[:, 0].tolist()
     assert [finding.code for finding in counters.findings] == ["inactive-lane"] * reads_idle
+    reading = READ.get(f"{operation}; {group}")
+    if reading is None:
+        pytest.skip("no H200 has read this row of lanes.py yet: tests/gpu/test_instructions.py prints what to add")
+    assert out.tolist() == reading
+
+
+def test_uniformity_of_collectives() -> None:
+    """Each instruction between lanes is known to give all lanes the same, or not: atomics of a warp depend on it."""
+    opcodes = {code.split("; ")[-1].split(".")[0] for code in lanes.OPERATIONS.values()}
+    assert opcodes - {"shfl"} <= uniformity._UNIFORM_OPCODES | uniformity._DIVERGENT_OPCODES
+
+
+def test_all_readings_are_used() -> None:
+    assert READ.keys() <= {f"{operation}; {group}" for operation, group in lanes.CASES}
 
 
 @pytest.mark.parametrize(

@@ -133,6 +133,14 @@ def test_json() -> None:
     }
 
 
+@pytest.mark.parametrize(("together", "is_told"), [(96, True), (3, False)])
+def test_sums_of_lanes(together: int, is_told: bool) -> None:
+    """The sums of ptxas are told unless each atomic has one active lane."""
+    access = Access(Source(1), "global", "atomic", 4, 3, 3, together=together, summed=3)
+    assert ("warp-aggregated" in listing.format_table(LaunchCounters(96, [access]))) == is_told
+    assert ("summed by ptxas in 3 requests" in listing.describe_cost(access)) == is_told
+
+
 def test_empty_launch() -> None:
     """No access and no thread cause no division by zero."""
     rows = [line.split() for line in listing.format_table(LaunchCounters(threads=0)).splitlines()]

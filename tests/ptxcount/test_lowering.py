@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -98,6 +100,13 @@ def test_parts_of_a_warp(code: str, expected: object) -> None:
     assert _run(masks + code).tolist() == [int(expected(group)) for group in groups for _ in group]
 
 
+def test_misaligned_part_of_a_copy() -> None:
+    """A copy of four bytes needs the alignment of its size."""
+    code = ".shared .align 16 .b8 s[16]; cp.async.cg.shared.global [s], [%rd1+4], 16, 4;"
+    with pytest.raises(errors.MisalignedError, match=r"a copy of 16 bytes at 0x\w+4: a multiple of 16 is needed"):
+        _run(code, threads=1)
+
+
 def test_parameters_by_address() -> None:
     """Addresses may be in parameter space or generic."""
     for code in ("mov.b64 %rd2, p0; ld.param.u64 %rd3, [%rd2];",
@@ -107,19 +116,40 @@ def test_parameters_by_address() -> None:
         _run("mov.b64 %rd2, p0; ld.param.u64 %rd3, [%rd2+8];")
 
 
-@pytest.mark.parametrize(("size", "source_size", "expected"), [(16, "", 1), (8, "", 1), (4, ", 4", 1), (4, ", 0", 0)])
-def test_asynchronous_copies(size: int, source_size: str, expected: int) -> None:
-    """A copy counts as a load and a copy, not a store; a source size of zero writes zeros."""
+#: Copies: size, operand of the source size, and the bytes that a thread reads.
+COPIES = [
+    (16, "", lambda t: 16),
+    (8, "", lambda t: 8),
+    (4, ", 4", lambda t: 4),
+    (4, ", 0", lambda t: 0),
+    (16, ", 7", lambda t: 7),
+    (8, ", %r3", lambda t: t % 8),
+    (16, ", %p1", lambda t: 0 if t < 40 else 16),
+]
+
+
+@pytest.mark.parametrize(("size", "source_size", "read"), COPIES)
+def test_asynchronous_copies(size: int, source_size: str, read: Callable[[int], int]) -> None:
+    """A copy counts as a load and a copy, not a store; it reads its source size, and stores zeros behind it."""
+    words = range(0, size, 4)
     text = module(
         f".shared .align 16 .b8 s[1024]; mov.u32 %r7, s; mad.lo.u32 %r1, %r0, {size}, %r7; ld.param.u64 %rd1, [p0];"
-        f"mad.wide.u32 %rd2, %r0, {size}, %rd1; cp.async.c{'g' if size == 16 else 'a'}.shared.global.L2::128B [%r1],"
-        f"[%rd2], {size}{source_size}; cp.async.commit_group; cp.async.wait_group 0; cp.async.wait_all; bar.sync 0;"
-        f"ld.shared.u32 %r5, [%r1]; mad.wide.u32 %rd2, %r0, {size}, %rd1; st.global.u32 [%rd2], %r5;", 1
+        f"mad.wide.u32 %rd1, %r0, {size}, %rd1; and.b32 %r3, %r0, 7; setp.lt.u32 %p1, %r0, 40;"
+        f"cp.async.c{'g' if size == 16 else 'a'}.shared.global.L2::128B [%r1], [%rd1], {size}{source_size};"
+        f"cp.async.commit_group; cp.async.wait_group 0; cp.async.wait_all; bar.sync 0;"
+        f"ld.param.u64 %rd2, [p1]; mad.wide.u32 %rd2, %r0, {size}, %rd2;"
+        + "".join(f"ld.shared.u32 %r5, [%r1+{k}]; st.global.u32 [%rd2+{k}], %r5;" for k in words), 2
     )  # fmt: skip
-    out = np.arange(1, 64 * size // 4 + 1, dtype=np.uint32)
-    counters = execute_snippet(text, [out], threads=64)
+    source = np.arange(64 * size - size + read(63), dtype=np.uint8)  # the last thread's bytes end the array
+    padded, out = np.resize(source, (64, size)), np.zeros((64, size), np.uint8)
+    counters = execute_snippet(text, [source, out], threads=64)
+    counts = [read(thread) for thread in range(64)]
+    assert (out == np.where(np.arange(size) < np.array(counts)[:, None], padded, 0)).all()
+    loads = [a for a in counters.accesses if (a.space, a.kind) == ("global", "load")]
+    requests = sum(any(counts[first : first + 32]) for first in (0, 32))
+    sectors = len({thread * size // 32 for thread in range(64) if counts[thread]})
+    expected = [(requests, sectors, sum(counts))][:requests]
+    assert [(a.requests, a.sectors, a.useful_bytes) for a in loads] == expected
     totals = counters.totals()
-    assert out[:: size // 4].tolist() == [expected * (1 + t * size // 4) for t in range(64)]
-    assert (totals["load_requests"], totals["load_sectors"]) == (2 * expected, 2 * size * expected)
     assert [(a.requests, a.bank_conflicts) for a in counters.accesses if a.kind == "copy"] == [(2, 0)]
     assert totals["shared_store_requests"] == 0

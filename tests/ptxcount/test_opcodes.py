@@ -180,8 +180,10 @@ WORDS: list[tuple[str, int, Callable[..., int]]] = [
     ("prmt.b32.f4e", 3, _prmt(lambda place, n: n + place)), ("prmt.b32.b4e", 3, _prmt(lambda place, n: n - place)),
     ("prmt.b32.rc8", 3, _prmt(lambda place, n: n)), ("prmt.b32.ecl", 3, _prmt(max)), ("prmt.b32.ecr", 3, _prmt(min)),
     ("prmt.b32.rc16", 3, _prmt(lambda place, n: place % 2 + 2 * (n % 2))),
-    ("cvt.pack.sat.s8.s32.b32", 3, lambda a, b, c: _join([_clamp(_sign_extend(x, 32), 8) for x in (b, a)])
-     | (c & 0xFFFF) << 16),
+    *((f"cvt.pack.sat.s{bits}.s32.b32", 3, lambda a, b, c, bits=bits: _join(
+        [_clamp(_sign_extend(x, 32), bits) for x in (b, a)], bits) | c << 2 * bits) for bits in (2, 4, 8)),
+    *((f"cvt.pack.sat.u{bits}.s32.b32", 3, lambda a, b, c, most=2**bits - 1, bits=bits: _join(
+        [min(max(_sign_extend(x, 32), 0), most) for x in (b, a)], bits) | c << 2 * bits) for bits in (2, 4, 8)),
     *((f"v{name}{count}.{kind}.{kind}.{kind}", 3, _parts(operation, 32 // count, kind == "s32"))
       for name, operation in (("add", operator.add), ("sub", operator.sub), ("absdiff", lambda x, y: abs(x - y)),
                               ("avrg", lambda x, y: (x + y + 1) >> 1), ("min", min), ("max", max))

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import ctypes
-import struct
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -18,7 +17,7 @@ import pytest
 import ptxcount
 from ptxcount.source.adapters import adapt_kernel
 from ptxcount.util.errors import LaunchError
-from tests.ptxcount.languages import Arrays, Record, stand_in, write_copy
+from tests.ptxcount.languages import Arrays, Record, make_cubin, stand_in, write_copy
 
 
 def test_block_that_the_kernel_knows(arrays: Arrays) -> None:
@@ -76,11 +75,8 @@ class Module:
         return bytes(1)
 
 
-def test_kernel_of_warp(arrays: Arrays, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The grid is the launch's ``dim``; an array is a struct; the module is compiled in a temporary folder."""
-    array = "|[56]"
-    blocks: list[int] = []
-    ptx = write_copy([f".param .align 8 .b8{size}" for size in ("|[24]", array, array)], (1, 0), (2, 0))
+def make_warp_kernel(monkeypatch: pytest.MonkeyPatch, blocks: list[int], ptx: str, **kinds: Any) -> Record:
+    """Make a kernel with parameters of these kinds; its module notes each block that it is compiled for."""
 
     def compile_module(module: Any, *, device: None, arch: int, module_dir: str, use_ptx: bool) -> list[Path]:
         blocks.append(module.options["block_dim"])
@@ -92,9 +88,68 @@ def test_kernel_of_warp(arrays: Arrays, monkeypatch: pytest.MonkeyPatch, tmp_pat
 
     module = Module({"block_dim": 256})
     stand_in(monkeypatch, warp=Record(compile_aot_module=compile_module))
-    parameters = [Record(label=label, type=Record(ndim=1)) for label in ("x", "o")]
+    parameters = [Record(label=label, type=kind) for label, kind in kinds.items()]
     kernel = Record(key="copy", module=module, is_generic=False, adj=Record(args=parameters, kernel_dim=2))
     kernel.get_mangled_name = lambda: "copy_1f"
+    return kernel
+
+
+ARRAY, BOUNDS = ".param .align 8 .b8|[56]", ".param .align 8 .b8|[24]"
+
+
+class WarpArray(ctypes.Structure):
+    """An array as Warp describes it."""
+
+    _fields_ = (("data", ctypes.c_void_p), ("rest", ctypes.c_uint64 * 6))
+
+
+class Inner(ctypes.Structure):
+    """A struct within `Outer`."""
+
+    _fields_ = (("scale", ctypes.c_uint16), ("offset", ctypes.c_float * 3), ("table", WarpArray))
+
+
+class Outer(ctypes.Structure):
+    """The C type of a struct with numbers, a struct and arrays."""
+
+    _fields_ = (("n", ctypes.c_byte), ("bias", ctypes.c_double), ("inner", Inner), ("unset", WarpArray))
+
+
+def test_struct_of_warp(arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An instance has numbers where its C type has them, and its arrays are those of its attributes."""
+    content = Outer(n=-1, bias=0.5, inner=Inner(scale=0x3E00, offset=(1, 2, 3)))
+    kinds = dict.fromkeys(("n", "bias", "scale", "offset"), Record()) | dict.fromkeys(
+        ("table", "unset"), Record(ndim=1)
+    )
+    of_inner, of_outer = (
+        Record(vars={name: Record(type=kinds.get(name)) for name, _ in kind._fields_}) for kind in (Inner, Outer)
+    )
+    of_outer.vars["inner"].type = of_inner
+    interface = Record(__array_interface__=arrays.source.__array_interface__)
+    inner = Record(
+        _cls=of_inner, scale=1.5, offset=content.inner.offset, table=interface, __ctype__=lambda: content.inner
+    )
+    outer = Record(_cls=of_outer, n=-1, bias=0.5, inner=inner, unset=None, __ctype__=lambda: content)
+    place = Outer.inner.offset + Inner.table.offset
+    ptx = write_copy([BOUNDS, f".param .align 8 .b8|[{ctypes.sizeof(Outer)}]", ARRAY], (1, place), (2, 0))
+    kernel = make_warp_kernel(monkeypatch, [], ptx, s=of_outer, o=Record(ndim=1))
+    ptxcount.count(kernel, None, 8, 32, [outer, arrays.output])
+    assert (arrays.output == arrays.source).all()
+    struct: Any = adapt_kernel(kernel, None, [outer, arrays.output], "sm_90", 8, 32).arguments[1]
+    assert (struct["n"], struct["bias"], struct["inner"]["scale"], struct["inner"]["offset"]) == (
+        -1, 0.5, 0x3E00, [1, 2, 3],
+    )  # fmt: skip
+    for other in (3, inner):
+        with pytest.raises(LaunchError, match="argument s: an array or a NumPy scalar, not"):
+            ptxcount.count(kernel, None, 8, 32, [other, arrays.output])
+
+
+def test_kernel_of_warp(arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The grid is the launch's ``dim``; an array is a struct; the module is compiled in a temporary folder."""
+    blocks: list[int] = []
+    ptx = write_copy([BOUNDS, ARRAY, ARRAY], (1, 0), (2, 0))
+    kernel = make_warp_kernel(monkeypatch, blocks, ptx, x=Record(ndim=1), o=Record(ndim=1))
+    module = kernel.module
     counters = ptxcount.count(kernel, None, (4, 8), 32, [arrays.source, arrays.output])
     assert (arrays.output == arrays.source).all()
     assert counters.threads == 32
@@ -134,21 +189,6 @@ def test_function_of_cute(size: int, message: str, arrays: Arrays) -> None:
         arrays.count(Record(kernel_info={}, __ptx__=ptx))
 
 
-def make_cubin(ptx: str) -> bytes:
-    """Make an ELF file with one section, of PTX with zeros for the ends of lines."""
-    names = b"\0.nv_debug_ptx_txt\0.shstrtab\0"
-    content = ptx.replace("\n", "\0").encode()
-    section = struct.Struct("<IIQQQQIIQQ")
-    start = 64 + len(content) + len(names)
-    header = b"\x7fELF\2\1\1" + bytes(9) + struct.pack("<HHIQQQIHHHHHH", 2, 190, 1, 0, 0, start, 0, 64, 0, 0, 64, 3, 2)
-    sections = (
-        bytes(64),
-        section.pack(1, 1, 0, 0, 64, len(content), 0, 0, 1, 0),
-        section.pack(19, 3, 0, 0, 64 + len(content), len(names), 0, 0, 1, 0),
-    )
-    return b"".join((header, content, names, *sections))
-
-
 def test_cubin(arrays: Arrays, tmp_path: Path) -> None:
     """A cubin, as a file or as bytes, is counted by its embedded PTX, without cuTile's listing after it."""
     pytest.importorskip("elftools")
@@ -170,43 +210,6 @@ def test_cubin_without_pyelftools(arrays: Arrays, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(sys.modules, "elftools.elf.elffile", None)
     with pytest.raises(LaunchError, match="to extract its PTX, run: pip install pyelftools"):
         arrays.count(make_cubin(""))
-
-
-class Tile:
-    """Stand-in for the compiler of cuTile, whose constraints are records."""
-
-    int32, float32 = "int32", "float32"
-    CallingConvention = Record(cutile_python_v1=lambda: "v1")
-    ArrayConstraint = staticmethod(lambda dtype, ndim, **options: Record(dtype=dtype, ndim=ndim, **options))
-    ScalarConstraint = ConstantConstraint = staticmethod(lambda value: value)
-    KernelSignature = staticmethod(lambda constraints, convention: constraints)
-
-    def __init__(self, ptx: str) -> None:
-        self.cubin = make_cubin(ptx)
-
-    def export_kernel(self, kernel: Any, signatures: Any, file: Any, *, gpu_code: str, output_format: str) -> None:
-        """Write the cubin."""
-        (self.constraints,) = signatures
-        file.write(self.cubin)
-
-
-def test_kernel_of_cutile(arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An array is a pointer, lengths and strides; constants are no parameters; hidden tensor maps are needed."""
-    pytest.importorskip("elftools")
-    parameters = [".param .u64", ".param .u32", ".param .u32"] * 2
-    kernel = Record(
-        _annotated_function=Record(parameter_annotations=[Record(constant=place == 2) for place in range(3)]),
-        _compiler_options=None,
-    )
-    tile = Tile(write_copy(parameters, output=(3, 0)))
-    stand_in(monkeypatch, cuda__tile=tile, cuda__tile__compilation=tile)
-    arrays.count(kernel, 64, arch="sm_80")
-    array, _, constant = tile.constraints
-    assert (array.dtype, array.stride_constant, array.shape_divisible_by, constant) == ("float32", [1], [1], 64)
-    tile.cubin = make_cubin(write_copy([*parameters, ".hidden .param .align 64 .b8|[128]"], output=(3, 0)))
-    with pytest.raises(LaunchError, match=r"cuTile's kernel for sm_90 takes 1 tensor maps, which its launch creates"):
-        arrays.count(kernel, 64)
-    arrays.count(kernel, 64, ptxcount.TensorMap(arrays.source, (8,)))
 
 
 def test_kernel_of_tilelang(arrays: Arrays, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -62,11 +62,59 @@ def test_locks_are_exclusive(name: str) -> None:
     assert total[0] == (2 if "threadIdx.x) return" in LOCKS[name][0] else 68)
 
 
+def test_counts_of_locks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tries for a lock after a thread's first are polls: other counts are equal for any patience of threads."""
+    ptx, requests = _compile("int* lock, int* sum", *map(_add_one, LOCKS)), []
+    for place in range(len(LOCKS)):
+        runs = []
+        for patience, impatience in ((200, 4), (7, 3)):
+            monkeypatch.setattr("ptxcount.engine.schedule._FIRST_PATIENCE", patience)
+            monkeypatch.setattr("ptxcount.engine.schedule._LATER_PATIENCE", impatience)
+            counters = ptxcount.count(ptx, f"k{place}", 2, 2, [np.zeros(64, np.int32), np.zeros(1, np.int32)])
+            runs.append((listing.list_lines(counters), counters.polls > 0))
+        assert runs[0] == runs[1]
+        requests.append(counters.totals()["atomic_requests"])
+    assert requests[:-1] == [4, 6, 2, 8, 8, 6, 0]
+
+
+def test_retries_that_are_no_polls() -> None:
+    """Loops whose operands change, and atomics that change memory each time, are counted each time."""
+    ptx = _compile(
+        "int* a", "int old = a[1], assumed; do { assumed = old; old = atomicCAS(a, assumed, assumed + 1); } "
+        "while (assumed != old);", "while (atomicAdd(a, 1) < 9);",
+    )  # fmt: skip
+    counts = [ptxcount.count(ptx, f"k{n}", 1, 32, [np.zeros(64, np.int32)]) for n in range(2)]
+    assert [(counters.totals()["atomic_requests"], counters.polls) for counters in counts] == [(32, 0), (2, 0)]
+
+
 def test_deadlock() -> None:
     """A lock that is never released raises NoProgressError at once."""
     ptx = _compile("int* lock", "while (atomicCAS(lock, 1, 0) == 0);")
-    with pytest.raises(ptxcount.NoProgressError, match="deadlock: it waits for a value that no thread will write"):
-        ptxcount.count(ptx, None, 2, 64, [np.zeros(1, np.int32)], time_limit=5)
+    for blocks, threads, waits in ((2, 64, "128 threads wait"), (1, 1, "1 thread waits")):
+        match = f"deadlock: it polls a location that no thread writes; {waits} at"
+        with pytest.raises(ptxcount.NoProgressError, match=match):
+            ptxcount.count(ptx, None, blocks, threads, [np.zeros(1, np.int32)], time_limit=5)
+
+
+#: Arrivals that an mbarrier at shared address 16 expects, what thread 0 does there before 64 threads wait for it, and
+#: its state in the message.
+BARRIERS = [
+    (65, "", "64 of 65 arrivals, 1 pending; 0"),
+    (64, "mbarrier.expect_tx.shared.b64 [s+16], 48;", "64 of 64 arrivals, 0 pending; 48"),
+    (63, "mbarrier.complete_tx.shared.b64 [s+16], 8;", "64 of 63 arrivals, -1 pending; -8"),
+]
+
+
+@pytest.mark.parametrize(("count", "code", "state"), BARRIERS)
+def test_deadlock_at_an_mbarrier(count: int, code: str, state: str) -> None:
+    """The error has the barrier's address, the arrivals that lack, and the bytes."""
+    wait = "W: mbarrier.test_wait.parity.shared.b64 %p2, [s+16], 0; @!%p2 bra W;"
+    begin = ".shared .align 8 .b8 s[32]; setp.ne.u32 %p1, %r0, 0; @%p1 bra ON;"
+    begin += f"mbarrier.init.shared.b64 [s+16], {count}; {code} ON: bar.sync 0;"
+    text = module(f"{begin} mbarrier.arrive.shared.b64 %rd1, [s+16]; {wait}", 1)
+    match = rf"deadlock: it waits for an mbarrier; 64 threads wait at .*16 \({state} transaction"
+    with pytest.raises(ptxcount.NoProgressError, match=match):
+        execute_kernel(text, "snippet", (1, 1, 1), (64, 1, 1), [np.zeros(1)])
 
 
 #: A barrier after which a block continues while others have polled in vain.

@@ -209,6 +209,51 @@ def test_silent_stores(prelude: str, stores: str, races: bool, parted: bool) -> 
         words_after(body, blocks=2)
 
 
+#: A plain word and a flag behind it, of zeros: what writes them, what warp 1 does meanwhile, and whether they race.
+_DATA, _READ = "st.shared.u32 [%r7], 42;", "ld.shared.u32 %r6, [%r7];"
+_WAIT = "L: {}; setp.ne.u32 %p3, %r5, 1; @%p3 bra L;"
+_RELEASE = "st.release.cta.shared.b32 [%r7+4], 1;"
+_ACQUIRE = _WAIT.format("ld.acquire.cta.shared.b32 %r5, [%r7+4]")
+_TEST = _WAIT.format("atom{}.shared.or.b32 %r5, [%r7+4], 0")
+_ONE_LANE = f"setp.ne.u32 %p4, %r0, 32; @%p4 bra W; {_ACQUIRE} W:"
+FLAGS = [
+    (f"{_DATA} {_RELEASE}", f"{_ACQUIRE} {_READ}", False),
+    (f"{_DATA} st.volatile.shared.u32 [%r7+4], 1;",
+     f"{_WAIT.format('ld.volatile.shared.u32 %r5, [%r7+4]')} {_READ}", False),
+    (f"{_DATA} membar.cta; atom.shared.exch.b32 %r5, [%r7+4], 1;", f"{_ACQUIRE} {_READ}", False),
+    (f"{_DATA} {_RELEASE}", f"{_TEST.format('.acquire.cta')} {_READ}", False),
+    (f"{_DATA} {_RELEASE}", f"{_TEST.format('')} fence.acq_rel.cta; {_READ}", False),
+    (f"{_DATA} {_RELEASE}", f"{_TEST.format('')} {_READ}", True),
+    (f"{_RELEASE} {_DATA}", f"{_ACQUIRE} {_READ}", True),
+    (f"{_DATA} {_RELEASE}", f"ld.acquire.cta.shared.u32 %r5, [%r7+8]; {_READ}", True),  # another flag
+    ("st.shared.u32 [%r7+4], 1;", _ACQUIRE, True),
+    ("st.relaxed.cta.shared.u32 [%r7], 7;", "ld.relaxed.cta.shared.u32 %r6, [%r7];", False),
+    ("st.relaxed.cta.shared.u32 [%r7], 7;", "st.volatile.shared.u32 [%r7], 8;", False),
+    ("st.relaxed.cta.shared.u32 [%r7], 7;", _READ, True),
+    ("atom.shared.add.u32 %r5, [%r7], 1;", "ld.relaxed.cta.shared.u32 %r6, [%r7];", False),
+    ("atom.shared.add.u32 %r5, [%r7], 1;", f"atom.shared.add.u32 %r5, [%r7+8], 1; membar.cta; {_READ}", True),
+    (f"{_DATA} {_RELEASE}", f"{_ONE_LANE} bar.warp.sync {{mask}}; {_READ}", False),
+    (f"{_DATA} {_RELEASE}", f"{_ONE_LANE} {_READ}", True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("mask", ["-1", "%r8"])
+def test_flags(mask: str) -> None:
+    """Strong accesses of a word do not race; a flag orders what lies before its store and behind its load."""
+    lines = [
+        "bar.sync 0; @!%p1 st.shared.v4.u32 [%r7], {0, 0, 0, 0}; bar.sync 0; @%p2 bra C; @%p1 bra E; "
+        f"{first} bra E; C: {others.replace('{mask}', mask)} E:"
+        for first, others, _ in FLAGS
+    ]
+    lines = [re.sub(r"\b([LWCE])\b", rf"\g<1>{place}", line) for place, line in enumerate(lines)]
+    start = "mov.u32 %r8, -1; setp.ne.u32 %p1, %r0, 0; shr.u32 %r4, %r0, 5; setp.eq.u32 %p2, %r4, 1;"
+    text = module("\n".join([PLACES + start, *lines]), 1, SHARED)
+    counters = execute_snippet(text, [np.zeros(64, np.uint32)], threads=64, blocks=2)
+    first_line = text.splitlines().index(lines[0]) + 1
+    racing = {finding.source.ptx_line - first_line for finding in counters.findings}
+    assert racing == {place for place, (*_, races) in enumerate(FLAGS) if races}
+
+
 @pytest.mark.parametrize("races", ["report", "off"])
 def test_reported_races(races: str) -> None:
     """A reported race is one finding per line; the kernel continues."""
@@ -241,6 +286,48 @@ def test_lines_of_a_global_race(lines: str, verb: str) -> None:
     assert (finding.code, finding.source.line) == ("global-race", 3)
     assert f"which another thread {verb} without synchronization" in finding.message
     assert re.search(r", at source\.cu:2 \(PTX line \d+\)$", finding.message) or lines[0] == "\n"
+
+
+#: Code behind arrivals of 64 threads at a barrier in memory, of which thread 40 has %p2, and its findings.
+INVALIDATIONS = {
+    "@%p2 mbarrier.inval.shared.b64 [b];": [],  # as the last thread of cuda::pipeline, by a counter
+    "@%p2 mbarrier.inval.shared.b64 [b]; mbarrier.arrive.shared.b64 _, [b];": ["unwritten-read"],
+    "@%p2 mbarrier.inval.shared.b64 [b]; @!%p2 st.shared.u64 [b], 0;": ["shared-race"],
+    "@%p2 st.shared.u64 [b], 0;": ["shared-race"],
+}
+
+
+@pytest.mark.parametrize(("code", "codes"), INVALIDATIONS.items())
+def test_invalid_barriers(code: str, codes: list[str]) -> None:
+    """A barrier that one thread invalidates races with no arrival, and is none afterwards."""
+    text = module(
+        ".shared .b64 b; setp.eq.u32 %p1, %r0, 0; setp.eq.u32 %p2, %r0, 40; @%p1 mbarrier.init.shared.b64 [b], 999;"
+        f"bar.sync 0; mbarrier.arrive.shared.b64 _, [b]; {code}", 0
+    )  # fmt: skip
+    assert [finding.code for finding in execute_snippet(text, [], threads=64).findings] == codes
+
+
+#: Loops of a plain load at %rd1, a guard %p2, and code: by another word, or by nothing that the load gives.
+SCANS = {
+    "atom.global.exch.b32 %r5, [%rd1], 7;": True, "st.volatile.global.u32 [%rd1], 7;": True,
+    "atom.global.add.u32 %r5, [%rd1], 0;": False, "atom.global.exch.b32 %r5, [%rd1+4], 7;": False,
+    "red.shared.add.u32 [s], 1;": False,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("write", "is_race"), SCANS.items())
+@pytest.mark.parametrize("ends_loop", [True, False])
+def test_loops_that_others_end(write: str, is_race: bool, ends_loop: bool) -> None:
+    """A loop that ends by a plain load of a word that another thread writes strongly is told."""
+    text = module(
+        f".shared .b32 s; ld.param.u64 %rd1, [p0]; st.shared.u32 [s], 0; mov.u32 %r1, 0;\n"
+        f"L: ld.global.u32 %r2, [%rd1]; setp.ne.u32 %p1, %r2, 0; {'@%p1 bra D;' * ends_loop}\n"
+        f"setp.eq.u32 %p2, %r0, 5; @%p2 {write} add.u32 %r1, %r1, 1; setp.lt.u32 %p3, %r1, 4; @%p3 bra L; D:", 1
+    )  # fmt: skip
+    counters = execute_snippet(text, [np.zeros(2, np.int32)], distinct=True)
+    messages = [finding.message for finding in counters.findings if finding.code == "global-race"]
+    assert len(messages) == (is_race and ends_loop)
+    assert all("another thread writes" in text and "counts depend on the order" in text for text in messages)
 
 
 def test_unknown_policies() -> None:

@@ -209,14 +209,16 @@ def test_address_of_no_space(window: int) -> None:
         execute_snippet(module(body, 1), [np.zeros(64, np.uint32)])
 
 
-@pytest.mark.parametrize(("space", "most", "message"), [
-    ("shared", 49152, "49153 bytes of static shared memory per block; 49152 are allowed"),
-    ("local", 524288, "524289 bytes of local memory per thread; at most 524288 are allowed"),
+@pytest.mark.parametrize(("space", "most", "language", "message"), [
+    ("shared", 49152, 4, "49153 bytes of static shared memory per block; 49152 are allowed"),
+    ("shared", 232448, 7, "232449 bytes of shared memory per block; 0 to 232448 are allowed"),  # cuTile
+    ("local", 524288, 4, "524289 bytes of local memory per thread; at most 524288 are allowed"),
 ])  # fmt: skip
-def test_memory_of_a_block(space: str, most: int, message: str) -> None:
+def test_memory_of_a_block(space: str, most: int, language: int, message: str) -> None:
     """The limit is allowed, one byte more is not."""
     for size in (most, most + 1):
         text = module(f"mov.u32 %r1, big; st.{space}.u8 [%r1+{size - 1}], 1;", 0, f".{space} .b8 big[{size}];")
+        text = text.replace("snippet()", f"snippet()\n.language {language}")
         with nullcontext() if size == most else pytest.raises(errors.LaunchError, match=message):
             execute_snippet(text, [], threads=1)
 

@@ -52,7 +52,12 @@ _UNKNOWN = "is neither a declared nor a supported special register"
 SNIPPETS = [
     ("", "mov.u32 %r1, %reserved_smem_offset_0;", "mov.u32", f"%reserved_smem_offset_0 {_UNKNOWN}"),
     ("", "mov.u32 %r1, %r77;", "mov.u32", f"%r77 {_UNKNOWN}"),
-    ("", "ld.shared.u32 %r1, [%reserved_smem_offset_1];", "ld.shared.u32", "an address is needed"),
+    ("", "ld.shared.u32 %r1, [%reserved_smem_offset_1];", "ld.shared.u32",
+     "an address is needed, not [%reserved_smem_offset_1]: no register of this name is declared"),
+    ("", "st.global.u32 [%x9+4], %r1;", "st.global.u32", "not [%x9+4]: no register of this name is declared"),
+    ("", "add.u32 %x9, %r1, 1;", "add.u32", "no result goes to %x9: no register of this name is declared"),
+    ("", "ld.global.u32 %r1, 5;", "ld.global.u32", "an address is needed, not 5"),
+    ("", "add.u32 %r1, {%r2, %r3}, 5;", "add.u32", "{%r2, %r3} cannot be read as .u32"),
     ("", "@%q9 mov.u32 %r1, 5;", "mov.u32", "'%q9' is not a predicate register"),
     ("", "@%q9 ret;", "ret", ""),
     (".global .texref t;", "tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [t, {%f1, %f2}];", "tex.2d.v4.f32.f32", ""),
@@ -72,7 +77,10 @@ SNIPPETS = [
     (_FUNC.partition("{")[0] + ";", "call.uni (%r1), f, (%r1);", "call.uni", "no function 'f'; one file must"),
     ("", "cp.async.bulk.shared::cta.bulk_group [%rd1], [%r2], 16;", "cp.async.bulk.shared::cta.bulk_group", ""),
     ("", "cp.async.ca.shared.global [%r1], [%rd2], 5;", "cp.async.ca.shared.global", ""),
-    ("", "cp.async.ca.shared.global [%r1], [%rd2], 8, 4;", "cp.async.ca.shared.global", "0 or 8 bytes"),
+    ("", "cp.async.ca.shared.global [%r1], [%rd2], 8, 9;", "cp.async.ca.shared.global", "9: at most 8 bytes"),
+    ("", "st.async.release.gpu.global.u32 [%rd1], %r1;", "st.async.release.gpu.global.u32", "to global memory: ptxas"),
+    ("", "red.async.mmio.release.sys.global.add.u32 [%rd1], %r1;", "red.async.mmio.release.sys.global.add.u32",
+     "without a barrier, to global memory"),
     ("", "elect.sync %r1, -1;", "elect.sync", ""),
     ("", "bar.red.xor.pred %p1, 0, %p1;", "bar.red.xor.pred", ""),
     ("", "h: .callprototype (.param .b32 _) _ ();\ncall (%r1), %rd1, (), h;", "call", "the address is of no function"),
@@ -82,7 +90,7 @@ SNIPPETS = [
     ("", "bra NOWHERE;", "bra", "the target must be a label of this kernel"),
     ("", "frobnicate.now %r1;", "frobnicate.now", ""),
     *(
-        ("", f"{name} {operands};", name, "memory of several GPUs")
+        ("", f"{name} {operands};", name, "memory of several GPUs (a multicast address); write ld,")
         for name, operands in (
             ("multimem.red.relaxed.sys.global.add.u32", "[%rd1], %r1"),
             ("multimem.ld_reduce.relaxed.sys.global.add.u32", "%r1, [%rd1]"),
@@ -129,7 +137,7 @@ SNIPPETS = [
     ("", "mbarrier.arrive.shared.b64 %rd1;", "mbarrier.arrive.shared.b64", "1 operands, not 2 or 3"),
     ("", "tex.level.2d.v4.f32.s32 %r1;", "tex.level.2d.v4.f32.s32", "1 operands, not 2 or 3 or 4"),
     ("", "add.s32 %rd1, %r2, %r3;", "add.s32", "register %rd1 is .b64, which does not match .s32"),
-    ("", "add.s32 5, %r2, %r3;", "add.s32", "cannot be written"),
+    ("", "add.s32 5, %r2, %r3;", "add.s32", "no result goes to 5"),
     ("", "mov.u32 %r1, (3 << 2) ^ ~1;", "mov.u32", "expected ')', found '<'"),
     ("", "st.const.u32 [%rd1], 5;", "st.const.u32", "constant memory is read-only"),
     ("", "atom.const.add.u32 %r1, [%rd1], 5;", "atom.const.add.u32", ""),

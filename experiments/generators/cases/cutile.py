@@ -6,8 +6,6 @@ from importlib.metadata import version
 
 import cuda.tile as ct
 
-from ptxcount import TensorMap
-
 from ..problems import Launch, N, Problem
 
 VERSION = f"cuTile {version('cuda-tile')}"
@@ -48,15 +46,4 @@ def make_launch(problem: Problem, arch: str) -> Launch:
         "reduction": (reduction, N, N),
         "product": (product, 1, N),
     }[problem.name]
-    maps = make_maps(problem) if arch != "sm_80" else []
-    if arch == "sm_120" and problem.name == "product":
-        maps[-1] = TensorMap(problem.output, (N // 2, 32), 128)
-    return Launch(kernel, grid, None, [*problem.inputs, problem.output, size, *maps])
-
-
-def make_maps(problem: Problem) -> list[TensorMap]:
-    """Make the tensor maps of a launch, with the boxes and swizzles that the kernels' PTX expects."""
-    if problem.name == "reduction":
-        return [TensorMap(problem.inputs[0], (1, N))]
-    arrays = [*problem.inputs, problem.output] if problem.name == "product" else []
-    return [TensorMap(array, (N, 128 // array.itemsize), 128) for array in arrays]
+    return Launch(kernel, grid, None, [*problem.inputs, problem.output, size])

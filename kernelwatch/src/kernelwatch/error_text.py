@@ -11,6 +11,9 @@ _ERRORS = (
     re.compile(r"^(?:\S+: (?:fatal )?error|\w+ (?:fatal|error) *): .*", re.MULTILINE),
 )
 
+#: Numbers, in which errors of one cause differ.
+_NUMBERS = re.compile(r"-?\d[\w.+-]*")
+
 #: Maximum length of a shown error: a race has two places, with the paths of their files.
 _MAX_LENGTH = 1000
 
@@ -25,6 +28,11 @@ def first_error(text: str) -> str:
     """Return the first error of a compiler in a text, with its file and line if it has one; else the first line."""
     match = next(filter(None, (pattern.search(text) for pattern in _ERRORS)), None)
     return match[0] if match else one_line(next(iter(text.strip().splitlines()), ""))
+
+
+def blank_numbers(text: str) -> str:
+    """Return a text with 0 for each number, to group errors of one cause."""
+    return _NUMBERS.sub("0", text)
 
 
 def count_noun(number: int, noun: str) -> str:

@@ -119,7 +119,7 @@ def test_texts_name_the_source(
     assert main(["warned", "n=9"]) == code
     captured = capsys.readouterr()
     first, *lines = captured.err.splitlines()
-    assert first.startswith("kernelwatch count: nvcc on kernel.cu (-lineinfo, sm_90): warned.cu(2): warning #177-D:")
+    assert first.startswith("kernelwatch count: nvcc on warned.cu (-lineinfo, sm_90): warned.cu(2): warning #177-D:")
     assert [line.startswith("kernelwatch count: warned.cu:3 (PTX line ") for line in lines[3:]] == [True] * (code // 2)
     assert ("\nwarned.cu:\n      1  __global__ void warned" in captured.out) == (code == 0)
 

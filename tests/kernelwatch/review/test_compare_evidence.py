@@ -21,7 +21,7 @@ from kernelwatch.store.results import History
 from kernelwatch.suite import registry
 from kernelwatch.workflow.load_review import describe_configuration, load_thresholds
 from tests.kernelwatch.review.test_compare_groups import make_compiled
-from tests.stored import BASE, HEAD, RUN, TIME, Suite, review_as_json, samples, write, write_lines
+from tests.stored import BASE, COUNT, HEAD, RUN, TIME, Suite, pair, review_as_json, samples, write, write_lines
 
 CONTROL = "track_control.X.track_copy_ratio"
 NAME = f"{TIME}(one)"
@@ -178,6 +178,34 @@ def test_machine_code_of_an_architecture(
     write_lines(folder / "cubins.jsonl", *lines)
     base, head = _load_both(root)
     assert is_code_unchanged(base, head, TIME, params, KERNEL) is unchanged
+
+
+@pytest.mark.parametrize(
+    ("counts", "hashes", "files", "notes"),
+    [
+        ((4.0, 8.0), "aa", [], ["other counts of equal machine code"]),
+        ((4.0, 8.0), "ab", [], []),
+        ((4.0, 4.0), "aa", [], []),
+        ((4.0, 8.0), "", [], []),
+        (
+            (4.0, 4.0),
+            "aa",
+            ["benchmarks/kernels.py"],
+            ["was measured with uncommitted changes in benchmarks/kernels.py"],
+        ),
+    ],
+)
+def test_another_suite(
+    counts: tuple[float, float], hashes: str, files: list[str], notes: list[str], root: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """Counts of equal machine code changed by the suite; a run of uncommitted files is named."""
+    write(root, pair(*counts, COUNT))
+    runs = [{"commits": [BASE]}, {"commits": [HEAD], "uncommitted": files}]
+    _write_records(root, runs, hashes)
+    shown = [note for note in review_as_json(root, capsys)[1]["notes"] if "measure" in note]
+    assert len(shown) == len(notes)
+    assert all(expected in note for expected, note in zip(notes, shown, strict=True))
 
 
 def test_blocks_of_each_commit(root: Path) -> None:

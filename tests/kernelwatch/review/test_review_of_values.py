@@ -102,6 +102,24 @@ def test_review(name: str) -> None:
     assert (outcome.notes, outcome.exit_code, outcome.conclusion.value) == (notes, exit_code, verdict)
 
 
+@pytest.mark.parametrize(
+    ("instructions", "beside", "is_noted"),
+    [(200, {}, True), (199, {}, False), (200, {"time": time(1e-3)}, False)],
+)
+def test_many_more_instructions(instructions: float, beside: dict[str, Point], is_noted: bool) -> None:
+    """Twice the instructions change no verdict; without a time, a note names the kernel."""
+    key, name = (("case", "one"),), "track_counted.X.track_instructions"
+    sides = []
+    for commit, run, value in ((BASE, OLD, 100), (HEAD, NEW, instructions)):
+        side = make_commit(commit, run, beside)
+        measured = BenchmarkMeasurements("track", "instructions/thread", "", {key: count(value)}, (run,))
+        sides.append(replace(side, benchmarks={**side.benchmarks, name: measured}))
+    base, head = sides
+    outcome = review(base, head)
+    assert outcome.conclusion.value == "SAME"
+    assert [note.partition(":")[0] for note in outcome.notes] == ["times the PTX instructions of base"] * is_noted
+
+
 def test_a_report_leaves_its_review_alone() -> None:
     """Formatting a review twice gives one text."""
     base, head = (make_commit(commit, OLD, {"track": count(4)}) for commit in (BASE, HEAD))
@@ -124,6 +142,7 @@ def test_another_driver() -> None:
         ((), f"not kept; asv run --show-stderr --bench {COUNT} {HEAD[:8]}^! prints it"),
         (("kernelwatch.errors.CompileError: k: no", "of another"), "no"),
         (("ValueError: of another",), "of another"),
+        (("k: byte 256 of 256", "k: byte 0x40 of 64", "k: trap"), "byte 256 of 256; trap"),
     ],
 )
 def test_reason_of_a_failure(failures: tuple[str, ...], reason: str) -> None:

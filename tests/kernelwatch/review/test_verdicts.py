@@ -48,6 +48,7 @@ OPEN = make_time(11, kernel=TILE, verdict=UNDECIDED)
 SCATTERED = make_number("constant_addresses", 640, base=0)
 READS, FEW_READS = (make_number("constant_requests", count, base=count) for count in (640, 32))
 LOADED, FIRST = make_number("sectors_loaded", 9), make_number("wavefronts", 8704, base=0)
+FEWER = make_number("sectors_loaded", 10, base=8714)
 LARGE = make_number("shared_bytes", 120000, "sm_90", 4096)
 
 #: Ratio to base that a project allows where times are missing.
@@ -69,22 +70,24 @@ NUMBERS: dict[str, tuple[list[Row], Verdict]] = {
     ),
     "sectors of atomics": ([make_number("sectors_of_atomics", 11)], SLOW),
     "wavefronts": ([make_number("bank_conflicts", 9), make_number("wavefronts", 11)], SLOW),
-    "the first shared memory, for fewer sectors": ([LOADED, FIRST], NOTED),
+    "the first shared memory, for as many sectors fewer": ([FEWER, FIRST], NOTED),
+    "the first shared memory, for one sector fewer": ([LOADED, FIRST], SLOW),
     "the first shared memory, for as many": ([FIRST], SLOW),
-    "the first shared memory, for other sectors": ([LOADED, make_number("sectors_stored", 11), FIRST], SLOW),
+    "the first shared memory, for other sectors": ([FEWER, make_number("sectors_stored", 11), FIRST], SLOW),
     "wavefronts that ptxas does not make": (
         [make_number("merged_wavefronts", 10), make_number("wavefronts", 11)], NOTED,
     ),
     "fewer wavefronts than ptxas makes": ([make_number("merged_wavefronts", 10), make_number("wavefronts", 9)], FAST),
     "wavefronts as ptxas makes them": ([make_number("wavefronts", 9), make_number("merged_wavefronts", 11)], SLOW),
-    "the first of these, for fewer sectors": ([LOADED, make_number("merged_wavefronts", 8704, base=0)], NOTED),
+    "the first of these, for fewer sectors": ([FEWER, make_number("merged_wavefronts", 8704, base=0)], NOTED),
     "sectors of another block's shared memory": ([LOADED, make_number("cluster_sectors", 32, base=4)], SLOW),
     "the first of these sectors, for fewer of global memory": (
-        [LOADED, make_number("cluster_sectors", 4, base=0)], NOTED,
+        [LOADED, make_number("cluster_sectors", 1, base=0)], NOTED,
     ),
     "requests beside these sectors": ([make_number("cluster_sectors", 4), make_number("cluster_requests", 11)], NOTED),
-    "addresses of constant memory": ([LOADED, FEW_READS, SCATTERED], SLOW),
-    "the first uniform constants, for fewer sectors": ([LOADED, READS, SCATTERED], NOTED),
+    "addresses of constant memory": ([FEWER, FEW_READS, SCATTERED], SLOW),
+    "the first uniform constants, for fewer sectors": ([FEWER, READS, SCATTERED], NOTED),
+    "the first uniform constants, for one sector fewer": ([LOADED, READS, SCATTERED], SLOW),
     "the first uniform constants, for as many": ([READS, SCATTERED], SLOW),
     "requests beside their addresses": (
         [make_number("constant_addresses", 10), make_number("constant_requests", 11)], NOTED,
@@ -92,7 +95,14 @@ NUMBERS: dict[str, tuple[list[Row], Verdict]] = {
     "requests": (
         [make_number("sectors_loaded", 10), make_number("load_sectors", 3), make_number("requests", 40)], SLOW,
     ),
-    "requests for other sectors": ([LOADED, make_number("requests", 40)], NOTED),
+    "requests for as many times fewer sectors": (
+        [make_number("sectors_loaded", 2.5), make_number("requests", 40)], NOTED,
+    ),
+    "requests for hardly fewer sectors": ([LOADED, make_number("requests", 40)], SLOW),
+    "requests for more sectors": ([make_number("sectors_loaded", 11), make_number("requests", 40)], NOTED),
+    "requests for sectors of another kind": (
+        [LOADED, make_number("sectors_stored", 11), make_number("requests", 40)], SLOW,
+    ),
     "a stack frame": ([make_number("stack_bytes", 32, "sm_90", 0)], SLOW),
     "local memory": ([make_number("stack_bytes", 32, "sm_90", 32), make_number("local_sectors", 11)], SLOW),
     "local memory that became registers": (
@@ -224,7 +234,7 @@ WHOLE: dict[str, tuple[list[Row], tuple[Verdict, ...], Verdict, tuple[int, int, 
     "fewer registers": ([LESS_SPACE], (), SAME, (0, 0, 0)),
     "wider": (WIDER, (), FAST, (0, 0, 0)),
     "again": (AGAIN, (), SLOW, (1, 1, 1)),
-    "more by fewer requests": (ASYNC, (), SLOW, (1, 1, 1)),
+    "more by fewer requests": (ASYNC, (), TRADE, (1, 1, 0)),
     "noted": ([row("track_x.X.track_instructions", 11, verdict=NOTED)], (), SAME, (0, 0, 0)),
     "a trade": ([FASTER, make_count(11, verdict=TRADE)], (), TRADE, (1, 0, 0)),
     "a trade, and slower elsewhere": ([FASTER, SLOWER, make_count(11, verdict=TRADE)], (), TRADE, (1, 1, 0)),

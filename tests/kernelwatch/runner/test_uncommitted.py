@@ -46,7 +46,10 @@ def test_uncommitted_files(
     for name in changes:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("2")
-    uncommitted.warn_of_changes(["0" * 40, commit])
+    imported = uncommitted.warn_of_changes(["0" * 40, commit])
+    assert imported == [
+        name for text in expected if text.startswith(AS_THEY_ARE) for name in text[len(AS_THEY_ARE) :].split(", ")
+    ]
     assert warnings == expected
     warnings.clear()
     uncommitted.warn_of_changes(["0" * 40])

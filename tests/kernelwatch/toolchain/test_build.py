@@ -99,7 +99,7 @@ ptxas info    : Used 12 registers, used 0 barriers"""
     body += "echo '.entry offset_copy() {}' | tee kernel.ptx > kernel.cubin"
     monkeypatch.setenv("NVCC", str(fake_nvcc(tmp_path, body)))
     for _ in range(2):
-        with pytest.warns(CompilerWarning, match=r"nvcc on .*offset_copy.cu .*: kernel.cu\(3\): warning #177-D"):
+        with pytest.warns(CompilerWarning, match=r"nvcc on .*offset_copy.cu .*offset_copy.cu\(3\): warning #177-D"):
             KERNELS["offset_copy"].compile_cubin("float32", arch="sm_90")
 
 

@@ -8,7 +8,6 @@ For a kernel of your own, use the command `ptxcount`.
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 import warnings
 from collections.abc import Sequence
@@ -49,9 +48,9 @@ def main(words: Sequence[str] | None = None) -> int:
                 result = launch_counts.count_launch(kernel, launch.dtype, launch.flags, **launch.arguments)
             finally:
                 for warning in raised:
-                    _report_error(launch_counts.name_source(kernel, warning.message))
+                    _report_error(warning.message)
     except ERRORS as error:
-        return _report_error(launch_counts.name_source(kernel, error))
+        return _report_error(error)
     except MemoryError as error:
         return _report_error(f"the arrays do not fit in this machine's memory: {error}; use smaller ones")
     if result.problem is not None:
@@ -61,7 +60,6 @@ def main(words: Sequence[str] | None = None) -> int:
         return 0
     title = f"{launch}, grid {result.geometry.grid}, block {result.geometry.block}"
     text = listing.format_listing(result.counters, source_lines.load_source(kernel, launch.dtype).make_line_reader())
-    text = re.sub(r"^kernel\.cu:$", lambda file: launch_counts.name_source(kernel, file[0]), text, flags=re.MULTILINE)
     print(title, listing.format_table(result.counters), text, sep="\n\n")
     return 0
 

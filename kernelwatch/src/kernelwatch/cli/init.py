@@ -22,7 +22,7 @@ from kernelwatch.scaffold import find_kernels, parse_launches, write_classes
 from kernelwatch.scaffold.find_kernels import KernelCandidate
 from kernelwatch.scaffold.include_graph import Inclusions
 from kernelwatch.scaffold.parse_launches import HostLaunch
-from kernelwatch.store import git
+from kernelwatch.store import asv_files, git
 from kernelwatch.store.git import GitError
 from ptxcount.util import atomic_write
 
@@ -40,8 +40,8 @@ _NVCC = "cuda-toolkit[nvcc,cudart,crt,nvvm,cccl]==13.0.2"
 #: Source that pip can install from without a key: a commit, a tag or a branch.
 _LIBRARY = re.compile(r"git\+https://[\w.-]+(:\d+)?(/[\w.~-]+)+@[\w.+-]+(/[\w.+-]+)*")
 
-#: A branch whose name no shell and no YAML reads as more than a name.
-_BRANCH = re.compile(r"[\w+-][\w./+-]*")
+#: A branch or a folder whose name no shell and no YAML reads as more than a name.
+_NAME = re.compile(r"[\w+-][\w./+-]*")
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -98,20 +98,24 @@ def _print_unwatched(classes: Mapping[str, str], text: str) -> None:
 
 def _plan_files(root: Path, classes: Sequence[str], library: str) -> dict[str, str]:
     """Return the texts of the files to write. Raises ValueError with the reason if they would be wrong."""
-    branch = _choose_branch(root)
-    if library and not _BRANCH.fullmatch(branch):
-        raise ValueError(f"the branch {branch!r} can stand in no workflow; rename it, or leave out --workflows")
-    project, quoted = (json.dumps(text, ensure_ascii=False) for text in (root.name, branch))
+    path = root / project_root.CONFIG_FILE
+    is_known = library and path.exists()
+    folders = asv_files.load_configuration(path) if is_known else asv_files.Configuration(".")
+    names = {"BRANCH": _choose_branch(root), "RESULTS": folders.results_dir, "HTML": folders.html_dir}
+    for kind, name in names.items():
+        if library and not _NAME.fullmatch(name):
+            raise ValueError(f"{kind.lower()} {name!r} can stand in no workflow; rename it, or leave out --workflows")
+    project, quoted = (json.dumps(text, ensure_ascii=False) for text in (root.name, names["BRANCH"]))
     text = "\n\n".join(classes)
     numpy = "import numpy as np\n" * ("np.ones(" in text)
-    names = [path.name for path in sorted(_TEMPLATES.glob("*.yml")) if library]
     return {
         "asv.conf.json": _fill_template("asv.conf.json", PROJECT=project, BRANCH=quoted),
         "benchmarks/__init__.py": "",
         "benchmarks/kernels.py": _fill_template("kernels.txt", NUMPY=numpy, CLASSES=text) if classes else _STUB,
         **{
-            f".github/workflows/{name}": _fill_template(name, BRANCH=branch, LIBRARY=library, NVCC=_NVCC)
-            for name in names
+            f".github/workflows/{path.name}": _fill_template(path.name, **names, LIBRARY=library, NVCC=_NVCC)
+            for path in sorted(_TEMPLATES.glob("*.yml"))
+            if library
         },
     }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -115,11 +114,10 @@ def _execute(
         kernel.compute_geometry(dtype, **arguments),
     )
     bound, layout = kernel.bind_arguments(dtype, **arguments), module.parameter_layout()
-    if len(layout) != len(bound):
-        raise UnknownArgumentError(
-            f"{kernel.name}: the entry point takes {len(layout)} arguments; declared are {len(bound)}; earlier= "
-            "declares those of older commits"
-        )
+    try:
+        pack_arguments(bound, layout)
+    except UnknownArgumentError as error:
+        raise UnknownArgumentError(f"{kernel.name}: {error}; earlier= declares those of older commits") from None
     return execute_kernel(
         module.ptx,
         module.entry,
@@ -132,7 +130,7 @@ def _execute(
         dynamic_shared=shape.dynamic_shared,
         races="error",
         unwritten="error",
-        variables=kernel.variable_values(arguments),
+        variables=kernel.bind_variables(module, arguments),
     )
 
 
@@ -255,13 +253,5 @@ def count_launches(launches: Iterable[Launch]) -> dict[str, CountOutcome]:
         except skip_reasons.UNKNOWN_NAME_ERRORS as error:
             by_launch[str(launch)] = CountOutcome({}, missing=skip_reasons.format_missing(error))
         except ERRORS as error:
-            text = name_source(registry.find_kernel(launch.kernel), error)
-            by_launch[str(launch)] = CountOutcome({}, failure=f"{type(error).__name__}: {text}")
+            by_launch[str(launch)] = CountOutcome({}, failure=f"{type(error).__name__}: {error}")
     return by_launch
-
-
-def name_source(kernel: Kernel, text: object) -> str:
-    """Return a text that names a kernel's own source instead of nvcc's file, which is another."""
-    source = kernel.source
-    name = source.name if source.is_absolute() else str(source)
-    return re.sub(r'[^\s"]*\bkernel\.cu(?=[:(])', lambda _: name, str(text))

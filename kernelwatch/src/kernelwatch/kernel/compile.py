@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from kernelwatch.errors import UnknownDtypeError
+from kernelwatch.errors import UnknownArgumentError, UnknownDtypeError
 from kernelwatch.kernel import compile_source, dtypes, expressions, sources
 from kernelwatch.kernel.arguments import Array, ParameterLayout, to_dtype
 from kernelwatch.kernel.launch import FLAGS, split_flags
@@ -72,7 +72,7 @@ class KernelCode:
         else:
             text = sources.make_text(self._text or self._ptx, {"dtype": to_dtype(dtype).name, "arch": arch})
             folders = tuple(sources.checkout_folder() / folder for folder in self._include)
-            source = KernelSource(text, folders, is_ptx=not self._text)
+            source = KernelSource(text, folders, is_ptx=not self._text, name=str(self.source))
         if source.is_ptx:
             return source
         return sources.apply_include_options(
@@ -116,10 +116,24 @@ class KernelCode:
             for name, value in self.constants.items()
         }
 
+    def bind_variables(self, module: PtxModule, extents: Mapping[str, Any]) -> dict[str, Array]:
+        """Return the host's values of module variables, by their names in the machine code.
+
+        Raises UnknownArgumentError if the module has no such variable, or one of another size.
+        """
+        values = {}
+        for name, value in self.variable_values(extents).items():
+            variable = module.find_variable(name)
+            if value.nbytes != variable.size:
+                raise UnknownArgumentError(
+                    f"{self.name}: variable {name} has {variable.size} bytes; constants= gives {value.nbytes}"
+                )
+            values[variable.name] = value
+        return values
+
     def variable_bytes(self, dtype: DTypeLike, flags: str = FLAGS, /, *, arch: str, **extents: Any) -> dict[str, bytes]:
-        """Return the bytes of module variables, by their names in the machine code. Errors as `compile_module`."""
-        values = self.variable_values(extents)
-        if not values:  # most kernels: then nothing is read or compiled
+        """Return the bytes of `bind_variables`. Errors also as `compile_module`."""
+        if not self.constants:  # most kernels: then nothing is read or compiled
             return {}
-        module = self.compile_module(dtype, flags, arch=arch)
-        return {module.find_variable(name).name: value.tobytes() for name, value in values.items()}
+        values = self.bind_variables(self.compile_module(dtype, flags, arch=arch), extents)
+        return {name: value.tobytes() for name, value in values.items()}

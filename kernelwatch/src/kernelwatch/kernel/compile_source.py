@@ -52,7 +52,6 @@ def compile_source_to_ptx(
         )
     except CompileError as error:
         text = str(error).replace(f"{checkout_folder() if root is None else root}/", "")
-        text = re.sub(r"^kernel\.cu(?=[(:])", lambda _: source.name, text, flags=re.MULTILINE)
         first = _COMPILER_ERROR.search(text)
         raise CompileError(f"{first[0]}\n{text}\n{first[0]}" if first else text) from None
 

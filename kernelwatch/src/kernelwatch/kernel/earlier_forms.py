@@ -14,6 +14,7 @@ from kernelwatch.kernel.arguments import ParameterLayout, to_dtype
 from kernelwatch.kernel.launch import DTYPE
 from kernelwatch.kernel.parameters import ArrayParameter, Parameter
 from kernelwatch.toolchain import build, cache
+from ptxcount.source import constants
 
 if TYPE_CHECKING:
     from kernelwatch.kernel.kernel import Kernel
@@ -23,19 +24,16 @@ _ARCH = "sm_90"
 
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 
-#: Declarations of an integer constant: up to the end of the line or of the declarator.
-_CONSTANT = rf"(?:#[ \t]*define[ \t]+{{0}}[ \t]+([^\n]+)|\bconst(?:expr)?\b[^;()]*?\b{{0}}{expressions.INITIALIZER})"
-
 
 def read_constant(name: str, text: str) -> int:
     """Return the integer that a source names by `#define`, `constexpr` or `const`.
 
     Raises UnknownKernelError if the source declares it not once but never or several times.
     """
-    values = {"".join(groups) for groups in re.findall(_CONSTANT.format(name), _COMMENT.sub("", text))}
+    values = {"".join(groups) for groups in re.findall(constants.CONSTANTS.format(name), _COMMENT.sub("", text))}
     if len(values) != 1:
         raise UnknownKernelError(f"{name} is declared {len(values)} times by #define, constexpr or const, not once")
-    expression = expressions.translate_cpp(values.pop())
+    expression = constants.translate_integers(values.pop())
     try:
         return int(
             expressions.evaluate(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-import re
 from collections.abc import Callable, Mapping
 from functools import cache
 from types import CodeType
@@ -17,20 +16,6 @@ _ALLOWED_NODES = (
     *(ast.BinOp, ast.UnaryOp, ast.Name, ast.Constant, ast.Load),
     *(ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod, ast.LShift, ast.USub),
 )
-
-#: C++ integers: the suffix of an integer, and a cast to a type of integers, by its name or by `static_cast`.
-_INTEGER = re.compile(r"\b(0[xX][\da-fA-F']+|0[bB][01']+|\d[\d']*)[uUlLzZ]*\b")
-_TYPE = r"(?:(?:std::)?(?:unsigned|signed|int|long|short|char|size_t|u?int\d+_t)\s*)+"
-_CAST = re.compile(rf"\bstatic_cast\s*<\s*{_TYPE}>|(?<!sizeof)\(\s*{_TYPE}\)|\b{_TYPE}(?=[({{])")
-
-#: A C++ initializer; its value is the first group that is not empty: `= 4`, `= {4}`, `{4}` or `(4)`.
-INITIALIZER = r"\s*(?:(?:=(?!=)\s*\{{?|\{{)\s*([^;,{{}}]+)|\(([^;{{}}]+)\)\s*(?=[;,]))"
-
-
-def translate_cpp(text: str) -> str:
-    """Translate a C++ expression of integers for this module: without suffixes, casts and braces."""
-    text = _CAST.sub("", text).replace("{", "(").replace("}", ")")
-    return _INTEGER.sub(lambda number: number[1].replace("'", ""), text).replace("/", "//").strip()
 
 
 @cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kernelwatch.errors import ArgumentError, UnknownKernelError
+from kernelwatch.errors import ArgumentError, UnknownArgumentError, UnknownKernelError
 from kernelwatch.kernel.arguments import ParameterLayout
 from ptxcount.util.errors import PtxError
 
@@ -44,7 +44,7 @@ class PtxModule:
         return target if target and target.rstrip("af") == arch else arch
 
     def find_variable(self, name: str) -> Variable:
-        """Return a variable by its name in the source. Raises ArgumentError unless exactly one matches."""
+        """Return a variable by its name in the source. Raises UnknownArgumentError unless exactly one matches."""
         from ptxcount.source.names import source_name  # noqa: PLC0415 -- as `parse_ptx`
 
         variables = [
@@ -57,7 +57,7 @@ class PtxModule:
         ]
         if len(matches) != 1:
             names = ", ".join(variable.name for variable in variables) or "none"
-            raise ArgumentError(f"variable {name}: the module has {names}")
+            raise UnknownArgumentError(f"variable {name}: the module has {names}")
         return matches[0]
 
 

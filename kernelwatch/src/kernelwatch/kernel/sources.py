@@ -56,7 +56,7 @@ class KernelSource:
     #: Folders of its includes.
     folders: tuple[Path, ...] = ()
     is_ptx: bool = False
-    #: Name in the compiler's warnings and errors.
+    #: Name in the compiler's warnings and errors, and in PTX.
     name: str = "kernel.cu"
     #: CUDA C++ that is compiled before the text, whose lines keep their numbers.
     prelude: str = ""
@@ -103,8 +103,8 @@ class KernelSource:
         included = self.find_included_files()
 
         def read_included_lines(name: str) -> list[str] | None:
-            path = self.find_included_file(name, included)
-            text = included[path] if path else self.text if name.endswith("kernel.cu") else None
+            path = self.find_included_file(name, included) if name != self.name else None
+            text = included[path] if path else self.text if name == self.name else None
             return None if text is None else text.splitlines()
 
         return read_included_lines

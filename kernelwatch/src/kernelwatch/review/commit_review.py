@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from types import MappingProxyType
@@ -13,7 +13,7 @@ from kernelwatch.review.conclusion import NUMBERS, conclude, exit_code, weigh_ro
 from kernelwatch.review.controls import find_controls
 from kernelwatch.review.judge import judge_pairs
 from kernelwatch.review.launchable import find_unlaunchable
-from kernelwatch.review.notes import list_notes
+from kernelwatch.review.notes import list_more_instructions, list_notes, list_relaunched
 from kernelwatch.review.pairing import BROKEN, FAILED, REPAIRED, Describe, Pairing, find_blocks, find_recorded_blocks
 from kernelwatch.review.rows import Failure, Row, UnpairedConfiguration, group_failures
 from kernelwatch.review.sides import ReviewSides
@@ -116,17 +116,11 @@ def compare_commits(
         thresholds=thresholds,
         notes=[
             *list_notes(sides, base, head, times, thresholds),
-            *_list_generated(rows, changes),
+            *list_relaunched(rows, sides.measure_command),
+            *list_more_instructions(weighed),
             *changes.problems,
             *(list_unmatched(weighed, changes.acknowledgements) if names is None else ()),
         ],
         changes=changes,
         arch=arch,
     )
-
-
-def _list_generated(rows: Iterable[Row], changes: SourceChanges) -> Iterator[str]:
-    """Yield the kernels whose machine code another version of their generator changed, and not the commits."""
-    kernels = {row.kernel for row in rows if row.code_unchanged is False}
-    if names := ", ".join(sorted(kernels & changes.same_kernels)):
-        yield f"changed by the generator of PTX, as the file is the same in both commits: {names}"

@@ -96,25 +96,35 @@ def _decide_without_times(
     if row.metric in _RESOURCES:
         return _decide_by_occupancy(row, related[row.code, row.arch], find_launched(row))
     counted = related[row.launch] if row.arch is None else {}
-    moved = [(counted_row.base, counted_row.head) for counted_row in counted.values() if counted_row.is_moved]
+    moved = [counted_row for counted_row in counted.values() if counted_row.is_moved]
+    base_sectors, head_sectors = (sum(getattr(sectors, side) for sectors in moved) for side in ("base", "head"))
     frame = related.get((row.code, ARCH), {}).get(_FRAME)
-    fewer_moved = any(head < base for base, head in moved) and all(head <= base for base, head in moved)
+    # A sector takes the L1 cache and what lies behind it at least as long as a wavefront takes shared memory.
+    is_outweighed = not row.base and row.head <= base_sectors - head_sectors
     evidence = {
         ReasonKind.INSTRUCTIONS: row.metric == "instructions",
         ReasonKind.TOTALS: row.metric in _RATIOS and not _TOTALS.isdisjoint(counted),
-        ReasonKind.SECTORS: (row.metric == "requests" and any(base != head for base, head in moved))
+        ReasonKind.SECTORS: (row.metric == "requests" and _explains(row, base_sectors, head_sectors))
         or (row.metric == "cluster requests" and "cluster sectors" in counted),
         ReasonKind.MERGED: row.metric == "wavefronts" and _MERGED in counted,
-        ReasonKind.FIRST_SHARED: row.metric in ("wavefronts", _MERGED, *_OF_CLUSTERS) and not row.base and fewer_moved,
+        ReasonKind.FIRST_SHARED: row.metric in ("wavefronts", _MERGED, *_OF_CLUSTERS) and is_outweighed,
         ReasonKind.ADDRESSES: row.metric == "constant requests" and _ADDRESSES in counted,
         ReasonKind.FIRST_UNIFORM: row.metric == _ADDRESSES
-        and not row.base
         and row.head == _find_head(counted, "constant requests")
-        and fewer_moved,
+        and is_outweighed,
         ReasonKind.IN_REGISTERS: row.metric.startswith("local ") and frame is not None and frame.head == 0,
     }
     reason = next((Reason(kind) for kind, holds in evidence.items() if holds), None)
     return reason is None, reason
+
+
+def _explains(requests: Row, base_sectors: float, head_sectors: float) -> bool:
+    """Return whether sectors changed in the direction of the requests, or by at least their ratio in the other."""
+    if requests.head > requests.base:
+        rose, fell = head_sectors > base_sectors, requests.head * head_sectors <= requests.base * base_sectors
+    else:
+        rose, fell = head_sectors < base_sectors, requests.head * head_sectors >= requests.base * base_sectors
+    return rose or (fell and head_sectors != base_sectors)
 
 
 def _find_head(rows: Mapping[str, Row], metric: str) -> float | None:

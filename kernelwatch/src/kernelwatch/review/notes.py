@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from kernelwatch.review.controls import MAX_COPIES
 from kernelwatch.review.pairing import Pair, is_one_measurement
+from kernelwatch.review.rows import Row
 from kernelwatch.review.sides import ReviewSides
 from kernelwatch.review.thresholds import Thresholds
-from kernelwatch.review.verdict import NOT_AGAIN
+from kernelwatch.review.verdict import NOT_AGAIN, Reason, ReasonKind
 from kernelwatch.store.measurements import CommitMeasurements
 from kernelwatch.store.noise import ANOTHER_GPU, LONG
+from kernelwatch.suite.benchmark_names import TIMED
 
 #: Facts of a run that explain a change by themselves: their fields, and asv's types of benchmarks that they matter for.
 _FACTS = {
@@ -20,6 +22,10 @@ _FACTS = {
     "compiler": ("compiler", ("time", "track")),
     "generator of PTX": ("generators", ("time", "track")),
 }
+
+
+#: Smallest ratio of instructions that a note names.
+_MANY_INSTRUCTIONS = 2.0
 
 
 def list_notes(
@@ -33,6 +39,10 @@ def list_notes(
     if base.commit == head.commit and not sides.is_of_compilers:
         yield f"base and head are the same commit, {base.commit[:8]}: give another BASE"
     command = sides.measure_command
+    for side in (base, head):
+        uncommitted = {benchmark.last_run.uncommitted for benchmark in side.benchmarks.values()}
+        for files in sorted(uncommitted - {""}):
+            yield f"{side.commit[:8]} was measured with uncommitted changes in {files}; measure it again"
     yield from (f"{fact}; measure both with one: {command}" for fact in _list_differing_facts(sides, base, head))
     multi_gpu = {pair.benchmark for pair in times if len(pair.gpus) > 1}
     if multi_gpu:
@@ -51,6 +61,27 @@ def list_notes(
         )
     if equal := sum(is_one_measurement(base, head, pair) for pair in times):
         yield f"{equal} of {len(times)} times: {NOT_AGAIN} (docs/method.md)"
+
+
+def list_relaunched(rows: Iterable[Row], command: str) -> Iterator[str]:
+    """Yield the kernels whose counts changed with equal machine code, and how to measure both commits."""
+    counts = (row for row in rows if row.kind != TIMED and row.arch is None and row.base != row.head)
+    if kernels := ", ".join(sorted({row.kernel for row in counts if row.code_unchanged})):
+        yield (
+            f"other counts of equal machine code, so another launch, other arguments or another ptxcount: {kernels}; "
+            f"measure both with one suite: {command}"
+        )
+
+
+def list_more_instructions(rows: Iterable[Row]) -> Iterator[str]:
+    """Yield the kernels that execute many times the instructions, where neither a time nor a limit decides."""
+    ratios: dict[str, float] = {}
+    for row in rows:
+        if Reason(ReasonKind.INSTRUCTIONS) in row.judgement.reasons and row.judgement.ratio >= _MANY_INSTRUCTIONS:
+            ratios[row.kernel] = max(row.judgement.ratio, ratios.get(row.kernel, 0))
+    if ratios:
+        kernels = ", ".join(f"{kernel} {ratio:.3g}" for kernel, ratio in sorted(ratios.items()))
+        yield f"times the PTX instructions of base: {kernels}; they decide only beyond a limit (docs/settings.md)"
 
 
 def _list_differing_facts(sides: ReviewSides, base: CommitMeasurements, head: CommitMeasurements) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import time
 from collections import Counter, defaultdict
@@ -11,15 +10,12 @@ from dataclasses import dataclass, field
 
 from asv.console import log
 
-from kernelwatch.error_text import first_error, one_line
+from kernelwatch.error_text import blank_numbers, first_error, one_line
 from kernelwatch.instrument.skip_reasons import generalize_reason
 from kernelwatch.runner.protocol import RunConfiguration
 
 #: Clears the line of the cursor on a terminal.
 _CLEAR = "\r\x1b[K"
-
-#: Numbers, in which failures of one reason differ.
-_NUMBERS = re.compile(r"-?\d[\w.+-]*")
 
 #: Seconds between two updates, and seconds before the first estimate of the remaining time.
 _TICK, _ESTIMATE_AFTER = 0.2, 2.0
@@ -76,7 +72,7 @@ class Progress:
             self.skips[one_line(generalize_reason(configuration.skipped))] += outcome == "n/a"
         if configuration.failed:
             reason = configuration.failed.strip() if self.shows_all else first_error(configuration.failed)
-            same_reasons = self.failures[_NUMBERS.sub("0", reason)]
+            same_reasons = self.failures[blank_numbers(reason)]
             same_reasons.append(reason)
             if len(same_reasons) == 1:
                 _clear_line()

@@ -29,12 +29,15 @@ class RunRecord:
         The commit's hash.
     facts : mapping of str to object, optional
         More facts of the machine, by name; it may be filled later.
+    uncommitted : sequence of str, optional
+        Files that the run imports although they are not committed.
     """
 
-    def __init__(self, commit: str, facts: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, commit: str, facts: Mapping[str, Any] | None = None, uncommitted: Sequence[str] = ()) -> None:
         self._facts_at_start, self._facts = machine.volatile_facts(), {} if facts is None else facts
         self._commit = commit
         self._run = models.RunLine(run=uuid.uuid4().hex, started=_utc_timestamp(), commits=[commit], began={commit: {}})
+        self._run.uncommitted = list(uncommitted)
         #: Each configuration, and the benchmarks of its class that were measured.
         self.configurations: list[tuple[RunConfiguration, Sequence[str]]] = []
         #: Generator of PTX -> its version.

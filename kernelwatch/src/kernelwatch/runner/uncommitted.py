@@ -21,19 +21,22 @@ _FIELDS_BEFORE_PATH = {"1": 7, "u": 9, "?": 0}
 _MAX_NAMES = 8
 
 
-def warn_of_changes(commits: Sequence[str]) -> None:
-    """Name what HEAD is measured without, if it is among the commits, and what is imported although HEAD lacks it."""
+def warn_of_changes(commits: Sequence[str]) -> list[str]:
+    """Warn of what a measurement of HEAD lacks, and of what is imported although HEAD lacks it; return the latter."""
     package, folders = settings.package_name(), settings.code_folders()
     head, files = _list_changes()
-    imported = {file: any(PurePath(file).is_relative_to(name) for name in folders if name != package) for file in files}
+    imported = [
+        file for file in files if any(PurePath(file).is_relative_to(name) for name in folders if name != package)
+    ]
     missing = [
         file
         for file, is_tracked in files.items()
-        if not imported[file] and (is_tracked or package not in folders or PurePath(file).is_relative_to(package))
+        if file not in imported and (is_tracked or package not in folders or PurePath(file).is_relative_to(package))
     ]
     if head in commits:
         _log_names("HEAD is measured, without what is not committed", missing)
-    _log_names("used as they are here, not as in HEAD", [file for file in files if imported[file]])
+    _log_names("used as they are here, not as in HEAD", imported)
+    return imported
 
 
 def _list_changes() -> tuple[str, dict[str, bool]]:

@@ -126,6 +126,8 @@ class SuiteRun:
     device_facts: Mapping[str, Any]
 
     has_failed: bool = False
+    #: Files that are imported although they are not committed.
+    uncommitted: Sequence[str] = ()
     #: Environment's name, commit and process of the discovery; the exit stack ends that process.
     discovered: tuple[str, str, CommitProcess] | None = None
     exit_stack: ExitStack = field(default_factory=ExitStack)
@@ -146,7 +148,7 @@ class SuiteRun:
                 if self.options.get("bench") == ["just-discover"]:
                     return None
                 raise UserError("No benchmarks selected")
-            uncommitted.warn_of_changes(commits)
+            self.uncommitted = uncommitted.warn_of_changes(commits)
             if machine.nvml_handle() is None:
                 log.warning("No GPU here: the time_* benchmarks are skipped; everything else runs.")
             if (returns := self.options.get("_returns")) is not None:
@@ -207,7 +209,7 @@ class SuiteRun:
             saved.parent.mkdir(exist_ok=True)
             saved.write_text(json.dumps(document), encoding="utf-8")
             results.load_data(self.conf.results_dir)
-        record = RunRecord(commit, self.device_facts)
+        record = RunRecord(commit, self.device_facts, self.uncommitted)
         kernel_benchmarks = {name for names in groups.values() for name in names} & set(benchmarks)
         if kernel_benchmarks:
             is_head = commit == git.try_text(ROOT, "rev-parse", "HEAD")

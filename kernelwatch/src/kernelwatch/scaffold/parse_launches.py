@@ -6,13 +6,11 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from kernelwatch.errors import ArgumentError
-from kernelwatch.kernel import expressions
+from ptxcount.source.constants import VARIABLES, evaluate_constant
 from ptxcount.source.cpp_types import TYPES
 from ptxcount.source.names import split_list
 
 _LAUNCH = re.compile(r"(\w+)\s*(?:<([^;{}]*)>)?\s*<<<(.*?)>>>\s*\(([^;]*)\)\s*;", re.DOTALL)
-_INITIAL = expressions.INITIALIZER.format()
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\\\n", re.DOTALL)
 
 
@@ -56,15 +54,7 @@ def _split_extents(text: str, preceding: str) -> list[str]:
     return split_list(match[1]) if match else [text]
 
 
-def _evaluate(text: str, preceding: str, depth: int = 8) -> str:
-    """Evaluate an expression of numbers and named constants; return digits, or nothing if it has no known value."""
-
-    def value(word: re.Match[str]) -> str:
-        name = word[0]
-        definitions = re.findall(rf"\b{name}{_INITIAL}|#\s*define\s+{name}[ \t]+([^\n]+)", preceding)
-        return f"({_evaluate(''.join(definitions[-1]), preceding, depth - 1)})" if definitions and depth else name
-
-    try:
-        return str(int(expressions.evaluate(re.sub(r"\b[A-Za-z_]\w*", value, expressions.translate_cpp(text)), {})))
-    except (ArgumentError, NameError, TypeError, ZeroDivisionError):
-        return ""
+def _evaluate(text: str, preceding: str) -> str:
+    """Evaluate an expression of numbers and variables; return digits, or nothing if it has no known value."""
+    value = evaluate_constant(text, preceding, VARIABLES)
+    return "" if value is None else str(value)

@@ -11,7 +11,7 @@ from kernelwatch.error_text import count_noun
 from kernelwatch.review.commit_review import Review
 from kernelwatch.review.conclusion import iter_doubts
 from kernelwatch.review.groups import ChangeGroup, group_rows, select_changed
-from kernelwatch.review.pairing import ONLY_BASE, ONLY_HEAD, SKIPPED, WITHOUT_VALUE
+from kernelwatch.review.pairing import ONLY_BASE, ONLY_HEAD, REGENERATED, SKIPPED, WITHOUT_VALUE
 from kernelwatch.review.rows import Row, UnpairedConfiguration
 from kernelwatch.review.verdict import RISES, Verdict, format_percent
 from kernelwatch.show.terminal import format_table, wrap_line
@@ -82,7 +82,7 @@ def _iter_lines(review: Review, at_least: float, list_all: bool) -> Iterator[str
     groups = _group_unmeasured(review.unpaired[ONLY_BASE]) | {"new in head": review.unpaired[ONLY_HEAD]}
     for label, unpaired in groups.items():
         texts = {plain(configuration.reason.removeprefix(f"{label}: "), _MAX_REASON) for configuration in unpaired}
-        hint = f"; {texts.pop()}" if label == SKIPPED and len(texts) == 1 else "; --all says why"
+        hint = f"; {texts.pop()}" if label in (SKIPPED, REGENERATED) and len(texts) == 1 else "; --all says why"
         if unpaired:
             yield f"{len(unpaired)} configurations are {label}: {_list_kernels(unpaired)}{'' if list_all else hint}"
         reasons = Counter((configuration.benchmark, configuration.reason) for configuration in unpaired)
@@ -228,16 +228,17 @@ def _list_kernels(unpaired: Sequence[UnpairedConfiguration]) -> str:
 
 
 def _group_unmeasured(unpaired: Sequence[UnpairedConfiguration]) -> dict[str, list[UnpairedConfiguration]]:
-    """Return the configurations that a run in part left out, those that it skipped, and those that head lacks."""
+    """Return the configurations by label: left out, skipped, of another generator's version, or gone."""
     groups: dict[str, list[UnpairedConfiguration]] = {
         "not measured in head, which was measured in part": [],
         SKIPPED: [],
+        REGENERATED: [],
         "gone from head": [],
     }
-    in_part, skipped, gone = groups.values()
+    in_part, *_, gone = groups.values()
     for configuration in unpaired:
         is_left_out = configuration.reason in ("not run in head", WITHOUT_VALUE)
-        group = in_part if is_left_out else skipped if configuration.reason.startswith(SKIPPED) else gone
+        group = in_part if is_left_out else groups.get(configuration.reason.partition(": ")[0], gone)
         group.append(configuration)
     return groups
 

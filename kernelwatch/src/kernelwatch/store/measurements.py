@@ -28,6 +28,8 @@ class RunFacts(NamedTuple):
     arch: str | None = None
     l2_fetch_bytes: int | None = None
     generators: str | None = None
+    #: Files that the run imported although they were not committed.
+    uncommitted: str = ""
 
 
 @dataclass(frozen=True)
@@ -139,13 +141,14 @@ def _add_circumstances(
 def _read_facts(run: Mapping[str, Any]) -> RunFacts:
     gpu_before = run.get("before") or {}
     identity = run.get("run"), run.get("started"), run.get("ended"), tuple(run["commits"])
-    of_gpu = {name: gpu_before.get(name) for name in ("uuid", "driver", "l2_fetch_bytes")}
+    of_gpu: dict[str, Any] = {name: gpu_before.get(name) for name in ("uuid", "driver", "l2_fetch_bytes")}
     generators = ", ".join(f"{name} {version}" for name, version in sorted(run.get("generators", {}).items())) or None
     of_run: dict[str, Any] = {
         "gpu": run.get("gpu"),
         "compiler": run.get("nvcc"),
         "arch": run.get("arch"),
         "generators": generators,
+        "uncommitted": ", ".join(run.get("uncommitted", ())),
     }
     return RunFacts(identity, **of_run, **of_gpu)
 

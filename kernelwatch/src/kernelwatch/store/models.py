@@ -137,6 +137,8 @@ class RunLine(Record):
     asv_runner: Text | None = None
     #: Generator of PTX, such as Triton -> its version.
     generators: dict[Name, Text] = {}
+    #: Files of the suite and the libraries that were imported as they were, not as in HEAD.
+    uncommitted: list[Text] = []
     host: Facts = {}
     held_back: list[ThrottledConfiguration] = []
     skipped: list[SkippedConfigurations] = []

@@ -38,13 +38,11 @@ class _AcknowledgedDocument(msgspec.Struct, forbid_unknown_fields=True):
 class SourceChanges:
     """The acknowledgements that head's file has and base's has not, or the problems for which none counts.
 
-    So an entry accepts the changes of the commits between the two, and nothing later. The `same_kernels` are those
-    whose PTX a package makes, and whose file both commits share.
+    So an entry accepts the changes of the commits between the two, and nothing later.
     """
 
     acknowledgements: tuple[Acknowledgement, ...] = ()
     problems: tuple[str, ...] = ()
-    same_kernels: frozenset[str] = frozenset()
 
 
 def locate_project(results: Path, root: Path) -> Path:

@@ -285,6 +285,12 @@ def is_verified(benchmark: str, params: Mapping[str, object]) -> bool:
 
 
 @_cache_by_suite
+def is_generated(benchmark: str, params: Mapping[str, object]) -> bool:
+    """Return whether a package makes the PTX of a configuration's kernel; False if unknown."""
+    return bool(_query_kernel(benchmark, params, lambda kernel, _: kernel.is_generated))
+
+
+@_cache_by_suite
 def find_code_name(benchmark: str, params: Mapping[str, object]) -> str | None:
     """Return the name of a configuration's machine code in `cubins.jsonl`; None if it is no launch."""
     launch = find_launch(benchmark, params)

@@ -17,6 +17,9 @@ from kernelwatch.errors import CompileError, CompilerWarning
 from kernelwatch.toolchain import cache, nvcc, nvcc_call, resources
 from kernelwatch.toolchain.resources import Resources
 
+#: The name of nvcc's file: in its messages, and with a folder that is gone in PTX.
+_NVCC_FILE = re.compile(r'^(?:kernel\.cu(?=[(:])|(\s*\.file\s+\d+\s+")[^"\n]*\bkernel\.cu(?="))', re.MULTILINE)
+
 
 @dataclass(frozen=True)
 class Cubin:
@@ -50,7 +53,7 @@ def compile_to_ptx(
     options : sequence of str
         Options of nvcc, without those of ptxas.
     arch, name : str
-        For example "sm_90", and the name of the text in warnings.
+        For example "sm_90", and the name of the text in errors, warnings and PTX.
     folders, included_texts : sequence of Path and of str
         Folders of its includes, and the texts of the files that it includes from them.
 
@@ -62,7 +65,9 @@ def compile_to_ptx(
         nvcc failed, for example on an unknown arch; the message carries its text.
     """
     words = (*options, *(f"-I{folder}" for folder in folders))
-    return _compile_cached("ptx", text, words, arch, name, (*options, *included_texts)).data.decode()
+    return _rename_file(
+        _compile_cached("ptx", text, words, arch, name, (*options, *included_texts)).data.decode(), name
+    )
 
 
 def assemble_cubin(text: str, entry: str, options: Sequence[str], *, arch: str, name: str = "kernel.ptx") -> Cubin:
@@ -95,11 +100,19 @@ def _compile_cached(
         raise CompileError(f"arch {arch!r} is not an architecture; give one that nvcc knows, for example 'sm_90'")
     is_through_pycuda = target == "ptx" and nvcc_call.can_import_pycuda()
     call_nvcc = nvcc_call.compile_with_pycuda if is_through_pycuda else nvcc_call.compile_with_nvcc
-    compiled = cache.lookup(
-        cache.make_key(text, target, *key_parts, arch, *compiler_identity()),
-        lambda: call_nvcc(nvcc.find_nvcc(), target, options, arch, text),
-    )
-    remarks = resources.extract_remarks(compiled.messages)
+    try:
+        compiled = cache.lookup(
+            cache.make_key(text, target, *key_parts, arch, *compiler_identity()),
+            lambda: call_nvcc(nvcc.find_nvcc(), target, options, arch, text),
+        )
+    except CompileError as error:
+        raise CompileError(_rename_file(str(error), name)) from None
+    remarks = _rename_file(resources.extract_remarks(compiled.messages), name)
     if remarks:
         warnings.warn(f"nvcc on {name} ({' '.join(options)}, {arch}): {remarks}", CompilerWarning, stacklevel=2)
     return compiled
+
+
+def _rename_file(text: str, name: str) -> str:
+    """Give nvcc's file, which the cache shares among sources, the name of the source."""
+    return _NVCC_FILE.sub(lambda match: f"{match[1] or ''}{name}", text)

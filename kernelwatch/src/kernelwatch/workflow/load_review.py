@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Set
 from contextlib import suppress
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from kernelwatch.errors import ERRORS, NoSuiteError, SuiteError
 from kernelwatch.review.commit_review import Review, compare_commits
 from kernelwatch.review.pairing import ConfigurationFacts, pair_configurations
 from kernelwatch.review.thresholds import MAX_PAIRS, Change, Thresholds, iter_noise, narrow_thresholds
-from kernelwatch.store import git, index
+from kernelwatch.store import index
 from kernelwatch.store.measurements import CommitMeasurements, load_commit
 from kernelwatch.store.results import History
 from kernelwatch.store.source_changes import load_changes, locate_project
@@ -44,10 +43,6 @@ def review_selection(selection: Selection, root: Path, names: Set[str] | None = 
     except (SuiteError, ValueError) as error:
         raise CannotCompareError(str(error)) from None
     changes = load_changes(locate_project(history.results, root), base, head)
-    benchmarks = [*old.benchmarks.values(), *new.benchmarks.values()]
-    runs = [benchmark.last_run for benchmark in benchmarks if not benchmark.absence]
-    if len({run.generators for run in runs} - {None}) > 1 == len({run.compiler for run in runs}):
-        changes = replace(changes, same_kernels=find_same_kernels(root, base, head))
     return compare_commits(
         selection,
         old,
@@ -58,22 +53,6 @@ def review_selection(selection: Selection, root: Path, names: Set[str] | None = 
         changes=changes,
         limits=limits,
         names=names,
-    )
-
-
-def find_same_kernels(root: Path, base: str, head: str) -> frozenset[str]:
-    """Find the kernels whose PTX a package makes, and whose file is the same in both commits; none without a suite."""
-    files = git.try_text(root, "diff", "--name-only", base, head)
-    try:
-        kernels = registry.current_suite().kernels()
-    except NoSuiteError:
-        return frozenset()
-    origins = {name: kernel.origin.parts for name, kernel in kernels.items() if kernel.is_generated}
-    changed = [Path(file).parts for file in (files or "").splitlines()]
-    return frozenset(
-        name
-        for name, parts in origins.items()
-        if files is not None and not any(file[-len(parts) :] == parts for file in changed)
     )
 
 
@@ -96,6 +75,7 @@ def describe_configuration(benchmark: str, params: Mapping[str, str]) -> Configu
         kernel=benchmark if launch is None else launch.kernel,
         code_name=registry.find_code_name(benchmark, params),
         verified=registry.is_verified(benchmark, params),
+        generated=registry.is_generated(benchmark, params),
         useful_bytes=registry.find_useful_bytes(benchmark, params) if is_sized else None,
         conditions=_list_conditions(benchmark),
         block=_find_block(launch.kernel, params.get("dtype", "")) if launch and "arch" in params else None,

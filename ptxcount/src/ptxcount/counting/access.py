@@ -19,6 +19,7 @@ from .transactions import (
     count_global_atomics,
     count_load_wavefronts,
     count_local_sectors,
+    count_loop_loads,
     count_shared_atomics,
     count_store_wavefronts,
 )
@@ -26,15 +27,19 @@ from .turns import AtomicTurns
 
 #: Caveats for atomics that compile to CAS loops: float and 64-bit in shared memory, and 16-bit.
 RETRIES = "retries between warps are not counted"
+UNMEASURED = "wavefronts of 128 bits by the rule of 64, as no chip was asked"
 NARROW = "a compare-and-swap loop on the 32-bit word: one load, then one request per round"
 _WAVEFRONTS = ("wavefronts", "conflict_free")
 _PATTERNS = ("sectors", "lines", "ideal_sectors", "ideal_lines")
 #: Counting rules by space, or by space and kind, and the counts that they return.
 _RULES: dict[str, tuple[Rules, tuple[str, ...]]] = {
+    "shared loop": (count_loop_loads, ("requests", *_WAVEFRONTS)),
     "global": (count_global, _PATTERNS), "global atomic": (count_global_atomics, ("together", *_PATTERNS)),
     "local": (count_local_sectors, ("sectors",)), "constant": (count_constant_addresses, ("addresses",)),
     "cluster": (count_global, _PATTERNS), "cluster atomic": (count_global_atomics, ("together", *_PATTERNS)),
 }  # fmt: skip
+#: Counts that a warp-aggregated request adds to those of its rule.
+_SUMMED = {"requests": 0, "sectors": 1, "wavefronts": 1, "conflict_free": 1}
 
 
 @dataclass
@@ -71,7 +76,8 @@ class Access:
     ideal_sectors, ideal_lines : int
         The sectors and lines that the distinct bytes of a request would fill if packed, summed: 1 for a broadcast.
     polls : int
-        Loads: repeated requests of spin-waits. Their number depends on scheduling, so no other count includes them.
+        The further requests that read a place again until another thread writes it, or try for a lock. How many there
+        are depends on the order in which blocks run here; no other number has them.
     shifted_sectors : list of int
         Bulk copies: the sectors if the shared buffer were moved by 0, 16, 32 ... 112 bytes.
     samples : list of Sample
@@ -115,10 +121,16 @@ class Access:
 
     @property
     def caveat(self) -> str:
-        """Costs of a CAS loop that the counts leave out; empty for other accesses."""
-        is_narrow = self.kind == "atomic" and self.width == 2
-        retries = [RETRIES] if is_narrow or (self.loops and self.space == "shared") else []
-        return "; ".join([NARROW, *retries] if is_narrow else retries)
+        """Costs that the numbers of an atomic leave out, or of which nothing is known; else empty."""
+        if self.kind != "atomic":
+            return ""
+        is_narrow, is_shared = self.width == 2, self.space == "shared"
+        notes = {
+            NARROW: is_narrow,
+            RETRIES: is_narrow or (is_shared and self.loops),
+            UNMEASURED: is_shared and self.width > 2 * WORD,
+        }
+        return "; ".join(note for note, is_told in notes.items() if is_told)
 
     @property
     def is_uniform_constant(self) -> bool:
@@ -158,21 +170,23 @@ class Access:
             self.samples += sample_warps(address, active, shape, self.samples)
             self.whole = len(self.samples) >= EXECUTIONS
         is_summed = turns is not None and turns.summed_lanes > 0
-        self.summed += count * is_summed
-        if turns is not None:
+        self.summed += count * (is_summed and self.kind == "atomic")
+        if turns is not None and self.kind == "atomic":
             self.loops += turns.loops * count
             if self.space == "shared":
                 sums = sum_rules(count_shared_atomics, address, active, shape, self.width)
                 self.together += sums[0]
                 self.wavefronts += count * turns.summed if is_summed else sums[turns.rule] * turns.per_turn
-                self.conflict_free += count * (turns.summed if is_summed else turns.free)
+                self.conflict_free += count * turns.summed if is_summed else sums[turns.rule + 3] * turns.per_turn
                 return
         rules = _RULES.get(f"{self.space} {self.kind}") or _RULES.get(self.space)
-        rules = (self.wavefront_rule, _WAVEFRONTS) if self.space == "shared" else rules
+        if self.space == "shared":
+            rules = (self.wavefront_rule, _WAVEFRONTS) if turns is None else _RULES["shared loop"]
         if rules is not None:
             sums = sum_rules(rules[0], address, active, shape, self.width)
             for name, number in zip(rules[1], sums, strict=True):
-                setattr(self, name, getattr(self, name) + (count if is_summed and name == "sectors" else number))
+                added = count * _SUMMED[name] if is_summed and name in _SUMMED else number
+                setattr(self, name, getattr(self, name) + added)
         if self.space == "local":
             self.requests += count * max(self.width // WORD - 1, 0)
         if self.space == "constant":

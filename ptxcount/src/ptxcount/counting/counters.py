@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -137,7 +138,10 @@ class LaunchCounters:
         dict of str to str
             From space and kind, such as ``shared atomic``, to the caveat. Only accesses of the launch that have one.
         """
-        found = {f"{access.space} {access.kind}": access.caveat for access in self.accesses if access.caveat}
+        notes: defaultdict[str, dict[str, None]] = defaultdict(dict)
+        for access in self.accesses:
+            notes[f"{access.space} {access.kind}"] |= dict.fromkeys(filter(None, [access.caveat]))
+        found = {kind: "; ".join(texts) for kind, texts in notes.items() if texts}
         text = LOCAL.get(self.stack_frame, f"ptxas keeps {self.stack_frame} bytes per thread there")
         return found | {f"local {access.kind}": text for access in self.accesses if access.space == "local"}
 

@@ -16,6 +16,8 @@ count as one. The wavefronts of a shared atomic depend on its operation: see `tu
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from ..lanes.warps import LANES, Array
@@ -220,18 +222,40 @@ def count_global_atomics(addresses: Array, lanes: Array | None, width: int) -> l
 
 
 def count_shared_atomics(addresses: Array, lanes: Array | None, width: int) -> list[Array]:
-    """Return the counts of a shared atomic, for each request.
+    """Count the most lanes of each request on one address, and three kinds of turns; then the fewest of each kind.
 
-    The maximum number of lanes on one address; on one bank; the wavefronts of a 64-bit CAS loop (4 per round, 3 if all
-    lanes share one address); the wavefronts of a store.
+    Turns are lanes in one bank, summed over the groups of lanes that are served together; wavefronts of the rounds of a
+    loop; and wavefronts of loads.
     """
-    count, active = len(addresses), LANES if lanes is None else np.count_nonzero(lanes, axis=1)
-    most_lanes, banks = (
-        _find_maxima(count, *_group_lanes(keys, lanes)[::2]) for keys in (addresses, (addresses >> 2) % BANKS)
-    )
-    return [
-        most_lanes,
-        banks,
-        most_lanes * np.where(most_lanes == active, 3, 4),
-        count_wavefronts(addresses, lanes, width),
+    count, active = len(addresses), np.full(len(addresses), LANES) if lanes is None else np.count_nonzero(lanes, axis=1)
+    most_lanes = _find_maxima(count, *_group_lanes(addresses, lanes)[::2])
+    group_size = BANKS * WORD // max(width, WORD)
+    bank_keys = ((addresses >> 2) % BANKS).reshape(-1, group_size)
+    row, _, lane_counts = _group_lanes(bank_keys, None if lanes is None else lanes.reshape(-1, group_size))
+    banks = _find_maxima(len(bank_keys), row, lane_counts).reshape(count, -1).sum(axis=1)
+    rounds = np.sum([count_wavefronts(addresses, mask, width) for mask in _iter_rounds(addresses, lanes)], axis=0)
+    fewest = -(-active * width // (BANKS * WORD))
+    groups = count_groups(addresses, lanes, width)
+    return [most_lanes, banks, rounds, count_wavefronts(addresses, lanes, width), groups, groups, fewest]
+
+
+def count_loop_loads(addresses: Array, lanes: Array | None, width: int) -> list[Array]:
+    """Count the loads of a loop behind its first; the wavefronts of all, and those without bank conflicts.
+
+    ptxas makes it of atomics on floats and 64 bits in shared memory: each round is ``LDS`` and ``ATOMS.CAST.SPIN``
+    (nvcc 13.0.88, sm_90).
+    """
+    rounds = [
+        [mask.any(axis=1), *count_load_wavefronts(addresses, mask, width)] for mask in _iter_rounds(addresses, lanes)
     ]
+    loads, wavefronts, groups = np.array(rounds, np.int64).sum(axis=0)
+    return [loads - 1, wavefronts, groups]
+
+
+def _iter_rounds(addresses: Array, lanes: Array | None) -> Iterator[Array]:
+    """Yield the lanes in each round of a loop of compare-and-swap, in which one lane of each address is done."""
+    active = np.ones(addresses.shape, bool) if lanes is None else lanes
+    is_equal = (addresses[:, :, None] == addresses[:, None, :]) & active[:, None, :]
+    rank = np.where(active, np.tril(is_equal, -1).sum(axis=2), -1)
+    for n in range(int(rank.max(initial=0)) + 1):
+        yield rank >= n

@@ -15,8 +15,6 @@ class AtomicTurns(NamedTuple):
     rule: int
     #: Wavefronts per round.
     per_turn: int = 1
-    #: Wavefronts of a request without conflicts.
-    free: int = 1
     #: True for a CAS loop: it repeats while other warps modify the word.
     loops: bool = False
     #: Minimum active lanes for warp aggregation by ptxas. 0: never aggregated.
@@ -24,8 +22,13 @@ class AtomicTurns(NamedTuple):
     #: Wavefronts of a warp-aggregated request.
     summed: int = 1
 
+    @property
+    def reloads(self) -> bool:
+        """True if each round of a loop loads from shared memory first."""
+        return self.rule == _ROUNDS
 
-_BANKS, _WIDE, _WORDS_OF_LOAD = 1, 2, 3
+
+_BANKS, _ROUNDS, _WORDS_OF_LOAD = 1, 2, 3
 #: Minimum active lanes for warp aggregation by ptxas, if it can prove a uniform address. First number: uniform value.
 #: Second: a value per lane. 0, and operations not listed: never aggregated. Keys: operation, bytes, is its result used?
 #: (Machine code of nvcc 13.0.88 for sm_90, 544 kernels; the same for global and shared memory.)
@@ -40,16 +43,17 @@ def find_turns(
 ) -> AtomicTurns:
     """Find the cost of an operation on a type; ``adds_one``: it adds the literal 1.
 
-    ``one_value`` and ``one_address``: the compiler can prove that the value, or the address, is uniform in a warp. PTX
-    does not determine the instruction that ptxas chooses: these are its choices in the measured kernels.
+    ``one_value`` and ``one_address`` are those that the compiler sees to be the same in all lanes of a warp. PTX does
+    not say which instruction ptxas takes: this is what it took for the kernels measured. ``exch`` and ``cas`` of 64 and
+    128 bits are one instruction, too (sm_75 to sm_120, nvcc 13.0.88).
     """
     summable = one_address and kind.kind in ("u", "s", "b")
     summed_lanes = _SUMMED_LANES.get((name, kind.size, returns), (0, 0))[not one_value] if summable else 0
-    if kind.size == 8:
-        return AtomicTurns(_WIDE, free=4, loops=True, summed_lanes=summed_lanes, summed=2)
-    if kind.name not in ("u32", "s32", "b32"):
-        return AtomicTurns(_BANKS, 2, 2, loops=True)
+    is_wide_swap = name in ("exch", "cas") and kind.size >= 8
+    if kind.size == 2:
+        return AtomicTurns(_BANKS, 2, loops=True)
+    if kind.name not in ("u32", "s32", "b32") and not is_wide_swap:
+        return AtomicTurns(_ROUNDS, 2, loops=True, summed_lanes=summed_lanes, summed=2)
     if kind.name == "u32" and adds_one and name == "add" and not returns:
         return AtomicTurns(_WORDS_OF_LOAD, summed_lanes=summed_lanes)
-    tries = 2 if name == "cas" else 1
-    return AtomicTurns(_BANKS, tries, tries, summed_lanes=summed_lanes)
+    return AtomicTurns(_BANKS, 2 if name == "cas" else 1, summed_lanes=summed_lanes)

@@ -12,8 +12,8 @@ import numpy as np
 from ..isa.block_barriers import Barrier, parse_barrier
 from ..isa.dispatch import bind_instruction
 from ..isa.opcode_registry import Step
-from ..machine.global_races import find_reached_names
-from ..machine.polls import Poll, find_polls, rank_blocks
+from ..machine.global_races import ReachedNames, find_reached_names
+from ..machine.polls import Poll, find_polls, find_scans, rank_blocks
 from ..machine.special_registers import GRID_REGISTERS, RESERVED, RESERVED_REGISTER
 from ..machine.warp_clocks import count_ordered_lanes
 from ..ptx.flow import End, Flow, analyse
@@ -50,13 +50,14 @@ class Executable:
     reserved: int
     #: True if it allocates stack memory (``alloca``).
     stack: bool
-    #: The parameters and variables that addresses of loads, and of stores, derive from
-    #: (`global_races.find_reached_names`).
-    through: tuple[set[str], set[str]]
+    #: The parameters and variables through which it accesses memory.
+    through: ReachedNames
     #: Lanes of a warp that its barriers can distinguish.
     ordered_lanes: int
     #: The loads that may poll, by instruction identity.
     polls: dict[int, Poll]
+    #: The weak loads that end loops, by their identity.
+    scans: frozenset[int]
 
 
 @lru_cache(maxsize=256)
@@ -93,6 +94,7 @@ def prepare_executable(program: Program, entry: str) -> Executable:
     variables = [v for v in all_variables.values() if v.name in named]
     special = {leaf.name for leaf in operands if isinstance(leaf, Special)}
     reserved = RESERVED if RESERVED_REGISTER in special else 0
+    scans = find_scans(instructions, flow)
     addresses, _ = lay_out_variables((variable for variable in variables if variable.space == "shared"), reserved)
     return Executable(
         kernel,
@@ -106,9 +108,10 @@ def prepare_executable(program: Program, entry: str) -> Executable:
         neighbours=find_mergeable(instructions, flow.blocks, addresses),
         reserved=reserved,
         stack=any(i.opcode == "alloca" for i in instructions),
-        through=find_reached_names(instructions),
+        through=find_reached_names(instructions, scans),
         ordered_lanes=count_ordered_lanes(instructions),
         polls=find_polls(instructions, flow),
+        scans=scans,
     )
 
 

@@ -108,6 +108,7 @@ def make_context(kernel: Executable, options: LaunchOptions) -> Context:
         watches_races=_watch_races(kernel, options, memories.memory, parameters),
         ordered_lanes=kernel.ordered_lanes,
         polls=kernel.polls,
+        scans=kernel.scans,
     )
 
 
@@ -171,7 +172,7 @@ def _check_sizes(kernel: Executable, dynamic_shared: int, sizes: Mapping[str, in
     """Check the sizes of shared and local memory; return that of shared memory."""
     shared_size = sizes["shared"] + dynamic_shared
     own_bytes = shared_size - kernel.reserved
-    require_static_shared(sizes["shared"] - kernel.reserved)
+    require_static_shared(sizes["shared"] - kernel.reserved, kernel.entry.language)
     if dynamic_shared < 0 or own_bytes > MAX_SHARED:
         raise LaunchError(f"{own_bytes} bytes of shared memory per block; 0 to {MAX_SHARED} are allowed")
     if sizes["local"] > _MAX_LOCAL:
@@ -186,7 +187,7 @@ def _watch_races(
     if not options.distinct or options.races == "off":
         return False
     reached_arrays = [_resolve_arrays(names, memory, parameters) for names in kernel.through]
-    return memory.watch(*reached_arrays, strict=options.races == "strict")
+    return memory.watch(reached_arrays, strict=options.races == "strict")
 
 
 def _resolve_arrays(names: set[str], memory: ArrayMemory, parameters: Mapping[str, bytes]) -> set[str] | None:

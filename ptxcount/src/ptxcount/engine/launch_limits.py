@@ -12,6 +12,8 @@ from .executable import Executable, lay_out_variables, load_executable
 
 #: Maximum registers per thread (CUDA C++ Programming Guide, technical specifications).
 _MAX_REGISTERS = 255
+#: The ``.language`` of tileiras, cuTile's compiler: its static shared memory has the limit of dynamic.
+_TILES = 7
 
 
 def require_launchable(ptx: str, entry: str, block: Index3, dynamic_shared: int, flags: str, arch: str) -> None:
@@ -44,9 +46,9 @@ def require_launchable(ptx: str, entry: str, block: Index3, dynamic_shared: int,
         )
 
 
-def require_static_shared(size: int) -> None:
-    """Raise `LaunchError` if a kernel has more bytes of static shared memory than any architecture allows."""
-    if size > STATIC_SHARED:
+def require_static_shared(size: int, language: int) -> None:
+    """Raise `LaunchError` if a kernel has more bytes of static shared memory than its language allows."""
+    if size > STATIC_SHARED and language != _TILES:
         raise LaunchError(
             f"{size} bytes of static shared memory per block; {STATIC_SHARED} are allowed; use smaller arrays, or "
             "dynamic shared memory (extern __shared__, --dynamic-shared)"

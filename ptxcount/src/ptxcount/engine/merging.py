@@ -1,9 +1,9 @@
 """Merging of shared memory accesses by ptxas, as in its machine code (nvcc 13.0.88).
 
-ptxas merges loads (or stores) with one base register and different immediate offsets. The result has up to four
-elements and 16 bytes. It must be provably aligned (`find_residues`), and no ordering instruction may lie between
-(`shared_accesses`). Unused elements of vector loads are dropped. If three of four elements are needed, a load fetches
-all four. Accesses to global memory, byte accesses and sign-extending loads are not merged.
+Loads, or stores, that add different numbers to the same sum (`address_sums`) become one of up to four elements and 16
+bytes where that surely begins at a multiple of its size (`find_residues`) and nothing comes between that orders them
+(`shared_accesses`). Vectors count as their elements, of which those that nobody reads are left out. A load fetches one
+element too many if it needs three of four. Global memory, bytes and what is extended with a sign stay as they are.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from ..ptx.alignment import Residue, find_residues
 from ..ptx.flow import BasicBlock
 from ..ptx.program import TYPES, Instruction, Operand
 from .dominators import Dominators
-from .shared_accesses import SharedAccess, breaks_loads, breaks_stores, find_accesses
+from .shared_accesses import AccessKey, Base, SharedAccess, breaks_loads, breaks_stores, find_accesses
 
 #: Maximum elements and bytes of a merged access.
 _MAX_ELEMENTS, _MAX_BYTES = 4, 16
 
 #: Groups of loads that later loads may join, by `SharedAccess.key`.
-_Open = dict[tuple[str, int, "Operand | None"], "MergeableGroup"]
+_Open = dict[AccessKey, "MergeableGroup"]
 
 
 @dataclass
@@ -40,7 +40,7 @@ class MergeableGroup:
     #: ``load`` or ``store``, and the element size in bytes.
     kind: str
     size: int
-    #: Residue of the base register, and the basic block of the first instruction.
+    #: Residue of the operands' sum, and the block of the first instruction.
     base: Residue
     block: int
     #: In code order: the identities of the instructions, and their accesses.
@@ -48,14 +48,14 @@ class MergeableGroup:
     accesses: list[SharedAccess] = field(default_factory=list)
 
     def add_access(self, identity: int, access: SharedAccess) -> None:
-        """Add an instruction. A vector access proves that the base register is aligned."""
+        """Add an instruction. A vector lies at a multiple of its size, so that more is known of the sum."""
         self.instructions.append(identity)
         self.accesses.append(access)
         self.base = self.base.align(access.width, access.offset) if access.width > WORD else self.base
 
     def is_ended_by(self, instruction: Instruction) -> bool:
-        """Tell if an instruction writes the base register."""
-        return getattr(self.accesses[0].base, "name", "") in instruction.writes
+        """Tell if an instruction writes a register of the address."""
+        return any(getattr(operand, "name", "") in instruction.writes for operand, _ in self.accesses[0].base)
 
     @property
     def window(self) -> int:
@@ -121,14 +121,15 @@ class _MergeFinder:
         self._flow = Dominators([block.successors for block in blocks])
         writes = Counter(name for instruction in code for name in instruction.writes)
         #: Width and offset of vector accesses through registers that are written once, by straight-line run.
-        self._vectors: defaultdict[tuple[int, Operand | None], list[tuple[int, int]]] = defaultdict(list)
+        self._vectors: defaultdict[tuple[int, Base], list[tuple[int, int]]] = defaultdict(list)
         for piece, part in zip(self._flow.straight_run_of_block, self._parts, strict=True):
             for access in filter(None, (accesses.get(id(instruction)) for instruction in part)):
-                if access.width > WORD and writes[getattr(access.base, "name", "")] <= 1:
+                is_fixed = all(writes[getattr(operand, "name", "")] <= 1 for operand, _ in access.base)
+                if access.width > WORD and is_fixed:
                     self._vectors[piece, access.base].append((access.width, access.offset))
 
     def _start_group(self, block: int, access: SharedAccess) -> MergeableGroup:
-        base = self._residue_of(access.base)
+        base = self._residue_of(access.root).subtract(access.root_offset)
         for width, offset in self._vectors[self._flow.straight_run_of_block[block], access.base]:
             base = base.align(width, offset)
         return MergeableGroup(access.kind, access.size, base, block)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import starmap
 from typing import NoReturn
 
 import numpy as np
@@ -35,6 +36,7 @@ _FIRST_PATIENCE, _LATER_PATIENCE = 200, 4
 _MAX_VAIN_ROUNDS = 8
 #: Maximum number of source lines in a message.
 _MAX_SHOWN = 4
+_WAIT = ("waits", "wait")
 #: Message for a chunk that exceeds the step limit.
 _LONG = "stopped after {} instructions of a group of blocks: an endless loop; if it is not, raise --step-limit"
 
@@ -81,9 +83,9 @@ class Schedule:
     def report_stall(self) -> None:
         """Raise the fault of a launch without progress, with the source lines of waiting threads."""
         for index, threads in self._waiting.items():
-            self._raise_fault(
-                NoProgressError, index, threads, "deadlock: it waits for a value that no thread will write"
-            )
+            is_barrier = bool(self._describe_wait(threads))
+            cause = "waits for an mbarrier" if is_barrier else "polls a location that no thread writes"
+            self._raise_fault(NoProgressError, index, threads, f"deadlock: it {cause}")
         for stop, arrival in self._barriers.waiting:
             self._raise_fault(DivergentBarrierError, stop, arrival.threads, arrival.describe())
 
@@ -93,12 +95,25 @@ class Schedule:
 
     def _describe_places(self, running: int | None = None) -> str:
         """Describe the source lines of waiting threads, and of the running basic block."""
-        places = [] if running is None else [(running, self._chunk.active, "are at")]
-        places += [(index, threads, "are waiting at") for index, threads in self._waiting.items()]
-        places += [(stop, arrival.threads, "are waiting at the barrier in") for stop, arrival in self._barriers.waiting]
-        counts = [f"{find_occupancy(threads, self._chunk.shape).threads} threads {state} {self._code[index].source}"
-                  for index, threads, state in places]  # fmt: skip
-        return ", ".join(counts[:_MAX_SHOWN])
+        places = [] if running is None else [(running, self._chunk.active, ("is", "are"), "at")]
+        places += [(index, threads, _WAIT, "at") for index, threads in self._waiting.items()]
+        places += [(stop, arrival.threads, _WAIT, "at the barrier in") for stop, arrival in self._barriers.waiting]
+        return ", ".join(starmap(self._describe_place, places[:_MAX_SHOWN]))
+
+    def _describe_place(self, index: int, threads: Array, verbs: tuple[str, str], where: str) -> str:
+        """Describe the threads at a block of code, and the mbarrier that the first of them waits for."""
+        count, wait = find_occupancy(threads, self._chunk.shape).threads, self._describe_wait(threads)
+        subject = f"{count} threads {verbs[1]}" if count > 1 else f"1 thread {verbs[0]}"
+        reason = f" for {wait}" if wait and (verbs, where) == (_WAIT, "at") else ""
+        return f"{subject} {where} {self._code[index].source}{reason}"
+
+    def _describe_wait(self, threads: Array) -> str:
+        """Describe the mbarrier that the first of some threads waits for; empty if it waits for none."""
+        if not self._chunk.barrier_waits.size:
+            return ""
+        from ..isa.hopper.mbarriers import describe_wait  # noqa: PLC0415 -- which most kernels do without
+
+        return describe_wait(self._chunk, threads)
 
     def _execute_block(self, index: int, active: Array) -> list[Schedule]:
         chunk, code = self._chunk, self._code[index]

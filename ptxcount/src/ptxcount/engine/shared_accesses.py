@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from ..counting.transactions import WORD
 from ..ptx.program import GIVEN, TYPES, Address, Group, Instruction, Operand, Register
+from .address_sums import TracedSums, trace_sums
 
 _KINDS = {"ld": "load", "st": "store"}
 _VECTORS = {"v2": 2, "v4": 4}
@@ -26,20 +27,28 @@ _OPCODES_OF_WORDS = frozenset(("add", "sub", "or", "xor", "shl"))
 _NAMES_OF_WORDS = frozenset(("cvt.u32.u16", "cvt.f32.bf16", "mul.lo.u16", "mul.wide.u16", "shr.u16"))
 
 
+#: The operands of an address, each times a number; and the properties that accesses share which may be merged.
+Base = frozenset[tuple[Operand, int]]
+AccessKey = tuple[str, int, Base]
+
+
 class SharedAccess(NamedTuple):
     """A load or a store that ptxas may merge with others."""
 
-    #: ``load`` or ``store``, the element size in bytes, and the base register or variable.
+    #: ``load`` or ``store``, the bytes of an element, and the operands that the offset is added to.
     kind: str
     size: int
-    base: Operand | None
-    #: Offset and number of elements, as written; and the offsets of the used elements.
+    base: Base
+    #: The operand that ptxas computes it from, and the number that is part of that.
+    root: Operand | None
+    root_offset: int
+    #: Offset, and elements as written; and the offsets of those elements that are needed.
     offset: int
     elements: int
     needed: tuple[int, ...]
 
     @property
-    def key(self) -> tuple[str, int, Operand | None]:
+    def key(self) -> AccessKey:
         """The properties that mergeable accesses share."""
         return self.kind, self.size, self.base
 
@@ -51,17 +60,22 @@ class SharedAccess(NamedTuple):
 
 def find_accesses(code: Sequence[Instruction]) -> dict[int, SharedAccess]:
     """Return the accesses that ptxas may merge, by the identity of the instruction."""
-    if not any(instruction.opcode in _KINDS and "shared" in instruction.modifiers for instruction in code):
+    shared = [instruction for instruction in code if instruction.opcode in _KINDS and "shared" in instruction.modifiers]
+    if not shared:
         return {}
     readers: defaultdict[str, list[Instruction]] = defaultdict(list)
     for instruction in code:
         for name in instruction.reads:
             readers[name].append(instruction)
-    accesses = ((id(instruction), _parse_access(instruction, readers)) for instruction in code)
+    places = [operand for instruction in shared for operand in instruction.operands if isinstance(operand, Address)]
+    sums = trace_sums(code, [place.base.name for place in places if isinstance(place.base, Register)])
+    accesses = ((id(instruction), _parse_access(instruction, readers, sums)) for instruction in shared)
     return {identity: access for identity, access in accesses if access is not None}
 
 
-def _parse_access(instruction: Instruction, readers: Mapping[str, Sequence[Instruction]]) -> SharedAccess | None:
+def _parse_access(
+    instruction: Instruction, readers: Mapping[str, Sequence[Instruction]], sums: TracedSums
+) -> SharedAccess | None:
     kind, (space, *names) = _KINDS.get(instruction.opcode), instruction.modifiers or ("",)
     if kind is None or space != "shared" or instruction.guard is not None or len(instruction.operands) != 2:
         return None
@@ -72,12 +86,13 @@ def _parse_access(instruction: Instruction, readers: Mapping[str, Sequence[Instr
         return None
     if element.size < WORD and (element.kind == "s" or (is_load and _is_widened_halfword(value, readers))):
         return None
-    offsets = [place.offset + element.size * index for index in range(count)]
+    base, shift = sums.find_sum(place.base)
+    offsets = [place.offset + shift + element.size * index for index in range(count)]
     needed = offsets
     if is_load and isinstance(value, Group) and len(value.items) == count:
         read_flags = [isinstance(item, Register) and item.name in readers for item in value.items]
         needed = [offset for offset, is_read in zip(offsets, read_flags, strict=True) if is_read] or offsets
-    return SharedAccess(kind, element.size, place.base, place.offset, count, tuple(needed))
+    return SharedAccess(kind, element.size, base, *sums.find_root(place.base), offsets[0], count, tuple(needed))
 
 
 def _is_widened_halfword(target: Operand, readers: Mapping[str, Sequence[Instruction]]) -> bool:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ..ptx.flow import BasicBlock, End, Flow
-from ..ptx.program import GIVEN, Immediate, Instruction, Operand, Register, Special, leaves
+from ..ptx.program import GIVEN, Immediate, Instruction, Register, Special, leaves
 from .dominators import Dominators
 
 #: Prefixes of special registers that are divergent within a warp.
@@ -25,24 +25,39 @@ _DIVERGENT_OPCODES = frozenset(
 
 def find_divergent(code: Sequence[Instruction], flow: Flow) -> set[str]:
     """Find the registers that may be divergent within a warp; instructions must be bound."""
-    finder = _JoinFinder(code, flow)
-    #: Clamp operand of a shuffle whose segment is the whole warp.
-    whole_warps = {
-        Immediate(31),
-        *(i.operands[0] for i in code if i.opcode == "mov" and i.operands[1:] == (Immediate(31),)),
-    }
-    divergent: set[str] = set()
-    count = -1
+    joins, whole_shuffles = _Joins(code, flow), _find_whole_shuffles(code, flow)
+    pending, divergent, count = {*joins.guards}, set[str](), -1
     while count < len(divergent):
         count = len(divergent)
         for instruction in code:
-            if not instruction.writes <= divergent and _is_divergent(instruction, divergent, whole_warps):
+            if not instruction.writes <= divergent and _is_divergent(instruction, divergent, whole_shuffles):
                 divergent |= instruction.writes
-        divergent |= finder.find_joined(divergent)
+        parted = {block for block in pending if joins.guards[block] in divergent}
+        pending -= parted
+        divergent |= {name for block in parted for name in joins.find_joined(block)}
     return divergent
 
 
-def _is_divergent(instruction: Instruction, divergent: set[str], whole_warps: set[Operand]) -> bool:
+def _find_whole_shuffles(code: Sequence[Instruction], flow: Flow) -> set[int]:
+    """Find the shuffles that take any lane of their warp, by identity: their last lane is seen to be 31."""
+
+    def is_move(instruction: Instruction) -> bool:
+        return instruction.opcode == "mov" and instruction.operands[1:] == (Immediate(31),) and not instruction.guard
+
+    moved = {name for instruction in code if is_move(instruction) for name in instruction.writes}
+    moved -= {name for instruction in code if not is_move(instruction) for name in instruction.writes}
+    shuffles = set[int]()
+    for block in flow.blocks:
+        known = {*moved}
+        for instruction in code[block.start : block.stop]:
+            last = instruction.operands[3] if instruction.opcode == "shfl" and instruction.operands[3:] else None
+            if last == Immediate(31) or (isinstance(last, Register) and last.name in known):
+                shuffles.add(id(instruction))
+            known = known | instruction.writes if is_move(instruction) else known - instruction.writes
+    return shuffles
+
+
+def _is_divergent(instruction: Instruction, divergent: set[str], whole_shuffles: set[int]) -> bool:
     if instruction.guard is not None and instruction.guard.name in divergent:
         return True
     opcode, modifiers, operands = instruction.opcode, instruction.modifiers, instruction.operands
@@ -50,14 +65,14 @@ def _is_divergent(instruction: Instruction, divergent: set[str], whole_warps: se
         return False
     if opcode in _DIVERGENT_OPCODES or GIVEN in modifiers:
         return True
-    if opcode == "shfl" and "idx" in modifiers and operands[3:] and operands[3] in whole_warps:
+    if "idx" in modifiers and id(instruction) in whole_shuffles:
         return isinstance(operands[2], Register) and operands[2].name in divergent
     specials = (leaf.name for operand in operands for leaf in leaves(operand) if isinstance(leaf, Special))
     return not instruction.reads.isdisjoint(divergent) or any(name.startswith(_LANE_REGISTERS) for name in specials)
 
 
-class _JoinFinder:
-    """Finds registers that lanes wrote on different control-flow paths."""
+class _Joins:
+    """Registers that hold what lanes wrote on different ways through a kernel."""
 
     def __init__(self, code: Sequence[Instruction], flow: Flow) -> None:
         self._flow, self._blocks = flow, flow.blocks
@@ -69,12 +84,12 @@ class _JoinFinder:
         self._rewritten = {name for name, count in counts.items() if count > 1}
         exits = {index for index, block in enumerate(flow.blocks) if _is_exit(code, block)}
         #: Predicates of branches, without predicated exits, by the basic block that ends with the branch.
-        self._guards: dict[int, str] = {}
+        self.guards: dict[int, str] = {}
         for index, block in enumerate(flow.blocks):
             guard = code[block.stop - 1].guard if block.end is End.BRANCH else None
             if guard is not None and len(set(block.successors)) > 1 and block.successors[-1] not in exits:
-                self._guards[index] = guard.name
-        self._meeting_block = self._find_meeting_blocks() if self._guards else {}
+                self.guards[index] = guard.name
+        self._meeting_block = self._find_meeting_blocks() if self.guards else {}
 
     def _find_meeting_blocks(self) -> dict[int, int]:
         """Find the immediate postdominator of each basic block."""
@@ -84,23 +99,18 @@ class _JoinFinder:
                 reverse[following + 1].append(index + 1)
         return {index - 1: block - 1 for index, block in enumerate(Dominators(reverse).immediate) if block}
 
-    def find_joined(self, divergent: set[str]) -> set[str]:
-        """Find the registers that divergent branches, and loops with divergent exits, make divergent."""
-        joined: set[str] = set()
-        for block in [block for block, guard in self._guards.items() if guard in divergent]:
-            del self._guards[block]
-            meeting = self._meeting_block.get(block)
-            live = self._flow.needed(frozenset() if meeting is None else frozenset((meeting,)))
-            region: set[int] = set()
-            work = list(self._blocks[block].successors)
-            while work:
-                index = work.pop()
-                if index != meeting and index not in region:
-                    region.add(index)
-                    work += self._blocks[index].successors
-            written = {name for index in region for name in self._writes[index]}
-            joined |= written & ((live | self._rewritten) if block in region else (live & self._rewritten))
-        return joined
+    def find_joined(self, block: int) -> set[str]:
+        """Find the registers that differ if lanes part at the end of a block; loops that they leave rewrite theirs."""
+        meeting = self._meeting_block.get(block)
+        live = self._flow.needed(frozenset() if meeting is None else frozenset((meeting,)))
+        region, work = set[int](), [*self._blocks[block].successors]
+        while work:
+            index = work.pop()
+            if index != meeting and index not in region:
+                region.add(index)
+                work += self._blocks[index].successors
+        written = {name for index in region for name in self._writes[index]}
+        return written & ((live | self._rewritten) if block in region else (live & self._rewritten))
 
 
 def _is_exit(code: Sequence[Instruction], block: BasicBlock) -> bool:

@@ -10,7 +10,7 @@ from ..lanes.symbolic_values import Value, dense
 from ..lanes.warps import Array, spread
 from ..machine.chunk import Chunk
 from ..ptx.program import SINK, Immediate, Instruction, Operand, Register, leaves
-from .atomic_operations import apply_operation, find_operation
+from .atomic_operations import apply_operation, find_operation, flush_sums
 from .opcode_registry import Step, binds, step_of
 from .operands import address, elements, expect_count, unsupported
 from .spaces import decode_access, make_access
@@ -40,6 +40,8 @@ def _atomic(instruction: Instruction) -> Step | None:
         one_address=_is_uniform(instruction, where_operand),
     )
     read = address(instruction, where_operand, space)
+    is_lock = names[0] in ("cas", "exch")
+    flushes = names == ["add"] and kind.name == "f32"
 
     def run_atomic(chunk: Chunk, *given: Array) -> list[Array]:
         positions = np.nonzero(spread(chunk.active, chunk.shape))
@@ -59,6 +61,7 @@ def _atomic(instruction: Instruction) -> Step | None:
             raise unsupported(instruction, f"in {where} memory")
         positions, width = np.nonzero(spread(chunk.active, chunk.shape)), kind.size
         results = [np.zeros(chunk.shape, kind.dtype) for _ in range(count)]
+        is_vain = np.full(chunk.shape, is_lock)
         chunk.order_blocks(chunk.active)
         memory = chunk.memory(where)
         for units, index, selected in memory.atomic(
@@ -67,11 +70,15 @@ def _atomic(instruction: Instruction) -> Step | None:
             cells = units.view(kind.dtype)
             for k, result in enumerate(results):
                 operands = [value[selected] for value in (values[k : k + 1] if count > 1 else values)]
-                old = apply_operation(operation, cells, index * count + k, operands, returns=used)
-                result[tuple(axis[selected] for axis in positions)] = old
-                if used and (cells[index * count + k] == old).all():
+                places = index * count + k
+                chosen = flush_sums(operation, cells[places], *operands) if flushes and where == "global" else operation
+                old = apply_operation(chosen, cells, places, operands, returns=used)
+                place_of_each = tuple(axis[selected] for axis in positions)
+                result[place_of_each] = old
+                is_vain[place_of_each] |= cells[places] == old
+                if used and (cells[places] == old).all():
                     chunk.spins += 1
-                elif names[0] in ("cas", "exch"):
+                elif is_lock:
                     chunk.has_written, chunk.spins = True, 0
         chunk.shared.order_blocks(chunk.active)
         if width * count == 2:
@@ -80,7 +87,7 @@ def _atomic(instruction: Instruction) -> Step | None:
             for n, active in enumerate(iter_swap_rounds(operation, chunk, place, results[0][positions], values)):
                 chunk.record(where, "atomic", width, words, active=active, turns=cost, is_replay=n > 0)
         else:
-            chunk.record(where, "atomic", width * count, place, turns=cost)
+            chunk.record_polling(where, "atomic", width * count, place, turns=cost, is_vain=is_vain)
         return results
 
     reads = [(operand, kind) for source in sources for operand in elements(source, count, instruction)]

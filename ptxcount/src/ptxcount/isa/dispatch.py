@@ -61,7 +61,7 @@ _OPTIONS: tuple[frozenset[str], ...] = (
 _REASONS = {
     "bra": "the target must be a label of this kernel",
     "brx": "it needs a table of this kernel, and an index within it",
-    "multimem": "memory of several GPUs (a multicast address) is not executed",
+    "multimem": "arguments are no memory of several GPUs (a multicast address); write ld, red, st or cp of one GPU's",
     "tensormap": "this field or form of tensormap is not executed",
 }
 

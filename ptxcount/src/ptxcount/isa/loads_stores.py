@@ -10,7 +10,7 @@ from ..machine.chunk import ALL_THREADS, Chunk
 from ..ptx.program import TYPES, Address, Immediate, Instruction, Register
 from ..util.errors import MisalignedError
 from .opcode_registry import Step, binds, step_of
-from .operands import STACK, address, as_array, elements, expect_count, reader, split_name, unsupported
+from .operands import STACK, address, as_array, elements, expect_count, plus, reader, split_name, unsupported
 from .spaces import HINTS, decode_access, fetch_options, make_access
 
 #: Read-only spaces.
@@ -41,7 +41,7 @@ def _load(instruction: Instruction) -> Step:
         report = chunk.make_reporter(plain=not polls)
         values = chunk.memory(where).load(place, kind.size, count, chunk.active, report, **options)
         if indexed or where not in _READ:
-            chunk.record_load(where, kind.size * count, place)
+            chunk.record_polling(where, "load", kind.size * count, place)
         return [value.view(kind.dtype) for value in values]
 
     load_step = make_access(space, address(instruction, source, space), load)
@@ -83,14 +83,17 @@ def _prefetch_bulk(instruction: Instruction) -> Step | None:
     expect_count(instruction, 2, 3)
     read = address(instruction, instruction.operands[0], "global")
 
-    def step(chunk: Chunk) -> None:
-        place = spread(dense(read(chunk)), chunk.shape)
-        wrong = spread(chunk.active, chunk.shape) & (place % 16 != 0)
-        for row, thread in np.argwhere(wrong)[:1].tolist():
-            text = f"a prefetch at {int(place[row, thread]):#x}: a multiple of 16 is needed"
-            chunk.make_reporter()(MisalignedError, (row, thread), text, int(place[row, thread]))
+    return lambda chunk: _check_alignment(chunk, "a prefetch", read(chunk), 16)
 
-    return step
+
+def _check_alignment(chunk: Chunk, access: str, place: Value, width: int) -> None:
+    """Report the first active thread whose address is no multiple of some bytes."""
+    addresses = spread(dense(place), chunk.shape)
+    wrong = spread(chunk.active, chunk.shape) & (addresses % width != 0)
+    for row, thread in np.argwhere(wrong)[:1].tolist():
+        address = int(addresses[row, thread])
+        text = f"{access} at {address:#x}: a multiple of {width} is needed"
+        chunk.make_reporter()(MisalignedError, (row, thread), text, address)
 
 
 #: Forms of ``cp.async`` that only order copies.
@@ -99,10 +102,11 @@ _WAITS = {"async", "bulk", "commit_group", "wait_group", "wait_all", "read"}
 
 @binds("cp")
 def _async_copy(instruction: Instruction) -> Step | None:
-    """Bind ``cp.async.{ca,cg}.shared.global [to], [from], size{, bytes}``, which completes immediately.
+    """``cp.async.{ca,cg}.shared.global [to], [from], size{, bytes}``: done at once; zeros follow the ``bytes``.
 
-    ``bytes`` of 0, or a true predicate in its place, stores zeros. The counters of shared stores on an H200 exclude
-    these copies, so they have their own kind here.
+    In place of ``bytes``, a predicate that is true stores zeros alone.
+
+    An H200's counters of shared stores leave these copies out, so that they are a kind of their own here.
     """
     names = [name for name in instruction.modifiers if name not in HINTS]
     if {*names} <= _WAITS or {"prefetch", "tensor"} <= {*names}:
@@ -111,10 +115,10 @@ def _async_copy(instruction: Instruction) -> Step | None:
         return None
     expect_count(instruction, 3, 4)
     to, source, size, *byte_count = instruction.operands
-    width = size.value if isinstance(size, Immediate) else 0
+    width = int(size.value) if isinstance(size, Immediate) else 0
     if names not in (["async", "shared", "global"], ["async", "shared::cta", "global"]) or width not in (4, 8, 16):
         raise unsupported(instruction)
-    count = int(width) // 4
+    count = width // 4
     read_to, read_from = address(instruction, to, "shared"), address(instruction, source, "global")
     skips = bool(byte_count) and isinstance(byte_count[0], Register) and byte_count[0].type.kind == "p"
     kind = TYPES["pred" if skips else "u32"]
@@ -122,23 +126,36 @@ def _async_copy(instruction: Instruction) -> Step | None:
     instruction.units.add(4)
     fetch = fetch_options(instruction)
 
+    def load_bytes(chunk: Chunk, place: Value, copied: Array) -> list[Array]:
+        """Load words of which a thread reads its first bytes alone."""
+        _check_alignment(chunk, f"a copy of {width} bytes", place, width)
+        lacking = spread(np.where(chunk.active, width - copied, 0), chunk.shape)
+        chunk.find_counters("global", "load", width).useful_bytes -= int(lacking.sum())
+        content = np.zeros((*chunk.shape, width), np.uint8)
+        for byte in range(int(copied.max())):
+            active, source = chunk.active & (copied > byte), plus(TYPES["u64"], place, np.array([[byte]]))
+            (value,) = chunk.context.memory.load(source, 1, 1, active, chunk.make_reporter(), **fetch)
+            content[..., byte] = np.where(active, value, 0)
+        return [content.view(np.uint32)[..., word] for word in range(count)]
+
     def step(chunk: Chunk) -> None:
         shared, place, active = read_to(chunk), read_from(chunk), chunk.active
-        report = chunk.make_reporter()
-        if read_count is not None:
-            copied_bytes = as_array(read_count(chunk), kind)
-            copied_bytes = np.where(copied_bytes, 0, width) if skips else copied_bytes
-            if (active & (copied_bytes != 0) & (copied_bytes != width)).any():
-                raise unsupported(instruction, f"a partial source size: only 0 or {width} bytes are supported")
-            chunk.active = active & (copied_bytes == width)
+        copied = np.full((1, 1), width) if read_count is None else as_array(read_count(chunk), kind)
+        copied = np.where(active, np.where(copied, 0, width) if skips else copied, 0)
+        if copied.max() > width:
+            raise unsupported(instruction, f"a source size of {copied.max()}: at most {width} bytes are allowed")
         values = [np.zeros((1, 1), np.uint32)] * count
+        chunk.active = active & (copied > 0)
         if chunk.active.any():
-            values = chunk.context.memory.load(place, 4, count, chunk.active, report, **fetch)
-            values = [np.where(chunk.active, value, 0).astype(np.uint32) for value in values]
-            chunk.record("global", "load", int(width), place)
+            if (chunk.active & (copied < width)).any():
+                values = load_bytes(chunk, place, copied)
+            else:
+                values = chunk.context.memory.load(place, 4, count, chunk.active, chunk.make_reporter(), **fetch)
+                values = [np.where(chunk.active, value, 0).astype(np.uint32) for value in values]
+            chunk.record("global", "load", width, place)
         chunk.active = active
-        chunk.shared.store(shared, 4, values, active, report)
-        chunk.record("shared", "copy", int(width), shared)
+        chunk.shared.store(shared, 4, values, active, chunk.make_reporter())
+        chunk.record("shared", "copy", width, shared)
 
     return step
 
@@ -171,4 +188,6 @@ def _stack(instruction: Instruction) -> Step:
 )  # fmt: skip
 def _nothing(instruction: Instruction) -> Step:
     """Bind fences, cache hints, and waits for a previous kernel to no operation: memory is always consistent here."""
+    if instruction.opcode in ("fence", "membar"):
+        return lambda chunk: chunk.shared.order_fences(chunk.active)
     return lambda chunk: None

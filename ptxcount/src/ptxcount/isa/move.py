@@ -103,13 +103,13 @@ def _refuse_outside_normal(chunk: Chunk, values: Array, clamps: str) -> None:
         raise unsupported(chunk.instruction, problem)
 
 
-@op("cvt.pack.sat.([us]16).s32", "b32 = s32 s32")
-@op("cvt.pack.sat.([us]8).s32.b32", "b32 = s32 s32 u32")
-def _pack_saturated(kind: str, chunk: Chunk, *integers: Array) -> list[Array]:
+@op("cvt.pack.sat.([us])(16).s32", "b32 = s32 s32")
+@op("cvt.pack.sat.([us])(8|4|2).s32.b32", "b32 = s32 s32 u32")
+def _pack_saturated(sign: str, bits: str, chunk: Chunk, *integers: Array) -> list[Array]:
     """Pack two clamped numbers, below the lower bits of a third."""
-    limits, width = np.iinfo(TYPES[kind].dtype), TYPES[kind].bits
+    width, lowest = int(bits), -(1 << int(bits) - 1) if sign == "s" else 0
     upper, lower = (
-        np.clip(integer, limits.min, limits.max).astype(np.int64) & (2**width - 1) for integer in integers[:2]
+        np.clip(integer, lowest, lowest + 2**width - 1).astype(np.int64) & (2**width - 1) for integer in integers[:2]
     )
     upper_bits = integers[2].astype(np.int64) << 2 * width if len(integers) > 2 else 0
     return [(lower | upper << width | upper_bits).astype(np.uint32)]

@@ -10,7 +10,21 @@ import numpy as np
 from ..lanes.symbolic_values import SUM_RULES, Value, dense
 from ..lanes.warps import Array
 from ..machine.chunk import Chunk
-from ..ptx.program import SINK, TYPES, Address, Group, Immediate, Instruction, Operand, Register, Special, Symbol, Type
+from ..ptx.program import (
+    SINK,
+    TYPES,
+    Address,
+    Group,
+    Immediate,
+    Instruction,
+    Operand,
+    Register,
+    Special,
+    Symbol,
+    Type,
+    format_operand,
+    leaves,
+)
 from ..util.errors import UnsupportedInstructionError
 
 Reader = Callable[[Chunk], Value]
@@ -57,7 +71,7 @@ def reader(instruction: Instruction, operand: Operand, kind: Type, wider: bool =
         if kind.size < 4 or kind.kind == "f":
             raise unsupported(instruction, f"an address is no .{kind.name}")
         return _symbol(operand.name, kind, 0)
-    raise unsupported(instruction, f"{operand} cannot be read as .{kind.name}")
+    raise unsupported(instruction, f"{format_operand(operand)} cannot be read as .{kind.name}")
 
 
 def _symbol(name: str, kind: Type, offset: int) -> Reader:
@@ -128,10 +142,16 @@ def destination(instruction: Instruction, operand: Operand, kind: Type, wider: b
     if operand is SINK:
         return None
     if not isinstance(operand, Register) or operand.negated:
-        raise unsupported(instruction, f"{operand} cannot be written")
+        raise unsupported(instruction, f"no result goes to {_describe_operand(operand)}")
     _fit(instruction, operand, kind, wider)
     instruction.writes.add(operand.name)
     return operand
+
+
+def _describe_operand(operand: Operand) -> str:
+    """Describe an operand that does not fit; of a name that no register has, say so."""
+    is_undeclared = any(isinstance(leaf, Special) for leaf in leaves(operand))
+    return format_operand(operand) + ": no register of this name is declared" * is_undeclared
 
 
 def items(operand: Operand) -> tuple[Operand, ...]:
@@ -150,7 +170,7 @@ def elements(operand: Operand, count: int, instruction: Instruction) -> tuple[Op
 def address(instruction: Instruction, operand: Operand, space: str | None) -> Reader:
     """Return a function that reads an address: 64 bits wide, or 32 in shared, local and tensor memory."""
     if not isinstance(operand, Address) or isinstance(operand.base, Special):
-        raise unsupported(instruction, f"an address is needed, not {operand}")
+        raise unsupported(instruction, f"an address is needed, not {_describe_operand(operand)}")
     u64 = TYPES["u64"]
     offset = immediate(instruction, Immediate(operand.offset), u64).view(np.int64)
     if operand.base is None:

@@ -13,6 +13,7 @@ from ..lanes.warps import LANES, Array, find_step, spread, take_by_warp, unsigne
 from ..util.errors import MisalignedError, OutOfBoundsError, SharedRaceError, Source, UninitializedReadError
 from .cluster_races import ClusterRaces
 from .global_memory import Report
+from .polls import is_acquire, is_strong, is_strong_store
 from .shared_races import RaceDetector, StoredValues
 from .warp_clocks import WarpClocks
 
@@ -152,6 +153,11 @@ class SharedMemory:
             report(UninitializedReadError, (row, 0), text, offset)
         return self._data[row, offset : offset + count]
 
+    def forget_bytes(self, row: int, offset: int, count: int) -> None:
+        """Take the bytes of a block from an offset on as unwritten."""
+        self.track_blocks()
+        self._written[row, offset // self._unit : (offset + count) // self._unit] = False
+
     def gather_elements(self, row: int, places: Array, width: int, report: Report) -> Array:
         """Return the elements of ``width`` bytes at some offsets of a block, for an asynchronous matrix product."""
         first = int(places.min())
@@ -184,6 +190,13 @@ class SharedMemory:
             self.track_blocks()
         if self.races.clocks is not None:
             self.races.clocks.order_lanes(warps, mask)
+
+    def order_fences(self, threads: Array) -> None:
+        """Let fences of threads in a mask (1 or blocks, 1 or threads) order what these have read."""
+        if self.races.clocks is not None:
+            if len(threads) > 1:
+                self.track_blocks()
+            self.races.clocks.order_fences(threads, self._shape[1])
 
     def _check_access(
         self,
@@ -261,6 +274,10 @@ class SharedMemory:
         elif not (is_written := written[flat]).all():
             fail(UninitializedReadError, int(is_written.all(axis=1).argmin()), description)
             written[flat] = True
+        instruction = getattr(getattr(report, "chunk", None), "instruction", None)
+        acquires = instruction is not None and is_acquire(instruction)
+        if instruction is not None and (is_strong(instruction) or is_strong_store(instruction)):
+            kind = f"strong {kind}"
         unwatched = self._policy == "off" or (self._reserved > 0 and bool((offsets < self._reserved).all()))
         source = getattr(report, "source", Source(0))
         if not unwatched and self.cluster_races is not None:
@@ -269,7 +286,7 @@ class SharedMemory:
                 text = f" races with block {race[1] % self._cluster} of the cluster: no synchronization between them"
                 fail(SharedRaceError, race[0], description + text, race[2])
         if not (unwatched or distant):
-            race = self.races.record_access(kind, owners, threads, units, source, stored)
+            race = self.races.record_access(kind, owners, threads, units, source, stored, acquires=acquires)
             if race is not None:
                 fail(SharedRaceError, race[0], description, race[2], race[1])
         return position, index

@@ -73,6 +73,8 @@ class Chunk:
         self._specials: dict[str, Array] = {}
         #: The last address that each thread loaded in a wait loop, by load; -1: none since it entered the loop.
         self._poll_places: dict[int, Array] = {}
+        #: The address of the mbarrier that each thread waits for, -1 for none; empty until one waits.
+        self.barrier_waits = np.zeros((0, 0), np.int64)
 
     def select(self, rows: Array) -> Chunk:
         """Return some of the blocks as a new chunk."""
@@ -83,6 +85,7 @@ class Chunk:
         part.shared, part.local = self.shared.select(rows), self.local.select(rows)
         part._tensor = None if self._tensor is None else self._tensor.select(rows)
         part.active, part.live_elsewhere, part._specials = ALL_THREADS, NO_REGISTERS, {}
+        part.barrier_waits = self.barrier_waits[rows] if self.barrier_waits.size else self.barrier_waits
         part._poll_places = {load: places[rows] for load, places in self._poll_places.items()}
         return part
 
@@ -195,25 +198,36 @@ class Chunk:
                     self.context.progress.note_place(id(self.instruction), place)
                     return
         self.context.progress.note_place(id(self.instruction), place)
+        if turns is not None and turns.reloads and space == "shared":
+            self.find_counters("shared", "load", width).record(place, active, self.shape, turns)
         counters = self.find_counters(space, kind, width, is_matrix=is_matrix)
         counters.record(place, active, self.shape, turns, is_replay)
         merged = self.context.merged.get(id(self.instruction))
         if merged is not None and not remote.any():
             merged.record(self, place)
 
-    def record_load(self, space: str, width: int, place: Value) -> None:
-        """Count a load. In a wait loop, repeated reads of one address count as polls instead."""
+    def record_polling(
+        self,
+        space: str,
+        kind: str,
+        width: int,
+        place: Value,
+        *,
+        turns: AtomicTurns | None = None,
+        is_vain: Array = ALL_THREADS,
+    ) -> None:
+        """Count an access, and apart what only polls: in vain reads a place again since its thread came to the loop."""
         poll = self.context.polls.get(id(self.instruction))
         if poll is None:
-            self.record(space, "load", width, place)
+            self.record(space, kind, width, place, turns=turns)
             return
         places = self._poll_places.setdefault(poll.load, np.full(self.shape, -1, np.int64))
         active, now = spread(self.active, self.shape), spread(dense(place).astype(np.int64), self.shape)
-        is_repeated = active & (places == now)
+        is_repeated = active & is_vain & (places == now)
         places[active] = now[active]
-        self.find_counters(space, "load", width).polls += find_occupancy(is_repeated, self.shape).requests
+        self.find_counters(space, kind, width).polls += find_occupancy(is_repeated, self.shape).requests
         if (active != is_repeated).any():
-            self.record(space, "load", width, place, active=active & ~is_repeated)
+            self.record(space, kind, width, place, active=active & ~is_repeated, turns=turns)
         else:
             self.context.progress.note_place(poll.load, place)
 
@@ -235,7 +249,7 @@ class Chunk:
         clocks, warp = self.shared.races.clocks, None
         if clocks is not None:
             lane_counts = np.minimum(self.shape[1] - threads // LANES * LANES, LANES)
-            warp = WarpOrder(threads % LANES, lane_counts, clocks.find_ordered_times(rows, threads))
+            warp = WarpOrder(threads % LANES, lane_counts, clocks.find_ordered_times(rows, threads).lanes)
         context = self.context
         time, is_strict = context.clock.tick(), context.races == "strict"
         context.access_sources[time] = self.instruction.source

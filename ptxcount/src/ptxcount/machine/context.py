@@ -68,6 +68,8 @@ class Context:
     ordered_lanes: int = 0
     #: The loads that may poll, by instruction identity.
     polls: dict[int, Poll] = field(default_factory=dict)
+    #: The weak loads that end loops, by their identity.
+    scans: frozenset[int] = frozenset()
     #: Deadline of the launch, by `time.monotonic`.
     deadline: float = float("inf")
     #: Progress of the launch.

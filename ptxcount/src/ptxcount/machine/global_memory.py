@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -110,25 +111,30 @@ class ArrayMemory:
                 result.reshape(-1)[part.places] = value
         return results
 
-    def watch(self, read: set[str] | None, stored: set[str] | None, *, strict: bool) -> bool:
-        """Watch stored arrays for races, by name, or all (None); tell if there are any."""
+    def watch(self, reached: Sequence[set[str] | None], *, strict: bool) -> bool:
+        """Look for races in the arrays of `ReachedNames`, None for all, that are written; tell if there are any."""
         for place, region in enumerate(self._regions):
-            if region.writable and (stored is None or region.name in stored):
-                compares_loads = strict or read is None or region.name in read
-                watched = AccessHistory(region.data, region.name) if compares_loads else None
-                self._regions[place] = replace(
-                    region, watched=watched, compared=[0 if compares_loads else _COMPARED_STORES]
+            loads, stores, scans, strong_writes = (names is None or region.name in names for names in reached)
+            if region.writable and (stores or (scans and strong_writes)):
+                watched, scanned = (
+                    AccessHistory(region.data, region.name) if compares_loads else None
+                    for compares_loads in (stores and (strict or loads), scans and strong_writes)
                 )
-        return any(region.watched or region.compared[0] for region in self._regions)
+                compared = [0 if watched or not stores else _COMPARED_STORES]
+                self._regions[place] = replace(region, watched=watched, scanned=scanned, compared=compared)
+        return any(region.watched or region.scanned or region.compared[0] for region in self._regions)
 
     def _check_race(
         self, part: ArrayPart, size: int, count: int, shape: tuple[int, ...], report: Any, values: Sequence[Array] = ()
     ) -> None:
-        """Check an access for races, if the array is watched and the access does not synchronize."""
-        watched = part.region.watched
-        if watched is None or not getattr(report, "plain", False):
+        """Look whether an access races, if somebody asks; a store that orders others is only noted."""
+        region, plain = part.region, getattr(report, "plain", False)
+        chunk: Any = getattr(report, "chunk", None)
+        histories = [region.watched if plain else region.scanned if values else None]
+        if plain and not values and id(chunk.instruction) in chunk.context.scans:
+            histories.append(region.scanned)
+        if chunk is None or not any(histories):
             return
-        chunk = report.chunk
         full = part.unit
         if part.places is not None:  # may be one row for all blocks
             full = np.full(shape, -1, np.int64)
@@ -136,14 +142,17 @@ class ArrayMemory:
         full = spread(full, chunk.shape).reshape(-1)
         places = np.flatnonzero(full >= 0)
         index, event, width = full[places] // count, chunk.make_event(places), size * count
-        if values:
-            stored_values = [spread(value, chunk.shape).reshape(-1)[places] for value in values]
-            race = watched.note_store(index, width, stored_values, part.region.units(size), event)
-        else:
-            race = watched.note_load(index, width, event)
-        if race is not None:
-            position = divmod(int(places[race[0]]), chunk.shape[1])
-            report(GlobalRaceError, position, race[1], part.region.base + int(index[race[0]]) * width)
+        stored_values = [spread(value, chunk.shape).reshape(-1)[places] for value in values]
+        for history in filter(None, histories):
+            if values:
+                note = history.note_store if plain else history.note_strong_write
+                race = note(index, width, stored_values, region.units(size), event)
+            else:
+                race = history.note_load(index, width, event)
+            if race is not None:
+                position = divmod(int(places[race[0]]), chunk.shape[1])
+                text = race[1] + "; a loop ends by it, so that counts depend on the order" * (history is region.scanned)
+                report(GlobalRaceError, position, text, region.base + int(index[race[0]]) * width)
 
     def store(self, address: Value, size: int, values: list[Array], active: Array, report: Report) -> None:
         """Write adjacent elements for each active thread, as `load`; ``values`` has one array per element."""
@@ -179,18 +188,21 @@ class ArrayMemory:
             report(GlobalRaceError, position, text, region.base + byte)
 
     def atomic(
-        self, address: Value, size: int, active: Array, report: Report, shape: tuple[int, int]
-    ) -> list[tuple[Array, Array, Selection]]:
-        """Check an atomic access of a chunk of (blocks, threads).
+        self, address: Value, size: int, active: Array, report: Any, shape: tuple[int, int]
+    ) -> Iterator[tuple[Array, Array, Selection]]:
+        """Check an atomic access of a chunk of (blocks, threads), and note what the caller changes.
 
         Return for each accessed array: its units of ``size`` bytes, the indices, and the selection of active threads.
         """
-        accesses = []
         for part in self._resolve(address, size, 1, active, report, shape, kind="atomic")[1]:
             part.touch(written=False)
             index = part.unit if part.places is not None else spread(part.unit, shape).reshape(-1)
-            accesses.append((part.region.units(size), index, part.chosen))
-        return accesses
+            units, scanned = part.region.units(size), part.region.scanned
+            old = units[index] if scanned else units[:0]
+            yield units, index, part.chosen
+            if scanned:
+                places = np.arange(prod(shape)) if part.places is None else part.places
+                scanned.note_strong_write(index, size, [old], units, report.chunk.make_event(places))
 
     def _resolve(
         self, address: Value, size: int, count: int, active: Array, report: Report, *shapes: tuple[int, ...],

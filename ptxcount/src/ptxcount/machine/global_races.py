@@ -1,22 +1,24 @@
 """Races in global memory: two threads access one address without synchronization, and one of them writes.
 
-These synchronize: block barriers; atomics; volatile, relaxed and acquire loads by any thread of the later block.
-``bar.warp.sync`` synchronizes the lanes of its mask (several readers of one address count with the time of the last).
-So the check misses races in a block that uses one of these for another purpose. It also misses races between an atomic
-and a plain access, and accesses of textures, bulk copies and tensor cores. In an array that the kernel only stores to,
-only the threads of one store are compared, in the first 16 stores of a launch.
+What orders are barriers of the block, and atomics and loads that are volatile, relaxed or acquire, of any thread of the
+block that comes later; and ``bar.warp.sync`` the lanes of its mask (of several readers of a place the last one's time
+counts). So a race is not seen where a block does one of these for another purpose, nor between an atomic and a plain
+access, unless that is a load that ends a loop, nor in what textures, bulk copies and tensor cores access. Of an array
+that the kernel only stores to, only the threads of one store are compared, in the first 16 that a launch makes to it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
 from ..lanes.warps import LANES, Array
 from ..ptx.program import Address, Instruction, Operand, Register, Symbol, leaves
 from ..util.errors import Source
+from .polls import is_strong_write
 
 _TIME, _THREAD = 32, (1 << 32) - 1
 #: Marks a unit that several threads have read.
@@ -146,6 +148,14 @@ class AccessHistory:
             np.bitwise_or.at(self._lanes, places, np.where(is_unordered, kept_bits, 0).astype(np.uint32) | own_bit)
         return np.asarray(is_foreign)
 
+    def note_strong_write(
+        self, index: Array, width: int, values: Sequence[Array], cells: Array, event: AccessEvent
+    ) -> None:
+        """Note a write that races with weak loads alone, where cells differ from the values."""
+        changed = np.flatnonzero(_find_changes(index, values, cells))
+        places = self._find_units(index[changed], width)
+        self._written[places] = np.broadcast_to(event.threads[changed, None] | event.time << _TIME, places.shape)
+
     def note_store(
         self, index: Array, width: int, values: Sequence[Array], cells: Array, event: AccessEvent
     ) -> tuple[int, str] | None:
@@ -153,8 +163,7 @@ class AccessHistory:
         places, thread = self._find_units(index, width), event.threads[:, None]
         changes = np.ones((len(index), 1), bool)
         if not event.strict:
-            first = index * len(values)
-            changes = np.logical_or.reduce([cells[first + k] != value for k, value in enumerate(values)])[:, None]
+            changes = _find_changes(index, values, cells)[:, None]
         last_read, last_write = self._read[places], self._written[places]
         races_read = self._is_unordered(last_read, thread, event, self._find_lane_bits(places)) & changes
         races_write = self._is_unordered(last_write, thread, event) & changes
@@ -201,8 +210,24 @@ class AccessHistory:
         return access, text
 
 
-def find_reached_names(instructions: Sequence[Instruction]) -> tuple[set[str], set[str]]:
-    """Find the parameters and variables that addresses of loads, and of stores, derive from; `ANYTHING` if unknown."""
+def _find_changes(index: Array, values: Sequence[Array], cells: Array) -> Array:
+    """Tell where the cells of accesses differ from values."""
+    first = index * len(values)
+    return np.asarray(np.logical_or.reduce([cells[first + k] != value for k, value in enumerate(values)]))
+
+
+class ReachedNames(NamedTuple):
+    """Parameters and variables through which a kernel accesses memory, by the kind of access."""
+
+    loads: set[str]
+    stores: set[str]
+    #: Weak loads that end loops (`polls.find_scans`), and strong writes.
+    scans: set[str]
+    strong_writes: set[str]
+
+
+def find_reached_names(instructions: Sequence[Instruction], scans: Set[int] = frozenset()) -> ReachedNames:
+    """Find the parameters and variables that the addresses of accesses are made of; `ANYTHING` if unknown."""
     sources: dict[str, frozenset[str]] = {}
     changed = True
     while changed:
@@ -213,13 +238,15 @@ def find_reached_names(instructions: Sequence[Instruction]) -> tuple[set[str], s
                 known_origins = sources.get(name, frozenset())
                 if not origins <= known_origins:
                     sources[name], changed = known_origins | origins, True
-    reached_names: tuple[set[str], set[str]] = (set(), set())
+    names = ReachedNames(set(), set(), set(), set())
     for instruction in instructions:
-        if instruction.opcode in ("ld", "st") and not {"shared", "local", "param", "const"} & {*instruction.modifiers}:
-            for operand in instruction.operands:
-                if isinstance(operand, Address):
-                    reached_names[instruction.opcode == "st"].update(_find_origins(operand, sources))
-    return reached_names
+        if not {"shared", "local", "param", "const"} & {*instruction.modifiers}:
+            kinds = instruction.opcode == "ld", instruction.opcode == "st", id(instruction) in scans
+            for reached_names, is_kind in zip(names, (*kinds, is_strong_write(instruction)), strict=True):
+                for operand in instruction.operands if is_kind else ():
+                    if isinstance(operand, Address):
+                        reached_names.update(_find_origins(operand, sources))
+    return names
 
 
 def _find_result_origins(instruction: Instruction, sources: dict[str, frozenset[str]]) -> frozenset[str]:

@@ -11,16 +11,22 @@ from ..ptx.program import Instruction
 
 #: Modifiers of loads that observe concurrent writes (PTX ISA, memory consistency model).
 _STRONG = frozenset({"volatile", "relaxed", "acquire"})
+_STRONG_STORES = frozenset({"volatile", "relaxed", "release"})
+_ACQUIRING = frozenset({"acquire", "acq_rel"})
 #: Instructions that a pure wait loop does not contain.
 _WORK = frozenset({"st", "atom", "red", "bar", "barrier", "reduced", "call", "cp", "trap"})
 
 
-class Poll(NamedTuple):
-    """A load that may poll."""
+#: Instructions that compute the same again from the same operands.
+_PURE = frozenset({"mov", "cvt", "cvta", "add", "sub", "mul", "mad", "shl", "and"})
 
-    #: The identity of the load in the loop; a peeled copy before the loop has the same.
+
+class Poll(NamedTuple):
+    """A load that may poll, or an atomic that may try again."""
+
+    #: The identity of the instruction, of which one before the loop is the first turn.
     load: int
-    #: The basic blocks of the innermost loop.
+    #: The basic blocks of the innermost loop; of an atomic those of the way back to its next try.
     loop: frozenset[int]
 
 
@@ -29,27 +35,101 @@ def is_strong(instruction: Instruction) -> bool:
     return instruction.opcode == "ld" and not _STRONG.isdisjoint(instruction.modifiers)
 
 
+def is_acquire(instruction: Instruction) -> bool:
+    """Tell if an instruction comes behind what others did before they wrote what it reads."""
+    return is_strong(instruction) or (instruction.opcode == "atom" and not _ACQUIRING.isdisjoint(instruction.modifiers))
+
+
+def is_strong_store(instruction: Instruction) -> bool:
+    """Tell if a store may come together with accesses of other threads."""
+    return instruction.opcode == "st" and not _STRONG_STORES.isdisjoint(instruction.modifiers)
+
+
 def find_polls(code: Sequence[Instruction], flow: Flow) -> dict[int, Poll]:
     """Find loads in pure wait loops, by identity, with the basic blocks of the innermost loop around each.
 
-    Such a loop only loads, and its exit condition depends on the loaded value. The compiler may peel the first
-    iteration: the same load before the loop belongs to it.
+    The loop does nothing but load, and what was loaded decides whether it ends. A compiler may put its first turn
+    before it: the same load there is one of the loop's. So do atomics that take a lock, and so are tried again with
+    the same operands; what a thread does with the lock may lie in the loop.
     """
     polls: dict[int, Poll] = {}
-    if not any(map(is_strong, code)):
+    if not any(is_strong(instruction) or instruction.opcode == "atom" for instruction in code):
         return polls
-    for loop in sorted((loop for _, loop in _iter_loops(flow)), key=len, reverse=True):  # innermost loops last
+    loops = sorted(_iter_loops(flow), key=lambda each: len(each[1]), reverse=True)  # innermost loops last
+    for head, loop in loops:
+        cycle, atomics = _find_retries(code, flow, head, loop)
+        polls |= {id(atomic): Poll(id(atomic), cycle) for atomic in atomics}
         loop_code = [instruction for index in sorted(loop) for instruction in _slice_block(code, flow.blocks[index])]
-        waits = not any(map(_is_work, loop_code))
+        waits, deciding = not any(map(_is_work, loop_code)), _find_deciding_registers(loop_code, code, flow, loop)
         for load in filter(is_strong, loop_code):
             polls.pop(id(load), None)
-            if waits and _decides_exit(load, loop_code, code, flow, loop):
+            if waits and not load.writes.isdisjoint(deciding):
                 polls[id(load)] = Poll(id(load), loop)
                 entries = (block for block in flow.blocks if not loop.isdisjoint(block.successors))
                 for twin in (twin for block in entries for twin in _slice_block(code, block)):
                     if is_strong(twin) and (twin.modifiers, twin.operands[1:]) == (load.modifiers, load.operands[1:]):
                         polls.setdefault(id(twin), Poll(id(load), loop))
     return polls
+
+
+def _find_retries(
+    code: Sequence[Instruction], flow: Flow, head: int, loop: frozenset[int]
+) -> tuple[frozenset[int], list[Instruction]]:
+    """Find the blocks of a loop that do nothing but try atomics again from its head on, and these atomics."""
+
+    def list_code(blocks: Iterable[int]) -> list[Instruction]:
+        return [instruction for index in sorted(blocks) for instruction in _slice_block(code, flow.blocks[index])]
+
+    varying = _find_varying(list_code(loop))
+    retries = {
+        id(each) for each in list_code(loop) if each.opcode == "atom" and varying.isdisjoint(_read_operands(each))
+    }
+    busy = {
+        index
+        for index in range(len(flow.blocks))
+        if index not in loop or any(_is_work(each) and id(each) not in retries for each in list_code([index]))
+    }
+    cycle = frozenset(
+        index for index in _reach(flow, [head], busy) if head in _reach(flow, flow.blocks[index].successors, busy)
+    )
+    atomics = [each for each in list_code(cycle) if id(each) in retries]
+    deciding = _find_deciding_registers(list_code(cycle), code, flow, cycle)
+    if deciding.isdisjoint(name for atomic in atomics for name in atomic.writes):
+        return cycle, []
+    return cycle, atomics
+
+
+def _read_operands(instruction: Instruction) -> set[str]:
+    return instruction.reads - ({instruction.guard.name} if instruction.guard else set())
+
+
+def _find_varying(loop_code: Sequence[Instruction]) -> set[str]:
+    """Find the registers that may differ from turn to turn of a loop."""
+    varying, size = {name for instruction in loop_code for name in instruction.writes}, -1
+    while size != len(varying):
+        size = len(varying)
+        varying = {
+            name
+            for instruction in loop_code
+            for name in instruction.writes
+            if instruction.opcode not in _PURE or not varying.isdisjoint(instruction.reads)
+        }
+    return varying
+
+
+def is_strong_write(instruction: Instruction) -> bool:
+    """Tell if an instruction writes global memory in an order with other threads."""
+    return is_strong_store(instruction) or instruction.opcode in ("atom", "red")
+
+
+def find_scans(code: Sequence[Instruction], flow: Flow) -> frozenset[int]:
+    """Find the loads that no order keeps from racing with strong writes, and that end a loop, by their identity."""
+    scans = set[int]()
+    for _, loop in _iter_loops(flow) if any(map(is_strong_write, code)) else ():
+        loop_code = [instruction for index in sorted(loop) for instruction in _slice_block(code, flow.blocks[index])]
+        deciding = _find_deciding_registers(loop_code, code, flow, loop)
+        scans |= {id(load) for load in filter(_is_weak_load, loop_code) if not deciding.isdisjoint(load.writes)}
+    return frozenset(scans)
 
 
 def rank_blocks(code: Sequence[Instruction], flow: Flow) -> list[int]:
@@ -100,8 +180,11 @@ def _reach(flow: Flow, starts: Iterable[int], without: Set[int] = frozenset()) -
 
 def _is_work(instruction: Instruction) -> bool:
     """Tell if an instruction cannot be part of a pure wait loop."""
-    is_weak_load = instruction.opcode == "ld" and not is_strong(instruction) and "param" not in instruction.modifiers
-    return instruction.opcode in _WORK or is_weak_load
+    return instruction.opcode in _WORK or _is_weak_load(instruction)
+
+
+def _is_weak_load(instruction: Instruction) -> bool:
+    return instruction.opcode == "ld" and not is_strong(instruction) and "param" not in instruction.modifiers
 
 
 def _slice_block(code: Sequence[Instruction], block: BasicBlock) -> Sequence[Instruction]:
@@ -126,19 +209,19 @@ def _iter_loops(flow: Flow) -> Iterator[tuple[int, frozenset[int]]]:
                 yield head, frozenset(loop)
 
 
-def _decides_exit(
-    load: Instruction, loop_code: Sequence[Instruction], code: Sequence[Instruction], flow: Flow, loop: frozenset[int]
-) -> bool:
-    """Tell if an exit branch of a loop depends on the result of a load in it."""
-    dependents, size = {*load.writes}, 0
-    while size < len(dependents):
-        size = len(dependents)
-        for instruction in loop_code:
-            if not dependents.isdisjoint(instruction.reads):
-                dependents |= instruction.writes
+def _find_deciding_registers(
+    loop_code: Sequence[Instruction], code: Sequence[Instruction], flow: Flow, loop: frozenset[int]
+) -> set[str]:
+    """Find the registers in a loop that branches out of it depend on."""
     exits = [
-        code[flow.blocks[index].stop - 1]
+        code[flow.blocks[index].stop - 1].guard
         for index in loop
         if flow.blocks[index].end in (End.BRANCH, End.LEAVE) and not loop.issuperset(flow.blocks[index].successors)
     ]
-    return any(exit_.guard is not None and exit_.guard.name in dependents for exit_ in exits)
+    deciding, size = {guard.name for guard in exits if guard is not None}, -1
+    while size < len(deciding):
+        size = len(deciding)
+        for instruction in reversed(loop_code):
+            if not deciding.isdisjoint(instruction.writes):
+                deciding |= instruction.reads
+    return deciding

@@ -41,6 +41,8 @@ class Region:
     written: Array | None = None
     #: History of accesses, if races are checked.
     watched: AccessHistory | None = None
+    #: History of strong writes, and of weak loads that end loops.
+    scanned: AccessHistory | None = None
     #: Number of further stores that are checked for races within the store.
     compared: list[int] = field(default_factory=lambda: [0])
 

@@ -1,10 +1,12 @@
 """Races in shared memory, from the threads that accessed each byte since the last barrier.
 
-Two threads race if they access the same byte, at least one of them writes, and not both accesses are atomic. A barrier
-of the block between the accesses prevents that, and so does ``bar.warp.sync`` between lanes of its mask (PTX memory
-consistency model, 8.9). For each byte and access kind, the lowest and highest thread index suffice: a thread has a
-conflict if either is another thread. If `__syncwarp` masks are partial, the last access of each lane is kept too, and
-compared by vector clocks (`warp_clocks`).
+Two threads race if they access the same byte, at least one of them writes, and not both accesses are strong: atomic,
+volatile, relaxed, acquire or release. A barrier of the block between the accesses prevents that, and so does
+``bar.warp.sync`` between lanes of its mask (PTX memory consistency model, 8.9). A thread whose strong load reads what
+another wrote comes behind all that the block did before that write; so does one whose atomic did, from a fence on. For
+each byte and kind of access it is enough to keep the first and the last thread that touched it: a thread conflicts
+with another exactly if one of these two is not itself. Where masks are not of whole warps, each lane's last access is
+kept as well, and compared with what the lanes know of each other (`warp_clocks`).
 """
 
 from __future__ import annotations
@@ -16,10 +18,15 @@ import numpy as np
 
 from ..lanes.warps import LANES, Array, spread
 from ..util.errors import Source
-from .warp_clocks import WarpClocks
+from .warp_clocks import OrderedTimes, WarpClocks
 
 #: The access kinds that conflict with each access kind.
-CONFLICTING_KINDS = {"load": ("store", "atomic"), "store": ("load", "store", "atomic"), "atomic": ("load", "store")}
+CONFLICTING_KINDS = {
+    "load": ("store", "strong store", "atomic"),
+    "store": ("load", "strong load", "store", "strong store", "atomic"),
+    "strong load": ("store",),
+    **dict.fromkeys(("strong store", "atomic"), ("load", "store")),
+}
 _NO_THREAD = np.int32(32767)
 #: A time after all others.
 _ALWAYS = np.full((1, 1), np.iinfo(np.int32).max, np.int32)
@@ -118,26 +125,51 @@ class RaceDetector:
             self.clocks.order_block(rows)
 
     def record_access(
-        self, kind: str, row: Array, thread: Array, unit: Array, source: Source, stored: StoredValues | None = None
+        self,
+        kind: str,
+        row: Array,
+        thread: Array,
+        unit: Array,
+        source: Source,
+        stored: StoredValues | None = None,
+        *,
+        acquires: bool = False,
     ) -> tuple[int, int, Source] | None:
         """Record accesses: rows, ascending threads, and units (accesses, units per access); stores with values.
 
-        A store that does not change memory, or that equals all other stores, does not race. Return the first racing
-        access, the other thread, and its source.
+        A store of what everybody else stores there, or of what is there already, changes nothing for anybody: it races
+        with no load and with no other store. An access that ``acquires`` comes behind what others did before they
+        wrote what it reads. Gives the first access that races, the other thread, and its line.
         """
         self._now = self._sources.setdefault(source, len(self._sources))
         flat = row[:, None] * self._units + unit
         thread_number = spread(thread[:, None].astype(np.int32), flat.shape)
-        ordered_times = None
+        ordered = None
         if self.clocks is not None:
             self.clocks.clock.tick()
-            ordered_times = self.clocks.find_ordered_times(row, thread)
-        earlier_race = self._find_earlier_race(kind, flat, thread_number, ordered_times, stored)
-        store_race = self._note_access(kind, flat, thread_number, ordered_times, stored)
+            ordered = self.clocks.find_ordered_times(row, thread)
+            if acquires or kind == "atomic":
+                times = self._find_write_times(flat, thread_number, is_atomic=kind == "atomic")
+                self.clocks.observe(row, thread, times, is_ordering=acquires)
+        earlier_race = self._find_earlier_race(kind, flat, thread_number, ordered, stored)
+        store_race = self._note_access(kind, flat, thread_number, ordered, stored)
         return store_race if earlier_race is None else earlier_race
 
+    def _find_write_times(self, flat: Array, thread: Array, *, is_atomic: bool) -> Array:
+        """Find the times of the strong writes of others that accesses read; atomics of one instruction read others'."""
+        times = np.zeros(len(flat), np.int32)
+        for kind in ("strong store", "atomic"):
+            if kind in self._touched:
+                touched = self._touched[kind].map(lambda array: array.ravel()[flat])
+                is_foreign = (touched.first != thread) | (touched.last != thread)
+                times = np.maximum(times, np.where(is_foreign, touched.time, 0).max(axis=1))
+        if is_atomic and self.clocks is not None:
+            _, group, counts = np.unique(flat[:, 0], return_inverse=True, return_counts=True)
+            times[counts[group.ravel()] > 1] = self.clocks.clock.now - 1
+        return times
+
     def _find_earlier_race(
-        self, kind: str, flat: Array, thread: Array, ordered_times: Array | None, stored: StoredValues | None
+        self, kind: str, flat: Array, thread: Array, ordered: OrderedTimes | None, stored: StoredValues | None
     ) -> tuple[int, int, Source] | None:
         """Find the first access that races with an earlier one; return it, the other thread, and its source."""
         for other_kind in CONFLICTING_KINDS[kind]:
@@ -150,10 +182,11 @@ class RaceDetector:
                 if not foreign.any():
                     continue
                 times, source_index = touched.time[flat], touched.source[flat]
-                if other_kind in self._by_lane and ordered_times is not None:
-                    first, last, foreign = self._compare_lanes(other_kind, flat, thread, ordered_times, (first, last))
-                elif ordered_times is not None:
-                    foreign &= ~_is_ordered(first, last, times, thread, ordered_times)
+                if other_kind in self._by_lane and ordered is not None:
+                    first, last, foreign = self._compare_lanes(other_kind, flat, thread, ordered.lanes, (first, last))
+                    foreign &= times > ordered.block
+                elif ordered is not None:
+                    foreign &= ~_is_ordered(first, last, times, thread, ordered)
                 if foreign.any() and stored is not None and other_kind != "atomic":
                     foreign &= ~stored.already_stored()[:, None]
                 if foreign.any():
@@ -178,7 +211,7 @@ class RaceDetector:
         return first, last, foreign
 
     def _note_access(
-        self, kind: str, flat: Array, thread: Array, ordered_times: Array | None, stored: StoredValues | None
+        self, kind: str, flat: Array, thread: Array, ordered: OrderedTimes | None, stored: StoredValues | None
     ) -> tuple[int, int, Source] | None:
         """Note the threads of an access; return the first store that races with another of the same instruction."""
         if kind not in self._touched:
@@ -186,11 +219,11 @@ class RaceDetector:
             self._touched[kind] = _LastAccesses(*(np.full(shape, value, np.int32) for value in (_NO_THREAD, -1, 0, 0)))
         first, last, times, source_index = self._touched[kind].map(np.ravel)
         old_first, old_last = first[flat], last[flat]
-        if ordered_times is not None and self.clocks is not None:
+        if ordered is not None and self.clocks is not None:
             # Earlier accesses of the own warp are kept by lane, if at all.
-            is_ordered = _is_ordered(
-                old_first, old_last, times[flat], thread, _ALWAYS if self.clocks.is_by_lane else ordered_times
-            )
+            if self.clocks.is_by_lane:
+                ordered = ordered._replace(lanes=_ALWAYS)
+            is_ordered = _is_ordered(old_first, old_last, times[flat], thread, ordered)
             old_first, old_last = np.where(is_ordered, _NO_THREAD, old_first), np.where(is_ordered, -1, old_last)
             times[flat] = self.clocks.clock.now
             if self.clocks.is_by_lane:
@@ -213,7 +246,8 @@ class RaceDetector:
         return None
 
 
-def _is_ordered(first: Array, last: Array, times: Array, thread: Array, ordered_times: Array) -> Array:
-    """Tell if all earlier accesses were in the thread's own warp, at times within its clock."""
+def _is_ordered(first: Array, last: Array, times: Array, thread: Array, ordered: OrderedTimes) -> Array:
+    """Tell if all earlier accesses were at times that the thread knows, of the block or of its own warp."""
     warp = thread // LANES
-    return np.asarray((first // LANES == warp) & (last // LANES == warp) & (times <= ordered_times))
+    is_same_warp = (first // LANES == warp) & (last // LANES == warp)
+    return np.asarray((times <= ordered.block) | is_same_warp & (times <= ordered.lanes))

@@ -1,8 +1,9 @@
-"""Order among the lanes of a warp by warp barriers (PTX ISA, ``bar.warp.sync``).
+"""The order that barriers make among the lanes of a warp (PTX ISA, ``bar.warp.sync``), and flags among threads.
 
-A warp barrier synchronizes only the lanes of its mask. So each lane keeps, for each other lane of its warp, the time of
-the last access that is ordered before it: a vector clock (Fidge 1988, Mattern 1989). A barrier joins the clocks of its
-lanes.
+Such a barrier orders the lanes of its mask alone. So each lane keeps for each other lane of its warp the time of the
+last access that surely came before: a vector clock (Fidge 1988, Mattern 1989). A barrier joins the clocks of its lanes.
+A thread that reads a flag in shared memory by a strong load comes behind all that its block did before the flag was
+written: it keeps one time for all of them.
 """
 
 from __future__ import annotations
@@ -10,14 +11,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from ..lanes.warps import LANES, Array, by_warp, spread, warp_count
+from ..lanes.warps import LANES, Array, by_warp, lanes_by_warp, spread, warp_count
 from ..ptx.program import Immediate, Instruction
+from .polls import is_acquire
 
 #: The mask of a whole warp.
 FULL = (1 << LANES) - 1
+#: Attributes of `WarpClocks` with a row for each block.
+_TIMES = ("_times", "_acquired", "_observed")
 
 
 @dataclass
@@ -32,20 +37,39 @@ class Clock:
         return self.now
 
 
+class OrderedTimes(NamedTuple):
+    """Times up to which accesses come before some threads."""
+
+    #: Those of each lane of the thread's warp, or of all of them, (threads, 1 or 32).
+    lanes: Array
+    #: Those of all threads of the block, (threads, 1).
+    block: Array
+
+
 def is_warp_barrier(instruction: Instruction) -> bool:
     """Tell if an instruction is a ``bar.warp.sync``."""
     return instruction.opcode == "bar" and instruction.modifiers[:1] == ("warp",)
 
 
 def count_ordered_lanes(code: Iterable[Instruction]) -> int:
-    """Count the lanes of a warp that barriers can distinguish: 0 without barriers, 1 if all masks are full."""
+    """Count the lanes of a warp that barriers may tell apart: 1 if all are of whole warps, or if only flags order.
+
+    None without barriers and flags.
+    """
+    instructions = [*code]
     masks = [
         instruction.operands[0] if instruction.operands else None
-        for instruction in code
+        for instruction in instructions
         if is_warp_barrier(instruction)
     ]
+    has_fence = any(instruction.opcode in ("fence", "membar") for instruction in instructions)
+    has_flags = any(
+        is_acquire(instruction) or (has_fence and instruction.opcode == "atom")
+        for instruction in instructions
+        if "global" not in instruction.modifiers
+    )
     is_whole_warps = all(isinstance(mask, Immediate) and int(mask.value) & FULL == FULL for mask in masks)
-    return (1 if is_whole_warps else LANES) if masks else 0
+    return (1 if is_whole_warps else LANES) if masks else int(has_flags)
 
 
 def find_missing_lanes(masks: Array, active: Array, threads: int) -> Array:
@@ -61,6 +85,8 @@ class WarpClocks:
         self.clock = clock
         #: For each warp, (lanes, lanes): accesses of the second lane up to this time are ordered before the first lane.
         self._times = np.zeros((1, warp_count(threads), lanes, lanes), np.int32)
+        #: The time up to which all accesses come before each thread, and up to which a fence will order them.
+        self._acquired, self._observed = (np.zeros((1, warp_count(threads), LANES), np.int32) for _ in range(2))
 
     @property
     def is_by_lane(self) -> bool:
@@ -70,13 +96,16 @@ class WarpClocks:
     def select(self, rows: Array) -> WarpClocks:
         """Select the clocks of some of the blocks."""
         part = copy(self)
-        part._times = self._times[rows] if len(self._times) > 1 else self._times.copy()
+        for name in _TIMES:
+            times = getattr(self, name)
+            setattr(part, name, times[rows] if len(times) > 1 else times.copy())
         return part
 
     def expand(self, blocks: int) -> None:
         """Keep one row for each block from now on."""
         if len(self._times) < blocks:
-            self._times = self._times.repeat(blocks, axis=0)
+            for name in _TIMES:
+                setattr(self, name, getattr(self, name).repeat(blocks, axis=0))
 
     def order_block(self, rows: Array | None) -> None:
         """Order all earlier accesses before the blocks in ``rows``, or all blocks."""
@@ -86,19 +115,34 @@ class WarpClocks:
         """Synchronize the lanes of a mask in some warps, (1 or blocks, warps)."""
         self.expand(len(warps))
         indices = np.nonzero(spread(warps, self._times.shape[:2]))
+        lanes = np.flatnonzero(mask >> np.arange(LANES) & 1)
+        rows, warps = (index[:, None] for index in indices)
+        self._acquired[rows, warps, lanes] = self._acquired[rows, warps, lanes].max(axis=1, initial=0, keepdims=True)
         if not self.is_by_lane or mask == FULL:
             self._times[indices] = self.clock.now
             return
-        lanes = np.flatnonzero(mask >> np.arange(LANES) & 1)
-        rows, warps = (index[:, None] for index in indices)
         joined = self._times[rows, warps, lanes].max(axis=1, initial=0)
         joined[:, lanes] = self.clock.now
         self._times[rows, warps, lanes] = joined[:, None, :]
 
-    def find_ordered_times(self, rows: Array, threads: Array) -> Array:
-        """Return the times up to which accesses are ordered before some threads, (threads, 1 or 32)."""
-        lanes = threads % LANES if self.is_by_lane else 0
-        return np.asarray(self._times[rows if len(self._times) > 1 else 0, threads // LANES, lanes])
+    def observe(self, rows: Array, threads: Array, times: Array, *, is_ordering: bool) -> None:
+        """Order some threads behind what came before the times of writes that they read, now or from a fence on."""
+        place = rows if len(self._times) > 1 else 0, threads // LANES, threads % LANES
+        known = self._acquired if is_ordering else self._observed
+        known[place] = np.maximum(known[place], times)
+
+    def order_fences(self, threads: Array, count: int) -> None:
+        """Let fences of threads in a mask (1 or blocks, 1 or so many) order what these have read."""
+        self.expand(len(threads))
+        is_active = lanes_by_warp(threads, count)
+        self._acquired = np.where(is_active, np.maximum(self._acquired, self._observed), self._acquired)
+
+    def find_ordered_times(self, rows: Array, threads: Array) -> OrderedTimes:
+        """Return the times up to which accesses are ordered before some threads."""
+        row, warp, lane = rows if len(self._times) > 1 else 0, threads // LANES, threads % LANES
+        block = self._acquired[row, warp, lane][:, None]
+        times = self._times[row, warp, lane if self.is_by_lane else 0]
+        return OrderedTimes(np.maximum(times, block), block)
 
 
 def find_warps(threads: Array, count: int) -> Array:

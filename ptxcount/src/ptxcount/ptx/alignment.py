@@ -32,6 +32,10 @@ class Residue(NamedTuple):
         """Forget the remainder; keep the largest power of two that divides all values."""
         return Residue(gcd(self.modulus, self.remainder), 0)
 
+    def subtract(self, number: int) -> Residue:
+        """Return the residue of a register that is less by a number."""
+        return _make_residue(self.modulus, self.remainder - number)
+
     def align(self, size: int, offset: int) -> Residue:
         """Use a vector access as proof of alignment: if its offset is 0 modulo ``size``, so is the register."""
         return Residue(size, 0) if size > self.modulus and not offset % size else self

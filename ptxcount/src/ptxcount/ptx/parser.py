@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
+from math import prod
 
 import numpy as np
 
@@ -50,8 +51,9 @@ def list_essential_tokens(text: str, entry: str) -> list[str]:
     return tokens
 
 
-#: Directives of a kernel with one to three numbers, and the attribute that stores them.
-_EXTENTS = {".reqnctapercluster": "cluster", ".reqntid": "exact_block", ".maxntid": "max_threads"}
+#: Directives of a kernel with one to three numbers, the attribute that these or their product are.
+_EXTENTS = {".reqnctapercluster": "cluster", ".reqntid": "exact_block"}
+_PRODUCTS = {".maxntid": "max_threads", ".language": "language"}
 
 
 class _Parser:
@@ -193,18 +195,17 @@ class _Parser:
                 stream.expect(")")
         except PtxSyntaxError as error:
             entry.problem = error.problem
-        while (stop := stream.skip_past("{", ";", ".pragma", *_EXTENTS)) not in ("{", ";"):
+        while (stop := stream.skip_past("{", ";", ".pragma", *_EXTENTS, *_PRODUCTS)) not in ("{", ";"):
             if stop == ".pragma":
                 stream.skip_past(";")
                 continue
             extents = [stream.integer()]
             while stream.accept(","):
                 extents.append(stream.integer())
-            x, y, z = (*extents, 1, 1)[:3]
-            if stop == ".maxntid":
-                entry.max_threads = x * y * z
+            if stop in _PRODUCTS:
+                setattr(entry, _PRODUCTS[stop], prod(extents))
             else:
-                setattr(entry, _EXTENTS[stop], (x, y, z))
+                setattr(entry, _EXTENTS[stop], (*extents, 1, 1)[:3])
         if stop == "{":
             entry.body = self._body()
             self.program.entries[name] = entry

@@ -99,6 +99,20 @@ class Group:
 
 Operand = Register | Special | Immediate | Symbol | Address | Group
 SINK = Symbol("_")
+
+
+def format_operand(operand: Operand) -> str:
+    """Format an operand as PTX writes it."""
+    if isinstance(operand, Address):
+        base = format_operand(operand.base) if operand.base else ""
+        return f"[{base}{operand.offset:+d}]" if operand.offset or not base else f"[{base}]"
+    if isinstance(operand, Group):
+        return f"{{{', '.join(map(format_operand, operand.items))}}}"
+    if isinstance(operand, Immediate):
+        return str(operand.value)
+    return "!" * getattr(operand, "negated", False) + operand.name
+
+
 #: The space of call parameters: local memory without accesses in machine code.
 GIVEN = "local::param"
 
@@ -176,6 +190,8 @@ class Entry:
     #: Maximum threads per block, and required threads along each axis; 0 and None if not specified.
     max_threads: int = 0
     exact_block: tuple[int, int, int] | None = None
+    #: The number of the language that it was written in, as far as it is told.
+    language: int = 0
     #: Function that parses the text between the braces into an entry; None if it was parsed.
     body: Callable[[Entry], None] | None = None
 

@@ -2,42 +2,23 @@
 
 from __future__ import annotations
 
-import ast
 import math
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
+from ..source.constants import evaluate_constant
 from ..source.cpp_types import TYPES, VECTORS, strip_qualifiers
 from ..source.declarations import Declaration, find_structs
 
 #: Structs of a source, as `find_structs` returns them.
 Structs = Mapping[str, list[tuple[str, str, int]]]
-#: Pattern of a name that the source defines as a number.
-_DEFINED = r"#[ \t]*define[ \t]+{0}[ \t]+([^\n]+)|\b(?:const|constexpr)\b[^;(){{}}]*\b{0}\s*=\s*([^;,]+)"
-_ARITHMETIC = (ast.Expression, ast.BinOp, ast.UnaryOp, ast.Constant, ast.operator, ast.unaryop)
 _THREAD = re.compile(r"\b(\w+)\s*=\s*(threadIdx\s*\.\s*[xyz])\s*(?=[,;])")
 #: A loop that begins at a literal: its bound, and its step.
 _LOOP = re.compile(r"\bfor\s*\(\s*\w[\w\s]*\b(\w+)\s*=\s*\d+\w*\s*;([^;]*);([^;{}]*?)\)(?=\s*[^\s)])")
 _CONSTANT = re.compile(r"__constant__\s+([\w\s]+?)\s*\b(\w+)\s*((?:\[[^]]*\]\s*)*);")
 _SHARED = re.compile(r"__shared__\s+[\w\s:]+?\b(\w+)\s*((?:\[[^]]*\]\s*)+);")
-
-
-def evaluate_constant(text: str, source: str, depth: int = 8) -> int:
-    """Evaluate an expression of numbers and of constants in the source; 0 if its value is unknown."""
-
-    def find_value(word: re.Match[str]) -> str:
-        values = re.findall(_DEFINED.format(word[0]), source)
-        return f"({evaluate_constant(''.join(values[-1]), source, depth - 1)})" if values and depth else word[0]
-
-    expression = re.sub(r"(?<=\d)[uUlL]+\b|//.*", "", re.sub(r"\b[A-Za-z_]\w*", find_value, text)).replace("/", "//")
-    with suppress(SyntaxError, ZeroDivisionError, TypeError, ValueError):
-        tree = ast.parse(expression.strip(), mode="eval")
-        if all(isinstance(node, _ARITHMETIC) for node in ast.walk(tree)):
-            return int(eval(compile(tree, "", "eval"), {}))  # contains only numbers
-    return 0
 
 
 def _compress(text: str) -> str:
@@ -72,7 +53,7 @@ class KernelUses:
         """Return dtype and count of the numbers of each constant without a value in the source, by name."""
         constants = {}
         for kind, name, lengths in _CONSTANT.findall(self.source):
-            sizes = [evaluate_constant(length, self.source) for length in re.findall(r"\[([^]]*)\]", lengths)]
+            sizes = [evaluate_constant(length, self.source) or 0 for length in re.findall(r"\[([^]]*)\]", lengths)]
             element = describe_element(strip_qualifiers(kind), self.structs)
             if element and all(sizes) and re.search(rf"\b{name}\b" + r"\[" * bool(sizes), self._body):
                 constants[name] = (element[0], element[1] * math.prod(sizes))
@@ -109,7 +90,7 @@ class KernelUses:
         if not width:  # the length of a shared array that threads index
             arrays = [(name, sizes.split("[")[-1]) for name, sizes in _SHARED.findall(self.declaration.body)]
             lengths = [
-                evaluate_constant(size.rpartition("]")[0], self.source)
+                evaluate_constant(size.rpartition("]")[0], self.source) or 0
                 for name, size in arrays
                 if re.search(rf"\b{name}(?:\[[^]]*\])*\[threadIdx\.x\]", self._body)
             ]
@@ -117,7 +98,7 @@ class KernelUses:
         for name, _, step in _LOOP.findall(self.declaration.body):
             stride = re.fullmatch(rf"\s*{name}\s*\+=\s*(\w+)\s*", step)
             if stride and re.search(rf"threadIdx\.y\+{name}\b|\b{name}\+threadIdx\.y", self._body):
-                height = evaluate_constant(stride[1], self.source)
+                height = evaluate_constant(stride[1], self.source) or 0
         return width, height
 
     @cached_property

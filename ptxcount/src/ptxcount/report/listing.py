@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ..counting.counters import Access, LaunchCounters
+    from ..counting.counters import Access, Amounts, LaunchCounters
 
 #: A line is marked if its sectors exceed this multiple of its ideal sectors.
 WASTEFUL = 1.5
@@ -54,7 +54,7 @@ def format_table(counters: LaunchCounters) -> str:
                     f"  {kind}", requests, count, _format_ratio(count, requests), format_last(last_count, requests)
                 )
                 is_noted = (space, kind, unit) == ("global", "atomic", "sectors")
-                note = f"({_describe_sums(counters.atomics.summed, requests)})" if is_noted else ""
+                note = f"({_describe_sums(counters.atomics)})" if is_noted else ""
                 caveat = counters.caveats().get(f"{space} {kind}", note)
                 rows.append(f"{row}  {caveat}".rstrip())
             merged = counters.merged.get(kind) if space == "shared" else None
@@ -77,16 +77,19 @@ def format_table(counters: LaunchCounters) -> str:
             "",
         ]
     if counters.polls:
+        polling = sorted({access.kind for access in counters.accesses if access.polls}, reverse=True)
         rows += [
-            f"polling: {counters.polls} repeated load requests, in no total (the number depends on scheduling)",
+            f"polling: {counters.polls} repeated {' and '.join(polling)} requests, in no total (the number depends on "
+            "scheduling)",
             "",
         ]
     return "\n".join([*rows, f"{counters.threads} threads, {per_thread:.1f} PTX instructions each"])
 
 
-def _describe_sums(summed: int, requests: int) -> str:
+def _describe_sums(atomics: Amounts) -> str:
     """Describe the sectors of atomics: they count lanes on one address, unless ptxas aggregates them."""
-    if summed == requests:
+    summed = atomics.summed * (atomics.together > atomics.requests)  # a lane alone is no sum
+    if summed == atomics.requests:
         return "warp-aggregated by ptxas"
     return "lanes on one address are serialized" + f"; {summed} requests warp-aggregated by ptxas" * bool(summed)
 
@@ -173,7 +176,9 @@ def describe_cost(access: Access) -> str:
     text = _describe_counts(access)
     if access.kind == "atomic":
         text += f"; {_format_ratio(access.together, access.requests)} lanes on one address"
-        text += f", warp-aggregated by ptxas in {access.summed} requests" * bool(access.summed)
+        text += f", summed by ptxas in {access.summed} requests" * bool(
+            access.summed and access.together > access.requests
+        )
     if access.polls:
         text += f"; plus {access.polls} polling requests (not counted)"
     return f"{text}; {access.caveat}" if access.caveat else text

@@ -75,3 +75,14 @@ def describe_shape(array: Any, lengths: str = "i4", strides: str = "i8") -> tupl
         )
     steps = [stride // array.itemsize for stride in array.strides]
     return [np.dtype(lengths).type(n) for n in array.shape], [np.dtype(strides).type(n) for n in steps]
+
+
+def view_array(argument: Any) -> Any:
+    """View another package's array in this machine's memory as NumPy's, without a copy."""
+    is_array = hasattr(argument, "__array__") or hasattr(argument, "__array_interface__")
+    if isinstance(argument, (np.ndarray, np.generic)) or not is_array:
+        return argument
+    try:
+        return np.asarray(argument)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise LaunchError(f"an argument of type {type(argument).__name__} is no NumPy array: {error}") from None

@@ -10,10 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ..util.errors import LaunchError
-from .adapted_kernel import AdaptedKernel
+from .adapted_kernel import AdaptedKernel, view_array
 from .cubin_ptx import read_embedded_ptx
 from .numba_kernels import adapt_numba, is_numba_dispatcher
 from .tile_kernels import adapt_cute, adapt_cutile, adapt_tilelang
@@ -38,9 +36,9 @@ def adapt_kernel(
 ) -> AdaptedKernel:
     """Adapt a kernel of any known kind for `count`; raise `LaunchError` for others."""
     if isinstance(arguments, Mapping):
-        arguments = {name: _view_array(value) for name, value in arguments.items()}
+        arguments = {name: view_array(value) for name, value in arguments.items()}
     else:
-        arguments = [*map(_view_array, arguments)]
+        arguments = [*map(view_array, arguments)]
     if is_jit_function(kernel):
         return adapt_jit_function(kernel, entry, arguments, arch, block)
     if _has(kernel, "kernel_source", "device_mod"):
@@ -57,18 +55,6 @@ def adapt_kernel(
     if _has(kernel, "key", "module", "adj"):
         return adapt_warp(kernel, entry, arguments, arch, grid, block)
     raise LaunchError(f"a kernel is {_SUPPORTED}, not {type(kernel).__name__}")
-
-
-def _view_array(argument: Any) -> Any:
-    """View another package's host array as a NumPy array, without a copy."""
-    if isinstance(argument, (np.ndarray, np.generic)) or not (
-        hasattr(argument, "dtype") and hasattr(argument, "__array__")
-    ):
-        return argument
-    try:
-        return np.asarray(argument)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise LaunchError(f"an argument of type {type(argument).__name__} is no NumPy array: {error}") from None
 
 
 def _has(kernel: Any, *names: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 from ..util.errors import LaunchError
 
@@ -13,19 +14,31 @@ _SECTION = ".nv_debug_ptx_txt"
 _INTERMEDIATE = ".nv_intermediate_source_section"
 
 
+def open_object(content: bytes) -> Any:
+    """Open an object file with pyelftools; its ELFError or ImportError if it is none, or not installed."""
+    from elftools.elf.elffile import ELFFile  # noqa: PLC0415 -- only cubins need it
+
+    return ELFFile(io.BytesIO(content))
+
+
+def read_section(content: bytes, name: str) -> bytes:
+    """Read a section of an object file; empty if it has none, or is none. Raises ImportError without pyelftools."""
+    from elftools.common.exceptions import ELFError  # noqa: PLC0415 -- as above
+
+    try:
+        section = open_object(content).get_section_by_name(name)
+        return section.data() if section else b""
+    except (ELFError, ValueError, OSError):
+        return b""
+
+
 def read_embedded_ptx(cubin: bytes, name: str) -> str:
     """Return the PTX embedded in a cubin; raise `LaunchError` if there is none, or without pyelftools."""
     problem = f"{name} is a cubin or another object file, no source"
     try:
-        from elftools.common.exceptions import ELFError  # noqa: PLC0415 -- only cubins need it
-        from elftools.elf.elffile import ELFFile  # noqa: PLC0415
+        content = read_section(cubin, _SECTION)
     except ImportError:
         raise LaunchError(f"{problem}; to extract its PTX, run: pip install pyelftools") from None
-    try:
-        section = ELFFile(io.BytesIO(cubin)).get_section_by_name(_SECTION)
-        content = section.data() if section else b""
-    except (ELFError, ValueError, OSError):
-        content = b""
     text: str = content.replace(b"\0", b"\n").decode("utf-8", "replace").partition(_INTERMEDIATE)[0]
     if not text.strip():
         raise LaunchError(

@@ -88,10 +88,14 @@ def adapt_cutile(kernel: Any, entry: str | None, arguments: Sequence[Any], arch:
     ptx = read_embedded_ptx(cubin.getvalue(), "cuTile's output")
     kernels = [kernel for name, kernel in parse_cached(ptx).entries.items() if entry in (None, name)]
     hidden = sum(parameter.hidden for kernel in kernels for parameter in kernel.parameters)
+    if hidden and not maps:
+        from .cutile_maps import make_tensor_maps  # noqa: PLC0415 -- which few kernels take
+
+        maps = make_tensor_maps(cubin.getvalue(), flat, hidden)
     if hidden != len(maps):
         raise LaunchError(
-            f"cuTile's kernel for {arch} takes {hidden} tensor maps, which its launch creates: append them to the "
-            "arguments, as ptxcount.TensorMap(array, box, swizzle), or count for sm_80, whose kernels take none"
+            f"cuTile's kernel for {arch} takes {hidden} tensor maps, and the host function that makes them does not "
+            "run here: give them behind the arguments, as ptxcount.TensorMap(array, box, swizzle), or count for sm_80"
         )
     return AdaptedKernel(ptx, entry, [*flat, *maps])
 

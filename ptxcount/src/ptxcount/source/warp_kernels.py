@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..util.errors import LaunchError
-from .adapted_kernel import AdaptedKernel, import_tool, parse_capability
+from .adapted_kernel import AdaptedKernel, import_tool, parse_capability, view_array
 
 #: Number of axes in a Warp array descriptor.
 _AXES = 4
@@ -81,7 +81,9 @@ def _compile_module(module: Any, capability: tuple[int, int], block: int, module
 
 
 def _adapt_argument(value: Any, kind: Any) -> Any:
-    """Adapt an argument to its annotation: a Warp array descriptor, a scalar, or the bytes of a vector."""
+    """Adapt an argument to its annotation: an array as Warp describes it, a struct, a scalar, or bytes of a vector."""
+    if getattr(value, "_cls", None) is kind:
+        return _adapt_struct(value)
     if isinstance(value, np.ndarray) and hasattr(kind, "ndim"):
         unused = [np.int32(0)] * (_AXES - kind.ndim)
         return {
@@ -91,8 +93,20 @@ def _adapt_argument(value: Any, kind: Any) -> Any:
             "strides": [*map(np.int32, value.strides[: kind.ndim]), *unused],
             "ndim": np.int32(kind.ndim),
         }
-    if isinstance(value, int | float):
+    if isinstance(value, int | float) and isinstance(kind, type):
         name = getattr(kind, "__name__", "")
         return np.dtype(_SCALARS.get(name, name)).type(value)
     is_vector = isinstance(value, np.ndarray | ctypes.Array)
     return np.void(bytes(np.ascontiguousarray(value))) if is_vector else value
+
+
+def _adapt_struct(value: Any) -> dict[str, Any]:
+    """Adapt an instance of a ``@wp.struct``: its members as the kernel gets them, which its C type holds."""
+    members = np.frombuffer(value.__ctype__(), type(value.__ctype__()))[0]
+    adapted = {}
+    for label, variable in value._cls.vars.items():
+        member, given = members[label], view_array(getattr(value, label))
+        if isinstance(given, np.ndarray) or hasattr(given, "_cls"):
+            member = _adapt_argument(given, variable.type)
+        adapted[label] = [*member.flat] if isinstance(member, np.ndarray) else member
+    return adapted

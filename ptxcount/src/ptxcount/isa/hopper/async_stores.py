@@ -18,13 +18,23 @@ from . import require_clusters
 from .mbarriers import update_barriers
 
 _COMPLETION = "mbarrier::complete_tx::bytes"
+_TO_GLOBAL = (
+    "without a barrier, to global memory: ptxas makes a store of each lane, whose counters no chip was asked for"
+)
+
+
+def _expect_barrier(instruction: Instruction) -> None:
+    """Refuse the form of global memory, and any that has no barrier."""
+    if _COMPLETION not in instruction.modifiers:
+        raise unsupported(instruction, _TO_GLOBAL)
+    expect_count(instruction, 3)
 
 
 @binds("st", having={"async"})
 def _bind_async_store(instruction: Instruction) -> Step:
     """Bind ``st.async{...}.shared::cluster.mbarrier::complete_tx::bytes{.vec}.type [a], b, [barrier]``."""
+    _expect_barrier(instruction)
     space, count, kind, _ = decode_access(instruction, "async", _COMPLETION)
-    expect_count(instruction, 3)
     if space != "shared":
         raise unsupported(instruction)
     target, data, barrier = instruction.operands
@@ -47,9 +57,9 @@ def _bind_async_store(instruction: Instruction) -> Step:
 @binds("red", having={"async"})
 def _bind_async_reduction(instruction: Instruction) -> Step:
     """Bind ``red.async{...}.shared::cluster.mbarrier::complete_tx::bytes.op.type [a], b, [barrier]``."""
+    _expect_barrier(instruction)
     space, count, kind, names = decode_access(instruction, "async", _COMPLETION, named=True)
     operation = find_operation(names, kind)
-    expect_count(instruction, 3)
     if operation is None or operation.operands > 1 or count > 1 or space != "shared":
         raise unsupported(instruction)
     target, data, barrier = instruction.operands

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...lanes.symbolic_values import Value
+from ...lanes.symbolic_values import Value, dense
 from ...lanes.warps import Array, spread
 from ...machine.chunk import Chunk
 from ...machine.global_memory import Report
@@ -19,6 +19,7 @@ from ...ptx.program import TYPES, Address, Instruction, Operand, Register
 from ..atomic_operations import AtomicOperation, apply_operation
 from ..opcode_registry import Step, binds, op, step_of
 from ..operands import Reader, address, expect_count, unsupported
+from ..single_threads import iter_threads
 from ..spaces import find_space, make_shared_reader
 
 _U32, _U64, _PRED = TYPES["u32"], TYPES["u64"], TYPES["pred"]
@@ -88,6 +89,25 @@ def arrive_once(chunk: Chunk, row: int, offset: int, report: Report) -> None:
     chunk.has_written, chunk.spins = True, 0
 
 
+def describe_wait(chunk: Chunk, threads: Array) -> str:
+    """Describe the barrier that the first of some threads waits for; empty if it waits for none."""
+    row, thread = (int(axis[0]) for axis in np.nonzero(spread(threads, chunk.shape)))
+    address = int(chunk.barrier_waits[row, thread])
+    if address < 0:
+        return ""
+    owner, offset = chunk.shared.find_owner(row, address)
+    word = chunk.shared.view_bytes(owner, offset, 8, chunk.make_reporter(), is_written=None).view(np.uint64)
+    pending, expected, coming = (
+        int(_field(word, start, bits)[0]) for start, bits in ((0, _COUNT), (_COUNT, _COUNT), (2 * _COUNT, _BYTES))
+    )
+    pending -= pending >> (_COUNT - 1) << _COUNT  # more came than it has room for
+    coming -= coming >> (_BYTES - 1) << _BYTES
+    return (
+        f"the mbarrier at shared address {offset} ({expected - pending} of {expected} arrivals, {pending} pending; "
+        f"{coming} transaction bytes pending)"
+    )
+
+
 def _read_address(instruction: Instruction, operand: Operand) -> Reader:
     base = operand.base if isinstance(operand, Address) else None
     if isinstance(base, Register) and base.type.size == 4:  # also without a state space, as in CCCL
@@ -106,8 +126,10 @@ def _bind_barrier(instruction: Instruction) -> Step:
     names = [name for name in instruction.modifiers if name not in _ORDER]
     if ".".join(names) in _CHANGES:
         return _bind_update(instruction, ".".join(names))
-    if names in (["init"], ["inval"]):
+    if names == ["init"]:
         return _bind_init(instruction)
+    if names == ["inval"]:
+        return _bind_invalidation(instruction)
     if names[:1] in (["test_wait"], ["try_wait"]) and {*names[1:]} <= {"parity"}:
         return _bind_wait(instruction)
     raise unsupported(instruction)
@@ -127,16 +149,30 @@ def _bind_update(instruction: Instruction, name: str) -> Step:
 
 
 def _bind_init(instruction: Instruction) -> Step:
-    """Bind ``mbarrier.init.b64 [a], count``, and ``mbarrier.inval.b64 [a]``."""
-    expect_count(instruction, 1 + (instruction.modifiers[0] == "init"))
+    """``mbarrier.init.b64 [a], count``."""
+    expect_count(instruction, 2)
     place = _read_address(instruction, instruction.operands[0])
 
-    def init(chunk: Chunk, *counts: Array) -> list[Array]:
-        words = [count.astype(np.uint64) * np.uint64(1 + (1 << _COUNT)) for count in counts or (0 * _ONE,)]
-        chunk.shared.store(place(chunk), 8, words, chunk.active, chunk.make_reporter())
+    def init(chunk: Chunk, count: Array) -> list[Array]:
+        word = count.astype(np.uint64) * np.uint64(1 + (1 << _COUNT))
+        chunk.shared.store(place(chunk), 8, [word], chunk.active, chunk.make_reporter())
         return []
 
-    return step_of(instruction, [], [(operand, _U32) for operand in instruction.operands[1:]], init)
+    return step_of(instruction, [], [(instruction.operands[1], _U32)], init)
+
+
+def _bind_invalidation(instruction: Instruction) -> Step:
+    """``mbarrier.inval.b64 [a]``: an operation on a barrier as others, behind which its memory holds nothing."""
+    expect_count(instruction, 1)
+    place = _read_address(instruction, instruction.operands[0])
+
+    def invalidate(chunk: Chunk) -> None:
+        chunk.shared.atomic(place(chunk), 8, chunk.active, chunk.make_reporter(), chunk.shape)
+        for (start,), rows in iter_threads(chunk, [place]):
+            for row in rows:
+                chunk.shared.forget_bytes(*chunk.shared.find_owner(row, start), 8)
+
+    return invalidate
 
 
 def _bind_wait(instruction: Instruction) -> Step:
@@ -151,6 +187,10 @@ def _bind_wait(instruction: Instruction) -> Step:
             words[active_threads] = units[index]
         done = (words >> _PHASE) != (old & 1 if parity else old >> _PHASE)
         chunk.spins += _POLL * bool((chunk.active & ~done).any())
+        if not chunk.barrier_waits.size:
+            chunk.barrier_waits = np.full(chunk.shape, -1)
+        addresses = spread(dense(place(chunk)).astype(np.int64), chunk.shape)
+        chunk.barrier_waits[active_threads] = np.where(done, -1, addresses)[active_threads]
         if (chunk.active & done).any():  # a completed wait orders accesses of the arrived threads before
             chunk.note_waits(chunk.active & done, place(chunk))
         return [done]

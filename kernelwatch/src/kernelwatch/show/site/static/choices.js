@@ -51,8 +51,8 @@ function makeChoices(display) {
         const newest = findNewest(commits);
         const full = findFullest(commits, benchmarks);
         if (full !== newest && countValues(newest, benchmarks) < countValues(full, benchmarks)) {
-            addParagraph(display, `The newest commit, ${shortenHash(newest)}, was measured in part: it has ` +
-                `${countValues(newest, benchmarks)} values, ${shortenHash(full)} has ${countValues(full, benchmarks)}.`);
+            addParagraph(display, `The newest commit, ${shortenHash(newest)}, has ${countValues(newest, benchmarks)} values, ` +
+                `${shortenHash(full)} has ${countValues(full, benchmarks)}.`);
         }
         return pickCommitOf(commits, newest, 'commit', 'Commit');
     }

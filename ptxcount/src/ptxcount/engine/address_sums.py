@@ -1,0 +1,99 @@
+"""Addresses as sums, as ptxas sees them: in any order, with a number apart that becomes an offset (nvcc 13.0.88)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from ..ptx.program import TYPES, Immediate, Instruction, Operand
+
+#: Instructions whose results are the same where their operands are.
+_PURE = frozenset(("mov", "add", "sub", "mul", "mad", "shl", "shr", "and", "or", "xor", "cvt", "cvta", "bfe", "selp"))
+#: Instructions whose results may be sums, and their operands.
+_OPERANDS = {"mov": 1, "add": 2, "sub": 2, "mul": 2, "shl": 2, "mad": 3}
+_INTEGERS = frozenset(("s32", "u32", "b32", "s64", "u64", "b64"))
+
+
+class AddressSum(NamedTuple):
+    """A sum of operands, each times a number, and a number."""
+
+    terms: frozenset[tuple[Operand, int]]
+    offset: int
+
+    def add(self, other: AddressSum, factor: int, bits: int) -> AddressSum:
+        """Add another sum times a number; the offset is a signed number of some bits."""
+        counts = Counter(dict(self.terms))
+        for operand, number in other.terms:
+            counts[operand] += number * factor
+        half = 1 << bits - 1
+        offset = (self.offset + other.offset * factor + half) % (2 * half) - half
+        return AddressSum(frozenset(item for item in counts.items() if item[1]), offset)
+
+
+class TracedSums(NamedTuple):
+    """The sums that registers are, and of each the first register that is it, but for a number."""
+
+    by_name: dict[str, AddressSum]
+    roots: dict[frozenset[tuple[Operand, int]], tuple[Operand, int]]
+
+    def find_sum(self, operand: Operand | None) -> AddressSum:
+        """Return the sum that an operand is."""
+        if operand is None:
+            return _ZERO
+        if isinstance(operand, Immediate) and isinstance(operand.value, int):
+            return AddressSum(frozenset(), operand.value)
+        return self.by_name.get(getattr(operand, "name", ""), AddressSum(frozenset(((operand, 1),)), 0))
+
+    def find_root(self, operand: Operand | None) -> tuple[Operand | None, int]:
+        """Return the operand that ptxas computes an address from, and the number that is part of it."""
+        terms = self.find_sum(operand).terms
+        return self.roots.get(terms, (next(iter(terms))[0] if terms else operand, 0))
+
+
+_ZERO = AddressSum(frozenset(), 0)
+
+
+def trace_sums(code: Sequence[Instruction], names: Iterable[str]) -> TracedSums:
+    """Trace registers that are written once to sums; those of some names are wanted."""
+    writes = Counter(name for instruction in code for name in instruction.writes)
+    definitions = {name: i for i in code for name in i.writes if writes[name] == 1 and _is_traceable(i)}
+    needed, work = set[str](), [*names]
+    while work:
+        name = work.pop()
+        if name not in needed and name in definitions:
+            needed.add(name)
+            work += definitions[name].reads
+    traced, values = TracedSums({}, {}), dict[tuple[object, ...], Operand]()
+    for name, instruction in definitions.items():
+        if name in needed and all(writes[read_name] < 2 for read_name in instruction.reads):
+            target, *operands = instruction.operands
+            parts = [traced.find_sum(operand) for operand in operands]
+            value = values.setdefault((instruction.name, *parts), target)
+            total = _add_parts(instruction, parts) or AddressSum(frozenset(((value, 1),)), 0)
+            traced.by_name[name] = total
+            if len(total.terms) > 1:
+                traced.roots.setdefault(total.terms, (target, total.offset))
+    return traced
+
+
+def _is_traceable(instruction: Instruction) -> bool:
+    """Tell if an instruction computes one register from its operands alone."""
+    return instruction.opcode in _PURE and instruction.guard is None and len(instruction.writes) == 1
+
+
+def _add_parts(instruction: Instruction, parts: Sequence[AddressSum]) -> AddressSum | None:
+    """Return the sum that an instruction computes from those of its operands; None if it is none."""
+    kind = instruction.modifiers[-1] if instruction.modifiers else ""
+    is_sum = kind in _INTEGERS and instruction.modifiers[:-1] in ((), ("lo",))
+    if not is_sum or len(parts) != _OPERANDS.get(instruction.opcode):
+        return None
+    if instruction.opcode == "mov":
+        return parts[0]
+    bits, factor = TYPES[kind].bits, parts[1].offset if not parts[1].terms else None
+    if instruction.opcode == "add" or (instruction.opcode == "sub" and not parts[1].terms):
+        return parts[0].add(parts[1], 1 if instruction.opcode == "add" else -1, bits)
+    if factor is None or instruction.opcode == "sub":
+        return None
+    addend = parts[2] if instruction.opcode == "mad" else _ZERO
+    return addend.add(parts[0], 1 << factor % 64 if instruction.opcode == "shl" else factor, bits)

@@ -1,0 +1,79 @@
+"""Tensor maps of cuTile's kernels: a cubin carries the host function that a launch calls to make them."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import platform
+from collections.abc import Sequence
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+
+from ..isa.hopper.map_fields import SWIZZLES
+from ..isa.hopper.tensor_maps import TensorMap
+from ..util.errors import LaunchError
+from .cubin_ptx import open_object, read_section
+
+#: The host function, of four pointers. The last points to the parameters, behind which the function writes the maps.
+_FUNCTION = "__CUDA_TILEIR_FUNC_ON_ARGUMENTS_CHANGE_0"
+#: Fields that it writes, x first: pitches in units of 16 bytes; lengths and boxes less 1.
+_FIELDS = np.dtype({
+    "names": ["address", "flags", "pitches", "lengths", "steps", "box"],
+    "formats": ["u8", "u4", "(4,)u4", "(5,)u4", "(3,)u1", "(5,)u1"],
+    "offsets": [0, 8, 12, 32, 52, 55],
+    "itemsize": TensorMap.size,
+})  # fmt: skip
+#: Flags: the version in 4 bits; then the axes less 1, the type, the swizzle, promotion in L2, a size of 128 KiB.
+_VERSION, _KNOWN_FLAGS = 0x2, 0x2667F0
+#: Addresses that stand for those of arrays: larger than any other number there.
+_ADDRESS = 1 << 56
+
+
+def make_tensor_maps(cubin: bytes, arguments: Sequence[Any], count: int) -> list[TensorMap]:
+    """Make as many tensor maps as a launch with these arguments does; none if no function for that runs here."""
+    arrays = {_ADDRESS | n << 40: value for n, value in enumerate(arguments) if isinstance(value, np.ndarray)}
+    addresses = iter(arrays)
+    values = [np.uint64(next(addresses)) if isinstance(value, np.ndarray) else value for value in arguments]
+    layout = np.dtype([(f"p{n}", value.dtype) for n, value in enumerate(values)], align=True)
+    parameters = np.zeros(layout.itemsize + (count + 1) * _FIELDS.itemsize, np.uint8)
+    parameters[: layout.itemsize] = np.array([tuple(values)], layout).view(np.uint8)
+    _call_host_function(cubin, parameters.ctypes.data)
+    places = range(-(-layout.itemsize // 16) * 16, layout.itemsize + count * _FIELDS.itemsize, 16)
+    maps = [np.frombuffer(parameters, _FIELDS, 1, place)[0] for place in places]
+    return [_read_map(fields, arrays[int(fields["address"])]) for fields in maps if int(fields["address"]) in arrays]
+
+
+def _call_host_function(cubin: bytes, parameters: int) -> None:
+    """Call the host function on parameters, if this machine runs its code and the code needs no linker."""
+    content = read_section(cubin, ".nv.host")
+    host: Any = open_object(content) if content else {"e_machine": None}
+    if (host["e_machine"], platform.system(), platform.machine()) != ("EM_X86_64", "Linux", "x86_64"):
+        return
+    for symbol in host.get_section_by_name(".symtab").get_symbol_by_name(_FUNCTION) or ():
+        code = host.get_section(symbol["st_shndx"])
+        links = host.get_section_by_name(f".rela{code.name}")
+        within = range(symbol["st_value"], symbol["st_value"] + symbol["st_size"])
+        if links and any(link["r_offset"] in within for link in links.iter_relocations()):
+            return
+        pages = mmap.mmap(-1, code.data_size, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+        pages.write(code.data())
+        first = ctypes.c_char.from_buffer(pages, within.start)  # keeps the pages until the call returns
+        ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 4)(ctypes.addressof(first))(None, None, None, parameters)
+
+
+def _read_map(fields: Any, array: Any) -> TensorMap:
+    """Read the fields of a map of an array, whose axes it has in the order of their strides."""
+    rank, flags = array.ndim, int(fields["flags"])
+    lengths = (*(fields["lengths"][:rank].astype(int)[::-1] + 1),)
+    strides = (*(fields["pitches"][: rank - 1].astype(int)[::-1] * 16), array.itemsize)
+    views = [array.transpose(axes) for axes in permutations(range(rank))]
+    views = [view for view in views if (view.shape, view.strides) == (lengths, strides)]
+    if not views or fields["steps"].any() or flags & ~_KNOWN_FLAGS != _VERSION:
+        raise LaunchError(
+            f"cuTile made a tensor map of {lengths} with strides of {strides} bytes and flags {flags:#x}, of an array "
+            f"of {array.shape}: this form is not known; count for sm_80"
+        )
+    box = (*(fields["box"][:rank].astype(int)[::-1] + 1),)
+    return TensorMap(views[0], box, [*SWIZZLES][flags >> 13 & 3])

@@ -1,0 +1,115 @@
+"""Kernels of cuTile, by stand-ins, and their tensor maps, with the fields that tileiras 13.4 writes."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ptxcount
+from ptxcount.source.cutile_maps import make_tensor_maps
+from ptxcount.util.errors import LaunchError
+from tests.ptxcount.languages import Arrays, Record, make_cubin, make_elf, stand_in, write_copy
+
+pytest.importorskip("elftools")
+FUNCTION = "__CUDA_TILEIR_FUNC_ON_ARGUMENTS_CHANGE_0"
+
+
+def make_host_section(words: dict[int, int | None], *, machine: int = 62, link: int = 0) -> dict[str, Any]:
+    """Make the section of a host function that writes a map's words 48 bytes behind the first of the parameters.
+
+    None is the first parameter. The function begins behind two bytes that stop a process.
+    """
+    code = b"\x0f\x0b"
+    for place, word in words.items():
+        code += b"\x48\x8b\x01" if word is None else b"\x48\xb8" + word.to_bytes(8, "little")
+        code += b"\x48\x89\x81" + (48 + place).to_bytes(4, "little")
+    code += b"\x31\xc0\xc3"
+    sections = {
+        FUNCTION: (3, b""),  # whose name is the first
+        ".ltext": (1, code),
+        ".rela.ltext": (4, struct.pack("<QQq", link, 0, 0)),
+        ".symtab": (2, bytes(24) + struct.pack("<IBBHQQ", 1, 2, 0, 2, 2, len(code) - 2)),
+    }
+    return {".nv.host": (1, make_elf(machine, sections))}
+
+
+class Tile:
+    """Stand-in for the compiler of cuTile, whose constraints are records."""
+
+    int32, float32 = "int32", "float32"
+    CallingConvention = Record(cutile_python_v1=lambda: "v1")
+    ArrayConstraint = staticmethod(lambda dtype, ndim, **options: Record(dtype=dtype, ndim=ndim, **options))
+    ScalarConstraint = ConstantConstraint = staticmethod(lambda value: value)
+    KernelSignature = staticmethod(lambda constraints, convention: constraints)
+
+    def __init__(self, ptx: str) -> None:
+        self.cubin = make_cubin(ptx)
+
+    def export_kernel(self, kernel: Any, signatures: Any, file: Any, *, gpu_code: str, output_format: str) -> None:
+        """Write the cubin."""
+        (self.constraints,) = signatures
+        file.write(self.cubin)
+
+
+def test_kernel_of_cutile(arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An array is a pointer, lengths and strides, and constants are none; tensor maps are made, or asked for."""
+    parameters = [".param .u64", ".param .u32", ".param .u32"] * 2
+    kernel = Record(
+        _annotated_function=Record(parameter_annotations=[Record(constant=place == 2) for place in range(3)]),
+        _compiler_options=None,
+    )
+    tile = Tile(write_copy(parameters, output=(3, 0)))
+    stand_in(monkeypatch, cuda__tile=tile, cuda__tile__compilation=tile)
+    arrays.count(kernel, 64, arch="sm_80")
+    array, _, constant = tile.constraints
+    assert (array.dtype, array.stride_constant, array.shape_divisible_by, constant) == ("float32", [1], [1], 64)
+    ptx = write_copy([*parameters, ".hidden .param .align 64 .b8|[128]"], output=(3, 0))
+    tile.cubin = make_cubin(ptx)
+    with pytest.raises(LaunchError, match=r"cuTile's kernel for sm_90 takes 1 tensor maps, and .* does not run here"):
+        arrays.count(kernel, 64)
+    arrays.count(kernel, 64, ptxcount.TensorMap(arrays.source, (8,)))
+    tile.cubin = make_cubin(ptx, make_host_section({0: None, 8: 0x382, 32: 7, 48: 7 << 56}))
+    arrays.count(kernel, 64)
+
+
+FLOATS = np.zeros((64, 96), np.float32)
+#: Words as tileiras writes them: None for the address of the array.
+ROWS = {0: None, 8: 0x18 << 32 | 0x40392, 32: 0x3F << 32 | 0x4F, 48: 0x0F << 56, 56: 0x0F}
+
+
+@pytest.mark.parametrize(("array", "words", "box", "swizzle"), [
+    (FLOATS[:, :80], ROWS, (16, 16), 0),
+    (FLOATS[:, :80].T, ROWS, (16, 16), 0),  # x is the axis whose elements lie side by side
+    (FLOATS[:, :80], ROWS | {8: 0x18 << 32 | 0x46392, 48: 0x1F << 56, 56: 0x3F}, (64, 32), 128),
+    (np.zeros((6, 20, 24, 64), np.float16), {
+        0: None, 8: 0x8 << 32 | 0x240332, 16: 0xF00 << 32 | 0xC0, 32: 0x17 << 32 | 0x3F, 40: 0x5 << 32 | 0x13,
+        48: 0x1F << 56, 56: 0x10303}, (2, 4, 4, 32), 0),
+])  # fmt: skip
+def test_fields_of_maps(array: Any, words: dict[int, int | None], box: tuple[int, ...], swizzle: int) -> None:
+    """A map has the array's memory, its longest stride first, and the box and swizzle that the words say."""
+    cubin = make_cubin("", make_host_section(words))
+    (tensor_map,) = make_tensor_maps(cubin, [array, *map(np.int32, array.shape)], 1)
+    assert (tensor_map.box, tensor_map.swizzle) == (box, swizzle)
+    assert [*tensor_map.array.strides] == sorted(array.strides, reverse=True)
+    assert np.shares_memory(tensor_map.array, array)
+
+
+@pytest.mark.parametrize("words", [
+    {8: 0x18 << 32 | 0x48392}, {8: 0x18 << 32 | 0x40393}, {8: 0x19 << 32 | 0x40392}, {32: 0x3E << 32 | 0x4F},
+    {48: 0x0F << 56 | 1 << 32},
+])  # fmt: skip
+def test_unknown_maps(words: dict[int, int | None]) -> None:
+    """Other flags, lengths, pitches and element strides are refused."""
+    cubin = make_cubin("", make_host_section(ROWS | words))
+    with pytest.raises(LaunchError, match=r"^cuTile made a tensor map of .* of an array of \(64, 80\): this form"):
+        make_tensor_maps(cubin, [FLOATS[:, :80], np.int32(1)], 1)
+
+
+@pytest.mark.parametrize(("options", "count"), [({}, 1), ({"machine": 183}, 0), ({"link": 4}, 0)])
+def test_host_functions_that_cannot_run(options: dict[str, int], count: int) -> None:
+    """Code of another machine is not called, nor code that needs a linker."""
+    maps = make_tensor_maps(make_cubin("", make_host_section(ROWS, **options)), [FLOATS[:, :80]], 1)
+    assert len(maps) == count
