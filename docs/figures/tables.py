@@ -132,8 +132,8 @@ def render_page(results: ResultTables) -> Iterator[str]:
     _, rate, *_ = results.format_cells(results.copy, COPY_PARAMS, results.copied)
     yield results.facts
     yield (
-        f"The plain copy moves 16 bytes a thread and reaches {rate} GB/s. "
-        "The other copies move one element a thread. "
+        f"The plain copy moves 16 bytes per thread and reaches {rate} GB/s. "
+        "The other copies move one element per thread. "
         'The column "times a copy" is the time of a kernel divided by that of the plain copy: 1 is as fast. '
         "The two are timed in turns.\n"
     )

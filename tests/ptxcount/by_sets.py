@@ -14,7 +14,7 @@ from ptxcount.counting.counters import Access
 from ptxcount.lanes.symbolic_values import Value, dense
 
 Array = npt.NDArray[Any]
-#: Addresses of the lanes of a warp; None for a lane that is off or absent.
+#: Addresses of the lanes of a warp; None for an inactive or missing lane.
 Lanes = Sequence["int | None"]
 
 
@@ -39,12 +39,12 @@ def _count_waves(lanes: Lanes, width: int, group_size: int) -> list[int]:
 
 
 def count_store_wavefronts(lanes: Lanes, width: int) -> list[int]:
-    """Return wavefronts of shared memory with and without conflicts: 32 lanes, 16 of 8 bytes, or 8 of 16."""
+    """Return wavefronts of shared memory with and without conflicts, for groups of 32 to 8 lanes."""
     return _count_waves(lanes, width, 128 // max(width, 4))
 
 
 def count_load_wavefronts(lanes: Lanes, width: int) -> list[int]:
-    """Count as `count_store_wavefronts`; wide loads with equal pairs serve twice the lanes where that helps."""
+    """Count as `count_store_wavefronts`; paired 8- and 16-byte loads use double groups if that needs fewer."""
     for lane_distance in (1, 2) if width > 4 else ():
         pairs = [(lanes[n], lanes[n ^ lane_distance]) for n in range(32)]
         if all(a == b for a, b in pairs if a is not None and b is not None):
@@ -57,7 +57,7 @@ def count_load_wavefronts(lanes: Lanes, width: int) -> list[int]:
 
 
 def count_local_sectors(lanes: Lanes, width: int) -> list[int]:
-    """Count sectors of local memory: distinct pairs of a word's place and a group of eight lanes."""
+    """Count sectors of local memory: distinct pairs of a word and a group of eight lanes."""
     words = max(width // 4, 1)
     return [sum(len({(a // 4 + k, n // 8) for n, a in enumerate(lanes) if a is not None}) for k in range(words))]
 

@@ -40,7 +40,7 @@ ROUNDINGS: dict[str, Callable[[Fraction], int]] = {
 
 
 def round_fraction(exact: Fraction, dtype: np.dtype[Any], mode: str = "rn") -> float:
-    """Round a fraction to a dtype with integers alone."""
+    """Round a fraction to a dtype, with only integer arithmetic."""
     if exact == 0:
         return 0.0
     limits = np.finfo(dtype)

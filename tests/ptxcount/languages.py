@@ -19,7 +19,7 @@ Record = SimpleNamespace
 
 
 def write_copy(parameters: list[str], source: tuple[int, int] = (0, 0), output: tuple[int, int] = (1, 0)) -> str:
-    """Write PTX that copies, from the pointer at a place and offset of the parameters to another."""
+    """Write PTX that copies between two pointers, each at an index and offset of the parameters."""
     declarations = ",\n".join(
         f"{kind} p{n}{size}" for n, (kind, _, size) in enumerate(p.partition("|") for p in parameters)
     )
@@ -76,6 +76,6 @@ class Arrays:
 
 
 def stand_in(monkeypatch: pytest.MonkeyPatch, **modules: Any) -> None:
-    """Put modules, whose names have two underscores for a full stop, in the place of packages."""
+    """Replace packages by modules, whose names have two underscores instead of a full stop."""
     for name, module in modules.items():
         monkeypatch.setitem(sys.modules, name.replace("__", "."), module)

@@ -104,7 +104,7 @@ _NUMBERS = [
     ),
 ]
 
-#: PTX that stores what it computes from halfword ``n``.
+#: PTX that computes and stores a value from halfword ``n``.
 _HALFWORD_USES = [
     "cvt.f32.f16 %f{n}, %h{n}; st.global.f32 [%d3+{place}], %f{n};",
     "cvt.u32.u16 %r2{n}, %h{n}; st.global.u32 [%d3+{place}], %r2{n};",
@@ -181,7 +181,7 @@ _THROUGH_SEVERAL = [
     f"{_TWICE.format(2)} ld[%r7]:8 ld[%r6]:4", f"{_TWICE.format(2)} ld[%r6]:0 ld[%r7]:0 ld[%r7]:4 ld[%r6]:4",
 ]  # fmt: skip
 
-#: Kernels: orders and widths, alignments that wide accesses show, unused words, halfwords, ways through the code.
+#: Kernels: orders and widths, alignment proven by wide accesses, unused words, halfwords, control-flow paths.
 KERNELS = [
     "st0 st4 st64 st8 st12", "st0 st64 st4", "st0 st16 st4 st20", "st0 st8 st4", "st0 st4 st16 st20 st8 st12",
     "st0 st0 st4", "st0 st4 st8 st4 st12", "st0 st[%r5]:0 st4", "st.v2:0 st8 st12", "st0 st4 st.v2:8",

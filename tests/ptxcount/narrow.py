@@ -118,9 +118,9 @@ LAUNCHES = [*iter_atomics(), *iter_constants(), *iter_loops()]
 
 
 def compare_counts(measured: dict[str, dict[str, float]]) -> list[CounterPair]:
-    """Pair each counter with the chip's.
+    """Pair each counter with the GPU's.
 
-    The chip's constant requests include those of parameters, which do not depend on the index.
+    The GPU's constant requests include loads of parameters, which do not depend on the index.
     """
     counts, pairs = {}, []
     for launch in (launch for launch in LAUNCHES if launch.name in measured):

@@ -22,7 +22,7 @@ def _kind(dtype: np.dtype[Any]) -> str:
 def module(
     body: str, parameters: int, registers: str = "", *, maps: int = 0, functions: str = "", target: str = "8.0 sm_90"
 ) -> str:
-    """Write a module with one kernel ``snippet`` of so many parameters: tensor maps, then pointers.
+    """Write a module with one kernel ``snippet`` with these numbers of parameters: tensor maps, then pointers.
 
     %r0 is the thread's index; `target` has the PTX version and the architecture.
     """

@@ -48,7 +48,7 @@ def write_kernel(body: str, *, columns: int = 64, size: int = 128, group: int = 
 
 
 def dump(columns: int) -> str:
-    """Return code that stores each lane's columns as a row of ``out``, behind those of earlier blocks."""
+    """Return code that stores each lane's columns as a row of ``out``, after the rows of earlier blocks."""
     stores = "\n".join(f"st.global.u32 [%out+{4 * k}], %v{k};" for k in range(columns))
     return (
         "add.u32 %r5, %d, %quarter;\n"

@@ -57,7 +57,7 @@ class Checkout(Repository):
         environment = {**os.environ, **inputs, "RUNNER_TEMP": str(self.temp), "GITHUB_STEP_SUMMARY": str(summary)}
         command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", CHECK["run"]]
         done = subprocess.run(command, cwd=self.top, capture_output=True, text=True, env=environment)
-        assert done.stderr == "1 launch holds\n" * (done.returncode == 0)
+        assert done.stderr == "1 launch passed\n" * (done.returncode == 0)
         assert not (self.top / ".ptxcount-base").exists()
         self.git("worktree", "prune")
         return done.returncode, done.stdout.splitlines(), summary.read_text()
@@ -78,7 +78,7 @@ def test_changes_on_a_pull_request(tmp_path: Path, capsys: pytest.CaptureFixture
     checkout.stride(2, ("namespace", "// moved\n\nnamespace"))
     good = checkout.commit()
     code, log, summary = checkout.action(first)
-    assert (code, log, summary) == (0, [], f"{TITLE}same\n\n    1 of 1 launches count the same.\n")
+    assert (code, log, summary) == (0, [], f"{TITLE}same\n\n    1 of 1 launches have equal counts.\n")
 
     checkout.stride(8)
     bad = checkout.commit()

@@ -97,17 +97,17 @@ def test_good_accesses_get_no_advice(body: str, codes: list[str]) -> None:
 
 #: Ends of the advice, before the numbers.
 TEXTS = {
-    ROWS: ["; the next warp is 4 bytes on: let lanes go along it, or go through a tile in shared memory"],
-    PADDED: ["4 bytes of padding behind every 128 bytes would take 1"],
-    COLUMNS: ["4 bytes of padding behind every 1024 bytes would take 1", "let a warp touch 32 consecutive words"],
-    TILE: ["4 bytes of padding behind every 128 bytes would take 1"],
-    PAIRS: ["64 bytes of padding behind every 128 bytes would take 1"],
+    ROWS: ["; the next warp is 4 bytes away: exchange the two axes, or use a tile in shared memory"],
+    PADDED: ["1 with 4 bytes of padding after every 128 bytes"],
+    COLUMNS: ["1 with 4 bytes of padding after every 1024 bytes", "let a warp access 32 consecutive words"],
+    TILE: ["1 with 4 bytes of padding after every 128 bytes"],
+    PAIRS: ["1 with 64 bytes of padding after every 128 bytes"],
 }
 
 
 @pytest.mark.parametrize("body", TEXTS)
 def test_padding_advice(body: str) -> None:
-    """One word behind every other row of the triangle removes its conflicts.
+    """One word of padding after every second row of the triangle removes its conflicts.
 
     A pad that leaves most conflicts of the tile is not advised.
     """
@@ -119,7 +119,7 @@ def test_padding_advice(body: str) -> None:
 def test_one_advice_per_cause() -> None:
     """Neighbours of an array at one distance share an advice, at the one that costs most."""
     first, second = _advice(FOUR)
-    assert first.text.startswith("load of in: neighbouring lanes are 16 bytes apart, and 4 accesses touch all of it")
+    assert first.text.startswith("load of in: neighbouring lanes are 16 bytes apart, 4 accesses cover the gap")
     file, line = first.places[0]
     assert sorted(first.places) == [(file, (line or 0) + offset) for offset in range(-1, 3)]
     assert (second.code, second.places) == ("PC101", [(file, (line or 0) + 3)])

@@ -18,7 +18,7 @@ from ptxcount.util.errors import LaunchError
 from tests.ptxcount.commands import ROW_SUMS, SUMS, read_error
 from tests.ptxcount.snippets import module
 
-#: Type of a parameter, its argument, and the required type; none where they agree.
+#: Type of a parameter, its argument, and the required type; empty if they match.
 TYPED = [
     ("const float*", "a=float64[64]", "float32"), ("volatile float* __restrict__", "a=int32[64]", "float32"),
     ("double*", "a=float32[128]", "float64"), ("int*", "a=uint32[64]", ""),
@@ -48,7 +48,7 @@ def test_types_must_match(
         assert main([*words, word]) == 0
 
 
-#: Words for a kernel of (out, in, n), and the labels that the error shows; none where they are allowed.
+#: Arguments for a kernel of (out, in, n), and the labels in the error; empty if they are allowed.
 ORDERED = [
     ("out=float32[32] in=float32[32] n=int32:32", ""), ("y=float32[32] x=float32[32] int32:32", ""),
     ("in=float32[32] out=float32[32] n=int32:32", "in, out, n"), ("in=float32[32] x=float32[32] int32:32", "in, x, -"),
@@ -68,8 +68,8 @@ def test_order_of_names(words: str, labels: str, tmp_path: Path) -> None:
 
 #: A parameter, its argument, and the error.
 MISMATCHED = [
-    ("Pf", "in=int32:4", "argument in=int32:4: int32 for float*; give in=float32[N]"),
-    ("l", "n=int64[4]", "argument n=int64[4]: an array for long; give n=int64:7"),
+    ("Pf", "in=int32:4", "argument in=int32:4: int32 for float*; pass in=float32[N]"),
+    ("l", "n=int64[4]", "argument n=int64[4]: an array for long; pass n=int64:7"),
     ("Pf", "in=uint64:0", ""),  # no array
     ("1P", 'p={"x": "float32:1", "n": "int32:1"}', "p: members x, n; struct P has x, n, q in this order"),
     ("1P", 'p={"n": "int32:1", "x": "float32:1", "q": "float32[4]"}', "p: members n, x, q; struct P has x, n, q in"),

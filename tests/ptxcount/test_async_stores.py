@@ -42,7 +42,7 @@ REDUCTIONS: dict[str, Callable[[int, int], int]] = {
 
 @pytest.mark.parametrize("operation", REDUCTIONS)
 def test_async_reductions(operation: str) -> None:
-    """All lanes reduce one place; its barrier completes when all bytes came."""
+    """All lanes reduce one address; the mbarrier completes when all bytes have arrived."""
     width = int(operation[-2:]) // 8
     operand = "%rd4" if width == 8 else "%r0"
     out, _ = _count(
@@ -55,7 +55,7 @@ def test_async_reductions(operation: str) -> None:
 
 @pytest.mark.parametrize("operation", REDUCTIONS)
 def test_turns_of_async_reductions(operation: str) -> None:
-    """In the own block's shared memory, ``red.async`` takes the turns of ``red``; ptxas never sums its lanes."""
+    """In the own block's shared memory, ``red.async`` costs as much as ``red``; ptxas never aggregates its lanes."""
     operand = "%rd3" if operation.endswith("64") else "%r0"
     _, asynchronous = _count(f"{_RED_ASYNC}.{operation} [%r2], {operand}, [%r5];")
     _, synchronous = _count(f"red.shared.{operation} [%r2], {operand};")
@@ -67,13 +67,13 @@ def test_turns_of_async_reductions(operation: str) -> None:
 @pytest.mark.parametrize("form", [f"{_RED_ASYNC}.inc.u32", "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32"])
 def test_no_clusters(form: str) -> None:
     """An H200 ends asynchronous stores in a launch without clusters as an illegal instruction."""
-    with pytest.raises(LaunchError, match=r"async, where the launch has no clusters; give cluster=1"):
+    with pytest.raises(LaunchError, match=r"async in a launch without clusters; set cluster=1"):
         _count(f"{form} [%r1], %r0, [%r5];", None)
 
 
 @pytest.mark.parametrize("form", ["st.bulk.weak.shared::cta [%r1+16], 64, 0;", "st.bulk [%rd5], %rd6, 0;"])
 def test_fill(form: str) -> None:
-    """Zeros from one place on."""
+    """The instruction stores zeros from an address on."""
     out, _ = _count(
         f"cvt.u64.u32 %rd5, %r1; cvta.shared.u64 %rd5, %rd5; add.u64 %rd5, %rd5, 16; mov.u64 %rd6, 64; {form}"
     )
@@ -90,7 +90,7 @@ def test_wrong_fill(form: str, error: type[Exception], text: str) -> None:
         _count(form)
 
 
-#: Code, and the first words that it leaves.
+#: Code, and the first words after it.
 FORMS = {
     "@%p1 mbarrier.arrive.shared.b64 %rd4, [bar]; @%p1 mbarrier.pending_count.b64 %r4, %rd4;"
     "@%p1 st.shared.u32 [%r1], %r4;": [1, 12],
@@ -111,7 +111,7 @@ def test_forms(code: str) -> None:
 @pytest.mark.parametrize(("kind", "dtype"), [("f16", np.float16), ("bf16", ml_dtypes.bfloat16)])
 @pytest.mark.parametrize("name", ["min", "max"])
 def test_extremes_of_halves(name: str, kind: str, dtype: Any) -> None:
-    """``red`` of vectors, alone and of pairs: eight halves of each lane meet in one place."""
+    """``red`` of vectors of halves and of pairs: eight halves of each lane are added at one address."""
     values = np.random.default_rng(4).normal(size=(32, 8)).astype(dtype)
     expected = getattr(values.astype(np.float32), name)(axis=0).astype(dtype)
     for vector, count in ((f"v8.{kind}", 8), (f"v4.{kind}x2", 4)):

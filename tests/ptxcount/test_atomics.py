@@ -148,7 +148,7 @@ def test_sums_of_subnormals(space: str, expected: list[int], target: str) -> Non
 
 @pytest.mark.parametrize("code", PLACES.values(), ids=PLACES)
 def test_used_sum_of_ones(code: str) -> None:
-    """A sum of ones counts like one of any numbers if its result is used."""
+    """An atomicAdd of 1 costs as much as of any value if its result is used."""
     totals = [_count_atomic(f"add.u32 %r5, [A], {number}", code, 4, "shared") for number in ("1", "%r2")]
     assert totals[0]["shared_atomic_wavefronts"] == totals[1]["shared_atomic_wavefronts"]
 
@@ -171,7 +171,7 @@ SUMMED = [
 
 @pytest.mark.parametrize(("atomic", "sectors", "wavefronts"), SUMMED)
 def test_uniform_addresses(atomic: str, sectors: int, wavefronts: int) -> None:
-    """An atomic that the compiler sums in a warp is issued once; of others each lane counts."""
+    """A warp-aggregated atomic is one request. Otherwise, each lane on an address counts."""
     width = 8 if "64" in atomic else 4
     totals = _count_atomic(atomic, "mov.u32 %r1, %ctaid.x;", width, "global", blocks=3)
     assert (totals["atomic_sectors"], totals["atomic_together"]) == (3 * sectors, 3 * 32)
@@ -187,7 +187,7 @@ def test_sum_of_whole_warps() -> None:
     assert [counts["atomic_sectors"] for counts in totals] == [20, 1]
 
 
-#: Ways to the element of each lane, %r1, and whether ptxas sums lanes there (machine code of nvcc 13.0.88, 2026-11-29).
+#: Computations of each lane's element, %r1, and whether ptxas aggregates the lanes (machine code of nvcc 13.0.88).
 SEEN = {
     "ld.global.u32 %r1, [%rd1];": True,
     "ld.volatile.shared.u32 %r1, [s];": True,

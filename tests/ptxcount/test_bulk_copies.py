@@ -1,4 +1,4 @@
-"""Bulk copies and tiles: pieces of 128 bytes of shared memory, copies of a warp, conditions; and advice."""
+"""Bulk copies and tiles: splitting at 128 bytes of shared memory, copies of a warp, conditions; and advice."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _store(size: int, to: int, tile: int, lanes: str = "", threads: int = 1) -> 
 
 
 def _pieces(size: int, to: int, tile: int) -> int:
-    """Count sectors byte by byte, for each piece of 128 bytes of shared memory."""
+    """Count sectors byte by byte, for each 128-byte segment of shared memory."""
     return len({((tile + byte) // 128, (to + byte) // 32) for byte in range(size)})
 
 
@@ -40,10 +40,10 @@ def test_pieces_of_128_bytes(size: int) -> None:
 
 #: Places in array and shared memory of a copy of 1,024 bytes, sectors, and advice.
 ADVICE = [
-    (16, 0, 40, "; move the tile by 16 bytes in shared memory: 33.00 for 40.00"),
+    (16, 0, 40, "; 33.00 instead of 40.00 if the shared buffer is moved by 16 bytes"),
     (16, 16, 33, ""),
     (0, 0, 32, ""),
-    (0, 16, 40, "; move the tile by 16 bytes in shared memory: 32.00 for 40.00"),
+    (0, 16, 40, "; 32.00 instead of 40.00 if the shared buffer is moved by 16 bytes"),
 ]
 
 
@@ -52,7 +52,7 @@ def test_alignment_advice(to: int, tile: int, sectors: int, advice: str) -> None
     """The advice has the distance; an aligned tile gets none."""
     (access,) = _store(1024, to, tile).accesses
     assert access.sectors == sectors
-    assert describe_cost(access) == f"bulk store: {sectors}.00 sectors a request{advice}"
+    assert describe_cost(access) == f"bulk store: {sectors}.00 sectors per request{advice}"
 
 
 #: Offsets of each lane of two warps, and their number of copies.
@@ -99,7 +99,7 @@ def test_equal_lanes_by_kind_of_copy(name: str) -> None:
 
 
 def test_reductions_of_a_warp() -> None:
-    """Each lane adds, also at one common place."""
+    """Each lane adds, also if all lanes share one address."""
     reduction = "st.shared.u32 [%r1], 3; cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32"
     body = STORE.replace("cp.async.bulk.global.shared::cta.bulk_group", reduction)
     out = np.zeros(1 << 10, np.uint32)
@@ -134,11 +134,11 @@ def test_barrier_counts_all_copies(copies: int, phase: int, code: str) -> None:
     execute_snippet(text, [out], unwritten="off", cluster=(1, 1, 1))
     assert out[0] == phase
     if code != "load":
-        with pytest.raises(LaunchError, match="the launch has no clusters; give cluster=1"):
+        with pytest.raises(LaunchError, match="in a launch without clusters; set cluster=1"):
             execute_snippet(text, [out], unwritten="off")
 
 
-#: Launches of ``transfers.py`` -> sectors read by an H200 (driver 580.159.04, Nsight Compute 2025.3.1, 2026-11-29).
+#: Launches of ``transfers.py`` -> sectors measured on an H200 (driver 580.159.04, Nsight Compute 2025.3.1, 2026-11-29).
 READ_SECTORS = {
     **{
         f"multicast_load ({start}, {to}, 1024, {mask})": sectors * blocks
@@ -163,10 +163,10 @@ def test_multicasts_and_clipped_tiles(name: str) -> None:
     assert _find_launch(name).execute().totals()["bulk_load_sectors"] == READ_SECTORS[name]
 
 
-#: Bytes, places in array and shared memory, and the error.
+#: Bytes, offsets in array and shared memory, and the error.
 CROOKED = [
     (24, 0, 0, "24 bytes: a multiple of 16 is needed; an H200 stores 16 of them"),
-    (32, 0, 8, "shared address 8: no multiple of 16"),
+    (32, 0, 8, "shared address 8: not a multiple of 16"),
     (32, 8, 0, "is not a multiple of 16"),
 ]
 
@@ -192,11 +192,11 @@ TILES = [(64, 64, 0, 0), (68, 68, 4, 3), (68, 68, 44, 50), (68, 68, 100, 0), (64
 
 @pytest.mark.parametrize(("columns", "pitch", "x", "y"), TILES)
 def test_rows_of_tiles(columns: int, pitch: int, x: int, y: int) -> None:
-    """Each row of a tile is cut by itself; a load fills zeros beyond the tensor by sectors of shared memory."""
+    """Each row of a tile is split separately; zeros out of bounds count as sectors of shared memory."""
     totals = _boxes(x, y, np.zeros((64, pitch), np.float32)[:, :columns]).totals()
     places = [(row, column) for row in range(y, y + 32) for column in range(x, x + 32)]
     inside = [(row, column) for row, column in places if 0 <= row < 64 and 0 <= column < columns]
-    # A row of the box takes 128 bytes of shared memory: it is one piece.
+    # A row of the box takes 128 bytes of shared memory: it is not split.
     sectors = {(row, (row * pitch + column) * 4 // 32) for row, column in inside}
     zeros = {(row, (column - x) * 4 // 32) for row, column in places if (row, column) not in inside}
     assert (totals["bulk_load_sectors"], totals["bulk_store_sectors"]) == (len(sectors) + len(zeros), 2 * len(sectors))
@@ -205,5 +205,5 @@ def test_rows_of_tiles(columns: int, pitch: int, x: int, y: int) -> None:
 @pytest.mark.parametrize(("x", "y"), [(-4, 0), (-8, -3), (0, -1)])
 def test_tiles_before_a_tensor(x: int, y: int) -> None:
     """A load from there is valid; a store ends the kernel on an H200 (CUDA guide, "Writing")."""
-    with pytest.raises(OutOfBoundsError, match=rf"stored at \({x}, {y}\): no coordinate may be below 0"):
+    with pytest.raises(OutOfBoundsError, match=rf"a tile store at \({x}, {y}\): no coordinate may be below 0"):
         _boxes(x, y, np.zeros((64, 64), np.float32))

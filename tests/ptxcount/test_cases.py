@@ -27,7 +27,7 @@ COLUMNS = np.arange(160, dtype=F).reshape(5, 32)
 SWAPPED = np.r_[T[32:], T[:32] + 100]
 PAIRS = np.where(T % 2, T ^ 33, (T ^ 33) + 100)
 A, B = np.array([-1, 1, -2, 2, np.nan], F), np.array([1, -1, -1, 1, 1], F)
-#: Kernel, blocks, threads, arguments, arguments afterwards by place, and findings.
+#: Kernel, blocks, threads, arguments, arguments afterwards by index, and findings.
 CASES: list[tuple[str, int, int, list[Any], dict[int, Any], list[str]]] = [
     ("wait_for_next", 2, 64, [_zeros(1), _zeros(1)], {1: [1]}, []),
     ("wait_for_next", 5000, 64, [_zeros(1), _zeros(1)], {1: [1]}, []),  # in several chunks
@@ -74,9 +74,7 @@ def test_output_and_findings(
 
 def test_deadlock() -> None:
     """The error names the waiting threads and their lines."""
-    with pytest.raises(
-        errors.NoProgressError, match=r"cases.cu:\d+ .*32 threads wait before .*, 32 threads wait at the"
-    ):
+    with pytest.raises(errors.NoProgressError, match=r"cases.cu:\d+ .*32 threads wait at .*, 32 threads wait at the"):
         sources.execute("cases", "nobody_comes", [_zeros(1)], threads=64)
 
 
@@ -105,7 +103,7 @@ def test_strided_arrays(matrix: Any, per_request: int) -> None:
 #: Element of a local array that each thread reads, and sectors per request (H200, driver 580.159.04).
 @pytest.mark.parametrize(("times", "sectors"), [(0, 4), (1, 32), (2, 32), (16, 16), (32, 8)])
 def test_local_memory(times: int, sectors: int) -> None:
-    """Words of 32 lanes lie together; each word is a request."""
+    """The same word of 32 lanes is contiguous; each word is one request."""
     arguments: list[Any] = [np.arange(128, dtype=INT), INT(times)]
     totals = sources.execute("cases", "local_array", arguments).totals()
     assert arguments[0][:32].tolist() == [times * t & 63 for t in range(32)]

@@ -83,7 +83,7 @@ def test_listing() -> None:
     schema = json.loads((files("ptxcount") / "count.schema.json").read_text(encoding="utf-8"))
     jsonschema = pytest.importorskip("jsonschema")
     jsonschema.validate(json.loads(format_json(counters)), schema)
-    assert describe_cost(access) == f"{kind}: distributed shared memory, 32.00 sectors a request, ideal 4.00"
+    assert describe_cost(access) == f"{kind}: distributed shared memory, 32.00 sectors per request, ideal 4.00"
 
 
 _MEET = "barrier.cluster.arrive; barrier.cluster.wait;"
@@ -114,4 +114,4 @@ def test_races(case: str) -> None:
     counters = _run(f"{_OTHER} {body}", [], threads=1, unwritten="off")
     races = [finding.message for finding in counters.findings if finding.code == "shared-race"]
     assert bool(races) == is_race
-    assert all("of the cluster since they were ordered last" in message for message in races)
+    assert all("of the cluster: no synchronization between them" in message for message in races)

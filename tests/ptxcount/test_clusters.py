@@ -36,7 +36,7 @@ def test_rank_of_an_address() -> None:
 
 
 def test_launch_without_clusters() -> None:
-    """A block is a cluster by itself: rank 0 is its own, and there is no rank 1."""
+    """Each block is its own cluster: it has rank 0, and there is no rank 1."""
     body = """ld.param.u64 %rd1, [p0]; mov.u32 %r1, 7; st.shared.u32 [b+4], %r1; mov.u32 %r2, b;
         mapa.shared::cluster.u32 %r3, %r2, RANK; atom.shared::cluster.add.u32 %r4, [%r3+4], 1;
         getctarank.shared::cluster.u32 %r5, %r3; add.u32 %r5, %r5, %r4; st.global.u32 [%rd1], %r5;"""
@@ -59,7 +59,7 @@ def test_bulk_rows() -> None:
 @pytest.mark.parametrize("swizzle", [0, 128])
 @pytest.mark.parametrize(("x", "y"), [(0, 0), (32, 32), (40, 50), (64, 3), (100, 100)])
 def test_boxes(x: int, y: int, swizzle: int) -> None:
-    """Loads beyond a tensor give zeros, stores do nothing; a swizzle permutes pieces of 16 bytes in a row."""
+    """Out of bounds, loads return zeros and stores are dropped; a swizzle permutes 16-byte units of a row."""
     tensor = RNG.normal(size=(60, 64)).astype(np.float32)
     out, total, seen = np.zeros_like(tensor), tensor.copy(), np.zeros((32, 32), np.float32)
     maps = [ptxcount.TensorMap(array, (32, 32), swizzle) for array in (tensor, out, total)]
@@ -129,7 +129,7 @@ def test_asynchronous_stores() -> None:
     ("entry", "more"), [("warpgroup", [np.int32(0)]), ("warpgroup", [np.int32(1)]), ("warpgroup_turned", [])]
 )
 def test_warpgroup_products(entry: str, more: list[Any]) -> None:
-    """Factors lie by rows, in patterns of 32 bytes or none; by columns, the negated product is added."""
+    """Row-major factors have 32-byte swizzles or none; for column-major factors, the negated product is added."""
     a, b = (RNG.integers(-8, 9, (rows, 16)).astype(np.float16) for rows in (64, 32))
     out, expected = np.zeros((64, 32), np.float32), a.astype(np.float32) @ b.T.astype(np.float32)
     if not more:
@@ -171,7 +171,7 @@ def test_foreign_tensor_map() -> None:
     """Bytes of a host's own map are invalid; an uninitialized barrier is an unwritten read."""
     out = np.zeros((32, 32), np.float32)
     bytes_of = [np.void(bytes(128))] * 3
-    with pytest.raises(LaunchError, match=r"no tensor map lies there; give one with ptxcount\.TensorMap"):
+    with pytest.raises(LaunchError, match=r"this is no tensor map; pass one with ptxcount\.TensorMap"):
         sources.execute("clusters", "boxes", [*bytes_of, out, np.int32(0), np.int32(0)], threads=128)
     text = sources.ptx("clusters").replace("mbarrier.init.shared::cta.b64", "// ")
     with pytest.raises(UninitializedReadError):

@@ -63,7 +63,7 @@ def test_ptx_file(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatc
     assert "p0=float32[262144]' 'p1=float32[262144]' p2=int32:65536 p3=int32:65536\n" in capsys.readouterr().out
     for option in ("--flags -O3", "--arch sm_80"):
         error = read_error(capsys, str(file), *ROW_SUMS.split(), *option.split())
-        assert error.startswith("LaunchError: --flags, --arch, -I: they go with CUDA C++")
+        assert error.startswith("LaunchError: --flags, --arch, -I: these options are for CUDA C++")
 
 
 TOO_SHORT = "{sums} --entry row_sums --grid 1 --block 32 s=float32[32] m=float32[31,4] int32:32 int32:4"
@@ -105,9 +105,9 @@ def test_errors(command: str, text: str, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_unknown_architecture(capsys: pytest.CaptureFixture[str]) -> None:
-    """The listing ends with what was not checked."""
+    """The listing ends with the skipped checks."""
     assert main([SUMS, *ROW_SUMS.split(), "--arch", "compute_90"]) == 0
-    text = "unknown-limits: shared memory of a block was not checked: the limits of compute_90 are not known here"
+    text = "unknown-limits: shared memory of a block was not checked: ptxcount does not know the limits of compute_90"
     assert capsys.readouterr().out.splitlines()[-1] == f"PTX line 1: {text}"
 
 
@@ -144,7 +144,7 @@ template <typename T, int N> __global__ void rows(T* out, const T* in, int rows,
 
 
 def test_suggested_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The command for a file runs as printed, with the given options."""
+    """The suggested command runs as printed, with the caller's options."""
     folder, source = tmp_path / "of includes", tmp_path / "rows.cu"
     folder.mkdir()
     (folder / "scale.h").write_text("#define SCALE 2\n")
@@ -233,10 +233,10 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["Arguments go by place; a name is a label.", "error: end the kernel;", "Exit codes: 0,"]
+    "text", ["the kernel's arguments, in order; a name is only a label.", "error: end the kernel;", "Exit codes: 0 "]
 )
 def test_help(text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Help says what names, policies and exit codes mean."""
+    """Help explains names, policies and exit codes."""
     with pytest.raises(SystemExit):
         main(["--help"])
     assert text in " ".join(capsys.readouterr().out.split())

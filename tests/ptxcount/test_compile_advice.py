@@ -42,7 +42,7 @@ def test_header_of_a_wheel(header: str, tmp_path: Path, monkeypatch: pytest.Monk
     assert sum(re.fullmatch(pattern, header) is not None for pattern in HEADERS) == 1
 
 
-#: Form of the include, place of the header, and the folder that helps.
+#: Form of the include, location of the header, and the advised folder.
 FOLDERS = [
     ("<beside.h>", "src/beside.h", "src"),
     ("<deep/in.h>", "include/deep/in.h", "include"),
@@ -97,7 +97,7 @@ def test_unknown_header(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     """The advice explains how to name a folder."""
     (tmp_path / "k.cu").write_text("#include <nowhere.h>\n")
     assert main([str(tmp_path / "k.cu")]) == 1
-    assert capsys.readouterr().err.splitlines()[-1].endswith("name its folder: -IFOLDER")
+    assert capsys.readouterr().err.splitlines()[-1].endswith("add its folder: -IFOLDER")
 
 
 def test_name_that_cuda_13_lacks() -> None:

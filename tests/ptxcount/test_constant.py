@@ -24,7 +24,7 @@ def _constants(counters: LaunchCounters) -> list[tuple[str, int, int]]:
 
 
 def test_convolution(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Global loads are those of the image, as by sets; the filter's count apart."""
+    """Global loads are those of the image, as counted by sets; loads of the filter are counted separately."""
     by_sets.COUNTS_BY_ACCESS.clear()
     monkeypatch.setattr("ptxcount.machine.chunk.Access", by_sets.Watched)
     rows, columns, block = 5, 203, 64
@@ -62,7 +62,7 @@ def test_generic_store() -> None:
 
 
 def test_end_of_a_constant() -> None:
-    """A read behind the end is out of bounds, as in global memory."""
+    """A read after the end is out of bounds, as in global memory."""
     ptx = sources.ptx("constants").replace("[taps+32]", "[taps+36]")
     args: list[Argument] = [np.zeros(32, np.float32), np.zeros(32, np.float32), np.int32(1), np.int32(32)]
     with pytest.raises(OutOfBoundsError, match=r"4 bytes at 0x.*, which is byte 36 of taps of 36 bytes"):
@@ -87,7 +87,7 @@ def test_variables_of_a_host() -> None:
     assert x.tolist() == [0, 10, 4, 30]
     assert seen.tolist() == [7, 7, 18, 7]
     ptxcount.count(SET, "k", 1, 4, [x, np.int32(0)])
-    remedy = r"the source gives _ZN3own5scaleE no value; give it one: --variable _ZN3own5scaleE=float32\[2\]=ones"
+    remedy = r"_ZN3own5scaleE has no value in the source; set it: --variable _ZN3own5scaleE=float32\[2\]=ones"
     with pytest.raises(ptxcount.UnsetVariableError, match=f"source.cu:5 .* {remedy}"):
         ptxcount.count(SET, "k", 1, 4, [x, np.int32(1)])
     for name, value, message in (("scales", scale, "'scales': one of "), ("scale", scale[:1], "of 8 bytes is needed")):
@@ -102,7 +102,7 @@ def test_variables_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFix
     words = [str(source), "--entry", "k", "--grid", "1", "--block", "4", "x=float32[4]", "int32:1"]
     assert main([*words, "--variable", "own::scale=float32[2]=ones", "--variable", "total=int32:3"]) == 0
     assert main(words) == 1
-    assert "give it one" in capsys.readouterr().err
+    assert "set it" in capsys.readouterr().err
 
 
 BY_LANE = """
@@ -115,7 +115,7 @@ __global__ void k(float* out, const int* at) { int i = threadIdx.x; out[i] = tab
     ("fill", "addresses", "shown"),
     [
         ("zeros", 1, []),
-        ("", 32, ["32 constant addresses", "100%  table", "32 constant addresses a request, 1 would do"]),
+        ("", 32, ["32 constant addresses", "100%  table", "32 constant addresses per request, ideal 1"]),
     ],
 )
 def test_addresses_on_the_command_line(

@@ -35,7 +35,7 @@ WORDS = ["out=float32[1024]", "in=float32[1024]", "at=int32[1024]=permutation(1)
 #: Array, line, kind, amount and least, and pattern, in the order of the listing.
 COSTS = [
     ("in", 4, "load", 1024, 128, "neighbouring lanes 128 bytes apart"),
-    ("in", 7, "load", None, 128, "lanes have no common distance"),
+    ("in", 7, "load", None, 128, "irregular addresses"),
     ("in", 6, "load", 32, 32, "all lanes at one address"),
     ("out", 6, "store", 128, 128, "neighbouring lanes at neighbouring elements"),
     ("out", 8, "store", 128, 128, "neighbouring lanes at neighbouring elements in descending order"),
@@ -57,13 +57,13 @@ PICTURE = """\
 
 
 def test_order() -> None:
-    """Arrays by sectors with their lines come first, then shared memory. The least of a broadcast is one sector."""
+    """Arrays come first, by sectors, with their lines; then shared memory. A broadcast has ideal 1."""
     costs = list_costs(count(SOURCE, "k", 1, (32, 32), make_arguments(WORDS)), WORDS)
     rows = [(cost.array, cost.worst.source.line, cost.worst.kind, cost.amount, cost.least) for cost in costs]
     expected = [row[:5] for row in COSTS]
     assert [row if row[1] != 7 or row[0] != "in" else (*row[:3], None, row[4]) for row in rows] == expected
     assert [cost.description.rpartition("; ")[2] for cost in costs] == [row[5] for row in COSTS]
-    assert costs[2].description.startswith("load: 1 sector a request; ")
+    assert costs[2].description.startswith("load: 1 sector per request; ")
     assert format_costs(_counters(1), [], lambda name: None).splitlines()[0] == "1 sector"
 
 
@@ -146,15 +146,15 @@ LANES = np.arange(32)
 #: Addresses of lanes, number of active lanes or those that are active, and the pattern.
 PATTERNS = [
     (LANES * 0, 32, "all lanes at one address"), (LANES * 4, 8, "neighbouring lanes at neighbouring elements"),
-    (LANES * 4 + 4, 32, "neighbouring lanes at neighbouring elements; warps begin within a sector"),
+    (LANES * 4 + 4, 32, "neighbouring lanes at neighbouring elements; warps start inside a sector"),
     (LANES[::-1] * 4, 32, "neighbouring lanes at neighbouring elements in descending order"),
     (LANES * 128, 32, "neighbouring lanes 128 bytes apart"),
     (LANES * 128 + LANES // 8 * 64, 32, "neighbouring lanes 128 bytes apart"),
-    (LANES * 128 + LANES // 3 * 64, 32, "lanes have no common distance"), (LANES * 128, 7, None),
-    (LANES // 2 * 100 + LANES % 2 * 4, 32, "2 neighbouring lanes follow each other, then a jump"),
+    (LANES * 128 + LANES // 3 * 64, 32, "irregular addresses"), (LANES * 128, 7, None),
+    (LANES // 2 * 100 + LANES % 2 * 4, 32, "groups of 2 lanes at consecutive elements"),
     (LANES * 8, LANES % 2 == 0, "active lanes 16 bytes apart"),
     (LANES * 2, LANES % 2 == 0, "active lanes at neighbouring elements"),
-    (LANES * 4, LANES % 4 < 2, "2 neighbouring lanes follow each other, then a jump"),
+    (LANES * 4, LANES % 4 < 2, "groups of 2 lanes at consecutive elements"),
     (LANES // 16 * 64, 32, "2 addresses, each by 16 lanes"), (LANES // 4 * 8, 32, "8 addresses, each by 4 lanes"),
     ((LANES ^ 1) * 4, 32, "lanes at neighbouring elements in another order"),
 ]  # fmt: skip
@@ -170,7 +170,7 @@ def test_patterns(addresses: np.ndarray, active: int | np.ndarray, words: str | 
 
 
 def _counters(*sectors: int) -> LaunchCounters:
-    """Record accesses at separate lines, with given sectors per request."""
+    """Record accesses at separate lines, with these sectors per request."""
     accesses = [Access(Source(n, "k.cu", n), "global", "load", 4) for n in range(1, 1 + len(sectors))]
     for access, number in zip(accesses, sectors, strict=True):
         access.record(LANES[None] * number, np.ones((1, 32), bool), (1, 32))
@@ -218,7 +218,7 @@ def test_shared_fetches() -> None:
     assert (cost.amount, cost.least) == (8, 8)
 
 
-#: Accesses to local memory at places that ptxas knows, and at others.
+#: Accesses to local memory at compile-time offsets, and at others.
 LOCAL = """
 ld.param.u64 %rd1, [p0]; mul.wide.u32 %rd2, %r0, 4; add.u64 %rd1, %rd1, %rd2;
 mov.u64 %rd3, array; and.b64 %rd4, %rd2, 252; add.u64 %rd5, %rd3, %rd4;
@@ -236,7 +236,7 @@ st.global.u32 [%rd1], %r2;
     [
         ("%rd3+4", True, "4 sectors", "ptxas keeps all of it in registers"),
         ("%rd3+4", False, "24 sectors", "ptxas may keep it in registers"),
-        ("%rd5", True, "52 sectors", "ptxas keeps 256 bytes a thread there"),
+        ("%rd5", True, "52 sectors", "ptxas keeps 256 bytes per thread there"),
     ],
 )
 def test_local_memory(
@@ -266,4 +266,4 @@ def test_rows_within_a_warp() -> None:
     counters = count(module(body, 1), None, 1, 32, [np.zeros(64, np.uint32)])
     pattern = find_pattern(counters.accesses[0])
     assert pattern is not None
-    assert pattern.description == "16 neighbouring lanes follow each other, then a jump"
+    assert pattern.description == "groups of 16 lanes at consecutive elements"

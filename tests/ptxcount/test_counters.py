@@ -66,7 +66,7 @@ def test_rules(name: str, width: int) -> None:
 @pytest.mark.parametrize("first", [0, (1 << 32) - 256, (1 << 32) - 128, (1 << 41) - 512])
 @pytest.mark.parametrize("apart", [4, 1 << 32, (1 << 32) + 4])
 def test_far_addresses(first: int, apart: int) -> None:
-    """Addresses count as they are where they share their last 32 bits, and beside a multiple of 2 ** 32."""
+    """Addresses with equal low 32 bits are distinct; so are addresses around a multiple of 2 ** 32."""
     lanes = np.arange(32) % 3 > 0
     addresses = first + 4 * np.arange(32) + apart * (np.arange(32) % 2)
     for rows in (addresses, addresses.reshape(4, 8).T.ravel()):
@@ -97,7 +97,7 @@ def test_distinct_sectors(threads: int, width: int, offset: int) -> None:
             assert counters.distinct_sectors == counts
 
 
-#: Bytes between threads of a warp, and sectors fetched at least by 64 and 128 bytes.
+#: Byte stride between threads of a warp, and minimum sectors for fetches of 64 and 128 bytes.
 FETCHED = {4: (4, 4), 32: (32, 32), 64: (64, 64), 96: (64, 96), 128: (64, 128), 256: (64, 128)}
 
 
@@ -170,7 +170,7 @@ TYPES = {"b16": "%half", "s16": "%r5", "u8": "%r5", "u32": "%r5", "u64": "%rd5"}
 
 @pytest.mark.parametrize("code", MERGED)
 def test_merged_loads(code: str) -> None:
-    """Neighbours merge as in ptxas, and lanes group as on the chip."""
+    """Adjacent accesses merge as in ptxas, and lanes are grouped as on the GPU."""
     base, kind, body = "%r1", "u32", ""
     for word in code.split():
         base = word if word.startswith("%") else base

@@ -47,7 +47,7 @@ def _bind_all() -> list[str]:
 
 
 def test_order_of_binders(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each form is bound by one binder, in whichever order they are asked."""
+    """Each form is bound by one binder, for any order of the binders."""
     steps = _bind_all()
     assert not [step for step in steps if "refuse" in step and not step.startswith("ret ")]
     for binders_by_opcode in (BINDERS, FORMS):

@@ -24,7 +24,7 @@ ENDS = {signal.SIGINT: (130, "ptxcount: interrupted\n"), signal.SIGTERM: (143, "
 @pytest.mark.parametrize("number", ENDS)
 @pytest.mark.parametrize("words", [["check"], ["pin"], ["init", "scale.cu"], ["scale.cu"]], ids="-".join)
 def test_signals(words: list[str], number: signal.Signals, tmp_path: Path) -> None:
-    """The command ends at once, with a line after Ctrl-C, and leaves no temporary file."""
+    """The command exits at once, prints one line after Ctrl-C, and removes temporary files."""
     assert _end_command(words, {}, number, tmp_path) == (ENDS[number][0], "", ENDS[number][1])
     assert not list((tmp_path / "temporary").iterdir())
 

@@ -12,7 +12,7 @@ from tests.ptxcount.snippets import execute_snippet, module
 #: Number of branches; a pairwise analysis took minutes.
 COUNT = 3000
 
-#: Repeated code with the number of its turn and of the previous one, and the start of the error.
+#: Repeated code with the number of its repetition and of the previous one, and the start of the error.
 REPEATED = {
     "branch over nothing": ("@%p1 bra L{0};\nL{0}:\n", "StepLimitExceededError: PTX line "),
     "loop by itself": ("L{0}: @%p1 bra L{0};\n", "StepLimitExceededError: PTX line "),

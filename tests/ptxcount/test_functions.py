@@ -71,13 +71,13 @@ def test_recursion_limit() -> None:
     """
     for times in (1, 2):
         call = f"{{ .param .b32 n; st.param.b32 [n], {times}; call f, (n); }}"
-        refused = pytest.raises(UnsupportedInstructionError, match="'f' calls itself more than once")
+        refused = pytest.raises(UnsupportedInstructionError, match="'f' is recursive: only one")
         with refused if times > 1 else nullcontext():
             execute_snippet(module(call, 0, functions=text), [])
 
 
 def test_child_kernels() -> None:
-    """A kernel that launches another is counted alone, with a note."""
+    """For a kernel that launches another one, only the first is counted, with a finding."""
     declared = (
         ".extern .func (.param .b64 r) cudaGetParameterBufferV2(.param .b64 k, .param .align 4 .b8 g[12], "
         ".param .align 4 .b8 b[12], .param .b32 s);\n.extern .func (.param .b32 r) cudaLaunchDeviceV2(.param .b64 p, "

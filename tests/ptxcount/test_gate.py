@@ -17,7 +17,7 @@ NAMED = f'{LAUNCH}name = "one"\n'
 
 
 def _behind(comment: str, stride: int = 2) -> Callable[[Repository], None]:
-    """Return a change that adds a directive behind the line of the accesses."""
+    """Return a change that appends a directive to the line of the accesses."""
     return lambda repo: repo.kernel(stride, ("STRIDE];", f"STRIDE];  // ptxcount: {comment}"))
 
 
@@ -25,9 +25,9 @@ def _limits(text: str) -> Callable[[Repository], None]:
     return lambda repo: repo.launch(f"{LAUNCH}limits = {{ {text} }}\n")
 
 
-NEW = "scale.cu:4: PC005 no counts are pinned: run ptxcount pin; a launch without a name goes by its "
+NEW = "scale.cu:4: PC005 no counts are pinned: run ptxcount pin; a launch without a name is identified by its "
 GONE = (
-    "ptxcount.lock:1: PC008 pinned, and in ptxcount.toml no more: run ptxcount pin "
+    "ptxcount.lock:1: PC008 pinned, but no longer in ptxcount.toml: run ptxcount pin "
     "[launch scale.cu: phys::scale<float> <<<("
 )
 RACE = "__shared__ int s; s = i; if (i < n) out[i] = s + 2 * in[i * STRIDE];"
@@ -44,25 +44,25 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
     ([lambda repo: repo.kernel(8)], 1, [f"{ROSE}; scale.cu changed. Why: "]),
     ([lambda repo: repo.kernel(1)], 0, [f"{FELL}; scale.cu changed [launch scale<float>]"]),
     ([lambda repo: repo.kernel(1), lambda repo: repo.run("pin"), lambda repo: repo.kernel(2)], 1,
-     ["scale.cu:6: PC003 global load sectors rose from 128 to 256 (4 to 8 a request, ideal 4); scale.cu changed. "
+     ["scale.cu:6: PC003 global load sectors rose from 128 to 256 (4 to 8 per request, ideal 4); scale.cu changed. "
       "Why: ptxcount check --advise. Intended: ptxcount pin --accept [launch scale<float>]"]),
     ([lambda repo: repo.kernel(2, ("2 * in", "3 * in"))], 0, []),  # at equal cost
     ([lambda repo: repo.kernel(8, ("2 * in", "3 * in"))], 1,
      [f"{ROSE.replace(' (8', ' in edited lines (8')}; scale.cu changed. Why"]),
     ([lambda repo: repo.lock('"nvcc": "', '"nvcc": "1')], 0, []),
     ([lambda repo: repo.lock('"nvcc": "', '"nvcc": "1'), lambda repo: repo.kernel(8)], 1,
-     [ROSE, "ptxcount.lock:1: PC010 counts were made with nvcc 113.0.88, and this is 13.0.88"]),
+     [ROSE, "ptxcount.lock:1: PC010 counts were pinned with nvcc 113.0.88, this is 13.0.88"]),
     ([lambda repo: repo.kernel(2, (BODY, RACE)), lambda repo: repo.launch(LAUNCH + OTHER),
       lambda repo: repo.run("pin", "--accept")], 0, ["scale.cu:6: PC006"]),  # two launches of a kernel
     ([lambda repo: repo.launch(LAUNCH + OTHER), lambda repo: repo.run("pin"), lambda repo: repo.kernel(8)], 1,
      [f"{ROSE}; scale.cu changed. Why: ",
-      "scale.cu:6: PC003 global load sectors rose from 128 to 512 (8 to 32 a request, ideal 4); scale.cu"]),
+      "scale.cu:6: PC003 global load sectors rose from 128 to 512 (8 to 32 per request, ideal 4); scale.cu"]),
     ([lambda repo: repo.kernel(2, (BODY, LOCAL))], 1,  # an array in local memory
      ["scale.cu:4: PC003 stack frame bytes rose from 0 to 32; scale.cu changed. Why: ",
       *(f"scale.cu:6: PC003 local {amount} rose from 0 to " for amount in
         ("load requests", "load sectors", "store requests", "store sectors"))]),
     ([lambda repo: repo.kernel(2, TABLE, (BODY, CONSTANT))], 1,  # a constant table, read by lane
-     ["scale.cu:6: PC003 constant load addresses rose from 0 to 1024 in edited lines (32 a request)",
+     ["scale.cu:6: PC003 constant load addresses rose from 0 to 1024 in edited lines (32 per request)",
       "scale.cu:6: PC003 constant load requests rose"]),
     ([lambda repo: repo.kernel(2, TABLE, (BODY, CONSTANT.replace("i %", "n %")))], 0, []),  # all lanes read one address
     ([_limits("constant_addresses = 0"), lambda repo: repo.kernel(2, TABLE, (BODY, CONSTANT)),
@@ -95,23 +95,24 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
     ([_behind("sectors <= 1.5 x ideal")], 1, ["scale.cu:6: PC002 sectors are 8, 6 are allowed"]),
     ([_behind("requests <= 31")], 1, ["scale.cu:6: PC002 requests are 32, 31 are allowed"]),
     ([_behind("lines <= 1")], 1, ["scale.cu:6: PC002 lines are 2, 1 are allowed"]),
-    ([_behind("wavefronts <= 4")], 1, ["scale.cu:6: PC007 wavefronts <= 4 binds nothing"]),
+    ([_behind("wavefronts <= 4")], 1, ["scale.cu:6: PC007 wavefronts <= 4 has no effect"]),
     # waivers
     ([_behind("ignore[rise] the data is small", 8)], 0, []),
     ([lambda repo: repo.kernel(8, ("    if", "// ptxcount: ignore[PC003] the data is small\n// more\n    if"))], 0, []),
     ([_behind("ignore[rise]", 8)], 1, ["scale.cu:6: PC007 a waiver needs a reason"]),
-    ([_behind("ignore[rise, bank-conflict] of use", 8)], 1, ["scale.cu:6: PC007 ignore[bank-conflict] waives nothing"]),
+    ([_behind("ignore[rise, bank-conflict] of use", 8)], 1,
+     ["scale.cu:6: PC007 ignore[bank-conflict] matches no finding"]),
     ([_behind("ignore[rises] of use")], 2, ["scale.cu:6: PC009 DirectiveError: ignore[rises]: one of l"]),
     ([_behind("sector < 4")], 2, ["scale.cu:6: PC009 DirectiveError: 'sector < 4': expected \"sectors <= 4\" or \"ig"]),
     ([_behind("sector <= 4")], 2, ["scale.cu:6: PC009 DirectiveError: limit 'sector': one of sectors, lines"]),
-    ([_behind("ignore[PC003] of use")], 1, ["scale.cu:6: PC007 ignore[PC003] waives nothing any more"]),
+    ([_behind("ignore[PC003] of use")], 1, ["scale.cu:6: PC007 ignore[PC003] matches no finding any more"]),
     # a faulty kernel fails; one that cannot be counted has no counts
     ([lambda repo: repo.launch(LAUNCH.replace("8192", "100"))], 1, ["scale.cu:6: PC006 access out of bounds by block"]),
     ([lambda repo: repo.launch(LAUNCH + LAUNCH.replace('"scale.cu"', '"gone.cu"')),
       _behind("ignore[rise] it is small")], 2, [
         "ptxcount.toml:7: PC009 LaunchError: /"]),
     ([lambda repo: repo.launch(LAUNCH.replace("int32:1024", "int32:0"))], 2, [
-        "ptxcount.toml:1: PC009 it accesses no memory, so nothing is held"]),
+        "ptxcount.toml:1: PC009 it accesses no memory, so there is nothing to check"]),
     ([lambda repo: repo.launch(OTHER)], 2, [NEW, GONE]),
     ([lambda repo: repo.launch(LAUNCH.replace("scale<float", "scale<unsigned").replace("float32", "uint32"))], 2, [
         NEW, GONE]),
@@ -157,16 +158,16 @@ REFUSED = [
     ("launch = [1]", 1, "launch 1: Expected `object`, got `int`"),
     (f"{LAUNCH}grid = 3", 7, "ptxcount.toml: "),
     (f"launch = {'[' * 5000}{']' * 5000}", 1, "nested too deeply"),
-    (f"{LAUNCH}limits = {{ load_sectors = nan }}", 1, "limit load_sectors = nan: a finite number"),
-    (f"{LAUNCH}limits = {{ load_sectors = inf }}", 1, "limit load_sectors = inf: a finite number"),
+    (f"{LAUNCH}limits = {{ load_sectors = nan }}", 1, "limit load_sectors = nan: it must be a finite number"),
+    (f"{LAUNCH}limits = {{ load_sectors = inf }}", 1, "limit load_sectors = inf: it must be a finite number"),
     (f"{LAUNCH}limits = {{ sector = 1 }}", 1, "limit 'sector': did you mean 'load_sectors'?"),
     (f"{LAUNCH}limits = {{ nonsense = 1 }}", 1, "limit 'nonsense': threads, load_requests"),
     (f'{LAUNCH}name = "\\u001b[31m"', 1, "the name '\\x1b[31m' has unprintable characters"),
     (f'{LAUNCH}name = "x"\n{LAUNCH}name = "x"', 1, "two launches have the name 'x'"),
-    ("launch = 1", 1, "tables [[launch]] are needed"),
-    (LAUNCH.replace("[[launch]]", "[[launches]]"), 1, "and nothing else is allowed; found: launches"),
+    ("launch = 1", 1, "it must have only tables [[launch]]"),
+    (LAUNCH.replace("[[launch]]", "[[launches]]"), 1, "it must have only tables [[launch]]; found: launches"),
     ("{", 1, "ptxcount.toml: "),
-    ("", 1, "tables [[launch]] are needed"),
+    ("", 1, "it must have only tables [[launch]]"),
 ]
 
 
@@ -180,7 +181,7 @@ def test_refused_launch(launch: str, number: int, message: str, repository: Repo
 
 def test_file_in_place_of_the_folder(repository: Repository) -> None:
     code, (line,) = repository.run("check", "scale.cu")
-    message = "LaunchError: scale.cu is a file; give the folder with ptxcount.toml"
+    message = "LaunchError: scale.cu is a file; pass the folder with ptxcount.toml"
     assert (code, line) == (2, f"scale.cu/ptxcount.toml:1: PC009 {message}")
 
 
@@ -220,7 +221,7 @@ def test_compile_error_is_told_once(repository: Repository) -> None:
 def test_word_on_success(repository: Repository, capsys: pytest.CaptureFixture[str]) -> None:
     """It goes to standard error, as formats of other tools go to standard output."""
     assert main(["check", str(repository.folder)]) == 0
-    assert capsys.readouterr() == ("", "1 launch holds\n")
+    assert capsys.readouterr() == ("", "1 launch passed\n")
 
 
 def test_commands_in_messages(repository: Repository) -> None:

@@ -55,7 +55,7 @@ def _drop_files(repository: Repository) -> None:
 
 #: Changes, code and end of the first finding.
 CAUSES: list[tuple[list[Callable[[Repository], object]], str, str]] = [
-    ([_header(0, "#define TILE 8\n")], "PC003", "to 1024 (8 to 32 a request, ideal 4); include/tile.cuh changed"),
+    ([_header(0, "#define TILE 8\n")], "PC003", "to 1024 (8 to 32 per request, ideal 4); include/tile.cuh changed"),
     ([_header(0, "#define TILE 1\n")], "PC004", "run ptxcount pin to keep the lower count; include/tile.cuh changed"),
     ([_header(0, "#define TILE 99\n")], "PC006", "of 32768 bytes; include/tile.cuh changed"),
     ([_header(0, "#define TILE 8\n"), _header(3, "#define UNUSED\n")], "PC003", "ideal 4); include/tile.cuh changed"),
@@ -66,9 +66,9 @@ CAUSES: list[tuple[list[Callable[[Repository], object]], str, str]] = [
     ([_header(1, f"#pragma once  // {HEADERS[1]}\r\n"), _header(0, "#define TILE 8\r\n")], "PC003",
      "ideal 4); include/tile.cuh changed"),
     ([lambda one: one.lock("load sectors\": 256", "load sectors\": 128")], "PC003",
-     f"from 128 to 256 (4 to 8 a request, ideal 4); {NONE}"),
+     f"from 128 to 256 (4 to 8 per request, ideal 4); {NONE}"),
     ([lambda one: one.lock("13.0.88", "12.4.99"), lambda one: one.lock("load sectors\": 256", "load sectors\": 128")],
-     "PC003", "from 128 to 256 (4 to 8 a request, ideal 4); nvcc changed"),
+     "PC003", "from 128 to 256 (4 to 8 per request, ideal 4); nvcc changed"),
     ([lambda one: one.launch(NAMED), lambda one: one.run("pin"),
       lambda one: one.launch(NAMED.replace("int32:1024", "int32:512"))], "PC004",
      "count; the settings of the launch changed"),
@@ -78,7 +78,7 @@ CAUSES: list[tuple[list[Callable[[Repository], object]], str, str]] = [
     ([lambda one: one.launch(NAMED), _header(0, "#define TILE 8\n")], "PC003",
      "ideal 4); include/tile.cuh changed"),  # a new name: its earlier settings are unknown
     ([_drop_files, _header(0, "#define TILE 8\n")], "PC003",
-     "sectors rose from 256 to 1024 (8 to 32 a request, ideal 4)"),
+     "sectors rose from 256 to 1024 (8 to 32 per request, ideal 4)"),
 ]  # fmt: skip
 
 

@@ -25,7 +25,7 @@ PINS: list[tuple[Change, list[str], int, str, bool]] = [
     (lambda repo: repo.launch(LAUNCH + OTHER), [], 0, "new: scale<float> (launch 2)", True),
     (lambda repo: repo.launch(OTHER), [], 0, "gone: scale.cu: phys::scale<float> <<<(4, ", True),
     (lambda repo: repo.lock('"nvcc": "13.0.88"', '"nvcc": "12.4.99"'), [], 0, "nvcc: 12.4.99 before, 13.0", True),
-    (lambda repo: repo.lock("{", ""), [], 0, "run ptxcount pin, which writes it anew", True),
+    (lambda repo: repo.lock("{", ""), [], 0, "run ptxcount pin to write it again", True),
     (lambda repo: repo.launch(LAUNCH.replace("8192", "100")), [], 1, "scale.cu:6: PC006 ", False),
     (lambda repo: None, [], 0, "", False),
 ]
@@ -61,7 +61,7 @@ def test_pin_above_a_limit(repository: Repository) -> None:
     repository.kernel(2, ("STRIDE];", "STRIDE];  // ptxcount: requests <= 31"))
     code, (limit, line, end) = repository.run("pin")
     assert (code, limit[:37], line[:19]) == (0, "scale.cu:6: PC001 load_sectors_per_re", "scale.cu:6: PC002 r")
-    assert end == "ptxcount.lock is written, but ptxcount check will fail: 2 counts are above their limits"
+    assert end == "ptxcount.lock was written, but ptxcount check will fail: 2 counts exceed their limits"
     assert repository.run("check") == (1, [limit, line])
 
 

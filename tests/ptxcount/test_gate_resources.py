@@ -21,7 +21,7 @@ def test_spills() -> None:
     assert list_machine_accesses(ptx, "k", "", "compute_90") == list_machine_accesses("no PTX", "k", "", "sm_90") == []
 
 
-#: Functions with indexed arrays of 40 and 80 integers, where the second calls the first; and one that spills.
+#: Functions with indexed arrays of 40 and 80 integers, the second calls the first; and one that spills.
 _FUNCTIONS = """
 __device__ __noinline__ int small(const int* g, int n) {
     int a[40]; for (int i = 0; i < 40; i++) a[i] = g[i]; return a[n];

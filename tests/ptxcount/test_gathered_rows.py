@@ -25,7 +25,7 @@ cp.async.bulk.tensor.2d.global.shared::cta{store}.bulk_group [%rd2, {{{to}}}], [
 def _run(
     source: np.ndarray, target: np.ndarray, rows: list[int], to: list[int], box: int = 1, swizzle: int = 0
 ) -> object:
-    """Load and store four rows: as a tile where two coordinates are given, else each by its own."""
+    """Load and store four rows: as a tile for two coordinates, else each by its own coordinate."""
     load, store = (f".tile::{form}" * (len(at) > 2) for form, at in (("gather4", rows), ("scatter4", to)))
     body = _BODY.format(load=load, store=store, rows=", ".join(map(str, rows)), to=", ".join(map(str, to)))
     maps = [
@@ -51,7 +51,7 @@ def test_rows(swizzle: int) -> None:
 
 @pytest.mark.parametrize(("rows", "to"), [([8, 3, 12, 5, 1], [16, 4]), ([8, 3], [16, 9, 1, 7, 5])])
 def test_order_of_rows(rows: list[int], to: list[int]) -> None:
-    """Gathered rows lie in shared memory in their order, and scattered rows are read in theirs."""
+    """Gathered rows are written to shared memory in order, and scattered rows are read in order."""
     source = np.arange(16 * 32, dtype=np.uint32).reshape(16, 32)
     target = np.zeros((16, 32), np.uint32)
     _run(source, target, rows, to)
@@ -62,7 +62,7 @@ def test_order_of_rows(rows: list[int], to: list[int]) -> None:
 
 
 @pytest.mark.parametrize(("rows", "to", "box", "message"), [
-    ([8, 3, 12, 3, 40], [16, 9, 1, 0, 5], 2, "its box must have one row"),
+    ([8, 3, 12, 3, 40], [16, 9, 1, 0, 5], 2, "the box of the tensor map must have one row"),
     ([8, 3, 12, 5], [16, 4], 1, r": 4 coordinates for \(16, 32\)"),
     ([8, 3], [16, 9, 1, 7], 1, r": 4 coordinates for \(16, 32\)"),
 ])  # fmt: skip

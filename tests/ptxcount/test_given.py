@@ -65,7 +65,7 @@ def _zeros(argument: Any) -> list[Any]:
 
 @pytest.mark.parametrize(("entry", "words", "set_by_host", "expected"), CASES, ids=[case[0] for case in CASES])
 def test_pointers(entry: str, words: list[str], set_by_host: list[str], expected: list[float], ptx: str) -> None:
-    """Pointers stand in structs, rows, lists of nodes, variables; and a texture's handle."""
+    """Structs, rows, lists of nodes and variables may contain pointers, or a texture handle."""
     arguments = make_arguments(words)
     arrays = _zeros(arguments)
     counters = ptxcount.count(ptx, entry, 1, 32, arguments, variables=make_variables(set_by_host))
@@ -79,7 +79,7 @@ PARTS = [(slice(32, None), slice(1, 33), 4, 4), (slice(31, 63), slice(2, 34), 5,
 
 @pytest.mark.parametrize(("to", "source", "stored", "loaded"), PARTS)
 def test_parts_of_an_array(to: slice, source: slice, stored: int, loaded: int, ptx: str) -> None:
-    """A part keeps its place, so its sectors; the kernel may read around it."""
+    """A view keeps its offset, and thus its sectors; the kernel may read the base array."""
     array = np.arange(64, dtype=np.float32).reshape(8, 8)
     flat = array.reshape(-1)
     expected = flat[source.start - 1 : source.stop - 1].copy()
@@ -88,7 +88,7 @@ def test_parts_of_an_array(to: slice, source: slice, stored: int, loaded: int, p
     counters = ptxcount.count(ptx, "shift", 1, 32, [flat[to], fixed])
     assert (counters.stores.sectors, counters.loads.sectors) == (stored, loaded)
     assert flat[to].tolist() == expected.tolist()
-    with pytest.raises(ptxcount.ReadOnlyError, match=r"byte .* of the array around argument 0 of 256 bytes"):
+    with pytest.raises(ptxcount.ReadOnlyError, match=r"byte .* of the base array of argument 0 of 256 bytes"):
         ptxcount.count(ptx, "shift", 1, 32, [fixed, flat[8:40]])
     with pytest.raises(ptxcount.ReadOnlyError):
         ptxcount.count(ptx, "copy", 1, 32, [flat[8:40], fixed])
@@ -114,14 +114,14 @@ def test_race_behind_a_pointer(kind: str) -> None:
 def test_slice_and_copy(ptx: str) -> None:
     """Memory before a slice is out of bounds; a copy is an array of its own."""
     array = np.zeros(64, np.float32)
-    with pytest.raises(ptxcount.OutOfBoundsError, match="4 bytes before the array around argument 1 of 256 bytes"):
+    with pytest.raises(ptxcount.OutOfBoundsError, match="4 bytes before the base array of argument 1 of 256 bytes"):
         ptxcount.count(ptx, "shift", 1, 32, [np.zeros(32, np.float32), array[:32]])
     with pytest.raises(ptxcount.OutOfBoundsError, match="4 bytes before argument 1 of 128 bytes"):
         ptxcount.count(ptx, "shift", 1, 32, [np.zeros(32, np.float32), array[32:].copy()])
 
 
 @pytest.mark.parametrize(("argument", "text"), [
-    ({"rows": [np.int32(1), np.float32(1)]}, "argument 0.rows: the elements of a list have one type"),
+    ({"rows": [np.int32(1), np.float32(1)]}, "argument 0.rows: all elements of a list must have one type"),
     ({"rows": {"x": 7}}, "argument 0.rows.x: an array or a NumPy scalar, not int"),
     ({"*": {"n": "7"}}, r"\*argument 0.n: an array or a NumPy scalar, not str"),
     ({}, "argument 0: an array or a NumPy scalar, not dict"),

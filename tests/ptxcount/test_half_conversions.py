@@ -72,7 +72,7 @@ _INTEGERS = [2**62 + d for d in (-1, 0, 1)] + [2**54 + 2**46 + d for d in (-1, 0
 @pytest.mark.parametrize("source", ["f16", "f32", "f64", "s16", "s32", "u32", "s64", "u64"])
 @pytest.mark.parametrize("rounding", ["rn", "rz", "rm", "rp"])
 def test_directed_bfloat(rounding: str, source: str) -> None:
-    """All roundings to bfloat16, of 64 bits too, of which a float64 holds 53."""
+    """All roundings to bfloat16, also from 64-bit integers, of which a float64 holds 53 bits."""
     if source[0] == "f":
         dtype = np.dtype(f"f{int(source[1:]) // 8}")
         values = np.array([*list_values(dtype, 250), *TIES], dtype)
@@ -145,7 +145,9 @@ def test_undefined_random_bits(clamps: str, number: float, is_refused: bool) -> 
     operands = [np.array([number], np.float32), np.zeros(1, np.float32), np.zeros(1, np.uint32)]
     form = f"cvt.rs{clamps}.f16x2.f32 {{d}}, {{a}}, {{b}}, {{c}}"
     if is_refused:
-        with pytest.raises(UnsupportedInstructionError, match="with random bits: the PTX ISA defines normal results"):
+        with pytest.raises(
+            UnsupportedInstructionError, match="with random bits: the PTX ISA defines only normal results"
+        ):
             evaluate(form, operands, np.uint32)
     else:
         expected = _round(number, GRIDS["f16"], "rs", clamps)

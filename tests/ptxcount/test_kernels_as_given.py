@@ -118,7 +118,7 @@ def test_unknown_words(word: str) -> None:
 
 
 def test_macros(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A macro's words are read; what one with arguments declares is not, which a warning says."""
+    """Object-like macros are expanded; function-like macros are not, with a warning."""
     source = tmp_path / "k.cu"
     source.write_text("""#define PLAIN extern "C" __global__ void  // of C
 #define NAMED(name) extern "C" __global__ void name
@@ -129,7 +129,7 @@ NAMED(b)(float* out, const float* in) { out[0] = in[0]; }
     assert [main([*words, "a"]), main([*words, "b"])] == [1, 0]
     error, warning = capsys.readouterr().err.splitlines()
     assert "the kernel takes out, in in this order" in error
-    assert warning == "warning: no file declares b in plain words: names of arguments are not checked"
+    assert warning == "warning: no plain declaration of b found: names of arguments are not checked"
     assert main([str(source)]) == 0
     listed = capsys.readouterr().out
     assert "a(float* out, const float* in)  (line 3)" in listed
@@ -196,7 +196,7 @@ def _dispatcher(module: str) -> Any:
 
 def test_kernel_of_another_numba() -> None:
     """The error names its package, with or without Numba."""
-    with pytest.raises(LaunchError, match=r"^a dispatcher of numba_hip: .* give the PTX that numba_hip"):
+    with pytest.raises(LaunchError, match=r"^a dispatcher of numba_hip: .* pass the PTX that numba_hip"):
         ptxcount.count(_dispatcher("numba_hip.dispatcher"), None, 1, 32, [])
 
 

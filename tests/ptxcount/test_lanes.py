@@ -53,7 +53,7 @@ def test_elect(group: str, leaders: tuple[int, int], monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("kind", ["u32", "s32"])
 @pytest.mark.parametrize("name", ["add", "min", "max", "and", "or", "xor"])
 def test_reductions_of_partial_warps(name: str, kind: str) -> None:
-    """Absent lanes change nothing, also at the limits of the type."""
+    """Inactive lanes do not affect the result, also at the limits of the type."""
     reduce = {"add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
               "xor": np.bitwise_xor}[name]  # fmt: skip
     for first in (-9, 5, -(2**31), 2**31 - 20):
@@ -69,5 +69,5 @@ def test_message() -> None:
     (finding,) = execute_snippet(text, [np.zeros((32, 2), np.uint32)]).findings
     assert "shfl" in text.splitlines()[finding.source.ptx_line - 1]
     who = "lane 7 of warp 0 reads from lane"
-    assert finding.message == f"{who} 8, which does not take part: 0 on the chip, undefined in CUDA"
+    assert finding.message == f"{who} 8, which is inactive: 0 here, undefined in CUDA"
     assert finding.times == 1

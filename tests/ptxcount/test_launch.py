@@ -115,7 +115,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"block": "32"}, "block '32': one to three whole numbers"),
     ({"step_limit": 0}, "step limit 0: it must be positive"),
     ({"source_or_ptx": Path("nowhere.cu")}, "nowhere.cu: no such file"),
-    ({"source_or_ptx": _ptx, "flags": "-O3"}, "flags '-O3': they go with CUDA"),
+    ({"source_or_ptx": _ptx, "flags": "-O3"}, "flags '-O3': flags are for CUDA"),
     ({"arguments": [np.zeros(8, object)]}, "argument 0: the array must hold numbers"),
     ({"arguments": [np.zeros(8, ">i4")]}, "argument 0: the array must hold numbers in the byte order"),
 ]

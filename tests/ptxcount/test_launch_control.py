@@ -1,4 +1,4 @@
-"""``clusterlaunchcontrol``: requests that fail, whose barrier completes, and kernels that go on without."""
+"""``clusterlaunchcontrol``: failed requests, whose mbarrier completes, and kernels that continue without them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_requests(multicast: str, cluster: int) -> None:
     ("300000", 0, OutOfBoundsError, "16 bytes at shared address 300000; the block has 8"),
 ])  # fmt: skip
 def test_place_of_response(base: str, offset: int, error: type[KernelFaultError], message: str) -> None:
-    """A response lies at a multiple of its 16 bytes (PTX ISA), within shared memory."""
+    """A response is aligned to its 16 bytes (PTX ISA), within shared memory."""
     body = f"mbarrier.init.shared.b64 [bar], 1; mov.u32 %r1, {base}; {_REQUEST}.b128 [%r1+{offset}], [bar];"
     with pytest.raises(error, match=message):
         ptxcount.count(module(body, 0, _REGISTERS), None, 1, 1, [])

@@ -116,7 +116,7 @@ __global__ void scale(float* o, Params p, Half h) {
 
 
 def test_structs() -> None:
-    """Members of structs that hold data alone, several of one type and arrays among them."""
+    """Members of structs with only data, also several of one type, and arrays."""
     structs = find_structs(STRUCTS)
     assert structs["Inner"] == [("const float*", "x", 0), ("int", "n", 2)]
     assert structs["Params"] == [("float", "by", 0), ("float", "to", 0), ("unsigned int", "n", 0), ("Inner", "in", 0)]
@@ -142,7 +142,7 @@ def test_parts_of_arrays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_pointers_within_struct(tmp_path: Path) -> None:
-    """A pointer to pointers is described as one, also within a struct and behind a pointer."""
+    """A pointer to pointers is recognized, also within a struct and as a pointee."""
     file = tmp_path / "kernel.cu"
     source = "struct P { float **rows; int n; };\n"
     file.write_text(source + "__global__ void k(float* o, P p, float ***q) { o[0] = p.n + p.rows[1][2] + q[1][1][3]; }")
@@ -210,7 +210,7 @@ INSTANCES = "template __global__ void many<double, 64>(double*);\ntemplate __glo
 
 
 def test_uses(tmp_path: Path) -> None:
-    """The text tells blocks, sizes, turns, indices and constants; a wrong bound is out of bounds."""
+    """The text determines blocks, sizes, iterations, indices and constants; a wrong bound is out of bounds."""
     file, head = tmp_path / "uses.cu", "#define SIDE (WARP / 2)\n#define I (blockIdx.x * blockDim.x + threadIdx.x)\n"
     head += "constexpr int WARP = 32; struct P { float x, y, z; }; __constant__ float taps[9];\n"
     heads = ["" if text.startswith("template") else f"__global__ void k{n}(" for n, (text, *_) in enumerate(USES)]

@@ -42,7 +42,7 @@ KERNEL(both, 1024, dynamic[threadIdx.x] = n)
 #: Kernel, threads, options, and part of the error; none for valid launches.
 LAUNCHES: list[tuple[str, int, dict[str, Any], str]] = [
     ("heavy", 256, {}, ""),
-    ("heavy", 1024, {}, r"1024 threads of 1\d\d registers take 1\d{5} registers, .* has 65536; launch at most 384"),
+    ("heavy", 1024, {}, r"1024 threads of 1\d\d registers need 1\d{5} registers, .* has 65536; launch at most 384"),
     ("heavy", 1024, {}, r"__launch_bounds__\(1024\) or -maxrregcount=64$"),
     ("heavy", 640, {}, r"__launch_bounds__\(640\) or -maxrregcount=96$"),
     ("heavy", 1024, {"flags": "-maxrregcount=64"}, ""),
@@ -51,9 +51,9 @@ LAUNCHES: list[tuple[str, int, dict[str, Any], str]] = [
     ("bounded", 256, {}, ""),
     ("bounded", 257, {}, "compiled for at most 256 threads"),
     ("largest", 32, {}, ""),
-    ("large", 32, {}, "49156 bytes of static shared memory a block; 49152 are allowed; .*extern __shared__"),
+    ("large", 32, {}, "49156 bytes of static shared memory per block; 49152 are allowed; .*extern __shared__"),
     ("both", 32, {"dynamic_shared": 227 * 1024 - 4096}, ""),
-    ("both", 32, {"dynamic_shared": 227 * 1024 - 4095}, "232449 bytes of shared memory a block"),
+    ("both", 32, {"dynamic_shared": 227 * 1024 - 4095}, "232449 bytes of shared memory per block"),
     ("both", 32, {"dynamic_shared": 99 * 1024 - 4096, "arch": "sm_86"}, ""),
     ("both", 32, {"dynamic_shared": 99 * 1024 - 4095, "arch": "sm_86"}, "sm_86 has 101376"),
 ]  # fmt: skip
@@ -98,14 +98,14 @@ def test_directives_without_ptxas(
 def test_shared_memory_of_architectures(arch: str, size: int) -> None:
     """The largest block of NVIDIA's tables is allowed, and no larger one."""
     count(PTX.format(""), "k", 1, 32, [], arch=arch, dynamic_shared=size)
-    with pytest.raises(LaunchError, match=f"{size + 1} bytes of shared memory a block"):
+    with pytest.raises(LaunchError, match=f"{size + 1} bytes of shared memory per block"):
         count(PTX.format(""), "k", 1, 32, [], arch=arch, dynamic_shared=size + 1)
 
 
 @pytest.mark.parametrize(
     ("target", "arch", "size", "message"),
     [
-        ("sm_120a", None, 101377, "101377 bytes of shared memory a block, .*; sm_120a has 101376"),
+        ("sm_120a", None, 101377, "101377 bytes of shared memory per block, .*; sm_120a has 101376"),
         ("sm_90", "sm_120", 101377, "sm_120 has 101376"),
         ("sm_90a", "sm_90", 232449, "sm_90a has 232448"),
         ("sm_70", None, 98305, ""),
@@ -113,14 +113,14 @@ def test_shared_memory_of_architectures(arch: str, size: int) -> None:
     ],
 )
 def test_limits_of_the_target(target: str, arch: str | None, size: int, message: str) -> None:
-    """PTX has the limits of its own target, unless another chip is named; a chip that is not known is a finding."""
+    """PTX has the limits of its target, or of another architecture if passed; an unknown architecture is a finding."""
     ptx = PTX.format("").replace("sm_90", target)
     if message:
         with pytest.raises(LaunchError, match=message):
             count(ptx, "k", 1, 32, [], arch=arch, dynamic_shared=size)
     else:
         (finding,) = count(ptx, "k", 1, 32, [], arch=arch, dynamic_shared=size).findings
-        assert str(finding).endswith(f"the limits of {arch or target} are not known here")
+        assert str(finding).endswith(f"ptxcount does not know the limits of {arch or target}")
 
 
 def test_gate_of_an_unknown_target(
@@ -132,7 +132,9 @@ def test_gate_of_an_unknown_target(
     table = "[[launch]]\nfile = 'k.ptx'\ngrid = 1\nblock = 32\narguments = ['x=float32[8]', 'o=float32[8]']\n"
     Path("ptxcount.toml").write_text(table, encoding="utf-8")
     assert (main(["pin"]), main(["check"])) == (0, 0)
-    text = "k.ptx:1: PC011 shared memory of a block was not checked: the limits of sm_70 are not known here [launch k]"
+    text = (
+        "k.ptx:1: PC011 shared memory of a block was not checked: ptxcount does not know the limits of sm_70 [launch k]"
+    )
     assert capsys.readouterr().out.splitlines()[-1] == text
 
 

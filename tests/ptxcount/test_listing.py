@@ -48,40 +48,40 @@ LAUNCH = LaunchCounters(
 LISTING = """\
 kernel.cu:
 >>    1  text 1
->>       ^ load: 32.00 sectors a request, ideal 4.00; 32.00 cache lines, ideal 1.00
+>>       ^ load: 32.00 sectors per request, ideal 4.00; 32.00 cache lines, ideal 1.00
       2  text 2
       3  text 3
         ...
       6  text 6
       7  text 7
 >>    8  text 8
->>       ^ shared load: 2.00 wavefronts a request, 1.00 without bank conflicts
-         ^ shared store: 1.00 wavefronts a request, 1.00 without bank conflicts
+>>       ^ shared load: 2.00 wavefronts per request, 1.00 without bank conflicts
+         ^ shared store: 1.00 wavefronts per request, 1.00 without bank conflicts
       9  text 9
      10  text 10
      11  text 11
      12  text 12
-         ^ store: local memory, 6.00 sectors a request
+         ^ store: local memory, 6.00 sectors per request
      13  text 13
      14  text 14
         ...
      18  text 18
      19  text 19
      20  text 20
-         ^ store: 4.00 sectors a request, ideal 4.00; 1.00 cache lines, ideal 1.00 (2 instructions)
+         ^ store: 4.00 sectors per request, ideal 4.00; 1.00 cache lines, ideal 1.00 (2 instructions)
 gone.cuh:
 >>    5
->>       ^ atomic: 1.00 sectors a request, ideal 0.50; 1.00 cache lines, ideal 1.00; 2.50 lanes on one address
+>>       ^ atomic: 1.00 sectors per request, ideal 0.50; 1.00 cache lines, ideal 1.00; 2.50 lanes on one address
       6
-         ^ shared atomic: 2.00 wavefronts a request, 2.00 without bank conflicts; 1.00 lanes on one address; \
-retries among warps are not counted"""
+         ^ shared atomic: 2.00 wavefronts per request, 2.00 without bank conflicts; 1.00 lanes on one address; \
+retries between warps are not counted"""
 
 TABLE = """\
 global                  requests         sectors     per request           ideal
   load                         2              64           32.00            4.00
   store                        2               8            4.00            4.00
   atomic                       2               2            1.00            0.50  \
-(lanes on one address count each)
+(lanes on one address are serialized)
 
 global                  requests           lines     per request           ideal
   load                         2              64           32.00            1.00
@@ -91,7 +91,7 @@ global                  requests           lines     per request           ideal
 shared                  requests      wavefronts     per request  bank conflicts
   load                         2               4            2.00               2
   store                        2               2            1.00               0
-  atomic                       1               2            2.00               0  retries among warps are not counted
+  atomic                       1               2            2.00               0  retries between warps are not counted
 
 local                   requests         sectors     per request    useful bytes
   store                        2              12            6.00               0  ptxas may keep it in registers
@@ -100,7 +100,7 @@ local                   requests         sectors     per request    useful bytes
 
 
 def test_listing() -> None:
-    """Accesses have two lines of context; a hidden file has numbers alone."""
+    """Accesses have two lines of context; a hidden file has only numbers."""
 
     def lines_of(name: str) -> list[str] | None:
         return [f"text {number}" for number in range(1, LINES + 1)] if name == FILE else None
@@ -133,7 +133,7 @@ def test_merged_rows() -> None:
 
 
 def test_json() -> None:
-    """Totals include a caveat on atomics where there are any."""
+    """Totals include a caveat on atomics if there are any."""
     without = LaunchCounters(64, LAUNCH.accesses[:4], 160, 5)
     nothing: dict[str, Any] = {"caveats": {"local store": LOCAL[None]}, "findings": []}
     printed = json.loads(listing.format_json(without))
@@ -144,7 +144,7 @@ def test_json() -> None:
     assert printed == {
         **LAUNCH.totals(),
         **nothing,
-        "caveats": {"shared atomic": "retries among warps are not counted", "local store": LOCAL[None]},
+        "caveats": {"shared atomic": "retries between warps are not counted", "local store": LOCAL[None]},
     }
 
 
@@ -152,7 +152,7 @@ def test_json() -> None:
 def test_sums_of_lanes(together: int, is_told: bool) -> None:
     """The sums of ptxas are told unless each atomic has one active lane."""
     access = Access(Source(1), "global", "atomic", 4, 3, 3, together=together, summed=3)
-    assert ("ptxas sums" in listing.format_table(LaunchCounters(96, [access]))) == is_told
+    assert ("warp-aggregated" in listing.format_table(LaunchCounters(96, [access]))) == is_told
     assert ("summed by ptxas in 3 requests" in listing.describe_cost(access)) == is_told
 
 

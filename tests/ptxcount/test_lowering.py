@@ -75,7 +75,7 @@ def test_barriers(code: str, expected: list[int]) -> None:
 def test_incomplete_barrier(code: str) -> None:
     """The error names the waiting threads."""
     with pytest.raises(
-        errors.DivergentBarrierError, match=r"waits at barrier 3 for (64|96) threads, which do not come"
+        errors.DivergentBarrierError, match=r"waits at barrier 3 for (64|96) threads, which never arrive"
     ):
         _run(f"setp.lt.u32 %p2, %r0, 32; {code}")
 

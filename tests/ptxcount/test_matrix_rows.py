@@ -43,7 +43,7 @@ def _join_bits(bits: Array) -> Array:
 
 
 def _pack_rows(content: Array, bits: int) -> Array:
-    """Pack rows of 16 bytes, of which each holds so many bits; random padding follows."""
+    """Pack elements of ``bits`` bits into rows of 16 bytes; random padding follows."""
     flags = np.unpackbits(content[..., None], axis=2, bitorder="little")[..., :bits].reshape(32, -1)
     rows = RNG.integers(0, 256, (32, 16), dtype=np.uint8)
     rows[:, : 2 * bits] = np.packbits(flags, axis=1, bitorder="little")

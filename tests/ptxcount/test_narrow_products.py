@@ -79,7 +79,7 @@ def pack(form: Form, matrix: Array, name: str, *, left: bool) -> Array:
 
 
 def sparsify(form: Form, rng: np.random.Generator, matrix: Array) -> tuple[Array, Array]:
-    """Zero half of a left factor; return what is stored and the words of metadata."""
+    """Zero half of a left factor; return the stored elements and the words of metadata."""
     bits = form.bits(form.left)
     stored, codes = keep_half(rng, matrix, *{4: (8, 2), 32: (2, 1)}.get(bits, (4, 1)))
     words = np.zeros(32, np.uint64)
@@ -191,7 +191,7 @@ def draw_product(form: Form) -> tuple[dict[str, Array], Array]:
 
 @pytest.mark.parametrize("form", FORMS, ids=str)
 def test_products(form: Form) -> None:
-    """Every kind, type, selector and place of scales; exact, as all numbers are small."""
+    """Every kind, type, selector and position of scales; exact, because all numbers are small."""
     registers, expected = draw_product(form)
     np.testing.assert_array_equal(run(form, registers).astype(np.float64), expected)
 
@@ -204,7 +204,7 @@ def test_products(form: Form) -> None:
     (Form("e2m1", "e2m1", 32, "mxf4", 2, sparse=ORDERED), "32 products of sparse elements of 4 bits"),
 ])  # fmt: skip
 def test_refused(form: Form, why: str) -> None:
-    """Refuse what the PTX ISA leaves undefined."""
+    """Refuse undefined cases of the PTX ISA."""
     count = form.k * form.bits(form.left) // 128
     registers = {"a": np.zeros((max(count, 2) if form.sparse else 2 * count, 32), np.uint32)}
     registers["b"] = np.zeros((count, 32), np.uint32)

@@ -23,16 +23,16 @@ OTHERWISE: dict[str, set[str]] = {
     "reduced_by_hardware": LOADS,
     "attention": LOADS,
     "sparse_product": LOADS,
-    # retries of a second warp; the chip's wavefronts include generic atomics on global memory
+    # retries of a second warp; the GPU's wavefronts include generic atomics on global memory
     "half_atomics": {*ATOMICS, "shared_atomic_wavefronts"},
     "function halves": {"shared_atomic_wavefronts"},
     # order of warps
     "compacted": {"store_sectors"},
     "quantised": {"shared_atomic_wavefronts"},
     "locked_sum": ATOMICS,
-    # the chip includes atomics in another block's memory
+    # the GPU includes atomics in another block's memory
     "neighbours": {"shared_atomic_wavefronts"},
-    # grid barriers, whose own accesses the chip counts
+    # grid barriers, whose own accesses the GPU counts
     "cooperative grid": {*LOADS, "shared_atomic_wavefronts"},
     # indirect calls, and the heap
     "function shapes": {"load_requests", *STORES},

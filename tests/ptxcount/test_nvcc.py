@@ -27,7 +27,7 @@ def _executable(path: Path, script: str = "exit 0") -> Path:
 
 @pytest.fixture
 def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
-    """Write a fake nvcc for each place of the search."""
+    """Write a fake nvcc for each step of the search."""
     wheels = tmp_path / "site-packages" / "nvidia"
     spec = importlib.machinery.ModuleSpec("nvidia", None, is_package=True)
     spec.submodule_search_locations = [str(wheels)]
@@ -136,7 +136,7 @@ def test_file_name_is_no_command(name: str, tmp_path: Path, monkeypatch: pytest.
 @pytest.mark.parametrize("flags", ["-I'd`touch X`'", "-I 'd$(touch X)'", "-I'd\\$(touch X)'"])
 def test_folder_name_is_no_command(flags: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(CompileError, match="nvcc hands this to a shell"):
+    with pytest.raises(CompileError, match="nvcc passes this to a shell"):
         cuda_compiler.compile_source("", flags)
     assert not list(tmp_path.iterdir())
 

@@ -47,7 +47,7 @@ def _integers(kind: str) -> Any:
 
 @pytest.mark.parametrize("kind", [f"{sign}{bits}" for sign in "sub" for bits in (16, 32, 64)])
 def test_integer_comparisons(kind: str) -> None:
-    """Comparisons at limits of types, alone and combined, as predicates and numbers."""
+    """Comparisons at limits of types, single and combined, as predicates and numbers."""
     ends = _integers(kind)
     a, b = (np.array(column, ends.dtype) for column in zip(*product(ends, ends), strict=True))
     for name in INTEGER_COMPARISONS:

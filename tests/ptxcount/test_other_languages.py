@@ -21,7 +21,7 @@ from tests.ptxcount.languages import Arrays, Record, make_cubin, stand_in, write
 
 
 def test_block_that_the_kernel_knows(arrays: Arrays) -> None:
-    """``.reqntid`` is the block if none is given; without, the error says what is missing."""
+    """``.reqntid`` is the default block; without it, the error names the missing block."""
     ptx = write_copy([".param .u64"] * 2)
     arrays.count(ptx)
     with pytest.raises(LaunchError, match=r"^give a block: the kernel does not fix one$"):
@@ -30,7 +30,7 @@ def test_block_that_the_kernel_knows(arrays: Arrays) -> None:
 
 @pytest.mark.parametrize("known", [True, False])
 def test_kernel_of_numba_cuda_mlir(known: bool, arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An array is two pointers, an offset, the lengths, the strides; no driver is asked for the architecture."""
+    """An array is two pointers, an offset, the lengths, the strides; the driver is not queried for the architecture."""
     tools = Record(**({"_cached_cc": None} if known else {}))
     ptx = write_copy([".param .u64"] * 10, (1, 0), (6, 0))
 
@@ -57,10 +57,10 @@ def test_kernel_of_numba_cuda_mlir(known: bool, arrays: Arrays, monkeypatch: pyt
         assert [type(scalar), type(flag)] == [np.int64, np.bool_]
         fields = np.zeros(4, [("x", "f4"), ("y", "f8")])
         assert adapt_kernel(kernel, "s", [fields["x"]], "sm_90").arguments[-1] == 3
-        with pytest.raises(LaunchError, match=r"8 bytes an element has the strides \(12,\)"):
+        with pytest.raises(LaunchError, match=r"8-byte elements has the strides \(12,\)"):
             adapt_kernel(kernel, "s", [fields["y"]], "sm_90")
     else:
-        with pytest.raises(LaunchError, match="this release of Numba is not known: it has no _cached_cc; give the PTX"):
+        with pytest.raises(LaunchError, match="this release of Numba is unknown: it has no _cached_cc; pass the PTX"):
             arrays.count(kernel)
 
 
@@ -145,7 +145,7 @@ def test_struct_of_warp(arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_kernel_of_warp(arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The grid is the launch's ``dim``; an array is a struct; the module is compiled in a folder that goes."""
+    """The grid is the launch's ``dim``; an array is a struct; the module is compiled in a temporary folder."""
     blocks: list[int] = []
     ptx = write_copy([BOUNDS, ARRAY, ARRAY], (1, 0), (2, 0))
     kernel = make_warp_kernel(monkeypatch, blocks, ptx, x=Record(ndim=1), o=Record(ndim=1))
@@ -167,20 +167,20 @@ def test_kernel_of_warp(arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None
     assert blocks == [32]  # once for all launches of blocks that large, and of this size for kernels with tiles
     assert adapt_kernel(kernel, "copy", [arrays.source, arrays.output], "sm_90", 512).grid == 2
     assert (blocks, module.options) == ([32, 256], {"block_dim": 256})
-    with pytest.raises(LaunchError, match=r"dim 2.5 of the Warp kernel copy: whole numbers are needed"):
+    with pytest.raises(LaunchError, match=r"dim 2.5 of the Warp kernel copy: it must have whole numbers"):
         ptxcount.count(kernel, None, 2.5, 32, [arrays.source, arrays.output])  # type: ignore[arg-type]
-    with pytest.raises(LaunchError, match="entry 'other': this is the Warp kernel copy; leave the entry out"):
+    with pytest.raises(LaunchError, match="entry 'other': this is the Warp kernel copy; omit entry"):
         ptxcount.count(kernel, "other", 8, 32, [arrays.source, arrays.output])
     with pytest.raises(LaunchError, match="1 arguments: the Warp kernel copy takes x, o"):
         ptxcount.count(kernel, None, 8, 32, [arrays.source])
     kernel.is_generic = True
-    with pytest.raises(LaunchError, match="the Warp kernel copy is generic; give one of its overloads"):
+    with pytest.raises(LaunchError, match="the Warp kernel copy is generic; pass one of its overloads"):
         ptxcount.count(kernel, None, 8, 32, [arrays.source])
 
 
 @pytest.mark.parametrize(("size", "message"), [
     (8, ""), (16, ""), (24, "a tensor of 24 bytes: an array of 1 axes has"),
-    (0, r'kept no PTX: compile it with options="--keep-ptx"'),
+    (0, r'has no PTX: compile it with options="--keep-ptx"'),
 ])  # fmt: skip
 def test_function_of_cute(size: int, message: str, arrays: Arrays) -> None:
     """An array is a tensor with a static or with a dynamic layout; another one, or no PTX, is refused."""
@@ -190,7 +190,7 @@ def test_function_of_cute(size: int, message: str, arrays: Arrays) -> None:
 
 
 def test_cubin(arrays: Arrays, tmp_path: Path) -> None:
-    """A file or its bytes are counted by the PTX in them; cuTile's own listing behind it is left out."""
+    """A cubin, as a file or as bytes, is counted by its embedded PTX, without cuTile's listing after it."""
     pytest.importorskip("elftools")
     ptx = write_copy([".param .u64"] * 2)
     cubin = make_cubin(f"{ptx}.nv_intermediate_source_section {{ entry @copy }}\n")
@@ -199,16 +199,16 @@ def test_cubin(arrays: Arrays, tmp_path: Path) -> None:
     file.write_bytes(cubin)
     arrays.output[:] = 0
     arrays.count(file)
-    with pytest.raises(LaunchError, match=r"this cubin is .*, and carries no PTX; compile it with -lineinfo"):
+    with pytest.raises(LaunchError, match=r"this cubin is .*, without PTX; compile it with -lineinfo"):
         arrays.count(make_cubin(""))
-    with pytest.raises(LaunchError, match="and carries no PTX"):
+    with pytest.raises(LaunchError, match="without PTX"):
         arrays.count(cubin[:40])
 
 
 def test_cubin_without_pyelftools(arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error names the package."""
     monkeypatch.setitem(sys.modules, "elftools.elf.elffile", None)
-    with pytest.raises(LaunchError, match="to look for PTX in it, run: pip install pyelftools"):
+    with pytest.raises(LaunchError, match="to extract its PTX, run: pip install pyelftools"):
         arrays.count(make_cubin(""))
 
 
@@ -236,7 +236,7 @@ def test_kernel_of_tilelang(arrays: Arrays, monkeypatch: pytest.MonkeyPatch, tmp
 
 
 def test_tensor_maps_of_tilelang(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The launch makes them of the arrays, so the arrays are what a user gives."""
+    """The launch makes tensor maps from the arrays, so a user passes arrays."""
     numbers = [60, 8, 4, 256, 32, 4, 1, 2, 0, 3, 2, 1]  # padded rows, a swizzle of 128 bytes, NaN
     head = [Record(value="__tvm_tensormap_create_tiled"), Record(name="x_desc"), Record(value=7), Record(value=2)]
     call = [*head, Record(name="x"), *(Record(value=number) for number in numbers)]
@@ -256,8 +256,8 @@ def test_tensor_maps_of_tilelang(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert (tensor_map.box, tensor_map.swizzle, tensor_map.steps, tensor_map.fills_nan) == ((4, 32), 128, (2, 1), True)
     assert output is y
     refusals: list[tuple[dict[str, Any], str]] = [
-        ({"y": y, "x": x[:7]}, r"argument x: an array of \(7, 64\); the kernel was made for \(8, 60\)"),
-        ({"y": y, "x": x[:, :60]}, "argument x: .*; give a contiguous array"),
+        ({"y": y, "x": x[:7]}, r"argument x: an array of \(7, 64\); the kernel is for \(8, 60\)"),
+        ({"y": y, "x": x[:, :60]}, "argument x: .*; pass a contiguous array"),
         ({"y": y}, "takes a dict of arguments with these names: x, y"),
     ]
     for arguments, message in refusals:
@@ -288,5 +288,5 @@ def test_arrays_of_other_packages(arrays: Arrays) -> None:
 
 def test_arguments_by_name_for_no_such_kernel(arrays: Arrays) -> None:
     """PTX and CUDA C++ have no names of arguments."""
-    with pytest.raises(LaunchError, match="arguments by name are for Triton and tilelang"):
+    with pytest.raises(LaunchError, match="arguments by name are only for Triton and tilelang"):
         ptxcount.count(write_copy([".param .u64"] * 2), None, 1, None, {"x": arrays.source})

@@ -85,9 +85,9 @@ def test_sums(seed: int) -> None:
 CHANGES = [
     ([("a", 8), ("b", 4)], [("b", 4), ("a", 8)], None),  # moved
     ([("a", 8), ("b", 4)], [("c", 8), ("b", 4)], None),  # another text with equal counts
-    ([("a", 8), ("b", 4)], [("c", 4), ("d", 9)], ("PC003", 2, "from 8 to 9 in edited lines (8 to 9 a request)")),
-    ([("a", 8)], [("c", 2), ("d", 7)], ("PC003", 2, "from 8 to 9 in edited lines (8 to 4.5 a request)")),
-    ([("a", 8), ("a", 8)], [("a", 8), ("a", 9)], ("PC003", 2, "from 8 to 9 (8 to 9 a request)")),
+    ([("a", 8), ("b", 4)], [("c", 4), ("d", 9)], ("PC003", 2, "from 8 to 9 in edited lines (8 to 9 per request)")),
+    ([("a", 8)], [("c", 2), ("d", 7)], ("PC003", 2, "from 8 to 9 in edited lines (8 to 4.5 per request)")),
+    ([("a", 8), ("a", 8)], [("a", 8), ("a", 9)], ("PC003", 2, "from 8 to 9 (8 to 9 per request)")),
 ]
 
 
@@ -143,7 +143,7 @@ def test_stack_frames(pinned: tuple[int, ...], now: tuple[int, ...], codes: list
 def test_broken_lock(text: str, message: str, tmp_path: Path) -> None:
     """The error names the file and the command that rewrites it."""
     (tmp_path / pins.FILE).write_text(text)
-    with pytest.raises(LaunchError, match=rf"ptxcount\.lock: .*{message}.*; run ptxcount pin, which writes it anew"):
+    with pytest.raises(LaunchError, match=rf"ptxcount\.lock: .*{message}.*; run ptxcount pin to write it again"):
         pins.read_lock(tmp_path)
 
 
@@ -153,7 +153,7 @@ def test_waivers_of_uncounted_lines(tmp_path: Path) -> None:
     directives = Directives(tmp_path, ["k.cu"])
     assert [*directives.apply_waivers([], counted_lines=set())] == []
     (finding,) = directives.apply_waivers([], counted_lines={("k.cu", 1)})
-    assert "ignore[rise] waives nothing any more" in finding.message
+    assert "ignore[rise] matches no finding any more" in finding.message
 
 
 def _make_load(requests: int, sectors: int, ideal: int) -> dict[str, Any]:

@@ -88,10 +88,10 @@ def test_retries_that_are_no_polls() -> None:
 
 
 def test_deadlock() -> None:
-    """A lock that no thread can release ends the launch at once."""
+    """A lock that is never released raises NoProgressError at once."""
     ptx = _compile("int* lock", "while (atomicCAS(lock, 1, 0) == 0);")
     for blocks, threads, waits in ((2, 64, "128 threads wait"), (1, 1, "1 thread waits")):
-        match = f"deadlock: it polls a location that no thread writes; {waits} before"
+        match = f"deadlock: it polls a location that no thread writes; {waits} at"
         with pytest.raises(ptxcount.NoProgressError, match=match):
             ptxcount.count(ptx, None, blocks, threads, [np.zeros(1, np.int32)], time_limit=5)
 
@@ -112,12 +112,12 @@ def test_deadlock_at_an_mbarrier(count: int, code: str, state: str) -> None:
     begin = ".shared .align 8 .b8 s[32]; setp.ne.u32 %p1, %r0, 0; @%p1 bra ON;"
     begin += f"mbarrier.init.shared.b64 [s+16], {count}; {code} ON: bar.sync 0;"
     text = module(f"{begin} mbarrier.arrive.shared.b64 %rd1, [s+16]; {wait}", 1)
-    match = rf"deadlock: it waits for an mbarrier; 64 threads wait before .*16 \({state} transaction"
+    match = rf"deadlock: it waits for an mbarrier; 64 threads wait at .*16 \({state} transaction"
     with pytest.raises(ptxcount.NoProgressError, match=match):
         execute_kernel(text, "snippet", (1, 1, 1), (64, 1, 1), [np.zeros(1)])
 
 
-#: A barrier behind which a block continues after others have polled in vain.
+#: A barrier after which a block continues while others have polled in vain.
 LATER = "__syncthreads();"
 #: Code of two blocks of 64 threads on ``a``, of zeros; counted load requests, and whether any polls.
 POLLS = {
@@ -166,8 +166,10 @@ def test_reports_of_polls() -> None:
     """The listing marks polls, costs omit them, JSON has their number."""
     counters = _count("a flag of another block")
     polls = counters.polls
-    assert f"polls: {polls} further load requests, in no total" in listing.format_table(counters)
-    assert [f"{access.polls} polls" in listing.describe_cost(access) for access in counters.accesses].count(True) == 1
+    assert f"polling: {polls} repeated load requests, in no total" in listing.format_table(counters)
+    assert [f"{access.polls} polling requests" in listing.describe_cost(access) for access in counters.accesses].count(
+        True
+    ) == 1
     assert json.loads(listing.format_json(counters))["polls"] == polls
     assert sum(cost.amount for cost in costs.list_costs(counters)) == sum(
         access.sectors for access in counters.accesses
@@ -191,7 +193,7 @@ LOOPS = {
 
 @pytest.mark.parametrize("name", LOOPS)
 def test_endless_loops(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A launch without progress ends with the place of each thread; one with progress goes on."""
+    """A launch without progress ends with the source line of each thread; one with progress continues."""
     monkeypatch.setattr("ptxcount.machine.context.STALL_LIMIT", 0.2)
     monkeypatch.setattr(launch_progress, "_PATIENCE", 0.01)
     ptx = _compile("int* a", *(body for body, _ in LOOPS.values()))
@@ -209,7 +211,7 @@ def test_endless_loops(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_estimates(
     grid: tuple[int, int, int], warns: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A launch of minutes prints an estimate and goes on."""
+    """A launch of minutes prints an estimate and continues."""
     monkeypatch.setattr(launch_progress, "_MIN_MEASURED", 0.0)
     monkeypatch.setattr(launch_progress, "_MIN_REPORTED", 1.0)
     with caplog.at_level(logging.WARNING, "ptxcount"):
@@ -232,7 +234,7 @@ SEARCHES = {
 
 
 def test_early_exits() -> None:
-    """Threads that leave a loop early run at once what only they run, if the others may read it."""
+    """Threads that leave a loop early run their own code at once, if the others may read its results."""
     head = "for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)"
     bodies = (f"{head} {{ {body} }} {tail}" for body, tail in SEARCHES)
     ptx, numbers = _compile("const int* x, int n, int key, int* found", *bodies), np.arange(8192, dtype=np.int32)

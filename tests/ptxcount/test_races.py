@@ -99,7 +99,7 @@ def test_random_accesses(parted: bool) -> None:
 
 @pytest.mark.parametrize("first", [0, 1])
 def test_barrier_of_one_block(first: int) -> None:
-    """A race of another block stays visible."""
+    """A race in one block is reported although another block has none."""
     body = f"""
         {STORE.format("%r1")} mov.u32 %r4, %ctaid.x; setp.eq.u32 %p1, %r4, {first}; ld.param.u64 %rd9, [p0];
         @%p1 bra WAITS;
@@ -176,9 +176,9 @@ def test_race_beside_reserved_memory() -> None:
 
 @pytest.mark.parametrize("first", [0, 300])
 def test_threads_of_a_race(first: int) -> None:
-    """Both threads have their places, in blocks of any size."""
+    """The message has both threads, in blocks of any size."""
     body = f"sub.u32 %r5, %r0, {first}; setp.lt.u32 %p1, %r5, 2; @%p1 st.shared.u32 [%r7], %r5;"
-    with pytest.raises(errors.SharedRaceError, match=rf"also touched by thread \({first + 1}, 0, 0\) since") as caught:
+    with pytest.raises(errors.SharedRaceError, match=rf" races with thread \({first + 1}, 0, 0\)") as caught:
         words_after(body, threads=512, size=512)
     assert caught.value.thread == (first, 0, 0)
 
@@ -256,7 +256,7 @@ def test_flags(mask: str) -> None:
 
 @pytest.mark.parametrize("races", ["report", "off"])
 def test_reported_races(races: str) -> None:
-    """A reported race is a finding once per line; the kernel goes on."""
+    """A reported race is one finding per line; the kernel continues."""
     out = np.zeros(64, np.uint32)
     text = module(PLACES + "st.shared.u32 [%r7], %r0; ld.shared.u32 %r5, [%r7]; st.global.u32 [%rd1], %r5;", 1, SHARED)
     counters = execute_snippet(text, [out], threads=64, blocks=3, races=races)
@@ -284,7 +284,7 @@ def test_lines_of_a_global_race(lines: str, verb: str) -> None:
     source = f"__global__ void k(int* x) {{ int i = threadIdx.x;\n{lines}\n}}"
     (finding,) = ptxcount.count(source, "k", 1, 64, [np.zeros(128, np.int32)]).findings
     assert (finding.code, finding.source.line) == ("global-race", 3)
-    assert f"which another thread {verb}, and nothing orders them" in finding.message
+    assert f"which another thread {verb} without synchronization" in finding.message
     assert re.search(r", at source\.cu:2 \(PTX line \d+\)$", finding.message) or lines[0] == "\n"
 
 

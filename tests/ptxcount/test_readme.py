@@ -21,7 +21,7 @@ def _blocks(text: str, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
 
 
-#: Commands with outputs, behind the source that they count.
+#: Sources, and commands that count them, with outputs.
 COMMANDS = [
     (_blocks(text, "cuda")[0], block)
     for text in (README, (ROOT / "README.md").read_text(encoding="utf-8"))

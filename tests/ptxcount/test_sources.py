@@ -86,7 +86,7 @@ def test_lines_that_ptx_names(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """They are shown if their file lies in the current folder, or in one that is allowed."""
+    """Source lines are shown if their file is in the current folder, or in an allowed folder."""
     (tmp_path / "b").mkdir()
     (tmp_path / "kernel.py").write_text("import it\nout[0] = 7\n")
     text = PTX.replace("mov", "\n.loc 1 2 0\nmov") + f'.file 1 "{tmp_path / "kernel.py"}"\n'

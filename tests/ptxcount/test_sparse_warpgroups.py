@@ -34,14 +34,14 @@ Launcher = Callable[[str, list[Array]], None]
 
 
 class Form(NamedTuple):
-    """A product: types, place of the left factor, and the threads of a quad that have the metadata."""
+    """A product: types, memory of the left factor, and the threads of a quad with the metadata."""
 
     result: str
     left: str
     right: str
     in_registers: bool = False
     selector: int = 0
-    #: Rows of the left factor, and columns of the right one, that are neighbours in memory.
+    #: Rows of the left factor, and columns of the right one, that are contiguous in memory.
     turned: bool = False
 
     @property
@@ -98,7 +98,7 @@ def pack(matrix: Array) -> Array:
 
 
 def encode_metadata(form: Form, codes: Array) -> Array:
-    """Return the word of each thread; those that the selector does not name hold anything."""
+    """Return the word of each thread; words of unselected threads are arbitrary."""
     threads, values = METADATA[form.bits]
     size = 2 if form.bits == 32 else 4
     places = threads.offsets()[:, None] + values.offsets()[::size]
@@ -153,7 +153,7 @@ def test_products(form: Form) -> None:
     ],
 )
 def test_refused(form: Form, word: int, why: str) -> None:
-    """Selectors and codes that the PTX ISA leaves undefined."""
+    """Undefined selectors and codes of the PTX ISA are refused."""
     stored, b = make_factor(64, 256 // form.bits, form.left), make_factor(_COLUMNS, 512 // form.bits, form.right)
     with pytest.raises(UnsupportedInstructionError, match=why):
         run(form, stored, b, np.full(128, word, np.uint32))

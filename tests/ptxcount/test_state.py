@@ -27,7 +27,7 @@ def test_guarded_writes() -> None:
 
 @pytest.mark.parametrize("space", ["shared", "global"])
 def test_loaded_generic_address(space: str) -> None:
-    """A loaded address, no sum of block and thread parts, converts both ways."""
+    """A loaded address, which is no `Sum`, converts in both directions."""
     base = "cvt.u64.u32 %rd3, %r7;" if space == "shared" else "ld.param.u64 %rd3, [p0];"
     within = "and.b32 %r4, %r4, 63;" if space == "shared" else ""
     out = words_after(f"""
@@ -80,7 +80,7 @@ def test_written_by_other_blocks(writers: str) -> None:
     assert caught.value.block == (16 if writers == "lt" else 0, 0, 0)
 
 
-#: Operation, operand, and result on 0, 1, 2, ... where threads i and i + 32 share word i.
+#: Operation, operand, and result on 0, 1, 2, ...; threads i and i + 32 share word i.
 REDUCTIONS = [
     ("add.u32", "3", lambda i: i + 6), ("min.s32", "-1", lambda i: 2**32 - 1),
     ("max.u32", "9", lambda i: max(i, 9)), ("and.b32", "5", lambda i: i & 5), ("or.b32", "5", lambda i: i | 5),
@@ -134,7 +134,7 @@ def test_vector_across_an_end(access: str, guard: str) -> None:
     ("ld.param.u8 %r4, [p0-1];", "1 bytes before p0 of 8 bytes"),
 ])  # fmt: skip
 def test_parameter_across_its_end(access: str, message: str) -> None:
-    """Memory behind a parameter is out of bounds, as behind an array."""
+    """Memory after a parameter is out of bounds, as after an array."""
     guard = "setp.ge.u32 %p1, %r0, 5; "
     _expect_out_of_bounds(f"{guard}@%p1 {access}", access, message, 5, 64)
 
@@ -190,7 +190,7 @@ def test_special_registers(name: str) -> None:
 
 @pytest.mark.parametrize("align", [1, 8, 16, 64])
 def test_stack(align: int) -> None:
-    """``alloca`` memory of any size is aligned, behind earlier memory."""
+    """``alloca`` memory of any size is aligned, after earlier memory."""
     body = f"""
         ld.param.u64 %rd1, [p0]; alloca.u64 %rd2, 5; alloca.u64 %rd3, 8, {align}; alloca.u64 %rd4, 1;
         sub.u64 %rd3, %rd3, %rd2; sub.u64 %rd4, %rd4, %rd2; st.global.v2.u64 [%rd1], {{%rd3, %rd4}};
@@ -210,9 +210,9 @@ def test_address_of_no_space(window: int) -> None:
 
 
 @pytest.mark.parametrize(("space", "most", "language", "message"), [
-    ("shared", 49152, 4, "49153 bytes of static shared memory a block; 49152 are allowed"),
-    ("shared", 232448, 7, "232449 bytes of shared memory a block; from 0 to 232448 are allowed"),  # cuTile
-    ("local", 524288, 4, "524289 bytes of local memory a thread; at most 524288 are allowed"),
+    ("shared", 49152, 4, "49153 bytes of static shared memory per block; 49152 are allowed"),
+    ("shared", 232448, 7, "232449 bytes of shared memory per block; 0 to 232448 are allowed"),  # cuTile
+    ("local", 524288, 4, "524289 bytes of local memory per thread; at most 524288 are allowed"),
 ])  # fmt: skip
 def test_memory_of_a_block(space: str, most: int, language: int, message: str) -> None:
     """The limit is allowed, one byte more is not."""
@@ -260,7 +260,7 @@ def test_step_limit(rounds: int) -> None:
 
 
 def test_instruction_counts() -> None:
-    """Threads count their own instructions, warps those of the last lane: 9 and 3 per turn."""
+    """Threads count their own instructions, warps those of the last lane: 9, and 3 per iteration."""
     body = "mov.u32 %r4, 0; AGAIN: add.u32 %r4, %r4, 1; setp.lt.u32 %p1, %r4, %r0; @%p1 bra AGAIN;"
     text = module(PLACES + body, 1, SHARED)
     for blocks in (3, 40):

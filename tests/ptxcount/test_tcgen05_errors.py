@@ -66,17 +66,17 @@ def test_unwritten_factor() -> None:
 @pytest.mark.parametrize(
     ("form", "text"),
     [
-        ("tcgen05.shift.cta_group::1.down [%d+2097152]", "lane 32: the PTX ISA names no lanes"),
+        ("tcgen05.shift.cta_group::1.down [%d+2097152]", "lane 32: the PTX ISA defines only lane 0"),
         ("tcgen05.mma.cta_group::1.kind::f16.ashift [%d], [%d], %b, %r7, %no", "shift down is not supported"),
         (
             f"mov.u32 %r7, {describe_product(0, 64, (1, 1, 0)) | 1 << 23 | 1 << 27 | 1 << 31};\n"
             "tcgen05.mma.cta_group::1.kind::mxf4.block_scale [%d], %a, %b, %r7, [%d+8], [%d+16], %no",
-            "K = 96, whose scales the PTX ISA lays out in figures alone: not supported",
+            "K = 96: the PTX ISA shows the layout of its scales only in figures: not supported",
         ),
     ],
 )
 def test_unsupported(form: str, text: str) -> None:
-    """The error names what is not executed."""
+    """The error names the unsupported part."""
     with pytest.raises(UnsupportedInstructionError, match=rf"tcgen05.*: {text}"):
         launch(write_kernel(f"{form};\n"), np.zeros(128, np.uint8), np.zeros(1))
 

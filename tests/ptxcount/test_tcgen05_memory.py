@@ -78,7 +78,7 @@ def test_lanes_within_a_quarter() -> None:
 
 
 def test_half_split() -> None:
-    """The upper 16 threads access columns behind the split."""
+    """The upper 16 threads access columns after the split."""
     body = (
         f"{fill(64)}add.u32 %r5, %d, %quarter;\ntcgen05.ld.sync.aligned.16x32bx2.x2.b32 {{%v0, %v1}}, [%r5+4], 20;\n"
         "ld.param.u64 %out, [p1];\nmad.wide.u32 %out, %t, 8, %out;\nst.global.v2.u32 [%out], {%v0, %v1};\n"
@@ -133,14 +133,14 @@ WRONG_KERNELS: list[tuple[str, type[KernelFaultError], str]] = [
     (
         f"add.u32 %r5, %d, {32 << 16};\n{_LOAD}",
         OutOfBoundsError,
-        "lanes 32 to 63 .* warp 0 of its block reaches lanes 0",
+        "lanes 32 to 63 .* warp 0 of its block can access lanes 0",
     ),
     (f"{_OWN}add.u32 %r5, %r5, {16 << 16};\n{_LOAD}", OutOfBoundsError, "lanes 16 to 47"),
     (f"{_OWN}add.u32 %r5, %r5, 512;\n{_LOAD}", OutOfBoundsError, "column 512 of 128 lanes and 512 columns"),
     (f"{_OWN}add.u32 %r5, %r5, 64;\n{_LOAD}", TensorMemoryError, "lane 0, column 64, which is not allocated"),
     (_SECOND + _ALLOC.format(48), TensorMemoryError, "48 columns; a power of two from 32 to 512"),
     (_SECOND + _ALLOC.format(16), TensorMemoryError, "16 columns; a power of two from 32 to 512"),
-    (_SECOND + _ALLOC.format(512), TensorMemoryError, "512 columns wanted, 448 of 512 are free"),
+    (_SECOND + _ALLOC.format(512), TensorMemoryError, "512 columns requested, 448 of 512 are free"),
     (_SECOND + _ALLOC.format(32), TensorMemoryError, "32 columns are still allocated when the block ends"),
     (
         f"{_SECOND}@%p tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;\n{_ALLOC.format(32)}",
@@ -152,10 +152,14 @@ WRONG_KERNELS: list[tuple[str, type[KernelFaultError], str]] = [
     (
         f"{FIRST_THREAD}{_COPY}{COMMIT.format(group=1)}bar.sync 0;\n{_OWN}{_LOAD}",
         TensorMemoryError,
-        "whose tcgen05.commit nobody waited for",
+        "whose tcgen05.commit no thread waited for",
     ),
-    (f"{FIRST_THREAD}{_COPY}", TensorMemoryError, "nobody waited for their products"),
-    (f"{_SHIFT.format(0)}{COMMIT.format(group=1)}bar.sync 0;\n{_OWN}{_LOAD}", TensorMemoryError, "nobody waited for"),
+    (f"{FIRST_THREAD}{_COPY}", TensorMemoryError, "no thread waited for their products"),
+    (
+        f"{_SHIFT.format(0)}{COMMIT.format(group=1)}bar.sync 0;\n{_OWN}{_LOAD}",
+        TensorMemoryError,
+        "no thread waited for",
+    ),
     (_SHIFT.format(16 << 16), TensorMemoryError, "lane 16; a multiple of 32 is needed"),
     (_SHIFT.format(60), TensorMemoryError, "lane 1, column 64, which is not allocated"),
     (

@@ -27,7 +27,7 @@ _LOAD = "mov.u32 %r2, factors; mad.lo.u32 %r2, %t, 8, %r2; bar.sync 0; ld.shared
 
 
 def _sparsify(name: str, matrix: Array, selector: int) -> tuple[Array, Array]:
-    """Zero half of the left factor; return what is stored, and two words of metadata for each lane."""
+    """Zero half of the left factor; return the stored elements, and two words of metadata per lane."""
     size, width = (2, 2) if name == "tf32" else (4, 1)
     stored, codes = keep_half(RNG, matrix, size)
     rows, products = SPARSE[name][3]
@@ -71,7 +71,7 @@ def test_undefined_metadata() -> None:
 @pytest.mark.parametrize("first", [0, 1, 0b0110])
 @pytest.mark.parametrize(("rows", "parts"), [(32, 4), (64, 2), (128, 1)])
 def test_column_mask(rows: int, parts: int, first: int) -> None:
-    """Turns of five used columns and three that count as zeros; parts begin within their first turn."""
+    """Five used columns alternate with three treated as zeros; parts begin within the first period."""
     starts, use, skip = (1, 4, 0, 2), 5, 3
     a, b = make_factor(rows, 16, "f16"), make_factor(64, 16, "f16")
     mask = sum(start << 8 * part for part, start in enumerate(starts))
@@ -88,5 +88,5 @@ def test_column_mask(rows: int, parts: int, first: int) -> None:
 def test_column_shift() -> None:
     """A shift of columns is refused, also without a mask."""
     factor = make_factor(128, 16, "f16")
-    with pytest.raises(UnsupportedInstructionError, match="a shift of columns"):
+    with pytest.raises(UnsupportedInstructionError, match="a column shift"):
         multiply(factor, factor[:64], stationary=".ws", rest=f"%no, {1 << 56}")

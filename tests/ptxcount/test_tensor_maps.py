@@ -18,7 +18,7 @@ from ptxcount.util.errors import LaunchError, UnsupportedInstructionError
 from tests.ptxcount import sources
 from tests.ptxcount.snippets import execute_snippet, module
 
-#: Outcomes of a chip by group and name, each with a hash of the bytes that came.
+#: Outcomes of a GPU by group and name, each with a hash of the resulting bytes.
 RECORD = Path(__file__).parents[1] / "data" / "conditions-h200.json"
 
 
@@ -27,7 +27,7 @@ def _compile() -> str:
     return sources.compile_to_ptx(condition_launches.SOURCE, arch=condition_launches.ARCH)
 
 
-#: Words of a condition that the chip refuses, as "group: name" -> words of the error here.
+#: Parts of conditions that the GPU rejects, as "group: name" -> part of the error here.
 REFUSALS = {
     "global_address = 8": "a multiple of 16 is needed", "rank = 0": "2 coordinates for (64,)",
     "rank = 2": "a tensor of (0, 64, 64)", "rank = 7": "rank 7, one less than the dimensions",
@@ -39,13 +39,13 @@ REFUSALS = {
     "'offset'": "a tensor at address", "'extents'": "a tensor of", "'pitches'": ": rows of", "'box'": "box (",
     "'steps'": "element strides (", "'interleave': 16}": "an interleaved layout needs 3", "'fill'": "only floats",
     "'corners'": "corner", "'channels'": " channels", "'pixels'": " pixels: 1 to 1024",
-    "im2col (64, 64) plain": "im2col needs 3", "at (1, 0)": "whose first coordinate is 1, 4 bytes",
-    "at (3, 2)": "whose first coordinate is 3, 12 bytes", "box beyond: store_": "a tile that is stored at",
-    "box beyond: reduce_": "a tile that is stored at", "map of ": "the map is one of",
-    "at (1, 0, 0, 0)": "whose first coordinate is 1", "at (2, 0, 0, 0)": "whose first coordinate is 2",
-    "im2col: im2col": "a column at", "im2col: store_im2col at": "a tile that is stored at",
-    "im2col: store_im2col corners": "a column that is stored", " to 64": "shared address 64: no multiple of 128",
-    " to 1040": "shared address 1040: no multiple of 128", "bytes, shared 262144": " bytes of shared memory",
+    "im2col (64, 64) plain": "im2col needs 3", "at (1, 0)": "with first coordinate 1, 4 bytes",
+    "at (3, 2)": "with first coordinate 3, 12 bytes", "box beyond: store_": "a tile store at",
+    "box beyond: reduce_": "a tile store at", "map of ": "the map is for",
+    "at (1, 0, 0, 0)": "with first coordinate 1", "at (2, 0, 0, 0)": "with first coordinate 2",
+    "im2col: im2col": "a column at", "im2col: store_im2col at": "a tile store at",
+    "im2col: store_im2col corners": "a column store", " to 64": "shared address 64: not a multiple of 128",
+    " to 1040": "shared address 1040: not a multiple of 128", "bytes, shared 262144": " bytes of shared memory",
     "4096 bytes, shared 16128": " bytes of shared memory", "global 1073741824": "in no array: 1073725440 bytes behind ",
     "barrier + 4": "8 bytes at", "bulk_load: 8 bytes": "8 bytes: a multiple of 16",
     "bulk_load: 40 bytes": "40 bytes: a multiple of 16", "bulk_prefetch: 64 bytes, shared 0, global 8": "a prefetch at",
@@ -53,7 +53,7 @@ REFUSALS = {
 }  # fmt: skip
 
 
-#: Launches that PTX leaves undefined and that the chip runs -> words of the error here.
+#: Launches that are undefined in PTX and that the GPU runs -> part of the error here.
 STRICTER = {
     "bulk_store: 8 bytes": "an H200 stores 0 of them", "bulk_store: 40 bytes": "an H200 stores 32 of them",
     "bulk_reduce: 8 bytes": "an H200 stores 0 of them", "bulk_reduce: 24 bytes": "an H200 stores 16 of them",
@@ -64,7 +64,7 @@ STRICTER = {
 
 
 def find_differences(chosen: Sequence[Condition]) -> list[str]:
-    """Return a line for each launch or encoding whose outcome or bytes here are not those of the record."""
+    """Return a line for each launch or encoding whose outcome or bytes differ from the record."""
     record = json.loads(RECORD.read_text(encoding="utf-8"))["outcomes"]
     wrong = []
     for condition in chosen:
@@ -107,7 +107,7 @@ def test_outcomes_of_chip() -> None:
 
 FLOATS, IMAGES = np.zeros((64, 64), np.float32), np.zeros((2, 6, 7, 8), np.uint32)
 COLUMN: dict[str, Any] = {"lower": (0, 0), "upper": (0, 0), "channels": 8, "pixels": 16}
-#: Maps that the driver API does not encode (``cuTensorMapEncodeTiled``), and what is said of them.
+#: Maps that the driver API does not encode (``cuTensorMapEncodeTiled``), and the error.
 CONDITIONS_OF_MAPS: list[tuple[type, Any, dict[str, Any], str]] = [
     (ptxcount.TensorMap, FLOATS, {"box": (32,)}, "box .*a number from 1 to 256 for each axis"),
     (ptxcount.TensorMap, FLOATS, {"box": (4, 3)}, "a row takes a multiple of 16 bytes"),
@@ -115,14 +115,14 @@ CONDITIONS_OF_MAPS: list[tuple[type, Any, dict[str, Any], str]] = [
     (ptxcount.TensorMap, FLOATS, {"box": (4, 32), "swizzle": 48}, "swizzle 48: one of 0, 32, 64, 128"),
     (ptxcount.TensorMap, np.zeros((64, 65), "f4"), {"box": (8, 32)}, "rows of 260 bytes, a multiple of 16 is needed"),
     (ptxcount.TensorMap, np.zeros((64, 128), "f4")[:, ::2], {"box": (8, 32)},
-     r"strides of \(512, 8\) bytes: a row's elements must lie side by side"),
+     r"strides of \(512, 8\) bytes: elements of a row must be contiguous"),
     (ptxcount.TensorMap, FLOATS, {"box": (8, 16), "steps": (9, 1)}, r"element strides \(9, 1\): a number from 1 to 8"),
     (ptxcount.TensorMap, FLOATS, {"box": (8, 16), "steps": (1,)}, r"element strides \(1,\): .*each axis of \(64, 64\)"),
     (ptxcount.TensorMap, FLOATS.astype("c16"), {"box": (8, 8)}, "elements of 16 bytes: 1, 2, 4 or 8"),
     (ptxcount.TensorMap, np.zeros((0, 64), "f4"), {"box": (8, 8)}, r"a tensor of \(0, 64\): at least 1"),
     (ptxcount.TensorMap, np.zeros((1,) * 6, "f4"), {"box": (8,) * 6}, "a tensor of 6 dimensions: 1 to 5"),
     (ptxcount.TensorMap, FLOATS, {"box": (256, 256)}, r"box \(256, 256\): 262144 bytes, at most the 232448 of a block"),
-    (ptxcount.TensorMap, IMAGES, {"box": (1, 1, 1, 8), "fills_nan": True}, "uint32 beyond the tensor: only floats"),
+    (ptxcount.TensorMap, IMAGES, {"box": (1, 1, 1, 8), "fills_nan": True}, "uint32: only floats"),
     (ptxcount.Im2colMap, FLOATS, COLUMN | {"lower": (), "upper": ()}, r"\(64, 64\): im2col needs 3 to 5 dimensions"),
     (ptxcount.Im2colMap, IMAGES, COLUMN | {"lower": (0, -129)}, r"corner \(0, -129\): 2 numbers from -128 to 127"),
     (ptxcount.Im2colMap, IMAGES, COLUMN | {"upper": (0,)}, r"upper corner \(0,\): 2 numbers"),
@@ -188,7 +188,7 @@ def test_texture_of_changed_map() -> None:
     fetch = "ld.global.u64 %rd4, [%rd2]; tex.2d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%rd4, {%r2, %r2}];"
     text = module(_write_changes(CHANGES) + fetch, 2, ".reg .f32 %f<5>; .shared .b8 s[16];")
     arguments: list[Any] = [np.ones((64, 64), np.uint32), np.zeros(16, np.uint64)]
-    with pytest.raises(LaunchError, match=r"is no texture; as its argument give ptxcount\.Texture"):
+    with pytest.raises(LaunchError, match=r"is no texture; pass ptxcount\.Texture"):
         execute_snippet(text, arguments, threads=1, unwritten="off")
 
 
@@ -198,7 +198,7 @@ SHORT_ROWS = [(8, 128, 128), (4, 128, 384), (16, 128, 896), (4, 64, 256), (4, 32
 
 @pytest.mark.parametrize(("width", "swizzle", "tile"), SHORT_ROWS)
 def test_row_shorter_than_swizzle(width: int, swizzle: int, tile: int) -> None:
-    """A row shorter than its swizzle lies in the 16-byte pieces that the XOR of address bits selects."""
+    """A row shorter than its swizzle is in the 16-byte units that the XOR of address bits selects."""
     load = "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r2, %r2}], [b];"
     body = f"""
     mov.b64 %rd1, p0; cvta.param.u64 %rd1, %rd1; ld.param.u64 %rd2, [p1]; mov.u32 %r2, 0;

@@ -23,7 +23,7 @@ COUNT = 128
 
 
 def _index(place: int, extent: int, address: str) -> int | None:
-    """Return the element at a place along an axis; None beyond a border."""
+    """Return the element at an index along an axis; None out of bounds with a border."""
     if address == "wrap":
         return place % extent
     if address == "mirror":
@@ -32,12 +32,12 @@ def _index(place: int, extent: int, address: str) -> int | None:
 
 
 def _nearest(number: float, tie: float) -> float:
-    """Round a number to 8 binary places."""
+    """Round a number to 8 fractional bits."""
     return float(np.ceil(number * 256 - 0.5) if tie < 0 else np.floor(number * 256 + 0.5)) / 256
 
 
 def _weight(choice: tuple[int, ...], parts: list[float]) -> float:
-    """Return a neighbour's weight, rounded to 8 places as on an H200; weights add up to one."""
+    """Return a neighbour's weight, rounded to 8 fractional bits as on an H200; weights add up to one."""
     if len(parts) == 3:
         plane = _weight(choice[::2], parts[::2])
         further = _nearest(plane * parts[1], -1)
@@ -84,7 +84,7 @@ MODES = [
 @pytest.mark.parametrize(("filter_", "address", "normalized"), MODES)
 @pytest.mark.parametrize(("entry", "shape"), [("fetch1", (19,)), ("fetch2", (7, 19)), ("fetch3", (5, 7, 19))])
 def test_fetches(entry: str, shape: tuple[int, ...], filter_: str, address: str, normalized: bool) -> None:
-    """Places lie inside and beyond edges; x is the last axis."""
+    """Coordinates are in and out of bounds; x is the last axis."""
     array = RNG.normal(size=shape).astype(np.float32)
     extents = [1 if normalized else n for n in shape]
     coordinates = [RNG.uniform(-1.5 * extent, 2.5 * extent, COUNT).astype(np.float32) for extent in extents]
@@ -98,7 +98,7 @@ def test_fetches(entry: str, shape: tuple[int, ...], filter_: str, address: str,
 
 @pytest.mark.parametrize("shape", [(40, 100), (3, 20, 300), (5, 9, 40)])
 def test_places(shape: tuple[int, ...]) -> None:
-    """Each byte has its own place, within its sector; layers lie one behind the other."""
+    """Each byte has a distinct address, within its sector; layers are consecutive."""
     layered, size = len(shape) > 2, int(np.prod(shape))
     place = ptxcount.Surface(np.zeros(shape, np.uint8)).place(np.arange(size), layered=layered)
     assert len({*place.tolist()}) == size
@@ -120,7 +120,7 @@ def test_layers(entry: str, shape: tuple[int, ...]) -> None:
 
 
 def test_elements() -> None:
-    """``tex1Dfetch`` takes integers and gives zeros beyond; halves and fractions become floats."""
+    """``tex1Dfetch`` takes integers and returns zeros out of bounds; halves and fractions become floats."""
     index = np.arange(-32, 96, dtype=np.int32)
     cases: list[tuple[Array, dict[str, Any], Any]] = [
         (RNG.normal(size=64).astype(np.float32), {}, lambda a: a),
@@ -139,7 +139,7 @@ def test_elements() -> None:
 
 
 def test_channels() -> None:
-    """An element has four numbers; a gather has four elements around a place."""
+    """An element has four channels; a gather has four elements around a coordinate."""
     coordinates = [RNG.uniform(0, 8, 32).astype(np.float32) for _ in range(2)]
     column, row = (axis.astype(int) for axis in coordinates)
     colours, out = RNG.normal(size=(8, 8, 4)).astype(np.float32), np.zeros((32, 4), np.float32)
@@ -183,10 +183,10 @@ def test_beyond_a_surface() -> None:
 
 WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("f4", {"channels": 3}, "channels 3: 1, or 2 or 4 along the last axis"),
-    ("f8", {}, "up to 3 dimensions, of 8 to 32 bits"),
+    ("f8", {}, "up to 3 dimensions of 8 to 32 bits"),
     ("f4", {"filter": "cubic"}, "filter 'cubic': one of point, linear is allowed"),
-    ("f4", {"address": "wrap"}, "address 'wrap': it goes with normalized coordinates"),
-    ("u1", {"filter": "linear"}, "filter 'linear': it goes with floats, or with fractions, not with uint8"),
+    ("f4", {"address": "wrap"}, "address 'wrap': it needs normalized coordinates"),
+    ("u1", {"filter": "linear"}, "filter 'linear': it needs floats, or fractions, not uint8"),
 ]
 
 

@@ -27,7 +27,7 @@ def test_scratch_pointers_of_triton(parameters: list[str], more: list[None], mes
 
 
 def test_scratch_pointers_of_compiled_kernel(arrays: Arrays) -> None:
-    """The command line, the gate and the pytest plugin count what is compiled: they add the pointers, too."""
+    """The command line, the gate and the pytest plugin also add scratch pointers to compiled kernels."""
     count_compiled(write_copy([POINTER] * 4), "copy", 1, 32, [arrays.source, arrays.output])
     assert (arrays.output == arrays.source).all()
 
@@ -111,7 +111,7 @@ def test_function_of_triton(arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> 
     assert (arrays.output == arrays.source).all()
     assert triton.source.constexprs == {(2,): 4, (3,): 1}
     assert triton.options == {"num_warps": 1}
-    with pytest.raises(LaunchError, match=r"Triton's kernel needs SIZE: give all in its order, or a dict"):
+    with pytest.raises(LaunchError, match=r"Triton's kernel needs SIZE: pass all in its order, or a dict"):
         ptxcount.count(function, None, 1, None, keywords)
     with pytest.raises(LaunchError, match=r"argument x of Triton's kernel: an array, a number or None, not set"):
         ptxcount.count(function, None, 1, None, {**keywords, "x": set(), "SIZE": 4})

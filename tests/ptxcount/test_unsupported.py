@@ -73,7 +73,7 @@ SNIPPETS = [
     (".global .u32 many, more;", "mov.u64 %rd1, more;", "mov.u64", "more: it is not a variable"),
     (".alias g, f;\n.weak .func g(.param .b32 x);", "mov.u64 %rd1, g;", "mov.u64", "g: it is not a variable"),
     (".weak " + _FUNC, "{ .param .b32 a; st.param.b32 [a], %r1; call.uni f, (a); }", "call.uni", "the function 'f'"),
-    (_FUNC, "call.uni (%r1), f, (%r1);", "call.uni", "not what the function 'f' takes"),
+    (_FUNC, "call.uni (%r1), f, (%r1);", "call.uni", "do not match the function 'f'"),
     (_FUNC.partition("{")[0] + ";", "call.uni (%r1), f, (%r1);", "call.uni", "no function 'f'; one file must"),
     ("", "cp.async.bulk.shared::cta.bulk_group [%rd1], [%r2], 16;", "cp.async.bulk.shared::cta.bulk_group", ""),
     ("", "cp.async.ca.shared.global [%r1], [%rd2], 5;", "cp.async.ca.shared.global", ""),
@@ -83,11 +83,11 @@ SNIPPETS = [
      "without a barrier, to global memory"),
     ("", "elect.sync %r1, -1;", "elect.sync", ""),
     ("", "bar.red.xor.pred %p1, 0, %p1;", "bar.red.xor.pred", ""),
-    ("", "h: .callprototype (.param .b32 _) _ ();\ncall (%r1), %rd1, (), h;", "call", "by an address"),
+    ("", "h: .callprototype (.param .b32 _) _ ();\ncall (%r1), %rd1, (), h;", "call", "the address is of no function"),
     ("", "table: .branchtargets AROUND;\nbrx.idx %r0, table;",
-     "brx.idx", "a table of this kernel is wanted, and a number within it"),
+     "brx.idx", "it needs a table of this kernel, and an index within it"),
     ("", "brx.idx %r0, table;", "brx.idx", ""),
-    ("", "bra NOWHERE;", "bra", "a label of this kernel is wanted"),
+    ("", "bra NOWHERE;", "bra", "the target must be a label of this kernel"),
     ("", "frobnicate.now %r1;", "frobnicate.now", ""),
     *(
         ("", f"{name} {operands};", name, "memory of several GPUs (a multicast address); write ld,")
@@ -104,10 +104,10 @@ SNIPPETS = [
      "this field or form of tensormap is not executed"),
     ("", "cp.async.bulk.prefetch.L2.global [%rd1];", "cp.async.bulk.prefetch.L2.global", "1 operands, not 2 or 3"),
     ("", "wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16 {%f1}, %rd1, %rd2, 0, 0, 1, 1, 1;",
-     "wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16", "4 registers wanted, 1 given"),
+     "wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16", "1 registers, 4 are needed"),
     ("", "div.rz.approx.f32 %f1, %f2, %f3;", "div.rz.approx.f32", ""),
     ("", "ld.global.L3::cache_hint.u32 %r1, [%rd1], %rd2;", "ld.global.L3::cache_hint.u32", ""),
-    ("", "ld.global.v4.u64 {%rd1, %rd2, %rd3}, [%rd4];", "ld.global.v4.u64", "4 elements wanted, 3 given"),
+    ("", "ld.global.v4.u64 {%rd1, %rd2, %rd3}, [%rd4];", "ld.global.v4.u64", "3 elements, 4 are needed"),
     *(
         ("", f"{code};", code.split()[0], "%r0 has 32 bits, an address of this memory has 64")
         for code in (
@@ -130,16 +130,16 @@ SNIPPETS = [
     ),
     *(
         ("", f"cvt.rs.satfinite.{name}.f32 %r1, {{%f1, %f2, %f3, %f4}}, %r2;", f"cvt.rs.satfinite.{name}.f32",
-         "random bits of four numbers, which the PTX ISA does not assign")
+         "random bits of four numbers: the PTX ISA does not assign them")
         for name in ("e4m3x4", "e5m2x4", "e2m3x4", "e3m2x4", "e2m1x4")
     ),
     ("", "add.s32 %r1, %r2;", "add.s32", "2 operands, not 3"),
     ("", "mbarrier.arrive.shared.b64 %rd1;", "mbarrier.arrive.shared.b64", "1 operands, not 2 or 3"),
     ("", "tex.level.2d.v4.f32.s32 %r1;", "tex.level.2d.v4.f32.s32", "1 operands, not 2 or 3 or 4"),
-    ("", "add.s32 %rd1, %r2, %r3;", "add.s32", "register %rd1 is .b64, which does not fit .s32"),
+    ("", "add.s32 %rd1, %r2, %r3;", "add.s32", "register %rd1 is .b64, which does not match .s32"),
     ("", "add.s32 5, %r2, %r3;", "add.s32", "no result goes to 5"),
     ("", "mov.u32 %r1, (3 << 2) ^ ~1;", "mov.u32", "expected ')', found '<'"),
-    ("", "st.const.u32 [%rd1], 5;", "st.const.u32", "constant memory is not written"),
+    ("", "st.const.u32 [%rd1], 5;", "st.const.u32", "constant memory is read-only"),
     ("", "atom.const.add.u32 %r1, [%rd1], 5;", "atom.const.add.u32", ""),
 ]  # fmt: skip
 
@@ -228,7 +228,5 @@ def test_no_texture() -> None:
     args: list[Argument] = [out, np.uint64(7)]
     execute_kernel(text, "seldom", (1, 1, 1), (32, 1, 1), [*args, np.int32(0)])
     assert out.tolist() == [*range(32)]
-    with pytest.raises(
-        LaunchError, match=r"unsupported\.cu:7 .*0x7 is no texture; as its argument give ptxcount.Texture"
-    ):
+    with pytest.raises(LaunchError, match=r"unsupported\.cu:7 .*0x7 is no texture; pass ptxcount.Texture"):
         execute_kernel(text, "seldom", (1, 1, 1), (32, 1, 1), [*args, np.int32(3)])

@@ -19,12 +19,12 @@ PLACES = {
 }  # fmt: skip
 #: A copy by a whole warp.
 WARP_COPY = (0, 0, 1024, 32, 1)
-#: Bulk copy: places in global and shared memory, bytes, active lanes, and their places.
+#: Bulk copy: offsets in global and shared memory, bytes, active lanes, and their offsets.
 COPIES = [
     (0, 0, 1024, 1, 1), (16, 0, 1024, 1, 1), (16, 16, 1024, 1, 1), (0, 16, 1024, 1, 1), (112, 48, 112, 1, 1),
     (48, 80, 16, 1, 1), WARP_COPY, (0, 0, 1024, 32, 2), (16, 0, 1024, 32, 32), (0, 0, 512, 5, 3),
 ]  # fmt: skip
-#: Multicast copy: places in global and shared memory, bytes, and receiving blocks.
+#: Multicast copy: offsets in global and shared memory, bytes, and receiving blocks.
 MULTICASTS = [
     *((from_, to, 1024, mask) for from_ in (0, 16, 32, 48) for to in (0, 16) for mask in (1, 3, 15)),
     (0, 0, 1024, 2), (16, 0, 64, 5), (16, 32, 96, 7), (96, 48, 512, 6), (0, 0, 4096, 3), (16, 0, 4096, 15),
@@ -116,7 +116,7 @@ LAUNCHES = [*iter_launches()]
 
 
 def compare_counts(measured: dict[str, dict[str, float]]) -> list[CounterPair]:
-    """Pair each counter with the chip's."""
+    """Pair each counter with the GPU's."""
     return [
         CounterPair(launch.kernel, launch.name, name, count, measured[launch.name][name])
         for launch in LAUNCHES

@@ -37,8 +37,11 @@ def test_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_stored_lines_are_what_the_counter_says(tmp_path: Path) -> None:
     """A new count of a source equals the stored lines, and replaces a missing entry."""
     counted, lines = list(source_lines.iter_missing(tmp_path)), source_lines.read_lines(ROOT / "results").items()
-    # A remark of counters before 2026-11-26.
-    stored_texts = {key: line.text.replace("; requests may be split", "") for key, line in lines}
+    # A remark of counters before 2026-11-26, and a wording of those before 2026-11-30.
+    stored_texts = {
+        key: line.text.replace("; requests may be split", "").replace(" a request, ", " per request, ")
+        for key, line in lines
+    }
     stored_costs = {key: line.accesses for key, line in lines if line.accesses}
     counted_texts = {line["key"]: line["text"] for line in counted}
     counted_costs = {line["key"]: msgspec.convert(line, CostsLine).accesses for line in counted}

@@ -1,7 +1,7 @@
-"""Memory transactions of CUDA kernels, counted exactly, without a GPU.
+"""Memory transactions of CUDA kernels, counted without a GPU.
 
-A kernel's PTX is executed for its whole grid, vectorised over threads with NumPy. Each access is checked. The requests,
-sectors and wavefronts are counted that Nsight Compute would read on the chip. `count` is the function to call.
+A kernel's PTX is executed for its whole grid, vectorised over threads with NumPy. Each access is checked. Requests,
+sectors and wavefronts have the definitions of Nsight Compute. The main function is `count`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = [
 ]
 __all__ += errors.__all__
 
-#: Names that are imported on first use, with all of NumPy -> their modules.
+#: Names that are imported on first use, because they import NumPy -> their modules.
 _MODULES = {
     **dict.fromkeys(("Access", "Amounts", "LaunchCounters"), "counting.counters"),
     "Finding": "util.findings",

@@ -2,7 +2,7 @@
 
 ptxcount scale.cu --entry scale --grid 4 --block 256 y=float32[1024] float32:2
 
-A file alone lists its kernels, each with a command to begin with.
+With only a FILE, ptxcount lists its kernels, each with a suggested command.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from .util.architectures import MEASURED
 from .util.errors import LaunchError, PtxError
 from .util.findings import RACES, UNWRITTEN
 
-#: Options that `count` takes as they are.
+#: Options passed to `count` unchanged.
 _COUNT_OPTIONS = ("dynamic_shared", "step_limit", "time_limit", "races", "unwritten", "cluster")
 
 
@@ -48,19 +48,19 @@ def _make_parser() -> argparse.ArgumentParser:
         usage="%(prog)s FILE [--entry NAME] [--grid X,Y,Z --block X,Y,Z ARG ...] [options]\n"
         "       %(prog)s init | pin | check | compare  (each has its own --help)",
         description=__doc__,
-        epilog="Exit codes: 0, it is counted; 1, the kernel is wrong, does not compile or cannot be run.",
+        epilog="Exit codes: 0 counted; 1 the kernel is wrong, does not compile or cannot be run.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("file", type=Path, nargs="?", metavar="FILE", help="CUDA C++ or PTX")
+    parser.add_argument("file", type=Path, nargs="?", metavar="FILE", help="CUDA C++, PTX, or a cubin with -lineinfo")
     parser.add_argument(
         "words",
         nargs="*",
         metavar="ARG",
-        help="the kernel's arguments. Arguments go by place; a name is a label. An array as name=float32[1024,1024], "
-        "holding 0, 1, 2, ..., or name=float32[1024]=FILL, of zeros, ones, random(seed,low,high), permutation(seed), "
-        'or name=@file.npy; a scalar as int32:7; a struct as its members, n={"x": "float32:1"}, or its bytes, '
-        "bytes:00ff; a texture as name=texture(linear):float32[64,64]",
+        help="the kernel's arguments, in order; a name is only a label. An array: name=float32[1024,1024] with 0, 1, "
+        "2, ..., or name=float32[1024]=FILL with zeros, ones, permutation(seed), random(seed,low,high), random(seed) "
+        "(floats in [0, 1), or valid indices), or name=@file.npy. A scalar: int32:7. A struct: "
+        'n={"x": "float32:1"}, or its bytes, bytes:00ff. A texture: name=texture(linear):float32[64,64]',
     )
     parser.add_argument(
         "--entry", metavar="NAME", help="the kernel's name, such as scale or blur<float>; needed if there are several"
@@ -68,37 +68,42 @@ def _make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--grid", type=parse_dimensions, metavar="X,Y,Z", help="blocks of the grid")
     parser.add_argument("--block", type=parse_dimensions, metavar="X,Y,Z", help="threads of a block")
     parser.add_argument(
-        "--cluster", type=parse_dimensions, metavar="X,Y,Z", help="blocks of a cluster (as in the source)"
+        "--cluster", type=parse_dimensions, metavar="X,Y,Z", help="cluster size in blocks (default: as in the source)"
     )
-    parser.add_argument("-I", action="append", default=[], dest="include", metavar="FOLDER", help="as nvcc's")
-    parser.add_argument("--flags", metavar="FLAGS", help="further options of nvcc, in quotes")
-    parser.add_argument("--arch", help=f"the architecture to compile for ({ARCH})")
+    parser.add_argument(
+        "-I", action="append", default=[], dest="include", metavar="FOLDER", help="include folder for nvcc"
+    )
+    parser.add_argument("--flags", metavar="FLAGS", help="options for nvcc, in quotes")
+    parser.add_argument("--arch", help=f"architecture to compile for ({ARCH})")
     parser.add_argument("--dynamic-shared", type=int, default=0, metavar="BYTES", help="dynamic shared memory (0)")
-    text = f"instructions before a kernel is stopped ({STEP_LIMIT})"
+    text = f"maximum instructions of a group of blocks ({STEP_LIMIT})"
     parser.add_argument("--step-limit", type=int, default=STEP_LIMIT, metavar="N", help=text)
     parser.add_argument(
-        "--time-limit", type=float, metavar="SECONDS", help="before a kernel is stopped (20 without progress)"
+        "--time-limit",
+        type=float,
+        metavar="SECONDS",
+        help="wall-clock limit. Without it, a kernel stops after 20 s of CPU time without progress",
     )
     parser.add_argument(
         "--races",
         choices=RACES,
         default=RACES[0],
-        help="report: beside the counts; strict: also stores that change nothing; error: end the kernel; "
-        "off: do not look (%(default)s)",
+        help="report: list races after the counts; strict: also for stores that do not change the value; "
+        "error: end the kernel; off: no race check (%(default)s)",
     )
     parser.add_argument(
         "--unwritten",
         choices=UNWRITTEN,
         default=UNWRITTEN[0],
-        help="reads of shared memory that nobody wrote; report: beside the counts; error: end the kernel; off: do not "
-        "look (%(default)s)",
+        help="reads of shared memory that was never written. report: list them after the counts; error: end the "
+        "kernel; off: no check (%(default)s)",
     )
     parser.add_argument(
         "--variable",
         action="append",
         default=[],
         metavar="ARG",
-        help="a __constant__ or __device__ variable that a host would set, written as an argument with its name",
+        help="value of a __constant__ or __device__ variable: NAME=dtype[shape]=FILL",
     )
     parser.add_argument(
         "--source",
@@ -106,11 +111,11 @@ def _make_parser() -> argparse.ArgumentParser:
         default=[],
         type=Path,
         metavar="PATH",
-        help="file or folder whose lines are shown beside counts "
+        help="print source lines from this file or folder "
         "(default: files of the compilation; for PTX, the current folder)",
     )
     parser.add_argument("--json", action="store_true", help="print totals and source lines as JSON")
-    parser.add_argument("--html", type=Path, metavar="FILE", help="write the listing as a page")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write the listing as an HTML page")
     parser.add_argument("--version", action="version", version=f"ptxcount {version('ptxcount')}")
     return parser
 
@@ -124,26 +129,26 @@ def _make_report(words: Sequence[str]) -> str:
 
 
 def _check_options(options: argparse.Namespace) -> None:
-    """Raise `LaunchError` without a file, for flags of PTX, and for a launch without a grid or a block."""
+    """Raise `LaunchError` for a missing file, for flags with PTX, and for a launch without a grid or a block."""
     file = options.file
     if file is None or not (file.suffix or file.exists()):
         problem = "give a FILE" if file is None else f"{file}: no such file"
         raise LaunchError(f"{problem}; subcommands are {', '.join(GATE_COMMANDS)}")
     if is_ptx(file) and (options.flags or options.arch or options.include):
-        raise LaunchError("--flags, --arch, -I: they go with CUDA C++, which is compiled; this is PTX")
+        raise LaunchError("--flags, --arch, -I: these options are for CUDA C++; this source is PTX")
     missing = [f"--{name}" for name in ("grid", "block") if getattr(options, name) is None]
     if missing and (len(missing) == 1 or options.words):
         raise LaunchError(f"the following arguments are required: {', '.join(missing)}")
 
 
 def _count(options: argparse.Namespace) -> tuple[Compilation, str, LaunchCounters]:
-    """Compile and count the launch; return the compilation and the kernel's mangled name, too."""
+    """Compile and count the launch; also return the compilation and the kernel's mangled name."""
     file = options.file
     flags, arch = join_flags(options.include, options.flags), options.arch or ARCH
     compilation, entry = compile_entry(file, options.entry, flags, arch)
     if options.words and not is_ptx(file) and not find_declared(entry, compilation.files):
         sys.stderr.write(
-            f"warning: no file declares {cpp_name(entry)} in plain words: names of arguments are not checked\n"
+            f"warning: no plain declaration of {cpp_name(entry)} found: names of arguments are not checked\n"
         )
     counters = count_compiled(
         compilation.ptx,
@@ -166,7 +171,7 @@ def _count(options: argparse.Namespace) -> tuple[Compilation, str, LaunchCounter
 def _render(options: argparse.Namespace, compilation: Compilation, entry: str, counters: LaunchCounters) -> str:
     """Render the listing or the JSON, and write the page."""
     file = options.file
-    # PTX names the files that it was made of, and could name any: those of the current folder are shown.
+    # PTX can name any file as its source: only files of the current folder are shown.
     sources = [Path()] if is_ptx(file) else compilation.files
     find_lines = listing.read_source_lines([*sources, *options.source])
     title = f"{options.entry or cpp_name(entry)} of {file}, grid {options.grid}, block {options.block}"
@@ -180,7 +185,7 @@ def _render(options: argparse.Namespace, compilation: Compilation, entry: str, c
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run a command line and return its exit code: 1 if counting fails; that of the gate; or as `run_command`."""
+    """Run a command line and return its exit code: 1 if counting fails, else that of the gate or of `run_command`."""
     command_words = sys.argv[1:] if words is None else words
     if is_gate_command(command_words):
         from .gate.command import main as run_gate  # noqa: PLC0415 - counting does without
@@ -205,5 +210,5 @@ def _run_count(words: Sequence[str]) -> int:
 
 
 def _print_text(text: str) -> None:
-    encoding = sys.stdout.encoding or "utf-8"  # a source's characters may be more than the terminal's
+    encoding = sys.stdout.encoding or "utf-8"  # a source may have characters that the terminal lacks
     sys.stdout.write(escape_unprintable(text).encode(encoding, "backslashreplace").decode(encoding) + "\n")

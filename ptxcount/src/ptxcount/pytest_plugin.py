@@ -1,4 +1,4 @@
-"""The fixture ``ptxcount``, which pytest finds by itself where ptxcount is installed."""
+"""The pytest fixture ``ptxcount``, available if ptxcount is installed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def ptxcount(request: pytest.FixtureRequest) -> Callable[..., LaunchCounters]:
-    """Count a kernel of a file, with arguments as on the command line; the file's folder is that of pytest's settings.
+    """Count a kernel of a file, with arguments as on the command line; paths are relative to pytest's rootdir.
 
     ``ptxcount("blur.cu", "blur<float>", 32, 256, ["out=float32[8192]", "n=int32:8192"]).loads.sectors_per_request``
     """

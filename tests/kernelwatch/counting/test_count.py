@@ -62,7 +62,7 @@ def test_table_and_listing(capsys: pytest.CaptureFixture[str]) -> None:
     marked = [line for line in lines if line.startswith(">>")]
     assert len(marked) == 2
     assert "tile[threadIdx.x][threadIdx.y] = input[row * columns + column];" in marked[0]
-    assert "shared store: 32.00 wavefronts a request, 1.00 without bank conflicts" in marked[1]
+    assert "shared store: 32.00 wavefronts per request, 1.00 without bank conflicts" in marked[1]
     for unit, row in (("sectors", "load 128 512 4.00 4.00"), ("lines", "load 128 128 1.00 1.00")):
         heading = next(place for place, line in enumerate(lines) if line.split()[:3] == ["global", "requests", unit])
         assert lines[heading + 1].split() == row.split()

@@ -260,8 +260,8 @@ def test_kernel_as_reference() -> None:
 LINES = {
     "\tout[threadIdx.x] = x[threadIdx.x];\t// \u03b1": [
         "      2     out[threadIdx.x] = x[threadIdx.x];  // \u03b1",
-        "         ^ load: 4.00 sectors a request, ideal 4.00; 1.00 cache lines, ideal 1.00",
-        "         ^ store: 4.00 sectors a request, ideal 4.00; 1.00 cache lines, ideal 1.00",
+        "         ^ load: 4.00 sectors per request, ideal 4.00; 1.00 cache lines, ideal 1.00",
+        "         ^ store: 4.00 sectors per request, ideal 4.00; 1.00 cache lines, ideal 1.00",
     ],
     "": [source_lines.NO_ACCESSES],
 }

@@ -43,7 +43,7 @@ WORDS = [
     ("time transpose_read_coalesced 256x256 int8 -O3", 2, "time_"),
     ("registers transpose_read_coalesced float32 -O3 sm_90", 1, "track_registers"),
     ("load_sectors transpose_read_coalesced rows=1000 columns=700 float32 -Xptxas -O3", 1, "track_load_sectors"),
-    ("load sectors a request offset_copy offset=2 float32 -O3", 1, "track_load_sectors"),
+    ("load sectors per request offset_copy offset=2 float32 -O3", 1, "track_load_sectors"),
     ("track_counted.OffsetCopy.track_load_sectors(int8, 0, -Xptxas -O3)", 1, "track_load_sectors"),
     ("spill bytes -O0 sm_80", 95, "track_spill_bytes"),
 ]

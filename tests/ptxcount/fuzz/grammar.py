@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-#: Threads of a block, elements of an input table (both powers of two), bins, and blocks of a launch.
+#: Threads per block, elements of an input table (both powers of two), bins, and blocks of a launch.
 BLOCK, TABLE, BINS, BLOCKS = 64, 256, 32, 3
 
 SIGNATURE = (

@@ -131,7 +131,7 @@ class Gpu:
 
 
 def differences(first: Memory, second: Memory) -> list[str]:
-    """List the arrays that differ in any bit, each with the first place and both values."""
+    """List the arrays that differ in any bit, each with the first index and both values."""
     mismatches = []
     for field in fields(Memory):
         a, b = getattr(first, field.name), getattr(second, field.name)

@@ -28,7 +28,7 @@ _JUDGED = (Verdict.SLOWER, Verdict.FASTER, Verdict.SAME, Verdict.UNDECIDED)
 
 #: Shown names of ratios whose own names sound like totals.
 _NAMES = {
-    name.replace("_", " "): f"{name.replace('_', ' ')} a request"
+    name.replace("_", " "): f"{name.replace('_', ' ')} per request"
     for name in RATIOS
     if name.endswith(("_sectors", "_lines"))
 }

@@ -1,1 +1,1 @@
-"""Arguments and options of the commands, and how a command ends."""
+"""Arguments and options of the commands, and their exit codes."""

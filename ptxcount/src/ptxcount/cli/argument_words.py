@@ -1,4 +1,4 @@
-"""A kernel's arguments from words such as ``input=float32[64,64]``."""
+"""A kernel's arguments from texts such as ``input=float32[64,64]``."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _HANDLE = re.compile(r"(?P<kind>texture|surface|tensor)(?:\((?P<words>[^()]*)\))
 _BYTES = re.compile(r"bytes:((?:[0-9a-fA-F]{2})+)")
 #: Keys: names such as float32 and f4. NumPy's float and int have other sizes than CUDA's.
 _DTYPES = {name: dtype for dtype in map(np.dtype, "?bhiqBHIQefdFD") for name in (dtype.name, dtype.str[1:])}
-#: Fills of an array -> the least and the most numbers that they take.
+#: Fills of an array -> minimum and maximum number of their parameters.
 _FILL_COUNTS = {"zeros": (0, 0), "ones": (0, 0), "arange": (0, 0), "random": (1, 3), "permutation": (1, 1)}
-#: Characters of a word that an error shows.
+#: Maximum characters of an argument in an error.
 _SHOWN = 60
 
 
 def make_arguments(words: Sequence[str], folder: Path | None = None) -> list[KernelArgument]:
-    """Make a kernel's arguments from their descriptions, in the kernel's order; as `make_argument`."""
+    """Make a kernel's arguments from their texts, in the kernel's order, as `make_argument`."""
     arguments: list[KernelArgument] = []
     for word in words:
         arguments.append(make_argument(word, sum(map(total_bytes, arguments)), folder))
@@ -38,42 +38,42 @@ def make_arguments(words: Sequence[str], folder: Path | None = None) -> list[Ker
 
 
 def name_arguments(words: Sequence[str]) -> list[str]:
-    """Name arguments for errors: ``in (argument 0)``, or ``argument 0`` if the description has no name."""
+    """Return the names of arguments in errors: ``in (argument 0)``, or ``argument 0`` without a label."""
     labels = [match["name"] if (match := _NAMED.fullmatch(word)) else "" for word in words]
     return [f"{label} (argument {n})" if label else f"argument {n}" for n, label in enumerate(labels)]
 
 
 def make_variables(words: Sequence[str], folder: Path | None = None) -> dict[str, KernelArgument]:
-    """Make variables of the module by name; `LaunchError` for a description without one. Else as `make_argument`."""
+    """Make variables of the module by name, as `make_argument`; raise `LaunchError` for a text without a name."""
     for word in words:
         if not _NAMED.fullmatch(word):
-            raise LaunchError(f"variable {_shorten(word)}: its name is needed, as in taps=float32[9]=ones")
+            raise LaunchError(f"variable {_shorten(word)}: give its name, as in taps=float32[9]=ones")
     return dict(zip((word.partition("=")[0] for word in words), make_arguments(words, folder), strict=True))
 
 
 def make_argument(word: str, used_bytes: int = 0, folder: Path | None = None) -> KernelArgument:
-    """Make a kernel argument from its description.
+    """Make a kernel argument from its text.
 
     ============================================  =====================================================
-    ``name=float32[64,64]``                       an array that holds 0, 1, 2, ..., as with ``=arange``; float16
-                                                  begins anew at 2048, also in permutations
-    ``name=float32[64]=zeros``, ``=ones``         the same number everywhere
-    ``name=float32[64]=random(seed,low,high)``    from low to below high; without these from 0 to 1, or of
-                                                  integers to the number of elements, so that they are indices
+    ``name=float32[64,64]``                       an array of 0, 1, 2, ..., as with ``=arange``; float16
+                                                  restarts at 2048, also in permutations
+    ``name=float32[64]=zeros``, ``=ones``         an array of one number
+    ``name=float32[64]=random(seed,low,high)``    numbers in [low, high). Without these, floats are in [0, 1),
+                                                  and integers are valid indices of the array
     ``name=int32[64]=permutation(seed)``          each of 0, 1, 2, ... once
-    ``name=@file.npy``                            an array that NumPy stored, in a file below ``folder``
+    ``name=@file.npy``                            an array stored by NumPy; paths are relative to ``folder``
     ``name=float32:0.5``                          a scalar
-    ``name=bytes:00ff10``                         the bytes of anything
-    ``name=texture(linear,wrap):float32[64,64]``  a texture of an array, with words and numbers of `Texture`
+    ``name=bytes:00ff10``                         a value of any type, as bytes
+    ``name=texture(linear,wrap):float32[64,64]``  a texture of an array, with options of `Texture`
     ``name=surface:float32[64,64]=zeros``         a surface
     ``name=tensor(16,32,swizzle=64):f2[64,64]``   a tensor map, with the rows and columns of its box
-    ``name={"n": "int32:7", "v": ["f4:1"]}``      a struct, laid out as in C++; a list is an array in it, and
+    ``name={"n": "int32:7", "v": ["f4:1"]}``      a struct, laid out as in C++; a list is an embedded array,
                                                   ``"float32[64]"`` a pointer to an array
-    ``name={"*": {"n": "int32:7"}}``              a pointer to what follows; also within structs and lists
-    ``name=["float32[64]", "float32[64]=ones"]``  a pointer to these, here to two pointers to arrays
+    ``name={"*": {"n": "int32:7"}}``              a pointer to a value; also within structs and lists
+    ``name=["float32[64]", "float32[64]=ones"]``  a pointer to these elements, here two pointers to arrays
     ============================================  =====================================================
 
-    Only arrays need a name. Raise `LaunchError` for an invalid description, and `MemoryError` if the array and the
+    Only arrays need a name. Raises `LaunchError` for an invalid text, and `MemoryError` if the array and the
     ``used_bytes`` of earlier ones exceed the memory of this machine.
     """
     named = _NAMED.fullmatch(word)
@@ -145,7 +145,7 @@ def _load_array(file: Path, used_bytes: int) -> Argument:
     except OSError as error:
         raise LaunchError(f"{file}: {error.strerror or 'it is no file of NumPy'}") from None
     if not isinstance(loaded, np.ndarray):
-        raise ValueError("one array is needed, in a file that ends in .npy")
+        raise ValueError("it must be a .npy file with one array")
     host_memory.require(used_bytes + loaded.nbytes)
     return np.array(loaded, order="C")
 
@@ -159,21 +159,21 @@ def _parse_number(text: str, dtype: np.dtype[Any]) -> np.generic:
 
 
 def _make_members(value: object, used_bytes: int, folder: Path | None) -> KernelArgument:
-    """Make a struct from a mapping, or a list; members are words such as ``int32:7``."""
+    """Make a struct from a mapping, or a list; members are texts such as ``int32:7``."""
     if isinstance(value, Mapping) and value:
         return {name: _make_members(member, used_bytes, folder) for name, member in value.items()}
     if isinstance(value, list) and value:
         return [_make_members(member, used_bytes, folder) for member in value]
     if not isinstance(value, str):
-        raise ValueError(f"in a struct stand words such as 'int32:7', lists and structs: not {value!r}")
+        raise ValueError(f"members of a struct are texts such as 'int32:7', lists and structs: not {value!r}")
     return make_argument(f"member={value}", used_bytes, folder)
 
 
 def _make_handle(kind: str, words: Sequence[str], array: object) -> ArrayDescriptor:
-    """Make a texture, a surface or a tensor map from words of a command line; `LaunchError` for others.
+    """Make a texture, a surface or a tensor map from words of a command line; raise `LaunchError` for unknown words.
 
-    Words are names of a filter, of what lies beyond the edges or of a layout, ``normalized``, ``fractions``, or a
-    number of channels; of a tensor map the numbers of its box, and ``swizzle=`` with bytes.
+    For textures and surfaces, words are a filter, an address mode, a layout, ``normalized``, ``fractions``, or the
+    number of channels. For a tensor map, they are the numbers of its box, and ``swizzle=`` with bytes.
     """
     from ..isa.hopper.tensor_maps import TensorMap  # noqa: PLC0415 - few kernels take any
     from ..isa.textures import ADDRESSES, FILTERS, LAYOUTS, Surface, Texture  # noqa: PLC0415

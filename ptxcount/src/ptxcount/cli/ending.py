@@ -1,4 +1,4 @@
-"""Ends of commands: a shell's exit code, and at most one line on standard error."""
+"""Exit of commands: an exit code, and at most one line on standard error."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from types import FrameType
 def run_command(name: str, command: Callable[[], int], failure: int) -> int:
     """Run a command and return its exit code; 130 after Ctrl-C, 141 after a closed pipe.
 
-    Its line on standard error begins with its name; without one there is none.
+    The line on standard error begins with ``name``; without a name, there is none.
     """
     try:
         try:
-            if sys.stdout is None:  # so Python has it if the shell says >&-
+            if sys.stdout is None:  # the shell closed it: >&-
                 raise OSError("standard output is closed")
             return command()
         finally:  # also after --help
@@ -33,13 +33,13 @@ def run_command(name: str, command: Callable[[], int], failure: int) -> int:
         return failure
 
 
-#: The folder of the command that runs, if it has one.
+#: The temporary folder of the running command, if it has one.
 _scratch: list[str] = []
 
 
 @contextmanager
 def interruptible_import(name: str) -> Iterator[None]:
-    """End at once on Ctrl-C, with a line: NumPy would answer an interrupt of its import with many."""
+    """Exit at once on Ctrl-C, with one line: an interrupted import of NumPy would print many."""
 
     def exit_now(number: int, frame: FrameType | None) -> None:
         os._exit(report_interrupt(name))
@@ -50,9 +50,9 @@ def interruptible_import(name: str) -> Iterator[None]:
 
 @contextmanager
 def scratch_folder(prefix: str) -> Iterator[None]:
-    """Give the process and all that it starts a folder for temporary files, which goes with the block.
+    """Create a folder for temporary files of this process and its children; remove it after the block.
 
-    SIGTERM ends the block as Ctrl-C does. Within another such block, and where no folder can be made, there is none.
+    SIGTERM ends the block as Ctrl-C does. There is no new folder within another such block, or if none can be created.
     """
     if _scratch:
         yield
@@ -82,7 +82,7 @@ def scratch_folder(prefix: str) -> Iterator[None]:
 
 @contextmanager
 def _handle_signal(number: int, handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """Handle a signal within the block; other threads than the main one may not."""
+    """Handle a signal within the block, if this is the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -94,8 +94,8 @@ def _handle_signal(number: int, handler: Callable[[int, FrameType | None], None]
 
 
 def report_interrupt(name: str) -> int:
-    """Say that a command was; return its exit code."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # the next one needs no words
+    """Report that a command was interrupted; return its exit code."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # a second Ctrl-C exits silently
     _print_error(name, "interrupted")
     return 128 + signal.SIGINT
 
@@ -109,6 +109,6 @@ def _flush_output() -> None:
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
-    except OSError:  # a full disk, a closed pipe: Python would try again at its end, and say so in its own way
+    except OSError:  # full disk or closed pipe: otherwise Python retries at exit, and prints its own message
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise

@@ -1,4 +1,4 @@
-"""Options that the command lines of counting and of the gate share, and text that is safe to print."""
+"""Options shared by the command lines of counting and of ``ptxcount check``, and text that is safe to print."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from collections.abc import Sequence
 
 from ..util.errors import Index3
 
-#: The gate's commands.
+#: The commands of the package `gate`.
 GATE_COMMANDS = ("init", "pin", "check", "compare")
 
 
 def is_gate_command(words: Sequence[str]) -> bool:
-    """Tell if a command line is one of the gate's."""
+    """Tell if a command line is one of `GATE_COMMANDS`."""
     return bool(words) and words[0] in GATE_COMMANDS
 
 
 def parse_dimensions(text: str) -> Index3:
-    """Parse ``X``, ``X,Y`` or ``X,Y,Z`` as three numbers, 1 where there is none; `ArgumentTypeError` for others."""
+    """Parse ``X``, ``X,Y`` or ``X,Y,Z`` as three numbers, default 1; raise `ArgumentTypeError` for others."""
     if not re.fullmatch(r"\d{1,10}(,\d{1,10}){0,2}", text, re.ASCII):
         raise ArgumentTypeError(f"{text[:60]!r}: one to three numbers are needed, as in 64,64")
     x, y, z = ([int(word) for word in text.split(",")] + [1, 1])[:3]
@@ -27,25 +27,25 @@ def parse_dimensions(text: str) -> Index3:
 
 
 def join_flags(include: Sequence[str], flags: str) -> str:
-    """Nvcc's options: folders of includes, then others."""
+    """Join the options of nvcc: include folders, then others."""
     return " ".join(filter(None, (shlex.join(f"-I{folder}" for folder in include), flags)))
 
 
 def escape_unprintable(text: str) -> str:
-    """Escape characters that a terminal could take for a command; line ends and tabs remain."""
+    """Escape characters that a terminal could interpret; line ends and tabs remain."""
     return "".join(
         character if character.isprintable() or character in "\n\t" else ascii(character)[1:-1] for character in text
     )
 
 
 def plain(name: object, longest: int = 240) -> str:
-    """Return a name in one line that no terminal takes for a command, cut to a length."""
+    """Return a name in one line, escaped and truncated."""
     shown = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in str(name))
     return shown if len(shown) <= longest else shown[: longest - 1] + "…"
 
 
 def attach_flags(words: Sequence[str]) -> list[str]:
-    """Join ``--flags -O3`` to one word: argparse would take nvcc's flags for options of its own."""
+    """Join ``--flags -O3`` to one word: argparse would parse nvcc's flags as its own options."""
     joined: list[str] = []
     for word in words:
         if joined and joined[-1] == "--flags":

@@ -25,20 +25,20 @@ from .transactions import (
 )
 from .turns import AtomicTurns
 
-#: Caveats of atomics that are loops on the chip: of floats and of 64 bits in shared memory.
-RETRIES = "retries among warps are not counted"
+#: Caveats for atomics that compile to CAS loops: float and 64-bit in shared memory, and 16-bit.
+RETRIES = "retries between warps are not counted"
 UNMEASURED = "wavefronts of 128 bits by the rule of 64, as no chip was asked"
-NARROW = "a loop of compare-and-swap on the 32-bit word: a load, then a request a round"
+NARROW = "a compare-and-swap loop on the 32-bit word: one load, then one request per round"
 _WAVEFRONTS = ("wavefronts", "conflict_free")
 _PATTERNS = ("sectors", "lines", "ideal_sectors", "ideal_lines")
-#: The rules of an access to a space, or of a kind of it, and what they count.
+#: Counting rules by space, or by space and kind, and the counts that they return.
 _RULES: dict[str, tuple[Rules, tuple[str, ...]]] = {
     "shared loop": (count_loop_loads, ("requests", *_WAVEFRONTS)),
     "global": (count_global, _PATTERNS), "global atomic": (count_global_atomics, ("together", *_PATTERNS)),
     "local": (count_local_sectors, ("sectors",)), "constant": (count_constant_addresses, ("addresses",)),
     "cluster": (count_global, _PATTERNS), "cluster atomic": (count_global_atomics, ("together", *_PATTERNS)),
 }  # fmt: skip
-#: What the request of one lane for all, as ptxas sums the lanes before, adds beyond its rule.
+#: Counts that a warp-aggregated request adds to those of its rule.
 _SUMMED = {"requests": 0, "sectors": 1, "wavefronts": 1, "conflict_free": 1}
 
 
@@ -53,38 +53,37 @@ class Access:
     space, kind : str
         ``global``, ``shared``, ``cluster`` for the shared memory of another block, ``local``, ``constant``,
         ``texture``, ``surface``, or ``bulk`` for the global half of bulk copies; ``load``, ``store``, ``atomic``, or
-        ``copy``: the shared half of ``cp.async``, which no total has.
+        ``copy``: the shared half of ``cp.async``, which is in no total.
     width : int
-        Bytes a thread.
+        Bytes per thread.
     requests, sectors, wavefronts : int
-        As Nsight Compute counts them (of atomics see `caveat`); wavefronts for shared memory, sectors for global and
-        local memory and that of another block, requests for all. An array in PTX's local memory may still become
-        registers.
+        Counts with Nsight Compute's definitions (atomics: see `caveat`). Wavefronts are set for shared memory; sectors
+        for global, local and distributed shared memory. ptxas may still keep a local array in registers.
     lines : int
-        For global memory: the 128-byte lines of each request, summed over the requests.
+        For global memory: the 128-byte lines, summed over the requests.
     conflict_free : int
-        The wavefronts it would take without bank conflicts.
+        The wavefronts without bank conflicts.
     useful_bytes : int
-        Width times active threads.
+        ``width`` times active threads.
     addresses : int
-        For constant memory, and parameters indexed by lane: the different addresses of each request, summed.
+        For constant memory, and parameters indexed by a register: distinct addresses, summed over the requests.
     together : int
-        Of atomics: the most lanes of each request on one address, summed over the requests.
+        Atomics: the maximum number of lanes on one address, summed over the requests.
     summed : int
-        Of atomics: the requests that one lane issues for all, as ptxas sums the lanes before.
+        Atomics: the warp-aggregated requests, which one lane issues for all.
     loops : int
-        Of atomics: the requests that the chip repeats until no other warp has been there meanwhile.
+        Atomics: the requests of CAS loops, which repeat while other warps modify the same word.
     ideal_sectors, ideal_lines : int
-        The fewest sectors and lines that hold what each request asks for, summed: 1 where all lanes have one address.
+        The sectors and lines that the distinct bytes of a request would fill if packed, summed: 1 for a broadcast.
     polls : int
         The further requests that read a place again until another thread writes it, or try for a lock. How many there
         are depends on the order in which blocks run here; no other number has them.
     shifted_sectors : list of int
-        Of bulk copies: the sectors if the shared memory lay 0, 16, 32 ... 112 bytes further on.
+        Bulk copies: the sectors if the shared buffer were moved by 0, 16, 32 ... 112 bytes.
     samples : list of Sample
-        The addresses of some warps, in its first executions.
+        The addresses of some warps in the first executions.
     whole : bool
-        Whether it takes no more samples.
+        True when enough samples are stored.
     """
 
     source: Source
@@ -107,17 +106,17 @@ class Access:
     shifted_sectors: list[int] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list, init=False, repr=False, compare=False)
     whole: bool = field(default=False, init=False, repr=False, compare=False)
-    #: Rows of matrices, of which eight are served together, and never more.
+    #: True for ``ldmatrix``: eight rows form one group, never sixteen.
     is_matrix: bool = field(default=False, repr=False, compare=False)
 
     @property
     def bank_conflicts(self) -> int:
-        """Wavefronts in excess of those needed without conflicts."""
+        """Wavefronts minus conflict-free wavefronts."""
         return self.wavefronts - self.conflict_free
 
     @property
     def wavefront_rule(self) -> Rules:
-        """Rule that counts wavefronts in shared memory, and those without conflicts."""
+        """Rule that counts wavefronts, and conflict-free wavefronts, in shared memory."""
         return count_load_wavefronts if self.kind == "load" and not self.is_matrix else count_store_wavefronts
 
     @property
@@ -135,7 +134,7 @@ class Access:
 
     @property
     def is_uniform_constant(self) -> bool:
-        """Reads of constant memory with one address per request."""
+        """True for constant memory with one address per request."""
         return self.space == "constant" and self.addresses <= self.requests
 
     def record(
@@ -146,11 +145,11 @@ class Access:
         turns: AtomicTurns | None = None,
         again: bool = False,
     ) -> None:
-        """Count one execution by a chunk of ``shape``: the byte address of each thread, and which are active.
+        """Count one execution by a chunk of ``shape``, from the byte address and the active mask of its threads.
 
-        ``again``: the chip repeats a request of threads that were counted before.
+        ``again``: the hardware replays a request of threads that were counted before.
         """
-        if turns is not None and turns.summed_lanes > 1:  # only warps with so many
+        if turns is not None and turns.summed_lanes > 1:  # only warps with enough active lanes
             lanes = lanes_by_warp(spread(active, shape), shape[1])
             is_summed = lanes.sum(axis=2, keepdims=True) >= turns.summed_lanes
             for part, summed_lanes in ((lanes & is_summed, 1), (lanes & ~is_summed, 0)):
@@ -196,12 +195,12 @@ class Access:
             self.requests += count * max(self.width // CONSTANT - 1, 0)
 
     def add_untraced(self, requests: int, sectors: int, useful_bytes: int) -> None:
-        """Add accesses without addresses of lanes: bulk copies, fetches from textures."""
+        """Add accesses without per-lane addresses: bulk copies, texture fetches."""
         self.requests += requests
         self.sectors += sectors
         self.useful_bytes += useful_bytes
         self.ideal_sectors = -(-self.useful_bytes // SECTOR)
 
     def add_shifted(self, sectors: list[int]) -> None:
-        """Count the sectors of a bulk copy by how far on its shared memory might lie."""
+        """Add the sectors of a bulk copy for each shift of its shared buffer."""
         self.shifted_sectors = [sum(pair) for pair in zip_longest(self.shifted_sectors, sectors, fillvalue=0)]

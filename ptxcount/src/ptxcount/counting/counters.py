@@ -11,10 +11,10 @@ from .access import Access
 
 __all__ = ["AMOUNTS", "KINDS", "LOCAL", "Access", "Amounts", "LaunchCounters"]
 
-#: Caveats of local memory, by the bytes of the stack frame.
+#: Caveats of local memory, by stack frame size in bytes.
 LOCAL = {None: "ptxas may keep it in registers", 0: "ptxas keeps all of it in registers"}
 KINDS = ("load", "store", "atomic")
-#: Counts of accesses, as `Amounts` sums them up.
+#: Counts that `Amounts` sums over accesses.
 AMOUNTS = (
     "requests", "sectors", "ideal_sectors", "lines", "ideal_lines", "wavefronts", "conflict_free", "bank_conflicts",
     "useful_bytes", "together", "summed", "addresses",
@@ -23,7 +23,7 @@ AMOUNTS = (
 
 @dataclass
 class Amounts:
-    """The counters of several accesses together: sums, and sums for each request.
+    """The counters of several accesses: sums, and means per request.
 
     Attributes
     ----------
@@ -56,24 +56,24 @@ class LaunchCounters:
     threads : int
         Threads of the grid.
     accesses : list of Access
-        By instruction, in the order of the PTX.
+        One per instruction, in PTX order.
     thread_instructions, warp_instructions : int
         PTX instructions executed, by threads and by warps.
     findings : list of Finding
-        What the launch did that it should not have, in the order of the PTX.
+        The findings, in PTX order.
     arrays : list of tuple
-        The first address, the bytes and the name of each array, as the kernel had them; also of shared variables.
+        Address, size in bytes and name of each array and shared variable during the launch.
     distinct_sectors : tuple of int or None
-        The different sectors of global memory that it read, and wrote; None where they were not counted. The chip has
-        to fetch and to write each at least once, in DRAM where no cache holds it.
+        The distinct sectors of global memory that the launch read, and wrote; None if not counted. Each must be
+        transferred at least once with cold caches.
     fetched_sectors : int or None
-        The sectors that these reads bring from DRAM at least where a miss of the L2 cache fetches 64 bytes, which is
-        the default of ``cudaLimitMaxL2FetchGranularity``, or 128 by ``.L2::128B`` or ``.L2::256B``.
+        Minimum sectors read from DRAM, if an L2 miss fetches 64 bytes, the default of
+        ``cudaLimitMaxL2FetchGranularity``, or 128 by ``.L2::128B`` or ``.L2::256B``.
     merged : dict of str to tuple
-        By ``load`` and ``store`` the requests and wavefronts of shared memory as ptxas would merge neighbours
-        (`merging`), where that may be.
+        For ``load`` and ``store``: the requests and wavefronts of shared memory after merging by ptxas (`merging`).
+        Only kinds with accesses that can merge.
     stack_frame : int or None
-        Bytes of local memory that ptxas gives each thread; None where nobody asked it.
+        Bytes of local memory per thread, from ptxas; None if ptxas was not run.
     """
 
     threads: int
@@ -105,11 +105,11 @@ class LaunchCounters:
             For global memory ``load_``, ``store_`` and ``atomic_`` with ``requests``, ``sectors``, ``ideal_sectors``,
             ``lines``, ``ideal_lines`` and ``useful_bytes``; for shared memory the same with ``shared_`` in front, and
             ``wavefronts`` and ``bank_conflicts`` for sectors and lines; ``threads``, ``thread_instructions``,
-            ``warp_instructions``; of atomics also ``together``, the most lanes of a request on one address, summed.
-            Where there are any, also ``requests``, ``sectors`` and ``useful_bytes`` of ``local_load``,
+            ``warp_instructions``; for atomics also ``together``, the maximum number of lanes on one address, summed
+            over the requests. If present, also ``requests``, ``sectors`` and ``useful_bytes`` of ``local_load``,
             ``local_store``, ``texture_load``, ``surface_load``, ``surface_store``, ``bulk_load`` and ``bulk_store``;
-            of constant memory ``constant_requests`` and ``constant_addresses``; of the shared memory of other blocks
-            those of ``cluster_load``, ``cluster_store`` and ``cluster_atomic``, and their ``ideal_sectors``.
+            for constant memory ``constant_requests`` and ``constant_addresses``; for distributed shared memory the same
+            and ``ideal_sectors`` of ``cluster_load``, ``cluster_store`` and ``cluster_atomic``.
         """
         result = {"threads": self.threads}
         present = {(access.space, access.kind) for access in self.accesses}
@@ -127,26 +127,26 @@ class LaunchCounters:
 
     @property
     def polls(self) -> int:
-        """The requests of loads that read a place again until another thread writes it, which no total has."""
+        """Repeated load requests of spin-waits, which are in no total."""
         return sum(access.polls for access in self.accesses)
 
     def caveats(self) -> dict[str, str]:
-        """Say which numbers leave something out.
+        """Return the costs that numbers leave out.
 
         Returns
         -------
         dict of str to str
-            By space and kind of access, for those in the launch that have any: ``shared atomic``.
+            From space and kind, such as ``shared atomic``, to the caveat. Only accesses of the launch that have one.
         """
         notes: defaultdict[str, dict[str, None]] = defaultdict(dict)
         for access in self.accesses:
             notes[f"{access.space} {access.kind}"] |= dict.fromkeys(filter(None, [access.caveat]))
         found = {kind: "; ".join(texts) for kind, texts in notes.items() if texts}
-        text = LOCAL.get(self.stack_frame, f"ptxas keeps {self.stack_frame} bytes a thread there")
+        text = LOCAL.get(self.stack_frame, f"ptxas keeps {self.stack_frame} bytes per thread there")
         return found | {f"local {access.kind}": text for access in self.accesses if access.space == "local"}
 
     def chip_accesses(self) -> list[Access]:
-        """Return the accesses that machine code has: without local memory where ptxas left no stack frame."""
+        """Return the accesses of the machine code: without local memory if ptxas reports no stack frame."""
         return [access for access in self.accesses if access.space != "local" or self.stack_frame != 0]
 
     def by_line(self) -> dict[tuple[str | None, int | None], list[Access]]:

@@ -1,4 +1,4 @@
-"""Sums of the rules of `transactions` over all requests of a chunk, of which blocks alike are counted once."""
+"""Apply the counting rules to all requests of a chunk; blocks with equal address patterns are counted once."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from ..lanes.warps import LANES, Array, by_warp, find_occupancy, lanes_by_warp, 
 from .transactions import BANKS, WORD
 
 _ALL_THREADS = np.ones((1, 1), bool)
-#: Addresses of requests that are remembered.
+#: Maximum number of addresses in a cached call of the rules.
 _MAX_CACHED = 1 << 11
-#: Rules further apart than this in the grouping of blocks are counted block by block.
+#: Counts do not change if all addresses move by a multiple of this many bytes.
 _PERIOD = BANKS * WORD
-#: From the addresses of requests, their active lanes (None for all) and the bytes of each, numbers for each request.
+#: Functions of the addresses, the active lanes (None for all) and the bytes per lane; they return counts per request.
 Rules = Callable[[Array, "Array | None", int], Sequence[Array]]
 
 
 def sum_rules(rules: Rules, address: Value, active: Array, shape: tuple[int, int], width: int) -> list[int]:
-    """Rules, each summed over all requests of a chunk of ``shape`` (blocks, threads).
+    """Apply the rules to all requests of a chunk of ``shape`` (blocks, threads), and sum each.
 
-    No rule gives anything else when all addresses move by 128 bytes. So of blocks alike but for such moves,
-    one is counted. ``active`` is broadcastable to the shape; a thread touches ``width`` bytes.
+    Counts are invariant under a shift of all addresses by 128 bytes. So blocks that differ only by such shifts are
+    counted once. ``active`` is broadcastable to the shape; a thread touches ``width`` bytes.
     """
     blocks, threads = shape
     split = split_sum(address, address.itemsize) if isinstance(address, np.ndarray) else address
@@ -60,7 +60,7 @@ def sum_rules(rules: Rules, address: Value, active: Array, shape: tuple[int, int
 
 
 def _tabulate_kinds(rules: Rules, residues: Array, offsets: Array, threads: int, width: int) -> Array:
-    """Apply the rules to the warps of each kind of block: (rules, kinds, warps)."""
+    """Apply the rules to each warp of each kind of block; the result is (rules, kinds, warps)."""
     rows, exists = residues[:, None, None] + offsets, None
     if threads % LANES:
         exists = spread(lanes_by_warp(_ALL_THREADS, threads), rows.shape)
@@ -68,7 +68,7 @@ def _tabulate_kinds(rules: Rules, residues: Array, offsets: Array, threads: int,
 
 
 def _apply_rules(rules: Rules, addresses: Array, lanes: Array | None, width: int) -> Array:
-    """Apply the rules to each request, (rules, requests); loops come to the same few again and again."""
+    """Apply the rules to each request, (rules, requests). Small inputs are cached."""
     addresses = addresses.astype(np.int64, copy=False)
     if addresses.size <= _MAX_CACHED:
         return _apply_cached(rules, width, addresses.tobytes(), None if lanes is None else lanes.tobytes())
@@ -82,7 +82,7 @@ def _apply_cached(rules: Rules, width: int, addresses: bytes, lanes: bytes | Non
 
 
 def _group_residues(residues: Array) -> tuple[Array, Array, Array]:
-    """Return the distinct residues, the one that each block has, and the number of blocks with each."""
+    """Return the distinct residues, the index of each block's residue, and the number of blocks per residue."""
     if residues.size == 1 or (residues == residues[0]).all():
         return residues[:1], np.zeros(residues.size, np.intp), np.array([residues.size])
     distinct, kind, weights = np.unique(residues, return_inverse=True, return_counts=True)

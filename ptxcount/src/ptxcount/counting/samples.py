@@ -1,4 +1,4 @@
-"""The addresses of some warps: what shows the pattern of an access, where its counts show only the cost."""
+"""Sampled addresses of a few warps, used to describe the access pattern."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ import numpy as np
 from ..lanes.symbolic_values import Sum, Value
 from ..lanes.warps import LANES, Array, by_warp, lanes_by_warp, spread
 
-#: Executions of an instruction that are kept.
+#: Maximum executions sampled per instruction.
 EXECUTIONS = 4
 
 
 class Sample(NamedTuple):
-    """One execution of an instruction: byte addresses and active lanes, (blocks, warps, 32) of those that are kept.
+    """One execution of an instruction: byte addresses and active lanes of the sampled warps, (blocks, warps, 32).
 
-    The first two of ``blocks``, which are numbers within a chunk ``of`` so many, and of warps are neighbours.
+    ``blocks`` are block indices in a chunk of ``block_count`` blocks. The first two blocks, and the first two warps,
+    are adjacent.
     """
 
     addresses: Array
@@ -26,7 +27,7 @@ class Sample(NamedTuple):
 
 
 def sample_warps(address: Value, active: Array, shape: tuple[int, int], earlier: list[Sample]) -> list[Sample]:
-    """Sample some warps of a chunk, the same as in ``earlier`` samples, if any of these is active."""
+    """Sample some warps of a chunk, if any of them is active; the same warps as in ``earlier`` samples."""
     blocks, threads = shape
     if earlier and earlier[0].block_count != blocks:
         return []

@@ -1,17 +1,17 @@
 """Memory transactions of addresses, as Nsight Compute counts them.
 
-A *request* is one load or store of one warp with at least one active lane (``l1tex__t_requests``); it takes as many
-*sectors* as the 32-byte pieces of memory it touches (``l1tex__t_sectors``), in as many *lines* as the 128-byte pieces.
-The L1 cache has a tag for each line, and fetches sectors. Both are counted over the whole warp, whatever the width, as
-the chip's ``l1tex__t_set_accesses`` counts lines.
+A *request* is one load or store of one warp with at least one active lane (``l1tex__t_requests``). Its *sectors* are
+the distinct 32-byte segments that it touches (``l1tex__t_sectors``). Its *lines* are the distinct 128-byte segments
+(``l1tex__t_set_accesses``). The L1 cache has a tag per line, and fetches sectors. Both are counted for the whole warp,
+for any access width.
 
-In shared memory a request takes *wavefronts* (``l1tex__data_pipe_lsu_wavefronts_mem_shared``): for each group of lanes
-served together (32 lanes of up to 4 bytes, 16 of 8, 8 of 16; twice as many where lanes share addresses,
-`count_load_wavefronts`), as many as the most loaded of the 32 four-byte banks has distinct words. *Bank conflicts* are
-the wavefronts in excess of one for each group.
+In shared memory, lanes are served in groups: 32 lanes for up to 4 bytes, 16 for 8 bytes, 8 for 16 bytes. Each group
+takes one *wavefront* (``l1tex__data_pipe_lsu_wavefronts_mem_shared``) per distinct 4-byte word on its busiest bank. A
+load with paired lanes may use groups of twice the size: see `count_load_wavefronts`. *Bank conflicts* are the
+wavefronts in excess of one per group.
 
-An atomic in global memory takes, for each 32-byte piece, as many sectors as the most lanes on one of its addresses;
-lanes that ptxas sums are one. One in shared memory takes wavefronts by its operation: see `turns.find_turns`.
+A global atomic costs, for each 32-byte segment, the largest number of lanes on one address. Lanes that ptxas aggregates
+count as one. The wavefronts of a shared atomic depend on its operation: see `turns.find_turns`.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ SECTOR = 32
 LINE = 128
 BANKS = 32
 WORD = 4
-#: The most bytes a lane that one instruction reads of constant memory.
+#: Maximum bytes per lane of one constant load (LDC.64).
 CONSTANT = 8
 _ONE_IN_EACH_BYTE = np.uint64(0x0101010101010101)
 
 
 def _count_true(flags: Array) -> Array:
-    """Count the true flags of each row; of 32, eight are summed at once, as they are bytes."""
+    """Count the true flags of each row. In rows of 32, eight bytes are added as one 64-bit word."""
     if flags.shape[1] != LANES:
         return np.asarray(np.count_nonzero(flags, axis=1))
     words = np.ascontiguousarray(flags).view(np.uint64)
@@ -41,14 +41,14 @@ def _count_true(flags: Array) -> Array:
 
 
 def _count_pieces(units: Array, lanes: Array | None, *sizes: int) -> list[Array]:
-    """Count the distinct pieces of each size, a power of two, that the active lanes of each request touch.
+    """Count the distinct aligned segments that the active lanes of each request touch, for each segment size.
 
-    One pass over all rows takes a third of the time of a pass for each row.
+    Sizes are powers of two.
     """
     if units.size and int(units.min()) >> 32 == (int(units.max()) + LINE) >> 32:  # no lane is on the line of -1
-        units = units.astype(np.int32)  # in which all take half the time
+        units = units.astype(np.int32)  # 32-bit arithmetic takes half the time
     if lanes is not None:
-        units = units | (lanes.view(np.int8) - np.int8(1))  # -1 for idle lanes: they come together, as one more piece
+        units = units | (lanes.view(np.int8) - np.int8(1))  # -1: inactive lanes add one segment, subtracted below
     width = units.shape[1]
     descends = units.reshape(-1)[1:] < units.reshape(-1)[:-1]
     descends[width - 1 :: width] = False
@@ -71,16 +71,17 @@ def _count_distinct(units: Array, lanes: Array | None) -> Array:
 
 
 def count_sectors(addresses: Array, lanes: Array | None, width: int) -> Array:
-    """Count the sectors of each request. A lane touches one: its address is a multiple of its width, at most 32 bytes.
+    """Count the sectors of each request.
 
-    Addresses are bytes, (requests, 32); lanes are the active ones, of the same shape, or None for all; the width is in
-    bytes a lane. The result has a number for each request. The other rules take and give the same.
+    A lane touches exactly one sector, because accesses are naturally aligned and at most 32 bytes wide. ``addresses``
+    are byte addresses, (requests, 32). ``lanes`` is the mask of active lanes in the same shape, or None for all.
+    ``width`` is in bytes per lane. The result has one number per request. The other rules have the same signature.
     """
     return _count_distinct(addresses >> 5, lanes)
 
 
 def count_global(addresses: Array, lanes: Array | None, width: int) -> list[Array]:
-    """Count sectors and lines, and the fewest that hold the bytes of each request; parameters as of `count_sectors`."""
+    """Count the sectors, lines, ideal sectors and ideal lines of each request; parameters as in `count_sectors`."""
     distinct, sectors, lines = _count_pieces(addresses, lanes, 1, SECTOR, LINE)
     needed_bytes = distinct * width
     return [sectors, lines, -(-needed_bytes // SECTOR), -(-needed_bytes // LINE)]
@@ -95,26 +96,26 @@ def count_piece_sectors(
     is_store: bool = False,
     is_multicast: bool = False,
 ) -> int:
-    """Count the sectors of a bulk copy, which the chip cuts where its shared address is a multiple of 128 bytes.
+    """Count the sectors of a bulk copy.
 
-    Each piece takes the sectors that it touches: so it is on H100s and H200s in 456 bulk copies and 280 tiles (Nsight
-    Compute 2025.3.1, 2026-11). Zeros that a load puts beyond a tensor count as the sectors of shared memory that they
-    fill; a store drops such elements. A multicast is cut at multiples of 128 of the global address, too; its pieces
-    take at least two sectors, those of zeros three (an H200, 105 launches, docs/evidence/memory.md).
+    The hardware splits the copy at 128-byte boundaries of its shared address. Each segment costs the sectors that it
+    touches (measured: 456 bulk copies and 280 tiles on H100s and H200s). A load fills elements out of bounds with
+    zeros: they count as the sectors of shared memory that they fill. A store drops such elements. A multicast is also
+    split at 128-byte boundaries of its global address. Each of its segments costs at least two sectors, and at least
+    three if it holds zeros (measured: 105 launches on an H200, docs/evidence/memory.md).
 
     Parameters
     ----------
     places, offsets : ndarray of int
-        The address in global memory of each part of a sector that moves, and its address in shared memory; 2-D where
-        rows of a tile are cut each by itself.
+        The global and the shared address of each moved part of a sector. 2-D if each row of a tile is split separately.
     shift : int
-        The bytes by which the shared address would be greater.
+        Bytes added to the shared address.
     inside : ndarray of bool, optional
-        The parts within the tensor; all unless given.
+        Mask of the parts within the tensor. Default: all.
     is_store : bool
         Whether the copy goes to global memory.
     is_multicast : bool
-        Whether the copy has a mask of blocks; the result is that of one destination.
+        Whether the copy has a mask of destination blocks. The result is for one destination.
     """
     rows = np.broadcast_to(np.arange(len(places))[:, None] if places.ndim > 1 else 0, places.shape)
     offsets, within = offsets + shift, np.full(places.shape, True) if inside is None else inside
@@ -127,29 +128,30 @@ def count_piece_sectors(
 
 
 def count_local_sectors(addresses: Array, lanes: Array | None, width: int) -> list[Array]:
-    """Count the sectors of local memory: for each word, those of eight lanes lie together; as of `count_sectors`.
+    """Count the sectors of local memory; parameters as in `count_sectors`.
 
-    Each word of four bytes of an access is a request. So it is on an H200 in 54 launches (driver 580.159.04, 2026-11).
+    Local memory interleaves lanes: the same 4-byte word of eight adjacent lanes is one sector. An access of n words is
+    n requests (measured: 54 launches on an H200).
     """
     octets = (addresses >> 2) * (LANES // 8) + np.arange(LANES) // 8
     return [_count_distinct(octets, lanes) * max(width // WORD, 1)]
 
 
 def count_constant_addresses(addresses: Array, lanes: Array | None, width: int) -> list[Array]:
-    """Count the different addresses of each request to constant memory; as of `count_sectors`.
+    """Count the distinct addresses of each request to constant memory; parameters as in `count_sectors`.
 
-    So it is on an H200 (``idc__requests``, 64 launches). An access of 16 bytes is two instructions of 8 bytes.
+    A 16-byte access is two instructions of 8 bytes (measured: ``idc__requests`` in 64 launches on an H200).
     """
     return [_count_distinct(addresses, lanes) * max(width // CONSTANT, 1)]
 
 
 def count_wavefronts(addresses: Array, lanes: Array | None, width: int) -> Array:
-    """Count the shared memory wavefronts of each request; parameters and result as of `count_sectors`."""
+    """Count the shared memory wavefronts of each request; parameters as in `count_sectors`."""
     return _count_turns(addresses, np.ones(addresses.shape, bool) if lanes is None else lanes, width, BANKS)
 
 
 def _count_turns(addresses: Array, active: Array, width: int, word_count: int) -> Array:
-    """Count the wavefronts of requests of which so many words are served together."""
+    """Count the wavefronts of each request if ``word_count`` words form one group."""
     words = (addresses >> 2)[:, :, None] + np.arange(max(width // WORD, 1))
     words = np.sort(np.where(active[:, :, None], words, -1).reshape(-1, word_count), axis=1)
     new = words >= 0
@@ -160,23 +162,22 @@ def _count_turns(addresses: Array, active: Array, width: int, word_count: int) -
 
 
 def count_groups(addresses: Array, lanes: Array | None, width: int) -> Array:
-    """Count the wavefronts of each request without bank conflicts: the groups of lanes with an active one."""
+    """Count the conflict-free wavefronts of each request: its groups with an active lane."""
     active = np.ones(addresses.shape, bool) if lanes is None else lanes
     lane_count = BANKS * WORD // max(width, WORD)
     return np.asarray(active.reshape(len(active), -1, lane_count).any(axis=2).sum(axis=1))
 
 
 def count_store_wavefronts(addresses: Array, lanes: Array | None, width: int) -> list[Array]:
-    """Count the wavefronts of each request, and those without bank conflicts."""
+    """Count the wavefronts of each request, and its conflict-free wavefronts."""
     return [count_wavefronts(addresses, lanes, width), count_groups(addresses, lanes, width)]
 
 
 def count_load_wavefronts(addresses: Array, lanes: Array | None, width: int) -> list[Array]:
-    """Count as `count_store_wavefronts`; twice as many lanes of 8 or 16 bytes are served together where pairs agree.
+    """Count as `count_store_wavefronts`, but 8- and 16-byte loads may use groups of twice as many lanes.
 
-    Those are all active lanes n and n ^ 1 with one address, or all n and n ^ 2. Where it saves no wavefront, it is no
-    reason to call some of them conflicts. So it is on an H100 in all regular patterns
-    of addresses (driver 580.159.04, nvcc 13.0.88, 2026-11).
+    Condition: all active lanes n and n ^ 1, or all n and n ^ 2, have equal addresses. The larger group is used only if
+    it needs fewer wavefronts (measured on an H100 with all regular address patterns).
     """
     served = count_store_wavefronts(addresses, lanes, width)
     if width > WORD:
@@ -185,7 +186,7 @@ def count_load_wavefronts(addresses: Array, lanes: Array | None, width: int) -> 
         agreeing = np.flatnonzero(pairs[0].all(axis=1) | pairs[1].all(axis=1))
         if agreeing.size:
             turns = _count_turns(addresses[agreeing], active[agreeing], width, 2 * BANKS)
-            gains = turns < served[0][agreeing]  # where nothing is gained, more lanes at once are no conflict
+            gains = turns < served[0][agreeing]  # otherwise, a larger group would report a conflict
             agreeing = agreeing[gains]
             served[0][agreeing] = turns[gains]
             served[1][agreeing] = count_groups(addresses, active, width // 2)[agreeing]
@@ -193,21 +194,25 @@ def count_load_wavefronts(addresses: Array, lanes: Array | None, width: int) -> 
 
 
 def _group_lanes(keys: Array, lanes: Array | None) -> tuple[Array, Array, Array]:
-    """Lanes with the same key: of each such group in each request the request, the key, and the number of lanes."""
+    """Group the lanes of each request by key: return the request, the key and the number of lanes of each group."""
     row, lane = np.nonzero(np.ones(keys.shape, bool) if lanes is None else lanes)
     (row, group_keys), counts = np.unique(np.stack([row, keys[row, lane]]), axis=1, return_counts=True)
     return row, group_keys, counts
 
 
 def _find_maxima(requests: int, row: Array, counts: Array) -> Array:
-    """Return the greatest number of each request."""
+    """Return the maximum count of each request."""
     maxima = np.zeros(requests, np.int64)
     np.maximum.at(maxima, row, counts)
     return maxima
 
 
 def count_global_atomics(addresses: Array, lanes: Array | None, width: int) -> list[Array]:
-    """Count the most lanes of each request on one address; the same of each sector, summed; then as `count_global`."""
+    """Return the counts of a global atomic, for each request.
+
+    The maximum number of lanes on one address; the sum of that maximum over its sectors; then lines, ideal sectors and
+    ideal lines as in `count_global`.
+    """
     row, address, counts = _group_lanes(addresses, lanes)
     is_first = np.ones(len(row), bool)
     is_first[1:] = (row[1:] != row[:-1]) | (address[1:] // SECTOR != address[:-1] // SECTOR)

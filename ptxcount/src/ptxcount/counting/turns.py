@@ -1,4 +1,4 @@
-"""Turns of atomics in shared memory, as the chip takes them."""
+"""Cost of atomics in shared memory."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from ..ptx.program import Type
 
 
 class AtomicTurns(NamedTuple):
-    """Turns that the chip takes for an atomic: measured on an H200 for one warp, 160 kernels (driver 580, 2026-11)."""
+    """Cost of one atomic instruction (measured: 160 kernels of one warp on an H200)."""
 
-    #: Index of its turns in shared memory among the results of `transactions.count_shared_atomics`.
+    #: Index of the result of `transactions.count_shared_atomics` that is the number of rounds.
     rule: int
-    #: Wavefronts for each turn in shared memory.
+    #: Wavefronts per round.
     per_turn: int = 1
-    #: Wavefronts of an attempt before a loop in shared memory.
+    #: Wavefronts of an attempt before a CAS loop.
     before: int = 0
-    #: The chip tries until no other warp has been there meanwhile.
+    #: True for a CAS loop: it repeats while other warps modify the word.
     loops: bool = False
-    #: Active lanes from which on the compiler sums those of a warp, for one lane to issue; 0: it never does.
+    #: Minimum active lanes for warp aggregation by ptxas. 0: never aggregated.
     summed_lanes: int = 0
-    #: Wavefronts of a summed request in shared memory.
+    #: Wavefronts of a warp-aggregated request.
     summed: int = 1
 
     @property
@@ -31,9 +31,9 @@ class AtomicTurns(NamedTuple):
 
 
 _BANKS, _ROUNDS, _WORDS_OF_LOAD = 1, 2, 3
-#: Active lanes from which on ptxas sums integers on an address that it sees to be one: of a value that it sees to be
-#: one as well, and of a value for each lane. By operation, bytes, and whether its result is used; others are never
-#: summed (machine code of nvcc 13.0.88 for sm_90, 544 kernels, the same in global and shared memory, 2026-11-29).
+#: Minimum active lanes for warp aggregation by ptxas, if it can prove a uniform address. First number: uniform value.
+#: Second: a value per lane. 0, and operations not listed: never aggregated. Keys: operation, bytes, is its result used?
+#: (Machine code of nvcc 13.0.88 for sm_90, 544 kernels; the same for global and shared memory.)
 _SUMMED_LANES = {
     ("add", 4, False): (1, 1), ("add", 4, True): (1, LANES), ("add", 8, False): (1, 0), ("add", 8, True): (1, 0),
     **{(name, 4, False): (1, 1) for name in ("min", "max", "and", "or", "xor")},
@@ -43,7 +43,7 @@ _SUMMED_LANES = {
 def find_turns(
     name: str, kind: Type, *, returns: bool, adds_one: bool, one_value: bool = False, one_address: bool = False
 ) -> AtomicTurns:
-    """Find the turns of an operation on a type; ``adds_one``: it adds the literal 1.
+    """Find the cost of an operation on a type; ``adds_one``: it adds the literal 1.
 
     ``one_value`` and ``one_address`` are those that the compiler sees to be the same in all lanes of a warp. PTX does
     not say which instruction ptxas takes: this is what it took for the kernels measured. ``exch`` and ``cas`` of 64 and

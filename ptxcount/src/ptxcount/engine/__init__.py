@@ -1,1 +1,1 @@
-"""Execution of a launch: basic blocks, the schedule of threads, and accesses as ptxas merges them."""
+"""Execution of a launch: basic blocks, the schedule of threads, and the merging of accesses by ptxas."""

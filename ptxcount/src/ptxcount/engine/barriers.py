@@ -1,4 +1,4 @@
-"""Barriers of a chunk's blocks, clusters and warps: the threads that wait there, and the release of those."""
+"""Barriers of a chunk's blocks, clusters and warps: arrivals, and the release of waiting threads."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from ..util.errors import DivergentBarrierError
 from .code_blocks import CodeBlock
 
 _U32 = TYPES["u32"]
-#: Number of the cluster's barrier, and the count that means all threads of a block.
+#: Barrier number of the cluster, and the count that stands for all threads of a block.
 _CLUSTER, _ALL = -1, -1
-#: Barrier number of a warp; its mask takes the place of the thread count.
+#: Barrier number of a warp; its key has the mask instead of the thread count.
 _WARP = 1 << 32
 
 #: Barrier number, and thread count or mask.
 Key = tuple[int, int]
-#: Code block where threads go on, and a mask of these threads.
+#: Basic block where threads continue, and the mask of these threads.
 Resumed = tuple[int, Array]
 
 
 class BarrierArrival(NamedTuple):
-    """Threads that have come to a barrier.
+    """Threads that have arrived at a barrier.
 
-    ``stop`` is the code block at whose end they wait; None if they only arrive.
+    ``stop`` is the basic block at whose end they wait; None if they only arrive.
     """
 
     key: Key
@@ -43,7 +43,7 @@ class BarrierArrival(NamedTuple):
         """Describe the missing threads."""
         number, count = self.key
         expected = "all threads" if count == _ALL else f"{count} threads"
-        return f"it waits at barrier {number} for {expected}, which do not come"
+        return f"it waits at barrier {number} for {expected}, which never arrive"
 
 
 class BarrierQueue:
@@ -52,7 +52,7 @@ class BarrierQueue:
     def __init__(self, chunk: Chunk, code: list[CodeBlock]) -> None:
         self._chunk, self._code = chunk, code
         self._arrivals: list[BarrierArrival] = []
-        #: Threads that run what lies behind a block barrier while others wait there.
+        #: Threads that run code after a block barrier while others wait there.
         self._bypassing = np.zeros((1, 1), bool)
         self._bypasses: dict[tuple[int, int], bool] = {}
 
@@ -61,15 +61,15 @@ class BarrierQueue:
 
     @property
     def waiting(self) -> list[tuple[int, BarrierArrival]]:
-        """Arrivals that wait, each with its code block."""
+        """Waiting arrivals, each with its basic block."""
         return [(arrival.stop, arrival) for arrival in self._arrivals if arrival.stop is not None]
 
     def find_continuations(self) -> list[int]:
-        """Return the code blocks behind the barriers where threads wait."""
+        """Return the basic blocks after the barriers where threads wait."""
         return [self._code[stop].successors[0] for stop, _ in self.waiting]
 
     def add_arrivals(self, index: int, active: Array) -> None:
-        """Add the threads that come to the block or cluster barrier of a code block."""
+        """Add the threads that arrive at the block or cluster barrier of a basic block."""
         barrier = self._code[index].barrier
         if barrier is None:
             return
@@ -84,7 +84,7 @@ class BarrierQueue:
                 self._arrivals.append(BarrierArrival(key, arrived, index if barrier.waits else None))
 
     def note_bypass(self, index: int, active: Array) -> None:
-        """Note the threads that run a code block behind a barrier of the block, where others wait."""
+        """Note the threads that run a basic block after a block barrier where others wait."""
         for stop, arrival in self.waiting:
             if arrival.key[1] == _ALL and arrival.key[0] not in (_CLUSTER, _WARP):
                 if (stop, index) not in self._bypasses:
@@ -93,9 +93,9 @@ class BarrierQueue:
                     self._bypassing = self._bypassing | active
 
     def _is_behind(self, stop: int, index: int) -> bool:
-        """Tell if all ways from a barrier lead to a code block that reads.
+        """Tell if every path from the barrier reaches this basic block, and if the block loads memory.
 
-        One that only writes may be an early return, which is allowed: the compiler merges stores.
+        A block that only stores may be an early return, which is legal: the compiler merges stores of two paths.
         """
         barrier = self._code[stop].barrier
         if barrier is None or not barrier.aligned:
@@ -112,7 +112,7 @@ class BarrierQueue:
         return any(instruction.opcode == "ld" and "param" not in instruction.modifiers for instruction in code)
 
     def add_warp_arrivals(self, index: int, masks: Array, active: Array) -> list[Key]:
-        """Add the threads that come to a warp barrier with masks; return the keys of these barriers."""
+        """Add the threads that arrive at a warp barrier with masks; return the keys of these barriers."""
         masks = np.where(active, masks, 0)  # masks of inactive threads are undefined
         keys = [(_WARP, int(mask)) for mask in np.unique(masks)]
         arrivals = [BarrierArrival(key, active & (masks == key[1]), index) for key in keys]
@@ -129,10 +129,10 @@ class BarrierQueue:
         return sorted({arrival.key for arrival in self._arrivals if arrival.key[0] == _WARP})
 
     def release(self, key: Key, running: Iterable[Array]) -> list[Resumed] | None:
-        """Release a barrier where all threads have come that it waits for; None if some are missing.
+        """Release a barrier if all expected threads have arrived; else return None.
 
-        A barrier waits for all threads of a block that have not left, or for a count, in whole warps. ``running`` are
-        the threads that wait at no barrier.
+        A barrier expects all threads of a block that have not exited, or a number of threads, in whole warps.
+        ``running`` are the threads that wait at no barrier.
         """
         if key[0] == _WARP:
             return self.release_warps(key, running, late=False)
@@ -161,9 +161,9 @@ class BarrierQueue:
         return resumed
 
     def release_warps(self, key: Key, running: Iterable[Array], *, late: bool) -> list[Resumed] | None:
-        """Release the warps of which all lanes in a mask have come; None if there are none.
+        """Release the warps in which all lanes of the mask have arrived; None if there are none.
 
-        ``late``: the missing lanes never come, so that all warps are released, and reported.
+        ``late``: the missing lanes never arrive, so all warps are released, and reported.
         """
         chunk = self._chunk
         arrivals, others = self._split(key)
@@ -182,12 +182,12 @@ class BarrierQueue:
         return self._remove(arrivals, others, released)
 
     def _split(self, key: Key) -> tuple[list[BarrierArrival], list[BarrierArrival]]:
-        """Split the arrivals: those at a barrier, and all others."""
+        """Split the arrivals into those at a barrier, and all others."""
         arrivals = [arrival for arrival in self._arrivals if arrival.key == key]
         return arrivals, [arrival for arrival in self._arrivals if arrival.key != key]
 
     def _remove(self, arrivals: list[BarrierArrival], others: list[BarrierArrival], released: Array) -> list[Resumed]:
-        """Remove the released threads from the arrivals at a barrier, and return the places where they go on."""
+        """Remove the released threads from the arrivals at a barrier; return where they continue."""
         remaining = [arrival._replace(threads=arrival.threads & ~released) for arrival in arrivals]
         self._arrivals = others + [arrival for arrival in remaining if arrival.threads.any()]
         return [
@@ -197,12 +197,12 @@ class BarrierQueue:
         ]
 
     def _report_late_lanes(self, arrivals: list[BarrierArrival], others: list[BarrierArrival]) -> None:
-        """Report threads that wait at a barrier of their warp for lanes that wait at another barrier."""
+        """Report threads that wait at a warp barrier for lanes that wait at another barrier."""
         chunk, (first, *_) = self._chunk, arrivals
         second = next(arrival for arrival in others if arrival.stop is not None)
         chunk.active, source = first.threads, self._code[first.stop or 0].source
         text = (
-            f"it waits for all lanes in the mask {first.key[1]:#010x}, others of which wait at the barrier in "
+            f"it waits for all lanes in the mask {first.key[1]:#010x}; some of them wait at the barrier in "
             f"{self._code[second.stop or 0].source}: undefined in CUDA"
         )
         fault = chunk.make_fault(DivergentBarrierError, text, source=source)
@@ -210,7 +210,7 @@ class BarrierQueue:
         chunk.context.add_finding("divergent-barrier", source, fault.what, count)
 
     def _report_bypass(self, arrivals: list[BarrierArrival], arrived: Array) -> None:
-        """Report threads that wait at a barrier that others of their warp have gone past and left."""
+        """Report threads that wait at a barrier that other lanes of their warp skipped."""
         bypassing = self._bypassing & ~arrived
         stop = next((arrival.stop for arrival in arrivals if arrival.stop is not None), None)
         if stop is None or not bypassing.any():
@@ -220,13 +220,13 @@ class BarrierQueue:
         is_part = lanes_by_warp(spread(bypassing, chunk.shape), threads).any(axis=2, keepdims=True)
         if (warps & is_part).any():
             chunk.active, source = by_thread(warps & is_part, threads), self._code[stop].source
-            text = "others of its warp skip it and read behind it: undefined in CUDA"
+            text = "other lanes of its warp skip it and then read memory: undefined in CUDA"
             fault = chunk.make_fault(DivergentBarrierError, text, source=source)
             count = find_occupancy(chunk.active, chunk.shape).threads
             chunk.context.add_finding("divergent-barrier", source, fault.what, count)
 
     def _report_split_arrivals(self, arrivals: list[BarrierArrival]) -> None:
-        """Report whole warps that wait at different barriers; raise if lanes of one warp do."""
+        """Report warps that wait at different barriers; raise if lanes of one warp do."""
         stopped = [arrival for arrival in arrivals if arrival.stop is not None and arrival.threads.any()]
         for first, second in pairwise(stopped):
             barrier, chunk = self._code[second.stop or 0].barrier, self._chunk
@@ -243,7 +243,7 @@ class BarrierQueue:
             place, source = (self._code[arrival.stop or 0].source for arrival in (first, second))
             if is_split.any():
                 chunk.active = by_thread(warps[1] & is_split[:, :, None], chunk.shape[1])
-                text = f"others of its warp wait at the barrier in {place}"
+                text = f"other lanes of its warp wait at the barrier in {place}"
                 raise chunk.make_fault(DivergentBarrierError, text, source=source)
             chunk.active = second.threads & is_shared
             text = f"other warps of its block wait at the barrier in {place}: undefined in CUDA"

@@ -13,15 +13,15 @@ from ..util.errors import Source
 
 @dataclass(frozen=True)
 class CodeBlock:
-    """A basic block as steps."""
+    """A basic block as executable steps."""
 
-    #: Instructions, their steps, and the registers that die there.
+    #: Instructions, their steps, and the registers that are dead afterwards.
     steps: list[tuple[Instruction, Step, list[str]]]
-    #: Blocks that follow: the next one, then the target of a branch.
+    #: Successors: the next basic block, then the target of a branch.
     successors: list[int]
     #: Kind of its end.
     end: End
-    #: Predicate of a branch or of leaving.
+    #: Predicate of a branch or an exit.
     guard: Register | None
     #: Source of the last instruction.
     source: Source

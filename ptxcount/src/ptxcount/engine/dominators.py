@@ -1,4 +1,4 @@
-"""Basic blocks that lie before others on all ways through a kernel, and the loops that they lie in."""
+"""Dominators of basic blocks, and the loops that contain them."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from functools import cached_property
 
 
 class Dominators:
-    """The blocks before others, by their places in the code; block 0 is the first.
+    """Dominators of basic blocks, by their indices in code order; block 0 is the entry.
 
-    Immediate dominators are found as by Cooper, Harvey and Kennedy (A simple, fast dominance algorithm, 2001).
+    The algorithm is that of Cooper, Harvey and Kennedy (A simple, fast dominance algorithm, 2001).
 
     Attributes
     ----------
     order : list of int
-        The blocks that can be reached, those before others first.
+        The reachable blocks in reverse postorder.
     immediate : list of int or None
-        The last block that lies on all ways to each block; None of the first, and of what cannot be reached.
+        The immediate dominator of each block; None for the entry and for unreachable blocks.
     """
 
     def __init__(self, successors: Sequence[Sequence[int]]) -> None:
@@ -65,7 +65,7 @@ class Dominators:
         return a
 
     def find_between(self, first: int, last: int) -> set[int]:
-        """Return the blocks on ways from the end of one block to another; the other itself if it lies in a loop."""
+        """Return the blocks on paths from the end of ``first`` to ``last``, which is among them if it is in a loop."""
         between: set[int] = set()
         work = [predecessor for predecessor in self._before[last] if predecessor != first]
         while work:
@@ -77,7 +77,7 @@ class Dominators:
 
     @cached_property
     def _loops(self) -> list[set[int]]:
-        """The first blocks of the loops that each block lies in."""
+        """The headers of the loops that contain each block."""
         loops: list[set[int]] = [set() for _ in self._successors]
         for block in self.order:
             for head in self._successors[block]:
@@ -94,12 +94,12 @@ class Dominators:
         return block == first
 
     def is_in_loops_of(self, block: int, second: int) -> bool:
-        """Tell if a block lies in no loop that another lies outside of."""
+        """Tell if all loops that contain ``block`` also contain ``second``."""
         return self._loops[block] <= self._loops[second]
 
     @cached_property
     def continues_previous(self) -> list[bool]:
-        """True for each block that only goes on from the block before it in the code."""
+        """True for each block with only the previous block as predecessor, and which is its only successor."""
         transitions = [
             (index - 1, before, {*self._successors[index - 1]}) for index, before in enumerate(self._before) if index
         ]
@@ -107,7 +107,7 @@ class Dominators:
 
     @cached_property
     def straight_run_of_block(self) -> list[int]:
-        """The number of the straight run of code that each block is part of."""
+        """The index of the straight-line run that each block belongs to."""
         numbers: list[int] = []
         for continues_previous in self.continues_previous:
             numbers.append(numbers[-1] + (not continues_previous) if numbers else 0)

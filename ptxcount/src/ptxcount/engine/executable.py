@@ -1,4 +1,4 @@
-"""A kernel ready to run: its PTX parsed, its control flow analysed, its instructions bound to steps."""
+"""Executable kernels: parsed PTX, analysed control flow, instructions bound to steps."""
 
 from __future__ import annotations
 
@@ -29,32 +29,32 @@ from .uniformity import find_divergent
 
 @dataclass(frozen=True)
 class Executable:
-    """A kernel ready to run: its parsed form, its control flow, and its steps."""
+    """An executable kernel: its parsed form, its control flow, and its steps."""
 
     entry: Entry
     flow: Flow
     code: list[CodeBlock]
-    #: The variables that it names.
+    #: The variables that it references.
     variables: list[Variable]
     #: Its smallest access to shared memory in bytes.
     shared_unit: int
     #: Number of registers that it writes.
     registers: int
-    #: True if its blocks may wait for each other, as in a cooperative launch.
+    #: True if its blocks may wait for each other (cooperative launch).
     whole_grid: bool
-    #: The functions and kernels whose address it may take.
+    #: The functions and kernels whose address it takes.
     functions: list[str]
     #: Accesses that ptxas may merge.
     neighbours: list[MergeableGroup]
-    #: Bytes of shared memory before its own, which cooperative groups ask for.
+    #: Bytes of shared memory before its own, reserved for cooperative groups.
     reserved: int
     #: True if it allocates stack memory (``alloca``).
     stack: bool
     #: The parameters and variables through which it accesses memory.
     through: ReachedNames
-    #: Lanes of a warp that its barriers may tell apart.
+    #: Lanes of a warp that its barriers can distinguish.
     ordered_lanes: int
-    #: The loads that may poll, by their identity.
+    #: The loads that may poll, by instruction identity.
     polls: dict[int, Poll]
     #: The weak loads that end loops, by their identity.
     scans: frozenset[int]
@@ -62,16 +62,16 @@ class Executable:
 
 @lru_cache(maxsize=256)
 def load_executable(ptx_text: str, entry: str) -> Executable:
-    """Parse PTX and make one entry ready to run; what is not supported in it raises when a thread reaches it.
+    """Parse PTX and prepare one entry. An unsupported instruction raises when a thread reaches it.
 
     Raises `PtxSyntaxError`, `LaunchError` if there is no such entry, and `UnsupportedInstructionError` if a parameter
-    has a type that is not supported.
+    has an unsupported type.
     """
     return prepare_executable(parse_cached(ptx_text), entry)
 
 
 def prepare_executable(program: Program, entry: str) -> Executable:
-    """Make one entry of a parsed module ready to run; raises as `load_executable`."""
+    """Prepare one entry of a parsed module; raises as `load_executable`."""
     if entry not in program.entries:
         raise LaunchError(f"no kernel {entry!r}; the file has {', '.join(map(demangle, program.entries)) or 'none'}")
     kernel = program.entries[entry]
@@ -116,7 +116,7 @@ def prepare_executable(program: Program, entry: str) -> Executable:
 
 
 def _rebind_atomics(code: list[Instruction], steps: list[Step], flow: Flow) -> None:
-    """Bind atomics with what ptxas sees: an unread result makes a reduction, and some registers are uniform."""
+    """Bind atomics again, with facts that ptxas uses: unused results (reductions), and uniform registers."""
     atomics = [place for place, instruction in enumerate(code) if instruction.opcode in ("atom", "red")]
     divergent = find_divergent(code, flow) if atomics else set()
     read = {name for instruction in code for name in instruction.reads} if atomics else set()
@@ -129,7 +129,7 @@ def _rebind_atomics(code: list[Instruction], steps: list[Step], flow: Flow) -> N
 
 
 def lay_out_variables(variables: Iterable[Variable], start: int = 0) -> tuple[dict[str, int], int]:
-    """Lay out variables in shared or local memory from an offset on; return offsets and end. Dynamic memory is last."""
+    """Lay out variables in shared or local memory from ``start``, dynamic memory last; return offsets and end."""
     places = {}
     for variable in sorted(variables, key=lambda candidate: candidate.size is None):
         places[variable.name] = -(-start // variable.align) * variable.align
@@ -143,7 +143,7 @@ def _iter_code(entry: Entry, flow: Flow, all_steps: list[Step]) -> Iterator[Code
         last, jumps = instructions[-1] if instructions else None, block.end in (End.BRANCH, End.LEAVE)
         guard = last.guard if last and jumps else None
         if last and jumps:
-            steps[-1] = lambda chunk: None  # where threads go is the schedule's
+            steps[-1] = lambda chunk: None  # the schedule executes branches
         uses = (
             (name, index)
             for index, instruction in enumerate(instructions)
@@ -151,7 +151,7 @@ def _iter_code(entry: Entry, flow: Flow, all_steps: list[Step]) -> Iterator[Code
         )
         dead: list[list[str]] = [[] for _ in instructions]
         for name, index in {name: index for name, index in uses if name not in flow.outliving}.items():
-            # The number of a barrier is read when its threads have come.
+            # The schedule reads the barrier number when threads arrive.
             if (guard is None or name != guard.name) and (block.end is not End.BARRIER or index + 1 < len(dead)):
                 dead[index].append(name)
         source = last.source if last else Source(0)
@@ -162,7 +162,7 @@ def _iter_code(entry: Entry, flow: Flow, all_steps: list[Step]) -> Iterator[Code
 
 
 def _find_barrier(instruction: Instruction) -> Barrier | None:
-    """Return the barrier of an instruction; None if it is unsupported, as no thread passes it."""
+    """Return the barrier of an instruction; None if it is unsupported, because its step raises."""
     with suppress(UnsupportedInstructionError):
         return parse_barrier(instruction)
     return None

@@ -23,15 +23,15 @@ from .launch_context import LaunchOptions, make_context
 from .merging import MergedCounter
 from .schedule import Schedule
 
-#: Threads that run together: enough to make NumPy's cost a call small, few enough for registers to stay in cache.
+#: Maximum threads of a chunk: enough to amortize the cost of NumPy calls, few enough to keep registers in cache.
 CHUNK_THREADS = 1 << 17
-#: Bytes that the registers and the shared memory of a chunk may take.
+#: Maximum bytes of the registers and the shared memory of a chunk.
 CHUNK_BYTES = 256 << 20
-#: Instructions that a chunk may execute: an endless loop ends in a minute, a long kernel does not.
+#: Maximum instructions of a chunk: an endless loop stops within a minute, and a long kernel still completes.
 STEP_LIMIT = 2_000_000
 
-# glibc hands memory back to the system if more than twice the largest block that was freed lies unused. New pages
-# would cost a third of all time. So an array that nobody touches is freed here: blocks of up to 32 MiB stay then.
+# Freeing one large untouched array raises glibc's trim threshold. Otherwise memory is returned to the system and
+# faulted in again, which costs a third of the time.
 np.empty((32 << 20) - (64 << 10), np.uint8)
 
 
@@ -54,10 +54,9 @@ def execute_kernel(  # noqa: PLR0913 -- options of a launch, by keyword
 ) -> LaunchCounters:
     """Execute a kernel of a PTX module for a whole grid, and count its memory transactions.
 
-    As `ptxcount.count`, which says what is taken, given and raised: with a kernel's name in the PTX, and three numbers
-    for the grid and for the block. Arrays are aligned to 256 bytes as far as the kernel can see. With ``distinct`` the
-    different sectors that it reads and writes are counted, and races in global memory are looked for, which takes a
-    little time. ``names`` are what errors call the arguments.
+    Like `ptxcount.count`, but with the mangled name and three-dimensional grid and block. Array arguments start at
+    multiples of 256 bytes. ``distinct`` also counts distinct sectors, and checks for races in global memory, which
+    takes a little time. ``names`` are the names of the arguments in errors.
     """
     kernel = load_executable(ptx_text, entry)
     options = LaunchOptions(
@@ -91,7 +90,7 @@ def execute_kernel(  # noqa: PLR0913 -- options of a launch, by keyword
 
 
 def _iter_shared_arrays(kernel: Executable, context: Context) -> Iterator[tuple[int, int, str]]:
-    """Yield address, size and name of each shared variable; dynamic memory reaches to the end."""
+    """Yield address, size and name of each shared variable; dynamic memory extends to the end."""
     for shared in kernel.variables:
         if shared.space == "shared" and shared.name in context.symbols:
             first = context.symbols[shared.name]
@@ -99,7 +98,7 @@ def _iter_shared_arrays(kernel: Executable, context: Context) -> Iterator[tuple[
 
 
 def _run_chunks(kernel: Executable, context: Context) -> None:
-    """Run chunk by chunk; those that wait for blocks of others, in turns with them."""
+    """Run chunk by chunk. Chunks that wait for blocks of others are interleaved with them."""
     schedules: deque[Schedule] = deque()
     chunks, stuck, started_blocks = _iter_chunks(kernel, context), 0, 0
     estimate = Estimate(prod(context.grid))
@@ -113,7 +112,7 @@ def _run_chunks(kernel: Executable, context: Context) -> None:
                 return
             started_blocks += len(blocks)
             for access in context.accesses.values():
-                access.whole = True  # other blocks are no further executions
+                access.whole = True  # samples are of the first chunk only
             schedules.append(Schedule(Chunk(context, blocks), kernel.code, kernel.flow))
         schedule = schedules.pop()
         parts = schedule.run_turn()
@@ -126,7 +125,7 @@ def _run_chunks(kernel: Executable, context: Context) -> None:
 
 
 def _count_merged(kernel: Executable, context: Context) -> None:
-    """Count requests and wavefronts as if machine code merged neighbours."""
+    """Count requests and wavefronts after merging by ptxas."""
     single = {index for group in kernel.neighbours for index in group.instructions}
     unmerged = [
         access for (index, space, _), access in context.accesses.items() if index not in single and space == "shared"
@@ -140,7 +139,7 @@ def _count_merged(kernel: Executable, context: Context) -> None:
 
 
 def _iter_chunks(kernel: Executable, context: Context) -> Iterator[Array]:
-    """Blocks by their numbers: as many as fit the limits on threads and bytes, clusters in one piece, or all."""
+    """Yield the block indices of each chunk, within the limits on threads and bytes; clusters stay whole."""
     block_bytes = context.threads * (8 * kernel.registers + context.local_size) + 32 * context.shared_size
     size = max(1, min(CHUNK_THREADS // context.threads, CHUNK_BYTES // max(block_bytes, 1)))
     blocks, cluster = prod(context.grid), prod(context.cluster)
@@ -151,7 +150,7 @@ def _iter_chunks(kernel: Executable, context: Context) -> Iterator[Array]:
 
 
 def _order_by_cluster(numbers: Array, grid: Index3, cluster: Index3) -> Array:
-    """Reorder block numbers so that the blocks of a cluster follow each other."""
+    """Reorder block indices so that the blocks of a cluster are consecutive."""
     within = split_index(numbers % prod(cluster), cluster)
     clusters = split_index(numbers // prod(cluster), (grid[0] // cluster[0], grid[1] // cluster[1], 1))
     x, y, z = (w * c + i for w, c, i in zip(clusters, cluster, within, strict=True))

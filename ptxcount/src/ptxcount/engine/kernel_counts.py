@@ -1,4 +1,4 @@
-"""Counts any kernel, from CUDA C++ or PTX, given as a file or as text."""
+"""Count a kernel from CUDA C++, PTX, a cubin, or a kernel object of another package."""
 
 from __future__ import annotations
 
@@ -45,62 +45,64 @@ def count(  # noqa: PLR0913 -- options of a launch, by keyword
     Parameters
     ----------
     source_or_ptx : Path, str, bytes, or a kernel of another package
-        A Path names a file, a string is the text itself. Text that begins with a directive, and a file whose name ends
-        in ``.ptx``, is PTX; all else is CUDA C++. CUDA C++ is compiled by nvcc, with source lines. A cubin, a file or
-        its bytes, is counted by the PTX that ``-lineinfo`` leaves in it. Kernels of CuPy (``RawKernel``), Numba,
-        Triton, Warp, CuTe DSL, cuTile and tilelang are compiled by their package.
+        A Path is a file, a string is the text. Text that begins with a directive, and a file whose name ends in
+        ``.ptx``, is PTX; all else is CUDA C++, which nvcc compiles with source lines. A cubin, as a file or as bytes,
+        must contain the PTX that ``-lineinfo`` embeds. Kernels of CuPy (``RawKernel``), Numba, Triton, Warp, CuTe DSL,
+        cuTile and tilelang are compiled by their package.
     entry : str or None
-        The kernel's name: as in the source (``scale``, ``own::scale``), with its template's arguments
-        (``blur<float>``, which is instantiated if the source does not), or as mangled. None for the only one. Of a
-        Numba kernel its signature, as ``"void(float32[:], int32)"``; without, that of the arguments.
+        The kernel's name in the source (``scale``, ``own::scale``), with template arguments (``blur<float>``,
+        instantiated if necessary), or mangled. None if the source has one kernel. For a Numba kernel: its signature,
+        such as ``"void(float32[:], int32)"``; None for the types of the arguments.
     grid, block : int or sequence of int
-        Blocks of the grid and threads of a block: one to three numbers, x first. A block of None is that of the kernel
-        (``.reqntid``). The grid of a Warp kernel is the ``dim`` of its launch.
+        Blocks of the grid and threads of a block: one to three numbers, x first. None for the block that the kernel
+        requires (``.reqntid``). For a Warp kernel, the grid is the ``dim`` of its launch.
     arguments : sequence of ndarray, NumPy scalar, Texture, Surface, TensorMap, dict, list or None
-        In the kernel's order: an array for each pointer, which is counted as it lies in memory, whatever its strides;
-        a `Texture` or a `Surface` for the handle of one, a `TensorMap` for a ``CUtensorMap``; a NumPy scalar of the
-        right size for each other parameter. Arrays are modified in place. A write to an input,
-        ``array.flags.writeable = False``, is a `ReadOnlyError`. A part of an array, ``a[1:]``, lies in the array around
-        it, all of which the kernel may reach. A struct is a dict of its members, ``{"x": array, "n": np.int32(7)}``, in
-        which a list is an array. ``{"*": value}`` is a pointer to a value, and a list one to its elements: ``[a, b]``
-        for a ``float**``. None is the null pointer. A function of Triton takes its arguments as its launch does,
-        numbers of Python and options such as ``num_warps`` in a dict by name among them; one of tilelang by name.
+        In the kernel's order: an array for each pointer; a `Texture` or a `Surface` for a handle, a `TensorMap` for a
+        ``CUtensorMap``; a NumPy scalar of the right size for each other parameter. Counts use the real layout of an
+        array, with its strides. Arrays are modified in place. A write to an input, ``array.flags.writeable = False``,
+        is a `ReadOnlyError`. A view such as ``a[1:]`` keeps its offset in the base array, all of which the kernel may
+        access. A struct is a dict of its members, ``{"x": array, "n": np.int32(7)}``, in which a list is an embedded
+        array. ``{"*": value}`` is a pointer to a value, and a list a pointer to its elements: ``[a, b]`` for a
+        ``float**``. None is the null pointer. A Triton function takes the arguments of its launch, also Python numbers,
+        in order or in a dict by name. The dict may have options such as ``num_warps``. A tilelang function takes a dict
+        by name.
     flags : str
-        Further options of nvcc, as typed on its command line; for CUDA C++ only.
+        Options for nvcc, as on its command line; for CUDA C++ only.
     arch : str, optional
-        The architecture to compile for (sm_90), and whose limits hold; without, of PTX its own.
+        The architecture to compile for, whose limits apply. Default: sm_90; for PTX, its target.
     dynamic_shared : int, optional
-        Bytes of dynamic shared memory; without, none, or those of a Triton kernel.
+        Bytes of dynamic shared memory. Default: 0; for a Triton kernel, its own number.
     step_limit : int
-        Instructions that a group of blocks may execute before `StepLimitExceededError`.
+        Maximum instructions of a group of blocks, before `StepLimitExceededError`.
     races : str
-        What becomes of a race in shared or global memory: ``report``, a finding; ``strict``, one also of stores that
-        change nothing; ``error``, `SharedRaceError` or `GlobalRaceError`; ``off``, nothing.
+        Policy for races in shared and global memory. ``report``: a finding; ``strict``: also for stores that change
+        nothing; ``error``: `SharedRaceError` or `GlobalRaceError`; ``off``: no check.
     unwritten : str
-        What becomes of a read of shared memory that nobody wrote: ``report``, a finding; ``error``,
-        `UninitializedReadError`; ``off``, nothing. It reads zeros.
+        Policy for reads of shared memory that was never written, which return zeros. ``report``: a finding; ``error``:
+        `UninitializedReadError`; ``off``: no check.
     variables : mapping of str to ndarray or NumPy scalar, optional
-        What a host would have set: the values of ``__constant__`` and ``__device__`` variables by their names. Without,
-        the latter hold zeros, and a read of the former is an `UnsetVariableError` if the source gives no value.
+        Values of ``__constant__`` and ``__device__`` variables by name. Default: the value in the source. Without one,
+        ``__device__`` variables hold zeros, and a read of a ``__constant__`` variable is an `UnsetVariableError`.
     cluster : int or sequence of int, optional
-        Blocks of a cluster; without, what the source says, or one.
+        Cluster size in blocks. Default: that of the source, or 1.
     time_limit : float, optional
-        Seconds that the kernel may be executed, before `TimeLimitExceededError`; without, any, but 20 without
-        progress of any block end in `NoProgressError`.
+        Maximum seconds of execution, before `TimeLimitExceededError`. Default: no limit, but `NoProgressError` after 20
+        s of CPU time without progress.
 
     Returns
     -------
     LaunchCounters
-        By launch (``totals()``), by instruction (``accesses``) and by source line (``by_line()``); and ``findings``.
+        Counts of the launch (``totals()``), of each instruction (``accesses``) and source line (``by_line()``);
+        ``findings``.
 
     Raises
     ------
     CompileError, NvccNotFoundError
-        nvcc refused, or there is none.
+        The source does not compile, or there is no nvcc.
     PtxSyntaxError
         The text is not PTX.
     LaunchError
-        The launch does not fit the kernel.
+        The launch configuration does not match the kernel.
     UnsupportedInstructionError
         A thread reached an instruction that is not supported; arrays may be partly modified.
     KernelFaultError
@@ -157,9 +159,9 @@ def count_compiled(  # noqa: PLR0913 -- options of a launch, by keyword
     time_limit: float | None = None,
     **options: Any,
 ) -> LaunchCounters:
-    """Count a launch of what `compile_entry` returns; the rest is as of `count` and `execute_kernel`.
+    """Count a launch of a compiled kernel from `compile_entry`; other parameters as in `count` and `execute_kernel`.
 
-    ``flags`` are those of the compilation: ptxas has them, too. ``arch`` is as of `find_chip`.
+    ``flags`` are the compiler options, which also go to ptxas. ``arch`` is as in `find_chip`.
     """
     for name, limit in (("step", step_limit), ("time", time_limit)):
         if limit is not None and not limit > 0:
@@ -186,22 +188,22 @@ def count_compiled(  # noqa: PLR0913 -- options of a launch, by keyword
         **options,
     )
     if find_multiprocessor(chip) is None:
-        text = f"shared memory of a block was not checked: the limits of {chip} are not known here"
+        text = f"shared memory of a block was not checked: ptxcount does not know the limits of {chip}"
         counters.findings.append(Finding("unknown-limits", Source(1), text))
     return counters
 
 
 def compile_entry(source: Path | str, entry: str | None, flags: str = "", arch: str = ARCH) -> tuple[Compilation, str]:
-    """Compile a kernel; return its PTX with the source files, and its mangled name; the rest as of `count`.
+    """Compile a kernel; return its PTX with the source files, and its mangled name; parameters as in `count`.
 
-    A template is instantiated where the source does not: the kernel's name has its arguments then.
+    A template that the source does not instantiate is instantiated with the arguments in the kernel's name.
     """
     if entry is None or not entry.endswith(">") or is_ptx(source):
         compilation = read_or_compile(source, flags, arch)
         return compilation, find_kernel(source, compilation.ptx, entry)
     try:
         compilation = read_or_compile(source, flags, arch, [qualify_name(source, entry)])
-    except CompileError as error:  # perhaps it is there already, and by that name cannot be asked for
+    except CompileError as error:  # the source may have the instance already, under a name that cannot be instantiated
         compilation = read_or_compile(source, flags, arch)
         if find_entry(compilation.ptx, entry) == entry:
             raise error from None
@@ -212,7 +214,7 @@ def compile_entry(source: Path | str, entry: str | None, flags: str = "", arch: 
 
 
 def find_kernel(source: Path | str, ptx: str, name: str | None) -> str:
-    """Find the mangled name of a kernel as `find_entry`; `LaunchError` for a template that the source does not use."""
+    """Find the mangled name of a kernel as `find_entry`; raise `LaunchError` for a template without instances."""
     entry = find_entry(ptx, name)
     if name is not None and entry not in parse_cached(ptx).entries and not is_ptx(source):
         for declaration in find_declarations(read_source(source)):
@@ -224,7 +226,7 @@ def find_kernel(source: Path | str, ptx: str, name: str | None) -> str:
 
 
 def qualify_name(source: Path | str, name: str) -> str:
-    """Add the namespaces to a template's instance, if the source declares one such template."""
+    """Qualify the name of a template instance with namespaces, if the source declares exactly one such template."""
     base, bracket, template_arguments = name.partition("<")
     qualified_names = {
         declaration.name
@@ -237,13 +239,13 @@ def qualify_name(source: Path | str, name: str) -> str:
 def read_or_compile(
     source: Path | str, flags: str = "", arch: str = ARCH, instances: Sequence[str] = ()
 ) -> Compilation:
-    """Read PTX, or compile CUDA C++ to it; parameters and errors as of `count`."""
+    """Read PTX, or compile CUDA C++ to it; parameters and errors as in `count`."""
     text = read_source(source)
     if not is_ptx(source):
         return compile_source(source, flags, arch, instances)
     if flags:
-        raise LaunchError(f"flags {flags!r}: they go with CUDA C++, which is compiled; this is PTX")
-    # NVRTC, Warp and Slang end their PTX with a NUL.
+        raise LaunchError(f"flags {flags!r}: flags are for CUDA C++; this source is PTX")
+    # PTX of NVRTC, Warp and Slang ends with a NUL.
     return Compilation(text.rstrip("\0"), [source] if isinstance(source, Path) else [])
 
 

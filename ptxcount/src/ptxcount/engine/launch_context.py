@@ -1,4 +1,4 @@
-"""The context of a launch: its checked dimensions, its memories with variables and arguments, and its options."""
+"""The context of a launch: checked dimensions, memories with variables and arguments, and options."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ..util.findings import RACES, UNWRITTEN
 from .executable import Executable, lay_out_variables
 from .launch_limits import count_resident_blocks, require_static_shared
 
-#: Bytes of a thread's stack, if the kernel asks for any.
+#: Stack size of a thread in bytes, if the kernel allocates stack memory.
 STACK_BYTES = 16 << 10
 #: Largest local memory of a thread, in bytes.
 _MAX_LOCAL = 512 << 10
@@ -60,12 +60,12 @@ class _Memories:
     parameters: ArrayMemory = field(default_factory=lambda: ArrayMemory(FIRST_PARAMETER, guard=PARAMETER_GUARD))
     descriptors: dict[int, BoundDescriptor] = field(default_factory=dict)
     symbols: dict[str, int] = field(default_factory=dict)
-    #: Bytes of shared memory a block and of local memory a thread, as declared.
+    #: Declared bytes of shared memory per block and of local memory per thread.
     sizes: dict[str, int] = field(default_factory=dict)
 
 
 def make_context(kernel: Executable, options: LaunchOptions) -> Context:
-    """Check a launch and lay out its memory; `LaunchError` for what a GPU would refuse."""
+    """Check a launch and lay out its memory; raise `LaunchError` if a GPU would reject it."""
     cluster = _check_dimensions(kernel.entry, options)
     memories = _Memories(ArrayMemory(distinct=options.distinct))
     layout = ArgumentLayout(memories.memory, memories.descriptors)
@@ -139,7 +139,7 @@ def _check_dimensions(entry: Entry, options: LaunchOptions) -> Index3:
 
 
 def _place_variables(kernel: Executable, options: LaunchOptions, memories: _Memories, layout: ArgumentLayout) -> None:
-    """Give each variable and function an address, and fill the memory of variables."""
+    """Assign an address to each variable and function, and initialize the variables."""
     host_memory.require(sum(v.size or 0 for v in kernel.variables if v.space in ("global", "const")))
     values = _match_variables(kernel.variables, options.variables)
     usable = [variable for variable in kernel.variables if not variable.problem]
@@ -169,21 +169,21 @@ def _place_variables(kernel: Executable, options: LaunchOptions, memories: _Memo
 
 
 def _check_sizes(kernel: Executable, dynamic_shared: int, sizes: Mapping[str, int]) -> int:
-    """Check the bytes of shared and local memory; return those of shared memory."""
+    """Check the sizes of shared and local memory; return that of shared memory."""
     shared_size = sizes["shared"] + dynamic_shared
     own_bytes = shared_size - kernel.reserved
     require_static_shared(sizes["shared"] - kernel.reserved, kernel.entry.language)
     if dynamic_shared < 0 or own_bytes > MAX_SHARED:
-        raise LaunchError(f"{own_bytes} bytes of shared memory a block; from 0 to {MAX_SHARED} are allowed")
+        raise LaunchError(f"{own_bytes} bytes of shared memory per block; 0 to {MAX_SHARED} are allowed")
     if sizes["local"] > _MAX_LOCAL:
-        raise LaunchError(f"{sizes['local']} bytes of local memory a thread; at most {_MAX_LOCAL} are allowed")
+        raise LaunchError(f"{sizes['local']} bytes of local memory per thread; at most {_MAX_LOCAL} are allowed")
     return shared_size
 
 
 def _watch_races(
     kernel: Executable, options: LaunchOptions, memory: ArrayMemory, parameters: Mapping[str, bytes]
 ) -> bool:
-    """Watch the arrays that the kernel reaches for races, unless these are off; tell if any is watched."""
+    """Watch the arrays that the kernel accesses for races, unless the check is off; tell if any is watched."""
     if not options.distinct or options.races == "off":
         return False
     reached_arrays = [_resolve_arrays(names, memory, parameters) for names in kernel.through]
@@ -191,7 +191,7 @@ def _watch_races(
 
 
 def _resolve_arrays(names: set[str], memory: ArrayMemory, parameters: Mapping[str, bytes]) -> set[str] | None:
-    """Return the names of the arrays behind some parameters and variables; None for any."""
+    """Return the names of the arrays that some parameters and variables point to; None for any array."""
     if ANYTHING in names:
         return None
     addresses = {int(word) for name in names & parameters.keys()
@@ -205,7 +205,7 @@ def _resolve_arrays(names: set[str], memory: ArrayMemory, parameters: Mapping[st
 def _match_variables(
     variables: Sequence[Variable], variable_values: Mapping[str, KernelArgument]
 ) -> dict[str, KernelArgument]:
-    """Match given values to variables of the module, by their names in the PTX."""
+    """Match values to variables of the module, by their names in the PTX."""
     contents: dict[str, KernelArgument] = {}
     names = [variable.name for variable in variables if variable.space in ("const", "global")]
     for name, value in variable_values.items():
@@ -219,7 +219,7 @@ def _match_variables(
 
 
 def _convert_variable(variable: Variable, value: KernelArgument, layout: ArgumentLayout) -> Array:
-    """Convert a value to the memory of a variable; an array is kept, so that the kernel's stores show in it."""
+    """Convert a value to the memory of a variable. An array is used in place: it receives the kernel's stores."""
     if not isinstance(value, np.ndarray):
         value = np.frombuffer(bytearray(layout.encode_argument(value, f"variable {variable.name}")), np.uint8)
     if value.nbytes != variable.size:
@@ -239,7 +239,7 @@ def _initial_content(variable: Variable) -> Array:
 
 
 def _write_addresses(variable: Variable, content: Array, generic: Mapping[str, int]) -> None:
-    """Write the addresses that the variable is initialized with; zero for unknown names."""
+    """Write the addresses in a variable's initial value; 0 for unknown names."""
     writeable, content.flags.writeable = content.flags.writeable, True
     for place, name, offset in variable.addresses:
         address_bytes = (generic.get(name, -offset) + offset).to_bytes(8, "little")
@@ -250,7 +250,7 @@ def _write_addresses(variable: Variable, content: Array, generic: Mapping[str, i
 def _pack_parameters(
     entry: Entry, args: Sequence[KernelArgument], layout: ArgumentLayout, names: Sequence[str]
 ) -> dict[str, bytes]:
-    """Return the bytes of each argument by the name of its parameter."""
+    """Return the bytes of each argument, by parameter name."""
     kernel = demangle(entry.name)
     if len(args) != len(entry.parameters):
         raise LaunchError(f"{kernel} takes {len(entry.parameters)} arguments, not {len(args)}")

@@ -1,4 +1,4 @@
-"""Launches that a GPU refuses: a multiprocessor lacks the registers or the shared memory of a block."""
+"""Launches that a GPU rejects: a block needs more registers or shared memory than an SM has."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..util.architectures import PARTS, REGISTER_UNIT, REGISTERS, STATIC_SHARED,
 from ..util.errors import Index3, LaunchError
 from .executable import Executable, lay_out_variables, load_executable
 
-#: Registers of a thread at most (PTX ISA and CUDA C++ Programming Guide, technical specifications).
+#: Maximum registers per thread (CUDA C++ Programming Guide, technical specifications).
 _MAX_REGISTERS = 255
 #: The ``.language`` of tileiras, cuTile's compiler: its static shared memory has the limit of dynamic.
 _TILES = 7
@@ -19,17 +19,17 @@ _MULTIPROCESSORS = 132
 
 
 def require_launchable(ptx: str, entry: str, block: Index3, dynamic_shared: int, flags: str, arch: str) -> None:
-    """Raise `LaunchError` if a multiprocessor of an architecture cannot hold a block of a kernel.
+    """Raise `LaunchError` if an SM of the architecture cannot hold a block of the kernel.
 
-    ptxas says how many registers a thread has, compiling with nvcc's ``flags``; without ptxas none are too many. It is
-    not asked where the most that a thread can have would fit.
+    ptxas reports the registers per thread, with nvcc's ``flags``; without ptxas, registers are not checked. ptxas does
+    not run if even the maximum registers per thread would fit.
     """
     threads = prod(block)
     shared = count_static_shared(load_executable(ptx, entry)) + dynamic_shared
     multiprocessor = architectures.find_multiprocessor(arch)
     if multiprocessor and shared > multiprocessor.shared_of_block:
         raise LaunchError(
-            f"{shared} bytes of shared memory a block, {dynamic_shared} of them dynamic; {arch} has "
+            f"{shared} bytes of shared memory per block, {dynamic_shared} of them dynamic; {arch} has "
             f"{multiprocessor.shared_of_block}; use smaller tiles, or --arch for a GPU that has more"
         )
     if threads <= WARP * architectures.fit_warps(_MAX_REGISTERS):
@@ -42,8 +42,8 @@ def require_launchable(ptx: str, entry: str, block: Index3, dynamic_shared: int,
         warps = round_up(-(-threads // WARP), PARTS)
         needed_registers = warps * round_up(WARP * resources.registers, REGISTER_UNIT)
         raise LaunchError(
-            f"block {block}: {threads} threads of {resources.registers} registers take {needed_registers} registers, a "
-            f"multiprocessor has {REGISTERS}; launch at most {max_threads} threads a block, or compile with "
+            f"block {block}: {threads} threads of {resources.registers} registers need {needed_registers} registers, "
+            f"an SM has {REGISTERS}; launch at most {max_threads} threads per block, or compile with "
             f"__launch_bounds__({threads}) or -maxrregcount={architectures.fit_registers(threads)}"
         )
 
@@ -52,7 +52,7 @@ def require_static_shared(size: int, language: int) -> None:
     """Raise `LaunchError` if a kernel has more bytes of static shared memory than its language allows."""
     if size > STATIC_SHARED and language != _TILES:
         raise LaunchError(
-            f"{size} bytes of static shared memory a block; {STATIC_SHARED} are allowed; use smaller arrays, or "
+            f"{size} bytes of static shared memory per block; {STATIC_SHARED} are allowed; use smaller arrays, or "
             "dynamic shared memory (extern __shared__, --dynamic-shared)"
         )
 

@@ -1,7 +1,7 @@
-"""Instructions that stand for several: calls become what they call, barriers that compute or are guarded are split.
+"""Lowering: inline calls, and split predicated barriers and ``bar.red``.
 
-What is left needs no barrier behind a predicate, and no jump by a number: a call through a register asks which of the
-functions with as many parameters it is. A function may call itself once, as a node of a tree does with its leaves.
+Afterwards no barrier is predicated. An indirect call becomes a chain of comparisons with the functions of matching
+signature. One recursive call of a function is inlined; deeper recursion is unsupported.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from ..source.names import demangle
 
 #: Largest number of instructions of a kernel with its calls inlined.
 MAX_INSTRUCTIONS = 200_000
-#: Advice for a missing function: another file may define it, and files are not linked.
-_ONE_FILE = 'one file must hold all that a kernel calls: count one that includes both, as by #include "other.cu"'
-#: A modifier with an operand of its own, the last: how the L2 cache is to keep what is read changes nothing here.
+#: Advice for a missing function: another file may define it, but ptxcount does not link files.
+_ONE_FILE = 'one file must contain all functions that a kernel calls: add #include "other.cu"'
+#: A modifier with its own operand, the last: a cache eviction policy, which is ignored.
 _POLICY = "L2::cache_hint"
-#: The space of parameters: of a kernel, or of what a call is given.
+#: State spaces of parameters of kernels and of calls.
 _PARAMETERS = frozenset(("param", "param::entry", "param::func"))
 
 
@@ -43,10 +43,10 @@ def lower_calls(program: Program, entry: Entry) -> Entry:
 
 
 class _Inliner:
-    """A function's code, put behind what there is of the kernel.
+    """Appends a function's code to the kernel.
 
-    ``names`` are those of its parameters at the call, ``callers`` the functions that are being copied, this one last,
-    and what the names of each end with.
+    ``names`` maps its parameters to the names at the call. ``callers`` are the functions being inlined, this one last,
+    each with the suffix of its names.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class _Inliner:
     def _branch_unless(
         self, template: Instruction, compare: str, register: Register, value: Operand, label: str
     ) -> None:
-        """Go to a label unless a comparison of a register with a value holds."""
+        """Emit a branch to a label, taken unless a comparison of a register with a value holds."""
         code = self._into.instructions
         predicate = Register(f"@{len(code)}holds", TYPES["pred"])
         kind = f"u{register.type.bits}"
@@ -92,7 +92,7 @@ class _Inliner:
                 modifiers=tuple(modifier for modifier in copy.modifiers if modifier != _POLICY),
                 operands=copy.operands[:-1],
             )
-        if self._callers:  # names of this copy
+        if self._callers:  # unique names for this copy
             guard = copy.guard and replace(copy.guard, name=copy.guard.name + self._suffix)
             copy = replace(copy, guard=guard, operands=tuple(map(self._rename_operand, copy.operands)))
         barrier = copy.opcode in ("bar", "barrier")
@@ -109,7 +109,7 @@ class _Inliner:
             self._into.instructions.append(copy)
 
     def _split_guarded(self, instruction: Instruction) -> None:
-        """``@p x`` as ``@!p bra BEHIND; x; BEHIND:``."""
+        """Rewrite ``@p x`` as ``@!p bra BEHIND; x; BEHIND:``."""
         code = self._into.instructions
         label = f"@{len(code)}behind"
         inverse = replace(instruction.guard, negated=not instruction.guard.negated) if instruction.guard else None
@@ -151,7 +151,7 @@ class _Inliner:
             self._inline_function(call, name, results, arguments)
             code.append(_make_jump(call, done))
             self._into.labels[next_candidate] = len(code)
-        code.append(replace(call, problem="by an address of no function that takes what is given"))
+        code.append(replace(call, problem="the address is of no function with this signature"))
         self._into.labels[done] = len(code)
 
     def _inline_function(self, call: Instruction, name: str, results: list[str], arguments: list[str]) -> None:
@@ -162,11 +162,11 @@ class _Inliner:
             *results,
             *arguments,
         ):
-            problem = f"what it gives is not what the function {name!r} takes"
+            problem = f"its arguments do not match the function {name!r}"
         elif sum(name == caller for caller, _ in self._callers) > 1:
-            problem = f"{name!r} calls itself more than once"
+            problem = f"{name!r} is recursive: only one recursive call is supported"
         elif len(code) > MAX_INSTRUCTIONS:
-            problem = f"the kernel has more than {MAX_INSTRUCTIONS} instructions with all that it calls"
+            problem = f"the kernel has more than {MAX_INSTRUCTIONS} instructions after inlining"
         if function is None or problem:
             code.append(replace(call, problem=problem))
             return
@@ -175,7 +175,7 @@ class _Inliner:
         _Inliner(self._functions, self._into, names, callers).copy_body(self._functions.parse_body(name))
 
     def _is_call_parameter(self, instruction: Instruction) -> bool:
-        """Tell an access to a call's parameters from one to the kernel's own."""
+        """Tell if an access is to the parameters of a call, not of the kernel."""
         for operand in instruction.operands:
             if isinstance(operand, Address):
                 base = operand.base
@@ -197,21 +197,21 @@ def _make_jump(template: Instruction, label: str, guard: Register | None = None)
 
 
 class CalleeTable:
-    """The functions that a kernel may call, parsed once."""
+    """The functions that a kernel may call."""
 
     def __init__(self, program: Program, entry: Entry) -> None:
         self.named, self._entry, self._variables = program.functions, entry, program.variables
         self._bodies: dict[str, Entry] = {}
 
     def parse_body(self, name: str) -> Entry:
-        """Parse the code of a function, once."""
+        """Parse the code of a function; the result is cached."""
         if name not in self._bodies:
             self._bodies[name] = self.named[name].body()
         return self._bodies[name]
 
     @cached_property
     def address_taken(self) -> list[str]:
-        """Names of functions whose address is taken."""
+        """The names of functions whose address is taken."""
         taken_names = {name for variable in self._variables.values() for _, name, _ in variable.addresses}
         for body in (self._entry, *map(self.parse_body, self.named)):
             taken_names |= {
@@ -223,20 +223,20 @@ class CalleeTable:
         return [name for name in self.named if name in taken_names]
 
     def find_candidates(self, results: int, parameters: int) -> list[str]:
-        """Return the functions that an indirect call with so many results and parameters may reach."""
+        """Return the functions with this number of results and parameters, which an indirect call may reach."""
         counts = {name: (len(function.results), len(function.parameters)) for name, function in self.named.items()}
         return [name for name in self.address_taken if counts[name] == (results, parameters)]
 
 
 def split_call(call: Instruction) -> tuple[list[str], Operand | None, list[str]]:
-    """Return results, callee and arguments of a call; an operand that is no variable has an empty name."""
+    """Return results, callee and arguments of a call; the name is empty for an operand that is no variable."""
     operands = list(call.operands)
     results = symbol_names(operands.pop(0)) if operands and isinstance(operands[0], Group) else []
     return results, operands[0] if operands else None, symbol_names(operands[1]) if len(operands) > 1 else []
 
 
 def symbol_names(operand: Operand | None) -> list[str]:
-    """Return the names in an operand or a list of operands; an operand that is no variable has an empty name."""
+    """Return the names in an operand or a list of operands; the name is empty for an operand that is no variable."""
     if isinstance(operand, Symbol):
         return [operand.name]
     return [symbol.name if isinstance(symbol, Symbol) else "" for symbol in getattr(operand, "items", ())]

@@ -1,4 +1,4 @@
-"""The accesses to shared memory that ptxas makes of neighbouring ones, as in its machine code (nvcc 13.0.88).
+"""Merging of shared memory accesses by ptxas, as in its machine code (nvcc 13.0.88).
 
 Loads, or stores, that add different numbers to the same sum (`address_sums`) become one of up to four elements and 16
 bytes where that surely begins at a multiple of its size (`find_residues`) and nothing comes between that orders them
@@ -26,10 +26,10 @@ from ..ptx.program import TYPES, Instruction, Operand
 from .dominators import Dominators
 from .shared_accesses import AccessKey, Base, SharedAccess, breaks_loads, breaks_stores, find_accesses
 
-#: Elements, and bytes, of the widest access.
+#: Maximum elements and bytes of a merged access.
 _MAX_ELEMENTS, _MAX_BYTES = 4, 16
 
-#: Loads that later ones may join, by the properties that they share.
+#: Groups of loads that later loads may join, by `SharedAccess.key`.
 _Open = dict[AccessKey, "MergeableGroup"]
 
 
@@ -37,13 +37,13 @@ _Open = dict[AccessKey, "MergeableGroup"]
 class MergeableGroup:
     """Instructions that may be merged."""
 
-    #: ``load`` or ``store``, and the bytes of an element.
+    #: ``load`` or ``store``, and the element size in bytes.
     kind: str
     size: int
     #: Residue of the operands' sum, and the block of the first instruction.
     base: Residue
     block: int
-    #: In the order of the code: the identities of the instructions, and what they access.
+    #: In code order: the identities of the instructions, and their accesses.
     instructions: list[int] = field(default_factory=list)
     accesses: list[SharedAccess] = field(default_factory=list)
 
@@ -59,11 +59,11 @@ class MergeableGroup:
 
     @property
     def window(self) -> int:
-        """Bytes of the widest access that these may become."""
+        """Maximum bytes of a merged access of this group."""
         return min(_MAX_ELEMENTS * self.size, _MAX_BYTES, self.base.modulus)
 
     def accepts_store(self, access: SharedAccess) -> bool:
-        """Tell if a store joins those before it: it fills another part of the same window."""
+        """Tell if a store can join the group: it writes other bytes of the same aligned window."""
         first = self.accesses[0]
         stored = {offset for earlier in self.accesses for offset in earlier.needed}
         places = {(offset + self.base.remainder) // max(self.window, 1) for offset in (first.offset, access.offset)}
@@ -72,7 +72,8 @@ class MergeableGroup:
     def list_accesses(self) -> list[tuple[int, int]]:
         """List the merged accesses, as (first offset, bytes).
 
-        Stores stay apart where a narrower one comes behind the first.
+        Greedy: first windows of four elements, then of two; the rest stays as written. Stores are not merged if one is
+        narrower than the first.
         """
         if self.kind == "store" and any(access.width < self.accesses[0].width for access in self.accesses):
             return [(access.offset, access.width) for access in self.accesses]
@@ -96,7 +97,7 @@ class MergeableGroup:
 def find_mergeable(
     code: Sequence[Instruction], blocks: Sequence[BasicBlock], addresses: Mapping[str, int]
 ) -> list[MergeableGroup]:
-    """Find accesses that ptxas may merge, and wide accesses by themselves; variables have these addresses."""
+    """Find groups of mergeable accesses, and single wide accesses; ``addresses`` are those of variables."""
     accesses = find_accesses(code)
     if not accesses:
         return []
@@ -106,7 +107,7 @@ def find_mergeable(
 
 
 class _MergeFinder:
-    """Finds what may be merged among the accesses of a kernel."""
+    """Finds groups of mergeable accesses in a kernel."""
 
     def __init__(
         self,
@@ -119,7 +120,7 @@ class _MergeFinder:
         self._parts = [code[block.start : block.stop] for block in blocks]
         self._flow = Dominators([block.successors for block in blocks])
         writes = Counter(name for instruction in code for name in instruction.writes)
-        #: Vectors through registers that have one value, by the straight piece of code: width and offset.
+        #: Width and offset of vector accesses through registers that are written once, by straight-line run.
         self._vectors: defaultdict[tuple[int, Base], list[tuple[int, int]]] = defaultdict(list)
         for piece, part in zip(self._flow.straight_run_of_block, self._parts, strict=True):
             for access in filter(None, (accesses.get(id(instruction)) for instruction in part)):
@@ -134,7 +135,7 @@ class _MergeFinder:
         return MergeableGroup(access.kind, access.size, base, block)
 
     def merge_stores(self) -> Iterator[MergeableGroup]:
-        """Yield the stores that follow each other, as far as nothing lies between and they fill one window."""
+        """Yield groups of consecutive stores to one aligned window, without ordering instructions between them."""
         run: MergeableGroup | None = None
         for index, part in enumerate(self._parts):
             if not self._flow.continues_previous[index]:
@@ -150,7 +151,7 @@ class _MergeFinder:
                     run = None
 
     def merge_loads(self) -> Iterator[MergeableGroup]:
-        """Yield the loads from one register between which nothing orders them, on any way from the first on."""
+        """Yield groups of loads through one register, without ordering instructions on any path between them."""
         at_end: dict[int, _Open] = {}
         for index in self._flow.order:
             groups = at_end[index] = self._inherit(index, at_end)
@@ -164,7 +165,7 @@ class _MergeFinder:
                 _close_groups(groups, instruction)
 
     def _inherit(self, block: int, at_end: Mapping[int, _Open]) -> _Open:
-        """Return the groups that are open where a block begins: of the block that comes before it on all ways."""
+        """Return the groups that are open at the beginning of a basic block: those of its immediate dominator."""
         dominator = self._flow.immediate[block]
         if dominator is None:
             return {}
@@ -178,7 +179,7 @@ class _MergeFinder:
 
 
 def _close_groups(groups: _Open, instruction: Instruction) -> None:
-    """Leave out the groups that no load behind an instruction joins."""
+    """Close the groups that no load after an instruction can join."""
     if groups and breaks_loads(instruction):
         groups.clear()
     for key in [key for key, group in groups.items() if group.is_ended_by(instruction)]:
@@ -186,7 +187,7 @@ def _close_groups(groups: _Open, instruction: Instruction) -> None:
 
 
 class MergedCounter:
-    """Counts what ptxas would make of some instructions, each time that the first of them is executed."""
+    """Counts the merged accesses of a group, at each execution of its first instruction."""
 
     def __init__(self, group: MergeableGroup) -> None:
         self.kind, self.requests, self.wavefronts = group.kind, 0, 0
@@ -194,7 +195,7 @@ class MergedCounter:
         self._accesses = [(start - first, width) for start, width in group.list_accesses()]
 
     def record(self, chunk: Chunk, place: Value) -> None:
-        """Count an execution by the active threads of a chunk, from the first instruction's addresses."""
+        """Count one execution by the active threads of a chunk, from the addresses of the first instruction."""
         size = place.block.itemsize if isinstance(place, Sum) else place.itemsize
         served = count_load_wavefronts if self.kind == "load" else count_store_wavefronts
         for shift, width in self._accesses:

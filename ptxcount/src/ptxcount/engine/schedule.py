@@ -26,23 +26,23 @@ from .barriers import BarrierQueue, Resumed, is_cluster_barrier
 from .code_blocks import CodeBlock
 
 _PRED, _U32 = TYPES["pred"], TYPES["u32"]
-#: Number of times that blocks may part ways and go on as chunks of their own: a chunk's interior leaves its edge
-#: at the first bounds check, and blocks without work at the second. Fewer blocks than a crowd are better together.
+#: Maximum number of splits of a chunk by branches that differ between blocks. Typical: the first bounds check splits
+#: interior from edge blocks, the second splits off idle blocks. Small chunks are not split.
 _MAX_PARTINGS = 2
 _MIN_BLOCKS_APART = 16
-#: Polls of a lock before threads that wait elsewhere go on: at first, and later.
+#: Failed polls before other threads of the chunk are scheduled: the first time, and later times.
 _FIRST_PATIENCE, _LATER_PATIENCE = 200, 4
-#: Rounds of polls in vain before the blocks of other schedules go on.
+#: Fruitless polling rounds before other chunks are scheduled.
 _MAX_VAIN_ROUNDS = 8
-#: Number of places that a message names.
+#: Maximum number of source lines in a message.
 _MAX_SHOWN = 4
 _WAIT = ("waits", "wait")
-#: Message for a chunk that exceeds a number of instructions.
-_LONG = "stopped after {} instructions of a chunk of blocks: an endless loop, or raise --step-limit"
+#: Message for a chunk that exceeds the step limit.
+_LONG = "stopped after {} instructions of a group of blocks: an endless loop; if it is not, raise --step-limit"
 
 
 class Schedule:
-    """The threads of one chunk by the basic block of a kernel that they wait for."""
+    """The threads of one chunk, by the basic block that they run next."""
 
     def __init__(self, chunk: Chunk, code: list[CodeBlock], flow: Flow) -> None:
         self._chunk, self._code, self._flow = chunk, code, flow
@@ -53,16 +53,16 @@ class Schedule:
         self.has_progress = False
 
     def run_turn(self) -> list[Schedule]:
-        """Run until all threads have left, or the blocks part ways or wait for others; return the schedules that go on.
+        """Run until all threads exit, the chunk is split, or it waits for others; return the schedules still to run.
 
-        A schedule that waits for others returns itself. ``has_progress`` tells if it has written since this call.
+        A schedule that waits for other chunks returns itself. ``has_progress`` tells if it has written since this call.
         """
         rank, self.has_progress, self._polls = self._flow.rank, False, 0
         while self._waiting or self._barriers.waiting:
             if not self._waiting and not self._release_complete() and not self._release_late_lanes():
                 self.report_stall()
             index = min(self._waiting, key=rank.__getitem__)
-            if self._chunk.spins > self._patience:  # who is waited for may be among the others
+            if self._chunk.spins > self._patience:  # the awaited thread may be one of those not yet scheduled
                 if self._is_stuck():
                     return [self]
                 index = next(iter(self._waiting))
@@ -73,7 +73,7 @@ class Schedule:
         return []
 
     def _is_stuck(self) -> bool:
-        """Release complete barriers; tell if all other threads have polled in vain again and again."""
+        """Release complete barriers; tell if all other threads keep polling in vain."""
         chunk = self._chunk
         self._polls = 0 if chunk.has_written else self._polls + 1
         self.has_progress |= chunk.has_written
@@ -81,7 +81,7 @@ class Schedule:
         return not self._release_complete() and self._polls > _MAX_VAIN_ROUNDS * len(self._waiting)
 
     def report_stall(self) -> None:
-        """Raise the fault of a launch without progress, with the places where threads wait."""
+        """Raise the fault of a launch without progress, with the source lines of waiting threads."""
         for index, threads in self._waiting.items():
             is_barrier = bool(self._describe_wait(threads))
             cause = "waits for an mbarrier" if is_barrier else "polls a location that no thread writes"
@@ -94,9 +94,9 @@ class Schedule:
         raise self._chunk.make_fault(error, f"{text}; {self._describe_places()}", source=self._code[index].source)
 
     def _describe_places(self, running: int | None = None) -> str:
-        """Describe the places where threads wait, and the block of code that runs."""
+        """Describe the source lines of waiting threads, and of the running basic block."""
         places = [] if running is None else [(running, self._chunk.active, ("is", "are"), "at")]
-        places += [(index, threads, _WAIT, "before") for index, threads in self._waiting.items()]
+        places += [(index, threads, _WAIT, "at") for index, threads in self._waiting.items()]
         places += [(stop, arrival.threads, _WAIT, "at the barrier in") for stop, arrival in self._barriers.waiting]
         return ", ".join(starmap(self._describe_place, places[:_MAX_SHOWN]))
 
@@ -104,7 +104,8 @@ class Schedule:
         """Describe the threads at a block of code, and the mbarrier that the first of them waits for."""
         count, wait = find_occupancy(threads, self._chunk.shape).threads, self._describe_wait(threads)
         subject = f"{count} threads {verbs[1]}" if count > 1 else f"1 thread {verbs[0]}"
-        return f"{subject} {where} {self._code[index].source}{f' for {wait}' if wait and where == 'before' else ''}"
+        reason = f" for {wait}" if wait and (verbs, where) == (_WAIT, "at") else ""
+        return f"{subject} {where} {self._code[index].source}{reason}"
 
     def _describe_wait(self, threads: Array) -> str:
         """Describe the mbarrier that the first of some threads waits for; empty if it waits for none."""
@@ -126,7 +127,7 @@ class Schedule:
             text = "; ".join(filter(None, [_LONG.format(chunk.context.step_limit), self._describe_places()]))
             raise chunk.make_fault(StepLimitExceededError, text, source=code.source)
         if time.monotonic() > chunk.context.deadline:
-            text = "it has not ended in the time that it was given"
+            text = "it did not end within --time-limit"
             raise chunk.make_fault(TimeLimitExceededError, text, source=code.source)
         if code.end is End.LEAVE:
             chunk.context.progress.note_progress()
@@ -151,11 +152,11 @@ class Schedule:
         return []
 
     def _find_needed_registers(self) -> frozenset[str]:
-        """Find the registers of threads that wait elsewhere."""
+        """Find the registers that waiting threads still need."""
         return self._flow.needed(frozenset([*self._waiting, *self._barriers.find_continuations()]))
 
     def _arrive(self, index: int, code: CodeBlock, active: Array) -> None:
-        """Let threads wait at the barrier of a code block, unless they only arrive."""
+        """Let threads arrive at the barrier of a basic block, and wait there unless they only arrive."""
         barrier = code.barrier
         if barrier is None:
             return
@@ -167,7 +168,7 @@ class Schedule:
             self._wait_at(code.successors[0], active)
 
     def _arrive_at_warp_barrier(self, index: int, masks: Array, active: Array) -> None:
-        """Let threads wait for the lanes of their warps in masks, and release the warps that are complete."""
+        """Let threads wait for the lanes of their masks, and release complete warps."""
         if masks.size == 1 and int(masks.flat[0]) == FULL and not (self._waiting or self._barriers):
             self._chunk.shared.order_lanes(find_warps(active, self._chunk.shape[1]), FULL)
             self._wait_at(self._code[index].successors[0], active)
@@ -176,12 +177,12 @@ class Schedule:
             self._resume(self._barriers.release_warps(key, self._waiting.values(), late=False))
 
     def _release_late_lanes(self) -> bool:
-        """Release threads that wait for lanes of a warp that never come; tell if there are any."""
+        """Release threads that wait for lanes that never arrive; tell if there are any."""
         keys = self._barriers.find_warp_keys()
         return bool(keys) and self._resume(self._barriers.release_warps(keys[0], self._waiting.values(), late=True))
 
     def _release_complete(self) -> bool:
-        """Release all complete barriers, and clusters once no thread waits elsewhere; tell if there are any."""
+        """Release all complete barriers; those of clusters only if no thread waits elsewhere. Tell if there are any."""
         is_released = False
         for key in self._barriers.find_releasable():
             if not is_cluster_barrier(key) or not (is_released or self._waiting):
@@ -189,13 +190,13 @@ class Schedule:
         return is_released
 
     def _resume(self, resumed: list[Resumed] | None) -> bool:
-        """Let released threads go on; tell if a barrier was released."""
+        """Resume released threads; tell if a barrier was released."""
         for index, threads in resumed or ():
             self._wait_at(index, threads)
         return resumed is not None
 
     def _branch(self, index: int, guard: Register, active: Array) -> list[Schedule]:
-        """Threads whose guard is true go to the last successor, or leave; the others go on."""
+        """Branch: threads whose guard is true go to the last successor, or exit; the others fall through."""
         predicate = dense(self._chunk.read(guard.name, _PRED))
         is_taken = ~predicate if guard.negated else predicate
         is_only_mask = active.size == 1 and not self._waiting and not self._barriers
@@ -215,7 +216,7 @@ class Schedule:
 
     def _split_threads(self, index: int, active: Array, is_taken: Array) -> None:
         code, jumping, continuing = self._code[index], active & is_taken, active & ~is_taken
-        if not np.count_nonzero(continuing):  # the same mask: what is known of it stays known
+        if not np.count_nonzero(continuing):  # the same mask object keeps its cached `Occupancy`
             jumping = active
         elif not np.count_nonzero(jumping):
             continuing = active
@@ -230,7 +231,7 @@ class Schedule:
         return part
 
     def _wait_at(self, index: int, threads: Array) -> None:
-        """Let threads, if there are any, wait for a block of code."""
+        """Add threads, if there are any, to those that run a basic block next."""
         if index in self._waiting:
             threads = self._waiting[index] | threads
         count = np.count_nonzero(threads)

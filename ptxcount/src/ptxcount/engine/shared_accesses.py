@@ -1,4 +1,4 @@
-"""Accesses to shared memory that ptxas may merge, and instructions that it merges none across (nvcc 13.0.88)."""
+"""Shared memory accesses that ptxas may merge, and instructions that prevent merging (nvcc 13.0.88)."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from .address_sums import TracedSums, trace_sums
 _KINDS = {"ld": "load", "st": "store"}
 _VECTORS = {"v2": 2, "v4": 4}
 
-#: Instructions that no access is moved across, and those that no store is moved across.
+#: Instructions that ptxas moves no access across, and those that it moves no store across.
 _BREAKS = frozenset(
     ("bar", "barrier", "membar", "fence", "call", "nanosleep", "griddepcontrol", "mbarrier", "stmatrix")
 )
 _BREAKS_STORES = frozenset(("cp", "ldmatrix", "pmevent", "brkpt"))
-#: State spaces whose accesses are none to shared memory; an access without a space may be one.
+#: State spaces other than shared memory; an access without a space may be to shared memory.
 _OTHER_SPACES = frozenset(("global", "local", "const", "param", GIVEN))
 _RELEASES = frozenset(("release", "acq_rel"))
 
-#: Instructions that need a halfword as a word with zeros, which a load of 16 bits gives and one of 32 bits does not.
+#: Instructions that need a zero-extended 16-bit value. A 16-bit load gives it; a merged 32-bit load does not.
 _OPCODES_OF_WORDS = frozenset(("add", "sub", "or", "xor", "shl"))
 _NAMES_OF_WORDS = frozenset(("cvt.u32.u16", "cvt.f32.bf16", "mul.lo.u16", "mul.wide.u16", "shr.u16"))
 
@@ -49,12 +49,12 @@ class SharedAccess(NamedTuple):
 
     @property
     def key(self) -> AccessKey:
-        """The properties that accesses share which may be merged."""
+        """The properties that mergeable accesses share."""
         return self.kind, self.size, self.base
 
     @property
     def width(self) -> int:
-        """Bytes, as written."""
+        """Width in bytes, as written."""
         return self.size * self.elements
 
 
@@ -96,7 +96,7 @@ def _parse_access(
 
 
 def _is_widened_halfword(target: Operand, readers: Mapping[str, Sequence[Instruction]]) -> bool:
-    """Tell if a halfword is loaded into a word, or needed as one."""
+    """Tell if a 16-bit value is loaded into a 32-bit register, or needed zero-extended."""
     if not isinstance(target, Register):
         return False
     return target.type.size == WORD or any(map(_needs_word, readers.get(target.name, ())))
@@ -110,7 +110,7 @@ def _needs_word(reader: Instruction) -> bool:
 
 
 def breaks_loads(instruction: Instruction) -> bool:
-    """Tell if ptxas merges no loads from shared memory across an instruction."""
+    """Tell if an instruction prevents merging of shared loads across it."""
     opcode, modifiers = instruction.opcode, instruction.modifiers
     if opcode in ("st", "atom", "red"):
         return _OTHER_SPACES.isdisjoint(modifiers)
@@ -118,7 +118,7 @@ def breaks_loads(instruction: Instruction) -> bool:
 
 
 def breaks_stores(instruction: Instruction) -> bool:
-    """Tell if ptxas merges no stores to shared memory across an instruction."""
+    """Tell if an instruction prevents merging of shared stores across it."""
     opcode, modifiers = instruction.opcode, instruction.modifiers
     if opcode == "ld" and _OTHER_SPACES.isdisjoint(modifiers):
         return True

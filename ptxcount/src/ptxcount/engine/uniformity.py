@@ -1,7 +1,7 @@
-"""Registers that differ within a warp, as ptxas sees them.
+"""Divergent registers, by the uniformity analysis of ptxas.
 
-ptxas sums atomics of a warp only where it sees that all lanes have one address. A load from one address gives all lanes
-the same, also from shared and local memory. This is the machine code of nvcc 13.0.88 for sm_90 in 96 of 102 kernels; in
+ptxas aggregates atomics of a warp only if it can prove a uniform address. A load from a uniform address is uniform,
+also in shared and local memory. These rules match the machine code of nvcc 13.0.88 for sm_90 in 96 of 102 kernels; in
 the others ptxas folds constants, or uses the result of ``elect``.
 """
 
@@ -14,9 +14,9 @@ from ..ptx.flow import BasicBlock, End, Flow
 from ..ptx.program import GIVEN, Immediate, Instruction, Register, Special, leaves
 from .dominators import Dominators
 
-#: Special registers that differ within a warp, by their first letters.
+#: Prefixes of special registers that are divergent within a warp.
 _LANE_REGISTERS = ("%tid", "%laneid", "%lanemask_")
-#: Instructions that give all lanes of a warp the same, and those that give each lane something else.
+#: Instructions with a uniform result in a warp, and those with a divergent result.
 _UNIFORM_OPCODES = frozenset(("vote", "redux", "activemask"))
 _DIVERGENT_OPCODES = frozenset(
     ("atom", "bar", "barrier", "call", "elect", "ldmatrix", "match", "mma", "movmatrix", "tcgen05", "wgmma", "wmma")
@@ -24,7 +24,7 @@ _DIVERGENT_OPCODES = frozenset(
 
 
 def find_divergent(code: Sequence[Instruction], flow: Flow) -> set[str]:
-    """Find the registers that may differ within a warp: instructions are bound."""
+    """Find the registers that may be divergent within a warp; instructions must be bound."""
     joins, whole_shuffles = _Joins(code, flow), _find_whole_shuffles(code, flow)
     pending, divergent, count = {*joins.guards}, set[str](), -1
     while count < len(divergent):
@@ -83,7 +83,7 @@ class _Joins:
         counts = Counter(name for instruction in code for name in instruction.writes)
         self._rewritten = {name for name, count in counts.items() if count > 1}
         exits = {index for index, block in enumerate(flow.blocks) if _is_exit(code, block)}
-        #: Predicates of branches, but for guarded exits, by the block that ends with it.
+        #: Predicates of branches, without predicated exits, by the basic block that ends with the branch.
         self.guards: dict[int, str] = {}
         for index, block in enumerate(flow.blocks):
             guard = code[block.stop - 1].guard if block.end is End.BRANCH else None
@@ -92,7 +92,7 @@ class _Joins:
         self._meeting_block = self._find_meeting_blocks() if self.guards else {}
 
     def _find_meeting_blocks(self) -> dict[int, int]:
-        """Find the first block on all ways from each block to the end (an immediate postdominator)."""
+        """Find the immediate postdominator of each basic block."""
         reverse: list[list[int]] = [[] for _ in range(len(self._blocks) + 1)]
         for index, block in enumerate(self._blocks):
             for following in block.successors or [-1]:
@@ -114,7 +114,7 @@ class _Joins:
 
 
 def _is_exit(code: Sequence[Instruction], block: BasicBlock) -> bool:
-    """Tell if threads do nothing in a block but leave."""
+    """Tell if a basic block is only an exit."""
     return block.end is End.LEAVE and all(
         i.opcode in ("ret", "exit") and not i.guard for i in code[block.start : block.stop]
     )

@@ -1,1 +1,1 @@
-"""A gate: launches written down once, counted again at each change, held by limits and by pinned counts."""
+"""``ptxcount check``: counts the launches of ``ptxcount.toml``, and compares them with limits and pinned counts."""

@@ -1,4 +1,4 @@
-"""Advice on the accesses of a launch, in words. Each rule is a row of ptxcount/ADVICE.md."""
+"""Advice on the accesses of a launch. ptxcount/ADVICE.md describes each rule."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from ..machine.argument_layout import KernelArgument
 from ..report.patterns import Pattern, find_array_name, find_pattern
 from . import banks
 
-#: Accesses alike are worth a word from this part of the launch's sectors.
+#: Minimum share of the launch's sectors for advice on a group of similar accesses.
 _MIN_SHARE = 0.02
-#: Bytes of the widest access of a thread, and of the largest struct.
+#: Maximum bytes of a thread's access, and of a struct.
 _MAX_ACCESS_BYTES = 16
 _MAX_STRUCT_BYTES = 128
 
 
 class Advice(NamedTuple):
-    """A code and a text, and the files and lines with that cause: first the one where it costs most."""
+    """A code, a text, and the files and lines with this cause, the most expensive first."""
 
     code: str
     text: str
@@ -31,7 +31,7 @@ class Advice(NamedTuple):
 
 
 class _LaunchPatterns:
-    """The patterns of a launch, and what is known of its arrays."""
+    """The patterns of a launch, and facts about its arrays."""
 
     def __init__(self, counters: LaunchCounters, arguments: Sequence[KernelArgument], words: Sequence[str]) -> None:
         patterns = [find_pattern(access) for access in counters.accesses if access.kind in ("load", "store")]
@@ -52,7 +52,7 @@ class _LaunchPatterns:
         return find_array_name(pattern.access, self._arrays)
 
     def is_significant(self, pattern: Pattern) -> bool:
-        """Tell if accesses with this distance, or at this line, move a significant share of the sectors."""
+        """Tell if accesses with this lane stride, or at this line, move a significant share of the sectors."""
         total_sectors = sum(pattern.access.sectors for pattern in self.patterns)
         return any(self._moved[group] >= _MIN_SHARE * total_sectors for group in self._groups(pattern))
 
@@ -67,7 +67,7 @@ class _LaunchPatterns:
         return find_array_name(pattern.access, self._arrays, self._words) or f"{pattern.access.space} memory"
 
     def find_neighbours(self, pattern: Pattern) -> list[tuple[int, Pattern]]:
-        """Return the accesses of the array with the same distance of lanes, each with its offset from this one."""
+        """Return the accesses to the array with the same lane stride, each with its offset from this one."""
         neighbours = []
         for neighbour in self.patterns:
             if (
@@ -81,14 +81,14 @@ class _LaunchPatterns:
         return neighbours
 
     def describe_pitch(self, pattern: Pattern) -> str:
-        """Describe the distance of lanes: a declared row, or a sector or more that a scalar names; else empty."""
+        """Describe a lane stride that is a declared row, or equals a scalar argument (a sector or more); else empty."""
         if self.is_row(pattern):
-            return f"a row of {self.find_name(pattern)} as declared"
+            return f"a declared row of {self.find_name(pattern)}"
         scalars = self._scalars if pattern.stride >= SECTOR else []
-        return next((f"as the argument {n} says" for n in scalars if n * pattern.access.width == pattern.stride), "")
+        return next((f"the value of argument {n}" for n in scalars if n * pattern.access.width == pattern.stride), "")
 
     def is_row(self, pattern: Pattern) -> bool:
-        """Tell if lanes are as far apart as neighbours along a declared axis of the array, but the last."""
+        """Tell if the lane stride is that of a declared axis of the array, except the last."""
         array = self._shapes.get(self.find_array(pattern))
         return array is not None and pattern.stride in array.strides[:-1]
 
@@ -96,7 +96,7 @@ class _LaunchPatterns:
 def find_advice(
     counters: LaunchCounters, arguments: Sequence[KernelArgument], words: Sequence[str]
 ) -> Iterator[Advice]:
-    """Yield the advice on a launch, in the order of the PTX; similar accesses to one array share one."""
+    """Yield the advice on a launch, in PTX order; similar accesses to one array share one."""
     launch = _LaunchPatterns(counters, arguments, words)
     causes: dict[tuple[str, object], list[tuple[Pattern, str]]] = {}
     seen_places = set()
@@ -134,19 +134,19 @@ def _judge_global(pattern: Pattern, launch: _LaunchPatterns) -> tuple[str, str] 
     if verdict is None:
         return _judge_narrow(pattern, launch)
     actual, ideal = (count / access.requests for count in (access.sectors, access.ideal_sectors))
-    return verdict[0], f"{verdict[1]} ({actual:.3g} sectors a request, ideal {ideal:.3g})"
+    return verdict[0], f"{verdict[1]} ({actual:.3g} sectors per request, ideal {ideal:.3g})"
 
 
-_MISALIGNED = f"each warp begins within a sector: let the data and its rows begin at multiples of {SECTOR} bytes"
-_WALK = "each lane walks along a row of its own: let the lanes of a warp go along one row"
+_MISALIGNED = f"warps start inside a sector: align the data and its rows to {SECTOR} bytes"
+_WALK = "each lane iterates over its own row: let the lanes of a warp share one row"
 _SCATTERED = (
-    "lanes have no common distance, as of indices from memory, or in loops out of step: sort or group them, or stage "
-    "the data in shared memory"
+    "irregular addresses, as from indices in memory, or from lanes in different iterations: sort or group them, or "
+    "stage the data in shared memory"
 )
 
 
 def _explain_waste(pattern: Pattern, launch: _LaunchPatterns) -> tuple[str, str] | None:
-    """Explain wasted sectors of a request: far lanes, walking lanes, short rows, or no pattern."""
+    """Explain wasted sectors: strided lanes, a row per lane, short rows, or no pattern."""
     if pattern.stride >= 2 * pattern.access.width:
         code, text = _explain_stride(pattern, launch)
         return code, f"{pattern.pair} are {pattern.stride} bytes apart{text}"
@@ -157,12 +157,12 @@ def _explain_waste(pattern: Pattern, launch: _LaunchPatterns) -> tuple[str, str]
         return None
     if pattern.run < 2:
         return "PC108", _SCATTERED
-    text = f"{pattern.run:.2g} neighbouring lanes follow each other, {length:.3g} bytes of a sector of {SECTOR}"
-    return "PC107", f"{text}: give a row of the block more threads"
+    text = f"groups of {pattern.run:.2g} lanes at consecutive elements use {length:.3g} of {SECTOR} bytes of a sector"
+    return "PC107", f"{text}: use more threads along x"
 
 
 def _explain_stride(pattern: Pattern, launch: _LaunchPatterns) -> tuple[str, str]:
-    """Explain a distance between lanes: the first of these reasons that the addresses show."""
+    """Explain a lane stride by the first matching cause."""
     access, stride, width = pattern.access, pattern.stride, pattern.access.width
     fields = [
         (offset, neighbour.access) for offset, neighbour in launch.find_neighbours(pattern) if abs(offset) < stride
@@ -173,27 +173,27 @@ def _explain_stride(pattern: Pattern, launch: _LaunchPatterns) -> tuple[str, str
     first = int(pattern.rows[pattern.lanes].min()) + offsets[0]
     is_filled = [offset - offsets[0] for offset in offsets] == list(range(0, stride, width)) and first % stride == 0
     if is_filled and stride in (2 * width, 4 * width) and stride <= _MAX_ACCESS_BYTES:
-        text = f", and {len(offsets)} accesses touch all of it: one of {stride} bytes would do; ptxas may do so already"
+        text = f", {len(offsets)} accesses cover the gap: use one of {stride} bytes; ptxas may merge them already"
         return "PC106", text
     line = access.source.line
     unrolled = stride > SECTOR and any(
         abs(offset) == width and neighbour.source.line == line for offset, neighbour in fields
     )
     if walker := pattern.find_walker(width) or ("execution" if unrolled else ""):
-        text = f"; the next {walker} is {width} bytes on: let lanes go along it, or go through a tile in shared memory"
+        text = f"; the next {walker} is {width} bytes away: exchange the two axes, or use a tile in shared memory"
         return "PC102", text
     member_count, pitch = len({offset for offset, _ in fields if offset}), launch.describe_pitch(pattern)
     if stride <= _MAX_STRUCT_BYTES and (member_count or launch.is_row(pattern)):
-        members = f"{member_count + 1} places in them are touched" if member_count else pitch
-        text = "let neighbouring lanes touch neighbouring elements, as of an array for each member"
-        return "PC103", f", {'and ' * bool(member_count)}{members}: {text}, or go through shared memory"
+        members = f"{member_count + 1} members are accessed" if member_count else pitch
+        text = "let neighbouring lanes access consecutive elements, with one array per member"
+        return "PC103", f", {'and ' * bool(member_count)}{members}: {text}, or use shared memory"
     if pitch:
-        return "PC102", f", {pitch}: keep what a warp takes side by side, or go through a tile in shared memory"
-    return "PC101", ": neighbouring lanes should touch neighbouring elements"
+        return "PC102", f", {pitch}: let a warp access consecutive elements, or use a tile in shared memory"
+    return "PC101", ": let neighbouring lanes access consecutive elements"
 
 
 def _is_misaligned(pattern: Pattern, launch: _LaunchPatterns) -> bool:
-    """Tell if whole warps over neighbouring elements begin within a sector, and no access to the array is aligned."""
+    """Tell if whole warps with consecutive elements start inside a sector, and no access to the array is aligned."""
     if (
         pattern.lane != pattern.access.width
         or pattern.run < 16
@@ -219,7 +219,7 @@ def _is_misaligned(pattern: Pattern, launch: _LaunchPatterns) -> bool:
 
 
 def _find_warp_starts(pattern: Pattern) -> Array:
-    """Return the offsets in a sector where whole warps begin."""
+    """Return the offsets within a sector of the first lanes of whole warps."""
     return pattern.rows[pattern.lanes.all(axis=1)][:, 0] % SECTOR
 
 
@@ -227,7 +227,5 @@ def _judge_narrow(pattern: Pattern, launch: _LaunchPatterns) -> tuple[str, str] 
     access = pattern.access
     if access.width > 2 or pattern.lane != access.width or pattern.run < 16 or access.requests < 0.1 * launch.requests:
         return None
-    text = (
-        f"{access.width} byte{'s' * (access.width > 1)} a lane, {access.width * 32} a request: vectors such as uchar4"
-    )
-    return "PC106", f"{text} would take fewer requests; ptxas may do so already"
+    text = f"{access.width} byte{'s' * (access.width > 1)} per lane, {access.width * 32} per request: vectors as uchar4"
+    return "PC106", f"{text} need fewer requests; ptxas may merge them already"

@@ -1,4 +1,4 @@
-"""Bank conflicts, and the padding of rows that would free them."""
+"""Bank conflicts, and a padding of rows that avoids them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 from ..counting.transactions import BANKS, WORD
 from ..report.patterns import Pattern
 
-#: Rows shorter than this are no rows of a tile.
+#: Minimum bytes of a row of a tile.
 _MIN_ROW_BYTES = 32
-#: More bytes than lie between any two lanes.
+#: A distance larger than between any two lanes.
 _UNREACHABLE = 1 << 40
 
 
@@ -19,19 +19,19 @@ def describe_conflict(pattern: Pattern, patterns: Sequence[Pattern]) -> str:
     """Describe the cause of a conflict; ``patterns`` are all accesses to shared memory."""
     access = pattern.access
     now, free = (count / access.requests for count in (access.wavefronts, access.conflict_free))
-    head = f"{now:.3g} wavefronts a request, {free:.3g} without bank conflicts"
+    head = f"{now:.3g} wavefronts per request, {free:.3g} without bank conflicts"
     if pattern.lane and pattern.stride > access.width:
         head += f"; neighbouring lanes are {pattern.stride / WORD:g} words apart"
     padding = find_padding(pattern, patterns)
     if padding is None:
-        return f"{head}: let a warp touch {BANKS} consecutive words"
+        return f"{head}: let a warp access {BANKS} consecutive words"
     pitch, pad, remaining_conflicts = padding
     padded = free + remaining_conflicts / access.requests
-    return f"{head}: {pad} bytes of padding behind every {pitch} bytes would take {padded:.3g}"
+    return f"{head}: {padded:.3g} with {pad} bytes of padding after every {pitch} bytes"
 
 
 def _find_tile(pattern: Pattern, patterns: Sequence[Pattern]) -> list[Pattern]:
-    """Find the accesses that overlap the bytes that an access reaches."""
+    """Find the accesses that overlap the address range of an access."""
     extents = {
         candidate: (int(candidate.rows[candidate.lanes].min()), int(candidate.rows[candidate.lanes].max()))
         for candidate in patterns
@@ -41,14 +41,17 @@ def _find_tile(pattern: Pattern, patterns: Sequence[Pattern]) -> list[Pattern]:
 
 
 def find_padding(pattern: Pattern, patterns: Sequence[Pattern]) -> tuple[int, int, float] | None:
-    """Return a row's bytes, the padding, and the conflicts then: the fewest over the tile, at most half of today's."""
+    """Return (row bytes, padding bytes, remaining conflicts) with the fewest conflicts in the tile.
+
+    Only paddings that at least halve the conflicts qualify.
+    """
     tile = _find_tile(pattern, patterns)
     base = min(int(access_pattern.rows[access_pattern.lanes].min()) for access_pattern in tile)
     unit = max(WORD, *(access_pattern.access.width for access_pattern in tile))
     options = []
     distances, both_active = np.diff(pattern.rows, axis=1), pattern.lanes[:, 1:] & pattern.lanes[:, :-1]
     least, most = (np.where(both_active, distances, end * _UNREACHABLE) for end in (1, -1))
-    if (least.min(axis=0) < most.max(axis=0)).any():  # another pattern each time: what the samples show is not all
+    if (least.min(axis=0) < most.max(axis=0)).any():  # the pattern changes: the samples are incomplete
         return None
     conflicts = {access_pattern: _count_conflicts(access_pattern, base, _MIN_ROW_BYTES, 0) for access_pattern in tile}
     for pitch in _iter_pitches(pattern):
@@ -63,7 +66,7 @@ def find_padding(pattern: Pattern, patterns: Sequence[Pattern]) -> tuple[int, in
 
 
 def _iter_pitches(pattern: Pattern) -> Iterator[int]:
-    """Yield candidates for the bytes of a row, the most frequent distance first."""
+    """Yield candidates for the row size in bytes, the most frequent distance first."""
     distances = np.diff(pattern.rows, axis=1)
     distances[~(pattern.lanes[:, 1:] & pattern.lanes[:, :-1])] = 0
     starts = []

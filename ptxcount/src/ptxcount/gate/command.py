@@ -22,9 +22,9 @@ from .formats import FORMATS
 from .kept_counts import nvcc_release
 from .launches import FILE, Launch, read_launches
 
-#: A command in messages, which works as it is with the folder behind it.
+#: A command in messages; the folder is appended.
 _PIN = "ptxcount pin"
-#: Codes of findings that name the inputs that changed -> the text if none of them did.
+#: Codes of findings that list changed inputs -> the text if no input changed.
 _CAUSED = {**dict.fromkeys(("PC003", "PC004"), "no file of the project changed, only the count"), "PC006": ""}
 
 
@@ -32,36 +32,38 @@ def _make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("ptxcount", description=__doc__, allow_abbrev=False)
     commands = parser.add_subparsers(dest="command", required=True)
     text = f"print a [[launch]] entry of {FILE} for each kernel of these files"
-    init_parser = commands.add_parser("init", help=text, description=f"{text}: put in your sizes")
+    init_parser = commands.add_parser("init", help=text, description=f"{text}; replace the guessed sizes")
     init_parser.add_argument("files", type=Path, nargs="+", metavar="FILE.cu")
     init_parser.add_argument(
-        "-I", "--include", action="append", default=[], metavar="DIR", help="look for includes there, too"
+        "-I", "--include", action="append", default=[], metavar="DIR", help="include folder for nvcc"
     )
-    init_parser.add_argument("--flags", default="", metavar="FLAGS", help="options of nvcc, as --flags='-std=c++20'")
+    init_parser.add_argument("--flags", default="", metavar="FLAGS", help="options for nvcc, as --flags='-std=c++20'")
     parsers = {}
     for name, text, codes in (
-        ("pin", f"write the counts into {pins.FILE}, and say what changes",
-         "Exit codes: 0, they are written; 1, a count rose, see --accept, or a kernel is wrong; 2"),
-        ("check", "hold limits and pinned counts", "Exit codes: 0, all holds; 1, it does not; 2"),
-        ("compare", f"what counts otherwise than in a revision's {pins.FILE}, as Markdown", "Exit codes: 0; 2"),
+        ("pin", f"write the counts into {pins.FILE}, and print changes",
+         "Exit codes: 0 written; 1 a count rose (see --accept) or a kernel is wrong; 2 could not be counted."),
+        ("check", f"compare counts with limits and with {pins.FILE}",
+         "Exit codes: 0 passed; 1 a limit or a pinned count failed; 2 could not be checked."),
+        ("compare", f"print count changes since a revision's {pins.FILE}, as Markdown",
+         "Exit codes: 0 printed; 2 could not be compared."),
     ):  # fmt: skip
-        parsers[name] = commands.add_parser(name, help=text, description=text, epilog=f"{codes}, it cannot be told.")
+        parsers[name] = commands.add_parser(name, help=text, description=text, epilog=codes)
         if name == "compare":
-            parsers[name].add_argument("revision", metavar="REVISION", help="of git, such as main")
-        parsers[name].add_argument("folder", type=Path, nargs="?", default=Path(), help=f"where {FILE} is (.)")
-    parsers["pin"].add_argument("--accept", action="store_true", help="write counts that rose, too")
+            parsers[name].add_argument("revision", metavar="REVISION", help="git revision, such as main")
+        parsers[name].add_argument("folder", type=Path, nargs="?", default=Path(), help=f"folder of {FILE} (.)")
+    parsers["pin"].add_argument("--accept", action="store_true", help="also write counts that rose")
     parsers["check"].add_argument(
-        "--advise", action="store_true", help="say what is wrong with accesses: ptxcount/ADVICE.md"
+        "--advise", action="store_true", help="print advice on inefficient accesses: ptxcount/ADVICE.md"
     )
     parsers["check"].add_argument(
-        "--changed", metavar="REVISION", help=f"the same of accesses that count otherwise in its {pins.FILE}"
+        "--changed", metavar="REVISION", help=f"advise only on accesses whose counts differ from REVISION's {pins.FILE}"
     )
     parsers["check"].add_argument("--format", choices=FORMATS, default="text")
     return parser
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run a command line and return its exit code: 0 (held), 1 (not), 2 (cannot tell), or as `run_command`."""
+    """Run a command line; return its exit code: 0 (passed), 1 (failed), 2 (not checked), or that of `run_command`."""
     command_words = sys.argv[1:] if words is None else words
 
     def run_in_scratch_folder() -> int:
@@ -97,7 +99,7 @@ def _run_words(words: Sequence[str]) -> int:
 
 @contextmanager
 def _enter_folder(options: argparse.Namespace) -> Iterator[None]:
-    """Be in the folder, where paths begin, those in nvcc's flags as well; what is said begins where the command was."""
+    """Change to the folder: paths, also in nvcc's flags, are relative to it; messages to the caller's folder."""
     previous_folder, options.folder = Path.cwd(), options.folder.resolve()
     options.said = (
         options.folder.relative_to(previous_folder)
@@ -105,7 +107,7 @@ def _enter_folder(options: argparse.Namespace) -> Iterator[None]:
         else options.folder
     )
     if options.folder.is_file():
-        raise LaunchError(f"{options.said} is a file; give the folder with {FILE}")
+        raise LaunchError(f"{options.said} is a file; pass the folder with {FILE}")
     os.chdir(options.folder)
     try:
         yield
@@ -140,7 +142,7 @@ def _pin_counts(options: argparse.Namespace) -> int:
     differences = [difference if rose else difference._replace(level="note") for difference in differences]
     _report_findings(_name_causes(differences, launches, launch_counts, lock), [], options)
     if rose:
-        print(f"{pins.FILE} is as it was: {_PIN} --accept{_format_folder(options)} writes counts that rose, too")
+        print(f"{pins.FILE} was not changed: {_PIN} --accept{_format_folder(options)} also writes counts that rose")
         return 1
     new = [f"new: {counts.launch.label}" for counts in launch_counts if lock.find_launch(counts) is None]
     nvcc = [f"nvcc: {lock.nvcc} before, {nvcc_release()} now"] if lock.nvcc not in ("", nvcc_release()) else []
@@ -148,12 +150,12 @@ def _pin_counts(options: argparse.Namespace) -> int:
         print(escape_unprintable(f"{pins.FILE}: {text}"))
     _report_findings(excesses, [], options)
     if excesses:
-        print(f"{pins.FILE} is written, but ptxcount check will fail: {len(excesses)} counts are above their limits")
+        print(f"{pins.FILE} was written, but ptxcount check will fail: {len(excesses)} counts exceed their limits")
     return 0
 
 
 def _find_excesses(folder: Path, launch_counts: Sequence[LaunchCounts]) -> list[Diagnostic]:
-    """Find the counts above limits, of launches and of lines, that no comment waives."""
+    """Find the counts of launches and lines that exceed limits without a waiver."""
     directives = Directives(folder, (file for counts in launch_counts for file in counts.files))
     findings = [finding for counts in launch_counts for finding in limits.check_all(counts, directives)]
     return [finding for finding in directives.apply_waivers(findings, counted_lines=set()) if finding in findings]
@@ -181,7 +183,7 @@ def _check_counts(options: argparse.Namespace) -> int:
     if is_complete:
         findings += directives.find_unbound()
         gone = [] if lock is None else lock.list_removed(launch_counts)
-        text = f"pinned, and in {FILE} no more: run {_PIN}"
+        text = f"pinned, but no longer in {FILE}: run {_PIN}"
         findings += [Diagnostic(pins.FILE, 1, "PC008", text, launch=label) for label in gone]
     lines = {(row["file"], row["line"] or 0) for counts in launch_counts for row in counts.lines if is_complete}
     reported = _merge_repeated(directives.apply_waivers(findings, counted_lines=lines))
@@ -190,12 +192,12 @@ def _check_counts(options: argparse.Namespace) -> int:
         reported.append(Diagnostic(FILE, 1, "PC005", f"no counts are pinned: run {_PIN}, and commit {pins.FILE}"))
     elif any(finding.code in ("PC003", "PC004") for finding in reported) and lock.nvcc not in ("", nvcc_release()):
         release = nvcc_release() or "none"
-        text = f"counts were made with nvcc {lock.nvcc}, and this is {release}: what differs may be its own"
+        text = f"counts were pinned with nvcc {lock.nvcc}, this is {release}: the compiler may cause changes"
         reported.append(Diagnostic(pins.FILE, 1, "PC010", text, "note"))
     reported = [_add_remedy(finding) if finding.code == "PC003" else finding for finding in reported]
     code = _report_findings(reported, launch_counts, options)
     if code == 0:
-        sys.stderr.write(f"{len(launches)} launch{'es' * (len(launches) > 1)} hold{'s' * (len(launches) == 1)}\n")
+        sys.stderr.write(f"{len(launches)} launch{'es' * (len(launches) > 1)} passed\n")
     return code
 
 
@@ -234,7 +236,7 @@ def _find_changed_lines(counts: LaunchCounts, lock: pins.Lock) -> set[tuple[str,
 
 
 def _restrict_finding(finding: Diagnostic, places: set[tuple[str, int]]) -> Diagnostic | None:
-    """Restrict a finding to these places; None if it is at none of them."""
+    """Restrict a finding to these source lines; None if it has none of them."""
     kept_places = [place for place in ((finding.file, finding.line), *finding.also) if place in places]
     return (
         finding._replace(file=kept_places[0][0], line=kept_places[0][1], also=tuple(kept_places[1:]))
@@ -244,7 +246,7 @@ def _restrict_finding(finding: Diagnostic, places: set[tuple[str, int]]) -> Diag
 
 
 def _merge_repeated(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """Merge repeated warnings: several launches of a kernel may show the same."""
+    """Merge repeated warnings: several launches of a kernel may have the same."""
     merged: dict[object, Diagnostic] = {}
     for finding in findings:
         merged.setdefault(finding._replace(launch="") if finding.level == "warning" else finding, finding)
@@ -252,12 +254,12 @@ def _merge_repeated(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
 
 
 def _format_folder(options: argparse.Namespace) -> str:
-    """Format the folder as the last word of a command."""
+    """Format the folder as the last argument of a command."""
     return "" if options.said == Path() else f" {shlex.quote(str(options.said))}"
 
 
 def _report_findings(findings: list[Diagnostic], launch_counts: list[LaunchCounts], options: argparse.Namespace) -> int:
-    """Print the findings, with paths from where the command was called; return the exit code."""
+    """Print the findings, with paths relative to the caller's folder; return the exit code."""
     findings = [
         finding._replace(
             file=(options.said / finding.file).as_posix(),
@@ -290,7 +292,7 @@ def _format_entries(file: Path, include: Sequence[str], flags: str) -> str:
         lines += [f"dynamic_shared = {overview.dynamic_shared}  # a guess"] * bool(overview.dynamic_shared)
         lines += [f"variables = {json.dumps([*overview.variables])}  # a guess"] * bool(overview.variables)
         lines += [
-            "arguments = [  # guesses: put in your sizes and numbers, before all if the launch fails",
+            "arguments = [  # guesses: replace sizes and numbers, first of all if the launch fails",
             *(f"    {json.dumps(word)}," for word in overview.arguments),
             "]",
         ]

@@ -1,7 +1,7 @@
-"""Compilations that were made before: they hold while nvcc would read the same files by the same options.
+"""Cached compilations, valid while nvcc would read the same files with the same options.
 
-As in ccache's direct mode no compiler is started. An entry has the hash of each file that was read, and the names of
-the files that would have been read if they were there: a header that comes first on the path later is noticed.
+As in ccache's direct mode, no compiler is started. An entry has the hash of each file that was read. It also has the
+names of absent files that nvcc would have read: so a new header earlier on the path invalidates it.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ from ..util.errors import PtxError
 from .inclusions import Candidates, Disk, Layout, find_folders, find_names, list_candidates, query_layout
 from .kept_counts import cache_folder, hash_counter, hash_facts, identify_file, store_file
 
-#: A file, the template's instance or None, nvcc's flags and the architecture.
+#: A file, a template instance or None, nvcc's flags, and the architecture.
 Recipe = tuple[Path, "str | None", str, str]
-#: PTX with the files that were read, and the mangled name of a template's instance.
+#: PTX with its input files, and the mangled name of a template instance.
 Compiled = tuple[Compilation, "str | None"]
-#: Variables that nvcc, the host's compiler or the system's loader reads.
+#: Environment variables that nvcc, the host compiler or the system's loader reads.
 _VARIABLES = re.compile(
     r"(LC_|LD_|GCC|NVCC|NVVM|CUDA|CICC|CONDA).*|.*(PATH|ROOT)|LANG|LANGUAGE|SOURCE_DATE_EPOCH|\w+_DEPENDENCIES"
 )
 
 
 class _Snapshot(msgspec.Struct):
-    """Files, names, candidates and tools that a compilation depends on, before it runs."""
+    """Files, names, candidates and tools that a compilation depends on, taken before it runs."""
 
     layout: Layout
-    #: Names of headers by the hash of the text that has them.
+    #: Names of headers, by the hash of the including text.
     names: dict[str, list[str]]
     candidates: Candidates
-    #: Hashes of the compilers, and of the files that were read or would have been.
+    #: Hashes of the compilers, and of the files that were read or would be read if present.
     tools_state: str
     files_state: str
 
     def holds_for(self, compilation: Compilation) -> bool:
-        """Tell if the compilation read these files, or some of them, and all is as it was.
+        """Tell if the compilation read a subset of these files, and nothing has changed.
 
-        The others are those that only the host's part of a source includes.
+        Other files are those that only host code includes.
         """
         return (
             {*map(os.path.realpath, compilation.files)} <= {*map(os.path.realpath, self.layout.files)}
@@ -60,15 +60,15 @@ class _Entry(_Snapshot):
     """A compilation in the cache."""
 
     ptx: str
-    #: Files that were read, the source first.
+    #: Input files, the source first.
     files: list[str]
     name: str | None
 
 
 def load_or_compile(recipe: Recipe, compile_recipe: Callable[[Recipe], Compiled]) -> Compiled:
-    """Return the compilation of a recipe from the cache if it holds, or make and store it. Raises as the function.
+    """Return a valid compilation of a recipe from the cache, or compile and store it. Raises as the function.
 
-    It is stored if all that it depends on was the same before and after.
+    It is stored if its inputs were the same before and after.
     """
     file = _find_entry_file(recipe)
     if file is None:
@@ -92,14 +92,14 @@ def load_or_compile(recipe: Recipe, compile_recipe: Callable[[Recipe], Compiled]
 
 
 def _read_entry(file: Path) -> _Entry | None:
-    """Read an entry; None if its compilers changed, or a file is gone. Raises `OSError`, and as `msgspec`."""
+    """Read an entry; None if its compilers changed, or a file is missing. Raises `OSError` and errors of `msgspec`."""
     entry = msgspec.json.decode(file.read_bytes(), type=_Entry)
     is_whole = entry.tools_state == _hash_tools(entry.layout) and all(map(_read_disk().is_readable, entry.layout.files))
     return entry if is_whole else None
 
 
 def _find_entry_file(recipe: Recipe) -> Path | None:
-    """Find the file of a recipe's entry, named by all that does not lie in files; None for PTX, or without nvcc."""
+    """Return the file of a recipe's entry, named by all inputs except files; None for PTX, or without nvcc."""
     source, instance, flags, arch = recipe
     try:
         if is_ptx(source):
@@ -113,9 +113,9 @@ def _find_entry_file(recipe: Recipe) -> Path | None:
 
 
 def _take_snapshot(recipe: Recipe, entry: _Entry | None) -> _Snapshot | None:
-    """Take a snapshot of all that a recipe's compilation depends on; None if that cannot be listed.
+    """Take a snapshot of all inputs of a recipe's compilation; None if they cannot be listed.
 
-    The files are those of its last entry; if it reads others now, there is no entry the next time.
+    The files are those of its last entry; if it reads others now, the entry is not stored.
     """
     source, _, flags, arch = recipe
     with suppress(OSError, PtxError, ValueError, KeyError):
@@ -139,20 +139,20 @@ def _take_snapshot(recipe: Recipe, entry: _Entry | None) -> _Snapshot | None:
 
 
 def _hash_files(layout: Layout, candidates: Candidates, disk: Disk) -> str:
-    """Hash the content of the files, and which of the candidates are there."""
+    """Hash the content of the files, and the list of present candidates."""
     return hash_facts([[*map(disk.hash_file, layout.files)], [*disk.iter_present(candidates)]])
 
 
 def _hash_tools(layout: Layout) -> str:
-    """Hash which compilers are called, by the times of their files."""
+    """Hash the identities of the called compilers, by their file times."""
     program = shutil.which(layout.host_compiler, path=layout.path) or ""
     return hash_facts([program, *map(identify_file, (*layout.tools, program))])
 
 
-#: The files as they are during a command.
+#: The files on disk, read once per command.
 _read_disk = cache(Disk)
 
 
 def forget_files() -> None:
-    """Read files again that may have changed since."""
+    """Forget cached files, which may have changed."""
     _read_disk.cache_clear()

@@ -1,4 +1,4 @@
-"""Compilations and counts of launches, computed with all of NumPy where the cache has none."""
+"""Compilations and counts of launches that the cache lacks; imports NumPy."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from .compilations import Compiled, Recipe
 from .launches import Launch
 from .machine_code import list_machine_accesses
 
-#: Codes of findings that are no fault of the kernel.
+#: Codes for findings that are no fault of the kernel.
 _CODES = {"unknown-limits": "PC011"}
 
 
 def compile_recipe(recipe: Recipe) -> Compiled:
-    """Compile a source; with the mangled name of a template's instance. Raises as `compile_entry`."""
+    """Compile a source; also return the mangled name of a template instance. Raises as `compile_entry`."""
     file, instance, flags, arch = recipe
     return compile_entry(file, instance, flags, arch) if instance else (read_or_compile(file, flags, arch), None)
 
 
 def compute_counts(launch: Launch, compilation: Compilation, name: str | None) -> dict[str, Any]:
-    """Compute the counts that the cache keeps: all that follows from the PTX, with files named as there.
+    """Compute the counts for the cache: all results that depend only on the PTX, with its file names.
 
-    ``name`` is the mangled name of a template's instance. Raises as `ptxcount.count`.
+    ``name`` is the mangled name of a template instance. Raises as `ptxcount.count`.
     """
     entry = name or find_kernel(launch.folder / launch.file, compilation.ptx, launch.kernel)
     checked_arguments = check_arguments(

@@ -1,4 +1,4 @@
-"""The counts of launches: taken from the cache where nothing has changed since."""
+"""The counts of launches, from the cache if nothing has changed."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class LaunchCounts(NamedTuple):
     launch: Launch
     #: File, C++ name, grid, block and arguments.
     description: str
-    #: As `LaunchCounters.totals`, with the bytes of the stack frame and of spills.
+    #: `LaunchCounters.totals`, plus the bytes of the stack frame and of spills.
     totals: dict[str, int]
-    #: As `listing.list_lines`, with paths below the folder; the kernel's own line has the stack frame and spills.
+    #: `listing.list_lines` with paths relative to the folder; the kernel's own line has the stack frame and spills.
     lines: list[dict[str, Any]]
     #: The advice, and the findings of the run.
     warnings: list[Diagnostic]
-    #: The files of the folder that it was compiled from.
+    #: Its source files in the folder.
     files: list[str]
     #: The file and line that declare the kernel.
     declared_at: tuple[str, int]
@@ -45,16 +45,16 @@ class LaunchCounts(NamedTuple):
         return self.launch.name or self.description
 
 
-#: The place of the first error in a compiler's text, as nvcc or as gcc writes it.
+#: Location of the first error in the output of nvcc or gcc.
 _COMPILER_ERROR = re.compile(r"^([^\s:(][^\n:(]*)(?:\((\d+)\)|:(\d+)(?::\d+)?): (?:\w+ )?error\b", re.MULTILINE)
-_IDLE = "it accesses no memory, so nothing is held: look at its grid, block and arguments"
+_IDLE = "it accesses no memory, so there is nothing to check: look at its grid, block and arguments"
 
 
 def iter_counts(launches: Sequence[Launch]) -> Iterator[LaunchCounts | Diagnostic]:
-    """Yield the counts of each launch, or the reason why there are none: PC006, the kernel is wrong, or PC009."""
-    kept_counts.hash_counter()  # once, before threads do
+    """Yield the counts of each launch, or a finding instead: PC006 if the kernel is wrong, else PC009."""
+    kept_counts.hash_counter()  # fill the cache before threads start
     for function in (_compile_once, _resolve_files, _resolve_file, _resolve_folder, _read_declarations):
-        function.cache_clear()  # files may have changed since the last command of this process
+        function.cache_clear()  # files may have changed since the last command in this process
     compilations.forget_files()
     _compile_all(map(_find_recipe, launches))
     for launch in launches:
@@ -67,7 +67,7 @@ def iter_counts(launches: Sequence[Launch]) -> Iterator[LaunchCounts | Diagnosti
             yield Diagnostic(path, error.source.line or 1, "PC006", error.what, launch=launch.label)
         except LaunchError as error:
             yield Diagnostic(FILE, launch.line, "PC009", f"LaunchError: {error}", launch=launch.label)
-        except CompileError as error:  # of no launch: others of the file have the same
+        except CompileError as error:  # no launch name: all launches of the file have the same error
             match = _COMPILER_ERROR.search(str(error))
             path, line = (match[1], match[2] or match[3]) if match else (launch.file, 1)
             yield Diagnostic(_format_path(path, launch.folder), int(line), "PC009", f"CompileError: {error}")
@@ -77,7 +77,7 @@ def iter_counts(launches: Sequence[Launch]) -> Iterator[LaunchCounts | Diagnosti
 
 @lru_cache(maxsize=256)
 def _compile_once(recipe: Recipe) -> Compiled:
-    """Compile what several launches share once, if the cache does not have it."""
+    """Compile a recipe that several launches share once, if the cache lacks it."""
     return compilations.load_or_compile(recipe, lambda recipe: _import_compute().compile_recipe(recipe))
 
 
@@ -93,7 +93,7 @@ def _find_recipe(launch: Launch) -> Recipe:
 
 
 def _compile_all(recipes: Iterable[Recipe]) -> None:
-    """Compile side by side; what fails does so again, and says why, when it is counted."""
+    """Compile in parallel. A failed compilation is repeated, and reported, when its launch is counted."""
 
     def try_compile(recipe: Recipe) -> None:
         with suppress(Exception):
@@ -110,12 +110,12 @@ def _compile_all(recipes: Iterable[Recipe]) -> None:
             wait(futures)
         except BaseException:  # Ctrl-C, or SIGTERM as SystemExit
             while wait([future for future in futures if not future.cancel()], timeout=0.1).not_done:
-                stop_all()  # again: a template is compiled twice
+                stop_all()  # repeat: a template is compiled twice
             raise
 
 
 def _count_launch(launch: Launch) -> LaunchCounts:
-    """Count a launch, at the lines of today's source. Raises as `ptxcount.count`."""
+    """Count a launch, with the line numbers of the current source. Raises as `ptxcount.count`."""
     compilation, name = _compile_once(_find_recipe(launch))
     cached = kept_counts.cached_counts(
         launch, compilation.ptx, lambda: _import_compute().compute_counts(launch, compilation, name)
@@ -151,7 +151,7 @@ def _count_launch(launch: Launch) -> LaunchCounts:
 
 
 def list_files(launch: Launch) -> list[str]:
-    """List the files of the folder that a launch was compiled from, its source first."""
+    """List the source files of a launch in the folder, its own source first."""
     root = f"{launch.folder}/"
     paths = _resolve_files(_find_recipe(launch))
     return [path.removeprefix(root) for path in paths if path.startswith(root)]
@@ -159,13 +159,13 @@ def list_files(launch: Launch) -> list[str]:
 
 @lru_cache(maxsize=256)
 def _resolve_files(recipe: Recipe) -> list[str]:
-    """Resolve the files that a recipe was compiled from."""
+    """Resolve the paths of a recipe's source files."""
     return [*dict.fromkeys(map(_resolve_file, map(str, _compile_once(recipe)[0].files)))]
 
 
 @lru_cache(maxsize=1 << 16)
 def _resolve_file(file: str) -> str:
-    """Resolve a path: hundreds lie in a few folders, and several sources include the same."""
+    """Resolve a path; cached, because sources share hundreds of headers in a few folders."""
     folder, name = os.path.split(file)
     path = f"{_resolve_folder(folder).rstrip('/')}/{name}"
     return os.path.realpath(path) if os.path.islink(path) else path  # noqa: PTH114 -- in a tenth of `Path`'s time

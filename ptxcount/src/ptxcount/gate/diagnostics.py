@@ -1,4 +1,4 @@
-"""Findings of `check`: a place, a code and a message; and the names of the codes."""
+"""Findings of `check`: location, code and message; and the names of the codes."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ CODES = {
     "PC101": "strided-access", "PC102": "rows-and-columns", "PC103": "array-of-structs", "PC104": "misaligned",
     "PC105": "bank-conflict", "PC106": "narrow-access", "PC107": "short-rows", "PC108": "scattered-access",
 }  # fmt: skip
-#: Codes that say that nothing is known.
+#: Codes of launches that could not be checked.
 UNCLEAR = ("PC005", "PC009")
-#: From here on codes are advice.
+#: Prefix of the codes of advice.
 ADVICE = "PC1"
 
 
 class Diagnostic(NamedTuple):
-    """One line of what `check` says.
+    """One finding of `check`.
 
-    ``level`` is ``error``, which fails, ``warning`` or ``note``; ``launch`` the label of the launch, if it is of one;
-    ``also`` are other files and lines of which the same is true.
+    ``level`` is ``error``, which fails the check, ``warning`` or ``note``. ``launch`` is the label of its launch, if
+    any. ``also`` lists other files and lines with the same finding.
     """
 
     file: str
@@ -35,7 +35,7 @@ class Diagnostic(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The message, the other places, and the launch that it is of."""
+        """The message, the other locations, and the launch."""
         also = ", ".join(f"{line}" if file == self.file else f"{file}:{line}" for file, line in self.also)
         text = "; ".join(filter(None, [self.message, f"also at {also}" if also else ""]))
         return f"{text} [launch {self.launch}]" if self.launch else text

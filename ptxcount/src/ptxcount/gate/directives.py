@@ -1,6 +1,6 @@
 """Directives in the source: ``// ptxcount: sectors <= 4``, ``// ptxcount: ignore[bank-conflict] tile is read once``.
 
-A directive holds for its line; one on a line of its own for the next line of code.
+A directive applies to its line; on a line of its own, to the next line of code.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NAMES = {**{name: code for code, name in CODES.items()}, **{code: code for code
 
 
 class DirectiveError(LaunchError):
-    """A directive that is not understood, at a ``line`` of a ``file``."""
+    """An invalid directive, at a ``line`` of a ``file``."""
 
     def __init__(self, file: str, line: int, message: str) -> None:
         super().__init__(message)
@@ -38,7 +38,7 @@ class LineLimit(NamedTuple):
 
 
 class Waiver(NamedTuple):
-    """Codes that are not said of a line, as they are and as they are written, and why."""
+    """A waiver: the suppressed codes of a line, their spelling in the source, and the reason."""
 
     file: str
     line: int
@@ -49,7 +49,7 @@ class Waiver(NamedTuple):
 
 
 class Directives:
-    """The directives of files, and which of the limits are ``bound`` to an access."""
+    """The directives of files, and the set of limits that are ``bound`` to an access."""
 
     def __init__(self, folder: Path, files: Iterable[str]) -> None:
         self.used_limits: set[LineLimit] = set()
@@ -63,17 +63,17 @@ class Directives:
         return self._limits.get((file, line or 0), [])
 
     def find_unbound(self) -> Iterator[Diagnostic]:
-        """Yield a finding for each limit that bounds no counted access."""
+        """Yield a finding for each limit that matches no counted access."""
         for limit in (limit for limits in self._limits.values() for limit in limits if limit not in self.used_limits):
-            text = f"{limit.name} <= {limit.number:g} binds nothing: no counted access of that kind is at its line"
+            text = f"{limit.name} <= {limit.number:g} has no effect: no counted access of that kind is at its line"
             yield Diagnostic(limit.file, limit.line, "PC007", text)
 
     def apply_waivers(
         self, findings: Iterable[Diagnostic], *, counted_lines: set[tuple[str, int]]
     ) -> Iterator[Diagnostic]:
-        """Yield the findings that no waiver removes, and findings on waivers that are useless or give no reason.
+        """Yield the findings without a waiver, and findings on waivers that match nothing or lack a reason.
 
-        Which are of no use is known only of lines that were ``counted``.
+        Only waivers at ``counted`` lines can be found to match nothing.
         """
         used_waivers = set()
         for finding in findings:
@@ -90,12 +90,10 @@ class Directives:
             words = zip(waiver.codes, waiver.words, strict=True)
             useless = [word for code, word in words if (waiver, code) not in used_waivers]
             if not waiver.reason:
-                yield Diagnostic(
-                    waiver.file, waiver.line, "PC007", "a waiver needs a reason behind it: ignore[...] reason"
-                )
+                yield Diagnostic(waiver.file, waiver.line, "PC007", "a waiver needs a reason: ignore[...] reason")
             elif useless and (waiver.file, waiver.holds_for) in counted_lines:
                 yield Diagnostic(
-                    waiver.file, waiver.line, "PC007", f"ignore[{', '.join(useless)}] waives nothing any more"
+                    waiver.file, waiver.line, "PC007", f"ignore[{', '.join(useless)}] matches no finding any more"
                 )
 
     def _read_file(self, file: str, lines: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""Findings of `check` as text and as files of other tools."""
+"""Findings of `check` as text, and in formats of other tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that nvcc reads for a source, and absent files that it would read."""
+"""Files that nvcc reads for a source, and absent files that it would read if present."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ import msgspec
 from ..source.cuda_compiler import find_nvcc, read_rule, run_nvcc, split_flags
 from .kept_counts import is_program
 
-#: Options that make the PTX depend on what is in no list here: files of options, this machine's chips, plug-ins.
+#: Options with untracked inputs: option files, this machine's GPU, plug-ins.
 _UNTRACKED = re.compile(r"optf|options-file|@|native|spec|plugin|wrapper|pch|module|dryrun|clean")
-#: Variables with such options.
+#: Environment variables that may have such options.
 _FLAG_VARIABLES = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
-#: Variables that gcc takes folders of includes from.
+#: Environment variables with include folders for gcc.
 _PATH_VARIABLES = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH")
 _SEARCH = re.compile(r'^#include "\.\.\." search starts here:\n(.*?)^End of search list\.', re.DOTALL | re.MULTILINE)
 _IGNORED = re.compile(r'^ignoring (?:nonexistent|duplicate) directory "(.*)"$', re.MULTILINE)
@@ -30,12 +30,12 @@ _SETTING = re.compile(r"^#\$ (\w+)=(.*)$", re.MULTILINE)
 _PREPROCESSOR = re.compile(r"^#\$ (.+ -E -x c\+\+ .*)$", re.MULTILINE)
 _COMPILER, _CC1PLUS = re.compile(r"^COLLECT_GCC=(.*)$", re.MULTILINE), re.compile(r"^ (/\S*/cc1plus) -E ", re.MULTILINE)
 _BUILT_IN = "Using built-in specs."
-#: Rests of lines that may belong to a directive; apart, as these patterns are found fastest.
+#: Rests of lines that may be part of a directive; separate patterns, because they match fastest.
 _DIRECTIVES = (re.compile(rb"#[^\n]*"), re.compile(rb"%:[^\n]*"), re.compile(rb"include[^\n]*"))
 _SPLICE = re.compile(rb"\\[ \t]*\r?\n")
 #: Texts in quotes or angle brackets, also those that overlap.
 _NAME = re.compile(rb'["<](?=([^"<>\n]{1,255})[">])')
-#: Names of headers that only a preprocessor knows, and the time of day.
+#: Computed header names, and macros of date and time.
 _COMPUTED = re.compile(
     rb"""(?:\#|%:)(?:\s|/\*.*?\*/)*(?:include(?:_next)?|import|embed)\b\s*+(?!["<])
     | (?<!ifdef\ )(?<!ifndef\ )(?<!defined)(?<!defined\ )(?<!defined\()\b__has_(?:include|embed)\w*+\s*+(?!\(\s*["<])
@@ -45,23 +45,23 @@ _COMPUTED = re.compile(
 
 
 class Layout(msgspec.Struct, frozen=True):
-    """The places that nvcc reads a source from."""
+    """The files and folders that nvcc reads for a source."""
 
-    #: Files that were read.
+    #: Input files.
     files: list[str]
-    #: Folders that are searched for headers, also those that are not there.
+    #: Include folders, also missing ones.
     folders: list[str]
-    #: Those of them that belong to the compilers.
+    #: Include folders of the compilers.
     system_folders: list[str]
-    #: The host's compiler as nvcc calls it, and the folders where it is looked for.
+    #: The host compiler as nvcc calls it, and the folders where it is searched.
     host_compiler: str
     path: str
-    #: The compilers' own programs and files; links among them may be set anew.
+    #: The compilers' own programs and files; links among them may be retargeted.
     tools: list[str]
 
 
 def query_layout(source: Path, flags: str, arch: str) -> Layout | None:
-    """Ask nvcc for the places that it reads a source from; None where they cannot be listed.
+    """Query nvcc for the files and folders that it reads for a source; None if they cannot be listed.
 
     Raises as `run_nvcc`, `find_nvcc` and `split_flags`.
     """
@@ -72,7 +72,7 @@ def query_layout(source: Path, flags: str, arch: str) -> Layout | None:
     with tempfile.TemporaryDirectory(prefix="ptxcount-") as folder:
         rule = Path(folder, "made-rule")
         command = [str(nvcc), "-M", "-x", "cu", "-arch", arch, *split_flags(flags), str(source), "-o", str(rule)]
-        # gcc resolves no symbolic links here: it searches beside the path where it found a header.
+        # gcc does not resolve symbolic links: it searches next to the path where it found a header.
         process = run_nvcc(["env", "LC_ALL=C", *command, "-v", "-Xcompiler", "-v,-fno-canonical-system-headers"])
         files = [str(file) for file in read_rule(rule)]
     messages = process.stderr.decode("utf-8", "surrogateescape")
@@ -84,7 +84,7 @@ def query_layout(source: Path, flags: str, arch: str) -> Layout | None:
         return None
     here, path = settings["_HERE_"], settings["PATH"]
     programs = [shutil.which(name, path=path) or "" for name in {*calls, *compilers}]
-    is_called = Path(os.path.realpath(nvcc)).parent.samefile(here)  # else a program that calls another nvcc
+    is_called = Path(os.path.realpath(nvcc)).parent.samefile(here)  # otherwise a wrapper that calls another nvcc
     if not is_called or not all(map(is_program, [str(nvcc), *programs])):
         return None
     folders = [line.strip() for text in _SEARCH.findall(messages) for line in text.splitlines() if line[:1] == " "]
@@ -95,16 +95,16 @@ def query_layout(source: Path, flags: str, arch: str) -> Layout | None:
 
 
 def _list_system_folders(folders: Iterable[str], compiler_options: Iterable[str]) -> list[str]:
-    """List the folders that neither an option, as ``-I/usr/include``, nor a variable names."""
+    """List the folders that come neither from an option such as ``-I/usr/include`` nor from a variable."""
     texts = [*compiler_options, *(os.environ.get(name, "") for name in _PATH_VARIABLES)]
     named = {re.sub(r"^-[^/]*", "", word) for text in texts for word in re.split(r"[\s:=,\"']+", text)}
     return [folder for folder in folders if Path(folder).is_absolute() and folder not in named]
 
 
 def find_names(content: bytes, *, is_system: bool) -> list[str] | None:
-    """Find the names of headers in a file; more than those rather than less. None if they are computed.
+    """Find the names of headers in a file, as a superset. None if some are computed.
 
-    The compilers' own headers compute some, from texts of theirs.
+    Headers of the compilers may compute names, from their own texts.
     """
     spliced = _SPLICE.sub(b"", content)
     if not is_system and _COMPUTED.search(spliced):
@@ -115,9 +115,9 @@ def find_names(content: bytes, *, is_system: bool) -> list[str] | None:
 
 
 def find_folders(files: Iterable[str], folders: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """Find the innermost of some folders that each file is below, and its path from there; empty if there is none.
+    """Find the innermost folder that contains each file, and the relative path; empty if there is none.
 
-    gcc lists files of system folders by other paths than the folders.
+    gcc spells paths of system files differently from their folders.
     """
     real_folders = {os.path.realpath(folder): folder for folder in folders}
     places = {}
@@ -129,7 +129,7 @@ def find_folders(files: Iterable[str], folders: Iterable[str]) -> dict[str, tupl
 
 
 class Candidates(msgspec.Struct, frozen=True):
-    """Files that are read if they are there: names by the subfolder of each folder, and names by their folder."""
+    """Files that nvcc would read if present: names by subfolder of each include folder, and names by folder."""
 
     folders: list[str]
     searched: dict[str, list[str]]
@@ -137,7 +137,7 @@ class Candidates(msgspec.Struct, frozen=True):
 
 
 def list_candidates(layout: Layout, names_of_file: Mapping[str, Iterable[str]], flags: str) -> Candidates:
-    """List the files that these names of headers may stand for; nvcc's options may name some, too."""
+    """List the files that these header names may resolve to, including names in nvcc's options."""
     words = [*split_flags(flags), *(os.environ.get(name, "") for name in _FLAG_VARIABLES)]
     searched = {*words, *(part for word in words for part in re.split(r"[\s=,]+", word)), "cuda_runtime.h"}
     beside: dict[str, set[str]] = defaultdict(set)
@@ -146,7 +146,7 @@ def list_candidates(layout: Layout, names_of_file: Mapping[str, Iterable[str]], 
         searched |= {*names, *filter(None, places[file][1:])}
         for subfolder, local_names in _group_names(names).items():
             beside[_join(str(Path(file).parent), subfolder)] |= {*local_names}
-    # A header that an option names is looked for in the current folder first.
+    # A header in an option is searched in the current folder first.
     return Candidates([*layout.folders, ""], _group_names(searched), {key: sorted(beside[key]) for key in beside})
 
 
@@ -159,14 +159,14 @@ def _group_names(names: Iterable[str]) -> dict[str, list[str]]:
 
 
 class Disk:
-    """Files and folders as they are when they are first asked for: several sources include the same."""
+    """Cache of files and folders, as on first access: several sources include the same headers."""
 
     def __init__(self) -> None:
         self.hash_file, self.is_readable = lru_cache(None)(_hash_file), lru_cache(None)(_is_readable)
         self._list_folder = lru_cache(None)(_list_folder)
 
     def iter_present(self, candidates: Candidates) -> Iterator[str]:
-        """Yield the candidates that are files."""
+        """Yield the candidates that exist as files."""
         for folder in candidates.folders:
             for subfolder, names in candidates.searched.items():
                 yield from self._find_files(_join(folder, subfolder), names)
@@ -179,7 +179,7 @@ class Disk:
 
 
 def _join(folder: str, name: str) -> str:
-    """Join paths as `Path` does, in a tenth of its time: these are thousands."""
+    """Join paths as `Path` does, ten times faster, for thousands of paths."""
     return name if name.startswith("/") or not folder else f"{folder}/{name}"
 
 

@@ -11,7 +11,7 @@ from .launches import Launch
 
 
 def hash_files(folder: Path, files: Iterable[str]) -> dict[str, str]:
-    """Hash files of a folder, whatever their line ends are: git may change these."""
+    """Hash files of a folder independently of line ends, which git may change."""
     return {file: _hash_text((folder / file).read_bytes()) for file in sorted({*files})}
 
 
@@ -20,7 +20,7 @@ def _hash_text(content: bytes) -> str:
 
 
 def describe_settings(launch: Launch) -> str:
-    """Describe the settings of a launch that its key in the lock file lacks: all of a name's, else the architecture."""
+    """Describe the settings that are not in a launch's lock key: all for a named launch, else only the architecture."""
     extents = f"{launch.grid} {launch.block} {launch.dynamic_shared} {launch.cluster or ''}"
     words = [launch.file, launch.kernel or "", extents, *launch.arguments, *launch.variables, launch.flags]
     return " ".join([*words * bool(launch.name), f"-arch={launch.arch}" * (launch.arch not in (None, ARCH))]).strip()

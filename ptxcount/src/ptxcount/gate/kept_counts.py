@@ -1,4 +1,4 @@
-"""Counts that were taken before: they hold for the same PTX, launch, stored arrays and ptxcount."""
+"""Cached counts, valid for the same PTX, launch, stored arrays and ptxcount."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from ..util import atomic_write
 from ..util.errors import PtxError
 from .launches import Launch
 
-#: Days that an unused file stays.
+#: Days before an unused file is removed.
 _DAYS = 30
-#: Variables that change what ptxas makes of PTX.
+#: Environment variables that affect ptxas.
 _VARIABLES = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
 _STORED = re.compile(r"=@(.+?\.npy)")
-#: Fields of a launch that change no count.
+#: Fields of a launch that do not affect counts.
 _IRRELEVANT = ("folder", "name", "label", "limits", "line")
-#: The name of an anonymous namespace behind its length: nvcc draws another one at each call.
+#: Mangled name of an anonymous namespace, which nvcc randomizes at each call.
 _ANONYMOUS = re.compile(r"(\d\d)(_GLOBAL__N_\w*)")
 
 
 class _Counts(TypedDict):
-    """The types that the cached counts of a launch must have; see `compute`."""
+    """Types of the cached counts of a launch; see `compute`."""
 
     kernel: str
     totals: dict[str, int]
@@ -47,8 +47,8 @@ class _Counts(TypedDict):
 def cached_counts(launch: Launch, ptx: str, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Return the cached counts of a launch, or compute and store them.
 
-    A file's name is the hash of all inputs, the version of ptxcount included. No checkout can bring such a file along.
-    A folder that cannot be written to holds none.
+    A file's name is the hash of all inputs, including the version of ptxcount. A checkout cannot provide such a file.
+    Without write access to the folder, nothing is stored.
     """
     facts = {name: value for name, value in msgspec.structs.asdict(launch).items() if name not in _IRRELEVANT}
     words = "\n".join([*launch.arguments, *launch.variables])
@@ -67,12 +67,12 @@ def cached_counts(launch: Launch, ptx: str, compute: Callable[[], dict[str, Any]
 
 
 def cache_folder() -> Path:
-    """Return the folder of cached counts: the user's own, outside of any checkout."""
+    """Return the folder of cached counts: in the user's cache, outside of any checkout."""
     return Path(platformdirs.user_cache_dir("ptxcount"), "counts")
 
 
 def store_file(file: Path, content: str | bytes) -> None:
-    """Store a file of the cache, unless the system refuses it, and remove those of its folder that are long unused."""
+    """Store a file of the cache, ignoring errors of the system, and remove long unused files of its folder."""
     oldest = time.time() - _DAYS * 86400
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -83,7 +83,7 @@ def store_file(file: Path, content: str | bytes) -> None:
 
 
 def hash_facts(facts: Any) -> str:
-    """Hash facts that JSON can hold."""
+    """Hash facts that JSON can represent."""
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
 
 
@@ -93,7 +93,7 @@ def _bytes_hash(path: Path) -> str:
 
 @cache
 def hash_counter() -> str:
-    """Hash all of ptxcount, and NumPy's version: importing NumPy takes longer than all else."""
+    """Hash the code of ptxcount, and NumPy's version without importing NumPy, which is slow."""
     spec = importlib.util.find_spec("numpy")
     numpy_version = Path(spec.origin).with_name("version.py") if spec and spec.origin else Path()
     digest = hashlib.sha256()
@@ -104,9 +104,9 @@ def hash_counter() -> str:
 
 @cache
 def nvcc_release() -> str:
-    """Return the release of nvcc, as 13.0.88; empty without nvcc.
+    """Return the release of nvcc, such as 13.0.88; empty without nvcc.
 
-    A program, unlike a script, is asked once: until its file changes.
+    For a program, unlike a script, the result is cached until its file changes.
     """
     try:
         nvcc = str(find_nvcc())
@@ -123,13 +123,13 @@ def nvcc_release() -> str:
 
 
 def is_program(path: str) -> bool:
-    """Tell a program from a script, which may call anything."""
+    """Tell if a file is a program and not a script, which may call anything."""
     with Path(path).open("rb") as file:
         return file.read(4) == b"\x7fELF"
 
 
 def identify_file(path: str) -> list[int] | None:
-    """Identify a file by what changes with it, without reading it: nobody sets back the time of a change."""
+    """Identify the state of a file without reading it, by size and times; the change time cannot be set back."""
     try:
         status = Path(path).stat()
     except OSError:

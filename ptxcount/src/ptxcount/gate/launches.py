@@ -1,4 +1,4 @@
-"""Launches as ``ptxcount.toml`` has them."""
+"""Launches of ``ptxcount.toml``."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _Extents = _Extent | Annotated[list[_Extent], msgspec.Meta(min_length=1, max_len
 
 
 class _LaunchTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The types that a table [[launch]] may have."""
+    """The keys of a table [[launch]], with their types."""
 
     file: Annotated[str, msgspec.Meta(pattern=r"^[^\0]+$")]
     grid: _Extents
@@ -46,7 +46,7 @@ class _LaunchTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Launch(_LaunchTable, frozen=True, kw_only=True):
     """One launch of a file's kernel.
 
-    ``folder`` is where its paths begin, ``name`` what its author calls it, ``label`` what findings call it.
+    Paths are relative to ``folder``. ``name`` is the author's name, ``label`` the name in findings.
     """
 
     folder: Path
@@ -63,7 +63,7 @@ _ERROR_LINE = re.compile(r"\(at line (\d+),")
 
 
 class TableError(LaunchError):
-    """A table of launches that is not understood.
+    """An invalid table of launches.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class TableError(LaunchError):
 
 
 def read_launches(folder: Path) -> list[Launch]:
-    """Read the launches that a folder's file lists; `TableError` if there is none, or an entry is not understood."""
+    """Read the launches of a folder; raise `TableError` if there is no file, or for an invalid entry."""
     path = folder / FILE
     if not path.exists():
         raise TableError(f"no {FILE}; ptxcount init FILE.cu prints entries")
@@ -95,7 +95,7 @@ def read_launches(folder: Path) -> list[Launch]:
     entries = table.get("launch")
     if not isinstance(entries, list) or not entries or {*table} != {"launch"}:
         names = ", ".join(table) or "nothing"
-        raise TableError(f"{path}: tables [[launch]] are needed, and nothing else is allowed; found: {names}")
+        raise TableError(f"{path}: it must have only tables [[launch]]; found: {names}")
     headers = [text.count("\n", 0, match.end()) + 1 for match in _HEADER.finditer(text)]
     lines = headers if len(headers) == len(entries) else [1] * len(entries)
     entry_lines = enumerate(zip(entries, lines, strict=True), 1)
@@ -120,15 +120,15 @@ def _expand_extent(extent: int | list[int]) -> list[int]:
 
 
 def _label_launches(path: Path, unlabelled: list[Launch]) -> list[Launch]:
-    """Label launches by name or kernel, with the place in the file where several have the same.
+    """Label launches by name or kernel, with the position in the file if several have the same.
 
-    Raises `TableError` for a name given twice.
+    Raises `TableError` for duplicate names.
     """
     repeated_name = next(
         (name for name, times in Counter(launch.name for launch in unlabelled).items() if name and times > 1), None
     )
     if repeated_name:
-        raise TableError(f"{path}: two launches have the name {repeated_name!r}; give each its own")
+        raise TableError(f"{path}: two launches have the name {repeated_name!r}; use different names")
     labels = [launch.name or launch.kernel or Path(launch.file).stem for launch in unlabelled]
     return [
         msgspec.structs.replace(launch, label=label if labels.count(label) == 1 else f"{label} (launch {place})")

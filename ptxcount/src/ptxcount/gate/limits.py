@@ -1,4 +1,4 @@
-"""Limits on what a launch may cost, in its table, and on a source line."""
+"""Limits on the costs of a launch, in its table, and of a source line."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from .directives import DirectiveError, Directives
 from .launches import TableError
 
 _RELATIVE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*x\s*ideal\s*")
-#: A count of totals() that is of accesses: the space, if it is not global memory, with the kind; and what of them.
+#: A count of accesses in totals(): the space (empty for global memory) with the kind, and the amount.
 _COUNT = re.compile(r"((?:[a-z]+_)?(?:load|store|atomic|frame)_|constant_)(\w+)")
-#: Counts that a limit on a line may name -> the count of their ideal.
+#: Counts allowed in a limit on a line -> the count of their ideal.
 _NAMES = {
     "sectors": "ideal_sectors", "lines": "ideal_lines", "wavefronts": "", "addresses": "", "bank_conflicts": "",
     "requests": "",
 }  # fmt: skip
-#: Counts of a request.
+#: Counts per request.
 _OF_REQUEST = ("sectors", "lines", "wavefronts", "addresses")
-#: Counts that a launch without such accesses lacks, and that a limit may name.
+#: Counts allowed in a limit even if the launch has no such accesses.
 _PERHAPS = (
     "constant_requests", "constant_addresses",
     *(f"cluster_{kind}_{name}" for kind in ("load", "store", "atomic") for name in ("requests", "sectors")),
@@ -31,7 +31,7 @@ _PERHAPS = (
 
 
 def check_all(counts: LaunchCounts, directives: Directives) -> list[Diagnostic]:
-    """Check the limits of the launch's table, and those of the lines that it executes."""
+    """Check the limits of the launch's table, and of the lines that it executes."""
     try:
         return [*check_launch(counts), *check_lines(counts, directives)]
     except DirectiveError:
@@ -41,7 +41,7 @@ def check_all(counts: LaunchCounts, directives: Directives) -> list[Diagnostic]:
 
 
 def check_launch(counts: LaunchCounts) -> Iterator[Diagnostic]:
-    """Check the limits of the launch's table: names of ``totals()``, and with ``_per_request`` behind them."""
+    """Check the limits of the launch's table: names of ``totals()``, optionally with the suffix ``_per_request``."""
     totals = counts.totals | {name: counts.totals.get(name, 0) for name in _PERHAPS}
     totals["bank_conflicts"], all_requests = (
         sum(value for key, value in totals.items() if key.startswith("shared_") and key.endswith(name))
@@ -55,7 +55,7 @@ def check_launch(counts: LaunchCounts) -> Iterator[Diagnostic]:
             from difflib import get_close_matches  # noqa: PLC0415 - only an error needs it
 
             similar = get_close_matches(count, totals, 1)
-            names = f"{', '.join(totals)} are allowed, and of accesses with _per_request"
+            names = f"{', '.join(totals)} are allowed, for accesses also with _per_request"
             hint = f"did you mean {similar[0] + '_per_request' * is_per_request!r}?" if similar else names
             raise LaunchError(f"limit {name!r}: {hint}")
         requests = (totals.get(f"{prefix}requests", all_requests) or 1) if is_per_request else 1
@@ -65,7 +65,7 @@ def check_launch(counts: LaunchCounts) -> Iterator[Diagnostic]:
             totals[count] / requests,
             _resolve_limit(name, limit, None if ideal is None else ideal / requests),
         )
-        if value > allowed:  # said where most is, or most of what is above the ideal
+        if value > allowed:  # reported at the line with the most, or with the largest excess over the ideal
             is_relative = isinstance(limit, str)
             text, file, line = f"{name} is {value:g}, {allowed:g} are allowed", counts.launch.file, 1
             if places and (match or count == "bank_conflicts"):
@@ -92,13 +92,13 @@ def _resolve_limit(name: str, limit: Any, ideal: float | None) -> float:
         return float(match[1]) * ideal
     if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not math.isfinite(limit):
         raise LaunchError(
-            f"limit {name} = {limit!r}: a finite number, or of sectors and lines '1.1 x ideal', is needed"
+            f"limit {name} = {limit!r}: it must be a finite number, or for sectors and lines '1.1 x ideal'"
         )
     return float(limit)
 
 
 def check_lines(counts: LaunchCounts, directives: Directives) -> Iterator[Diagnostic]:
-    """Check the limits in the source at the lines that this launch executes, by the worst access of each line."""
+    """Check the limits in the source at the lines that this launch executes, for the worst access of each line."""
     for row in counts.lines:
         for limit in directives.find_limits(row["file"], row["line"]):
             name, ideal_name = limit.name, _NAMES.get(limit.name)

@@ -1,4 +1,4 @@
-"""``ptxcount compare``: changes from a revision's lock file, for the summary of a job."""
+"""``ptxcount compare``: changes from a revision's lock file, for a job summary."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from .counting import LaunchCounts
 from .diagnostics import Diagnostic
 from .pins import Change, Lock, iter_changes
 
-#: Changes that are listed at most.
+#: Maximum number of listed changes.
 _MAX_LISTED = 200
 
 
 def format_markdown(outcomes: Sequence[LaunchCounts | Diagnostic], lock: Lock, release: str) -> str:
-    """Format Markdown: a title and a code block with the largest rises first, then new, removed and failed launches."""
+    """Format Markdown: a title, and a code block with rises, largest first, new, removed and failed launches."""
     launch_counts = [outcome for outcome in outcomes if isinstance(outcome, LaunchCounts)]
     failures = dict.fromkeys(outcome for outcome in outcomes if isinstance(outcome, Diagnostic))
     failed = [f"{failure.launch or failure.file}: {failure.message}" for failure in failures]
@@ -30,15 +30,15 @@ def format_markdown(outcomes: Sequence[LaunchCounts | Diagnostic], lock: Lock, r
         "not counted": failed,
         "new": sorted(counts.launch.label for counts in launch_counts if lock.find_launch(counts) is None),
     }
-    if not failed:  # else one that is missing may be one that failed
+    if not failed:  # a missing launch may be a failed one
         lists["gone"] = lock.list_removed(launch_counts)
     rise_count = sum(change.now > change.before for _, change in changed)
     title = [f"{rise_count} rose, {len(changed) - rise_count} fell"] * bool(changed)
     title += [f"{len(names)} {category}" for category, names in lists.items() if names]
     same_count = len(pinned) - len({counts.key for counts, _ in changed})
-    lines = [f"{same_count} of {len(outcomes)} launches count the same."]
+    lines = [f"{same_count} of {len(outcomes)} launches have equal counts."]
     if lock.nvcc not in ("", release):
-        lines.append(f"Before, nvcc {lock.nvcc} compiled them, and now {release or 'none'}.")
+        lines.append(f"They were compiled with nvcc {lock.nvcc} before, and with {release or 'none'} now.")
     lines += [f"{category}: {name}" for category, names in lists.items() for name in names]
     for counts, change in changed[:_MAX_LISTED]:
         lines += _format_change(counts, change)

@@ -1,4 +1,4 @@
-"""Memory that ptxas adds to a kernel: the stack frame, where arrays fall to, and spilled registers."""
+"""Local memory that ptxas adds to a kernel: the stack frame with arrays, and spilled registers."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 from ..source import ptxas
 from ..source.kernel_sources import find_chip
 
-#: Spaces and kinds of accesses, as the gate calls these numbers -> the resource.
+#: Space and kind of these numbers in the lock file -> the resource.
 _KINDS = {("stack", "frame"): "stack_frame", ("spill", "store"): "spill_stores", ("spill", "load"): "spill_loads"}
 
 
 def list_machine_accesses(ptx: str, entry: str, flags: str, arch: str | None) -> list[dict[str, Any]]:
-    """List the bytes a thread as accesses of `listing.list_lines`; none where there is no ptxas for this PTX."""
+    """List the bytes per thread as accesses of `listing.list_lines`; empty without a ptxas for this PTX."""
     resources = ptxas.assemble(ptx, flags, find_chip(ptx, arch)).get(entry)
     if resources is None:
         return []

@@ -1,4 +1,4 @@
-"""Pinned counts: a lock file by launch and by the text of a source line, so that lines may move."""
+"""Pinned counts: a lock file keyed by launch and by the text of a source line, so that lines may move."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from .launches import Launch
 
 FILE = "ptxcount.lock"
 _SECTORS, _WAVEFRONTS = ("requests", "sectors"), ("requests", "wavefronts")
-#: Pinned counts of an access, by its space. The stack frame and spills are ptxas's.
+#: Pinned counts of an access, by space. The stack frame and spills are from ptxas.
 PINNED = {
     "global": _SECTORS, "cluster": _SECTORS, "shared": _WAVEFRONTS, "local": _SECTORS, "texture": _SECTORS,
     "surface": _SECTORS, "bulk": _SECTORS, "constant": ("requests", "addresses"), "stack": ("bytes",),
     "spill": ("bytes",),
 }  # fmt: skip
-#: Spaces of which only ptxas knows.
+#: Spaces whose counts come from ptxas.
 MACHINE = {"stack", "spill"}
-#: Changed files that a finding names at most.
+#: Maximum number of changed files in a finding.
 _MAX_NAMED = 2
-#: Keys: the line, then the count.
+#: Keys: the source line, then the count.
 Lines = dict[str, dict[str, int]]
 
 
 class Change(NamedTuple):
-    """A count that is not what it was, at a line, or at several lines together whose text changed."""
+    """A changed count, at one line, or in total at several lines whose text changed."""
 
     file: str
     line: int
@@ -46,7 +46,7 @@ class Change(NamedTuple):
     before: int
     now: int
     places: tuple[tuple[str, int], ...] = ()
-    #: Amounts a request before and now, and the ideal, in words.
+    #: Text with the amounts per request before and now, and the ideal.
     cost: str = ""
 
     def __str__(self) -> str:
@@ -56,9 +56,10 @@ class Change(NamedTuple):
 
 
 class Lock(msgspec.Struct, frozen=True):
-    """A lock file: the release of the nvcc that counts were made with, and the counts of each launch.
+    """A lock file: the nvcc release of the counts, and the counts of each launch.
 
-    ``files`` are the hashes of the project's files, ``settings`` what the keys of launches lack; older locks have none.
+    ``files`` has the hashes of the project's files, ``settings`` the settings that are not in the keys of launches.
+    Older locks have neither.
     """
 
     nvcc: str
@@ -67,16 +68,16 @@ class Lock(msgspec.Struct, frozen=True):
     settings: dict[str, str] = {}
 
     def find_launch(self, counts: LaunchCounts) -> Lines | None:
-        """Find the counts of a launch by its name, or else by its description."""
+        """Find the counts of a launch by its name or its description."""
         return self.launches.get(counts.key, self.launches.get(counts.description))
 
     def list_removed(self, launch_counts: Iterable[LaunchCounts]) -> list[str]:
-        """List the pinned launches that the table no longer has, in one short line each."""
+        """List the pinned launches that are no longer in the table, in one short line each."""
         current_keys = {key for counts in launch_counts for key in (counts.key, counts.description)}
         return [plain(key, 80) for key in sorted(self.launches.keys() - current_keys)]
 
     def list_changes(self, launch: Launch, key: str, files: Sequence[str], nvcc_release: str) -> list[str]:
-        """List the inputs that changed since: a few of the files by name, the compiler, the settings of the launch."""
+        """List the changed inputs: a few files by name, the compiler, the settings of the launch."""
         hashes = hash_files(launch.folder, files)
         changed_files = [plain(file) for file in files if hashes[file] != self.files.get(file)]
         more_count = len(changed_files) - _MAX_NAMED
@@ -89,12 +90,12 @@ class Lock(msgspec.Struct, frozen=True):
         ]
 
 
-#: The lock of a folder that has no file of it.
+#: The lock of a folder without a lock file.
 NO_LOCK = Lock("", {})
 
 
 def pin_lines(lines: Iterable[dict[str, Any]]) -> tuple[Lines, dict[str, tuple[str, int]]]:
-    """Return the pinned counts of each source line, by file and text, and the places of these lines."""
+    """Return the pinned counts of each source line, by file and text, and the locations of these lines."""
     pinned: Lines = {}
     places: dict[str, tuple[str, int]] = {}
     repetitions: Counter[str] = Counter()
@@ -104,7 +105,7 @@ def pin_lines(lines: Iterable[dict[str, Any]]) -> tuple[Lines, dict[str, tuple[s
         key = text if repetitions[text] == 1 else f"{text} ({repetitions[text]})"
         numbers: Counter[str] = Counter()
         for access in row["accesses"]:
-            # Uniform loads of constant memory cost next to nothing.
+            # Uniform loads of constant memory are almost free.
             uniform = access["space"] == "constant" and access["addresses"] <= access["requests"]
             for name in () if uniform else PINNED.get(access["space"], ()):
                 numbers[f"{access['space']} {access['kind']} {name}"] += access.get(name, 0)
@@ -114,7 +115,7 @@ def pin_lines(lines: Iterable[dict[str, Any]]) -> tuple[Lines, dict[str, tuple[s
 
 
 def write_lock(folder: Path, launch_counts: Iterable[LaunchCounts], nvcc_release: str) -> None:
-    """Write the lock file: JSON with a line for each source line, each file and the settings of each named launch."""
+    """Write the lock file: JSON with one line per source line, file, and settings of a named launch."""
     launches: list[str] = []
     files: dict[str, str] = {}
     settings: dict[str, str] = {}
@@ -135,16 +136,16 @@ def _format_texts(texts: Mapping[str, str]) -> list[str]:
 
 
 def read_lock(folder: Path) -> Lock | None:
-    """Read the lock file; None if there is none. Raises `LockError` for text that `write_lock` did not write."""
+    """Read the lock file; None if there is none. Raises `LockError` for an invalid file."""
     file = folder / FILE
     require_regular(file)
     return _parse_lock(file.read_bytes(), str(file)) if file.exists() else None
 
 
 class LockError(LaunchError):
-    """A lock file that is not understood."""
+    """An invalid lock file."""
 
-    #: Its name in findings.
+    #: The file name in findings.
     file = FILE
 
 
@@ -152,11 +153,11 @@ def _parse_lock(text: bytes, name: str) -> Lock:
     try:
         return msgspec.json.decode(text, type=Lock)
     except (ValueError, RecursionError) as error:
-        raise LockError(f"{name}: {error}; run ptxcount pin, which writes it anew") from None
+        raise LockError(f"{name}: {error}; run ptxcount pin to write it again") from None
 
 
 def read_lock_at(revision: str) -> Lock:
-    """Read the lock file of a revision in this folder; an empty one if it has none. Raises `LaunchError`."""
+    """Read the lock file of a revision in this folder; return an empty lock if there is none. Raises `LaunchError`."""
     place = f"./{FILE}"
     if not _run_git(revision, "ls-tree", "--end-of-options", revision, place):
         return NO_LOCK
@@ -167,7 +168,7 @@ def _run_git(revision: str, *words: str) -> bytes:
     try:
         process = subprocess.run(["git", *words], env=make_environment(), capture_output=True, check=False)
     except FileNotFoundError:
-        raise LaunchError(f"revision {revision}: git is needed") from None
+        raise LaunchError(f"revision {revision}: git is required") from None
     if process.returncode:
         raise LaunchError(f"revision {revision}: {process.stderr.decode(errors='replace').strip()}")
     return process.stdout
@@ -177,12 +178,12 @@ def compare_launch(counts: LaunchCounts, lock: Lock) -> Iterator[Diagnostic]:
     """Yield findings for counts that rose or fell."""
     pinned_lines, name = lock.find_launch(counts), counts.launch.label
     if pinned_lines is None:
-        key = "" if counts.launch.name else "; a launch without a name goes by its grid, block and arguments"
+        key = "" if counts.launch.name else "; a launch without a name is identified by its grid, block and arguments"
         yield Diagnostic(*counts.declared_at, "PC005", f"no counts are pinned: run ptxcount pin{key}", launch=name)
         return
     pinned, available = (_find_spaces(lines) & MACHINE for lines in (pinned_lines, pin_lines(counts.lines)[0]))
     if pinned > available:
-        text = f"the {' and the '.join(sorted(pinned))} are pinned, and there is no ptxas here to hold them"
+        text = f"the {' and the '.join(sorted(pinned))} are pinned, but ptxas is missing to check them"
         yield Diagnostic(counts.launch.file, 1, "PC009", text, launch=name)
     for change in iter_changes(counts.lines, pinned_lines):
         if change.now > change.before:
@@ -196,7 +197,7 @@ def compare_launch(counts: LaunchCounts, lock: Lock) -> Iterator[Diagnostic]:
 def _describe_cost(
     name: str, before: Mapping[str, int], now: Mapping[str, int], lines: Iterable[dict[str, Any]], places: Any
 ) -> str:
-    """Describe an amount for each request, before and now, and the ideal of the accesses at these places."""
+    """Describe an amount per request, before and now, and the ideal of the accesses at these lines."""
     space, kind, unit = name.split(" ")
     requests = f"{space} {kind} requests"
     if name == requests or not now.get(requests):
@@ -211,14 +212,14 @@ def _describe_cost(
     else:
         ideal = sum(access.get("wavefronts", 0) - access.get("bank_conflicts", 0) for access in accesses)
     text = f", ideal {round(ideal / now[requests], 2):g}" if ideal else ""
-    return f" ({' to '.join(dict.fromkeys(ratios))} a request{text})"
+    return f" ({' to '.join(dict.fromkeys(ratios))} per request{text})"
 
 
 def iter_changes(lines: Sequence[dict[str, Any]], pinned_lines: Lines) -> Iterator[Change]:
-    """Yield the changes of the counts; of ptxas's, if both sides have them.
+    """Yield the changes of the counts; those from ptxas only if both sides have them.
 
-    Lines whose text changed are taken for each other where they count the same; what is left of them is compared
-    together, with the lines that went.
+    Lines with changed text are matched if their counts are equal. The remaining ones are compared in total, together
+    with removed lines.
     """
     current_lines, places = pin_lines(lines)
     incomparable = MACHINE - (_find_spaces(current_lines) & _find_spaces(pinned_lines))
@@ -257,7 +258,7 @@ def iter_changes(lines: Sequence[dict[str, Any]], pinned_lines: Lines) -> Iterat
 def _find_former_place(
     name: str, removed_keys: list[str], pinned_lines: Lines, places: Mapping[str, tuple[str, int]]
 ) -> tuple[str, int]:
-    """Return a place in the file of a removed line: another pinned line, or else line 1."""
+    """Return a location in the file of a removed line: another pinned line, or line 1."""
     file = max(removed_keys, key=lambda key: pinned_lines[key].get(name, 0)).partition(": ")[0]
     return next((place for place in places.values() if place[0] == file), (file, 1))
 
@@ -267,7 +268,7 @@ def _find_spaces(lines: Lines) -> set[str]:
 
 
 def _exclude_spaces(spaces: set[str], lines: Lines) -> Lines:
-    """Exclude the counts of some spaces, and lines without any other."""
+    """Exclude the counts of some spaces, and lines without other counts."""
     remaining = {
         key: {name: count for name, count in line.items() if name.partition(" ")[0] not in spaces}
         for key, line in lines.items()

@@ -1,1 +1,1 @@
-"""Instructions: a table of the simple ones, and a module for each family of the others."""
+"""Instructions: a table of simple ones, and a module per family of others."""

@@ -19,7 +19,7 @@ from .swap_loop import iter_swap_rounds
 
 @binds("atom", "red")
 def _atomic(instruction: Instruction) -> Step | None:
-    """``atom{.hints}{.space}.op{.noftz}{.vec}.type d, [a], b{, c}``, and ``red`` the same without ``d``."""
+    """Bind ``atom{.hints}{.space}.op{.noftz}{.vec}.type d, [a], b{, c}``, and ``red`` without ``d``."""
     if "async" in instruction.modifiers:
         return None
     space, count, kind, names = decode_access(instruction, named=True)
@@ -95,6 +95,6 @@ def _atomic(instruction: Instruction) -> Step | None:
 
 
 def _is_uniform(instruction: Instruction, *operands: Operand) -> bool:
-    """Tell if the compiler sees that operands are the same in all lanes of a warp."""
+    """Tell if the compiler can prove that operands are uniform in a warp."""
     names = {leaf.name for operand in operands for leaf in leaves(operand) if isinstance(leaf, Register)}
     return names <= instruction.uniform

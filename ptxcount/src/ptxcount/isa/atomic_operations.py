@@ -1,4 +1,4 @@
-"""Atomic operations (PTX ISA, ``atom`` and ``red``), as if threads came one after the other by their index."""
+"""Atomic operations (PTX ISA, ``atom`` and ``red``), in the order of the thread index."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from .arithmetic.directed import OPERATIONS
 _INTEGERS = frozenset({"u32", "s32", "u64", "s64"})
 _WORDS = frozenset({"b32", "b64"})
 _SWAPPED = _WORDS | {"b128"}
-#: Turns that take as long as the queue of one address.
+#: Number of parallel rounds that cost as much as the sequential queue of one address.
 _QUEUE = 4
 
 
 class AtomicOperation(NamedTuple):
-    """Update of a value from the old one and the operands; ``ufunc`` does the same for many threads in order.
+    """Update of a value from the old value and the operands; ``ufunc`` does the same for many threads in order.
 
-    ``queue`` gives for threads in order on one address, whose value is given as an array of one, what each of them
-    finds there, and what the last of them leaves.
+    ``queue`` takes the value of one address, as an array of one, and the operands of its threads in order. It returns
+    the old value of each thread, and the final value.
     """
 
     update: Callable[..., Any]
@@ -34,7 +34,7 @@ class AtomicOperation(NamedTuple):
 
 
 def _wrap_accumulated(ufunc: np.ufunc, update: Callable[..., Any], types: frozenset[str]) -> AtomicOperation:
-    """Wrap an operation that NumPy performs for many threads in order."""
+    """Wrap a NumPy ufunc that accumulates over many threads in order."""
 
     def queue(start: Array, values: Array) -> tuple[Array, Any]:
         totals = ufunc.accumulate(np.concatenate([start, values]), dtype=start.dtype)
@@ -44,7 +44,7 @@ def _wrap_accumulated(ufunc: np.ufunc, update: Callable[..., Any], types: frozen
 
 
 def _queue_swaps(start: Array, compare: Array, new: Array) -> tuple[Array, Any]:
-    """Compare and swap one by one, as Python numbers."""
+    """Compare and swap one by one, with Python numbers."""
     old_values, value = [], start[0].item()
     for expected, replacement in zip(compare.tolist(), new.tolist(), strict=True):
         old_values.append(value)
@@ -111,7 +111,7 @@ def flush_sums(operation: AtomicOperation, *numbers: Array) -> AtomicOperation:
 
 
 def find_operation(names: list[str], kind: Type) -> AtomicOperation | None:
-    """Find the operation of an atomic's modifiers and type; None if there is none such."""
+    """Find the operation for an atomic's modifiers and type; None if there is none."""
     key = ".".join(names)
     operation = ATOMICS.get(
         f"{key}.{kind.name.removesuffix('x2') if kind.kind == 'e' else kind.name}", ATOMICS.get(key)
@@ -122,10 +122,10 @@ def find_operation(names: list[str], kind: Type) -> AtomicOperation | None:
 def apply_operation(
     operation: AtomicOperation, units: Array, index: Array, values: list[Array], *, returns: bool
 ) -> Array:
-    """Update ``units[index]`` thread by thread; the old values, or zeros if they are not wanted.
+    """Update ``units[index]`` thread by thread; return the old values, or zeros if they are unused.
 
-    Threads with different addresses do not meet, so that the first thread of every address goes at once, then the
-    second, and so on. Where few addresses have more threads than that, each of these goes through its queue.
+    Threads with different addresses are independent. So the first threads of all addresses are executed at once, then
+    the second ones, and so on. If few addresses have more threads, each of them continues with its own queue.
     """
     if operation.ufunc is not None and not returns:
         operation.ufunc.at(units, index, values[0])
@@ -154,6 +154,6 @@ def apply_operation(
 
 
 def _count_parallel_turns(length: Array) -> int:
-    """Count the turns that all addresses take at once, so that these and the remaining queues cost least."""
+    """Return the number of parallel rounds that minimizes the cost of rounds and remaining queues."""
     at_once = np.concatenate([[0], np.sort(length)])
     return int(at_once[np.argmin(at_once + _QUEUE * np.arange(len(length), -1, -1))])

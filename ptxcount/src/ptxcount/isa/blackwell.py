@@ -29,7 +29,7 @@ _OF_THREE = re.compile(r"(min|max)(\.ftz)?(\.NaN)?(\.abs)?\.f32")
 
 @binds("min", "max")
 def _extreme_of_three(instruction: Instruction) -> Step | None:
-    """``max{.ftz}{.NaN}{.abs}.f32 d, a, b, c``: the form of two operands is a row of the table."""
+    """Bind ``max{.ftz}{.NaN}{.abs}.f32 d, a, b, c``. The form with two operands is a row of the table."""
     match = _OF_THREE.fullmatch(instruction.name)
     if match is None or len(instruction.operands) != 4:
         return None
@@ -48,12 +48,12 @@ def _extreme_of_three(instruction: Instruction) -> Step | None:
 def _reduce_floats(
     name: str, absolute: str | None, nan: str | None, chunk: Chunk, values: Array, masks: Array
 ) -> list[Array]:
-    """Reduce over lanes: a number wins over NaN unless ``.NaN``; idle lanes are neutral."""
+    """Reduce over lanes. Numbers win over NaN unless ``.NaN``. Inactive lanes are neutral."""
     choose = _EXTREMES[name + "NaN" * bool(nan)]
     neutral = np.float32(np.inf if name == "min" else -np.inf) if nan else np.float32(np.nan)
 
     def reduce_lanes(lanes: Array, active: Array) -> list[Array]:
-        """Halve a power of two of lanes until one is left."""
+        """Reduce a power of two of lanes by halving."""
         partial = np.where(active, np.abs(lanes) if absolute else lanes, neutral)
         while partial.shape[2] > 1:
             partial = choose(partial[:, :, ::2].copy(), partial[:, :, 1::2].copy())
@@ -76,7 +76,7 @@ def _compute_pairs(name: str, rounding: str | None, ftz: str | None, chunk: Chun
 def _compute_mixed(
     name: str, rounding: str | None, sat: str | None, kind: str, chunk: Chunk, *values: Array
 ) -> list[Array]:
-    """Widen the halves, which is exact, and compute in float32."""
+    """Widen 16-bit floats, which is exact, and compute in float32."""
     widen: Any = bfloat.decode_bits if kind == "bf16" else lambda halves: halves.astype(np.float32)
     compute = OPERATIONS[name].nearest if rounding in (None, "rn") else make_directed(name, str(rounding))
     result = compute(*map(widen, values[:-1]), values[-1])

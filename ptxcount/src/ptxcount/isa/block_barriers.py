@@ -18,9 +18,9 @@ from .operands import Reader, expect_count, reader, unsupported
 
 
 class Barrier(NamedTuple):
-    """A barrier: its number (None: the cluster's), its threads (None: all), whether they wait, and from one place.
+    """A barrier: its number (None: cluster), thread count (None: all), whether threads wait, whether it is aligned.
 
-    The number of a barrier of a warp is its mask.
+    The number of a warp barrier is its mask.
     """
 
     number: Reader | None
@@ -55,15 +55,15 @@ def parse_barrier(instruction: Instruction) -> Barrier:
 
 @binds("bar", "barrier")
 def _bind_barrier(instruction: Instruction) -> Step | None:
-    """Check a barrier's form; the scheduler does the waiting."""
+    """Check a barrier's form; the scheduler makes threads wait."""
     if is_warp_barrier(instruction):
-        return None  # its step looks at the mask
+        return None  # its step checks the mask
     if not {"cluster", "arrive"} <= {*instruction.modifiers}:
         parse_barrier(instruction)
     return lambda chunk: None
 
 
-#: ``bar.red`` behind its barrier: from the predicate of the threads that came, false for others.
+#: ``bar.red`` after its barrier: functions of the predicates of arrived threads, false for others.
 _BLOCK_REDUCTIONS: dict[str, Callable[[Array, Array], Array]] = {
     "popc": lambda barrier, arrived: np.count_nonzero(barrier, axis=1, keepdims=True).astype(np.uint32),
     "and": lambda on, arrived: np.asarray((on | ~arrived).all(axis=1, keepdims=True)),
@@ -81,10 +81,10 @@ def _reduce_predicate(operation: str, chunk: Chunk, predicate: Array) -> list[Ar
 
 @op("(trap|brkpt)", "=")
 def _raise_trap(opcode: str, chunk: Chunk) -> list[Array]:
-    """Raise a trap, as of a grid's barrier in a grid that is too large; ``brkpt`` ends a kernel without a debugger."""
+    """Raise a trap, also of a grid barrier in too large a grid; ``brkpt`` ends a kernel without a debugger."""
     if most_blocks := chunk.context.most_blocks:
         raise LaunchError(
             f"grid of {prod(chunk.context.grid)} blocks: a cooperative launch, which a grid's barrier needs, may have "
-            f"at most {most_blocks} of {chunk.context.threads} threads, as many as an H200 holds at once"
+            f"at most {most_blocks} of {chunk.context.threads} threads, as many as an H200 can hold"
         )
-    raise chunk.make_fault(TrapError, "the kernel stopped itself")
+    raise chunk.make_fault(TrapError, "the kernel executed trap (__trap() or a failed assert)")

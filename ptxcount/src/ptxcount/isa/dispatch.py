@@ -1,4 +1,4 @@
-"""Instructions to steps: functions that a chunk of blocks goes through one after the other."""
+"""Dispatch: binds each instruction to a step, a function of a chunk of blocks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from .ptx_releases import explain_release
 from .table import COMBINATIONS, FLOAT_COMPARISONS, INSTRUCTIONS, INTEGER_COMPARISONS, TRUE, Computation
 
 _U32, _PRED = TYPES["u32"], TYPES["pred"]
-#: Modules of binders that are loaded when a kernel needs them, by how its instructions begin.
+#: Modules of binders that are imported on demand, by prefixes of instructions.
 _LAZY_MODULES = {
     **dict.fromkeys(("ldmatrix", "stmatrix", "movmatrix"), "tensor_cores.matrix_rows"),
     "mma": "tensor_cores.mma",
@@ -49,31 +49,31 @@ _LAZY_MODULES = {
     "clusterlaunchcontrol": "hopper.launch_control",
 }
 _TABLE_OPCODES = {key.partition(".")[0] for key in INSTRUCTIONS}
-#: Wrappers of functions of numbers for registers that hold two halves, or bfloat16.
+#: Wrappers of functions of numbers, for registers with f16 pairs or bfloat16.
 _HALVES = {"h": floating.wrap_for_halves, "e": bfloat.wrap_for_bits}
 _PAIRS = {"u16x2": "u2", "s16x2": "i2"}
-#: Modifiers that may be left out to find a row of the table, fewest first.
+#: Sets of modifiers that the lookup in the table may ignore, smallest first.
 _OPTIONS: tuple[frozenset[str], ...] = (
     frozenset(),
     frozenset({"ftz", "sat"}),
     frozenset({"ftz", "sat", "rn", "approx", "full", "relu"}),
 )
 _REASONS = {
-    "bra": "a label of this kernel is wanted",
-    "brx": "a table of this kernel is wanted, and a number within it",
+    "bra": "the target must be a label of this kernel",
+    "brx": "it needs a table of this kernel, and an index within it",
     "multimem": "arguments are no memory of several GPUs (a multicast address); write ld, red, st or cp of one GPU's",
     "tensormap": "this field or form of tensormap is not executed",
 }
 
 
-#: Problems that no release of the PTX ISA would allow: operands without a comma between them, or none.
+#: Syntax errors in every release of the PTX ISA: missing commas or operands.
 _SYNTAX = re.compile(r"expected .*, found '[%\w;]")
 
 
 def bind_instruction(instruction: Instruction) -> Step:
-    """Bind an instruction that is no jump to a step; the step of an unsupported or wrong one raises."""
+    """Bind an instruction, except a jump, to a step. The step of an unsupported or wrong instruction raises."""
     try:
-        if problem := explain_release(instruction.name):  # a modifier that is new may look like an old form
+        if problem := explain_release(instruction.name):  # a new modifier may look like an old form
             raise unsupported(instruction, "; ".join(filter(None, [problem, _REASONS.get(instruction.opcode)])))
         step = _find_step(instruction)
     except (UnsupportedInstructionError, PtxSyntaxError) as error:
@@ -104,7 +104,7 @@ def _find_step(instruction: Instruction) -> Step:
 
 def _make_refusal(error: PtxError) -> Step:
     def refuse(chunk: Chunk) -> None:
-        raise error.with_traceback(None)  # it is raised again in each launch: what led to it before is of no interest
+        raise error.with_traceback(None)  # each launch raises it again: drop the old traceback
 
     return refuse
 
@@ -149,7 +149,7 @@ def _bind_computation(instruction: Instruction) -> Step:
     roles = {"t": kind, "w": wide, "u": _U32, "p": _PRED}
     target, *sources = instruction.operands
     kinds = [roles[role] for role in row.reads]
-    wider = kind.kind == "e" and key in OPERATIONS  # of bfloat16 what rounds is rounded to odd before
+    wider = kind.kind == "e" and key in OPERATIONS  # bfloat16: round to odd first
     compute = _apply_options(OPERATIONS[key].odd if wider else row.compute, options)
     if kind.kind in _HALVES:
         compute = _HALVES[kind.kind](compute)
@@ -182,7 +182,7 @@ def _apply_options(compute: Callable[..., Any], options: list[str]) -> Callable[
 
 @binds("setp", "set")
 def _bind_comparison(instruction: Instruction) -> Step:
-    """``setp.cmp{.bool}.type p{|q}, a, b{, {!}c}`` and ``set.cmp{.bool}.dtype.type d, a, b{, {!}c}``."""
+    """Bind ``setp.cmp{.bool}.type p{|q}, a, b{, {!}c}`` and ``set.cmp{.bool}.dtype.type d, a, b{, {!}c}``."""
     names, types = split_name(instruction)
     comparison, *logic = [name for name in names if name != "ftz"] or [""]
     as_set, kind = instruction.opcode == "set", types[-1] if types else _PRED
@@ -216,7 +216,7 @@ def _bind_comparison(instruction: Instruction) -> Step:
 
 
 def _comparison(comparison: str, kind: Type, ftz: bool) -> Callable[[Value, Value], list[Array]]:
-    """From two operands to an outcome, or of pairs one for each half, the lower one first."""
+    """Return a function that compares two operands: one result, or for pairs two, the lower half first."""
     if kind.kind in "feh":
         compare = FLOAT_COMPARISONS[comparison]
 
@@ -237,7 +237,7 @@ def _comparison(comparison: str, kind: Type, ftz: bool) -> Callable[[Value, Valu
 
 
 def numbers_of(words: Array, kind: Type) -> list[Array]:
-    """Return the floats that a register holds: one, or two halves, the lower one first."""
+    """Return the floats in a register: one, or two of a pair, the lower half first."""
     if kind.kind == "f":
         return [words]
     halves = [words] if kind.size == 2 else [(words & 0xFFFF).astype(np.uint16), (words >> 16).astype(np.uint16)]

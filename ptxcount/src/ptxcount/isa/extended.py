@@ -1,4 +1,4 @@
-"""Sums with a carry (PTX ISA, "Extended-Precision Integer Arithmetic"), and sums of products of parts of words."""
+"""Additions with carry (PTX ISA, "Extended-Precision Integer Arithmetic"), dot products and video instructions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _minus(a: Array, b: Array, borrow: Array) -> tuple[Array, Array]:
     return first - borrow, (a < b) | (first < borrow)
 
 
-#: Opcode and half -> the operands, the two that are summed, and how; both as unsigned numbers.
+#: Opcode and half -> operands, a function to the two summands, and the sum; both unsigned.
 _SUMS: dict[
     str, tuple[int, Callable[..., tuple[Array, Array]], Callable[[Array, Array, Array], tuple[Array, Array]]]
 ] = {
@@ -42,7 +42,7 @@ _SUMS: dict[
 
 @binds("add", "sub", "mad", "addc", "subc", "madc")
 def _sum_with_carry(instruction: Instruction) -> Step | None:
-    """``add{c}{.cc}.type d, a, b``, ``sub{c}{.cc}`` alike, and ``mad{c}.{lo,hi}{.cc}.type d, a, b, c``."""
+    """Bind ``add{c}{.cc}.type d, a, b``, ``sub{c}{.cc}.type d, a, b`` and ``mad{c}.{lo,hi}{.cc}.type d, a, b, c``."""
     names, types = split_name(instruction)
     carries_in, carries_out = len(instruction.opcode) == 4, "cc" in names
     if not (carries_in or carries_out):
@@ -84,11 +84,11 @@ def _four_products(first: str, second: str, chunk: Chunk, a: Array, b: Array, c:
 
 @op("dp2a.(lo|hi).(u32|s32).(u32|s32)", "b32 = b32 b32 b32")
 def _two_products(half: str, first: str, second: str, chunk: Chunk, a: Array, b: Array, c: Array) -> list[Array]:
-    """Of 16-bit parts of ``a`` with the lower or upper bytes of ``b``."""
+    """Multiply the 16-bit parts of ``a`` by the lower or upper bytes of ``b``, and add the products to ``c``."""
     return _dot_product(2, 2 * (half == "hi"), (first, second), a, b, c)
 
 
-#: Functions of ``v...``, ``v...2`` and ``v...4`` of two words or of their parts, and of that and a third word.
+#: Functions of the video instructions ``v...``, ``v...2`` and ``v...4``, on words or on their parts.
 _PART_OPERATIONS: dict[str, Callable[[Array, Array], Array]] = {
     "add": np.add,
     "sub": np.subtract,
@@ -115,7 +115,7 @@ def _compare_parts(
 def _combine_parts(
     opcode: str, total: str, first: str, second: str, sat: str | None, merge: str | None, chunk: Chunk, *words: Array
 ) -> list[Array]:
-    """Combine the parts of two words, clamped with ``sat``; or merge their sum with a third word."""
+    """Combine the parts of two words, clamped with ``sat``; optionally combine the result with a third word."""
     name, size = opcode.strip("v24"), 4 // int(opcode[-1]) if opcode[-1].isdigit() else 4
     kind, bits = TYPES[total].dtype, 8 * size
     pairs = zip(_parts(words[0], TYPES[first], size), _parts(words[1], TYPES[second], size), strict=True)
@@ -138,6 +138,6 @@ def _select_by_sign(ftz: str | None, kind: str, sign: str, chunk: Chunk, a: Arra
 def _logic_and_test(
     name: str, chunk: Chunk, a: Array, b: Array, c: Array, table: Array, predicate: Array
 ) -> list[Array]:
-    """Also whether any bit is set, combined with a predicate."""
+    """Compute ``lop3``; also return whether any bit is set, combined with a predicate."""
     result = logic3(a, b, c, table)
     return [result, COMBINATIONS[name](result != 0, predicate)]

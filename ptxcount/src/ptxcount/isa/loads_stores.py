@@ -13,18 +13,18 @@ from .opcode_registry import Step, binds, step_of
 from .operands import STACK, address, as_array, elements, expect_count, plus, reader, split_name, unsupported
 from .spaces import HINTS, decode_access, fetch_options, make_access
 
-#: Spaces that are only read.
+#: Read-only spaces.
 _READ = ("constant", "parameter")
 
 
 @binds("ld", "ldu")
 def _load(instruction: Instruction) -> Step:
-    """``ld{.hints}{.space}{.vec}.type d, [a]``; ``d`` may be wider than the type."""
+    """Bind ``ld{.hints}{.space}{.vec}.type d, [a]``; ``d`` may be wider than the type."""
     space, count, kind, _ = decode_access(instruction)
     expect_count(instruction, 2)
     places = elements(instruction.operands[0], count, instruction)
     source = instruction.operands[1]
-    # An address that the machine code knows is an operand of another instruction, and no request.
+    # A constant load from a compile-time address becomes an instruction operand, and issues no request.
     indexed = isinstance(source, Address) and isinstance(source.base, Register)
     fetch = fetch_options(instruction)
     polls = not {"volatile", "relaxed", "acquire"}.isdisjoint(instruction.modifiers)
@@ -32,7 +32,7 @@ def _load(instruction: Instruction) -> Step:
     def load(chunk: Chunk, where: str, place: Value) -> list[Array]:
         if where == "parameter" and isinstance(place, np.ndarray) and place.size == 1:
             values = chunk.context.parameters.load(place, kind.size, count, ALL_THREADS, chunk.make_reporter())
-            return [value.view(kind.dtype) for value in values]  # it is one number, whoever asks for it
+            return [value.view(kind.dtype) for value in values]  # one value for all threads
         if polls:
             chunk.spins += 1
             chunk.order_blocks(chunk.active)
@@ -50,13 +50,13 @@ def _load(instruction: Instruction) -> Step:
 
 @binds("st")
 def _store(instruction: Instruction) -> Step | None:
-    """``st{.hints}{.space}{.vec}.type [a], b``; ``b`` may be wider than the type."""
+    """Bind ``st{.hints}{.space}{.vec}.type [a], b``; ``b`` may be wider than the type."""
     if {"async", "bulk"} & {*instruction.modifiers}:
         return None
     space, count, kind, _ = decode_access(instruction)
     expect_count(instruction, 2)
     if space in _READ:
-        raise unsupported(instruction, f"{space} memory is not written")
+        raise unsupported(instruction, f"{space} memory is read-only")
     sources = elements(instruction.operands[1], count, instruction)
     dtype, read = unsigned(kind.size), address(instruction, instruction.operands[0], space)
     plain = {"volatile", "relaxed", "release"}.isdisjoint(instruction.modifiers)
@@ -77,7 +77,7 @@ def _store(instruction: Instruction) -> Step | None:
 
 @binds("cp")
 def _prefetch_bulk(instruction: Instruction) -> Step | None:
-    """``cp.async.bulk.prefetch.L2.global [a], size``: its address is checked as the chip does; its size is not."""
+    """Bind ``cp.async.bulk.prefetch.L2.global [a], size``. Only the address is checked, as on the GPU."""
     if not {"bulk", "prefetch"} <= {*instruction.modifiers} or "tensor" in instruction.modifiers:
         return None
     expect_count(instruction, 2, 3)
@@ -162,7 +162,7 @@ def _async_copy(instruction: Instruction) -> Step | None:
 
 @binds("alloca", "stacksave", "stackrestore")
 def _stack(instruction: Instruction) -> Step:
-    """``alloca.type d, size{, align}``, ``stacksave.type d``, ``stackrestore.type a``: a stack that grows upwards."""
+    """Bind ``alloca.type d, size{, align}``, ``stacksave.type d``, ``stackrestore.type a``; the stack grows upwards."""
     (kind,), operands = split_name(instruction)[1] or [TYPES["u64"]], instruction.operands
     used = (STACK, STACK.type)
     if kind.name not in ("u32", "u64") or not operands:
@@ -187,7 +187,7 @@ def _stack(instruction: Instruction) -> Step:
     "setmaxnreg",
 )  # fmt: skip
 def _nothing(instruction: Instruction) -> Step:
-    """Fences, hints to the caches, and waits for the kernel before: memory is always up to date here."""
+    """Bind fences, cache hints, and waits for a previous kernel to no operation: memory is always consistent here."""
     if instruction.opcode in ("fence", "membar"):
         return lambda chunk: chunk.shared.order_fences(chunk.active)
     return lambda chunk: None

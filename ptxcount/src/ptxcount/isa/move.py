@@ -1,4 +1,4 @@
-"""``mov``, ``cvt`` and ``cvta``: from register to register, packed, converted, as addresses of another space."""
+"""``mov``, ``cvt`` and ``cvta``: moves, packing, conversions, and addresses of other state spaces."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from .opcode_registry import Step, allow_clamps, binds, op, step_of
 from .operands import as_array, expect_count, plus, split_name, unsupported
 from .spaces import SPACES, WINDOW_BITS, WINDOWS, window_base
 
-#: Addend to the bits of a float before the lowest 13 are cut off, by rounding.
+#: Number added to the bits of a float before the lowest 13 are truncated, by rounding.
 _TF32: dict[str, Callable[[Array], Any]] = {
     "rna": lambda bits: 0x1000,
     "rn": lambda bits: 0xFFF + (bits >> 13 & 1),
     "rz": lambda bits: 0,
 }
-#: Bits of NaN as a half, converted from 8 bits, as on an H200.
+#: NaN of f16 converted from 8-bit floats, as on an H200.
 _HALF_NAN = 0x7FFF
 
 
 @op(allow_clamps("cvt.(rna|rn|rz)[clamps].tf32.f32"), "b32 = u32")
 def _convert_tf32(rounding: str, clamps: str, chunk: Chunk, bits: Array) -> list[Array]:
-    """Round to tf32; NaN becomes the bits that an H200 gives."""
+    """Round to tf32; NaN has the bits of an H200."""
     unknown = bits if rounding == "rna" else 0x7FFFFFFF
     is_nan = (bits & 0x7FFFFFFF) > 0x7F800000
     if ".relu" in clamps:
@@ -61,14 +61,14 @@ def _decode_pair(relu: str | None, kind: str, chunk: Chunk, pair: Array) -> list
     return [bits[0] | (bits[1] << np.uint32(16))]
 
 
-#: Random bits of each half, which are added to the bits that its mantissa lacks (PTX ISA, ``cvt``, ``rbits``).
+#: Number of random bits per result, which are added to the truncated mantissa bits (PTX ISA, ``cvt``, ``rbits``).
 _RANDOM_BITS = {"f16": 13, "bf16": 16}
 
 
 @op(allow_clamps("cvt.(rn|rz)[clamps].(f16|bf16)x2.f32"), "b32 = f32 f32")
 @op(allow_clamps("cvt.(rs)[clamps].(f16|bf16)x2.f32"), "b32 = f32 f32 u32")
 def _pack_halves(rounding: str, clamps: str, half: str, chunk: Chunk, *operands: Array) -> list[Array]:
-    """Pack two floats as halves, the first in the upper half."""
+    """Pack two floats as f16x2 or bf16x2, the first in the upper half."""
     floats, options = operands[:2], {name: name in clamps for name in ("relu", "satfinite")}
     if rounding == "rs":
         words = (operands[2] >> np.uint32(16), operands[2])
@@ -83,7 +83,7 @@ def _pack_halves(rounding: str, clamps: str, half: str, chunk: Chunk, *operands:
 
 
 def _round_randomly(chunk: Chunk, numbers: Array, words: Array, half: str, clamps: str) -> Array:
-    """Round away from zero where the sum of random bits and of those cut off has a carry."""
+    """Round away from zero if the sum of the random bits and the truncated bits has a carry."""
     if half == "f16":
         _refuse_outside_normal(chunk, numbers, clamps)
     bits, mask = numbers.view(np.uint32), np.uint32((1 << _RANDOM_BITS[half]) - 1)
@@ -91,7 +91,7 @@ def _round_randomly(chunk: Chunk, numbers: Array, words: Array, half: str, clamp
 
 
 def _refuse_outside_normal(chunk: Chunk, values: Array, clamps: str) -> None:
-    """Refuse numbers beyond the exponents of f16, whose cut bits the PTX ISA does not align with the random ones."""
+    """Raise for results that are not normal f16: the PTX ISA does not define the alignment of their random bits."""
     sizes = np.abs(values)
     is_small = (values.astype(np.float16) != values) & (sizes < np.finfo(np.float16).smallest_normal)
     is_large = np.isfinite(values) & (sizes >= 2.0**16) & (".satfinite" not in clamps)
@@ -99,14 +99,14 @@ def _refuse_outside_normal(chunk: Chunk, values: Array, clamps: str) -> None:
     undefined = spread(undefined, chunk.shape) & spread(chunk.active, chunk.shape)
     if undefined.any():
         number = spread(values, chunk.shape)[undefined][0]
-        problem = f"{number:g} with random bits: the PTX ISA defines normal results of f16"
+        problem = f"{number:g} with random bits: the PTX ISA defines only normal results of f16"
         raise unsupported(chunk.instruction, problem)
 
 
 @op("cvt.pack.sat.([us])(16).s32", "b32 = s32 s32")
 @op("cvt.pack.sat.([us])(8|4|2).s32.b32", "b32 = s32 s32 u32")
 def _pack_saturated(sign: str, bits: str, chunk: Chunk, *integers: Array) -> list[Array]:
-    """Pack two clamped numbers, and the lower bits of a third above them."""
+    """Pack two clamped numbers, below the lower bits of a third."""
     width, lowest = int(bits), -(1 << int(bits) - 1) if sign == "s" else 0
     upper, lower = (
         np.clip(integer, lowest, lowest + 2**width - 1).astype(np.int64) & (2**width - 1) for integer in integers[:2]
@@ -117,11 +117,11 @@ def _pack_saturated(sign: str, bits: str, chunk: Chunk, *integers: Array) -> lis
 
 @binds("cvt")
 def _bind_conversion(instruction: Instruction) -> Step:
-    """``cvt{.rounding}{.ftz}{.sat}.dtype.atype d, a``; ``d`` and ``a`` may be in wider registers."""
+    """Bind ``cvt{.rounding}{.ftz}{.sat}.dtype.atype d, a``; ``d`` and ``a`` may be in wider registers."""
     names, types = split_name(instruction)
     options = {"ftz", "sat", "relu", "satfinite"}
     if "rs" in names:
-        problem = "random bits of four numbers, which the PTX ISA does not assign to each, and chips assign differently"
+        problem = "random bits of four numbers: the PTX ISA does not assign them, and GPUs differ"
         raise unsupported(instruction, problem)
     if len(types) != 2 or not {*names} <= ROUNDINGS | options or any(t.kind in "bph" for t in types):
         raise unsupported(instruction)
@@ -131,7 +131,7 @@ def _bind_conversion(instruction: Instruction) -> Step:
     roundings = [name for name in names if name in ROUNDINGS]
     to_integer = target.kind not in "fe" and source.kind in "fe"
     if len(roundings) > 1 or (to_integer and not (roundings and roundings[0].endswith("i"))):
-        raise unsupported(instruction, "one rounding wanted")
+        raise unsupported(instruction, "it needs one rounding modifier")
     rounding, saturate = roundings[0] if roundings else "rn", "sat" in names
     flags = {name: name in names for name in ("ftz", "relu", "satfinite")}
     target_register, source_register = instruction.operands
@@ -150,10 +150,10 @@ def _bind_conversion(instruction: Instruction) -> Step:
 
 
 def _expect_half(instruction: Instruction, names: list[str], target: Type, source: Type) -> None:
-    """Refuse ``.relu`` and ``.satfinite`` without halves, and a half of anything wider that is not rounded."""
+    """Raise for ``.relu`` and ``.satfinite`` without 16-bit floats, and for narrowing to them without rounding."""
     clamps = {"relu", "satfinite"} & {*names}
     if clamps and not (source.name == "f32" and target.size == 2 and target.kind in "fe"):
-        raise unsupported(instruction, ".relu and .satfinite go with a half made of .f32")
+        raise unsupported(instruction, ".relu and .satfinite need a 16-bit result of .f32")
     if "e" in (target.kind, source.kind):
         roundings = {"rn", *MODES}
         is_half = (
@@ -168,7 +168,7 @@ def _expect_half(instruction: Instruction, names: list[str], target: Type, sourc
 
 @binds("mov")
 def _bind_move(instruction: Instruction) -> Step:
-    """``mov.type d, a``, where either side may be a vector of equal parts that make up the other."""
+    """Bind ``mov.type d, a``; either side may be a vector of equal parts of the other."""
     _, types = split_name(instruction)
     expect_count(instruction, 2)
     if len(types) != 1 or len(instruction.modifiers) != 1:

@@ -1,4 +1,4 @@
-"""Registry of steps: binders by opcode, and the rules that most of them are."""
+"""Registry from opcodes to functions that bind instructions to executable steps."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from ..ptx.program import TYPES, Instruction, Operand, Register, Type
 from .operands import destination, expect_count, items, reader, unsupported
 
 Step = Callable[[Chunk], None]
-#: Makes the step of an instruction; None if it is not for that one.
+#: Functions that bind an instruction to a step, or return None for instructions of other binders.
 Binder = Callable[[Instruction], "Step | None"]
-#: Binders of whole names by opcode, which are asked first; a name has one form.
+#: Binders of complete names (`op`), by opcode. They are tried first; a name has one form.
 FORMS: dict[str, list[Binder]] = {}
-#: Other binders of each opcode; each leaves the instructions of the others, so that their order does not matter.
+#: Other binders (`binds`), by opcode. Each returns None for instructions of the others, so their order is irrelevant.
 BINDERS: dict[str, list[Binder]] = {}
 
 
 def binds(*opcodes: str, having: Collection[str] = ()) -> Callable[[Binder], Binder]:
-    """Register a binder of instructions with some opcodes, and with one of some modifiers if there are any."""
+    """Register a binder of instructions with one of some opcodes, and one of the modifiers ``having`` if given."""
 
     def register(binder: Binder) -> Binder:
         def bind(instruction: Instruction) -> Step | None:
@@ -38,13 +38,13 @@ def binds(*opcodes: str, having: Collection[str] = ()) -> Callable[[Binder], Bin
 
 
 def op(name: str, operands: str, *, sums: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Register what an instruction computes, by its name and the types of its operands.
+    """Register the function that computes an instruction, by its name and the types of its operands.
 
-    ``name`` is a regular expression in which a dot is one; it begins with the opcode, or with several in brackets.
-    ``operands`` are types: of the first operand, whose parts are written (``b32|pred?``), ``=``, and of those that are
-    read. ``?`` stands behind what may be missing, and ``$1`` for the first group of the name. The function takes the
-    groups, the chunk and an array for each operand that is read (with ``sums`` as `step_of`), and gives what is
-    written, in order.
+    ``name`` is a regular expression, in which a dot matches a dot. It begins with the opcode, or with alternatives in
+    parentheses. ``operands`` is ``destinations = sources``, each a PTX type. ``|`` separates destinations in one
+    operand, ``?`` marks an optional operand, and ``$1`` is the first group of ``name``. Example:
+    ``@op("vote.sync.(any).pred", "pred = pred u32")``. The function takes the groups, the chunk, and an array per
+    source (``sums``: as in `step_of`). It returns the destinations, in order.
     """
     pattern, (written, _, read) = re.compile(name.replace(".", r"\.")), operands.partition("=")
     opcodes = re.match(r"\(?([\w|]+)", name)[1].split("|")  # type: ignore[index]
@@ -72,13 +72,13 @@ def op(name: str, operands: str, *, sums: bool = False) -> Callable[[Callable[..
 
 
 def allow_clamps(name: str) -> str:
-    """Expand ``[clamps]`` to one group: ``.relu`` and ``.satfinite`` in any order; ``[saturated]`` needs the latter."""
+    """Expand ``[clamps]`` to a group of ``.relu`` and ``.satfinite`` in any order; ``[saturated]`` needs the latter."""
     saturated = "(.satfinite(?:.relu)?|.relu.satfinite)"
     return name.replace("[clamps]", "((?:.relu|.satfinite){0,2})").replace("[saturated]", saturated)
 
 
 def _parse_types(words: str, match: re.Match[str]) -> tuple[list[Type], int]:
-    """Parse the types of operands, and the number of them that are needed."""
+    """Parse the types of operands, and the number of required operands."""
     type_words = words.replace("|", " ").split()
     names = [match[int(word[1])] if word[0] == "$" else word.rstrip("?") for word in type_words]
     return [TYPES[name] for name in names], sum(not word.endswith("?") for word in type_words)
@@ -93,10 +93,10 @@ def step_of(
     wider: bool = False,
     sums: bool = False,
 ) -> Step:
-    """Make the step that reads operands, computes from the chunk and their arrays, and writes each result.
+    """Return the step that reads operands, computes from the chunk and their arrays, and writes each result.
 
-    With ``wider``, registers may have more bits than their types. With ``sums``, it computes from what the registers
-    hold, which may be sums of parts. Raises as `reader` and `destination`.
+    With ``wider``, registers may have more bits than their types. With ``sums``, ``compute`` gets values that may be a
+    `Sum`. Raises as `reader` and `destination`.
     """
     sources = [*reads]
     targets = [destination(instruction, operand, kind, wider) for operand, kind in writes]
@@ -115,7 +115,7 @@ def step_of(
 
 
 def _extend_value(value: Value, register: Register) -> Value:
-    """Extend a value to a register that may be wider: by its sign if signed, else by zeros."""
+    """Extend a value to a register that may be wider: sign extension for signed types, else zero extension."""
     if not isinstance(value, np.ndarray) or value.itemsize == register.type.size:
         return value
     return value.astype(f"{'i' if value.dtype.kind == 'i' else 'u'}{register.type.size}")

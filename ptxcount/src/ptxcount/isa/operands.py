@@ -1,4 +1,4 @@
-"""Operands to functions that read them from a chunk; which registers an instruction uses is noted in it on the way."""
+"""Operands: functions that read them from a chunk. Making them records the registers that an instruction uses."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from ..ptx.program import (
 from ..util.errors import UnsupportedInstructionError
 
 Reader = Callable[[Chunk], Value]
-#: The condition code, and the used bytes of a thread's stack: registers that no PTX can name.
+#: Internal registers: the condition code, and the used bytes of a thread's stack.
 CARRY, STACK = Register("CC.CF", TYPES["pred"]), Register("%STACK", TYPES["u64"])
 
 
 def unsupported(instruction: Instruction, why: str = "") -> UnsupportedInstructionError:
-    """Make the error for an instruction outside of the subset, or whose operands do not fit it."""
+    """Return the error for an unsupported instruction, or for operands that do not match it."""
     return UnsupportedInstructionError(instruction.source, instruction.name, why)
 
 
@@ -56,9 +56,9 @@ def as_array(value: Value, kind: Type) -> Array:
 
 
 def reader(instruction: Instruction, operand: Operand, kind: Type, wider: bool = False) -> Reader:
-    """Make a function from a chunk to an operand's value for each thread, as ``kind``; ``wider`` cuts further bits.
+    """Return a function from a chunk to an operand's value per thread, as ``kind``; ``wider`` allows wider registers.
 
-    Raises `UnsupportedInstructionError` if the operand does not fit; of an unknown name, the function raises it.
+    Raises `UnsupportedInstructionError` if the operand does not match; for an unknown name, the function raises it.
     """
     if isinstance(operand, Register):
         return _register(instruction, operand, kind, wider)
@@ -69,7 +69,7 @@ def reader(instruction: Instruction, operand: Operand, kind: Type, wider: bool =
         return lambda chunk: constant
     if isinstance(operand, Symbol) and operand is not SINK:
         if kind.size < 4 or kind.kind == "f":
-            raise unsupported(instruction, f"an address does not fit .{kind.name}")
+            raise unsupported(instruction, f"an address is no .{kind.name}")
         return _symbol(operand.name, kind, 0)
     raise unsupported(instruction, f"{format_operand(operand)} cannot be read as .{kind.name}")
 
@@ -105,7 +105,7 @@ def _fit(instruction: Instruction, operand: Register, kind: Type, wider: bool) -
         register_type.size == kind.size or (wider and kind.size < register_type.size <= 8)
     ):
         raise unsupported(
-            instruction, f"register {operand.name} is .{register_type.name}, which does not fit .{kind.name}"
+            instruction, f"register {operand.name} is .{register_type.name}, which does not match .{kind.name}"
         )
 
 
@@ -129,7 +129,7 @@ def immediate(instruction: Instruction, operand: Immediate, kind: Type) -> Array
     elif kind.kind == "f":
         with np.errstate(over="ignore"):
             return np.full((1, 1), operand.value, np.float64).astype(kind.dtype)
-    elif isinstance(operand.value, float):  # the bits of a float, as in mov.b32 %r1, 0f3F800000
+    elif isinstance(operand.value, float):  # float literal as bits, as in mov.b32 %r1, 0f3F800000
         if kind.size in (4, 8) and kind.kind == "b":
             return np.full((1, 1), operand.value, f"f{kind.size}").view(f"u{kind.size}")
     elif -(2**63) <= operand.value < 2**64:
@@ -138,7 +138,7 @@ def immediate(instruction: Instruction, operand: Immediate, kind: Type) -> Array
 
 
 def destination(instruction: Instruction, operand: Operand, kind: Type, wider: bool = False) -> Register | None:
-    """Return the register that an instruction writes; None for the sink ``_``. Parameters and errors as of `reader`."""
+    """Return the register that an instruction writes; None for the sink ``_``. Parameters and errors as in `reader`."""
     if operand is SINK:
         return None
     if not isinstance(operand, Register) or operand.negated:
@@ -155,7 +155,7 @@ def _describe_operand(operand: Operand) -> str:
 
 
 def items(operand: Operand) -> tuple[Operand, ...]:
-    """Return the operands that stand in one place, such as ``p|q``; else the only one."""
+    """Return the parts of an operand such as ``p|q``; else the operand itself."""
     return operand.items if isinstance(operand, Group) else (operand,)
 
 
@@ -163,12 +163,12 @@ def elements(operand: Operand, count: int, instruction: Instruction) -> tuple[Op
     """Return the operands of a vector of ``count``, or the one operand of a scalar."""
     operands = items(operand)
     if len(operands) != count or any(isinstance(item, (Group, Address)) for item in operands):
-        raise unsupported(instruction, f"{count} elements wanted, {len(operands)} given")
+        raise unsupported(instruction, f"{len(operands)} elements, {count} are needed")
     return operands
 
 
 def address(instruction: Instruction, operand: Operand, space: str | None) -> Reader:
-    """Make a function that reads an address: 64 bits wide, or 32 in shared, local and tensor memory."""
+    """Return a function that reads an address: 64 bits wide, or 32 in shared, local and tensor memory."""
     if not isinstance(operand, Address) or isinstance(operand.base, Special):
         raise unsupported(instruction, f"an address is needed, not {_describe_operand(operand)}")
     u64 = TYPES["u64"]
@@ -188,6 +188,6 @@ def address(instruction: Instruction, operand: Operand, space: str | None) -> Re
 
 
 def plus(kind: Type, value: Value, offset: Array) -> Value:
-    """Add a signed offset to a value, as a sum of parts if the value is one."""
+    """Add a signed offset to a value; a `Sum` stays a `Sum`."""
     total = SUM_RULES["add"](kind, value, offset)
     return dense(value).view(offset.dtype) + offset if total is None else total

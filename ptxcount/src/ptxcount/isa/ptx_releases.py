@@ -1,4 +1,4 @@
-"""The forms that each release of PTX added from 9.0 on (PTX ISA, "Release Notes"), and whether they are executed."""
+"""Instruction forms added by each PTX release from 9.0 on (PTX ISA, "Release Notes"), and if they are supported."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import NamedTuple
 
 
 class ReleasedForm(NamedTuple):
-    """A form: an instruction of it, a pattern of its names, and whether `ptxcount` executes it."""
+    """A form: an example instruction, a pattern of its names, and whether ptxcount supports it."""
 
     example: str
     pattern: str
     known: bool = False
 
 
-#: The forms by release; names of patterns begin at the opcode. CUDA 13.0 to 13.5 bring 9.0 to 9.5.
+#: The forms by release; patterns begin at the opcode. CUDA 13.0 to 13.5 have PTX 9.0 to 9.5.
 RELEASED_FORMS: dict[str, tuple[ReleasedForm, ...]] = {
     "9.0": (),
     "9.1": (
@@ -56,12 +56,12 @@ RELEASED_FORMS: dict[str, tuple[ReleasedForm, ...]] = {
 
 @lru_cache(maxsize=4096)
 def explain_release(name: str) -> str:
-    """Return which release of PTX added an instruction that is not executed, or an empty text."""
+    """Return a text with the PTX release that added an unsupported instruction; empty for others."""
     releases = (version for version, form in unknown_forms() if re.fullmatch(form.pattern, name))
     return next((f"a form of PTX {version} that ptxcount does not know" for version in releases), "")
 
 
 def unknown_forms() -> Iterator[tuple[str, ReleasedForm]]:
-    """Yield the forms that are not executed, with their releases."""
+    """Yield the unsupported forms, with their releases."""
     for version, forms in RELEASED_FORMS.items():
         yield from ((version, form) for form in forms if not form.known)

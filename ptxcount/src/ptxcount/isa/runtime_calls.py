@@ -1,6 +1,6 @@
-"""Calls of what every CUDA program may call: ``assert``, ``malloc``, ``printf`` (CUDA C++ programming guide, 10.34).
+"""Calls of the device runtime: ``assert``, ``malloc``, ``printf`` (CUDA C++ programming guide, 10.34).
 
-A call hands its arguments over in variables of the ``.param`` space, which are the thread's own.
+A call passes its arguments in variables of the ``.param`` space, which are private to the thread.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from .opcode_registry import Step, binds
 from .operands import unsupported
 from .spaces import make_resolver
 
-#: Longest text that is read, in characters.
+#: Maximum length of a text in characters.
 _MAX_TEXT = 4096
-#: Bytes of the heap, as a host has it that asks for no other, of what they are multiples, and of a child's arguments.
+#: Default heap size, alignment of allocations, and maximum arguments of a child kernel, in bytes.
 HEAP, _UNIT, _PARAMETERS = 8 << 20, 16, 4096
 
 
@@ -69,14 +69,14 @@ class _CallArguments(NamedTuple):
 
 
 def _fail_assertion(arguments: _CallArguments) -> Value:
-    """``__assertfail(message, file, line, function, size of a character)``: the kernel ends."""
+    """Execute ``__assertfail(message, file, line, function, size of a character)``: end the kernel."""
     message, file, function = (arguments.load_text(arguments.load_first(place)) for place in (0, 1, 3))
     text = f"assertion {message!r} failed in {function}, {file}:{arguments.load_first(2)}"
     raise arguments.chunk.make_fault(TrapError, text)
 
 
 def _allocate_heap(arguments: _CallArguments) -> Value:
-    """``malloc(bytes)``: from a heap of its own, in which nothing comes back; null where it is used up."""
+    """Execute ``malloc(bytes)``: allocate from a heap that is never recycled; NULL if it is exhausted."""
     chunk = arguments.chunk
     active = spread(chunk.active, chunk.shape)
     sizes = np.where(active, spread(dense(arguments.load_argument(0)).astype(np.int64), chunk.shape), 0)
@@ -85,7 +85,7 @@ def _allocate_heap(arguments: _CallArguments) -> Value:
     fits = places + padded <= HEAP
     chunk.context.heap_used = int((places + padded)[fits].max(initial=chunk.context.heap_used))
     if not (fits | ~active).all():
-        text = f"malloc gives null: more than {HEAP} bytes were asked for, and free gives nothing back here"
+        text = f"malloc returned NULL: more than {HEAP} bytes were requested, and free does not recycle memory here"
         chunk.add_finding("heap", text, int((active & ~fits).sum()))
     if not chunk.context.heap:
         chunk.context.heap = chunk.context.memory.add(np.zeros(HEAP, np.uint8), "the heap")
@@ -102,14 +102,12 @@ def _make_finding(code: str, text: str) -> Callable[[_CallArguments], Value]:
     return record_finding
 
 
-_print = _make_finding("printf", "the kernel prints, which is not shown")
-_child = _make_finding(
-    "child-kernel", "the kernel launches another one, which is not run: the counts are its own alone"
-)
-_condition = _make_finding("graph-condition", "the kernel sets a condition of a CUDA graph, which nobody asks for here")
+_print = _make_finding("printf", "the kernel prints; the text is not shown")
+_child = _make_finding("child-kernel", "the kernel launches another kernel, which does not run and is not counted")
+_condition = _make_finding("graph-condition", "the kernel sets a condition of a CUDA graph; there is no graph here")
 
 
-#: Supported functions: the bytes of each argument, and the implementation.
+#: Supported functions: the argument sizes in bytes, and the implementation.
 FUNCTIONS: dict[str, tuple[tuple[int, ...], Callable[[_CallArguments], Value]]] = {
     "vprintf": ((8, 8), _print),
     "__assertfail": ((8, 8, 4, 8, 8), _fail_assertion),
@@ -126,7 +124,7 @@ FUNCTIONS: dict[str, tuple[tuple[int, ...], Callable[[_CallArguments], Value]]] 
 
 @binds("call")
 def _bind_call(instruction: Instruction) -> Step:
-    """``call{.uni} {(result),} function{, (argument, ...)}`` of what is provided; others are inlined (`lowering`)."""
+    """Bind ``call{.uni} {(result),} function{, (argument, ...)}`` of a runtime function; `lowering` inlines others."""
     function = next((operand.name for operand in instruction.operands if isinstance(operand, Symbol)), "")
     lists = [operand.items for operand in instruction.operands if isinstance(operand, Group)]
     names = [[item.name for item in items if isinstance(item, Symbol)] for items in lists]

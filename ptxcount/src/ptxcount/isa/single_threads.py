@@ -1,4 +1,4 @@
-"""Instructions that a single thread executes for its block: operands, and faults."""
+"""Instructions that one thread executes for its block: operands, and faults."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .operands import Reader
 
 
 def make_row_reporter(chunk: Chunk) -> Report:
-    """Make a reporter that keeps the block of a fault, and names its first active thread."""
+    """Return a reporter that keeps the block of a fault, and names its first active thread."""
     report, active = chunk.make_reporter(), spread(chunk.active, chunk.shape)
 
     def report_for_row(error: Any, position: tuple[int, int], text: str, place: int, *others: Any) -> None:
@@ -25,7 +25,7 @@ def make_row_reporter(chunk: Chunk) -> Report:
 
 
 def iter_threads(chunk: Chunk, readers: Sequence[Reader]) -> Iterator[tuple[tuple[int, ...], list[int]]]:
-    """Yield what active threads read, and the blocks of those that read the same, in the order of the threads."""
+    """Yield distinct operand values of active threads, and the blocks with these values, in thread order."""
     rows, threads = np.nonzero(spread(chunk.active, chunk.shape))
     columns = [spread(dense(read(chunk)), chunk.shape)[rows, threads].tolist() for read in readers]
     groups: dict[tuple[int, tuple[int, ...]], list[int]] = {}

@@ -1,4 +1,4 @@
-"""State spaces: which one an instruction names, and in which one a generic address lies (PTX ISA, "State Spaces")."""
+"""State spaces of instructions and of generic addresses (PTX ISA, "State Spaces")."""
 
 from __future__ import annotations
 
@@ -16,20 +16,19 @@ SPACES = {
     "global": "global", "const": "constant", "shared": "shared", "shared::cta": "shared", "shared::cluster": "shared",
     "local": "local", "param": "parameter", "param::entry": "parameter", "param::func": "local", GIVEN: "local",
 }  # fmt: skip
-#: The windows of the state spaces in generic addresses, by the bits from here on; global memory is the first.
+#: The bits from here on select the state space of a generic address; 0 is global memory.
 WINDOW_BITS = 56
 WINDOWS = ("global", "shared", "local", "constant", "parameter")
-#: Modifiers that say how to cache or order an access, which changes neither its result nor its requests and sectors.
-#: Those of `FETCHED` change `fetched_sectors`, what DRAM gives.
+#: Cache and ordering modifiers. They do not change results, requests or sectors. Those of `FETCHED` change
+#: `fetched_sectors`, the reads from DRAM.
 HINTS = {
     "ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "volatile", "weak", "relaxed", "acquire", "release", "acq_rel",
     "sc", "cta", "cluster", "gpu", "sys", "mmio",
     "L1::evict_normal", "L1::evict_unchanged", "L1::evict_first", "L1::evict_last", "L1::no_allocate",
     "L2::evict_normal", "L2::evict_first", "L2::evict_last", "L2::64B", "L2::128B", "L2::256B",
 }  # fmt: skip
-#: The sectors that a load fetches where it misses the L2 cache, by its hint, whatever the limit of the context says:
-#: measured on an H100 and an H200 (driver 580.159.04, 2026-11).
-#: ``L2::256B`` brings 7.76 of 8 sectors there: it is no promise of more than 4.
+#: Sectors that an L2 miss of a load fetches, by prefetch modifier, for any fetch granularity of the context (measured
+#: on an H100 and an H200). ``L2::256B`` fetched 7.76 of 8 sectors on average: only 4 are guaranteed.
 FETCHED = {"L2::128B": 4, "L2::256B": 4}
 _VECTORS = {"v2": 2, "v4": 4, "v8": 8}
 
@@ -47,7 +46,7 @@ def find_space(instruction: Instruction) -> str | None:
 def decode_access(
     instruction: Instruction, *allowed: str, named: bool = False
 ) -> tuple[str | None, int, Type, list[str]]:
-    """State space, elements, type, and what else the modifiers say: nothing but ``more``, unless that is ``named``."""
+    """Return state space, vector size, type, and other modifiers."""
     names, types = split_name(instruction)
     spaces = [SPACES[name] for name in names if name in SPACES]
     vectors = [_VECTORS[name] for name in names if name in _VECTORS]
@@ -57,7 +56,7 @@ def decode_access(
         raise unsupported(instruction)
     count = vectors[0] if vectors else 1
     if count * types[0].size > 32:
-        raise unsupported(instruction, "more than 32 bytes a thread")
+        raise unsupported(instruction, "more than 32 bytes per thread")
     space = spaces[0] if spaces else None
     if space in (None, "shared"):
         instruction.units.add(min(types[0].size, 8))
@@ -65,27 +64,27 @@ def decode_access(
 
 
 def fetch_options(instruction: Instruction) -> dict[str, int]:
-    """Return what a load says of its fetches from DRAM, as `ArrayMemory.load` takes it."""
+    """Return the fetch size of a load, as an option of `ArrayMemory.load`."""
     sectors = [FETCHED[name] for name in instruction.modifiers if name in FETCHED]
     return {"fetch": sectors[0]} if sectors else {}
 
 
 def make_resolver(space: str | None, read: Reader) -> Callable[[Chunk], tuple[str, Value]]:
-    """Make a function that returns the state space of the active threads and their addresses within it."""
+    """Return a function that returns the state space of the active threads, and their addresses within it."""
     if space is not None:
         return lambda chunk: (space, read(chunk))
 
     def resolve_generic(chunk: Chunk) -> tuple[str, Value]:
         resolved_space, place, mask = next(_iter_spaces(chunk, read(chunk)))
         if (mask != chunk.active).any():
-            raise unsupported(chunk.instruction, "addresses in more than one state space at once")
+            raise unsupported(chunk.instruction, "its threads have addresses in different state spaces")
         return resolved_space, place
 
     return resolve_generic
 
 
 def make_shared_reader(instruction: Instruction, read: Reader) -> Reader:
-    """Make a reader of shared addresses; it raises `UnsupportedInstructionError` for any other space."""
+    """Return a reader of shared addresses; it raises `UnsupportedInstructionError` for any other space."""
     resolve = make_resolver(find_space(instruction), read)
 
     def read_place(chunk: Chunk) -> Value:
@@ -111,7 +110,7 @@ def _iter_spaces(chunk: Chunk, value: Value) -> Iterator[tuple[str, Value, Array
 def make_access(
     space: str | None, read: Reader, access: Callable[[Chunk, str, Value], list[Array]]
 ) -> Callable[[Chunk], list[Array]]:
-    """Make an access to a state space, or to each space of the active threads' generic addresses."""
+    """Return a function that accesses a state space, or each state space of generic addresses."""
     if space is not None:
         return lambda chunk: access(chunk, space, read(chunk))
 

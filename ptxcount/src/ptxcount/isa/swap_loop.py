@@ -1,8 +1,8 @@
-"""The loops of compare-and-swap on 32-bit words that ptxas makes of atomics on 16 bits (sm_90, nvcc 13.0.88).
+"""CAS loops on 32-bit words, to which ptxas compiles 16-bit atomics (sm_90, nvcc 13.0.88).
 
-``atom.add`` of f16 and bf16 loads the word and tries to exchange all of it until no other thread was there meanwhile.
-``atom.cas.b16`` tries again only where the other half of the word is another. Lanes are served in their order. So it is
-on an H200 in 264 launches of one warp (driver 580.159.04, 2026-11).
+``atom.add`` of f16 and bf16 reads the 32-bit word and repeats a 32-bit CAS until it succeeds. ``atom.cas.b16`` repeats
+only if the other half of the word has changed. Lanes succeed in lane order (measured: 264 launches of one warp on an
+H200).
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from .atomic_operations import ATOMICS, AtomicOperation
 def iter_swap_rounds(
     operation: AtomicOperation, chunk: Chunk, place: Value, old: Array, operands: Sequence[Array]
 ) -> Iterator[Array]:
-    """Yield the threads of each round of compare-and-swap, as masks of the chunk's shape.
+    """Yield the threads of each CAS round, as masks of the chunk's shape.
 
-    A round of a warp changes each word at most once. The lanes before that are done, and so is the one that changes it.
+    Each round changes a word at most once. Lanes up to and including the one that changes it are finished.
 
     Parameters
     ----------
     operation : Atomic
-        The operation on halves of words.
+        The operation on 16-bit halves of words.
     chunk : Chunk
         The blocks with the active threads.
     place : Value
         The address of each thread.
     old : ndarray
-        Each active thread's half as it was before, where threads come one after the other.
+        The 16-bit value before each active thread's operation, in thread order.
     operands : sequence of ndarray
         The operands of each active thread.
     """

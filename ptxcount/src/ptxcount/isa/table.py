@@ -1,7 +1,7 @@
-"""The instructions that compute: one line each (PTX ISA, "Integer Arithmetic" to "Logic and Shift Instructions").
+"""Arithmetic instructions, one line each (PTX ISA, "Integer Arithmetic" to "Logic and Shift Instructions").
 
-How each operand is read: ``t`` as the instruction's type, ``w`` at twice its width, ``u`` as u32, ``p`` as a predicate.
-The result is written the same way. Options are modifiers that change how, not what (rounding, flushing, saturation).
+Letters give the type of each operand and of the result: ``t`` the instruction's type, ``w`` twice its width, ``u`` u32,
+``p`` a predicate. Options are modifiers of rounding, flushing and saturation.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ APPROX = frozenset({"approx", "full", "rn", "ftz"})
 
 
 class Computation(NamedTuple):
-    """Row of an instruction: its function, its operands, its types, and further parts of its name."""
+    """Row of an instruction: its function, operands, types, and options."""
 
     compute: Callable[..., Any]
     reads: str
@@ -176,7 +176,7 @@ FLOAT_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "num": lambda a, b: (a == a) & (b == b),
     "nan": lambda a, b: (a != a) | (b != b),
 }
-#: Value that ``set`` writes where it holds, by the type of the result; and a flag: of each half of a pair.
+#: Value of ``set`` for true, by result type, and True if it is per half of a pair.
 TRUE = {
     **dict.fromkeys((("u32", False), ("s32", False)), 0xFFFFFFFF),
     **dict.fromkeys((("u16", False), ("s16", False), ("u32", True), ("s32", True)), 0xFFFF),

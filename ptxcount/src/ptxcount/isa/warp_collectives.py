@@ -1,4 +1,4 @@
-"""Instructions between the lanes of a warp: shuffles, votes, warp barriers (PTX ISA, ``shfl.sync``, ``vote``)."""
+"""Warp collectives: shuffles, votes, matches, reductions, warp barriers (PTX ISA, ``shfl.sync``, ``vote``)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .opcode_registry import op
 
 _LANE = np.arange(LANES)
 
-#: The lane that each mode of ``shfl`` reads from, and whether it lies within the segment.
+#: ``shfl`` modes: functions of lane, operand and clamp that return the source lane, and whether it is in the segment.
 _MODES: dict[str, Callable[[Array, Array, Array], tuple[Array, Array]]] = {
     "up": lambda b, low, high: (_LANE - b, _LANE - b >= high),
     "down": lambda b, low, high: (_LANE + b, _LANE + b <= high),
@@ -34,17 +34,17 @@ def threads_of(chunk: Chunk, values: Array) -> Array:
 
 
 def _find_readable(chunk: Chunk, lane: Array, active: Array) -> Array:
-    """Tell if the lanes that others read from take part; CUDA calls the value of one that does not undefined.
+    """Tell if the source lanes are active. In CUDA, the value of an inactive lane is undefined.
 
-    On an H200 it is 0, whether the lane has left, waits elsewhere or is none of the block's (2026-11, driver 580).
+    On an H200 it is 0: for exited lanes, lanes that wait elsewhere, and lanes beyond the block.
     """
     is_readable = np.take_along_axis(active, lane, axis=2)
     reads_inactive = active & ~is_readable
     if reads_inactive.any():
         _, warp, reader_lane = (int(axis[0]) for axis in np.nonzero(reads_inactive))
         message = (
-            f"lane {reader_lane} of warp {warp} reads from lane {int(lane[reads_inactive][0])}, which does not take "
-            "part: 0 on the chip, undefined in CUDA"
+            f"lane {reader_lane} of warp {warp} reads from lane {int(lane[reads_inactive][0])}, which is inactive: "
+            "0 here, undefined in CUDA"
         )
         chunk.add_finding("inactive-lane", message, int(reads_inactive.sum()) * (chunk.shape[0] // len(reads_inactive)))
     return is_readable
@@ -57,7 +57,7 @@ def _group_participants(chunk: Chunk, values: Array) -> tuple[Array, Array]:
 
 
 def _check_own_lane(chunk: Chunk, masks: Array) -> None:
-    """Note threads that are not in the mask that they give: undefined in CUDA."""
+    """Add a finding for threads whose mask lacks their own lane: undefined in CUDA."""
     if masks.size == 1 and int(masks.flat[0]) == FULL:
         return
     missing = find_missing_lanes(masks, chunk.active, chunk.shape[1])
@@ -77,7 +77,7 @@ def compute_by_mask(
 ) -> list[Array]:
     """Compute for the lanes of each ``membermask`` together.
 
-    ``compute`` takes what lanes hold and which of them take part, (blocks, warps, 32).
+    ``compute`` takes the values of lanes, and the mask of participating lanes, (blocks, warps, 32).
     """
     _check_own_lane(chunk, masks)
     values, active = _group_participants(chunk, operand)
@@ -116,7 +116,7 @@ def _shuffle(mode: str, chunk: Chunk, *operands: Array) -> Iterable[Array]:
     return (threads_of(chunk, each) for each in (result, inside))
 
 
-#: The modes of ``vote``: from the predicate where it is true, and the active lanes.
+#: ``vote`` modes: functions of the predicate of active lanes, and of active lanes, that return a result per warp.
 _VOTES: dict[str, Callable[[Array, Array], Array]] = {
     "all": lambda votes, active: np.asarray((votes | ~active).all(axis=2, keepdims=True)),
     "any": lambda votes, active: np.asarray(votes.any(axis=2, keepdims=True)),
@@ -131,7 +131,7 @@ def _vote(mode: str, chunk: Chunk, predicate: Array, masks: Array) -> list[Array
     return compute_by_mask(chunk, predicate, masks, lambda votes, active: [_VOTES[mode](votes & active, active)])
 
 
-#: Functions that reduce the lanes of a warp, and the values of idle lanes.
+#: Reductions over the lanes of a warp, and the neutral values of inactive lanes.
 _REDUCTIONS: dict[str, tuple[np.ufunc, Callable[[Any], int]]] = {
     "add": (np.add, lambda limits: 0),
     "min": (np.minimum, lambda limits: int(limits.max)),
@@ -170,7 +170,7 @@ def _match(mode: str, kind: str, chunk: Chunk, operand: Array, masks: Array) -> 
 
 @op("elect.sync", "b32|pred = u32")
 def _elect(chunk: Chunk, masks: Array) -> list[Array]:
-    """Elect the lowest of the lanes that take part, as the chip does."""
+    """Elect the lowest participating lane, as the GPU does."""
 
     def elect_lane(values: Array, active: Array) -> list[Array]:
         first = active.argmax(axis=2)[..., None].astype(np.uint32)
@@ -186,6 +186,6 @@ def _active_mask(chunk: Chunk) -> list[Array]:
 
 @op("bar.warp.sync", "= u32")
 def _check_barrier(chunk: Chunk, masks: Array) -> list[Array]:
-    """Check the mask; the waiting is the scheduler's."""
+    """Check the mask; the scheduler makes threads wait."""
     _check_own_lane(chunk, masks)
     return []

@@ -1,11 +1,10 @@
 """Values of a register for a chunk of thread blocks.
 
-A value is an array of shape (1 or blocks, 1 or threads): what depends only on ``threadIdx`` has one row, what
-depends only on ``blockIdx`` one column, what is the same everywhere one element. An index such as
-``blockIdx.x * 32 + threadIdx.x`` is a `Sum` of a row and a column, and stays one through additions and uniform
-multiplications, so that only loads and stores ever see one number a thread. All of it is exact: integer arithmetic
-wraps modulo two to the width, in which sums and uniform products are a ring, and what needs the true value (a
-comparison, a widening) first shows that the sum did not wrap.
+A value is an array of shape (1 or blocks, 1 or threads). It has one row if it depends only on ``threadIdx``, one column
+if only on ``blockIdx``, and one element if it is uniform. An index such as ``blockIdx.x * 32 + threadIdx.x`` is a `Sum`
+of a row and a column. It stays a `Sum` through additions and multiplications by uniform values. So addresses are
+expanded per thread only at loads and stores. Arithmetic is exact modulo 2^width. Comparisons and widening first check
+that the sum did not wrap.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ def dense(value: Value) -> Array:
 
 
 def add_column_row(block: Array, thread: Array) -> Value:
-    """Add a column and a row, as an array where either is a single number."""
+    """Add a column and a row; the result is an array if either is a single number."""
     return block + thread if block.size == 1 or thread.size == 1 else Sum(block, thread)
 
 
@@ -69,7 +68,7 @@ def split_sum(value: Value, size: int) -> Sum | None:
 
 
 def split_exact(value: Value, kind: Type) -> Sum | None:
-    """Split a value into a column plus a row whose sum is its true value as ``kind``; None if not shown."""
+    """Split a value into a column plus a row whose sum provably does not wrap as ``kind``; else None."""
     split = split_sum(value, kind.size)
     if split is not None:
         low, high = split.bounds()
@@ -113,7 +112,7 @@ def _multiply_wide(kind: Type, left: Value, right: Value) -> Value | None:
     return None if a is None or b is None else _multiply(wide, a, b)
 
 
-#: Effects of instructions on sums; each function gives None where the result is not shown to be a sum.
+#: Effects of instructions on sums; a function returns None if the result is not provably a sum.
 SUM_RULES: dict[str, Callable[..., Value | None]] = {
     "add": partial(_combine, operator.add),
     "sub": partial(_combine, operator.sub),
@@ -125,7 +124,7 @@ SUM_RULES: dict[str, Callable[..., Value | None]] = {
 
 
 def convert_sum(value: Value, source: Type, target: Type) -> Value | None:
-    """Convert a sum of integers (PTX ISA ``cvt``); None where it is not a sum afterwards."""
+    """Convert a sum of integers (PTX ISA ``cvt``); None if the result is no sum."""
     a = split_sum(value, source.size) if target.size <= source.size else split_exact(value, source)
     if a is None:
         return None
@@ -139,7 +138,7 @@ COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def compare_sums(name: str, kind: Type, left: Value, right: Value) -> Array | None:
-    """Compare integers by their bounds where these decide it; None if it takes the whole arrays."""
+    """Compare integers by their bounds; None if the bounds do not decide."""
     a = split_exact(left, kind)
     b = None if a is None else split_exact(right, kind)
     if a is None or b is None:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 LANES = 32
-#: Elements of which `numpy.where` takes no time.
+#: Maximum elements for which `numpy.where` is fast enough.
 _SMALL_SIZE = 1 << 12
 
 
@@ -24,12 +24,12 @@ def spread(values: Array, shape: tuple[int, ...]) -> Array:
 
 
 def unsigned(size: int) -> np.dtype[Any]:
-    """Return the dtype of so many bytes: unsigned integers, where NumPy has any."""
+    """Return the dtype of ``size`` bytes: an unsigned integer if NumPy has one."""
     return np.dtype(f"u{size}" if size <= 8 else f"V{size}")
 
 
 def choose(mask: Array, chosen: Array, alternative: Array) -> Array:
-    """Choose as `numpy.where` for numbers of one dtype: by their bits, which takes as long for any mask."""
+    """Choose as `numpy.where`, for operands of one dtype. Large arrays are blended bitwise."""
     if mask.size < _SMALL_SIZE or chosen.itemsize > 8:
         return np.where(mask, chosen, alternative)
     kind, bits = chosen.dtype, f"u{chosen.itemsize}"
@@ -61,13 +61,13 @@ def lanes_by_warp(active: Array, threads: int) -> Array:
 
 
 def find_busy(lanes: Array) -> Array:
-    """Find the warps with an active lane, from (rows, warps, 32): eight lanes at once, as they are bytes."""
+    """Find the warps with an active lane, from (rows, warps, 32). Eight bool lanes are tested as one 64-bit word."""
     words = np.ascontiguousarray(lanes).view(np.uint64)
     return np.asarray((words[..., 0] | words[..., 1] | words[..., 2] | words[..., 3]) != 0)
 
 
 def find_step(row: Array) -> int | None:
-    """Find the distance from lane to lane in all warps of a row of threads; None where they differ."""
+    """Find the lane stride that all warps of a row of threads share; None if they differ."""
     if row.size % LANES:
         return None
     lanes = row.reshape(-1, LANES)
@@ -76,7 +76,7 @@ def find_step(row: Array) -> int | None:
 
 
 def take_by_warp(units: Array, leaders: Array, adjacent: bool) -> Array:
-    """Take the units of warps by those of their first lanes, (blocks, warps): all the same, or adjacent ones."""
+    """Gather per warp, from the unit of its first lane, (blocks, warps): broadcast it, or read 32 adjacent ones."""
     if not adjacent:
         return units.take(leaders).repeat(LANES, axis=1)
     # The units of a warp are read as one element.
@@ -86,10 +86,11 @@ def take_by_warp(units: Array, leaders: Array, adjacent: bool) -> Array:
 
 
 class Occupancy:
-    """Active threads of a chunk, by a mask that never changes.
+    """Active threads of a chunk, from a mask that never changes.
 
-    ``lanes`` are the active lanes of warps, (1 or blocks, warps, 32), None for all lanes of whole warps; ``warps`` have
-    an active lane, (1 or blocks, warps); ``requests`` and ``threads`` are how many warps and threads are active.
+    ``lanes`` is the mask of active lanes, (1 or blocks, warps, 32), or None if all lanes of whole warps are active.
+    ``warps`` is the mask of warps with an active lane, (1 or blocks, warps). ``requests`` is the number of these warps,
+    ``threads`` the number of active threads.
     """
 
     def __init__(self, active: Array, shape: tuple[int, ...]) -> None:
@@ -103,11 +104,11 @@ class Occupancy:
 
     @property
     def places(self) -> Array:
-        """The numbers of the active threads among all of the chunk."""
+        """The indices of the active threads in the chunk."""
         return np.flatnonzero(spread(self.active, self.shape))
 
 
-#: The last one: instructions that follow each other have the same mask.
+#: The last `Occupancy`: consecutive instructions have the same mask.
 _last = [Occupancy(np.ones((1, 1), bool), (1, 1))]
 
 
@@ -120,5 +121,5 @@ def find_occupancy(active: Array, shape: tuple[int, ...]) -> Occupancy:
 
 
 def by_thread(values: Array, threads: int) -> Array:
-    """(rows, warps, 32) back to (rows, threads)."""
+    """Reshape (rows, warps, 32) to (rows, threads)."""
     return values.reshape(values.shape[0], -1)[:, :threads]

@@ -1,1 +1,1 @@
-"""State of the executed blocks: registers, memory, and the checks for races."""
+"""State of the executed blocks: registers, memory, and race checks."""

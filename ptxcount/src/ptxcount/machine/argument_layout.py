@@ -1,4 +1,4 @@
-"""Arguments of a kernel: their bytes, and in memory the arrays that these point to."""
+"""Arguments of a kernel: their bytes, and the arrays that they point to."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from .global_memory import ArrayMemory
 
 @dataclass(frozen=True, eq=False)
 class ArrayDescriptor:
-    """Array that a kernel gets with a description: as a handle, or as bytes that only the chip reads."""
+    """Array with a descriptor, such as a texture: passed as a handle, or as opaque bytes."""
 
     array: Array
 
-    #: Bytes of the argument.
+    #: Size of the argument in bytes.
     size = 8
-    #: True if the array may have strides of its own.
+    #: True if the array may be strided.
     strided = False
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the array."""
+        """Size of the array in bytes."""
         return self.array.nbytes
 
 
 class BoundDescriptor(NamedTuple):
-    """Descriptor behind a handle, and the address of its array."""
+    """Descriptor of a handle, and the address of its array."""
 
     descriptor: ArrayDescriptor
     base: int
 
 
 Argument = Array | np.generic
-#: Also textures and the like, structs by their members, and what a pointer points to.
+#: Also descriptors, structs as mappings, and pointees.
 KernelArgument = Argument | ArrayDescriptor | Mapping[str, Any] | list[Any] | None
-#: The only key of a mapping that stands for a pointer.
+#: The only key of a mapping that represents a pointer.
 POINTER = "*"
-#: The first handle of a texture or the like: no address.
+#: The first handle of a descriptor; outside of all addresses.
 FIRST_HANDLE = 1 << 53
 _ADDRESS = np.dtype("u8")
 
@@ -57,7 +57,7 @@ def total_bytes(argument: KernelArgument) -> int:
 
 
 class ArgumentLayout:
-    """Layout of arguments: places each array once in memory, and makes handles of descriptors."""
+    """Layout of arguments: places each array in memory once, and assigns handles to descriptors."""
 
     def __init__(self, memory: ArrayMemory, descriptors: dict[int, BoundDescriptor]) -> None:
         self._memory, self._descriptors = memory, descriptors
@@ -67,23 +67,23 @@ class ArgumentLayout:
         """Encode an argument or a variable as bytes.
 
         ==================  ========================================================================
-        an array            its address, as it lies in memory: ``a.T`` where ``a`` does, ``a[1:]`` behind ``a[0]``
+        an array            its address; a view such as ``a.T`` or ``a[1:]`` is within its base array ``a``
         a scalar            its bytes
         a texture, ...      its handle
         a mapping           a struct with these members, laid out as in C++
         a list in one       an array of such elements in the struct
         ``{"*": given}``    the address of memory that holds ``given``
-        a list              the same of all its elements
+        a list              the address of memory that holds its elements
         None                the null pointer
         ==================  ========================================================================
 
-        Raises `LaunchError`, which calls it by its name, for anything else.
+        Raises `LaunchError` with its name for anything else.
         """
         dtype, value = self._lay_out({POINTER: argument} if isinstance(argument, list) else argument, name)
         return _encode_value(dtype, value)
 
     def _lay_out(self, argument: KernelArgument, name: str) -> tuple[np.dtype[Any], Any]:
-        """Return the dtype of an argument's bytes, and the value that NumPy makes them from."""
+        """Return the dtype of an argument's bytes, and the value that NumPy encodes."""
         if argument is None:
             return _ADDRESS, 0
         if isinstance(argument, Mapping) and {*argument} == {POINTER}:
@@ -99,7 +99,7 @@ class ArgumentLayout:
         if isinstance(argument, list) and argument:
             elements = [self._lay_out(element, f"{name}[{place}]") for place, element in enumerate(argument)]
             if len({element_type for element_type, _ in elements}) > 1:
-                raise LaunchError(f"{name}: the elements of a list have one type")
+                raise LaunchError(f"{name}: all elements of a list must have one type")
             return np.dtype((elements[0][0], (len(elements),))), [value for _, value in elements]
         if isinstance(argument, ArrayDescriptor):
             if not (argument.strided or argument.array.flags.c_contiguous):
@@ -114,7 +114,7 @@ class ArgumentLayout:
         raise LaunchError(f"{name}: an array or a NumPy scalar, not {type(argument).__name__}")
 
     def _place_array(self, array: Array, name: str) -> int:
-        """Return the address of an array: within the one around it, if that lies in memory in one piece."""
+        """Return the address of an array: within its base array, if that is contiguous."""
         owner = array
         while isinstance(owner.base, np.ndarray):
             owner = owner.base
@@ -122,14 +122,14 @@ class ArgumentLayout:
         if not (owner.flags.forc and owner.flags.writeable >= writable):
             owner = array
         if not owner.flags.forc:
-            raise LaunchError(f"{name}: the array has gaps, and what lies there is not known; copy it")
+            raise LaunchError(f"{name}: the array has gaps with unknown content; pass a copy")
         key = (owner.ctypes.data, owner.nbytes, writable)
         if key not in self._addresses:
             contents = owner.reshape(-1, order="A").view()
             if not writable:
                 contents.flags.writeable = False
             self._addresses[key] = self._memory.add(
-                contents, name if owner.nbytes == array.nbytes else f"the array around {name}"
+                contents, name if owner.nbytes == array.nbytes else f"the base array of {name}"
             )
         return self._addresses[key] + array.ctypes.data - owner.ctypes.data
 

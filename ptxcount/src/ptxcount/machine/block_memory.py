@@ -1,4 +1,4 @@
-"""Shared memory of the thread blocks of a chunk: bytes, bounds, what was written, and races."""
+"""Shared memory of the thread blocks of a chunk: bytes, bounds, written bytes, and races."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from .polls import is_acquire, is_strong, is_strong_store
 from .shared_races import RaceDetector, StoredValues
 from .warp_clocks import WarpClocks
 
-#: Position of a block's rank in an address of its cluster's shared memory, where CUTLASS clears the lowest bit of it,
-#: and the bit that says that there is a rank: an address without one is the own block's.
+#: A shared::cluster address holds the block rank from bit 24 on. Bit 30 is set if a rank is present; otherwise, the
+#: address is in the own block. CUTLASS clears the lowest rank bit to address the leader CTA.
 RANK_BITS, _RANKED = 24, 30
 _WITHIN, _MAX_RANK = (1 << RANK_BITS) - 1, (1 << (_RANKED - RANK_BITS)) - 1
 
 
 def find_rank(addresses: Array) -> Array:
-    """Find the ranks in addresses of shared memory, signed integers of 64 bits; -1 for the own block."""
+    """Return the ranks in addresses of shared memory, 64-bit signed integers; -1 for the own block."""
     return np.where(addresses >> _RANKED & 1, addresses >> RANK_BITS & _MAX_RANK, -1)
 
 
 def make_ranked(offsets: Array, ranks: Array) -> Array:
-    """Make the addresses of offsets in the shared memory of blocks of the cluster."""
+    """Return shared::cluster addresses from offsets and block ranks."""
     return np.asarray(offsets & _WITHIN | ranks << RANK_BITS | 1 << _RANKED)
 
 
 class SharedMemory:
-    """The shared memory of each block of a chunk, of which so many, a cluster, reach each other's.
+    """Shared memory of each block of a chunk, including clusters.
 
-    No two accesses of the kernel overlap by less than a unit of bytes: what was written, and by whom, is kept for each.
+    Writes and races are tracked per ``unit`` bytes, the smallest access of the kernel.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class SharedMemory:
         self._data = np.zeros((blocks, self._stride), np.uint8)
         self._written = np.zeros((1, self._stride // unit), bool)
         self.races = RaceDetector(self._stride // unit, clocks)
-        #: The order between blocks of a cluster; None where there is one block, or nobody asks.
+        #: Race check between blocks of a cluster; None for single blocks, or if the check is off.
         self.cluster_races: ClusterRaces | None = None
         if cluster > 1 and races != "off":
             self.cluster_races = ClusterRaces(blocks, self._stride // unit)
@@ -71,7 +71,7 @@ class SharedMemory:
         return part
 
     def load(self, address: Value, size: int, count: int, active: Array, report: Report) -> list[Array]:
-        """Read adjacent elements for each active thread; as `ArrayMemory.load`."""
+        """Read adjacent elements for each active thread, as `ArrayMemory.load`."""
         position, index = self._check_access("load", address, size, count, active, report)
         data = self._data.reshape(-1).view(unsigned(size))
         if position is None:
@@ -82,7 +82,7 @@ class SharedMemory:
         return results
 
     def _gather_row(self, data: Array, index: Array) -> Array:
-        """Read the elements of the threads in a block, of which there is one at least, from each block."""
+        """Read the same elements from each block, for the threads of a block (at least one)."""
         blocks, step = data.reshape(self._shape[0], -1), find_step(index)
         if step not in (0, 1):
             return blocks.take(index, axis=1, mode="clip")
@@ -90,7 +90,7 @@ class SharedMemory:
         return take_by_warp(data, leaders, bool(step))
 
     def store(self, address: Value, size: int, values: list[Array], active: Array, report: Report) -> None:
-        """Write adjacent elements for each active thread; as `ArrayMemory.store`."""
+        """Write adjacent elements for each active thread, as `ArrayMemory.store`."""
         position, index = self._check_access("store", address, size, len(values), active, report, values=values)
         data = self._data.reshape(-1).view(unsigned(size))
         for k, value in enumerate(values):
@@ -99,18 +99,18 @@ class SharedMemory:
     def atomic(
         self, address: Value, size: int, active: Array, report: Report, shape: tuple[int, int]
     ) -> list[tuple[Array, Array, Array]]:
-        """Check an atomic access; as `ArrayMemory.atomic`."""
+        """Check an atomic access, as `ArrayMemory.atomic`."""
         _, index = self._check_access("atomic", address, size, 1, active, report, is_exact=True)
         return [(self._data.reshape(-1).view(unsigned(size)), index, np.ones(len(index), bool))]
 
     def track_blocks(self) -> None:
-        """Keep track of each block by itself from now on."""
+        """Track each block separately from now on."""
         if len(self._written) < self._shape[0]:
             self._written = self._written.repeat(self._shape[0], axis=0)
             self.races.expand(self._shape[0])
 
     def reserve_bytes(self, count: int) -> None:
-        """Take the first bytes as written, and look for no races there: a library waits by them."""
+        """Treat the first bytes as written, and check no races there: a library synchronizes through them."""
         self._written[:, : count // self._unit] = True
         self._reserved = count
 
@@ -120,13 +120,13 @@ class SharedMemory:
         return self._cluster > 1
 
     def find_remote(self, address: Value) -> Array:
-        """Find the addresses that lie in another block of the cluster; broadcastable to (blocks, threads)."""
+        """Return the mask of addresses in another block of the cluster; broadcastable to (blocks, threads)."""
         rank = find_rank(dense(address).astype(np.int64))
         own = np.arange(self._shape[0])[:, None] % self._cluster
         return np.asarray((rank >= 0) & (rank != own))
 
     def strip_rank(self, address: Value) -> Array:
-        """Return the offsets of addresses within shared memory; one row if those of all blocks are alike."""
+        """Return the offsets of addresses within shared memory; one row if all blocks have the same."""
         offsets = dense(address).astype(np.int64) & _WITHIN
         return offsets[:1] if (offsets == offsets[:1]).all() else offsets
 
@@ -135,12 +135,12 @@ class SharedMemory:
         return row // self._cluster * self._cluster
 
     def find_owner(self, row: int, address: int) -> tuple[int, int]:
-        """Return the block whose shared memory an address of a block lies in, and the offset there."""
+        """Return the block that owns a shared address of a block, and the offset in its shared memory."""
         rank = int(find_rank(np.array(address)))
         return row if rank < 0 else self.find_first_block(row) + rank, address & _WITHIN
 
     def view_bytes(self, row: int, offset: int, count: int, report: Report, *, is_written: bool | None) -> Array:
-        """View the bytes of a block from an offset on, for a copy that is no thread's; None: partly read."""
+        """View the bytes of a block from an offset on, for a bulk copy. ``is_written`` None: partly read."""
         if not 0 <= offset <= self._size - count:
             text = f"{count} bytes at shared address {offset}; the block has {self._size} bytes of shared memory"
             report(OutOfBoundsError, (row, 0), text, offset)
@@ -159,7 +159,7 @@ class SharedMemory:
         self._written[row, offset // self._unit : (offset + count) // self._unit] = False
 
     def gather_elements(self, row: int, places: Array, width: int, report: Report) -> Array:
-        """Return the elements of ``width`` bytes at some offsets of a block: a matrix that no thread loads."""
+        """Return the elements of ``width`` bytes at some offsets of a block, for an asynchronous matrix product."""
         first = int(places.min())
         content = self.view_bytes(row, first, int(places.max()) + width - first, report, is_written=None)
         unwritten = ~self._written[row, places // self._unit]
@@ -170,7 +170,7 @@ class SharedMemory:
         return np.ascontiguousarray(content[index]).view(f"u{width}")[..., 0]
 
     def reset_races(self, waiting: Array) -> None:
-        """Forget accesses of the blocks with threads in a mask (1 or blocks, 1 or threads): a barrier orders them."""
+        """Forget the accesses of blocks with threads in a mask, (1 or blocks, 1 or threads), after a block barrier."""
         blocks = waiting.any(axis=1)
         if blocks.all():
             self.races.reset_blocks(None)
@@ -179,13 +179,13 @@ class SharedMemory:
             self.races.reset_blocks(np.flatnonzero(blocks))
 
     def order_blocks(self, threads: Array) -> None:
-        """Put the blocks with threads in a mask (1 or blocks, 1 or threads) behind what others of a cluster did."""
+        """Order blocks with threads in a mask, (1 or blocks, 1 or threads), after earlier accesses of their cluster."""
         if self.cluster_races is not None:
             rows = threads.any(axis=1)
             self.cluster_races.order(None if rows.all() else np.flatnonzero(rows))
 
     def order_lanes(self, warps: Array, mask: int) -> None:
-        """Order the lanes of a mask in some warps, (1 or blocks, warps)."""
+        """Synchronize the lanes of a mask in some warps, (1 or blocks, warps)."""
         if len(warps) > 1:
             self.track_blocks()
         if self.races.clocks is not None:
@@ -212,8 +212,8 @@ class SharedMemory:
     ) -> tuple[tuple[Array, Array] | None, Array]:
         """Check an access to ``count`` elements of ``size`` bytes, and record it; a store with its values.
 
-        Returns blocks and threads of the active threads, and the first element of each; or, where all blocks do the
-        same, None and the elements of (blocks, threads), of a load those of the threads in a block.
+        Returns blocks and threads of the active threads, and the first element of each. If all blocks do the same:
+        None, and the elements of (blocks, threads); for a load, those of the threads in one block.
         """
         row, width, blocks = dense(address), size * count, self._shape[0]
         row = row.view(f"i{row.itemsize}").astype(np.int64)
@@ -263,7 +263,7 @@ class SharedMemory:
             elements = full if position is None else [value[position][None, :] for value in full]
             data = self._data.reshape(-1).view(unsigned(size))
             stored = StoredValues(data, index if is_uniform else index[None, :], elements, len(self._written) == 1)
-        if is_uniform and len(self._written) > 1:  # the blocks have parted before: look at each
+        if is_uniform and len(self._written) > 1:  # the blocks have diverged before: check each
             owners = rows = np.arange(blocks).repeat(len(threads))
             threads, offsets = np.tile(threads, blocks), np.tile(offsets, blocks)
         units = (offsets // self._unit)[:, None] + np.arange(width // self._unit)
@@ -283,7 +283,7 @@ class SharedMemory:
         if not unwatched and self.cluster_races is not None:
             race = self.cluster_races.record_access(kind, owners, rows, units, source, stored)
             if race is not None:
-                text = f", also touched by block {race[1] % self._cluster} of the cluster since they were ordered last"
+                text = f" races with block {race[1] % self._cluster} of the cluster: no synchronization between them"
                 fail(SharedRaceError, race[0], description + text, race[2])
         if not (unwatched or distant):
             race = self.races.record_access(kind, owners, threads, units, source, stored, acquires=acquires)

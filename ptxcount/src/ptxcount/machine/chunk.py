@@ -30,10 +30,10 @@ from .warp_clocks import WarpClocks
 ALL_THREADS = np.ones((1, 1), bool)
 NO_REGISTERS: frozenset[str] = frozenset()
 _ZEROS = {size: np.zeros((1, 1), unsigned(size)) for size in (1, 2, 4, 8, 16)}
-#: The numbers of threads that are told apart.
+#: Number of threads of a launch that the race check distinguishes.
 _MAX_THREAD_NUMBER = (1 << 31) - 2
 _FALSE = np.zeros((1, 1), bool)
-#: The attribute of `Context` with the memory of a state space that blocks share.
+#: Attributes of `Context` with the memory of each state space that blocks share.
 _MEMORIES = {"global": "memory", "constant": "constants", "parameter": "parameters"}
 _CLOCKS = {"%clock": "u4", "%clock_hi": "u4", "%clock64": "u8", "%globaltimer": "u8", "%globaltimer_lo": "u4"}
 
@@ -42,15 +42,15 @@ class Chunk:
     """Whole thread blocks that run together."""
 
     context: Context
-    #: Blocks, and threads of each.
+    #: Blocks, and threads per block.
     shape: tuple[int, int]
-    #: The instruction that the chunk executes now.
+    #: The current instruction.
     instruction: Instruction
     #: The threads that execute it, broadcastable to (blocks, threads).
     active: Array
-    #: The registers that threads that wait elsewhere still need, so that a write must leave theirs alone; None: all.
+    #: Registers that inactive threads still need, so writes must be masked. None: all registers.
     live_elsewhere: frozenset[str] | None
-    #: Polls of a lock or a flag in turn without a write: threads may wait for others.
+    #: Consecutive polls without a write in between.
     spins: int
     #: True if anything was written since the last look.
     has_written: bool
@@ -71,13 +71,13 @@ class Chunk:
         self.steps = self.spins = 0
         self.has_written, self.last_ordered = False, np.zeros(len(block_ids), np.int64)
         self._specials: dict[str, Array] = {}
-        #: The place that each thread read last by a load that may poll, -1 for none since it came to the loop.
+        #: The last address that each thread loaded in a wait loop, by load; -1: none since it entered the loop.
         self._poll_places: dict[int, Array] = {}
         #: The address of the mbarrier that each thread waits for, -1 for none; empty until one waits.
         self.barrier_waits = np.zeros((0, 0), np.int64)
 
     def select(self, rows: Array) -> Chunk:
-        """Select some of the blocks as a chunk of its own."""
+        """Return some of the blocks as a new chunk."""
         part = copy(self)
         part.block_ids, part.last_ordered = self.block_ids[rows], self.last_ordered[rows]
         part.shape = (len(rows), self.shape[1])
@@ -90,7 +90,7 @@ class Chunk:
         return part
 
     def read(self, name: str, kind: Type) -> Value:
-        """Read a register; one that was never written reads as zero."""
+        """Read a register; 0 if it was never written."""
         value = self.registers.get(name)
         if value is not None:
             return value
@@ -104,9 +104,9 @@ class Chunk:
         self.registers[name] = value
 
     def read_special(self, name: str) -> Array | None:
-        """Read a special register (PTX ISA, "Special Registers"), as u32 or u64; None for an unknown one.
+        """Read a special register (PTX ISA, "Special Registers"), as u32 or u64; None if it is unknown.
 
-        Clocks count instructions: they grow, and no more is to be read from them.
+        Clocks return an instruction count, which has no relation to time.
         """
         if name in _CLOCKS:
             return np.full((1, 1), self.steps, _CLOCKS[name])
@@ -115,7 +115,7 @@ class Chunk:
         return self._specials.get(name)
 
     def rank_address(self, offset: int) -> Array:
-        """Return the address of an offset in each block's shared memory, with its rank where there is a cluster."""
+        """Return the address of an offset in each block's shared memory; with its rank, if there are clusters."""
         if not self.shared.has_cluster:
             return np.array([[offset]])
         return make_ranked(np.array([[offset]]), SPECIALS["%cluster_ctarank"](self).astype(np.int64))
@@ -130,13 +130,13 @@ class Chunk:
 
     @property
     def tensor(self) -> TensorMemory:
-        """Tensor memory of the blocks, which few kernels have: it is made when asked for."""
+        """Tensor memory of the blocks, allocated on first use."""
         if self._tensor is None:
             self._tensor = TensorMemory(self.shape[0])
         return self._tensor
 
     def note_waits(self, threads: Array, places: Value) -> None:
-        """Note that threads in a mask saw a phase of the barriers at shared addresses complete."""
+        """Note that threads in a mask have waited for a phase of the mbarriers at shared addresses."""
         self.shared.reset_races(threads)
         self.order_blocks(threads)
         self.shared.order_blocks(threads)
@@ -150,11 +150,11 @@ class Chunk:
         return getattr(self, space) if name is None else getattr(self.context, name)
 
     def make_reporter(self, *, plain: bool = False) -> Reporter:
-        """Make the function that memory calls when the current instruction is at fault."""
+        """Return the function that memory calls for faults of the current instruction."""
         return Reporter(self, self.instruction.source, plain)
 
     def add_finding(self, code: str, message: str, times: int) -> None:
-        """Note something that the current instruction did, and that stops nothing."""
+        """Add a finding of the current instruction."""
         self.context.add_finding(code, self.instruction.source, message, times)
 
     def find_counters(self, space: str, kind: str, width: int, *, is_matrix: bool = False) -> Access:
@@ -177,11 +177,10 @@ class Chunk:
         remote_kind: str = "",
         is_matrix: bool = False,
     ) -> None:
-        """Count an access of the active threads, or of others, as `Access.record`.
+        """Count an access of the active threads, or of a given mask, as `Access.record`.
 
-        In another block's shared memory it is of another kind, if one is given.
-
-        Parameters lie in constant memory. The arguments of calls lie in registers: the chip has no access.
+        ``remote_kind`` is the kind for accesses to another block's shared memory. Kernel parameters are in constant
+        memory. Arguments of calls are in registers: they have no accesses.
         """
         if GIVEN in self.instruction.modifiers:
             return
@@ -233,18 +232,18 @@ class Chunk:
             self.context.progress.note_place(poll.load, place)
 
     def enter_block(self, block: int) -> None:
-        """Begin a basic block: threads that are outside of the loop of a poll poll no more."""
+        """Enter a basic block. Threads outside of its loop forget a poll."""
         for load, places in self._poll_places.items():
             if block not in self.context.polls[load].loop:
                 places[spread(self.active, self.shape)] = -1
 
     def order_blocks(self, threads: Array) -> None:
-        """Order the blocks of some threads behind all accesses before."""
+        """Order the blocks of some threads after all earlier accesses."""
         if self.context.watches_races:
             self.last_ordered[spread(np.asarray(threads.any(axis=1)), (self.shape[0],))] = self.context.clock.now
 
     def make_event(self, places: Array) -> AccessEvent:
-        """Make the event of an access by the threads at some places of the chunk."""
+        """Return the event of an access by the threads at some indices of the chunk."""
         rows, threads = places // self.shape[1], places % self.shape[1]
         numbers = (self.block_ids[rows] * self.shape[1] + threads) % _MAX_THREAD_NUMBER + 1
         clocks, warp = self.shared.races.clocks, None
@@ -265,13 +264,13 @@ class Chunk:
         address: int | None = None,
         source: Source | None = None,
     ) -> KernelFaultError:
-        """Make a fault at (block, thread) of the chunk; else of the first active thread, at the current instruction."""
+        """Return a fault at (block, thread) of the chunk; default: first active thread, current instruction."""
         row, place = position or self.first_active()
         block, thread = split_index(int(self.block_ids[row]), self.context.grid), split_index(place, self.context.block)
         return error(source or self.instruction.source, block, thread, text, address)
 
     def check_exit(self) -> None:
-        """Check what the blocks leave behind when all of their threads have left."""
+        """Check the tensor memory of the blocks when all of their threads have exited."""
         leak = None if self._tensor is None else self._tensor.find_leak()
         if leak is not None:
             text = f"{leak.columns} columns are still allocated when the block ends; tcgen05.dealloc is needed"

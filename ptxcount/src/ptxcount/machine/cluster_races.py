@@ -1,9 +1,9 @@
-"""Races between blocks of a cluster in each other's shared memory.
+"""Races between blocks of a cluster in distributed shared memory.
 
-Accesses of two blocks to one place race as those of two threads do (`shared_races`), unless something orders the blocks
-in between: a barrier of the cluster, a wait at an ``mbarrier``, an atomic operation, or a load that polls. Barriers of
-a block order nothing between blocks. Of each place and kind of access the last of its own block is kept, and the last
-of another.
+Accesses of two blocks to one address race as those of two threads do (`shared_races`), unless the blocks synchronize in
+between: by a cluster barrier, a wait at an ``mbarrier``, an atomic, or a polling load. Block barriers do not
+synchronize blocks. For each unit and access kind, the last access of the own block and the last access of another block
+are kept.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from ..lanes.warps import Array, spread
 from ..util.errors import Source
 from .shared_races import CONFLICTING_KINDS, StoredValues
 
-#: Record of each place: times of the last access by its block and by another, that other block, and both lines.
+#: Record of each unit: times of the last access by its block and by another, that other block, and both source lines.
 _OWN_TIME, _FAR_TIME, _FAR_BLOCK, _OWN_LINE, _FAR_LINE = range(5)
 
 
 class ClusterRaces:
-    """Watches the shared memory of blocks that reach each other's, so many units of bytes a block."""
+    """Race check for distributed shared memory, by units of bytes."""
 
     def __init__(self, blocks: int, units: int) -> None:
         self._units, self._now = units, 0
-        #: The time up to which each block comes behind what the others did.
+        #: The time up to which accesses of other blocks are ordered before each block.
         self._ordered = np.zeros(blocks, np.int32)
         self._touched: dict[str, Array] = {}
         self._sources: dict[Source, int] = {}
@@ -40,16 +40,16 @@ class ClusterRaces:
         return part
 
     def order(self, rows: Array | None) -> None:
-        """Put some blocks, or all, behind what was done so far."""
+        """Order some blocks, or all, after all earlier accesses."""
         self._ordered[slice(None) if rows is None else rows] = self._now
 
     def record_access(
         self, kind: str, owner: Array, block: Array, unit: Array, source: Source, stored: StoredValues | None = None
     ) -> tuple[int, int, Source] | None:
-        """Record accesses of blocks to units (accesses, units an access) of their owners; stores with values.
+        """Record accesses of blocks to units of their owners, (accesses, units per access); stores with values.
 
-        Gives the first access that races, the other block, and its line. Stores of what is there already race with
-        nothing but atomics, as in `shared_races.RaceDetector.record_access`.
+        Return the first racing access, the other block, and its source. Stores that do not change memory race only with
+        atomics, as in `shared_races.RaceDetector.record_access`.
         """
         self._now += 1
         line = self._sources.setdefault(source, len(self._sources))
@@ -73,7 +73,7 @@ class ClusterRaces:
     def _find_race(
         self, other: str, flat: Array, me: Array, owners: Array, stored: StoredValues | None
     ) -> tuple[int, int, Source] | None:
-        """Find the first access that meets an earlier one of another block."""
+        """Find the first access that races with an earlier access of another block."""
         before = self._touched[other].reshape(5, -1)[:, flat]
         ordered = self._ordered[me]
         by_owner = (me != owners) & (before[_OWN_TIME] > ordered)
@@ -89,7 +89,7 @@ class ClusterRaces:
     def _find_clash(
         self, now: Array, me: Array, own: Array, stored: StoredValues | None
     ) -> tuple[int, int, Source] | None:
-        """Find the first place to which two blocks store by the same instruction."""
+        """Find the first unit that two blocks store to by the same instruction."""
         clash = (now[_FAR_TIME] == self._now) & (now[_FAR_BLOCK] != me)
         if clash.any() and stored is not None:
             clash &= ~stored.all_agree()[:, None]

@@ -27,67 +27,67 @@ class Context:
 
     grid: Index3
     block: Index3
-    #: Global and constant memory, and the parameters.
+    #: Global memory, constant memory, and kernel parameters.
     memory: ArrayMemory
     constants: ArrayMemory
     parameters: ArrayMemory
-    #: The addresses of variables and parameters by their names, and why others have none.
+    #: The addresses of variables and parameters by name, and the reasons why others have none.
     symbols: dict[str, int]
     unavailable: dict[str, str]
     #: The names of variables in shared memory.
     shared_names: frozenset[str]
-    #: Bytes of a block's shared memory, its smallest access, and bytes of a thread's local memory.
+    #: Bytes of shared memory per block, of its smallest access, and of local memory per thread.
     shared_size: int
     shared_unit: int
     local_size: int
-    #: Instructions that a chunk may execute.
+    #: Maximum instructions of a chunk.
     step_limit: int
-    #: Policies for races, of `findings.RACES`, and for reads of unwritten memory, of `findings.UNWRITTEN`.
+    #: Policies for races (`findings.RACES`), and for reads of unwritten memory (`findings.UNWRITTEN`).
     races: str
     unwritten: str
     counters: LaunchCounters
     #: Descriptors of textures, surfaces and tensors, by handle.
     descriptors: dict[int, Any]
-    #: Blocks of a cluster, and True if the launch has clusters, even of one block.
+    #: Cluster size in blocks, and True if the launch has clusters, even of one block.
     cluster: Index3
     has_clusters: bool
-    #: True if the blocks of a chunk may wait for each other, so that they must not part.
+    #: True if the blocks of a chunk may wait for each other, so the chunk must not be split.
     may_wait: bool = False
-    #: Blocks that a cooperative launch may have, if the grid has more; else 0.
+    #: Maximum blocks of a cooperative launch, if the grid has more; else 0.
     most_blocks: int = 0
-    #: The first bytes of shared memory that are none of the kernel's own, and zero at first.
+    #: Reserved bytes at the beginning of shared memory, initially zero.
     reserved: int = 0
-    #: Note on dynamic shared memory in messages about accesses beyond it, and its bytes.
+    #: Note on dynamic shared memory for messages about accesses out of bounds, and its size in bytes.
     dynamic: str = ""
     dynamic_size: int = 0
-    #: True if races in global memory are looked for.
+    #: True if races in global memory are checked.
     watches_races: bool = False
-    #: The accesses that were looked at.
+    #: Counter of the checked accesses.
     clock: Clock = field(default_factory=Clock)
-    #: The line of each access, by its time.
+    #: The source of each access, by its time.
     access_sources: dict[int, Source] = field(default_factory=dict)
-    #: Lanes of a warp that its barriers may tell apart (`warp_clocks.count_ordered_lanes`).
+    #: Lanes of a warp that its barriers can distinguish (`warp_clocks.count_ordered_lanes`).
     ordered_lanes: int = 0
-    #: The loads that may poll, by their identity.
+    #: The loads that may poll, by instruction identity.
     polls: dict[int, Poll] = field(default_factory=dict)
     #: The weak loads that end loops, by their identity.
     scans: frozenset[int] = frozenset()
-    #: Time by which all must have ended, by `time.monotonic`.
+    #: Deadline of the launch, by `time.monotonic`.
     deadline: float = float("inf")
     #: Progress of the launch.
     progress: LaunchProgress = field(default_factory=lambda: LaunchProgress(STALL_LIMIT))
-    #: The address of the memory that ``malloc`` gives, none so far, and how much of it is given.
+    #: The address of the heap of ``malloc``, 0 before the first call, and its allocated bytes.
     heap: int = 0
     heap_used: int = 0
-    #: First of some instructions that ptxas may merge -> their counter.
+    #: Counters of mergeable groups, by the identity of the first instruction.
     merged: dict[int, Any] = field(default_factory=dict)
-    #: Handles of tensor maps that the kernel changed, by their fields.
+    #: Handles of tensor maps that the kernel changed, by fields.
     map_handles: dict[Any, int] = field(default_factory=dict)
-    #: Fields of maps that the kernel made, by their handles.
+    #: Fields of tensor maps that the kernel created, by handle.
     maps: dict[int, Any] = field(default_factory=dict)
     #: The counters of each memory instruction, state space and kind.
     accesses: dict[tuple[int, str, str], Access] = field(default_factory=dict)
-    #: Findings by code and lines.
+    #: Findings by code and source lines.
     findings: dict[tuple[str, frozenset[Any]], Finding] = field(default_factory=dict)
 
     @property
@@ -98,7 +98,7 @@ class Context:
     def add_finding(
         self, code: str, source: Source, message: str, times: int, other_source: Source | None = None
     ) -> None:
-        """Note something that is wrong but stops nothing, with the line of another; of lines the first is kept."""
+        """Add a finding, with the source of the other access of a race. Findings with the same lines are merged."""
         lines = frozenset(
             (place.file, place.line) if place.file else place.ptx_line for place in (source, other_source or source)
         )

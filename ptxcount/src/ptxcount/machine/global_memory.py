@@ -1,4 +1,4 @@
-"""Arrays in a synthetic address space, far apart, so that no stray pointer lands in another one."""
+"""Arrays in an address space of ptxcount, far apart, so that accesses out of bounds hit no other array."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from .regions import ArrayPart, Region, Selection
 
 ALIGNMENT = 256
 GUARD = 1 << 32
-#: Write-only arrays: number of stores that are checked for races.
+#: Number of stores to a write-only array that are checked for races.
 _COMPARED_STORES = 16
-#: First addresses of global and constant memory and parameters: far apart, so that no address is of two.
+#: First addresses of global memory, constant memory and parameters: far apart, so that they never overlap.
 FIRST_ADDRESS = 1 << 40
 FIRST_CONSTANT = 1 << 50
-#: Parameters lie below 2**32, as compilers hold their addresses in 32 bits; within their window no other memory does.
+#: Parameters are below 2**32, because compilers use 32-bit addresses for them; no other memory is in their window.
 FIRST_PARAMETER = 1 << 20
 PARAMETER_GUARD = 1 << 18
-#: Reports a fault: error class, position (block, thread) in the chunk, text, address. Races alone may be survived.
+#: Functions that report a fault: error class, position (block, thread) in the chunk, text, address.
 Report = Callable[..., None]
 
 
@@ -55,9 +55,9 @@ def is_aligned(address: Value, width: int) -> bool:
 
 
 class ArrayMemory:
-    """The arrays that a launch can reach, from an address on; with ``distinct`` also which sectors it touched.
+    """The arrays that a launch can access, from an address on. ``distinct``: also track the touched sectors.
 
-    ``guard`` bytes lie between two arrays.
+    There are ``guard`` bytes between two arrays.
     """
 
     def __init__(self, first: int = FIRST_ADDRESS, *, distinct: bool = False, guard: int = GUARD) -> None:
@@ -66,10 +66,10 @@ class ArrayMemory:
         self._next, self._guard = first, guard
 
     def add(self, array: Array, name: str, *, unset: bool = False) -> int:
-        """Map an array, C-contiguous and modified in place unless it is read-only; the address of its first byte.
+        """Map a C-contiguous array, which is modified in place unless it is read-only; return its address.
 
-        Errors call it by its name. With ``unset`` a read is a fault. Raises `LaunchError` if its bytes do not lie in
-        memory as a kernel would see them.
+        ``name`` is its name in errors. ``unset``: a read is a fault. Raises `LaunchError` if a kernel cannot use its
+        layout in memory.
         """
         if not array.flags.c_contiguous or not array.dtype.isnative or array.dtype.hasobject:
             raise LaunchError(f"{name}: the array must hold numbers in the byte order of this machine")
@@ -81,16 +81,16 @@ class ArrayMemory:
         return region.base
 
     def arrays(self) -> list[tuple[int, int, str]]:
-        """Return the first address, the bytes and the name of each array."""
+        """Return address, size in bytes and name of each array."""
         return [(region.base, region.data.size, region.name) for region in self._regions]
 
     def distinct_sectors(self) -> tuple[int, int]:
-        """Count the different sectors that were read, and written."""
+        """Count the distinct sectors that were read, and written."""
         written = [np.count_nonzero(region.written) for region in self._regions if region.written is not None]
         return sum(region.count_read() for region in self._regions), int(sum(written))
 
     def fetched_sectors(self) -> int:
-        """Count the sectors that DRAM gives at least, where a miss fetches 64 bytes or what its instruction says."""
+        """Count the minimum sectors read from DRAM, if a miss fetches 64 bytes, or as its instruction says."""
         return sum(region.count_fetched() for region in self._regions)
 
     def load(
@@ -98,8 +98,8 @@ class ArrayMemory:
     ) -> list[Array]:
         """Read ``count`` adjacent elements of ``size`` bytes for each active thread, from its address on.
 
-        A miss of the L2 cache fetches so many sectors. Gives unsigned integers, one array for each element. Faults go
-        to ``report``.
+        A miss of the L2 cache fetches ``fetch`` sectors. Returns unsigned integers, one array per element. Faults go to
+        ``report``.
         """
         shape, parts = self._resolve(address, size, count, active, report, fetch=fetch)
         results = [np.zeros(shape, unsigned(size)) for _ in range(count)]
@@ -137,7 +137,7 @@ class ArrayMemory:
         if chunk is None or not any(histories):
             return
         full = part.unit
-        if part.places is not None:  # perhaps one row for all blocks
+        if part.places is not None:  # may be one row for all blocks
             full = np.full(shape, -1, np.int64)
             full.reshape(-1)[part.places] = part.unit
         full = spread(full, chunk.shape).reshape(-1)
@@ -156,7 +156,7 @@ class ArrayMemory:
                 report(GlobalRaceError, position, text, region.base + int(index[race[0]]) * width)
 
     def store(self, address: Value, size: int, values: list[Array], active: Array, report: Report) -> None:
-        """Write adjacent elements for each active thread; as `load`, with an array of ``values`` for each element."""
+        """Write adjacent elements for each active thread, as `load`; ``values`` has one array per element."""
         shapes = [value.shape for value in values]
         shape, parts = self._resolve(address, size, len(values), active, report, *shapes, kind="store")
         for part in parts:
@@ -175,14 +175,14 @@ class ArrayMemory:
     def _check_lost_stores(
         part: ArrayPart, place: Array, lost: Array, size: int, shape: tuple[int, ...], report: Report
     ) -> None:
-        """Report a store of which one thread overwrote another one's value."""
+        """Report a store in which one thread overwrote another thread's value."""
         region = part.region
         region.compared[0] -= 1
         if getattr(report, "plain", False) and lost.any():
             first = int(lost.argmax())
             byte = int(spread(place, lost.shape).flat[first]) * size
             text = f"store of {size} bytes at byte {byte} of {region.name}"
-            text += ", which another thread writes, and nothing orders them"
+            text += ", which another thread writes without synchronization"
             position = (
                 divmod(first, lost.shape[1]) if part.places is None else divmod(int(part.places[first]), shape[1])
             )
@@ -193,7 +193,7 @@ class ArrayMemory:
     ) -> Iterator[tuple[Array, Array, Selection]]:
         """Check an atomic access of a chunk of (blocks, threads), and note what the caller changes.
 
-        For each array that it reaches: its units of ``size`` bytes, the places, and for which of the active threads.
+        Return for each accessed array: its units of ``size`` bytes, the indices, and the selection of active threads.
         """
         for part in self._resolve(address, size, 1, active, report, shape, kind="atomic")[1]:
             part.touch(written=False)
@@ -209,7 +209,7 @@ class ArrayMemory:
         self, address: Value, size: int, count: int, active: Array, report: Report, *shapes: tuple[int, ...],
         kind: str = "load", fetch: int = 2,
     ) -> tuple[tuple[int, ...], list[ArrayPart]]:  # fmt: skip
-        """Check an access, and note its sectors: the shape that places are in, and what it reaches of each array."""
+        """Check an access, and note its sectors; return the shape of the indices, and the accessed parts of arrays."""
         shape, parts = self._find_parts(address, size, size * count, active, report, shapes, kind)
         for part in parts:
             first = (0, 0) if part.places is None else divmod(int(part.places[0]), shape[1])
@@ -226,7 +226,7 @@ class ArrayMemory:
         self, address: Value, size: int, width: int, active: Array, report: Report, shapes: Sequence[tuple[int, ...]],
         kind: str,
     ) -> tuple[tuple[int, ...], list[ArrayPart]]:  # fmt: skip
-        """Find the arrays that an access reaches. Reports addresses outside all of them."""
+        """Find the arrays that an access touches; report addresses outside of all arrays."""
         low, high = _find_bounds(address)
         region = self._find_region(low, high, width) if active.size == 1 else None
         shape: tuple[int, ...] = (1, 1)
@@ -247,13 +247,13 @@ class ArrayMemory:
         return shape, parts
 
     def _find_region(self, low: int, high: int, width: int) -> Region | None:
-        """Find the array that holds accesses from one address up to another."""
+        """Find the array that contains all accesses from one address to another."""
         return next((region for region in self._regions if region.base <= low and high + width <= region.end), None)
 
     def _split_by_region(
         self, addresses: Array, width: int, report: Callable[[Any, int, str], None]
     ) -> list[tuple[Region, Selection]]:
-        """Split addresses by the array that they lie in."""
+        """Split addresses by the array that contains them."""
         region = self._find_region(*_find_bounds(addresses), width)
         if region is not None and is_aligned(addresses, width):
             return [(region, np.s_[:])]
@@ -275,7 +275,7 @@ class ArrayMemory:
         return [(self._regions[index], owner == index) for index in np.unique(owner)]
 
     def _describe_stray(self, address: int, width: int) -> str:
-        """Describe a stray access by its distance from the nearest array."""
+        """Describe an access out of bounds by its distance from the nearest array."""
         access = f"{width} bytes at {address:#x}"
         if not self._regions:
             return access
@@ -284,7 +284,7 @@ class ArrayMemory:
         if address < nearest.base:
             return f"{access}, {nearest.base - address} bytes before {size}"
         byte = address - nearest.base
-        if byte > 2 * nearest.data.size and len(self._regions) > 1:  # perhaps the index was another array's
+        if byte > 2 * nearest.data.size and len(self._regions) > 1:  # far outside: the index may be of another array
             size = re.sub(r"^(\S+) \(", r"'\1' (", size)  # a name may be a word, such as in
             return f"{access}, in no array: {address - nearest.end} bytes behind the end of the nearest below, {size}"
         return f"{access}, which is byte {byte} of {size}"
@@ -292,5 +292,5 @@ class ArrayMemory:
 
 def _report_unset(region: Region, position: tuple[int, int], report: Report) -> None:
     example = f"float32[{region.data.size // 4}]" if region.data.size % 4 == 0 else f"uint8[{region.data.size}]"
-    text = f"the source gives {region.name} no value; give it one: --variable {region.name}={example}=ones"
+    text = f"{region.name} has no value in the source; set it: --variable {region.name}={example}=ones"
     report(UnsetVariableError, position, text, region.base)

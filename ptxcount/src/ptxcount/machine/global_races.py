@@ -1,4 +1,4 @@
-"""Races in global memory: threads that meet at one place, one of them writing, with nothing between that orders them.
+"""Races in global memory: two threads access one address without synchronization, and one of them writes.
 
 What orders are barriers of the block, and atomics and loads that are volatile, relaxed or acquire, of any thread of the
 block that comes later; and ``bar.warp.sync`` the lanes of its mask (of several readers of a place the last one's time
@@ -21,22 +21,22 @@ from ..util.errors import Source
 from .polls import is_strong_write
 
 _TIME, _THREAD = 32, (1 << 32) - 1
-#: Several threads have read a place.
+#: Marks a unit that several threads have read.
 _SEVERAL_THREADS = _THREAD
-#: Several threads of one warp have: with the number of its first thread.
+#: Marks a unit that several threads of one warp have read; added to the number of its first thread.
 _WARP_LANES = 1 << 31
-#: Name for memory behind an address that was read from memory.
+#: Name for memory at an address that was loaded from memory.
 ANYTHING = "*"
 
 
 @dataclass(frozen=True)
 class WarpOrder:
-    """The order that barriers of warps make before an access."""
+    """The order of an access after warp barriers."""
 
-    #: The lane of each thread, and the lanes of its warp.
+    #: The lane of each thread, and the number of lanes in its warp.
     lanes: Array
     count: Array
-    #: The times that each knows of the lanes of its warp (`warp_clocks`), (threads, 1 or 32).
+    #: The vector clock of each thread over the lanes of its warp (`warp_clocks`), (threads, 1 or 32).
     ordered_times: Array
 
     def first_thread(self, thread: Array) -> Array:
@@ -44,15 +44,15 @@ class WarpOrder:
         return np.asarray(thread - self.lanes[:, None])
 
     def find_lane(self, other_thread: Array, thread: Array) -> tuple[Array, Array]:
-        """Return the lanes that other threads have in each thread's warp, and whether they are in it."""
+        """Return the lanes of other threads in each thread's warp, and whether they are in that warp."""
         lane = other_thread - self.first_thread(thread)
         return lane, (lane >= 0) & (lane < self.count[:, None])
 
     def is_ordered(self, other_thread: Array, times: Array, lane_bits: Array | None, thread: Array) -> Array:
-        """Tell if barriers order earlier accesses, of threads or of lanes by their bits, before each thread."""
+        """Tell if barriers order earlier accesses, of threads or of the lanes in a mask, before each thread."""
         lane, inside = self.find_lane(other_thread, thread)
         is_warp = other_thread == (_WARP_LANES | self.first_thread(thread))
-        if lane_bits is None:  # all lanes know the same
+        if lane_bits is None:  # all lanes have one clock
             return np.asarray((inside | is_warp) & (times <= self.ordered_times))
         is_lane_ordered = times <= np.take_along_axis(self.ordered_times, np.where(inside, lane, 0), axis=1)
         is_unordered = np.zeros(other_thread.shape, bool)
@@ -64,32 +64,32 @@ class WarpOrder:
 
 @dataclass(frozen=True)
 class AccessEvent:
-    """Access of a chunk, with all that decides whether it races."""
+    """An access of a chunk, with all facts that decide whether it races."""
 
     #: Time of the access; later ones have greater times.
     time: int
-    #: The number of each thread in the launch, from 1 on, and when its block was last ordered behind others.
+    #: The number of each thread in the launch, from 1 on, and the time when its block last synchronized with others.
     threads: Array
     ordered: Array
-    #: True if a store that changes nothing races, too.
+    #: True if a store that does not change memory can race.
     strict: bool
     #: The line of each access, by its time.
     sources: Mapping[int, Source] = field(default_factory=dict)
-    #: None without barriers of warps.
+    #: None without warp barriers.
     warp: WarpOrder | None = None
 
 
 class AccessHistory:
-    """Last reader and writer of each place of an array, in units of its smallest access."""
+    """Last reader and writer of each unit of an array; a unit is its smallest access."""
 
     def __init__(self, data: Array, name: str) -> None:
         self._data, self._name, self._unit = data, name, 0
         self._read = self._written = np.zeros(0, np.int64)
-        #: The lanes that have read a place, if they are several of one warp; none where lanes are not told apart.
+        #: The lanes of one warp that have read each unit, if there are several; None if lanes are not distinguished.
         self._lanes: Array | None = None
 
     def _find_units(self, index: Array, width: int) -> Array:
-        """Return the places of accesses of so many bytes, (accesses, places of each)."""
+        """Return the units of accesses of ``width`` bytes, (accesses, units per access)."""
         if not self._unit:
             self._unit = width
             self._read, self._written = (np.zeros(-(-self._data.size // width), np.int64) for _ in range(2))
@@ -101,7 +101,7 @@ class AccessHistory:
         return np.asarray(index[:, None] * units_per_access + np.arange(units_per_access))
 
     def note_load(self, index: Array, width: int, event: AccessEvent) -> tuple[int, str] | None:
-        """Note a read of places of so many bytes by some threads; return the first that races, and a message."""
+        """Note a load of ``width`` bytes by some threads; return the first racing access, and a message."""
         places = self._find_units(index, width)
         thread = event.threads[:, None]
         last_write = self._written[places]
@@ -124,7 +124,7 @@ class AccessHistory:
     def _note_warp_lanes(
         self, places: Array, last_read: Array, is_shared: Array, thread: Array, event: AccessEvent
     ) -> Array:
-        """Note places that several lanes of one warp have read; return those that others have read as well."""
+        """Note units that several lanes of one warp have read; return those that other warps have read as well."""
         warp, lane_bits, reader = event.warp, self._find_lane_bits(places), last_read & _THREAD
         assert warp is not None
         if warp.ordered_times.shape[1] > 1 and lane_bits is None:
@@ -159,7 +159,7 @@ class AccessHistory:
     def note_store(
         self, index: Array, width: int, values: Sequence[Array], cells: Array, event: AccessEvent
     ) -> tuple[int, str] | None:
-        """Note a write of values to places, before it is done; as `note_load`."""
+        """Note a store of values, before it is executed, as `note_load`."""
         places, thread = self._find_units(index, width), event.threads[:, None]
         changes = np.ones((len(index), 1), bool)
         if not event.strict:
@@ -179,7 +179,7 @@ class AccessHistory:
 
     @staticmethod
     def _is_unordered(last_access: Array, thread: Array, event: AccessEvent, lane_bits: Array | None = None) -> Array:
-        """Tell whether no barrier or atomic orders the last access of a place before this access."""
+        """Tell if no barrier or atomic orders the last access to a unit before this access."""
         other_thread, times = last_access & _THREAD, last_access >> _TIME
         race = np.asarray((last_access != 0) & (other_thread != thread) & (times > event.ordered[:, None]))
         if event.warp is None or not race.any():
@@ -198,13 +198,13 @@ class AccessHistory:
         last_access: Array | None = None,
         event: AccessEvent | None = None,
     ) -> tuple[int, str] | None:
-        """Return the first access that races, and a message, with the line of the other where that is another."""
+        """Return the first racing access, and a message with the source of the other access, if that is another."""
         if not race.any():
             return None
         access, place = (int(axis[0]) for axis in np.nonzero(race))
         byte = int(places[access, place]) * self._unit
         text = f"{kind} of {width} bytes at byte {byte} of {self._name}"
-        text += f", which another thread {verb}, and nothing orders them"
+        text += f", which another thread {verb} without synchronization"
         if last_access is not None and event is not None and event.sources:
             text += f", at {event.sources[int(last_access[access, place]) >> _TIME]}"
         return access, text

@@ -1,4 +1,4 @@
-"""Progress of a launch: a limit for one that stalls, and an estimate of the remaining time."""
+"""Progress of a launch: a limit for stalls, and an estimate of the remaining time."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import time
 from ..lanes.symbolic_values import Value, dense
 from ..lanes.warps import Array
 
-#: Seconds of the processor that a launch may go without progress, and before its accesses are looked at for that.
+#: CPU seconds without progress before an error, and before addresses are tracked.
 STALL_LIMIT, _PATIENCE = 20.0, 1.0
-#: Seconds after which the rest of a launch is estimated, and those that are worth a word.
+#: Seconds before the remaining time is estimated, and minimum remaining seconds for a message.
 _MIN_MEASURED, _MIN_REPORTED = 1.0, 60.0
 _UNITS = [(86400, "days"), (3600, "hours"), (60, "minutes")]
 _log = logging.getLogger("ptxcount")
 
 
 class LaunchProgress:
-    """Time when a block of a launch last made progress.
+    """Time of the last progress of a launch.
 
-    A block does where threads leave or pass a barrier of the block, or where an instruction accesses another place.
+    Progress is: a thread exits, a block barrier completes, or an instruction accesses a new address.
     """
 
     def __init__(self, limit: float) -> None:
@@ -29,19 +29,19 @@ class LaunchProgress:
         self._places: dict[object, Array] = {}
 
     def note_progress(self) -> None:
-        """Note that a block came further."""
+        """Note progress of a block."""
         self._since = time.thread_time()
         self._looks = False
 
     def is_stalled(self) -> bool:
-        """Tell if there was no progress for too long."""
+        """Tell if the time without progress exceeds the limit."""
         idle = time.thread_time() - self._since
         if idle > _PATIENCE and not self._looks:
             self._looks, self._places = True, {}
         return idle > self.limit
 
     def note_place(self, instruction: object, place: Value) -> None:
-        """Note progress if an instruction accesses another place than before, once there was none of late."""
+        """While a stall is suspected, count a changed address as progress."""
         if not self._looks:
             return
         new, old = dense(place), self._places.get(instruction)
@@ -51,13 +51,13 @@ class LaunchProgress:
 
 
 class Estimate:
-    """Tells once how long a launch will take, if that is long."""
+    """Reports the remaining time of a launch once, if it is long."""
 
     def __init__(self, blocks: int) -> None:
         self._blocks, self._start, self._is_reported = blocks, time.monotonic(), False
 
     def report_blocks(self, done: int) -> None:
-        """Report the remaining time after some blocks, if they took long enough to tell."""
+        """Report the remaining time, if the finished blocks took long enough for an estimate."""
         elapsed = time.monotonic() - self._start
         if self._is_reported or not done or elapsed < _MIN_MEASURED:
             return

@@ -13,7 +13,7 @@ from .global_memory import Report
 
 
 class LocalMemory:
-    """The local memory of each thread of a chunk: ``size`` bytes a thread, zero at first."""
+    """The local memory of each thread of a chunk: ``size`` bytes per thread, initially zero."""
 
     def __init__(self, blocks: int, threads: int, size: int) -> None:
         self._shape, self._size = (blocks, threads), size
@@ -44,12 +44,12 @@ class LocalMemory:
         return np.where(is_active, (first + offsets) // size, 0)
 
     def load(self, address: Value, size: int, count: int, active: Array, report: Report) -> list[Array]:
-        """Read adjacent elements for each active thread; as `ArrayMemory.load`."""
+        """Read adjacent elements for each active thread, as `ArrayMemory.load`."""
         index = self._index(address, size, size * count, active, report)
         return [self._data.reshape(-1).view(unsigned(size))[index + k] for k in range(count)]
 
     def store(self, address: Value, size: int, values: list[Array], active: Array, report: Report) -> None:
-        """Write adjacent elements for each active thread; as `ArrayMemory.store`."""
+        """Write adjacent elements for each active thread, as `ArrayMemory.store`."""
         index = self._index(address, size, size * len(values), active, report)
         is_active = spread(active, self._shape)
         for k, value in enumerate(values):

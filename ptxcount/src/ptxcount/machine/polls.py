@@ -1,4 +1,4 @@
-"""Loops that read what other threads write meanwhile: how often they do so depends on the order of threads."""
+"""Spin-waits: loops that load values written by other threads. Their iteration count depends on scheduling."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import NamedTuple
 from ..ptx.flow import BasicBlock, End, Flow
 from ..ptx.program import Instruction
 
-#: Loads that see what others write meanwhile (PTX ISA, memory consistency model).
+#: Modifiers of loads that observe concurrent writes (PTX ISA, memory consistency model).
 _STRONG = frozenset({"volatile", "relaxed", "acquire"})
 _STRONG_STORES = frozenset({"volatile", "relaxed", "release"})
 _ACQUIRING = frozenset({"acquire", "acq_rel"})
-#: Instructions that a loop that does nothing but wait has none of.
+#: Instructions that a pure wait loop does not contain.
 _WORK = frozenset({"st", "atom", "red", "bar", "barrier", "reduced", "call", "cp", "trap"})
 
 
@@ -31,7 +31,7 @@ class Poll(NamedTuple):
 
 
 def is_strong(instruction: Instruction) -> bool:
-    """Tell if an instruction loads values that others may write meanwhile."""
+    """Tell if an instruction loads values that other threads may write concurrently."""
     return instruction.opcode == "ld" and not _STRONG.isdisjoint(instruction.modifiers)
 
 
@@ -46,7 +46,7 @@ def is_strong_store(instruction: Instruction) -> bool:
 
 
 def find_polls(code: Sequence[Instruction], flow: Flow) -> dict[int, Poll]:
-    """Find the loads that may poll, by their identity, and the basic blocks of the innermost loop around each.
+    """Find loads in pure wait loops, by identity, with the basic blocks of the innermost loop around each.
 
     The loop does nothing but load, and what was loaded decides whether it ends. A compiler may put its first turn
     before it: the same load there is one of the loop's. So do atomics that take a lock, and so are tried again with
@@ -55,7 +55,7 @@ def find_polls(code: Sequence[Instruction], flow: Flow) -> dict[int, Poll]:
     polls: dict[int, Poll] = {}
     if not any(is_strong(instruction) or instruction.opcode == "atom" for instruction in code):
         return polls
-    loops = sorted(_iter_loops(flow), key=lambda each: len(each[1]), reverse=True)  # the innermost comes last
+    loops = sorted(_iter_loops(flow), key=lambda each: len(each[1]), reverse=True)  # innermost loops last
     for head, loop in loops:
         cycle, atomics = _find_retries(code, flow, head, loop)
         polls |= {id(atomic): Poll(id(atomic), cycle) for atomic in atomics}
@@ -133,10 +133,10 @@ def find_scans(code: Sequence[Instruction], flow: Flow) -> frozenset[int]:
 
 
 def rank_blocks(code: Sequence[Instruction], flow: Flow) -> list[int]:
-    """Rank the blocks in the order of execution, exits of loops that read what other threads write first.
+    """Order basic blocks for execution, with early exits of polling loops first.
 
-    Their threads cannot meet those in the loop again, so the chip does not let them wait: a search ends soon after the
-    first thread stores its result and returns. Blocks that all ways out of the loop lead to stay behind it.
+    Threads at an early exit never reconverge with the loop, so the GPU does not let them wait: a search ends soon after
+    the first thread stores its result and returns. Blocks that all exits of the loop reach stay after it.
     """
     loops = defaultdict[int, frozenset[int]](frozenset)
     for head, loop in _iter_loops(flow) if any(map(is_strong, code)) else ():
@@ -146,7 +146,7 @@ def rank_blocks(code: Sequence[Instruction], flow: Flow) -> list[int]:
 
 
 def _iter_early_exits(code: Sequence[Instruction], flow: Flow, head: int, loop: frozenset[int]) -> Iterator[int]:
-    """Yield the blocks behind early exits of a loop, from which no thread comes back to it, or waits for others."""
+    """Yield the basic blocks after early exits of a loop, if no thread returns to the loop or waits for others."""
     if not any(is_strong(instruction) for index in loop for instruction in _slice_block(code, flow.blocks[index])):
         return
     exits = [
@@ -168,7 +168,7 @@ def _iter_early_exits(code: Sequence[Instruction], flow: Flow, head: int, loop: 
 
 
 def _reach(flow: Flow, starts: Iterable[int], without: Set[int] = frozenset()) -> set[int]:
-    """Return the blocks that can be reached from some, which are among them, on ways around others."""
+    """Return the basic blocks reachable from ``starts``, including these, on paths that avoid ``without``."""
     reached, work = set[int](), [*starts]
     while work:
         index = work.pop()
@@ -179,7 +179,7 @@ def _reach(flow: Flow, starts: Iterable[int], without: Set[int] = frozenset()) -
 
 
 def _is_work(instruction: Instruction) -> bool:
-    """Tell if an instruction does more than wait."""
+    """Tell if an instruction cannot be part of a pure wait loop."""
     return instruction.opcode in _WORK or _is_weak_load(instruction)
 
 
@@ -192,7 +192,7 @@ def _slice_block(code: Sequence[Instruction], block: BasicBlock) -> Sequence[Ins
 
 
 def _iter_loops(flow: Flow) -> Iterator[tuple[int, frozenset[int]]]:
-    """Yield the head and the natural loop of each edge back to a block that comes before or is the same."""
+    """Yield the head and the natural loop of each back edge."""
     predecessors: list[list[int]] = [[] for _ in flow.blocks]
     for index, block in enumerate(flow.blocks):
         for following in block.successors:

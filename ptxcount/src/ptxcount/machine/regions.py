@@ -1,4 +1,4 @@
-"""Arrays in memory, and the parts of them that an access reaches."""
+"""Arrays in memory, and the parts of them that an access touches."""
 
 from __future__ import annotations
 
@@ -14,49 +14,49 @@ from ..lanes.symbolic_values import Sum, Value
 from ..lanes.warps import LANES, Array, find_step, take_by_warp, unsigned
 from .global_races import AccessHistory
 
-#: Blocks from which on it pays to look for a stride between lanes.
+#: Minimum blocks for which searching a lane stride pays off.
 _MIN_BLOCKS = 16
-#: The sectors that a read may fetch at once: 64 bytes, which is the default, or as its instruction says.
+#: Sectors that a miss may fetch: 64 bytes by default, or 128 by a prefetch modifier.
 _FETCHES = (2, 4)
-#: Some of a list: a mask, or all.
+#: Selection of threads: a mask, or a slice for all.
 Selection = Array | slice
 
 
 def _count_any(flags: Iterable[Array]) -> int:
-    """Count the places at which any of some arrays is true."""
+    """Count the indices at which any of the arrays is true."""
     return int(np.count_nonzero(reduce(operator.or_, flags, np.zeros(1, bool))))
 
 
 @dataclass(frozen=True)
 class Region:
-    """One array: its first address, its bytes, what to call it, and whether it is a constant that nobody set."""
+    """One array: its address, its bytes, its name, and whether it is a constant without a value."""
 
     base: int
     data: Array
     name: str
     writable: bool
     unset: bool = False
-    #: Flags of the sectors that were read, by the sectors that a read fetches, and of those written; None: uncounted.
+    #: Flags of the read sectors, by sectors per fetch, and of the written sectors; None: not counted.
     read: dict[int, Array] | None = None
     written: Array | None = None
-    #: History of accesses, if races are looked for.
+    #: History of accesses, if races are checked.
     watched: AccessHistory | None = None
     #: History of strong writes, and of weak loads that end loops.
     scanned: AccessHistory | None = None
-    #: Number of stores whose threads are still compared with each other.
+    #: Number of further stores that are checked for races within the store.
     compared: list[int] = field(default_factory=lambda: [0])
 
     @property
     def end(self) -> int:
-        """The address behind the last byte."""
+        """The address after the last byte."""
         return self.base + self.data.size
 
     def units(self, size: int) -> Array:
-        """Return the bytes as unsigned integers of ``size`` bytes; the rest at the end is left out."""
+        """Return the bytes as unsigned integers of ``size`` bytes, without an incomplete last one."""
         return self.data[: self.data.size // size * size].view(unsigned(size))
 
     def count_fetched(self) -> int:
-        """Count the sectors that its reads fetch, if none of them misses twice."""
+        """Count the sectors that its reads fetch, if no sector misses twice."""
         fetched = []
         for sectors, flags in (self.read or {}).items():
             padded = np.pad(flags, (0, -flags.size % _FETCHES[-1]))
@@ -64,15 +64,15 @@ class Region:
         return _FETCHES[0] * _count_any(fetched)
 
     def count_read(self) -> int:
-        """Count the different sectors that were read."""
+        """Count the distinct sectors that were read."""
         return _count_any((self.read or {}).values())
 
 
 @dataclass(frozen=True, eq=False)
 class ArrayPart:
-    """Part of an array that an access reaches: the addresses of all threads, or of those at places of a shape.
+    """Part of an array that an access touches: the addresses of all threads, or of the threads at ``places``.
 
-    ``chosen`` says which of the active threads they are; ``size`` are the bytes of a unit.
+    ``chosen`` selects them among the active threads; ``size`` is the unit in bytes.
     """
 
     region: Region
@@ -87,10 +87,10 @@ class ArrayPart:
         return unit_index(self.address, self.region.base, self.size)
 
     def touch(self, *, written: bool, fetch: int = 2) -> None:
-        """Note the sectors of an access: one for each place, as accesses are aligned.
+        """Note the sectors of an access: one per address, because accesses are aligned.
 
-        A read that misses the L2 cache fetches ``fetch`` sectors at once. Of neighbours in all threads, one a sector
-        and the last will do.
+        A read that misses the L2 cache fetches ``fetch`` sectors. If all threads are contiguous, one address per sector
+        and the last address suffice.
         """
         if self.region.read is None or self.region.written is None:
             return
@@ -103,7 +103,7 @@ class ArrayPart:
         flags[index >> (SECTOR // self.size).bit_length() - 1] = True
 
     def gather(self, offset: int) -> Array:
-        """Read the element `offset` units behind each thread's first."""
+        """Read the element ``offset`` units after each thread's first."""
         units, address = self.region.units(self.size), self.address
         if isinstance(address, Sum) and address.block.size >= _MIN_BLOCKS:
             step = find_step(address.thread)
@@ -116,7 +116,7 @@ class ArrayPart:
 def unit_index(address: Value, base: int, size: int) -> Array:
     """Return the indices of aligned addresses in an array of units of ``size`` bytes."""
     shift = size.bit_length() - 1
-    if isinstance(address, Sum):  # only together are the two parts multiples of the size
+    if isinstance(address, Sum):  # only the sum of the parts is a multiple of the size
         first = address.thread.flat[0]
         return np.asarray(((address.block + (first - base)) >> shift) + ((address.thread - first) >> shift))
     return np.asarray((address.view(np.int64) - base) >> shift)

@@ -14,7 +14,7 @@ from ..util.errors import (
 )
 from .context import split_index
 
-#: Faults that may end nothing: as which finding, and the attribute of `Context` that says what becomes of them.
+#: Faults that can be findings: the code of the finding, and the attribute of `Context` with the policy.
 _RECOVERABLE: dict[Any, tuple[str, str]] = {
     SharedRaceError: ("shared-race", "races"),
     GlobalRaceError: ("global-race", "races"),
@@ -24,9 +24,9 @@ _RECOVERABLE: dict[Any, tuple[str, str]] = {
 
 
 class Reporter:
-    """Reports faults of the instruction at a source, unless what becomes of them is a finding or nothing.
+    """Reports a fault as an error, as a finding, or not at all, by the launch options.
 
-    ``plain``: it is a load or a store that orders nothing.
+    ``plain``: the instruction is a weak load or store, which does not synchronize.
     """
 
     def __init__(self, chunk: Any, source: Source, plain: bool) -> None:
@@ -36,17 +36,17 @@ class Reporter:
         self, error: Any, position: tuple[int, int], text: str, address: int, other_source: Source | None = None,
         other_thread: int | None = None,
     ) -> None:  # fmt: skip
-        """Report a fault of the thread at a position in the chunk, and the line of another thread that has its part."""
+        """Report a fault of the thread at a position in the chunk; for a race, with the other thread's source line."""
         context = self.chunk.context
         if not spread(self.chunk.active, self.chunk.shape)[position]:
             position = self.chunk.first_active()
         text += context.dynamic if text.endswith("of shared memory") else ""
         if other_thread is not None:
-            text += f", also touched by thread {split_index(other_thread, context.block)} since the last barrier"
+            text += f" races with thread {split_index(other_thread, context.block)}"
         text += f", at {other_source}" if other_source else ""
         if other_thread is not None and other_source != self.source:
             is_same_warp = other_thread // LANES == position[1] // LANES
-            text += f"; {'__syncwarp' if is_same_warp else '__syncthreads'}() between them orders both"
+            text += f": no {'__syncwarp' if is_same_warp else '__syncthreads'}() between them"
         fault = self.chunk.make_fault(error, text, position=position, address=address, source=self.source)
         code, option = _RECOVERABLE.get(error, ("", "error"))
         policy = getattr(context, option, option)

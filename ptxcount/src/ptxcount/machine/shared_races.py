@@ -1,4 +1,4 @@
-"""Races in shared memory, by the threads that touched each byte since the last barrier.
+"""Races in shared memory, from the threads that accessed each byte since the last barrier.
 
 Two threads race if they access the same byte, at least one of them writes, and not both accesses are strong: atomic,
 volatile, relaxed, acquire or release. A barrier of the block between the accesses prevents that, and so does
@@ -20,7 +20,7 @@ from ..lanes.warps import LANES, Array, spread
 from ..util.errors import Source
 from .warp_clocks import OrderedTimes, WarpClocks
 
-#: The kinds of access that an access of one kind must not meet.
+#: The access kinds that conflict with each access kind.
 CONFLICTING_KINDS = {
     "load": ("store", "strong store", "atomic"),
     "store": ("load", "strong load", "store", "strong store", "atomic"),
@@ -28,28 +28,28 @@ CONFLICTING_KINDS = {
     **dict.fromkeys(("strong store", "atomic"), ("load", "store")),
 }
 _NO_THREAD = np.int32(32767)
-#: A time that is later than any.
+#: A time after all others.
 _ALWAYS = np.full((1, 1), np.iinfo(np.int32).max, np.int32)
 
 
 class StoredValues(NamedTuple):
-    """Values of a store, looked at only where its threads meet others."""
+    """Values of a store, compared only if its threads conflict."""
 
-    #: Shared memory in elements.
+    #: Shared memory as elements.
     data: Array
-    #: The first element of each access: (blocks, threads), or (1, accesses).
+    #: Index of the first element of each access: (blocks, threads), or (1, accesses).
     places: Array
-    #: Its elements, of the same shape.
+    #: Stored elements, in the same shape.
     values: list[Array]
-    #: One row of accesses stands for all blocks.
+    #: True if one row of accesses represents all blocks.
     one_row: bool
 
     def already_stored(self) -> Array:
-        """Tell if memory holds the values of each access before any of them."""
+        """Tell for each access if memory already holds its values."""
         return self._combine([self.data[self.places + k] == value for k, value in enumerate(self.values)])
 
     def all_agree(self) -> Array:
-        """Tell if all accesses to the place of each access store the same."""
+        """Tell for each access if all accesses to its address store the same value."""
         _, first, group = np.unique(self.places[0], return_index=True, return_inverse=True)
         differs = ~np.logical_and.reduce([value[:, first[group]] == value for value in self.values])
         disputed = np.zeros((len(differs), len(first)), bool)
@@ -63,33 +63,33 @@ class StoredValues(NamedTuple):
 
 
 class _LastAccesses(NamedTuple):
-    """Last accesses of a kind to each unit, (rows, units) each."""
+    """Last accesses of one kind to each unit; each field is (rows, units)."""
 
-    #: The first and the last thread; an empty interval: nobody.
+    #: The lowest and the highest thread; an empty interval if there is none.
     first: Array
     last: Array
     time: Array
-    #: The number of its line.
+    #: The index of its source line.
     source: Array
 
     def map(self, change: Callable[[Array], Array]) -> _LastAccesses:
-        """Change all four."""
+        """Apply a function to all four fields."""
         return _LastAccesses(*map(change, self))
 
 
 class RaceDetector:
-    """Watches the shared memory of the blocks of a chunk.
+    """Race check for the shared memory of the blocks of a chunk.
 
-    One row stands for all blocks while all of them do the same. Later each has its own.
+    One row represents all blocks while they do the same. After they diverge, each has its own row.
     """
 
     def __init__(self, units: int, clocks: WarpClocks | None) -> None:
         self._units, self._rows = units, 1
-        #: The order within warps; None without any barrier of warps.
+        #: The order within warps; None without warp barriers.
         self.clocks = clocks
-        #: Last accesses, by their kind.
+        #: Last accesses, by kind.
         self._touched: dict[str, _LastAccesses] = {}
-        #: The time of each lane's last access, (rows, units, 32), of each kind of access.
+        #: The time of each lane's last access, (rows, units, 32), by access kind.
         self._by_lane: dict[str, Array] = {}
         self._sources: dict[Source, int] = {}
         self._now = 0
@@ -116,7 +116,7 @@ class RaceDetector:
         return part
 
     def reset_blocks(self, rows: Array | None) -> None:
-        """Forget the accesses of the blocks in ``rows``, or of all: a barrier orders them."""
+        """Forget the accesses of the blocks in ``rows``, or of all, after a block barrier."""
         if rows is None:
             self._touched.clear()
         for touched in self._touched.values():
@@ -135,7 +135,7 @@ class RaceDetector:
         *,
         acquires: bool = False,
     ) -> tuple[int, int, Source] | None:
-        """Record accesses: rows, threads in ascending order, and units (accesses, units an access); stores with values.
+        """Record accesses: rows, ascending threads, and units (accesses, units per access); stores with values.
 
         A store of what everybody else stores there, or of what is there already, changes nothing for anybody: it races
         with no load and with no other store. An access that ``acquires`` comes behind what others did before they
@@ -171,7 +171,7 @@ class RaceDetector:
     def _find_earlier_race(
         self, kind: str, flat: Array, thread: Array, ordered: OrderedTimes | None, stored: StoredValues | None
     ) -> tuple[int, int, Source] | None:
-        """Find the first of some accesses that races with an earlier one; return the other thread and its line, too."""
+        """Find the first access that races with an earlier one; return it, the other thread, and its source."""
         for other_kind in CONFLICTING_KINDS[kind]:
             if other_kind in self._touched:
                 touched = self._touched[other_kind].map(np.ravel)
@@ -198,7 +198,7 @@ class RaceDetector:
     def _compare_lanes(
         self, other_kind: str, flat: Array, thread: Array, ordered_times: Array, extremes: tuple[Array, Array]
     ) -> tuple[Array, Array, Array]:
-        """Return the first and the last thread that no barrier orders before each access, and a mask."""
+        """Return the lowest and the highest thread that no barrier orders before each access, and a mask."""
         first, last = extremes
         warp = thread // LANES
         foreign = (first <= last) & ((first // LANES != warp) | (last // LANES != warp))
@@ -220,7 +220,7 @@ class RaceDetector:
         first, last, times, source_index = self._touched[kind].map(np.ravel)
         old_first, old_last = first[flat], last[flat]
         if ordered is not None and self.clocks is not None:
-            # What lanes of the own warp did before is kept by lane, if at all.
+            # Earlier accesses of the own warp are kept by lane, if at all.
             if self.clocks.is_by_lane:
                 ordered = ordered._replace(lanes=_ALWAYS)
             is_ordered = _is_ordered(old_first, old_last, times[flat], thread, ordered)
@@ -230,8 +230,8 @@ class RaceDetector:
                 if kind not in self._by_lane:
                     self._by_lane[kind] = np.zeros((self._rows, self._units, LANES), np.int32)
                 self._by_lane[kind].reshape(-1, LANES)[flat, thread % LANES] = self.clocks.clock.now
-        # Where several threads name one unit, NumPy keeps the last: the greatest here, the least in reverse (as
-        # a copy: NumPy would walk through a reversed view in the order of memory).
+        # If several threads access one unit, NumPy keeps the last assignment: the highest thread here, the lowest in
+        # reverse order (a copy, because NumPy iterates over a reversed view in memory order).
         last[flat] = np.maximum(old_last, thread)
         first[flat[::-1].copy()] = np.minimum(old_first, thread)[::-1].copy()
         source_index[flat] = self._now

@@ -1,4 +1,4 @@
-"""Special registers of PTX, from a chunk's place in the launch (PTX ISA, "Special Registers")."""
+"""Special registers of PTX, from a chunk's position in the launch (PTX ISA, "Special Registers")."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..lanes.warps import LANES, Array, warp_count
 #: Registers with the address of a cooperative launch's workspace, upper and lower half.
 GRID_REGISTERS = ("%envreg1", "%envreg2")
 GRID_WORKSPACE = "workspace of a cooperative launch"
-#: Register and size of the memory in which cooperative groups exchange: before the kernel's own shared memory.
+#: Register and size of the shared memory reserved for cooperative groups, before the kernel's own.
 RESERVED_REGISTER, RESERVED = "%reserved_smem_offset_1", 1024
 
 
@@ -44,7 +44,7 @@ def _per_axis(name: str, read_axis: Callable[[_Chunk, int], Any]) -> dict[str, C
     }
 
 
-#: Special registers, but for clocks.
+#: Special registers except clocks.
 SPECIALS: dict[str, Callable[[_Chunk], Any]] = {
     **{
         key: value

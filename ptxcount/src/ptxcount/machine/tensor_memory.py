@@ -14,7 +14,7 @@ from ..util.errors import OutOfBoundsError, Source, TensorMemoryError, Uninitial
 from .global_memory import Report
 
 LANE_COUNT, COLUMN_COUNT = 128, 512
-#: Columns of the smallest allocation (PTX ISA, "Tensor Memory Allocation").
+#: Minimum columns of an allocation (PTX ISA, "Tensor Memory Allocation").
 _UNIT = 32
 _FREE = -1
 
@@ -25,7 +25,7 @@ def split_address(address: int) -> tuple[int, int]:
 
 
 class Leak(NamedTuple):
-    """An allocation that its block never ended: the block's row, its columns, and the line of ``alloc``."""
+    """An allocation without ``dealloc``: the block's row, the number of columns, and the source of ``alloc``."""
 
     row: int
     columns: int
@@ -42,12 +42,12 @@ class TensorMemory:
         self._owners = np.full((blocks, COLUMN_COUNT), _FREE)
         self._sources: dict[tuple[int, int], Source] = {}
         self._relinquished = np.zeros(blocks, bool)
-        #: Columns with products and copies that no ``commit`` covers, and with those whose barrier nobody waited for.
+        #: Columns of products and copies without a ``commit``, and of those whose mbarrier no thread has waited for.
         self._uncommitted = np.zeros((blocks, COLUMN_COUNT), bool)
         self._unfinished = np.zeros((blocks, COLUMN_COUNT), bool)
-        #: Columns, by blocks, that the phase of a barrier covers, by the barrier's block and offset.
+        #: Columns that the phase of an mbarrier covers, per block, by the mbarrier's block and offset.
         self._covered: dict[tuple[int, int], dict[int, Array]] = {}
-        #: Columns with stores that no ``wait::st`` has covered, by the quarter of the lanes.
+        #: Columns of stores without a ``wait::st``, by quarter of the lanes.
         self._stored = np.zeros((blocks, 4, COLUMN_COUNT), bool)
 
     def select(self, rows: Array) -> TensorMemory:
@@ -65,7 +65,7 @@ class TensorMemory:
         return part
 
     def allocate(self, row: int, count: int, source: Source, report: Report) -> int:
-        """Allocate columns of a block, as far to the left as there is room; return their address."""
+        """Allocate the first free columns of a block; return their address."""
         if not (_UNIT <= count <= COLUMN_COUNT and count & (count - 1) == 0):
             text = f"{count} columns; a power of two from {_UNIT} to {COLUMN_COUNT} is allowed"
             report(TensorMemoryError, (row, 0), text, count)
@@ -78,7 +78,7 @@ class TensorMemory:
                 self._written[row, :, first : first + count] = False
                 self._sources[row, first] = source
                 return first
-        text = f"{count} columns wanted, {free.sum()} of {COLUMN_COUNT} are free: it waits forever"
+        text = f"{count} columns requested, {free.sum()} of {COLUMN_COUNT} are free: it waits forever"
         report(TensorMemoryError, (row, 0), text, count)
         return 0
 
@@ -89,18 +89,20 @@ class TensorMemory:
             text = f"{count} columns at {address:#x}, where {owned.sum()} are allocated"
             report(TensorMemoryError, (row, 0), text, address)
         if (owned & (self._uncommitted[row] | self._unfinished[row])).any():
-            report(TensorMemoryError, (row, 0), f"columns at {address:#x}: nobody waited for their products", address)
+            report(
+                TensorMemoryError, (row, 0), f"columns at {address:#x}: no thread waited for their products", address
+            )
         self._owners[row, owned] = _FREE
         self._uncommitted[row, owned] = self._unfinished[row, owned] = False
         self._stored[row, :, owned] = False
         self._sources.pop((row, address), None)
 
     def relinquish(self, row: int) -> None:
-        """Note that a block allocates no more."""
+        """Note that a block has relinquished allocation."""
         self._relinquished[row] = True
 
     def find_leak(self) -> Leak | None:
-        """Find an allocation that has not ended; None if there is none."""
+        """Find an allocation without ``dealloc``; None if there is none."""
         for (row, first), source in sorted(self._sources.items(), key=lambda item: item[0]):
             return Leak(row, int((self._owners[row] == first).sum()), source)
         return None
@@ -108,7 +110,7 @@ class TensorMemory:
     def load(self, rows: Array, lanes: Array, columns: Array, report: Report, *, is_product: bool = False) -> Array:
         """Return the words at lanes and columns of some blocks; the arrays are broadcast together.
 
-        ``is_product``: a product reads them, which is ordered behind those before, but behind no store.
+        ``is_product``: a product reads them, which is ordered after earlier products, but not after stores.
         """
         self._check_places(rows, lanes, columns, report)
         if is_product:
@@ -117,7 +119,7 @@ class TensorMemory:
         else:
             pending = self._uncommitted[rows, columns] | self._unfinished[rows, columns]
             self._fail(pending, rows, lanes, columns,
-                       "written by a product or copy whose tcgen05.commit nobody waited for", report)  # fmt: skip
+                       "written by a product or copy whose tcgen05.commit no thread waited for", report)  # fmt: skip
         unwritten = ~self._written[rows, lanes, columns]
         if unwritten.any():
             self._report_first(UninitializedTensorReadError, unwritten, rows, lanes, columns, "{}", report)
@@ -129,7 +131,7 @@ class TensorMemory:
     ) -> None:
         """Store words at lanes and columns of some blocks; the arrays are broadcast together.
 
-        ``is_product``: a product or copy writes them, for which a barrier must be waited.
+        ``is_product``: a product or copy writes them, so a thread must wait for its mbarrier.
         """
         self._check_places(rows, lanes, columns, report)
         self._data[rows, lanes, columns] = words
@@ -144,7 +146,7 @@ class TensorMemory:
         self._stored[rows, quarters] = False
 
     def commit(self, rows: list[int], barriers: list[tuple[int, int]]) -> None:
-        """Let barriers, by block and offset, cover what products and copies of some blocks have written."""
+        """Let mbarriers, by block and offset, cover the columns that products and copies of blocks have written."""
         for row in rows:
             self._unfinished[row] |= self._uncommitted[row]
             self._uncommitted[row] = False
@@ -153,7 +155,7 @@ class TensorMemory:
                 covered[row] = self._unfinished[row] | covered.get(row, False)
 
     def note_waits(self, rows: Array, offsets: Array) -> None:
-        """Note that threads of blocks saw a phase of barriers complete."""
+        """Note that threads of blocks have waited for a phase of mbarriers."""
         if not self._covered:
             return
         for barrier in {*zip(rows.tolist(), offsets.tolist(), strict=True)}:

@@ -27,7 +27,7 @@ _TIMES = ("_times", "_acquired", "_observed")
 
 @dataclass
 class Clock:
-    """The time of a launch: the number of the access that was looked at last."""
+    """The time of a launch: the number of checked accesses."""
 
     now: int = 0
 
@@ -73,24 +73,24 @@ def count_ordered_lanes(code: Iterable[Instruction]) -> int:
 
 
 def find_missing_lanes(masks: Array, active: Array, threads: int) -> Array:
-    """Find the active threads whose own lane is not in the mask that they give; broadcastable to (blocks, threads)."""
+    """Find the active threads whose mask lacks their own lane; broadcastable to (blocks, threads)."""
     lane = np.arange(threads)[None, :] % LANES
     return np.asarray(active & (masks >> lane.astype(np.uint32) & 1 == 0))
 
 
 class WarpClocks:
-    """Vector clocks of the lanes of a chunk's warps; one row stands for all blocks while they are equal."""
+    """Vector clocks of the lanes of a chunk's warps; one row represents all blocks while they are equal."""
 
     def __init__(self, threads: int, lanes: int, clock: Clock) -> None:
         self.clock = clock
-        #: The time up to which accesses of the last lane come before those of the lane before it, for each warp.
+        #: For each warp, (lanes, lanes): accesses of the second lane up to this time are ordered before the first lane.
         self._times = np.zeros((1, warp_count(threads), lanes, lanes), np.int32)
         #: The time up to which all accesses come before each thread, and up to which a fence will order them.
         self._acquired, self._observed = (np.zeros((1, warp_count(threads), LANES), np.int32) for _ in range(2))
 
     @property
     def is_by_lane(self) -> bool:
-        """True if the lanes of a warp have clocks of their own."""
+        """True if each lane of a warp has its own clock."""
         return self._times.shape[2] > 1
 
     def select(self, rows: Array) -> WarpClocks:
@@ -108,11 +108,11 @@ class WarpClocks:
                 setattr(self, name, getattr(self, name).repeat(blocks, axis=0))
 
     def order_block(self, rows: Array | None) -> None:
-        """Order all that came before in the blocks in ``rows``, or in all."""
+        """Order all earlier accesses before the blocks in ``rows``, or all blocks."""
         self._times[slice(None) if rows is None else rows] = self.clock.now
 
     def order_lanes(self, warps: Array, mask: int) -> None:
-        """Order the lanes of a mask in some warps, (1 or blocks, warps)."""
+        """Synchronize the lanes of a mask in some warps, (1 or blocks, warps)."""
         self.expand(len(warps))
         indices = np.nonzero(spread(warps, self._times.shape[:2]))
         lanes = np.flatnonzero(mask >> np.arange(LANES) & 1)
@@ -146,5 +146,5 @@ class WarpClocks:
 
 
 def find_warps(threads: Array, count: int) -> Array:
-    """Find the warps with threads in a mask (1 or blocks, 1 or so many)."""
+    """Find the warps with threads in a mask, (1 or blocks, 1 or ``count``)."""
     return np.asarray(by_warp(threads, count).any(axis=2))

@@ -1,1 +1,1 @@
-"""PTX as text and as a program: lexer, parser, statements, and the alignment that registers are known to have."""
+"""PTX as text and as a program: lexer, parser, statements, control flow, and the provable alignment of registers."""

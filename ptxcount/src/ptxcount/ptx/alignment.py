@@ -1,7 +1,8 @@
-"""Alignment of registers before a launch: their remainder modulo 16, or a smaller power of two.
+"""Alignment of registers at compile time: their remainder modulo 16, or a smaller power of two.
 
-ptxas makes one access of several only where it can show that it is aligned. It keeps a remainder only where it adds a
-literal; of all other results, and where ways meet, it keeps what they are a multiple of (nvcc 13.0.88, 29 kernels).
+ptxas merges accesses only if it can prove alignment. It tracks a remainder only through additions of literals. For all
+other results, and at control-flow joins, it tracks only the largest power of two that divides the value (nvcc 13.0.88,
+29 kernels).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import NamedTuple
 
 from .program import Immediate, Instruction, Operand, Register, Symbol
 
-#: The largest modulus: the bytes of the widest access.
+#: The largest modulus: the width of the widest access in bytes.
 _MAX_MODULUS = 16
 
 
@@ -24,11 +25,11 @@ class Residue(NamedTuple):
     remainder: int
 
     def join(self, second: Residue) -> Residue:
-        """Return the residue of a register that has one of two."""
+        """Merge the facts of two control-flow paths."""
         return _make_residue(gcd(self.modulus, second.modulus, self.remainder - second.remainder), self.remainder)
 
     def drop_remainder(self) -> Residue:
-        """Return the power of two that all values are surely a multiple of."""
+        """Forget the remainder; keep the largest power of two that divides all values."""
         return Residue(gcd(self.modulus, self.remainder), 0)
 
     def subtract(self, number: int) -> Residue:
@@ -36,7 +37,7 @@ class Residue(NamedTuple):
         return _make_residue(self.modulus, self.remainder - number)
 
     def align(self, size: int, offset: int) -> Residue:
-        """Return what ptxas knows of a register that a wide access of a size lies behind: offsets that fit it count."""
+        """Use a vector access as proof of alignment: if its offset is 0 modulo ``size``, so is the register."""
         return Residue(size, 0) if size > self.modulus and not offset % size else self
 
 
@@ -59,7 +60,7 @@ def _add(a: Residue, b: Residue) -> Residue:
 
 
 def _mask(a: Residue, b: Residue) -> Residue:
-    """Combine by a mask: the lowest bits are known of both, and further ones where the mask has zeros."""
+    """Apply a mask: bits known in both operands are known, and so are bits that a known mask clears."""
     if b.modulus < _MAX_MODULUS:
         return Residue(min(a.modulus, b.modulus), a.remainder & b.remainder & min(a.modulus, b.modulus) - 1)
     modulus = a.modulus
@@ -69,21 +70,21 @@ def _mask(a: Residue, b: Residue) -> Residue:
 
 
 def _add_without_carries(a: Residue, b: Residue) -> Residue:
-    """Add the lowest bits without carries."""
+    """Combine the lowest bits without carries (xor, disjoint or)."""
     return _make_residue(min(a.modulus, b.modulus), a.remainder ^ b.remainder)
 
 
 def _reduce(a: Residue, b: Residue) -> Residue:
-    """Subtract a multiple of another number."""
+    """Return the residue after subtracting a multiple of ``b`` (rem)."""
     return _make_residue(gcd(a.modulus, b.modulus, b.remainder), a.remainder)
 
 
 def _insert_bits(a: Residue, b: Residue, place: Residue, count: Residue) -> Residue:
-    """Return the bits of the second operand below the inserted ones: a place of 4 and more leaves all that count."""
+    """Keep the low bits of the second operand of ``bfi``, if the insertion is at bit 4 or above."""
     return b if place.modulus == _MAX_MODULUS and place.remainder >= 4 else _UNKNOWN
 
 
-#: Residue of a result from those of its operands, by instruction.
+#: Functions from the residues of the operands to that of the result, by instruction.
 _RULES: dict[str, Callable[..., Residue]] = {
     "mov": lambda a: a,
     "cvt": lambda a: a,
@@ -104,7 +105,10 @@ _RULES: dict[str, Callable[..., Residue]] = {
 
 
 def find_residues(code: Sequence[Instruction], addresses: Mapping[str, int]) -> Callable[[Operand | None], Residue]:
-    """Return the residue of each operand, on any way of the threads; variables lie at these addresses."""
+    """Return a function that gives the residue of an operand, valid on every control-flow path.
+
+    ``addresses`` are those of the variables.
+    """
     known: dict[str, Residue] = {}
 
     def find_residue(operand: Operand | None) -> Residue | None:
@@ -116,12 +120,12 @@ def find_residues(code: Sequence[Instruction], addresses: Mapping[str, int]) -> 
             return _make_residue(_MAX_MODULUS, addresses[operand.name])
         return _UNKNOWN
 
-    for instruction in code:  # vectors, pairs and what is written beside a result
+    for instruction in code:  # vectors, pairs and additional results
         target = instruction.operands[0] if instruction.operands else None
         known |= dict.fromkeys(instruction.writes - {getattr(target, "name", "")}, _UNKNOWN)
     writes = Counter(name for instruction in code for name in instruction.writes)
     changed = True
-    while changed:  # what is known only becomes less
+    while changed:  # fixed point: residues only get weaker
         changed = False
         for instruction in code:
             target = instruction.operands[0] if instruction.operands else None
@@ -138,12 +142,12 @@ def find_residues(code: Sequence[Instruction], addresses: Mapping[str, int]) -> 
 
 
 def _derive_residue(instruction: Instruction, find_residue: Callable[[Operand], Residue | None]) -> Residue | None:
-    """Derive the residue of a result; None as long as an operand has none."""
+    """Derive the residue of a result; None while an operand has none."""
     operands = [find_residue(operand) for operand in instruction.operands[1:]]
     if instruction.opcode == "shl" and len(operands) == 2 and operands[0]:
         a, amount = operands[0], instruction.operands[2]
         places = int(amount.value) if isinstance(amount, Immediate) else 0
-        # By an unknown number of places: a multiple of what the number is a multiple of.
+        # Shifted by an unknown count: the operand's power of two still divides the result.
         return (
             _make_residue(a.modulus << places, a.remainder << places)
             if isinstance(amount, Immediate)
@@ -158,6 +162,6 @@ def _derive_residue(instruction: Instruction, find_residue: Callable[[Operand], 
 
 
 def _is_foldable(instruction: Instruction) -> bool:
-    """Tell if ptxas moves what is added into the offsets of accesses, so that it keeps the remainder."""
+    """Tell if ptxas folds the added literal into the offsets of accesses, which keeps the remainder."""
     adds = instruction.opcode in ("add", "sub") and isinstance(instruction.operands[-1], Immediate)
     return adds or instruction.opcode in ("mov", "cvt", "cvta")

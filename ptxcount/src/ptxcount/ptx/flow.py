@@ -1,9 +1,9 @@
-"""Control flow of a kernel: basic blocks, the order they run in, and which registers outlive a block.
+"""Control flow of a kernel: basic blocks, their order of execution, and the registers that are live across blocks.
 
 Diverged threads reconverge by thread frontiers (Diamos et al., SIMD re-convergence at thread frontiers, MICRO 2011):
-of all places where threads wait, the first in a topological order runs next. Threads that meet continue together.
-The order is a weak topological one (Bourdoncle, Efficient chaotic iteration strategies, 1993): loops stay in one
-piece, so that threads that leave a loop wait until the others leave it too.
+of all basic blocks with waiting threads, the first in a topological order runs next. Threads at one block reconverge.
+The order is a weak topological one (Bourdoncle, Efficient chaotic iteration strategies, 1993): loops are contiguous. So
+threads that leave a loop wait until the others leave it too.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from functools import cache
 from ..util.errors import UnsupportedInstructionError
 from .program import Entry, Instruction, Symbol
 
-#: Basic blocks that may be looked at to order them, each once for every loop around it: some seconds.
+#: Maximum visits of basic blocks while ordering them, one per block and enclosing loop: some seconds.
 MAX_VISITS = 1_000_000
 
 
 class End(Enum):
-    """End of a basic block: its threads go on, branch, leave the kernel, or wait for the others of their block."""
+    """End of a basic block: its threads fall through, branch, exit, or wait at a barrier of their block."""
 
     GO_ON = "go on"
     BRANCH = "branch"
@@ -31,7 +31,7 @@ class End(Enum):
 
 @dataclass
 class BasicBlock:
-    """Instructions ``start`` to ``stop`` that run one after the other; the last may branch, end or wait."""
+    """Straight-line instructions ``start`` to ``stop``; the last may branch, exit or wait."""
 
     start: int
     stop: int
@@ -43,13 +43,13 @@ class BasicBlock:
 class Flow:
     """The control flow of a kernel."""
 
-    #: In the order of the code.
+    #: Basic blocks in code order.
     blocks: list[BasicBlock]
-    #: The place of each block in the order of execution.
+    #: The position of each basic block in the order of execution.
     rank: list[int]
-    #: The registers that some block reads without having written them.
+    #: Registers that are live across basic blocks.
     outliving: frozenset[str]
-    #: From some blocks to the registers whose values threads need that are to run them.
+    #: Function from basic blocks to the registers that are live at their beginning.
     needed: Callable[[frozenset[int]], frozenset[str]]
 
 
@@ -59,10 +59,10 @@ def _target(entry: Entry, instruction: Instruction) -> int | None:
 
 
 def find_end(entry: Entry, instruction: Instruction) -> End:
-    """Return the end of a block with this last instruction: it goes on unless at a jump or a block barrier.
+    """Return the end of a basic block with this last instruction: fall-through, unless it is a jump or a block barrier.
 
-    A jump that is not supported (``brx.idx``, or a branch to nowhere) goes on as well: its step refuses every thread
-    that reaches it.
+    An unsupported jump (``brx.idx``, or an undefined label) falls through as well: its step raises when a thread
+    reaches it.
     """
     if instruction.problem:
         return End.GO_ON
@@ -75,7 +75,7 @@ def find_end(entry: Entry, instruction: Instruction) -> End:
 
 
 def analyse(entry: Entry) -> Flow:
-    """Analyse the control flow of a kernel whose instructions are bound. Its last block is empty: there threads leave.
+    """Analyse the control flow of a kernel whose instructions are bound. The last basic block is empty: the exit.
 
     Raises `UnsupportedInstructionError` if its loops are nested so deep that this would take minutes.
     """
@@ -107,7 +107,7 @@ def analyse(entry: Entry) -> Flow:
 
 
 def _live(blocks: list[BasicBlock], order: list[int], uses: list[tuple[set[str], set[str]]]) -> list[frozenset[str]]:
-    """Find the registers whose values may be needed when each block begins."""
+    """Find the registers that are live at the beginning of each basic block."""
     live = [frozenset(read) for read, _ in uses]
     predecessors: list[list[int]] = [[] for _ in blocks]
     for index, block in enumerate(blocks):
@@ -126,7 +126,7 @@ def _live(blocks: list[BasicBlock], order: list[int], uses: list[tuple[set[str],
 
 
 def _weak_topological(entry: Entry, successors: list[list[int]]) -> list[int]:
-    """Order the nodes reachable from node 0, each loop in one piece that opens with its head."""
+    """Order the nodes reachable from node 0; each loop is contiguous, and begins with its head."""
     order: list[int] = []
     pieces: list[tuple[int, frozenset[int]]] = [(0, frozenset(range(len(successors))))]
     visits = 0
@@ -136,7 +136,7 @@ def _weak_topological(entry: Entry, successors: list[list[int]]) -> list[int]:
         visits += len(inside)
         if visits > MAX_VISITS:
             why = (
-                f"its {len(successors)} basic blocks lie in loops within loops: over {MAX_VISITS} visits to order them"
+                f"its {len(successors)} basic blocks are in nested loops: ordering them takes over {MAX_VISITS} visits"
             )
             raise UnsupportedInstructionError(entry.source, f".entry {entry.name}", why)
         remaining = inside - {head}
@@ -185,7 +185,7 @@ def _components(
 
 
 def _uses(code: list[Instruction]) -> tuple[set[str], set[str]]:
-    """Find the registers that a block reads before it surely wrote them, and those that it surely writes."""
+    """Find the registers that a basic block reads before it surely wrote them, and those that it surely writes."""
     read: set[str] = set()
     written: set[str] = set()
     for instruction in code:

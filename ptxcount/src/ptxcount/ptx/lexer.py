@@ -23,13 +23,13 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL | re.ASCII,
 )
 
-#: Braces that end a block, and tokens that may hold braces that are none.
+#: Braces, and the tokens in which braces are text.
 _BRACES = re.compile(r"""\{|\}|//[^\n]*|/\*.*?\*/|"[^"\n]*\"""", re.DOTALL)
 _FILE = re.compile(r"""\.file\s+(\d+)\s+"([^"\n]*)\"""", re.ASCII)
 
 
 class Token(NamedTuple):
-    """One token: its kind (string, dot, number, name, mark or end), its text, its line, and where in the text it is."""
+    """One token: its kind (string, dot, number, name, mark or end), its text, its line, and its offset in the text."""
 
     kind: str
     text: str
@@ -40,7 +40,7 @@ class Token(NamedTuple):
 def number(word: str, line: int) -> int | float:
     """Return the value of a literal: integers in base 2, 8, 10 or 16, ``0f`` and ``0d`` bit patterns, decimals.
 
-    Raises `PtxSyntaxError`, with the line that is given, if the word is none.
+    Raises `PtxSyntaxError` for this line if the word is no literal.
     """
     prefix, digits = word[:2].lower(), word[2:].rstrip("U")
     try:
@@ -62,9 +62,9 @@ def number(word: str, line: int) -> int | float:
 
 
 class Stream:
-    """The tokens of a part of a module, read from front to back; every failure names the line and what was expected.
+    """The tokens of a part of a module, read in order. Every error names the line and the expected token.
 
-    They are made when they are asked for, so that what is left out costs nothing. The part begins in a line.
+    Tokens are made on demand, so skipped text costs nothing. ``line`` is the line in which the part begins.
     """
 
     def __init__(self, text: str, start: int = 0, stop: int | None = None, line: int = 1) -> None:
@@ -74,7 +74,7 @@ class Stream:
         self._at = 0
 
     def _read(self) -> None:
-        """Read tokens up to ``{``, ``}`` or ``;``; the text's end adds a token of kind ``end``."""
+        """Read tokens up to ``{``, ``}`` or ``;``. The end of the text adds a token of kind ``end``."""
         text, position, line, stop = self._text, self._position, self._line, self._stop
         word, token_count = "", len(self._tokens)
         while position < stop and word not in ("{", "}", ";"):
@@ -102,7 +102,7 @@ class Stream:
         return self._tokens[place]
 
     def next(self) -> Token:
-        """Take the next token; the end stays the end."""
+        """Take the next token; at the end, always the ``end`` token."""
         token = self.peek()
         self._at += 1
         return token
@@ -114,11 +114,11 @@ class Stream:
         return matches
 
     def fail(self, expected: str) -> NoReturn:
-        """Report that something else was expected here."""
+        """Raise `PtxSyntaxError`: another token was expected here."""
         raise PtxSyntaxError(self.peek().line, f"expected {expected}, found {self.peek().text!r}")
 
     def expect(self, text: str) -> None:
-        """Take the next token, which must be this one."""
+        """Take the next token, which must have this text."""
         if not self.accept(text):
             self.fail(repr(text))
 
@@ -142,19 +142,19 @@ class Stream:
         return value
 
     def skip_past(self, *stops: str) -> str:
-        """Leave out everything up to and with the first of these tokens, which is returned."""
+        """Skip everything up to and including the first of these tokens; return it."""
         while self.peek().text not in stops:
             if self.next().kind == "end":
                 self.fail(" or ".join(map(repr, stops)))
         return self.next().text
 
     def skip_line(self, line: int) -> None:
-        """Leave out the rest of a line."""
+        """Skip the rest of a line."""
         while self.peek().line == line and self.peek().kind != "end":
             self.next()
 
     def skip_block(self) -> Callable[[], Stream]:
-        """Leave out the rest of a ``{ ... }`` whose opening brace was the last token read; what makes its tokens."""
+        """Skip the rest of a ``{ ... }`` after its opening brace; return a function that makes its `Stream`."""
         start, line, depth = self._position, self._line, 1
         for brace in _BRACES.finditer(self._text, start, self._stop):
             depth += {"{": 1, "}": -1}.get(brace[0], 0)
@@ -167,9 +167,9 @@ class Stream:
         return partial(Stream, self._text, start, end, line)
 
     def statement(self, parse: Callable[[], None]) -> str:
-        """Take the rest of a statement with its ``;``, which ``parse`` takes up to there.
+        """Parse the rest of a statement with ``parse``, and take its ``;``.
 
-        If that fails, the statement is left out and the problem returned: only a kernel that needs it fails. Raises
+        If ``parse`` fails, skip the statement and return the problem: only a kernel that needs it fails. Raises
         `PtxSyntaxError` if the statement has no end.
         """
         start = self._at
@@ -188,7 +188,7 @@ class Stream:
         return ""
 
     def files(self) -> dict[int, str]:
-        """Find the names that ``.file`` directives give, which may come after their uses in ``.loc``."""
+        """Find the file names of ``.file`` directives, which may follow their uses in ``.loc``."""
         names = {}
         for match in _FILE.finditer(self._text):
             if "//" not in self._text[self._text.rfind("\n", 0, match.start()) + 1 : match.start()]:

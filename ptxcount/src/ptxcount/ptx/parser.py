@@ -1,8 +1,8 @@
 """PTX text to a typed program: the module and its declarations (PTX ISA, "Syntax", "Directives").
 
-The bodies of kernels and functions are parsed when they are asked for: a module may have thousands.
+The bodies of kernels and functions are parsed on demand: a module may have thousands.
 
-Unsupported parts are left out, or marked with the problem. Only a kernel that needs them fails.
+Unsupported parts are skipped, or marked with the problem. Only a kernel that needs them fails.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from .statements import SPACES, Body
 def parse(text: str) -> Program:
     """Parse the kernels, functions and variables of a PTX module; `PtxSyntaxError` names the line of an error.
 
-    Bodies are parsed by `Entry.parse_body` and `Function.body`, which raise the same error. Only
-    a body without an end is refused here.
+    Bodies are parsed by `Entry.parse_body` and `Function.body`, which raise the same error. Here, only a body without
+    an end is an error.
     """
     stream = Stream(text)
     return _Parser(stream, stream.files()).module()
 
 
 def list_essential_tokens(text: str, entry: str) -> list[str]:
-    """List the tokens that one kernel depends on: no other kernel, debugging section, place or comment.
+    """List the tokens that one kernel depends on, without other kernels, debug sections, source lines and comments.
 
     Raises `PtxSyntaxError` as `parse` does.
     """
@@ -67,7 +67,7 @@ class _Parser:
         return self.program
 
     def declarations(self) -> Iterator[tuple[str, int]]:
-        """Parse each declaration; yield the name of a kernel, or its directive, and where it begins in the text."""
+        """Parse each declaration; yield the name of a kernel, or its directive, and its offset in the text."""
         while (first := self._stream.peek()).kind != "end":
             yield self._declaration(), first.start
 
@@ -90,7 +90,7 @@ class _Parser:
             return self._entry()
         elif token.text == ".func":
             self._function()
-        elif token.kind == "dot":  # sections, aliases: who needs one will miss it
+        elif token.kind == "dot":  # sections, aliases: a kernel that needs one fails later
             if stream.skip_past("{", ";") == "{":
                 stream.skip_block()
         elif token.text != ";":
@@ -102,7 +102,7 @@ class _Parser:
         self.program.variables[variable.name] = variable
 
     def variable(self, space: str) -> Variable:
-        """Parse a variable behind its state space: alignment, type, name, extents and initial value."""
+        """Parse a variable after its state space: alignment, type, name, extents and initial value."""
         stream, align, problem = self._stream, 0, ""
         element: Type | None = None
         while stream.peek().kind == "dot":
@@ -111,7 +111,7 @@ class _Parser:
                 align = self._alignment()
             elif word == ".attribute":
                 stream.skip_past(")")
-            elif word == ".ptr":  # .global .align 8: what the pointer points to
+            elif word == ".ptr":  # .global .align 8: facts about the pointee
                 while stream.peek().kind == "dot":
                     if stream.next().text == ".align":
                         self._alignment()
@@ -152,7 +152,7 @@ class _Parser:
         return count
 
     def _initial(self, element: Type, values: bytearray, addresses: list[tuple[int, str, int]]) -> str:
-        """Take initial values up to the ``;``; the problem with them is returned."""
+        """Parse initial values up to the ``;``; return the problem with them, or an empty string."""
         stream, problem = self._stream, ""
         while (token := stream.peek()).text != ";":
             if token.kind == "end":
@@ -171,7 +171,7 @@ class _Parser:
         return problem
 
     def _address(self) -> tuple[str, int]:
-        """``name``, ``generic(name)``, and a number added to either."""
+        """Parse ``name`` or ``generic(name)``, and a number added to it."""
         stream, offset = self._stream, 0
         name = stream.take("name", "a variable's name")
         if name == "generic" and stream.accept("("):
@@ -212,7 +212,7 @@ class _Parser:
         return name
 
     def _function(self) -> None:
-        """Parse the names of a function's results and parameters; its body is parsed when it is called."""
+        """Parse the names of a function's results and parameters; its body is parsed on demand."""
         stream = self._stream
         results = self._names() if stream.peek().text == "(" else ()
         line, name = stream.peek().line, stream.take("name", "a function's name")
@@ -223,7 +223,7 @@ class _Parser:
             )
 
     def _body(self) -> Callable[[Entry], None]:
-        """Leave out a body; what parses it into an entry."""
+        """Skip a body; return a function that parses it into an entry."""
         block, files = self._stream.skip_block(), self._files
 
         def parse_into(entry: Entry) -> None:
@@ -233,7 +233,7 @@ class _Parser:
         return parse_into
 
     def _names(self) -> tuple[str, ...]:
-        """Parse the names in a list of parameters; one that is no variable has none."""
+        """Parse the names in a list of parameters; the name is empty for anything but a variable."""
         stream, names = self._stream, [""]
         while (token := stream.next()).text != ")":
             if token.kind == "end":
@@ -260,5 +260,5 @@ def _encode_value(value: int | float, element: Type) -> bytes:
         return np.array(value, element.dtype).tobytes()
 
 
-#: `parse`, which remembers the last texts.
+#: `parse` with a cache of the last texts.
 parse_cached = lru_cache(maxsize=8)(parse)

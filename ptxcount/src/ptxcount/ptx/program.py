@@ -48,7 +48,7 @@ TYPES["pred"] = Type("pred", "p", 1, np.dtype(np.bool_))
 
 
 def unknown_type(name: str) -> Type:
-    """Return a type that no instruction takes: it fits no other, in kind and in size."""
+    """Return a type that no instruction accepts: it matches no other type in kind or size."""
     return Type(name, "?", 0, np.dtype(np.void))
 
 
@@ -63,7 +63,7 @@ class Register:
 
 @dataclass(frozen=True)
 class Special:
-    """A special register such as ``%tid.x`` (PTX ISA, "Special Registers"), or one that nobody declared."""
+    """A special register such as ``%tid.x`` (PTX ISA, "Special Registers"), or an undeclared register."""
 
     name: str
 
@@ -84,7 +84,7 @@ class Symbol:
 
 @dataclass(frozen=True)
 class Address:
-    """``[base + offset]``: what a memory instruction is given; no base for an absolute address."""
+    """``[base + offset]``, the operand of a memory instruction; no base for an absolute address."""
 
     base: Register | Special | Symbol | None
     offset: int
@@ -92,7 +92,7 @@ class Address:
 
 @dataclass(frozen=True)
 class Group:
-    """Several operands in one place: a vector ``{a, b}``, a pair ``p|q``, what a call is given ``(a, b)``."""
+    """Several operands as one: a vector ``{a, b}``, a pair ``p|q``, the argument list ``(a, b)`` of a call."""
 
     items: tuple[Operand, ...]
 
@@ -113,15 +113,15 @@ def format_operand(operand: Operand) -> str:
     return "!" * getattr(operand, "negated", False) + operand.name
 
 
-#: The space of what calls are given: local memory that the chip has no accesses to.
+#: The space of call parameters: local memory without accesses in machine code.
 GIVEN = "local::param"
 
 
 @dataclass(frozen=True)
 class Instruction:
-    """One instruction, ``@guard opcode.modifiers operands;``, and where it stands.
+    """One instruction, ``@guard opcode.modifiers operands;``, and its source.
 
-    ``problem`` says why it could not be read. What it reads and writes is known once it is bound (`isa.dispatch`).
+    ``problem`` is the reason why it could not be parsed. `isa.dispatch` sets ``reads`` and ``writes``.
     """
 
     opcode: str
@@ -130,17 +130,17 @@ class Instruction:
     guard: Register | None
     source: Source
     problem: str = ""
-    #: Registers read by an atomic that ptxas sees to be the same in all lanes of a warp.
+    #: Registers read by an atomic that ptxas can prove uniform in a warp.
     uniform: frozenset[str] = frozenset()
-    #: The names of the registers that it reads, its guard among them, and of those that it writes.
+    #: The names of the registers that it reads, including its guard, and of those that it writes.
     reads: set[str] = field(default_factory=set, init=False, compare=False, repr=False)
     writes: set[str] = field(default_factory=set, init=False, compare=False, repr=False)
-    #: The bytes of its smallest accesses to what may be shared memory.
+    #: The widths in bytes of its accesses to what may be shared memory.
     units: set[int] = field(default_factory=set, init=False, compare=False, repr=False)
 
     @property
     def name(self) -> str:
-        """The instruction as written, without its operands."""
+        """The instruction without its operands."""
         return ".".join((self.opcode, *self.modifiers))
 
 
@@ -148,18 +148,18 @@ class Instruction:
 class Variable:
     """A variable of a state space (PTX ISA, "State Spaces"), or a parameter of a kernel."""
 
-    #: Its name, and where it lies, for example ``shared``.
+    #: Its name, and its state space, for example ``shared``.
     name: str
     space: str
     #: Its alignment in bytes.
     align: int
-    #: Its bytes; None for a dynamic ``extern`` array.
+    #: Its size in bytes; None for a dynamic ``extern`` array.
     size: int | None
     #: Initial bytes; zeros follow.
     initial: bytes = b""
     #: Reason why it cannot be used; empty if it can.
     problem: str = ""
-    #: Addresses that it holds at first: the byte where each stands, of what, and what is added.
+    #: Addresses in its initial value: the byte offset, the symbol, and the number added to it.
     addresses: tuple[tuple[int, str, int], ...] = ()
     #: The type of its elements.
     element: Type = TYPES["b8"]
@@ -171,32 +171,32 @@ class Variable:
 class Entry:
     """A kernel."""
 
-    #: As mangled.
+    #: Mangled name.
     name: str
-    #: Place where it begins.
+    #: Source of its beginning.
     source: Source
     #: In order.
     parameters: list[Variable] = field(default_factory=list)
     #: In order.
     instructions: list[Instruction] = field(default_factory=list)
-    #: Labels as indices into the instructions.
+    #: Indices into the instructions, by label.
     labels: dict[str, int] = field(default_factory=dict)
     #: Its own variables by name.
     variables: dict[str, Variable] = field(default_factory=dict)
     #: Reason why it cannot be launched; empty if it can.
     problem: str = ""
-    #: Blocks of a cluster, if the source has clusters.
+    #: Cluster size in blocks, if the source sets it.
     cluster: tuple[int, int, int] | None = None
-    #: Threads that a block may have at most, and that it must have along each axis; 0 and None if nothing is said.
+    #: Maximum threads per block, and required threads along each axis; 0 and None if not specified.
     max_threads: int = 0
     exact_block: tuple[int, int, int] | None = None
     #: The number of the language that it was written in, as far as it is told.
     language: int = 0
-    #: Parses what stands between the braces into an entry; None if that is here already.
+    #: Function that parses the text between the braces into an entry; None if it was parsed.
     body: Callable[[Entry], None] | None = None
 
     def parse_body(self) -> Entry:
-        """Return the kernel with its instructions; `PtxSyntaxError` if they are none."""
+        """Return the kernel with its instructions; raise `PtxSyntaxError` if they are no PTX."""
         if self.body is None:
             return self
         entry = replace(self, instructions=[], labels={}, variables={}, body=None)
@@ -206,18 +206,18 @@ class Entry:
 
 @dataclass(frozen=True)
 class Function:
-    """Function that a kernel may call."""
+    """A function that a kernel may call."""
 
-    #: The names of what it gives and takes.
+    #: The names of its results and parameters.
     results: tuple[str, ...]
     parameters: tuple[str, ...]
-    #: Parses it: an entry without parameters.
+    #: Function that parses its body, as an entry without parameters.
     body: Callable[[], Entry]
 
 
 @dataclass
 class Program:
-    """A PTX module: its entries and functions by name, its variables, and the files that it was made from."""
+    """A PTX module: its entries and functions by name, its variables, and the names of its source files."""
 
     entries: dict[str, Entry] = field(default_factory=dict)
     functions: dict[str, Function] = field(default_factory=dict)
@@ -226,7 +226,7 @@ class Program:
 
 
 def leaves(operand: Operand | None) -> Iterator[Operand]:
-    """Yield the registers, names and numbers that stand in an operand, also in addresses."""
+    """Yield the registers, names and numbers of an operand, also those in addresses."""
     if isinstance(operand, Address):
         yield from leaves(operand.base)
     elif isinstance(operand, Group):

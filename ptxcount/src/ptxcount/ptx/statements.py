@@ -41,7 +41,7 @@ class _Scope:
         self.ranges: dict[str, tuple[int, Type]] = {}
 
     def rename_label(self, operand: Operand) -> Operand:
-        """Return a target of a jump, with the name that its label has outside."""
+        """Return a jump target, with the unique name of its label."""
         if isinstance(operand, Group):
             return Group(tuple(map(self.rename_label, operand.items)))
         is_local = isinstance(operand, Symbol) and operand.name in self.labels
@@ -59,10 +59,10 @@ class _Scope:
 
 
 class Body:
-    """Parses what stands between the braces of a kernel into its entry.
+    """Parses the text between the braces of a kernel into its entry.
 
-    The stream is behind the opening brace. ``files`` has the names of sources by their ``.file`` number. ``variable``
-    parses the declaration of a variable in a state space, up to the ``;``.
+    The stream begins after the opening brace. ``files`` has the names of sources by their ``.file`` number.
+    ``variable`` parses the declaration of a variable in a state space, up to the ``;``.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Body:
         self._tables: dict[str, Group] = {}
 
     def parse(self) -> None:
-        """Parse to the closing brace; `PtxSyntaxError` if the braces or the ends of statements do not match."""
+        """Parse to the closing brace; raise `PtxSyntaxError` if braces or ends of statements do not match."""
         while self._scopes:
             self._statement()
 
@@ -114,7 +114,7 @@ class Body:
             self._parse_instruction()
 
     def _leave_scope(self) -> None:
-        """Give the labels of a scope names of their own, as its registers have, also in the branches to them."""
+        """Give the labels of a scope unique names, as its registers have, also in branches to them."""
         scope, code = self._scopes.pop(), self._entry.instructions
         self._entry.labels |= {name + scope.suffix: index for name, index in scope.labels.items()}
         if not (scope.suffix and scope.labels):
@@ -127,27 +127,27 @@ class Body:
         self._entry.variables[variable.name] = variable
 
     def _declare_parameter(self) -> None:
-        """Declare a parameter or a result of a call: local memory of the thread, named anew in each scope."""
+        """Declare a parameter or a result of a call: local memory of the thread, with a unique name per scope."""
         variable, scope = self._variable(".local"), self._scopes[-1]
         scope.given[variable.name] = f"{variable.name}{scope.suffix}"
         self._declare(replace(variable, name=scope.given[variable.name]))
 
     def _locate(self, ptx_line: int) -> None:
-        """``.loc file line column``, and ``inlined_at file line column`` behind it."""
+        """Parse ``.loc file line column``, and ``inlined_at file line column`` after it."""
         stream = self._stream
         place = caller = (stream.integer(), stream.integer())
         self._file = self._file or place[0]
         while stream.peek().line == ptx_line and stream.peek().kind != "end":
             if stream.next().text == "inlined_at":
                 caller = (stream.integer(), stream.integer())
-        if place[0] != self._file:  # the line that calls a header's function says more than a line of the header
+        if place[0] != self._file:  # for code from a header, show the line that calls it
             self._callers[place] = caller = self._callers.get(caller, caller)
             place = caller
-        if place[1]:  # line 0 marks code that belongs to no line: the last one stays
+        if place[1]:  # line 0 marks code without a line: keep the last one
             self._location = (self._files.get(place[0], f"file {place[0]}"), place[1])
 
     def _declare_registers(self) -> None:
-        """Take the registers that a directive declares; raises `PtxSyntaxError`."""
+        """Declare the registers of a directive; raises `PtxSyntaxError`."""
         stream = self._stream
         name = stream.take("dot", "a type")[1:]
         kind = TYPES.get(name) or unknown_type(name)
@@ -162,7 +162,7 @@ class Body:
                 break
 
     def _parse_instruction(self) -> None:
-        """Parse an instruction; raises `PtxSyntaxError` if it has no end, and keeps any other problem for its run."""
+        """Parse an instruction. Raises `PtxSyntaxError` if it has no end; any other problem is raised at execution."""
         stream, source = self._stream, Source(self._stream.peek().line, *self._location)
         guard, problem = None, ""
         if stream.accept("@"):
@@ -182,7 +182,7 @@ class Body:
         self._entry.instructions.append(Instruction(opcode, tuple(modifiers), checked_operands, guard, source, problem))
 
     def _parse_guard(self, negated: bool) -> tuple[Register | None, str]:
-        """Parse the predicate in front of an instruction; return it, and what is wrong with it."""
+        """Parse the guard of an instruction; return it, and the problem with it."""
         name = self._stream.take("name", "a predicate")
         register = self._find_register(name)
         if register is None or register.type.kind != "p":
@@ -190,7 +190,7 @@ class Body:
         return Register(register.name, register.type, negated), ""
 
     def _parse_operands(self, operands: list[Operand]) -> None:
-        """Take the operands up to the ``;``."""
+        """Parse the operands up to the ``;``."""
         if self._stream.peek().text != ";":
             operands.append(self._parse_operand())
             while self._stream.accept(","):

@@ -1,4 +1,4 @@
-"""Largest costs: arrays by their share of the sectors, their lines by theirs, the worst ones with a picture."""
+"""Cost summary: arrays sorted by sectors, then their source lines; pictures for the worst."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from .listing import FindLines, advise_shift, find_line_text
 from .patterns import find_array_name, find_pattern
 from .picture import Picture, draw_access
 
-#: Lines below this part are summed up.
+#: Lines below this share are summed up.
 _MIN_SHARE = 0.01
-#: At most so many lines have a picture: those whose excess is at least this part of the launch's sectors or wavefronts.
+#: Maximum lines with a picture, and their minimum excess, as a share of the launch's sectors or wavefronts.
 _MAX_PICTURES = 3
 _MIN_EXCESS = 0.02
-LEGEND = "Pictures: a row is a sector and a column a lane; of shared memory a row is a wavefront and a column a bank."
+LEGEND = "Pictures: a row is a sector and a column a lane; for shared memory, a row is a wavefront and a column a bank."
 
 
-#: The units, in the order in which they are shown.
+#: The units, in the order of the listing.
 _UNITS = ("sectors", "wavefronts", "constant addresses")
 
 
 def _name_unit(amount: object, unit: str) -> str:
-    """Name a unit behind an amount: ``1 sector``."""
+    """Format an amount with its unit: ``1 sector``."""
     return f"{amount} {unit}" if str(amount) != "1" else f"1 {re.sub('(?<=ss)es$|s$', '', unit)}"
 
 
@@ -42,7 +42,7 @@ def _count_ideal(access: Access) -> int:
 
 
 class Cost(NamedTuple):
-    """The accesses of one kind to one array at a source line; what they take is counted in ``unit``."""
+    """The accesses of one kind to one array at a source line; ``unit`` is the unit of their cost."""
 
     unit: str
     array: str
@@ -55,7 +55,7 @@ class Cost(NamedTuple):
 
     @property
     def least(self) -> int:
-        """Amount that would suffice."""
+        """Ideal amount."""
         return sum(map(_count_ideal, self.accesses))
 
     @property
@@ -65,19 +65,19 @@ class Cost(NamedTuple):
 
     @property
     def description(self) -> str:
-        """Cost of a request, and the pattern of its lanes."""
+        """Cost per request, and the pattern of its lanes."""
         requests = sum(access.requests for access in self.accesses)
-        text = f"{self.worst.kind}: {_name_unit(f'{round(self.amount / requests, 2):g}', self.unit)} a request"
-        text += f", {round(self.least / requests, 2):g} would do" if self.amount > self.least else ""
-        # Addresses of local memory are places in each thread's own.
+        text = f"{self.worst.kind}: {_name_unit(f'{round(self.amount / requests, 2):g}', self.unit)} per request"
+        text += f", ideal {round(self.least / requests, 2):g}" if self.amount > self.least else ""
+        # Addresses of local memory are offsets per thread: they show no pattern.
         pattern = find_pattern(self.worst) if self.worst.space != "local" else None
         return text + (f"; {pattern.description}" if pattern else "") + advise_shift(self.worst)
 
 
 def list_costs(counters: LaunchCounters, words: Sequence[str] = ()) -> list[Cost]:
-    """List the costs of a launch, of global memory before shared; the largest first, array by array.
+    """List the costs of a launch by array, the largest first; global memory before shared memory.
 
-    ``words`` are the descriptions of the arguments, whose names the arrays have.
+    ``words`` are the texts of the arguments, which name the arrays.
     """
     accesses_by_place: defaultdict[tuple[object, ...], list[Access]] = defaultdict(list)
     for access in counters.chip_accesses():
@@ -104,7 +104,7 @@ def sum_costs(costs: Iterable[Cost]) -> Counter[object]:
 
 
 def draw_pictures(costs: Sequence[Cost]) -> dict[int, Picture]:
-    """Draw the worst of these costs, by their places; each picture once."""
+    """Draw the worst of these costs, by index; each picture once."""
     pictures: dict[int, Picture] = {}
     totals = sum_costs(costs)
     excess = [(cost.amount - cost.least) / totals[cost.unit] for cost in costs]
@@ -118,7 +118,7 @@ def draw_pictures(costs: Sequence[Cost]) -> dict[int, Picture]:
 
 
 def format_costs(counters: LaunchCounters, words: Sequence[str], find_lines: FindLines) -> str:
-    """Format the costs as text; empty where no memory is accessed."""
+    """Format the costs as text; empty if no memory is accessed."""
     costs = list_costs(counters, words)
     pictures = draw_pictures(costs)
     return "\n".join([*_format_lines(costs, pictures, find_lines), *[f"\n{LEGEND}"] * bool(pictures)])

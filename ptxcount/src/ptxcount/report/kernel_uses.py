@@ -1,4 +1,4 @@
-"""Uses of threads, numbers and arrays in a kernel's text: they tell the launch that its author has in mind."""
+"""Uses of threads, scalars and arrays in a kernel's text, from which a launch is guessed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..source.declarations import Declaration, find_structs
 #: Structs of a source, as `find_structs` returns them.
 Structs = Mapping[str, list[tuple[str, str, int]]]
 _THREAD = re.compile(r"\b(\w+)\s*=\s*((?:thread|block)Idx\s*\.\s*[xyz])\s*(?=[,;])")
-#: A loop from a number on: its bound, and its step.
+#: A loop that begins at a literal: its bound, and its step.
 _LOOP = re.compile(r"\bfor\s*\(\s*\w[\w\s]*\b(\w+)\s*=\s*\d+\w*\s*;([^;]*);([^;{}]*?)\)(?=\s*[^\s)])")
 _CONSTANT = re.compile(r"__constant__\s+([\w\s]+?)\s*\b(\w+)\s*((?:\[[^]]*\]\s*)*);")
 #: More elements than any array has.
@@ -32,12 +32,12 @@ _SHARED = re.compile(r"__shared__\s+[\w\s:]+?\b(\w+)\s*((?:\[[^]]*\]\s*)+);")
 
 
 def _compress(text: str) -> str:
-    """Remove the spaces that part no words."""
+    """Remove spaces except those between words."""
     return re.sub(r"(?<!\w)\s+|\s+(?!\w)", "", text)
 
 
 def describe_element(kind: str, structs: Structs) -> tuple[str, int] | None:
-    """Return the dtype and the numbers of an array's element, a vector or a struct of one dtype too; else None."""
+    """Return dtype and count of the numbers in an array element (scalar, vector, or struct of one dtype); else None."""
     if vector := VECTORS.fullmatch(kind):
         return TYPES[vector[1]], int(vector[2])
     members = structs.get(kind, ())
@@ -49,7 +49,7 @@ def describe_element(kind: str, structs: Structs) -> tuple[str, int] | None:
 
 @dataclass(frozen=True)
 class KernelUses:
-    """The uses in one kernel; ``source`` is the text around it, which defines constants."""
+    """The uses in one kernel; ``source`` is the whole file, which defines constants."""
 
     declaration: Declaration
     source: str
@@ -60,7 +60,7 @@ class KernelUses:
         return find_structs(self.source)
 
     def find_constants(self) -> dict[str, tuple[str, int]]:
-        """Return the dtype and the numbers of each constant that has no value in the source, by its name."""
+        """Return dtype and count of the numbers of each constant without a value in the source, by name."""
         constants = {}
         for kind, name, lengths in _CONSTANT.findall(self.source):
             sizes = [evaluate_constant(length, self.source) or 0 for length in re.findall(r"\[([^]]*)\]", lengths)]
@@ -71,7 +71,7 @@ class KernelUses:
 
     @cached_property
     def body(self) -> str:
-        """The body without names for `threadIdx` and `blockIdx`."""
+        """The body, with aliases of ``threadIdx`` and ``blockIdx`` expanded."""
         body = self.declaration.body
         for name, thread in _THREAD.findall(body):
             body = re.sub(rf"(?<![.\w]){name}\b(?!\s*=)", re.sub(r"\s", "", thread), body)
@@ -79,7 +79,7 @@ class KernelUses:
 
     @cached_property
     def _brackets(self) -> list[str]:
-        """All indices, and those within them apart."""
+        """All index expressions, with nested ones separate."""
         indices, starts = [], list[int]()
         for place, letter in enumerate(self.body):
             if letter == "[":
@@ -89,7 +89,7 @@ class KernelUses:
         return indices
 
     def find_tile(self, axis: str) -> int:
-        """Return the constant that a block's index on an axis is multiplied with before the thread's is added; or 0."""
+        """Return the constant factor of ``blockIdx`` on an axis in a global index; 0 if there is none."""
         tile = (
             rf"blockIdx\.{axis}\*(\w+)\+threadIdx\.{axis}(?![%/*])|threadIdx\.{axis}\+blockIdx\.{axis}\*(\w+)(?![.\w])"
         )
@@ -121,11 +121,11 @@ class KernelUses:
         return 0 if is_row or names.isdisjoint(self._loop_ends) else _ALL
 
     def find_block(self) -> tuple[int, int]:
-        """Return the threads of a block along x and y; 0 where the text does not say."""
+        """Return the block size along x and y; 0 if the text does not determine it."""
         width, height = self.find_tile("x"), self.find_tile("y")
         arrivals = (evaluate_constant(count, self.source) or 0 for count in re.findall(_ARRIVALS, self.body))
         width = width or max((count for count in arrivals if 32 < count <= 1024), default=0)
-        if not width:  # as many as an array in shared memory that threads index
+        if not width:  # the length of a shared array that threads index
             arrays = [(name, sizes.split("[")[-1]) for name, sizes in _SHARED.findall(self.declaration.body)]
             lengths = [
                 evaluate_constant(size.rpartition("]")[0], self.source) or 0
@@ -141,23 +141,23 @@ class KernelUses:
 
     @cached_property
     def turns(self) -> frozenset[str]:
-        """The names that end loops from a number on, and are no part of an index."""
+        """The names that bound loops beginning at a literal, and that occur in no index."""
         return frozenset(name for name in self._loop_ends if not self.is_pitch(name) and not self.is_bound(name))
 
     @cached_property
     def _loop_ends(self) -> set[str]:
-        """The names that end loops from a number on."""
+        """The names that bound loops beginning at a literal."""
         conditions = (condition for _, condition, _ in _LOOP.findall(self.declaration.body))
         return {name for condition in conditions for name in re.findall(r"[<>]=?\s*(\w+)\s*$", condition)}
 
     def is_pitch(self, name: str) -> bool:
-        """Tell if an index is multiplied with a number of this name."""
+        """Tell if an index is multiplied by the scalar of this name."""
         factor = re.compile(rf"\*{name}\b(?!\.)|(?<![.\w]){name}\*")
         of_block = rf"blockIdx\.\w\*{name}\b(?!\.)|(?<![.\w]){name}\*blockIdx"
         return any(map(factor.search, self._brackets)) or re.search(of_block, self.body) is not None
 
     def is_bound(self, name: str) -> bool:
-        """Tell if threads are compared with a number of this name."""
+        """Tell if thread indices are compared with the scalar of this name."""
         counters = {counter for counter, *_ in _LOOP.findall(self.declaration.body)}
         comparison = rf"([\w+*/.\-]*)[<>]=?{name}\b(?![.\[(])|(?<![.\w>]){name}[<>]=?([\w+*/.\-]*)"
         sides = map("".join, re.findall(comparison, _compress(_LOOP.sub("", self.declaration.body))))
@@ -165,11 +165,11 @@ class KernelUses:
 
     @cached_property
     def is_bounded(self) -> bool:
-        """True if some number bounds the threads."""
+        """True if a scalar bounds the threads."""
         return any(self.is_bound(name) for kind, name in self.declaration.parameters if name and "*" not in kind)
 
     def is_plain(self, name: str) -> bool:
-        """Tell if an array is only indexed, without a number in the index: each thread has an element at most."""
+        """Tell if all indices of an array are without scalars: each thread accesses at most one element."""
         followed = re.findall(rf"(?<![.\w]){name}\b(\[[^]]*|.?)", self.body)
         return not any(
             re.search(r"^[^[]|^$|\d", re.sub(r"blockIdx\.\w\*\w+|(?<=^\[)\d+$", "", text)) for text in followed
@@ -192,6 +192,6 @@ class KernelUses:
         return " and ".join(sorted(directions))
 
     def is_index(self, name: str) -> bool:
-        """Tell if elements of the array of this name are indices."""
+        """Tell if the elements of the array of this name are indices."""
         values = [rf"\b{name}\[", *(rf"\b{alias}\b" for alias in re.findall(rf"(\w+)={name}\[", self.body))]
         return any(re.search(value, index) for value in values for index in self._brackets)

@@ -1,4 +1,4 @@
-"""A launch to begin with, guessed from what a kernel's text and its PTX say."""
+"""A first launch configuration, guessed from a kernel's text and its PTX."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from ..engine.executable import lay_out_variables, prepare_executable
 from ..ptx.program import Program
 from ..util.errors import Index3, PtxError
 
-#: Threads of a block, where the kernel allows as many.
+#: Threads per block, if the kernel allows it.
 THREADS = 256
-#: Threads of a block's row, where the block is a plane.
+#: Threads per block along x, for two-dimensional blocks.
 _ROW = 32
-#: A guessed integer of a template: most are the side of a tile.
+#: Guess for an integer template argument: most are tile sizes.
 _INTEGER = "16"
-#: Shared memory of a launch that asks for no more, in bytes (CUDA C++ programming guide, 10.37).
+#: Default limit of shared memory in bytes, without the function attribute (CUDA C++ programming guide, 10.37).
 SHARED = 48 * 1024
 
 
 def guess_template_argument(parameter: str) -> str:
-    """Guess an argument for ``typename T`` or ``int N = 4``: its default, or else one by its kind."""
+    """Guess an argument for ``typename T`` or ``int N = 4``: its default, or a value by kind."""
     head, _, default = parameter.partition("=")
     if default.strip():
         return default.strip()
@@ -31,9 +31,9 @@ def guess_template_argument(parameter: str) -> str:
 def guess_block(
     planar: bool, max_threads: int = 0, exact: Index3 | None = None, used: tuple[int, int] = (0, 0)
 ) -> tuple[int, ...]:
-    """Guess the threads of a block within the kernel's ``.maxntid`` and ``.reqntid``; 0 and None say nothing.
+    """Guess the block size within the kernel's ``.maxntid`` and ``.reqntid``, which are 0 and None if unspecified.
 
-    ``used`` are the threads along x and y that its text needs, 0 if it needs none.
+    ``used`` is the block size along x and y that the text requires, 0 if none.
     """
     if exact:
         return exact[: 3 if exact[2] > 1 else 2 if exact[1] > 1 else 1]
@@ -44,10 +44,10 @@ def guess_block(
 
 
 def guess_dynamic_shared(program: Program, name: str) -> int:
-    """Guess the bytes of dynamic shared memory: all that a launch may have, if the kernel has an array for them."""
+    """Guess the bytes of dynamic shared memory: the maximum, if the kernel has a dynamic array."""
     if all(variable.size is not None for variable in program.variables.values()):
         return 0
-    with suppress(PtxError):  # counting the kernel says what is wrong with it
+    with suppress(PtxError):  # counting the kernel reports the error
         kernel = prepare_executable(program, name)
         shared = [variable for variable in kernel.variables if variable.space == "shared"]
         if any(variable.size is None for variable in shared):

@@ -1,4 +1,4 @@
-"""Counters as text: a table of totals, and the source with what each line costs."""
+"""Counters as text: a table of totals, and the source with the cost of each line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ..counting.counters import Access, Amounts, LaunchCounters
 
-#: A line is marked if it moves at least this many times the sectors that its bytes need.
+#: A line is marked if its sectors exceed this multiple of its ideal sectors.
 WASTEFUL = 1.5
 _MARGIN = 2
 FindLines = Callable[[str], "list[str] | None"]
@@ -26,8 +26,8 @@ def _format_row(*cells: object) -> str:
     return f"{cells[0]!s:<16}" + "".join(f"{cell!s:>16}" for cell in cells[1:])
 
 
-#: The parts of the table: the space, the prefix of its totals, the unit that is counted; and of the last column the
-#: heading, the total, and how that is shown of so many requests.
+#: The parts of the table: space, prefix of its totals, unit; and for the last column the heading, the total, and its
+#: format as a function of the total and the requests.
 _PARTS: tuple[tuple[str, str, str, str, str, Callable[[int, int], object]], ...] = (
     ("global", "", "sectors", "ideal", "ideal_sectors", _format_ratio),
     ("global", "", "lines", "ideal", "ideal_lines", _format_ratio),
@@ -39,7 +39,7 @@ _PARTS: tuple[tuple[str, str, str, str, str, Callable[[int, int], object]], ...]
 
 
 def format_table(counters: LaunchCounters) -> str:
-    """Format the totals of a launch: global memory by sectors and lines, shared memory, instructions of a thread."""
+    """Format the totals of a launch: sectors and lines of global memory, other memories, instructions per thread."""
     totals = counters.totals()
     copies = [access for access in counters.accesses if access.kind == "copy"]
     totals |= {f"shared_copy_{name}": sum(getattr(copy, name) for copy in copies)
@@ -75,41 +75,41 @@ def format_table(counters: LaunchCounters) -> str:
     if counters.distinct_sectors is not None:
         read, written = counters.distinct_sectors
         rows += [
-            f"touches {read} different sectors by reads, {written} by writes: the least DRAM traffic with cold caches",
+            f"distinct sectors: {read} read, {written} written (minimum DRAM traffic with cold caches)",
             *_describe_fetches(counters),
             "",
         ]
     if counters.polls:
         polling = sorted({access.kind for access in counters.accesses if access.polls}, reverse=True)
         rows += [
-            f"polls: {counters.polls} further {' and '.join(polling)} requests, in no total: how many depends on the "
-            "order of blocks here",
+            f"polling: {counters.polls} repeated {' and '.join(polling)} requests, in no total (the number depends on "
+            "scheduling)",
             "",
         ]
     return "\n".join([*rows, f"{counters.threads} threads, {per_thread:.1f} PTX instructions each"])
 
 
 def _describe_sums(atomics: Amounts) -> str:
-    """Describe the sectors of atomics, which are no pieces of memory: lanes, unless ptxas sums them."""
+    """Describe the sectors of atomics: they count lanes on one address, unless ptxas aggregates them."""
     summed = atomics.summed * (atomics.together > atomics.requests)  # a lane alone is no sum
     if summed == atomics.requests:
-        return "ptxas sums lanes on one address"
-    return "lanes on one address count each" + f"; ptxas sums those of {summed} requests" * bool(summed)
+        return "warp-aggregated by ptxas"
+    return "lanes on one address are serialized" + f"; {summed} requests warp-aggregated by ptxas" * bool(summed)
 
 
 def _describe_fetches(counters: LaunchCounters) -> list[str]:
-    """Describe the fetches of more than the sectors that are read, where there are any."""
+    """Describe the minimum DRAM reads, if they exceed the sectors read."""
     read, fetched = (counters.distinct_sectors or (0,))[0], counters.fetched_sectors or 0
-    text = f"reads fetch at least {fetched} sectors from DRAM, as a miss of the L2 cache fetches 64 bytes or more"
+    text = f"minimum DRAM reads: {fetched} sectors, because an L2 miss fetches 64 bytes or more"
     return [text] if fetched > read else []
 
 
 def format_json(counters: LaunchCounters, find_lines: FindLines = lambda name: None) -> str:
     """Format `LaunchCounters.totals` and more as JSON.
 
-    ``caveats`` says what numbers leave out, ``findings`` has code, place and message of each finding, ``lines``
-    the accesses of each source line, with its text where that may be shown; ``merged`` what shared memory takes as
-    ptxas would merge, and ``polls`` the requests that no total has, where there are any.
+    ``caveats`` has costs that numbers leave out. ``findings`` has code, source and message of each finding. ``lines``
+    has the accesses of each source line, with its text if that may be shown. If present: ``merged`` has the counts of
+    shared memory after merging by ptxas, ``polls`` the repeated requests of spin-waits.
     """
     findings = [
         {"code": finding.code, "where": str(finding.source), "message": finding.message}
@@ -128,7 +128,7 @@ def format_json(counters: LaunchCounters, find_lines: FindLines = lambda name: N
     return json.dumps({**counters.totals(), **extras, "lines": list_lines(counters, find_lines)}, indent=2)
 
 
-#: Counts of one access, beside its space, its kind and its width.
+#: Counts of one access, in addition to its space, kind and width.
 _ACCESS_COUNTS = ("requests", "sectors", "ideal_sectors", "lines", "ideal_lines", "wavefronts", "bank_conflicts",
          "useful_bytes", "addresses")  # fmt: skip
 
@@ -150,32 +150,32 @@ def list_lines(counters: LaunchCounters, find_lines: FindLines = lambda name: No
 
 
 def find_line_text(file: str | None, line: int | None, find_lines: FindLines) -> str:
-    """Return a source line without the spaces around it; empty where it may not be shown."""
+    """Return a source line without surrounding spaces; empty if it may not be shown."""
     file_lines = find_lines(file) if file else None
     return file_lines[line - 1].strip() if file_lines and line and line <= len(file_lines) else ""
 
 
 def is_wasteful(access: Access) -> bool:
-    """Tell if an access has bank conflicts, far more sectors than its bytes fill, or many constant addresses."""
+    """Tell if an access has bank conflicts, far more than its ideal sectors, or many constant addresses."""
     far_more = access.space in ("global", "cluster") and access.sectors > WASTEFUL * access.ideal_sectors
     return access.bank_conflicts > 0 or far_more or access.addresses > WASTEFUL * access.requests
 
 
 def advise_shift(access: Access) -> str:
-    """Say by how far the shared memory of a bulk copy should move so that fewer sectors do; nothing where none would.
+    """Advise a shift of the shared buffer of a bulk copy that moves fewer sectors; empty if there is none.
 
-    The chip cuts a copy at multiples of 128 of its shared address.
+    The GPU splits a copy at multiples of 128 bytes of its shared address.
     """
     fewest = min(access.shifted_sectors, default=access.sectors)
     if fewest >= access.sectors:
         return ""
     place = access.shifted_sectors.index(fewest)
     fewer, now = (_format_ratio(count, access.requests) for count in (fewest, access.sectors))
-    return f"; move the tile by {16 * place} bytes in shared memory: {fewer} for {now}"
+    return f"; {fewer} instead of {now} if the shared buffer is moved by {16 * place} bytes"
 
 
 def describe_cost(access: Access) -> str:
-    """Describe the cost of an instruction in words."""
+    """Describe the cost of an instruction."""
     text = _describe_counts(access)
     if access.kind == "atomic":
         text += f"; {_format_ratio(access.together, access.requests)} lanes on one address"
@@ -183,7 +183,7 @@ def describe_cost(access: Access) -> str:
             access.summed and access.together > access.requests
         )
     if access.polls:
-        text += f"; {access.polls} polls beside, in the order of blocks here"
+        text += f"; plus {access.polls} polling requests (not counted)"
     return f"{text}; {access.caveat}" if access.caveat else text
 
 
@@ -191,29 +191,29 @@ def _describe_counts(access: Access) -> str:
     if access.space == "global":
         counts = (access.sectors, access.ideal_sectors, access.lines, access.ideal_lines)
         sectors, fewest, lines, least = (_format_ratio(count, access.requests) for count in counts)
-        return f"{access.kind}: {sectors} sectors a request, ideal {fewest}; {lines} cache lines, ideal {least}"
+        return f"{access.kind}: {sectors} sectors per request, ideal {fewest}; {lines} cache lines, ideal {least}"
     if access.space == "cluster":
         sectors, fewest = (_format_ratio(count, access.requests) for count in (access.sectors, access.ideal_sectors))
-        return f"{access.kind}: distributed shared memory, {sectors} sectors a request, ideal {fewest}"
+        return f"{access.kind}: distributed shared memory, {sectors} sectors per request, ideal {fewest}"
     if access.space in ("texture", "surface", "bulk"):
-        text = f"{access.space} {access.kind}: {_format_ratio(access.sectors, access.requests)} sectors a request"
+        text = f"{access.space} {access.kind}: {_format_ratio(access.sectors, access.requests)} sectors per request"
         return f"{text}{advise_shift(access)}"
     if access.space == "local":
-        return f"{access.kind}: local memory, {_format_ratio(access.sectors, access.requests)} sectors a request"
+        return f"{access.kind}: local memory, {_format_ratio(access.sectors, access.requests)} sectors per request"
     if access.space == "constant":
         addresses = _format_ratio(access.addresses, access.requests)
-        return f"constant {access.kind}: {addresses} addresses a request, ideal 1.00"
+        return f"constant {access.kind}: {addresses} addresses per request, ideal 1.00"
     per_request = _format_ratio(access.wavefronts, access.requests)
     ideal = _format_ratio(access.conflict_free, access.requests)
-    return f"shared {access.kind}: {per_request} wavefronts a request, {ideal} without bank conflicts"
+    return f"shared {access.kind}: {per_request} wavefronts per request, {ideal} without bank conflicts"
 
 
 def format_listing(counters: LaunchCounters, find_lines: FindLines) -> str:
     """Format the source around the memory accesses, with the cost of each, file by file. ``>>`` marks wasteful ones.
 
-    Constant memory is shown where lanes read different addresses, local memory unless ptxas keeps it in registers.
+    Constant memory is shown if lanes read different addresses, local memory unless ptxas keeps it in registers.
 
-    ``find_lines`` gives the lines of a file by its name in the PTX; None where they are not to be shown.
+    ``find_lines`` returns the lines of a file by its name in the PTX, or None if they may not be shown.
     """
     from dataclasses import replace  # noqa: PLC0415 -- with all of inspect, which an unchanged check does without
 
@@ -262,14 +262,14 @@ def format_page(text: str) -> str:
     return f'<!doctype html><html lang="en"><head>{head}</head><body><pre>{body}</pre></body></html>\n'
 
 
-#: Endings of files in a folder whose lines may be shown: PTX may name any file of this machine.
+#: Suffixes of files in a folder whose lines may be shown: PTX may name any file of this machine.
 _SOURCES = (".py", ".mojo", ".slang", ".cu", ".cuh", ".c", ".cc", ".cpp", ".h", ".hpp")
 
 
 def read_source_lines(sources: Iterable[Path]) -> FindLines:
     """Read the lines of these files, and of sources in these folders, but of no others: a ``#line`` may name any.
 
-    The result is a function from a file's name to its lines; None if it is not there or not to be shown.
+    The result is a function from a file's name to its lines, or None if it is missing or may not be shown.
     """
     allowed = {source.resolve() for source in sources}
 
@@ -278,7 +278,7 @@ def read_source_lines(sources: Iterable[Path]) -> FindLines:
             path = Path(name).resolve()
             if path in allowed or (path.suffix in _SOURCES and not allowed.isdisjoint(path.parents)):
                 return path.read_text(encoding="utf-8", errors="replace").splitlines()
-        except (OSError, ValueError, RuntimeError):  # the last two: no name of a file, links in a circle
+        except (OSError, ValueError, RuntimeError):  # the last two: invalid file name, circular links
             pass
         return None
 
@@ -286,7 +286,7 @@ def read_source_lines(sources: Iterable[Path]) -> FindLines:
 
 
 def format_counters(counters: LaunchCounters, sources: Iterable[Path | str] = (".",)) -> str:
-    """Format what `count` returns as the command line does: totals, source lines with their costs, findings.
+    """Format the result of `count` as the command line does: totals, source lines with their costs, findings.
 
     Parameters
     ----------
@@ -299,7 +299,7 @@ def format_counters(counters: LaunchCounters, sources: Iterable[Path | str] = ("
 
 
 def format_report(counters: LaunchCounters, find_lines: FindLines, *heads: str) -> str:
-    """Format totals, source lines and findings behind some texts; empty parts are left out."""
+    """Format totals, source lines and findings after ``heads``; empty parts are left out."""
     findings = "\n".join(map(str, counters.findings))
     parts = [*heads, format_table(counters), format_listing(counters, find_lines), findings]
     return "\n\n".join(filter(None, parts))

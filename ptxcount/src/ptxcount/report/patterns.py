@@ -1,4 +1,4 @@
-"""The pattern of an access, from the addresses that some of its warps had."""
+"""The pattern of an access, from sampled addresses."""
 
 from __future__ import annotations
 
@@ -15,45 +15,45 @@ from ..lanes.warps import Array
 from ..source.names import demangle
 from .listing import WASTEFUL, is_wasteful
 
-#: Fewer lanes than this make no pattern: the last warp of a row, one thread that writes a sum.
+#: Requests with fewer active lanes are ignored, e.g. one thread that writes a sum.
 ENOUGH_LANES = 8
-#: The part of the distances that must be the same for it to be called the distance.
+#: Minimum share of equal distances for a stride.
 _COMMON_SHARE = 0.7
 
 
 @dataclass(frozen=True, eq=False)
 class Pattern:
-    """Pattern of an access's samples; distances are in bytes, and None where fewer than 70 % agree."""
+    """Pattern of an access's samples; strides are in bytes, and None if fewer than 70 % of the distances agree."""
 
-    #: Its counts.
+    #: The counters of the access.
     access: Access
     #: The addresses of each request, and its active lanes, (requests, 32).
     rows: Array
     lanes: Array
-    #: Different addresses of each request, in their order.
+    #: Distinct addresses of each request, sorted.
     distinct: list[Array]
-    #: Lanes that distances are between: active ones where none has an active neighbour.
+    #: The lanes between which strides are: active ones if no active lane has an active neighbour.
     pair: str
-    #: From a lane to the next; of the same lane from a warp, a block and an execution to the next.
+    #: Byte strides between adjacent lanes; and of one lane between adjacent warps, blocks, and successive executions.
     lane: int | None
     warp: int | None
     block: int | None
     step: int | None
-    #: The least between two addresses of a request.
+    #: Smallest distance between two distinct addresses of a request.
     nearest: int
-    #: Lanes that follow each other in memory without a gap, on average.
+    #: Average length of runs of lanes at consecutive elements.
     run: float
-    #: Ratio of sectors taken to those that the distinct addresses would fill.
+    #: Ratio of sectors to ideal sectors.
     excess: float
 
     @property
     def wasteful(self) -> bool:
-        """True if the requests take far more sectors than the addresses, and all bytes, would fill."""
+        """True if the requests take far more sectors than their distinct addresses, and all their bytes, fill."""
         return self.excess >= WASTEFUL and is_wasteful(self.access)
 
     @property
     def stride(self) -> int:
-        """The distance of lanes without its sign; 0 where there is none."""
+        """The absolute lane stride; 0 if there is none."""
         return abs(self.lane or 0)
 
     @property
@@ -62,7 +62,7 @@ class Pattern:
         if self.nearest == 0:
             return "all lanes at one address"
         requests, lanes, addresses = len(self.lanes), int(self.lanes.sum()), sum(map(len, self.distinct))
-        within = "; warps begin within a sector" if self.access.sectors > self.access.ideal_sectors else ""
+        within = "; warps start inside a sector" if self.access.sectors > self.access.ideal_sectors else ""
         if self.stride == self.access.width and not 2 <= self.run < lanes / requests:
             order = "" if self.lane == self.access.width else " in descending order"
             return f"{self.pair} at neighbouring elements{order}{within}"
@@ -71,13 +71,13 @@ class Pattern:
         if addresses == lanes and all((np.diff(row) == self.access.width).all() for row in self.distinct):
             return f"lanes at neighbouring elements in another order{within}"
         if self.run >= 2:
-            return f"{self.run:.2g} neighbouring lanes follow each other, then a jump"
+            return f"groups of {self.run:.2g} lanes at consecutive elements"
         if self.lane == 0:
             return f"{addresses / requests:.2g} addresses, each by {lanes / addresses:.2g} lanes"
-        return "lanes have no common distance"
+        return "irregular addresses"
 
     def find_walker(self, distance: int) -> str:
-        """Name the unit (execution, warp, block or row of threads) whose neighbours are so many bytes apart."""
+        """Name the unit (execution, warp, block or row of threads) with this byte stride; empty if there is none."""
         for walker, walked in (("execution", self.step), ("warp", self.warp), ("block", self.block)):
             if walked is not None and abs(walked) == distance:
                 return walker
@@ -93,7 +93,7 @@ class Pattern:
 
 
 def find_array_name(access: Access, arrays: Iterable[tuple[int, int, str]], words: Sequence[str] = ()) -> str:
-    """Return the name of the array that an access touches, as the arguments call it; empty if unknown."""
+    """Return the name of the array that an access touches, from the arguments; empty if unknown."""
     samples = [] if access.space == "local" else access.samples
     place = next((int(sample.addresses[sample.lanes][0]) for sample in samples if sample.lanes.any()), None)
     name = next((n for first, size, n in arrays if place is not None and first <= place < first + size), "")
@@ -105,7 +105,7 @@ def find_array_name(access: Access, arrays: Iterable[tuple[int, int, str]], word
 
 
 def find_pattern(access: Access) -> Pattern | None:
-    """Return the pattern of an access; None if too few lanes take part."""
+    """Return the pattern of an access; None if too few lanes are active."""
     if not access.samples:
         return None
     rows = np.concatenate([sample.addresses.reshape(-1, 32) for sample in access.samples])
@@ -155,7 +155,7 @@ def _common_pair_distance(pairs: Iterable[tuple[Sample, Sample]]) -> int | None:
 
 
 def _median_distance(distances: Array) -> int | None:
-    """Return the median of distances that differ by less than a sector, as of lanes out of step in their loops."""
+    """Return the median of distances that differ by less than a sector, for lanes in different loop iterations."""
     if not distances.size:
         return None
     middle = int(np.median(distances))

@@ -1,7 +1,7 @@
-"""A picture of an access: which sector each lane of a warp takes, or which banks are busy in each turn.
+"""A picture of an access: the sector of each lane of a warp, or the busy banks of each wavefront.
 
-A row is what one request pays for, a sector or a wavefront; a column is a lane, in shared memory a bank. So the height
-is the cost. Beside it stands what the same bytes would take at best.
+A row is a sector or a wavefront of one request; a column is a lane, or in shared memory a bank. So the height is the
+cost. A second picture shows the ideal cost of the same bytes.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from ..counting.transactions import BANKS, SECTOR, WORD, count_sectors
 from ..lanes.warps import Array
 
 Grid = npt.NDArray[np.bool_]
-#: Rows that a terminal shows; of more, the first ones and the last.
+#: Maximum rows printed; longer pictures show the first rows and the last.
 _ROWS = 8
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A typical request as it is, and at best: a row each sector or wavefront, 32 columns."""
+    """A typical request as it is, and at best: one row per sector or wavefront, 32 columns."""
 
     unit: str
     now: Grid
@@ -71,13 +71,13 @@ def _draw_sectors(addresses: Array, lanes: Array, width: int) -> Iterator[Pictur
         return marked
 
     _, first, order = np.unique(addresses[lanes], return_index=True, return_inverse=True)
-    packed = np.zeros(32, np.int64)  # what lanes take, side by side in their order
+    packed = np.zeros(32, np.int64)  # the bytes of lanes, packed in lane order
     packed[lanes] = first.argsort().argsort()[order] * width
     yield Picture("sectors", mark_sectors(addresses), mark_sectors(packed))
 
 
 def _draw_banks(addresses: Array, lanes: Array, width: int) -> Iterator[Picture]:
-    """Yield a picture for the lanes that are always served together, and one for twice as many."""
+    """Yield a picture for one group of lanes, and one for a group of twice the size."""
     for lane_count in (BANKS * WORD // max(width, WORD), 2 * BANKS * WORD // max(width, WORD)):
         now, best = [], []
         for first in range(0, 32, lane_count):

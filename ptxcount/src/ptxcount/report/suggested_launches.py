@@ -1,4 +1,4 @@
-"""Kernels of a file, each with a launch to begin with: the output of `ptxcount FILE` alone, and of `ptxcount init`."""
+"""Kernels of a file with suggested launches: the output of ``ptxcount FILE``, and of ``ptxcount init``."""
 
 from __future__ import annotations
 
@@ -25,31 +25,31 @@ from ..source.names import cpp_name, parameter_types, source_name, split_list
 from .kernel_uses import KernelUses, describe_element
 from .launch_guess import SHARED, THREADS, guess_block, guess_dynamic_shared, guess_template_argument
 
-#: Threads along each of so many dimensions. Where a number bounds them, it is no multiple of a block, so
-#: that the last block shows a wrong bound; a multiple of 8 keeps rows of 4 bytes and more at sectors.
+#: Guessed problem size for 1-D, 2-D and 3-D kernels. With a bounds check, it is no multiple of the block, to test the
+#: check. It is a multiple of 8, so that rows of 4-byte elements stay sector-aligned.
 _THREADS, _BOUNDED_THREADS = {1: 65536, 2: 256, 3: 64}, {1: 65528, 2: 248, 3: 56}
-#: Elements of an array that no number bounds, and turns of a loop that no thread's index is compared with.
+#: Array length without a bound; iterations of loops whose bound is unrelated to the thread index.
 _UNBOUNDED, _TURNS = 1 << 20, 4
-#: Rows of a tile, where the text does not say.
+#: Rows of a tile, if the text does not determine them.
 _TILE = 32
 
 
 @dataclass(frozen=True)
 class KernelOverview:
-    """A kernel and a launch of it."""
+    """A kernel and a suggested launch."""
 
-    #: As in the source, or as the compiler calls it.
+    #: From the source, or from the compiled kernel.
     declaration: Declaration
     #: Its name for ``--entry``.
     entry: str
     #: As on the command line.
     grid: str
     block: str
-    #: A description each, a guess where only a person knows.
+    #: Argument texts, with guessed sizes and numbers.
     arguments: list[str]
-    #: Bytes of dynamic shared memory, which the kernel asks for; 0 if it does not.
+    #: Bytes of dynamic shared memory; 0 if the kernel has no dynamic array.
     dynamic_shared: int = 0
-    #: Values of the variables that have none in the source, as the arguments.
+    #: Texts of variables without a value in the source, like ``arguments``.
     variables: Sequence[str] = ()
 
     def format_command(self, file: Path, *, alone: bool, flags: str = "", arch: str = ARCH) -> str:
@@ -63,7 +63,7 @@ class KernelOverview:
 
 
 def list_kernels(file: Path, flags: str = "", arch: str = ARCH) -> list[KernelOverview]:
-    """List the kernels of a file: those that its text declares, then those that only the compiler made.
+    """List the kernels of a file: those that its text declares, then those that only the PTX has.
 
     Raises as `read_or_compile`.
     """
@@ -79,7 +79,7 @@ def list_kernels(file: Path, flags: str = "", arch: str = ARCH) -> list[KernelOv
     for entry_name, entry in entries.items():
         if source_name(entry_name) not in {declaration.name for declaration in declared_kernels}:
             kinds = parameter_types(entry_name) or []
-            if len(kinds) != len(entry.parameters):  # Numba flattens the arrays that its names have
+            if len(kinds) != len(entry.parameters):  # Numba passes each array as several parameters
                 kinds = [_describe_bytes(parameter) for parameter in entry.parameters]
             parameters = [(kind, f"p{n}") for n, kind in enumerate(kinds)]
             overviews.append(
@@ -151,14 +151,14 @@ def _substitute_types(kind: str, types: Mapping[str, str]) -> str:
 
 
 _GUESS_NOTE = (
-    "Grids, blocks, sizes, numbers and arguments of templates are guesses: put in yours, before all if a launch "
-    "fails. Arguments are described by: ptxcount --help"
+    "Grids, blocks, sizes, numbers and template arguments are guesses: replace them, first of all if a launch fails. "
+    "Arguments are described by: ptxcount --help"
 )
 
-#: Kind of description for an array, by the type of a parameter.
+#: Prefix of the argument text of a descriptor, by parameter type.
 _HANDLES = {"cudaTextureObject_t": "texture", "cudaSurfaceObject_t": "surface", "CUtensorMap": "tensor(16,16)"}
 
-#: Types of numbers; of one that is not known, by its bytes.
+#: Scalar types; unknown types by size.
 _SCALARS = TYPES | {"4 bytes": "int32", "2 bytes": "int16", "1 bytes": "int8"}
 
 
@@ -179,12 +179,12 @@ class _ArgumentGuesser:
             self._count = str(_UNBOUNDED)
 
     def _is_size(self, name: str) -> bool:
-        """Tell if an integer may be a size: where threads are bounded, it bounds them, or a row has as many."""
+        """Tell if an integer may be a size: it bounds threads or is a pitch, or the kernel has no bounds check."""
         uses = self.uses
         return name not in uses.turns and (not uses.is_bounded or uses.is_bound(name) or uses.is_pitch(name))
 
     def guess_grid(self, block: tuple[int, ...]) -> str:
-        """Guess the blocks that all threads need."""
+        """Guess the grid for all threads."""
         step = self.uses.find_step("x", block)
         grid = [
             self._number if step == 1 else -(-(self._number ** (1 + self._is_matrix)) // (step or math.prod(block)))
@@ -205,7 +205,7 @@ class _ArgumentGuesser:
         return self._number if self._is_size(name) else 1
 
     def describe(self, kind: str, name: str, size: int) -> str:
-        """Describe an argument of a type."""
+        """Return the text of an argument of a type."""
         kind = strip_qualifiers(kind).removeprefix("hidden ")
         base = kind.rstrip("* []").strip()
         if kind in _HANDLES:
@@ -228,11 +228,11 @@ class _ArgumentGuesser:
         return f"{name}={_SCALARS[base]}:{self._guess_number(name) if _is_extent(kind) else '1'}"
 
     def _describe_members(self, struct: str) -> dict[str, Any]:
-        """Describe the members of a struct; none if it is not known whole."""
+        """Return the texts of a struct's members; empty if any member is unknown."""
         members: dict[str, Any] = {}
         for kind, name, length in self.uses.structs.get(struct, ()):
             word = self.describe(kind, name, 0).partition("=")[2]
-            if word == "bytes:":  # of a type that is not known
+            if word == "bytes:":  # unknown type
                 return {}
             member = _parse_nested(word)
             members[name] = [member] * length if length else member
@@ -240,7 +240,7 @@ class _ArgumentGuesser:
 
 
 def _parse_nested(word: str) -> Any:
-    """Parse a description that stands within another: there, a list is no pointer but an array in place."""
+    """Parse a text within another: there, a list is an embedded array instead of a pointer."""
     if word.startswith("["):
         return {"*": json.loads(word)}
     return json.loads(word) if word.startswith("{") else word

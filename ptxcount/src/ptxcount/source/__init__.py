@@ -1,1 +1,1 @@
-"""CUDA C++ as input: nvcc, declarations, names, types, and kernels of other Python packages."""
+"""Sources of kernels: nvcc, declarations, names and types of CUDA C++, and kernels of Python packages."""

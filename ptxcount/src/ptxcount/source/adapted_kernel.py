@@ -19,23 +19,23 @@ from ..util.errors import LaunchError
 class AdaptedKernel:
     """Kernel of a Python package, ready for `count`."""
 
-    #: A file or a text, of CUDA C++ or PTX.
+    #: A file or a text: CUDA C++ or PTX.
     source: Path | str
-    #: The kernel in it; None for the only one.
+    #: Name of the kernel; None if the source has only one.
     entry: str | None
     #: Arguments in the kernel's order.
     arguments: list[KernelArgument] = field(default_factory=list)
     #: Options of nvcc.
     flags: str = ""
-    #: The architecture that the package made CUDA C++ for, as sm_90a.
+    #: The architecture that the package generated CUDA C++ for, such as sm_90a.
     arch: str | None = None
-    #: The blocks of the grid, where the package counts in something else.
+    #: The grid in blocks, if the package uses another unit.
     grid: int | Sequence[int] | None = None
-    #: The threads of a block, where the kernel was compiled for so many.
+    #: The block size, if the kernel was compiled for one.
     block: int | Sequence[int] | None = None
     #: Bytes of dynamic shared memory that it was compiled for.
     dynamic_shared: int = 0
-    #: Names of the arguments in errors; empty to use their places.
+    #: Names of the arguments in errors; empty to use their indices.
     names: list[str] = field(default_factory=list)
 
 
@@ -48,7 +48,7 @@ def parse_capability(arch: str) -> tuple[int, int]:
 
 
 def import_tool(module: str, kernel: Any) -> Any:
-    """Import a module of the package that a kernel comes from; `LaunchError` if the package lacks it."""
+    """Import a module of a kernel's package; raise `LaunchError` if the package lacks it."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
@@ -59,19 +59,19 @@ def import_tool(module: str, kernel: Any) -> Any:
 
 
 def package_of(kernel: Any) -> str:
-    """Return the name of the package that a kernel's type comes from."""
+    """Return the name of the package that defines a kernel's type."""
     return type(kernel).__module__.partition(".")[0]
 
 
 def describe_shape(array: Any, lengths: str = "i4", strides: str = "i8") -> tuple[list[Any], list[Any]]:
     """Return the lengths of an array and its strides in elements, as scalars of these types.
 
-    Raises LaunchError if a stride is no multiple of an element, as of a field of structs.
+    Raises LaunchError if a stride is no multiple of the element size, as for a field of structs.
     """
     if any(stride % array.itemsize for stride in array.strides):
         raise LaunchError(
-            f"an array of {array.itemsize} bytes an element has the strides {array.strides}; this tool counts strides "
-            "in elements: give a copy, numpy.ascontiguousarray(array)"
+            f"an array of {array.itemsize}-byte elements has the strides {array.strides}; this tool needs strides "
+            "in whole elements: pass a copy, numpy.ascontiguousarray(array)"
         )
     steps = [stride // array.itemsize for stride in array.strides]
     return [np.dtype(lengths).type(n) for n in array.shape], [np.dtype(strides).type(n) for n in steps]

@@ -1,6 +1,6 @@
-"""Kernels as other packages hold them: of CuPy, Numba, Triton, Warp, CuTe DSL, cuTile and tilelang.
+"""Adapters for kernels of other packages: CuPy, Numba, Triton, Warp, CuTe DSL, cuTile and tilelang.
 
-None of these packages is imported unless its own kernel comes. Kernels are known by what they have.
+A package is imported only for its own kernels. Kernels are recognized by their attributes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def adapt_kernel(
     grid: Any = None,
     block: Any = None,
 ) -> AdaptedKernel:
-    """Adapt a kernel of any known kind for `count`; `LaunchError` for others."""
+    """Adapt a kernel of any known kind for `count`; raise `LaunchError` for others."""
     if isinstance(arguments, Mapping):
         arguments = {name: view_array(value) for name, value in arguments.items()}
     else:
@@ -44,7 +44,7 @@ def adapt_kernel(
     if _has(kernel, "kernel_source", "device_mod"):
         return adapt_tilelang(kernel, entry, arguments)
     if isinstance(arguments, Mapping):
-        raise LaunchError("arguments by name are for Triton and tilelang; give a list in the kernel's order")
+        raise LaunchError("arguments by name are only for Triton and tilelang; pass a list in the kernel's order")
     if isinstance(kernel, bytes):
         return AdaptedKernel(read_embedded_ptx(kernel, "this cubin"), entry, list(arguments))
     if isinstance(kernel, (str, Path)):
@@ -66,7 +66,7 @@ def _adapt_cupy(kernel: Any, entry: str | None, arguments: Sequence[Any], arch: 
     return AdaptedKernel(kernel.code, entry or kernel.name, list(arguments), flags)
 
 
-#: Kinds of kernels, by what they have, and their adapters.
+#: Kinds of kernels: a predicate on the attributes, and the adapter.
 _KINDS: tuple[tuple[Callable[[Any], bool], Callable[[Any, str | None, Sequence[Any], str], AdaptedKernel]], ...] = (
     (lambda kernel: hasattr(kernel, "asm") and "ptx" in kernel.asm, adapt_compiled_triton),
     (is_numba_dispatcher, adapt_numba),

@@ -1,4 +1,4 @@
-"""Advice for errors of nvcc that have a known cure: a header that it does not find, a name that CUDA 13 removed."""
+"""Advice for errors of nvcc with a known fix: a missing header, a name that CUDA 13 removed."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-#: The release of NVIDIA's packages that the extra ``nvcc`` installs.
+#: The release of NVIDIA's packages in the extra ``nvcc``.
 RELEASE = "13.0.2"
-#: Headers -> the wheel that has them, and the words for pip that install it as of `RELEASE`.
+#: Headers -> the wheel that has them, and the pip requirement for `RELEASE`.
 HEADERS = {
     rf"({pattern})": (wheel, f"cuda-toolkit[{extra}]=={RELEASE}" if extra else wheel)
     for pattern, wheel, extra in (
@@ -41,29 +41,29 @@ HEADERS = {
         (r"(torch|ATen|c10)/.*", "torch", ""),
     )
 }
-#: Installed packages with headers, and the folders of these.
+#: Installed packages with headers, and their include folders.
 _PACKAGES = (("nvidia", "*/include"), ("torch", "include"), ("torch", "include/torch/csrc/api/include"))
-#: A header that the preprocessor or the front end does not find.
+#: Errors for a missing header, of the preprocessor or the front end.
 _MISSING = re.compile(
     r'error: (?:(\S+): No such file or directory|(?:could not|cannot) open source file "([^"]+)")', re.MULTILINE
 )
-#: A name that a library of CUDA no longer has.
+#: Error for a name that a CUDA library removed.
 _REMOVED = re.compile(r'error: namespace "((?:cub|thrust)(?:::\w+)*)" has no member "(\w+)"')
 _GUIDE = "https://nvidia.github.io/cccl/cccl/3.0_migration_guide.html"
-#: Files looked at for a header.
+#: Maximum number of files searched for a header.
 _MOST = 50_000
 
 
 def advise(messages: str, source: Path | None, root: Path | None = None) -> str:
-    """Return what cures the first known error in nvcc's messages; empty if none is known.
+    """Return a fix for the first known error in nvcc's messages; empty if none is known.
 
-    A missing header is looked for in the source's repository, and in the packages that are installed. Its folder is
-    named relative to ``root``, or else to the current folder.
+    A missing header is searched in the source's repository, and in installed packages. Its folder is shown relative to
+    ``root``, by default the current folder.
     """
     if removed := _REMOVED.search(messages):
         name = "::".join(removed.groups())
         return (
-            f"this release of CUDA has no {name}; {_GUIDE} names what replaces the names that CUDA 13 removed. "
+            f"this release of CUDA has no {name}; {_GUIDE} lists replacements for names that CUDA 13 removed. "
             "To compile with another release, set NVCC to its nvcc, as in NVCC=/usr/local/cuda-12.9/bin/nvcc"
         )
     missing = _MISSING.search(messages)
@@ -75,11 +75,11 @@ def advise(messages: str, source: Path | None, root: Path | None = None) -> str:
     for pattern, (wheel, words) in HEADERS.items():
         if re.fullmatch(pattern, header):
             return f"{header} comes with the wheel {wheel}; run: pip install '{words}'"
-    return f"{header} is neither in a folder nearby nor in a wheel of NVIDIA's; name its folder: -IFOLDER"
+    return f"{header} is neither in a nearby folder nor in a wheel of NVIDIA; add its folder: -IFOLDER"
 
 
 def _folders_with(header: str, source: Path | None, root: Path) -> Iterator[Path]:
-    """Yield the folders that make ``#include <header>`` work: the repository's nearest, packages', Python's."""
+    """Yield include folders with the header: first those in the repository, then those of packages and of Python."""
     if source is not None:
         folder = source.resolve().parent
         top = next((parent for parent in (folder, *folder.parents) if (parent / ".git").exists()), folder)
@@ -98,7 +98,7 @@ def _folders_with(header: str, source: Path | None, root: Path) -> Iterator[Path
 
 
 def _files(top: Path) -> Iterator[str]:
-    """Yield the paths of files below a folder, but for hidden folders and those of packages."""
+    """Yield the paths of files below a folder, without hidden folders and those of packages."""
     for folder, folders, names in os.walk(top):
         folders[:] = [each for each in folders if not each.startswith(".") and each not in ("node_modules", "venv")]
         yield from (os.path.join(folder, name) for name in names)  # noqa: PTH118 -- of thousands

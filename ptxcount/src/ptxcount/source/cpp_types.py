@@ -14,7 +14,7 @@ from .declarations import Declaration, find_declarations, find_structs
 from .kernel_sources import is_ptx
 from .names import parameter_types, source_name
 
-#: Types of C++ as NumPy calls them.
+#: C++ types -> NumPy dtypes.
 TYPES = {
     "float": "float32", "double": "float64", "size_t": "uint64", "bool": "bool", "__half": "float16", "half": "float16",
     "unsigned": "uint32", "signed char": "int8", "uint": "uint32", "uchar": "uint8", "ushort": "uint16",
@@ -23,9 +23,9 @@ TYPES = {
        for name, bits in (("char", 8), ("short", 16), ("int", 32), ("long", 64), ("long long", 64))},
 }  # fmt: skip
 VECTORS = re.compile(r"(float|double|int|uint|short|char|uchar)([234])")
-#: Bytes of an address.
+#: Size of an address in bytes.
 _ADDRESS = 8
-#: Content of NumPy's kinds: signs do not matter, and complex numbers are pairs.
+#: NumPy kinds by content: signedness is ignored, and complex numbers are pairs of floats.
 _KINDS = {"i": "whole", "u": "whole", "b": "whole", "f": "float", "c": "float"}
 
 
@@ -39,14 +39,14 @@ def check_arguments(
 ) -> list[KernelArgument]:
     """Check the arguments of a kernel by its mangled name.
 
-    Raise `LaunchError` where one has another type in C++, or the name of another parameter. The types are those of the
-    mangled name, or of the declaration in one of the files. Types that are not known, and pointers to bytes, take
-    anything. Names that no parameter has are labels.
+    Raises `LaunchError` if an argument has another type in C++, or the name of another parameter. Types come from the
+    mangled name, or from the declaration in one of the files. Unknown types, and pointers to bytes, accept anything.
+    Other names are only labels.
     """
     declared = [declaration.parameters for declaration in find_declared(entry, files)]
     _check_order(words, [[name for _, name in parameters] for parameters in declared])
     types = parameter_types(entry) or [kind for parameters in declared[:1] for kind, _ in parameters]
-    if len(types) != len(arguments):  # Numba's names have arrays, which its PTX takes in parts; others are wrong anyway
+    if len(types) != len(arguments):  # Numba passes an array as several parameters; else the count is wrong
         return arguments
     for word, argument, kind in zip(words, arguments, types, strict=True):
         base = strip_qualifiers(kind).rstrip("* []").strip()
@@ -57,9 +57,9 @@ def check_arguments(
         if isinstance(argument, Mapping) and pointer < (argument.keys() != {POINTER}):
             _check_members(label, list(argument), base, files)
         if pointer and isinstance(argument, np.generic) and argument.nbytes != _ADDRESS:
-            raise LaunchError(f"argument {word[:60]}: {argument.dtype} for {kind}; give {label}={name or 'float32'}[N]")
+            raise LaunchError(f"argument {word[:60]}: {argument.dtype} for {kind}; pass {label}={name or 'float32'}[N]")
         if name and base == strip_qualifiers(kind) and isinstance(argument, np.ndarray):
-            raise LaunchError(f"argument {word[:60]}: an array for {kind}; give {label}={name}:7")
+            raise LaunchError(f"argument {word[:60]}: an array for {kind}; pass {label}={name}:7")
         if name is None or not isinstance(argument, np.ndarray if pointer else np.generic):
             continue
         needed, dtype = np.dtype(name), argument.dtype
@@ -71,7 +71,7 @@ def check_arguments(
 
 
 def _check_members(label: str, given: list[str], struct: str, files: Sequence[Path]) -> None:
-    """Raise `LaunchError` if members are not those of a struct that a file defines, in its order."""
+    """Raise `LaunchError` if the members differ from those of a struct in one of the files, or in order."""
     for file in files:
         text = file.read_text(encoding="utf-8", errors="replace")
         members = find_structs(text).get(struct.rpartition("::")[2]) if struct.rpartition("::")[2] in text else None
@@ -85,7 +85,7 @@ def _check_members(label: str, given: list[str], struct: str, files: Sequence[Pa
 
 
 def _check_order(words: Sequence[str], orders: Sequence[Sequence[str]]) -> None:
-    """Raise `LaunchError` if a word has the name of another parameter, by each order that a kernel may have."""
+    """Raise `LaunchError` if an argument has the name of another parameter, in all possible parameter lists."""
     labels = [word.partition("=")[0] if "=" in word else "" for word in words]
     if orders and all(
         any(label and label != name and label in order for label, name in zip(labels, order, strict=False))
@@ -98,7 +98,7 @@ def _check_order(words: Sequence[str], orders: Sequence[Sequence[str]]) -> None:
 
 
 def find_declared(entry: str, files: Sequence[Path]) -> list[Declaration]:
-    """Find the declarations of a kernel in the first file that has any; several are overloads, or of ``#if``."""
+    """Find the declarations of a kernel in the first file that has any; there are several with overloads or ``#if``."""
     name = source_name(entry)
     for file in [] if not files or is_ptx(files[0]) else files:
         text = file.read_text(encoding="utf-8", errors="replace")

@@ -1,4 +1,4 @@
-"""PTX that cubins carry for debuggers, in the section ``.nv_debug_ptx_txt``: of ``-lineinfo``, and of cuTile."""
+"""PTX embedded in cubins, section ``.nv_debug_ptx_txt``, by ``-lineinfo`` and by cuTile."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..util.errors import LaunchError
 #: The first bytes of an ELF file.
 ELF = b"\x7fELF"
 _SECTION = ".nv_debug_ptx_txt"
-#: cuTile's listing of its own code behind the PTX.
+#: cuTile's listing of its own code after the PTX.
 _INTERMEDIATE = ".nv_intermediate_source_section"
 
 
@@ -33,16 +33,16 @@ def read_section(content: bytes, name: str) -> bytes:
 
 
 def read_embedded_ptx(cubin: bytes, name: str) -> str:
-    """Return the PTX that a cubin carries; `LaunchError` if there is none, or no pyelftools."""
+    """Return the PTX embedded in a cubin; raise `LaunchError` if there is none, or without pyelftools."""
     problem = f"{name} is a cubin or another object file, no source"
     try:
         content = read_section(cubin, _SECTION)
     except ImportError:
-        raise LaunchError(f"{problem}; to look for PTX in it, run: pip install pyelftools") from None
+        raise LaunchError(f"{problem}; to extract its PTX, run: pip install pyelftools") from None
     text: str = content.replace(b"\0", b"\n").decode("utf-8", "replace").partition(_INTERMEDIATE)[0]
     if not text.strip():
         raise LaunchError(
-            f"{problem}, and carries no PTX; compile it with -lineinfo, or give its CUDA C++ or PTX "
+            f"{problem}, without PTX; compile it with -lineinfo, or pass its CUDA C++ or PTX "
             "(cuobjdump -ptx prints embedded PTX)"
         )
     return text

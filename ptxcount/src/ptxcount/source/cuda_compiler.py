@@ -1,4 +1,4 @@
-"""nvcc: where it is, and CUDA C++ to PTX."""
+"""nvcc: its location, and compilation of CUDA C++ to PTX."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from typing import NamedTuple
 from ..util.errors import CompileError, NvccNotFoundError
 from .compile_advice import RELEASE, advise
 
-#: The architecture to compile for, unless said.
+#: The default architecture.
 ARCH = "sm_90"
-#: Seconds that nvcc may take, unless the variable NVCC_TIME_LIMIT says otherwise.
+#: Default time limit of nvcc in seconds; the variable NVCC_TIME_LIMIT overrides it.
 TIME_LIMIT = 300
-#: NVIDIA's package on PyPI with nvcc and its headers; what the extra ``nvcc`` installs.
+#: NVIDIA's package on PyPI with nvcc and its headers, which the extra ``nvcc`` installs.
 WHEEL = f"cuda-toolkit[nvcc,cudart,crt,nvvm,cccl]=={RELEASE}"
-#: Name in the PTX of a source that was given as text.
+#: Name in the PTX of a source passed as text.
 TEXT_NAME = "source.cu"
-#: Characters that are left out of the name of a file that nvcc hands to a shell.
+#: Characters removed from a file name that nvcc passes to a shell.
 _UNSAFE = re.compile(r"[^\w.]", re.ASCII)
-#: Text that this shell would run, in options and in other words: nvcc masks quotes, and dollars of options.
+#: Text that this shell would execute, in options and in other words: nvcc escapes quotes, and dollars in options.
 _RUN = re.compile(r"`|\\\$|^[^-].*\$\(", re.DOTALL)
-#: A name in a rule of make, where a space has a backslash before it.
+#: A name in a make rule, with escaped spaces.
 _NAME = re.compile(r"(?:\\.|\S)+")
-#: Between the target of such a rule and its files, as nvcc and as gcc write it.
+#: Separator of target and files in a make rule, in the output of nvcc and of gcc.
 _TARGET = re.compile(r" : |\.o: ")
 
 
 def find_nvcc() -> Path:
-    """Find nvcc: the variable NVCC, else PyPI's wheel here, else PATH. Raises `NvccNotFoundError`."""
+    """Find nvcc: the variable NVCC, else PyPI's wheel in this environment, else PATH. Raises `NvccNotFoundError`."""
     advice = f"run: pip install '{WHEEL}', or set the variable NVCC to the path of nvcc"
     configured = os.environ.get("NVCC")
     path = shutil.which(configured) if configured else _find_wheel_nvcc() or shutil.which("nvcc")
@@ -64,23 +64,23 @@ class Compilation(NamedTuple):
 
 
 def compile_source(source: Path | str, flags: str = "", arch: str = ARCH, instances: Sequence[str] = ()) -> Compilation:
-    """Compile a file, or the text of one, to PTX with source lines; which files were read is known of a file.
+    """Compile a file, or a text, to PTX with source lines. For a file, the result has the files that nvcc read.
 
     ``instances`` are kernels to instantiate from templates, such as ``blur<float>``. Raises `CompileError` if nvcc
-    refuses, writes nothing or takes longer than `find_time_limit` says, and `NvccNotFoundError`.
+    fails, writes nothing or exceeds `find_time_limit`, and `NvccNotFoundError`.
     """
     _refuse_release()
-    # A template's kernels are there once something takes their address.
+    # Taking its address instantiates a template.
     instantiations = "".join(f"\nstatic auto ptxcount_instance_{n} = &{name};" for n, name in enumerate(instances))
     with tempfile.TemporaryDirectory(prefix="ptxcount-") as folder:
-        target, rule = Path(folder, "made-ptx"), Path(folder, "made-rule")  # no source has such a name there
+        target, rule = Path(folder, "made-ptx"), Path(folder, "made-rule")  # cannot collide with a source
         if isinstance(source, str):
             path, shown_name, text = Path(folder, TEXT_NAME), TEXT_NAME, source.encode("utf-8", "replace")
-        else:  # nvcc hands the name of what it compiles to a shell, and not the names of what that includes
+        else:  # nvcc passes the name of the compiled file to a shell, but not the names of included files
             path, shown_name, text = Path(folder, _UNSAFE.sub("_", source.name)), str(source), _make_inclusion(source)
         path.write_bytes(text + instantiations.encode())
         command = [str(find_nvcc()), "--ptx", "-x", "cu", "-lineinfo", "-arch", arch, *split_flags(flags)]
-        # nvcc's own -MD would preprocess all once more, which takes a sixth of the time.
+        # nvcc's own -MD would preprocess again, a sixth of the time.
         quoted_rule = shlex.quote(str(rule)).replace(",", r"\,")
         process = run_nvcc([*command, str(path), "-o", str(target), "-Xcompiler", f"-MD,-MF,{quoted_rule}"])
         if process.returncode != 0:
@@ -92,7 +92,7 @@ def compile_source(source: Path | str, flags: str = "", arch: str = ARCH, instan
             raise CompileError("\n".join(filter(None, [head, messages.strip(), advice])))
         if not target.is_file():
             shown_command = shlex.join([*command, shown_name])
-            raise CompileError(f"nvcc wrote no PTX: {shown_command}; leave out flags that ask for something else")
+            raise CompileError(f"nvcc wrote no PTX: {shown_command}; remove flags that select another output")
         ptx = target.read_text(encoding="utf-8", errors="replace")
         if isinstance(source, str):
             return Compilation(ptx.replace(str(path), TEXT_NAME), [])
@@ -100,7 +100,7 @@ def compile_source(source: Path | str, flags: str = "", arch: str = ARCH, instan
 
 
 def _refuse_release() -> None:
-    """Refuse a release that kernelwatch would install; raises `NvccNotFoundError`."""
+    """Raise `NvccNotFoundError` for a CUDA release that only kernelwatch can install."""
     if (release := os.environ.get("CUDA_TOOLKIT")) and not os.environ.get("NVCC"):
         raise NvccNotFoundError(
             f"CUDA_TOOLKIT={release}: kernelwatch installs that release, ptxcount does not; "
@@ -109,7 +109,7 @@ def _refuse_release() -> None:
 
 
 def _make_inclusion(source: Path) -> bytes:
-    """Make the line that includes a file from anywhere; `CompileError` if C++ cannot write its name."""
+    """Return an ``#include`` of an absolute path; raise `CompileError` if C++ cannot express the name."""
     path = os.fsencode(Path.cwd() / source)
     if b'"' in path or b"\n" in path:
         raise CompileError(f"{source}: rename it: C++ cannot include a file with a quote or a line break in its path")
@@ -117,14 +117,14 @@ def _make_inclusion(source: Path) -> bytes:
 
 
 def read_rule(rule: Path) -> list[Path]:
-    """Read the files that a rule of make names, whatever ``#line`` calls them."""
+    """Read the files in a make rule, which do not depend on ``#line``."""
     text = rule.read_text(encoding="utf-8", errors="surrogateescape") if rule.is_file() else ""
     names = _NAME.findall(_TARGET.split(text, 1)[-1].replace("\\\n", ""))
     return [Path(re.sub(r"\\(.)", r"\1", name).replace("$$", "$")) for name in names]
 
 
 def split_flags(flags: str) -> list[str]:
-    """Split options as a shell does; `CompileError` if a quote has no end."""
+    """Split options as a shell does; raise `CompileError` for an unterminated quote."""
     try:
         return shlex.split(flags)
     except ValueError as error:
@@ -132,9 +132,9 @@ def split_flags(flags: str) -> list[str]:
 
 
 def find_time_limit() -> float:
-    """Return the seconds that nvcc may take: those of the variable NVCC_TIME_LIMIT, else `TIME_LIMIT`.
+    """Return the time limit of nvcc in seconds: the variable NVCC_TIME_LIMIT, else `TIME_LIMIT`.
 
-    Raises `CompileError` if the variable holds no such number.
+    Raises `CompileError` if the variable is no positive number.
     """
     limit_text = os.environ.get("NVCC_TIME_LIMIT") or str(TIME_LIMIT)
     if not re.fullmatch(r"\d{1,6}(\.\d{1,6})?", limit_text, re.ASCII) or not float(limit_text):
@@ -145,14 +145,14 @@ def find_time_limit() -> float:
 def run_nvcc(
     command: Sequence[str], folder: str | None = None, *, share: float = 1
 ) -> subprocess.CompletedProcess[bytes]:
-    """Call nvcc. When its time is over, or this process is killed, end it and all processes that it started.
+    """Call nvcc. At its time limit, or if this process is killed, end it and all its child processes.
 
-    It has a share of the time limit. Raises `CompileError` if it does not run, takes longer, or has a word that a shell
-    would run.
+    It gets a share of the time limit. Raises `CompileError` if nvcc does not start, exceeds the limit, or has an
+    argument that a shell would execute.
     """
     limit = share * find_time_limit()
     if risky := next(filter(_RUN.search, map(str, command[1:])), None):
-        raise CompileError(f"{risky!r}: nvcc hands this to a shell, which would run a part of it; rename the folder")
+        raise CompileError(f"{risky!r}: nvcc passes this to a shell, which would run a part of it; rename the folder")
     pipe = subprocess.PIPE
     try:
         process = subprocess.Popen(
@@ -177,12 +177,12 @@ def run_nvcc(
     return subprocess.CompletedProcess(command, process.returncode, output, messages)
 
 
-#: The groups of processes that threads of this process wait for.
+#: The process groups that threads of this process wait for.
 _running: set[int] = set()
 
 
 def stop_all() -> None:
-    """End every nvcc that other threads of this process have called."""
+    """Terminate every nvcc that other threads of this process have started."""
     for group in [*_running]:
         _kill(group)
 
@@ -193,10 +193,10 @@ def _kill(group: int) -> None:
 
 
 def _parent_death_prefix() -> list[str]:
-    """Return the prefix that ends a command with the thread that started it; empty where a tool is missing.
+    """Return a command prefix that ends the command with the thread that started it; empty if a tool is missing.
 
-    The system sends SIGTERM to `timeout` (its limit is off), which passes it on to the whole group, and then SIGKILL.
-    The shell between looks whether the starter was gone before the signal was asked for.
+    The system sends SIGTERM to `timeout` (without a limit), which forwards it to the whole group, and then SIGKILL. The
+    shell in between checks if the starter had exited before the signal was requested.
     """
     tools = [shutil.which(name) for name in ("setpriv", "sh", "timeout")]
     if not all(tools):

@@ -1,4 +1,4 @@
-"""The kernels that a source declares: names, templates and parameters, as a person wrote them.
+"""The kernels that a source declares: names, templates and parameters, as written.
 
 Compiled code has neither the names of parameters nor templates without an instance.
 """
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from .names import split_list
 
-#: Comments, texts and directives, which hold no kernels; then words, and single characters.
+#: Comments, string literals and directives, which are skipped; then words, and single characters.
 _SKIPPED = re.compile(
     r"//(?:\\\n|[^\n])*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])+'|^[ \t]*#(?:\\\n|[^\n])*", re.S | re.M
 )
@@ -19,7 +19,7 @@ _TOKEN = re.compile(r"[A-Za-z_]\w*|::|\s+|.", re.S)
 _BOUNDS = re.compile(r"__launch_bounds__\s*\(\s*(\d{1,4})\s*[,)]")
 #: A macro that stands for ``__global__ void`` or more, in one line.
 _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+([^\n\\]*\b__global__\b[^\n\\]*)$", re.M)
-#: A struct that holds data alone.
+#: A struct with only data members.
 _STRUCT = re.compile(r"\bstruct\s+(\w+)\s*\{([^{}()]*)\}")
 _MEMBER = re.compile(r"\s*([*&\s]*)(\w+)\s*(?:\[\s*(\d+)\s*\])?\s*")
 _CLOSING = {"(": ")", "<": ">", "{": "}", "[": "]"}
@@ -28,19 +28,19 @@ _CLOSING = {"(": ")", "<": ">", "{": "}", "[": "]"}
 class Declaration(NamedTuple):
     """A kernel in a source."""
 
-    #: With its namespaces.
+    #: Name with namespaces.
     name: str
     #: Line of its name.
     line: int
-    #: Its template's parameters, such as ``typename T``; none if it is none.
+    #: Template parameters, such as ``typename T``; empty if it is no template.
     template: list[str]
-    #: Type and name of each.
+    #: Type and name of each parameter.
     parameters: list[tuple[str, str]]
-    #: True if its body asks for the y of a thread or a block.
+    #: True if its body uses the y index of a thread or a block.
     planar: bool
-    #: Threads that a block may have at most, where ``__launch_bounds__`` says so with a number; else 0.
+    #: Maximum threads per block, if ``__launch_bounds__`` has a number; else 0.
     max_threads: int = 0
-    #: True if it is planar, and its rows do not follow from ``blockDim.y``: a block may loop over a tile.
+    #: True if it is planar and does not use ``blockDim.y`` for rows: a block may loop over a tile.
     tiled: bool = False
     #: Its code, without comments and directives.
     body: str = ""
@@ -51,7 +51,7 @@ class Declaration(NamedTuple):
 
 
 def find_declarations(text: str) -> list[Declaration]:
-    """Find the kernels that a source defines, in its order; those that macros with arguments make are not seen."""
+    """Find the kernels that a source defines, in order; without those from function-like macros."""
     blanked = _SKIPPED.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
     for macro, value in _MACRO.findall(text):
         blanked = re.sub(rf"\b{macro}\b", value.partition("//")[0], blanked)
@@ -60,9 +60,9 @@ def find_declarations(text: str) -> list[Declaration]:
 
 
 def find_structs(text: str) -> dict[str, list[tuple[str, str, int]]]:
-    """Find the structs of a source that hold data alone: type, name and length of each member, 0 if it is no array.
+    """Find the structs of a source with only data members: type, name and length of each member, 0 if it is no array.
 
-    A struct with a member that is not understood is left out.
+    A struct with an unparsable member is left out.
     """
     bodies = _STRUCT.findall(_SKIPPED.sub(" ", text))
     return {struct: members for struct, body in bodies if (members := _parse_members(body)) is not None}
@@ -131,7 +131,7 @@ def _until(tokens: list[tuple[str, int]], place: int, ends: str) -> tuple[str, i
 
 
 def _closing(tokens: list[tuple[str, int]], place: int) -> int:
-    """Return the place of the bracket that closes the one at a place; the last place if none does."""
+    """Return the index of the bracket that closes the one at an index; the last index if there is none."""
     opening, depth = tokens[place][0], 0
     for index in range(place, len(tokens)):
         depth += (tokens[index][0] == opening) - (tokens[index][0] == _CLOSING[opening])
@@ -141,7 +141,7 @@ def _closing(tokens: list[tuple[str, int]], place: int) -> int:
 
 
 def _kernel(tokens: list[tuple[str, int]], place: int) -> tuple[int, int, int] | None:
-    """Return the places of a kernel's name and of its parameters' brackets; None without code."""
+    """Return the indices of a kernel's name and of the parentheses of its parameters; None without a body."""
     while place + 1 < len(tokens) and tokens[place][0] not in ";{}":
         word, following = tokens[place][0], tokens[place + 1][0]
         if following == "(" and word.startswith("__"):  # __launch_bounds__(256), __attribute__((x))
@@ -150,13 +150,13 @@ def _kernel(tokens: list[tuple[str, int]], place: int) -> tuple[int, int, int] |
             closing = _closing(tokens, place + 1)
             if closing + 1 < len(tokens) and tokens[closing + 1][0] == "{":
                 return place, place + 1, closing
-            place = closing  # a macro that stands for __launch_bounds__
+            place = closing  # a macro for __launch_bounds__
         place += 1
     return None
 
 
 def _parameter(text: str) -> tuple[str, str]:
-    """Type and name of ``const float* __restrict__ x`` or ``float (*f)(float)``; what has no name has none."""
+    """Return type and name of ``const float* __restrict__ x`` or ``float (*f)(float)``; the name may be empty."""
     text = text.partition("=")[0].strip()
     match = re.fullmatch(r"(.*[\s*&>])([A-Za-z_]\w*)((?:\[[^]]*\])*|\s*\)\s*\(.*)", text)
     return (match[1].strip() + match[3], match[2]) if match else (text, "")

@@ -1,4 +1,4 @@
-"""Sources of kernels: files and texts, of CUDA C++ or PTX, and cubins that carry their PTX."""
+"""Sources of kernels: files and texts of CUDA C++ or PTX, and cubins with embedded PTX."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from .cuda_compiler import ARCH
 
 _VERSION = re.compile(r"^[\s\ufeff]*\.version\b", re.MULTILINE)
 _TARGET = re.compile(r"^\s*\.target\s+(\w+)", re.MULTILINE)
-#: The first words of PTX behind comments: a directive. No CUDA C++ begins with a full stop.
+#: The beginning of PTX after comments: a directive. No CUDA C++ begins with a full stop.
 _DIRECTIVE = re.compile(r"\ufeff?(?:\s|//[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/)*\.[a-z]")
 #: The first bytes of a fatbin.
 _FATBIN = b"\x50\xed\x55\xba"
 
 
 def find_target(ptx: str) -> str | None:
-    """Find the architecture that PTX is for, such as "sm_90a"; None without one."""
+    """Find the target architecture of PTX, such as "sm_90a"; None if there is none."""
     target = _TARGET.search(ptx)
     return target and target[1]
 
 
 def find_chip(ptx: str, arch: str | None) -> str:
-    """Find the architecture to run PTX on: `arch`, with the suffix of PTX for it, or by default the PTX's own."""
+    """Find the architecture to run PTX on: ``arch``, with the suffix of the PTX's target, or by default that target."""
     target = find_target(ptx) or ARCH
     return target if arch in (None, target.rstrip("af")) else arch
 
 
 def is_ptx(source: Path | str) -> bool:
-    """Tell whether a source is PTX: a name that ends in .ptx, a first directive, or a line with ``.version``.
+    """Tell if a source is PTX: its name ends in .ptx, it begins with a directive, or it has a line with ``.version``.
 
-    A cubin counts as PTX, because its embedded PTX is read.
+    A cubin counts as PTX, because its embedded PTX is executed.
     """
     if not isinstance(source, Path):
         return bool(_DIRECTIVE.match(source) or _VERSION.search(source))
@@ -44,12 +44,12 @@ def is_ptx(source: Path | str) -> bool:
 
 
 def read_source(source: Path | str) -> str:
-    """Read the text of a file, or return a text, without a byte order mark; of a cubin the PTX in it.
+    """Read the text of a file, or return a text, without a byte order mark; for a cubin, its embedded PTX.
 
     Raises
     ------
     LaunchError
-        There is no such regular file, or it holds machine code alone.
+        There is no such regular file, or it has only machine code.
     """
     if isinstance(source, str):
         return source.removeprefix("\ufeff")
@@ -64,6 +64,6 @@ def read_source(source: Path | str) -> str:
         return read_embedded_ptx(content, str(source))
     if content.startswith(_FATBIN):
         raise LaunchError(
-            f"{source} is a fatbin, no source; give its CUDA C++ or PTX (cuobjdump -ptx prints embedded PTX)"
+            f"{source} is a fatbin, no source; pass its CUDA C++ or PTX (cuobjdump -ptx prints embedded PTX)"
         )
     return content.decode("utf-8", "replace").removeprefix("\ufeff")

@@ -1,4 +1,4 @@
-"""Names of kernels and variables: as in C++, with templates and parameters, and as mangled (Itanium C++ ABI)."""
+"""Names of kernels and variables: C++ names with templates and parameters, and mangled names (Itanium C++ ABI)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ if TYPE_CHECKING:
 def find_entry(ptx: str, name: str | None) -> str:
     """Find the mangled name of a kernel.
 
-    A kernel is named as mangled, or as in C++: with or without its namespace, its template's arguments, its
-    parameters. None stands for the only one. A name that no kernel has is returned as it is. Raises `LaunchError` if
-    several have it, or if none is named and there are several.
+    ``name`` is a mangled name, or a C++ name with or without namespaces, template arguments and parameters. None is for
+    the only kernel. A name without a kernel is returned unchanged. Raises `LaunchError` if several kernels match.
     """
     from ..ptx.parser import parse_cached  # noqa: PLC0415 - with all of NumPy, which demangling does without
 
@@ -37,7 +36,7 @@ def find_entry(ptx: str, name: str | None) -> str:
 
 
 def matches_name(mangled: str, name: str) -> bool:
-    """Tell if a name matches a kernel: its C++ name, from any of its namespaces on, or less than all of it."""
+    """Tell if a name matches a kernel: its C++ name or a prefix of it, from any of its namespaces on."""
     full, name_alone = demangle(mangled), cpp_name(mangled)
     spellings = {full, name_alone, name_alone + _find_parameters(full), source_name(mangled)}
     return any(f"::{_normalize(spelling)}".endswith(f"::{_normalize(name)}") for spelling in spellings)
@@ -50,13 +49,13 @@ def cpp_name(mangled: str) -> str:
 
 
 def source_name(mangled: str) -> str:
-    """Return a name in the source, without templates: ``own::scale`` of ``_ZN3own5scaleEPf``."""
+    """Return the source name without templates: ``own::scale`` for ``_ZN3own5scaleEPf``."""
     return cpp_name(mangled).replace("(anonymous namespace)::", "").partition("<")[0]
 
 
 @lru_cache(maxsize=1 << 14)
 def demangle(mangled: str) -> str:
-    """Return a name as C++ spells it, by the C++ library that NumPy loads; the mangled name without that."""
+    """Demangle a name with the C++ library that NumPy loads; return it unchanged without that library."""
     if not mangled.startswith("_Z") or (library := _load_library()) is None:
         return mangled
     import ctypes  # noqa: PLC0415 - as in _load_library
@@ -81,7 +80,7 @@ def _load_library() -> ctypes.CDLL | None:
 
 
 def parameter_types(mangled: str) -> list[str] | None:
-    """Return the C++ types of a kernel's parameters; None for a name that has none, as with ``extern "C"``."""
+    """Return the C++ types of a kernel's parameters; None for a name without them, as with ``extern "C"``."""
     parameters = _find_parameters(demangle(mangled))
     if not parameters:
         return None
@@ -89,7 +88,7 @@ def parameter_types(mangled: str) -> list[str] | None:
 
 
 def split_list(text: str, separator: str = ",") -> list[str]:
-    """Split a list at its separators, but not at those within brackets."""
+    """Split a list at separators outside of brackets."""
     parts, depth = [""], 0
     for letter in text:
         depth += (letter in "([{<") - (letter in ")]}>")
@@ -111,6 +110,6 @@ def _find_parameters(full: str) -> str:
 
 
 def _normalize(name: str) -> str:
-    """Remove needless spaces and suffixes of numbers, for comparisons of names."""
+    """Remove redundant spaces and suffixes of numbers, for comparing names."""
     name = re.sub(r"\s+(?=\W)|(?<=\W)\s+", "", name.strip())
     return re.sub(r"\b(\d+)[uUlL]+\b", r"\1", name)

@@ -1,4 +1,4 @@
-"""Kernels under ``@cuda.jit``: of numba-cuda, and of numba-cuda-mlir."""
+"""Kernels of ``@cuda.jit``, from numba-cuda and numba-cuda-mlir."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from ..machine.argument_layout import KernelArgument
 from ..util.errors import LaunchError
 from .adapted_kernel import AdaptedKernel, describe_shape, import_tool, package_of, parse_capability
 
-#: Packages of dispatchers: the module that compiles, the one that types arguments, and the name in a module by which
-#: the target is known: numba-cuda asks the driver, numba-cuda-mlir keeps what it asked.
+#: Packages of dispatchers: the module that compiles, the module that types arguments, and the name in a module that
+#: determines the target. numba-cuda queries the driver, numba-cuda-mlir caches the result.
 _PACKAGES = {
     "numba": ("numba.cuda", "numba", ("numba.cuda.dispatcher", "get_current_device")),
     "numba_cuda": ("numba.cuda", "numba", ("numba.cuda.dispatcher", "get_current_device")),
@@ -27,17 +27,17 @@ _PACKAGES = {
 
 
 def is_numba_dispatcher(kernel: Any) -> bool:
-    """Tell if a kernel is what ``cuda.jit`` makes."""
+    """Tell if a kernel is a dispatcher of ``cuda.jit``."""
     return hasattr(kernel, "py_func") and hasattr(kernel, "targetoptions")
 
 
 def adapt_numba(kernel: Any, signature: str | None, arguments: Sequence[Any], arch: str) -> AdaptedKernel:
-    """Compile for the signature, or else for the types of the arguments; `LaunchError` for other packages."""
+    """Compile for the signature, or for the types of the arguments; raise `LaunchError` for other packages."""
     package = package_of(kernel)
     if package not in _PACKAGES:
         raise LaunchError(
-            f"a dispatcher of {package}: those of numba-cuda and numba-cuda-mlir are known; give the PTX that "
-            f"{package} compiles, as a text, and the arguments that it takes"
+            f"a dispatcher of {package}: only numba-cuda and numba-cuda-mlir are supported; pass the PTX that "
+            f"{package} compiles, as a text, and the arguments of that PTX"
         )
     compiler, typing, (module, name) = _PACKAGES[package]
     cuda, types_of, asking = (import_tool(path, kernel) for path in (compiler, typing, module))
@@ -58,17 +58,17 @@ def adapt_numba(kernel: Any, signature: str | None, arguments: Sequence[Any], ar
 
 
 def _make_scalar(argument: Any) -> Any:
-    """Make a Python number the scalar that Numba passes: of 64 bits, but a Boolean of 8."""
+    """Convert a Python number to the scalar that Numba passes: 64 bits, for a Boolean 8."""
     scalar = {float: np.float64, int: np.int64, bool: np.bool_}.get(type(argument))
     return argument if scalar is None else scalar(argument)
 
 
 @contextmanager
 def _replace_attribute(module: Any, name: str, value: Any) -> Iterator[None]:
-    """Replace what names the target, for a kernel and its device functions: without, a GPU would be needed."""
+    """Replace the attribute that determines the target, for a kernel and its device functions: it would need a GPU."""
     if not hasattr(module, name):
         raise LaunchError(
-            f"this release of Numba is not known: it has no {name}; give the PTX that it compiles, as a text"
+            f"this release of Numba is unknown: it has no {name}; pass the PTX that it compiles, as a text"
         )
     original = getattr(module, name)
     setattr(module, name, value)
@@ -79,13 +79,13 @@ def _replace_attribute(module: Any, name: str, value: Any) -> Iterator[None]:
 
 
 def _flatten_array(array: Any) -> list[KernelArgument]:
-    """Flatten an array as numba-cuda passes it: two owners, elements, their bytes, the data, the shape, the strides."""
+    """Flatten an array as numba-cuda passes it: two owners, size, itemsize, data, shape, strides."""
     sizes = [array.size, array.itemsize]
     numbers = [np.int64(n) for n in (0, 0, *sizes)]
     return [*numbers, array, *(np.int64(n) for n in (*array.shape, *array.strides))]
 
 
 def _flatten_memref(array: Any) -> list[KernelArgument]:
-    """Flatten an array as MLIR's ``memref``: its data twice, an offset, the shape, the strides in elements."""
+    """Flatten an array as an MLIR ``memref``: data twice, offset, shape, strides in elements."""
     lengths, steps = describe_shape(array, "i8")
     return [array, array, np.int64(0), *lengths, *steps]

@@ -1,4 +1,4 @@
-"""ptxas, the assembler of PTX: the resources that it reports of a kernel (``ptxas -v``)."""
+"""ptxas, the assembler of PTX: the resources of a kernel that it reports (``ptxas -v``)."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ _FRAME = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) b
 
 
 class KernelResources(NamedTuple):
-    """Resources of a kernel and of the functions that it may call."""
+    """Resources of a kernel, including the functions that it may call."""
 
-    #: 32-bit registers a thread.
+    #: 32-bit registers per thread.
     registers: int
-    #: Bytes of static shared memory a block.
+    #: Bytes of static shared memory per block.
     shared_bytes: int
-    #: Bytes of local memory a thread: stack frames, spill stores and spill loads, summed over kernel and functions.
+    #: Bytes of local memory per thread: stack frames, spill stores and spill loads, summed over kernel and functions.
     stack_frame: int
     spill_stores: int
     spill_loads: int
 
 
 def parse_report(messages: str) -> dict[str, KernelResources]:
-    """Read the resources of each kernel off a report.
+    """Parse the resources of each kernel from a report.
 
-    ptxas lists the functions that a kernel may call behind it, up to the next kernel. Their registers are in the
-    kernel's number, their frames and spills are not. A kernel in other words than those known here is left out.
+    After each kernel, ptxas lists the functions that it may call. The kernel's registers include theirs; its frames and
+    spills do not. A kernel in an unknown format is left out.
     """
     kernels = {}
     for section in messages.split(_ENTRY)[1:]:
@@ -47,9 +47,9 @@ def parse_report(messages: str) -> dict[str, KernelResources]:
 
 @lru_cache(maxsize=64)
 def assemble(ptx: str, flags: str, arch: str) -> dict[str, KernelResources]:
-    """Return the resources of each kernel of some PTX; none where there is no ptxas, or it refuses.
+    """Return the resources of each kernel in the PTX; empty without ptxas, or if it fails.
 
-    ``flags`` are nvcc's, such as ``--maxrregcount=64``.
+    ``flags`` are those of nvcc, such as ``--maxrregcount=64``.
     """
     with tempfile.TemporaryDirectory(prefix="ptxcount-") as folder:
         source = Path(folder, "kernel.ptx")

@@ -21,18 +21,18 @@ from .names import find_entry
 if TYPE_CHECKING:
     from ..isa.hopper.tensor_maps import TensorMap
 
-#: cuTile assumes that addresses, lengths and strides that are multiples of this remain so.
+#: cuTile specializes kernels for addresses, lengths and strides that are multiples of this.
 _DIVISOR = 16
-#: Bytes of a pattern, by CUDA's enumeration ``CUtensorMapSwizzle``.
+#: Swizzle spans in bytes, by CUDA's enumeration ``CUtensorMapSwizzle``.
 _SWIZZLES = (0, 32, 64, 128)
 _POINTER = 8
 
 
 def adapt_cute(kernel: Any, entry: str | None, arguments: Sequence[Any], arch: str) -> AdaptedKernel:
-    """Adapt what ``cute.compile`` returns, with ``options="--keep-ptx"``; arrays become its tensors."""
+    """Adapt the result of ``cute.compile`` with ``options="--keep-ptx"``; arrays become its tensors."""
     ptx = kernel.__ptx__
     if not ptx:
-        raise LaunchError('this function of CuTe DSL kept no PTX: compile it with options="--keep-ptx"')
+        raise LaunchError('this CuTe DSL function has no PTX: compile it with options="--keep-ptx"')
     name = find_entry(ptx, entry)
     kernel_entry = parse_cached(ptx).entries.get(name)
     parameters = kernel_entry.parameters if kernel_entry else []
@@ -44,9 +44,9 @@ def adapt_cute(kernel: Any, entry: str | None, arguments: Sequence[Any], arch: s
 
 
 def _describe_tensor(array: Any, parameter: Variable) -> Any:
-    """Describe an array as a tensor: its address, and its lengths and strides where these are dynamic.
+    """Describe an array as a tensor: its address, and its dynamic lengths and strides.
 
-    The stride of 1 is static: ``mark_layout_dynamic`` leaves it out.
+    The stride of 1 is static: ``mark_layout_dynamic`` excludes it.
     """
     if parameter.size == _POINTER:
         return array
@@ -57,13 +57,13 @@ def _describe_tensor(array: Any, parameter: Variable) -> Any:
     if size != parameter.size:
         raise LaunchError(
             f"a tensor of {parameter.size} bytes: an array of {array.ndim} axes has 8 with a static layout and {size} "
-            "with a dynamic one; give a dict of the tensor's members"
+            "with a dynamic one; pass a dict of the tensor's members"
         )
     return tensor
 
 
 def adapt_cutile(kernel: Any, entry: str | None, arguments: Sequence[Any], arch: str) -> AdaptedKernel:
-    """Compile a ``@ct.kernel`` for these arguments; its cubin carries the PTX."""
+    """Compile a ``@ct.kernel`` for these arguments; the PTX is in its cubin."""
     tile, compilation = import_tool("cuda.tile", kernel), import_tool("cuda.tile.compilation", kernel)
     annotations = kernel._annotated_function.parameter_annotations
     if len(arguments) < len(annotations):
@@ -101,7 +101,7 @@ def adapt_cutile(kernel: Any, entry: str | None, arguments: Sequence[Any], arch:
 
 
 def _constrain_array(array: Any, tile: Any, compilation: Any) -> Any:
-    """Make the constraints that cuTile's launch derives from an array."""
+    """Return the constraints that cuTile's launch derives from an array."""
     lengths, strides = describe_shape(array)
     return compilation.ArrayConstraint(
         getattr(tile, array.dtype.name),
@@ -118,22 +118,22 @@ def _constrain_array(array: Any, tile: Any, compilation: Any) -> Any:
 
 
 def adapt_tilelang(kernel: Any, entry: str | None, arguments: Sequence[Any] | Mapping[str, Any]) -> AdaptedKernel:
-    """Adapt what ``tilelang.lower`` returns: CUDA C++, which takes the headers that come with tilelang.
+    """Adapt the result of ``tilelang.lower``: CUDA C++, compiled with tilelang's headers.
 
-    tilelang sorts a kernel's parameters anew, so the arguments are a mapping of their names.
+    tilelang reorders a kernel's parameters, so the arguments are a mapping by name.
     """
     package = Path(import_tool("tilelang", kernel).__file__).parent
     folders = [package / "src", package / "3rdparty" / "cutlass" / "include"]
     flags = shlex.join(["-std=c++17", "--expt-relaxed-constexpr", *(f"-I{folder}" for folder in folders)])
     functions = {variable.name_hint: function for variable, function in kernel.device_mod.functions.items()}
     if entry is None and len(functions) > 1:
-        raise LaunchError(f"tilelang made {len(functions)} kernels; give one of {', '.join(functions)}")
+        raise LaunchError(f"tilelang generated {len(functions)} kernels; choose one of {', '.join(functions)}")
     name = entry or next(iter(functions))
     if name not in functions:
-        raise LaunchError(f"tilelang made no kernel {name}; give one of {', '.join(functions)}")
+        raise LaunchError(f"tilelang generated no kernel {name}; choose one of {', '.join(functions)}")
     declarations = {declaration.name: declaration for declaration in find_declarations(kernel.kernel_source)}
     if name not in declarations:
-        raise LaunchError(f"the source that tilelang made declares no kernel {name}, but {', '.join(declarations)}")
+        raise LaunchError(f"the source from tilelang declares no kernel {name}, but {', '.join(declarations)}")
     names = [parameter for _, parameter in declarations[name].parameters]
     maps = {map_name: words for map_name, words in _list_maps(kernel).items() if map_name in names}
     wanted = [maps[parameter][4].name if parameter in maps else parameter for parameter in names]
@@ -153,7 +153,7 @@ def adapt_tilelang(kernel: Any, entry: str | None, arguments: Sequence[Any] | Ma
 
 
 def _list_maps(kernel: Any) -> dict[str, Sequence[Any]]:
-    """List the tensor maps that a launch makes: their names and the words of the call, an array's the fifth of them."""
+    """List the tensor maps of a launch: their names and the call's arguments, of which the fifth is the array."""
     functions = kernel.host_mod.functions.values() if hasattr(kernel, "host_mod") else ()
     calls = (call for function in functions for call in function.attrs.get("tma_descriptor_args", {}).items())
     return {
@@ -164,7 +164,7 @@ def _list_maps(kernel: Any) -> dict[str, Sequence[Any]]:
 
 
 def _make_map(array: Any, words: Sequence[Any]) -> TensorMap:
-    """Make a tensor map of an array from the words of ``cuTensorMapEncodeTiled``, x first."""
+    """Return a tensor map of an array from the arguments of ``cuTensorMapEncodeTiled``, x first."""
     from ..isa.hopper.tensor_maps import TensorMap  # noqa: PLC0415 -- which few kernels take
 
     rank, name = words[3].value, words[4].name
@@ -172,9 +172,9 @@ def _make_map(array: Any, words: Sequence[Any]) -> TensorMap:
     lengths, strides, box, steps = (tuple(numbers[first : first + rank][::-1]) for first in range(0, 4 * rank, rank))
     _, swizzle, _, fills_nan = numbers[4 * rank :]
     if not isinstance(array, np.ndarray) or not array.flags.c_contiguous:
-        raise LaunchError(f"argument {name}: tilelang's kernel copies it by a tensor map; give a contiguous array")
+        raise LaunchError(f"argument {name}: tilelang's kernel copies it by a tensor map; pass a contiguous array")
     try:
         view = np.ndarray(lengths, array.dtype, array.reshape(-1).view(np.uint8), 0, strides)
     except (TypeError, ValueError):
-        raise LaunchError(f"argument {name}: an array of {array.shape}; the kernel was made for {lengths}") from None
+        raise LaunchError(f"argument {name}: an array of {array.shape}; the kernel is for {lengths}") from None
     return TensorMap(view, box, _SWIZZLES[swizzle], steps, bool(fills_nan))

@@ -1,4 +1,4 @@
-"""Kernels of Triton: a function under ``@triton.jit``, the result of ``triton.compile``, or its PTX alone."""
+"""Kernels of Triton: a ``@triton.jit`` function, the result of ``triton.compile``, or only its PTX."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..ptx.parser import parse_cached
 from ..util.errors import LaunchError
 from .adapted_kernel import AdaptedKernel, import_tool, parse_capability
 
-#: Triton's names of types, where they are not the letter of NumPy's and its bits.
+#: Triton's type names that are not NumPy's letter and the number of bits.
 _TYPES = {
     "bool": "u1",
     "bfloat16": "bf16",
@@ -21,19 +21,19 @@ _TYPES = {
     "float8_e4m3b11fnuz": "fp8e4b15",
     "float8_e5m2": "fp8e5",
 }
-#: Triton assumes that pointers and integers that are multiples of this remain so, and compiles wider accesses.
+#: Triton specializes kernels for pointers and integers that are multiples of this, with wider accesses.
 _DIVISOR = 16
-#: A parameter of the kind that Triton adds behind the arguments: pointers to global and to profiling scratch memory.
+#: A parameter that Triton appends to the arguments: a pointer to global scratch memory, or to profiling memory.
 _SCRATCH = re.compile(r"\.param\s+\.u64\s+\.ptr\s+\.global\s+\.align\s+1\s+\w+")
 
 
 def is_jit_function(kernel: Any) -> bool:
-    """Tell if a kernel is a ``@triton.jit`` function, perhaps under ``@triton.autotune`` and ``@triton.heuristics``."""
+    """Tell if a kernel is a ``@triton.jit`` function, also with ``@triton.autotune`` or ``@triton.heuristics``."""
     return hasattr(kernel, "arg_names") and hasattr(kernel, "fn") and hasattr(kernel, "run")
 
 
 def adapt_compiled_triton(kernel: Any, entry: str | None, arguments: Sequence[Any], arch: str) -> AdaptedKernel:
-    """Adapt what ``triton.compile`` returns; its pointers to scratch memory get as much as the kernel asks for."""
+    """Adapt the result of ``triton.compile``, with scratch memory of the size that the kernel requests."""
     data, ptx = kernel.metadata, kernel.asm["ptx"]
     name = entry or data.name
     kernel_entry = parse_cached(ptx).entries.get(name)
@@ -44,9 +44,9 @@ def adapt_compiled_triton(kernel: Any, entry: str | None, arguments: Sequence[An
 
 
 def add_scratch_pointers(ptx: str, entry: str, arguments: Sequence[KernelArgument]) -> list[KernelArgument]:
-    """Add null for the one or two scratch pointers that end the parameters of Triton's PTX, if just these are missing.
+    """Append null for the one or two scratch pointers at the end of Triton's parameters, if only these are missing.
 
-    nvcc never declares a pointer as one to global memory, so the PTX is Triton's or a relative's.
+    nvcc never declares a pointer as one to global memory, so the PTX is from Triton or a related tool.
     """
     parameters = re.search(rf"\.entry\s+{re.escape(entry)}\s*\(([^)]*)\)", ptx)
     declarations = parameters[1].split(",") if parameters else []
@@ -59,9 +59,9 @@ def add_scratch_pointers(ptx: str, entry: str, arguments: Sequence[KernelArgumen
 def adapt_jit_function(
     kernel: Any, entry: str | None, arguments: Sequence[Any] | Mapping[str, Any], arch: str, block: Any
 ) -> AdaptedKernel:
-    """Compile a function as a launch with these arguments does, for `arch`; then as `adapt_compiled_triton`.
+    """Compile a function as a launch with these arguments does, for ``arch``; then as `adapt_compiled_triton`.
 
-    Arguments are in the function's order, or a mapping of its keywords, in which options such as ``num_warps`` stand.
+    Arguments are in the function's order, or a mapping by name, which may have options such as ``num_warps``.
     """
     keywords = _name_arguments(kernel, arguments)
     while not hasattr(kernel, "params"):
@@ -108,15 +108,15 @@ def _name_arguments(kernel: Any, arguments: Sequence[Any] | Mapping[str, Any]) -
 
 
 def _bind_values(kernel: Any, keywords: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the value of each parameter, and the options of the launch that are no parameters."""
+    """Return the value of each parameter, and the other options of the launch."""
     names = {parameter.name for parameter in kernel.params}
     values = {parameter.name: parameter.default for parameter in kernel.params if parameter.has_default} | dict(
         keywords
     )
     if missing := [parameter.name for parameter in kernel.params if parameter.name not in values]:
         raise LaunchError(
-            f"Triton's kernel needs {', '.join(missing)}: give all in its order, or a dict of them by name, "
-            "which @triton.autotune would choose, too"
+            f"Triton's kernel needs {', '.join(missing)}: pass all in its order, or a dict by name; "
+            "@triton.autotune's parameters are needed, too"
         )
     return (
         {name: value for name, value in values.items() if name in names},

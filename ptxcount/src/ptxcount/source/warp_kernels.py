@@ -1,4 +1,4 @@
-"""Kernels of NVIDIA Warp, under ``@wp.kernel``."""
+"""Kernels of NVIDIA Warp (``@wp.kernel``)."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ import numpy as np
 from ..util.errors import LaunchError
 from .adapted_kernel import AdaptedKernel, import_tool, parse_capability, view_array
 
-#: Axes that a Warp array has room for.
+#: Number of axes in a Warp array descriptor.
 _AXES = 4
-#: Threads of a block, where a launch names none.
+#: Default threads per block of a launch.
 _BLOCK = 256
 _SCALARS = {"int": "int32", "float": "float32", "bool": "bool"}
 
@@ -28,22 +28,22 @@ _SCALARS = {"int": "int32", "float": "float32", "bool": "bool"}
 def adapt_warp(
     kernel: Any, entry: str | None, arguments: Sequence[Any], arch: str, dim: Any, block: Any
 ) -> AdaptedKernel:
-    """Compile the module of a kernel; `dim` is that of ``wp.launch``, from which the blocks of the grid follow."""
+    """Compile the module of a kernel; ``dim`` is that of ``wp.launch``, which determines the grid."""
     if kernel.is_generic:
-        raise LaunchError(f"the Warp kernel {kernel.key} is generic; give one of its overloads, with types")
+        raise LaunchError(f"the Warp kernel {kernel.key} is generic; pass one of its overloads, with types")
     if entry not in (None, kernel.key):
-        raise LaunchError(f"entry {entry!r}: this is the Warp kernel {kernel.key}; leave the entry out")
+        raise LaunchError(f"entry {entry!r}: this is the Warp kernel {kernel.key}; omit entry")
     try:
         lengths = [operator.index(length) for length in (dim if isinstance(dim, Sequence) else [dim])]
     except TypeError:
-        raise LaunchError(f"dim {dim!r} of the Warp kernel {kernel.key}: whole numbers are needed") from None
+        raise LaunchError(f"dim {dim!r} of the Warp kernel {kernel.key}: it must have whole numbers") from None
     threads = _BLOCK if block is None else block
     size = int(np.prod(threads))
     ptx, facts = _compile_module(kernel.module, parse_capability(arch), size, kernel.module.get_module_hash(size))
     pattern = rf"\.entry\s+({re.escape(kernel.get_mangled_name())}\w*_forward)\b"
     match = re.search(pattern, ptx)
     if match is None:
-        raise LaunchError(f"this release of Warp is not known; 1.19 is. Its PTX has no kernel {kernel.key}")
+        raise LaunchError(f"this release of Warp is unknown: its PTX has no kernel {kernel.key}; use Warp 1.19")
     if len(arguments) != len(kernel.adj.args):
         labels = ", ".join(argument.label for argument in kernel.adj.args)
         raise LaunchError(f"{len(arguments)} arguments: the Warp kernel {kernel.key} takes {labels}")
@@ -51,7 +51,7 @@ def adapt_warp(
     bounds = {
         "shape": [np.uint32(n) for n in (*lengths[:axes], *[1] * (axes - len(lengths)))],
         "size": np.uint64(math.prod(lengths)),
-        "coord_mult": np.uint64(math.prod(lengths[axes:])),  # threads of a tile, which share their coordinates
+        "coord_mult": np.uint64(math.prod(lengths[axes:])),  # threads of a tile share their coordinates
     }
     parameters = kernel.adj.args
     adapted = [_adapt_argument(value, parameter.type) for value, parameter in zip(arguments, parameters, strict=True)]
@@ -63,9 +63,9 @@ def adapt_warp(
 
 @lru_cache(maxsize=16)
 def _compile_module(module: Any, capability: tuple[int, int], block: int, module_hash: bytes) -> tuple[str, Any]:
-    """Compile a module for blocks of so many threads, as a launch does; return what it notes of the kernels, too.
+    """Compile a module for a block size, as a launch does; return the PTX and the metadata of its kernels.
 
-    Kernels with tiles depend on the threads, and need dynamic shared memory.
+    Kernels with tiles depend on the block size, and need dynamic shared memory.
     """
     default_block = module.options["block_dim"]
     module.options["block_dim"] = block

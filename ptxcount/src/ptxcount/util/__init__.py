@@ -1,1 +1,1 @@
-"""Errors, findings, and helpers that know nothing of PTX: files written atomically, git, memory of the host."""
+"""Errors, findings, and helpers that do not depend on PTX: atomic writes, git, host memory, limits of GPUs."""

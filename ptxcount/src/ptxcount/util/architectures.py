@@ -1,8 +1,8 @@
 """Limits of launches and of GPUs, by compute capability.
 
-The table is that of the CUDA C++ Programming Guide 13.0, "Compute Capabilities", technical specifications. Rows that it
-joins, and bytes that the driver takes, are those of CCCL, `cuda/__device/arch_traits.h`. The rules of allocation are
-those of NVIDIA's occupancy calculator, `cuda_occupancy.h` of the CUDA Toolkit 13.0.
+The table is from the CUDA C++ Programming Guide 13.0, "Compute Capabilities", technical specifications. Where the guide
+joins architectures, and for shared memory reserved by the driver, it is from CCCL, `cuda/__device/arch_traits.h`. The
+allocation rules are from NVIDIA's occupancy calculator, `cuda_occupancy.h` of the CUDA Toolkit 13.0.
 """
 
 from __future__ import annotations
@@ -13,41 +13,41 @@ KIB = 1024
 
 WARP = 32
 
-#: Architecture of the GPU whose counters were read, an H200.
+#: Architecture of the GPU whose counters were measured, an H200.
 MEASURED = "sm_90"
 
-#: Blocks of a grid, and threads of a block, along x, y and z; threads of a block, and blocks of a cluster, in all.
+#: Maximum blocks of a grid, and threads of a block, along x, y and z; maximum threads per block and blocks per cluster.
 MAX_GRID = (2**31 - 1, 65535, 65535)
 MAX_BLOCK = (1024, 1024, 64)
 MAX_THREADS = 1024
 MAX_CLUSTER = 16
 
-#: Bytes of static shared memory of a block; of dynamic, too, where the function's attribute does not ask for more.
+#: Maximum static shared memory of a block in bytes; with dynamic, too, unless the function attribute is raised.
 STATIC_SHARED = 48 * KIB
 
-#: Registers of a multiprocessor, which are also those that a block may have, on all of these architectures.
+#: Registers of an SM, and maximum registers of a block, on all of these architectures.
 REGISTERS = 64 * KIB
 
-#: A multiprocessor's parts, which share its registers evenly; a warp stays in one.
+#: Partitions of an SM. They share its registers evenly, and a warp stays in one.
 PARTS = 4
 
-#: Registers of a warp are allocated in multiples of these.
+#: Allocation unit of the registers of a warp.
 REGISTER_UNIT = 256
 
 
 class Multiprocessor(NamedTuple):
-    """Resources of a multiprocessor: warps, blocks, bytes of shared memory."""
+    """Resources of an SM: warps, blocks, bytes of shared memory."""
 
     warps: int
     blocks: int
     shared: int
-    #: Bytes of shared memory that the driver takes of each block, and the unit of a block's allocation.
+    #: Shared memory that the driver reserves per block in bytes, and the allocation unit of a block.
     reserved: int = KIB
     shared_unit: int = 128
 
     @property
     def shared_of_block(self) -> int:
-        """Bytes of shared memory, static and dynamic, that a block may have."""
+        """Maximum shared memory of a block in bytes, static and dynamic together."""
         return self.shared - self.reserved
 
     def fit_blocks(self, threads: int, shared: int) -> int:
@@ -72,7 +72,7 @@ MULTIPROCESSORS = {
     "sm_121": Multiprocessor(48, 24, 100 * KIB),
 }
 
-#: Bytes of shared memory that a block may have on some architecture.
+#: Maximum shared memory of a block in bytes, over all architectures.
 MAX_SHARED = max(each.shared_of_block for each in MULTIPROCESSORS.values())
 
 
@@ -87,11 +87,11 @@ def round_up(count: int, unit: int) -> int:
 
 
 def fit_warps(registers: int) -> int:
-    """Return how many warps a multiprocessor's registers suffice for, by the registers of a thread."""
+    """Return the number of warps that the registers of an SM suffice for, from the registers per thread."""
     return PARTS * (REGISTERS // PARTS // max(round_up(registers * WARP, REGISTER_UNIT), 1))
 
 
 def fit_registers(threads: int) -> int:
-    """Return how many registers a thread may have in a block of so many threads."""
+    """Return the maximum registers per thread in a block of ``threads`` threads."""
     warps_of_part = round_up(-(-threads // WARP), PARTS) // PARTS
     return min(REGISTERS // PARTS // warps_of_part // REGISTER_UNIT * REGISTER_UNIT // WARP, 255)

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, whenever the process is killed and wherever the disk is full."""
+"""Atomic writes: a file is written completely or not at all, even if the process is killed or the disk is full."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import shutil
 import threading
 from pathlib import Path
 
-#: Suffix of files that are still written; .gitignore knows it.
+#: Suffix of unfinished files; .gitignore has it.
 UNFINISHED = ".unfinished"
 
 
 def write(path: Path, content: str | bytes, *, is_kept: bool = True) -> None:
     """Write a file, text as UTF-8, through a link as open does.
 
-    What stood there stays after an error, or if the process is killed. The content is on the disk before the name is: a
-    rename is atomic on POSIX, but may overtake what it names. The folder follows: a power cut after a rename may
-    otherwise bring the old file back. Mode bits stay; what is no regular file, a pipe say, is written to. In a cache,
-    whose files need not be kept, that is replaced, and the disk is not waited for.
+    The old content stays after an error, or if the process is killed. The content is flushed to disk before the rename:
+    a rename is atomic on POSIX, but may reach the disk before the content. Then the folder is flushed: otherwise a
+    power cut may bring the old file back. Mode bits stay. A pipe or a device is written directly. Without ``is_kept``,
+    for caches, nothing is flushed, and anything at the path is replaced.
     """
     content = content if isinstance(content, bytes) else content.encode("utf-8")
     if is_kept and path.exists() and not path.is_file():
@@ -25,9 +25,9 @@ def write(path: Path, content: str | bytes, *, is_kept: bool = True) -> None:
         return
     path = Path(os.path.realpath(path))
     new = path.with_name(f"{path.name}.{threading.get_native_id()}{UNFINISHED}")
-    new.unlink(missing_ok=True)  # of a process of that number which was killed
+    new.unlink(missing_ok=True)  # left by a killed process with the same id
     try:
-        with new.open("xb") as file:  # never through a link that somebody else has put there
+        with new.open("xb") as file:  # fails on a link that another user has put there
             file.write(content)
             file.flush()
             if is_kept:

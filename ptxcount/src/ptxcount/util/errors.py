@@ -22,7 +22,7 @@ class Source(NamedTuple):
     ptx_line : int
         Its line in the PTX.
     file, line : str and int, or None
-        Its file and line in the CUDA source, where the PTX was made with ``-lineinfo``.
+        Its file and line in the CUDA source, if the PTX was compiled with ``-lineinfo``.
     """
 
     ptx_line: int
@@ -35,7 +35,7 @@ class Source(NamedTuple):
 
 
 class PtxError(Exception):
-    """Base of every error that this library raises on purpose."""
+    """Base of all errors of this library."""
 
 
 class NvccNotFoundError(PtxError):
@@ -43,7 +43,7 @@ class NvccNotFoundError(PtxError):
 
 
 class CompileError(PtxError):
-    """The compiler refused a source. The message has the compiler's text."""
+    """The source does not compile. The message has the compiler's text."""
 
 
 class PtxSyntaxError(PtxError):
@@ -80,20 +80,19 @@ class UnsupportedInstructionError(PtxError):
 
 
 class LaunchError(PtxError):
-    """The launch does not fit the kernel: its arguments, grid, block or shared memory."""
+    """The launch configuration does not match the kernel: arguments, grid, block or shared memory."""
 
 
 class KernelFaultError(PtxError):
-    """Base of the errors that a wrong kernel causes while it runs.
+    """Base of the errors of a wrong kernel at run time.
 
     Attributes
     ----------
     source : Source
-        The instruction that did it.
-    block, thread : tuple of int
-        ``blockIdx`` and ``threadIdx`` (x, y, z) of the first thread that did it.
+        The faulting instruction. block, thread : tuple of int ``blockIdx`` and ``threadIdx`` (x, y, z) of the first
+        faulting thread.
     address : int or None
-        The address in question: in the synthetic address space for global memory, an offset for shared memory.
+        The accessed address: in ptxcount's address space for global memory, an offset for shared memory.
     what : str
         What is wrong, without the source.
     """
@@ -131,7 +130,7 @@ class UninitializedReadError(KernelFaultError):
 
 
 class UninitializedTensorReadError(UninitializedReadError):
-    """A read of tensor memory that nothing has written."""
+    """A read of tensor memory that was never written."""
 
     kind = "read of never-written tensor memory"
 
@@ -143,7 +142,7 @@ class TensorMemoryError(KernelFaultError):
 
 
 class UnsetVariableError(KernelFaultError):
-    """A read of constant memory that has no initial value, and that the launch was not given: a host would set it."""
+    """A read of constant memory without an initial value in the source and without a value from the launch."""
 
     kind = "read of a variable without a value"
 
@@ -155,19 +154,19 @@ class SharedRaceError(KernelFaultError):
 
 
 class GlobalRaceError(KernelFaultError):
-    """Two threads touch one place of global memory, at least one of them writes, and nothing orders them."""
+    """Two threads access one address of global memory without synchronization, and at least one of them writes."""
 
     kind = "race in global memory"
 
 
 class DivergentBarrierError(KernelFaultError):
-    """Threads wait at a barrier to which others do not come, or lanes of one warp wait at different ones."""
+    """Threads wait at a barrier that others never reach, or lanes of one warp wait at different barriers."""
 
     kind = "divergent barrier"
 
 
 class NoProgressError(KernelFaultError):
-    """Threads ask again and again for what no thread writes any more, or seem to run in an endless loop."""
+    """Deadlock: threads wait for a value that no running thread will write, or a loop makes no progress."""
 
     kind = "no progress"
 

@@ -1,4 +1,4 @@
-"""Findings of a launch that change no count: reported beside the counts, once a source line."""
+"""Findings: warnings of a launch that change no count, reported once per source line."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 from .errors import Source
 
-#: Policies for races: a finding (strict: also of stores that change nothing), an error, or nothing.
+#: Policies for races: a finding (strict: also for stores that change nothing), an error, or no check.
 RACES = ("report", "strict", "error", "off")
-#: Policies for reads of shared memory that nobody wrote.
+#: Policies for reads of shared memory that was never written.
 UNWRITTEN = ("report", "error", "off")
 
 
 @dataclass
 class Finding:
-    """Something to know of an instruction: what is wrong, or undefined, or seen by nobody else.
+    """A warning about one instruction: wrong, undefined or unmodelled behaviour.
 
     Attributes
     ----------
@@ -25,9 +25,9 @@ class Finding:
     source : Source
         The instruction.
     message : str
-        What it did where it did so first.
+        Description of the first occurrence.
     times : int
-        How many threads were met doing so.
+        Number of threads affected.
     """
 
     code: str

@@ -1,11 +1,11 @@
-"""Environment for git: no variable that names another repository than that of the folder it runs in."""
+"""Environment for git, without variables that select another repository than that of the current folder."""
 
 from __future__ import annotations
 
 import os
 
-#: Variables that git sets for hooks, aliases and `rebase --exec`, or that move a part of a repository.
-#: `git rev-parse --local-env-vars` lists them; those that hold configuration stay.
+#: Variables that git sets for hooks, aliases and `rebase --exec`, or that relocate a part of a repository. `git
+#: rev-parse --local-env-vars` lists them; those with configuration stay.
 _OF_ANOTHER = (
     "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_COMMON_DIR", "GIT_CONFIG", "GIT_DIR", "GIT_GRAFT_FILE",
     "GIT_IMPLICIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_INTERNAL_SUPER_PREFIX", "GIT_NAMESPACE", "GIT_NO_REPLACE_OBJECTS",
@@ -13,19 +13,19 @@ _OF_ANOTHER = (
     "GIT_WORK_TREE",
 )  # fmt: skip
 
-#: Variable from which git reads options of `-c`, and the option that switches colours off.
+#: Variable with the options of `git -c`, and the option that disables colours.
 _OPTIONS, _PLAIN = "GIT_CONFIG_PARAMETERS", "'color.ui=never'"
 
 
 def make_environment() -> dict[str, str]:
-    """Return this process's environment, in which git asks the repository of its folder and prints no colours."""
+    """Return this process's environment, changed so that git uses the repository of its folder and no colours."""
     kept = {name: value for name, value in os.environ.items() if name not in _OF_ANOTHER}
     options = kept.get(_OPTIONS, "").removesuffix(_PLAIN).strip()
     return kept | {_OPTIONS: f"{options} {_PLAIN}".strip()}
 
 
 def set_environment() -> None:
-    """Give this process that environment, for programs that call git by themselves."""
+    """Set this environment in this process, for programs that call git by themselves."""
     wanted = make_environment()
     for name in os.environ.keys() - wanted.keys():
         del os.environ[name]

@@ -1,7 +1,6 @@
 """Memory of this machine, checked before arrays are allocated.
 
-An allocation alone proves nothing. Many Linux machines grant more memory than there is, and kill the process that
-writes to it.
+A successful allocation proves nothing. Linux overcommits memory, and kills a process that writes to too much of it.
 """
 
 from __future__ import annotations
@@ -14,18 +13,18 @@ import numpy as np
 import numpy.typing as npt
 from numpy.typing import DTypeLike
 
-#: File with a container's limit, in bytes or as "max" (cgroup v2); missing outside of one.
+#: File with the memory limit of a container, in bytes or as "max" (cgroup v2); missing outside of containers.
 LIMIT = Path("/sys/fs/cgroup/memory.max")
 
-#: Whole numbers from 0 that float16 tells apart; beyond 65504 it has none.
+#: Integers from 0 on that float16 represents exactly.
 HALF_NUMBERS = 2048
 
-#: Elements that `counting` makes at a time.
+#: Elements per step of `counting`.
 BLOCK = 1 << 20
 
 
 def physical() -> int:
-    """Memory of this machine or container in bytes, used or not."""
+    """Return the total memory of this machine or container in bytes."""
     total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     try:
         return min(total, int(LIMIT.read_text(encoding="ascii")))
@@ -34,9 +33,9 @@ def physical() -> int:
 
 
 def require(nbytes: int) -> None:
-    """Raise `MemoryError` for arrays that this machine could not hold even if all of its memory were free.
+    """Raise `MemoryError` for arrays larger than the total memory of this machine.
 
-    Memory that is in use is not considered, so arrays that pass may still be too large.
+    Memory in use is ignored, so arrays that pass may still be too large.
     """
     total = physical()
     if nbytes > total:
@@ -44,9 +43,9 @@ def require(nbytes: int) -> None:
 
 
 def counting(count: int, dtype: DTypeLike, step: int = 1) -> npt.NDArray[Any]:
-    """Count 0, step, 2 step, ..., cut to a dtype, without ever taking more memory than the result's.
+    """Return 0, step, 2 step, ..., truncated to a dtype, without temporary arrays of the result's size.
 
-    float16 begins anew at 2048.
+    float16 restarts at 2048.
     """
     array = np.empty(count, dtype)
     period = HALF_NUMBERS if array.dtype == np.float16 else count

@@ -1,4 +1,4 @@
-"""Files that can be read to their end: no pipes, devices or folders."""
+"""Regular files: no pipes, devices or folders."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _KINDS = {
 
 
 def require_regular(path: Path) -> None:
-    """Refuse what has no end or would block; raise `LaunchError` unless the path is a regular file or missing."""
+    """Raise `LaunchError` unless the path is a regular file or missing."""
     try:
         kind = _KINDS.get(stat.S_IFMT(path.stat().st_mode))
-    except OSError:  # the reader reports a missing file in its own words
+    except OSError:  # the caller reports a missing file
         return
     except ValueError:
         raise LaunchError(f"{str(path)!r}: the name of a file cannot hold a NUL") from None

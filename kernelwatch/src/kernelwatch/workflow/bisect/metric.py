@@ -14,8 +14,8 @@ from kernelwatch.suite.benchmark_names import Kind
 from kernelwatch.suite.metrics import METRICS
 from kernelwatch.workflow.select_results import CannotCompareError
 
-#: Names of numbers as the review prints them: "sectors loaded", "load sectors a request".
-_SPACED = re.compile(rf"\b({'|'.join([*METRICS, *registry.RESOURCES]).replace('_', ' ')})\b(?: a request)?")
+#: Names of numbers as the review prints them: "sectors loaded", "load sectors per request".
+_SPACED = re.compile(rf"\b({'|'.join([*METRICS, *registry.RESOURCES]).replace('_', ' ')})\b(?: (?:a|per) request)?")
 
 
 @dataclass(frozen=True)

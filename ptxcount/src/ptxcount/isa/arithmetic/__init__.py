@@ -1,1 +1,1 @@
-"""Arithmetic that NumPy does not have: carries, rounding modes, small floats."""
+"""Arithmetic that NumPy lacks: carries, rounding modes, small floats."""

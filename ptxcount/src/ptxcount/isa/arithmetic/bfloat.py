@@ -11,7 +11,7 @@ from ...lanes.warps import Array
 from .directed import toward
 from .floating import wrap_for_pairs
 
-#: The NaN that every instruction gives (PTX ISA, ``cvt``, ``fma``).
+#: The canonical NaN of all instructions (PTX ISA, ``cvt``, ``fma``).
 NAN = 0x7FFF
 INFINITY = 0x7F80
 
@@ -22,14 +22,14 @@ def decode_bits(bits: Array) -> Array:
 
 
 def encode_bits(exact: Array, rounding: str = "rn") -> Array:
-    """Encode floats as bfloat16, rounded as ``rounding`` says (a modifier of ``cvt``), with one NaN for all.
+    """Encode floats as bfloat16, with a rounding modifier of ``cvt`` and the canonical NaN.
 
-    The floats are exact, or rounded to odd.
+    The floats must be exact, or rounded to odd.
     """
     wide = exact.astype(np.float64)
     single = wide.astype(np.float32)
     excess = wide - single.astype(np.float64)
-    word = toward("rz", single, excess).view(np.uint32) | (excess != 0)  # the last bit keeps that something is cut
+    word = toward("rz", single, excess).view(np.uint32) | (excess != 0)  # sticky bit: some bits were cut off
     if rounding == "rn":
         word = word + np.uint32(0x7FFF) + ((word >> np.uint32(16)) & np.uint32(1))
     elif rounding != "rz":
@@ -39,7 +39,7 @@ def encode_bits(exact: Array, rounding: str = "rn") -> Array:
 
 
 def clamp_infinities(bits: Array) -> Array:
-    """Return bits with the greatest number of the same sign in place of infinities (``.satfinite``)."""
+    """Replace infinities by the largest finite number of the same sign (``.satfinite``)."""
     return np.asarray(np.where(bits & 0x7FFF == INFINITY, bits - np.uint16(1), bits))
 
 

@@ -14,13 +14,13 @@ from .floating import clamp01, flush, positive, round_to_odd
 
 #: Roundings of floats to whole numbers.
 TO_INTEGER: dict[str, Callable[[Array], Array]] = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
-#: The one NaN that a float16 is made of.
+#: The canonical NaN of float16.
 _NAN_OF_HALF = np.array(0x7FFF, np.uint16).view(np.float16)
 ROUNDINGS = frozenset({"rn", *MODES, *TO_INTEGER})
 
 
 def _float_to_integer(a: Array, source: Type, target: Type, rounding: str) -> Array:
-    """Round, then clamp to the target; NaN becomes zero, or the sign bit where either side has 64 bits."""
+    """Round, then clamp to the target; NaN becomes 0, or the sign bit if either side has 64 bits."""
     rounded = TO_INTEGER[rounding](a.astype(np.float64))
     limits = np.iinfo(target.dtype)
     inside = (rounded >= float(limits.min)) & (rounded < float(limits.max))
@@ -48,9 +48,9 @@ def convert(
 ) -> Array:  # fmt: skip
     """Convert an array of the ``source`` type to the ``target`` type.
 
-    Integers are cut or extended (clamped with ``saturate``); floats become integers rounded as asked and clamped;
-    ``rn`` rounds to nearest even, ``rz``, ``rm`` and ``rp`` towards zero, minus and plus infinity. With ``satfinite``,
-    infinities become the greatest numbers.
+    Integers are truncated or extended (clamped with ``saturate``). Floats become integers by rounding and clamping:
+    ``rn`` rounds to nearest even; ``rz``, ``rm`` and ``rp`` towards zero, minus and plus infinity. With ``satfinite``,
+    infinities become the largest finite numbers.
     """
     if source.kind == "e":
         a, source = bfloat.decode_bits(a), TYPES["f32"]

@@ -1,9 +1,9 @@
 """Arithmetic rounded towards zero, minus or plus infinity (PTX ISA, ``.rz``, ``.rm``, ``.rp``).
 
-A result is the one rounded to nearest, moved by one place if it lies on the wrong side of the exact one. For that it is
-enough to know the sign of their difference. Up to float32 the exact result is replaced by a float64 that is rounded to
-odd, which lies on the same side of every float32 (Boldo and Melquiond, Emulation of FMA by rounding to odd, 2008). For
-float64 the sign comes from exact fractions, element by element: such instructions are rare.
+A directed result is the result rounded to nearest, moved to the adjacent float if it is on the wrong side of the exact
+result. The sign of their difference decides. Up to float32, a float64 rounded to odd replaces the exact result: it is
+on the same side of every float32 (Boldo and Melquiond, Emulation of FMA by rounding to odd, 2008). For float64, exact
+fractions give the sign, element by element: such instructions are rare.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ MODES = ("rz", "rm", "rp")
 
 
 def toward(mode: str, nearest: Array, difference: Array) -> Array:
-    """Results rounded to nearest, moved to the side that a mode, ``rz``, ``rm`` or ``rp``, asks for.
+    """Move results that are rounded to nearest to the side of a mode, ``rz``, ``rm`` or ``rp``.
 
-    ``difference`` holds numbers with the sign of the exact results minus these.
+    ``difference`` has the sign of the exact results minus ``nearest``.
     """
     infinity = nearest.dtype.type(np.inf)
     up = (difference > 0) & ((mode == "rp") | ((mode == "rz") & np.signbit(nearest)))
@@ -32,9 +32,9 @@ def toward(mode: str, nearest: Array, difference: Array) -> Array:
 
 
 class Operation(NamedTuple):
-    """An operation: how many operands, rounded to nearest, and of float32 operands as a float64 rounded to odd.
+    """An operation: number of operands, result rounded to nearest, and for float32 operands a float64 rounded to odd.
 
-    ``above`` has, of fractions, the sign of the exact result minus the last argument.
+    ``above`` returns, from fractions, the sign of the exact result minus the last argument.
     """
 
     operands: int
@@ -70,7 +70,7 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "sqrt": Operation(1, np.sqrt, _odd_root, lambda a, r: a - r * r),
 }
-#: Test for a negative operand, or -0, of a sum of exactly zero: it is -0 where it is rounded to minus infinity.
+#: Tests for a negative operand or -0: a sum of exactly zero is then -0 if rounded to minus infinity.
 _NEGATIVE: dict[str, Callable[..., Array]] = {
     "add": lambda a, b: np.signbit(a) | np.signbit(b),
     "sub": lambda a, b: np.signbit(a) | ~np.signbit(b),
@@ -79,7 +79,7 @@ _NEGATIVE: dict[str, Callable[..., Array]] = {
 
 
 def make_directed(name: str, mode: str) -> Callable[..., Array]:
-    """Make an operation, a key of `OPERATIONS`, with a directed rounding, for arrays of float32 or float64."""
+    """Return an operation, a key of `OPERATIONS`, with directed rounding, for arrays of float32 or float64."""
     operation = OPERATIONS[name]
 
     def compute(*operands: Array) -> Array:
@@ -104,7 +104,7 @@ def make_directed(name: str, mode: str) -> Callable[..., Array]:
 def _exact_difference(
     above: Callable[..., Fraction], operands: tuple[Array, ...], nearest: Array, overflow: Array
 ) -> Array:
-    """Return the sign of exact minus nearest, by fractions; for overflow the opposite of its own, for the rest zero."""
+    """Return the sign of exact minus nearest, by fractions; opposite to an overflowed result; else 0."""
     finite = np.logical_and.reduce([np.isfinite(operand) for operand in operands])
     difference = np.where(overflow & finite, -np.sign(nearest), 0.0)
     for index in zip(*np.nonzero(finite & np.isfinite(nearest)), strict=True):

@@ -30,7 +30,7 @@ def two_product(a: Array, b: Array) -> tuple[Array, Array]:
 
 
 def round_to_odd(total: Array, error: Array) -> Array:
-    """Round a sum to odd, from its rounding to nearest and the error of that (Boldo, Melquiond)."""
+    """Round a sum to odd, from the rounded sum and its error (Boldo, Melquiond)."""
     bits = total.view(np.int64)
     step = np.where((error > 0) == (total > 0), 1, -1)
     inexact = (error != 0) & np.isfinite(total) & np.isfinite(error) & (bits & 1 == 0)
@@ -47,7 +47,7 @@ def _exact_fma(a: float, b: float, c: float) -> float:
         return float("inf") if total > 0 else float("-inf")
 
 
-#: The least float32 that is not subnormal.
+#: The smallest normal float32.
 TINY = np.finfo(np.float32).tiny
 
 
@@ -56,8 +56,8 @@ def fused_multiply_add(a: Array, b: Array, c: Array) -> Array:
     if a.dtype == np.float32:
         total = np.asarray(a.astype(np.float64) * b.astype(np.float64) + c.astype(np.float64))
         rounded = total.astype(np.float32)
-        again = total.view(np.int64) << 35 == np.int64(-1 << 63)  # half-way between two float32: rounded twice
-        is_small = np.abs(rounded) <= TINY  # subnormal float32 are rounded elsewhere
+        again = total.view(np.int64) << 35 == np.int64(-1 << 63)  # midpoint of two float32: double rounding
+        is_small = np.abs(rounded) <= TINY  # subnormal float32 round at another bit
         if is_small.any():
             again |= is_small & (total != 0)
         if again.any():
@@ -76,7 +76,7 @@ def fused_multiply_add(a: Array, b: Array, c: Array) -> Array:
     tame = (high != 0) & (top != 0)
     for exponent in exponents:
         tame &= np.abs(exponent) < 400
-    # Rounded once by themselves: a product or a sum alone, and what is not finite. Sums of products begin so.
+    # Correctly rounded by NumPy: a single product or sum, and non-finite results.
     factors = np.isfinite(a) & np.isfinite(b)
     plain = (a == 0) | (b == 0) | ((c == 0) & (high != 0)) | ~factors | ~np.isfinite(c)
     result[plain] = np.where(factors & ~np.isfinite(c), c, high + c)[plain]
@@ -104,7 +104,7 @@ maximum_nan = _pick(np.bitwise_and, np.maximum)
 
 
 def xor_signed(compute: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
-    """``.xorsign.abs``: of two magnitudes, with the signs' product."""
+    """Compute ``.xorsign.abs``: an operation on magnitudes, with the product of the signs."""
 
     def signed(a: Array, b: Array) -> Array:
         magnitude = np.abs(compute(np.abs(a), np.abs(b)))
@@ -124,7 +124,7 @@ def through_double(function: Callable[..., Any]) -> Callable[..., Array]:
 
 
 def wrap_for_pairs(compute: Callable[..., Array]) -> Callable[..., Array]:
-    """Wrap a function of the bits of halves for both halves of 32-bit words."""
+    """Wrap a function of 16-bit values for both halves of 32-bit words."""
 
     def evaluate(*words: Array) -> Array:
         low = compute(*((word & 0xFFFF).astype(np.uint16) for word in words))
@@ -135,20 +135,20 @@ def wrap_for_pairs(compute: Callable[..., Array]) -> Callable[..., Array]:
 
 
 def wrap_for_halves(compute: Callable[..., Any], dtype: str = "f2") -> Callable[..., Array]:
-    """Wrap a function of float16 for 32-bit words that hold two (``f16x2``), or for 16 bits."""
+    """Wrap a function of float16 for pairs in 32-bit words (``f16x2``), or for single values."""
     return wrap_for_pairs(lambda *bits: np.asarray(compute(*(operand.view(dtype) for operand in bits))).view(np.uint16))
 
 
 def flush(a: Array) -> Array:
-    """``.ftz``: subnormal numbers become zeros of the same sign; of float64 there is no such form."""
+    """Apply ``.ftz``: subnormal numbers become zeros of the same sign. float64 has no such form."""
     return np.asarray(np.where(np.abs(a) < np.finfo(a.dtype).tiny, np.copysign(a.dtype.type(0), a), a))
 
 
 def clamp01(a: Array) -> Array:
-    """``.sat``: to [0, 1]; NaN becomes +0."""
+    """Apply ``.sat``: clamp to [0, 1]; NaN becomes +0."""
     return np.asarray(np.where(a > 0, np.fmin(a, a.dtype.type(1)), a.dtype.type(0)))
 
 
 def positive(a: Array) -> Array:
-    """``.relu``: what is negative becomes +0; NaN stays."""
+    """Apply ``.relu``: negative numbers become +0; NaN stays."""
     return np.asarray(np.where(a > 0, a, np.where(np.isnan(a), a, a.dtype.type(0))))

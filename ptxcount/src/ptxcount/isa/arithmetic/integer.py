@@ -32,19 +32,19 @@ def multiply_high(a: Array, b: Array) -> Array:
     middle = x1 * y0 + ((x0 * y0) >> half)
     carry = x0 * y1 + (middle & low)
     high = x1 * y1 + (middle >> half) + (carry >> half)
-    if a.dtype.kind == "i":  # a negative factor counts 2^64 too much
+    if a.dtype.kind == "i":  # correct the unsigned product for negative factors
         high = high - np.where(a < 0, y, 0) - np.where(b < 0, x, 0)
     return np.asarray(high.astype(np.uint64).view(a.dtype))
 
 
 def multiply24(shift: int, a: Array, b: Array) -> Array:
-    """32 bits, from one on, of the product of the lowest 24 bits of two words."""
+    """Return 32 bits, from bit ``shift`` on, of the product of the lowest 24 bits of two words."""
     x, y = ((factor << 8 >> 8).astype(np.int64) for factor in (a, b))
     return np.asarray((x * y >> shift).astype(a.dtype))
 
 
 def find_nth_set(mask: Array, base: Array, offset: Array) -> Array:
-    """``fns``: the place of the n-th one bit from a place on, upwards or downwards; all ones if there is none."""
+    """Compute ``fns``: the position of the n-th set bit from ``base``, up or down; all ones if there is none."""
     mask, base, offset = np.broadcast_arrays(mask, base, offset.view(np.int32))
     positions = np.full(mask.shape, 0xFFFFFFFF, np.uint32)
     remaining, place = np.maximum(np.abs(offset.astype(np.int64)), 1), base.astype(np.int64)
@@ -59,14 +59,14 @@ def find_nth_set(mask: Array, base: Array, offset: Array) -> Array:
 
 
 def extend(limit: int, a: Array, bits: Array) -> Array:
-    """``szext``: extend the lowest ``bits`` bits to 32; ``limit`` 31 takes ``bits`` modulo 32, 32 caps them."""
+    """Compute ``szext``: extend the lowest ``bits`` bits to 32. ``limit`` 31 wraps ``bits``, 32 clamps it."""
     count = bits & 31 if limit == 31 else np.minimum(bits, 32)
     places = (32 - count).astype(np.uint32)
     return shift_right(shift_left(a, places), places)
 
 
 def divide(a: Array, b: Array) -> Array:
-    """Divide towards zero; all ones for a zero divisor, which the PTX ISA leaves to the machine."""
+    """Divide towards zero; all ones for a zero divisor, which is machine-specific in the PTX ISA."""
     if a.dtype.kind == "u":
         return np.where(b == 0, ~np.zeros_like(a), a // np.where(b == 0, 1, b).astype(b.dtype))
     if a.dtype.itemsize == 8:
@@ -83,7 +83,7 @@ def remainder(a: Array, b: Array) -> Array:
 
 
 def shift_left(a: Array, amount: Array) -> Array:
-    """Shift left; amounts beyond the width clamp to it."""
+    """Shift left; larger amounts are clamped to the width."""
     places = np.minimum(amount, _bits(a) - 1).astype(a.dtype)
     if amount.size == 1:
         return a << places if amount.item() < _bits(a) else np.zeros_like(a)
@@ -91,7 +91,7 @@ def shift_left(a: Array, amount: Array) -> Array:
 
 
 def shift_right(a: Array, amount: Array) -> Array:
-    """Shift right, filling with the sign of a signed type; amounts beyond the width clamp to it."""
+    """Shift right, arithmetically for signed types; larger amounts are clamped to the width."""
     places = np.minimum(amount, _bits(a) - 1).astype(a.dtype)
     if amount.size == 1 and (a.dtype.kind == "i" or amount.item() < _bits(a)):
         return np.asarray(a >> places)
@@ -104,19 +104,19 @@ def _join_words(low: Array, high: Array) -> Array:
 
 
 def funnel_left(limit: int, low: Array, high: Array, amount: Array) -> Array:
-    """``shf.l``: the upper word of ``high:low`` shifted left; ``limit`` 31 wraps the amount, 32 clamps it."""
+    """Compute ``shf.l``: the upper word of ``high:low`` shifted left; ``limit`` 31 wraps the amount, 32 clamps it."""
     places = amount & 31 if limit == 31 else np.minimum(amount, 32)
     return ((_join_words(low, high) << places.astype(np.uint64)) >> np.uint64(32)).astype(np.uint32)
 
 
 def funnel_right(limit: int, low: Array, high: Array, amount: Array) -> Array:
-    """``shf.r``: the lower word of ``high:low`` shifted right."""
+    """Compute ``shf.r``: the lower word of ``high:low`` shifted right."""
     places = amount & 31 if limit == 31 else np.minimum(amount, 32)
     return (_join_words(low, high) >> places.astype(np.uint64)).astype(np.uint32)
 
 
 def population_count(a: Array) -> Array:
-    """Count the one bits, as u32."""
+    """Count the set bits, as u32."""
     x = a.astype(np.uint64)
     m1, m2, m4 = (np.uint64(m) for m in (0x5555555555555555, 0x3333333333333333, 0x0F0F0F0F0F0F0F0F))
     x = x - ((x >> np.uint64(1)) & m1)
@@ -133,25 +133,25 @@ def _fill_below(a: Array) -> Array:
 
 
 def leading_zeros(a: Array) -> Array:
-    """Count the zero bits above the highest one, as u32."""
+    """Count the zero bits above the highest set bit, as u32."""
     return (_bits(a) - population_count(_fill_below(a)).astype(np.int64)).astype(np.uint32)
 
 
 def find_leading(a: Array) -> Array:
-    """``bfind``: the place of the highest bit that is not a copy of the sign; all ones if there is none."""
+    """Compute ``bfind``: the position of the highest bit that is no copy of the sign; all ones if there is none."""
     magnitude = np.where(a < 0, ~a, a) if a.dtype.kind == "i" else a
     unsigned = magnitude.astype(a.dtype).view(f"u{a.dtype.itemsize}")
     return (population_count(_fill_below(unsigned)).astype(np.int64) - 1).astype(np.uint32)
 
 
 def shift_to_leading(a: Array) -> Array:
-    """``bfind.shiftamt``: how far to shift left for that bit to become the highest; all ones if there is none."""
+    """Compute ``bfind.shiftamt``: the left shift that moves this bit to the top; all ones if there is none."""
     place = find_leading(a)
     return np.where(place == 0xFFFFFFFF, place, _bits(a) - 1 - place).astype(np.uint32)
 
 
 def mask_clamped(start: Array, length: Array) -> Array:
-    """``bmsk``: ``length`` ones from bit ``start`` on."""
+    """Compute ``bmsk``: ``length`` ones from bit ``start`` on."""
     ones = np.full(np.broadcast_shapes(start.shape, length.shape), 0xFFFFFFFF, np.uint32)
     return shift_left(~shift_left(ones, length), start)
 
@@ -165,7 +165,7 @@ def reverse_bits(a: Array) -> Array:
 
 
 def extract_field(a: Array, start: Array, length: Array) -> Array:
-    """``bfe``: a field of bits; for signed types extended by the field's top bit (the value's, beyond its end)."""
+    """Compute ``bfe``: a bit field, sign-extended for signed types (by the value's sign if it ends beyond)."""
     bits = _bits(a)
     start, length = (start & 255).astype(np.int64), (length & 255).astype(np.int64)
     unsigned = a.view(f"u{a.dtype.itemsize}")
@@ -181,14 +181,14 @@ def extract_field(a: Array, start: Array, length: Array) -> Array:
 
 
 def insert_field(field: Array, a: Array, start: Array, length: Array) -> Array:
-    """``bfi``: the lowest ``length`` bits of ``field`` put into ``a`` from bit ``start``."""
+    """Compute ``bfi``: insert the lowest ``length`` bits of ``field`` into ``a`` at bit ``start``."""
     start, length = (start & 255).astype(np.int64), (length & 255).astype(np.int64)
     mask = shift_left(~shift_left(~np.zeros_like(a), length), start)
     return (a & ~mask) | (shift_left(field, start) & mask)
 
 
 def permute_bytes(a: Array, b: Array, selector: Array) -> Array:
-    """``prmt``: four bytes picked from ``b:a``; the top bit of a pick replicates the byte's sign instead."""
+    """Compute ``prmt``: select four bytes of ``b:a``; the top bit of a selector replicates the byte's sign."""
     pool, result = _join_words(a, b), np.zeros(np.broadcast_shapes(a.shape, b.shape, selector.shape), np.uint32)
     for place in range(4):
         pick = (selector >> np.uint32(4 * place)) & np.uint32(15)
@@ -198,7 +198,7 @@ def permute_bytes(a: Array, b: Array, selector: Array) -> Array:
     return result
 
 
-#: Modes of ``prmt``: source byte by the place of a byte and the selector's two low bits.
+#: Modes of ``prmt``: functions from a byte's position and the selector's two low bits to the source byte.
 PERMUTATIONS: dict[str, Callable[[int, Array], Array]] = {
     "f4e": lambda place, n: n + place,
     "b4e": lambda place, n: (n - place) & 7,
@@ -210,13 +210,13 @@ PERMUTATIONS: dict[str, Callable[[int, Array], Array]] = {
 
 
 def permute_by(picks: Callable[[int, Array], Array], a: Array, b: Array, selector: Array) -> Array:
-    """``prmt`` with a mode."""
+    """Compute ``prmt`` with a mode."""
     nibbles = sum(picks(place, (selector & 3).astype(np.int64)) << 4 * place for place in range(4))
     return permute_bytes(a, b, np.asarray(nibbles).astype(np.uint32))
 
 
 def logic3(a: Array, b: Array, c: Array, table: Array) -> Array:
-    """``lop3``: any function of three bits, given as its truth table."""
+    """Compute ``lop3``: a function of three bits, from its truth table."""
     result = np.zeros(np.broadcast_shapes(a.shape, b.shape, c.shape), a.dtype)
     for row in range(8):
         if int(table.flat[0]) >> row & 1:
@@ -230,5 +230,5 @@ def saturate_total(total: Array) -> Array:
 
 
 def multiply_add_saturated(high: Callable[..., Array], a: Array, b: Array, c: Array) -> Array:
-    """``.sat``: the upper part of a product and a third number."""
+    """Add a third number to the upper half of a product, with ``.sat``."""
     return saturate_total(high(a, b).astype(np.int64) + c)

@@ -1,6 +1,6 @@
-"""Instructions of Hopper and later chips: bulk copies, tensor maps, barriers in memory, ``wgmma``, and clusters.
+"""Instructions of Hopper and later GPUs: bulk copies, tensor maps, ``mbarrier``, ``wgmma``, and clusters.
 
-Here are addresses in the shared memory of another block of the cluster (PTX ISA, ``mapa``, ``getctarank``).
+This module has addresses in distributed shared memory (PTX ISA, ``mapa``, ``getctarank``).
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from ...ptx.program import TYPES
 from ...util.errors import LaunchError
 from ..opcode_registry import op
 
-#: The bits of a generic address that tell its state space.
+#: The bits of a generic address that identify its state space.
 _WINDOW = 0xFFFFFFFF << 32
 
 
 @op("mapa(?:.shared::cluster)?.(u32|u64)", "$1 = $1 u32")
 def _address_in_block(kind: str, chunk: Chunk, place: Array, rank: Array) -> list[Array]:
     ranked = make_ranked(place.astype(np.int64), rank.astype(np.int64))
-    if not chunk.shared.has_cluster:  # without clusters a block is one by itself, of rank 0
+    if not chunk.shared.has_cluster:  # without clusters, each block has rank 0
         ranked = np.where(rank == 0, place, ranked)
     return [ranked.astype(TYPES[kind].dtype) | place & TYPES[kind].dtype.type(_WINDOW if kind == "u64" else 0)]
 
@@ -33,7 +33,7 @@ def _rank_of(kind: str, chunk: Chunk, place: Array) -> list[Array]:
 
 
 def require_clusters(chunk: Chunk, access: str) -> None:
-    """Refuse an access in a launch without clusters, which an H200 ends (`docs/evidence/memory.md`)."""
+    """Raise for an access in a launch without clusters, which is a fault on an H200 (`docs/evidence/memory.md`)."""
     if not chunk.context.has_clusters:
-        text = f"{access}, where the launch has no clusters; give cluster=1 or __cluster_dims__"
+        text = f"{access} in a launch without clusters; set cluster=1 or __cluster_dims__"
         raise LaunchError(f"{chunk.instruction.source}: {text}")

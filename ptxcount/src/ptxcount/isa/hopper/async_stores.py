@@ -1,4 +1,4 @@
-"""Asynchronous stores to shared memory: ``st.async``, ``red.async`` and ``st.bulk`` (PTX ISA), done at once here."""
+"""Asynchronous stores to shared memory: ``st.async``, ``red.async``, ``st.bulk`` (PTX ISA), complete immediately."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _expect_barrier(instruction: Instruction) -> None:
 
 @binds("st", having={"async"})
 def _bind_async_store(instruction: Instruction) -> Step:
-    """``st.async{...}.shared::cluster.mbarrier::complete_tx::bytes{.vec}.type [a], b, [barrier]``."""
+    """Bind ``st.async{...}.shared::cluster.mbarrier::complete_tx::bytes{.vec}.type [a], b, [barrier]``."""
     _expect_barrier(instruction)
     space, count, kind, _ = decode_access(instruction, "async", _COMPLETION)
     if space != "shared":
@@ -46,7 +46,7 @@ def _bind_async_store(instruction: Instruction) -> Step:
         place = read(chunk)
         parts = [value.view(f"u{kind.size}") for value in values]
         chunk.shared.store(place, kind.size, parts, chunk.active, chunk.make_reporter())
-        chunk.record("shared", "store", width, place, remote_kind="atomic")  # by their rule, on the chip
+        chunk.record("shared", "store", width, place, remote_kind="atomic")  # counted like atomics on an H200
         update_barriers(chunk, "complete_tx", read_barrier(chunk), np.full((1, 1), width, np.uint32))
         return []
 
@@ -56,7 +56,7 @@ def _bind_async_store(instruction: Instruction) -> Step:
 
 @binds("red", having={"async"})
 def _bind_async_reduction(instruction: Instruction) -> Step:
-    """``red.async{...}.shared::cluster.mbarrier::complete_tx::bytes.op.type [a], b, [barrier]``."""
+    """Bind ``red.async{...}.shared::cluster.mbarrier::complete_tx::bytes.op.type [a], b, [barrier]``."""
     _expect_barrier(instruction)
     space, count, kind, names = decode_access(instruction, "async", _COMPLETION, named=True)
     operation = find_operation(names, kind)
@@ -65,7 +65,7 @@ def _bind_async_reduction(instruction: Instruction) -> Step:
     target, data, barrier = instruction.operands
     read, read_barrier = (address(instruction, operand, "shared") for operand in (target, barrier))
     adds_one = isinstance(data, Immediate) and data.value == 1
-    # The pipe's wavefronts are those of red.shared on an H200; no counter of shared atomics has them.
+    # On an H200, the pipe has the wavefronts of red.shared, but no counter of shared atomics includes them.
     turns = find_turns(names[0], kind, returns=False, adds_one=adds_one)
 
     def reduce(chunk: Chunk, value: Array) -> list[Array]:
@@ -83,7 +83,7 @@ def _bind_async_reduction(instruction: Instruction) -> Step:
 
 @binds("st", having={"bulk"})
 def _bind_fill(instruction: Instruction) -> Step:
-    """``st.bulk{.weak}{.shared::cta} [a], size, 0``: zeros, which no counter of shared stores has."""
+    """Bind ``st.bulk{.weak}{.shared::cta} [a], size, 0``: zeros, which no counter of shared stores includes."""
     expect_count(instruction, 3)
     target, size, value = instruction.operands
     if not {*instruction.modifiers} <= {"bulk", "weak", "shared::cta"} or value != Immediate(0):

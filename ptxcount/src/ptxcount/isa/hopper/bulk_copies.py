@@ -1,9 +1,9 @@
 """Asynchronous copies: ``cp.async.bulk`` of bytes and of boxes of tensors.
 
-They are done at once here (PTX ISA, "Data Movement: Non-tensor copies", "Tensor copies"). Lanes of a warp that ask for
-the same store get one. Those that ask for the same load, reduction or copy within shared memory get one each. So it is
-on an H200 (driver 580.159.04, nvcc 13.0.88, 2026-11), whose machine code loops over different operands or over lanes.
-Global memory is counted by copies and their sectors; shared memory is not, as no load or store reaches it.
+They complete immediately here (PTX ISA, "Data Movement: Non-tensor copies", "Tensor copies"). Lanes of a warp with
+equal operands make one store, but one load, reduction or shared copy each. This was measured on an H200, whose machine
+code loops over distinct operands, or over lanes. For global memory, copies and their sectors are counted. Shared memory
+is not counted, because no load or store instruction accesses it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..operands import Reader, address, as_array, items, reader, unsupported
 from . import require_clusters
 from .single_copy import OF_ROWS, BulkCopy
 
-#: Letters of types in PTX by the kind of a dtype.
+#: Type letters of PTX, by dtype kind.
 _LETTERS = {"f": "f", "i": "s", "u": "u"}
 _COMPLETION = "mbarrier::complete_tx::bytes"
 _KNOWN = {"async", "bulk", "tensor", "tile", "im2col", "im2col_no_offs", "reduce", "bulk_group", _COMPLETION,
@@ -38,7 +38,7 @@ def _read_signed(read: Reader) -> Reader:
 
 @binds("cp")
 def _bind_bulk_copy(instruction: Instruction) -> Step | None:
-    """``cp{.reduce}.async.bulk{.tensor.dim}.to.from{...} [to], [from]{, size}{, [barrier]}{, mask}{, policy}``."""
+    """Bind ``cp{.reduce}.async.bulk{.tensor.dim}.to.from{...} [to], [from]{, size}{, [barrier]}{, mask}{, policy}``."""
     modifiers = {*instruction.modifiers}
     if "bulk" not in modifiers or modifiers & {"prefetch", "commit_group", "wait_group"}:
         return None
@@ -100,13 +100,13 @@ def _bind_bulk_copy(instruction: Instruction) -> Step | None:
 
 
 def _find_first_threads(threads: tuple[Array, ...], columns: dict[str, Array]) -> list[int]:
-    """Find the first thread of each store: lanes of a warp with equal operands ask for one."""
+    """Find the first thread of each store: lanes of a warp with equal operands make one."""
     keys = np.stack([threads[0], threads[1] // LANES, *columns.values()], axis=1)
     return sorted(np.unique(keys, axis=0, return_index=True)[1].tolist())
 
 
 def _make_reduction(instruction: Instruction, name: str) -> Callable[[Array, Array, Any], Array]:
-    """Make a function of the old and the new bytes that returns the bytes to store."""
+    """Return a function of the old and the new bytes that returns the bytes to store."""
     types = [TYPES[modifier] for modifier in instruction.modifiers if modifier in TYPES]
 
     def reduce(old: Array, new: Array, dtype: Any) -> Array:

@@ -1,6 +1,6 @@
-"""Requests to cancel clusters that wait to be launched, ``clusterlaunchcontrol`` (PTX ISA).
+"""Requests to cancel pending clusters, ``clusterlaunchcontrol`` (PTX ISA).
 
-Every request fails, as a chip may let it: each block runs and does its own work.
+Every request fails, as it may on a GPU: each block runs and does its own work.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FORM = {"try_cancel", "async", "shared::cta", "mbarrier::complete_tx::bytes", _
 
 @binds("clusterlaunchcontrol", having={"try_cancel"})
 def _bind_request(instruction: Instruction) -> Step:
-    """``try_cancel.async{.shared::cta}.mbarrier::complete_tx::bytes{.multicast::cluster::all}.b128 [a], [barrier]``."""
+    """Bind ``try_cancel.async{.shared::cta}.mbarrier::complete_tx::bytes{.multicast::cluster::all}.b128 [a], [b]``."""
     names = {*instruction.modifiers}
     if not _FORM - {"shared::cta", _ALL} <= names <= _FORM:
         raise unsupported(instruction)
@@ -46,7 +46,7 @@ def _bind_request(instruction: Instruction) -> Step:
                 for member in range(first, first + count) if _ALL in names else (owner,):
                     shared.view_bytes(member, response, _RESPONSE, report, is_written=True)[:] = 0
                     complete_bytes(chunk, member, barrier, _RESPONSE, report)
-            text = "a request to cancel a cluster fails here, as it may on a chip: every block runs"
+            text = "a request to cancel a cluster fails here, as it may on a GPU: every block runs"
             chunk.add_finding("failed-cancel", text, len(rows))
 
     return request
@@ -61,5 +61,5 @@ def _is_canceled(chunk: Chunk, response: Array) -> list[Array]:
 @op("clusterlaunchcontrol.query_cancel.get_first_ctaid(?:::[xyz])?.b32.b128", "b32 = b128")
 @op("clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128", "b32|b32|b32|b32 = b128")
 def _find_first_block(chunk: Chunk, response: Array) -> list[Array]:
-    """Return zeros: after a request that failed, the result is undefined."""
+    """Return zeros: after a failed request, the result is undefined."""
     return [np.zeros((1, 1), np.uint32)] * 4

@@ -1,7 +1,7 @@
 """Changes of tensor maps by a kernel: ``tensormap.replace`` and ``tensormap.cp_fenceproxy`` (PTX ISA).
 
-The bytes of a map hold a handle, so that it stays a map where a kernel copies it. A change makes another handle. The
-chip's accesses to the bytes of a map are not known, so none are counted.
+The bytes of a map contain a handle, so a copy of the bytes is the same map. A change creates a new handle. Accesses of
+the GPU to the bytes of a map are unknown, so none are counted.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from ..spaces import find_space, make_resolver
 from .map_fields import SWIZZLES, MapFields
 from .map_handles import find_fields, load_handles, make_handle
 
-#: Element types by the numbers of the field ``elemtype``. Of bfloat16 only the size matters here.
+#: Element types, by the value of the field ``elemtype``. For bfloat16, only the size matters.
 _ELEMENTS = [np.dtype(name) for name in ["u1", "u2", "u4", "i4", "u8", "i8", "f2", "f4", "f4", "f8", "V2", "f4", "f4"]]
-#: Field of the instruction -> the field of a map, and values by their numbers.
+#: Field of the instruction -> field of a map, and its values by number.
 _CHOICES: dict[str, tuple[str, list[Any]]] = {
     "elemtype": ("dtype", _ELEMENTS), "interleave_layout": ("interleave", [0, 16, 32]),
     "swizzle_mode": ("swizzle", [*SWIZZLES]), "fill_mode": ("fills_nan", [False, True]),
@@ -37,7 +37,7 @@ _COPY = r"cp_fenceproxy\.global\.shared::cta\.tensormap::generic\.release\.(cta|
 
 
 def _change_field(fields: MapFields, name: str, axis: int, value: int) -> MapFields:
-    """Return the fields with one replaced. Raises ValueError, which says why it cannot be."""
+    """Return the fields with one replaced. Raises ValueError with the reason if that is impossible."""
     if fields.column:
         raise ValueError("a map of im2col cannot be changed")
     changes: dict[str, Any]
@@ -64,7 +64,7 @@ def _change_field(fields: MapFields, name: str, axis: int, value: int) -> MapFie
 
 @binds("tensormap")
 def _bind_replacement(instruction: Instruction) -> Step | None:
-    """``tensormap.replace.tile.field{.ss}.b1024.type [addr]{, ord}, value``."""
+    """Bind ``tensormap.replace.tile.field{.ss}.b1024.type [addr]{, ord}, value``."""
     names = [name for name in instruction.modifiers if name in _FIELDS]
     if "replace" not in instruction.modifiers or "tile" not in instruction.modifiers or len(names) != 1:
         return None
@@ -72,7 +72,7 @@ def _bind_replacement(instruction: Instruction) -> Step | None:
     expect_count(instruction, 3 if name in _AXES else 2)
     axis = instruction.operands[1] if name in _AXES else Immediate(0)
     if not isinstance(axis, Immediate):
-        raise unsupported(instruction, "the ordinal is a number")
+        raise unsupported(instruction, "the ordinal must be a number")
     kind = TYPES["b64" if name in ("global_address", "global_stride") else "b32"]
     read = reader(instruction, instruction.operands[-1], kind)
     space = find_space(instruction)
@@ -101,7 +101,7 @@ def _bind_replacement(instruction: Instruction) -> Step | None:
 
 @binds("tensormap")
 def _bind_copy(instruction: Instruction) -> Step | None:
-    """``tensormap.cp_fenceproxy.global.shared::cta...sync.aligned [to], [from], 128``: once for each warp."""
+    """Bind ``tensormap.cp_fenceproxy.global.shared::cta...sync.aligned [to], [from], 128``, executed once per warp."""
     if not re.fullmatch(_COPY, ".".join(instruction.modifiers)):
         return None
     expect_count(instruction, 3)

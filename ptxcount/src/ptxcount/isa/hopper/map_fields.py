@@ -1,4 +1,4 @@
-"""Fields of a tensor map, and the elements that a copy by it moves; numbers are in the order of the axes, x first."""
+"""Fields of a tensor map, and the elements that a copy moves; tuples are in axis order, x first."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import numpy as np
 from ...lanes.warps import Array
 from ...util.architectures import MAX_SHARED
 
-#: The bits of an address in shared memory that a swizzle changes, by its bytes: by those three places further up.
+#: The bits of a shared address that a swizzle changes, by its span in bytes; they are XORed with the bits 3 above.
 SWIZZLES = {0: 0x00, 32: 0x10, 64: 0x30, 128: 0x70}
-#: Dimensions of a tensor with images -> the bits of a corner, signed, and those of an offset, unsigned.
+#: Dimensions of an image tensor -> bits of a corner coordinate (signed) and of an offset (unsigned).
 _IM2COL_BITS = {3: 16, 4: 8, 5: 5}
 _BYTE = np.dtype("u1")
 
 
 class Column(NamedTuple):
-    """Fields of ``im2col`` mode: corners of the bounding box, channels of a pixel, and pixels."""
+    """Fields of ``im2col`` mode: corners of the bounding box, channels per pixel, and pixels."""
 
     lower: tuple[int, ...]
     upper: tuple[int, ...]
@@ -30,7 +30,7 @@ class Column(NamedTuple):
 class Elements(NamedTuple):
     """Elements of a copy in the order of shared memory.
 
-    Byte offsets in the array, a mask of those inside, elements per row.
+    Byte offsets in the array, a mask of elements inside the tensor, elements per row.
     """
 
     offsets: Array
@@ -40,12 +40,12 @@ class Elements(NamedTuple):
 
 @dataclass(frozen=True)
 class MapFields:
-    """Fields of a tensor map: of tiles, or of columns of pixels if there is a ``column``."""
+    """Fields of a tensor map: for tiles, or for columns of pixels if ``column`` is set."""
 
     address: int = 0
     dtype: np.dtype[Any] = _BYTE
     extents: tuple[int, ...] = (0,)
-    #: Bytes between neighbours of each axis but x.
+    #: Byte strides of each axis except x.
     pitches: tuple[int, ...] = ()
     box: tuple[int, ...] = (0,)
     steps: tuple[int, ...] = (0,)
@@ -56,11 +56,11 @@ class MapFields:
 
     @classmethod
     def describe(cls, array: Array, address: int, **fields: Any) -> MapFields:
-        """Return the fields of a map of an array whose elements lie side by side in rows."""
+        """Return the fields of a map of an array with contiguous rows."""
         return cls(address, array.dtype, array.shape[::-1], array.strides[-2::-1], **fields)
 
     def find_problem(self) -> str:
-        """Return the first condition of the driver API that the fields break, with the values; empty if none."""
+        """Return the first violated condition of the driver API, with the values; empty if there is none."""
         rank, shape, size = len(self.extents), self.extents[::-1], self.dtype.itemsize
         if not 1 <= rank <= 5:
             return f"a tensor of {rank} dimensions: 1 to 5 are allowed"
@@ -78,7 +78,7 @@ class MapFields:
                 allowed = f"a multiple of {unit}" if pitch % unit else "less than 2**40"
                 return f"an array of {shape}: rows of {pitch} bytes, {allowed} is needed"
         if self.fills_nan and self.dtype.kind not in "fV":
-            return f"elements of {self.dtype} beyond the tensor: only floats can be filled with NaN"
+            return f"NaN fill for elements of {self.dtype}: only floats can be filled with NaN"
         if len(self.steps) != rank or not all(1 <= step <= 8 for step in self.steps):
             return f"element strides {self.steps[::-1]}: a number from 1 to 8 for each axis of {shape} is needed"
         if self.swizzle not in SWIZZLES:
@@ -102,7 +102,7 @@ class MapFields:
         if len(box) != rank or not all(1 <= count <= 256 for count in box):
             return f"box {box}: a number from 1 to 256 for each axis of {shape} is needed"
         count = size * int(np.prod(self._count_elements()))
-        if count > MAX_SHARED:  # 256 KiB are refused on an H200; its limit between 16 KiB and them is not known
+        if count > MAX_SHARED:  # an H200 rejects 256 KiB; its limit is unknown, above 16 KiB
             return f"box {box}: {count} bytes, at most the {MAX_SHARED} of a block's shared memory are allowed"
         return ""
 
@@ -126,7 +126,7 @@ class MapFields:
         return [(low, end + high) for low, high, end in zip(column.lower, column.upper, ends, strict=True)]
 
     def find_stray(self, start: Sequence[int], offsets: Sequence[int]) -> str:
-        """Return the reason that a column may not start here; empty for tiles and valid starts."""
+        """Return the reason why a column may not start here; empty for tiles and valid starts."""
         if not self.column:
             return ""
         most = (1 << _IM2COL_BITS[len(self.extents)]) - 1
@@ -144,7 +144,7 @@ class MapFields:
         return self._locate_column(self.column, start, offsets) if self.column else self._locate_tile(start)
 
     def _count_elements(self) -> list[int]:
-        """Return the elements that a tile takes along each axis; TMA has no stride along x."""
+        """Return the number of elements of a tile along each axis; TMA has no element stride along x."""
         return [-(-count // step) for count, step in zip(self.box, (1, *self.steps[1:]), strict=True)]
 
     def _locate_tile(self, start: Sequence[int]) -> Elements:
@@ -153,7 +153,7 @@ class MapFields:
         return self._combine(np.ix_(*places[::-1])[::-1], counts[0])
 
     def _locate_column(self, column: Column, start: Sequence[int], offsets: Sequence[int]) -> Elements:
-        """Walk over width, then height and depth, then images; the next line begins at the lower corner."""
+        """Enumerate pixels along width, then height and depth, then images; each line begins at the lower corner."""
         carry, axes = np.arange(column.pixels)[:, None], [start[0] + np.arange(column.channels)]
         shifts = offsets or (0,) * len(column.lower)
         bounds = self.find_bounds(column)
@@ -174,10 +174,10 @@ class MapFields:
         return Elements(offset.reshape(-1), np.broadcast_to(inside, offset.shape).reshape(-1), columns)
 
     def pad_offsets(self, offsets: Array) -> Array:
-        """Return the offsets in shared memory of bytes of a box: rows lie at least a swizzle apart (CUDA guide)."""
+        """Return the shared offsets of the bytes of a box: rows are at least a swizzle span apart (CUDA guide)."""
         row = self.dtype.itemsize * (self.column.channels if self.column else self.box[0])
         return np.asarray(offsets // row * max(row, self.swizzle) + offsets % row)
 
     def swizzle_addresses(self, addresses: Array) -> Array:
-        """Return the addresses in shared memory of bytes that would lie at others without a swizzle."""
+        """Apply the swizzle to addresses in shared memory."""
         return np.asarray(addresses ^ ((addresses >> 3) & SWIZZLES[self.swizzle]))

@@ -1,4 +1,4 @@
-"""Handles of tensor maps, which lie in the bytes of a map, and the fields behind them."""
+"""Handles of tensor maps, which the bytes of a map contain, and the fields of each handle."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from .tensor_maps import EncodedMap
 
 
 def load_handles(chunk: Chunk, space: str, place: Array, mask: Array, report: Report) -> Array:
-    """Return the handles that lie at addresses of a state space."""
+    """Load the handles at addresses of a state space."""
     (handles,) = chunk.memory(space).load(place, 8, 1, mask, report)
     return np.asarray(handles)
 
 
 def find_fields(chunk: Chunk, handle: int) -> MapFields:
-    """Return the fields of the map of a handle. Raises LaunchError if it is none."""
+    """Return the fields of the map with a handle. Raises LaunchError for an unknown handle."""
     if handle in chunk.context.maps:
         changed: MapFields = chunk.context.maps[handle]
         return changed
     bound = chunk.context.descriptors.get(handle)
     if bound is None or not isinstance(bound.descriptor, EncodedMap):
-        text = "no tensor map lies there; give one with ptxcount.TensorMap or ptxcount.Im2colMap"
+        text = "this is no tensor map; pass one with ptxcount.TensorMap or ptxcount.Im2colMap"
         raise LaunchError(f"{chunk.instruction.source}: {text}")
     return bound.descriptor.make_fields(bound.base)
 
 
 def make_handle(chunk: Chunk, fields: MapFields) -> int:
-    """Return the handle of a changed map; maps of the same fields share one."""
+    """Return the handle of a changed map; maps with equal fields share one."""
     context = chunk.context
     if fields not in context.map_handles:
         handle = FIRST_HANDLE + len(context.descriptors) + len(context.maps)

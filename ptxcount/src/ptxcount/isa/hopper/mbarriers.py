@@ -1,7 +1,7 @@
-"""Barriers in shared memory, ``mbarrier``, as words of 64 bits (PTX ISA, "Asynchronous Barriers: mbarrier").
+"""``mbarrier`` objects in shared memory, as 64-bit words (PTX ISA, "Asynchronous Barriers: mbarrier").
 
-A word holds, from its lowest bit on, the arrivals that are pending, those of each phase, the bytes that are to come,
-and the parity of the phase. What PTX calls opaque, the state of a phase, is the word as it was.
+A word contains, from its lowest bit on, the pending arrivals, the expected arrivals of each phase, the pending bytes
+(tx-count), and the parity of the phase. The opaque state of a phase in PTX is the old word.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _field(word: Array, start: int, bits: int) -> Array:
 
 
 def _update_word(word: Array, arrivals: Any = 0, to_come: Any = 0, dropped: Any = 0) -> Array:
-    """Return a barrier's word after arrivals, expected bytes, and dropped threads; the phase may complete."""
+    """Return an mbarrier's word after arrivals, expected bytes, and dropped threads; the phase may complete."""
     pending, expected = _field(word, 0, _COUNT) - arrivals, _field(word, _COUNT, _COUNT) - dropped
     coming = (_field(word, 2 * _COUNT, _BYTES) + to_come) & ((1 << _BYTES) - 1)
     done = (pending == 0) & (coming == 0)
@@ -48,7 +48,7 @@ def _signed(values: Array) -> Array:
     return values.astype(np.int64)
 
 
-#: Operations on a barrier: its new word from the old word and the operand (1 by default).
+#: Operations on an mbarrier: functions of the old word and the operand (default 1) that return the new word.
 _CHANGES: dict[str, Callable[[Array, Array], Array]] = {
     "arrive": lambda word, count: _update_word(word, _signed(count)),
     "arrive_drop": lambda word, count: _update_word(word, _signed(count), 0, _signed(count)),
@@ -63,7 +63,7 @@ _ORDER = {"release", "acquire", "relaxed", "cta", "cluster", "noComplete", "b64"
 
 
 def update_barriers(chunk: Chunk, name: str, place: Value, operand: Array) -> Array:
-    """Apply an operation to the barriers of the active threads; return each thread's previous word."""
+    """Apply an operation to the mbarriers of the active threads; return each thread's previous word."""
     active_threads = np.nonzero(spread(chunk.active, chunk.shape))
     values = [spread(operand, chunk.shape)[active_threads]]
     previous = np.zeros(chunk.shape, np.uint64)
@@ -76,14 +76,14 @@ def update_barriers(chunk: Chunk, name: str, place: Value, operand: Array) -> Ar
 
 
 def complete_bytes(chunk: Chunk, row: int, offset: int, count: int, report: Report) -> None:
-    """Subtract arrived bytes from the barrier of a block."""
+    """Subtract arrived bytes from an mbarrier of a block."""
     word = chunk.shared.view_bytes(row, offset, 8, report, is_written=True).view(np.uint64)
     word[:] = _update_word(word, 0, -count)
     chunk.has_written, chunk.spins = True, 0
 
 
 def arrive_once(chunk: Chunk, row: int, offset: int, report: Report) -> None:
-    """Count one arrival at the barrier of a block, of the chip rather than of a thread."""
+    """Count one arrival at an mbarrier of a block, by the hardware instead of a thread."""
     word = chunk.shared.view_bytes(row, offset, 8, report, is_written=True).view(np.uint64)
     word[:] = _update_word(word, 1)
     chunk.has_written, chunk.spins = True, 0
@@ -110,7 +110,7 @@ def describe_wait(chunk: Chunk, threads: Array) -> str:
 
 def _read_address(instruction: Instruction, operand: Operand) -> Reader:
     base = operand.base if isinstance(operand, Address) else None
-    if isinstance(base, Register) and base.type.size == 4:  # also without a state space, as CCCL writes it
+    if isinstance(base, Register) and base.type.size == 4:  # also without a state space, as in CCCL
         return address(instruction, operand, "shared")
     return make_shared_reader(instruction, address(instruction, operand, find_space(instruction)))
 
@@ -122,7 +122,7 @@ def _count_pending(chunk: Chunk, state: Array) -> list[Array]:
 
 @binds("mbarrier")
 def _bind_barrier(instruction: Instruction) -> Step:
-    """``mbarrier.operation{...}.b64 {state,} [a]{, operand}``."""
+    """Bind ``mbarrier.operation{...}.b64 {state,} [a]{, operand}``."""
     names = [name for name in instruction.modifiers if name not in _ORDER]
     if ".".join(names) in _CHANGES:
         return _bind_update(instruction, ".".join(names))
@@ -176,7 +176,7 @@ def _bind_invalidation(instruction: Instruction) -> Step:
 
 
 def _bind_wait(instruction: Instruction) -> Step:
-    """``mbarrier.{test,try}_wait{.parity}.b64 p, [a], {state,parity}{, time}``."""
+    """Bind ``mbarrier.{test,try}_wait{.parity}.b64 p, [a], {state,parity}{, time}``."""
     expect_count(instruction, 3, 4)
     first, barrier, state = instruction.operands[:3]
     parity, place = "parity" in instruction.modifiers, _read_address(instruction, barrier)
@@ -191,7 +191,7 @@ def _bind_wait(instruction: Instruction) -> Step:
             chunk.barrier_waits = np.full(chunk.shape, -1)
         addresses = spread(dense(place(chunk)).astype(np.int64), chunk.shape)
         chunk.barrier_waits[active_threads] = np.where(done, -1, addresses)[active_threads]
-        if (chunk.active & done).any():  # who has waited sees what others did before they arrived
+        if (chunk.active & done).any():  # a completed wait orders accesses of the arrived threads before
             chunk.note_waits(chunk.active & done, place(chunk))
         return [done]
 
@@ -200,7 +200,7 @@ def _bind_wait(instruction: Instruction) -> Step:
 
 @binds("cp", having={"mbarrier"})
 def _bind_copy_arrival(instruction: Instruction) -> Step:
-    """``cp.async.mbarrier.arrive{.noinc}.b64 [a]``: an arrival, which is expected beforehand unless ``.noinc``."""
+    """Bind ``cp.async.mbarrier.arrive{.noinc}.b64 [a]``: an arrival, which is also expected unless ``.noinc``."""
     expect_count(instruction, 1)
     place = _read_address(instruction, instruction.operands[0])
     name = "arrive" if "noinc" in instruction.modifiers else "expect_tx"

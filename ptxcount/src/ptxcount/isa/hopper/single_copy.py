@@ -1,4 +1,4 @@
-"""A bulk copy that one thread asks for: its places, what it breaks, and the sectors that it takes."""
+"""One bulk copy of one thread: its addresses, its checks, and its sectors."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from .mbarriers import complete_bytes
 
 #: Byte pattern of NaN fills on an H200, for floats of 2, 4 and 8 bytes.
 _NAN = (0xF7, 0x7F)
-#: Bytes of the smallest piece of a copy.
+#: Granularity of a copy in bytes.
 _PIECE = 16
 
 
-#: Modes that copy four rows of a matrix, each of a coordinate of its own.
+#: Modes that copy four rows of a matrix, each with its own coordinate.
 OF_ROWS = {"tile::gather4", "tile::scatter4"}
 
 
@@ -39,9 +39,9 @@ class _GlobalElements(NamedTuple):
 
 
 class BulkCopy:
-    """One copy: the place in the chunk of the thread that asks for it, and the numbers that it gives.
+    """One copy: the index of its thread in the chunk, and its operands as numbers.
 
-    ``start`` are the coordinates of a tile, and ``shifts`` the offsets of ``im2col`` mode.
+    ``start`` are the coordinates of a tile, ``shifts`` the offsets of ``im2col`` mode.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class BulkCopy:
         self._shared = chunk.shared.find_owner(self._row, numbers["from" if is_store else "to"])[1]
         alignment = 16 if "size" in numbers else 128
         if self._shared % alignment:
-            text = f"shared address {self._shared}: no multiple of {alignment}"
+            text = f"shared address {self._shared}: not a multiple of {alignment}"
             report_for_thread(MisalignedError, (0, 0), text, self._shared)
         place = numbers["to" if is_store else "from"]
         self._fields: MapFields | None = None
@@ -91,7 +91,7 @@ class BulkCopy:
         problem = fields.find_problem()
         is_column = any(name.startswith("im2col") for name in chunk.instruction.modifiers)
         if is_column != bool(fields.column):
-            problem = problem or f"the map is one of {'im2col' if fields.column else 'tiles'}, the copy is not"
+            problem = problem or f"the map is for {'im2col' if fields.column else 'tiles'}, the copy is not"
         if problem:
             raise LaunchError(f"{self._source}: {problem}")
         if fields.interleave:
@@ -99,12 +99,12 @@ class BulkCopy:
         return fields
 
     def _place_bytes(self, start: int, count: int, unit: int = 1) -> Array:
-        """Return the addresses in shared memory, before a swizzle, of units of a copy's bytes."""
+        """Return the shared addresses of units of a copy's bytes, before the swizzle."""
         offsets = np.arange(0, count, unit)
         return start + (self._fields.pad_offsets(offsets) if self._fields else offsets)
 
     def _view_shared(self, row: int, start: int, count: int, *, is_written: bool | None) -> tuple[Array, Array]:
-        """Return shared memory around a copy's bytes, and the index of each byte in it."""
+        """Return the shared memory that contains a copy's bytes, and the index of each byte in it."""
         shared, places = self._chunk.shared, self._place_bytes(start, count)
         if self._fields:
             places = self._fields.swizzle_addresses(places)
@@ -118,7 +118,7 @@ class BulkCopy:
         return shared.view_bytes(row, first, extent, self._report, is_written=is_written), places - first
 
     def _locate_elements(self, fields: MapFields, start: Sequence[int], shifts: Sequence[int]) -> _GlobalElements:
-        """Return the elements of a tile or a column; report coordinates that are not allowed."""
+        """Return the elements of a tile or a column; report invalid coordinates."""
         of_rows = not OF_ROWS.isdisjoint(self._chunk.instruction.modifiers)
         starts = [(start[0], row) for row in start[1:]] if of_rows else [start]
         if len(starts[0]) != len(fields.extents) or len(starts) != 1 + 3 * of_rows:
@@ -126,18 +126,18 @@ class BulkCopy:
         if len(shifts) not in (0, len(fields.extents) - 2):
             raise LaunchError(f"{self._source}: {len(shifts)} im2col offsets for {fields.extents[::-1]}")
         if of_rows and fields.box[1] != 1:
-            raise LaunchError(f"{self._source}: four rows of a tensor map; its box must have one row")
+            raise LaunchError(f"{self._source}: a copy of four rows: the box of the tensor map must have one row")
         width = fields.dtype.itemsize
         if start[0] * width % 16:
-            text = f"a tile whose first coordinate is {start[0]}, {start[0] * width} bytes: no multiple of 16"
+            text = f"a tile with first coordinate {start[0]}, {start[0] * width} bytes: not a multiple of 16"
             self._report(MisalignedError, (0, 0), text, fields.address)
         stray = fields.find_stray(start, shifts)
         if self._is_store and min(start) < 0:
-            stray = f"a tile that is stored at {tuple(start)}: no coordinate may be below 0"
+            stray = f"a tile store at {tuple(start)}: no coordinate may be below 0"
         column = fields.column
         if self._is_store and column and (min(column.lower) < 0 or max(column.upper) > 0):
             corners = f"{column.lower[::-1]} and {column.upper[::-1]}"
-            stray = f"a column that is stored, of corners {corners}: they must lie within the tensor"
+            stray = f"a column store with corners {corners}: they must be within the tensor"
         if stray:
             self._report(OutOfBoundsError, (0, 0), stray, fields.address)
         parts = [fields.locate(first, shifts) for first in starts]
@@ -149,7 +149,7 @@ class BulkCopy:
         offsets = self._place_bytes(self._shared, width * places.size, width).reshape(places.shape)
         access = self._chunk.find_counters("bulk", kind, 16)
         is_multicast = "ranks" in self._numbers
-        blocks = self._numbers["ranks"].bit_count() if is_multicast else 1  # each reads by itself
+        blocks = self._numbers["ranks"].bit_count() if is_multicast else 1  # each destination reads separately
         if "size" in self._numbers:
             sectors = [
                 blocks * count_piece_sectors(places, offsets, shift, is_multicast=is_multicast)
@@ -174,7 +174,7 @@ class BulkCopy:
         return np.stack([spread(part, places.shape) for part in parts], axis=-1).reshape(-1).view(np.uint8)
 
     def load_global(self) -> Array:
-        """Load the bytes of a copy; zeros or NaN beyond the tensor."""
+        """Load the bytes of a copy; zeros or NaN for elements out of bounds."""
         self._record_access("load")
         data = self._read_global()
         if self._fields and self._fields.fills_nan:
@@ -188,7 +188,7 @@ class BulkCopy:
         return self._chunk.shared.view_bytes(row, offset, self._numbers["size"], self._report, is_written=False).copy()
 
     def store_shared(self, data: Array) -> None:
-        """Store in each block of a multicast, and complete the bytes on its barrier."""
+        """Store in each block of a multicast, and complete the bytes on its mbarrier."""
         shared, numbers = self._chunk.shared, self._numbers
         rows = [shared.find_owner(self._row, numbers["to"])[0]]
         if "ranks" in numbers:
@@ -202,10 +202,10 @@ class BulkCopy:
                 complete_bytes(self._chunk, self._find_signalled(row, owner), owner_offset, len(data), self._report)
 
     def _find_signalled(self, row: int, owner: int) -> int:
-        """Return the block whose barrier learns of bytes in a block; ``owner`` has the one that the copy names.
+        """Return the block whose mbarrier is signalled for bytes in a block; ``owner`` has the mbarrier operand.
 
-        A multicast tells each destination's; with ``.cta_group::2``, in the pair of blocks the one that is even or odd
-        as the owner is (PTX ISA, ``cp.async.bulk.tensor``).
+        A multicast signals the mbarrier of each destination. With ``.cta_group::2``, it signals the block of each pair
+        whose rank has the parity of the owner (PTX ISA, ``cp.async.bulk.tensor``).
         """
         if "ranks" not in self._numbers:
             return owner
@@ -215,7 +215,7 @@ class BulkCopy:
         return first + (row - first) // 2 * 2 + (owner - first) % 2
 
     def copy_shared_to_global(self) -> None:
-        """Store bytes of shared memory in an array; bytes beyond the tensor are dropped."""
+        """Store bytes of shared memory in an array; elements out of bounds are dropped."""
         places, inside, width, _ = self._elements
         count = places.size * width
         row, offset = self._chunk.shared.find_owner(self._row, self._numbers["from"])

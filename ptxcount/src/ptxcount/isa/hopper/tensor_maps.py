@@ -1,6 +1,6 @@
-"""Tensor maps: what a host tells of an array whose boxes a kernel copies at once (PTX ISA, "Tensors").
+"""Tensor maps: host-side descriptors of arrays for tensor copies (PTX ISA, "Tensors").
 
-Conditions are those of the CUDA driver API on ``cuTensorMapEncodeTiled`` and ``cuTensorMapEncodeIm2col``.
+The conditions are those of ``cuTensorMapEncodeTiled`` and ``cuTensorMapEncodeIm2col`` of the CUDA driver API.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from .map_fields import Column, MapFields
 
 
 class EncodedMap(ArrayDescriptor):
-    """An array whose description takes the bytes of a ``CUtensorMap``."""
+    """An array whose descriptor is a ``CUtensorMap``."""
 
     size = 128
     strided = True
 
     def make_fields(self, address: int = 0) -> MapFields:
-        """Return the fields of the map of an array that lies at an address."""
+        """Return the fields of the map of an array at an address."""
         raise NotImplementedError
 
     def __post_init__(self) -> None:
@@ -29,32 +29,32 @@ class EncodedMap(ArrayDescriptor):
             raise LaunchError(problem)
         if self.array.strides[-1:] != (self.array.dtype.itemsize,):
             raise LaunchError(
-                f"an array of {self.array.shape} with strides of {self.array.strides} bytes: a row's elements must lie "
-                "side by side"
+                f"an array of {self.array.shape} with strides of {self.array.strides} bytes: elements of a row must be "
+                "contiguous"
             )
 
     def _fill_steps(self, steps: Sequence[int]) -> tuple[int, ...]:
-        """Return element strides, x first: 1 where there are none."""
+        """Return element strides, x first; default 1."""
         return (*steps[::-1],) or (1,) * self.array.ndim
 
 
 @dataclass(frozen=True, eq=False)
 class TensorMap(EncodedMap):
-    """An array that a kernel copies by boxes: an argument of the kernel for its ``CUtensorMap``.
+    """An array for tensor copies of boxes: the argument for a ``CUtensorMap`` parameter.
 
     Parameters
     ----------
     array : ndarray
-        Of 1 to 5 dimensions, its elements side by side in rows. Rows may be padded: ``matrix[:, :60]``.
+        1 to 5 dimensions, with contiguous rows. Rows may be padded: ``matrix[:, :60]``.
     box : tuple of int
-        Elements of a box along each axis, in the order of the array's shape: x last.
+        Box size along each axis, in the order of the array's shape: x last.
     swizzle : int
-        Bytes of the pattern in which shared memory holds a box: 0, 32, 64 or 128.
+        Swizzle span of the box in shared memory, in bytes: 0, 32, 64 or 128.
     steps : tuple of int
-        Element strides in the order of the shape, 1 to 8: of ``n`` elements of a box along an axis, every ``step``-th
-        is copied. That of x has no effect.
+        Element strides in the order of the shape, 1 to 8: along an axis, every ``step``-th element of the box is
+        copied. The stride of x has no effect.
     fills_nan : bool
-        Elements that are loaded from beyond the array are NaN, not 0.
+        Fill elements out of bounds with NaN instead of 0.
     """
 
     box: tuple[int, ...] = ()
@@ -63,7 +63,7 @@ class TensorMap(EncodedMap):
     fills_nan: bool = False
 
     def make_fields(self, address: int = 0) -> MapFields:
-        """Return the fields of the map of an array that lies at an address."""
+        """Return the fields of the map of an array at an address."""
         box, steps = (*self.box[::-1],), self._fill_steps(self.steps)
         options = {"steps": steps, "swizzle": self.swizzle, "fills_nan": self.fills_nan}
         return MapFields.describe(self.array, address, box=box, **options)
@@ -71,24 +71,23 @@ class TensorMap(EncodedMap):
 
 @dataclass(frozen=True, eq=False)
 class Im2colMap(EncodedMap):
-    """Images that a kernel copies by columns of pixels: an argument for a ``CUtensorMap`` of ``im2col`` mode.
+    """Images for tensor copies in ``im2col`` mode: the argument for a ``CUtensorMap`` parameter.
 
     Parameters
     ----------
     array : ndarray
-        C-contiguous: images, then depth, height and width or the last of these, then channels.
+        C-contiguous: images, then [depth, [height,]] width, then channels.
     lower, upper : tuple of int
-        Corners of the box that a filter's first place may take, in the order of the shape: relative to the first
-        pixel, and to the last one.
+        Corners of the bounding box of filter positions, in the order of the shape: relative to the first pixel, and to
+        the last pixel.
     channels, pixels : int
-        Channels of a pixel, and pixels, that a copy moves.
+        Channels per pixel, and pixels per column, that a copy moves.
     swizzle : int
-        Bytes of the pattern in which shared memory holds the pixels: 0, 32, 64 or 128.
+        Swizzle span of the pixels in shared memory, in bytes: 0, 32, 64 or 128.
     steps : tuple of int
-        Element strides in the order of the array's shape, 1 to 8: how far the next pixel lies. Those of images and
-        channels have no effect.
+        Strides between pixels in the order of the array's shape, 1 to 8. Those of images and channels have no effect.
     fills_nan : bool
-        Elements that are loaded from beyond the images are NaN, not 0.
+        Fill elements out of bounds with NaN instead of 0.
     """
 
     lower: tuple[int, ...] = ()
@@ -100,7 +99,7 @@ class Im2colMap(EncodedMap):
     fills_nan: bool = False
 
     def make_fields(self, address: int = 0) -> MapFields:
-        """Return the fields of the map of an array that lies at an address."""
+        """Return the fields of the map of an array at an address."""
         column = Column((*self.lower[::-1],), (*self.upper[::-1],), self.channels, self.pixels)
         options = {"steps": self._fill_steps(self.steps), "swizzle": self.swizzle, "fills_nan": self.fills_nan}
         return MapFields.describe(self.array, address, column=column, **options)

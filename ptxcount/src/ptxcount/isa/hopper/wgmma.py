@@ -1,7 +1,7 @@
-"""Products of four warps, ``wgmma``, whose factors lie in shared memory (PTX ISA, "Asynchronous Warpgroup Level").
+"""Warpgroup matrix products, ``wgmma``, with factors in shared memory (PTX ISA, "Asynchronous Warpgroup Level").
 
-They are done at once, and rounded as those of `tensor_cores.mma`. A descriptor says where a factor lies. The lanes of
-a sparse factor's metadata are those of ``mma.sp``, in each warp (CUTLASS 4, ``mma_traits_sm90_gmma_sparse.hpp``).
+They complete immediately, and round as `tensor_cores.mma`. A descriptor locates each factor. The lanes of a sparse
+factor's metadata are those of ``mma.sp``, in each warp (CUTLASS 4, ``mma_traits_sm90_gmma_sparse.hpp``).
 """
 
 from __future__ import annotations
@@ -25,20 +25,21 @@ from .map_fields import SWIZZLES
 
 _U32, _U64, _PRED = TYPES["u32"], TYPES["u64"], TYPES["pred"]
 _WARPS = 4
-#: Bytes of the pattern in shared memory, by the two highest bits of a descriptor.
+#: Swizzle spans in bytes, by the two highest bits of a descriptor.
 _SPANS = (16, 128, 64, 32)
 _NAMES = {"mma_async", "sp", "sync", "aligned", "satfinite"}
 _ORDER = ("fence", "commit_group", "wait_group")
 
 
 class Descriptor(NamedTuple):
-    """Start of a factor, and bytes between its groups of eight: along the products, and across."""
+    """Start of a factor, and byte strides between its groups of eight: along K, and across."""
 
     start: int
     leading: int
     stride: int
     span: int
-    #: Lines of a pattern along the products, where the outer axis is contiguous, and bits that its swizzle changes.
+    #: Lines of a swizzle pattern along K if the outer axis is contiguous, and the address bits that the swizzle
+    #: changes.
     lines: int = 8
     swizzle: int = 0
 
@@ -50,9 +51,9 @@ class Descriptor(NamedTuple):
         return cls(start, leading, stride, span, swizzle=SWIZZLES[span] if span > 16 else 0)
 
     def locate_elements(self, outer: int, products: int, width: int, *, transposed: bool) -> Array:
-        """Return the address of each element, (outer, products); ``width`` is its bytes.
+        """Return the address of each element, (outer, products); ``width`` is its size in bytes.
 
-        ``transposed``: neighbours in memory are those of the outer axis, not those that are summed.
+        ``transposed``: the outer axis is contiguous in memory instead of K.
         """
         across, along = np.arange(outer)[:, None], np.arange(products)[None, :]
         swizzled = self.span > 16
@@ -89,14 +90,14 @@ def _load_factor(
 
 @binds("wgmma")
 def _bind_product(instruction: Instruction) -> Step:
-    """``wgmma.mma_async{.sp}.sync.aligned.m64nNkK.dtype.atype.btype d, a, b, scale{, imm, imm{, imm{, imm}}}``.
+    """Bind ``wgmma.mma_async{.sp}.sync.aligned.m64nNkK.dtype.atype.btype d, a, b, scale{, imm, imm{, imm{, imm}}}``.
 
-    With ``.sp``, metadata and a selector stand before ``scale``.
+    With ``.sp``, metadata and a selector precede ``scale``.
     """
     if instruction.modifiers[0] in _ORDER:
         return lambda chunk: None
     shape, elements, names = parse_shape(instruction)
-    if len(elements) == 2:  # of integers alike
+    if len(elements) == 2:  # integer factors of one type
         elements = [*elements, elements[1]]
     if len(elements) != 3 or not names <= _NAMES or shape.m != 16 * _WARPS or ELEMENTS[elements[1]].bits < 8:
         raise unsupported(instruction)
@@ -116,7 +117,7 @@ def _bind_product(instruction: Instruction) -> Step:
     factor, accumulator = find_layout("a", warp, left), find_layout("d", warp, to)
     targets, registers = items(target), items(first)
     if len(targets) != len(accumulator.parts) or (in_registers and len(registers) != len(factor.parts)):
-        raise unsupported(instruction, f"{len(accumulator.parts)} registers wanted, {len(targets)} given")
+        raise unsupported(instruction, f"{len(targets)} registers, {len(accumulator.parts)} are needed")
 
     def product(chunk: Chunk, *values: Array) -> list[Array]:
         previous, (scales, bits, *sources) = values[: len(targets)], values[len(targets) :]

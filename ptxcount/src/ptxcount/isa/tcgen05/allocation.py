@@ -18,7 +18,7 @@ _NAMES = {"sync", "aligned", "shared::cta", "b32", "cta_group::1", "cta_group::2
 
 @binds("tcgen05", having={"alloc", "dealloc", "relinquish_alloc_permit"})
 def _bind_allocation(instruction: Instruction) -> Step:
-    """``tcgen05.alloc.cta_group.sync.aligned{.shared::cta}.b32 [dst], columns``, and its counterparts."""
+    """Bind ``tcgen05.alloc.cta_group.sync.aligned{.shared::cta}.b32 [dst], columns``, and its counterparts."""
     name, *names = instruction.modifiers
     steps = {"alloc": _bind_alloc, "dealloc": _bind_dealloc, "relinquish_alloc_permit": _bind_relinquish}
     if not {*names} <= _NAMES or not {"sync", "aligned"} <= {*names}:
@@ -74,6 +74,6 @@ def _bind_relinquish(instruction: Instruction) -> Step:
 
 @binds("tcgen05", having={"fence::before_thread_sync", "fence::after_thread_sync"})
 def _bind_fence(instruction: Instruction) -> Step:
-    """``tcgen05.fence::before_thread_sync`` and ``after_thread_sync``, which order what is in order here."""
+    """Bind ``tcgen05.fence::before_thread_sync`` and ``after_thread_sync`` to no operation: all is in order here."""
     expect_count(instruction, 0)
     return lambda chunk: None

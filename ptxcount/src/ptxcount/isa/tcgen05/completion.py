@@ -1,4 +1,4 @@
-"""``tcgen05.commit``: a barrier in shared memory that completes with the products and copies before."""
+"""``tcgen05.commit``: an mbarrier arrival when earlier products and copies are complete."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NAMES = {"commit", "mbarrier::arrive::one", "shared::cluster", "multicast::clus
 
 @binds("tcgen05", having={"commit"})
 def _bind_commit(instruction: Instruction) -> Step:
-    """``tcgen05.commit.cta_group.mbarrier::arrive::one{.shared::cluster}{.multicast::cluster}.b64 [a]{, ranks}``."""
+    """Bind ``tcgen05.commit.cta_group.mbarrier::arrive::one{.shared::cluster}{.multicast::cluster}.b64 [a]{, r}``."""
     names = {*instruction.modifiers}
     if not names <= _NAMES or "mbarrier::arrive::one" not in names:
         raise unsupported(instruction)

@@ -1,7 +1,7 @@
-"""``tcgen05.cp``: rows of shared memory to lanes of tensor memory.
+"""``tcgen05.cp``: copies rows of shared memory to lanes of tensor memory.
 
-Sources: PTX ISA 9.0, 9.7.16.9.2; the lanes of a multicast as CUTLASS 4 states them (``copy_traits_sm100.hpp``,
-``SM100_UTCCP``). The rows lie in shared memory as those of a factor do.
+Sources: PTX ISA 9.0, 9.7.16.9.2; for the lanes of a multicast CUTLASS 4 (``copy_traits_sm100.hpp``, ``SM100_UTCCP``).
+The layout of the rows in shared memory is that of a factor.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .issuing_warps import GROUPS, find_pair, note_uncounted, read_group, report
 
 
 class _Copy(NamedTuple):
-    """Shape of a copy: rows of the source, bytes of each, and the first lanes that get each 32 rows."""
+    """Shape of a copy: source rows, bytes per row, and the first destination lanes of each 32 rows."""
 
     rows: int
     width: int
@@ -42,12 +42,12 @@ _COPIES: dict[frozenset[str], _Copy] = {
 
 @binds("tcgen05", having={"cp"})
 def _bind_copy(instruction: Instruction) -> Step:
-    """``tcgen05.cp.cta_group.shape{.multicast}{.b8x16.b6x16_p32} [address], descriptor``; without ``.4x256b``."""
+    """Bind ``tcgen05.cp.cta_group.shape{.multicast}{.b8x16.b6x16_p32} [address], descriptor``; not ``.4x256b``."""
     packed = [PACKED[form] for form in PACKED if f".{form}." in f"{instruction.name}."]
     names = {"b8x16", "b6x16_p32", "b4x16_p64"} if packed else set()
     copy = _COPIES.get(frozenset(instruction.modifiers[1:]).difference(GROUPS, names))
     if copy is None:
-        raise unsupported(instruction, "copies of this shape are not executed")
+        raise unsupported(instruction, "copies of this shape are not supported")
     expect_count(instruction, 2)
     group = read_group(instruction)
     target, source = instruction.operands

@@ -1,7 +1,7 @@
-"""Descriptors of products: of a factor in shared memory, and of the instruction.
+"""Descriptors of ``tcgen05.mma``: shared memory descriptors of factors, and instruction descriptors.
 
-Sources: PTX ISA 9.0, Table 40 "Shared memory descriptor layout" and Tables 42 to 44 "Instruction descriptor format";
-the layouts behind them are those of ``wgmma``, but for swizzles of 32 bytes at once (9.7.16.3.3 "Canonical Layouts").
+Sources: PTX ISA 9.0, Table 40 "Shared memory descriptor layout" and Tables 42 to 44 "Instruction descriptor format".
+The layouts are those of ``wgmma``, plus swizzles with 32-byte atoms (9.7.16.3.3 "Canonical Layouts").
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from .layouts import DATA_PATHS
 
 
 class Kind(NamedTuple):
-    """A kind of product: types of factors and result by their codes, products of one instruction, and its scales.
+    """A kind of product: types of factors and result by code, K of one instruction, and its scale types.
 
-    ``padded``: elements of 4 and 6 bits lie in 16 bytes for 16 of them.
+    ``padded``: 16 elements of 4 or 6 bits occupy 16 bytes.
     """
 
     factors: Mapping[int, str]
@@ -41,7 +41,7 @@ KINDS: dict[str, Kind] = {
     "kind::mxf4": Kind({1: "e2m1"}, {}, 64, True, padded=False),
     "kind::mxf4nvf4": Kind({1: "e2m1"}, {}, 64, True, padded=False),
 }
-#: Columns of a product by blocks and ``.ws`` (Table 39 "Various combinations of .kind and shapes"), and of integers.
+#: Allowed columns, by blocks and ``.ws`` (Table 39 "Various combinations of .kind and shapes"), and for integers.
 _COLUMNS = {(1, False): range(8, 257, 8), (2, False): range(16, 257, 16), (1, True): (64, 128, 256)}
 _INTEGER_COLUMNS = {**_COLUMNS, (1, False): (8, 24, *range(16, 257, 16)), (2, False): range(32, 257, 32)}
 
@@ -54,21 +54,21 @@ class ProductShape(NamedTuple):
     left: str
     right: str
     result: str
-    #: Left and right factor: the sign, and True if its products do not follow each other in memory.
+    #: Left and right factor: the sign, and True if K is not contiguous in memory.
     signs: tuple[int, int]
     turned: tuple[bool, bool]
     saturates: bool
-    #: Left and right factor: the first byte of the words with its scales; and the type of all scales.
+    #: Left and right factor: the byte of its scales in their words; and the type of all scales.
     scale_bytes: tuple[int, int]
     scale: str
-    #: The column of metadata of factors of 16 and 32 bits.
+    #: The metadata column for factors of 16 and 32 bits.
     selector: int
 
     @classmethod
     def decode(cls, bits: int, kind: Kind, group: int, *, is_stationary: bool, is_sparse: bool) -> ProductShape:
         """Decode an instruction descriptor.
 
-        Raises ValueError where the PTX ISA does not define it, NotImplementedError where ptxcount does not execute it.
+        Raises ValueError if the PTX ISA does not define it, NotImplementedError if ptxcount does not support it.
         """
         codes = (bits >> 7 & 7, bits >> 10 & (7 if kind.padded else 3))
         result = "f32" if kind.is_scaled else kind.results.get(bits >> 4 & 3, "")
@@ -76,7 +76,7 @@ class ProductShape(NamedTuple):
         rows = (bits >> 27 & 3) << 7 if kind.is_scaled else (bits >> 24 & 31) << 4
         columns = (bits >> 17 & 63) << 3
         if bits >> 2 & 1 != is_sparse:
-            raise ValueError(f"bit 2 of the instruction descriptor {bits:#x}: 1 goes with .sp, 0 with others")
+            raise ValueError(f"bit 2 of the instruction descriptor {bits:#x}: it must be 1 with .sp, else 0")
         if not all(factors) or not result:
             text = f"types {codes[0]}, {codes[1]} and {bits >> 4 & 3} of the factors and the result are undefined"
             raise ValueError(text)
@@ -84,7 +84,7 @@ class ProductShape(NamedTuple):
         if columns not in allowed or (rows, group, is_stationary) not in DATA_PATHS:
             raise ValueError(f"{rows} x {columns} is no shape of a product with .cta_group::{group}")
         if not kind.padded and bits >> 31:
-            raise NotImplementedError("K = 96, whose scales the PTX ISA lays out in figures alone")
+            raise NotImplementedError("K = 96: the PTX ISA shows the layout of its scales only in figures")
         return cls(
             rows,
             columns,
@@ -101,14 +101,14 @@ class ProductShape(NamedTuple):
 
 
 class ColumnMask(NamedTuple):
-    """A mask of columns that count as zeros, in turns, for each part of the columns.
+    """A mask of columns treated as zeros, alternating, for each part of the columns.
 
     The fields are those of CUTLASS 4 (``mma_sm100_desc.hpp``, ``MaskAndShiftB`` and ``make_column_zero_mask``).
     """
 
-    #: Columns of the first turn that lie before each part.
+    #: Offset of each part in the alternation.
     starts: tuple[int, ...]
-    #: Parts that begin with zeros.
+    #: True for parts that begin with zeros.
     zeros_first: tuple[bool, ...]
     zeros: int
     used: int
@@ -117,28 +117,28 @@ class ColumnMask(NamedTuple):
     def decode(cls, bits: int) -> ColumnMask | None:
         """Decode a descriptor; None if there is no mask. Raises as `ProductShape.decode`."""
         if bits >> 56 & 63:
-            raise NotImplementedError(f"a shift of columns, as the descriptor {bits:#x} of their mask has it")
+            raise NotImplementedError(f"a column shift in the mask descriptor {bits:#x}")
         if not bits >> 39 & 1:
             return None
         starts, firsts = zip(*((bits >> 8 * part & 255, bool(bits >> 32 + part & 1)) for part in range(4)), strict=True)
         return cls(starts, firsts, (bits >> 40 & 255) + 1, (bits >> 48 & 255) + 1)
 
     def find_zeros(self, parts: int, columns: int) -> Array:
-        """Find the columns that count as zeros, (parts, columns)."""
+        """Find the columns treated as zeros, (parts, columns)."""
         starts, zeros_first = (np.array(fields[:parts])[:, None] for fields in (self.starts, self.zeros_first))
         place = (starts + np.arange(columns)) % (self.zeros + self.used)
         return np.where(zeros_first, place < self.zeros, place >= self.used)
 
 
 class _Pattern(NamedTuple):
-    """Pattern in shared memory: bytes of a line, lines along the products, and the bits that a swizzle changes."""
+    """Swizzle pattern: bytes per line, lines along K, and the address bits that the swizzle changes."""
 
     span: int
     lines: int
     swizzle: int
 
 
-#: Patterns by the three highest bits.
+#: Patterns by the three highest descriptor bits.
 _PATTERNS = {
     0: _Pattern(16, 8, 0),
     1: _Pattern(128, 4, 0x60),
@@ -154,6 +154,6 @@ def decode_shared(bits: int) -> Descriptor:
         raise ValueError(f"bits 46 to 48 of the descriptor {bits:#x} are {bits >> 46 & 7:03b}; 001 is needed")
     if pattern is None:
         raise ValueError(f"the descriptor {bits:#x} has the undefined swizzle {bits >> 61 & 7}")
-    if (bits >> 49 & 7 and pattern.swizzle) or bits >> 52 & 1:  # without a swizzle no pattern begins anywhere
+    if (bits >> 49 & 7 and pattern.swizzle) or bits >> 52 & 1:  # without a swizzle, the base offset is meaningless
         raise NotImplementedError(f"the base offset or the absolute stride of the descriptor {bits:#x}")
     return Descriptor(start, leading, stride, pattern.span, pattern.lines, pattern.swizzle)

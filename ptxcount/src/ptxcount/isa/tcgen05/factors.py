@@ -1,8 +1,8 @@
-"""Factors of products: elements from shared or tensor memory to float64, and their scales.
+"""Factors of products: elements in shared or tensor memory as float64, and their scales.
 
-Elements of 4 and 6 bits lie in units of 16 bytes, followed by padding (PTX ISA 9.0, 9.7.16.10.4 "Packing formats").
-Scales lie in 32 lanes, which the other three quarters repeat: 9.7.16.10.7, Figures 231 to 252, as CUTLASS 4 states them
-(``mma_traits_sm100.hpp``, ``tmem_sf_frg``).
+Elements of 4 and 6 bits are packed into units of 16 bytes, followed by padding (PTX ISA 9.0, 9.7.16.10.4 "Packing
+formats"). Scales are in 32 lanes, and repeated in the other three quarters (9.7.16.10.7, Figures 231 to 252; CUTLASS 4,
+``mma_traits_sm100.hpp``, ``tmem_sf_frg``).
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def load_shared_factor(
 
 
 def find_stored_bits(name: str, *, padded: bool) -> int:
-    """Return the bits that an element takes in memory; those of fewer than 8 may be padded to a byte."""
+    """Return the bits of an element in memory; fewer than 8 may be padded to a byte."""
     bits = FACTOR_ELEMENTS[name].bits
     return max(bits, 8) if padded else bits
 
@@ -85,10 +85,10 @@ def load_scales(
     chunk: Chunk, rows: Array, base: tuple[int, int], count: int, parts: int, scale: tuple[str, int, int],
     report: Report,
 ) -> Array:  # fmt: skip
-    """Load the scales of a factor's ``count`` rows, (blocks, rows, scales of each), as float64.
+    """Load the scales of a factor's ``count`` rows, (blocks, rows, scales per row), as float64.
 
-    ``scale`` is their type, the first byte of a word, and the bytes. With two parts, each half of the lanes has its
-    half of the rows.
+    ``scale`` is their type, the first byte in a word, and the number of bytes. With two parts, each half of the lanes
+    has its half of the rows.
     """
     name, first_byte, byte_count = scale
     number = np.arange(count)
@@ -104,9 +104,9 @@ def load_scales(
 
 
 def load_metadata(chunk: Chunk, rows: Array, base: tuple[int, int], bits: int, selector: int, report: Report) -> Array:
-    """Load the codes of 128 sparse rows, (blocks, rows, groups), as CUTLASS 4 lays them out (``tmem_e_frg``).
+    """Load the metadata of 128 sparse rows, (blocks, rows, groups), in the layout of CUTLASS 4 (``tmem_e_frg``).
 
-    Words of elements of 16 and 32 bits have the codes of two rows, eight apart, and a selector names their column.
+    For 16- and 32-bit elements, a word has the metadata of two rows, eight apart, and a selector gives the column.
     """
     row = np.arange(128)[:, None]
     group = np.arange(8 if bits >= 16 else 16)

@@ -14,15 +14,15 @@ from ...util.errors import TensorMemoryError
 from ..operands import unsupported
 from ..warp_collectives import lanes_of
 
-#: Blocks by the qualifier.
+#: Number of blocks, by qualifier.
 GROUPS = {"cta_group::1": 1, "cta_group::2": 2}
 
 
 def read_group(instruction: Instruction) -> int:
-    """Return the blocks that an instruction names."""
+    """Return the number of blocks of an instruction's ``.cta_group``."""
     groups = [GROUPS[name] for name in instruction.modifiers if name in GROUPS]
     if len(groups) != 1:
-        raise unsupported(instruction, "one .cta_group is needed")
+        raise unsupported(instruction, "it needs one .cta_group")
     return groups[0]
 
 
@@ -39,7 +39,7 @@ def find_pair(chunk: Chunk, row: int, group: int) -> list[int]:
 
 @contextmanager
 def report_descriptors(chunk: Chunk) -> Iterator[None]:
-    """Turn errors of descriptors into faults of the kernel, or into the refusal of the instruction."""
+    """Turn errors of descriptors into kernel faults, or into `UnsupportedInstructionError`."""
     try:
         yield
     except NotImplementedError as error:
@@ -49,9 +49,9 @@ def report_descriptors(chunk: Chunk) -> Iterator[None]:
 
 
 def note_uncounted(chunk: Chunk, times: int) -> None:
-    """Note reads of shared memory that have no counters."""
+    """Add a finding for reads of shared memory that are not counted."""
     name = f"tcgen05.{chunk.instruction.modifiers[0]}"
-    text = f"{name} reads shared memory, which is not counted: nothing is known of its wavefronts"
+    text = f"{name} reads shared memory, which is not counted: its wavefronts are unknown"
     chunk.add_finding("uncounted-read", text, times)
 
 
@@ -61,7 +61,7 @@ def find_whole_warps(chunk: Chunk) -> tuple[Array, Array]:
     partly = lanes.any(axis=2) & ~lanes.all(axis=2)
     if partly.any():
         row, warp = (int(axis[0]) for axis in np.nonzero(partly))
-        text = f"warp {warp} executes it with {lanes[row, warp].sum()} of {LANES} lanes; all must"
+        text = f"warp {warp} executes it with {lanes[row, warp].sum()} of {LANES} lanes; all must be active"
         raise chunk.make_fault(TensorMemoryError, text, position=(row, warp * LANES + int(lanes[row, warp].argmax())))
     rows, warps = np.nonzero(lanes.any(axis=2))
     return rows, warps

@@ -1,8 +1,8 @@
-"""Layouts in tensor memory, as tables: registers of warps, and rows of products.
+"""Tables of layouts in tensor memory: registers of warps, and rows of products.
 
 Sources: PTX ISA 9.0, 9.7.16.2.3.1 "Memory Layout" (Figures 183 to 187) and 9.7.16.10.5 "Data Path Layout Organization"
-(Figures 205 to 218); the figures as CUTLASS 4 states them in ``cute/atom/copy_traits_sm100.hpp`` and
-``mma_traits_sm100.hpp`` (``tmem_frg``).
+(Figures 205 to 218), read with CUTLASS 4: ``cute/atom/copy_traits_sm100.hpp`` and ``mma_traits_sm100.hpp``
+(``tmem_frg``).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Fragment(NamedTuple):
     registers : int
         The registers of each thread for ``.x1``.
     locate : callable
-        From threads of the warp and registers to lanes and columns, both from the address on.
+        Maps threads of the warp and registers to lanes and columns, relative to the address.
     """
 
     lanes: int
@@ -38,14 +38,14 @@ FRAGMENTS: dict[str, Fragment] = {
     "16x64b": Fragment(16, 1, lambda t, r: (t // 4 + t % 2 * 8, r * 2 + t // 2 % 2)),
     "16x128b": Fragment(16, 2, lambda t, r: (t // 4 + r % 2 * 8, r // 2 * 4 + t % 4)),
     "16x256b": Fragment(16, 4, lambda t, r: (t // 4 + r // 2 % 2 * 8, r // 4 * 8 + t % 4 * 2 + r % 2)),
-    "16x32bx2": Fragment(16, 1, lambda t, r: (t % 16, r)),  # threads from 16 on: behind the half split
+    "16x32bx2": Fragment(16, 1, lambda t, r: (t % 16, r)),  # threads from 16 on access the second half
 }
 
 
 class DataPath(NamedTuple):
-    """Lanes of a product's rows: those of each block, and the equal parts of the columns that lie below each other.
+    """Lanes of a product's rows: rows per block, and the number of column parts in different lanes.
 
-    ``bases`` are the lanes that an address may have ("Tensor Memory Datapath Lane Alignment").
+    ``bases`` are the allowed lanes of an address ("Tensor Memory Datapath Lane Alignment").
     """
 
     rows: int
@@ -63,7 +63,7 @@ def _make_whole(rows: int, parts: int) -> DataPath:
     return DataPath(rows, parts, lambda row, part: row + rows * part)
 
 
-#: The layouts A to G by M, blocks of the group, and ``.ws``; C, of sparse factors, is left out.
+#: The layouts A to G by M, blocks of the group, and ``.ws``; without C, which is for sparse factors.
 DATA_PATHS: dict[tuple[int, int, bool], DataPath] = {
     (256, 2, False): _make_whole(128, 1),  # A
     (128, 2, False): _make_whole(64, 2),  # B

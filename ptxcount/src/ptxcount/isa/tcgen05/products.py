@@ -1,7 +1,7 @@
-"""``tcgen05.mma``: products whose result lies in tensor memory, asked for by one thread.
+"""``tcgen05.mma``: matrix products with the result in tensor memory, issued by one thread.
 
-Products of floats are summed in float64 and rounded once. Reads of factors in shared memory have no counters: nothing
-is known of their wavefronts.
+Products of floats are summed in float64 and rounded once. Reads of factors in shared memory are not counted: their
+wavefronts are unknown.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from .layouts import DATA_PATHS
 
 _U32, _U64, _PRED = TYPES["u32"], TYPES["u64"], TYPES["pred"]
 _OPTIONS = {"mma", "ws", "sp", "cta_group::1", "cta_group::2", "block_scale", *KINDS}
-#: Scales of each row, by the qualifier; and those of a kind by default.
+#: Scales per row, by qualifier; and the defaults by kind.
 _SCALE_COUNTS = {"scale_vec::1X": 1, "scale_vec::2X": 2, "scale_vec::4X": 4, "block16": 4}
 _BLOCK32 = {"kind::mxf8f6f4": 1, "kind::mxf4": 2, "kind::mxf4nvf4": 2}
-#: The exponent of two by which the old result may be divided.
+#: Maximum power of two by which the old result is divided (``scale-input-d``).
 _MAX_SHIFT = 15
 
 
@@ -50,21 +50,21 @@ class _Form(NamedTuple):
     group: int
     is_stationary: bool
     from_tensor_memory: bool
-    #: Scales of each row of a factor; 0 without.
+    #: Scales per row of a factor; 0 without scales.
     scales: int
-    #: Words of the mask of lanes that stay as they are.
+    #: Words of the mask of unchanged lanes (``disable-output-lane``).
     masks: int
     shift: int
     is_sparse: bool
 
     @property
     def products(self) -> int:
-        """The products of an instruction; of a sparse left factor half of them are stored."""
+        """The products per element (K); a sparse left factor stores half of them."""
         return self.kind.products * (1 + self.is_sparse)
 
 
 class _Issue(NamedTuple):
-    """A thread's request: addresses and descriptors, as numbers."""
+    """An issued instruction: addresses and descriptors, as numbers."""
 
     result: int
     left: int
@@ -76,7 +76,7 @@ class _Issue(NamedTuple):
 
 
 def _parse_mma_form(instruction: Instruction, operands: Sequence[Operand]) -> _Form:
-    """Parse the modifiers and operands of a product; raises `UnsupportedInstructionError` for what is not executed."""
+    """Parse the modifiers and operands of a product; raises `UnsupportedInstructionError` for unsupported ones."""
     names = {*instruction.modifiers}
     if "ashift" in names:
         raise unsupported(instruction, "shift down is not supported")
@@ -98,7 +98,7 @@ def _parse_mma_form(instruction: Instruction, operands: Sequence[Operand]) -> _F
         raise unsupported(instruction, f"scale-input-d {shift}: a number from 0 to {_MAX_SHIFT} is allowed")
     group = read_group(instruction)
     if masks and len(masks) != 4 * group:
-        raise unsupported(instruction, f"{4 * group} words of disable-output-lane wanted, {len(masks)} given")
+        raise unsupported(instruction, f"{len(masks)} words of disable-output-lane, {4 * group} are needed")
     scales = (counts[0] if counts else _BLOCK32[kinds[0]]) if scaled else 0
     return _Form(
         kind, group, is_stationary, isinstance(operands[1], Address), scales, len(masks), int(shift), "sp" in names
@@ -107,7 +107,7 @@ def _parse_mma_form(instruction: Instruction, operands: Sequence[Operand]) -> _F
 
 @binds("tcgen05", having={"mma"})
 def _bind_product(instruction: Instruction) -> Step:
-    """``tcgen05.mma{.ws}.cta_group.kind [d], a, b, idesc, {lanes,} p{, shift}``, and with ``.block_scale``."""
+    """Bind ``tcgen05.mma{.ws}.cta_group.kind [d], a, b, idesc, {lanes,} p{, shift}``, also with ``.block_scale``."""
     operands = list(instruction.operands)
     metadata = [operands.pop(3)] if "sp" in instruction.modifiers and len(operands) > 3 else []
     form = _parse_mma_form(instruction, operands)
@@ -138,7 +138,7 @@ def _bind_product(instruction: Instruction) -> Step:
 
 
 class _Product:
-    """One product in some blocks, which all ask for the same."""
+    """One product, issued with equal operands in some blocks."""
 
     def __init__(self, chunk: Chunk, form: _Form, issue: _Issue, rows: list[int]) -> None:
         self._chunk, self._form, self._issue, self._rows = chunk, form, issue, rows
@@ -151,7 +151,7 @@ class _Product:
         self._shape, self._column_mask = shape, mask
         self._path = DATA_PATHS[shape.rows, form.group, form.is_stationary]
         if form.is_sparse and (self._path.rows, form.is_stationary) != (128, False):
-            raise unsupported(chunk.instruction, f"{shape.rows} rows of a sparse factor are not executed")
+            raise unsupported(chunk.instruction, f"{shape.rows} rows of a sparse factor are not supported")
         addresses = [issue.result, *([issue.left] if form.from_tensor_memory else [])]
         bases = [split_address(place)[0] for place in addresses]
         if bases[0] not in self._path.bases or len({*bases}) > 1:
@@ -166,7 +166,7 @@ class _Product:
         pairs = [find_pair(self._chunk, row, self._form.group) for row in self._rows]
         members = [np.array(blocks) for blocks in zip(*pairs, strict=True)]
         right = np.concatenate([self._load_right(blocks) for blocks in members], axis=1)
-        # Each part of the columns is a product of its own, (blocks, parts, products, columns).
+        # Each part of the columns is a separate product, (blocks, parts, products, columns).
         right = right.reshape(len(right), self._path.parts, -1, right.shape[2]).swapaxes(2, 3)
         if self._column_mask:
             right = np.where(self._column_mask.find_zeros(*right.shape[1::2])[:, None], 0, right)
@@ -228,7 +228,7 @@ class _Product:
         return expand_groups(stored, codes, unit)
 
     def _load_right(self, blocks: Array) -> Array:
-        """Load the columns that each block of a group has, (blocks, columns, products)."""
+        """Load the columns in each block of a group, (blocks, columns, products)."""
         count = self._shape.columns // self._form.group
         extent = (count, self._form.products)
         return self._load_shared(self._issue.right, blocks, extent, self._shape.right, turned=self._shape.turned[1])
@@ -237,11 +237,11 @@ class _Product:
         with report_descriptors(self._chunk):
             descriptor = decode_shared(bits)
         if descriptor.lines != 8 and not turned:
-            raise unsupported(self._chunk.instruction, "swizzles of 32 bytes go with transposed factors")
+            raise unsupported(self._chunk.instruction, "swizzles with 32-byte atoms need transposed factors")
         kind = self._form.kind
         width = extent[1] * find_stored_bits(name, padded=kind.padded) // 8
         if not turned and descriptor.span > 16 and width > descriptor.span:
-            raise unsupported(self._chunk.instruction, f"{width} bytes of a row, where a swizzle has {descriptor.span}")
+            raise unsupported(self._chunk.instruction, f"rows of {width} bytes with a swizzle of {descriptor.span}")
         return np.stack(
             [
                 load_shared_factor(
@@ -253,7 +253,7 @@ class _Product:
         )  # fmt: skip
 
     def _apply_scales(self, blocks: Array, left: Array, right: Array) -> tuple[Array, Array]:
-        """Multiply each factor by its scales, which lie in the tensor memory of each block of a group."""
+        """Multiply each factor by its scales, which are in the tensor memory of each block of a group."""
         form, shape, parts = self._form, self._shape, self._path.parts
         counts, both = (self._path.rows, shape.columns), []
         for count, halves, base, first in zip(counts, (1, parts), self._issue.rest[:2], shape.scale_bytes, strict=True):

@@ -1,4 +1,4 @@
-"""Tensor memory to registers and back: ``tcgen05.ld``, ``st`` and ``wait``."""
+"""Copies between tensor memory and registers: ``tcgen05.ld``, ``st`` and ``wait``."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ class _Access(NamedTuple):
     packed: bool
 
     def locate(self, chunk: Chunk) -> _Places:
-        """Find the places of the active warps; a warp reaches a quarter of the lanes (PTX ISA, 9.7.16.8.1).
+        """Find the lanes and columns of active warps; a warp can access a quarter of the lanes (PTX ISA, 9.7.16.8.1).
 
-        An address in the first quarter is one of the warp's own: so tilelang writes all addresses.
+        An address in the first quarter is relative to the warp's own quarter, as in tilelang's code.
         """
         rows, warps = find_whole_warps(chunk)
         fragment = FRAGMENTS[self.shape]
@@ -62,7 +62,7 @@ class _Access(NamedTuple):
             base, first = split_address(int(bases[place])), int(quarter[place])
             text = (
                 f"lanes {base[0]} to {base[0] + fragment.lanes - 1} of tensor memory; warp {warps[place]} of its block "
-                f"reaches lanes {first} to {first + _QUARTER - 1}"
+                f"can access lanes {first} to {first + _QUARTER - 1}"
             )
             make_row_reporter(chunk)(OutOfBoundsError, (int(rows[place]), 0), text, int(bases[place]))
         return _Places(rows, warps, first_lanes[:, None, None] + lane, first_columns[:, None, None] + columns)
@@ -82,16 +82,16 @@ def _parse_access(instruction: Instruction, packing: str) -> _Access:
     split = next((operand.value for operand in rest if isinstance(operand, Immediate)), None)
     registers = items(instruction.operands[0 if name == "ld" else -1])
     if count > _MAX_REGISTERS or len(registers) != count:
-        raise unsupported(instruction, f"{count} registers wanted, {len(registers)} given")
+        raise unsupported(instruction, f"{len(registers)} registers, {count} are needed")
     if (split is not None) != (shape == "16x32bx2"):
-        raise unsupported(instruction, "an immediate offset of the second half goes with .16x32bx2")
+        raise unsupported(instruction, "an immediate offset of the second half is only for .16x32bx2, which needs it")
     read = address(instruction, place, "tensor")
     return _Access(shape, count, read, int(split or 0), packing in names)
 
 
 @binds("tcgen05", having={"ld"})
 def _bind_load(instruction: Instruction) -> Step:
-    """``tcgen05.ld.sync.aligned.shape.num{.pack::16b}.b32 r, [address]{, split}``."""
+    """Bind ``tcgen05.ld.sync.aligned.shape.num{.pack::16b}.b32 r, [address]{, split}``."""
     access = _parse_access(instruction, "pack::16b")
 
     def load(chunk: Chunk) -> list[Array]:
@@ -109,7 +109,7 @@ def _bind_load(instruction: Instruction) -> Step:
 
 @binds("tcgen05", having={"st"})
 def _bind_store(instruction: Instruction) -> Step:
-    """``tcgen05.st.sync.aligned.shape.num{.unpack::16b}.b32 [address]{, split}, r``."""
+    """Bind ``tcgen05.st.sync.aligned.shape.num{.unpack::16b}.b32 [address]{, split}, r``."""
     access = _parse_access(instruction, "unpack::16b")
 
     def store(chunk: Chunk, *registers: Array) -> list[Array]:
@@ -129,7 +129,7 @@ def _bind_store(instruction: Instruction) -> Step:
 
 @binds("tcgen05", having={"wait::ld", "wait::st"})
 def _bind_wait(instruction: Instruction) -> Step:
-    """``tcgen05.wait::ld`` and ``wait::st``: stores are complete for products behind it."""
+    """Bind ``tcgen05.wait::ld`` and ``wait::st``: later products see completed stores."""
     expect_count(instruction, 0)
 
     def wait(chunk: Chunk) -> None:

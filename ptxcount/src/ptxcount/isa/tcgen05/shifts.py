@@ -1,7 +1,8 @@
-"""``tcgen05.shift``: rows of tensor memory move down by one.
+"""``tcgen05.shift``: moves rows of tensor memory down by one.
 
-Sources: PTX ISA 9.0, 9.7.16.9.3 (elements of 32 bytes, all rows of a warp except the last); the direction, and the four
-warps at once, as a B200 was read by others (github.com/cicuvc/nvidia-sass-document, ``notes/sm100/instr/utcshift.md``).
+Sources: PTX ISA 9.0, 9.7.16.9.3 (elements of 32 bytes, all rows of a warp except the last). The direction, and the
+shift of all four warps, are from published measurements of a B200 (github.com/cicuvc/nvidia-sass-document,
+``notes/sm100/instr/utcshift.md``).
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from .issuing_warps import GROUPS, find_pair, read_group
 
 #: Words of an element.
 _COLUMNS = 8
-#: Lanes that get the row of the lane behind them: all but the last of each warp.
+#: Lanes that receive the row of the next lane: all but the last of each warp.
 _TARGETS = np.array([lane for lane in range(LANE_COUNT) if lane % LANES < LANES - 1])[:, None]
 
 
 @binds("tcgen05", having={"shift"})
 def _bind_shift(instruction: Instruction) -> Step:
-    """``tcgen05.shift.cta_group.down [address]``."""
+    """Bind ``tcgen05.shift.cta_group.down [address]``."""
     if {*instruction.modifiers}.difference(GROUPS) != {"shift", "down"}:
         raise unsupported(instruction)
     expect_count(instruction, 1)
@@ -39,7 +40,7 @@ def _bind_shift(instruction: Instruction) -> Step:
         report_all = make_row_reporter(chunk)
 
         def report(error: Any, *details: Any) -> None:
-            if error is not UninitializedTensorReadError:  # rows that nobody uses move as well
+            if error is not UninitializedTensorReadError:  # unused rows move as well
                 report_all(error, *details)
 
         for (place,), rows in iter_threads(chunk, readers):
@@ -47,7 +48,7 @@ def _bind_shift(instruction: Instruction) -> Step:
             if lane % LANES:
                 raise chunk.make_fault(TensorMemoryError, f"lane {lane}; a multiple of {LANES} is needed")
             if lane:
-                raise unsupported(instruction, f"lane {lane}: the PTX ISA names no lanes for it; 0 is executed")
+                raise unsupported(instruction, f"lane {lane}: the PTX ISA defines only lane 0")
             members = np.array([member for row in rows for member in find_pair(chunk, row, group)])[:, None, None]
             columns = column + np.arange(_COLUMNS)
             words = chunk.tensor.load(members, _TARGETS + 1, columns, report, is_product=True)

@@ -1,1 +1,1 @@
-"""Tensor cores: what a kernel without matrix instructions does not load."""
+"""Tensor cores; imported only for kernels with matrix instructions."""

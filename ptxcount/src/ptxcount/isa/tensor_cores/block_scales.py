@@ -1,6 +1,6 @@
-"""Scales of blocks of products, ``mma`` with ``.block_scale`` (PTX ISA, "Block Scaling for mma.sync").
+"""Block scales of ``mma`` with ``.block_scale`` (PTX ISA, "Block Scaling for mma.sync").
 
-The lanes are those of CUTLASS 4 (``mma_traits_sm120.hpp``, ``SFALayout`` and ``SFBLayout``).
+The lane layout is that of CUTLASS 4 (``mma_traits_sm120.hpp``, ``SFALayout`` and ``SFBLayout``).
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from ..arithmetic.narrow_float import SCALES
 from ..operands import items, unsupported
 from ..warp_collectives import lanes_of
 
-#: Scales of each row by the qualifier, those of a kind by default, and bytes of a word where they may begin.
+#: Scales per row by qualifier, the defaults by kind, and their allowed first bytes in a word.
 _COUNTS = {"scale_vec::1X": 1, "scale_vec::2X": 2, "scale_vec::4X": 4}
 _DEFAULTS = {"kind::mxf8f6f4": 1, "kind::mxf4": 2}
 _FIRST_BYTES = {1: (0, 1, 2, 3), 2: (0, 2), 4: (0,)}
 SCALE_NAMES = {"block_scale", *_COUNTS, *SCALES}
 _ROWS, _COLUMNS = np.arange(16), np.arange(8)
-#: Lanes of the scales of rows and columns, the lanes between two choices, and the choices.
+#: For rows and for columns: lanes of the scales, lane stride of the thread selector, and its choices.
 _SIDES = ((4 * (_ROWS % 8) + _ROWS // 8, 2, 2), (4 * _COLUMNS, 1, 4))
 
 
 class BlockScales(NamedTuple):
-    """Scales of a product: their type, those of each row and column, and the operands that they come from."""
+    """Scales of a product: their type, the number per row and column, and their operands."""
 
     name: str
     per_row: int

@@ -1,4 +1,4 @@
-"""Elements of matrices in registers, to float64 and back (PTX ISA, "Matrix Data-types")."""
+"""Elements of matrices in registers, and their conversion to and from float64 (PTX ISA, "Matrix Data-types")."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..arithmetic.narrow_float import FORMATS
 
 
 class Element(NamedTuple):
-    """The elements of a matrix: their bits, and the numbers that these stand for, as float64."""
+    """An element type of matrices: its bits, and its decoder to float64."""
 
     bits: int
     decode: Callable[[Array], Array]
@@ -21,8 +21,8 @@ class Element(NamedTuple):
 
 #: Name of ``e2m1`` in the middle of a byte (CUTLASS 4, ``mma_traits_sm120.hpp``, ``fp4_shift_A``).
 PADDED = "e2m1 in a byte"
-#: Elements by their names; those of 6 bits are the lower ones of a byte.
-#: Sums of products of integers stay below 2**53, so that float64 holds them.
+#: Element types by name. 6-bit elements are the lower bits of a byte. Sums of integer products stay below 2**53, so
+#: they are exact in float64.
 ELEMENTS: dict[str, Element] = {
     "f16": Element(16, lambda x: x.astype(np.uint16).view(np.float16).astype(np.float64)),
     "bf16": Element(16, lambda x: bfloat.decode_bits(x).astype(np.float64)),

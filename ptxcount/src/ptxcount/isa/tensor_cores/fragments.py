@@ -1,8 +1,8 @@
 """Layouts of matrix fragments in the lanes of a warp, for tensor cores (PTX ISA, "Matrix Fragments").
 
-A fragment is a list of registers, and a register a pair of arrays of shape (32 lanes, elements): the rows and columns
-of what it holds. All shapes follow one pattern: eight rows by groups of four lanes, neighbours in one register.
-``wmma`` leaves the layout open: it is the one of ``mma`` here, as on the chips from sm_80 on.
+A fragment is a list of registers. A register is a pair of arrays of shape (32 lanes, elements): the rows and columns of
+its elements. All shapes follow one pattern: each group of four lanes has one of eight rows, and adjacent elements share
+a register. The layout of ``wmma`` is unspecified: here it is that of ``mma``, as on GPUs from sm_80 on.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Part(NamedTuple):
     column: Array
 
     def transpose(self) -> Part:
-        """Return the part of the transposed matrix."""
+        """Return the part with rows and columns exchanged."""
         return Part(self.column, self.row)
 
     def shift(self, row: int, column: int) -> Part:
@@ -32,7 +32,7 @@ class Part(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """``m`` rows and ``n`` columns of the result, ``k`` products for each element."""
+    """``m`` rows and ``n`` columns of the result, ``k`` products per element."""
 
     m: int
     n: int
@@ -46,7 +46,7 @@ class Shape(NamedTuple):
 def list_fragment(role: str, shape: Shape, bits: int) -> list[Part]:
     """List the registers of an operand ``a``, ``b``, ``c`` or ``d``; ``bits`` is the size of an element.
 
-    Accumulators come two by two, whatever their size; other operands fill words of 32 bits.
+    Accumulators have two elements per part, for any size; other operands fill 32-bit words.
     """
     if role == "a" and shape.m == 8 and shape.n > 8:  # ptxas computes the transposed product
         return [part.transpose() for part in list_fragment("b", Shape(shape.n, 8, shape.k), bits)]
@@ -70,10 +70,10 @@ def list_fragment(role: str, shape: Shape, bits: int) -> list[Part]:
 
 
 def list_quad_pairs(role: str, bits: int, *, turned: bool) -> list[Part]:
-    """List the registers of ``m8n8k4`` of halves: four products, each of a quad of lanes and the one 16 lanes on.
+    """List the registers of ``m8n8k4`` with f16: four products, each by a quad of lanes and the quad 16 lanes later.
 
-    They are parts of one matrix: eight rows of ``a``, eight columns of ``b`` and a square of ``c`` each. ``turned``
-    says that ``a`` is held by columns, or ``b`` by rows.
+    They are parts of one matrix: eight rows of ``a``, eight columns of ``b`` and a square of ``c`` each. ``turned``:
+    ``a`` is column-major, or ``b`` row-major.
     """
     lane = np.arange(LANES)[:, None]
     first, upper = lane // 4 % 4 * 8, lane // 16 * 4
@@ -105,10 +105,10 @@ def extract_part(part: Part, matrix: Array) -> Array:
 
 
 def split_pieces(parts: list[Part], bits: int, *, by_row: bool) -> list[Part]:
-    """List the loads or stores that ptxas makes of a fragment in memory, seen in machine code for sm_90 (nvcc 13.0).
+    """List the loads or stores that ptxas emits for a fragment in memory, as in machine code for sm_90 (nvcc 13.0).
 
-    What neighbours in memory moves at once. Elements of 16 bits that do not are moved with those of other lanes, which
-    ``movm`` exchanges in a square of eight; others move one by one.
+    Elements that are adjacent in memory move together. Other 16-bit elements move with those of other lanes, and
+    ``movm`` transposes them in an 8 x 8 square. All others move one by one.
     """
     accesses = []
     for part in parts:

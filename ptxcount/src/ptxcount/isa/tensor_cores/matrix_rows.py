@@ -1,6 +1,6 @@
 """Rows of matrices in shared memory: ``ldmatrix``, ``stmatrix``, and ``movmatrix`` (PTX ISA, "Warp Level Matrix").
 
-The layouts of 8-bit matrices are those of CUTLASS 4 (``copy_traits_sm100.hpp``, ``LDSM`` and ``STSM``).
+The layouts of 8-bit matrices are from CUTLASS 4 (``copy_traits_sm100.hpp``, ``LDSM`` and ``STSM``).
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from .fragments import Part, Shape, assemble_matrices, extract_part, list_fragme
 
 _B32 = TYPES["b32"]
 _LANE = np.arange(LANES)[:, None]
-#: Bytes of a row, also if its elements are packed and padding follows.
+#: Bytes of a row, also if its elements are packed with padding.
 ROW = 16
-#: Bits of each element in memory, by the type: 16 elements of 6 and 4 bits become bytes.
+#: Bits of each packed element in memory, by type; in registers, each is a byte.
 PACKED = {"b8x16.b6x16_p32": 6, "b8x16.b4x16_p64": 4}
 
 
 class _Tile(NamedTuple):
-    """A matrix: its rows of 16 bytes, the bits of an element in registers, and the parts of its registers."""
+    """A matrix: its number of 16-byte rows, the bits of an element in registers, and the parts of its registers."""
 
     rows: int
     bits: int
@@ -40,11 +40,11 @@ _BYTES = Part(np.broadcast_to(_LANE // 4, (LANES, 4)), 4 * (_LANE % 4) + np.aran
 
 
 def _turn_bytes(first: int, stride: int) -> Part:
-    """Return the part of two neighbouring rows, and two columns eight apart."""
+    """Return the part with two adjacent rows, and two columns eight apart."""
     return Part(stride * (_LANE % 4) + first + np.arange(4) % 2, _LANE // 4 + np.arange(4) // 2 * 8)
 
 
-#: Keys: opcode, shape, ``trans`` or nothing, and type in registers.
+#: Keys: opcode, shape, ``trans`` or empty, and type in registers.
 _TILES: dict[tuple[str, str, str, str], _Tile] = {
     **{
         (opcode, "m8n8", trans, "b16"): _Tile(8, 16, (_HALVES.transpose() if trans else _HALVES,))
@@ -67,11 +67,11 @@ def mask_first_lanes(chunk: Chunk, lanes: int) -> Array:
 
 @binds("ldmatrix", "stmatrix")
 def _bind_rows(instruction: Instruction) -> Step:
-    """``ldmatrix.sync.aligned.shape.num{.trans}{.shared}.type r, [p]`` and ``stmatrix`` with its operands exchanged."""
+    """Bind ``ldmatrix.sync.aligned.shape.num{.trans}{.shared}.type r, [p]``, and ``stmatrix [p], r``."""
     names, loads = [*instruction.modifiers], instruction.opcode == "ldmatrix"
     counts = [int(name[1]) for name in names if name in ("x1", "x2", "x4")]
     known = {"sync", "aligned", "x1", "x2", "x4", "shared", "shared::cta"}
-    shape = next((name for name in names if name.startswith("m")), "")  # CUTLASS writes it behind .trans
+    shape = next((name for name in names if name.startswith("m")), "")  # CUTLASS writes it after .trans
     trans = "trans" if "trans" in names else ""
     kind = ".".join(name for name in names if name not in {*known, "trans", shape})
     tile = _TILES.get((instruction.opcode, shape, trans, "packed" if kind in PACKED else kind))

@@ -1,6 +1,6 @@
-"""Tensor cores: products of registers, ``mma`` and ``wmma`` (PTX ISA, "Warp Level Matrix").
+"""Tensor cores: matrix products in registers, ``mma`` and ``wmma`` (PTX ISA, "Warp Level Matrix").
 
-Products of floats are summed in float64 and rounded once. The chip sums fewer bits, in an order that nobody documents.
+Products of floats are summed in float64 and rounded once. The GPU keeps fewer bits, in an undocumented order.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _B32, _U64 = TYPES["b32"], TYPES["u64"]
 
 
 class RegisterLayout(NamedTuple):
-    """Layout of an operand in registers: their parts of the matrix, bits of an element, and rows and columns.
+    """Register layout of an operand: the parts of the matrix, bits per element, and rows and columns.
 
-    Accumulators of more than 16 bits take two registers for each part.
+    Accumulators of more than 16 bits have two registers per part.
     """
 
     parts: list[Part]
@@ -64,13 +64,13 @@ def find_layout(role: str, shape: Shape, element: str, *, turned: bool = False) 
     return RegisterLayout(parts, bits, shape.operand_extent(role))
 
 
-#: The shape of four products at once, if they are not of float64.
+#: The shape with four products at once, except for float64.
 _QUADS = Shape(8, 8, 4)
 _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
 
 
 def parse_shape(instruction: Instruction) -> tuple[Shape, list[str], set[str]]:
-    """Return shape, elements and other modifiers; `UnsupportedInstructionError` unless there is one shape."""
+    """Return shape, elements and other modifiers; raise `UnsupportedInstructionError` unless there is one shape."""
     shapes = [match for name in instruction.modifiers if (match := _SHAPE.fullmatch(name))]
     if len(shapes) != 1:
         raise unsupported(instruction)
@@ -86,28 +86,28 @@ def _multiply_matrices(a: Array, b: Array, c: Array, names: set[str]) -> Array:
 
 
 def _multiply_in_order(a: Array, b: Array, c: Array) -> Array:
-    """Add fused products one by one, by rising k, as an H200 does with float64."""
+    """Add fused products one by one, by ascending k, as an H200 does for float64."""
     for k in range(a.shape[-1]):
         c = fused_multiply_add(*np.broadcast_arrays(a[..., k, None], b[..., k, None, :], c))
     return c
 
 
 _MMA_NAMES = {"sync", "aligned", "row", "col", "satfinite", "and", "xor", "popc", "rn", "mma"}
-#: Kinds of products of narrow floats: each of its elements takes a byte, or half of one.
+#: Kinds of products of narrow floats, with one element per byte, and with two.
 _BYTE_KINDS, _PACKED_KINDS = {"kind::f8f6f4", "kind::mxf8f6f4"}, {"kind::mxf4", "kind::mxf4nvf4"}
 _SPARSE = {"sp", "sp::ordered_metadata"}
 
 
 @binds("mma", "wmma")
 def _bind_product(instruction: Instruction) -> Step | None:
-    """``mma{.sp}.sync.aligned.shape.row.col...dtype.atype.btype.ctype d, a, b, c...``, and ``wmma.mma`` in any layout.
+    """Bind ``mma{.sp}.sync.aligned.shape.row.col...dtype.atype.btype.ctype d, a, b, c...``, and ``wmma.mma``.
 
-    Behind ``c`` stand metadata and its selector with ``.sp``, and scales with ``.block_scale``.
+    With ``.sp``, metadata and a selector follow ``c``; with ``.block_scale``, scales.
     """
     if instruction.opcode == "wmma" and "mma" not in instruction.modifiers:
         return None
     shape, elements, names = parse_shape(instruction)
-    if instruction.opcode == "wmma" and len(elements) == 2:  # of halves
+    if instruction.opcode == "wmma" and len(elements) == 2:  # f16
         elements = [elements[0], "f16", "f16", elements[1]]
     is_sparse, scaled, kinds = bool(names & _SPARSE), "block_scale" in names, names & (_BYTE_KINDS | _PACKED_KINDS)
     layouts = [name for name in instruction.modifiers if name in ("row", "col")]
@@ -132,7 +132,7 @@ def _bind_product(instruction: Instruction) -> Step | None:
     target_layout = find_layout("d", shape, target_element)
     for layout, operands in zip((target_layout, *layouts_of_sources), (target, *sources), strict=True):
         if len(operands) < len(layout.parts):
-            raise unsupported(instruction, f"{len(layout.parts)} registers wanted, {len(operands)} given")
+            raise unsupported(instruction, f"{len(operands)} registers, {len(layout.parts)} are needed")
     rest = instruction.operands[4:]
     metadata = Metadata.locate(instruction, shape.k, ELEMENTS[left].bits, rest[1]) if is_sparse else None
     scales = BlockScales.parse(instruction, rest[2 * is_sparse :]) if scaled else None

@@ -1,7 +1,7 @@
-"""Sparse factors: elements and metadata of ``mma.sp`` to whole matrices (PTX ISA, "Sparse matrix storage").
+"""Sparse factors: expands elements and metadata of ``mma.sp`` to full matrices (PTX ISA, "Sparse matrix storage").
 
-Of each group of four elements two are stored. Of 4 bits, these are pairs of elements; of tf32, halves of one.
-The lanes of the metadata are those of CUTLASS 4 (``host_reorder.h``, ``mma_traits_sm120_sparse.hpp``).
+Two of each group of four elements are stored. A stored unit of 4-bit types is a pair of elements; of tf32, half an
+element. The lane layout of metadata is from CUTLASS 4 (``host_reorder.h``, ``mma_traits_sm120_sparse.hpp``).
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _ROWS = np.arange(16)[:, None]
 
 
 def expand_groups(stored: Array, codes: Array, unit: int) -> Array:
-    """Place stored elements, (..., stored), by the codes of their groups, (..., groups); all others are zeros.
+    """Expand stored elements, (..., stored), by the codes of their groups, (..., groups); all others are zeros.
 
-    ``unit`` is the elements that an index moves: 1, or 2 of 4 bits. 0 stands for tf32. Its element is as wide as two
-    halves, so a code has the indices of both: 0b0100 keeps the first of two elements, 0b1110 the second.
+    ``unit`` is the number of elements per index: 1, or 2 for 4-bit types. 0 is for tf32: an element is as wide as two
+    f16, so a code has both indices. 0b0100 keeps the first of two elements, 0b1110 the second.
     """
     if unit == 0:
         index, slots, unit = (codes >> 1 & 1)[..., None], 2, 1
@@ -37,7 +37,7 @@ def expand_groups(stored: Array, codes: Array, unit: int) -> Array:
 
 
 def find_undefined(codes: Array, unit: int, *, ordered: bool) -> Array:
-    """Find codes whose indices are not two different ones, or not in order; of tf32, those of no whole element."""
+    """Find undefined codes: equal indices, indices out of order, or for tf32 a code of no whole element."""
     if unit == 0:
         return np.asarray((codes != 0b0100) & (codes != 0b1110))
     first, second = codes & 3, codes >> 2
@@ -50,7 +50,7 @@ def find_unit(bits: int) -> int:
 
 
 class Metadata(NamedTuple):
-    """Metadata in the registers of a warp: lanes and shifts of 16 rows' codes, both (16, codes)."""
+    """Metadata in the registers of a warp: lane and shift of each code of 16 rows, both (16, codes)."""
 
     lanes: Array
     shifts: Array
@@ -59,9 +59,9 @@ class Metadata(NamedTuple):
 
     @classmethod
     def locate(cls, instruction: Instruction, products: int, bits: int, selector: Operand) -> Metadata:
-        """Find the lanes: one, two or all four of each quad, as the selector says.
+        """Find the lanes with metadata: one, two or all four of each quad, by the selector.
 
-        Elements of 16 bits and more keep two rows in a word, others one.
+        For elements of 16 bits and more, a word has two rows; for others, one.
         """
         unit, ordered = find_unit(bits), "sp" not in instruction.modifiers
         code = np.arange(products // {0: 2, 1: 4, 2: 8}[unit])
@@ -80,7 +80,7 @@ class Metadata(NamedTuple):
         return cls(first + 2 * piece + upper, np.broadcast_to(place, (16, len(code))), unit, ordered)
 
     def expand(self, chunk: Chunk, stored: Array, words: Array) -> Array:
-        """Expand the rows that are stored, (blocks, warps, 16, stored), by each lane's word."""
+        """Expand the stored rows, (blocks, warps, 16, stored), by each lane's metadata word."""
         codes: Array = words[:, :, self.lanes] >> self.shifts.astype(np.uint32) & 15
         is_active = np.asarray(lanes_by_warp(spread(chunk.active, chunk.shape), chunk.shape[1]).any(axis=2))
         is_wrong = find_undefined(codes, self.unit, ordered=self.ordered) & is_active[..., None, None]

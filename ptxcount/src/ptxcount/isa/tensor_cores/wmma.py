@@ -1,4 +1,4 @@
-"""Tiles in memory, ``wmma.load`` and ``wmma.store`` (PTX ISA, "Warp Level Matrix"); `mma` has the products."""
+"""``wmma.load`` and ``wmma.store`` of tiles in memory (PTX ISA, "Warp Level Matrix"); products are in `mma`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _U32 = TYPES["u32"]
 
 
 def _locate_pieces(chunk: Chunk, start: Value, leading: Array, part: Part, bits: int, *, by_row: bool) -> Array:
-    """Return the byte address where each thread's piece of a tile begins."""
+    """Return the byte address of each thread's part of a tile."""
     across, along = (part.row[:, 0], part.column[:, 0]) if by_row else (part.column[:, 0], part.row[:, 0])
     lane = np.arange(chunk.shape[1]) % LANES
     base = dense(start)
@@ -32,7 +32,7 @@ def _locate_pieces(chunk: Chunk, start: Value, leading: Array, part: Part, bits:
 
 @binds("wmma")
 def _bind_tile(instruction: Instruction) -> Step | None:
-    """``wmma.load.{a,b,c}`` and ``wmma.store.d``: a matrix in memory, and elements between its rows (or columns)."""
+    """Bind ``wmma.load.{a,b,c}`` and ``wmma.store.d``; the stride is in elements between rows (or columns)."""
     if "mma" in instruction.modifiers:
         return None
     shape, elements, names = parse_shape(instruction)
@@ -46,7 +46,7 @@ def _bind_tile(instruction: Instruction) -> Step | None:
     registers = items(instruction.operands[not loads])
     layout = find_layout(role, shape, element)
     if len(registers) < len(layout.parts):
-        raise unsupported(instruction, f"{len(layout.parts)} registers wanted, {len(registers)} given")
+        raise unsupported(instruction, f"{len(registers)} registers, {len(layout.parts)} are needed")
     plan = split_pieces(list_fragment(role, shape, bits), bits, by_row=by_row)
     space, default_leading = find_space(instruction), np.full((1, 1), layout.extent[by_row], np.uint32)
     resolve = make_resolver(space, address(instruction, instruction.operands[loads], space))
@@ -56,7 +56,7 @@ def _bind_tile(instruction: Instruction) -> Step | None:
         instruction.units.add(min(bits // 8, 4))
 
     def locate_tile(chunk: Chunk) -> tuple[str, Value, Array]:
-        """Return the state space, the address of the tile, and the elements between its rows."""
+        """Return the state space, the address of the tile, and its stride in elements."""
         leading = as_array(read_leading[0](chunk), _U32) if read_leading else default_leading
         return *resolve(chunk), leading.astype(np.int64)
 
@@ -75,7 +75,7 @@ def _bind_tile(instruction: Instruction) -> Step | None:
         tile_registers = layout.registers(chunk, assemble_matrices(plan, loaded, layout.extent))
         return [
             tile_registers[index % len(tile_registers)] for index in range(len(registers))
-        ]  # f16 of few elements: twice
+        ]  # fragments of few f16 elements are repeated
 
     def store_tile(chunk: Chunk, *words: Array) -> list[Array]:
         matrix = layout.assemble_matrix(chunk, words)
@@ -93,7 +93,7 @@ def _bind_tile(instruction: Instruction) -> Step | None:
 
 
 def _record_rows(chunk: Chunk, start: Value, leading: Array, parts: list[Part], bits: int, by_row: bool) -> None:
-    """Count loads of a fragment from shared memory as ``ldmatrix``: up to four squares of eight rows of 16 bytes."""
+    """Count loads of a fragment from shared memory as ``ldmatrix``: up to four matrices of eight 16-byte rows."""
     lane = np.arange(LANES)
     for first in range(0, len(parts), 4):
         squares = parts[first : first + 4]

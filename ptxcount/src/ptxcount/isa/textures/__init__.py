@@ -1,8 +1,8 @@
-"""Textures and surfaces: what a host binds to an array, and what a fetch reads (CUDA guide, Texture Fetching).
+"""Textures and surfaces, and the elements that a fetch reads (CUDA guide, Texture Fetching).
 
-A coordinate becomes a number with 8 binary places before anything else is done with it, as on the chip: so has the
-weights of linear filtering, as far as they are known of an H200: in two dimensions the product of both is rounded to as
-many places, and the others are what is left. Sums of weighted elements are made in float64, and rounded once.
+Coordinates are first rounded to fixed point with 8 fractional bits, as on the GPU. So are the weights of linear
+filtering, as far as they were measured on an H200: in two dimensions, the product of both weights is rounded to 8
+fractional bits, and the other weights are the remainders. Weighted elements are summed in float64 and rounded once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ...util.errors import LaunchError
 
 FILTERS = ("point", "linear")
 LAYOUTS = ("array", "rows")
-#: Binary places of a coordinate.
+#: Fractional bits of a coordinate.
 PLACES = 8
 #: Geometry -> its dimensions, and True if layers come first.
 GEOMETRIES = {"1d": (1, False), "2d": (2, False), "3d": (3, False), "a1d": (1, True), "a2d": (2, True)}
@@ -36,7 +36,7 @@ def _mirror_index(index: Array, extent: int) -> Array:
     return np.asarray(np.minimum(within, 2 * extent - 1 - within))
 
 
-#: Index in place of one beyond an edge. Beyond a border there are zeros.
+#: Address modes: functions that map an index out of bounds to one inside. With ``border``, there are zeros outside.
 ADDRESSES: dict[str, Callable[[Array, int], Array]] = {
     "clamp": _clamp_index,
     "border": _clamp_index,
@@ -46,7 +46,7 @@ ADDRESSES: dict[str, Callable[[Array, int], Array]] = {
 
 
 class Tap(NamedTuple):
-    """One of the elements of a fetch: its number in the array, its weight, and whether there is one, and it is read."""
+    """One element of a fetch: its index in the array, its weight, whether it is in bounds, and whether it is read."""
 
     place: Array
     weight: Array
@@ -56,18 +56,17 @@ class Tap(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Surface(ArrayDescriptor):
-    """An array that a kernel reads and writes as a surface: an argument of the kernel for its handle.
+    """An array that a kernel reads and writes as a surface: the argument for the surface handle.
 
     Parameters
     ----------
     array : ndarray
-        C-contiguous, with its last axis along x; behind it one of the channels, if there are several.
+        C-contiguous; the last axis is x, or the channels after x if there are several.
     channels : int
-        The numbers of an element: 1, 2 or 4.
+        Channels per element: 1, 2 or 4.
     layout : str
-        How the chip holds it, which decides the sectors of a request: ``array``, as ``cudaMallocArray`` does, in
-        sectors of 16 bytes and two rows; or ``rows``, of neighbouring bytes. One dimension is ``rows`` unless
-        said.
+        Layout in GPU memory, which determines the sectors of a request. ``array``: as ``cudaMallocArray``, with sectors
+        of 16 bytes and two rows. ``rows``: linear memory. Default for one dimension: ``rows``.
     """
 
     channels: int = 1
@@ -78,7 +77,7 @@ class Surface(ArrayDescriptor):
             raise LaunchError(f"channels {self.channels}: 1, or 2 or 4 along the last axis of {self.array.shape}")
         if not 1 <= len(self.extents) <= 3 or self.array.dtype.itemsize > 4 or self.array.dtype.kind not in "iuf":
             raise LaunchError(
-                f"{self.array.dtype}{list(self.array.shape)}: up to 3 dimensions, of 8 to 32 bits, are read"
+                f"{self.array.dtype}{list(self.array.shape)}: up to 3 dimensions of 8 to 32 bits are supported"
             )
         for option, allowed in (("layout", (*LAYOUTS, "")), ("filter", FILTERS), ("address", tuple(ADDRESSES))):
             if getattr(self, option, allowed[0]) not in allowed:
@@ -93,17 +92,17 @@ class Surface(ArrayDescriptor):
 
     @property
     def element(self) -> int:
-        """Bytes of an element."""
+        """Size of an element in bytes."""
         return self.array.dtype.itemsize * self.channels
 
     def fits(self, geometry: str) -> bool:
-        """Tell if an instruction's geometry has as many axes."""
+        """Tell if an instruction's geometry has the same number of axes."""
         return sum(GEOMETRIES[geometry]) == len(self.extents)
 
     def place(self, byte: Array, *, layered: bool = False) -> Array:
-        """Return the address of a byte: blocks of 64 bytes and 8 rows, of sectors of 16 bytes and 2 rows.
+        """Return the address of a byte: tiles of 64 bytes by 8 rows, with sectors of 16 bytes by 2 rows.
 
-        Layers of one dimension have a row each.
+        One-dimensional layers are one row each.
         """
         if (self.layout or LAYOUTS[len(self.extents) == 1]) == "rows":
             return byte
@@ -117,13 +116,13 @@ class Surface(ArrayDescriptor):
 
 
 def _plane(x: Array, y: Array) -> dict[tuple[int, int], Array]:
-    """Weights of four neighbours, of `PLACES` binary places, which make one."""
+    """Return the weights of four neighbours, in units of 2^-`PLACES`; their sum is 1."""
     both = np.floor(x * y * 2**PLACES + 0.5) / 2**PLACES
     return {(0, 0): 1 - x - y + both, (0, 1): y - both, (1, 0): x - both, (1, 1): both}
 
 
 def _space(x: Array, y: Array, z: Array) -> dict[tuple[int, int, int], Array]:
-    """Weights of eight neighbours: those of the plane of x and z are shared out along y, half a place to the first."""
+    """Return the weights of eight neighbours: the weights of the x-z plane, split along y, with ties to the first."""
     weights: dict[tuple[int, int, int], Array] = {}
     for (i, k), whole in _plane(x, z).items():
         part = np.ceil(whole * y * 2**PLACES - 0.5) / 2**PLACES
@@ -133,20 +132,20 @@ def _space(x: Array, y: Array, z: Array) -> dict[tuple[int, int, int], Array]:
 
 @dataclass(frozen=True, eq=False)
 class Texture(Surface):
-    """An array that a kernel reads as a texture: an argument of the kernel for its handle.
+    """An array that a kernel reads as a texture: the argument for the texture handle.
 
     Parameters
     ----------
     array, channels, layout
-        As of `Surface`.
+        As in `Surface`.
     filter : str
         ``point``, or ``linear``.
     address : str
-        What lies beyond the edges: ``clamp``, ``border`` (zeros), and of normalized coordinates ``wrap`` or ``mirror``.
+        Address mode out of bounds: ``clamp``, ``border`` (zeros), or for normalized coordinates ``wrap`` or ``mirror``.
     normalized : bool
-        Whether coordinates go from 0 to 1.
+        Whether coordinates are in [0, 1).
     fractions : bool
-        Whether integers are read as numbers from 0 or -1 to 1.
+        Whether integers are read as floats in [0, 1] or [-1, 1].
     """
 
     filter: str = FILTERS[0]
@@ -157,13 +156,13 @@ class Texture(Surface):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.address in ("wrap", "mirror") and not self.normalized:
-            raise LaunchError(f"address {self.address!r}: it goes with normalized coordinates")
+            raise LaunchError(f"address {self.address!r}: it needs normalized coordinates")
         if self.filter == "linear" and self.array.dtype.kind != "f" and not self.fractions:
-            raise LaunchError(f"filter 'linear': it goes with floats, or with fractions, not with {self.array.dtype}")
+            raise LaunchError(f"filter 'linear': it needs floats, or fractions, not {self.array.dtype}")
 
     def taps(self, coordinates: Sequence[Array], layer: Array | None, *, gather: bool = False) -> list[Tap]:
-        """Return the elements of a fetch, from its coordinates, x first; for ``gather`` four, as of ``tld4``."""
-        whole = coordinates[0].dtype.kind != "f"  # there are zeros beyond the edges, whatever else is said
+        """Return the elements of a fetch from its coordinates, x first; with ``gather`` four, as for ``tld4``."""
+        whole = coordinates[0].dtype.kind != "f"  # zeros out of bounds, in every address mode
         wide = gather or (self.filter == "linear" and not whole)
         extents = self.extents[::-1]
         axes = [self._axis(coordinate, extent, wide) for coordinate, extent in zip(coordinates, extents, strict=False)]
@@ -186,7 +185,7 @@ class Texture(Surface):
         return [tap._replace(weight=weight) for tap, (_, weight) in zip(taps, sorted(weights.items()), strict=True)]
 
     def _axis(self, coordinate: Array, extent: int, wide: bool) -> list[tuple[Array, Array]]:
-        """Return indices and weights along an axis: one, or two neighbours."""
+        """Return indices and weights along an axis: one element, or two neighbours."""
         if coordinate.dtype.kind != "f":
             return [(coordinate.astype(np.int64), np.ones((1, 1)))]
         scaled = np.nan_to_num(coordinate.astype(np.float64)) * (extent if self.normalized else 1)
@@ -198,7 +197,7 @@ class Texture(Surface):
         return [(fixed >> PLACES, 1 - part), ((fixed >> PLACES) + 1, part)]
 
     def decode_texels(self, raw: Array) -> Array:
-        """Numbers of the array, from their bits: floats as float32, integers as 32 bits, or as fractions of one."""
+        """Decode elements from their bits: floats as float32, integers as 32 bits or as fractions of one."""
         numbers = raw.view(self.array.dtype)
         if numbers.dtype.kind == "f":
             return numbers.astype(np.float32)

@@ -24,11 +24,11 @@ def _split_handle(instruction: Instruction, operand: Operand) -> tuple[Address, 
     """Return the handle and the coordinates of ``[handle, {x, y}]``."""
     if isinstance(operand, Group) and len(operand.items) == 2 and isinstance(operand.items[0], Address):
         return operand.items[0], items(operand.items[1])
-    raise unsupported(instruction, "a texture or a surface and coordinates are needed")
+    raise unsupported(instruction, "it needs a texture or a surface, and coordinates")
 
 
 def _iter_bound(chunk: Chunk, handles: Array, kind: type[Surface], geometry: str) -> Iterator[tuple[Any, int, Array]]:
-    """Yield each object that an active thread names, its address, and the mask of its threads."""
+    """Yield each texture or surface that active threads use, its address, and the mask of these threads."""
     rows, active = spread(handles, chunk.shape), spread(chunk.active, chunk.shape)
     object_name, instruction = kind.__name__.lower(), chunk.instruction
     for handle in np.unique(rows[active]).tolist():
@@ -36,7 +36,7 @@ def _iter_bound(chunk: Chunk, handles: Array, kind: type[Surface], geometry: str
         bound = chunk.context.descriptors.get(handle)
         if bound is None or type(bound.descriptor) is not kind:
             raise LaunchError(
-                f"{instruction.source}: {handle:#x} is no {object_name}; as its argument give ptxcount.{kind.__name__}"
+                f"{instruction.source}: {handle:#x} is no {object_name}; pass ptxcount.{kind.__name__} as its argument"
             )
         if not bound.descriptor.fits(geometry):
             raise LaunchError(
@@ -46,7 +46,7 @@ def _iter_bound(chunk: Chunk, handles: Array, kind: type[Surface], geometry: str
 
 
 class _LaneGroup(NamedTuple):
-    """Lanes of a request, those of them that are served together, and how often: as read on an H200."""
+    """Lanes per request, lanes served together, and number of repeats (measured on an H200)."""
 
     requesting: int
     served: int
@@ -58,7 +58,7 @@ _QUAD = _LaneGroup(4, 4)
 
 
 def _select_lane_group(texture: Texture, taps: int, *, gather: bool) -> _LaneGroup:
-    """Of a fetch by fractions: two lanes are served of eight neighbours, and of four of 16 bytes, read twice."""
+    """Select the lane group of a fetch with float coordinates, by the number and size of its elements."""
     large = texture.element == 16 and taps > 1 and not gather
     return _LaneGroup(4, 2, 1 + large) if taps == 8 or large else _QUAD
 
@@ -66,10 +66,10 @@ def _select_lane_group(texture: Texture, taps: int, *, gather: bool) -> _LaneGro
 def _record_requests(
     chunk: Chunk, access: Access, lanes: _LaneGroup, mask: Array, places: list[Array], read_masks: Sequence[Array] = ()
 ) -> None:
-    """Count requests of groups of lanes: sectors by where the chip has the bytes, of all elements that it reads.
+    """Count requests of lane groups, and sectors of all elements read, in the layout of GPU memory.
 
-    As ``l1tex__t_requests_pipe_tex`` and ``l1tex__t_sectors_pipe_tex`` of Nsight Compute. ``read_masks`` has a mask for
-    each place; without, all places are read.
+    The counters are ``l1tex__t_requests_pipe_tex`` and ``l1tex__t_sectors_pipe_tex`` of Nsight Compute. ``read_masks``
+    has a mask per element; by default, all elements are read.
     """
     threads = chunk.shape[1]
     active = [
@@ -90,9 +90,9 @@ def _record_requests(
 
 @binds("tex", "tld4")
 def _bind_fetch(instruction: Instruction) -> Step:
-    """``tex{.level,.grad}.geometry.v4.dtype.ctype d, [t, c]{, level}``, ``tld4.{r,g,b,a}.2d.v4.dtype.f32 d, [t, c]``.
+    """Bind ``tex{.level,.grad}.geometry.v4.dtype.ctype d, [t, c]{, level}`` and ``tld4.{r,g,b,a}.2d.v4.dtype.f32``.
 
-    Textures have one level here, so that a fetch from any is one from the first.
+    Textures have one level here, so a fetch from any level reads the first.
     """
     names, kinds = split_name(instruction)
     gather = instruction.opcode == "tld4"
@@ -112,7 +112,7 @@ def _bind_fetch(instruction: Instruction) -> Step:
     count, layered = GEOMETRIES[geometry]
     targets = elements(instruction.operands[0], 4, instruction)
     if len(coordinates) < count + layered:
-        raise unsupported(instruction, f"{count + layered} coordinates wanted, {len(coordinates)} given")
+        raise unsupported(instruction, f"{len(coordinates)} coordinates, {count + layered} are needed")
     used_coordinates = list(coordinates[: count + layered])
     reads: list[tuple[Operand, Type]] = [(coordinate, coordinate_type) for coordinate in used_coordinates]
     if layered:
@@ -129,7 +129,7 @@ def _bind_fetch(instruction: Instruction) -> Step:
             texels = [_load_texel(chunk, base, texture, tap, mask) for tap in taps]
             offsets = [texture.place(tap.place * texture.element, layered=layered) for tap in taps]
             access = chunk.find_counters("texture", "load", texture.element)
-            if by_integers:  # beyond the ends there is no request
+            if by_integers:  # no request out of bounds
                 _record_requests(chunk, access, _OCTET, mask & taps[0].inside, offsets)
             else:
                 lanes = _select_lane_group(texture, len(taps), gather=gather)
@@ -152,7 +152,7 @@ def _bind_fetch(instruction: Instruction) -> Step:
 
 
 def _load_texel(chunk: Chunk, base: int, texture: Texture, tap: Tap, mask: Array) -> list[Array]:
-    """Load the channels of a texel for each thread; zeros beyond the texture."""
+    """Load the channels of a texel for each thread; zeros out of bounds."""
     report, inside = chunk.make_reporter(), mask & tap.inside
     inside = ALL_THREADS if inside.all() else inside
     place = spread(np.asarray(base + tap.place * texture.element), chunk.shape)
@@ -162,7 +162,7 @@ def _load_texel(chunk: Chunk, base: int, texture: Texture, tap: Tap, mask: Array
 
 @binds("suld", "sust")
 def _bind_surface(instruction: Instruction) -> Step:
-    """``suld.b.geometry{.vec}.type.clamp d, [s, c]`` and ``sust.b.geometry{.vec}.type.clamp [s, c], d``; x in bytes."""
+    """Bind ``suld.b.geometry{.vec}.type.clamp d, [s, c]`` and ``sust.b`` (``[s, c], d``); x is in bytes."""
     names, kinds = split_name(instruction)
     loads = instruction.opcode == "suld"
     geometry = next((name for name in names if name in GEOMETRIES), "")
@@ -195,7 +195,7 @@ def _bind_surface(instruction: Instruction) -> Step:
             if faulting.any() and (clamp_modes or ["trap"]) == ["trap"]:
                 first = tuple(int(indices[0]) for indices in np.nonzero(faulting))
                 position = [int(spread(axis, chunk.shape)[first]) for axis in axes]
-                text = f"{width} bytes at x, y, ... {position} of a surface of {surface.extents}, {pitch} bytes a row"
+                text = f"{width} bytes at x, y, ... {position} of a surface of {surface.extents}, {pitch} bytes per row"
                 raise chunk.make_fault(OutOfBoundsError, text, position=(first[0], first[1]))
             axes = [np.clip(axis, 0, limit) for axis, limit in zip(axes, limits, strict=True)]
             row = np.zeros((1, 1), np.int64)
