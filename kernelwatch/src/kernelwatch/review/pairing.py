@@ -1,4 +1,4 @@
-"""The configurations of two commits in pairs, and those that only one commit has a value of."""
+"""The configurations of two commits in pairs, and those with a value in only one commit."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from kernelwatch.review.rows import Row, UnpairedConfiguration
 from kernelwatch.store.measurements import CommitMeasurements
 from kernelwatch.store.points import Point
 
-#: Groups of configurations without two values: of FAILING, or of one commit alone.
+#: Categories of configurations without two values: failing ones, and those of only one commit.
 UNPAIRED = BROKEN, FAILED, REPAIRED, ONLY_BASE, ONLY_HEAD = "broken", "failed", "repaired", "only_base", "only_head"
 
 
 class ConfigurationFacts(NamedTuple):
     """The facts of the suite on a configuration.
 
-    The kernel that it launches, the name of its machine code, whether its output is compared with a reference, the
-    bytes that a launch must move, words on how it is timed, and its block today: threads, and bytes of dynamic shared
-    memory. Of another suite's benchmark, the kernel is the benchmark.
+    `kernel` is the launched kernel, or the benchmark if another suite defines it. `code_name` names the machine code.
+    `verified` is true if its output is compared with a reference. `useful_bytes` are the bytes that a launch must move.
+    `conditions` describe how it is timed. `block` is its current block: threads, and bytes of dynamic shared memory.
     """
 
     kernel: str
@@ -31,7 +31,7 @@ class ConfigurationFacts(NamedTuple):
     block: tuple[int, int] | None = None
 
 
-#: A function that tells the suite's facts on a benchmark and a configuration's parameters.
+#: A function of a benchmark and a configuration's parameters that returns the suite's facts.
 Describe = Callable[[str, Mapping[str, str]], ConfigurationFacts]
 
 
@@ -44,17 +44,17 @@ class Pair(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The configuration as reports print it."""
+        """The name of the configuration in reports."""
         return self.base.format_name(self.benchmark)
 
     @property
     def gpus(self) -> frozenset[str | None]:
-        """The UUIDs of the GPUs that timed it; None stands for a run that said none."""
+        """The UUIDs of the GPUs that timed it; None for a run that recorded no UUID."""
         return self.base.gpus | self.head.gpus
 
 
 class Pairing(NamedTuple):
-    """The pairs of two commits, and by UNPAIRED the configurations that are none."""
+    """The pairs of two commits, and the unpaired configurations by category (UNPAIRED)."""
 
     pairs: list[Pair]
     unpaired: dict[str, list[UnpairedConfiguration]]
@@ -62,10 +62,10 @@ class Pairing(NamedTuple):
 
 _MEASURED, _FAILED = "measured", "failed"
 
-#: Reason of a configuration of base that a run of a part of head left out; label of one that a whole run skipped.
+#: Reason if a partial run of head did not select a configuration; label if a complete run skipped it.
 WITHOUT_VALUE, SKIPPED = "without a value in head", "skipped in head"
 
-#: Names of classes that Python and this library put before an error's text.
+#: Class names of errors, which Python and this library put before the text.
 _CLASSES = re.compile(r"(?:[\w.]+: )*?[\w.]*(?:Error|Exception): ")
 
 
@@ -94,7 +94,7 @@ def pair_configurations(base: CommitMeasurements, head: CommitMeasurements, desc
 def match_points(
     base: CommitMeasurements, head: CommitMeasurements, benchmark: str
 ) -> Iterator[tuple[Point | None, Point | None]]:
-    """Yield the two results of each configuration of a benchmark that either commit has."""
+    """Yield the two results of each configuration of a benchmark; None for a commit without it."""
     old, new = (side.benchmarks[benchmark].points for side in (base, head))
     return ((old.get(key), new.get(key)) for key in dict.fromkeys([*old, *new]))
 
@@ -117,14 +117,14 @@ def _choose_group(base: str, head: str) -> str | None:
 
 
 def _find_cause(side: CommitMeasurements, benchmark: str, kernel: str) -> str:
-    """Return why a kernel's configurations fail in a commit, as a run recorded it, or where to look."""
+    """Return the recorded reason why a kernel's configurations fail in a commit, or the command that shows it."""
     if reasons := side.benchmarks[benchmark].failures:
         return _join_reasons(reasons, kernel)
-    return f"not kept; asv run --show-stderr --bench {benchmark} {side.commit[:8]}^! prints it"
+    return f"no reason was recorded; asv run --show-stderr --bench {benchmark} {side.commit[:8]}^! prints it"
 
 
 def _join_reasons(reasons: Sequence[str], kernel: str) -> str:
-    """Return the reasons that begin with a kernel's name, or else name it, or else all, as one text."""
+    """Return as one text the reasons that begin with a kernel's name; else those that contain it; else all."""
     beginning = [reason for reason in reasons if f"{kernel}: " in reason]
     own_reasons = (
         beginning or [reason for reason in reasons if re.search(rf"\b{re.escape(kernel)}\b", reason)] or reasons
@@ -133,33 +133,33 @@ def _join_reasons(reasons: Sequence[str], kernel: str) -> str:
 
 
 def find_recorded_blocks(base: CommitMeasurements, head: CommitMeasurements, row: Row) -> LaunchedBlocks:
-    """Return the blocks of a compiled kernel as the runs of both commits recorded them; None where none did."""
+    """Return the blocks of a compiled kernel that the runs of both commits recorded; None without a record."""
     code = (row.kernel, row.params.get("dtype", ""))
     old, new = (side.cubins.find_block(side.commit, row.arch or "", *code) for side in (base, head))
     return old, new
 
 
 def find_blocks(base: CommitMeasurements, head: CommitMeasurements, describe: Describe, row: Row) -> LaunchedBlocks:
-    """Return the recorded blocks of a compiled kernel; today's where no run of a commit recorded one."""
+    """Return the recorded blocks of a compiled kernel; without a record, the block of the checkout."""
     today = describe(row.benchmark, row.params).block
     old, new = (block or today for block in find_recorded_blocks(base, head, row))
     return old, new
 
 
 def is_one_measurement(base: CommitMeasurements, head: CommitMeasurements, pair: Pair) -> bool:
-    """Return whether two commits have the numbers of one measurement, since all that they depend on is the same."""
+    """Return whether both commits use one measurement, because nothing that it depends on changed."""
     return base.commit != head.commit and (pair.base.origin or base.commit) == (pair.head.origin or head.commit)
 
 
 def is_code_unchanged(
     base: CommitMeasurements, head: CommitMeasurements, benchmark: str, params: Mapping[str, str], name: str | None
 ) -> bool | None:
-    """Return whether both commits launch the same machine code of a name; None where no run of one recorded it."""
+    """Return whether the named machine code is the same in both commits; None if either has no record."""
     if name is None:
         return None
     compiled = next(iter((*base.cubins.archs, *head.cubins.archs)), "")  # for a machine without a GPU
     keys = [(side.commit, side.name_architecture(benchmark, params) or compiled, name) for side in (base, head)]
     hashes = [(base.cubins.find_code_hash(*keys[0]), head.cubins.find_code_hash(*keys[1]))]
-    if base.compiler == head.compiler:  # whole cubins name their compiler: those of two always differ
+    if base.compiler == head.compiler:  # a cubin contains its compiler's name, so those of two compilers always differ
         hashes.append((base.cubins.find_cubin_hash(*keys[0]), head.cubins.find_cubin_hash(*keys[1])))
     return next((old == new for old, new in hashes if None not in (old, new)), None)
