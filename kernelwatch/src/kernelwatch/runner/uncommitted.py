@@ -1,4 +1,4 @@
-"""Warnings of files that are not committed: a run measures commits, with the suite and the libraries as they are."""
+"""Warnings of uncommitted files: a run measures commits, but with the suite and the libraries of the checkout."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from kernelwatch.store import git
 #: Suffixes of untracked files that a kernel may need.
 _SOURCES = (".cu", ".cuh", ".h", ".hpp", ".ptx", ".py")
 
-#: Number of fields before the path in git's records of changed, unmerged and untracked files: git-status(1), version 2.
+#: Number of fields before the path in git's records of changed, unmerged and untracked files (git-status(1), version
+#: 2).
 _FIELDS_BEFORE_PATH = {"1": 7, "u": 9, "?": 0}
 
 #: Maximum number of files that a warning names.
@@ -22,7 +23,7 @@ _MAX_NAMES = 8
 
 
 def warn_of_changes(commits: Sequence[str]) -> None:
-    """Name what HEAD is measured without, if it is among the commits, and what is imported although HEAD lacks it."""
+    """Warn of uncommitted files: those that the measurement of HEAD lacks, and those that are imported anyway."""
     package, folders = settings.package_name(), settings.code_folders()
     head, files = _list_changes()
     imported = {file: any(PurePath(file).is_relative_to(name) for name in folders if name != package) for file in files}
@@ -32,12 +33,12 @@ def warn_of_changes(commits: Sequence[str]) -> None:
         if not imported[file] and (is_tracked or package not in folders or PurePath(file).is_relative_to(package))
     ]
     if head in commits:
-        _log_names("HEAD is measured, without what is not committed", missing)
-    _log_names("used as they are here, not as in HEAD", [file for file in files if imported[file]])
+        _log_names("HEAD is measured without the uncommitted changes in", missing)
+    _log_names("uncommitted changes are used in", [file for file in files if imported[file]])
 
 
 def _list_changes() -> tuple[str, dict[str, bool]]:
-    """Return HEAD, and the files that differ from it with True, the sources that git does not know with False."""
+    """Return HEAD and the uncommitted files: True for tracked files that differ, False for untracked sources."""
     options = ("--porcelain=v2", "--branch", "--no-renames", "--untracked-files=all", "-z")
     output = git.try_text(ROOT, "--no-optional-locks", "status", *options, "--", ".", ":(exclude).asv") or ""
     head, files = "", dict[str, bool]()
