@@ -37,7 +37,7 @@ class PtxModule:
         ]
 
     def target_arch(self, arch: str) -> str:
-        """Return the architecture to assemble for: the given one, with the suffix of the PTX, as in sm_90a."""
+        """Return the architecture to assemble for: `arch` with the suffix of the PTX's target, as in sm_90a."""
         from ptxcount.source.kernel_sources import find_target  # noqa: PLC0415 -- as `parse_ptx`
 
         target = find_target(self.ptx)
@@ -62,7 +62,7 @@ class PtxModule:
 
 
 def parse_ptx(text: str) -> Program:
-    """Parse PTX once."""
+    """Parse PTX; the result is cached."""
     from ptxcount.ptx.parser import parse_cached  # noqa: PLC0415 -- imports everything that executes PTX
 
     return parse_cached(text)
@@ -77,5 +77,8 @@ def find_entry(text: str, name: str) -> str:
     except PtxError as error:
         raise UnknownKernelError(str(error)) from None
     if entry not in parse_ptx(text).entries:
-        raise UnknownKernelError(f"there is no kernel {name}; a template needs its arguments, as in {name}<float>")
+        raise UnknownKernelError(
+            f"the source has no kernel {name}; if it was renamed, use entry= or earlier=; "
+            f"a template needs arguments, as in {name}<float>"
+        )
     return entry
