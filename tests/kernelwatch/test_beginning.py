@@ -65,8 +65,8 @@ def test_existing_files_stay(encoding: str, repository: Path) -> None:
     command = [sys.executable, "-m", "kernelwatch", "init"]
     options: Any = {"cwd": repository, "env": environment, "text": True}
     first, second = (subprocess.check_output(command, **options) for _ in range(2))
-    assert "asv.conf.json is there: not changed\nbenchmarks/__init__.py written" in first
-    assert "benchmarks/kernels.py is there: not changed" in second
+    assert "asv.conf.json exists: not changed\nbenchmarks/__init__.py written" in first
+    assert "benchmarks/kernels.py exists: not changed" in second
     assert (repository / "asv.conf.json").read_text() == "mine"
     assert (repository / ".gitignore").read_bytes() == text + b"\n.asv/\n__pycache__/\n*.unfinished\nrun.lock\n"
 
@@ -91,7 +91,9 @@ def test_second_call_finds_kernels(changed: bool, repository: Path, capsys: pyte
     assert init.main([]) == 0
     assert ("class Scale(kw.Watched)" in stub.read_text()) is not changed
     printed = capsys.readouterr().out
-    assert ("not watched there: scale; paste and replace the guesses:\n\nclass Scale(kw.Watched)" in printed) is changed
+    assert (
+        "not watched in it: scale; add these classes, and replace the guesses:\n\nclass Scale(kw.Watched)" in printed
+    ) is changed
 
 
 WATCHED = """
@@ -203,7 +205,7 @@ def test_invalid_requirements(url: str, repository: Path, capsys: pytest.Capture
     """Nothing is written; the error lists the allowed values."""
     with pytest.raises(SystemExit):
         init.main(["--workflows", url])
-    assert "pip cannot install that; give git+https://HOST/REPOSITORY@COMMIT" in capsys.readouterr().err
+    assert "pip cannot install this; give git+https://HOST/REPOSITORY@COMMIT" in capsys.readouterr().err
     assert not (repository / "benchmarks").exists()
 
 
@@ -268,7 +270,7 @@ def test_environment_of_asv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cap
         ("SUITE = None", "'benchmarks.kernels:SUITE' is no suite; name yours in "),
         (
             "import kernelwatch as kw; kw.watch(Kernel('a', [kw.outputs('o', 'n')], 1, over='n', text='x'), {'n': 4})",
-            "3: ArgumentError: params has a list of values for each of param_names, n; given: (4,)",
+            "3: ArgumentError: params needs a list of values for each of param_names, n; it is (4,)",
         ),
     ],
 )

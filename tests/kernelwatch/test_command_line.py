@@ -45,7 +45,7 @@ def test_unwritable_output(words: str, where: str, code: int, error: str, tmp_pa
         (
             ["--helo"],
             2,
-            "kernelwatch: error: unrecognized arguments: --helo; options of a subcommand stand behind it\n",
+            "kernelwatch: error: unrecognized arguments: --helo; put options of a subcommand after its name\n",
         ),
     ],
 )

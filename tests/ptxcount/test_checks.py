@@ -153,7 +153,7 @@ def test_barrier_for_a_race(lane: int, barrier: str) -> None:
 
 
 def test_address_in_no_array() -> None:
-    """An address far beyond an array is no place of it: the index may be another array's."""
+    """An address far beyond an array is not reported as an index of it. The index may belong to another array."""
     source = "__global__ void k(int* a, int* b, long i) { a[i] = 1; }"
     with pytest.raises(
         errors.OutOfBoundsError, match="in no array: byte 4393751543296 of the nearest below, argument 1 of"

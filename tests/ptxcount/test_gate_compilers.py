@@ -47,7 +47,10 @@ def own_nvcc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_compilers(own_nvcc: Path, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another nvcc, its settings, or another host compiler are noticed; a script is asked."""
+    """A change of nvcc, of its settings, or of the host compiler is detected.
+
+    A compiler that is a script is always run.
+    """
     toolkit = (own_nvcc.parent / "include").resolve().parent
     project.compile()
     assert not project.is_compiled()

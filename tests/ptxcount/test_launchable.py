@@ -113,7 +113,7 @@ def test_shared_memory_of_architectures(arch: str, size: int) -> None:
     ],
 )
 def test_limits_of_the_target(target: str, arch: str | None, size: int, message: str) -> None:
-    """PTX has the limits of its own target, unless another chip is named; a chip that is not known is a finding."""
+    """The limits are those of the PTX's target, or of the chip that is given. An unknown chip is a finding."""
     ptx = PTX.format("").replace("sm_90", target)
     if message:
         with pytest.raises(LaunchError, match=message):

@@ -184,7 +184,7 @@ SEARCHES = {
 
 
 def test_early_exits() -> None:
-    """Threads that leave a loop early run at once what only they run, if the others may read it."""
+    """If threads leave a loop early and others may read their results, their next code runs at once."""
     head = "for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)"
     bodies = (f"{head} {{ {body} }} {tail}" for body, tail in SEARCHES)
     ptx, numbers = _compile("const int* x, int n, int key, int* found", *bodies), np.arange(8192, dtype=np.int32)

@@ -73,7 +73,7 @@ REFUSED = [
     ("no_such_kernel rows=1", "kernelwatch count: kernel 'no_such_kernel' is not known; allowed are offset_copy"),
     ("offset_copy size=10", "kernelwatch count: offset_copy takes size, offset; given: size"),
     ("offset_copy size=ten offset=0", "kernelwatch count: size=ten: 'ten' is no number\n"),
-    ("offset_copy dtype=float64", "kernelwatch count: dtype=float64: write the dtype alone: float64\n"),
+    ("offset_copy dtype=float64", "kernelwatch count: dtype=float64: write the dtype without a name: float64\n"),
     ("offset_copy size=1.5 offset=0", "size must be an integer of at least 1; given: 1.5"),
     ("offset_copy size=10 offset=0 object", "dtype object holds Python objects"),
     ("offset_copy size=10 offset=0 float32 -O3'", "are no words"),
@@ -127,7 +127,7 @@ def test_texts_name_the_source(
 def test_requested_compiler(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(releases.VARIABLE, "banana")
     assert main(["add_coalesced", "size=1000"]) == 2
-    assert "CUDA_TOOLKIT=banana is no release of CUDA" in capsys.readouterr().err
+    assert "CUDA_TOOLKIT=banana is not a release of CUDA" in capsys.readouterr().err
 
 
 def test_arrays_beyond_memory_are_refused(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

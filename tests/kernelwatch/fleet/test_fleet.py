@@ -163,7 +163,7 @@ def test_existing_results_stay_unchanged(name: str, is_refused: bool, tmp_path: 
 
     (tmp_path / "results" / "gpu").mkdir(parents=True)
     (tmp_path / "results" / "gpu" / "old.json").write_text("as it was")
-    with pytest.raises(ValueError, match="is no name for a file of results") if is_refused else nullcontext():
+    with pytest.raises(ValueError, match="is not a valid name for a file of results") if is_refused else nullcontext():
         engine.store_files(MeasuredFiles("one", {name: b"another"}, 1.0), tmp_path / "results")
     assert [path.read_text() for path in tmp_path.rglob("*.*")] == ["as it was"]
 
@@ -173,7 +173,7 @@ def test_existing_results_stay_unchanged(name: str, is_refused: bool, tmp_path: 
     ("present", "message"),
     [
         ([{}], "no worker connected within 0 s"),
-        ([{"a": "gpu-x", "b": "gpu-y"}], "several kinds, gpu-x, gpu-y: give each kind a scheduler of its own"),
+        ([{"a": "gpu-x", "b": "gpu-y"}], "different kinds of GPUs, gpu-x, gpu-y: use one scheduler per kind"),
         ([{"tls://gone:1": "gpu"}, {}], ""),
     ],
 )
@@ -189,7 +189,7 @@ def test_backfill_without_workers_ends(
     monkeypatch.setattr(engine, "_machines_by_worker", lambda _: next(looks, {}))
     with pytest.raises(FleetError, match=message) if message else nullcontext():
         assert not engine.backfill(fleet, tmp_path, COMMITS, report=messages.append)
-    assert messages == [] if message else ["8 commits are left, and no worker is there"]
+    assert messages == [] if message else ["8 commits are left, but no worker is connected"]
 
 
 @pytest.mark.usefixtures("checkout")

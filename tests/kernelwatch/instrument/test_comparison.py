@@ -66,7 +66,7 @@ FLIPPED: list[tuple[str, str, int, str]] = [
             (0, "its element [0] is"),
             (16 * 2003 - 1, f"its element [{(16 * 2003 - 1) % (8 * size) // 8}] is"),
             (-1, f"its element [{size - 1}] is"),
-            (END + 500, "first 500 bytes behind its end"),
+            (END + 500, "first 500 bytes after its end"),
         )
     ),
 ]
@@ -154,7 +154,7 @@ def test_piecewise_comparison(chunk: int, monkeypatch: pytest.MonkeyPatch) -> No
     wrong[6, 8] += 1
     _check_near(right, right, 0.0, "")
     _check_near(wrong, right, 0.0, r"case: element \[5, 3\] is 49\.0, NumPy expects 48\.0 within 0 units")
-    _check_near(right, right, 0.0, f"case: wrote behind the end of its output, first {GUARD - 1} bytes on", 0)
+    _check_near(right, right, 0.0, f"case: wrote past the end of its output, first after {GUARD - 1} bytes", 0)
 
 
 def test_tolerance_on_device(small_l2_gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:

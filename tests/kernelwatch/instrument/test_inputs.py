@@ -166,7 +166,7 @@ def test_inputs_have_distinct_addresses() -> None:
     ],
 )
 def test_missing_names_are_skipped(launch: str, reason: str) -> None:
-    with pytest.raises(NotImplementedError, match=f"^this commit lacks it: {reason}"):
+    with pytest.raises(NotImplementedError, match=f"^this commit does not have it: {reason}"):
         build_job.describe_launch(Launch.parse(launch))
 
 

@@ -105,9 +105,9 @@ def test_layout_of_arguments() -> None:
     packed, places = pack_arguments(bound, layout)
     assert packed == struct.pack("<bxxxxxxxQixxxxd", 1, 0, 2, 0.5)
     assert places == (8,)
-    with pytest.raises(UnknownArgumentError, match="the entry point takes 3 arguments; declared are 4"):
+    with pytest.raises(UnknownArgumentError, match="the entry point takes 3 arguments, but 4 are declared"):
         pack_arguments(bound, layout[:3])
-    with pytest.raises(UnknownArgumentError, match="y: the entry point takes 4 bytes there; given are 8"):
+    with pytest.raises(UnknownArgumentError, match="y: the entry point takes 4 bytes, but the argument has 8"):
         pack_arguments([ScalarArgument("y", 0.5, np.dtype("f8"))], layout[2:3])
 
 

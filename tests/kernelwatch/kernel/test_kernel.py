@@ -110,7 +110,7 @@ def _without_memory() -> Any:
     [
         (lambda a, b: a[b], ArgumentError, "add: its reference raises IndexError: arrays"),
         (_without_memory, MemoryError, "no room"),
-        (lambda a, b: (a, b), ArgumentError, "its reference returns 2 arrays; the outputs are output"),
+        (lambda a, b: (a, b), ArgumentError, "its reference returns 2 arrays, but the outputs are output"),
         (lambda a: a[1:], ArgumentError, r"returns output with the shape \(3,\), not \(4,\)"),
     ],
 )
@@ -132,7 +132,7 @@ REFUSED: list[tuple[Any, type[Exception], str]] = [
     (lambda: to_dtype("float31"), UnknownDtypeError, "'float31' is not a NumPy dtype"),
     (lambda: to_dtype(object), UnknownDtypeError, "holds Python objects"),
     (lambda: split_flags("-Xptxas '"), UnknownFlagsError, "are no words: No closing quotation; write them as on"),
-    (lambda: _bind_length("n-5"), ArgumentError, r"is \(0,\) here; lengths are positive integers"),
+    (lambda: _bind_length("n-5"), ArgumentError, r"is \(0,\) here; lengths must be positive integers"),
     (lambda: _bind_length(lambda n: (n / 2,)), ArgumentError, r"is \(2.5,\) here; lengths are"),
     (lambda: outputs("x", "n", values="none"), ArgumentError, "must be one of bits, exact, random, zeros, or a f"),
     (lambda: _sums(("int8", "int16")).check_dtype("int32"), UnknownDtypeError, "sums has no int32; it has int8, int16"),

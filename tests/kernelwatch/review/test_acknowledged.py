@@ -132,7 +132,7 @@ def test_bad_file(text: str, message: str, base: str, tmp_path: Path) -> None:
         assert changes.acknowledgements == ()
         (problem,) = changes.problems
         assert problem.startswith(f"{where}: ")
-        assert problem.endswith(": none of its entries counts")
+        assert problem.endswith(": all of its entries are ignored")
         assert message in problem
         assert "\n" not in problem
 

@@ -38,10 +38,10 @@ TIMES: dict[str, tuple[Outcome, Outcome, Verdict, str]] = {
     "2 % slower, short": (samples(5e-6), samples(5.1e-6, seed=9), SAME, ""),
     "8 % slower, short": (samples(5e-6), samples(5.4e-6, seed=9), SLOW, ""),
     "8 % faster, short": (samples(5e-6), samples(4.6e-6, seed=9), FAST, ""),
-    "samples missing on both": (30e-6, 33e-6, UNDECIDED, "0 + 0 samples, at least 7 a side"),
-    "samples missing on one": (samples(30e-6), 33e-6, UNDECIDED, "40 + 0 samples, at least 7 a side"),
+    "samples missing on both": (30e-6, 33e-6, UNDECIDED, "0 + 0 samples, but at least 7 per commit"),
+    "samples missing on one": (samples(30e-6), 33e-6, UNDECIDED, "40 + 0 samples, but at least 7 per commit"),
     "samples missing, no change": (30e-6, 30e-6, SAME, ""),
-    "6 + 6": (samples(30e-6, 6), samples(33e-6, 6), UNDECIDED, "6 + 6 samples, at least 7 a side"),
+    "6 + 6": (samples(30e-6, 6), samples(33e-6, 6), UNDECIDED, "6 + 6 samples, but at least 7 per commit"),
     "7 + 7": (samples(30e-6, 7), samples(33e-6, 7), SLOW, ""),
     "too noisy": (samples(30e-6, noise=0.2), samples(31e-6, noise=0.2, seed=9), UNDECIDED, ""),
     "base's rounds": (two_rounds(30e-6, 32.4e-6), samples(32.8e-6), UNDECIDED, "differ by 8.0% in base, 0."),
@@ -74,7 +74,7 @@ def test_times(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_where_a_ratio_may_lie() -> None:
-    """The interval spans the ratios of single processes and the confidence interval."""
+    """The range covers the ratios of single processes and the confidence interval."""
     base, head = (  # interval of 33 / 30 alone
         Point({}, median, (median,) * 40 + (second_median,) * 5, counts=(40, 5))
         for median, second_median in ((30.0, 32.0), (33.0, 36.0))

@@ -40,14 +40,14 @@ from tests.stored import (
     [
         (
             ["nope", HEAD],
-            "'nope' names no commit of git in .*, nor of the stored results of cccccccc, bbbbbbbb, dddddddd; ",
+            "'nope' is not a commit of .*, and there are only results of cccccccc, bbbbbbbb, dddddddd; ",
         ),
-        (["a..b"], r"'a\.\.b' is a range; give two revisions: a b$"),
-        (["a...b"], r"'a\.\.\.b' is a range; give two revisions: a b$"),
+        (["a..b"], r"'a\.\.b' is a range; give its ends as two arguments: a b$"),
+        (["a...b"], r"'a\.\.\.b' is a range; give its ends as two arguments: a b$"),
         (["--", "--help", HEAD], "'--help' names no commit"),
-        (["bbbb", HEAD, "--machine", "x"], "has results of gpu; given: x; choose one"),
+        (["bbbb", HEAD, "--machine", "x"], "has no results of x, only of gpu; choose one"),
         (["bbbb", "eeee"], "'eeee' names no commit"),
-        (["bbbb", "d" * 40], "no machine has results by one Python of both 'bbbb' .*; results exist of gpu"),
+        (["bbbb", "d" * 40], "no machine has results of one environment for both 'bbbb' .*; results exist of gpu"),
         (["", ""], "'' names no commit"),
     ],
 )
@@ -198,7 +198,7 @@ def test_make_has_the_commands_exit_code(target: str, code: int, is_exact: bool,
 
 
 def test_an_import_that_fails_is_no_verdict(tmp_path: Path) -> None:
-    """A missing import of the review ends with exit code 2 and one line."""
+    """If an import of the review fails, it exits with code 2 and one line."""
     (tmp_path / "msgspec.py").write_text("raise ImportError('no such library')")
     where = os.pathsep.join([str(tmp_path), *sys.path])
     words = [sys.executable, "-m", "kernelwatch", "compare", BASE, HEAD]

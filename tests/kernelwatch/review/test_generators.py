@@ -47,5 +47,5 @@ def test_another_generator(
     for name, lines in (("runs", runs), ("cubins", cubins)):
         (folder / f"{name}.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     notes = review_as_json(tmp_path, capsys)[1]["notes"]
-    note = f"changed by the generator of PTX, as the file is the same in both commits: {TIME}"
+    note = f"changed by another version of the PTX generator, as both commits have the same files: {TIME}"
     assert (note in notes) is is_noted

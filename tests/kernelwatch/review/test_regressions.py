@@ -166,7 +166,9 @@ def test_a_branch_is_no_predecessor(tmp_path: Path, capsys: pytest.CaptureFixtur
     git.text(tmp_path, "update-ref", "-d", "refs/heads/feature")
     write(tmp_path, {"e" * 40: {COUNT: {"one": 1.0}}, docs: {COUNT: {"one": 8.0}}})
     assert main([], tmp_path) == 0
-    message = "left out: results of eeeeeeee, which git does not know here; run: git fetch --all\n"  # no shallow clone
+    message = (
+        "left out: results of eeeeeeee, which this repository does not have; run: git fetch --all\n"  # no shallow clone
+    )
     assert message in capsys.readouterr().err
 
 

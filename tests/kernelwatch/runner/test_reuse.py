@@ -240,7 +240,7 @@ def test_record_round_trip(tmp_path: Path) -> None:
         {"reused": OLD, "numbers": {TIME: [1.0, 2.0, 3.0]}, "rounds": [2, 1], "machine_code": cubin},
         {"fingerprint": "f1", "numbers": {TIME: [1.0]}, "rounds": [1], "machine_code": (*cubin, "b" * 64)},
         {"fingerprint": "f2", "numbers": {TIME: [1.0]}, "rounds": [2, 1], "throttled": ["hot"], "block": (64, 0)},
-        {"skipped": "this commit lacks it: kernel 'k' <no>"},
+        {"skipped": "this commit does not have it: kernel 'k' <no>"},
         *({"failed": f"CompileError: µ\nmore {index}"} for index in range(2)),
     ]
     outcomes[2]["machine_code"] = (*cubin[:2], "sm_80")
@@ -260,7 +260,7 @@ def test_record_round_trip(tmp_path: Path) -> None:
     assert (run["began"], run["commits"]) == ({NEW: {TIME: BEGAN}}, [NEW])
     assert run["held_back"] == [{"commit": NEW, "configuration": f"{TIME}(p, 2)", "reasons": ["hot"]}]
     skip = {"commit": NEW, "benchmark": TIME, "configurations": 1}
-    assert run["skipped"] == [{**skip, "reason": "this commit lacks it: kernel 'k' <no>"}]
+    assert run["skipped"] == [{**skip, "reason": "this commit does not have it: kernel 'k' <no>"}]
     assert run["failed"] == [{**skip, "configurations": 2, "reason": "CompileError: ?"}]
     assert run["selected"] == {TIME: ["'p1'"]}
     assert run["before"]["slice"] == "1g"

@@ -162,7 +162,7 @@ def test_commits_in_turns(
     monkeypatch.setattr(commit_process, "start_process", begin)
     monkeypatch.setattr(whole_run.SuiteRun, "measure", lambda suite_run, *_: suite_run.options["interleave_rounds"])
     conf = SimpleNamespace(results_dir=str(tmp_path), dvcs="git")
-    error = "c2 cannot be measured in turns: it has no package"
+    error = "c2 cannot be measured in an interleaved run: it has no package"
     with pytest.raises(UserError, match=error) if count > 2 else nullcontext():
         assert whole_run.run_suite(conf, options) == in_turns
     assert described == [(f"c{index}", index) for index in range(min(count, 2))] * in_turns

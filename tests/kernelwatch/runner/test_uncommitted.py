@@ -12,8 +12,8 @@ from kernelwatch.runner import uncommitted
 from kernelwatch.store import git
 from tests import commits
 
-WITHOUT = "HEAD is measured, without what is not committed: "
-AS_THEY_ARE = "used as they are here, not as in HEAD: "
+WITHOUT = "HEAD is measured without these uncommitted changes: "
+AS_THEY_ARE = "these uncommitted changes are used: "
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def _run(day: datetime, commits: list[str], uuid: str | None) -> dict[str, Any]:
 
 
 #: Remedy in the note.
-ANEW = f"; measure both with one: kernelwatch measure {BASE[:8]} {HEAD[:8]}"
+ANEW = f"; to measure both alike: kernelwatch measure {BASE[:8]} {HEAD[:8]}"
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ def test_invalid_release(
     """Every compilation refuses it before pip runs."""
     monkeypatch.setenv(releases.VARIABLE, release_text)
     monkeypatch.setattr(releases, "_install_wheels", pytest.fail)
-    message = re.escape(f"CUDA_TOOLKIT={release_text} is no release of CUDA, such as 13.0.2; ")
+    message = re.escape(f"CUDA_TOOLKIT={release_text} is not a release of CUDA, such as 13.0.2; ")
     with pytest.raises(error, match=message):
         use()
 

@@ -58,7 +58,7 @@ def pad_length(length: int) -> int:
 
 
 class ReferencePart(NamedTuple):
-    """A part of the memory that a commit's process writes: `length` bytes of an array from byte `start` on, plus a guard."""
+    """A part of the memory that a commit's process writes: `length` bytes of an array from `start` on, and a guard."""
 
     array: DeviceArray
     start: int

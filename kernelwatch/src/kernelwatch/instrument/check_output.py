@@ -147,7 +147,7 @@ class _OutputComparison:
         return _ExpectedPiece(start, length, address, self._rotation.sets, self._rotation.set_pitch(array))
 
     def _iter_block_pieces(self, array: DeviceArray, block: int, period: int) -> Iterator[_ExpectedPiece]:
-        """Yield the pieces of an input: a part of the block, or for each set its end, whole blocks, and its beginning."""
+        """Yield the pieces of an input: a part of the block, or for each set its end, whole blocks, its beginning."""
         offset, length, pitch = array.block_offset, buffers.pad_length(array.nbytes), self._rotation.set_pitch(array)
         if offset + length <= period:
             yield self._piece_in_all_sets(array, 0, length, block + offset)

@@ -54,7 +54,7 @@ class InterleavedJobs:
         return [msgspec.json.decode(line, type=Job) for path in paths for line in path.read_bytes().splitlines()]
 
     def find_packages(self, job: Job) -> set[str]:
-        """Return the digests of the packages whose jobs may share a process with a job: its own and interleaved ones."""
+        """Return the digests of the packages that may share a process with a job: its own and interleaved ones."""
         digests = {job.package_digest for job in self._jobs}
         return digests if job.package_digest in digests else {job.package_digest}
 

@@ -33,8 +33,8 @@ def warn_of_changes(commits: Sequence[str]) -> None:
         if not imported[file] and (is_tracked or package not in folders or PurePath(file).is_relative_to(package))
     ]
     if head in commits:
-        _log_names("HEAD is measured without the uncommitted changes in", missing)
-    _log_names("uncommitted changes are used in", [file for file in files if imported[file]])
+        _log_names("HEAD is measured without these uncommitted changes", missing)
+    _log_names("these uncommitted changes are used", [file for file in files if imported[file]])
 
 
 def _list_changes() -> tuple[str, dict[str, bool]]:

@@ -48,7 +48,7 @@ def format_table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, list_
     shown = tabulate([titles, *body], tablefmt="plain", disable_numparse=True, colalign=_ALIGN)
     yield from (line.rstrip() for line in shown.splitlines())
     if not list_all and ", +" in shown:
-        yield "+N means N more differences; --all lists them."
+        yield "+N stands for N more differences: --all lists them."
 
 
 def _shorten_cell(cell: str, width: int) -> str:
