@@ -44,11 +44,11 @@ from tests.stored import (
         ),
         (["a..b"], r"'a\.\.b' is a range; give its ends as two arguments: a b$"),
         (["a...b"], r"'a\.\.\.b' is a range; give its ends as two arguments: a b$"),
-        (["--", "--help", HEAD], "'--help' names no commit"),
+        (["--", "--help", HEAD], "'--help' is not a commit"),
         (["bbbb", HEAD, "--machine", "x"], "has no results of x, only of gpu; choose one"),
-        (["bbbb", "eeee"], "'eeee' names no commit"),
+        (["bbbb", "eeee"], "'eeee' is not a commit"),
         (["bbbb", "d" * 40], "no machine has results of one environment for both 'bbbb' .*; results exist of gpu"),
-        (["", ""], "'' names no commit"),
+        (["", ""], "'' is not a commit"),
     ],
 )
 def test_errors(words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -127,8 +127,8 @@ def test_stored_results_of_other_axes(names: list[str], tmp_path: Path, capsys: 
 @pytest.mark.parametrize(
     ("named", "text", "message"),
     [
-        (True, "syntax error(", "cannot compare: .*/own_suite.py:1: SyntaxError: .*; mend it\n"),
-        (True, "SUTIE = 1", "cannot compare: 'own_suite:SUITE' is no suite; name yours in "),
+        (True, "syntax error(", "cannot compare: .*/own_suite.py:1: SyntaxError: .*; fix it\n"),
+        (True, "SUTIE = 1", "cannot compare: 'own_suite:SUITE' is not a suite; name yours in "),
         (True, None, "cannot compare: there is no module own_suite; name yours in "),
         (False, None, ""),
     ],

@@ -104,7 +104,7 @@ def test_why_it_fails_is_told(kept: list[dict[str, str]], message: str, tmp_path
     root = write(tmp_path, pair([1.0] * 40, None))
     failed = [{"commit": HEAD, "benchmark": TIME, "configurations": 1, **failure} for failure in kept]
     older = {"commit": HEAD, "benchmark": TIME, "configurations": 1, "reason": "older"}
-    runs = [{**RUN, "failed": failures} for failures in ([older] * (not message.startswith("not")), failed)]
+    runs = [{**RUN, "failed": failures} for failures in ([older] * (not message.startswith("no ")), failed)]
     write_lines(root / "results" / "gpu" / "runs.jsonl", *runs)
     _, *lines = report.render_review(review_stored(root)).splitlines()
     shown = " ".join(" ".join(lines).split())
@@ -137,10 +137,14 @@ WORDS = [
     (["--at-least", "0.5%"], 1, "sectors +0.6 %"),
     (["--all"], 1, "Largest: track_counted.X.track_sectors more sectors"),
     *(
-        ([f"--at-least={share}"], 2, f"--at-least: '{share}' is no percentage; give")
+        ([f"--at-least={share}"], 2, f"--at-least: '{share}' is not a percentage; give")
         for share in ("-1", "x", "nan", "inf", "")
     ),
-    (["--machine", "gpu", "--machine", "b"], 2, "--machine is given twice, as gpu and as b: two machines are not"),
+    (
+        ["--machine", "gpu", "--machine", "b"],
+        2,
+        "--machine is given twice, as gpu and b, but machines cannot be compared",
+    ),
 ]
 
 

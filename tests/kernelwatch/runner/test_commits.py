@@ -58,8 +58,8 @@ RANGES: list[tuple[Any, dict[str, Any], list[int] | str]] = [
     ("C0..C0", {}, "No commit hashes selected"),
     ("HASHFILE:no-such-file", {}, '"no-such-file" is not a file'),
     ("HASHFILE:FILE", {"interleave_rounds": True}, "'no-such' is not a commit; give a branch, a tag or a hash"),
-    ("no-such^!", {}, "'no-such\\^!' names no commit"),
-    ("C0..no-such --since=2001-01-01", {}, "names no commit"),
+    ("no-such^!", {}, "'no-such\\^!' is not a commit"),
+    ("C0..no-such --since=2001-01-01", {}, "is not a commit"),
     (None, {"branches": ["gone"]}, "Unknown branch gone"),
 ]
 

@@ -49,7 +49,7 @@ def test_summary(monkeypatch: pytest.MonkeyPatch) -> None:
         assert "".join(counts).startswith("669 times: 326 slower, 38 faster, 304 same, 1 undecided; 1725 counted and")
         assert first == "TRADE  98a96e03 -> 740a7872 (1 commit), nvidia-h200"
         assert verdict.strip() == "details: kernelwatch compare 98a96e03 740a7872 --machine nvidia-h200"
-        assert (skipped_lines, page[:31]) == (lines, "Look at: html/watch/index.html;")
+        assert (skipped_lines, page[:31]) == (lines, "Results: html/watch/index.html;")
         assert tables.strip() == "tables: asv show 740a7872 --machine nvidia-h200"
     head[0] = "0" * 40
     output, failed = summary.summarize(history.machine)

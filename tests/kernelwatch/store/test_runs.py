@@ -50,12 +50,12 @@ ANEW = f"; to measure both alike: kernelwatch measure {BASE[:8]} {HEAD[:8]}"
     ("head", "notes"),
     [
         ({TIME: FIRST, OTHER_TIME: FIRST, COUNT: FIRST}, []),
-        ({TIME: FIRST, OTHER_TIME: FIRST, COUNT: LATER}, [f"another compiler: x for base, y for head{ANEW}"]),
+        ({TIME: FIRST, OTHER_TIME: FIRST, COUNT: LATER}, [f"different compiler: x for base, y for head{ANEW}"]),
         ({TIME: FIRST, COUNT: FIRST}, []),
         ({TIME: SILENT, OTHER_TIME: FIRST, COUNT: FIRST}, []),
         (
             {TIME: FIRST, OTHER_TIME: LATER, COUNT: FIRST},
-            [f"another driver: 1 for base, 2 for head{ANEW}", f"another compiler: x for base, y for head{ANEW}"],
+            [f"different driver: 1 for base, 2 for head{ANEW}", f"different compiler: x for base, y for head{ANEW}"],
         ),
     ],
 )
@@ -63,20 +63,20 @@ def test_notes_of_a_review(head: Taken, notes: list[str], tmp_path: Path, capsys
     """A new driver is noted for times, a new compiler for whatever it compiled."""
     _store_runs(tmp_path, {BASE: {TIME: FIRST, OTHER_TIME: FIRST, COUNT: FIRST}, HEAD: head})
     _, review = review_as_json(tmp_path, capsys)
-    assert [note for note in review["notes"] if note.startswith("another ")] == notes
+    assert [note for note in review["notes"] if note.startswith("different ")] == notes
 
 
 @pytest.mark.parametrize(
     ("base", "head", "note"),
     [
-        (64, 32, "another fetch granularity of the L2 cache: 64 for base, 32 for head"),
+        (64, 32, "different fetch granularity of the L2 cache: 64 for base, 32 for head"),
         (64, 64, ""),
         (64, None, ""),
         ({"triton": "3.8.0"}, {"triton": "3.8.0"}, ""),
         ({"triton": "3.8.0"}, {}, ""),
         (
             {"triton": "3.8.0"}, {"triton": "3.9.0", "numba": "0.62"},
-            "another generator of PTX: triton 3.8.0 for base, numba 0.62, triton 3.9.0 for head",
+            "different generator of PTX: triton 3.8.0 for base, numba 0.62, triton 3.9.0 for head",
         ),
     ],
 )  # fmt: skip

@@ -28,7 +28,7 @@ COMMENT_LIMIT = 65_536
 _MAX_NAMES, _MAX_UNDECIDED, _MAX_REASON = 8, 3, 1000
 
 #: Text that replaces lines beyond the size limit of a comment.
-_LEFT_OUT = "{} more lines are left out, because the size of a comment is limited.\n"
+_LEFT_OUT = "{} more lines are left out: a comment has no more room.\n"
 
 #: Order of verdicts in a line.
 _ORDER = (Verdict.SLOWER, Verdict.FASTER, Verdict.SAME, Verdict.UNDECIDED, Verdict.ACKNOWLEDGED)
