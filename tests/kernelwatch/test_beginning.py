@@ -74,7 +74,7 @@ def test_existing_files_stay(encoding: str, repository: Path) -> None:
 def test_wrong_flags(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         init.main(["--flags='"])
-    assert '--flags: flags "\'" are no words: No closing quotation; write them as on nvcc' in capsys.readouterr().err
+    assert '--flags: flags "\'" cannot be split: No closing quotation; write them as on nvcc' in capsys.readouterr().err
     assert not (repository / "benchmarks").exists()
 
 
@@ -167,7 +167,7 @@ SITUATIONS = {
     "without a commit": ("update-ref -d HEAD", [], "trunk"),
     "a name with a quote": ("branch -m it's\"ß", [], "it's\"ß"),
     "no repository": ("version", [], "git init"),
-    "a name that a shell runs": ("branch -m work$(id)", ["--workflows", URL], "'work$(id)' can stand in no workflow"),
+    "a name that a shell runs": ("branch -m work$(id)", ["--workflows", URL], "contain the branch name 'work$(id)'"),
     "a name with a slash": ("branch -m feature/a-1", ["--workflows", URL], "feature/a-1"),
 }
 
@@ -265,7 +265,7 @@ def test_environment_of_asv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cap
     [
         ("def (", "3: SyntaxError: invalid syntax"),
         ("import nothing_there", "3: ModuleNotFoundError: No module named 'nothing_there'"),
-        ("Kernel('a', [], 32, over=('n',), text='x')", "3: ArgumentError: a: it has no output; declare"),
+        ("Kernel('a', [], 32, over=('n',), text='x')", "3: ArgumentError: a: there is no output; declare"),
         ("__import__('json').loads('')", "3: JSONDecodeError: Expecting value"),
         ("SUITE = None", "'benchmarks.kernels:SUITE' is not a suite; name yours in "),
         (

@@ -60,7 +60,7 @@ def test_missing_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, str(folder))
         with pytest.raises(UnknownKernelError, match=r"^there is no file k\.cuh in the .*; correct file=$") as caught:
             _kernel().load_source("float32", "sm_90")
-        places.append(str(caught.value).partition("nor in ")[2].removesuffix("; correct file="))
+        places.append(str(caught.value).partition(" or in ")[2].removesuffix("; correct file="))
     assert places == ["the measured commit", str(tmp_path)]
 
 

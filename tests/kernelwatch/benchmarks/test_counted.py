@@ -161,7 +161,7 @@ def test_parallel_counts_equal_serial_counts(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     ("params", "reason"),
     [
-        (("no_such_kernel", "float32", FLAGS), "it: kernel 'no_such_kernel' is not known"),
+        (("no_such_kernel", "float32", FLAGS), "it: there is no kernel 'no_such_kernel'"),
         (("transpose_read_coalesced", "no", FLAGS), "it: dtype 'no' is not a NumPy dtype"),
         (("transpose_read_coalesced", "complex256", FLAGS), "the dtype: '-DELEMENT={bits}': elements of 32 bytes"),
         (("add_coalesced", "float32", FLAGS), "it: add_coalesced takes size; given: columns, rows"),

@@ -161,7 +161,7 @@ def test_inputs_have_distinct_addresses() -> None:
 @pytest.mark.parametrize(
     ("launch", "reason"),
     [
-        ("transpose_of_tomorrow rows=1 columns=1", "kernel 'transpose_of_tomorrow' is not known"),
+        ("transpose_of_tomorrow rows=1 columns=1", "there is no kernel 'transpose_of_tomorrow'"),
         ("add_coalesced size=1 alignment=4", "add_coalesced takes size; given: alignment, size"),
     ],
 )

@@ -97,7 +97,9 @@ CASES: dict[str, tuple[float, tuple[float, float | None] | None, str, list[dict[
     "nothing known": (1.1, None, "", TOGETHER, SLOW, ""),
     "the copy did not change": (1.1, (1.2, 1.32), "ab", TOGETHER, SLOW, ""),
     "nor the machine code": (1.1, (1.2, 1.32), "aa", TOGETHER, SLOW, UNCHANGED),
-    "the copy changed": (1.1, (1.2, 1.2), "aa", TOGETHER, UNDECIDED, "(ratio of times in copies: 1.000)"),
+    "the copy changed": (
+        1.1, (1.2, 1.2), "aa", TOGETHER, UNDECIDED, "the copy changed as much (ratio of times in copies: 1.000)",
+    ),
     "with other machine code": (1.1, (1.2, 1.2), "ab", TOGETHER, SLOW, ""),
     "with unknown machine code": (1.1, (1.2, 1.2), "", TOGETHER, SLOW, ""),
     "no copy in head": (1.1, (1.2, None), "aa", TOGETHER, SLOW, UNCHANGED),

@@ -47,7 +47,7 @@ class ReasonKind(Enum):
     INTERVAL = "the interval of the ratio, {:.3f} to {:.3f}, does not exclude 1"
     THROTTLED = "the GPU was throttled or shared {}"
     SEVERAL_GPUS = "measured on different GPUs"
-    COPY = "the copy's time changed as much (ratio of times in copies: {:.3f}); the machine changed, not the kernel"
+    COPY = "the copy changed as much (ratio of times in copies: {:.3f}); the machine changed, not the kernel"
     UNCHANGED = "machine code unchanged"
     NOT_AGAIN = "same machine code, not measured again"
     TIMES = "times: {}"
