@@ -159,7 +159,7 @@ def _write_changes(changes: Sequence[tuple[str, str, str]]) -> str:
 
 
 def test_map_of_zeros() -> None:
-    """A kernel builds a tensor map in global memory from zeros (CUDA guide), by generic addresses, and stores with it."""
+    """A kernel builds a tensor map in global memory from zeros (CUDA guide), and stores with it."""
     body = _write_changes(CHANGES)
     body += "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd2, {%r2, %r2}], [%r1];"
     array, place = np.ones((64, 64), np.uint32), np.zeros(16, np.uint64)

@@ -112,7 +112,7 @@ WARNED = """__global__ void warned(float* out, int n) {
 def test_texts_name_the_source(
     length: str, code: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither a warning, an error nor the listing names nvcc's file, which is another."""
+    """Warnings, errors and the listing never name nvcc's temporary file."""
     kernel = Kernel("warned", [outputs("out", length), "n"], 32, over=("n",), text=WARNED)
     monkeypatch.setattr(registry, "find_kernel", lambda _: kernel)
     compile_source._compile_module.cache_clear()  # a compilation warns once
@@ -131,7 +131,7 @@ def test_requested_compiler(capsys: pytest.CaptureFixture[str], monkeypatch: pyt
 
 
 def test_arrays_beyond_memory_are_refused(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The check precedes the allocation: Linux overcommits, so NumPy raises nothing."""
+    """The size is checked before the allocation, because Linux overcommits and NumPy raises nothing."""
     words, needed = ["row_sum", "rows=10", "columns=100"], 4 * (3 * 10 + 1000)  # the output is counted three times
     monkeypatch.setattr(host_memory, "physical", lambda: needed)
     assert main(words) == 0

@@ -151,7 +151,7 @@ def test_resident_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_inputs_have_distinct_addresses() -> None:
-    """An input that the kernel writes has an address of its own, too."""
+    """An array that is read and written has a separate address, too."""
     arrays = [kernelwatch.inputs("a", "size"), kernelwatch.outputs("b", "size"), kernelwatch.in_and_out("c", "size")]
     kernel = kernelwatch.Kernel("k", [*arrays, kernelwatch.inputs("d", "size")], 32, over=("size",), file="k.cu")
     arguments = [argument for argument in kernel.bind_arguments("int8", size=5) if isinstance(argument, ArrayArgument)]

@@ -180,7 +180,7 @@ def test_volatile_facts(nvml: FakeNvml) -> None:
     [(None, 0), ("1,0", 1), ("GPU-abc", "GPU-abc"), ("", None), ("-1", None), ("2", None), ("MIG-x", None)],
 )
 def test_visible_device(visible: str | None, handle: object, nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first of CUDA_VISIBLE_DEVICES counts; devices that CUDA cannot see name no machine."""
+    """The first device of CUDA_VISIBLE_DEVICES names the machine; hidden devices do not."""
     if visible is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     assert (machine.nvml_handle() is None) == (handle is None)

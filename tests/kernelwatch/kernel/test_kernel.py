@@ -153,7 +153,7 @@ def test_unknown_names(call: Any, error: type[Exception], message: str) -> None:
 
 @pytest.mark.parametrize("is_generated", [True, False])
 def test_generators_of_ptx(is_generated: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Installed generators matter only to kernels whose PTX a package makes."""
+    """Installed generators affect only kernels with generated PTX."""
     installed = {"triton": "3.8.0", "numba": "0.62"}
 
     def find_version(name: str) -> str:

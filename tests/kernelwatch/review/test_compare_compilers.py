@@ -1,4 +1,4 @@
-"""The review of two compilers at one commit; results of two compilers never mix."""
+"""The review of two compilers at one commit; results of different compilers are kept apart."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_two_commits_are_compared_by_one_compiler(
 
 
 def test_commit_without_compilers(capsys: pytest.CaptureFixture[str]) -> None:
-    """It would be ignored: BASE and HEAD are commits themselves."""
+    """`--commit` without `--compilers` is an error: it would be ignored."""
     with pytest.raises(SystemExit):
         main([BASE, HEAD, "--commit", HEAD])
     assert f"--commit {HEAD} is only for --compilers; without it, give only BASE and HEAD" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Evidence beside a time: machine code, copy, clocks, and noise."""
+"""Facts that affect the verdict on a time: machine code, copy, clocks, and noise."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_evidence(name: str, root: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 @pytest.mark.parametrize(("reasons", "shown"), [((), HELD), ((Reason(ReasonKind.CHANCE, (0.5, 1)),), "p = 0.5")])
 def test_first_reason_stays(reasons: tuple[Reason, ...], shown: str) -> None:
-    """The printed reason is of the first rule that holds; a throttled time could be any."""
+    """The printed reason is that of the first rule that applies; a throttled time has no range."""
     judgement = Judgement(Verdict.UNDECIDED, 1.1, 0.01, reasons=reasons, could_be=(0.9, 1.0))
     point: Any = SimpleNamespace(copies=None)
     doubted = add_doubts(judgement, Pair(TIME, point, point), unchanged=None, throttled="in head: power")

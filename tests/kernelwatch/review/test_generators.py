@@ -1,4 +1,4 @@
-"""Kernels that another version of a generator of PTX changed, and no commit."""
+"""Kernels that changed because of another version of a PTX generator, not because of a commit."""
 
 from __future__ import annotations
 

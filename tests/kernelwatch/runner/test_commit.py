@@ -116,7 +116,7 @@ def test_outcomes_become_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("is_head", [True, False])
 def test_missing_names_fail_at_head(is_head: bool, tmp_path: Path) -> None:
-    """The checkout's suite is that of its own commit. A kernel may lack a dtype there, too."""
+    """At HEAD, a missing kernel is a failure. An unsupported dtype is a skip there, too."""
     reasons = [
         "this commit does not have it: there is no kernel k",
         "this commit does not have the dtype: k has no int8",

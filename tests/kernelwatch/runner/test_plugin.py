@@ -49,7 +49,7 @@ print(*sorted(name for name in changed if callable(getattr(dict(members())[name]
 
 
 def test_one_function_is_replaced() -> None:
-    """Repeated imports of the plugin change no more."""
+    """Importing the plugin again changes nothing."""
     done = subprocess.run([sys.executable, "-c", CHANGED], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["asv.commands.run:Run.run"]
 
@@ -77,7 +77,8 @@ def test_incompatible_asv_stays_unchanged(
     asv_run = run.run
     asv_plugin.setup()
     assert os.environ["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID", "as NVML counts, which names the machine"
-    assert [line.partition("slower: ")[2] for line in warnings] == [problem] * bool(problem)
+    shown = [line.partition(": ")[2].removesuffix(f"; {asv_plugin._FALLBACK}") for line in warnings]
+    assert shown == [problem] * bool(problem)
     assert (run.run is asv_run) == bool(problem)
 
 
@@ -96,7 +97,7 @@ def test_incompatible_asv_stays_unchanged(
     ],
 )
 def test_options_for_asv_alone(options_of_asv: dict[str, Any], reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Profiling and foreign environments fall to asv, with a message; the runner does the rest."""
+    """asv itself handles profiling and existing environments, with a message; the runner handles the rest."""
     from kernelwatch.runner import whole_run
 
     calls: list[dict[str, Any]] = []
@@ -146,7 +147,7 @@ def _lack_name(_: Any) -> None:
 def test_incompatibility_on_the_way(
     module: str, name: str, replacement: Any, problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A name that asv lacks leads to its own way, with one line; an error of the library's own stays one."""
+    """If asv lacks a name, asv runs the benchmarks itself, with one line; other errors are raised."""
     from kernelwatch.runner import compiler
 
     monkeypatch.setattr(compiler, "choose_compiler", lambda conf: setattr(conf, "results_dir", "stage"))
@@ -163,7 +164,7 @@ def test_incompatibility_on_the_way(
     conf = SimpleNamespace(environment_type="virtualenv", results_dir="results")
     with nullcontext() if problem else pytest.raises((AttributeError, TypeError)):
         assert run(SimpleNamespace, conf) == "results"
-    assert [line.partition("slower: ")[2][: len(problem)] for line in warnings] == [problem] * bool(problem)
+    assert [line.partition(": ")[2][: len(problem)] for line in warnings] == [problem] * bool(problem)
 
 
 def test_error_of_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,10 +175,12 @@ def test_error_of_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_project_in_a_subfolder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every kernel would be n/a, since its file is looked for in that folder of the commit."""
+    """A project in a subfolder is an error: all kernels would be n/a, because their files are not found."""
     (begin(tmp_path) / "perf").mkdir()
     monkeypatch.setattr(project_root, "ROOT", tmp_path / "perf")
-    with pytest.raises(UserError, match=r"^asv\.conf\.json lies in perf/ of its repository; move it "):
+    with pytest.raises(
+        UserError, match=r"^asv\.conf\.json is in the subfolder perf/, which is not supported; move it "
+    ):
         asv_plugin.wrap_run(lambda cls, conf: 3)(SimpleNamespace, SimpleNamespace(environment_type="virtualenv"))
 
 

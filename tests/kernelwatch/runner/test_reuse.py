@@ -1,4 +1,4 @@
-"""Reuse of earlier numbers: loaded, reused, and measured all the same."""
+"""Reuse of earlier numbers: loading, reuse, and repeated measurements."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_thresholds_of_times() -> None:
 
 @pytest.mark.parametrize("sizes", [[1], [7], [525], [525, 80, 35, 1], [1] * 60])
 def test_every_number_is_measured_within_fifty_runs(sizes: list[int]) -> None:
-    """All others come first; classes take their parts, and neighbours go together."""
+    """Numbers measured longest ago come first; each class contributes neighbours."""
     keys = [(str(group), index) for group, size in enumerate(sizes) for index in range(size)]
     run_of = dict.fromkeys(keys, 0)
     runs = math.ceil(len(keys) / math.ceil(reuse.SHARE * len(keys)))
@@ -198,7 +198,7 @@ def test_counts_of_the_commit_itself(tmp_path: Path, entries: Entries) -> None:
 
 @pytest.mark.parametrize(("throttled", "expected"), [([], {"one", "two"}), (["hot"], {"two"})])
 def test_entries_of_the_running_run(throttled: list[str], expected: set[str], tmp_path: Path, entries: Entries) -> None:
-    """A commit's numbers serve the next commit of the run, unless the GPU was throttled."""
+    """Numbers of a commit are reused for the next commit of the run, unless the GPU was throttled."""
     _store(tmp_path, measured=[])
     run_record = RunRecord(OLD)
     run_record.begin_benchmark(TIME, BEGAN)

@@ -138,7 +138,7 @@ TYPED: dict[str, tuple[tuple[str, ...], str, int, set[int], str]] = {
 
 @pytest.mark.parametrize("case", TYPED)
 def test_arguments(case: str, repository: tuple[Project, list[str]]) -> None:
-    """Arguments mean what they mean to asv; only benchmarks that --bench selects are counted."""
+    """Arguments have the same meaning as in asv; only benchmarks selected by --bench are counted."""
     project, commits = repository
     words, standard_input, code, stored, message = TYPED[case]
 

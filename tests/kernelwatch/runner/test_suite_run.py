@@ -1,4 +1,4 @@
-"""A run of commits: discovery, machine, turns, Python, and failing processes."""
+"""A run of commits: discovery, machine, interleaving, Python, and failing processes."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_choice_of_machine(machine_name: str, facts: dict[str, str], tmp_path: P
 def test_commits_in_turns(
     has_gpu: bool, options: dict[str, Any], count: int, in_turns: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Several commits on a GPU take turns; without a GPU CUDA sees none."""
+    """Several commits on a GPU are interleaved; without a GPU, devices are hidden from CUDA."""
     described: list[tuple[str, int]] = []
     device = machine.Gpu("GPU X", "sm_90", None) if has_gpu else None
 
@@ -183,7 +183,7 @@ def test_choice_of_python(
     requirements: dict[str, str], is_missing: bool, can_be_built: bool, python: list[str],
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """The run's own Python serves, unless the environment has requirements or a build."""
+    """The Python of the run is used, unless the environment has requirements or a build."""
     begun: list[tuple[str, dict[str, str]]] = []
 
     @contextmanager

@@ -1,4 +1,4 @@
-"""Warnings of files that are not committed: the measured commit lacks them, or the run uses them all the same."""
+"""Warnings of uncommitted files: the measured commit lacks them, or the run uses them anyway."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def test_other_facts(base: Any, head: Any, note: str, tmp_path: Path, capsys: py
     ],
 )
 def test_timed_run(runs: Taken, driver: str, tmp_path: Path) -> None:
-    """The run that took times counts, otherwise the last."""
+    """The facts are those of the run that timed, otherwise of the last run."""
     _store_runs(tmp_path, {BASE: runs, HEAD: {TIME: FIRST, COUNT: FIRST}})
     history, results = find_results(tmp_path, BASE)
     assert history.find_last_timed_run(results)["before"]["driver"] == driver

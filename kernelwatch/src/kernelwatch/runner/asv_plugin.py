@@ -52,6 +52,7 @@ REQUIRED_PARAMETERS = {
 
 _LIBRARY = Path(__file__).parents[1]
 
+#: End of the messages that the runner is not used.
 _FALLBACK = "asv runs the benchmarks itself, which is slower"
 
 #: Options of `asv run` that the runner does not support.
