@@ -97,7 +97,7 @@ def test_incompatible_asv_stays_unchanged(
     ],
 )
 def test_options_for_asv_alone(options_of_asv: dict[str, Any], reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """asv itself handles profiling and existing environments, with a message; the runner handles the rest."""
+    """Profiling and existing environments are left to asv, with a message; the runner handles the rest."""
     from kernelwatch.runner import whole_run
 
     calls: list[dict[str, Any]] = []
