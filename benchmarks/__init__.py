@@ -1,4 +1,4 @@
-"""The instrument: it times and counts the kernels of the installed commit. It always comes from the newest checkout."""
+"""The suite: it times and counts the kernels of the installed commit. It always comes from the checkout."""
 
 from __future__ import annotations
 

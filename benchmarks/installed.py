@@ -1,8 +1,9 @@
-"""The kernels of the installed commit: the one place that knows what older packages offered.
+"""The kernels of the installed commit. Only this module knows the interfaces of older packages.
 
-The package's number `CONTRACT` is the version of its interface. Packages up to 917313d have none. Up to 2, a package
-builds its kernels itself. The kernels of those up to ac1c6ac have arguments that `Kernel` no longer takes, and those up
-to 2a19b6a8^ are made by functions that kernelwatch no longer has. None of them is measured; their stored numbers stay.
+`CONTRACT` of the package is the version of its interface. Older packages are not measured; their stored numbers stay:
+packages up to 917313d have no `CONTRACT`; up to version 2, a package builds its kernels itself; up to ac1c6ac, its
+kernels have arguments that `Kernel` no longer takes; up to 2a19b6a8^, it calls functions that kernelwatch no longer
+has.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Mapping
 
 from kernelwatch import Kernel
 
-#: Names that older packages import from kernelwatch.
+#: The error for names that older packages import from kernelwatch.
 _REMOVED = re.compile("cannot import name '(Row|Operation)'")
 
 
@@ -22,7 +23,7 @@ def kernels() -> Mapping[str, Kernel]:
     """Return the installed commit's kernels by name; empty for a package without kernelwatch kernels."""
     try:
         package = importlib.import_module("gpu_kernels")
-    except TypeError:  # `Kernel` takes other arguments
+    except TypeError:  # `Kernel` no longer takes these arguments
         return {}
     except ImportError as error:
         if not _REMOVED.search(error.msg):

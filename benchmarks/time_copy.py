@@ -1,4 +1,4 @@
-"""Times of misaligned and strided copies, and of the plain copy that all kernels are compared with."""
+"""Times of misaligned and strided copies, and of the plain copy with which all kernels are compared."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from benchmarks.sweeps import (
 )
 from kernelwatch.kernel import matrix_copy
 
-#: Reason why a copy of small elements stays far below the peak although no bytes are lost.
+#: Note on small elements: their copies are far below the peak although no bytes are wasted.
 _SMALL = (
-    "A thread moves one element, so as many elements take as many requests whatever their size: one of a warp asks for "
-    "32 bytes of int8, for 128 of float32 and for 512 of complex128. A plain copy moves 16 bytes a thread."
+    "Each thread moves one element, so the number of requests does not depend on the element's size. A request of a "
+    "warp is 32 bytes of int8, 128 of float32 or 512 of complex128. The plain copy moves 16 bytes per thread."
 )
 
 
@@ -31,8 +31,8 @@ class OffsetCopy(kw.BackToBack):
     params = (OFFSETS, (1 << 26,), MOVED, COPY_FLAG_SETS)
     shown = {"offset": 1, "dtype": "float32"}
     note = (
-        "A warp whose bytes do not begin at a sector touches one sector more: float32 takes 5 sectors for 4. "
-        "So 20 % would be lost if no cache kept the shared one. Caches do: what is lost is less. " + _SMALL
+        "A warp whose bytes do not begin at a sector accesses one more sector: 5 instead of 4 for float32. "
+        "Without caches, this would cost 20 %. Caches keep the shared sector, so the loss is smaller. " + _SMALL
     )
 
 
@@ -53,11 +53,11 @@ class StrideCopy(kw.BackToBack):
 
     kernel = "stride_copy"
     param_names = ("stride", "size", "dtype", "flags")
-    params = (STRIDES, (1 << 22,), MOVED, COPY_FLAG_SETS)  # at the largest stride and dtype, arrays take 2 GiB each
+    params = (STRIDES, (1 << 22,), MOVED, COPY_FLAG_SETS)  # at the largest stride and dtype, each array has 2 GiB
     shown = {"stride": 2, "dtype": "float32"}
     note = (
-        "Whole sectors of 32 bytes are moved whatever is used of them: half is lost at stride 2. DRAM gives 64 bytes "
-        "a miss of L2 by default, so up to half of these are lost, too. " + _SMALL
+        "Only whole sectors of 32 bytes are moved, so half of the bytes are wasted at stride 2. By default, L2 fetches "
+        "64 bytes from DRAM per miss, of which up to half are wasted, too. " + _SMALL
     )
 
 
@@ -69,7 +69,7 @@ class StrideCopyFetching32(kw.BackToBack):
     params = (STRIDES, (1 << 22,), ("float32", "float64"), DEFAULT_FLAGS)
     shown = {"stride": 16, "dtype": "float32"}
     l2_fetch_bytes = 32
-    note = "One sector is fetched a miss, not two: as many as are needed."
+    note = "L2 fetches one sector per miss instead of two, and no unused sector."
 
 
 class StrideCopyFetching64(StrideCopyFetching32):
@@ -77,7 +77,7 @@ class StrideCopyFetching64(StrideCopyFetching32):
 
     title = "Stride copy, DRAM, 64 bytes a miss of L2"
     l2_fetch_bytes = 64
-    note = "Two sectors are fetched a miss, as by default."
+    note = "L2 fetches two sectors per miss, as by default."
 
 
 class StrideCopyFetching128(StrideCopyFetching32):
@@ -85,7 +85,7 @@ class StrideCopyFetching128(StrideCopyFetching32):
 
     title = "Stride copy, DRAM, 128 bytes a miss of L2"
     l2_fetch_bytes = 128
-    note = "Four sectors are fetched a miss, though one may be needed."
+    note = "L2 fetches four sectors per miss, although one may suffice."
 
 
 class DeviceCopy(kw.BackToBack):

@@ -7,8 +7,8 @@ from benchmarks.sweeps import ADDITIONS, DEFAULT_FLAGS, MATMULS, PRODUCTS, TRANS
 
 _PRODUCT_AXES = ("kernel", "rows x inner x columns", "dtype", "flags")
 _PRODUCT_NOTE = (
-    "Useful bytes are those of three matrices, however often they are read. A copy of as many bytes, "
-    "the control, is not the ceiling here: arithmetic is, so GFLOP/s tell more."
+    "Useful bytes are those of the three matrices, no matter how often they are read. Arithmetic, not the copy of as "
+    "many bytes, limits the speed here, so GFLOP/s are more informative."
 )
 
 
@@ -94,4 +94,4 @@ class Histogram(kw.BackToBack):
     kernel = "histogram"
     param_names = ("size", "bins", "dtype", "flags")
     params = ((1 << 26,), (64,), ("int8",), DEFAULT_FLAGS)
-    note = "Atomics in shared memory are the ceiling here, not what a copy of as many bytes takes."
+    note = "Atomics in shared memory limit the speed here, not memory bandwidth."

@@ -25,7 +25,7 @@ class Transpose(kw.BackToBack):
     param_names = _AXES
     params = (TRANSPOSES, MATRICES, MOVED, FLAG_SETS)
     shown = {"kernel": "transpose_read_write_coalesced", "rows x columns": LARGEST, "dtype": "float32"}
-    note = "A plain copy of as many bytes, 16 a thread, is what a transpose could reach."
+    note = "The limit of a transpose is a plain copy of as many bytes, with 16 bytes per thread."
 
 
 class TransposeInL2(kw.BackToBack):
@@ -48,13 +48,13 @@ class LectureTranspose(kw.BackToBack):
 
     param_names = _AXES
     params = (LECTURE, ("2880x2880",), ("float64",), DEFAULT_FLAGS)
-    note = "The steps of a lecture on its matrix, up to a tile without padding, and what comes after."
+    note = "The steps of a lecture on its matrix, up to a tile without padding, and later improvements."
 
 
 class SerialTranspose(kw.BackToBack):
     """Transpose by one thread, L2 cache."""
 
-    in_l2 = True  # or else a sample is one thread's way through four times the L2
+    in_l2 = True  # otherwise one thread would process four times the L2 cache per sample
     param_names = _AXES
     params = (SERIAL, ("256x256",), ("float64",), DEFAULT_FLAGS)
-    note = "The step before the first: nothing is done at the same time."
+    note = "The lecture's first version, without any parallelism."

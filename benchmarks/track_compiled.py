@@ -9,7 +9,7 @@ from kernelwatch.benchmarks import base
 
 _COUNTED = [benchmark.sweep for benchmark in base.iter_benchmarks(track_counted)]
 
-#: The counted kernels; the first ones keep their old order.
+#: The counted kernels. The first ones keep the order of stored results.
 KERNELS = tuple(
     dict.fromkeys(
         (

@@ -1,4 +1,4 @@
-"""Times as multiples of a plain copy of the same useful bytes, of each class that is timed."""
+"""Controls of all timed classes: times divided by that of a plain copy of the same useful bytes."""
 
 from __future__ import annotations
 

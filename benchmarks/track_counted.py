@@ -46,16 +46,20 @@ class Transpose(kw.CountedWithShared):
 
     param_names = _AXES
     params = (TRANSPOSES, MOVED, FLAG_SETS)
-    fixed = {"rows": 1000, "columns": 700}  # rows begin at any place of a sector, and tiles stick out at both edges
+    fixed = {"rows": 1000, "columns": 700}  # rows begin anywhere in a sector, and tiles cross both edges
     shown = {"dtype": "float32"}
-    note = "Fewer are better. Rows of 700 elements begin anywhere in a sector."
+    note = "Lower is better. Rows of 700 elements begin anywhere in a sector."
 
 
 class LectureTranspose(kw.CountedWithShared):
     """Transpose step by step."""
 
     param_names = _AXES
-    params = (LECTURE_ALONE, MOVED, DEFAULT_FLAGS)  # the other steps are counted above: a change is reported once
+    params = (
+        LECTURE_ALONE,
+        MOVED,
+        DEFAULT_FLAGS,
+    )  # the other steps are counted above, so that a change is reported once
     fixed = {"rows": 1000, "columns": 700}
     shown = {"dtype": "float32"}
 
@@ -65,7 +69,7 @@ class SerialTranspose(kw.Counted):
 
     param_names = _AXES
     params = (SERIAL, MOVED, DEFAULT_FLAGS)
-    fixed = {"rows": 40, "columns": 30}  # one thread executes everything: a small matrix
+    fixed = {"rows": 40, "columns": 30}  # small, because one thread executes everything
     shown = {"dtype": "float32"}
 
 
@@ -112,7 +116,9 @@ class Gather(kw.Counted):
     param_names = ("dtype", "flags")
     params = (("float32", "float64"), DEFAULT_FLAGS)
     fixed = {"size": ELEMENTS}
-    note = "Indices are random: each element takes a sector of its own, where 4 or 8 sectors would hold a request's."
+    note = (
+        "Indices are random, so each element needs its own sector, although a request's elements would fit in 4 or 8."
+    )
 
 
 class Histogram(kw.CountedWithShared):

@@ -56,7 +56,7 @@ def _git_says(*options: str) -> list[str]:
 def _no_history() -> str | None:
     if _git_says("--show-toplevel", "--is-shallow-repository") == [str(ROOT), "false"]:
         return None
-    return "git does not know here what results are stored of; a clone without --depth has it"
+    return "the commits of stored results are missing; a full clone has them"
 
 
 #: Marker -> reason why its tests cannot run here, or None.

@@ -76,7 +76,7 @@ def test_no_folder(folder: Path) -> None:
     assert [cache.lookup(cache.make_key("a"), lambda: MADE) for _ in range(2)] == [MADE, MADE]
     line = cache.find_problem() or ""
     assert line.startswith(f"{folder} cannot be written: [Errno")
-    assert line.endswith("compiled anew each time; set KERNELWATCH_CACHE to a folder that can")
+    assert line.endswith("compiled each time; set KERNELWATCH_CACHE to a writable folder")
     assert "\n" not in line
     has_none = "no home folder" in line
     assert has_none == ("HOME" not in os.environ)

@@ -31,11 +31,14 @@ COMPILERS: dict[str, tuple[str, str]] = {
     "hangs later": (f"{VERSION} sleep 60", "nvcc took longer than 0.2 s: {nvcc} --cubin probe.cu; set NVCC"),
     "writes nothing": (f"{VERSION} exit 0", "{nvcc} writes no machine code; set NVCC to an NVIDIA nvcc"),
     "writes text": (f"{VERSION} echo code > probe.cubin", "{nvcc} writes no machine code"),
-    "is silent": ("exit 0", "{nvcc} --version names no release: ''"),
-    "exits later": (f"{VERSION} echo two; echo lines >&2; exit 3", "{nvcc} compiles no kernel: exit code 3: lines two"),
+    "is silent": ("exit 0", "{nvcc} --version shows no release: ''"),
+    "exits later": (
+        f"{VERSION} echo two; echo lines >&2; exit 3",
+        "{nvcc} cannot compile a kernel: exit code 3: lines two",
+    ),
     "is killed": ("kill -SEGV $$", "{nvcc} --version failed: exit code -11"),
-    "prints garbage": ("printf '\\377\\376'", "{nvcc} --version names no release: "),
-    "prints garbage later": (f"{VERSION} printf '\\377'; exit 1", "{nvcc} compiles no kernel: exit code 1: "),
+    "prints garbage": ("printf '\\377\\376'", "{nvcc} --version shows no release: "),
+    "prints garbage later": (f"{VERSION} printf '\\377'; exit 1", "{nvcc} cannot compile a kernel: exit code 1: "),
 }
 
 
@@ -108,7 +111,7 @@ def test_no_host_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     for name in ("sh", "env", "sed"):
         (tmp_path / name).symlink_to(str(shutil.which(name)))
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(CompileError, match=r"nvcc compiles no kernel: exit code 1: .*; it needs g\+\+") as raised:
+    with pytest.raises(CompileError, match=r"nvcc cannot compile a kernel: exit code 1: .*; it needs g\+\+") as raised:
         nvcc.compile_probe(compiler)
     assert "\n" not in str(raised.value)
 

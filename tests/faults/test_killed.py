@@ -185,7 +185,7 @@ def test_file_system_without_locks(folder: Path, monkeypatch: pytest.MonkeyPatch
     for number in (1, 2):
         with folders.exclusive_lock(folder):
             store(folder, number)
-    assert [message.partition("; ")[0] for message in messages] == [f"{folder}: its file system has no locks"] * 2
+    assert [message.partition("; ")[0] for message in messages] == [f"{folder}: the file system has no locks"] * 2
     assert _read_values(folder) == {1, 2}
 
 

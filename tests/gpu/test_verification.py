@@ -103,12 +103,16 @@ def test_ratio_alone() -> None:
 @pytest.mark.parametrize(
     ("timed_class", "params", "reason"),
     [
-        (Transpose, ("nope", "256x256", "float32", "-Xptxas -O3"), "this commit lacks it: kernel 'nope'"),
+        (
+            Transpose,
+            ("nope", "256x256", "float32", "-Xptxas -O3"),
+            "this commit does not have it: there is no kernel 'nope'",
+        ),
         (StrideCopy, (2**30, 4194304, "float64", "-Xptxas -O3"), "needs .* bytes of GPU memory, .* are free"),
         (
             TransposeInL2,
             ("transpose_read_coalesced", "12800x12800", "float32", "-Xptxas -O3"),
-            "needs .* bytes of L2 cache, the GPU has",
+            "needs .* bytes of L2 cache, but the GPU has",
         ),
         (DeviceCopy, ("900000x900000", "float64"), "needs .* bytes of GPU memory, .* are free"),
     ],

@@ -64,7 +64,7 @@ def test_older_packages_are_skipped(package: Any, monkeypatch: pytest.MonkeyPatc
 
 
 def test_missing_names_are_errors(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A package that imports a name that never existed is wrong, not old."""
+    """A package that imports a name which never existed is an error, not an old commit."""
     _install_package(ImportError("cannot import name 'Kernal' from 'kernelwatch.kernel'"), monkeypatch)
     with pytest.raises(ImportError, match="Kernal"):
         registry.find_kernel("offset_copy")

@@ -131,7 +131,7 @@ def test_kernel_is_verified(repository: Repository) -> None:
     wrong = repository.python("kernelwatch", "count", "subtract", "size=1000", "int32")
     repository.replace("gpu_kernels/kernels/subtract.cu", "a[i] + b[i]", "a[i] - b[i]")
     assert wrong.returncode == 2
-    reason = r"kernelwatch count: subtract: element \[\d+\] of output is .*; a wrong kernel is not counted"
+    reason = r"kernelwatch count: subtract: element \[\d+\] of output is .*; wrong kernels are not counted"
     assert re.match(reason, wrong.stderr)
 
 

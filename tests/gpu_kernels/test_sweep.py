@@ -42,7 +42,7 @@ def test_texts_of_launches(text: str, expected: Launch) -> None:
         ("", "is not a launch; write KERNEL NAME=NUMBER"),
         ("-Xptxas -O3", "is not a launch"),
         ("k float32 float64", "is not a launch"),
-        ("k size=ten", "'ten' is no number"),
+        ("k size=ten", "'ten' is not a number"),
         ("k size=1 size=2", "size is given twice"),
     ],
 )

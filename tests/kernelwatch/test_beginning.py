@@ -48,7 +48,7 @@ def test_workflows(results: str, html: str, repository: Path, capsys: pytest.Cap
         (repository / "asv.conf.json").write_text(json.dumps(configuration))
     if results == "$(id)":
         assert init.main(["--workflows", LIBRARY]) == 1
-        assert "results '$(id)' can stand in no workflow; rename it" in capsys.readouterr().err
+        assert "a workflow cannot contain the results name '$(id)'; rename it" in capsys.readouterr().err
         return
     assert init.main(["--workflows", LIBRARY]) == 0
     workflows = {path.name: path.read_text() for path in (repository / ".github" / "workflows").iterdir()}
@@ -79,8 +79,8 @@ def test_existing_files_stay(encoding: str, repository: Path) -> None:
     command = [sys.executable, "-m", "kernelwatch", "init"]
     options: Any = {"cwd": repository, "env": environment, "text": True}
     first, second = (subprocess.check_output(command, **options) for _ in range(2))
-    assert "asv.conf.json is there: not changed\nbenchmarks/__init__.py written" in first
-    assert "benchmarks/kernels.py is there: not changed" in second
+    assert "asv.conf.json exists: not changed\nbenchmarks/__init__.py written" in first
+    assert "benchmarks/kernels.py exists: not changed" in second
     assert (repository / "asv.conf.json").read_text() == "mine"
     assert (repository / ".gitignore").read_bytes() == text + b"\n.asv/\n__pycache__/\n*.unfinished\nrun.lock\n"
 
@@ -88,7 +88,7 @@ def test_existing_files_stay(encoding: str, repository: Path) -> None:
 def test_wrong_flags(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         init.main(["--flags='"])
-    assert '--flags: flags "\'" are no words: No closing quotation; write them as on nvcc' in capsys.readouterr().err
+    assert '--flags: flags "\'" cannot be split: No closing quotation; write them as on nvcc' in capsys.readouterr().err
     assert not (repository / "benchmarks").exists()
 
 
@@ -105,7 +105,9 @@ def test_second_call_finds_kernels(changed: bool, repository: Path, capsys: pyte
     assert init.main([]) == 0
     assert ("class Scale(kw.Watched)" in stub.read_text()) is not changed
     printed = capsys.readouterr().out
-    assert ("not watched there: scale; paste and replace the guesses:\n\nclass Scale(kw.Watched)" in printed) is changed
+    assert (
+        "not watched in it: scale; add these classes, and replace the guesses:\n\nclass Scale(kw.Watched)" in printed
+    ) is changed
 
 
 WATCHED = """
@@ -179,7 +181,7 @@ SITUATIONS = {
     "without a commit": ("update-ref -d HEAD", [], "trunk"),
     "a name with a quote": ("branch -m it's\"ß", [], "it's\"ß"),
     "no repository": ("version", [], "git init"),
-    "a name that a shell runs": ("branch -m work$(id)", ["--workflows", URL], "'work$(id)' can stand in no workflow"),
+    "a name that a shell runs": ("branch -m work$(id)", ["--workflows", URL], "contain the branch name 'work$(id)'"),
     "a name with a slash": ("branch -m feature/a-1", ["--workflows", URL], "feature/a-1"),
 }
 
@@ -217,7 +219,7 @@ def test_invalid_requirements(url: str, repository: Path, capsys: pytest.Capture
     """Nothing is written; the error lists the allowed values."""
     with pytest.raises(SystemExit):
         init.main(["--workflows", url])
-    assert "pip cannot install that; give git+https://HOST/REPOSITORY@COMMIT" in capsys.readouterr().err
+    assert "pip cannot install this; give git+https://HOST/REPOSITORY@COMMIT" in capsys.readouterr().err
     assert not (repository / "benchmarks").exists()
 
 
@@ -277,12 +279,12 @@ def test_environment_of_asv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cap
     [
         ("def (", "3: SyntaxError: invalid syntax"),
         ("import nothing_there", "3: ModuleNotFoundError: No module named 'nothing_there'"),
-        ("Kernel('a', [], 32, over=('n',), text='x')", "3: ArgumentError: a: it has no output; declare"),
+        ("Kernel('a', [], 32, over=('n',), text='x')", "3: ArgumentError: a: there is no output; declare"),
         ("__import__('json').loads('')", "3: JSONDecodeError: Expecting value"),
-        ("SUITE = None", "'benchmarks.kernels:SUITE' is no suite; name yours in "),
+        ("SUITE = None", "'benchmarks.kernels:SUITE' is not a suite; name yours in "),
         (
             "import kernelwatch as kw; kw.watch(Kernel('a', [kw.outputs('o', 'n')], 1, over='n', text='x'), {'n': 4})",
-            "3: ArgumentError: params has a list of values for each of param_names, n; given: (4,)",
+            "3: ArgumentError: params needs a list of values for each of param_names, n; it is (4,)",
         ),
     ],
 )

@@ -29,7 +29,7 @@ OUTPUTS = [
 
 @pytest.mark.parametrize(("words", "where", "code", "error"), OUTPUTS)
 def test_unwritable_output(words: str, where: str, code: int, error: str, tmp_path: Path) -> None:
-    """A closed pipe is no failure; other write errors take one line."""
+    """A closed pipe is not a failure; other write errors give one line."""
     wait = "sleep 1; " * where.startswith("|")  # the pipe is closed by then
     command = f"({wait}{sys.executable} -m kernelwatch {words}) {where}; exit ${{PIPESTATUS[0]}}"
     environment = {**os.environ, "PYTHONUNBUFFERED": ""}
@@ -45,7 +45,7 @@ def test_unwritable_output(words: str, where: str, code: int, error: str, tmp_pa
         (
             ["--helo"],
             2,
-            "kernelwatch: error: unrecognized arguments: --helo; options of a subcommand stand behind it\n",
+            "kernelwatch: error: unrecognized arguments: --helo; put options of a subcommand after its name\n",
         ),
     ],
 )
@@ -60,7 +60,7 @@ def test_unknown_subcommand(words: list[str], code: int, message: str, capsys: p
 def test_no_project(
     words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Outside a project no other one is taken: the library's own checkout, for example."""
+    """Outside of a project, no other project is used, such as the library's own checkout."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("signal.signal", lambda *_: None)
     assert main.main(words.split()) == (main.STOP_BISECT if words == "judge x" else 2)

@@ -118,7 +118,7 @@ def test_project_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_advice_installs_from_a_clone() -> None:
-    """Neither library is on PyPI: somebody else may take the name there."""
+    """Neither library is installed from PyPI, where somebody else may use the name."""
     advice = [path for path in OWN if re.search("pip install ['\"]?(kernelwatch|ptxcount)", path.read_text("utf-8"))]
     assert advice == []
 

@@ -98,7 +98,7 @@ CONSTANTS: dict[str, int | str] = {
     "constexpr int N = {static_cast<int>(1'024u)};": 1024,
     "constexpr int NN = 3; // constexpr int N = 4;": "declared 0 times",
     "#define N 1\n#define N 2": "declared 2 times",
-    "#define N sizeof(float)": "no length",
+    "#define N sizeof(float)": "not a length",
 }
 
 

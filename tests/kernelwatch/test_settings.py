@@ -32,7 +32,7 @@ from tests.stored import BASE, COUNT, HEAD, pair, write
     ],
 )
 def test_mistyped_settings(text: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A typing error switches no rule off: the error has the value and the allowed names."""
+    """A typing error does not disable a rule: the error has the value and the allowed names."""
     write(tmp_path, pair(1.0, 1.0, COUNT))
     (tmp_path / "pyproject.toml").write_text(text)
     monkeypatch.setattr(settings, "ROOT", tmp_path)

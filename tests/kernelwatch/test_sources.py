@@ -53,14 +53,14 @@ def test_header_with_a_prelude(options: dict[str, Any], checkout: Path) -> None:
 
 
 def test_missing_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run's folder of a commit is gone when its reasons are read; a person's stays."""
+    """The error names the folder, except a run's folder, which is temporary."""
     places = []
     for name, folder in ((CHECKOUT, tmp_path / "gone"), ("ASV_BUILD_DIR", tmp_path)):
         monkeypatch.delenv(CHECKOUT, raising=False)
         monkeypatch.setenv(name, str(folder))
         with pytest.raises(UnknownKernelError, match=r"^there is no file k\.cuh in the .*; correct file=$") as caught:
             _kernel().load_source("float32", "sm_90")
-        places.append(str(caught.value).partition("nor in ")[2].removesuffix("; correct file="))
+        places.append(str(caught.value).partition(" or in ")[2].removesuffix("; correct file="))
     assert places == ["the measured commit", str(tmp_path)]
 
 
@@ -114,7 +114,7 @@ def test_cached_lines_of_a_header(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_lines_of_ptx_from_another_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kept PTX names an earlier commit's folder; the same file of this checkout is shown, and no other."""
+    """Cached PTX names the folder of an earlier commit; only the same file of this checkout is shown."""
     (tmp_path / "now" / "imaging").mkdir(parents=True)
     (tmp_path / "now" / "imaging" / "kernels.py").write_text("import triton\n")
     (tmp_path / "now" / "other.py").write_text("no\n")

@@ -79,7 +79,7 @@ PARTS = [(slice(32, None), slice(1, 33), 4, 4), (slice(31, 63), slice(2, 34), 5,
 
 @pytest.mark.parametrize(("to", "source", "stored", "loaded"), PARTS)
 def test_parts_of_an_array(to: slice, source: slice, stored: int, loaded: int, ptx: str) -> None:
-    """A view keeps its offset, and thus its sectors; the kernel may read the base array."""
+    """A slice keeps its address, and so its sectors. The kernel may read outside the slice."""
     array = np.arange(64, dtype=np.float32).reshape(8, 8)
     flat = array.reshape(-1)
     expected = flat[source.start - 1 : source.stop - 1].copy()

@@ -159,7 +159,7 @@ def _write_changes(changes: Sequence[tuple[str, str, str]]) -> str:
 
 
 def test_map_of_zeros() -> None:
-    """A kernel makes a map out of zeros (CUDA guide), in global memory by generic addresses, and stores by it."""
+    """A kernel builds a tensor map in global memory from zeros (CUDA guide), and stores with it."""
     body = _write_changes(CHANGES)
     body += "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd2, {%r2, %r2}], [%r1];"
     array, place = np.ones((64, 64), np.uint32), np.zeros(16, np.uint64)
@@ -215,7 +215,7 @@ def test_row_shorter_than_swizzle(width: int, swizzle: int, tile: int) -> None:
 
 
 def test_interleaved_map() -> None:
-    """A map that a driver encodes, and by which ptxcount copies nothing, is refused by name."""
+    """A map that the driver encodes but ptxcount does not support is rejected, with its name."""
     thirds = [("box_dim", "2, ", "1"), ("global_dim", "2, ", "1"), ("global_stride", "1, ", "%rd3")]
     changes = [*CHANGES, ("rank", "", "2"), *thirds, ("element_stride", "2, ", "1"), ("interleave_layout", "", "1")]
     copy = "cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%rd2, {%r2, %r2, %r2}], [%r1];"

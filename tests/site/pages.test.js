@@ -129,6 +129,6 @@ testPages('without a script or a piece of its data a page says so', async functi
     await page.getByText('A part of this page could not be loaded').waitFor();
     await page.route('**/scripts/history.js*', (route) => route.abort());
     await page.goto(`${server.address}history.html`);
-    await page.getByText('If this text stays, one of them could not be loaded.').waitFor();
+    await page.getByText('If this text stays, a script could not be loaded.').waitFor();
     return false;
 });

@@ -19,7 +19,7 @@ from tests.stored import COUNT
 
 
 def test_a_later_write_equals_a_fresh_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kept commits make the files that all results make, after some changed, went, and came."""
+    """With cached commits, the written files equal a fresh build after results changed, were removed, or were added."""
     root = begin(tmp_path / "project")
     commits = [commit(root) for _ in range(4)]
     values = dict(zip(commits, (1.0, 2.0, 2.0, 1.5), strict=True))
@@ -62,7 +62,9 @@ def test_link_is_refused(tmp_path: Path) -> None:
     (tmp_path / "html").mkdir()
     (tmp_path / "html" / publisher.FOLDER).symlink_to(target)
     for _ in range(2):
-        with pytest.raises(FileExistsError, match="is a link, and its target would be removed; remove the link"):
+        with pytest.raises(
+            FileExistsError, match="is a link, and files of its target would be removed; remove the link"
+        ):
             publisher.write_site(conf, tmp_path)
         assert [path.name for path in target.iterdir()] == ["mine"]
 

@@ -54,7 +54,7 @@ SPANS = [
 
 @pytest.mark.parametrize(("count", "touching", "text"), SPANS)
 def test_a_change_among_several_commits(count: int, touching: int, text: str) -> None:
-    """A commit's page blames no commit alone that was measured together with others."""
+    """If several commits were measured together, no page blames a single one."""
     group = {
         "machine": "gpu", "kernel": "k", "verdict": "slower", "timed": True, "size": 1.0, "elsewhere": False,
         "base": "b" * 40, "of": {"benchmark": "time_a.A.time_x", "params": {}},

@@ -132,7 +132,7 @@ FILTERS: list[tuple[Callable[[Any], object], object, object]] = [
             ("2026-11-21", BEHIND, "measured on 2026-11-21, 458 commits ago, 4 of which touch kernels"),
             ("", {"commits": 1, "touching": 1}, "measured, 1 commit ago, 1 of which touches kernels"),
             ("", {"commits": 0, "touching": 0}, "measured, at HEAD"),
-            ("", None, "measured, not an ancestor that git knows"),
+            ("", None, "measured, not a known ancestor of HEAD"),
         )
     ),
     (words.break_name, "<a_b>", "&lt;a_<wbr>b&gt;"),

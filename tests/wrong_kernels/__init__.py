@@ -22,10 +22,10 @@ WRONG: list[tuple[Kernel, dict[str, int], str]] = [
     for model, name, arguments, message in (
         ("offset_copy", "offset_copy_off_by_one", {"size": 1000, "offset": 3}, r"element \[3\] is"),
         ("transpose_read_coalesced", "transpose_skipped_last_tile", _TILES, r"element \[64, 0\] is a5a5a5a5"),
-        ("transpose_read_coalesced", "transpose_missing_bounds_check", _TILES, "wrote behind the end"),
+        ("transpose_read_coalesced", "transpose_missing_bounds_check", _TILES, "wrote past the end"),
         ("transpose_read_coalesced", "transpose_stale_output", _TILES, r"element \[1, 0\] is a5a5a5a5"),
         ("add_uncoalesced", "add_skipped_tail", _VECTOR, r"element \[992\] is a5a5a5a5"),
-        ("add_uncoalesced", "add_missing_bounds_check", _VECTOR, "wrote behind the end"),
+        ("add_uncoalesced", "add_missing_bounds_check", _VECTOR, "wrote past the end"),
         *(
             (model, name, dict(zip(("rows", "inner", "columns"), shape, strict=True)), r"element \[0, 0\] is")
             for model, name, shape in (

@@ -1,4 +1,4 @@
-"""Watches the memory accesses of CUDA kernels over time: resources, transactions and times of each commit."""
+"""Watch CUDA kernels over the history of a project: resources, memory transactions and times of each commit."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Texts of errors, as one line that a terminal can show."""
+"""Texts of errors as one printable line."""
 
 from __future__ import annotations
 
 import re
 
-#: Errors of a compiler: with file and line, or without, as errors in options are.
+#: Errors of a compiler: with file and line, or without, for errors in options.
 _ERRORS = (
     re.compile(r"\S+(?:\(\d+\)|:\d+)(?::\d+)?: (?:\w+ )?error\b.*"),
     re.compile(r"^ptxas \S+, line \d+; (?:fatal|error) *: .*", re.MULTILINE),
@@ -14,18 +14,18 @@ _ERRORS = (
 #: Numbers, in which errors of one cause differ.
 _NUMBERS = re.compile(r"-?\d[\w.+-]*")
 
-#: Maximum length of a shown error: a race has two places, with the paths of their files.
+#: Maximum length of a shown error. A race has two places, with the paths of their files.
 _MAX_LENGTH = 1000
 
 
 def one_line(error: object) -> str:
-    """Return an error's text as one line that a terminal can show."""
+    """Return an error's text as one printable line."""
     text = "".join(character if character.isprintable() else " " for character in str(error))
     return " ".join(text.split())[:_MAX_LENGTH]
 
 
 def first_error(text: str) -> str:
-    """Return the first error of a compiler in a text, with its file and line if it has one; else the first line."""
+    """Return the first compiler error in a text, with its file and line if present; else the first line."""
     match = next(filter(None, (pattern.search(text) for pattern in _ERRORS)), None)
     return match[0] if match else one_line(next(iter(text.strip().splitlines()), ""))
 

@@ -23,10 +23,10 @@ __all__ = [
 
 
 class KernelwatchError(Exception):
-    """Base of every error that this library raises on purpose."""
+    """The base of all errors that this library raises on purpose."""
 
 
-#: Errors that the library raises on purpose: its own, and those of ptxcount, which compiles too.
+#: Errors that the library raises on purpose: its own, and those of ptxcount, which it uses to compile.
 ERRORS = (KernelwatchError, PtxError)
 
 
@@ -43,7 +43,7 @@ class UnknownKernelError(KernelwatchError, LookupError):
 
 
 class UnknownDtypeError(KernelwatchError, LookupError):
-    """A kernel, or a table by item sizes, has no form for a dtype."""
+    """A kernel, or a mapping by item size, does not support a dtype."""
 
 
 class NoSuchDtypeError(UnknownDtypeError):
@@ -51,7 +51,7 @@ class NoSuchDtypeError(UnknownDtypeError):
 
 
 class UnknownFlagsError(KernelwatchError, LookupError):
-    """The package lacks such a set of flags, or its text cannot be split into words."""
+    """The package has no such set of flags, or the text of flags cannot be split into arguments."""
 
 
 class ArgumentError(KernelwatchError, ValueError):
@@ -59,7 +59,7 @@ class ArgumentError(KernelwatchError, ValueError):
 
 
 class UnknownArgumentError(ArgumentError, LookupError):
-    """A launch or a declaration has other arguments than the kernel, or the entry point, takes."""
+    """The arguments of a launch or a declaration do not match those of the kernel or the entry point."""
 
 
 class NoDeviceError(KernelwatchError, RuntimeError):
@@ -67,4 +67,4 @@ class NoDeviceError(KernelwatchError, RuntimeError):
 
 
 class CompilerWarning(UserWarning):
-    """nvcc succeeded with messages."""
+    """nvcc succeeded, but printed messages."""

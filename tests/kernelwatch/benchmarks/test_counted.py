@@ -49,7 +49,7 @@ def _access(space: str, kind: str, requests: int, **counted: Any) -> Access:
 
 
 def test_relation_of_metrics() -> None:
-    """Metrics are counts over requests of one kind, or sums; every metric has a value of its own."""
+    """Metrics are counts per request of one kind, or sums; each metric has a different value."""
     counters = LaunchCounters(
         threads=10,
         accesses=[
@@ -161,15 +161,15 @@ def test_parallel_counts_equal_serial_counts(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     ("params", "reason"),
     [
-        (("no_such_kernel", "float32", FLAGS), "it: kernel 'no_such_kernel' is not known"),
+        (("no_such_kernel", "float32", FLAGS), "it: there is no kernel 'no_such_kernel'"),
         (("transpose_read_coalesced", "no", FLAGS), "it: dtype 'no' is not a NumPy dtype"),
-        (("transpose_read_coalesced", "complex256", FLAGS), "the dtype: '-DELEMENT={bits}': elements of 32 bytes"),
+        (("transpose_read_coalesced", "complex256", FLAGS), "the dtype: '-DELEMENT={bits}': an element of 32 bytes"),
         (("add_coalesced", "float32", FLAGS), "it: add_coalesced takes size; given: columns, rows"),
     ],
 )
 def test_missing_names_are_skipped(params: tuple[str, ...], reason: str) -> None:
     benchmark, cache = _set_up("Transpose", params)
-    with pytest.raises(NotImplementedError, match=f"^this commit lacks {reason}"):
+    with pytest.raises(NotImplementedError, match=f"^this commit does not have {reason}"):
         benchmark.setup(cache, *params)
 
 

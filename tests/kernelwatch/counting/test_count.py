@@ -70,13 +70,13 @@ def test_table_and_listing(capsys: pytest.CaptureFixture[str]) -> None:
 
 REFUSED = [
     ("", "kernelwatch count: '' is not a launch; write KERNEL NAME=NUMBER ... DTYPE FLAGS"),
-    ("no_such_kernel rows=1", "kernelwatch count: kernel 'no_such_kernel' is not known; allowed are offset_copy"),
+    ("no_such_kernel rows=1", "kernelwatch count: there is no kernel 'no_such_kernel'; allowed are offset_copy"),
     ("offset_copy size=10", "kernelwatch count: offset_copy takes size, offset; given: size"),
-    ("offset_copy size=ten offset=0", "kernelwatch count: size=ten: 'ten' is no number\n"),
-    ("offset_copy dtype=float64", "kernelwatch count: dtype=float64: write the dtype alone: float64\n"),
+    ("offset_copy size=ten offset=0", "kernelwatch count: size=ten: 'ten' is not a number\n"),
+    ("offset_copy dtype=float64", "kernelwatch count: dtype=float64: write the dtype without a name: float64\n"),
     ("offset_copy size=1.5 offset=0", "size must be an integer of at least 1; given: 1.5"),
     ("offset_copy size=10 offset=0 object", "dtype object holds Python objects"),
-    ("offset_copy size=10 offset=0 float32 -O3'", "are no words"),
+    ("offset_copy size=10 offset=0 float32 -O3'", "cannot be split"),
     ("offset_copy size=10 offset=0 float32 -no-such-flag", "kernelwatch count: nvcc failed"),
     ("offset_copy size=10 offset=0 -Xptxas -O3,--no-such-flag", "kernelwatch count: nvcc failed"),
     ("offset_copy size=10 offset=0 -Xptxas", "kernelwatch count: flags '-Xptxas': -Xptxas needs a value, as in"),
@@ -84,14 +84,14 @@ REFUSED = [
     ("offset_copy size=5 offset=1 offset=2", "offset is given twice"),
     ("offset_copy size=5 offset=1 float32 int8", "is not a launch"),
     ("offset_copy size=500000000000 offset=1", "kernelwatch count: the arrays do not fit in this machine's memory"),
-    ("offset_copy size=--5 offset=0", "kernelwatch count: size=--5: '--5' is no number\n"),
+    ("offset_copy size=--5 offset=0", "kernelwatch count: size=--5: '--5' is not a number\n"),
     (f"offset_copy size={'9' * 5000} offset=0", "kernelwatch count: offset_copy: size must"),
     (f"offset_copy size={'9' * 30} offset=0", "kernelwatch count: offset_copy: size must fit"),
     ("offset_copy size=\u0665 offset=\u00b2", "kernelwatch count: "),
     (f"offset_copy size=5 offset=0 {'(' * 5000}", "kernelwatch count: dtype '(("),
     (f"offset_copy size=5 offset=0 {'f4,' * 5000}", "kernelwatch count: dtype 'void160000' is not"),
     ("offset_copy size=5 offset=0 float32 --version", "kernelwatch count: nvcc wrote nothing"),
-    ("\ud800 rows=5", "kernelwatch count: kernel '\\ud800'"),
+    ("\ud800 rows=5", "kernelwatch count: there is no kernel '\\ud800'"),
 ]
 
 
@@ -115,7 +115,7 @@ WARNED = """__global__ void warned(float* out, int n) {
 def test_texts_name_the_source(
     length: str, code: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither a warning, an error nor the listing names nvcc's file, which is another."""
+    """Warnings, errors and the listing never name nvcc's temporary file."""
     kernel = Kernel("warned", [outputs("out", length), "n"], 32, over=("n",), text=WARNED)
     monkeypatch.setattr(registry, "find_kernel", lambda _: kernel)
     compile_source._compile_module.cache_clear()  # a compilation warns once
@@ -130,11 +130,11 @@ def test_texts_name_the_source(
 def test_requested_compiler(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(releases.VARIABLE, "banana")
     assert main(["add_coalesced", "size=1000"]) == 2
-    assert "CUDA_TOOLKIT=banana is no release of CUDA" in capsys.readouterr().err
+    assert "CUDA_TOOLKIT=banana is not a release of CUDA" in capsys.readouterr().err
 
 
 def test_arrays_beyond_memory_are_refused(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The check precedes the allocation: Linux overcommits, so NumPy raises nothing."""
+    """The size is checked before the allocation, because Linux overcommits and NumPy raises nothing."""
     words, needed = ["row_sum", "rows=10", "columns=100"], 4 * (3 * 10 + 1000)  # the output is counted three times
     monkeypatch.setattr(host_memory, "physical", lambda: needed)
     assert main(words) == 0

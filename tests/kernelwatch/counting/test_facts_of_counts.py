@@ -1,4 +1,4 @@
-"""Fingerprints of counts: each fact that a count depends on changes them, alone."""
+"""Fingerprints of counts: each fact that affects a count changes the fingerprint."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _hash_counts(kernel: dict[str, Any], monkeypatch: pytest.MonkeyPatch, **laun
 
 
 def test_facts_of_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Counts depend on each fact alone; equal facts have equal fingerprints. Every field is in one of two tables."""
+    """Each changed fact changes the fingerprint; equal facts give equal ones. Every field is in one of two tables."""
     fields = {*inspect.signature(Kernel).parameters}
     fields |= {f"array.{name}" for name in inspect.signature(ArrayParameter).parameters}
     fields |= {f"number.{name}" for name in inspect.signature(ScalarParameter).parameters}
@@ -130,7 +130,7 @@ def test_facts_of_counts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_functions_of_a_module() -> None:
-    """Times depend on the function that makes an input, which may share its module with others."""
+    """Fingerprints of times cover the function that makes an input, even if functions share a module."""
     texts = set()
     for values in (_zeros, _ones, _with_factor(3)):
         (argument,) = Kernel(**COUNTED | {"arguments": _make_arguments({"values": values})}).bind_arguments("f4", n=9)[

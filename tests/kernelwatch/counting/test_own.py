@@ -155,7 +155,7 @@ def test_outputs_are_verified(name: str) -> None:
     ],
 )
 def test_entry_point_layouts(parameter: str, layout: ParameterLayout | None) -> None:
-    """Layouts come from public and private entry points and any pointer; errors name unreadable ones."""
+    """Layouts are read from public and private entry points and all pointers; errors name unreadable ones."""
     text = f".version 9.0\n.target sm_90\n.address_size 64\n.entry one(.param .u32 n, {parameter})\n{{ ret; }}"
     with pytest.raises(ArgumentError, match=r"one: parameter x: \.b256 is not") if layout is None else nullcontext():
         assert PtxModule(text, "one").parameter_layout() == [(4, 4, np.dtype("u4")), layout]
@@ -193,7 +193,7 @@ WHOLE = (outputs("out", "n"), inputs("in", "n"), "n")
     ],
 )
 def test_errors_of_functions(fields: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A function of a kernel that raises fails its launches alone."""
+    """If a function of a kernel raises, only the launches of this kernel fail."""
     row: dict[str, Any] = {"arguments": WHOLE, "block": 32, "grid": ("1",), "text": COPY}
     kernel = Kernel("copy", **row | fields)
     monkeypatch.setattr(registry, "find_kernel", lambda _: kernel)
@@ -219,12 +219,12 @@ def test_faults_are_reported() -> None:
         launch_counts.count_launch(_copy(*WHOLE, body="out[i] = in[i];", entry="other"), "float32", n=32)
     for shape in ("n/2", "n**2", "len(n)", "n +"):
         kernel = _copy(outputs("out", shape), *WHOLE[1:], body="out[i] = in[i];")
-        with pytest.raises(ArgumentError, match="is no length; write names, numbers"):
+        with pytest.raises(ArgumentError, match="is not a length; write names, numbers"):
             launch_counts.count_launch(kernel, "float32", n=32)
     with pytest.raises(CompileError, match="raised ZeroDivisionError: "):
         launch_counts.count_launch(Kernel("made", WHOLE, 32, grid=(1,), ptx=lambda: str(1 // 0)), "float32", n=32)
     for absent in ("math:nothing", "nowhere:ptx"):
-        with pytest.raises(UnknownKernelError, match=f"'{absent}' is not there: "):
+        with pytest.raises(UnknownKernelError, match=f"'{absent}' does not exist: "):
             launch_counts.count_launch(Kernel("made", WHOLE, 32, grid=(1,), ptx=absent), "float32", n=32)
     with pytest.raises(ArgumentError, match="one of file, text and ptx"):
         Kernel("none", WHOLE, 32, grid=(1,))

@@ -65,7 +65,7 @@ def _answers(port: int, context: ssl.SSLContext) -> bool:
 
 
 def test_other_users_cannot_connect(fleet: Any, tmp_path: Path) -> None:
-    """All ports listen on loopback; a client without the fleet's certificate hears nothing."""
+    """All ports listen on the loopback address; clients without the fleet's certificate get no answer."""
     import psutil
 
     these = [psutil.Process(), *psutil.Process().children(recursive=True)]
@@ -119,7 +119,7 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_unmeasured_commits_are_scheduled_once(
     stored: list[int], fleet: Any, tmp_path: Path, results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neighbouring commits go to one worker, in their order."""
+    """Neighbouring commits go to the same worker, in order."""
     from kernelwatch.fleet import engine
 
     for folder, places in ((results, stored), (results.with_name("other"), [0])):
@@ -153,7 +153,7 @@ def test_lost_commits_are_measured_again(fleet: Any, tmp_path: Path, results: Pa
     kept = sorted(path.name[:8] for path in results.iterdir())
     assert kept == [commit[:8] for commit in COMMITS[:-1]], "each once"
     name = f"{results.name}: {COMMITS[-1][:8]}"
-    assert [line for line in messages if "given up" in line] == [f"{name} is given up: OSError: the disk is full"]
+    assert [line for line in messages if " failed: " in line] == [f"{name} failed: OSError: the disk is full"]
     assert sum("left, about" in line for line in messages) == len(kept)
 
 
@@ -163,7 +163,7 @@ def test_existing_results_stay_unchanged(name: str, is_refused: bool, tmp_path: 
 
     (tmp_path / "results" / "gpu").mkdir(parents=True)
     (tmp_path / "results" / "gpu" / "old.json").write_text("as it was")
-    with pytest.raises(ValueError, match="is no name for a file of results") if is_refused else nullcontext():
+    with pytest.raises(ValueError, match="is not a valid name for a file of results") if is_refused else nullcontext():
         engine.store_files(MeasuredFiles("one", {name: b"another"}, 1.0), tmp_path / "results")
     assert [path.read_text() for path in tmp_path.rglob("*.*")] == ["as it was"]
 
@@ -173,7 +173,7 @@ def test_existing_results_stay_unchanged(name: str, is_refused: bool, tmp_path: 
     ("present", "message"),
     [
         ([{}], "no worker connected within 0 s"),
-        ([{"a": "gpu-x", "b": "gpu-y"}], "several kinds, gpu-x, gpu-y: give each kind a scheduler of its own"),
+        ([{"a": "gpu-x", "b": "gpu-y"}], "different kinds of GPUs, gpu-x, gpu-y: use one scheduler per kind"),
         ([{"tls://gone:1": "gpu"}, {}], ""),
     ],
 )
@@ -189,7 +189,7 @@ def test_backfill_without_workers_ends(
     monkeypatch.setattr(engine, "_machines_by_worker", lambda _: next(looks, {}))
     with pytest.raises(FleetError, match=message) if message else nullcontext():
         assert not engine.backfill(fleet, tmp_path, COMMITS, report=messages.append)
-    assert messages == [] if message else ["8 commits are left, and no worker is there"]
+    assert messages == [] if message else ["8 commits are left, but no worker is connected"]
 
 
 @pytest.mark.usefixtures("checkout")

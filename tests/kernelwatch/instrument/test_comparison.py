@@ -54,7 +54,7 @@ FLIPPED: list[tuple[str, str, int, str]] = [
         for row, column in [divmod(byte % (97 * 101 * size) // size, 97)]
     ),
     *(
-        (f"{TRANSPOSE} {dtype}", "output", END + byte, f"first {byte} bytes on")
+        (f"{TRANSPOSE} {dtype}", "output", END + byte, f"first after {byte} bytes")
         for dtype, guard in (("int8", 955), ("complex128", 944))
         for byte in (0, guard - 1)
     ),
@@ -63,10 +63,10 @@ FLIPPED: list[tuple[str, str, int, str]] = [
         for size in (1000, 15000)
         for array in "ab"
         for byte, expected_message in (
-            (0, "its element [0] is"),
-            (16 * 2003 - 1, f"its element [{(16 * 2003 - 1) % (8 * size) // 8}] is"),
-            (-1, f"its element [{size - 1}] is"),
-            (END + 500, "first 500 bytes behind its end"),
+            (0, "element [0] is"),
+            (16 * 2003 - 1, f"element [{(16 * 2003 - 1) % (8 * size) // 8}] is"),
+            (-1, f"element [{size - 1}] is"),
+            (END + 500, "first 500 bytes after its end"),
         )
     ),
 ]
@@ -153,12 +153,16 @@ def test_piecewise_comparison(chunk: int, monkeypatch: pytest.MonkeyPatch) -> No
     wrong[5, 3] += 1
     wrong[6, 8] += 1
     _check_near(right, right, 0.0, "")
-    _check_near(wrong, right, 0.0, r"case: element \[5, 3\] is 49\.0, NumPy expects 48\.0 within 0 units")
-    _check_near(right, right, 0.0, f"case: wrote behind the end of its output, first {GUARD - 1} bytes on", 0)
+    _check_near(
+        wrong, right, 0.0, r"case: element \[5, 3\] is 49\.0, the reference is 48\.0, with a tolerance of 0 units"
+    )
+    _check_near(right, right, 0.0, f"case: wrote past the end of its output, first after {GUARD - 1} bytes", 0)
 
 
 def test_tolerance_on_device(small_l2_gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
     (wrong,) = (kernel for kernel, *_ in WRONG if kernel.name == "matmul_skipped_last_step")
     monkeypatch.setitem(catalog.KERNELS, wrong.name, wrong)
-    with pytest.raises(WrongOutputError, match=r"element \[0, 0\] is \S+, NumPy expects \S+ within 0\.5 units"):
+    with pytest.raises(
+        WrongOutputError, match=r"element \[0, 0\] is \S+, the reference is \S+, with a tolerance of 0\.5 units"
+    ):
         measure_launch(small_l2_gpu, Launch(wrong.name, "float16", arguments={"rows": 33, "inner": 70, "columns": 40}))

@@ -1,4 +1,4 @@
-"""Fingerprints: each dependency of a number changes them, nothing else does."""
+"""Fingerprints change with each dependency of a number, and with nothing else."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ GPU = {
 
 
 def test_facts_of_a_gpu() -> None:
-    """A GPU without a name never matches: it could be any."""
+    """A GPU without a UUID never matches, because it could be any GPU."""
     conditions = fingerprint.hash_conditions(GPU)
     assert fingerprint.hash_conditions({**GPU, "l2_fetch_bytes": 64}) == conditions, "as before it was recorded"
     assert fingerprint.hash_conditions({**GPU, "l2_fetch_bytes": 32}) != conditions
@@ -88,7 +88,7 @@ def test_facts_of_a_gpu() -> None:
 
 
 def test_instrument_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another version of the instrument matches no time and no count."""
+    """After a new VERSION, no stored time or count matches."""
     launch = registry.current_suite().counted[0].launch(next(iter(registry.current_suite().counted[0].points())))
     fingerprints = fingerprint.hash_conditions(GPU), launch_counts.hash_launches([launch])
     monkeypatch.setattr(fingerprint, "VERSION", "another")
@@ -152,7 +152,7 @@ def test_references_without_source(module: str, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_all_references_have_fingerprints() -> None:
-    """The dependencies of every kernel's reference here are found; a project's include its package."""
+    """The dependencies of all references of this project are found; those of other projects include the package."""
     sources = {tuple(fingerprint.find_sources(kernel.reference) or ()) for kernel in catalog.KERNELS.values()}
     assert sources == {("references",)}
     assert "references" in (fingerprint.find_sources(test_all_references_have_fingerprints) or {})

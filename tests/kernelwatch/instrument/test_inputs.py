@@ -151,7 +151,7 @@ def test_resident_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_inputs_have_distinct_addresses() -> None:
-    """An input that the kernel writes has an address of its own, too."""
+    """An array that is read and written has a separate address, too."""
     arrays = [kernelwatch.inputs("a", "size"), kernelwatch.outputs("b", "size"), kernelwatch.in_and_out("c", "size")]
     kernel = kernelwatch.Kernel("k", [*arrays, kernelwatch.inputs("d", "size")], 32, over=("size",), file="k.cu")
     arguments = [argument for argument in kernel.bind_arguments("int8", size=5) if isinstance(argument, ArrayArgument)]
@@ -161,12 +161,12 @@ def test_inputs_have_distinct_addresses() -> None:
 @pytest.mark.parametrize(
     ("launch", "reason"),
     [
-        ("transpose_of_tomorrow rows=1 columns=1", "kernel 'transpose_of_tomorrow' is not known"),
+        ("transpose_of_tomorrow rows=1 columns=1", "there is no kernel 'transpose_of_tomorrow'"),
         ("add_coalesced size=1 alignment=4", "add_coalesced takes size; given: alignment, size"),
     ],
 )
 def test_missing_names_are_skipped(launch: str, reason: str) -> None:
-    with pytest.raises(NotImplementedError, match=f"^this commit lacks it: {reason}"):
+    with pytest.raises(NotImplementedError, match=f"^this commit does not have it: {reason}"):
         build_job.describe_launch(Launch.parse(launch))
 
 

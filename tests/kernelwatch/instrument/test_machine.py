@@ -180,7 +180,7 @@ def test_volatile_facts(nvml: FakeNvml) -> None:
     [(None, 0), ("1,0", 1), ("GPU-abc", "GPU-abc"), ("", None), ("-1", None), ("2", None), ("MIG-x", None)],
 )
 def test_visible_device(visible: str | None, handle: object, nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first of CUDA_VISIBLE_DEVICES counts; devices that CUDA cannot see name no machine."""
+    """The first device of CUDA_VISIBLE_DEVICES names the machine; hidden devices do not."""
     if visible is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     assert (machine.nvml_handle() is None) == (handle is None)
@@ -217,12 +217,12 @@ def test_old_drivers_are_refused(
 @pytest.mark.parametrize(
     ("library", "error", "problem"),
     [
-        (False, None, r"^no GPU here: times are skipped \(there is no libcuda.so.1"),
+        (False, None, r"^this machine has no GPU: times are skipped \(libcuda.so.1"),
         (True, ModuleNotFoundError("No module named 'pycuda'"), "PyCUDA is not installed .*`kernelwatch pycuda-wheel`"),
         (
             True, ImportError("libcuda.so.1: undefined symbol: cuCtxCreate_v4"),
-            "undefined symbol: cuCtxCreate_v4; if it was built with a newer CUDA than the 12.4 of this driver, "
-            "or on a newer system: update the driver, or build PyCUDA anew here",
+            "undefined symbol: cuCtxCreate_v4; if it was built with a newer CUDA than this driver's 12.4, "
+            "or on a newer system, update the driver, or build PyCUDA again on this machine",
         ),
     ],
 )  # fmt: skip

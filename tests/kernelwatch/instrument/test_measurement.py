@@ -34,7 +34,7 @@ def test_sample_is_a_mean_of_launches(gpu: FakeGpu) -> None:
 
 @pytest.mark.parametrize("fetched", [32, 128])
 def test_fetch_granularity(fetched: int, gpu: FakeGpu) -> None:
-    """A job with its own granularity gets a context of its own, for that job only."""
+    """A job with its own granularity gets a separate context, only for this job."""
     session = Session()
     settings: list[dict[str, int]] = [{}, {"l2_fetch_bytes": fetched}, {}]
     for options in settings:
@@ -89,7 +89,7 @@ def test_samples_until_they_agree(
 
 @pytest.mark.parametrize("launch", [SMALL, LARGE])
 def test_verify_without_timing(launch: Launch, gpu: FakeGpu) -> None:
-    """Verification of a job that was timed in turns with another leaves nothing behind."""
+    """Verification of an interleaved job frees everything."""
     session = Session()
     described = build_job.describe_launch(launch, samples=3)
     session.verify(described.make_job(READY), make_fetch(described))
@@ -132,7 +132,7 @@ def test_own_kernels_are_timed(
 def test_wrong_own_kernels_are_rejected(
     name: str, own_gpu: FakeGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a reference only writes behind an end are errors."""
+    """Without a reference, only writes past the end of an array are errors."""
     wrong = CASES[name].kernel(CASES[name].text.replace(*CASES[name].wrong), tmp_path)
     launch = _launch(wrong, name, monkeypatch)
     with pytest.raises(WrongOutputError, match=wrong.name):
@@ -147,13 +147,13 @@ def test_wrong_own_kernels_are_rejected(
         own_gpu.view(self.rotation.address(written, self.rotation.sets - 1))[written.nbytes] ^= 1
 
     monkeypatch.setattr(JobBuffers, "launch_on_all_sets", behind)
-    with pytest.raises(WrongOutputError, match="behind the end of its output, first 0 bytes on"):
+    with pytest.raises(WrongOutputError, match="past the end of its output, first after 0 bytes"):
         measure_launch(own_gpu, launch)
 
 
 @pytest.mark.parametrize("size", [48 << 10, (48 << 10) + 1])
 def test_dynamic_shared_memory(size: int, own_gpu: FakeGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The driver is told of blocks above the default limit."""
+    """The limit of the driver is raised for blocks with more shared memory than the default."""
     kernel = CASES["a text"].kernel(CASES["a text"].text, tmp_path)
     kernel.dynamic_shared = size
     assert measure_launch(own_gpu, _launch(kernel, "a text", monkeypatch))[0].samples

@@ -51,14 +51,14 @@ UNASKED = Reference(LENGTH, lambda _: pytest.fail("it is asked for"))
         (WrongOutputError("element [3] is 0"), job(), REFERENCE, WrongOutputError, r"^element \[3\] is 0$"),
         (RuntimeError("illegal address"), job(), REFERENCE, MeasuringError, "^RuntimeError: illegal address$"),
         (NotImplementedError("needs more"), HUGE, UNASKED, NotImplementedError, "^needs more$"),
-        (None, job(), Reference(LENGTH - 1, sevens), MeasuringError, f"{LENGTH - 1} bytes, the job"),
-        (None, job(), Reference(LENGTH + 1, sevens), MeasuringError, f"{LENGTH + 1} bytes, the job"),
+        (None, job(), Reference(LENGTH - 1, sevens), MeasuringError, f"{LENGTH - 1} bytes, but the job"),
+        (None, job(), Reference(LENGTH + 1, sevens), MeasuringError, f"{LENGTH + 1} bytes, but the job"),
     ],
 )
 def test_exceptions_arrive(
     raised: Exception | None, sent: Job, reference: Reference, expected: type[Exception], message: str, tmp_path: Path
 ) -> None:
-    """An exception keeps its type, although a reference was under way."""
+    """An exception keeps its type, even while a reference is being sent."""
     session = Session(mock.Mock(side_effect=raised))
     with serve_session(session, tmp_path) as address, pytest.raises(expected, match=message):
         request_outcome(address, sent, reference)
@@ -172,7 +172,7 @@ def test_companions(changes: dict[str, Any], is_companion: bool, tmp_path: Path)
 
 
 def test_messages_do_not_interleave(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A message waits for the one under way; a process that ends itself sends none."""
+    """A message waits for one that is being sent; a process that ends itself sends none."""
     run_end, process_end = multiprocessing.Pipe()
     line = Channel(run_end)
     exits: list[int] = []

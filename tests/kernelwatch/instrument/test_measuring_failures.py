@@ -30,7 +30,7 @@ def test_hanging_job_ends_the_process(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_late_timeout_is_ignored() -> None:
-    """A timeout that expires as the job ends passes before the answer is sent."""
+    """If the timeout expires as the job ends, its handler finishes before the answer is sent."""
     begun, goes_on, ended = threading.Event(), threading.Event(), threading.Event()
 
     def finish_late() -> None:

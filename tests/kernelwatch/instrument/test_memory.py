@@ -26,7 +26,7 @@ H200_L2 = 62914560
 
 @pytest.mark.parametrize("between", [[100], [3 * PAGE], [PAGE, PAGE - 1], [1, 1]])
 def test_addresses_are_reproducible(between: list[int], gpu: FakeGpu) -> None:
-    """Each buffer starts a page at a fixed place; one too large for the arena is allocated apart."""
+    """Each buffer starts a page at a fixed place; buffers too large for the arena are allocated separately."""
     arena = Arena(3 * PAGE)
     (first, second), _, again = (
         list(map(int, arena.allocate(*sizes))) for sizes in ((PAGE + 1, 5), between, (3 * PAGE,))
@@ -52,7 +52,7 @@ def test_arena_holds_every_job_of_the_suite() -> None:
 
 
 def test_session_measures_in_the_arena(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Large jobs share the arena; small ones have memory of their own.
+    """Large jobs share the arena; small jobs have separate memory.
 
     The arena is released only if that makes a job fit.
     """
@@ -100,7 +100,7 @@ def test_least_recent_references_are_evicted(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_pool_of_references_on_the_device(gpu: FakeGpu) -> None:
-    """References lie one behind the other; one larger than the pool is not kept."""
+    """References are stored one after another; a reference larger than the pool is not stored."""
     store = ReferenceStore(1000)
 
     def read_stored(name: str, length: int) -> bytes | None:

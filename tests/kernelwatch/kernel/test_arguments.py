@@ -25,7 +25,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("offset_copy", {"size": 5, "offset": 2**63 - 1}, "signed 64-bit addressing allows 9223372036854775807"),
     ("offset_copy", {"size": 5, "offset": 2**63}, "offset must fit a signed 64-bit integer, at most 92"),
     ("stride_copy", {"size": 1, "stride": 2**70}, "stride must fit a signed 64-bit integer, at most 92"),
-    ("stride_copy", {"size": 2, "stride": 2**60}, "16 bytes an element"),
+    ("stride_copy", {"size": 2, "stride": 2**60}, "16 bytes per element"),
     ("transpose_read_coalesced", {"rows": np.int64(2**33), "columns": np.int64(2**33)}, "64-bit addressing allows"),
     ("offset_copy", {"size": 2**40, "offset": 0}, "size may be at most 549755813632"),
     ("transpose_read_coalesced", {"rows": 1, "columns": 2**37}, "columns may be at most 68719476704"),
@@ -105,9 +105,9 @@ def test_layout_of_arguments() -> None:
     packed, places = pack_arguments(bound, layout)
     assert packed == struct.pack("<bxxxxxxxQixxxxd", 1, 0, 2, 0.5)
     assert places == (8,)
-    with pytest.raises(UnknownArgumentError, match="the entry point takes 3 arguments; declared are 4"):
+    with pytest.raises(UnknownArgumentError, match="the entry point takes 3 arguments, but 4 are declared"):
         pack_arguments(bound, layout[:3])
-    with pytest.raises(UnknownArgumentError, match="y: the entry point takes 4 bytes there; given are 8"):
+    with pytest.raises(UnknownArgumentError, match="y: the entry point takes 4 bytes, but the argument has 8"):
         pack_arguments([ScalarArgument("y", 0.5, np.dtype("f8"))], layout[2:3])
 
 

@@ -111,7 +111,7 @@ def _without_memory() -> Any:
     [
         (lambda a, b: a[b], ArgumentError, "add: its reference raises IndexError: arrays"),
         (_without_memory, MemoryError, "no room"),
-        (lambda a, b: (a, b), ArgumentError, "its reference returns 2 arrays; the outputs are output"),
+        (lambda a, b: (a, b), ArgumentError, "its reference returns 2 arrays, but the outputs are output"),
         (
             lambda x, a, b=3, *c, **d: x,
             ArgumentError,
@@ -136,17 +136,21 @@ TWO_KERNELS = ".version 8.0\n.target sm_90\n.address_size 64\n.entry a() { ret; 
 
 #: Error of a call -> its message.
 REFUSED: list[tuple[Any, type[Exception], str]] = [
-    (lambda: registry.find_kernel("nope"), UnknownKernelError, "kernel 'nope' is not known; allowed are offset_copy"),
+    (lambda: registry.find_kernel("nope"), UnknownKernelError, "there is no kernel 'nope'; allowed are offset_copy"),
     (lambda: to_dtype("float31"), UnknownDtypeError, "'float31' is not a NumPy dtype"),
     (lambda: to_dtype(object), UnknownDtypeError, "holds Python objects"),
-    (lambda: split_flags("-Xptxas '"), UnknownFlagsError, "are no words: No closing quotation; write them as on"),
-    (lambda: _bind_length("n-5"), ArgumentError, r"is \(0,\) here; lengths are positive integers"),
-    (lambda: _bind_length(lambda n: (n / 2,)), ArgumentError, r"is \(2.5,\) here; lengths are"),
+    (lambda: split_flags("-Xptxas '"), UnknownFlagsError, "cannot be split: No closing quotation; write them as on"),
+    (lambda: _bind_length("n-5"), ArgumentError, r"is \(0,\) here; lengths must be positive integers"),
+    (lambda: _bind_length(lambda n: (n / 2,)), ArgumentError, r"is \(2.5,\) here; lengths must be"),
     (lambda: outputs("x", "n", values="none"), ArgumentError, "must be one of bits, exact, random, zeros, or a f"),
-    (lambda: _sums(("int8", "int16")).check_dtype("int32"), UnknownDtypeError, "sums has no int32; it has int8, int16"),
+    (
+        lambda: _sums(("int8", "int16")).check_dtype("int32"),
+        UnknownDtypeError,
+        "sums does not support int32, only int8, int16",
+    ),
     (lambda: find_entry(TWO_KERNELS, "scale"), UnknownKernelError, "no kernel scale; compiled kernels: a, b; earlier="),
-    (lambda: _sums().nvcc_options("bool"), UnknownDtypeError, r"the dtype bool have no C\+\+ type; those of int8"),
-    (lambda: KERNELS["offset_copy"].nvcc_options("S3"), UnknownDtypeError, r"of 3 bytes have no C\+\+ type"),
+    (lambda: _sums().nvcc_options("bool"), UnknownDtypeError, r"the dtype bool has no C\+\+ type; allowed are int8"),
+    (lambda: KERNELS["offset_copy"].nvcc_options("S3"), UnknownDtypeError, r"of 3 bytes has no C\+\+ type"),
 ]
 
 
@@ -158,7 +162,7 @@ def test_unknown_names(call: Any, error: type[Exception], message: str) -> None:
 
 @pytest.mark.parametrize("is_generated", [True, False])
 def test_generators_of_ptx(is_generated: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Installed generators matter only to kernels whose PTX a package makes."""
+    """Installed generators affect only kernels with generated PTX."""
     installed = {"triton": "3.8.0", "numba": "0.62"}
 
     def find_version(name: str) -> str:

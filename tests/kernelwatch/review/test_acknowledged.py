@@ -78,7 +78,7 @@ def test_an_entry_that_names_nothing() -> None:
     texts = ["'sectors_loaded' of 'time_x.X.time_back_to_back', which", "'time' of 'Blur', which"]
     for rows, count in (([WORSE, registers], 2), ([registers], 1)):  # without times, they are another machine's
         for note, text in zip(list_unmatched(rows, entries), texts[:count], strict=True):
-            assert note.startswith(f"acknowledged.toml accepts {text} is no number of both commits")
+            assert note.startswith(f"acknowledged.toml accepts {text} the commits do not have")
 
 
 def test_an_entry_counts_where_it_is_new(base: str, tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_bad_file(text: str, message: str, base: str, tmp_path: Path) -> None:
         assert changes.acknowledgements == ()
         (problem,) = changes.problems
         assert problem.startswith(f"{where}: ")
-        assert problem.endswith(": none of its entries counts")
+        assert problem.endswith(": all of its entries are ignored")
         assert message in problem
         assert "\n" not in problem
 

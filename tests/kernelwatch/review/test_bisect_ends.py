@@ -16,7 +16,7 @@ CASE = "transpose_read_coalesced, 256x256, float32, -Xptxas -O3"
 
 
 def test_one_commit(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """It would be measured twice, only to equal itself."""
+    """One commit as GOOD and BAD is an error before any measurement."""
     commit_hash = commit(begin(tmp_path))
     assert commands.bisect(["load_sectors offset_copy offset=0 float32 -O3", "HEAD"], tmp_path) == 2
     message = f"cannot search: GOOD and BAD are the same commit, {commit_hash[:8]}; give an earlier GOOD\n"
@@ -30,6 +30,6 @@ def test_end_without_a_number(capsys: pytest.CaptureFixture[str], tmp_path: Path
     name = f"{BENCHMARK}({CASE})"
     assert commands.bisect([name, good, bad, "--machine", "gpu"], tmp_path) == 2
     assert capsys.readouterr().err == (
-        f"cannot search: {good[:8]} and {bad[:8]} have no number of {name} in common; without one: {bad[:8]}: without "
+        f"cannot search: {good[:8]} and {bad[:8]} have no common number of {name}; missing at: {bad[:8]}: without "
         f"a value in head; run: asv run --record-samples --bench {BENCHMARK} {bad[:8]}^!\n"
     )

@@ -38,24 +38,24 @@ TIMES: dict[str, tuple[Outcome, Outcome, Verdict, str]] = {
     "2 % slower, short": (samples(5e-6), samples(5.1e-6, seed=9), SAME, ""),
     "8 % slower, short": (samples(5e-6), samples(5.4e-6, seed=9), SLOW, ""),
     "8 % faster, short": (samples(5e-6), samples(4.6e-6, seed=9), FAST, ""),
-    "samples missing on both": (30e-6, 33e-6, UNDECIDED, "0 + 0 samples, at least 7 a side"),
-    "samples missing on one": (samples(30e-6), 33e-6, UNDECIDED, "40 + 0 samples, at least 7 a side"),
+    "samples missing on both": (30e-6, 33e-6, UNDECIDED, "0 + 0 samples, but at least 7 per commit"),
+    "samples missing on one": (samples(30e-6), 33e-6, UNDECIDED, "40 + 0 samples, but at least 7 per commit"),
     "samples missing, no change": (30e-6, 30e-6, SAME, ""),
-    "6 + 6": (samples(30e-6, 6), samples(33e-6, 6), UNDECIDED, "6 + 6 samples, at least 7 a side"),
+    "6 + 6": (samples(30e-6, 6), samples(33e-6, 6), UNDECIDED, "6 + 6 samples, but at least 7 per commit"),
     "7 + 7": (samples(30e-6, 7), samples(33e-6, 7), SLOW, ""),
     "too noisy": (samples(30e-6, noise=0.2), samples(31e-6, noise=0.2, seed=9), UNDECIDED, ""),
-    "base's rounds": (two_rounds(30e-6, 32.4e-6), samples(32.8e-6), UNDECIDED, "differ by 8.0% in base, 0."),
-    "head's rounds": (samples(30e-6), two_rounds(30e-6, 33e-6), UNDECIDED, "in base, 10.0% in head: together"),
-    "rounds of both": (two_rounds(30e-6, 30.9e-6), two_rounds(31.5e-6, 32.4e-6), UNDECIDED, "3.0% in base, 2.9% in"),
-    "four processes": (samples(30e-6), two_rounds(30e-6, 31.5e-6) * 2, UNDECIDED, "in base, 5.0% in head: together"),
+    "base's rounds": (two_rounds(30e-6, 32.4e-6), samples(32.8e-6), UNDECIDED, "differ by 8.0% in base and 0."),
+    "head's rounds": (samples(30e-6), two_rounds(30e-6, 33e-6), UNDECIDED, "in base and 10.0% in head; the sum"),
+    "rounds of both": (two_rounds(30e-6, 30.9e-6), two_rounds(31.5e-6, 32.4e-6), UNDECIDED, "3.0% in base and 2.9% in"),
+    "four processes": (samples(30e-6), two_rounds(30e-6, 31.5e-6) * 2, UNDECIDED, "in base and 5.0% in head; the sum"),
     "fewer samples by hand": (samples(30e-6), samples(30e-6, 9) + samples(33e-6, 9), UNDECIDED, "10.0% in head"),
     "rounds differ by less": (two_rounds(30e-6, 30.3e-6), samples(33e-6), SLOW, ""),
     "and it is faster": (samples(27.75e-6), two_rounds(20e-6, 24.4e-6), FAST, ""),
-    "zero": (0.0, 33e-6, UNDECIDED, "not positive"),
-    "negative": (samples(-30e-6), samples(-33e-6), UNDECIDED, "not positive"),
+    "zero": (0.0, 33e-6, UNDECIDED, "zero or negative"),
+    "negative": (samples(-30e-6), samples(-33e-6), UNDECIDED, "zero or negative"),
     "no scatter at all": ([1e-3] * 40, [1.1e-3] * 40, SLOW, ""),
     "a median that jumps": (
-        ([30e-6] * 6 + [29e-6] * 4) * 2, ([31e-6] * 6 + [30e-6] * 4) * 2, UNDECIDED, "not confirm",
+        ([30e-6] * 6 + [29e-6] * 4) * 2, ([31e-6] * 6 + [30e-6] * 4) * 2, UNDECIDED, "not exclude 1",
     ),
 }  # fmt: skip
 
@@ -74,7 +74,7 @@ def test_times(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_where_a_ratio_may_lie() -> None:
-    """The interval spans the ratios of single processes and the confidence interval."""
+    """The range covers the ratios of single processes and the confidence interval."""
     base, head = (  # interval of 33 / 30 alone
         Point({}, median, (median,) * 40 + (second_median,) * 5, counts=(40, 5))
         for median, second_median in ((30.0, 32.0), (33.0, 36.0))
@@ -115,13 +115,13 @@ ABSENT: list[tuple[dict[str, Any], dict[str, Any], str, str, int]] = [
     *(
         ({COUNT: {"one": base}}, {COUNT: {"one": head}}, place, reason, code)
         for base, head, place, reason, code in (
-            (1.0, None, "broken", "not kept; ", 1),
-            (NAN, None, "broken", "not kept; ", 1),
+            (1.0, None, "broken", "no reason was recorded; ", 1),
+            (NAN, None, "broken", "no reason was recorded; ", 1),
             (1.0, NAN, "only_base", "without a value in head", 2),
-            (None, 1.0, "repaired", "not kept; ", 0),
+            (None, 1.0, "repaired", "no reason was recorded; ", 0),
             (NAN, 1.0, "only_head", "without a value in base", 2),
             (math.inf, 1.0, "only_head", "without a value in base", 2),
-            (None, None, "failed", "not kept; ", 2),
+            (None, None, "failed", "no reason was recorded; ", 2),
             (NAN, NAN, "", "", 2),
             (None, NAN, "", "", 2),
         )

@@ -40,15 +40,15 @@ from tests.stored import (
     [
         (
             ["nope", HEAD],
-            "'nope' names no commit of git in .*, nor of the stored results of cccccccc, bbbbbbbb, dddddddd; ",
+            "'nope' is not a commit of .*, and there are only results of cccccccc, bbbbbbbb, dddddddd; ",
         ),
-        (["a..b"], r"'a\.\.b' is a range; give two revisions: a b$"),
-        (["a...b"], r"'a\.\.\.b' is a range; give two revisions: a b$"),
-        (["--", "--help", HEAD], "'--help' names no commit"),
-        (["bbbb", HEAD, "--machine", "x"], "has results of gpu; given: x; choose one"),
-        (["bbbb", "eeee"], "'eeee' names no commit"),
-        (["bbbb", "d" * 40], "no machine has results by one Python of both 'bbbb' .*; results exist of gpu"),
-        (["", ""], "'' names no commit"),
+        (["a..b"], r"'a\.\.b' is a range; give its ends as two arguments: a b$"),
+        (["a...b"], r"'a\.\.\.b' is a range; give its ends as two arguments: a b$"),
+        (["--", "--help", HEAD], "'--help' is not a commit"),
+        (["bbbb", HEAD, "--machine", "x"], "has no results of x, only of gpu; choose one"),
+        (["bbbb", "eeee"], "'eeee' is not a commit"),
+        (["bbbb", "d" * 40], "no machine has results of one environment for both 'bbbb' .*; results exist of gpu"),
+        (["", ""], "'' is not a commit"),
     ],
 )
 def test_errors(words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -127,8 +127,8 @@ def test_stored_results_of_other_axes(names: list[str], tmp_path: Path, capsys: 
 @pytest.mark.parametrize(
     ("named", "text", "message"),
     [
-        (True, "syntax error(", "cannot compare: .*/own_suite.py:1: SyntaxError: .*; mend it\n"),
-        (True, "SUTIE = 1", "cannot compare: 'own_suite:SUITE' is no suite; name yours in "),
+        (True, "syntax error(", "cannot compare: .*/own_suite.py:1: SyntaxError: .*; fix it\n"),
+        (True, "SUTIE = 1", "cannot compare: 'own_suite:SUITE' is not a suite; name yours in "),
         (True, None, "cannot compare: there is no module own_suite; name yours in "),
         (False, None, ""),
     ],
@@ -198,7 +198,7 @@ def test_make_has_the_commands_exit_code(target: str, code: int, is_exact: bool,
 
 
 def test_an_import_that_fails_is_no_verdict(tmp_path: Path) -> None:
-    """A missing import of the review ends with exit code 2 and one line."""
+    """If an import of the review fails, it exits with code 2 and one line."""
     (tmp_path / "msgspec.py").write_text("raise ImportError('no such library')")
     where = os.pathsep.join([str(tmp_path), *sys.path])
     words = [sys.executable, "-m", "kernelwatch", "compare", BASE, HEAD]

@@ -1,4 +1,4 @@
-"""The review of two compilers at one commit; results of two compilers never mix."""
+"""The review of two compilers at one commit; results of different compilers are kept apart."""
 
 from __future__ import annotations
 
@@ -67,21 +67,21 @@ def test_two_commits_are_compared_by_one_compiler(
 
 
 def test_commit_without_compilers(capsys: pytest.CaptureFixture[str]) -> None:
-    """It would be ignored: BASE and HEAD are commits themselves."""
+    """`--commit` without `--compilers` is an error: it would be ignored."""
     with pytest.raises(SystemExit):
         main([BASE, HEAD, "--commit", HEAD])
-    assert f"--commit {HEAD} is for --compilers; without it, give BASE and HEAD alone" in capsys.readouterr().err
+    assert f"--commit {HEAD} is only for --compilers; without it, give only BASE and HEAD" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ((OLD, "foo"), "'foo' is no release of CUDA; give two, such as 13.0.2"),
-        ((OLD, "12.0"), "no machine has results by both 13.0.2 and 12.0, only by 13.0.2, 13.5.0; run with each"),
-        ((OLD, OTHER), "; run with each of both: CUDA_TOOLKIT=13.1.0 asv run --bench track_ HEAD^!"),
-        ((OLD, NEW, "--commit", HEAD), f"no machine has results of {HEAD[:8]} by both 13.0.2 and 13.5.0"),
-        ((OLD, NEW, "--commit", "d" * 40), "names no commit"),
-        ((OLD, NEW, "--machine", "x"), "has results of gpu; given: x"),
+        ((OLD, "foo"), "'foo' is not a release of CUDA; give two, such as 13.0.2"),
+        ((OLD, "12.0"), "no machine has results of both 13.0.2 and 12.0, only of 13.0.2, 13.5.0; run once with each"),
+        ((OLD, OTHER), "; run once with each: CUDA_TOOLKIT=13.1.0 asv run --bench track_ HEAD^!"),
+        ((OLD, NEW, "--commit", HEAD), f"no machine has results of {HEAD[:8]} of both 13.0.2 and 13.5.0"),
+        ((OLD, NEW, "--commit", "d" * 40), "is not a commit"),
+        ((OLD, NEW, "--machine", "x"), "has no results of x, only of gpu"),
     ],
 )
 def test_what_cannot_be_compared(
@@ -93,7 +93,7 @@ def test_what_cannot_be_compared(
 
 
 def test_a_machine_that_never_used_the_default(tmp_path: Path) -> None:
-    """A machine without results of the default shows those of its compiler."""
+    """For a machine without results of the default compiler, its own compiler's results are shown."""
     assert History("gpu", write(tmp_path, _suite(8.0), compiler=NEW)).list_commits() == [BASE]
 
 

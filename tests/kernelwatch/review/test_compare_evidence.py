@@ -1,4 +1,4 @@
-"""Evidence beside a time: machine code, copy, clocks, and noise."""
+"""Facts that affect the verdict on a time: machine code, copy, clocks, and noise."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ TOGETHER = [run(BASE, HEAD)]
 HELD_BASE, HELD_HEAD = [run(BASE, throttled={BASE: POWER}), run(HEAD)], [run(BASE), run(HEAD, throttled={HEAD: POWER})]
 HELD_BOTH = [run(BASE, HEAD, throttled={BASE: POWER, HEAD: POWER})]
 HELD_IN_TURNS = [run(BASE, HEAD, throttled={HEAD: POWER})]
-UNCHANGED, SEVERAL = "machine code unchanged", "not measured on one GPU; machine code unchanged"
+UNCHANGED, SEVERAL = "machine code unchanged", "measured on different GPUs; machine code unchanged"
 
 #: Runs with a GPU for each configuration.
 FLEET = [{**run(BASE, HEAD, uuid=uuid), "selected": {TIME: [name]}} for uuid, name in (("A", "one"), ("B", "other"))]
@@ -97,7 +97,9 @@ CASES: dict[str, tuple[float, tuple[float, float | None] | None, str, list[dict[
     "nothing known": (1.1, None, "", TOGETHER, SLOW, ""),
     "the copy did not change": (1.1, (1.2, 1.32), "ab", TOGETHER, SLOW, ""),
     "nor the machine code": (1.1, (1.2, 1.32), "aa", TOGETHER, SLOW, UNCHANGED),
-    "the copy changed": (1.1, (1.2, 1.2), "aa", TOGETHER, UNDECIDED, "the copy beside it changed as much (1.000 in co"),
+    "the copy changed": (
+        1.1, (1.2, 1.2), "aa", TOGETHER, UNDECIDED, "the copy changed as much (ratio of times in copies: 1.000)",
+    ),
     "with other machine code": (1.1, (1.2, 1.2), "ab", TOGETHER, SLOW, ""),
     "with unknown machine code": (1.1, (1.2, 1.2), "", TOGETHER, SLOW, ""),
     "no copy in head": (1.1, (1.2, None), "aa", TOGETHER, SLOW, UNCHANGED),
@@ -141,7 +143,7 @@ def test_evidence(name: str, root: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert row["reason"].startswith(reason) if reason else row["reason"] == ""
     assert row["copies"] == (pytest.approx(copies) if copies and copies[1] else None)
     assert document["only_base"] == [], "a copy only stands beside its time"
-    apart_note = "not one GPU, but several of the kind, measured 1 of 1 timed benchmarks: no threshold is below 8 %; "
+    apart_note = "several GPUs of one model measured 1 of 1 timed benchmarks: no threshold is below 8 %; "
     remedy = "to judge smaller changes measure both on one GPU: kernelwatch measure bbbbbbbb cccccccc"
     uuids = {run["before"]["uuid"] for run in runs if "other" not in run.get("selected", {}).get(TIME, ())}
     assert document["notes"] == [apart_note + remedy] * (len(uuids) - 1)
@@ -149,7 +151,7 @@ def test_evidence(name: str, root: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 @pytest.mark.parametrize(("reasons", "shown"), [((), HELD), ((Reason(ReasonKind.CHANCE, (0.5, 1)),), "p = 0.5")])
 def test_first_reason_stays(reasons: tuple[Reason, ...], shown: str) -> None:
-    """The printed reason is of the first rule that holds; a throttled time could be any."""
+    """The printed reason is that of the first rule that applies; a throttled time has no range."""
     judgement = Judgement(Verdict.UNDECIDED, 1.1, 0.01, reasons=reasons, could_be=(0.9, 1.0))
     point: Any = SimpleNamespace(copies=None)
     doubted = add_doubts(judgement, Pair(TIME, point, point), unchanged=None, throttled="in head: power")

@@ -1,4 +1,4 @@
-"""Rows of a review by kernel and flags: grouping, companions and order."""
+"""Rows of a review by kernel and flags: grouping, related numbers and order."""
 
 from __future__ import annotations
 

@@ -89,19 +89,22 @@ KEPT: list[tuple[list[dict[str, str]], str]] = [
     ([{"reason": "RuntimeError: CompileError: k.cu(6): error: x"}], "k.cu(6): error: x"),
     ([{"reason": f"other: wrong: {TIME}"}, {"reason": f"{TIME}: right: no"}], "right: no"),
     ([{"reason": "late"}, {"reason": "so " * 50 + "on"}], "late; " + "so " * 50 + "on"),
-    ([{"reason": "another's", "benchmark": COUNT}], f"not kept; asv run --show-stderr --bench {TIME} cccccccc^!"),
-    ([{"reason": "before", "commit": BASE}], "not kept; asv run"),
-    ([], "not kept; asv run"),
+    (
+        [{"reason": "another's", "benchmark": COUNT}],
+        f"no reason was recorded; asv run --show-stderr --bench {TIME} cccccccc^!",
+    ),
+    ([{"reason": "before", "commit": BASE}], "no reason was recorded; asv run"),
+    ([], "no reason was recorded; asv run"),
 ]
 
 
 @pytest.mark.parametrize(("kept", "message"), KEPT)
 def test_why_it_fails_is_told(kept: list[dict[str, str]], message: str, tmp_path: Path) -> None:
-    """Failures come first, with the newest run's reason or a place to look; one line per kernel."""
+    """Failures come first, one line per kernel, with the newest run's reason or a hint where to look."""
     root = write(tmp_path, pair([1.0] * 40, None))
     failed = [{"commit": HEAD, "benchmark": TIME, "configurations": 1, **failure} for failure in kept]
     older = {"commit": HEAD, "benchmark": TIME, "configurations": 1, "reason": "older"}
-    runs = [{**RUN, "failed": failures} for failures in ([older] * (not message.startswith("not")), failed)]
+    runs = [{**RUN, "failed": failures} for failures in ([older] * (not message.startswith("no ")), failed)]
     write_lines(root / "results" / "gpu" / "runs.jsonl", *runs)
     _, *lines = report.render_review(review_stored(root)).splitlines()
     shown = " ".join(" ".join(lines).split())
@@ -110,17 +113,17 @@ def test_why_it_fails_is_told(kept: list[dict[str, str]], message: str, tmp_path
 
 #: Configurations that the run of head selected, and the line on the one without a value.
 SKIPPED = {
-    "a whole run": ([], "1 configuration is skipped in head: {0} (1); this commit lacks it: no {0} Note:"),
-    "a run in part": (["'one'"], "not measured in head, which was measured in part: {0} (1); --all says why"),
+    "a whole run": ([], "1 configuration is skipped in head: {0} (1); this commit does not have it: no {0} Note:"),
+    "a run in part": (["'one'"], "not measured in head, because its run was partial: {0} (1); --all says why"),
 }
 
 
 @pytest.mark.parametrize(("selected", "message"), SKIPPED.values(), ids=SKIPPED)
 def test_skipped_configurations(selected: list[str], message: str, tmp_path: Path) -> None:
-    """A whole run left nothing out: the review has the reason that it recorded."""
+    """After a complete run, the review shows the recorded reason of a skip."""
     suite: Suite = {BASE: {COUNT: {"one": 2.0, "two": 2.0}}, HEAD: {COUNT: {"one": 2.0, "two": math.nan}}}
     root = write(tmp_path, suite)
-    reasons = [f"this commit lacks it: no {COUNT}", "no GPU here"]
+    reasons = [f"this commit does not have it: no {COUNT}", "no GPU here"]
     skipped = [{"commit": HEAD, "benchmark": COUNT, "configurations": 1, "reason": reason} for reason in reasons]
     run = {**RUN, "skipped": skipped, "selected": {COUNT: selected}}
     (root / "results" / "gpu" / "runs.jsonl").write_text(json.dumps(run), encoding="utf-8")
@@ -134,10 +137,14 @@ WORDS = [
     (["--at-least", "0.5%"], 1, "sectors +0.6 %"),
     (["--all"], 1, "Largest: track_counted.X.track_sectors more sectors"),
     *(
-        ([f"--at-least={share}"], 2, f"--at-least: '{share}' is no percentage; give")
+        ([f"--at-least={share}"], 2, f"--at-least: '{share}' is not a percentage; give")
         for share in ("-1", "x", "nan", "inf", "")
     ),
-    (["--machine", "gpu", "--machine", "b"], 2, "--machine is given twice, as gpu and as b: two machines are not"),
+    (
+        ["--machine", "gpu", "--machine", "b"],
+        2,
+        "--machine is given twice, as gpu and b, but machines cannot be compared",
+    ),
 ]
 
 

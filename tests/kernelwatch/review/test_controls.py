@@ -1,4 +1,4 @@
-"""Controls on two GPUs of a kind: equal machine code bounds the difference of other times."""
+"""Controls on two GPUs of one model: equal machine code limits the difference of other times."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_one_gpu_needs_no_controls() -> None:
 
 @pytest.mark.parametrize("side", [0, 1])
 def test_what_is_no_control(side: int) -> None:
-    """Throttled times, reused numbers and launches from L2 are no controls."""
+    """Throttled times, reused numbers and launches from L2 are not controls."""
     base, head = make_commit(BASE, "A", 1.0, 1.0, 1), make_commit(HEAD, "B", 1.0, 1.0, 1)
     pairs = pair_configurations(base, head, describe).pairs
     (pair,) = (pair for pair in pairs if pair.base.params["case"] != CHANGED)
@@ -155,7 +155,7 @@ def iter_stored_pairs(machine: str) -> Iterator[tuple[Any, Any, list[Pair]]]:
 
 @pytest.mark.parametrize(("machine", "least"), [("nvidia-h200", 3000), ("nvidia-h100-80gb-hbm3", 60)])
 def test_no_stored_time_of_equal_code_is_beyond_its_threshold(machine: str, least: int) -> None:
-    """Each kernel in turn is judged by the equal code of the others."""
+    """Each kernel is judged with the others' equal code as controls."""
     beyond, thresholds = [], []
     for base, head, pairs in iter_stored_pairs(machine):
         kernels = {id(pair): describe_configuration(pair.benchmark, pair.base.params).kernel for pair in pairs}

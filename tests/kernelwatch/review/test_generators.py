@@ -1,4 +1,4 @@
-"""Kernels of another version of a generator of PTX, which is another compiler."""
+"""Kernels of another version of a PTX generator, which is another compiler."""
 
 from __future__ import annotations
 

@@ -20,10 +20,10 @@ BLOCKS = [
     (32, 40, (1024, 0), (256, 0), "1536, 2048 before"),  # 2 blocks of 1024, 6 of 256
     (32, 40, (1024, 0), (128, 0), "1536, 2048 before"),  # 12 of 128
     (32, 33, (1024, 0), (64, 0), "1536, 2048 before"),  # 24 of 64
-    (33, 34, (1024, 0), (128, 0), "evidence: 1536, 1024 before"),  # 1 of 1024, 12 of 128
-    (30, 32, (1024, 0), (256, 0), "evidence: 2048, 2048 before"),
+    (33, 34, (1024, 0), (128, 0), "explanation only: 1536, 1024 before"),  # 1 of 1024, 12 of 128
+    (30, 32, (1024, 0), (256, 0), "explanation only: 2048, 2048 before"),
     (34, 33, (1024, 0), (128, 0), ""),
-    (30, 32, (1024, 0), (1024, 200_000), "evidence: 1024, 2048 before"),  # not because of registers
+    (30, 32, (1024, 0), (1024, 200_000), "explanation only: 1024, 2048 before"),  # not because of registers
 ]
 
 
@@ -35,7 +35,7 @@ def test_each_commit_has_its_own_block(
     registers = make_compiled(head, "sm_90", "registers", base=base)
     (row,) = weigh_rows([registers], "sm_90", find_launched=lambda _: (base_block, head_block))
     assert row.judgement.reason.replace(" threads fit on a multiprocessor", "") == reason
-    assert row.decides is not reason.startswith("evidence")
+    assert row.decides is not reason.startswith("explanation")
 
 
 #: Limits per multiprocessor as NVIDIA's calculator takes them, apart from blocks.

@@ -1,4 +1,4 @@
-"""Standing regressions with their commits, drifts, and the report."""
+"""Unfixed regressions with their commits, drifts, and the report."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ HISTORIES: dict[str, tuple[list[float | str | None], list[tuple[str, str, float]
 
 @pytest.mark.parametrize("name", HISTORIES)
 def test_standing(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A later commit may take it back: a time to within its threshold, a count entirely."""
+    """A later commit fixes it: a time within its threshold, a count with the old value."""
     values, worse, broken = HISTORIES[name]
     suite: Suite = {commit: {} for commit in COMMITS[: len(values)]}
     for place, (commit_hash, value) in enumerate(zip(COMMITS, values, strict=False)):
@@ -166,7 +166,9 @@ def test_a_branch_is_no_predecessor(tmp_path: Path, capsys: pytest.CaptureFixtur
     git.text(tmp_path, "update-ref", "-d", "refs/heads/feature")
     write(tmp_path, {"e" * 40: {COUNT: {"one": 1.0}}, docs: {COUNT: {"one": 8.0}}})
     assert main([], tmp_path) == 0
-    message = "left out: results of eeeeeeee, which git does not know here; run: git fetch --all\n"  # no shallow clone
+    message = (
+        "left out: results of eeeeeeee, which this repository does not have; run: git fetch --all\n"  # no shallow clone
+    )
     assert message in capsys.readouterr().err
 
 
@@ -183,7 +185,7 @@ LATER: dict[str, tuple[str, float | None, list[str]]] = {
 
 @pytest.mark.parametrize("case", LATER)
 def test_kept_history(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Steps are reviewed once, and a kept history gives what a fresh one does."""
+    """Steps are reviewed once; a cached history gives the same result as a new one."""
     commit_hash, count, reviewed = LATER[case]
     monkeypatch.setenv(cache_dir.CACHE, str(tmp_path / "cache"))
     values = {A: 10.0, B: 10.05, C: 10.11, D: 12.0, E: 12.0}

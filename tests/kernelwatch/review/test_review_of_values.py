@@ -67,8 +67,8 @@ def review(base: CommitMeasurements, head: CommitMeasurements, describe: Describ
 
 
 ACCEPTED = SourceChanges((Acknowledgement("k", "time", "accepted"),))
-BROKEN_FILE = SourceChanges(problems=("acknowledged.toml: is torn: none of its entries counts",))
-OTHER_DRIVER = "another driver: 1 for base, 2 for head; measure both with one: kernelwatch measure bbbbbbbb cccccccc"
+BROKEN_FILE = SourceChanges(problems=("acknowledged.toml: is torn: all of its entries are ignored",))
+OTHER_DRIVER = "different driver: 1 for base, 2 for head; to measure both alike: kernelwatch measure bbbbbbbb cccccccc"
 
 #: Values of base and head, evidence; verdict, exit code and notes.
 REVIEWS: dict[str, tuple[dict[str, Point], dict[str, Point], dict[str, Any], str, int, list[str]]] = {
@@ -139,7 +139,7 @@ def test_another_driver() -> None:
 @pytest.mark.parametrize(
     ("failures", "reason"),
     [
-        ((), f"not kept; asv run --show-stderr --bench {COUNT} {HEAD[:8]}^! prints it"),
+        ((), f"no reason was recorded; asv run --show-stderr --bench {COUNT} {HEAD[:8]}^! prints it"),
         (("kernelwatch.errors.CompileError: k: no", "of another"), "no"),
         (("ValueError: of another",), "of another"),
         (("k: byte 256 of 256", "k: byte 0x40 of 64", "k: trap"), "byte 256 of 256; trap"),

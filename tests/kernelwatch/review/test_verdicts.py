@@ -193,7 +193,7 @@ def test_stated_limits(
         assert judge(words, tmp_path) == (2 if refused else int(limit == 1))
     out, err = capsys.readouterr()
     assert err.count("the limit of instructions in pyproject.toml is") == 2 * refused
-    assert ("beyond the project's limit of 1 of base" in out) is (limit == 1 and not refused)
+    assert ("above the project's limit, 1 times base" in out) is (limit == 1 and not refused)
 
 
 def weigh(*changes: Row) -> list[Row]:

@@ -27,7 +27,7 @@ def asv_calls(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
 
 def test_commands_of_measure(asv_calls: list[list[str]], capsys: pytest.CaptureFixture[str]) -> None:
-    """Two commits are measured in turns; other options go to asv."""
+    """Two commits are measured interleaved; other options are passed to asv."""
     with pytest.raises(SystemExit):
         command.measure(["main", "--bench", "Blur"])
     assert "before the options of asv run; given: main --bench Blur\n" in capsys.readouterr().err

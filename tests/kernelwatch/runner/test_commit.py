@@ -116,10 +116,10 @@ def test_outcomes_become_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("is_head", [True, False])
 def test_missing_names_fail_at_head(is_head: bool, tmp_path: Path) -> None:
-    """The checkout's suite is that of its own commit. A kernel may lack a dtype there, too."""
+    """At HEAD, a missing kernel is a failure. An unsupported dtype is a skip there, too."""
     reasons = [
-        "this commit lacks it: there is no kernel k",
-        "this commit lacks the dtype: k has no int8",
+        "this commit does not have it: there is no kernel k",
+        "this commit does not have the dtype: k has no int8",
         "no GPU here",
     ]
     messages = [_configuration("track_counted.A", index, skipped=reason) for index, reason in enumerate(reasons)]
@@ -144,7 +144,7 @@ def test_only_finite_numbers_are_stored(number: Any, tmp_path: Path) -> None:
     messages = (_configuration("time_a.A", index, numbers=both) for index, both in enumerate(numbers))
     results, lines = measure_commit(FakeProcess(*messages), tmp_path, r"A\.(time|track_copy)", record_samples=True)
     assert (results[TIME]["result"], results[RATIO]["result"]) == ([1.0, 1.0, 1.0], [None, 2.0, 2.0])
-    assert _list_reasons(lines) == {f"{RATIO} yields a number that is not finite; only finite numbers are stored"}
+    assert _list_reasons(lines) == {f"{RATIO} has a number that is not finite; only finite numbers can be stored"}
 
 
 #: Options of `asv run` -> rounds, indices of timed and counted classes, benchmarks, and whether lines are counted.

@@ -57,9 +57,9 @@ RANGES: list[tuple[Any, dict[str, Any], list[int] | str]] = [
     ("NEW", {"date_period": 2 * DAY}, [3]),
     ("C0..C0", {}, "No commit hashes selected"),
     ("HASHFILE:no-such-file", {}, '"no-such-file" is not a file'),
-    ("HASHFILE:FILE", {"interleave_rounds": True}, "'no-such' names no commit; give a branch, a tag or a hash"),
-    ("no-such^!", {}, "'no-such\\^!' names no commit"),
-    ("C0..no-such --since=2001-01-01", {}, "names no commit"),
+    ("HASHFILE:FILE", {"interleave_rounds": True}, "'no-such' is not a commit; give a branch, a tag or a hash"),
+    ("no-such^!", {}, "'no-such\\^!' is not a commit"),
+    ("C0..no-such --since=2001-01-01", {}, "is not a commit"),
     (None, {"branches": ["gone"]}, "Unknown branch gone"),
 ]
 
@@ -92,7 +92,7 @@ def test_ranges(
 
 def test_no_commit_yet(tmp_path: Path) -> None:
     repo = Git(str(begin(tmp_path / "root")), str(tmp_path / "mirror"))
-    with pytest.raises(UserError, match=r"^the repository has no commit yet; commit first$"):
+    with pytest.raises(UserError, match=r"^the repository has no commits; commit first$"):
         revision_range.select_commits(SimpleNamespace(branches=["main"]), repo, {"range_spec": "HEAD"}, tmp_path)
 
 

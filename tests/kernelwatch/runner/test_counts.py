@@ -91,7 +91,7 @@ def test_compiled_numbers() -> None:
     """Selected configurations have resources and code hashes, others a reason."""
     sweep = registry.current_suite().compiled
     group, points = f"track_compiled.{sweep.name}", list(sweep.points())
-    reasons = {("offset_copy", "float32", "sm_90"): "", ("add_coalesced", "int8", "sm_90"): "is not for int8"}
+    reasons = {("offset_copy", "float32", "sm_90"): "", ("add_coalesced", "int8", "sm_90"): "does not support int8"}
     keys = [(point["kernel"], point["dtype"], point["arch"], point["flags"]) for point in points]
     indices = [index for index, (*key, flags) in enumerate(keys) if tuple(key) in reasons and flags == "-Xptxas -O3"]
     configurations, other_messages = _send_all(_task(track_compiled__Compiled=indices))
@@ -111,7 +111,7 @@ def test_compiled_numbers() -> None:
     ("kind", "error", "skipped", "failed"),
     [
         ("counted", CompileError("b.cu(3): error: no"), "", r"CompileError: b.cu\(3\): error: no"),
-        ("counted", UnknownKernelError("no kernel 'k'"), "this commit lacks it: no kernel 'k'", ""),
+        ("counted", UnknownKernelError("no kernel 'k'"), "this commit does not have it: no kernel 'k'", ""),
         ("compiled", CompileError("a.cu(3): error: no"), "", r"CompileError: a.cu\(3\): error: no"),
         ("compiled", NotImplementedError("nvcc knows no sm_99"), "nvcc knows no sm_99", ""),
     ],
@@ -170,5 +170,5 @@ def test_benchmark_names(kind: Any, module: str) -> None:
 @pytest.mark.parametrize("params", [(4096,), ("4096",), ((1,), (2,)), ((1,), 2)])
 def test_wrong_axes(params: Any) -> None:
     """Each name has a list of values; a text is none."""
-    with pytest.raises(ArgumentError, match=r"params has a list of values for each of param_names, n; given: \("):
+    with pytest.raises(ArgumentError, match=r"params needs a list of values for each of param_names, n; it is \("):
         type("One", (kw.Counted,), {"kernel": "k", "param_names": ("n",), "params": params})

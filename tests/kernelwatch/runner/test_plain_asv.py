@@ -1,4 +1,4 @@
-"""asv without the plugin: its loop over samples, and the timer that hands them over."""
+"""asv without the plugin: its loop over samples, and the timer that returns them."""
 
 from __future__ import annotations
 

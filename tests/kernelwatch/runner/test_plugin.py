@@ -59,7 +59,7 @@ print(*sorted(name for name in changed if callable(getattr(dict(members())[name]
 
 
 def test_one_function_is_replaced() -> None:
-    """Repeated imports of the plugin change no more."""
+    """Importing the plugin again changes nothing."""
     done = subprocess.run([sys.executable, "-c", CHANGED], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["asv.commands.run:Run.run"]
 
@@ -133,7 +133,8 @@ def test_incompatible_asv_stays_unchanged(
     asv_run = run.run
     asv_plugin.setup()
     assert os.environ["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID", "as NVML counts, which names the machine"
-    assert [line.partition("slower: ")[2] for line in warnings] == [problem] * bool(problem)
+    shown = [line.partition(": ")[2].removesuffix(f"; {asv_plugin._FALLBACK}") for line in warnings]
+    assert shown == [problem] * bool(problem)
     assert (run.run is asv_run) == bool(problem)
 
 
@@ -144,15 +145,15 @@ def test_incompatible_asv_stays_unchanged(
         ({}, ""),
         ({"profile": True, "durations": "all"}, "--profile and --durations"),
         ({"set_commit_hash": "c0ffee"}, "--set-commit-hash"),
-        ({"env_spec": ["existing:same"]}, "an environment that asv has not made"),
-        ({"env_spec": [":same"]}, "an environment that asv has not made"),
+        ({"env_spec": ["existing:same"]}, "an existing environment"),
+        ({"env_spec": [":same"]}, "an existing environment"),
         ({"env_spec": ["virtualenv:3"]}, ""),
         ({"env_spec": ["virtualenv:/opt/samehost/existing/bin/python3"]}, ""),
-        ({"environment_type": "existing"}, "an environment that asv has not made"),
+        ({"environment_type": "existing"}, "an existing environment"),
     ],
 )
 def test_options_for_asv_alone(options_of_asv: dict[str, Any], reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Profiling and foreign environments fall to asv, with a message; the runner does the rest."""
+    """Profiling and existing environments are left to asv, with a message; the runner handles the rest."""
     from kernelwatch.runner import whole_run
 
     calls: list[dict[str, Any]] = []
@@ -177,8 +178,8 @@ def test_options_for_asv_alone(options_of_asv: dict[str, Any], reason: str, monk
     options_of_asv = {name: value for name, value in options_of_asv.items() if name != "environment_type"}
     assert replaced(SimpleNamespace, conf, "HEAD^!", **options_of_asv) == (3 if reason else 7)
     assert calls == [{"range_spec": "HEAD^!", **options_of_asv}] * (not reason)
-    text = "asv runs benchmarks by itself, on a new machine after `asv machine --yes`, which is slower"
-    assert messages == [f"{reason}: {text}"] * bool(reason)
+    text = "asv runs the benchmarks itself, which is slower; a new machine needs `asv machine --yes` first"
+    assert messages == [f"kernelwatch's runner does not support {reason}; {text}"] * bool(reason)
 
 
 def _lack_name(_: Any) -> None:
@@ -201,7 +202,7 @@ def _lack_name(_: Any) -> None:
 def test_incompatibility_on_the_way(
     module: str, name: str, replacement: Any, problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A name that asv lacks leads to its own way, with one line; an error of the library's own stays one."""
+    """If asv lacks a name, asv runs the benchmarks itself, with one line; other errors are raised."""
     from kernelwatch.runner import compiler
 
     monkeypatch.setattr(compiler, "choose_compiler", lambda conf: setattr(conf, "results_dir", "stage"))
@@ -218,7 +219,7 @@ def test_incompatibility_on_the_way(
     conf = SimpleNamespace(environment_type="virtualenv", results_dir="results")
     with nullcontext() if problem else pytest.raises((AttributeError, TypeError)):
         assert run(SimpleNamespace, conf) == "results"
-    assert [line.partition("slower: ")[2][: len(problem)] for line in warnings] == [problem] * bool(problem)
+    assert [line.partition(": ")[2][: len(problem)] for line in warnings] == [problem] * bool(problem)
 
 
 def test_error_of_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,10 +230,12 @@ def test_error_of_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_project_in_a_subfolder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every kernel would be n/a, since its file is looked for in that folder of the commit."""
+    """A project in a subfolder is an error: all kernels would be n/a, because their files are not found."""
     (begin(tmp_path) / "perf").mkdir()
     monkeypatch.setattr(project_root, "ROOT", tmp_path / "perf")
-    with pytest.raises(UserError, match=r"^asv\.conf\.json lies in perf/ of its repository; move it "):
+    with pytest.raises(
+        UserError, match=r"^asv\.conf\.json is in the subfolder perf/, which is not supported; move it "
+    ):
         asv_plugin.wrap_run(lambda cls, conf: 3)(SimpleNamespace, SimpleNamespace(environment_type="virtualenv"))
 
 

@@ -1,4 +1,4 @@
-"""Reuse of earlier numbers: loaded, reused, and measured all the same."""
+"""Reuse of earlier numbers: loading, reuse, and repeated measurements."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_thresholds_of_times() -> None:
 
 @pytest.mark.parametrize("sizes", [[1], [7], [525], [525, 80, 35, 1], [1] * 60])
 def test_every_number_is_measured_within_fifty_runs(sizes: list[int]) -> None:
-    """All others come first; classes take their parts, and neighbours go together."""
+    """Numbers measured longest ago come first; each class contributes neighbours."""
     keys = [(str(group), index) for group, size in enumerate(sizes) for index in range(size)]
     run_of = dict.fromkeys(keys, 0)
     runs = math.ceil(len(keys) / math.ceil(reuse.SHARE * len(keys)))
@@ -198,7 +198,7 @@ def test_counts_of_the_commit_itself(tmp_path: Path, entries: Entries) -> None:
 
 @pytest.mark.parametrize(("throttled", "expected"), [([], {"one", "two"}), (["hot"], {"two"})])
 def test_entries_of_the_running_run(throttled: list[str], expected: set[str], tmp_path: Path, entries: Entries) -> None:
-    """A commit's numbers serve the next commit of the run, unless the GPU was throttled."""
+    """Numbers of a commit are reused for the next commit of the run, unless the GPU was throttled."""
     _store(tmp_path, measured=[])
     run_record = RunRecord(OLD)
     run_record.begin_benchmark(TIME, BEGAN)
@@ -240,7 +240,7 @@ def test_record_round_trip(tmp_path: Path) -> None:
         {"reused": OLD, "numbers": {TIME: [1.0, 2.0, 3.0]}, "rounds": [2, 1], "machine_code": cubin},
         {"fingerprint": "f1", "numbers": {TIME: [1.0]}, "rounds": [1], "machine_code": (*cubin, "b" * 64)},
         {"fingerprint": "f2", "numbers": {TIME: [1.0]}, "rounds": [2, 1], "throttled": ["hot"], "block": (64, 0)},
-        {"skipped": "this commit lacks it: kernel 'k' <no>"},
+        {"skipped": "this commit does not have it: kernel 'k' <no>"},
         *({"failed": f"CompileError: µ\nmore {index}"} for index in range(2)),
     ]
     outcomes[2]["machine_code"] = (*cubin[:2], "sm_80")
@@ -260,7 +260,7 @@ def test_record_round_trip(tmp_path: Path) -> None:
     assert (run["began"], run["commits"]) == ({NEW: {TIME: BEGAN}}, [NEW])
     assert run["held_back"] == [{"commit": NEW, "configuration": f"{TIME}(p, 2)", "reasons": ["hot"]}]
     skip = {"commit": NEW, "benchmark": TIME, "configurations": 1}
-    assert run["skipped"] == [{**skip, "reason": "this commit lacks it: kernel 'k' <no>"}]
+    assert run["skipped"] == [{**skip, "reason": "this commit does not have it: kernel 'k' <no>"}]
     assert run["failed"] == [{**skip, "configurations": 2, "reason": "CompileError: ?"}]
     assert run["selected"] == {TIME: ["'p1'"]}
     assert run["before"]["slice"] == "1g"

@@ -83,10 +83,10 @@ def test_results_of_a_range(repository: tuple[Project, list[str]]) -> None:
         "· track_control: 4 n/a",
         "· track_compiled: 8 measured",
         "· track_counted: 36 measured",
-        "· 8 n/a: no GPU here: times are skipped (there is no libcuda.so.1, which comes with NVIDIA's driver)",
+        "· 8 n/a: this machine has no GPU: times are skipped (libcuda.so.1 of NVIDIA's driver is missing)",
     ]
     assert done.stdout.splitlines() == [
-        "· No GPU here: the time_* benchmarks are skipped; everything else runs.",
+        "· this machine has no GPU: the time_* benchmarks are skipped, all others run",
         *(f"· project {commits[2][:8]} <main~2>: 48 benchmarks", *summary),
         *(f"· project {commits[1][:8]} <main~3>: 48 benchmarks", *summary),
     ]
@@ -138,7 +138,7 @@ TYPED: dict[str, tuple[tuple[str, ...], str, int, set[int], str]] = {
 
 @pytest.mark.parametrize("case", TYPED)
 def test_arguments(case: str, repository: tuple[Project, list[str]]) -> None:
-    """Arguments mean what they mean to asv; only benchmarks that --bench selects are counted."""
+    """Arguments have the same meaning as in asv; only benchmarks selected by --bench are counted."""
     project, commits = repository
     words, standard_input, code, stored, message = TYPED[case]
 
@@ -181,7 +181,7 @@ def test_run_measures_head(repository: tuple[Project, list[str]]) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert list_measured_commits(project) == {commits[1][:8]}
     assert read_rows(project, commits[1])[STORES]["result"] == [4.0]
-    assert "HEAD is measured, without what is not committed: imaging/brighten.cu" in done.stdout
+    assert "HEAD is measured without these uncommitted changes: imaging/brighten.cu" in done.stdout
     (source_line,) = read_record(project, "lines.jsonl")
     assert source_line["launch"].startswith("brighten h=64 w=128")
     assert project.run("kernelwatch", "run", "--bench", "Brighten.track_store").returncode == 0

@@ -1,4 +1,4 @@
-"""A run of commits: discovery, machine, turns, Python, and failing processes."""
+"""A run of commits: discovery, machine, interleaving, Python, and failing processes."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_choice_of_machine(machine_name: str, facts: dict[str, str], tmp_path: P
 def test_commits_in_turns(
     has_gpu: bool, options: dict[str, Any], count: int, in_turns: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Several commits on a GPU take turns; without a GPU CUDA sees none."""
+    """Several commits on a GPU are interleaved; without a GPU, devices are hidden from CUDA."""
     described: list[tuple[str, int]] = []
     device = machine.Gpu("GPU X", "sm_90", None) if has_gpu else None
 
@@ -162,7 +162,7 @@ def test_commits_in_turns(
     monkeypatch.setattr(commit_process, "start_process", begin)
     monkeypatch.setattr(whole_run.SuiteRun, "measure", lambda suite_run, *_: suite_run.options["interleave_rounds"])
     conf = SimpleNamespace(results_dir=str(tmp_path), dvcs="git")
-    error = "c2 cannot be measured in turns: it has no package"
+    error = "c2 cannot be measured in an interleaved run: it has no package"
     with pytest.raises(UserError, match=error) if count > 2 else nullcontext():
         assert whole_run.run_suite(conf, options) == in_turns
     assert described == [(f"c{index}", index) for index in range(min(count, 2))] * in_turns
@@ -183,7 +183,7 @@ def test_choice_of_python(
     requirements: dict[str, str], is_missing: bool, can_be_built: bool, python: list[str],
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """The run's own Python serves, unless the environment has requirements or a build."""
+    """The Python of the run is used, unless the environment has requirements or a build."""
     begun: list[tuple[str, dict[str, str]]] = []
 
     @contextmanager

@@ -1,4 +1,4 @@
-"""Warnings of files that are not committed: the measured commit lacks them, or the run uses them all the same."""
+"""Warnings of uncommitted files: the measured commit lacks them, or the run uses them anyway."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from kernelwatch.runner import uncommitted
 from kernelwatch.store import git
 from tests import commits
 
-WITHOUT = "HEAD is measured, without what is not committed: "
-AS_THEY_ARE = "used as they are here, not as in HEAD: "
+WITHOUT = "HEAD is measured without these uncommitted changes: "
+AS_THEY_ARE = "these uncommitted changes are used: "
 
 
 @pytest.mark.parametrize(

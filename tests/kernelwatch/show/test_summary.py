@@ -47,9 +47,9 @@ def test_summary(monkeypatch: pytest.MonkeyPatch) -> None:
         *counts, verdict = (line for line in (*counts, verdict) if line not in skipped_lines)
         assert "".join(counts).startswith("669 times: 326 slower, 38 faster, 304 same, 1 undecided; 1725 counted and")
         assert first == "TRADE  98a96e03 -> 740a7872 (1 commit), nvidia-h200"
-        assert verdict.strip() == "all of it: kernelwatch compare 98a96e03 740a7872 --machine nvidia-h200"
-        assert (skipped_lines, page[:31]) == (lines, "Look at: html/watch/index.html;")
-        assert tables.strip() == "tables of them: asv show 740a7872 --machine nvidia-h200"
+        assert verdict.strip() == "details: kernelwatch compare 98a96e03 740a7872 --machine nvidia-h200"
+        assert (skipped_lines, page[:31]) == (lines, "Results: html/watch/index.html;")
+        assert tables.strip() == "tables: asv show 740a7872 --machine nvidia-h200"
     head[0] = "0" * 40
     output, failed = summary.summarize(history.machine)
     assert output.startswith("no results of 00000000 on nvidia-h200; run: asv run ")
@@ -59,7 +59,7 @@ def test_summary(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_failures_of_the_first_commit(tmp_path: Path) -> None:
     history = History("gpu", write(tmp_path, {BASE: {COUNT: {"one": None, "two": 4.0}, TIME: {"one": None}}}))
     assert summary.render_verdict(history, BASE) == (
-        f"Compared with nothing: gpu has results of no ancestor. FAILED: {TIME}, {COUNT}"
+        f"Not compared: gpu has no results of an ancestor. FAILED: {TIME}, {COUNT}"
     )
 
 
@@ -72,7 +72,7 @@ def test_shallow_clone_lacks_ancestors(tmp_path: Path, monkeypatch: pytest.Monke
     write(clone, {first: {COUNT: {"one": 2.0}}, second: {COUNT: {"one": 4.0}}})
     monkeypatch.setattr(summary, "ROOT", clone)
     assert summary.render_verdict(History("gpu", clone), second) == (
-        "Compared with nothing: gpu has results of no ancestor. "
+        "Not compared: gpu has no results of an ancestor. "
         "This clone is shallow, so git knows few ancestors; run: git fetch --unshallow"
     )
 
@@ -80,10 +80,11 @@ def test_shallow_clone_lacks_ancestors(tmp_path: Path, monkeypatch: pytest.Monke
 #: Configurations of head, and the note on absent ones.
 ABSENT = {
     "a configuration that a run left out": (
-        {COUNT: {"one": 2.0, "two": math.nan}}, "1 configuration is not measured in head, which was measured in part",
+        {COUNT: {"one": 2.0, "two": math.nan}},
+        "1 configuration is not measured in head, because its run was partial",
     ),
     "a benchmark that a run left out": (
-        {TIME: {"one": 2.0}}, "2 configurations are not measured in head, which was measured in part",
+        {TIME: {"one": 2.0}}, "2 configurations are not measured in head, because its run was partial",
     ),
     "a value that its axis lost": ({COUNT: {"one": 2.0}}, "1 configuration is gone from head"),
 }  # fmt: skip

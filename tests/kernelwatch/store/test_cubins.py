@@ -1,4 +1,4 @@
-"""Hashes of machine code beside the results."""
+"""Stored hashes of machine code."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_later_lines_override_single_names(tmp_path: Path) -> None:
 
 
 def test_runs(tmp_path: Path) -> None:
-    """A run begins where the hash changes, and is None where no hash is stored."""
+    """A change is listed for each new hash, and None for a commit without a hash."""
     hashes = {"b": "11", "c": "11", "d": "22", "f": "22"}
     lines = [_line(commit, "sm_90", sha256) for commit, sha256 in hashes.items()]
     cubin_hashes = CubinHashes(write_lines(tmp_path / "m" / CUBINS_FILE, *lines, _line("a", "sm_80", "99")))

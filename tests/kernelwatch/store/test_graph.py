@@ -83,7 +83,7 @@ def test_branches(history: tuple[Path, dict[str, str]]) -> None:
     for branch in ("feature", "theirs"):
         own_branch = CommitGraph(root, {commits["U2"]: 0, commits["A"]: 0}, [branch])
         assert (own_branch.line, own_branch.branches[commits["A"]]) == ([commits["U2"]], NO_BRANCH)
-    with pytest.raises(UnreadableError, match=r"asv\.conf\.json, branches: 'mian' is no branch here; fetch it"):
+    with pytest.raises(UnreadableError, match=r"asv\.conf\.json, branches: there is no branch 'mian'; fetch it"):
         CommitGraph(root, {commits["M1"]: 0}, ["main", "mian"]).line  # noqa: B018
     shallow = root / "shallow"
     git.text(root, "clone", "--quiet", "--depth=1", "--branch=feature", root.as_uri(), str(shallow))

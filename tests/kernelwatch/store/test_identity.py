@@ -66,7 +66,7 @@ BEGAN, ENDED = FIRST - 60_000, FIRST + 240_000
      (ENDED + 1_001, False)],
 )  # fmt: skip
 def test_old_records_are_read_by_time(began: int, is_read: bool) -> None:
-    """Old records have whole seconds and no identity; new ones beside them change nothing."""
+    """Old records have whole seconds and no identity; new records do not affect them."""
     assert record.runs_behind_values([OLD, _run("a", LATER - 1)], BASE, TIME, began) == [OLD] * is_read
 
 
@@ -92,7 +92,7 @@ def test_selects(cases: tuple[str, ...], is_selected: bool) -> None:
     ],
 )  # fmt: skip
 def test_rounds_are_as_the_record_says(runs: Any, expected: dict[str, list[int]], tmp_path: Path) -> None:
-    """The record counts, not today's suite; without it a round has ten samples, and asv's own are halved."""
+    """The record has the samples per round. Without it, a round has ten samples; samples by asv are halved."""
     suite: Suite = {BASE: {TIME: {case: [float(n) for n in range(1, 41)] for case in ("one", "two")}}}
     began = {(BASE, TIME): datetime.fromtimestamp(FIRST / 1000, timezone.utc)}
     write_lines(write(tmp_path, suite, began=began) / "results" / "gpu" / record.RUNS_FILE, *runs)

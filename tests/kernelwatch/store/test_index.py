@@ -94,7 +94,7 @@ def test_stale_index(change: Callable[[Path, Path], object], expected: list[str]
 
 
 def test_texts_stay(root: Path) -> None:
-    """Only values are no number."""
+    """`NaN` in a string is text; only values are NaN."""
     (file,) = (root / "results" / MACHINE).glob(f"{COMMITS[0][:8]}-*.json")
     variables = {"NaN": 'NaN, "NaN\\'}
     change_document(file, lambda document: document.update(env_vars=variables))

@@ -67,7 +67,10 @@ WRONG: dict[str, tuple[Callable[[Any], object], str]] = {
     "results that are a list": (lambda document: document.update(results=[]), "Expected `object`, got `array`"),
     "no hash": (lambda document: document.update(commit_hash="main"), "commit_hash"),
     "another format": (lambda document: document.update(version=3), "version"),
-    "other columns": (lambda document: document.update(result_columns=["result"]), "result_columns are not asv's"),
+    "other columns": (
+        lambda document: document.update(result_columns=["result"]),
+        "result_columns differs from asv's columns",
+    ),
     "a date before 1970": (lambda document: document.update(date=-1), "date"),
     "a text for a number": (
         lambda document: _row(document, "result", ["x", 1.0]),

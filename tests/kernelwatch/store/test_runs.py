@@ -43,19 +43,19 @@ def _run(day: datetime, commits: list[str], uuid: str | None) -> dict[str, Any]:
 
 
 #: Remedy in the note.
-ANEW = f"; measure both with one: kernelwatch measure {BASE[:8]} {HEAD[:8]}"
+ANEW = f"; to measure both alike: kernelwatch measure {BASE[:8]} {HEAD[:8]}"
 
 
 @pytest.mark.parametrize(
     ("head", "notes"),
     [
         ({TIME: FIRST, OTHER_TIME: FIRST, COUNT: FIRST}, []),
-        ({TIME: FIRST, OTHER_TIME: FIRST, COUNT: LATER}, [f"another compiler: x for base, y for head{ANEW}"]),
+        ({TIME: FIRST, OTHER_TIME: FIRST, COUNT: LATER}, [f"different compiler: x for base, y for head{ANEW}"]),
         ({TIME: FIRST, COUNT: FIRST}, []),
         ({TIME: SILENT, OTHER_TIME: FIRST, COUNT: FIRST}, []),
         (
             {TIME: FIRST, OTHER_TIME: LATER, COUNT: FIRST},
-            [f"another driver: 1 for base, 2 for head{ANEW}", f"another compiler: x for base, y for head{ANEW}"],
+            [f"different driver: 1 for base, 2 for head{ANEW}", f"different compiler: x for base, y for head{ANEW}"],
         ),
     ],
 )
@@ -63,20 +63,20 @@ def test_notes_of_a_review(head: Taken, notes: list[str], tmp_path: Path, capsys
     """A new driver is noted for times, a new compiler for whatever it compiled."""
     _store_runs(tmp_path, {BASE: {TIME: FIRST, OTHER_TIME: FIRST, COUNT: FIRST}, HEAD: head})
     _, review = review_as_json(tmp_path, capsys)
-    assert [note for note in review["notes"] if note.startswith("another ")] == notes
+    assert [note for note in review["notes"] if note.startswith("different ")] == notes
 
 
 @pytest.mark.parametrize(
     ("base", "head", "note"),
     [
-        (64, 32, "another fetch granularity of the L2 cache: 64 for base, 32 for head"),
+        (64, 32, "different fetch granularity of the L2 cache: 64 for base, 32 for head"),
         (64, 64, ""),
         (64, None, ""),
         ({"triton": "3.8.0"}, {"triton": "3.8.0"}, ""),
         ({"triton": "3.8.0"}, {}, ""),
         (
             {"triton": "3.8.0"}, {"triton": "3.9.0", "numba": "0.62"},
-            "another generator of PTX: triton 3.8.0 for base, numba 0.62, triton 3.9.0 for head",
+            "different generator of PTX: triton 3.8.0 for base, numba 0.62, triton 3.9.0 for head",
         ),
     ],
 )  # fmt: skip
@@ -105,7 +105,7 @@ def test_other_facts(base: Any, head: Any, note: str, tmp_path: Path, capsys: py
     ],
 )
 def test_timed_run(runs: Taken, driver: str, tmp_path: Path) -> None:
-    """The run that took times counts, otherwise the last."""
+    """The facts are those of the run that timed, otherwise of the last run."""
     _store_runs(tmp_path, {BASE: runs, HEAD: {TIME: FIRST, COUNT: FIRST}})
     history, results = find_results(tmp_path, BASE)
     assert history.find_last_timed_run(results)["before"]["driver"] == driver

@@ -149,7 +149,7 @@ def make_project(stranger: Stranger, folder: Path) -> tuple[Project, list[str]]:
         project.write(file, text)
     init = project.run("kernelwatch", "init")
     assert init.returncode == 0, init.stderr
-    assert f"benchmarks/kernels.py {'is there: not changed' if benchmark_files else 'written'}" in init.stdout
+    assert f"benchmarks/kernels.py {'exists: not changed' if benchmark_files else 'written'}" in init.stdout
     commits = [project.commit("as it is")]
     project.write("README", "text\n")
     commits.append(project.commit("a text"))

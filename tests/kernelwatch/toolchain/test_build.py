@@ -45,7 +45,7 @@ def test_cubin() -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        (("nope", "float32", "-Xptxas -O3", "sm_90"), UnknownKernelError, "'nope' is not known"),
+        (("nope", "float32", "-Xptxas -O3", "sm_90"), UnknownKernelError, "there is no kernel 'nope'"),
         (("offset_copy", "float32", "-Xptxas -O3", "sm_10"), CompileError, "nvcc fatal .*'sm_10'"),
         (("offset_copy", "int8", "-Xptxas -O3", 90), CompileError, "arch 90 is not an architecture"),
         (("offset_copy", "float32", "-Xptxas -O3", "volta"), CompileError, "'volta' is not an architecture"),
@@ -105,7 +105,7 @@ ptxas info    : Used 12 registers, used 0 barriers"""
 
 def test_report_of_spills() -> None:
     """Spill stores and loads of the entry point add up; an unknown report is shown as an error."""
-    with pytest.raises(CompileError, match=r"holds no resources of 'offset_copy'; it reads:\nhello"):
+    with pytest.raises(CompileError, match=r"has no resources of 'offset_copy'; it is:\nhello"):
         resources.parse_resources("hello", "offset_copy")
     text = """
 ptxas info    : Compiling entry function 'one' for 'sm_90'
@@ -189,6 +189,6 @@ def test_code_hash(section: str, cubin: bytes) -> None:
 @pytest.mark.parametrize("written", [b"", b"garbage", b"\x7fELF", b"\x7fELF\2\1\1" + b"\xff" * 200])
 def test_no_machine_code(written: bytes) -> None:
     """One line names nvcc and a remedy."""
-    message = r"^what nvcc wrote is no machine code \([^\n]+\); set NVCC to a working nvcc$"
+    message = r"^nvcc's output is not machine code \([^\n]+\); set NVCC to a working nvcc$"
     with pytest.raises(ValueError, match=message):
         code_hash.hash_machine_code(written)

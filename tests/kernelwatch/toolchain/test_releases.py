@@ -38,7 +38,7 @@ def _is_found(monkeypatch: pytest.MonkeyPatch, version: str | None) -> None:
 
 
 def test_primary_compiler() -> None:
-    """The default if a machine ever used it, else the one that measured most."""
+    """The primary compiler is the default if the machine used it, else the one with most results."""
     assert [releases.primary_compiler(names) for names in ([], [None, "a", "a"], ["a", "b", "b"])] == [None, None, "b"]
 
 
@@ -71,10 +71,10 @@ def test_run_has_one_compiler(matrix: dict[str, Any], monkeypatch: pytest.Monkey
 def test_invalid_release(
     use: Callable[[], object], error: type[Exception], release_text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every compilation refuses it before pip runs."""
+    """An invalid release is rejected by every compilation, before pip runs."""
     monkeypatch.setenv(releases.VARIABLE, release_text)
     monkeypatch.setattr(releases, "_install_wheels", pytest.fail)
-    message = re.escape(f"CUDA_TOOLKIT={release_text} is no release of CUDA, such as 13.0.2; ")
+    message = re.escape(f"CUDA_TOOLKIT={release_text} is not a release of CUDA, such as 13.0.2; ")
     with pytest.raises(error, match=message):
         use()
 

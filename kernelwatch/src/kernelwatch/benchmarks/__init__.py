@@ -1,6 +1,7 @@
-"""The base classes of benchmarks of kernels. They run under plain asv as they are; the runner executes them faster.
+"""The base classes of kernel benchmarks. asv alone can run them; kernelwatch's runner is faster.
 
-`import kernelwatch.benchmarks as kw`, not the classes themselves: asv takes imported classes for the module's own.
+Import the package, `import kernelwatch.benchmarks as kw`, not the classes: asv would treat imported classes as the
+module's own.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ __all__ = [
 
 
 def suite_of(kernels: Callable[[], Mapping[str, Kernel]], *modules: ModuleType) -> Suite:
-    """Return the suite of the benchmark classes of some modules, in their order.
+    """Return the suite of the benchmark classes in some modules, in their order.
 
     Parameters
     ----------
     kernels : callable
         Returns the kernels of the installed commit by name.
     *modules : module
-        Modules with classes of benchmarks. One class is derived from `Compiled`; one may time the library's own copy.
+        Modules with benchmark classes. Exactly one class derives from `Compiled`; one may time the library's own copy.
     """
     classes = [benchmark for module in modules for benchmark in iter_benchmarks(module)]
     timed = [benchmark.sweep for benchmark in classes if issubclass(benchmark, Timed)]

@@ -1,4 +1,4 @@
-"""The base of all benchmarks of kernels: a class is a sweep, which asv finds by the permanent names of results."""
+"""The base of all kernel benchmarks: a class is a sweep; its names are those of stored results, and permanent."""
 
 from __future__ import annotations
 
@@ -14,40 +14,40 @@ from kernelwatch.suite.sweep import Sweep
 
 F = TypeVar("F", bound=Any)
 
-#: Names of the methods that asv measures.
+#: Pattern of the names of methods that asv measures.
 _MEASURED_NAME = re.compile(r"(time|track)_.+")
 
 
 class Benchmark:
-    """Launches of one or several kernels, over axes. A subclass that has `params` is a benchmark of asv.
+    """Launches of one or several kernels, for all values of the axes. A subclass with `params` is a benchmark of asv.
 
-    Its docstring begins with its title. Everything else is a class attribute.
+    The first line of its docstring is the title. Everything else is a class attribute.
 
     Parameters
     ----------
     params, param_names : sequence
-        The axes, as asv has them: values, and names such as "kernel", "dtype", "flags", "rows x columns", or any
-        argument. asv finds stored values by these: append and reorder as you like, but another axis or another name
+        The axes, as in asv: their values and names, such as "kernel", "dtype", "flags", "rows x columns", or any
+        argument. asv finds stored values by these. You may append and reorder values, but another axis or another name
         begins a new history.
     kernel : str
-        The kernel, if it is no axis.
+        The kernel, if it is not an axis.
     fixed : dict of str to int
-        Arguments that are no axis.
+        Arguments that are not axes.
     shown : dict
-        The value in summaries, for some axes; for others it is the first.
+        Axis -> its value in summaries; the default is the first value.
     note : str
-        A remark for readers of the numbers.
+        A remark for readers of the results.
     module : str
-        The module in the names of stored results. For times, the default is the class's own module.
+        The module in the names of stored results; for times, by default the class's own module.
     title : str
         Replaces the docstring's first line.
     in_l2, isolated : bool
-        For times: whether launches find their data in the L2 cache, and whether each runs by itself.
+        For times: whether launches find their data in the L2 cache, and whether each runs alone on the GPU.
     l2_fetch_bytes : int
-        Of what is timed: the bytes that a read which misses the L2 cache fetches from DRAM, 32, 64 or 128; 0 leaves
-        that to the driver. It is ``cudaLimitMaxL2FetchGranularity`` of a context of its own.
+        For times: the bytes that the L2 cache fetches from DRAM on a miss: 32, 64 or 128; 0 for the driver's default.
+        The launches run in a separate context with this ``cudaLimitMaxL2FetchGranularity``.
     shared : bool
-        For counts: whether kernels use shared memory, which has metrics of its own.
+        For counts: whether kernels use shared memory, which has its own metrics.
     """
 
     params: ClassVar[Sequence[Sequence[Any]]] = ()
@@ -61,7 +61,7 @@ class Benchmark:
     sweep: ClassVar[Sweep]
 
     def __init_subclass__(cls) -> None:
-        """Make the sweep, and name the methods that asv measures."""
+        """Create the sweep, and name the methods that asv measures."""
         super().__init_subclass__()
         if not cls.params:
             return
@@ -74,7 +74,7 @@ class Benchmark:
 
     @classmethod
     def make_sweep(cls) -> Sweep:
-        """Return the launches that the class's attributes describe."""
+        """Return the launches described by the class's attributes."""
         attributes = {field.name: getattr(cls, field.name) for field in fields(Sweep) if hasattr(cls, field.name)}
         return Sweep(**{**attributes, "name": cls.__name__, "axes": cls.read_axes()})
 
@@ -84,7 +84,7 @@ class Benchmark:
         are_lists = all(isinstance(values, Iterable) and not isinstance(values, str) for values in cls.params)
         if len(cls.params) != len(cls.param_names) or not are_lists:
             names = ", ".join(cls.param_names)
-            raise ArgumentError(f"params has a list of values for each of param_names, {names}; given: {cls.params!r}")
+            raise ArgumentError(f"params needs a list of values for each of param_names, {names}; it is {cls.params!r}")
         return {name: tuple(values) for name, values in zip(cls.param_names, cls.params, strict=True)}
 
     @classmethod
@@ -111,7 +111,7 @@ def measures(title: str, unit: str = "") -> Callable[[F], F]:
     """Set the title and the unit of the numbers of a method."""
 
     def decorate(method: F) -> F:
-        method._title = title  # asv would keep it without the underscore
+        method._title = title  # without the underscore, asv would store it
         if unit:
             method.unit = unit
         return method
@@ -120,7 +120,7 @@ def measures(title: str, unit: str = "") -> Callable[[F], F]:
 
 
 def iter_benchmarks(module: Any) -> Iterator[type[Benchmark]]:
-    """Yield the benchmarks that a module defines, in its order, as asv finds them."""
+    """Yield the benchmarks that a module defines, in the order in which asv finds them."""
     for name, benchmark in vars(module).items():
         if name.startswith("_"):
             continue

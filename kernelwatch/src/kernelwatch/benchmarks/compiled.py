@@ -14,7 +14,7 @@ from kernelwatch.toolchain.build import Cubin
 class Compiled(Benchmark):
     """Resources of one kernel, as ptxas reports them: a `track_` method for each of RESOURCES.
 
-    Its axes are kernel, dtype, flags and arch.
+    The axes are kernel, dtype, flags and arch.
     """
 
     module = COMPILED_MODULE
@@ -28,7 +28,7 @@ class Compiled(Benchmark):
     setup_cache.timeout = prebuild.TIMEOUT  # type: ignore[attr-defined]
 
     def setup(self, kernel: str, dtype: str, flags: str, arch: str) -> None:
-        """Read the compiler's report; skip a configuration that the commit or the compiler lacks."""
+        """Read the compiler's report; skip the configuration if the commit or the compiler does not support it."""
         self.resources = compile_cubin(kernel, dtype, flags, arch).resources
 
 
@@ -48,6 +48,6 @@ for _name in registry.RESOURCES:
 
 
 def compile_cubin(kernel: str, dtype: str, flags: str, arch: str) -> Cubin:
-    """Compile a configuration; raise NotImplementedError if the commit or the compiler lacks something."""
+    """Compile a configuration; raise NotImplementedError if the commit or the compiler does not support it."""
     with skip_reasons.skip_unknown_names(kernel, dtype), skip_reasons.skip_unknown_archs():
         return registry.find_kernel(kernel).compile_cubin(dtype, flags, arch=arch)

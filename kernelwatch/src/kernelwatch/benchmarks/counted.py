@@ -1,4 +1,4 @@
-"""Benchmarks that count memory transactions by executing PTX: exact, on any machine."""
+"""Benchmarks that count memory transactions by executing PTX. The counts are exact, on any machine."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Counted(Benchmark):
     shared: ClassVar[bool] = False
 
     def setup_cache(self) -> dict[str, CountOutcome]:
-        """Count every launch of the suite once, in parallel; asv shares the result among the classes."""
+        """Count every launch of the suite once, in parallel; asv passes the result to all classes."""
         return count_in_processes(
             sweep.launch(point) for sweep in registry.current_suite().counted for point in sweep.points()
         )
@@ -38,7 +38,7 @@ class Counted(Benchmark):
     setup_cache.timeout = prebuild.TIMEOUT  # type: ignore[attr-defined]
 
     def setup(self, outcomes: dict[str, CountOutcome], *params: Any) -> None:
-        """Look up a configuration's numbers; skip if the commit lacks the kernel, fail if its output is wrong."""
+        """Look up a configuration's numbers; skip if the commit has no such kernel, fail if its output is wrong."""
         outcome = outcomes[str(self.sweep.launch(self.name_params(params)))]
         if outcome.missing:
             raise NotImplementedError(outcome.missing)
@@ -53,7 +53,7 @@ class Counted(Benchmark):
 
 
 class CountedWithShared(Counted):
-    """Memory transactions of a kernel that uses shared memory, which has metrics of its own."""
+    """Memory transactions of a kernel that uses shared memory, which has its own metrics."""
 
     shared = True
 
@@ -73,7 +73,7 @@ for _name, _metric in METRICS.items():
 
 
 def count_in_processes(launches: Iterable[Launch]) -> dict[str, CountOutcome]:
-    """Count launches in parallel; return each outcome by the launch's text."""
+    """Count launches in parallel; return text of the launch -> outcome."""
     from kernelwatch.counting import launch_counts  # noqa: PLC0415 -- imports everything that executes PTX
 
     with ProcessPoolExecutor(mp_context=multiprocessing.get_context("fork")) as pool:
@@ -83,7 +83,7 @@ def count_in_processes(launches: Iterable[Launch]) -> dict[str, CountOutcome]:
 def map_groups(
     pool: ProcessPoolExecutor, function: Callable[[Sequence[Launch]], dict[str, T]], launches: Iterable[Launch]
 ) -> dict[str, T]:
-    """Apply a function to launches, in processes that each have the launches with the same PTX; results are by text."""
+    """Apply a function to launches in parallel, one task per PTX; return the results by the launch's text."""
     groups: defaultdict[tuple[str, str], list[Launch]] = defaultdict(list)
     for launch in launches:
         groups[launch.kernel, launch.dtype].append(launch)

@@ -1,11 +1,10 @@
 """Benchmarks that are timed on a GPU, and their controls.
 
-The runner gets the samples from the run's measuring process. Under plain asv, `setup` measures in asv's own process:
-it builds, takes the samples with CUDA events and verifies the output; then `timer` returns one sample at a time.
+The runner gets the samples from the run's measuring process. Without the runner, `setup` measures in asv's own process:
+it compiles, takes the samples with CUDA events and verifies the output. Then `timer` returns one sample per call.
 
-A control holds the same times as multiples of a plain copy of the same useful bytes, which is timed in turns with the
-kernel. The ratio cancels influences on all times, such as another GPU of the same kind or another day's temperature.
-Lower is better; 1 is as fast as a copy.
+A control stores the same times divided by the time of a plain copy of the same bytes. Kernel and copy are timed
+alternately. The ratio cancels what changes all times, such as the temperature. Lower is better; 1 is as fast as a copy.
 """
 
 from __future__ import annotations
@@ -24,17 +23,17 @@ from kernelwatch.suite.sweep import Sweep
 if TYPE_CHECKING:
     from kernelwatch.instrument import build_job
 
-#: Decimal places of a ratio: two runs agree in three (docs/evidence/agreement.md); asv prints all of them.
+#: Decimal places of a stored ratio. Two runs agree in three (docs/evidence/agreement.md); asv prints all of them.
 DIGITS = 5
 
 
 class Timed(Benchmark):
-    """Seconds a launch, read on the GPU: `BackToBack` and `Isolated` are the two ways."""
+    """Seconds per launch, measured on the GPU, in one of two ways: `BackToBack` or `Isolated`."""
 
     version = "3"
 
-    # asv's protocol: a sample is one call, and one replay; two rounds, so that their spread counts. The instrument
-    # warms up, and determines the number of samples.
+    # Attributes of asv: a sample is one call, with one replay. Two rounds show the spread. The library warms up and
+    # determines the number of samples itself.
     number = 1
     rounds = 2
     repeat = stopping_rule.MIN_SAMPLES
@@ -49,13 +48,13 @@ class Timed(Benchmark):
         self.timer = SampleClock()
 
     def setup_cache(self) -> None:
-        """Compile everything that is timed, in parallel."""
+        """Compile all timed kernels, in parallel."""
         prebuild.compile_for_device()
 
     setup_cache.timeout = prebuild.TIMEOUT  # type: ignore[attr-defined]
 
     def setup(self, *params: Any) -> None:
-        """Take and verify the samples of a configuration, unless some are left. asv calls it before every sample."""
+        """Take and verify the samples of a configuration, unless some are left. asv calls this before every sample."""
         if self.timer.is_used_up:
             samples = _measure(self.sweep, self.name_params(params)).samples
             self.timer.add(samples)
@@ -64,21 +63,21 @@ class Timed(Benchmark):
 
 
 class BackToBack(Timed):
-    """Seconds of each launch in a row of many."""
+    """Seconds per launch in a sequence of many launches."""
 
-    @measures("time a launch, back to back")
+    @measures("time per launch, back to back")
     def time_back_to_back(self, *params: Any) -> None:
-        """Do nothing: `setup` has launched, and `timer` returns the times of the GPU's events."""
+        """Do nothing: `setup` has launched the kernel, and `timer` returns the times of the CUDA events."""
 
 
 class Isolated(Timed):
-    """Seconds of a launch by itself."""
+    """Seconds of a launch that runs alone."""
 
     isolated = True
 
     @measures("time of one launch, isolated")
     def time_isolated(self, *params: Any) -> None:
-        """Do nothing: `setup` has launched, and `timer` returns the times of the GPU's timer."""
+        """Do nothing: `setup` has launched the kernel, and `timer` returns the times of the GPU's timer."""
 
 
 class Control(Benchmark):
@@ -103,30 +102,30 @@ class Control(Benchmark):
         return cls.timed.sweep
 
     def setup(self, *params: Any) -> None:
-        """Time the launch and the copy in turns."""
+        """Time the launch and the copy alternately."""
         self.ratios = copy_ratios(_measure(self.sweep, self.name_params(params)))
 
     @measures("time in copies of the same bytes", "copies")
     def track_copy_ratio(self, *params: Any) -> dict[str, Any]:
-        """Return each sample over the copy just before."""
+        """Return each sample divided by the time of the copy before it."""
         return {"samples": self.ratios, "number": 1}
 
 
 def copy_ratios(*outcomes: JobOutcome) -> list[float]:
-    """Return the samples of outcomes, each over the copy just before."""
+    """Return the samples of outcomes, each divided by the time of the copy before it."""
     pairs = (pair for outcome in outcomes for pair in zip(outcome.samples, outcome.copies, strict=True))
     return [round(seconds / copy, DIGITS) for seconds, copy in pairs]
 
 
 def _measure(sweep: Sweep, params: Mapping[str, Any]) -> JobOutcome:
-    """Measure in this process, as plain asv does."""
-    from kernelwatch.instrument import session  # noqa: PLC0415 -- counting and compiling do without it
+    """Measure in this process, without the runner."""
+    from kernelwatch.instrument import session  # noqa: PLC0415 -- not needed for counting and compiling
 
     return session.measure_description(describe_job(sweep, sweep.launch(params)))
 
 
 def describe_job(sweep: Sweep, launch: Launch) -> build_job.JobDescription:
-    """Describe a sweep's launch for the measuring process. Raises as `build_job.describe_launch`."""
+    """Describe a sweep's launch for the measuring process."""
     from kernelwatch.instrument import build_job  # noqa: PLC0415 -- as above
 
     job_fields: dict[str, Any] = {

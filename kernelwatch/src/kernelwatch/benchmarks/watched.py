@@ -1,4 +1,4 @@
-"""The class that a project derives for each kernel that it watches: `Watched`."""
+"""The base class `Watched`: a project derives one class from it for each watched kernel."""
 
 from __future__ import annotations
 
@@ -18,51 +18,52 @@ from kernelwatch.suite import registry
 from kernelwatch.suite.registry import Suite
 from kernelwatch.suite.sweep import Sweep
 
-#: The architectures that kernels are compiled for.
+#: The architectures for which kernels are compiled by default.
 ARCHS = ("sm_80", "sm_90", "sm_100")
 
 #: Declarations of this process's benchmarks: kernels by name, counted sweeps, timed sweeps.
 _KERNELS: dict[str, Kernel] = {}
 _SWEEPS: dict[str, Sweep] = {}
 
-#: Kernel -> the place where it was watched first. A file that is imported again has the same places.
+#: Kernel -> file and line of its first class, to detect a second one. Importing a file again gives the same place.
 _FIRST_PLACES: dict[str, str] = {}
 _TIMED: dict[str, Sweep] = {}
 
 
 class Watched(kw.CountedWithShared):
-    """A watched kernel: a subclass is its counted benchmark, with compiled and timed ones beside it.
+    """A watched kernel: a subclass is its counted benchmark, and creates its compiled and timed ones.
 
-    Write subclasses in `benchmarks/kernels.py` alone. Benchmarks are called `track_counted.NAME.track_...`,
+    Write subclasses only in `benchmarks/kernels.py`. The benchmarks are called `track_counted.NAME.track_...`,
     `track_compiled.Compiled.track_...`, `time_kernel.NAME.time_back_to_back`, `time_kernel.IsolatedNAME.time_isolated`
-    and, as multiples of a copy's time, `track_control...`. NAME is the class's. Results are stored under these names.
+    and, as multiples of a copy's time, `track_control...`. NAME is that of the class. Results are stored under these
+    names.
 
     Parameters
     ----------
     kernel : Kernel
         The kernel to watch.
     param_names, params : sequence
-        The axes: the launch's arguments, and perhaps "dtype" and "flags". Their order is that of the results.
+        The axes: the launch's arguments, and optionally "dtype" and "flags". Results are stored in this order.
     archs : sequence of str
         The architectures to compile for.
     timed : mapping
-        Other values of some axes for times, which may be larger than a CPU can count.
+        Axis -> its values for times, if they differ; they may be too large to count on a CPU.
 
     Raises
     ------
     ArgumentError
-        The kernel takes other names than the axes have, another kernel has its name, under which results are stored,
-        or it is watched in another file of the benchmarks.
+        The axes do not match the kernel's arguments, another kernel has the same name, or another file of the
+        benchmarks watches the kernel, too.
     """
 
     module = "track_counted"
     archs: ClassVar[Sequence[str]] = ARCHS
     timed: ClassVar[Mapping[str, Sequence[str | int | float]]] = {}
-    #: Names that a benchmark module needs: the classes of the kernel, and the suite of everything watched so far.
+    #: Names to define in the benchmark module: the classes of the kernel, and the suite of all kernels so far.
     module_names: ClassVar[dict[str, Any]]
 
     def __init_subclass__(cls, frame: FrameType | None = None) -> None:
-        """Make the compiled and timed classes; without a frame, add them to the caller's module."""
+        """Create the compiled and timed classes. If no frame is given, add them to the caller's module."""
         kernel, name, caller = cast(Kernel, cls.kernel), cls.__name__, frame or sys._getframe(1)
         axes = cls.read_axes()
         extents = set(axes) - {"dtype", "flags"}
@@ -70,7 +71,7 @@ class Watched(kw.CountedWithShared):
             expected = ", ".join(kernel.parameters) or "no axes"
             raise ArgumentError(f"{kernel.name} takes {expected}; the axes are {', '.join(sorted(extents)) or 'none'}")
         if name == "Compiled" or (name in _SWEEPS and _SWEEPS[name].kernel != kernel.name):
-            raise ArgumentError(f"{name} is the name of other benchmarks; give another one")
+            raise ArgumentError(f"{name} is the name of other benchmarks; choose another name")
         _refuse_other_places(kernel, caller)
         axes = {**axes, "dtype": axes.get("dtype", (DTYPE,)), "flags": axes.get("flags", (FLAGS,))}
         large = axes | {key: tuple(values) for key, values in cls.timed.items()}
@@ -128,7 +129,7 @@ def _make_benchmarks(cls: type[Watched], large: Mapping[str, Sequence[Any]]) -> 
 
 
 def watch(kernel: Kernel, axes: Mapping[str, Sequence[str | int | float]], *, name: str = "", **attributes: Any) -> Any:
-    """Make the classes of a kernel without writing one: ``globals().update(watch(kernel, {"n": [1000]}))``.
+    """Create the classes of a kernel without writing one: ``globals().update(watch(kernel, {"n": [1000]}))``.
 
     Parameters
     ----------
@@ -137,9 +138,9 @@ def watch(kernel: Kernel, axes: Mapping[str, Sequence[str | int | float]], *, na
     axes : mapping
         Names of axes -> values.
     name : str
-        Name of the class; by default the kernel's in camel case. Needed for a second sweep of a kernel.
+        Name of the class; by default the kernel's name in camel case. Required for a second sweep of a kernel.
     **more
-        `title`, `archs` and `timed` of `Watched`, with its errors.
+        `title`, `archs` and `timed` of `Watched`.
     """
     class_name = name or "".join(part.capitalize() for part in re.split(r"\W|_", kernel.name))
     class_attributes = {

@@ -1,1 +1,1 @@
-"""The commands, one module each, and their end after an error."""
+"""The commands, one module each, and the handling of unexpected errors."""

@@ -1,4 +1,4 @@
-"""`kernelwatch bisect`: find the commit that moved a number; and its judge, `kernelwatch judge`."""
+"""`kernelwatch bisect` finds the commit that changed a number; git calls `kernelwatch judge` for each commit."""
 
 from __future__ import annotations
 
@@ -17,32 +17,31 @@ from kernelwatch.workflow.bisect.numbers import open_numbers
 from kernelwatch.workflow.bisect.search import search_culprit
 from kernelwatch.workflow.select_results import CannotCompareError, resolve_commit
 
-_WHOSE = "whose times count (default: this machine's, or those of the only one that has both)"
+_WHOSE = "machine whose times to use (default: this one, or the only one with times of both)"
 
 
 def bisect(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
-    """Print the outcome of the search; return the exit code that the epilog describes, 2 for any failure."""
+    """Print the outcome of the search; return the exit code that the epilog describes."""
     parser = argparse.ArgumentParser(
-        description="Find the commit that moved a number.",
+        description="Find the commit that changed a number.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="""\
-METRIC is words of one of the suite's configurations: a metric (load_sectors, registers, time, ...), a kernel,
-a dtype, flags, an architecture, arguments (rows=1000), or the whole name that the review prints. Words that
-are left out stand for all; of several configurations the one that changed most is searched, a worse one first.
+METRIC is a list of words that select configurations of the suite: a metric (load_sectors, registers, time, ...),
+a kernel, a dtype, flags, an architecture, arguments (rows=1000), or the whole name in the review. If several
+configurations match, the one with the largest change is searched; changes to the worse come first.
 
 exit codes:
   0    found: the commit is printed
-  1    good and bad do not differ, by the review's verdict, or no commit between them touches what is measured
-  2    cannot search: the metric or a commit is unknown, one of both has no number, or the command failed
-       unexpectedly
-  125  undecidable: some commits do not build or were not timed, and the culprit is among those that are printed,
+  1    the review sees no difference between good and bad, or no commit between them touches the measured code
+  2    cannot search: the metric or a commit is unknown, a commit has no number, or the command failed unexpectedly
+  125  undecided: some commits do not compile or were not timed, and the culprit is among the printed commits,
        or no single commit made the change
 
-docs/find-the-commit.md of kernelwatch says how the search goes.
+docs/find-the-commit.md of kernelwatch explains the search.
 """,
     )
-    parser.add_argument("--json", action="store_true", help="print all of it as JSON")
-    parser.add_argument("metric", metavar="METRIC", help="words of the number; see below")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("metric", metavar="METRIC", help="words that select the number; see below")
     parser.add_argument("good", metavar="GOOD", help="git revision before the change")
     parser.add_argument(
         "bad", metavar="BAD", nargs="?", default="HEAD", help="git revision after the change (default: HEAD)"
@@ -62,33 +61,35 @@ docs/find-the-commit.md of kernelwatch says how the search goes.
 
 
 def judge(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
-    """Print the verdict on the commit that git's bisection is at; return 0, 1, 125, or 2 if it cannot be judged."""
+    """Print the verdict on the commit that git bisect tests; return 0: good, 1: bad, 125: no number, 2: failed."""
     parser = argparse.ArgumentParser(
-        description="Judge the commit that git bisect is at, by the number at GOOD and at BAD.",
+        description="Judge the commit that git bisect is testing, by the number at GOOD and at BAD.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="""\
 git bisect start --no-checkout --first-parent BAD GOOD -- PACKAGE
 git bisect run kernelwatch judge "registers KERNEL float32 -O3 sm_90" --between 32 40
 
-Without --no-checkout, git would replace what judges by what it was at each commit.
+Without --no-checkout, git would check out each commit, and so replace the code that judges.
 
-exit codes, as git bisect run takes them: 0 good, 1 bad, 125 cannot tell, 128 stop
+exit codes, for git bisect run: 0 good, 1 bad, 125 no number, 128 stop
 """,
     )
-    parser.add_argument("metric", metavar="METRIC", help="words of one configuration, as of the command bisect")
+    parser.add_argument(
+        "metric", metavar="METRIC", help="words that select one configuration, as in kernelwatch bisect"
+    )
     parser.add_argument("--machine", help=_WHOSE)
-    ends = "the number at GOOD and at BAD, as kernelwatch compare prints it"
+    ends = "the number at GOOD and at BAD, as in kernelwatch compare"
     parser.add_argument("--between", nargs=2, type=float, metavar="VALUE", help=ends, required=True)
     options = parser.parse_args(words)
     try:
         configuration, *further = match_configurations(options.metric)
         if further:
-            raise CannotCompareError(f"METRIC matches {1 + len(further)} configurations; give the whole name of one")
+            raise CannotCompareError(f"METRIC matches {1 + len(further)} configurations; give the full name of one")
         commit = git.text(Path.cwd(), "rev-parse", "--verify", "BISECT_HEAD")
         with open_numbers([configuration], options.machine, root) as commit_numbers:
             value = commit_numbers.find_value(commit, configuration)
     except git.GitError as error:
-        return report_failure("judge", f"{error}; begin with git bisect start --no-checkout")
+        return report_failure("judge", f"{error}; start with git bisect start --no-checkout")
     except CannotCompareError as error:
         return report_failure("judge", error)
     if value is None:

@@ -26,7 +26,7 @@ def _render_terminal(reviews: Sequence[Review], at_least: float, list_all: bool)
     return "\n".join(reports.render_review(review, at_least, list_all=list_all) for review in reviews)
 
 
-#: Formats, and the functions that write reviews: the worst first, the smallest change listed, whether all are.
+#: Format -> function of the reviews (worst first), the smallest listed change, and whether to list all.
 FORMATS: dict[str, Callable[[Sequence[Review], float, bool], str]] = {
     "terminal": _render_terminal,
     "markdown": lambda reviews, at_least, list_all: reports.fence_text(_render_terminal(reviews, at_least, list_all)),
@@ -35,18 +35,18 @@ FORMATS: dict[str, Callable[[Sequence[Review], float, bool], str]] = {
 
 
 def compare(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
-    """Print the review; return the exit code that the epilog describes, which is 2 whatever goes wrong."""
+    """Print the review; return the exit code that the epilog describes."""
     parser = argparse.ArgumentParser(
-        description="Say what changed between two measured commits, or between two compilers at one commit.",
+        description="Review two measured commits, or two compilers at one commit.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="""\
 exit codes:
   0  FASTER, or BETTER without times; SAME; ACKNOWLEDGED: acknowledged.toml accepts what became worse;
-     a TRADE that passes by --trade; REPAIRED: it failed in BASE alone
-  1  SLOWER, or WORSE without times: a time is slower, or a number that decides rose; TRADE: something is faster,
-     too; BROKEN: it fails in HEAD alone
-  2  FAILED: it fails in both; UNDECIDED: enough undecided times to change the verdict, or no configuration is in
-     both; or a commit or its results are missing; or the command failed unexpectedly
+     a TRADE that passes by --trade; REPAIRED: something fails only in BASE
+  1  SLOWER, or WORSE without times: a time is slower, or a deciding number rose; TRADE: something is faster, too;
+     BROKEN: something fails only in HEAD
+  2  FAILED: something fails in both; UNDECIDED: enough undecided times to change the verdict, or no common
+     configuration; or a commit or its results are missing; or the command failed unexpectedly
 
 Each machine and each of asv's environments that measured both is judged. The worst is printed first and decides.
 
@@ -57,22 +57,23 @@ docs/review.md of kernelwatch has the rules.
     add("base", metavar="BASE", help="any git revision, for example origin/main")
     add("head", metavar="HEAD", nargs="?", default="HEAD", help="any git revision (default: HEAD)")
     add("--compilers", action="store_true", help="BASE and HEAD are releases of CUDA, such as 13.0.2, at one commit")
-    add("--commit", help="that commit (default: the newest that both compiled)")
-    add("--machine", action="append", help="where both were measured (default: all machines)")
+    add("--commit", help="the commit for --compilers (default: the newest that both compiled)")
+    add("--machine", action="append", help="machine that measured both (default: all machines)")
     add("--format", choices=FORMATS, default="terminal")
-    add("--all", action="store_true", help="list each configuration that changed, however little")
-    listed = "list changes of at least this size (default: 1%%); verdict and exit code count all of them"
+    add("--all", action="store_true", help="list all changed configurations, even with small changes")
+    listed = "list changes of at least this size (default: 1%%); verdict and exit code use all changes"
     add("--at-least", type=_parse_share, default=AT_LEAST, metavar="PERCENT", help=listed)
-    traded = "what may be worse in a TRADE with exit code 0; numbers: beside faster times (default: %(default)s)"
+    traded = (
+        "when a TRADE has exit code 0. none: never; numbers: if only numbers are worse, beside faster times; "
+        "all: always (default: %(default)s)"
+    )
     add("--trade", choices=TRADES, default=settings.trade_policy(), help=traded)
     options = parser.parse_args(words)
     name, *further = options.machine or [None]
-    if further:  # none of them wins silently
-        parser.error(
-            f"--machine is given twice, as {name} and as {further[0]}: two machines are not compared; give one"
-        )
+    if further:  # do not choose one silently
+        parser.error(f"--machine is given twice, as {name} and {further[0]}, but machines cannot be compared; give one")
     if options.commit and not options.compilers:
-        parser.error(f"--commit {options.commit} is for --compilers; without it, give BASE and HEAD alone")
+        parser.error(f"--commit {options.commit} is only for --compilers; without it, give only BASE and HEAD")
     if options.trade not in TRADES:
         parser.error(f"trade in pyproject.toml is {options.trade!r}; allowed are {', '.join(TRADES)}")
     try:
@@ -89,8 +90,8 @@ docs/review.md of kernelwatch has the rules.
 
 
 def _parse_share(text: str) -> float:
-    """Read "1%" or "1" as 0.01."""
+    """Parse a percentage: "1%" and "1" are 0.01."""
     with suppress(ValueError):
         if 0 <= (share := float(text.rstrip("% ")) / 100) < math.inf:
             return share
-    raise argparse.ArgumentTypeError(f"{text!r} is no percentage; give 0 or more, such as 0.5")
+    raise argparse.ArgumentTypeError(f"{text!r} is not a percentage; give 0 or more, such as 0.5")

@@ -2,7 +2,7 @@
 
 kernelwatch count transpose rows=65 columns=33 float32 -Xptxas -O3
 
-For a kernel of your own, use the command `ptxcount`.
+For other kernels, use the command `ptxcount`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def main(words: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("launch", nargs="*", metavar="KERNEL NAME=NUMBER ... DTYPE FLAGS", help="a launch")
     parser.add_argument("--json", action="store_true", help="print the totals as JSON")
-    # argparse would parse nvcc's flags as options of its own.
+    # argparse would parse nvcc's flags as its own options.
     options = [word for word in arguments if word in ("-h", "--help", "--json")]
     as_json: bool = parser.parse_args(options).json
     try:
@@ -61,7 +61,7 @@ def main(words: Sequence[str] | None = None) -> int:
     except MemoryError as error:
         return _report_error(f"the arrays do not fit in this machine's memory: {error}; use smaller ones")
     if result.problem is not None:
-        return _report_error(f"{launch.kernel}: {result.problem}; a wrong kernel is not counted")
+        return _report_error(f"{launch.kernel}: {result.problem}; wrong kernels are not counted")
     if as_json:
         print(listing.format_json(result.counters))
         return 0

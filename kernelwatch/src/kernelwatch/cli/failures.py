@@ -1,4 +1,4 @@
-"""The end of a command after an unexpected error: one line, and an exit code that means nothing else."""
+"""Handling of unexpected errors of a command: one line, and a reserved exit code."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ UNEXPECTED = 2
 
 
 def catch_errors(main: Callable[P, int]) -> Callable[P, int]:
-    """Make a command end with one line on standard error and exit code 2 instead of a traceback.
+    """Wrap a command so that errors give one line on standard error and exit code 2 instead of a traceback.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def catch_errors(main: Callable[P, int]) -> Callable[P, int]:
     Returns
     -------
     callable
-        The wrapped command. It only raises BrokenPipeError, after which its output has no reader.
+        The wrapped command. It raises only BrokenPipeError, because then nobody reads its output.
     """
 
     @functools.wraps(main)
@@ -36,7 +36,7 @@ def catch_errors(main: Callable[P, int]) -> Callable[P, int]:
             return main(*args, **kwargs)
         except BrokenPipeError:
             raise
-        except Exception as error:  # noqa: BLE001 -- no error is a verdict
+        except Exception as error:  # noqa: BLE001 -- an error must not look like a verdict
             print(f"{sys.argv[0]}: {_format_error(error)}", file=sys.stderr)
             return UNEXPECTED
 
@@ -44,7 +44,7 @@ def catch_errors(main: Callable[P, int]) -> Callable[P, int]:
 
 
 def _format_error(error: Exception) -> str:
-    """Return the error and its place in one line for a terminal; expected errors need no place."""
+    """Return an error as one line, with its place if it is unexpected."""
     from kernelwatch.errors import ERRORS  # noqa: PLC0415 -- with all of ptxcount
 
     if isinstance(error, ERRORS):
@@ -54,6 +54,6 @@ def _format_error(error: Exception) -> str:
 
 
 def report_failure(action: str, error: object) -> int:
-    """Print a failed action and its reason; return the exit code."""
+    """Print a failed action and its reason; return the exit code UNEXPECTED."""
     print(f"cannot {action}: {error}", file=sys.stderr)
     return UNEXPECTED

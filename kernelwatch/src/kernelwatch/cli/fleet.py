@@ -21,7 +21,7 @@ def list_revisions(words: Sequence[str]) -> list[str]:
 
 
 def measure_commits(words: Sequence[str] | None = None) -> int:
-    """Measure commits on a fleet; return 0, or 1 if some are not measured."""
+    """Measure commits on a fleet; return 0, or 1 if some were not measured."""
     parser = argparse.ArgumentParser(description="Measure commits on many GPUs.")
     parser.add_argument("commits", nargs="+", metavar="COMMIT", help="git revision or range")
     parser.add_argument("--scheduler", metavar="ADDRESS", help="Dask scheduler (default: the GPUs of this host)")
@@ -29,7 +29,7 @@ def measure_commits(words: Sequence[str] | None = None) -> int:
     _add_shared_options(parser, os.cpu_count() or 1)
     options = parser.parse_args(words)
     commits, workers = list_revisions(options.commits), _import_workers(parser)
-    from kernelwatch.fleet import engine  # noqa: PLC0415 -- help needs no Dask
+    from kernelwatch.fleet import engine  # noqa: PLC0415 -- the help text does not need Dask
 
     connection = (
         workers.connect(options.scheduler, options.tls)
@@ -74,7 +74,7 @@ def _add_shared_options(parser: argparse.ArgumentParser, without_gpu: int) -> No
 def _import_workers(parser: argparse.ArgumentParser) -> Any:
     """Import the module that needs Dask."""
     try:
-        from kernelwatch.fleet import workers  # noqa: PLC0415 -- help needs no Dask
+        from kernelwatch.fleet import workers  # noqa: PLC0415 -- the help text does not need Dask
     except ModuleNotFoundError as error:
         parser.error(f"{error}: {INSTALL}")
     return workers

@@ -1,7 +1,8 @@
-"""`kernelwatch init`: begin to watch the kernels of a git repository. Existing files stay as they are.
+"""`kernelwatch init`: start watching the kernels of a git repository. Existing files are not changed.
 
-`kernelwatch provide ENVIRONMENT COMMIT`, which the configuration of asv that it writes calls, installs a commit's
-package and lets the environment import this library. A run calls it where a package does not import as it lies in git.
+It writes an asv.conf.json that calls `kernelwatch provide ENVIRONMENT COMMIT`. This command installs a commit's
+package, and makes this library importable in the environment. A run calls it if a package cannot be imported from the
+commit's files.
 """
 
 from __future__ import annotations
@@ -28,19 +29,19 @@ from ptxcount.util import atomic_write
 
 _TEMPLATES = Path(__file__).parents[1] / "scaffold" / "templates"
 
-#: Stub for a repository without kernels. A later call replaces it unless it was changed.
+#: The benchmarks/kernels.py of a repository without kernels. A later call replaces it unless it was changed.
 _STUB = (_TEMPLATES / "no_kernels.txt").read_text(encoding="utf-8")
 
-#: Files that asv and this library make in a repository.
+#: Files that asv and this library create in a repository.
 _IGNORED = (".asv/", "__pycache__/", "/html/", "*.unfinished", "run.lock")
 
-#: The compiler that workflows install, as README.md says it.
+#: The compiler that workflows install, as in README.md.
 _NVCC = "cuda-toolkit[nvcc,cudart,crt,nvvm,cccl]==13.0.2"
 
-#: Source that pip can install from without a key: a commit, a tag or a branch.
+#: URL from which pip can install without credentials: a commit, a tag or a branch.
 _LIBRARY = re.compile(r"git\+https://[\w.-]+(:\d+)?(/[\w.~-]+)+@[\w.+-]+(/[\w.+-]+)*")
 
-#: A branch or a folder whose name no shell and no YAML reads as more than a name.
+#: The name of a branch or folder without special characters for shells and YAML.
 _NAME = re.compile(r"[\w+-][\w./+-]*")
 
 
@@ -56,7 +57,7 @@ def main(words: Sequence[str] | None = None) -> int:
     options = parser.parse_args(words)
     if options.workflows and not _LIBRARY.fullmatch(options.workflows):
         parser.error(
-            f"--workflows {options.workflows}: pip cannot install that; give git+https://HOST/REPOSITORY@COMMIT"
+            f"--workflows {options.workflows}: pip cannot install this; give git+https://HOST/REPOSITORY@COMMIT"
         )
     try:
         flags = split_flags(options.flags)
@@ -73,7 +74,7 @@ def main(words: Sequence[str] | None = None) -> int:
     for name, text in files.items():
         path = root / name
         if path.exists() and not (text != _STUB and path.read_bytes() == _STUB.encode()):
-            print(f"{name} is there: not changed")
+            print(f"{name} exists: not changed")
             if name == "benchmarks/kernels.py":
                 _print_unwatched(classes, path.read_text(encoding="utf-8", errors="replace"))
         else:
@@ -82,29 +83,31 @@ def main(words: Sequence[str] | None = None) -> int:
             print(f"{path if Path.cwd() != root else name} written")
     _extend_gitignore(root / ".gitignore")
     if git.is_shallow(root):
-        print("this clone is shallow: older commits can be measured after: git fetch --unshallow")
+        print("this clone is shallow; to measure older commits, run: git fetch --unshallow")
     todo = "replace the guesses marked TODO" if "TODO" in files["benchmarks/kernels.py"] else "declare kernels"
     print(f"next: {todo} in benchmarks/kernels.py, commit, and run: asv run --record-samples HEAD^!")
     return 0
 
 
 def _print_unwatched(classes: Mapping[str, str], text: str) -> None:
-    """Print the classes of the kernels that a file does not name."""
+    """Print the classes of the kernels that are not in a file."""
     names = [kernel for kernel in classes if not re.search(rf"\b{kernel}\b", text)]
     if names:
-        print(f"not watched there: {', '.join(names)}; paste and replace the guesses:\n")
+        print(f"not watched in it: {', '.join(names)}; add these classes, and replace the guesses:\n")
         print("\n\n".join(classes[kernel] for kernel in names))
 
 
 def _plan_files(root: Path, classes: Sequence[str], library: str) -> dict[str, str]:
-    """Return the texts of the files to write. Raises ValueError with the reason if they would be wrong."""
+    """Return the files to write: name -> text. Raises ValueError if a workflow would be invalid."""
     path = root / project_root.CONFIG_FILE
     is_known = library and path.exists()
     folders = asv_files.load_configuration(path) if is_known else asv_files.Configuration(".")
     names = {"BRANCH": _choose_branch(root), "RESULTS": folders.results_dir, "HTML": folders.html_dir}
     for kind, name in names.items():
         if library and not _NAME.fullmatch(name):
-            raise ValueError(f"{kind.lower()} {name!r} can stand in no workflow; rename it, or leave out --workflows")
+            raise ValueError(
+                f"a workflow cannot contain the {kind.lower()} name {name!r}; rename it, or leave out --workflows"
+            )
     project, quoted = (json.dumps(text, ensure_ascii=False) for text in (root.name, names["BRANCH"]))
     text = "\n\n".join(classes)
     numpy = "import numpy as np\n" * ("np.ones(" in text)
@@ -126,7 +129,7 @@ def _fill_template(template: str, **values: str) -> str:
 
 
 def _iter_classes(root: Path, flags: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield each kernel with the class that watches it; print how many are found, and which are left out."""
+    """Yield each kernel with its class; print the number of kernels, and which are left out."""
     texts = find_kernels.read_sources(root)
     candidates, omitted = find_kernels.find_kernels(root, texts, flags)
     kernels = [candidate for candidate in candidates if not write_classes.find_problem(candidate)]
@@ -144,7 +147,7 @@ def _iter_classes(root: Path, flags: Sequence[str]) -> Iterator[tuple[str, str]]
 
 
 def _iter_launches(texts: Mapping[str, str]) -> Iterator[HostLaunch]:
-    """Yield all launches in some files."""
+    """Yield the launches in some files."""
     inclusions = Inclusions(texts)
     for file, text in texts.items():
         if "<<<" in text:
@@ -155,7 +158,7 @@ def _iter_launches(texts: Mapping[str, str]) -> Iterator[HostLaunch]:
 def _choose_launch(
     kernel: KernelCandidate, candidates: Sequence[KernelCandidate], launches: Sequence[HostLaunch]
 ) -> HostLaunch | None:
-    """Return the most detailed launch of a kernel: in its own file, or in any if its name is unique."""
+    """Return the most detailed launch of a kernel: in its own file, or in any file if its name is unique."""
     last = kernel.name.rpartition("::")[2]
     is_alone = sum(candidate.name.rpartition("::")[2] == last for candidate in candidates) == 1
     fitting = [launch for launch in launches if launch.name == last and launch.arguments == len(kernel.parameters)]
@@ -164,16 +167,16 @@ def _choose_launch(
 
 
 def _choose_branch(root: Path) -> str:
-    """Return the branch whose history is kept: the remote's own, main or master where they are here, else that of HEAD.
+    """Return the branch to publish: the remote's default branch, main or master if they exist, else that of HEAD.
 
-    Raises ValueError where HEAD is of none.
+    Raises ValueError if HEAD is detached.
     """
     local = git.text(root, "for-each-ref", "--format=%(refname:short)", "refs/heads").splitlines()
     remote = git.try_text(root, "symbolic-ref", "--short", "refs/remotes/origin/HEAD") or ""
     current = git.try_text(root, "symbolic-ref", "--short", "HEAD") or ""
     branches = [branch for branch in (remote.removeprefix("origin/"), "main", "master") if branch in local]
     if not (branches or current):
-        raise ValueError("HEAD is detached, and there is no branch main or master here; run: git switch BRANCH")
+        raise ValueError("HEAD is detached, and there is no branch main or master; run: git switch BRANCH")
     return [*branches, current][0]
 
 
@@ -188,9 +191,9 @@ def _extend_gitignore(path: Path) -> None:
 
 
 def provide_libraries(words: Sequence[str] | None = None) -> int:
-    """Let an environment import what this Python does, after its own packages; install a commit's package into it.
+    """Let an environment import this Python's packages, after its own; install a commit's package into it.
 
-    Packages are built as their pyproject.toml says; where that cannot be had, without network, by what is here.
+    Packages are built with the tools in their pyproject.toml; without network, with the installed tools.
     """
     parser = argparse.ArgumentParser("kernelwatch provide")
     parser.add_argument("environment", type=Path, help="its folder")

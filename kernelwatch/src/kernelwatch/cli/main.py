@@ -13,21 +13,21 @@ from kernelwatch.cli.failures import UNEXPECTED, catch_errors
 from kernelwatch.config import project_root
 from ptxcount.cli.ending import interruptible_import, run_command, scratch_folder
 
-#: Subcommand -> its function, which is imported when it is called, and its line of the help.
+#: Subcommand -> its function, which is imported when it is called, and its line in the help text.
 COMMANDS = {
     "init": ("kernelwatch.cli.init:main", "start watching the kernels of a git repository"),
     "run": ("kernelwatch.cli.run:run", "measure with asv, write the website, print a summary"),
-    "measure": ("kernelwatch.cli.run:measure", "measure two commits in turns"),
+    "measure": ("kernelwatch.cli.run:measure", "measure two commits with alternating samples"),
     "compare": ("kernelwatch.cli.compare:compare", "review two measured commits"),
     "bisect": ("kernelwatch.cli.bisect:bisect", "find the commit that changed a number"),
-    "regressions": ("kernelwatch.cli.regressions:main", "list the standing regressions and drifts"),
+    "regressions": ("kernelwatch.cli.regressions:main", "list the unfixed regressions and drifts"),
     "count": ("kernelwatch.cli.count:main", "count the memory transactions of a kernel of the suite"),
     "site": ("kernelwatch.cli.site:main", "write this project's pages of the website"),
     "fleet": ("kernelwatch.cli.fleet:measure_commits", "measure commits on many GPUs"),
     "fleet-workers": ("kernelwatch.cli.fleet:run_workers", "start a worker for each GPU of a host"),
 }
 
-#: Subcommands that other programs call: git, asv and make. The help leaves them out.
+#: Subcommands for git, asv and make, which are not in the help text.
 INTERNAL = {
     "judge": "kernelwatch.cli.bisect:judge",
     "provide": "kernelwatch.cli.init:provide_libraries",
@@ -37,10 +37,10 @@ INTERNAL = {
 #: Subcommand -> its function.
 _PLACES = {name: place for name, (place, _) in COMMANDS.items()} | INTERNAL
 
-#: Subcommands that read results. OpenBLAS's threads, a third of NumPy's import, are of no use to them.
+#: Subcommands that only read results. They do not need OpenBLAS's threads, a third of NumPy's import time.
 _READING = ("compare", "regressions", "site")
 
-#: Subcommands that need no project.
+#: Subcommands that work without a project.
 _WITHOUT_PROJECT = ("init", "fleet-workers", "provide", "pycuda-wheel")
 
 #: Exit code that ends `git bisect run`; any other code up to 127 would be a verdict.
@@ -57,7 +57,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _print_help(word: str) -> int:
-    """Print the help, or the error of a word that is no subcommand; return the exit code."""
+    """Print the help text, or an error for an unknown subcommand; return the exit code."""
     parser = argparse.ArgumentParser("kernelwatch", epilog="Each subcommand prints its arguments with --help.")
     subparsers = parser.add_subparsers(title="subcommands", metavar="SUBCOMMAND")
     for name, (_, summary) in COMMANDS.items():
@@ -67,19 +67,19 @@ def _print_help(word: str) -> int:
         return UNEXPECTED
     try:
         if word.startswith("-") and word not in ("-h", "--help"):
-            parser.error(f"unrecognized arguments: {word}; options of a subcommand stand behind it")
+            parser.error(f"unrecognized arguments: {word}; put options of a subcommand after its name")
         parser.parse_args([word])
     except SystemExit as end:
         return int(end.code or 0)
-    raise AssertionError(word)  # a subcommand runs instead
+    raise AssertionError(word)  # main runs subcommands
 
 
 def _run_subcommand(name: str, arguments: Sequence[str]) -> int:
     if str(folder := Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(folder))  # the suite is a package of this folder, as with `python -m`
+        sys.path.insert(0, str(folder))  # the suite is imported from this folder, as with `python -m`
     if name in _READING:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    sys.argv = [f"kernelwatch {name}", *arguments]  # the command's name in usage and errors
+    sys.argv = [f"kernelwatch {name}", *arguments]  # the command's name in usage and error texts
 
     def command() -> int:
         needs_project = name not in _WITHOUT_PROJECT and {"-h", "--help"}.isdisjoint(arguments)

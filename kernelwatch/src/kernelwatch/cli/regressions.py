@@ -1,4 +1,4 @@
-"""`kernelwatch regressions`: report the standing regressions and drifts of the stored history."""
+"""`kernelwatch regressions`: report the unfixed regressions and drifts of the stored history."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from kernelwatch.workflow.steps import find_regressions
 def main(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
     """Print the report; return the exit code that the epilog describes."""
     parser = argparse.ArgumentParser(
-        description="Report the regressions and drifts that stand in the stored history, as an issue's text.",
+        description="Report the unfixed regressions and drifts of the stored history, as the text of an issue.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="""\
-A regression came with one commit, or it is a drift: steps too small for the review, whose ends it calls SLOWER.
+A regression comes from one commit. A drift is a sequence of small changes whose first and last commit differ.
 
 exit codes:
-  0  no regression or drift stands: each was mended or acknowledged
-  1  a regression or a drift stands
+  0  no regression or drift: each was fixed or acknowledged
+  1  there is a regression or a drift
   2  the results cannot be read, or the command failed unexpectedly
 
-docs/review-a-change.md of kernelwatch says what a drift is, and how one is confirmed.
+docs/review-a-change.md of kernelwatch explains drifts and how to confirm one.
 """,
     )
-    parser.add_argument("--machine", help="whose results (default: all machines)")
-    parser.add_argument("--json", action="store_true", help="print all of it as JSON")
+    parser.add_argument("--machine", help="machine of the results (default: all machines)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args(words)
     try:
         histories = load_histories(options.machine, root)
@@ -45,7 +45,7 @@ docs/review-a-change.md of kernelwatch says what a drift is, and how one is conf
     if unknown := {commit for commit, branch in branches if branch == UNKNOWN}:
         listed = format_commits(sorted(unknown))
         fetch = f"git fetch{' --unshallow' * git.is_shallow(root)} --all"
-        print(f"left out: results of {listed}, which git does not know here; run: {fetch}", file=sys.stderr)
+        print(f"left out: results of {listed}, which this repository does not have; run: {fetch}", file=sys.stderr)
     if options.json:
         sys.stdout.write(render_json(regressions))
     else:

@@ -1,4 +1,4 @@
-"""`kernelwatch run` and `measure`: asv's own commands, and the steps that follow them here."""
+"""`kernelwatch run` and `measure`: `asv run`, and further steps after it."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from kernelwatch.runner.asv_plugin import is_existing
 from kernelwatch.store import asv_files
 from ptxcount.cli.ending import run_command
 
-#: Range of one commit.
+#: Range of only HEAD.
 HEAD_ONLY = "HEAD^!"
 
 
 def run(words: Sequence[str] | None = None) -> int:
-    """Measure, write the pages, print the summary; return the exit code of `asv run`, or of a later step that failed.
+    """Measure, write the website, print the summary; return the exit code of `asv run`, or of a later failed step.
 
     Parameters
     ----------
     words : sequence of str, optional
-        Arguments of `asv run`, by default those of the command line. Without a range, HEAD is measured.
+        Arguments of `asv run`; by default those of the command line. Without a range, HEAD is measured.
     """
     arguments = list(sys.argv[1:] if words is None else words)
     if not {"-h", "--help"}.isdisjoint(arguments):
@@ -49,9 +49,11 @@ def run(words: Sequence[str] | None = None) -> int:
         return status
     if parsed.dry_run:  # nothing was stored
         return status
-    from kernelwatch.cli import site, summary  # noqa: PLC0415 -- what shows results is not needed to measure
+    from kernelwatch.cli import site, summary  # noqa: PLC0415 -- not needed while measuring
 
-    with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as pool:  # the pages take as long as the review
+    with ProcessPoolExecutor(
+        1, multiprocessing.get_context("fork")
+    ) as pool:  # writing the website takes as long as the review
         summarized = pool.submit(summary.summarize, parsed.machine or machine.default_name(machine.find_gpu()))
         unpublished = catch_errors(site.main)(())
         text, failed = summarized.result()
@@ -60,11 +62,11 @@ def run(words: Sequence[str] | None = None) -> int:
 
 
 def measure(words: Sequence[str] | None = None) -> int:
-    """Measure two commits in turns, sample by sample on the same buffers; return the exit code of `asv run`."""
+    """Measure two commits with alternating samples on the same buffers; return the exit code of `asv run`."""
     parser = argparse.ArgumentParser(
         "kernelwatch measure",
         usage="%(prog)s BASE HEAD [OPTION OF asv run ...]",
-        description="Measure two git revisions in turns, sample by sample on the same buffers.",
+        description="Measure two git revisions with alternating samples on the same buffers.",
     )
     remaining = parser.parse_known_args(words)[1]
     revisions = list(itertools.takewhile(lambda word: not word.startswith("-"), remaining))

@@ -1,4 +1,4 @@
-"""`kernelwatch site`: write the project's pages, without asv's."""
+"""`kernelwatch site`: write the project's pages, without asv's pages."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from kernelwatch.store import asv_files, git
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Write the project's pages alone, without asv's, and say where they are."""
+    """Write the project's pages, without asv's, and print their place."""
     argparse.ArgumentParser("kernelwatch site", description=main.__doc__).parse_args(words)
-    os.chdir(ROOT)  # asv's configuration names folders relative to its own
-    git.text(ROOT, "rev-parse", "--git-dir")  # in an unpacked archive asv would fail, in three lines
+    os.chdir(ROOT)  # folders in asv's configuration are relative to its own
+    git.text(ROOT, "rev-parse", "--git-dir")  # without a repository, asv would fail with three lines
     configuration = asv_files.load_configuration(ROOT / CONFIG_FILE)
     folder = publisher.write_site(configuration, _locate_repository(configuration.repo))
     print(f"Written: {folder}/index.html")
@@ -24,7 +24,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _locate_repository(location: str) -> Path:
-    """Return the folder of the repository, or asv's copy of one that lies elsewhere."""
+    """Return the folder of the repository, or of asv's copy of a remote one."""
     if Path(location).is_dir():
         return Path(location)
     from asv.config import Config  # noqa: PLC0415 -- a third of the time that all pages take

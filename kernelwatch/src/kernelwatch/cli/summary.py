@@ -1,4 +1,4 @@
-"""The summary at the end of `kernelwatch run`: the verdict, the skipped configurations with reasons, the pages."""
+"""The summary at the end of `kernelwatch run`: the verdict, the skipped configurations with reasons, and the pages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kernelwatch.workflow.steps import list_failing
 
 
 def iter_lines(history: History, results: Document) -> Iterator[str]:
-    """Yield the skipped configurations of one commit by reason, and where to look."""
+    """Yield the skipped configurations of one commit by reason, and the places of results."""
     skipped: Counter[str] = Counter()
     for entry in history.find_last_run(results).get("skipped", []):
         if entry["commit"] == results.commit_hash and not entry["reason"].startswith(NOT_SUPPORTED):
@@ -27,8 +27,8 @@ def iter_lines(history: History, results: Document) -> Iterator[str]:
     yield from (f"Skipped: {count_noun(count, 'configuration')}: {reason}" for reason, count in skipped.most_common())
     if not skipped:
         yield "Skipped: nothing"
-    yield f"Look at: html/watch/index.html; numbers in {history.folder.parent.name}/, which git add keeps"
-    yield f"         tables of them: asv show {results.commit_hash[:8]} --machine {history.machine}"
+    yield f"Results: html/watch/index.html; numbers in {history.folder.parent.name}/, stage them with git add"
+    yield f"         tables: asv show {results.commit_hash[:8]} --machine {history.machine}"
 
 
 def render_verdict(history: History, head: str) -> str:
@@ -39,17 +39,17 @@ def render_verdict(history: History, head: str) -> str:
         failures = f" FAILED: {failed}" if failed else ""
         advice = " This clone is shallow, so git knows few ancestors; run: git fetch --unshallow"
         missing = advice * git.is_shallow(ROOT)
-        return f"Compared with nothing: {history.machine} has results of no ancestor.{missing}{failures}"
+        return f"Not compared: {history.machine} has no results of an ancestor.{missing}{failures}"
     try:
         reviews = [review_selection(selection, ROOT) for selection in select_commits(base, head, history.machine, ROOT)]
         outcome = report.render_headline(min(reviews, key=Review.sort_key))
     except CannotCompareError as error:
         outcome = f"cannot compare: {error}"
-    return f"{outcome}\n         all of it: kernelwatch compare {base[:8]} {head[:8]} --machine {history.machine}"
+    return f"{outcome}\n         details: kernelwatch compare {base[:8]} {head[:8]} --machine {history.machine}"
 
 
 def summarize(machine_name: str) -> tuple[str, int]:
-    """Return how HEAD compares on a machine, and the exit code: a verdict is no failure, lack of results is one."""
+    """Return the summary of HEAD on a machine, and the exit code: 1 without results, else 0, whatever the verdict."""
     head = git.text(ROOT, "rev-parse", "HEAD")
     history = History(machine_name, ROOT)
     results = history.find_commit(head)

@@ -1,4 +1,4 @@
-"""The user's folders for caches. A container's user may have no home folder, or one that cannot be written."""
+"""The user's cache folders. In a container, the home folder may be missing or not writable."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 #: The environment variable that names the folder of caches.
 CACHE = "KERNELWATCH_CACHE"
 
-#: Content of a trial file, as long as a cubin: a full disk still holds an empty file.
+#: Content of a trial file, as large as a cubin, because a full disk still accepts an empty file.
 _TRIAL_BYTES = bytes(1 << 16)
 
 
 def has_home() -> bool:
-    """Return whether the user has a home folder, in HOME or by the system's list of users."""
-    return os.path.isabs(os.path.expanduser("~"))  # noqa: PTH111, PTH117 -- Path.home raises where there is none
+    """Return whether HOME or the system's list of users has a home folder for the user."""
+    return os.path.isabs(os.path.expanduser("~"))  # noqa: PTH111, PTH117 -- Path.home raises without one
 
 
 def cache_folder(name: str) -> Path:
-    """Return a folder for files that can be made again: below KERNELWATCH_CACHE, else below the user's caches.
+    """Return a folder for cached files: in KERNELWATCH_CACHE if it is set, else in the user's cache folder.
 
-    Without a home folder it is a path that cannot exist.
+    Without a home folder, return a path that cannot exist.
     """
     if folder := os.environ.get(CACHE):
         return Path(folder, name)
@@ -36,7 +36,7 @@ def cache_folder(name: str) -> Path:
 
 
 def find_problem(folder: Path) -> str | None:
-    """Return why files cannot be written into a folder, which is created if need be; None if they can."""
+    """Return why files cannot be written to a folder, or None. A missing folder is created."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder) as file:
@@ -47,14 +47,14 @@ def find_problem(folder: Path) -> str | None:
 
 
 def make_file_lock(path: Path) -> FileLock:
-    """Return a lock that ends with its process, unlike a lock by the existence of a file."""
-    from filelock import FileLock  # noqa: PLC0415 -- PyCUDA's wheel is built where nothing is installed
+    """Return a lock that is released when its process ends; the existence of the file is not the lock."""
+    from filelock import FileLock  # noqa: PLC0415 -- PyCUDA's wheel is built without installed packages
 
     return FileLock(path, fallback_to_soft=False)
 
 
 def acquire_lock(lock: FileLock, *, blocking: bool = True) -> bool:
-    """Acquire a lock; return whether the file system has locks. Raises as `FileLock.acquire`."""
+    """Acquire a lock; return whether the file system has locks. Raises Timeout if not `blocking` and it is taken."""
     try:
         lock.acquire(blocking=blocking)
     except OSError as error:

@@ -10,16 +10,16 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
 
-#: Environment variable with that folder.
+#: Environment variable with the project's folder.
 VARIABLE = "KERNELWATCH_ROOT"
 
-#: Variable with that folder in the processes of asv's environments, also without the plugin.
+#: Environment variable with the project's folder in asv's processes, also without the plugin.
 ASV_VARIABLE = "ASV_CONF_DIR"
 
-#: Variable with the folder of the measured commit; asv has one of its own.
+#: Environment variable with the folder of the measured commit; asv has its own variable for it.
 CHECKOUT = "KERNELWATCH_CHECKOUT"
 
-#: Variable with the folders of the libraries, for the processes of a run.
+#: Environment variable with the folders of the libraries, for the processes of a run.
 LIBRARIES = "KERNELWATCH_LIBRARIES"
 
 #: File that marks the project, and the folder in which asv keeps copies of the commits that it measures.
@@ -27,7 +27,7 @@ CONFIG_FILE, _ASV_FOLDER = "asv.conf.json", ".asv"
 
 
 def find_project(start: Path) -> Path | None:
-    """Return the project's folder: KERNELWATCH_ROOT, or asv's, or the nearest one upward with asv's configuration."""
+    """Return the project's folder: KERNELWATCH_ROOT, asv's variable, or the nearest parent with asv's configuration."""
     configured = os.environ.get(VARIABLE) or os.environ.get(ASV_VARIABLE)
     return Path(configured).resolve() if configured else _find_configured((start.resolve() / "_").parents)
 
@@ -35,8 +35,8 @@ def find_project(start: Path) -> Path | None:
 def find_root(start: Path) -> Path:
     """Return the project's folder.
 
-    Processes of `asv run --python=same` begin outside it: then it is that of the code that imports this library, or of
-    the library's own checkout, or `start`.
+    Processes of `asv run --python=same` start outside of it. Then it is the folder of the code that imports this
+    library, or of the library's checkout, or `start`.
     """
     importers = (folder for file in _iter_importers() for folder in file.parents)
     fallbacks = itertools.chain(importers, Path(__file__).resolve().parents)
@@ -50,7 +50,7 @@ def _find_configured(folders: Iterable[Path]) -> Path | None:
 
 
 def _iter_importers() -> Iterator[Path]:
-    """Yield the files whose code imports this library, the nearest first, without its own files."""
+    """Yield the files in the call stack that import this library, innermost first, without its own files."""
     frame: FrameType | None = sys._getframe()
     while frame is not None:
         file = Path(frame.f_code.co_filename)
@@ -63,7 +63,7 @@ ROOT = find_root(Path.cwd())
 
 
 def list_libraries() -> list[str]:
-    """Return the folders that this library and ptxcount are imported from, in the run under way or here."""
+    """Return the folders from which this library and ptxcount are imported; in a run, those of the run."""
     if paths := os.environ.get(LIBRARIES):
         return paths.split(os.pathsep)
     origins = [getattr(find_spec(name), "origin", None) for name in ("kernelwatch", "ptxcount")]

@@ -17,7 +17,7 @@ from kernelwatch.errors import KernelwatchError
 
 
 class Settings(msgspec.Struct):
-    """The table, with the defaults; without a `suite` it depends on the files of the project."""
+    """The table with its defaults. The default of `suite` depends on the project's files."""
 
     package: str = ""
     suite: str = ""
@@ -36,7 +36,7 @@ class _Document(msgspec.Struct):
 @functools.cache
 def _load_settings() -> Settings:
     if sys.version_info >= (3, 11):
-        import tomllib  # noqa: PLC0415 -- not before 3.11
+        import tomllib  # noqa: PLC0415 -- new in Python 3.11
     else:
         import tomli as tomllib  # noqa: PLC0415
     path = ROOT / "pyproject.toml"
@@ -55,7 +55,7 @@ def _load_settings() -> Settings:
 
 
 def refuse_unknown_names(names: Iterable[str], allowed: Collection[str], subtable: str = "") -> None:
-    """Raise KernelwatchError for a name in `[tool.kernelwatch]`, or a table in it, that is not allowed."""
+    """Raise KernelwatchError for an unknown name in `[tool.kernelwatch]`, or in a table of it."""
     for name in names:
         if name not in allowed:
             similar = difflib.get_close_matches(name, allowed, 1)
@@ -65,54 +65,54 @@ def refuse_unknown_names(names: Iterable[str], allowed: Collection[str], subtabl
 
 
 def suite_name() -> str:
-    """Return the place of the project's suite: a module and a name in it.
+    """Return the location of the project's suite, "module:name".
 
-    The default is benchmarks.kernels if there is such a file, as `kernelwatch init` writes it, else benchmarks.suite.
+    The default is in benchmarks.kernels if this file exists (`kernelwatch init` writes it), else in benchmarks.suite.
     """
     module = "kernels" if (ROOT / "benchmarks" / "kernels.py").is_file() else "suite"
     return _load_settings().suite or f"benchmarks.{module}:SUITE"
 
 
 def names_suite() -> bool:
-    """Return whether the project names a suite, or has the file of `kernelwatch init`."""
+    """Return whether the settings name a suite, or the file of `kernelwatch init` exists."""
     return bool(_load_settings().suite) or suite_name().startswith("benchmarks.kernels:")
 
 
 def suite_folder() -> str:
-    """Return the folder of the suite: the first part of its module's name."""
+    """Return the top-level package of the suite."""
     return suite_name().partition(":")[0].partition(".")[0]
 
 
 def trade_policy() -> str:
-    """Return the kinds of numbers that may become worse in a TRADE, one of `kernelwatch.review.conclusion.TRADES`."""
+    """Return the policy for a TRADE, one of `kernelwatch.review.conclusion.TRADES`."""
     return _load_settings().trade
 
 
 def evidence_limits() -> dict[str, float]:
-    """Return the limits on evidence without times: ratios of head to base, by the names that the review prints.
+    """Return the limits of numbers that otherwise only explain: name in the review -> ratio of head to base.
 
     Raises
     ------
     ValueError
-        A limit is no finite number of at least 1.
+        A limit is not a finite number of at least 1.
     """
     limits = _load_settings().limits
     for name, ratio in limits.items():
         if type(ratio) not in (int, float) or not 1 <= ratio < math.inf:
             raise ValueError(
-                f"the limit of {name} in pyproject.toml is {ratio!r}; allowed is a finite ratio of head to base "
-                "from 1 on, such as 1.25"
+                f"the limit of {name} in pyproject.toml is {ratio!r}; allowed is a finite ratio of head to base, "
+                "at least 1, such as 1.25"
             )
     return limits
 
 
 def package_name() -> str:
-    """Return the name of the package that asv installs at each commit, the measured code; empty if it is not set."""
+    """Return the name of the measured package, which asv installs at each commit; empty if it is not set."""
     return _load_settings().package
 
 
 def code_folders() -> tuple[str, ...]:
-    """Return the project's folders whose code a number may depend on."""
+    """Return the project's folders whose code may affect numbers."""
     libraries = ("ptxcount/src", "kernelwatch/src")
     return tuple(
         folder for folder in (suite_folder(), package_name(), *libraries) if folder and (ROOT / folder).is_dir()

@@ -1,4 +1,4 @@
-"""Executes kernels on the CPU, verifies their output, and counts their memory transactions."""
+"""Execute kernels on the CPU, verify their output, and count their memory transactions."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ from ptxcount.util import host_memory
 
 @dataclass(frozen=True)
 class CountedLaunch:
-    """The counters of a launch, its geometry, its arrays afterwards by name, and its wrong element.
+    """The counters of a launch, its geometry, its arrays after the launch by name, and its first wrong element.
 
-    `problem` describes the first element that differs from the reference; None if none does, or without a reference.
+    `problem` describes the first element that differs from the reference; None if all are equal or there is no
+    reference.
     """
 
     counters: LaunchCounters
@@ -41,7 +42,7 @@ class CountedLaunch:
 
 @lru_cache(maxsize=64)
 def compile_ptx(kernel: str, dtype: str, flags: str) -> str:
-    """Return the PTX of a kernel of the installed commit, with source lines. Raises as `Kernel.compile_ptx`."""
+    """Return the PTX of a kernel of the installed commit, with source lines."""
     return registry.find_kernel(kernel).compile_ptx(dtype, flags, arch=ARCH)
 
 
@@ -51,11 +52,11 @@ def count_launch(kernel: str | Kernel, dtype: DTypeLike, flags: str = FLAGS, /, 
     Parameters
     ----------
     kernel : str or Kernel
-        A kernel, or the name of one of the suite's.
+        A kernel, or the name of a kernel of the suite.
     dtype : dtype
         The swept dtype.
     flags : str
-        nvcc's flags, as typed.
+        nvcc's flags, as on its command line.
     **arguments : int or float
         Arguments of the kernel, such as ``rows`` and ``columns``.
 
@@ -74,11 +75,11 @@ def count_launch(kernel: str | Kernel, dtype: DTypeLike, flags: str = FLAGS, /, 
         argument for argument in spec.bind_arguments(element, **arguments) if isinstance(argument, ArrayArgument)
     ]
     shape = spec.compute_geometry(element, **arguments)
-    # Written arrays exist three times: before the launch, after it, and as the reference's.
+    # Written arrays exist three times: before the launch, after it, and from the reference.
     host_memory.require(sum(argument.nbytes * (3 if argument.is_written else 1) for argument in array_arguments))
     initial_arrays = {argument.name: inputs.make_content(argument) for argument in array_arguments}
     for array in initial_arrays.values():
-        array.flags.writeable = False  # a kernel or a reference that writes to an input fails
+        array.flags.writeable = False  # writing to an input fails
     arrays, reference_arrays = (
         {
             argument.name: initial_arrays[argument.name].copy()
@@ -86,7 +87,7 @@ def count_launch(kernel: str | Kernel, dtype: DTypeLike, flags: str = FLAGS, /, 
             else initial_arrays[argument.name]
             for argument in array_arguments
         }
-        for _ in ("afterwards", "as the reference has them")
+        for _ in ("afterwards", "from the reference")
     )
     counters = _execute(spec, element, flags, arrays, arguments)
     problem = None
@@ -99,7 +100,7 @@ def count_launch(kernel: str | Kernel, dtype: DTypeLike, flags: str = FLAGS, /, 
             [reference_arrays[argument.name] for argument in array_arguments if argument.is_written],
         )
     elif spec.reference is not None:
-        is_near = any(argument.ulp is not None for argument in array_arguments)  # expected in float64
+        is_near = any(argument.ulp is not None for argument in array_arguments)  # the reference is computed in float64
         problem = _find_problem(
             array_arguments, arrays, initial_arrays, spec.compute_expected(reference_arrays, arguments, is_near=is_near)
         )
@@ -169,7 +170,7 @@ def _element_bytes(array: Array) -> Array:
 
 @dataclass(frozen=True)
 class CountOutcome:
-    """The result of a launch: its metrics, or why there are none: the reason to skip it, or of its failure."""
+    """The result of a launch: its metrics, or the reason why it was skipped (`missing`) or failed (`failure`)."""
 
     metrics: dict[str, float]
     missing: str = ""
@@ -177,9 +178,9 @@ class CountOutcome:
 
 
 def hash_launches(launches: Iterable[Launch]) -> dict[str, str]:
-    """Return the fingerprint of each launch's metrics by its text, without execution; omit launches that fail.
+    """Return text -> fingerprint of the metrics of each launch, without execution; launches that fail are left out.
 
-    Kernels with the same PTX have the same fingerprint, whatever their flags are.
+    Kernels with the same PTX have the same fingerprint, even with different flags.
     """
     by_text: dict[str, str] = {}
     for launch in launches:
@@ -189,7 +190,7 @@ def hash_launches(launches: Iterable[Launch]) -> dict[str, str]:
 
 
 def _hash_launch(kernel: Kernel, launch: Launch) -> str:
-    """Return the fingerprint of everything that `count_launch` depends on."""
+    """Return the fingerprint of everything on which `count_launch` depends."""
     element = kernel.check_dtype(launch.dtype)
     executed = (kernel, kernel.reference) if isinstance(kernel.reference, Kernel) else (kernel,)
     return fingerprint.hash_facts(
@@ -215,7 +216,7 @@ def check_name(kernel: Kernel, launch: Launch) -> None:
 
 
 def _execution_facts(kernel: Kernel, dtype: str, launch: Launch) -> list[Any]:
-    """Return the inputs of `_execute` besides the arrays' contents."""
+    """Return the inputs of `_execute`, without the contents of the arrays."""
     module = kernel.compile_module(dtype, launch.flags, arch=ARCH, lines=True)
     bound = kernel.bind_arguments(dtype, **launch.arguments)
     return [
@@ -244,7 +245,7 @@ def _list_array_facts(kernel: Kernel, dtype: str, launch: Launch) -> list[Any]:
 
 
 def count_launches(launches: Iterable[Launch]) -> dict[str, CountOutcome]:
-    """Execute launches, once for each different PTX. Return each outcome by the launch's text."""
+    """Execute launches, once per different PTX. Return text of the launch -> outcome."""
     by_launch: dict[str, CountOutcome] = {}
     by_text: dict[Any, CountOutcome] = {}
     for launch in launches:

@@ -1,6 +1,6 @@
 """Costs of the kernels' source lines, stored with a machine's results.
 
-A run that counts the checkout's commit adds the kernels that are not there yet; publishing only reads them.
+A run that counts the checkout's commit adds missing kernels; publishing only reads them.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from ptxcount.counting.counters import LaunchCounters
     from ptxcount.report.picture import Grid
 
-#: A listing's line of source: mark, number and text; a line of an access's cost: mark and words.
+#: Patterns of a listing: a source line (mark, number, text), and a cost of an access (mark, text).
 LINE, COST = re.compile(r"(>>|  ) *(\d+) {0,2}(.*)"), re.compile(r"(>>|  ) +\^ (.*)")
 
-#: Text in place of the lines of a kernel without accesses.
+#: Text that replaces the lines of a kernel without accesses.
 NO_ACCESSES = "no source line accesses memory"
 
 
 def select_launches(classes: Container[str] | None = None) -> list[Launch]:
-    """Return the most informative counted launch of each kernel, in the suite's order, or of some classes."""
+    """Return the most informative counted launch of each kernel, in the suite's order; only of `classes` if given."""
     by_kernel = {}
     for sweep in registry.current_suite().counted:
         for kernel in map(str, sweep.axes.get("kernel", [sweep.kernel])):
@@ -43,7 +43,10 @@ def select_launches(classes: Container[str] | None = None) -> list[Launch]:
 
 
 def launch_key(launch: Launch) -> str:
-    """Return the hash of a launch's source, geometry and values, on which its lines depend, besides the counter."""
+    """Return the hash of a launch's source, geometry and values.
+
+    With the counter's version, they determine its lines.
+    """
     kernel = registry.find_kernel(launch.kernel)
     shape = kernel.compute_geometry(launch.dtype, **launch.arguments)
     text, values = load_source(kernel, launch.dtype).full_text(), list(_iter_values(kernel, launch))
@@ -51,7 +54,7 @@ def launch_key(launch: Launch) -> str:
 
 
 def _iter_values(kernel: Kernel, launch: Launch) -> Iterator[list[str]]:
-    """Yield the values that the launch's text does not name: most launches have none."""
+    """Yield the values that are not in the launch's text; most launches have none."""
     for argument in kernel.bind_arguments(launch.dtype, **launch.arguments):
         if isinstance(argument, ScalarArgument):
             if launch.arguments.get(argument.name) != argument.value:
@@ -70,17 +73,17 @@ def load_source(kernel: Kernel, dtype: str) -> KernelSource:
 
 
 def read_lines(results: Path) -> dict[str, CostsLine]:
-    """Return the lines that any machine stored, by `launch_key`: the current counter's, or else the last ones.
+    """Return the stored lines of all machines by `launch_key`: those of the current counter, or else the last ones.
 
-    Of two with the same counter and key, the first counts, or the first with accesses if their texts are equal. A later
-    one with another text is not trusted.
+    Of two with the same counter and key, the first is used. If both texts are equal, it is the first with accesses. A
+    later record with another text is ignored.
     """
     by_key: dict[tuple[str, str], CostsLine] = {}
     for line in (line for path in reading.list_paths(results, "*") for line in _iter_stored(path)):
         first = by_key.setdefault((line.counter, line.key), line)
         if line.text == first.text and line.accesses and not first.accesses:
             by_key[line.counter, line.key] = line
-    # The current counter's last; else those with accesses, in their order.
+    # Sort those of the current counter last; then those with accesses.
     by_age = sorted(by_key.values(), key=lambda line: (line.counter == fingerprint.VERSION, bool(line.accesses)))
     return {line.key: line for line in by_age}
 
@@ -92,9 +95,9 @@ def _iter_stored(folder: Path) -> Iterator[CostsLine]:
 
 
 def iter_missing(folder: Path, classes: Container[str] | None = None) -> Iterator[dict[str, Any]]:
-    """Count, and yield as records, the kernels of `select_launches` that a machine's folder lacks.
+    """Count the kernels of `select_launches` that are missing in a machine's folder; yield their records.
 
-    A kernel that cannot be counted, or whose output is wrong, is omitted: the run has reported it.
+    Kernels that cannot be counted or have a wrong output are left out; the run has reported them.
     """
     stored = {(line.key, line.counter) for line in _iter_stored(folder) if line.accesses or line.text == NO_ACCESSES}
     for launch in select_launches(classes):
@@ -106,7 +109,7 @@ def iter_missing(folder: Path, classes: Container[str] | None = None) -> Iterato
 def _annotate_source(launch: Launch) -> dict[str, Any]:
     """Return the "text" of the source with the cost of each line, and its "accesses"; empty if the output is wrong.
 
-    Raises as `launch_counts.count_launch`.
+    `launch_counts.count_launch` lists the exceptions.
     """
     from kernelwatch.counting import launch_counts  # noqa: PLC0415 -- imports everything that executes PTX
     from ptxcount.report import listing  # noqa: PLC0415
@@ -117,13 +120,13 @@ def _annotate_source(launch: Launch) -> dict[str, Any]:
     read_source = load_source(registry.find_kernel(launch.kernel), launch.dtype).make_line_reader()
     lines = listing.format_listing(result.counters, read_source).splitlines()[1:] or [
         NO_ACCESSES
-    ]  # the first names the file
+    ]  # the first line names the file
     return {"text": "\n".join(lines).expandtabs(4), "accesses": list(_iter_accesses(result.counters))}
 
 
 def _iter_accesses(counters: LaunchCounters) -> Iterator[dict[str, Any]]:
     """Yield the cost of each access of a source line, in the order of files and lines."""
-    from ptxcount.report.picture import draw_access  # noqa: PLC0415 -- as in `_count_lines`
+    from ptxcount.report.picture import draw_access  # noqa: PLC0415 -- imports everything that executes PTX
 
     places = {(file, line): accesses for (file, line), accesses in counters.by_line().items() if file and line}
     files = sorted({file for file, _ in places})

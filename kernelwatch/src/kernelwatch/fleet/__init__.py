@@ -1,7 +1,7 @@
-"""A backfill over many GPUs, on Dask: `kernelwatch fleet COMMIT...`; see docs/fleet.md.
+"""Measuring many commits on many GPUs, with Dask: `kernelwatch fleet COMMIT...`; see docs/fleet.md.
 
-A task is one commit on one GPU, and returns the files that its run wrote. Each GPU takes neighbouring commits: most
-reviews then compare times of one GPU, and unchanged numbers are reused.
+A task is one commit on one GPU; it returns the files that its run wrote. Each GPU gets neighbouring commits. So most
+reviews compare times of one GPU, and unchanged numbers are reused.
 """
 
 #: Advice if Dask is missing.

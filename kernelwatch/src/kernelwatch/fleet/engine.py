@@ -1,4 +1,4 @@
-"""Distributes commits over workers, and stores their results. Dask repeats the tasks of a lost worker."""
+"""Distribution of commits to workers, and storage of their results. Dask repeats the tasks of a lost worker."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ WORKER_LIMIT = 120.0
 def backfill(
     client: Client, repository: Path, commits: Sequence[str], bench: str = "", report: Callable[[str], None] = print
 ) -> bool:
-    """Measure the commits that are not stored yet; return whether all were measured.
+    """Measure the commits without stored results; return whether all were measured.
 
-    Each worker gets neighbouring commits; a worker that comes later or has finished takes over from others.
+    Each worker gets neighbouring commits. A worker that connects later or has finished takes commits from others.
 
     Parameters
     ----------
@@ -40,16 +40,16 @@ def backfill(
     repository : Path
         Folder of the commits and the results.
     commits : sequence of str
-        Hashes of the commits, neighbours side by side.
+        Hashes of the commits, in the order of the history.
     bench : str, optional
         Regular expression that selects benchmarks by name, also for commits that are stored.
-    say : callable, optional
+    report : callable, optional
         Prints a line about an event.
 
     Raises
     ------
     FleetError
-        No worker is connected, or the workers are of several kinds.
+        No worker is connected, or the workers have different kinds of GPUs.
     """
     machine, workers = _find_machine(client)
     results = folders.results_folder(repository)
@@ -58,7 +58,7 @@ def backfill(
         report(f"{machine}: nothing to measure, results are here: {count_noun(len(commits), 'commit')}")
         return True
     share = -(-len(missing) // len(workers))
-    # Not scattered: Dask recomputes a task's result that is lost with a worker.
+    # A task's result instead of scattered data, because Dask recomputes it if its worker is lost.
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"}):
         bundle = client.submit(bytes, task.bundle_repository(repository), pure=False)
     submit_options = {"pure": False, "retries": MAX_TRIES - 1, "allow_other_workers": True}
@@ -81,7 +81,7 @@ def backfill(
         except TimeoutError:
             if _machines_by_worker(client):
                 continue
-            report(f"{len(futures)} commits are left, and no worker is there")
+            report(f"{len(futures)} commits are left, but no worker is connected")
             return False
         for future in done:
             commit = futures.pop(future)
@@ -89,9 +89,9 @@ def backfill(
             try:
                 outcome = msgspec.msgpack.decode(future.result(), type=MeasuredFiles)
                 store_files(outcome, results)
-            except (Exception, CancelledError) as error:  # noqa: BLE001 -- anything may end a worker or a run
+            except (Exception, CancelledError) as error:  # noqa: BLE001 -- a worker or a run may fail for any reason
                 failed += 1
-                report(f"{message} is given up: {type(error).__name__}: {one_line(error)}")
+                report(f"{message} failed: {type(error).__name__}: {one_line(error)}")
                 continue
             seconds_left = (time.monotonic() - began) / (len(missing) - len(futures)) * len(futures)
             measured = f"by {outcome.worker} in {outcome.seconds:.0f} s"
@@ -100,13 +100,13 @@ def backfill(
 
 
 def _machines_by_worker(client: Client) -> dict[str, str]:
-    """Return the address of each worker -> the machine that it measures for."""
+    """Return address of a worker -> machine for which it measures."""
     workers: dict[str, Any] = client.scheduler_info(n_workers=-1)["workers"]
     return {address: next(iter(worker["resources"])) for address, worker in workers.items() if worker["resources"]}
 
 
 def _find_machine(client: Client) -> tuple[str, list[str]]:
-    """Return the machine that all workers measure for, and their addresses, once there is a worker."""
+    """Wait for a worker; return the machine for which all workers measure, and their addresses."""
     end = time.monotonic() + WORKER_LIMIT
     while not (by_worker := _machines_by_worker(client)):
         if time.monotonic() > end:
@@ -114,9 +114,7 @@ def _find_machine(client: Client) -> tuple[str, list[str]]:
         time.sleep(0.1)
     machines = sorted({*by_worker.values()})
     if machines[1:]:
-        raise FleetError(
-            f"the workers are of several kinds, {', '.join(machines)}: give each kind a scheduler of its own"
-        )
+        raise FleetError(f"the workers have different kinds of GPUs, {', '.join(machines)}: use one scheduler per kind")
     return machines[0], [*by_worker]
 
 
@@ -125,7 +123,7 @@ def store_files(outcome: MeasuredFiles, results: Path) -> None:
     for name, content in outcome.files.items():
         path = results / name
         if not path.resolve().is_relative_to(results.resolve()):
-            raise ValueError(f"{name!r} is no name for a file of results")
+            raise ValueError(f"{name!r} is not a valid name for a file of results")
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
             atomic_write.write(path, content)

@@ -1,6 +1,6 @@
-"""The task of a worker for a commit: run asv in a clone of its own, and return the new files.
+"""The task of a worker for a commit: run asv in the worker's own clone, and return the new files.
 
-The worker does not use CUDA. asv's measuring process does, on the GPU that CUDA_VISIBLE_DEVICES names.
+The worker does not use CUDA. The run's measuring process uses the GPU that CUDA_VISIBLE_DEVICES names.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from kernelwatch.error_text import one_line
 from kernelwatch.instrument import machine, parent_death
 from kernelwatch.store import folders, git
 
-#: Environment variables with a worker's folder, and the cores of its runs.
+#: Environment variables with a worker's folder, and the number of cores of its runs.
 WORK_FOLDER, CORES = "KERNELWATCH_FLEET", "KERNELWATCH_FLEET_CORES"
 
-#: Files of results that belong to no commit.
+#: Files of results that do not belong to a commit.
 SHARED = ("benchmarks.json", "machine.json")
 
 #: Seconds after which the run of a commit counts as hung.
@@ -32,7 +32,7 @@ RUN_LIMIT = 3600.0
 
 
 class MeasuredFiles(msgspec.Struct):
-    """New files of results by name, from a worker, and the seconds that they took."""
+    """New files of results from a worker by name, and the seconds of the measurement."""
 
     worker: str
     files: dict[str, bytes]
@@ -40,8 +40,8 @@ class MeasuredFiles(msgspec.Struct):
 
 
 def bundle_repository(repository: Path) -> bytes:
-    """Pack a repository, with all its branches and tags, and its HEAD."""
-    # Not origin/HEAD: a bundle lists a symbolic ref under its target's name, and git accepts no name twice.
+    """Pack a repository with all its branches, tags and HEAD."""
+    # Without origin/HEAD: a bundle lists a symbolic ref under its target's name, and git rejects duplicate names.
     refs = git.text(repository, "for-each-ref", "--format=%(if)%(symref)%(then)%(else)%(refname)%(end)").split()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "repository.bundle")
@@ -50,9 +50,9 @@ def bundle_repository(repository: Path) -> bytes:
 
 
 def clone_bundle(bundle: bytes, folder: Path) -> Path:
-    """Return a clone in a folder, at the bundle's HEAD. A clone of this bundle stays as it is, asv's files always.
+    """Return a clone in a folder, at the bundle's HEAD. A clone of the same bundle is reused; asv's files are kept.
 
-    Of the branches, asv looks up "main" by name; it finds all other commits by their hashes.
+    asv looks up only the branch "main" by name, and all other commits by their hashes.
     """
     mark = folder / ".git" / f"fleet-{hashlib.sha256(bundle).hexdigest()}"
     if mark.exists():
@@ -61,7 +61,7 @@ def clone_bundle(bundle: bytes, folder: Path) -> Path:
     packed = folder.with_name("repository.bundle")
     packed.write_bytes(bundle)
     git.text(folder, "init", "--quiet")
-    for lock in (folder / ".git").rglob("*.lock"):  # of a worker that was killed
+    for lock in (folder / ".git").rglob("*.lock"):  # left by a killed worker
         lock.unlink()
     refs = "+HEAD:refs/fleet", "+refs/*:refs/*"
     git.text(folder, "fetch", "--quiet", "--prune", "--update-head-ok", str(packed), *refs)
@@ -77,16 +77,16 @@ def measure_commit(commit: str, bundle: bytes, bench: str) -> bytes:
     Returns
     -------
     bytes
-        MeasuredFiles, as MessagePack: the driver need not import the worker's packages.
+        MeasuredFiles as MessagePack, so that the driver need not import the worker's packages.
 
     Raises
     ------
     RuntimeError
         asv failed; the message has its last lines.
     NVMLError
-        The GPU is lost. The worker closes.
+        The GPU is lost; the worker closes.
     """
-    from distributed import get_worker  # noqa: PLC0415 -- help needs no Dask
+    from distributed import get_worker  # noqa: PLC0415 -- the help text does not need Dask
 
     worker = get_worker()
     try:
@@ -105,12 +105,12 @@ def measure_commit(commit: str, bundle: bytes, bench: str) -> bytes:
 
 
 def run_asv(commit: str, checkout: Path, bench: str) -> None:
-    """Run asv over a commit. Raises RuntimeError with its last lines."""
+    """Run asv for a commit. Raises RuntimeError with its last lines if it fails."""
     words = ["asv", "run", "--record-samples", *(["--bench", bench] if bench else []), "HASHFILE:-"]
-    # parent_death.RUN: the run ends with this worker, even if that is killed.
+    # parent_death.RUN: the run ends with this worker, even if the worker is killed.
     variables = {project_root.VARIABLE: checkout, parent_death.RUN: os.getpid(), "PYTHONUNBUFFERED": 1}
     environment = {**os.environ, **{name: str(value) for name, value in variables.items()}}
-    environment.pop(folders.RESULTS, None)  # of the driver
+    environment.pop(folders.RESULTS, None)  # the driver's
     cores = os.environ.get(CORES)
     taskset = ["taskset", "--cpu-list", cores] if cores else []
     try:
@@ -120,5 +120,5 @@ def run_asv(commit: str, checkout: Path, bench: str) -> None:
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         raise RuntimeError(f"asv took longer than {RUN_LIMIT:g} s") from None
-    if done.returncode not in (0, 2):  # 2: some configurations failed, which is their result
+    if done.returncode not in (0, 2):  # 2: some configurations failed, which is a result
         raise RuntimeError(f"asv ended with {done.returncode}: {one_line(done.stdout[-300:])}")

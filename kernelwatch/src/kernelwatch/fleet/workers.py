@@ -1,8 +1,8 @@
-"""The workers of a host, one a GPU, and the ways to reach them: on this host, or over TLS on others.
+"""The workers of a host, one per GPU, and the connections to them: local, or to other hosts over TLS.
 
-A client of Dask's scheduler or of a worker can run programs there. On one host, all listen at the loopback address
-only, for clients with a certificate that lives as long as the run. Over hosts, one certificate with its key serves all,
-and is its own authority.
+A client of Dask's scheduler or of a worker can run programs on its host. On one host, all processes listen only on the
+loopback address, for clients with a certificate of this run. Over several hosts, all use one self-signed certificate
+and its key.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from kernelwatch.errors import KernelwatchError
 from kernelwatch.fleet import task
 from kernelwatch.instrument import machine
 
-#: Files of the certificate that hosts share.
+#: Files of the certificate that all hosts share.
 CERTIFICATE, KEY = "cert.pem", "key.pem"
 
 #: Seconds to wait for a scheduler.
 SCHEDULER_LIMIT = 300.0
 
-#: Options of servers: Dask starts page servers all the same, out of sight; the driver reports failures.
+#: Options of servers. Dask always starts web servers; here they listen only on the loopback address.
 _SERVER_OPTIONS: dict[str, Any] = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
 _WORKER_OPTIONS: dict[str, Any] = {
     **_SERVER_OPTIONS,
@@ -40,11 +40,11 @@ _WORKER_OPTIONS: dict[str, Any] = {
 
 
 class FleetError(KernelwatchError):
-    """An address is not encrypted, has no certificate, or does not answer."""
+    """An address is not encrypted or does not answer, or a certificate is missing."""
 
 
 def list_devices() -> list[str]:
-    """Return the UUIDs of the GPUs, or of their MIG slices, that this process may use. Does not initialise CUDA."""
+    """Return the UUIDs of the GPUs or MIG slices that this process may use, without initialising CUDA."""
     with mock.patch.dict(os.environ, {"CUDA_VISIBLE_DEVICES": "0"}):
         if machine.nvml_handle() is None:
             return []
@@ -55,9 +55,9 @@ def list_devices() -> list[str]:
 
 
 def specify_workers(work: Path, names: list[str], **options_of_all: Any) -> dict[str, dict[str, Any]]:
-    """Return Dask's specification of this host's workers, by name: one a GPU, or one a name without a GPU.
+    """Return Dask's specification of this host's workers by name: one per GPU, or one per name without a GPU.
 
-    Dask's resources name the machine that a worker measures for. Each has one thread, and an equal share of the cores.
+    Dask's resources name the machine for which a worker measures. Each has one thread, and an equal share of the cores.
     """
     uuids, by_name = list_devices(), {}
     cores, workers = sorted(os.sched_getaffinity(0)), uuids or names
@@ -75,7 +75,7 @@ def specify_workers(work: Path, names: list[str], **options_of_all: Any) -> dict
 
 @contextmanager
 def run_local_cluster(work: Path, without_gpu: int) -> Iterator[Client]:
-    """Yield a client of a scheduler and workers of this host, which end with it."""
+    """Start a scheduler and workers on this host, and yield a client; they end with the block."""
     local_options: dict[str, Any] = {"security": Security.temporary(), "host": "127.0.0.1"}
     work.mkdir(parents=True, exist_ok=True)
     workers = specify_workers(
@@ -91,7 +91,7 @@ def run_local_cluster(work: Path, without_gpu: int) -> Iterator[Client]:
 
 @contextmanager
 def connect(address: str, folder: Path | None) -> Iterator[Client]:
-    """Yield a client of another host's scheduler. Raises FleetError if it does not answer, or is not safe."""
+    """Yield a client of another host's scheduler. Raises FleetError if it does not answer, or is not encrypted."""
     try:
         client = Client(address, security=make_security(address, folder), timeout=SCHEDULER_LIMIT)
     except OSError as error:
@@ -101,7 +101,10 @@ def connect(address: str, folder: Path | None) -> Iterator[Client]:
 
 
 async def run_workers(address: str, folder: Path | None, work: Path, names: list[str]) -> None:
-    """Run this host's workers until the scheduler ends. Raises FleetError if it does not answer, or is not safe."""
+    """Run this host's workers until the scheduler ends.
+
+    Raises FleetError if it does not answer, or is not encrypted.
+    """
     work.mkdir(parents=True, exist_ok=True)
     options = {"security": make_security(address, folder), "death_timeout": SCHEDULER_LIMIT}
     nannies = [Nanny(address, **worker["options"]) for worker in specify_workers(work, names, **options).values()]
@@ -113,11 +116,14 @@ async def run_workers(address: str, folder: Path | None, work: Path, names: list
 
 
 def make_security(address: str, folder: Path | None) -> Security:
-    """Return Dask's settings for a connection with a folder's certificate. Raises FleetError if it is not safe."""
+    """Return Dask's settings for a connection with a folder's certificate.
+
+    Raises FleetError without TLS or certificate.
+    """
     if not address.startswith("tls://"):
         raise FleetError(
-            f"{address} is not encrypted: whoever reaches its port can run programs on all hosts of the fleet. Let "
-            "the scheduler be at tls://HOST:PORT (docs/fleet.md)"
+            f"{address} is not encrypted: anyone who can connect to it can run programs on all hosts of the fleet. "
+            "Start the scheduler at tls://HOST:PORT (docs/fleet.md)"
         )
     if folder is None or not all((folder / name).is_file() for name in (CERTIFICATE, KEY)):
         advice = f"{folder} has none" if folder else "say --tls FOLDER"

@@ -1,1 +1,1 @@
-"""The timing instrument: clock, graph replays, buffers, verification, machine facts."""
+"""The timing of kernels: clock, graph replays, buffers, verification, machine facts."""

@@ -1,11 +1,12 @@
 """Device buffers that rotate, so that no launch finds its data in the L2 cache.
 
-Launch i uses set i mod k of k sets; a set holds a launch's arrays. All sets together are at least three times as large
-as the L2. By the time a set is used again, the others have displaced it. With k = 1 the data stays in L2 if it fits.
+Launch i uses set i mod k of k sets; a set has all arrays of a launch. All sets together are at least three times as
+large as the L2. Before a set is used again, the others have displaced it from the L2. With k = 1, the data stays in L2
+if it fits.
 
-The inputs of all sets hold the same bytes, so one reference serves all. They are filled by uploads alone: a grid of
-many waves leaves a state in the context that slows short launches down (docs/evidence/times.md, "Contexts remember").
-Arrays that a kernel both reads and writes are refilled before each sample, by the same uploads.
+The inputs of all sets have the same bytes, so one reference suffices. They are filled only by uploads, because a grid
+of many waves leaves a state in the context that slows down short launches (docs/evidence/times.md, "Contexts
+remember"). Arrays that a kernel both reads and writes are refilled before each sample by the same uploads.
 """
 
 from __future__ import annotations
@@ -21,25 +22,25 @@ from kernelwatch.instrument import device, inputs
 from kernelwatch.instrument.inputs import POISON, Bytes
 from kernelwatch.instrument.job_messages import DeviceArray
 
-#: Bytes of a rotation, as a multiple of the L2 cache's size.
+#: Minimum bytes of all sets together, as a multiple of the L2 cache's size.
 L2_MULTIPLE = 3
 
 _ALIGNMENT = 512
 _GUARD = 512
 
-#: Bytes of the host buffer in which small inputs are laid out for one upload.
+#: Bytes of the host buffer in which small inputs are gathered for one upload.
 _STAGING_BYTES = 8 << 20
 
 
 @lru_cache
 def _staging_buffer() -> Bytes:
-    """Return page-locked memory, which uploads at the full speed of the bus."""
+    """Return page-locked memory, from which uploads reach the full speed of the bus."""
     return device.allocate_page_locked(_STAGING_BYTES)
 
 
 @lru_cache(maxsize=4)
 def pin_block(exact_dtype: str | None) -> Bytes:
-    """Return the block that inputs repeat, in page-locked memory."""
+    """Return the block of bytes that inputs repeat, in page-locked memory."""
     block = inputs.input_block(exact_dtype)
     pinned = device.allocate_page_locked(len(block))
     pinned[:] = block
@@ -52,7 +53,7 @@ def count_sets(set_bytes: int, l2_bytes: int) -> int:
 
 
 def pad_length(length: int) -> int:
-    """Return the distance in bytes from one buffer to the next: aligned, with a guard between."""
+    """Return the aligned distance in bytes from one buffer to the next, including a guard."""
     return -(-(length + _GUARD) // _ALIGNMENT) * _ALIGNMENT
 
 
@@ -71,9 +72,9 @@ class ReferencePart(NamedTuple):
 def lay_out_reference(
     arrays: Sequence[DeviceArray], *, is_verified: bool
 ) -> tuple[list[ReferencePart], list[ReferencePart], int]:
-    """Return the parts with expected outputs, the parts with contents before a launch, and the bytes of all.
+    """Return the parts with expected outputs, the parts with contents before a launch, and the total bytes.
 
-    Outputs that are compared within a tolerance are expected as float64.
+    Expected outputs with a tolerance are float64.
     """
     outputs = [array for array in arrays if array.is_written and is_verified]
     prefilled = [array for array in arrays if array.is_prefilled]
@@ -85,11 +86,11 @@ def lay_out_reference(
 
 
 class _ArrayGroup:
-    """The memory of the inputs or of the outputs: the arrays of a set in a row, a set after another."""
+    """The memory of the inputs or of the outputs: set after set, each with its arrays one after another."""
 
     def __init__(self, arrays: Iterable[DeviceArray], sets: int, room: int) -> None:
         self.arrays = tuple(arrays)
-        #: Bytes of each array with the guard behind it.
+        #: Bytes of each array with its guard.
         self.lengths = [pad_length(array.nbytes) for array in self.arrays]
         *self.starts, self.pitch = itertools.accumulate(self.lengths, initial=0)
         self.room = max(sets * self.pitch, pad_length(room))
@@ -97,11 +98,11 @@ class _ArrayGroup:
 
 
 class Rotation:
-    """Arrays of a launch on the device, in sets: inputs are filled, outputs are undefined until they are poisoned.
+    """Arrays of a launch on the device, in sets. Inputs are filled; outputs are undefined until they are poisoned.
 
-    Outputs and inputs each have at least `room` bytes, for the control's copies. `contents` holds the bytes, with
-    guards, of arrays that repeat no block. `allocate` defaults to `device.allocate`. Raises NotImplementedError if the
-    buffers do not fit in the device's free memory.
+    The outputs have at least `room` bytes in total, and so have the inputs, for the copies of the control. `contents`
+    has the bytes, with guards, of arrays that do not repeat a block. `allocate` defaults to `device.allocate`. Raises
+    NotImplementedError if the buffers do not fit in the device's free memory.
     """
 
     def __init__(
@@ -127,7 +128,7 @@ class Rotation:
         self._fill_sets(self._inputs)
 
     def _fill_sets(self, group: _ArrayGroup) -> None:
-        """Fill the arrays of all sets by uploads, many sets of small ones at a time; small outputs get poison."""
+        """Fill the arrays of all sets by uploads, many small sets at a time. Small outputs are poisoned."""
         if group.pitch > _STAGING_BYTES:
             for index, array in itertools.product(range(self.sets), group.arrays):
                 self._upload(array, self.address(array, index))
@@ -144,7 +145,7 @@ class Rotation:
                 device.cuda.memcpy_htod(int(group.memory) + index * group.pitch, staged[: count * group.pitch])
 
     def _upload(self, array: DeviceArray, address: int) -> None:
-        """Fill a large array by uploads; an output is left as it is."""
+        """Fill a large array by uploads; leave an output undefined."""
         if array.is_prefilled:
             device.cuda.memcpy_htod(address, self.contents[array.name])
         elif not array.is_written:
@@ -161,7 +162,7 @@ class Rotation:
             self._fill_sets(self._outputs)
 
     def poison_outputs(self, *, by_upload: bool = False) -> None:
-        """Fill all outputs and their guards with POISON; by uploads where no grid may run."""
+        """Fill all outputs and their guards with POISON; `by_upload` avoids grids."""
         outputs, room = int(self._outputs.memory), self._outputs.room
         if by_upload:
             poison = _staging_buffer()
@@ -178,7 +179,7 @@ class Rotation:
             group.memory.free()
 
     def set_pitch(self, array: DeviceArray) -> int:
-        """Return the distance in bytes from an array of a set to that of the next set."""
+        """Return the distance in bytes from an array in one set to the same array in the next set."""
         return self._places[array.name][1]
 
     def address(self, array: DeviceArray, index: int) -> int:
@@ -191,9 +192,9 @@ class Rotation:
         return tuple(self.address(array, index) for array in self.arrays)
 
     def slices(self, length: int) -> list[tuple[int, int]]:
-        """Return the device addresses (output, input) of as many slices of `length` bytes as the memory holds.
+        """Return the device addresses (output, input) of slices of `length` bytes, as many as fit into the memory.
 
-        They lie in a row, without regard to the buffers.
+        The slices are adjacent and ignore the limits of buffers.
         """
         count = min(group.room for group in self._groups) // pad_length(length)
         output_address, input_address = (int(group.memory) for group in self._groups)

@@ -1,4 +1,4 @@
-"""Builds jobs for the measuring process from launches of the installed commit's kernels, with the expected output."""
+"""Build jobs for the measuring process from launches of the installed commit's kernels, with the expected outputs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kernelwatch.toolchain.build import Cubin
 
 
 class JobDescription(NamedTuple):
-    """A launch: its job, once the device is ready, and the reference of its output."""
+    """A launch: a function that makes its job for a device, and the reference of its output."""
 
     make_job: Callable[[Ready], Job]
     reference: Reference
@@ -30,7 +30,7 @@ class JobDescription(NamedTuple):
 
 @cache
 def package_digest() -> str:
-    """Return the SHA-256 of the installed package: its modules and its sources."""
+    """Return the SHA-256 of the installed package's modules and sources."""
     folder, digest = registry.find_measured_folder(), hashlib.sha256()
     for path in sorted(folder.rglob("*.*")):
         if path.suffix in (".py", ".cu", ".cuh", ".h", ".hpp"):
@@ -39,9 +39,10 @@ def package_digest() -> str:
 
 
 def describe_launch(launch: Launch, **job_fields: Any) -> JobDescription:
-    """Describe a launch of a kernel of the installed commit, or of the instrument's copy.
+    """Describe a launch of a kernel of the installed commit, or of the library's copy.
 
-    `job_fields` are further fields of `Job`. Raises NotImplementedError if the commit lacks the kernel, dtype or flags.
+    `job_fields` are further fields of `Job`. Raises NotImplementedError if the commit does not have the kernel, dtype
+    or flags.
     """
     return (
         _describe_copy(launch, job_fields)
@@ -82,7 +83,7 @@ def _describe_kernel(launch: Launch, job_fields: dict[str, Any]) -> JobDescripti
         for array, start, length in prefilled:
             memory[start : start + length] = contents[array.name].reshape(-1).view(np.uint8)
         for array, start, length in expected:
-            if array.ulp is None:  # the reference may be written in place, which saves a copy
+            if array.ulp is None:  # write the reference in place, which saves a copy
                 view = memory[start : start + length].view(contents[array.name].dtype).reshape(array.shape)
                 if array.is_prefilled:
                     view[...] = contents[array.name]
@@ -115,12 +116,12 @@ def _call_fields(kernel: Kernel, launch: Launch, ready: Ready) -> dict[str, Any]
 
 @cache
 def _compile_kernel(kernel: Kernel, dtype: str, flags: str, arch: str) -> tuple[Cubin, list[ParameterLayout]]:
-    """Compile a kernel and read its parameters, once for all of its launches. Errors as `compile_cubin`."""
+    """Compile a kernel and read its parameters, once for all of its launches."""
     return kernel.compile_cubin(dtype, flags, arch=arch), kernel.parameter_layout(dtype, flags, arch=arch)
 
 
 def _make_oracle_job(kernel: Kernel, launch: Launch, ready: Ready, arrays: tuple[DeviceArray, ...]) -> Job:
-    """Return the job of a kernel that computes another's expected output; its texts do not depend on the commit."""
+    """Return the job of a kernel that computes another's expected output. Its texts do not depend on the commit."""
     call_fields = _call_fields(kernel, replace(launch, kernel=kernel.name), ready)
     texts: dict[str, Any] = dict.fromkeys(("name", "package_digest", "reference"), "")
     return Job(**texts, **call_fields, arrays=arrays, useful_bytes=1, samples=1, is_verified=False)
@@ -155,7 +156,7 @@ def _content_before_launch(argument: ArrayArgument, array: DeviceArray) -> Array
 
 
 def _reference_name(kernel: Kernel, arguments: Sequence[ArrayArgument]) -> str:
-    """Return a name of the expected output: the first kernel that shares the reference, and the arrays."""
+    """Return a name of the expected output, from the first kernel with this reference, and the arrays."""
     shared = kernel.reference is not None and not any(callable(argument.values) for argument in arguments)
     kernels = registry.current_suite().kernels().items() if shared else ()
     facts = [
@@ -176,7 +177,7 @@ def _reference_name(kernel: Kernel, arguments: Sequence[ArrayArgument]) -> str:
 
 
 def _describe_copy(launch: Launch, job_fields: dict[str, Any]) -> JobDescription:
-    """Describe the instrument's copy of a matrix."""
+    """Describe the library's copy of a matrix."""
     shape = (launch.arguments["rows"], launch.arguments["columns"])
     output = DeviceArray(name="output", dtype=launch.dtype, shape=shape, direction="out")
     input_array = DeviceArray(name="input 0", dtype=launch.dtype, shape=shape, direction="in")
@@ -200,7 +201,7 @@ def _describe_copy(launch: Launch, job_fields: dict[str, Any]) -> JobDescription
 
 
 def _write_part(expected: Array, memory: Bytes) -> None:
-    """Copy an array to the beginning of memory unless it is there, and poison the rest, on all cores."""
+    """Copy an array to the beginning of memory unless it is there already, and poison the rest, on all cores."""
     target = memory[: expected.nbytes].view(expected.dtype).reshape(expected.shape)
     if expected.__array_interface__ != target.__array_interface__:
         parallel_copy.copy_array(expected.copy() if np.may_share_memory(expected, memory) else expected, target)

@@ -1,6 +1,6 @@
-"""Compares outputs with their references on the device, and inputs with the uploaded bytes, with their guards.
+"""Compare outputs with their references on the device, and inputs with the uploaded bytes, including guards.
 
-A changed input is found after any number of launches, unless each launch undoes what the one before it wrote.
+A changed input is detected after any number of launches, unless a later launch undoes the change.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from kernelwatch.instrument.inputs import Bytes
 from kernelwatch.instrument.job_messages import DeviceArray, Job
 from kernelwatch.instrument.tolerance import UlpTolerance, WrongOutputError
 
-#: Bytes that are uploaded and compared at a time, if the device does not keep the reference.
+#: Bytes to upload and compare at a time, if the reference is not stored on the device.
 _PIECE_BYTES = 64 << 20
 
 _NO_DIFFERENCE = np.uint64(2**64 - 1)
 
 
 class _ExpectedPiece(NamedTuple):
-    """Expected memory from byte `start` on: `length` bytes at a device address, `times` over, `pitch` bytes apart."""
+    """Expected memory from byte `start` on: `length` bytes at a device address, `times` times, `pitch` bytes apart."""
 
     start: int
     length: int
@@ -43,8 +43,8 @@ def check_job_output(
 ) -> None:
     """Compare every input of a rotation with the uploaded bytes, and every output with the reference.
 
-    The job was launched on each set. The reference holds an output's bytes and its guard's, or the elements as float64
-    of an output with a tolerance. Without a reference, only guards are checked.
+    The job was launched on each set. The reference has the bytes of an output and its guard, or float64 elements for an
+    output with a tolerance. Without a reference, only guards are checked.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def check_job_output(
     expected : callable or None
         Returns the expected outputs on the host, in the layout of `lay_out_reference`.
     on_device : callable
-        Returns the reference's address on the device, or None if it is not kept there.
+        Returns the reference's address on the device, or None if it is not stored there.
 
     Raises
     ------
@@ -112,7 +112,7 @@ class _OutputComparison:
                     self._check_piece(array, self._piece_in_all_sets(array, 0, len(content), address))
 
     def check_output(self, part: ReferencePart, expected: Callable[[], Bytes], on_device: int | None) -> None:
-        """Compare an output with a reference: whole if the device keeps it, else a piece at a time."""
+        """Compare an output with a reference: at once if the device has it, else piece by piece."""
         if on_device is not None:
             length = buffers.pad_length(part.length)
             self._check_piece(part.array, self._piece_in_all_sets(part.array, 0, length, on_device + part.start))
@@ -147,7 +147,7 @@ class _OutputComparison:
         return _ExpectedPiece(start, length, address, self._rotation.sets, self._rotation.set_pitch(array))
 
     def _iter_block_pieces(self, array: DeviceArray, block: int, period: int) -> Iterator[_ExpectedPiece]:
-        """Yield the pieces of an input: a part of the block, or for each set its end, all of it and its beginning."""
+        """Yield the pieces of an input: a part of the block, or for each set its end, whole blocks, its beginning."""
         offset, length, pitch = array.block_offset, buffers.pad_length(array.nbytes), self._rotation.set_pitch(array)
         if offset + length <= period:
             yield self._piece_in_all_sets(array, 0, length, block + offset)
@@ -162,7 +162,7 @@ class _OutputComparison:
                 yield _ExpectedPiece(start + length - remainder, remainder, block, 1, remainder)
 
     def _check_piece(self, array: DeviceArray, piece: _ExpectedPiece) -> None:
-        """Compare the memory from an array of the first set on with a piece."""
+        """Compare a piece with the memory that begins at an array of the first set."""
         device.cuda.memcpy_htod(self._result, np.array([_NO_DIFFERENCE]))
         size, pitch = piece.length // helper_kernels.WIDTH, piece.pitch // helper_kernels.WIDTH
         compare = helper_kernels.load_tool(helper_kernels.COMPARE, size=size, sets=piece.times, pitch=pitch)
@@ -184,7 +184,7 @@ class _OutputComparison:
         )
 
     def _describe_array(self, index: int, array: DeviceArray) -> str:
-        """Return the job and the buffer for messages; with several outputs, the array, too."""
+        """Return the job and the buffer for messages, and the array if there are several outputs."""
         suffix = f", {array.name}" if sum(other_array.is_written for other_array in self._job.arrays) > 1 else ""
         return f"{self._job.name}, buffer {index}{suffix}"
 
@@ -196,9 +196,9 @@ class _OutputComparison:
             return WrongOutputError(tolerance.format_overrun(name, distance))
         message = f"{self._job.name}, buffer {index}: wrote to {array.name}"
         if distance >= 0:
-            return WrongOutputError(f"{message}, first {distance} bytes behind its end")
+            return WrongOutputError(f"{message}, first {distance} bytes after its end")
         index_in_array = [int(axis) for axis in np.unravel_index(byte // np.dtype(array.dtype).itemsize, array.shape)]
         if array.is_written:
             return WrongOutputError(tolerance.format_difference(name, index_in_array, actual, expected))
         values = f"{actual.hex()}, it was {expected.hex()} (bytes in memory order)"
-        return WrongOutputError(f"{message}, which no kernel may: its element {index_in_array} is {values}")
+        return WrongOutputError(f"{message}, which is an input: element {index_in_array} is {values}")

@@ -24,15 +24,15 @@ from kernelwatch.instrument.tolerance import WrongOutputError
 #: The environment variable with the path of the measuring process's Unix socket.
 ADDRESS = "KERNELWATCH_MEASURING"
 
-#: Seconds that the measuring process may take for a job; seconds that it may take to start.
+#: Maximum seconds of the measuring process for a job, and for its start.
 JOB_LIMIT, START_LIMIT = 60.0, 30.0
 
 _MAX_MESSAGE_BYTES = 128 << 20
 
-#: Number of other processes' memories that stay mapped.
+#: Maximum number of mapped memories of other processes.
 _MAX_MAPPED = 3
 
-#: Built before a commit's process forks, once for all its children: it takes 2 ms.
+#: Decoders. Building them takes 2 ms, so they are built once, before a commit's process forks.
 _DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {kind: msgspec.json.Decoder(kind) for kind in (Answer, Job)}
 
 
@@ -40,10 +40,10 @@ class MeasuringError(RuntimeError):
     """The measuring process returned no outcome."""
 
 
-#: Kind of a problem -> its exception.
+#: Kind of a problem -> exception.
 _ERRORS = {"skipped": NotImplementedError, "wrong": WrongOutputError, "failed": MeasuringError}
 
-#: Reference memory of this process, if the caller has none.
+#: Reference memory of this process, if the caller passes none.
 _own_memory = cache(ReferenceMemory)
 
 
@@ -52,7 +52,7 @@ class Channel:
 
     def __init__(self, connection: Connection[Any, Any]) -> None:
         self._connection = connection
-        #: Held by the sending thread.
+        #: Lock of the sending thread.
         self._send_lock = threading.Lock()
 
     def send(self, message: Message, *, waits: bool = True) -> None:
@@ -64,7 +64,10 @@ class Channel:
                 self._send_lock.release()
 
     def receive(self, kind: Any, seconds: float) -> Any:
-        """Return the next message, of type `kind`. Raises MeasuringError if none of that type arrives in time."""
+        """Return the next message, of type `kind`.
+
+        Raises MeasuringError if none arrives in time or its type differs.
+        """
         self._wait_for_data(seconds)
         try:
             return _DECODERS[kind].decode(self._connection.recv_bytes(_MAX_MESSAGE_BYTES))
@@ -82,10 +85,10 @@ class Channel:
     def receive_reference(
         self, length: int, seconds: float, mapped_memory: dict[int, Bytes]
     ) -> Callable[[int, Bytes], None]:
-        """Return a reader of the `length` bytes that the other end wrote; it is valid until the next request.
+        """Return a reader of the `length` bytes that the other process wrote; it is valid until the next request.
 
-        `mapped_memory` holds the mapped memory of other processes, by inode: mapping it again takes as long as reading
-        it. Raises MeasuringError if there are fewer bytes, or if they take longer than `seconds`.
+        `mapped_memory` caches the mapped memory of other processes by inode, because mapping takes as long as reading.
+        Raises MeasuringError if there are fewer bytes, or after `seconds`.
         """
         self._wait_for_data(seconds)
         handle = reduction.recv_handle(self._connection)
@@ -110,9 +113,9 @@ def request_outcome(
     reference: Reference,
     write_reference: Callable[[Reference], int] | None = None,
 ) -> JobOutcome:
-    """Have the process at an address measure a job, which `make_job` builds for its device.
+    """Let the process at an address measure a job; `make_job` builds the job for its device.
 
-    The reference is written only on request: by `write_reference`, or else by `ReferenceMemory.write`.
+    The reference is written only on request, by `write_reference` or, by default, `ReferenceMemory.write`.
 
     Raises
     ------
@@ -121,7 +124,7 @@ def request_outcome(
     WrongOutputError
         Its output is wrong.
     MeasuringError
-        There is no measuring process, or it stopped.
+        The measuring process does not exist, or it stopped.
     """
     deadline = time.monotonic() + START_LIMIT
     while True:
@@ -129,7 +132,7 @@ def request_outcome(
             channel = Channel(connection)
             try:
                 answer = channel.receive(Answer, START_LIMIT)
-            except (EOFError, ConnectionError):  # the process was about to end
+            except (EOFError, ConnectionError):  # the process was ending
                 continue
             if isinstance(answer, Ready):
                 channel.send(make_job(answer))
@@ -137,9 +140,9 @@ def request_outcome(
             while isinstance(answer, ReferenceRequest):
                 if answer.length != reference.length:
                     raise MeasuringError(
-                        f"the reference has {reference.length} bytes, the job's outputs need {answer.length}"
+                        f"the reference has {reference.length} bytes, but the job's outputs need {answer.length}"
                     )
-                with suppress(ConnectionError):  # it has answered meanwhile, without the reference
+                with suppress(ConnectionError):  # it has already answered, without the reference
                     channel.send_handle((write_reference or _own_memory().write)(reference))
                 answer = _receive_answer(channel)
         if isinstance(answer, JobOutcome):

@@ -1,4 +1,4 @@
-"""The timer of asv's `timer` attribute, which returns the samples that the GPU measured."""
+"""The timer for asv's attribute `timer`; it returns samples that the GPU measured."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 
 class SampleClock:
-    """A toggle: the first call of a pair returns 0.0, the second the seconds of the next sample.
+    """A timer whose calls come in pairs: the first returns 0.0, the second the seconds of the next sample.
 
-    asv subtracts its two readings of the timer, so only their difference matters.
+    asv subtracts two readings of the timer, so only their difference matters.
     """
 
     def __init__(self) -> None:
@@ -17,7 +17,7 @@ class SampleClock:
         self._running = False
 
     def add(self, samples: Iterable[float]) -> None:
-        """Add samples to return later, in seconds a launch."""
+        """Add samples to return later, in seconds per launch."""
         self._remaining.extend(samples)
 
     @property

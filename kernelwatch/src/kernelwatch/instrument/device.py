@@ -1,4 +1,4 @@
-"""The device of the timing instruments, or the reason why there is none.
+"""The CUDA device, or the reason why there is none.
 
 Importing PyCUDA and cuda-bindings, as this module does, does not initialise CUDA.
 """
@@ -23,7 +23,7 @@ from kernelwatch.toolchain import nvcc_call
 def _import_drivers() -> tuple[Any, Any]:
     if not nvcc_call.can_import_pycuda():
         return None, None
-    import pycuda.driver  # noqa: PLC0415 -- only where it can be imported
+    import pycuda.driver  # noqa: PLC0415 -- only if it can be imported
 
     try:
         from cuda.bindings import driver  # noqa: PLC0415
@@ -50,7 +50,9 @@ def process_context() -> Any:
     except NoDeviceError as error:
         raise NotImplementedError(str(error)) from None
     if driver is None:
-        raise NotImplementedError("cuda-bindings, which builds CUDA graphs, is missing; run: pip install cuda-bindings")
+        raise NotImplementedError(
+            "cuda-bindings is missing, which is needed for CUDA graphs; run: pip install cuda-bindings"
+        )
     return context
 
 
@@ -67,12 +69,12 @@ def count_multiprocessors() -> int:
 
 
 def describe_device(conditions: str = "") -> Ready:
-    """Return the device and its fingerprint, which jobs are built for."""
+    """Return the device and its fingerprint, for building jobs."""
     return Ready(arch=device_arch(), multiprocessors=count_multiprocessors(), conditions=conditions)
 
 
 def make_context(l2_fetch_bytes: int = 0) -> Any:
-    """Return another context of the device, which is not current; if given, with a fetch granularity of L2."""
+    """Return another context of the device, not current; with a fetch granularity of L2 if given."""
     process_context()
     new_context = cuda.Device(0).make_context()
     if l2_fetch_bytes:
@@ -92,21 +94,21 @@ def use_context(context: Any) -> Iterator[None]:
 
 
 def allocate_page_locked(length: int) -> NDArray[np.uint8]:
-    """Return host memory that the device accesses at the full speed of the bus, from every context."""
+    """Return host memory that the device can access at the full speed of the bus, in every context."""
     with use_context(process_context()):
         memory: NDArray[np.uint8] = cuda.pagelocked_empty(length, np.uint8, mem_flags=cuda.host_alloc_flags.PORTABLE)
     return memory
 
 
 def allocate(*sizes: int) -> list[Any]:
-    """Allocate device memory of each of these sizes, in bytes. Raises NotImplementedError if it does not suffice."""
+    """Allocate device memory of each of these sizes, in bytes. Raises NotImplementedError if there is too little."""
     free, _total = cuda.mem_get_info()
     try:
         if sum(sizes) > free:
             raise cuda.MemoryError
         return [cuda.mem_alloc(size) for size in sizes]
     except cuda.MemoryError:
-        raise NotImplementedError(f"needs {sum(sizes)} bytes of GPU memory, {free} are free") from None
+        raise NotImplementedError(f"needs {sum(sizes)} bytes of GPU memory, but {free} are free") from None
 
 
 def l2_bytes() -> int:
@@ -115,7 +117,7 @@ def l2_bytes() -> int:
 
 
 def get_l2_fetch_bytes() -> int:
-    """Return the bytes that a miss of the L2 cache fetches from DRAM: a setting of the current context."""
+    """Return the bytes that the L2 cache fetches from DRAM on a miss, as set in the current context."""
     process_context()
     return int(check_status(driver.cuCtxGetLimit(driver.CUlimit.CU_LIMIT_MAX_L2_FETCH_GRANULARITY)))
 
@@ -129,7 +131,7 @@ def check_status(result: tuple[Any, ...]) -> Any:
 
 
 class BoundKernel:
-    """A call in the current context that takes addresses; all other arguments are fixed."""
+    """A kernel loaded in the current context; its arguments are fixed, except addresses."""
 
     def __init__(self, call: Call) -> None:
         arguments = (call.entry, f"{len(call.parameters)}s", call.dynamic_shared, call.variables)
@@ -142,14 +144,14 @@ class BoundKernel:
     def __call__(self, stream: Any, packed: bytes) -> None:
         """Launch on a stream, without waiting.
 
-        The launch bypasses PyCUDA's argument handling: a graph holds thousands of launches, and packing each takes
-        longer than the driver's part.
+        This bypasses PyCUDA's argument handling, because a graph has thousands of launches, and packing the arguments
+        takes longer than the driver needs.
         """
         self._function._launch_kernel(self._call.grid, self._call.block, packed, self._call.dynamic_shared, stream)
 
 
 def fits_in_one_wave(call: Call) -> bool:
-    """Return whether all blocks of a grid can run at the same time, as far as threads limit them."""
+    """Return whether all blocks of a grid can run at the same time, if only the number of threads limits them."""
     attribute, get_attribute = cuda.device_attribute, cuda.Context.get_device().get_attribute
     (x, y, z), (i, j, k) = call.grid, call.block
     blocks_at_once = get_attribute(attribute.MULTIPROCESSOR_COUNT) * (

@@ -1,6 +1,6 @@
-"""Fingerprints of measurements: a short hash of everything that a number depends on.
+"""Fingerprints of measurements: a short hash of everything on which a number depends.
 
-A fingerprint holds the machine code, the launch, the reference, the conditions on a GPU, and the instrument's version.
+The inputs are the machine code, the launch, the reference, the conditions on a GPU, and the library's VERSION.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from kernelwatch.instrument.job_messages import Job
 from kernelwatch.suite import registry
 from ptxcount.ptx.parser import list_essential_tokens
 
-#: Version of the instrument. Raise it with each change of kernelwatch or ptxcount that may change a number: in
-#: compiling, executing, counting, timing or verifying kernels. Earlier numbers are then not reused.
+#: Version of the measurement. Raise it with each change of kernelwatch or ptxcount that may change a number: in
+#: compiling, executing, counting, timing or verifying kernels. Then earlier numbers are not reused.
 VERSION = "1"
 
-#: Number of hexadecimal digits: of a million fingerprints, two are equal by accident with a chance of 3e-8.
+#: Number of hexadecimal digits. The probability that two of a million fingerprints are equal is 3e-8.
 DIGITS = 16
 
-#: Fields of a job that samples do not depend on: texts for messages, and the package.
+#: Fields of a job that do not affect samples: texts for messages, and the package.
 _TEXT_FIELDS = ("name", "package_digest", "reference")
 
-#: Facts of `machine.volatile_facts` that times depend on and that are constant during a run.
+#: Facts of `machine.volatile_facts` that affect times and are constant during a run.
 _GPU_FACTS = (
     "uuid",
     "driver",
@@ -47,21 +47,21 @@ _GPU_FACTS = (
 )
 
 
-#: The fetch granularity of the L2 cache of all times of before it was recorded: H100s and H200s have it by default.
+#: The L2 fetch granularity of times from before it was recorded: the default of H100s and H200s.
 L2_FETCH_BYTES = 64
 
 
 def hash_facts(*parts: object) -> str:
-    """Return the fingerprint of facts: numbers, texts, bytes, and lists and dicts of these."""
+    """Return the fingerprint of facts: numbers, strings, bytes, and lists and dicts of these."""
     return hashlib.sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()[:DIGITS]
 
 
 @cache
 def hash_function(function: Callable[..., Any]) -> str:
-    """Return the fingerprint of a function's module, and of everything that it imports of its package and the suite's.
+    """Return the fingerprint of a function's module and of its imports from its own and the measured package.
 
-    If the source does not tell its imports, the fingerprint covers the whole installed package, and of a function also
-    the suite, which may have made it.
+    If the imports cannot be determined, the fingerprint covers the whole installed package; for a function also the
+    suite, which may have created it.
     """
     files, package = find_sources(function), registry.find_measured_folder()
     if files is None:
@@ -72,7 +72,7 @@ def hash_function(function: Callable[..., Any]) -> str:
 
 
 def list_function_facts(function: Callable[..., Any]) -> list[Any]:
-    """Return facts that tell a user's function from others: several may share a module, and differ in defaults."""
+    """Return facts that identify a user's function. Functions may share a module and differ only in defaults."""
     code = getattr(function, "__code__", None)
     defaults = [getattr(function, name, None) for name in ("__defaults__", "__kwdefaults__")]
     place = [function.__qualname__, code.co_firstlineno] if code is not None else []
@@ -80,9 +80,9 @@ def list_function_facts(function: Callable[..., Any]) -> list[Any]:
 
 
 def find_sources(function: object) -> dict[str, Path] | None:
-    """Return the files that a function's result can depend on, by their modules without the package's name.
+    """Return the files that can affect a function's result: module without the package's name -> file.
 
-    None if the source does not tell: for anything but a function of a module, and for a closure.
+    Return None if the source does not show this: for closures, and for objects that are not functions of a module.
     """
     name = (
         function.__globals__.get("__name__", "")
@@ -108,7 +108,7 @@ def _module_file(name: str) -> Path | None:
     """Return a module's file, without importing it; None if there is no Python file."""
     try:
         spec = importlib.util.find_spec(name) if name else None
-    except (ImportError, ValueError):  # the parent is no package; __main__ has no spec
+    except (ImportError, ValueError):  # the parent is not a package; __main__ has no spec
         return None
     return Path(spec.origin) if spec is not None and spec.origin and spec.origin.endswith(".py") else None
 
@@ -128,7 +128,7 @@ def list_imports(name: str, path: Path) -> tuple[str, ...]:
 
 
 def hash_conditions(gpu: Mapping[str, object]) -> str:
-    """Return the fingerprint of the instrument and a GPU; empty if the GPU has no UUID."""
+    """Return the fingerprint of VERSION and a GPU; empty if the GPU has no UUID."""
     fetch = gpu.get("l2_fetch_bytes", L2_FETCH_BYTES)
     facts = {name: gpu.get(name) for name in _GPU_FACTS}
     facts |= {"l2_fetch_bytes": fetch} if fetch != L2_FETCH_BYTES else {}
@@ -136,7 +136,7 @@ def hash_conditions(gpu: Mapping[str, object]) -> str:
 
 
 def hash_job(job: Job, *further_facts: object) -> str:
-    """Return the fingerprint of a job's samples, and of further facts that they depend on."""
+    """Return the fingerprint of a job, and of further facts that affect its samples."""
     fields = msgspec.structs.asdict(job).items()
     facts = {name: value for name, value in fields if name not in _TEXT_FIELDS and value is not msgspec.UNSET}
     return hash_facts(facts, *further_facts)

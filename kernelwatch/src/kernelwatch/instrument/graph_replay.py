@@ -1,7 +1,7 @@
-"""One sample of a kernel's time: one replay of a CUDA graph of launches.
+"""A sample of a kernel's time: one replay of a CUDA graph of launches.
 
-Back to back, many launches run in a row between two events. They overlap: one begins while the one before it drains,
-which matters up to about 10 µs. An isolated launch runs alone, with none of its data in the L2 cache.
+Back to back, a sequence of launches runs between two events. The launches overlap: each begins while the previous one
+finishes, which matters up to about 10 µs. An isolated launch runs alone, with none of its data in the L2 cache.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from kernelwatch.instrument import device, helper_kernels
 #: samples.
 TARGET_MS = 1.0
 
-#: Minimum number of launches in a replay, however long one takes.
+#: Minimum number of launches in a replay, even if a launch is long.
 MIN_LAUNCHES = 2
 
-#: Minimum seconds of a long launch: the events, and the write-back of earlier data in the L2 (15 µs on an H200), are
-#: less than 0.05 % of it.
+#: Minimum seconds of a long launch: the cost of the events and of writing back earlier data in the L2 (15 µs on an
+#: H200) is below 0.05 % of it.
 LONG_LAUNCH = 0.03
 
-#: Maximum number of launches that determine the length of a replay.
+#: Maximum number of launches for determining the length of a replay.
 MAX_PROBED = 64
 
 #: Number of isolated launches in a sample.
@@ -36,7 +36,7 @@ ISOLATED_LAUNCHES = 24
 #: Bytes that are read before each isolated launch, as a multiple of the L2 cache's size.
 FLUSH_MULTIPLE = 2
 
-#: Seconds that Nsight Compute counts of a launch before the first stamp and after the last. Kernels that do
+#: Seconds of a launch that Nsight Compute counts before the first stamp and after the last stamp. Kernels that do
 #: nothing, of 1 to 16384 blocks, differ by 0.27 to 0.36 µs on an H200 (docs/evidence/times.md).
 STAMP_OVERHEAD = 0.33e-6
 
@@ -45,7 +45,7 @@ STAMP_OVERHEAD = 0.33e-6
 class Cycle:
     """Launches that rotate through buffers, and can be repeated."""
 
-    #: Puts a launch on a stream: called with the index of the launch and the stream.
+    #: Function of a launch's index and a stream that puts the launch on the stream.
     enqueue: Callable[[int, Any], None]
     #: Number of launches that use all of the memory once.
     length: int
@@ -58,7 +58,7 @@ class Cycle:
 
 
 class CapturedGraph:
-    """A CUDA graph of the work that `capture` puts on a stream, not the default one; `stack` destroys it."""
+    """A CUDA graph of the work that `capture` puts on a stream (not the default stream); `stack` destroys it."""
 
     def __init__(self, capture: Callable[[], None], stream: Any, stack: ExitStack) -> None:
         driver, check = device.driver, device.check_status
@@ -80,15 +80,15 @@ class CapturedGraph:
 def run_once(capture: Callable[[], None], stream: Any) -> None:
     """Run the work that `capture` puts on a stream, as a graph.
 
-    Every launch goes through a graph: after a few launches without one, each launch of all later graphs of the context
-    takes 0.35 µs more (docs/evidence/times.md, "Launches without a graph").
+    All launches use graphs: after a few launches without one, each launch in later graphs of the context takes 0.35 µs
+    longer (docs/evidence/times.md, "Launches without a graph").
     """
     with ExitStack() as stack:
         CapturedGraph(capture, stream, stack).launch()
 
 
 class TimedGraph:
-    """A graph of a cycle's launches, put on its stream by `capture`, that times them on the GPU."""
+    """A graph that times launches of a cycle on the GPU; `capture` puts them on the stream."""
 
     def __init__(self, cycle: Cycle, capture: Callable[[], None], stack: ExitStack) -> None:
         self._restore = cycle.restore
@@ -105,11 +105,11 @@ class TimedGraph:
 
 
 class BackToBackLaunches(TimedGraph):
-    """A CUDA graph: warm-up launches, start event, launches in a row, stop event.
+    """A CUDA graph: warm-up launches, start event, a sequence of launches, stop event.
 
-    The events are nodes of the graph, so the interval holds no work of the host. The warm-up launches move as many
-    bytes as the L2 holds. They write back earlier data, so that the interval starts and ends with the same kind of data
-    in the L2. `is_led_in=False` omits them. `stack` destroys graph and events.
+    The events are nodes of the graph, so the interval has no work of the host. The warm-up launches move as many bytes
+    as fit in the L2, so that earlier data is written back, and the L2 has the same kind of data at the start and end of
+    the interval. `is_led_in=False` omits them. `stack` destroys graph and events.
     """
 
     def __init__(self, cycle: Cycle, launches: int, stack: ExitStack, *, is_led_in: bool = True) -> None:
@@ -139,21 +139,21 @@ class BackToBackLaunches(TimedGraph):
 
 
 def make_back_to_back(cycle: Cycle, stack: ExitStack) -> BackToBackLaunches:
-    """Return about TARGET_MS of launches in a row; a single cycle of long launches."""
+    """Return a graph of about TARGET_MS of launches; for long launches, of one cycle."""
     with ExitStack() as probing:
         seconds = BackToBackLaunches(cycle, min(cycle.length, MAX_PROBED), probing, is_led_in=False).take_sample()
     if seconds >= LONG_LAUNCH:
         return BackToBackLaunches(cycle, cycle.length, stack, is_led_in=False)
     launches = max(MIN_LAUNCHES, TARGET_MS * 1e-3 / seconds)
-    # A multiple of the cycle, so that a replay uses all buffers equally often.
+    # The number is a multiple of the cycle, so that a replay uses all buffers equally often.
     return BackToBackLaunches(cycle, cycle.length * math.ceil(launches / cycle.length), stack)
 
 
 class IsolatedLaunches(TimedGraph):
-    """A CUDA graph of isolated launches, each between two kernels that stamp the GPU's global timer.
+    """A CUDA graph of isolated launches, each between two kernels that store the GPU's global timer.
 
-    An array of twice the L2's size is read before each launch. Then the cache holds neither data of the launch nor data
-    to write back, as with Nsight Compute's `--cache-control all`. `stack` frees graph and memory. Raises
+    An array of twice the L2's size is read before each launch. So the cache has no data of the launch and nothing to
+    write back, as with Nsight Compute's `--cache-control all`. `stack` frees graph and memory. Raises
     NotImplementedError if the array does not fit in the device's free memory.
     """
 
@@ -181,7 +181,7 @@ class IsolatedLaunches(TimedGraph):
                 stamp(stream, end[index])
 
         super().__init__(cycle, capture, stack)
-        self._functions = flush, stamp  # loaded as long as the graph that launches them
+        self._functions = flush, stamp  # they must stay loaded as long as the graph
 
     def _read_seconds(self) -> float:
         """Read the stamps; return the mean time of the launches."""

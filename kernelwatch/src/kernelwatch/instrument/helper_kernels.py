@@ -1,4 +1,4 @@
-"""The kernels that the instrument itself launches, built by the current library."""
+"""The library's own kernels that are launched during measurements."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from kernelwatch.kernel import Kernel, geometry, matrix_copy
 from kernelwatch.kernel.arguments import pack_arguments
 from kernelwatch.kernel.parameters import inputs, outputs, scalar
 
-#: Dtype and bytes of an element: the widest access of a thread.
+#: Dtype and bytes of an element: the largest access of a thread.
 DTYPE, WIDTH = "complex128", 16
 
 _FOLDER = Path(__file__).parent
 
-#: Blocks of _THREADS that fill a multiprocessor of 2048 threads: a grid of one even wave leaves no state behind.
+#: Blocks of _THREADS that fill a multiprocessor of 2048 threads. A grid of one full wave does not affect later
+#: launches.
 _BLOCKS, _THREADS = 4, 512
 
 
 def _make_tool(name: str, source: str, threads: int, grid: geometry.Grid = geometry.cover, **numbers: int) -> Kernel:
-    """Return a kernel over `size` elements that takes an array to write, arrays to read, and 64-bit integers."""
+    """Return a kernel over `size` elements with parameters for an output, inputs, and 64-bit integers."""
     input_parameters = [inputs(name, "size") for name in ("input", "other")[: 1 + ("sets" in numbers)]]
     minimums = {"size": 1, **numbers}
     return Kernel(
@@ -52,13 +53,13 @@ def _compile_tool(tool: Kernel, arch: str) -> bytes:
 
 
 def compile_tools(arch: str) -> None:
-    """Compile all tools into the cache. Errors as `Kernel.compile_cubin`."""
+    """Compile all tools into the cache."""
     for tool in (DEVICE_COPY, FLUSH_L2, COMPARE, STAMP):
         _compile_tool(tool, arch)
 
 
 def make_call(tool: Kernel, **arguments: int) -> Call:
-    """Return the call of a tool for its arguments, such as `size` elements of WIDTH bytes. Errors as `load_tool`."""
+    """Return the call of a tool for its arguments, such as `size` elements of WIDTH bytes."""
     bound = tool.bind_arguments(DTYPE, **arguments)
     parameters, addresses = pack_arguments(bound, [(8, 8, None)] * len(bound))
     shape = tool.compute_geometry(DTYPE, device.count_multiprocessors(), **arguments)
@@ -73,12 +74,12 @@ def make_call(tool: Kernel, **arguments: int) -> Call:
 
 
 def load_tool(tool: Kernel, **arguments: int) -> BoundKernel:
-    """Load a tool in the current context. Arguments as `make_call`; errors as `Kernel.compile_cubin`."""
+    """Load a tool in the current context, for arguments as in `make_call`."""
     return BoundKernel(make_call(tool, **arguments))
 
 
 def count_elements(length: int) -> int:
-    """Return the number of elements that hold `length` bytes, the last perhaps in part."""
+    """Return the number of elements for `length` bytes, rounded up."""
     return -(-length // WIDTH)
 
 

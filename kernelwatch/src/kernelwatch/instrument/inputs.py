@@ -18,14 +18,14 @@ from ptxcount.util import host_memory
 
 Bytes = NDArray[np.uint8]
 
-#: Every byte of poisoned memory: no input has such bytes in a row, so unwritten elements show.
+#: The byte that fills poisoned memory. Inputs have no sequence of it, so unwritten elements are detected.
 POISON = 0xA5
 
-#: Bytes of the random block that inputs repeat; 16 x a prime, so that no row length or buffer size divides it.
+#: Bytes of the random block that inputs repeat: 16 times a prime, so that no row length or buffer size divides it.
 BLOCK = 16 * 2097143
 
-#: Exact values are LEVELS multiples of 1 / DENOMINATOR about zero, from -2 to 2. The product of two takes 9 bits with
-#: its sign, so a sum of 2^15 of them fits the 24 bits of a float32 in any order.
+#: Exact values are LEVELS multiples of 1 / DENOMINATOR, from -2 to 2. A product of two needs 9 bits with its sign, so a
+#: sum of 2^15 products is exact in the 24 bits of a float32, in any order.
 LEVELS, DENOMINATOR = 33, 8
 
 #: Distance in bytes between the beginnings of two inputs in the block; a multiple of all item sizes.
@@ -38,7 +38,7 @@ _SEED = 20230319
 def input_block(exact_dtype: str | None = None) -> Bytes:
     """Return the bytes that inputs repeat: exact values of a dtype, or random ones.
 
-    They resemble real data: zeros may move faster, and hide wrong indices.
+    They resemble real data; zeros may move faster, and would hide wrong indices.
     """
     generator = np.random.default_rng(_SEED)
     if exact_dtype is None:
@@ -48,7 +48,7 @@ def input_block(exact_dtype: str | None = None) -> Bytes:
 
 
 def _component_dtype(dtype: DTypeLike) -> np.dtype[Any]:
-    """Return the dtype of an element's real and imaginary parts; of a real one its own."""
+    """Return the dtype of a complex element's parts; for a real dtype, the dtype itself."""
     element = np.dtype(dtype)
     return np.dtype(f"f{element.itemsize // 2}") if element.kind == "c" else element
 
@@ -61,12 +61,12 @@ def _exact_values(levels: NDArray[Any], dtype: DTypeLike) -> NDArray[Any]:
 
 
 def block_offset(ordinal: int) -> int:
-    """Return an input's first byte in the block. All inputs of a launch differ."""
+    """Return the index of an input's first byte in the block. It differs for all inputs of a launch."""
     return ordinal * _OFFSET_STEP
 
 
 def repeat_block(exact_dtype: str | None, offset: int, length: int) -> Bytes:
-    """Return `length` bytes, from byte `offset` on, of memory that repeats a block; not to be written to."""
+    """Return `length` bytes, from byte `offset` on, of memory that repeats a block; do not write to them."""
     period = input_block(exact_dtype)
     offset %= len(period)
     if offset + length <= len(period):
@@ -77,7 +77,7 @@ def repeat_block(exact_dtype: str | None, offset: int, length: int) -> Bytes:
         return _tiled_blocks[exact_dtype][offset : offset + length]
 
 
-#: Blocks repeated as often as requested so far: writing them again takes as long as a reference does.
+#: Cached repetitions of blocks, because writing them takes as long as writing a reference.
 _tiled_blocks: dict[str | None, Bytes] = {}
 _tiling_lock = threading.Lock()
 
@@ -95,9 +95,9 @@ def _tile_block(block: Bytes, length: int) -> Bytes:
 
 
 def make_counter_input(shape: tuple[int, ...], dtype: DTypeLike, ordinal: int, *, is_exact: bool) -> NDArray[Any]:
-    """Return an input for a launch on the CPU, a function of each element's index; all inputs of a launch differ.
+    """Return an input for a launch on the CPU: a function of the element's index. All inputs of a launch differ.
 
-    Bits are those of a counter: every element of 4 bytes or more differs.
+    The bits are those of a counter, so all elements of 4 bytes or more differ.
     """
     element, step = np.dtype(dtype), 2654435761 + 2 * ordinal
     nbytes = math.prod(shape) * element.itemsize

@@ -1,7 +1,7 @@
-"""The messages to and from the measuring process: plain data, typed on arrival.
+"""The messages to and from the measuring process: plain data, type-checked on arrival.
 
-A commit's process imports the commit's package and does not use CUDA. The measuring process uses CUDA and knows no
-commit. Only jobs pass between them, so one instrument launches the kernels of all commits.
+A commit's process imports the commit's package and does not use CUDA. The measuring process uses CUDA and does not
+import packages. Only jobs pass between them, so the same code launches the kernels of all commits.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ class DeviceArray(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """An array of a launch."""
 
     name: str
-    #: NumPy's name of the elements' dtype; "V16", say, for structs of 16 bytes.
+    #: NumPy's name of the elements' dtype, such as "V16" for structs of 16 bytes.
     dtype: str
     shape: tuple[int, ...]
-    #: Use by the kernel: "in", "out" or "in and out".
+    #: Direction: "in", "out" or "in and out".
     direction: Direction
-    #: Content before a launch. "bits" and "exact" repeat a block, from `block_offset` on. Any other text identifies a
-    #: content that the commit's process writes. Outputs hold poison.
+    #: Content before a launch. "bits" and "exact" repeat a block, from `block_offset` on. Any other text identifies
+    #: content that the commit's process writes. Outputs are poisoned.
     values: str = "bits"
-    #: Index that tells apart inputs that repeat a block; stored fingerprints have it as "place".
+    #: Index that distinguishes inputs that repeat a block; it is called "place" in stored fingerprints.
     ordinal: int = 0
-    #: Tolerance against the reference, in units in the last place; None for bit equality.
+    #: Tolerance to the reference, in units in the last place; None for bit equality.
     ulp: float | None = None
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the array."""
+        """The bytes of the array."""
         return math.prod(self.shape) * np.dtype(self.dtype).itemsize
 
     @property
@@ -53,16 +53,16 @@ class DeviceArray(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     @property
     def exact_dtype(self) -> str | None:
-        """Dtype of the exact values that it repeats; None for bits."""
+        """Dtype of the repeated exact values; None for bits."""
         return self.dtype if self.values == "exact" else None
 
     @property
     def block_offset(self) -> int:
-        """Index of its first byte in the block."""
+        """Index of the array's first byte in the block."""
         return inputs.block_offset(self.ordinal)
 
     def repeat_block(self, length: int) -> Bytes:
-        """Return `length` bytes of the block that it repeats."""
+        """Return the first `length` bytes of the array's repeated block."""
         return inputs.repeat_block(self.exact_dtype, self.block_offset, length)
 
 
@@ -75,7 +75,7 @@ class Call(Message, frozen=True, kw_only=True):
 
     cubin: bytes
     entry: str
-    #: Blocks and threads a block, (x, y, z), and bytes of dynamic shared memory a block.
+    #: Blocks and threads per block, (x, y, z), and bytes of dynamic shared memory per block.
     grid: Extent
     block: Extent
     dynamic_shared: int = 0
@@ -91,36 +91,36 @@ class Job(Call, frozen=True, kw_only=True):
 
     #: Text of the launch, for messages.
     name: str
-    #: SHA-256 of the installed package: jobs of different packages share a process only when they take turns.
+    #: SHA-256 of the installed package. Jobs of different packages share a process only in an interleaved run.
     package_digest: str
     #: Arrays of the launch, in the order of its arguments; at least one is written.
     arrays: tuple[DeviceArray, ...]
-    #: Bytes that must move, read and written together.
+    #: Bytes that must be read and written, in total.
     useful_bytes: int
     #: Text that identifies the reference: expected outputs and contents before a launch. Two jobs with the same text
     #: have the same reference.
     reference: str
-    #: True if the commit's process writes the expected outputs; else `oracle` is a kernel that does, on the same
-    #: arrays.
+    #: True if the commit's process writes the expected outputs. Otherwise the kernel `oracle`, if there is one, writes
+    #: them on the same arrays.
     is_verified: bool = True
     oracle: Job | None = None
-    #: Keep one set of buffers, which stays in the L2 cache, instead of rotating through many.
+    #: Use one set of buffers, which stays in the L2 cache, instead of rotating through many.
     in_l2: bool = False
-    #: Time launches by themselves instead of back to back.
+    #: Time launches isolated instead of back to back.
     isolated: bool = False
-    #: Fetch granularity of the L2 cache, in a context of its own. Unset leaves it to the driver, and to no fingerprint.
+    #: L2 fetch granularity, in a separate context. Unset means the driver's default, and is not part of fingerprints.
     l2_fetch_bytes: int | msgspec.UnsetType = msgspec.UNSET
-    #: Number of samples. With `most`: the minimum; samples are taken until they suffice, `most` at most.
+    #: Number of samples. With `most`, it is the minimum; samples are taken until they suffice, but at most `most`.
     samples: int
     most: int = 0
 
     @property
     def set_bytes(self) -> int:
-        """Bytes that one launch reads and writes, if it touches all of its arrays."""
+        """Bytes that one launch reads and writes, if it accesses all of its arrays."""
         return sum(array.nbytes for array in self.arrays)
 
     def shares_buffers(self, candidate: Job) -> bool:
-        """Return whether both jobs can be timed in turns on the same buffers, by the same instrument."""
+        """Return whether both jobs can be timed alternately on the same buffers, in the same way."""
         own_key, other_key = (
             (job.arrays, job.useful_bytes, job.in_l2, job.isolated, job.l2_fetch_bytes, job.samples)
             for job in (self, candidate)
@@ -129,9 +129,10 @@ class Job(Call, frozen=True, kw_only=True):
 
 
 class Ready(Message, frozen=True, kw_only=True):
-    """The measuring process waits for a job, for this device.
+    """The measuring process is ready for a job on this device.
 
-    `arch` is such as "sm_90". `conditions` is the fingerprint of instrument and GPU, empty for a GPU without a UUID.
+    `arch` is a name such as "sm_90". `conditions` is the fingerprint of library and GPU, empty for a GPU without a
+    UUID.
     """
 
     arch: str
@@ -140,7 +141,7 @@ class Ready(Message, frozen=True, kw_only=True):
 
 
 class ReferenceRequest(Message, frozen=True):
-    """A request for the job's reference, of `length` bytes; the handle of memory that holds it follows."""
+    """A request for the job's reference of `length` bytes; the answer is the handle of memory with it."""
 
     length: int
 
@@ -148,9 +149,9 @@ class ReferenceRequest(Message, frozen=True):
 class JobOutcome(Message, frozen=True, kw_only=True):
     """The samples of a job."""
 
-    #: Seconds a launch.
+    #: Seconds per launch.
     samples: tuple[float, ...]
-    #: Seconds of a copy of the same useful bytes, each taken right before the sample of the same index.
+    #: Seconds of a copy of the same useful bytes, each timed right before the sample with the same index.
     copies: tuple[float, ...]
     #: Reasons why the GPU ran below its full clocks.
     held_back: tuple[str, ...] = ()
@@ -164,7 +165,7 @@ class JobProblem(Message, frozen=True, kw_only=True):
 
 
 class Restart(Message, frozen=True):
-    """A request to ask again: this process has measured another commit and ends; the next one is fresh."""
+    """A request to ask again: this process has measured another commit and ends; a new one follows."""
 
 
 Answer = Ready | ReferenceRequest | JobOutcome | JobProblem | Restart

@@ -1,4 +1,7 @@
-"""Facts about this machine. Stable facts name it and its series; volatile ones are recorded with the results."""
+"""Facts about this machine.
+
+Stable facts name it and its series of results; volatile facts are recorded with results.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +19,8 @@ from kernelwatch.toolchain import nvcc
 #: Prefix of the names of machines without a GPU.
 NO_GPU = "no-gpu"
 
-#: NVML's reasons why clocks are below their maximum (NVML API Reference, "NvmlClocksThrottleReasons"): idleness and
-#: settings, and those that slow down a working GPU.
+#: NVML's reasons for clocks below their maximum (NVML API Reference, "NvmlClocksThrottleReasons"): first idleness and
+#: settings, then those that slow down a working GPU.
 SETTINGS = {
     "idle": pynvml.nvmlClocksThrottleReasonGpuIdle,
     "application clocks": pynvml.nvmlClocksThrottleReasonApplicationsClocksSetting,
@@ -39,14 +42,15 @@ class Gpu:
 
     name: str
     arch: str
-    #: 2 x memory clock x bus width / 8 (two transfers a clock), the theoretical peak; None if NVML does not report it.
+    #: The theoretical peak: 2 x memory clock x bus width / 8 (two transfers per clock); None if NVML does not report
+    #: it.
     peak_bytes_per_second: float | None
 
 
 def nvml_handle() -> Any:
     """Return NVML's handle of the GPU that CUDA uses by default, or None without a driver or a GPU.
 
-    CUDA counts devices as NVML does only by PCI bus: CUDA_DEVICE_ORDER=PCI_BUS_ID.
+    CUDA numbers devices as NVML does only with CUDA_DEVICE_ORDER=PCI_BUS_ID.
     """
     try:
         pynvml.nvmlInit()
@@ -57,7 +61,7 @@ def nvml_handle() -> Any:
         return pynvml.nvmlDeviceGetHandleByUUID(device)
     if device.isdigit() and int(device) < pynvml.nvmlDeviceGetCount():
         return pynvml.nvmlDeviceGetHandleByIndex(int(device))
-    return None  # hidden from CUDA, or a slice without a name of its own
+    return None  # hidden from CUDA, or a MIG slice without its own name
 
 
 def find_gpu() -> Gpu | None:
@@ -73,7 +77,7 @@ def find_gpu() -> Gpu | None:
 
 
 def query_nvml(query: Callable[..., Any], *arguments: Any) -> Any:
-    """Return the answer of an NVML function, None if it fails: a missing fact costs no sample or record."""
+    """Return the result of an NVML function, None if it fails: a missing fact must not stop a measurement."""
     try:
         return query(*arguments)
     except pynvml.NVMLError:
@@ -81,20 +85,20 @@ def query_nvml(query: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def nvcc_release() -> str | None:
-    """Return nvcc's release, such as "13.0.88"; None if it prints none. Raises NvccNotFoundError without nvcc."""
+    """Return nvcc's version, such as "13.0.88"; None if it prints none. Raises NvccNotFoundError without nvcc."""
     match = re.search(r"V([\d.]+)", nvcc.version_text(nvcc.find_nvcc()))
     return match[1] if match else None
 
 
 def default_name(device: Gpu | None) -> str:
-    """Return the machine's name in results: the GPU's, else the architecture's, because hosts' names change."""
+    """Return the machine's name in results: that of the GPU or the CPU architecture, because host names change."""
     if device is None:
         return f"{NO_GPU}-{platform.machine()}"
     return re.sub(r"[^a-z0-9]+", "-", device.name.lower()).strip("-")
 
 
 def stable_facts(name: str, device: Gpu | None) -> dict[str, str]:
-    """Return the facts that name a series in asv: those that all machines with the same kind of GPU share."""
+    """Return the facts that identify a series in asv: those that all machines with this model of GPU share."""
     return {
         "machine": name,
         "os": platform.system(),
@@ -131,13 +135,13 @@ _VOLATILE: dict[str, Callable[[Any], Any]] = {
 
 
 def volatile_facts() -> dict[str, Any]:
-    """Return the facts of this moment, by name; None if the GPU does not report one. Empty without a GPU."""
+    """Return the current facts by name; a value is None if the GPU does not report it. Empty without a GPU."""
     handle = nvml_handle()
     return {} if handle is None else {name: query_nvml(fact, handle) for name, fact in _VOLATILE.items()}
 
 
 def host_facts() -> dict[str, Any]:
-    """Return facts of the host that change too often to name a series."""
+    """Return facts of the host that change too often to identify a series."""
     return {
         "node": platform.node(),
         "kernel": platform.release(),

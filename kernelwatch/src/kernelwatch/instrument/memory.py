@@ -1,8 +1,8 @@
-"""Device memory that a measuring process keeps: one arena for the buffers of large jobs, and references.
+"""Device memory that a measuring process reuses: an arena for the buffers of large jobs, and references.
 
-The time of strided writes depends on the memory that they hit: read-coalesced transposes differed by up to 5.7 % on an
-H200 with the place of their buffers (docs/evidence/times.md, "Where buffers lie"). An arena, allocated before any job's
-buffers, keeps a job's buffers in the same place. NumPy writes a reference once; it serves many comparisons.
+The time of strided writes depends on the address: on an H200, read-coalesced transposes differed by up to 5.7 % with
+the place of their buffers (docs/evidence/times.md, "Where buffers lie"). An arena that is allocated first keeps the
+buffers of a job at the same place. A reference is written once and used for many comparisons.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ import numpy as np
 from kernelwatch.instrument import device
 from kernelwatch.instrument.inputs import Bytes
 
-#: Bytes of the arena: the suite's largest job needs 5.2 GB.
+#: Bytes of the arena. The largest job of this project's suite needs 5.2 GB.
 ARENA_BYTES = 6 << 30
 
-#: Bytes of a page of large allocations: buffers are aligned as in allocations of their own.
+#: Bytes of a page of large allocations; buffers in the arena are aligned like separate allocations.
 _PAGE = 2 << 20
 
-#: Reads from a reference: called with the first byte and the host memory to fill.
+#: Function that reads from a reference, with the first byte and the host memory to fill.
 ReferenceReader = Callable[[int, Bytes], None]
 
-#: Requests a reference of a length in bytes.
+#: Function that requests a reference of a length in bytes.
 FetchReference = Callable[[int], ReferenceReader]
 
-#: Maximum bytes of references that are kept on the host; the newest stay.
+#: Maximum bytes of references on the host; the newest are kept.
 _HOST_BYTES = 2 << 30
 
-#: Bytes that are read and uploaded at a time.
+#: Bytes to read and upload at a time.
 _PIECE_BYTES = 64 << 20
 
 
@@ -51,18 +51,18 @@ class _ArenaPart(NamedTuple):
         return self.address
 
     def free(self) -> None:
-        """Do nothing: the arena stays."""
+        """Do nothing: the arena keeps its memory."""
 
 
 class _DevicePool:
-    """One allocation of `size` bytes in the process's context, which can be released; none for 0 bytes."""
+    """An allocation of `size` bytes in the process's context, which can be released; nothing for 0 bytes."""
 
     def __init__(self, size: int) -> None:
         self._size = size
         self._pool: Any = device.allocate(size)[0] if size else None
 
     def release(self) -> None:
-        """Free the memory, for good."""
+        """Free the memory permanently."""
         if self._pool is not None:
             self._pool.free()
         self._pool = None
@@ -71,7 +71,7 @@ class _DevicePool:
 class Arena(_DevicePool):
     """Memory for the buffers of one job at a time.
 
-    A device with less than twice as many bytes free has no arena: each job then allocates its own memory.
+    If less than twice the size is free, there is no arena, and each job allocates its own memory.
     """
 
     def __init__(self, size: int = ARENA_BYTES) -> None:
@@ -79,7 +79,7 @@ class Arena(_DevicePool):
         super().__init__(size if free >= 2 * size else 0)
 
     def allocate(self, *sizes: int) -> list[Any]:
-        """Return memory of each of these sizes, in bytes. Errors as `device.allocate`."""
+        """Return memory of each of these sizes, in bytes. Raises NotImplementedError if there is too little."""
         *starts, end = itertools.accumulate((-(-size // _PAGE) * _PAGE for size in sizes), initial=0)
         if self._pool is None or end > self._size:
             return device.allocate(*sizes)
@@ -87,9 +87,9 @@ class Arena(_DevicePool):
 
 
 class ReferenceStore(_DevicePool):
-    """References by name: large ones in the device pool, in the process's context, and those read by the host here.
+    """References by name: on the device in a pool, and on the host for comparisons there.
 
-    The pool is allocated before any buffers, so that these lie where they would without it.
+    The pool is allocated before any buffers, so that it does not change their place.
     """
 
     def __init__(self, size: int = 0) -> None:
@@ -99,7 +99,7 @@ class ReferenceStore(_DevicePool):
         self._used = 0
 
     def has_reference(self, name: str) -> bool:
-        """Return whether a reference is kept."""
+        """Return whether a reference is stored."""
         return name in self._on_host or name in self._on_device
 
     def load_on_host(self, name: str, length: int, fetch: FetchReference) -> Bytes:
@@ -116,7 +116,8 @@ class ReferenceStore(_DevicePool):
     def load_on_device(self, name: str, length: int, fetch: FetchReference) -> int | None:
         """Return the address of a reference on the device, of `length` bytes, in the current process's context.
 
-        None if it does not fit there. A full store forgets all other references, whose addresses become invalid.
+        Return None if it does not fit there. If the pool is full, all other references are dropped, and their addresses
+        become invalid.
         """
         if name not in self._on_device:
             if self._pool is None or length > self._size:
@@ -136,7 +137,7 @@ class ReferenceStore(_DevicePool):
         return self._on_device[name]
 
     def release(self) -> None:
-        """Free the memory, for good."""
+        """Free the memory permanently."""
         self._on_device.clear()
         super().release()
 

@@ -1,4 +1,4 @@
-"""Copies host memory on all cores: NumPy releases the interpreter's lock while it copies and compares."""
+"""Copy host memory on all cores: NumPy releases the interpreter's lock while it copies and compares."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-#: Minimum bytes for which threads pay for their start.
+#: Minimum bytes for which threads are worth their start.
 MIN_BYTES = 4 << 20
 
 
 @cache
 def _start_threads() -> ThreadPoolExecutor:
-    """Return this process's threads: to start them takes longer than to copy 8 MiB, and a run copies often."""
+    """Return this process's thread pool. It is cached, because starting threads takes longer than copying 8 MiB."""
     return ThreadPoolExecutor(os.cpu_count())
 
 
-os.register_at_fork(after_in_child=_start_threads.cache_clear)  # a forked process has none of them
+os.register_at_fork(after_in_child=_start_threads.cache_clear)  # a forked process does not inherit the threads
 
 
 def run_in_steps(function: Callable[[int], None], length: int, step: int) -> None:

@@ -1,6 +1,6 @@
-"""Processes that end with the one that started them, even if that is killed: the system sends them a signal.
+"""Processes that end with their parent, even if it is killed: the system sends them a signal.
 
-A process that has RUN in its environment and imports this module requests the signal, as do all its forks.
+A process with RUN in its environment that imports this module requests the signal; so do its forks.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import signal
 import sys
 from pathlib import Path
 
-#: Environment variable with the process id that this process must not outlive.
+#: Environment variable with the id of the process that this process must not outlive.
 RUN = "KERNELWATCH_RUN"
 
 #: Constant of <linux/prctl.h>.
 _PR_SET_PDEATHSIG = 1
 
-#: Looked up before any fork: a child might wait for a lock that no thread holds.
+#: The function prctl, looked up before any fork: a child might wait for ever for the loader's lock.
 _prctl = getattr(ctypes.CDLL(None), "prctl", None)
 
 _forking_process = 0
@@ -30,18 +30,18 @@ def end_with_parent() -> None:
 
 
 def _note_parent() -> None:
-    global _forking_process  # noqa: PLW0603 -- the parent's id, which the child compares
+    global _forking_process  # noqa: PLW0603 -- the child compares the parent's id
     _forking_process = os.getpid()
 
 
 def _end_child_with_parent() -> None:
     end_with_parent()
-    if os.getppid() != _forking_process:  # the parent ended before the signal was requested
+    if os.getppid() != _forking_process:  # the parent ended before this process requested the signal
         os._exit(1)
 
 
 def _has_ended(process: int) -> bool:
-    """Return whether a process has ended, also if its parent has not waited for it."""
+    """Return whether a process has ended, even if its parent has not waited for it."""
     try:
         return Path(f"/proc/{process}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()[0] == "Z"
     except (FileNotFoundError, ProcessLookupError):

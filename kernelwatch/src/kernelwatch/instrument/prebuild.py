@@ -1,4 +1,4 @@
-"""Compiles everything ahead, on all cores, so that no benchmark's process waits for nvcc."""
+"""Compile everything in advance, on all cores, so that no benchmark waits for nvcc."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from kernelwatch.errors import ERRORS
 from kernelwatch.suite import registry
 
-#: Seconds that compiling everything may take: two busy cores need over two minutes.
+#: Maximum seconds for compiling everything. Two busy cores need over two minutes.
 TIMEOUT = 1200.0
 
 #: A kernel's name, dtype, flags and architecture.
@@ -15,9 +15,9 @@ CubinKey = tuple[str, str, str, str]
 
 
 def list_cubins(archs: Sequence[str]) -> list[CubinKey]:
-    """Return every cubin that is measured and that the installed commit has.
+    """Return all measured cubins that the installed commit has.
 
-    Cubins that differ in flags alone are neighbours: nvcc's longest step is the same for them.
+    Cubins that differ only in flags are neighbours, because they share nvcc's longest step.
     """
     axes, supported_dtypes = registry.current_suite().compiled.axes, registry.current_suite().dtypes
     return [
@@ -31,7 +31,7 @@ def list_cubins(archs: Sequence[str]) -> list[CubinKey]:
 
 
 def compile_cubins(cubins: Iterable[CubinKey], processes: int | None = None) -> Iterator[Exception | None]:
-    """Compile into the cache, in parallel processes. Yield an error or None for each cubin.
+    """Compile cubins into the cache, in parallel processes. Yield an error or None for each.
 
     Call this before CUDA is initialised in this process, because it forks.
     """
@@ -52,9 +52,9 @@ def _compile_cubin(cubin: CubinKey) -> Exception | None:
 
 
 def compile_for_archs(archs: Sequence[str], only: Container[tuple[str, ...]] | None = None) -> None:
-    """Compile every cubin for `archs` into the cache, or those whose kernel, dtype and flags are in `only`.
+    """Compile all cubins for `archs` into the cache, or only those whose kernel, dtype and flags are in `only`.
 
-    Errors are only printed: the benchmark that needs the cubin raises and reports them.
+    Errors are only printed; the benchmark that needs the cubin raises them again.
     """
     cubins = [cubin for cubin in list_cubins(archs) if only is None or cubin[:3] in only]
     for cubin, error in zip(cubins, compile_cubins(cubins), strict=True):
@@ -63,12 +63,12 @@ def compile_for_archs(archs: Sequence[str], only: Container[tuple[str, ...]] | N
 
 
 def compile_for_device() -> None:
-    """Compile everything that is timed for the GPU of this machine, if it has one. Does not initialise CUDA."""
+    """Compile all timed kernels for the GPU of this machine, if it has one. Does not initialise CUDA."""
     from kernelwatch.instrument import machine  # noqa: PLC0415 -- with NVML
 
     gpu = machine.find_gpu()
     if gpu is not None:
-        from kernelwatch.instrument import helper_kernels  # noqa: PLC0415 -- only timing needs it
+        from kernelwatch.instrument import helper_kernels  # noqa: PLC0415 -- only needed for times
 
         launches = (sweep.launch(point) for sweep in registry.current_suite().timed for point in sweep.points())
         compile_for_archs([gpu.arch], {(launch.kernel, launch.dtype, launch.flags) for launch in launches})

@@ -1,4 +1,4 @@
-"""References, which a commit's process writes into memory that the measuring process reads, some ahead of time."""
+"""References: a commit's process writes them into shared memory for the measuring process, some in advance."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from kernelwatch.instrument.inputs import Bytes
 
-#: Number of references that are written at once while the GPU measures.
+#: Maximum number of references that are written at the same time while the GPU measures.
 _MAX_AHEAD = 2
 
 
@@ -23,7 +23,7 @@ class Reference(NamedTuple):
     fill: Callable[[Bytes], None]
 
     def content(self) -> Bytes:
-        """Return the bytes in memory of this process."""
+        """Return the content as bytes of this process."""
         memory = np.empty(self.length, np.uint8)
         self.fill(memory)
         return memory
@@ -35,7 +35,7 @@ def map_memory(handle: int, length: int) -> Bytes:
 
 
 class ReferenceMemory:
-    """Memory that its process writes references into and another reads; it is reused, because allocating takes as long.
+    """Shared memory for references to another process; it is reused, because allocating takes as long as writing.
 
     `handle` is the memory's file descriptor.
     """
@@ -54,7 +54,7 @@ class ReferenceMemory:
 
 
 class ReferenceWriter:
-    """Writes references, some of them before they are requested: NumPy computes them while the GPU measures."""
+    """Writes references, some before they are requested: NumPy computes them while the GPU measures."""
 
     def __init__(self) -> None:
         self._current = ReferenceMemory()
@@ -66,7 +66,7 @@ class ReferenceWriter:
         self._seen_names: set[str] = set()
 
     def look_ahead(self, current: str, later: Iterable[tuple[str, Reference]]) -> None:
-        """Start to write later references that are new, while slots are free and a quarter of memory suffices."""
+        """Start to write new later references, while slots are free and they need at most a quarter of the memory."""
         self._seen_names.add(current)
         room = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4
         for name, reference in later if self._free else ():
@@ -80,7 +80,7 @@ class ReferenceWriter:
                     return
 
     def write(self, reference: Reference) -> int:
-        """Return the handle of memory that holds a reference. It is valid until the next request."""
+        """Return the handle of memory with a reference. It is valid until the next request."""
         if reference not in self._ahead:
             return self._current.write(reference)
         self._free.append(self._current)

@@ -1,9 +1,9 @@
-"""The measuring process. One runs with the suite for each GPU. Only it uses CUDA; commits' processes send it jobs.
+"""The measuring process. A run has one per GPU. Only it uses CUDA; commits' processes send it jobs.
 
 `python -m kernelwatch.instrument.server SOCKET SECONDS` prints a line of facts when it is ready, and ends when its
-standard input is closed. A forked process, which alone initialises CUDA, serves the jobs of one commit, or of several
-that are measured in turns. It ends when a job of another commit arrives, when an error occurs on the device, or when a
-job takes too long. Then the next one is forked.
+standard input is closed. A forked process initialises CUDA and serves the jobs of one commit, or of several in an
+interleaved run. It ends when a job of another commit arrives, when an error occurs on the device, or when a job takes
+too long. Then the next process is forked.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from kernelwatch.instrument.memory import ReferenceReader
 from kernelwatch.instrument.session import Session
 from kernelwatch.instrument.tolerance import WrongOutputError
 
-#: Seconds that the process may take to end.
+#: Maximum seconds for the process to end.
 END_LIMIT = 20.0
 
 
 class InterleavedJobs:
-    """The jobs of all commits that are measured in turns: a file a commit in a folder, read when they are needed."""
+    """The jobs of all commits of an interleaved run: one file per commit in a folder, read when needed."""
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
@@ -54,32 +54,32 @@ class InterleavedJobs:
         return [msgspec.json.decode(line, type=Job) for path in paths for line in path.read_bytes().splitlines()]
 
     def find_packages(self, job: Job) -> set[str]:
-        """Return the digests of the packages whose jobs share a process with a job: its own, and those in turns."""
+        """Return the digests of the packages that may share a process with a job: its own and interleaved ones."""
         digests = {job.package_digest for job in self._jobs}
         return digests if job.package_digest in digests else {job.package_digest}
 
     def find_same_jobs(self, job: Job) -> list[Job]:
-        """Return the same job of each other commit that can take turns with it; empty for an unknown job."""
+        """Return the same job of each other commit that can be interleaved with it; empty for an unknown job."""
         same_jobs = [same_job for same_job in self._jobs if same_job.name == job.name and same_job.shares_buffers(job)]
         return [same_job for same_job in same_jobs if same_job != job] if job in same_jobs else []
 
 
 class Server:
-    """Serves one connection after another; a job may take `limit` seconds, in turns with jobs of `companions`."""
+    """Serves connections one after another. A job may take `limit` seconds; `companions` has jobs to interleave."""
 
     def __init__(
         self, session: Session, ready: Ready, limit: float = JOB_LIMIT, companions: Path | None = None
     ) -> None:
         self._session, self._ready, self._limit, self._interleaved = session, ready, limit, InterleavedJobs(companions)
-        #: Memory that other processes write references into, by inode.
+        #: Memory of references from other processes, by inode.
         self._mapped_memory: dict[int, Bytes] = {}
         #: Digests of the packages whose jobs are served here.
         self._package_digests: set[str] = set()
-        #: Outcomes measured in turns with other jobs, a round after the other, that are not verified yet.
+        #: Outcomes of interleaved jobs that are not verified yet, one per round.
         self._unverified: defaultdict[Job, deque[JobOutcome]] = defaultdict(deque)
 
     def serve_connection(self, channel: Channel) -> bool:
-        """Serve a connection; return whether this process may go on."""
+        """Serve a connection; return whether this process may continue."""
         channel.send(self._ready)
         job: Job = channel.receive(Job, START_LIMIT)
         if self._package_digests and job.package_digest not in self._package_digests:
@@ -99,7 +99,7 @@ class Server:
         return not (isinstance(outcome, JobProblem) and outcome.kind == "failed")
 
     def _measure_job(self, job: Job, channel: Channel) -> JobOutcome:
-        """Return the outcome of a job. Keep those of its companions, which are requested next."""
+        """Return the outcome of a job; store those of interleaved jobs, which are requested next."""
         _, _, length = buffers.lay_out_reference(job.arrays, is_verified=job.is_verified)
         requests_early = (
             length and self._session.has_room(job) and not self._session.references.has_reference(job.reference)
@@ -122,7 +122,7 @@ class Server:
         return own_outcome
 
     def _end_process(self, channel: Channel) -> None:
-        """End this process, whose kernel does not end. Report it, unless a message is under way."""
+        """End this process, because its kernel does not end. Report this, unless a message is being sent."""
         with suppress(OSError):
             channel.send(JobProblem(kind="failed", text=f"took longer than {self._limit:g} s"), waits=False)
         os._exit(1)
@@ -130,7 +130,7 @@ class Server:
 
 @contextmanager
 def _limit_time(seconds: float, expired: Any) -> Iterator[None]:
-    """Call `expired` if the `with` block takes longer. After the block it is neither called nor under way."""
+    """Call `expired` if the `with` block takes longer than `seconds`. The call never outlasts the block."""
     timer = threading.Timer(seconds, expired)
     timer.daemon = True
     timer.start()
@@ -138,14 +138,14 @@ def _limit_time(seconds: float, expired: Any) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
-        timer.join()  # a call that has begun is not cancelled
+        timer.join()  # wait for a call that has begun
 
 
 def main(address: str, limit: str) -> None:
-    """Serve by one process after the other, until standard input ends or a process never begins."""
+    """Fork serving processes one after another, until standard input ends or a process fails to start."""
     fork, run_input = multiprocessing.get_context("fork"), os.dup(sys.stdin.fileno())
     with Listener(address, "AF_UNIX") as listener, suppress(EOFError):
-        while not select.select([run_input], [], [], 0)[0]:  # readable only at its end: nothing is written there
+        while not select.select([run_input], [], [], 0)[0]:  # readable only at its end: nothing is written to it
             receiving_end, sending_end = fork.Pipe(duplex=False)
             process = fork.Process(
                 target=_serve_jobs, args=(listener, Path(address).parent, float(limit), sending_end, run_input)
@@ -170,7 +170,7 @@ def _serve_jobs(listener: Listener, folder: Path, limit: float, facts_pipe: Any,
         )
         facts = {"l2_bytes": device.l2_bytes(), "l2_fetch_bytes": fetch, "others_on_gpu": other_processes}
         server = Server(session, ready, limit, folder)
-    except NotImplementedError as error:  # no usable device: every job is skipped for that reason
+    except NotImplementedError as error:  # without a usable device, every job is skipped with this reason
         problem, facts = JobProblem(kind="skipped", text=str(error)), {}
     facts_pipe.send(facts)
     goes_on = True
@@ -185,18 +185,18 @@ def _serve_jobs(listener: Listener, folder: Path, limit: float, facts_pipe: Any,
 
 
 def _end_with_run(run_input: int) -> None:
-    """End this process when the run does, however that ends."""
+    """End this process when the run ends, in whatever way."""
     os.read(run_input, 1)
     os._exit(0)
 
 
 @contextmanager
 def start_server(limit: float = JOB_LIMIT, *, defers_wait: bool = False) -> Iterator[dict[str, Any]]:
-    """Run a measuring process, which processes started within the `with` block can find.
+    """Run a measuring process for the processes that are started within the `with` block.
 
-    It gets one queue to the GPU instead of eight, which halves the time of creating a context. A job may take `limit`
-    seconds. Yields the facts of the device: empty without a GPU, and until the process has begun. The process ends with
-    the block, which waits for that; with `defers_wait`, the end of this process does.
+    It has one queue to the GPU instead of eight, which halves the time of creating a context. A job may take `limit`
+    seconds. Yields the facts of the device; they are empty without a GPU, and until the process is ready. The process
+    ends with the block. The block waits for its end; with `defers_wait`, the end of this process waits.
     """
     facts: dict[str, Any] = {}
     if machine.nvml_handle() is None:
@@ -206,7 +206,7 @@ def start_server(limit: float = JOB_LIMIT, *, defers_wait: bool = False) -> Iter
     folder = Path(tempfile.mkdtemp())
     address = str(folder / "measuring")
     command = [sys.executable, "-m", "kernelwatch.instrument.server", address, str(limit)]
-    # A session of its own: Ctrl-C is for the run, which ends the process.
+    # A new session, so that Ctrl-C reaches only the run, which ends this process.
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "start_new_session": True}
     process = subprocess.Popen(command, text=True, cwd=ROOT, **pipes)
     assert process.stdin is not None
@@ -215,7 +215,7 @@ def start_server(limit: float = JOB_LIMIT, *, defers_wait: bool = False) -> Iter
     def read_facts(output: IO[str] = process.stdout) -> None:
         if line := output.readline():
             facts.update(json.loads(line))
-        else:  # the process ended: no client waits for it
+        else:  # the process ended, so clients need not wait
             shutil.rmtree(folder, ignore_errors=True)
 
     reading = threading.Thread(target=read_facts, daemon=True)
@@ -224,7 +224,7 @@ def start_server(limit: float = JOB_LIMIT, *, defers_wait: bool = False) -> Iter
     def wait_for_end(output: IO[str] = process.stdout) -> None:
         try:
             process.wait(END_LIMIT)
-        except subprocess.TimeoutExpired:  # the driver does not respond: the run ends all the same
+        except subprocess.TimeoutExpired:  # the driver does not respond; the run ends anyway
             os.killpg(process.pid, signal.SIGKILL)
         reading.join()
         output.close()

@@ -1,8 +1,8 @@
-"""Measures a job on the device: fills buffers, takes samples with a copy before each, then verifies the output.
+"""Measure jobs on the device: fill buffers, take samples with a copy before each, then verify the output.
 
 A grid of many waves changes the times of later small launches in the same context, by up to 9 %
-(docs/evidence/times.md, "Contexts remember"). Launches whose blocks all run at once are therefore measured in a context
-of their own. They are verified there too, by uploads and launches of that size.
+(docs/evidence/times.md, "Contexts remember"). Therefore launches whose blocks all run at once are measured in a
+separate context. Their verification there uses only uploads and launches of this size.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ from kernelwatch.instrument.memory import FetchReference
 from kernelwatch.instrument.timed_job import JobBuffers
 from kernelwatch.kernel import Launch
 
-#: Number of samples of a launch that is no benchmark, such as an experiment's.
+#: Number of samples of a launch that is not a benchmark, such as one of an experiment.
 DEFAULT_SAMPLES = 10
 
 
 def measure_launch(launch: Launch, **job_fields: Any) -> JobOutcome:
-    """Measure a launch of a kernel of the installed commit, or of the instrument's copy.
+    """Measure a launch of a kernel of the installed commit, or of the library's copy.
 
-    `job_fields` are fields of `Job`. Raises as `measure_description`, and NotImplementedError if the commit lacks the
-    kernel.
+    `job_fields` are fields of `Job`. Raises NotImplementedError if the commit does not have the kernel, and the
+    exceptions of `measure_description`.
     """
     return measure_description(build_job.describe_launch(launch, **{"samples": DEFAULT_SAMPLES, **job_fields}))
 
 
 def measure_description(description: build_job.JobDescription) -> JobOutcome:
-    """Measure a described launch, and verify its output: in the run's measuring process, or else in this process.
+    """Measure a described launch and verify its output, in the run's measuring process if there is one, else here.
 
     Raises
     ------
     NotImplementedError
-        It cannot be measured on this machine.
+        The launch cannot be measured on this machine.
     WrongOutputError
-        Its output is wrong.
+        The output is wrong.
     MeasuringError
         The measuring process stopped.
     """
@@ -61,14 +61,14 @@ def measure_description(description: build_job.JobDescription) -> JobOutcome:
 
 @cache
 def _process_session() -> tuple[Session, Ready]:
-    """Return this process's own session. Its context ends with the process."""
+    """Return the session of this process. Its context ends with the process."""
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # the order of NVML, which watches the clocks
     return Session(throttling.watch_gpu()), device.describe_device()
 
 
 @dataclass
 class _LastJobs:
-    """The context and buffers of the last jobs, for a next one that shares them, and the jobs that used them."""
+    """The context and buffers of the last jobs, for later jobs that share them, and the jobs that used them."""
 
     jobs: list[Job]
     is_small: bool
@@ -79,7 +79,7 @@ class _LastJobs:
 
 
 class Session:
-    """Measures one job after another; `watch` reports whether the GPU is throttled or shared."""
+    """Measures jobs one after another; `watch` reports whether the GPU is throttled or shared."""
 
     def __init__(self, watch: throttling.ThrottleWatch | None = None) -> None:
         device.process_context()
@@ -92,12 +92,12 @@ class Session:
 
     @staticmethod
     def has_room(job: Job) -> bool:
-        """Return whether one set of a job's buffers fits in the device's memory; more may not."""
+        """Return whether one set of a job's buffers fits in the device's memory; several sets may not fit."""
         _free, total = device.cuda.mem_get_info()
         return job.set_bytes <= int(total)
 
     def measure(self, jobs: Sequence[Job], fetch: FetchReference) -> list[JobOutcome]:
-        """Time jobs that share buffers in turns, and verify the first, whose reference `fetch` requests.
+        """Time jobs that share buffers alternately, and verify the first; `fetch` requests its reference.
 
         Raises
         ------
@@ -113,21 +113,21 @@ class Session:
         return outcomes
 
     def verify(self, job: Job, fetch: FetchReference) -> None:
-        """Verify a job that has been timed. Arguments and errors as `measure`."""
+        """Verify a job that has been timed. Raises WrongOutputError if its output is wrong."""
         fetch = cache(fetch)
         with self._prepare_buffers([job], fetch) as job_buffers:
             self._verify(job, job_buffers, fetch)
 
     @contextmanager
     def _prepare_buffers(self, jobs: Sequence[Job], fetch: FetchReference) -> Iterator[JobBuffers]:
-        """Yield buffers of jobs that share them, in the context that they need; the last job's if they are the same.
+        """Yield buffers for jobs that share them, in the context that they need; those of the last job if possible.
 
-        A repeated job gets new ones: two rounds of it have only its numbers in common.
+        A repeated job gets new buffers, so that its rounds are independent.
         """
         job = jobs[0]
         is_small = bool(job.l2_fetch_bytes) or (not job.isolated and any(map(fits_in_one_wave, jobs)))
         if job.in_l2 and job.set_bytes > device.l2_bytes():
-            raise NotImplementedError(f"needs {job.set_bytes} bytes of L2 cache, the GPU has {device.l2_bytes()}")
+            raise NotImplementedError(f"needs {job.set_bytes} bytes of L2 cache, but the GPU has {device.l2_bytes()}")
         last = self._last
         if last is None or job in last.jobs or last.is_small != is_small or not last.jobs[0].shares_buffers(job):
             self.release_buffers()
@@ -154,9 +154,9 @@ class Session:
             last.stack.close()
 
     def _choose_context(self, job: Job, stack: ExitStack) -> Callable[[], AbstractContextManager[None]]:
-        """Return a context in which no grid of many waves has run: one for all jobs, unless their helpers need such.
+        """Return a context without large grids: a shared one, or a new one if the copy or the oracle needs large grids.
 
-        A job that sets the fetch granularity of the L2 cache has a context of its own, too.
+        A job that sets the L2 fetch granularity gets a new one, too.
         """
         helper_calls = [helper_kernels.make_copy_call(job.useful_bytes // 2), *([job.oracle] if job.oracle else [])]
         if not job.l2_fetch_bytes and all(map(fits_in_one_wave, helper_calls)):
@@ -167,7 +167,7 @@ class Session:
         return partial(device.use_context, context)
 
     def _make_buffers(self, job: Job, last: _LastJobs, fetch: FetchReference) -> JobBuffers:
-        """Return a job's buffers; memory that the session keeps is released for them if need be."""
+        """Return a job's buffers; release memory of the session if they need it."""
         _, prefilled, end = buffers.lay_out_reference(job.arrays, is_verified=job.is_verified)
         reference_bytes = (
             self.references.load_on_host(job.reference, end, fetch) if prefilled else np.empty(0, np.uint8)
@@ -186,7 +186,7 @@ class Session:
 
     def _verify(self, job: Job, job_buffers: JobBuffers, fetch: FetchReference) -> None:
         expected: Callable[[], Bytes] | None = None
-        on_device: Callable[[], int | None] = lambda: None  # noqa: E731 -- one of two variants
+        on_device: Callable[[], int | None] = lambda: None  # noqa: E731 -- replaced below
         if job.is_verified:
             reference_arguments = (job.reference, buffers.lay_out_reference(job.arrays, is_verified=True)[2], fetch)
             expected = partial(self.references.load_on_host, *reference_arguments)

@@ -1,6 +1,6 @@
-"""Skips of benchmarks for which an older commit lacks something, or which a kernel does not support.
+"""Skips of benchmarks because an older commit lacks something, or a kernel does not support a dtype.
 
-The checkout's own commit lacks nothing that its suite declares: there, a run turns the skip into a failure.
+HEAD must have everything that its suite declares, so there a run turns such a skip into a failure.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ _UNSUPPORTED = re.compile(r"Unsupported gpu architecture.*")
 UNKNOWN_NAME_ERRORS = (UnknownKernelError, UnknownDtypeError, UnknownFlagsError, UnknownArgumentError)
 
 
-#: Prefix of the reason for a combination that no commit supports.
+#: Prefix of the reason for a combination that no commit supports. Results store it, so it does not change.
 NOT_SUPPORTED = "not meant to be: "
 
 #: Prefix of the reason for a name that only this commit lacks.
-LACKS = "this commit lacks it: "
+LACKS = "this commit does not have it: "
 
 
 @contextmanager
 def skip_unknown_names(kernel: str = "", dtype: str = "") -> Iterator[None]:
-    """Turn an unknown kernel, dtype, argument or flag set into asv's skip, a NotImplementedError, with the name in it.
+    """Turn an unknown kernel, dtype, argument or flag set into asv's skip: a NotImplementedError with the name.
 
-    A dtype that the kernel is not meant for is skipped without an attempt.
+    A dtype that the kernel does not support is skipped without an attempt.
     """
     supported_dtypes = registry.current_suite().dtypes.get(kernel)
     if supported_dtypes is not None and dtype not in supported_dtypes:
         raise NotImplementedError(
-            f"{NOT_SUPPORTED}{kernel} is not for {dtype}, only for {', '.join(sorted(supported_dtypes))}"
+            f"{NOT_SUPPORTED}{kernel} does not support {dtype}, only {', '.join(sorted(supported_dtypes))}"
         )
     try:
         yield
@@ -51,9 +51,12 @@ def skip_unknown_names(kernel: str = "", dtype: str = "") -> Iterator[None]:
 
 
 def format_missing(error: Exception) -> str:
-    """Return the reason of a skip that only concerns this commit. A kernel may limit its dtypes at any commit."""
+    """Return the reason of a skip that concerns only this commit.
+
+    A kernel may support other dtypes at other commits.
+    """
     is_limit = isinstance(error, UnknownDtypeError) and not isinstance(error, NoSuchDtypeError)
-    return f"this commit lacks the dtype: {error}" if is_limit else f"{LACKS}{error}"
+    return f"this commit does not have the dtype: {error}" if is_limit else f"{LACKS}{error}"
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """The rule that ends the sampling of a configuration.
 
-Of 818 times on an H200, ten samples a process and the first few that suffice have medians that differ by 0.02 % in the
-median and by 0.2 % in one of a hundred (docs/evidence/times.md, "Samples until they suffice").
+For 818 times on an H200, the rule's median was compared with that of ten samples per process. They differ by 0.02 % in
+the median and by 0.2 % at the 99th percentile (docs/evidence/times.md, "Samples until they suffice").
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 from kernelwatch.store import noise
 
-#: Minimum and maximum number of samples of a process. Mann-Whitney's test, after Holm's correction for 4,600 times,
-#: can tell twice the minimum, of two processes, from as many: its smallest p is 2 of 184,756.
+#: Minimum and maximum number of samples per round. With two rounds of the minimum per commit, Mann-Whitney's smallest p
+#: is 2 / 184,756, which suffices after Holm's correction for 4,600 times.
 MIN_SAMPLES, MAX_SAMPLES = 5, 20
 
 #: Maximum standard error of the median, as a share of the change that a review reports.
@@ -21,9 +21,9 @@ SHARE = 0.1
 
 
 def is_sufficient(samples: Sequence[float]) -> bool:
-    """Return whether the median of at least one sample, in seconds a launch, is known well enough.
+    """Return whether the median of samples, in seconds per launch, is precise enough; at least one sample is required.
 
-    Its standard error is that of a normal distribution's median, sqrt(pi / 2) of the mean's (M. G. Kendall, "The
+    The standard error of a normal distribution's median is sqrt(pi / 2) times that of the mean (M. G. Kendall, "The
     Advanced Theory of Statistics", volume 1, 10.10).
     """
     median = statistics.median(samples)

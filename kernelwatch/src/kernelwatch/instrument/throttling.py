@@ -1,4 +1,4 @@
-"""Detects whether the GPU was throttled or shared during a sample, by a query right after it.
+"""Detect whether the GPU was throttled or shared during a sample, by a query right after it.
 
 The GPU's settings are never changed.
 """
@@ -11,8 +11,8 @@ import pynvml
 
 from kernelwatch.instrument import machine
 
-#: Minimum share of the maximum clock for a fair sample. A GPU that never reaches it under such work would always count
-#: as held back; only H200s were tried.
+#: Minimum share of the maximum clock for a fair sample. A GPU that never reaches it would always count as throttled.
+#: This was tried only on H200s.
 EXPECTED_SHARE = 0.9
 
 _KINDS = {"SM": pynvml.NVML_CLOCK_SM, "memory": pynvml.NVML_CLOCK_MEM}
@@ -33,13 +33,13 @@ class ThrottleWatch:
         }
 
     def find_reasons(self) -> list[str]:
-        """Return the reasons why the GPU runs slower than it could at this moment; empty if it does not."""
+        """Return the reasons why the GPU is now slower than possible; empty if there are none."""
         mask = machine.query_nvml(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons, self._handle) or 0
         reasons = [name for name, bit in machine.THROTTLING.items() if mask & bit]
         for name, kind in _KINDS.items():
             clock, highest = machine.query_nvml(pynvml.nvmlDeviceGetClockInfo, self._handle, kind), self._highest[name]
             if clock is not None and highest is not None and clock < EXPECTED_SHARE * highest:
-                # The message leaves out the clock itself: every other value would be another reason.
+                # The message omits the clock's value, because each value would make a different reason.
                 reasons.append(f"{name} clock below {EXPECTED_SHARE:.0%} of {highest} MHz")
         if count_processes(self._handle) > 1:
             reasons.append("another process is on the GPU")

@@ -1,4 +1,4 @@
-"""A job's buffers on the device, the launches on them, and their samples."""
+"""The buffers of a job on the device, launches that use them, and samples."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from kernelwatch.instrument.stopping_rule import is_sufficient
 
 
 class JobBuffers:
-    """A job's buffers, and the launches on them; `stack` frees everything.
+    """The buffers of a job, and launches that use them; `stack` frees everything.
 
-    `allocate` and `contents` as of `Rotation`; grids of many waves are launched only if `has_waves`. Raises
+    `allocate` and `contents` are passed to `Rotation`. Grids of many waves are launched only if `has_waves`. Raises
     NotImplementedError if the buffers do not fit in the device's free memory.
     """
 
@@ -41,7 +41,7 @@ class JobBuffers:
         #: Frees the graphs of one job.
         self._graphs = stack.enter_context(ExitStack())
         self._control: TimedGraph | None = None
-        #: Functions stay loaded as long as the graphs that launch them: the copies' first, then the job's.
+        #: Functions, which must stay loaded as long as the graphs that launch them: first the copy, then the job's.
         self._functions: list[BoundKernel] = []
 
     def release_job(self) -> None:
@@ -55,7 +55,7 @@ class JobBuffers:
         return self._make_cycle(job, sets, job.set_bytes, self.rotation.restore_inputs)
 
     def _make_copies(self) -> Cycle:
-        """Return copies of the job's useful bytes within the same memory: the control."""
+        """Return copies of the job's useful bytes within the same memory, for the control."""
         length = self._job.useful_bytes // 2
         slices = self.rotation.slices(length)
         return self._make_cycle(
@@ -73,9 +73,9 @@ class JobBuffers:
         return Cycle(launch, len(packed), bytes_moved, self._stream, restore)
 
     def take_samples(self, jobs: Sequence[Job], watch: throttling.ThrottleWatch | None) -> list[JobOutcome]:
-        """Take samples of jobs in turns until they suffice, each turn after a copy.
+        """Take samples of jobs alternately until they suffice, after one copy per turn.
 
-        Samples that were taken while the GPU was held back are taken again, as long as samples are left.
+        Samples taken while the GPU was throttled are repeated, up to the maximum number of samples.
         """
         control = self._control = self._control or self._make_timed_graph(self._make_copies(), self._stack)
         timed_graphs = [self._make_timed_graph(self.make_launches(job), self._graphs) for job in jobs]
@@ -100,13 +100,13 @@ class JobBuffers:
         ]
 
     def _make_timed_graph(self, cycle: Cycle, stack: ExitStack) -> TimedGraph:
-        """Return a timed graph after one replay, which also brings it onto the device."""
+        """Return a timed graph after one replay, which also uploads it to the device."""
         timed_graph: TimedGraph = (IsolatedLaunches if self._job.isolated else make_back_to_back)(cycle, stack)
         timed_graph.take_sample()
         return timed_graph
 
     def run_oracle(self, oracle: Job) -> Bytes:
-        """Return the output of an oracle's launch, as the reference of a kernel that must write the same."""
+        """Return the output of an oracle's launch, the reference of a kernel that must write the same."""
         self.launch_on_all_sets(oracle)
         outputs, _, end = buffers.lay_out_reference(self._job.arrays, is_verified=True)
         reference = np.full(end, POISON, np.uint8)
@@ -119,7 +119,7 @@ class JobBuffers:
         return reference
 
     def launch_on_all_sets(self, job: Job) -> None:
-        """Launch on every set, with poisoned outputs."""
+        """Launch once on each set of buffers, with poisoned outputs."""
         self.rotation.poison_outputs(by_upload=not self.has_waves)
         cycle = self.make_launches(job)
 

@@ -1,4 +1,7 @@
-"""The tolerance of an output against NumPy's, and messages for a wrong one. `check_output` compares on the device."""
+"""Comparison of an output with NumPy's within a tolerance, and error messages.
+
+`check_output` compares on the device.
+"""
 
 from __future__ import annotations
 
@@ -12,25 +15,25 @@ from kernelwatch.instrument.inputs import POISON
 
 Array = NDArray[Any]
 
-#: Reads a part of an output and of the guard behind it: called with the first byte and the host array to fill.
+#: Function that reads a part of an output and its guard, with the first byte and the host array to fill.
 ReadOutput = Callable[[int, Array], None]
 
-#: Elements that are read back and compared at a time: what a core's cache holds takes an eighth of the time.
+#: Elements to read back and compare at a time: as they fit in a core's cache, this takes an eighth of the time.
 _CHUNK_ELEMENTS = 1 << 16
 
 
 class WrongOutputError(AssertionError):
-    """A kernel's output differs from its NumPy reference, or the kernel wrote where it must not."""
+    """A kernel's output differs from its reference, or the kernel wrote outside its outputs."""
 
 
 class UlpTolerance(NamedTuple):
-    """The tolerance of an output of `dtype` against its reference in float64, in units in the last place."""
+    """The tolerance of an output of `dtype` to its float64 reference, in units in the last place."""
 
     dtype: str
     ulp: float
 
     def is_near(self, actual: Array, expected: Array) -> NDArray[np.bool_]:
-        """Return for each element whether it is within `ulp` units of the larger of the reference and 1. NaN is not."""
+        """Return for each element whether the error is at most `ulp` ulps of max(|reference|, 1); false for NaN."""
         scale = np.maximum(np.abs(expected), 1.0).astype(actual.dtype)
         above = np.nextafter(scale, scale.dtype.type(np.inf)).astype(np.float64)
         near: NDArray[np.bool_] = np.abs(actual.astype(np.float64) - expected) <= self.ulp * (above - scale)
@@ -40,9 +43,9 @@ class UlpTolerance(NamedTuple):
 def check_within_tolerance(
     name: str, expected: Array, guard: int, read_output: ReadOutput, tolerance: UlpTolerance
 ) -> None:
-    """Compare an output with NumPy's in float64, and `guard` bytes behind it with poison.
+    """Compare an output with a float64 reference, and the `guard` bytes after it with poison.
 
-    `name` is the configuration's, for the message.
+    `name` is the configuration's name, for messages.
 
     Raises
     ------
@@ -60,13 +63,13 @@ def check_within_tolerance(
             index = list(map(int, np.unravel_index(first + first_wrong, expected.shape)))
             raise WrongOutputError(
                 f"{name}: element {index} is {raw.view(tolerance.dtype)[first_wrong]}, "
-                f"NumPy expects {part[first_wrong]} within {tolerance.ulp:g} units in the last place"
+                f"the reference is {part[first_wrong]}, with a tolerance of {tolerance.ulp:g} units in the last place"
             )
     check_guard(name, len(flat) * itemsize, guard, read_output)
 
 
 def check_guard(name: str, end: int, guard: int, read_output: ReadOutput) -> None:
-    """Compare the guard behind an output, which ends with byte `end`, with poison. Arguments as above."""
+    """Compare the guard of an output, after byte `end`, with poison."""
     raw = np.empty(guard, np.uint8)
     read_output(end, raw)
     touched = np.flatnonzero(raw != POISON)
@@ -76,9 +79,9 @@ def check_guard(name: str, end: int, guard: int, read_output: ReadOutput) -> Non
 
 def format_overrun(name: str, distance: int) -> str:
     """Return the message for a write past the end of an output, by its distance in bytes."""
-    return f"{name}: wrote behind the end of its output, first {distance} bytes on"
+    return f"{name}: wrote past the end of its output, first after {distance} bytes"
 
 
 def format_difference(name: str, index: Sequence[int], actual: bytes, expected: bytes) -> str:
     """Return the message for an element that differs from the expected one."""
-    return f"{name}: element {list(index)} is {actual.hex()}, NumPy expects {expected.hex()} (bytes in memory order)"
+    return f"{name}: element {list(index)} is {actual.hex()}, the reference is {expected.hex()} (bytes in memory order)"

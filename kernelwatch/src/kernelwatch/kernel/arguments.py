@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import ml_dtypes  # noqa: F401 -- teaches NumPy the name "bfloat16"
+import ml_dtypes  # noqa: F401 -- registers the name "bfloat16" with NumPy
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
@@ -17,19 +17,19 @@ from kernelwatch.errors import ArgumentError, NoSuchDtypeError, UnknownArgumentE
 Shape = tuple[int, ...]
 Array = NDArray[Any]
 
-#: Largest integer argument, and largest address offset in bytes, of kernels' signed 64-bit integers.
+#: Largest integer argument, and largest address offset in bytes: kernels use signed 64-bit integers.
 MAX_BYTES = 2**63 - 1
 
 
-#: Use of an array by a kernel.
+#: Direction of an array, as seen by the kernel.
 Direction = Literal["in", "out", "in and out"]
 
 
 @dataclass(frozen=True, eq=False)
 class ArrayArgument:
-    """An array of a launch: as `ArrayParameter`, with its shape, its dtype and the extents.
+    """An array of a launch: an `ArrayParameter` with its shape, its dtype and the extents.
 
-    Elements of an array of indices are below `limit`; `ordinal` tells apart inputs that repeat a block.
+    If the elements are indices, they are below `limit`. `ordinal` distinguishes inputs whose content repeats a block.
     """
 
     name: str
@@ -50,18 +50,18 @@ class ArrayArgument:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the array."""
+        """The bytes of the array."""
         return int(np.prod(self.shape, dtype=object)) * self.dtype.itemsize
 
     @property
     def has_own_content(self) -> bool:
-        """True if only the commit's process can produce its content, which repeats no block."""
+        """True if only the commit's process can produce its content, because the content does not repeat a block."""
         return self.values not in ("bits", "exact") or self.limit is not None
 
 
 @dataclass(frozen=True, eq=False)
 class ScalarArgument:
-    """A value of a launch; without a dtype it has the entry point's."""
+    """A scalar value of a launch; without a dtype, its type is that of the entry point."""
 
     name: str
     value: Any
@@ -71,7 +71,7 @@ class ScalarArgument:
         """Return the value with the entry point's dtype. Raises ArgumentError if it does not fit."""
         target = self.dtype or dtype
         if self.dtype is None and dtype is not None and dtype.kind == "u" and self.value < 0:
-            target = np.dtype(f"i{dtype.itemsize}")  # PTX does not tell signed from unsigned
+            target = np.dtype(f"i{dtype.itemsize}")  # PTX does not distinguish signed and unsigned
         if target is None:
             raise ArgumentError(f"{self.name}: the entry point takes a struct; give scalar({self.name!r}, dtype=...)")
         try:
@@ -85,7 +85,7 @@ class ScalarArgument:
         return value
 
 
-#: Size of an entry point's parameter, its alignment, and its dtype unless it is a struct.
+#: Size, alignment and dtype of an entry point's parameter; the dtype of a struct is None.
 ParameterLayout = tuple[int, int, np.dtype[Any] | None]
 
 
@@ -94,10 +94,10 @@ def pack_arguments(
 ) -> tuple[bytes, tuple[int, ...]]:
     """Return arguments as packed parameter memory, with zeros for addresses, and the offsets of the addresses.
 
-    Raises UnknownArgumentError if the entry point takes others.
+    Raises UnknownArgumentError if the entry point has other parameters.
     """
     if len(layout) != len(arguments):
-        raise UnknownArgumentError(f"the entry point takes {len(layout)} arguments; declared are {len(arguments)}")
+        raise UnknownArgumentError(f"the entry point takes {len(layout)} arguments, but {len(arguments)} are declared")
     packed, address_offsets = bytearray(), []
     for argument, (size, alignment, dtype) in zip(arguments, layout, strict=True):
         packed += bytes(-len(packed) % alignment)
@@ -106,7 +106,7 @@ def pack_arguments(
         value = bytes(8) if isinstance(argument, ArrayArgument) else argument.to_numpy(dtype).tobytes()
         if len(value) != size:
             raise UnknownArgumentError(
-                f"{argument.name}: the entry point takes {size} bytes there; given are {len(value)}"
+                f"{argument.name}: the entry point takes {size} bytes, but the argument has {len(value)}"
             )
         packed += value
     return bytes(packed), tuple(address_offsets)
@@ -123,7 +123,7 @@ def insert_addresses(parameters: bytes, offsets: Sequence[int], addresses: Seque
 def to_dtype(dtype: DTypeLike) -> np.dtype[Any]:
     """Return a NumPy dtype. Raises NoSuchDtypeError if it does not exist or holds Python objects."""
     try:
-        numpy_dtype = np.dtype(dtype if dtype is not None else "None")  # NumPy takes None for float64
+        numpy_dtype = np.dtype(dtype if dtype is not None else "None")  # NumPy reads None as float64
     except TypeError:
         raise NoSuchDtypeError(f"dtype {dtype!r} is not a NumPy dtype") from None
     if numpy_dtype.hasobject:
@@ -132,7 +132,7 @@ def to_dtype(dtype: DTypeLike) -> np.dtype[Any]:
 
 
 def is_real_or_complex(dtype: np.dtype[Any]) -> bool:
-    """Return whether elements are real or complex numbers."""
+    """Return whether a dtype's elements are real or complex numbers."""
     return dtype.kind in "fc" or dtype.name == "bfloat16"
 
 

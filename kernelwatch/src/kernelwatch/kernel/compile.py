@@ -1,4 +1,4 @@
-"""The code of a kernel: a source of the measured commit, an entry point, options."""
+"""The code of a kernel: its source at the measured commit, its entry point, and nvcc's options."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kernelwatch.toolchain.build import Cubin
 
 
 class KernelCode:
-    """The part of a `Kernel` that is compiled. Parameters as there."""
+    """The part of a `Kernel` that is compiled; `Kernel` documents the parameters."""
 
     name: str
     file: str
@@ -36,12 +36,12 @@ class KernelCode:
 
     @property
     def source(self) -> Path:
-        """Its file; without one, a file name after the kernel's."""
+        """The kernel's file; without one, a file name made of the kernel's name."""
         return Path(self.file or f"{self.name}.cu")
 
     @property
     def origin(self) -> Path:
-        """The file of its source, or the module that makes it: in the package, or in the repository."""
+        """The file of the source, or the module that generates it: in the package, or in the repository."""
         if self.file:
             return Path(self.file)
         text_source = self._text or self._ptx
@@ -50,23 +50,26 @@ class KernelCode:
 
     @property
     def is_generated(self) -> bool:
-        """True if a package makes its PTX."""
+        """True if a package generates the PTX."""
         return bool(self._ptx)
 
     def check_dtype(self, dtype: DTypeLike) -> str:
-        """Return the name of a swept dtype. Raises UnknownDtypeError if it does not exist or is not among `dtypes`."""
+        """Return the name of a swept dtype. Raises UnknownDtypeError if it does not exist or is not in `dtypes`."""
         name = to_dtype(dtype).name
         if self.dtypes and name not in self.dtypes:
-            raise UnknownDtypeError(f"{self.name} has no {name}; it has {', '.join(self.dtypes)}")
+            raise UnknownDtypeError(f"{self.name} does not support {name}, only {', '.join(self.dtypes)}")
         return name
 
     def nvcc_options(self, dtype: DTypeLike) -> tuple[str, ...]:
-        """Return the kernel's own options of nvcc. Raises as `check_dtype`, and if the dtype has no C++ type."""
+        """Return the kernel's options of nvcc.
+
+        Raises UnknownDtypeError if the dtype is unsupported or has no C++ type.
+        """
         self.check_dtype(dtype)
         return tuple(dtypes.fill_options(self._options, dtype))
 
     def load_source(self, dtype: DTypeLike, arch: str) -> KernelSource:
-        """Return its source at the measured commit. Raises UnknownKernelError if the commit has none."""
+        """Return the source at the measured commit. Raises UnknownKernelError if the commit has none."""
         if self.file:
             source = sources.load_file(self.file, self._include)
         else:
@@ -80,7 +83,7 @@ class KernelCode:
         )[0]
 
     def compile_module(self, dtype: DTypeLike, flags: str = FLAGS, *, arch: str, lines: bool = False) -> PtxModule:
-        """Compile it to PTX, and find its entry point. Errors as `compile_source.compile_module`."""
+        """Compile the kernel to PTX, and find its entry point."""
         options = (*split_flags(flags), *self.nvcc_options(dtype), *(["-lineinfo"] if lines else []))
         source = self.load_source(dtype, arch)
         return compile_source.compile_module(
@@ -88,29 +91,29 @@ class KernelCode:
         )
 
     def compile_ptx(self, dtype: DTypeLike, flags: str = FLAGS, *, arch: str) -> str:
-        """Compile it to PTX with source lines. Errors as `compile_module`."""
+        """Compile the kernel to PTX with source lines."""
         return self.compile_module(dtype, flags, arch=arch, lines=True).ptx
 
     def compile_cubin(self, dtype: DTypeLike, flags: str = FLAGS, *, arch: str) -> Cubin:
-        """Compile it to machine code: for a swept dtype, with nvcc's flags as typed, for an `arch` such as "sm_90".
+        """Compile the kernel to machine code for a swept dtype, nvcc's flags, and an `arch` such as "sm_90".
 
         Raises
         ------
         UnknownDtypeError, UnknownFlagsError, UnknownKernelError
-            It lacks the dtype, the flags cannot be split, or its source has no such entry point.
+            The kernel does not support the dtype, the flags cannot be split, or the source has no such entry point.
         NvccNotFoundError, CompileError
-            As `build.compile_to_ptx`.
+            nvcc is missing or failed.
         """
         module = self.compile_module(dtype, flags, arch=arch)
         target = module.target_arch(arch)
         return build.assemble_cubin(module.ptx, module.entry, split_flags(flags), arch=target, name=self.origin.name)
 
     def parameter_layout(self, dtype: DTypeLike, flags: str = FLAGS, *, arch: str) -> list[ParameterLayout]:
-        """Return the layout of the entry point's parameters. Errors as `compile_module`."""
+        """Return the layout of the entry point's parameters."""
         return self.compile_module(dtype, flags, arch=arch).parameter_layout()
 
     def variable_values(self, extents: Mapping[str, Any]) -> dict[str, Array]:
-        """Return the host's values of module variables, by their names in the source."""
+        """Return the values of module variables for a launch, by their names in the source."""
         return {
             name: np.asarray(expressions.evaluate_function(value, extents) if callable(value) else value)
             for name, value in self.constants.items()
@@ -132,8 +135,8 @@ class KernelCode:
         return values
 
     def variable_bytes(self, dtype: DTypeLike, flags: str = FLAGS, /, *, arch: str, **extents: Any) -> dict[str, bytes]:
-        """Return the bytes of `bind_variables`. Errors also as `compile_module`."""
-        if not self.constants:  # most kernels: then nothing is read or compiled
+        """Return the bytes of `bind_variables`."""
+        if not self.constants:  # true for most kernels: nothing needs to be compiled
             return {}
         values = self.bind_variables(self.compile_module(dtype, flags, arch=arch), extents)
         return {name: value.tobytes() for name, value in values.items()}

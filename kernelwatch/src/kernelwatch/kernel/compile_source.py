@@ -1,4 +1,4 @@
-"""The compilation of a kernel's source to PTX, by nvcc, in which the entry point is found by its C++ name."""
+"""Compile a kernel's source to PTX with nvcc, and find the entry point by its C++ name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kernelwatch.kernel.ptx_module import PtxModule, find_entry, parse_ptx
 from kernelwatch.kernel.sources import KernelSource, apply_include_options, checkout_folder
 from kernelwatch.toolchain import build
 
-#: A variable that holds a kernel's address: it instantiates the template, and the PTX has its name.
+#: A variable with the kernel's address: it instantiates the template, and shows the mangled name in the PTX.
 _ENTRY_VARIABLE = "kernelwatch_entry"
 _ENTRY_DECLARATION = f'\nextern "C" __device__ const void* {_ENTRY_VARIABLE} = (const void*)&{{}};\n'
 
@@ -23,8 +23,8 @@ _COMPILER_ERROR = re.compile(r"^\S+?[(:]\d+\b.*\berror\b.*$", re.MULTILINE)
 def compile_module(source: KernelSource, name: str, options: tuple[str, ...], arch: str) -> PtxModule:
     """Compile a source to PTX with nvcc's options, and find an entry point.
 
-    Its name is as in the source, with namespaces and template arguments, or as mangled. Raises UnknownKernelError if
-    the entry point does not exist, and as `build.compile_to_ptx`.
+    Its name is the one in the source, with namespaces and template arguments, or the mangled one. Raises
+    UnknownKernelError if the entry point does not exist, NvccNotFoundError or CompileError if nvcc is missing or fails.
     """
     if source.is_ptx:
         return PtxModule(source.text, find_entry(source.text, name))
@@ -37,9 +37,9 @@ def compile_module(source: KernelSource, name: str, options: tuple[str, ...], ar
 def compile_source_to_ptx(
     source: KernelSource, options: Sequence[str], arch: str, root: Path | None = None, suffix: str = ""
 ) -> str:
-    """Compile CUDA C++, with a suffix after it, to PTX. Raises as `build.compile_to_ptx`.
+    """Compile CUDA C++ with a suffix to PTX. Raises NvccNotFoundError or CompileError.
 
-    The first error, at the user's file, begins and ends the message: a log has room for one line.
+    The message begins and ends with the first error in the user's file, because a log shows only one line.
     """
     try:
         return build.compile_to_ptx(

@@ -1,4 +1,4 @@
-"""The C++ types of the dtypes that kernels are compiled for."""
+"""The C++ types of the dtypes for which kernels are compiled."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kernelwatch.kernel.arguments import to_dtype
 Key = TypeVar("Key", str, int)
 Value = TypeVar("Value")
 
-#: NumPy's name -> the C++ type, which {T} stands for, and CUDA's header that declares it. A new dtype is a new row.
+#: NumPy's name -> the C++ type that replaces {T}, and its CUDA header. To add a dtype, add a row.
 CPP = {
     "int8": ("signed char", ""),
     "int16": ("short", ""),
@@ -31,12 +31,12 @@ CPP = {
     "complex128": ("cuda::std::complex<double>", "cuda/std/complex"),
 }
 
-#: Bytes of an element -> a built-in C++ type of that size, which {bits} stands for: moving bytes needs no header.
+#: Bytes of an element -> the built-in C++ type of that size that replaces {bits}; it needs no header.
 BITS = {1: "signed char", 2: "short", 4: "float", 8: "double", 16: "double2"}
 
 
 def fill_types(text: str, dtype: DTypeLike) -> str:
-    """Return a text with the C++ types of a dtype for {T} and {bits}. Raises UnknownDtypeError if it has none."""
+    """Replace {T} and {bits} in a text by the C++ types of a dtype. Raises UnknownDtypeError if it has none."""
     if "{T}" in text:
         text = text.replace("{T}", _look_up_type(CPP, to_dtype(dtype).name, text)[0])
     if "{bits}" in text:
@@ -45,7 +45,7 @@ def fill_types(text: str, dtype: DTypeLike) -> str:
 
 
 def fill_options(texts: tuple[str, ...], dtype: DTypeLike) -> Iterator[str]:
-    """Yield options of nvcc with types filled in, after the header of a type that they name. Raises as `fill_types`."""
+    """Yield options of nvcc with C++ types filled in, first the include of a needed header."""
     header = any("{T}" in text for text in texts) and _look_up_type(CPP, to_dtype(dtype).name, "{T}")[1]
     yield from ("-include", header) if header else ()
     yield from (fill_types(text, dtype) for text in texts)
@@ -53,6 +53,6 @@ def fill_options(texts: tuple[str, ...], dtype: DTypeLike) -> Iterator[str]:
 
 def _look_up_type(types: Mapping[Key, Value], key: Key, text: str) -> Value:
     if key not in types:
-        element = f"elements of {key} bytes" if isinstance(key, int) else f"the dtype {key}"
-        raise UnknownDtypeError(f"{text!r}: {element} have no C++ type; those of {', '.join(map(str, types))} have")
+        element = f"an element of {key} bytes" if isinstance(key, int) else f"the dtype {key}"
+        raise UnknownDtypeError(f"{text!r}: {element} has no C++ type; allowed are {', '.join(map(str, types))}")
     return types[key]

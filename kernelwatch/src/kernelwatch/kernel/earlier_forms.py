@@ -1,4 +1,4 @@
-"""The form of a kernel at a commit: a row may declare the names, arguments and launches of earlier commits."""
+"""The form of a kernel at a commit: a declaration may list the names, arguments and launches of earlier commits."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from ptxcount.source import constants
 if TYPE_CHECKING:
     from kernelwatch.kernel.kernel import Kernel
 
-#: Any architecture will do: only the text, the entry point and its parameters matter.
+#: Architecture of the check. Any would do, because only the text, the entry point and its parameters matter.
 _ARCH = "sm_90"
 
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 
 
 def read_constant(name: str, text: str) -> int:
-    """Return the integer that a source names by `#define`, `constexpr` or `const`.
+    """Return the integer that a source defines by `#define`, `constexpr` or `const`.
 
-    Raises UnknownKernelError if the source declares it not once but never or several times.
+    Raises UnknownKernelError unless the source declares it exactly once.
     """
     values = {"".join(groups) for groups in re.findall(constants.CONSTANTS.format(name), _COMMENT.sub("", text))}
     if len(values) != 1:
@@ -47,8 +47,8 @@ def read_constant(name: str, text: str) -> int:
 def select_form(kernel: Kernel) -> Kernel:
     """Return the first form, newest first, that fits the source of the measured commit.
 
-    If none fits, return the first that does not compile, to report its error; or else the newest. The answer is cached
-    while the sources and the compiler stay as they are.
+    If none fits, return the first that does not compile, to report its error; else the newest. The result is cached
+    until the sources or the compiler change.
     """
     return _select_form(kernel, cache.make_key(*map(_full_text, (kernel, *kernel.earlier)), *build.compiler_identity()))
 
@@ -68,9 +68,9 @@ def _select_form(kernel: Kernel, _: str) -> Kernel:
 
 
 def fits_commit(kernel: Kernel) -> bool:
-    """Tell whether the commit's source, parameters and constants fit the declaration.
+    """Return whether the commit's source, parameters and constants fit the declaration.
 
-    Raises as `Kernel.parameter_layout` and `read_constant`.
+    Raises UnknownKernelError if the source has no such entry point or constant, CompileError if it does not compile.
     """
     dtype = next(iter(kernel.dtypes), DTYPE)
     text = kernel.load_source(dtype, _ARCH).full_text()
@@ -87,7 +87,7 @@ def fits_commit(kernel: Kernel) -> bool:
 
 
 def _full_text(kernel: Kernel) -> str:
-    """Return the full text of the source; empty if the commit has none."""
+    """Return the text of the source with its includes; empty if the commit has none."""
     try:
         source = kernel.load_source(next(iter(kernel.dtypes), DTYPE), _ARCH)
     except KernelwatchError:

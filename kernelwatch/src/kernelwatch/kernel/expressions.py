@@ -1,4 +1,4 @@
-"""Lengths as texts over named extents, such as "w" and "2*(h+1)"; and calls of functions by their parameters' names."""
+"""Expressions of lengths over named extents, such as "w" and "2*(h+1)"; calls of functions by parameter names."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from kernelwatch.errors import ArgumentError, KernelwatchError
 
-#: Nodes of an expression's tree.
+#: Allowed nodes of an expression's syntax tree.
 _ALLOWED_NODES = (
     *(ast.BinOp, ast.UnaryOp, ast.Name, ast.Constant, ast.Load),
     *(ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod, ast.LShift, ast.USub),
@@ -25,12 +25,14 @@ def _parse_expression(text: str) -> ast.Expression:
     except SyntaxError:
         tree = None
     if tree is None or not all(isinstance(node, _ALLOWED_NODES) for node in ast.walk(tree.body)):
-        raise ArgumentError(f"{text!r} is no length; write names, numbers, + - * // % and parentheses, without spaces")
+        raise ArgumentError(
+            f"{text!r} is not a length; write names, numbers, + - * // % and parentheses, without spaces"
+        )
     return tree
 
 
 def find_names(text: str) -> list[str]:
-    """Return the names in an expression, in their order. Raises ArgumentError if it is no expression."""
+    """Return the names in an expression, in order. Raises ArgumentError if the text is not an expression."""
     return list(dict.fromkeys(node.id for node in ast.walk(_parse_expression(text)) if isinstance(node, ast.Name)))
 
 
@@ -40,8 +42,8 @@ def _compile_expression(text: str) -> CodeType:
 
 
 def evaluate(text: str, variables: Mapping[str, Any]) -> Any:
-    """Return the value of an expression, all of whose names are given. Raises ArgumentError if it is no expression."""
-    return eval(_compile_expression(text), {}, dict(variables))  # only of the allowed nodes
+    """Return the value of an expression; `variables` has all of its names. Raises ArgumentError for other texts."""
+    return eval(_compile_expression(text), {}, dict(variables))  # only allowed nodes
 
 
 def list_parameters(function: Callable[..., Any]) -> list[str]:
@@ -62,14 +64,14 @@ def list_required(function: Callable[..., Any]) -> set[str]:
 
 
 def call_with_known(function: Callable[..., Any], variables: Mapping[str, Any]) -> Any:
-    """Call a function with the variables that its parameters name; with all of them if it takes `**`."""
+    """Call a function with the variables that its parameters name; with all variables if it takes `**`."""
     kinds = {parameter.kind for parameter in inspect.signature(function).parameters.values()}
     names = variables if inspect.Parameter.VAR_KEYWORD in kinds else list_parameters(function)
     return function(**{name: variables[name] for name in names if name in variables})
 
 
 def evaluate_function(function: Callable[..., Any], variables: Mapping[str, Any]) -> Any:
-    """Call a user's function as `call_with_known`. Raises ArgumentError for any error: only its kernel fails."""
+    """Call a user's function. Raises ArgumentError for any error, so that only its kernel fails."""
     try:
         return call_with_known(function, variables)
     except (KernelwatchError, MemoryError):

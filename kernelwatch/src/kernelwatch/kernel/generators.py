@@ -1,4 +1,4 @@
-"""The installed packages that generate PTX from a repository's kernels, with their versions."""
+"""The installed packages that generate PTX, and their versions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _GENERATORS = (
 
 
 def list_generators(kernels: Iterable[Kernel]) -> dict[str, str]:
-    """Return the version of each installed generator, if a package makes the PTX of any kernel."""
+    """Return the version of each installed generator; none if no kernel has generated PTX."""
     versions: dict[str, str] = {}
     if any(kernel.is_generated for kernel in kernels):
         for name in _GENERATORS:

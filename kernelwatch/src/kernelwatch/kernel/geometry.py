@@ -19,13 +19,13 @@ Value = TypeVar("Value")
 #: A length that may depend on extents: an expression, a number, or a function of extents.
 LengthLike = str | int | Callable[..., int]
 
-#: Multiprocessors of an H200. Persistent grids are made for these if no device is given.
+#: Number of multiprocessors of an H200, for persistent grids if no device is given.
 MULTIPROCESSORS = 132
 
 
 @dataclass(frozen=True)
 class Geometry:
-    """The grid in blocks and the block in threads, each as (x, y, z), and a block's bytes of dynamic shared memory."""
+    """The grid in blocks, the block in threads, each as (x, y, z), and a block's bytes of dynamic shared memory."""
 
     grid: Extent
     block: Extent
@@ -33,7 +33,7 @@ class Geometry:
 
 
 class GridSide(NamedTuple):
-    """One side of a grid's elements: the argument that names its length, the length, and the elements of a block."""
+    """One side of a grid: the argument with its length, the length in elements, and the elements of a block."""
 
     argument: str
     length: int
@@ -41,7 +41,7 @@ class GridSide(NamedTuple):
 
     @property
     def tiles(self) -> int:
-        """Number of blocks that cover the side. The last may be partial."""
+        """The number of blocks that cover the side. The last block may be partial."""
         return -(-self.length // self.tile)
 
 
@@ -50,7 +50,7 @@ Grid = Callable[[str, Sequence[GridSide], int], Extent]
 
 
 def cover(kernel: str, sides: Sequence[GridSide], multiprocessors: int) -> Extent:
-    """Return a block for each tile. If a matrix needs more blocks along y than a grid allows, z continues.
+    """Return a grid of one block per tile. If a matrix needs more blocks along y than allowed, z continues y.
 
     Raises ArgumentError if the tiles need more blocks than a grid allows.
     """
@@ -67,7 +67,7 @@ def cover(kernel: str, sides: Sequence[GridSide], multiprocessors: int) -> Exten
 
 
 def one_block(kernel: str, sides: Sequence[GridSide], multiprocessors: int) -> Extent:
-    """Return a single block, whose threads do everything."""
+    """Return a grid of one block, whose threads do all work."""
     return 1, 1, 1
 
 
@@ -78,10 +78,10 @@ def cover_or_finer(
     ragged: Mapping[tuple[int, ...], tuple[int, ...]],
     least_ragged: int,
 ) -> Grid:
-    """Return `cover`, with tiles of at most `side` elements if it has fewer than `least` blocks.
+    """Return a function like `cover`, but with tiles of at most `side` elements if there are fewer than `least` blocks.
 
-    If a length is no multiple of `multiple`, `ragged` maps the kernel's tile to the tile to use, and `least_ragged`
-    replaces `least`. `multiple` is one number, or maps the tile to a number for each side.
+    If a length is not a multiple of `multiple`, `ragged` maps the kernel's tile to the tile to use, and `least_ragged`
+    replaces `least`. `multiple` is one number, or maps the tile to one number per side.
     """
 
     def grid(kernel: str, sides: Sequence[GridSide], multiprocessors: int) -> Extent:
@@ -98,7 +98,7 @@ def cover_or_finer(
 
 
 def persistent(per_multiprocessor: int) -> Grid:
-    """Return a grid of `per_multiprocessor` blocks a multiprocessor, all along x, or fewer if there are fewer tiles."""
+    """Return a function for grids of `per_multiprocessor` blocks per multiprocessor along x, at most one per tile."""
 
     def grid(kernel: str, sides: Sequence[GridSide], multiprocessors: int) -> Extent:
         tiles = math.prod(side.tiles for side in sides)
@@ -108,23 +108,23 @@ def persistent(per_multiprocessor: int) -> Grid:
 
 
 def select_by_itemsize(value: Value | Mapping[int, Value], itemsize: int) -> Value:
-    """Return a mapping's value for an element's bytes, or a value that is no mapping. Raises UnknownDtypeError."""
+    """Return a mapping's value for an element's bytes; return other values unchanged. Raises UnknownDtypeError."""
     if not isinstance(value, Mapping):
         return value
     if itemsize not in value:
         sizes = ", ".join(map(str, value))
-        raise UnknownDtypeError(f"an element of {itemsize} bytes has no geometry; those of {sizes} bytes have")
+        raise UnknownDtypeError(f"there is no geometry for elements of {itemsize} bytes, only of {sizes} bytes")
     return value[itemsize]
 
 
 def to_extent(value: Any, extents: Mapping[str, Any]) -> Extent:
-    """Return blocks or threads along x, y and z for these extents; missing ones are 1."""
+    """Return blocks or threads along x, y and z for these extents; missing values are 1."""
     x, y, z = (*evaluate_lengths(value, extents), 1, 1, 1)[:3]
     return x, y, z
 
 
 def evaluate_lengths(value: Any, extents: Mapping[str, Any]) -> list[int]:
-    """Return the lengths for these extents, of one length, several, or a function of extents that returns such."""
+    """Return the lengths for these extents; `value` is one length, several, or a function that returns them."""
     lengths = expressions.evaluate_function(value, extents) if callable(value) else value
     return [evaluate_length(axis_length, extents) for axis_length in ([lengths] if np.ndim(lengths) == 0 else lengths)]
 

@@ -1,4 +1,4 @@
-"""The arguments of kernels that Numba and Triton compiled, which take more than their functions do."""
+"""The arguments of kernels compiled by Numba and Triton, which have more parameters than the Python functions."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from kernelwatch.kernel.parameters import ArrayParameter, Parameter, ScalarParam
 def numba_arguments(*arguments: Parameter | str) -> list[Parameter]:
     """Return the parameters of numba-cuda's PTX for these arguments of a Python function.
 
-    For an array they are two addresses of Python's, which are 0, its elements, an element's bytes, the address, and
-    then its lengths and its strides in bytes. Arrays are in C order.
+    An array becomes: two addresses of Python objects (0 here), the number of elements, the bytes of an element, the
+    address, the lengths, and the strides in bytes. Arrays are in C order.
 
     Parameters
     ----------
     *arguments : Parameter or str
-        As `Kernel` takes them, an array's shape as a text of lengths.
+        As in `Kernel`; the shape of an array is a string.
     """
     return [expanded for parameter in to_parameters(arguments) for expanded in _expand_parameter(parameter)]
 
 
 def triton_arguments(*arguments: Parameter | str) -> list[Parameter]:
-    """Return the parameters of Triton's PTX for these arguments: two null pointers to scratch memory follow.
+    """Return the parameters of Triton's PTX for these arguments: they and two null pointers to scratch memory.
 
     Parameters
     ----------
     *arguments : Parameter or str
-        As `Kernel` takes them, without those of type ``tl.constexpr``.
+        As in `Kernel`, without arguments of type ``tl.constexpr``.
     """
     scratch = [ScalarParameter(name, "int64", 0) for name in ("scratch", "profile")]
     return [*to_parameters(arguments), *scratch]
@@ -61,7 +61,7 @@ def _axis_stride(array: ArrayArgument, axis: int) -> int:
 
 
 def _descriptor_field(array: ArrayParameter, name: str, describe: Callable[[ArrayArgument], int]) -> ScalarParameter:
-    """Return a scalar that describes an array; it names the extents."""
+    """Return a scalar that `describe` computes from an array of a launch."""
     return ScalarParameter(
         f"{array.name}.{name}", "int64", lambda **variables: describe(array.bind(variables["dtype"], variables))
     )

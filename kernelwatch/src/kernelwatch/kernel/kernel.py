@@ -22,10 +22,10 @@ from kernelwatch.kernel.references import call_reference
 from kernelwatch.kernel.sources import TextSource
 from ptxcount.util.architectures import MAX_GRID
 
-#: Parameters of functions that compute a grid, besides extents: as `geometry.Grid` takes them.
+#: Parameters of functions that compute a grid, in addition to extents; see `geometry.Grid`.
 _GRID_NAMES = ("kernel", "sides", "multiprocessors")
 
-#: Parameter of `useful_bytes`, besides extents: the bytes of an element of the swept dtype.
+#: Parameter of `useful_bytes`, in addition to extents: the bytes of an element of the swept dtype.
 _ITEMSIZE = "itemsize"
 
 
@@ -37,56 +37,58 @@ class Kernel(KernelCode):
     name : str
         Name of the kernel.
     arguments : sequence
-        The entry point's arguments, in its order: `inputs`, `outputs`, `in_and_out`, `scalar`; a text is a scalar.
+        The entry point's arguments, in its order: `inputs`, `outputs`, `in_and_out`, `scalar`; a string is a scalar.
     block : int, str, sequence, mapping or callable
-        Threads a block, x first: numbers, expressions, or a function of extents. This, `tile` and `dynamic_shared` may
-        map the bytes of an element of the swept dtype to a value.
+        Threads per block, x first: numbers, expressions, or a function of extents. `block`, `tile` and `dynamic_shared`
+        may also be mappings: bytes of an element of the swept dtype -> value.
     over : sequence of str
-        The lengths that the grid covers along x, y and z, a block each `tile` of them.
+        The lengths that the grid covers along x, y and z. Each block covers one `tile`.
     tile : sequence or mapping, optional
-        Elements that a block covers along each; by default as many as it has threads.
+        Elements that a block covers along each axis; by default its number of threads.
     grid : sequence or callable, optional
-        Blocks along x, y and z instead: numbers, expressions over extents, or a function of extents or of tiles, as
-        those of `kernelwatch.kernel.geometry`.
+        Blocks along x, y and z, instead of `over`: numbers, expressions over extents, or a function of extents.
+        Functions of tiles are in `kernelwatch.kernel.geometry`.
     file : str
-        The file of CUDA C++ or PTX: in the installed package, "imaging/blur.cu", or a path in the repository.
+        The file of CUDA C++ or PTX: a path in the installed package, such as "imaging/blur.cu", or in the repository.
     text, ptx : str or callable
-        The package's text instead of a file: CUDA C++ or PTX, "imaging.kernels:BLUR" or a function; a function may take
-        `dtype` and `arch`.
+        A text of the package instead of a file, CUDA C++ or PTX: its place, such as "imaging.kernels:BLUR", or a
+        function. The function may take `dtype` and `arch`.
     entry : str
         The entry point in C++, such as "imaging::blur<{T}, 4>"; {T} stands for the swept dtype's C++ type. By default
         the kernel's name.
     options : sequence of str
-        Options of nvcc; {T} as above, whose header is included, and {bits}, a built-in type of the same size. `-I` and
-        `-include` may name folders and files of the repository.
+        Options of nvcc. {T} is replaced as above, with an include of its header, and {bits} by a built-in type of the
+        same size. `-I` and `-include` may name folders and files of the repository.
     dtypes : sequence of str
         The swept dtypes that the kernel supports; all by default.
     prelude : str
-        CUDA C++ that is compiled before the source, for a header that does not compile alone; {T} as above.
+        CUDA C++ before the source, for a header that does not compile by itself; {T} is replaced as above.
     include : sequence of str
-        Folders of the repository or of the package that are searched for includes.
+        Folders of the repository or of the package in which nvcc searches includes.
     dynamic_shared : int, str, mapping or callable
         Bytes of dynamic shared memory.
     constants : mapping of str to array or callable
-        `__constant__` and `__device__` variables by name -> the host's values.
+        Name of a `__constant__` or `__device__` variable -> its value on the host.
     reference : callable or Kernel, optional
-        The expected outputs: a function takes the arrays and extents that it names, and returns one array, or a tuple
-        in the order of the outputs. Another kernel must take the same arguments. Without a reference, numbers are
-        marked "not verified".
+        The expected outputs. A function gets the arrays and extents that its parameters name, and returns one array, or
+        a tuple in the order of the outputs. Another kernel must take the same arguments. Without a reference, numbers
+        are marked "not verified".
     useful_bytes : str, int or callable, optional
-        The bytes that must be moved, also by `itemsize` of the swept dtype; by default every array once.
+        The bytes that must be moved; an expression or function may use `itemsize`, the bytes of an element of the swept
+        dtype. By default each array is moved once.
     flops : str, int or callable
         The floating-point operations that must be done.
     read : sequence of str
-        Integers that the source names by `#define`, `constexpr` or `const`: all lengths and functions may use them.
+        Names of integers that the source defines by `#define`, `constexpr` or `const`; all lengths and functions may
+        use them.
     where : str
-        A text in the source of the commits that this form describes.
+        A text that the source must contain, to select the commits of this form.
     earlier : sequence of mapping
-        Differences of earlier commits, newest first: arguments of this class that replace those of the form before.
-        A commit has the first form whose source has `where`, `read`, and the entry point with such arguments.
+        Forms of the kernel at earlier commits, newest first. Each entry has the arguments of this class that differ
+        from the entry before it. The first form that fits a commit's source is used.
     """
 
-    def __init__(  # noqa: PLR0913 -- what a user writes of a kernel, by keyword
+    def __init__(  # noqa: PLR0913 -- the declaration of a kernel, by keyword
         self,
         name: str,
         arguments: Sequence[Parameter | str],
@@ -114,15 +116,15 @@ class Kernel(KernelCode):
     ) -> None:
         settings = {name: value for name, value in locals().items() if name not in ("self", "earlier", "__class__")}
         if sum(map(bool, (file, text, ptx))) != 1:
-            raise ArgumentError(f"{name}: give one of file, text and ptx")
+            raise ArgumentError(f"{name}: give exactly one of file, text and ptx")
         self.name, self.file, self.entry, self.dtypes = name, file, entry or name, tuple(dtypes)
         self._text, self._ptx, self._prelude = text, ptx, prelude
         self._options, self._include = tuple(options), tuple(include)
         if not over and grid is None:
-            raise ArgumentError(f"{name}: give `grid`, or the lengths that it is `over`")
+            raise ArgumentError(f"{name}: give either `grid` or `over`")
         self.reference = reference
         self.declared = to_parameters(arguments)
-        # A number may stand at several places, as the length of a square matrix does.
+        # A scalar may appear several times, such as the length of a square matrix.
         names = list(dict.fromkeys(argument for argument in arguments if isinstance(argument, str)))
         names += [argument.name for argument in arguments if not isinstance(argument, str)]
         if len(set(names)) < len(names):
@@ -133,7 +135,7 @@ class Kernel(KernelCode):
         self._useful_bytes, self._flops = useful_bytes, flops
         if not self._output_names:
             raise ArgumentError(
-                f"{name}: it has no output; declare the array that it writes with outputs or in_and_out"
+                f"{name}: there is no output; declare the array that the kernel writes with outputs or in_and_out"
             )
         self.earlier: list[Kernel] = []
         for change in earlier:
@@ -156,7 +158,7 @@ class Kernel(KernelCode):
 
     @cached_property
     def parameters(self) -> tuple[str, ...]:
-        """Names of a launch's arguments, in the order in which the parameters name them."""
+        """The names of a launch's arguments, in the order of the parameters."""
         names = [name for parameter in self.declared for name in parameter.extent_names()]
         for length in self._iter_lengths():
             names += expressions.find_names(length) if isinstance(length, str) else []
@@ -165,16 +167,19 @@ class Kernel(KernelCode):
 
     @cached_property
     def launch_names(self) -> tuple[str, ...]:
-        """Arguments that a launch gives. An earlier form gets those of the newest, and may ignore some."""
+        """The names of the arguments of a launch.
+
+        An earlier form gets those of the newest form, and may ignore some.
+        """
         return self.parameters
 
     @property
     def commit_form(self) -> Kernel:
-        """The kernel, or its first earlier form that the measured commit has."""
+        """The form of the kernel that fits the measured commit."""
         return earlier_forms.select_form(self) if self.earlier else self
 
     def _iter_lengths(self) -> Iterator[Any]:
-        """Yield the values that may depend on extents: texts, numbers and functions."""
+        """Yield the values that may depend on extents: strings, numbers and functions."""
         for setting in (
             self.over,
             self.block,
@@ -199,12 +204,12 @@ class Kernel(KernelCode):
             return None
 
     def user_functions(self) -> list[Callable[..., Any]]:
-        """Return the user's functions that a number depends on: references, values and constants."""
+        """Return the user's functions on which a number depends: references, values and constants."""
         values = [parameter.values for parameter in self.declared if isinstance(parameter, ArrayParameter)]
         return [value for value in (self.reference, *values, *self.constants.values()) if callable(value)]
 
     def check_extents(self, extents: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a launch's extents as Python numbers, which do not overflow.
+        """Return a launch's extents as Python numbers, which cannot overflow.
 
         Raises UnknownArgumentError if a name is missing or unknown, ArgumentError if an integer is too small.
         """
@@ -221,12 +226,12 @@ class Kernel(KernelCode):
         return checked | self._read_constants()
 
     def _read_constants(self) -> dict[str, int]:
-        """Return the integers that the source names."""
+        """Return the integers of `read`, from the source."""
         text = self.load_source(DTYPE, "sm_90").full_text() if self.read else ""
         return {name: earlier_forms.read_constant(name, text) for name in self.read}
 
     def bind_arguments(self, dtype: DTypeLike, /, **extents: Any) -> list[ArrayArgument | ScalarArgument]:
-        """Return a launch's arguments in the entry point's order. Raises as `check_extents`, and for a bad length."""
+        """Return a launch's arguments in the entry point's order. Raises ArgumentError for a bad name or length."""
         extents = self.check_extents(extents)
         arguments: list[ArrayArgument | ScalarArgument] = []
         ordinal = 0
@@ -242,7 +247,7 @@ class Kernel(KernelCode):
         return arguments
 
     def array_shapes(self, dtype: DTypeLike = DTYPE, /, **extents: Any) -> tuple[Shape, ...]:
-        """Return the shapes of the arrays in the entry point's order. Raises as `bind_arguments`."""
+        """Return the shapes of the arrays in the entry point's order."""
         return tuple(
             argument.shape for argument in self.bind_arguments(dtype, **extents) if isinstance(argument, ArrayArgument)
         )
@@ -262,13 +267,13 @@ class Kernel(KernelCode):
         grid_variables = dict(zip(_GRID_NAMES, (self.name, sides, multiprocessors), strict=True))
         grid = geometry.to_extent(self.grid or [side.tiles for side in sides], {**extents, **grid_variables})
         if not all(1 <= blocks <= limit for blocks, limit in zip(grid, MAX_GRID, strict=True)):
-            raise ArgumentError(f"{self.name}: a grid of {grid} blocks; from 1 to {MAX_GRID} are allowed")
+            raise ArgumentError(f"{self.name}: the grid has {grid} blocks; allowed are from 1 to {MAX_GRID}")
         return Geometry(
             grid, threads, geometry.evaluate_length(select_by_itemsize(self.dynamic_shared, itemsize), extents)
         )
 
     def useful_bytes(self, dtype: DTypeLike, /, **extents: Any) -> int:
-        """Return the bytes that a launch must move: by default each array once, read and written arrays twice."""
+        """Return the bytes that a launch must move: by default each array once, and twice if it is read and written."""
         if self._useful_bytes is not None:
             return geometry.evaluate_length(
                 self._useful_bytes, {**self.check_extents(extents), _ITEMSIZE: to_dtype(dtype).itemsize}
@@ -283,7 +288,7 @@ class Kernel(KernelCode):
     def compute_expected(
         self, arrays: Mapping[str, Array], extents: Mapping[str, Any], *, is_near: bool = False
     ) -> list[Array]:
-        """Return the reference function's output arrays, in their order. Raises as `references.call_reference`."""
+        """Return the reference function's output arrays, in their order. Raises ArgumentError if it fails."""
         assert callable(self.reference), "the reference is a function"
         extents = self.check_extents(extents)
         return call_reference(self.name, self.reference, arrays, extents, self._output_names, is_near=is_near)

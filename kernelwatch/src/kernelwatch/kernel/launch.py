@@ -1,4 +1,4 @@
-"""A launch as one text: a kernel, its arguments, the element type and nvcc's flags."""
+"""A launch: a kernel, its arguments, the element type and nvcc's flags; its text form identifies it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def split_flags(flags: str) -> tuple[str, ...]:
         words = tuple(shlex.split(flags))
     except ValueError as error:
         raise UnknownFlagsError(
-            f"flags {flags!r} are no words: {error}; write them as on nvcc's command line"
+            f"flags {flags!r} cannot be split: {error}; write them as on nvcc's command line"
         ) from None
     if words and _TAKES_NEXT_WORD.fullmatch(words[-1]):
         raise UnknownFlagsError(f"flags {flags!r}: {words[-1]} needs a value, as in -Xptxas -O3")
@@ -42,7 +42,7 @@ def _parse_argument(name: str, text: str) -> int | float:
     try:
         return _parse_number(text)
     except ValueError:
-        problem = f"write the dtype alone: {text}" if name == "dtype" else f"{text!r} is no number"
+        problem = f"write the dtype without a name: {text}" if name == "dtype" else f"{text!r} is not a number"
         raise ArgumentError(f"{name}={text}: {problem}") from None
 
 
@@ -50,8 +50,8 @@ def _parse_argument(name: str, text: str) -> int | float:
 class Launch:
     """A kernel, its arguments, the element type and nvcc's flags.
 
-    Its text is typed, stored and shown everywhere: "transpose rows=65 columns=33 float32 -Xptxas -O3". Without
-    arguments it names machine code.
+    Commands, results and reports use its text: "transpose rows=65 columns=33 float32 -Xptxas -O3". The text without
+    arguments names the machine code.
     """
 
     kernel: str
@@ -61,8 +61,8 @@ class Launch:
 
     @classmethod
     def parse(cls, text: str) -> Launch:
-        """Read a launch, with defaults for dtype and flags. Raises ArgumentError if the text is none."""
-        if ", " in text:  # the form up to 917313d: "kernel, dtype, flags"
+        """Parse a launch; dtype and flags have defaults. Raises ArgumentError if the text is not a launch."""
+        if ", " in text:  # the format until 917313d: "kernel, dtype, flags"
             text = text.replace(", ", " ")
         words = text.split()
         dash = next((place for place, word in enumerate(words) if word.startswith("-")), len(words))
@@ -80,7 +80,7 @@ class Launch:
 
     @property
     def code_name(self) -> str:
-        """Name of the machine code: the text without arguments, which do not change it."""
+        """The name of the machine code: the text without arguments."""
         return str(Launch(self.kernel, self.dtype, self.flags))
 
     def __str__(self) -> str:
@@ -92,10 +92,10 @@ class Launch:
 
 
 def read_parameters(params: Mapping[str, object]) -> dict[str, Any]:
-    """Return a benchmark's parameters as fields of `Launch`: some of kernel, dtype, flags, and arguments.
+    """Return a benchmark's parameters as fields of `Launch`: kernel, dtype, flags and arguments, if present.
 
-    The axis "copy" has kernels with some of their arguments, as "copy offset=1"; an axis such as "rows x columns" has
-    several arguments, as "5003x2999". Raises ValueError if a value does not belong to its axis.
+    A value of the axis "copy" is a kernel with some arguments, such as "copy offset=1". A value of an axis such as
+    "rows x columns" has several arguments: "5003x2999". Raises ValueError if a value does not fit its axis.
     """
     launch_fields: dict[str, Any] = {}
     arguments: dict[str, int | float] = {}

@@ -1,4 +1,4 @@
-"""Loads kernels through PyCUDA. Importing this module does not initialise CUDA."""
+"""Load kernels with PyCUDA. Importing this module does not initialise CUDA."""
 
 from __future__ import annotations
 
@@ -20,20 +20,22 @@ if TYPE_CHECKING:
 def current_context() -> cuda.Context:
     """Return the current CUDA context; without one, make device 0's primary context current.
 
-    Raises as `load_driver`, and NoDeviceError if this is not the main thread and no context is current in it.
+    Raises NoDeviceError without a usable device, and in another thread than the main one without a current context.
     """
     current = load_driver().Context.get_current()
     if current is None and threading.current_thread() is not threading.main_thread():
-        # PyCUDA aborts the process when a thread ends with contexts on its stack.
-        raise NoDeviceError("no context is current in this thread; push one before, and pop it in the end")
+        # PyCUDA aborts the process if a thread ends with contexts on its stack.
+        raise NoDeviceError(
+            "this thread has no current context; push one before the call, and pop it before the thread ends"
+        )
     return current or _primary_context()
 
 
 def load_driver() -> Any:
     """Return PyCUDA's driver if there is a usable device, without creating a context.
 
-    Raises NoDeviceError if PyCUDA, the driver or a device is missing, or the driver is older than nvcc; and
-    NvccNotFoundError or CompileError if there is no working nvcc.
+    Raises NoDeviceError if PyCUDA, the driver or a device is missing, or the driver is older than nvcc. Raises
+    NvccNotFoundError or CompileError if nvcc is missing or broken.
     """
     missing = nvcc_call.find_pycuda_problem()
     if missing is not None:
@@ -48,7 +50,7 @@ def load_driver() -> Any:
     if count == 0:
         raise NoDeviceError("the CUDA driver finds no device; check nvidia-smi and CUDA_VISIBLE_DEVICES")
     # Cubins run on any driver of the same CUDA major version or a newer one (CUDA Compatibility, "Minor Version
-    # Compatibility"). A driver's is such as 13000.
+    # Compatibility"). A driver's version is a number such as 13000.
     (newest, minor), compiler = divmod(cuda.get_driver_version() // 10, 100), nvcc.find_release(nvcc.find_nvcc())
     if newest < compiler[0]:
         raise NoDeviceError(
@@ -74,7 +76,7 @@ def _primary_context() -> cuda.Context:
 
 
 def current_arch() -> str:
-    """Return the architecture of the current context's device, such as "sm_90". Raises as `current_context`."""
+    """Return the architecture of the current context's device, such as "sm_90"."""
     major, minor = current_context().get_device().compute_capability()
     return f"sm_{major}{minor}"
 
@@ -87,10 +89,10 @@ def prepare_function(
     dynamic_shared: int,
     variables: Sequence[tuple[str, bytes]] = (),
 ) -> Any:
-    """Return a launchable function of machine code in the current context; it keeps its module alive.
+    """Load machine code in the current context; return its function, which keeps the module alive.
 
     `cuda` is `pycuda.driver`, `signature` is PyCUDA's, and `variables` are the contents of the module's variables.
-    Raises ValueError if one has another size.
+    Raises ValueError if the size of a variable differs.
     """
     module = cuda.module_from_buffer(cubin)
     for name, content in variables:

@@ -1,4 +1,4 @@
-"""The library's own copy of a matrix of any element type, which kernels that move as many bytes are compared with."""
+"""The library's own copy of a matrix of any element type, for comparison with kernels that move as many bytes."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ NAME = "device_copy"
 
 
 def useful_bytes(dtype: str, rows: int, columns: int) -> int:
-    """Return the bytes that it reads and writes."""
+    """Return the bytes that the copy reads and writes."""
     return 2 * rows * columns * to_dtype(dtype).itemsize

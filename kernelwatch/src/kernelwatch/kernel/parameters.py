@@ -1,4 +1,4 @@
-"""Parameters of an entry point, in its order: arrays, each with a dtype and a direction, and values.
+"""Parameters of an entry point, in its order: arrays with a dtype and a direction, and scalars.
 
 `inputs`, `outputs`, `in_and_out` and `scalar` declare them. A launch binds them to `ArrayArgument`s and values.
 """
@@ -26,7 +26,7 @@ from kernelwatch.kernel.arguments import (
     to_dtype,
 )
 
-#: Names of generated contents; a user's function may make others.
+#: Names of generated contents; a user's function can generate others.
 VALUE_KINDS = ("bits", "exact", "random", "zeros")
 
 
@@ -39,20 +39,21 @@ class ArrayParameter:
     name : str
         Name in references and messages.
     shape : str or callable
-        Lengths with spaces between, each an expression over the extents: "h w", "2*n+1"; or a function of extents.
+        One expression over the extents for each dimension, separated by spaces: "h w", "2*n+1"; or a function of
+        extents.
     direction : {"in", "out", "in and out"}
         Use by the kernel.
     dtype : dtype, optional
-        NumPy dtype of its elements, which may be structured; by default the swept dtype.
+        NumPy dtype of the elements, which may be structured; by default the swept dtype.
     values : {"bits", "exact", "random", "zeros"} or callable
-        Content before the launch. A function takes the extents, `shape` and `dtype` that it names.
+        Content before the launch. A function gets what its parameters name of the extents, `shape` and `dtype`.
     index : str, optional
-        Length that its elements are indices into.
+        Length of the indexed array, if the elements are indices: they are below it.
     seed : int
         Seed of random values and of indices.
     ulp : float or mapping, optional
-        Tolerance of an output, in units in the last place of the larger of its reference and 1; a mapping gives it by
-        dtype. Other outputs are compared bit for bit.
+        Tolerance of an output, in ulps of max(|reference|, 1); or a mapping from dtype to tolerance. Other outputs are
+        compared bit for bit.
     """
 
     name: str
@@ -67,7 +68,7 @@ class ArrayParameter:
     def __post_init__(self) -> None:
         if isinstance(self.values, str) and self.values not in ("", *VALUE_KINDS):
             raise ArgumentError(
-                f"{self.name}: values must be one of {', '.join(VALUE_KINDS)}, or a function; given: {self.values!r}"
+                f"{self.name}: values must be one of {', '.join(VALUE_KINDS)}, or a function; it is {self.values!r}"
             )
 
     def extent_names(self) -> list[str]:
@@ -88,13 +89,13 @@ class ArrayParameter:
         )
         if not lengths or not all(isinstance(length, int | np.integer) and length > 0 for length in lengths):
             raise ArgumentError(
-                f"{self.name}: the shape {self.shape!r} is {tuple(lengths)} here; lengths are positive integers"
+                f"{self.name}: the shape {self.shape!r} is {tuple(lengths)} here; lengths must be positive integers"
             )
         shape = tuple(map(int, lengths))
         dtype = to_dtype(swept if self.dtype is None else self.dtype)
         if (needed := math.prod(shape) * dtype.itemsize) > MAX_BYTES:
             raise ArgumentError(
-                f"{self.name}: an array of shape {shape} and {dtype.itemsize} bytes an element takes {needed} bytes; "
+                f"{self.name}: an array of shape {shape} with {dtype.itemsize} bytes per element has {needed} bytes; "
                 f"signed 64-bit addressing allows {MAX_BYTES}; use smaller arguments"
             )
         values: str | Callable[..., Array] = self.values or ("exact" if is_real_or_complex(dtype) else "bits")
@@ -105,17 +106,17 @@ class ArrayParameter:
 
 @dataclass(frozen=True, eq=False)
 class ScalarParameter:
-    """A value parameter of a kernel: an integer or a float of any C type, or a struct.
+    """A parameter that a kernel takes by value: an integer or a float of any C type, or a struct.
 
     Parameters
     ----------
     name : str
         Name in references and messages.
     dtype : dtype, optional
-        NumPy dtype; by default the entry point's.
+        NumPy dtype; by default the type of the entry point.
     value : str, number, tuple or callable, optional
-        A text is an expression over the extents; a function takes extents by name. By default the launch gives the
-        value.
+        The value. A string is an expression over the extents; a function gets the extents that its parameters name. By
+        default each launch sets the value.
     least : int, optional
         Smallest integer allowed; by default the value need not be an integer.
     """
@@ -148,28 +149,31 @@ Parameter = ArrayParameter | ScalarParameter
 def inputs(
     name: str, shape: str | Callable[..., Shape], dtype: DTypeLike | None = None, **options: Any
 ) -> ArrayParameter:
-    """Declare an array that the kernel reads. A write to it is an error. Parameters as of `ArrayParameter`."""
+    """Declare an array that the kernel reads. A write to it is an error. `ArrayParameter` explains the parameters."""
     return ArrayParameter(name, shape, "in", dtype, **options)
 
 
 def outputs(
     name: str, shape: str | Callable[..., Shape], dtype: DTypeLike | None = None, **options: Any
 ) -> ArrayParameter:
-    """Declare an array that the kernel writes, poisoned before a launch. `ArrayParameter` explains the parameters."""
+    """Declare an array that the kernel writes; it is poisoned before a launch.
+
+    `ArrayParameter` explains the parameters.
+    """
     return ArrayParameter(name, shape, "out", dtype, **options)
 
 
 def in_and_out(
     name: str, shape: str | Callable[..., Shape], dtype: DTypeLike | None = None, **options: Any
 ) -> ArrayParameter:
-    """Declare an array that the kernel reads and changes. Parameters as of `ArrayParameter`."""
+    """Declare an array that the kernel reads and changes. `ArrayParameter` explains the parameters."""
     return ArrayParameter(name, shape, "in and out", dtype, **options)
 
 
-#: Declares a number or a struct that the kernel takes by value.
+#: Declaration of a number or a struct that the kernel takes by value.
 scalar = ScalarParameter
 
 
 def to_parameters(parameters: Any) -> tuple[Parameter, ...]:
-    """Return parameters, with a scalar for each text."""
+    """Return parameters; strings become scalars."""
     return tuple(ScalarParameter(parameter) if isinstance(parameter, str) else parameter for parameter in parameters)

@@ -18,8 +18,8 @@ def call_reference(
 ) -> list[Array]:  # fmt: skip
     """Return the output arrays of a kernel's reference function, in their order.
 
-    With `is_near`, the reference takes and returns floats as float64. Raises ArgumentError if it fails, or returns
-    another number of arrays, or one of another shape.
+    With `is_near`, the reference takes and returns floats as float64. Raises ArgumentError if the reference fails, or
+    returns a wrong number of arrays or a wrong shape.
     """
     if is_near:
         arrays = {name: array.astype(np.float64) if _is_float(array.dtype) else array for name, array in arrays.items()}
@@ -33,12 +33,12 @@ def call_reference(
         returned = expressions.call_with_known(reference, variables)
     except (ArgumentError, MemoryError):
         raise
-    except Exception as error:  # a user's function may raise anything
+    except Exception as error:  # a user's function may raise any error
         raise ArgumentError(f"{kernel}: its reference raises {type(error).__name__}: {error}") from error
     outputs = [np.asarray(output) for output in (returned if isinstance(returned, tuple) else [returned])]
     if len(outputs) != len(output_names):
         names = ", ".join(output_names)
-        raise ArgumentError(f"{kernel}: its reference returns {len(outputs)} arrays; the outputs are {names}")
+        raise ArgumentError(f"{kernel}: its reference returns {len(outputs)} arrays, but the outputs are {names}")
     for name, output in zip(output_names, outputs, strict=True):
         if output.shape != arrays[name].shape:
             shapes = f"the shape {output.shape}, not {arrays[name].shape}"

@@ -1,4 +1,4 @@
-"""Regressions that were accepted: kernel, number and reason of an acknowledgement; docs/review-a-change.md."""
+"""Acknowledged regressions: an entry has kernel, number and reason; see docs/review-a-change.md."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from kernelwatch.review.verdict import Reason, ReasonKind, Verdict
 from kernelwatch.store.source_changes import Acknowledgement
 from kernelwatch.suite.benchmark_names import TIMED
 
-#: Number of an entry that accepts times.
+#: The `number` of an entry that accepts times.
 _TIME = "time"
 
 
 def select_entries(row: Row, acknowledgements: Iterable[Acknowledgement]) -> list[Acknowledgement]:
-    """Return the acknowledgements that name a row's kernel and number."""
+    """Return the acknowledgements of a row's kernel and number."""
     return [entry for entry in acknowledgements if (entry.kernel, entry.number) == _name_row(row)]
 
 
@@ -24,19 +24,19 @@ def _name_row(row: Row) -> tuple[str, str]:
 
 
 def list_unmatched(rows: Sequence[Row], acknowledgements: Iterable[Acknowledgement]) -> Iterator[str]:
-    """Yield a note for each acknowledgement that names no row; where nothing was timed, times are another machine's."""
+    """Yield a note for each acknowledgement without a row. If nothing was timed, entries for times are ignored."""
     names = set(map(_name_row, rows))
     is_timed = any(number == _TIME for _, number in names)
     for entry in acknowledgements:
         if (entry.kernel, entry.number) not in names and (is_timed or entry.number != _TIME):
             yield (
-                f"acknowledged.toml accepts {entry.number!r} of {entry.kernel!r}, which is no number of both commits; "
+                f"acknowledged.toml accepts {entry.number!r} of {entry.kernel!r}, which the commits do not have; "
                 "write kernel and number as the review prints them"
             )
 
 
 def accept_row(row: Row, acknowledgements: Iterable[Acknowledgement]) -> Row:
-    """Return the row; the judgement of an acknowledged regression becomes ACKNOWLEDGED, with the reason."""
+    """Return the row; an acknowledged regression gets the verdict ACKNOWLEDGED and the reason."""
     if row.judgement.verdict not in (Verdict.SLOWER, Verdict.TRADE):
         return row
     if not (entries := select_entries(row, acknowledgements)):

@@ -1,4 +1,4 @@
-"""Compare two measured commits: pair their configurations, judge each pair, and conclude; values in, a value out."""
+"""Compare two measured commits: pair their configurations, judge each pair, and conclude. No files are read."""
 
 from __future__ import annotations
 
@@ -26,13 +26,12 @@ from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark
 
 @dataclass(frozen=True, kw_only=True)
 class Review(ReviewSides):
-    """Two commits that were judged: all that terminal, JSON, site and search show.
+    """The review of two commits: all data that the terminal, JSON, the website and bisect show.
 
-    `rows` are the worst first. `unpaired` has, by UNPAIRED, configurations that fail in head alone, in both or in base
-    alone, and those without a value in the other for another reason. `peak` is the machine's theoretical bytes a
-    second, if a run recorded it; `arch` the architecture of its GPU, if it has one. Times are the same up to the
-    `thresholds`. `notes` are other differences between the two runs, `changes` those of the source. `trade`, one of
-    TRADES, is what may become worse in a TRADE that passes.
+    `rows` are sorted worst first. `unpaired` has the configurations without two values, by category (UNPAIRED). `peak`
+    is the machine's theoretical bandwidth in bytes per second, if a run recorded it. `arch` is the architecture of its
+    GPU, if it has one. `thresholds` are those of the times. `notes` are other differences between the two runs,
+    `changes` those of the source. `trade`, one of TRADES, says when a TRADE passes.
     """
 
     rows: list[Row]
@@ -46,12 +45,12 @@ class Review(ReviewSides):
 
     @cached_property
     def conclusion(self) -> Verdict:
-        """The verdict on all of it."""
+        """The verdict on the whole review."""
         return conclude(self.rows, {failure.verdict for failure in self.failures})
 
     @cached_property
     def failures(self) -> list[Failure]:
-        """The failures, worst first, one a kernel and reason."""
+        """The failures, worst first, one per kernel and reason."""
         by_verdict = zip(FAILING, (self.unpaired[outcome] for outcome in (BROKEN, FAILED, REPAIRED)), strict=True)
         return [
             failure for verdict, configurations in by_verdict for failure in group_failures(verdict, configurations)
@@ -59,7 +58,7 @@ class Review(ReviewSides):
 
     @property
     def exit_code(self) -> int:
-        """0: nothing became worse, or in a trade that passes; 1: something did; 2: it could not be judged."""
+        """0: nothing became worse, or only in a TRADE that passes; 1: something became worse; 2: not judged."""
         return exit_code(self.conclusion, self.rows, self.trade)
 
     def sort_key(self) -> tuple[int, int]:
@@ -79,10 +78,10 @@ def compare_commits(
     limits: Mapping[str, float] = MappingProxyType({}),
     names: Set[str] | None = None,
 ) -> Review:
-    """Judge every configuration of two commits, or of those that are named, as `Row.name` has them.
+    """Judge the configurations of two commits: all, or those in `names`, which are values of `Row.name`.
 
-    The other configurations still tell which numbers decide. `limits` are ratios of head to base by metric, beyond
-    which evidence decides.
+    The other configurations still affect which numbers decide. `limits` maps a metric to a ratio of head to base,
+    beyond which a number decides even if it otherwise only explains.
     """
     pairs, unpaired = pairing
     times = [pair for pair in pairs if classify_benchmark(pair.benchmark) == TIMED]
@@ -90,7 +89,7 @@ def compare_commits(
     selected = [pair for pair in pairs if names is None or pair.name in names]
     rows = judge_pairs(base, head, selected, thresholds, describe)
     if len(selected) < len(pairs) and any(row.kind != TIMED and row.judgement.is_change for row in rows):
-        # The others, apart: numbers that changed are weighed by them, but Holm corrects for what is asked.
+        # Judge the other configurations separately: they affect which numbers decide, but not Holm's correction.
         unselected = [pair for pair in pairs if names is not None and pair.name not in names]
         rows += judge_pairs(base, head, unselected, thresholds, describe)
     arch = head.arch or base.arch

@@ -16,25 +16,25 @@ from kernelwatch.suite.benchmark_names import TIMED
 from kernelwatch.suite.metrics import ARCH, RATIOS, TOTALS
 from ptxcount.util.architectures import MULTIPROCESSORS
 
-#: Resources that limit the blocks on a multiprocessor: evidence, unless fewer blocks fit.
+#: Resources that limit the blocks on a multiprocessor. They decide only if the number of threads that fit changes.
 _RESOURCES = ("registers", "shared bytes")
 
-#: The frame in local memory, which the counted architecture's compiler may need less of than the PTX has.
+#: The stack frame in local memory. ptxas may need less of it than the PTX declares.
 _FRAME = "stack bytes"
 
-#: Counted metrics, by the name that `Row.metric` has.
+#: Counted metrics, named as in `Row.metric`.
 _RATIOS, _TOTALS = (frozenset(name.replace("_", " ") for name in metrics) for metrics in (RATIOS, TOTALS))
 
-#: Metrics of merged accesses to shared memory. Accesses that are apart in the PTX alone leave them as they were.
+#: Metric of shared-memory accesses after merging. It does not change if accesses are separate only in the PTX.
 _MERGED = "merged wavefronts"
 
-#: The numbers of other blocks' shared memory.
+#: Metrics of accesses to other blocks' shared memory.
 _OF_CLUSTERS = ("cluster sectors", "cluster requests")
 
-#: The number of constant memory that decides.
+#: The metric of constant memory that decides.
 _ADDRESSES = "constant addresses"
 
-#: Other numbers that both commits have of a row's launch and machine code, by metric.
+#: Numbers of both commits by launch, or by machine code and architecture, then by metric.
 _RowsByMetric = Mapping[object, Mapping[str, Row]]
 
 
@@ -44,11 +44,13 @@ def weigh_rows(
     limits: Mapping[str, float] = MappingProxyType({}),
     find_launched: Callable[[Row], LaunchedBlocks] = lambda _: (None, None),
 ) -> Iterator[Row]:
-    """Yield the rows; of numbers that rose, those that do not decide are NOTED, or a TRADE beside faster times.
+    """Yield the rows with final verdicts.
 
-    `arch` is that of the GPU that timed: its times say nothing of what was compiled for others. Where there are no
-    times, evidence decides beyond `limits`, ratios of head to base by metric. `find_launched` returns the
-    blocks with which base and head launch a compiled kernel.
+    A number that rose becomes NOTED if it does not decide, and TRADE if its kernel's times became faster.
+
+    `arch` is the architecture of the timing GPU; its times do not affect numbers of other architectures. `limits` maps
+    a metric to a ratio of head to base. A number beyond this ratio decides if there are no times, even if it otherwise
+    only explains. `find_launched` returns the blocks with which base and head launch a compiled kernel.
     """
     times: dict[object, Counter[Verdict]] = defaultdict(Counter)
     related: defaultdict[object, dict[str, Row]] = defaultdict(dict)
@@ -83,14 +85,14 @@ def weigh_rows(
         yield replace(row, judgement=judged, decides=decides)
 
 
-#: Order of verdicts on times beside a number.
+#: Verdicts on times that a number's reason counts, in this order.
 _TIME_VERDICTS = (Verdict.SLOWER, Verdict.FASTER, Verdict.SAME)
 
 
 def _decide_without_times(
     row: Row, related: _RowsByMetric, limits: Mapping[str, float], find_launched: Callable[[Row], LaunchedBlocks]
 ) -> tuple[bool, Reason | None]:
-    """Return whether a changed number decides where there are no times, and the reason."""
+    """Return whether a changed number decides if there are no times, and the reason."""
     if row.judgement.ratio > limits.get(row.metric, math.inf):
         return True, Reason(ReasonKind.BEYOND, (limits[row.metric],))
     if row.metric in _RESOURCES:
@@ -132,10 +134,10 @@ def _find_head(rows: Mapping[str, Row], metric: str) -> float | None:
 
 
 def _decide_by_occupancy(row: Row, resources: Mapping[str, Row], launched: LaunchedBlocks) -> tuple[bool, Reason]:
-    """Return whether a resource changes how many threads fit on a multiprocessor, and the reason."""
+    """Return whether a resource changes the number of threads that fit on a multiprocessor, and the reason."""
 
     def count_threads(*metrics: str) -> tuple[int, ...]:
-        """Return how many threads fit in base and in head, as far as some resources allow."""
+        """Return the number of threads that fit in base and in head, if only these resources limit it."""
         totals = []
         for block, side in zip(launched, ("base", "head"), strict=True):
             threads, dynamic = block or (0, 0)
@@ -154,20 +156,22 @@ def _decide_by_occupancy(row: Row, resources: Mapping[str, Row], launched: Launc
     return False, Reason(ReasonKind.SAME_FIT, (head_threads, base_threads))
 
 
-#: Share of all times that may be undecided and could be slower: two runs of one commit exceed thresholds so often.
+#: Maximum share of all times that may be undecided and possibly slower. Two runs of one commit differ beyond their
+#: thresholds in about this share.
 MAX_DOUBT_SHARE = 1 / 100
 
-#: The same share of the times of a kernel and its flags; with more the evidence for the kernel is not enough.
+#: The same maximum for the times of one kernel with the same flags.
 MAX_DOUBT_SHARE_OF_KERNEL = 1 / 10
 
-#: Policies for a TRADE that passes: nothing may become worse, numbers beside faster times, or anything.
+#: Policies for a TRADE. NONE: it never passes. NUMBERS: only numbers may be worse, beside faster times. ALL: it always
+#: passes.
 TRADES = NONE, NUMBERS, ALL = "none", "numbers", "all"
 
 
 def conclude(rows: Sequence[Row], failing: Collection[Verdict] = ()) -> Verdict:
-    """Return the verdict: that of the worst row, but that few undecided ones do not count, nor what is noted.
+    """Return the verdict of the worst row. NOTED rows and a small share of UNDECIDED rows do not count.
 
-    `failing` has the verdicts on configurations that fail in head, in both, or in base.
+    `failing` has the verdicts on configurations that fail in head, in both commits, or in base.
     """
     verdicts = {row.judgement.verdict for row in rows} | {*failing}
     rules = {
@@ -183,14 +187,14 @@ def conclude(rows: Sequence[Row], failing: Collection[Verdict] = ()) -> Verdict:
 
 
 def is_better(rows: Sequence[Row]) -> bool:
-    """Return whether a time is faster; where nothing was timed, whether a deciding number fell."""
+    """Return whether a time is faster; if nothing was timed, whether a deciding number fell."""
     times = [row for row in rows if row.kind == TIMED]
     deciding = times or (row for row in rows if row.decides)
     return any(row.judgement.verdict is Verdict.FASTER for row in deciding)
 
 
 def exit_code(conclusion: Verdict, rows: Sequence[Row], trade: str) -> int:
-    """Return 0: it passes; 1: it became worse; 2: it could not be judged. `trade` is one of TRADES."""
+    """Return 0 if the review passes, 1 if something became worse, 2 if not judged. `trade` is one of TRADES."""
     if conclusion is Verdict.TRADE:
         worse = ALL if any(row.judgement.verdict is Verdict.SLOWER for row in rows) else NUMBERS
         return int(TRADES.index(worse) > TRADES.index(trade))

@@ -1,8 +1,7 @@
-"""Controls: times of equal machine code that two GPUs of a kind took, by which other times are compared.
+"""Controls: times of equal machine code on two GPUs of one model; they show how much the GPUs differ.
 
-Kernels that move memory about as fast as a copy does differ between two GPUs as copies do. Kernels far from a copy do
-not: an uncoalesced transpose differed by 5 % between GPUs on which all copies agreed to 0.6 %
-(docs/evidence/agreement.md).
+This holds only for kernels that are almost as fast as a copy. An uncoalesced transpose differed by 5 % between GPUs
+whose copies agreed to 0.6 % (docs/evidence/agreement.md).
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ from kernelwatch.review.verdict import compute_ratio, relative_change
 from kernelwatch.store.measurements import CommitMeasurements
 from kernelwatch.store.noise import LONG
 
-#: Fewer times of equal machine code are no controls.
+#: Minimum number of controls.
 MIN_CONTROLS = 12
 
-#: Times in copies up to which a kernel moves memory about as fast as a copy does.
+#: Largest ratio of a kernel's time to the copy's for which controls apply.
 MAX_COPIES = 1.6
 
 
@@ -33,7 +32,7 @@ class Controls(NamedTuple):
 def find_controls(
     base: CommitMeasurements, head: CommitMeasurements, times: Iterable[Pair], describe: Describe
 ) -> Controls | None:
-    """Return the controls among pairs of times; None if they are too few."""
+    """Return the controls among pairs of times; None if there are too few."""
     changes = [
         relative_change(compute_ratio(pair.base.value or 0.0, pair.head.value or 0.0))
         for pair in times
@@ -43,9 +42,9 @@ def find_controls(
 
 
 def is_comparable(pair: Pair, describe: Describe) -> bool:
-    """Return whether controls bound a pair: two known GPUs took long times, at most MAX_COPIES on both.
+    """Return whether controls apply to a pair: two known GPUs, long times, and at most MAX_COPIES on both.
 
-    Pairs of the library's own copy are controls of every review, also where all kernels changed.
+    Pairs of the library's own copy are controls in every review, even if all kernels changed.
     """
     points = (pair.base, pair.head)
     if len(pair.gpus) < 2 or None in pair.gpus or any((point.value or 0.0) < LONG for point in points):
@@ -56,11 +55,11 @@ def is_comparable(pair: Pair, describe: Describe) -> bool:
 
 
 def is_control(base: CommitMeasurements, head: CommitMeasurements, pair: Pair, describe: Describe) -> bool:
-    """Return whether both commits launched the same machine code, and measured it anew without throttling."""
+    """Return whether both commits launched the same machine code, and each measured it without throttling."""
     if pair.base.throttled or pair.head.throttled or is_one_measurement(base, head, pair):
         return False
     facts = describe(pair.benchmark, pair.base.params)
-    # Launches from L2 and isolated ones have noise of their own.
+    # Launches from L2 and isolated launches have different noise.
     return not facts.conditions and bool(
         is_code_unchanged(base, head, pair.benchmark, pair.base.params, facts.code_name)
     )

@@ -1,4 +1,4 @@
-"""The rows of a review by kernel and flags: what changed, by how much in the mean, and what changed with it."""
+"""The rows of a review, grouped by kernel and flags: changes, mean ratio, and related changes."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from kernelwatch.review.verdict import Verdict, format_percent, relative_change
 from kernelwatch.suite.benchmark_names import EXACT, TIMED, Kind
 from kernelwatch.suite.metrics import RATIOS
 
-#: Bytes that a sector has, `ptxcount.counting.transactions.SECTOR`, without what counts them.
+#: Bytes of a sector, as in `ptxcount.counting.transactions.SECTOR`, whose import would be slow.
 _SECTOR = 32
 
-#: Relative change from which on a report lists a configuration, unless told otherwise.
+#: Smallest relative change that a report lists by default.
 AT_LEAST = 0.01
 
-#: Flags of a group that all flag sets of its kernel share.
+#: Flags of a group for all flag sets of its kernel.
 ANY_FLAGS = "any"
 
 #: Verdicts on a time.
 _JUDGED = (Verdict.SLOWER, Verdict.FASTER, Verdict.SAME, Verdict.UNDECIDED)
 
-#: Shown names of ratios whose own names sound like totals.
+#: Displayed names of ratios whose names sound like totals.
 _NAMES = {
     name.replace("_", " "): f"{name.replace('_', ' ')} per request"
     for name in RATIOS
@@ -36,12 +36,12 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class ChangeGroup:
-    """Changes in the configurations of a kernel with one set of flags, or with several that are alike.
+    """Changes in the configurations of a kernel with one set of flags, or with several sets that changed alike.
 
-    `flags` are nvcc's, several separated by ", "; ANY_FLAGS stands for all that the kernel was compiled with. They are
-    empty where a benchmark has none. `times` are all of its times, unchanged ones too; `numbers` those that changed, of
-    other architectures than the machine's if `elsewhere`; `evidence` what changed in them, and in the machine code, for
-    example "registers -10 %", "5 more instructions (1 of 2) on sm_90", "machine code changed".
+    `flags` are sets of nvcc's flags, separated by ", "; ANY_FLAGS if they are all sets of the kernel, empty if the
+    benchmark has none. `times` has all times, also unchanged ones. `numbers` has the changed numbers; if `elsewhere`,
+    those of other architectures. `evidence` describes the changes of numbers and machine code, for example "registers
+    -10 %", "5 more instructions (1 of 2) on sm_90", "machine code changed".
     """
 
     kernel: str
@@ -53,12 +53,12 @@ class ChangeGroup:
 
     @property
     def ratio(self) -> float | None:
-        """Geometric mean of head over base of all its times; None without times."""
+        """Geometric mean of head / base over all its times; None without times."""
         return mean_ratio(self.times)
 
     @cached_property
     def counts(self) -> dict[str, int]:
-        """Numbers of times by verdict, and of exact numbers that rose, fell, or are noted or acknowledged."""
+        """Number of times per verdict, and of exact numbers that rose, fell, or are noted or acknowledged."""
         times, deciding, numbers = (
             Counter(row.judgement.verdict for row in rows) for rows in (self.times, self._deciding, self.numbers)
         )
@@ -72,24 +72,24 @@ class ChangeGroup:
 
     @property
     def verdict(self) -> Verdict:
-        """The worst on its times, or on its numbers where no time changed."""
+        """The worst verdict on its times; if no time changed, on its numbers."""
         rows = select_changed(self.times) or self._deciding
         return min((row.judgement.verdict for row in rows), key=list(Verdict).index, default=Verdict.SAME)
 
     @property
     def sort_key(self) -> tuple[int, float, str, bool, str]:
-        """Sort key, worst first: by verdict, then by size, of times alone."""
+        """Sort key, worst first: by verdict, then by the size of the change of times."""
         size = 0.0 if self.ratio is None else abs(math.log(self.ratio))
         return list(Verdict).index(self.verdict), -size, self.kernel, self.flags != ANY_FLAGS, self.flags
 
     @property
     def _deciding(self) -> Sequence[Row]:
-        """Its numbers that decide; where none does, all that explain."""
+        """Its numbers that decide; if there are none, those that explain."""
         return [row for row in self.numbers if row.decides] or self.numbers
 
 
 def mean_ratio(rows: Iterable[Row]) -> float | None:
-    """Return the geometric mean of head over base; None without rows, or where a ratio is 0 or infinite."""
+    """Return the geometric mean of head / base; None without rows, or if a ratio is 0 or infinite."""
     ratios = [row.judgement.ratio for row in rows]
     return geometric_mean(ratios) if ratios and all(0 < ratio < math.inf for ratio in ratios) else None
 
@@ -101,12 +101,11 @@ def select_changed(rows: Iterable[Row], at_least: float = 0.0) -> tuple[Row, ...
 
 
 def group_rows(rows: Iterable[Row], arch: str | None, at_least: float = 0.0) -> list[ChangeGroup]:
-    """Return what changed by kernel and flags, on a machine whose GPU has an architecture.
+    """Return the changes grouped by kernel and flags; `arch` is the architecture of the machine's GPU.
 
-    Groups whose times changed come first, slower ones before others, then by the size of the change. Then those of
-    which only counted or compiled numbers changed, alike for all flags where flags do not matter. Machine code of other
-    architectures than the machine's comes last.
-    Smaller relative changes than `at_least` do not count here, which changes no verdict.
+    Groups with changed times come first: slower ones before others, then by the size of the change. Groups with only
+    counted or compiled changes follow; they are merged if flags make no difference. Machine code of other architectures
+    comes last. Relative changes below `at_least` are left out; this does not affect verdicts.
     """
     by_group: dict[tuple[str, str, bool], list[Row]] = defaultdict(list)
     for row in rows:
@@ -120,7 +119,7 @@ def group_rows(rows: Iterable[Row], arch: str | None, at_least: float = 0.0) -> 
         if elsewhere and select_changed(members, at_least):
             evidence = tuple(_list_differences(members, at_least, named=True))
             foreign.append(ChangeGroup(kernel, flags, (), select_changed(members, at_least), evidence, elsewhere=True))
-        elif select_changed(times, at_least):  # with all that is known beside them
+        elif select_changed(times, at_least):  # with all numbers of the same code
             evidence = (
                 *_describe_traffic(numbers),
                 *_list_differences(numbers, at_least),
@@ -128,11 +127,11 @@ def group_rows(rows: Iterable[Row], arch: str | None, at_least: float = 0.0) -> 
             )
             timed.append(ChangeGroup(kernel, flags, times, select_changed(numbers, at_least), evidence))
         elif not elsewhere:
-            for kind in EXACT:  # apart: flags change what is compiled, and not what is counted
+            for kind in EXACT:  # separately: flags change compiled numbers, but not counts
                 numbers = tuple(row for row in members if row.kind == kind)
                 evidence = (*_describe_traffic(numbers), *_list_differences(numbers, at_least))
                 exact.append(ChangeGroup(kernel, flags, times, select_changed(numbers, at_least), evidence))
-    # What is counted is alike for all flags: what stands beside a time of the kernel is told.
+    # Counts are equal for all flags, so those in a group with times are already shown.
     shown_evidence = {(group.kernel, difference) for group in timed for difference in group.evidence}
     exact = [
         group
@@ -149,7 +148,7 @@ def group_rows(rows: Iterable[Row], arch: str | None, at_least: float = 0.0) -> 
 
 
 def _merge_alike(groups: Iterable[ChangeGroup], flag_sets: Set[tuple[str, str]]) -> Iterator[ChangeGroup]:
-    """Yield one group for all that differ in their flags alone."""
+    """Yield one group for all groups that differ only in their flags."""
     alike: dict[tuple[str, tuple[str, ...]], list[ChangeGroup]] = defaultdict(list)
     for group in groups:
         alike[group.kernel, group.evidence].append(group)
@@ -165,7 +164,7 @@ def _merge_alike(groups: Iterable[ChangeGroup], flag_sets: Set[tuple[str, str]])
 def _list_differences(rows: Iterable[Row], at_least: float, *, named: bool = False) -> Iterator[str]:
     """Yield the changes of exact numbers: first those that decide, then those that explain, the largest of each first.
 
-    Architectures are named where they differ, or if `named`.
+    Architectures are named if they differ, or if `named`.
     """
     metrics: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
@@ -178,12 +177,12 @@ def _list_differences(rows: Iterable[Row], at_least: float, *, named: bool = Fal
                     _format_change(metric, differing) + _format_part(len(differing), len(arch_rows))
                 ].append(arch)
         for amount, arch_names in archs_by_amount.items():
-            # A comma is between two differences.
+            # A comma separates two differences.
             yield f"{amount} on {' and '.join(arch_names)}" if named or len(arch_names) < len(by_arch) else amount
 
 
 def _sort_metric(metric: tuple[str, dict[str, list[Row]]]) -> tuple[bool, float]:
-    """Return a sort key: deciding metrics first, the one with the largest change before others."""
+    """Return a sort key: deciding metrics first, then by the largest change."""
     metric_rows = [row for rows in metric[1].values() for row in rows]
     decides = any(row.decides and row.base != row.head for row in metric_rows)
     return not decides, -max(row.size for row in metric_rows)
@@ -194,7 +193,7 @@ def _format_part(count: int, total: int) -> str:
 
 
 def _format_change(metric: str, rows: Sequence[Row]) -> str:
-    """Format a change: a whole number if it is the same everywhere, two values from or to zero, or per cent."""
+    """Format a change: as a number if it is equal in all rows, as two values if one is zero, else in per cent."""
     metric = _NAMES.get(metric, metric)
     step, *other_steps = {round(row.head - row.base, 6) for row in rows}
     ratios = [row.judgement.ratio for row in rows]
@@ -212,7 +211,7 @@ def _format_change(metric: str, rows: Sequence[Row]) -> str:
 def _describe_traffic(rows: Iterable[Row]) -> Iterator[str]:
     """Yield bytes moved over bytes needed, over all launches whose traffic changed.
 
-    Nothing is yielded where both print alike, or where a kernel moves fewer bytes than it is declared to read or write.
+    Yields nothing if both print alike, or where a kernel moves fewer bytes than its declared arrays have.
     """
     launches: dict[object, list[Row]] = defaultdict(list)
     for row in rows:
@@ -230,7 +229,7 @@ def _describe_traffic(rows: Iterable[Row]) -> Iterator[str]:
 
 
 def _describe_machine_code(rows: Iterable[Row]) -> Iterator[str]:
-    """Yield whether the machine code changed, and for how many dtypes; nothing where no run recorded it."""
+    """Yield whether the machine code changed, and for how many dtypes; nothing if no run recorded it."""
     recorded = (row for row in rows if row.code_unchanged is not None and row.arch is None)
     unchanged_by_dtype = {row.params.get("dtype"): row.code_unchanged for row in recorded}
     changed_count = list(unchanged_by_dtype.values()).count(False)

@@ -1,6 +1,6 @@
-"""Judge pairs of configurations: times by their samples and all that was recorded beside them, numbers exactly.
+"""Judge pairs of configurations: times by their samples and the recorded state of the GPU, other numbers exactly.
 
-A comparison of times alone blames the kernel for whatever happened to the machine.
+A comparison of times alone would blame the kernel for changes of the machine.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def judge_pairs(
     thresholds: Thresholds,
     describe: Describe,
 ) -> list[Row]:
-    """Return the pairs with their judgements; their times are one family for the correction."""
+    """Return a row with a judgement for each pair. Holm's correction covers all times together."""
     times = [pair for pair in pairs if classify_benchmark(pair.benchmark) == TIMED]
     limits = [thresholds.select(pair, describe) for pair in times]
     judged = time_verdicts.judge_times([(pair.base, pair.head) for pair in times], limits)
@@ -74,7 +74,7 @@ def judge_pairs(
 
 
 def add_doubts(judgement: Judgement, pair: Pair, *, unchanged: bool | None, throttled: str) -> Judgement:
-    """Return the judgement on a time that takes its machine code, the copy beside it and the GPU into account."""
+    """Return the judgement on a time; UNDECIDED if machine code, copy or GPU make the change doubtful."""
     if judgement.verdict is Verdict.SAME:
         return judgement
     doubt, could_be, copies = None, judgement.could_be, _pair_copies(pair)
@@ -83,7 +83,7 @@ def add_doubts(judgement: Judgement, pair: Pair, *, unchanged: bool | None, thro
     elif unchanged and len(pair.gpus) > 1:
         doubt = Reason(ReasonKind.SEVERAL_GPUS)
     elif unchanged and copies and relative_change(compute_ratio(*copies)) <= judgement.threshold:
-        # The change that is left once all that slows a copy too is cancelled.
+        # Relative to the copy, whatever slows both kernel and copy cancels.
         doubt = Reason(ReasonKind.COPY, (compute_ratio(*copies),))
     reasons = judgement.reasons or ((doubt,) if doubt else ())
     reasons += (Reason(ReasonKind.UNCHANGED),) if unchanged else ()
@@ -97,9 +97,9 @@ def _pair_copies(pair: Pair) -> tuple[float, float] | None:
 
 
 def _explain_throttling(base: CommitMeasurements, head: CommitMeasurements, pair: Pair) -> str:
-    """Return why the GPU was slow in the runs of the samples; empty if it was not, or was alike all along.
+    """Return why the GPU was throttled or shared; empty if it was not, or if one run met the same state for both.
 
-    Some GPUs always throttle: one run that measured both commits in turns then met the same.
+    Some GPUs always throttle. One interleaved run then measures both commits under the same conditions.
     """
     runs = [side.benchmarks[pair.benchmark].runs for side in (base, head)]
     reasons = {"base": pair.base.throttled, "head": pair.head.throttled}

@@ -1,4 +1,4 @@
-"""Compiled kernels that a multiprocessor cannot hold a block of, in one of two commits: a launch of them fails."""
+"""Compiled kernels whose block does not fit on a multiprocessor in one of two commits, so that a launch fails."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _REGISTERS, _SHARED = "registers", "shared bytes"
 def find_unlaunchable(
     rows: Iterable[Row], find_recorded: Callable[[Row], LaunchedBlocks]
 ) -> Iterator[tuple[Verdict, UnpairedConfiguration]]:
-    """Yield BROKEN and a configuration for each kernel that cannot be launched in head alone, REPAIRED for base alone.
+    """Yield each kernel that cannot be launched only in head, with BROKEN, or only in base, with REPAIRED.
 
     `find_recorded` returns the blocks that runs of both commits launched. A kernel that fits in neither commit never
-    ran on that architecture, and one whose block no run of head recorded is not judged.
+    ran on this architecture. A kernel without a recorded block in head is not judged.
     """
     kernels: defaultdict[tuple[object, str], dict[str, Row]] = defaultdict(dict)
     for row in rows:
@@ -42,17 +42,17 @@ def find_unlaunchable(
 
 
 def _find_problem(arch: str, resources: dict[str, Row], side: str, block: tuple[int, int]) -> str:
-    """Return why a block cannot be launched; nothing where it can."""
+    """Return why a block cannot be launched; empty if it can."""
     threads, dynamic = block
     registers, shared = (
         int(getattr(resources[name], side)) if name in resources else 0 for name in (_REGISTERS, _SHARED)
     )
     if not occupancy.count_blocks(arch, threads, registers, 0):
         return (
-            f"cannot be launched on {arch}: {threads} threads of {registers} registers each, a multiprocessor has "
+            f"cannot be launched on {arch}: {threads} threads need {registers} registers each, a multiprocessor has "
             f"{REGISTERS}; use fewer threads or __launch_bounds__({threads})"
         )
     if not occupancy.count_blocks(arch, threads, registers, shared + dynamic):
         allowed = MULTIPROCESSORS[arch].shared_of_block
-        return f"cannot be launched on {arch}: {shared + dynamic} bytes of shared memory a block, {allowed} are allowed"
+        return f"cannot be launched on {arch}: {shared + dynamic} bytes of shared memory per block, allowed: {allowed}"
     return ""

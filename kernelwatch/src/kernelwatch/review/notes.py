@@ -1,4 +1,4 @@
-"""Notes on two commits besides their rows: other differences between their runs."""
+"""Notes on a review: differences between the runs of the two commits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kernelwatch.store.measurements import CommitMeasurements
 from kernelwatch.store.noise import ANOTHER_GPU, LONG
 from kernelwatch.suite.benchmark_names import TIMED
 
-#: Facts of a run that explain a change by themselves: their fields, and asv's types of benchmarks that they matter for.
+#: Facts of a run that alone may explain a change: label -> field, and asv's types of benchmarks that they affect.
 _FACTS = {
     "GPU": ("gpu", ("time",)),
     "driver": ("driver", ("time",)),
@@ -35,7 +35,7 @@ def list_notes(
     times: Sequence[Pair],
     thresholds: Thresholds,
 ) -> Iterator[str]:
-    """Yield the notes, a sentence each."""
+    """Yield the notes, one sentence each."""
     if base.commit == head.commit and not sides.is_of_compilers:
         yield f"base and head are the same commit, {base.commit[:8]}: give another BASE"
     command = sides.measure_command
@@ -43,12 +43,12 @@ def list_notes(
         uncommitted = {benchmark.last_run.uncommitted for benchmark in side.benchmarks.values()}
         for files in sorted(uncommitted - {""}):
             yield f"{side.commit[:8]} was measured with uncommitted changes in {files}; measure it again"
-    yield from (f"{fact}; measure both with one: {command}" for fact in _list_differing_facts(sides, base, head))
+    yield from (f"{fact}; to measure both alike: {command}" for fact in _list_differing_facts(sides, base, head))
     multi_gpu = {pair.benchmark for pair in times if len(pair.gpus) > 1}
     if multi_gpu:
         count = f"{len(multi_gpu)} of {len({pair.benchmark for pair in times})} timed benchmarks"
         yield (
-            f"not one GPU, but several of the kind, measured {count}: no threshold is below "
+            f"several GPUs of one model measured {count}: no threshold is below "
             f"{thresholds.between_gpus * 100:g} %; "
             f"to judge smaller changes measure both on one GPU: {command}"
         )
@@ -56,7 +56,7 @@ def list_notes(
         number, largest = thresholds.controls
         yield (
             f"{number} controls (equal machine code, from {LONG * 1e6:g} µs on, at most {MAX_COPIES:g} copies) differ "
-            f"by up to {largest * 100:.2g} %; times like theirs are the same up to {thresholds.between_gpus * 100:.3g} "
+            f"by up to {largest * 100:.2g} %; times like these are the same up to {thresholds.between_gpus * 100:.3g} "
             f"%, others up to {ANOTHER_GPU * 100:g} %"
         )
     if equal := sum(is_one_measurement(base, head, pair) for pair in times):
@@ -85,7 +85,7 @@ def list_more_instructions(rows: Iterable[Row]) -> Iterator[str]:
 
 
 def _list_differing_facts(sides: ReviewSides, base: CommitMeasurements, head: CommitMeasurements) -> Iterator[str]:
-    """Yield the facts that differ; each benchmark has those of its run: later ones may have measured others."""
+    """Yield the facts that differ. Each benchmark has the facts of its own last run."""
     for fact, (field, types) in _FACTS.items():
         if fact == "compiler" and sides.is_of_compilers:
             continue
@@ -94,4 +94,4 @@ def _list_differing_facts(sides: ReviewSides, base: CommitMeasurements, head: Co
         runs = ((old.last_run, new.last_run) for old, new in pairs if not (old.absence or new.absence))
         for old, new in dict.fromkeys((getattr(old, field), getattr(new, field)) for old, new in runs):
             if old != new and None not in (old, new):
-                yield f"another {fact}: {old} for base, {new} for head"
+                yield f"different {fact}: {old} for base, {new} for head"

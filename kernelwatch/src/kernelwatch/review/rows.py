@@ -1,4 +1,4 @@
-"""A configuration of two commits: its values and the verdict, or why one of them has none."""
+"""A configuration in two commits: its values and the verdict, or why a value is missing."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from kernelwatch.review.verdict import Judgement, Verdict
 from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark
 from kernelwatch.suite.metrics import GLOBAL_SECTORS
 
-#: Parameters whose values need no name.
+#: Parameters whose values are shown without the parameter's name.
 _PLAIN = ("copy", "dtype", "arch")
 
 
 @dataclass(frozen=True)
 class Row:
-    """One configuration that both commits have a value of.
+    """A configuration with a value in both commits.
 
-    `name` is benchmark and parameters, as asv's tables have them; `benchmark` and `params` are the two apart. `kind` is
-    one of KINDS. Of `base` and `head`, in a `unit` or none, lower is better; `judgement` says what to make of them.
+    `name` is `benchmark` with `params`, as in asv's tables. `kind` is one of KINDS. `base` and `head` are the values,
+    in `unit`; lower is better. `judgement` is the verdict on them.
 
-    `useful_bytes` is what a launch must move, of times and sectors. `copies` are the times of both commits in copies of
-    the same bytes, where one was timed beside them. `kernel` is what it launches; of another suite's benchmark, the
-    benchmark. `code_unchanged` says whether both commits launch the same machine code, if a run says so. What a kernel
-    that is not `verified` writes was compared with no reference. A number that does not `decide` explains others. The
-    `conditions` are words on how it was timed, such as "from L2".
+    `useful_bytes` (of times and sectors) are the bytes that a launch must move. `copies` are both times divided by the
+    copy's, if a copy was timed. `kernel` is the launched kernel, or the benchmark if another suite defines it.
+    `code_unchanged` is true if both commits launch the same machine code; None if a run did not record it. `verified`
+    is true if the output was compared with a reference. `decides` is false for a number that only explains others.
+    `conditions` describe how it was timed, such as "from L2".
     """
 
     name: str
@@ -47,12 +47,12 @@ class Row:
 
     @property
     def flags(self) -> str:
-        """The flags of nvcc; empty where the benchmark has none."""
+        """The flags of nvcc; empty if the benchmark has none."""
         return self.params.get("flags", "")
 
     @property
     def arch(self) -> str | None:
-        """The architecture that a compiled number is of; None for others."""
+        """The architecture of a compiled number; None for other numbers."""
         return self.params.get("arch")
 
     @property
@@ -62,12 +62,12 @@ class Row:
 
     @property
     def launch(self) -> tuple[str, ...]:
-        """Key that the counted numbers of one launch share: the class, and the values of its parameters."""
+        """Key of a launch, equal for all its counted numbers: the class, and the values of its parameters."""
         return (self.benchmark.rpartition(".track_")[0], *self.params.values())
 
     @property
     def code(self) -> tuple[str, str, str]:
-        """The machine code that it is of, on one architecture: kernel, dtype and flags."""
+        """Key of the machine code on one architecture: kernel, dtype and flags."""
         return self.kernel, self.params.get("dtype", ""), self.flags
 
     @property
@@ -77,21 +77,21 @@ class Row:
 
     @property
     def rates(self) -> tuple[float, float] | None:
-        """Useful bytes a second of base and head; None where they make no sense."""
+        """Useful bytes per second of base and head; None for counts, and without useful bytes or positive times."""
         if self.kind != TIMED or self.useful_bytes is None or min(self.base, self.head) <= 0:
             return None
         return self.useful_bytes / self.base, self.useful_bytes / self.head
 
     @property
     def parameters(self) -> str:
-        """Parameters besides kernel and flags: "12800x12800 float32 from L2", "offset 3 float32"."""
+        """The parameters without kernel and flags: "12800x12800 float32 from L2", "offset 3 float32"."""
         others = {name: value for name, value in self.params.items() if name not in ("kernel", "flags")}
         words = [value if " x " in name or name in _PLAIN else f"{name} {value}" for name, value in others.items()]
         return " ".join([*words, *self.conditions])
 
     @property
     def size(self) -> float:
-        """Size of the change, whatever its direction; infinite where a value is 0."""
+        """Size of the change, without its direction; infinite if a value is 0."""
         ratio = self.judgement.ratio
         return math.inf if ratio <= 0 or math.isinf(ratio) else abs(math.log(ratio))
 
@@ -102,7 +102,7 @@ class Row:
 
 @dataclass(frozen=True)
 class UnpairedConfiguration:
-    """A configuration that only one commit has a value of, or none, and why the other has none."""
+    """A configuration without a value in one commit or both, and the reason."""
 
     name: str
     benchmark: str
@@ -113,7 +113,7 @@ class UnpairedConfiguration:
 
 @dataclass(frozen=True)
 class Failure:
-    """A kernel's configurations that fail for one reason, with a `verdict` of FAILING."""
+    """The configurations of a kernel that fail for the same reason; `verdict` is one of FAILING."""
 
     verdict: Verdict
     kernel: str
@@ -128,7 +128,7 @@ class Failure:
 
 
 def group_failures(verdict: Verdict, unpaired: Iterable[UnpairedConfiguration]) -> list[Failure]:
-    """Return a failure a kernel and reason, whatever the metric; those of most configurations first."""
+    """Return one failure per kernel and reason, for all metrics together; those with most configurations first."""
     by_reason: dict[tuple[str, str], list[UnpairedConfiguration]] = {}
     for configuration in unpaired:
         by_reason.setdefault((configuration.kernel or configuration.benchmark, configuration.reason), []).append(

@@ -9,7 +9,7 @@ from kernelwatch.toolchain import releases as compilers
 
 @dataclass(frozen=True)
 class ReviewSide:
-    """One of the two: as a person gave it, its full hash, and its compiler; None stands for the default."""
+    """One side of a review: the revision as typed, its full hash, and its compiler (None: the default)."""
 
     label: str
     commit: str
@@ -18,10 +18,10 @@ class ReviewSide:
 
 @dataclass(frozen=True, kw_only=True)
 class ReviewSides:
-    """Two columns of results that one machine measured in one of asv's environments.
+    """The two sides of a review: results of one machine in one of asv's environments.
 
-    The `distance` is how far head lies from base, "3 commits", empty where git does not say. The `where` is the
-    machine, and the environment where both have several.
+    `distance` is the distance from base to head, such as "3 commits"; empty if git does not know it. `where` is the
+    machine. It also names the environment if both commits have several.
     """
 
     machine: str
@@ -43,7 +43,7 @@ class ReviewSides:
 
     @property
     def measure_command(self) -> str:
-        """The command that measures them again."""
+        """The command that measures both sides again."""
         if self.is_of_compilers:
             release = self.head.compiler or compilers.DEFAULT
             return f"{compilers.VARIABLE}={release} asv run --record-samples {self.head.commit[:8]}^!"

@@ -1,6 +1,7 @@
 """Significance of a difference between two sets of samples: Mann and Whitney's test, and a bootstrap interval.
 
-SciPy's functions give the same numbers, which a test holds. Its import takes longer than a whole review.
+A test checks that SciPy's functions give the same numbers. SciPy is not used here, because its import takes longer than
+a whole review.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ CONFIDENCE = 0.99
 RESAMPLES = 1999
 SEED = 5
 
-#: Maximum number of samples a side for the exact test; beyond, the normal approximation is good and much cheaper.
-#: Exactness matters: at 10 + 10 the approximation's smallest p is 17 times too large, too large for 600 configurations.
+#: Maximum number of samples per commit for the exact test; with more, the normal approximation is good and much
+#: cheaper. With 10 + 10 samples, the approximation's smallest p is 17 times too large to judge 600 configurations.
 _EXACT = 20
 
 #: Samples of one configuration at one commit.
@@ -35,13 +36,13 @@ def compute_p_value(base: Samples, head: Samples) -> float:
     won = sum(int(np.searchsorted(ordered, base, side).sum()) for side in ("left", "right")) / 2  # ties are half won
     statistic = max(won, count - won)
     if max(len(base), len(head)) <= _EXACT:
-        # Ties make the exact distribution of untied samples a conservative one: fine.
+        # With ties, the exact distribution for untied samples is conservative, which is acceptable.
         tail = _cumulate_orders(*sorted((len(base), len(head))))[count - int(statistic)]
         return min(1.0, 2 * float(tail))
     total = len(base) + len(head)
     ties = np.unique(np.concatenate([base, head]), return_counts=True)[1].astype(float)
     variance = count / 12 * ((total + 1) - float((ties**3 - ties).sum()) / (total * (total - 1)))
-    # The distribution is discrete: half a step belongs to the tail.
+    # Continuity correction: half a step belongs to the tail.
     deviation = (statistic - count / 2 - 0.5) / math.sqrt(variance) if variance > 0 else -math.inf
     return min(1.0, math.erfc(deviation * math.sqrt(0.5)))
 
@@ -50,7 +51,7 @@ def compute_p_value(base: Samples, head: Samples) -> float:
 def _cumulate_orders(fewer: int, more: int) -> NDArray[np.float64]:
     """Return the share of orders of untied samples with at most 0, 1, 2, ... pairs won.
 
-    The number of orders with so many is a coefficient of the Gaussian binomial, the product of
+    The number of orders with k pairs won is a coefficient of the Gaussian binomial, the product of
     (1 - q^(more + i)) / (1 - q^i).
     """
     orders = np.zeros(fewer * more + 1, dtype=np.int64)
@@ -64,7 +65,7 @@ def _cumulate_orders(fewer: int, more: int) -> NDArray[np.float64]:
 
 @functools.cache
 def ratio_interval(base: Samples, head: Samples) -> tuple[float, float]:
-    """Return the bootstrap interval of median(head) / median(base), percentile method, the same for equal samples."""
+    """Return the bootstrap interval of median(head) / median(base): percentile method, with a fixed seed."""
     draws = _draw_resamples(len(head), len(base))
     new, old = (_resample_medians(side, drawn) for side, drawn in zip((head, base), draws, strict=True))
     tail = (1 - CONFIDENCE) / 2
@@ -74,7 +75,7 @@ def ratio_interval(base: Samples, head: Samples) -> tuple[float, float]:
 
 @functools.cache
 def _draw_resamples(*counts: int) -> tuple[NDArray[np.integer], ...]:
-    """Return how often each resample draws each sample of each side: an array of samples by resamples a side."""
+    """Return for each side an array (samples by resamples) of how often a resample draws a sample."""
     rng = np.random.default_rng(SEED)
     sides = []
     for count in counts:
@@ -86,7 +87,7 @@ def _draw_resamples(*counts: int) -> tuple[NDArray[np.integer], ...]:
 
 
 def _resample_medians(samples: Samples, drawn: NDArray[np.integer]) -> NDArray[np.float64]:
-    """Return the median of each resample: the samples at which half of its draws are counted."""
+    """Return the median of each resample: the first sample at which half of its draws are counted."""
     values = np.array(samples)
     order = values.argsort()
     ordered, counted = values[order], drawn[order]

@@ -1,4 +1,4 @@
-"""The regressions of a machine's history that no later commit mended: in one step, or in many small ones."""
+"""The regressions in a machine's history that no later commit fixed: single steps, and drifts of many small steps."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from kernelwatch.review.verdict import CHANGED_TIMES, NOT_AGAIN, Verdict
 from kernelwatch.store.noise import ANOTHER_GPU
 from kernelwatch.suite.benchmark_names import TIMED
 
-#: Commits that a drift has at least: two are neighbours, which the review compares by itself.
+#: Minimum number of commits of a drift. Two commits are neighbours, which the review compares anyway.
 MIN_DRIFT_COMMITS = 3
 
-#: A configuration of an environment.
+#: An environment of asv, and a configuration in it.
 Key = tuple[str, str]
 
-#: A function that reviews some configurations of two commits in an environment.
+#: A function of an environment, two commits and names of configurations that returns their review.
 ReviewEnds = Callable[[str, str, str, Set[str]], Review]
 
 #: The first and the last commit of a stretch, and a time that is slower in the last.
@@ -32,8 +32,8 @@ Drift = tuple[str, str, Row]
 class Regression:
     """A change to the worse between two commits of a machine.
 
-    These were measured one after the other; or it is a drift, in steps that are too small for the review. The rows have
-    the largest change first, times before numbers; `broken` fails since.
+    `base` and `head` are consecutive measured commits, or the ends of a drift. `rows` have times first, then the
+    largest changes. `broken` has what fails since then.
     """
 
     machine: str
@@ -46,7 +46,7 @@ class Regression:
 
 @dataclass
 class _StandingRegression:
-    """A configuration that became worse, and how its time has changed since, in times of base."""
+    """A configuration that became worse, and its current time divided by that of base."""
 
     base: str
     head: str
@@ -54,7 +54,7 @@ class _StandingRegression:
     relative_time: float
 
     def apply_step(self, later: Row) -> bool:
-        """Add a later step's ratio; return whether it took the regression back, of exact numbers by their values."""
+        """Apply a later step; return whether it fixed the regression. Exact numbers are compared by value."""
         if later.kind != TIMED:
             return later.head <= self.row.base
         if later.judgement.verdict in CHANGED_TIMES:
@@ -63,7 +63,7 @@ class _StandingRegression:
 
 
 class _Stretch(NamedTuple):
-    """Neighbours since the last change, or the last GPU without controls: their ends, number and last time."""
+    """Consecutive commits without a change, on comparable GPUs: first, last, their number, and the last time."""
 
     first: str
     last: str
@@ -73,9 +73,9 @@ class _Stretch(NamedTuple):
 
 @dataclass
 class HistoryFold:
-    """The regressions, failures and unchanged times that stand after some steps of a machine's history.
+    """The regressions, failures and unchanged times after some steps of a machine's history.
 
-    A step is a commit, and its reviews with ancestors. Steps come oldest first.
+    A step is a commit with the reviews against its ancestors. Steps are added oldest first.
     """
 
     heads: list[str] = field(default_factory=list)
@@ -92,7 +92,7 @@ class HistoryFold:
                 key = environment, row.name
                 self._extend_stretch(key, (base, head), row)
                 earlier = self.standing.pop(key, [])
-                # An entry may come later than the regression.
+                # An acknowledgement may be added after the regression.
                 accepts = earlier and select_entries(row, review.changes.acknowledgements)
                 standing = [regression for regression in earlier if not (accepts or regression.apply_step(row))]
                 if row.judgement.verdict is Verdict.SLOWER:
@@ -105,7 +105,7 @@ class HistoryFold:
                 self.failing.pop((environment, configuration.name), None)
 
     def _extend_stretch(self, key: Key, ends: tuple[str, str], row: Row) -> None:
-        # A time that was taken over says nothing new.
+        # A reused time adds no information.
         if row.kind != TIMED or min(row.base, row.head) <= 0 or NOT_AGAIN in row.judgement.reasons:
             return
         stretch = self.stretches.pop(key, None)
@@ -116,9 +116,9 @@ class HistoryFold:
         self.stretches[key] = _Stretch(stretch.first, ends[1], stretch.commits + 1, row.head)
 
     def iter_drifts(self, review_ends: ReviewEnds) -> Iterator[Drift]:
-        """Yield the times that the review of a stretch's first and last commit calls slower.
+        """Yield the times that are slower in the review of a stretch's first and last commit.
 
-        `review_ends` reviews these commits in an environment, some configurations alone.
+        `review_ends` reviews some configurations of these commits in an environment.
         """
         ends: dict[tuple[str, str, str], set[str]] = defaultdict(set)
         for (environment, name), stretch in self.stretches.items():
@@ -130,7 +130,7 @@ class HistoryFold:
                     yield base, head, row
 
     def list_regressions(self, machine: str, drifts: Iterable[Drift]) -> list[Regression]:
-        """Return the regressions and drifts that stand, newest first."""
+        """Return the regressions and drifts that are not fixed, newest first."""
         rows: dict[tuple[bool, str, str], list[Row]] = defaultdict(list)
         broken: dict[tuple[bool, str, str], list[UnpairedConfiguration]] = defaultdict(list)
         for regression in (regression for regressions in self.standing.values() for regression in regressions):

@@ -1,6 +1,6 @@
-"""The thresholds of a machine: defaults, narrowed by the noise of its stored history.
+"""The thresholds of a machine: the defaults, narrowed if its stored history shows less noise.
 
-Times of equal machine code differ by noise alone. rustc-perf takes its thresholds from such history, too (its
+Times of equal machine code differ only by noise. rustc-perf also derives its thresholds from its history (see its
 documentation, "How we determine if a change is significant").
 """
 
@@ -16,28 +16,29 @@ from kernelwatch.review.verdict import compute_ratio, relative_change
 from kernelwatch.store.measurements import CommitMeasurements
 from kernelwatch.store.noise import ANOTHER_GPU, DEFAULTS, LONG
 
-#: Pairs of neighbouring commits that are looked at, the newest, and changes that narrow a default.
+#: Maximum number of pairs of neighbouring commits to use, the newest first; minimum number of changes to narrow a
+#: default.
 MAX_PAIRS, MIN_CHANGES = 30, 100
 
-#: The share of the changes that count: another grid with the same machine code is a change all the same.
+#: The quantile of the changes. The rest may be real: equal machine code can have another grid.
 SHARE = 0.99
 
-#: Ratio of a threshold to the largest changes of equal code: one false SLOWER fails a build.
+#: Safety factor on this quantile, since one false SLOWER fails a build.
 SAFETY = 2
 
-#: Thresholds are rounded up to multiples of it: another commit seldom makes another threshold.
+#: Thresholds are rounded up to multiples of this, so a new commit seldom changes a threshold.
 STEP = 0.001
 
-#: The seconds of a time, and its relative change between two commits.
+#: A time in seconds, and its relative change between two commits.
 Change = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class Thresholds:
-    """The thresholds of a machine: up to each relative change, times of at least so many seconds are SAME."""
+    """The thresholds of a machine: minimum duration in seconds -> largest relative change that is SAME."""
 
     changes: Mapping[float, float] = field(default_factory=lambda: dict(DEFAULTS))
-    #: Times of equal machine code that two GPUs took, if they are enough.
+    #: Times of equal machine code on two GPUs, if there are enough.
     controls: Controls | None = None
 
     def select(self, pair: Pair, describe: Describe) -> float:
@@ -48,7 +49,7 @@ class Thresholds:
 
     @property
     def between_gpus(self) -> float:
-        """The threshold of times that two GPUs took and that controls bound."""
+        """The threshold of times on two GPUs for which controls apply."""
         if self.controls is None:
             return ANOTHER_GPU
         default = dict(DEFAULTS)[LONG]
@@ -66,7 +67,7 @@ class Thresholds:
 
 
 def narrow_thresholds(changes: Iterable[Change]) -> Thresholds:
-    """Return the defaults, narrowed by changes that are noise alone, where they are enough."""
+    """Return the defaults, narrowed by changes that are only noise, if there are enough."""
     by_class: dict[float, list[float]] = {least: [] for least, _ in DEFAULTS}
     for seconds, relative in changes:
         by_class[next(least for least in by_class if seconds >= least)].append(relative)
@@ -84,10 +85,11 @@ def _round_up(change: float) -> float:
 
 
 def iter_noise(base: CommitMeasurements, head: CommitMeasurements, describe: Describe) -> Iterator[Change]:
-    """Yield the change of each time that one GPU measured in two runs of one machine code."""
+    """Yield each change of a time between two runs of the same machine code on one GPU."""
     for benchmark, measured in head.benchmarks.items():
         runs = measured.runs[-1:], base.benchmarks[benchmark].runs[-1:]
-        if measured.type != "time" or (runs[0] and runs[0] == runs[1]):  # in turns they agree better
+        # Interleaved runs agree better; they would underestimate the noise.
+        if measured.type != "time" or (runs[0] and runs[0] == runs[1]):
             continue
         for old, new in match_points(base, head, benchmark):
             if not (old and new and old.value and new.value and min(old.value, new.value) > 0):

@@ -1,7 +1,8 @@
 """Verdicts on times, from the recorded samples.
 
-A change counts if it is larger than the machine's noise, larger than what the processes of each commit differ by, and
-significant by Mann-Whitney's test after Holm's correction, with an interval of the ratio of medians that excludes 1.
+A change counts only if all of this holds. It is larger than the machine's threshold and than the sum of both commits'
+spreads between rounds. It is significant by Mann-Whitney's test after Holm's correction. The bootstrap interval of the
+ratio excludes 1.
 """
 
 from __future__ import annotations
@@ -15,21 +16,21 @@ from kernelwatch.review.significance import compute_p_value, ratio_interval
 from kernelwatch.review.verdict import Judgement, Reason, ReasonKind, Verdict, compute_ratio
 from kernelwatch.store.points import Point
 
-#: Fewer a side are not judged: 6 + 6 cannot reach asv's own significance either.
+#: Minimum number of samples per commit. With 6 + 6, the significance that asv requires is not reachable either.
 FEWEST_SAMPLES = 7
 
-#: Chance of one false alarm or more in a whole comparison, were all samples independent.
+#: Probability of at least one false alarm in a comparison, if all samples were independent.
 ALPHA = 0.05
 
 
 def judge_times(pairs: Sequence[tuple[Point, Point]], thresholds: Sequence[float]) -> list[Judgement]:
-    """Judge pairs of base and head, one family for the correction; each is SAME up to its relative threshold."""
+    """Judge pairs of base and head. A change up to the pair's threshold is SAME. Holm's correction covers all pairs."""
     tested = [
         index
         for index, pair in enumerate(pairs)
         if min(len(point.samples) for point in pair) >= FEWEST_SAMPLES
         and _is_positive(*pair)
-        and pair[0].samples != pair[1].samples  # of one measurement: not a test, and no reason to correct others
+        and pair[0].samples != pair[1].samples  # both commits share one measurement: nothing to test
     ]
     p_values = [compute_p_value(*(point.samples for point in pairs[index])) for index in tested]
     corrected = dict(zip(tested, correct_holm(p_values), strict=True))
@@ -54,21 +55,21 @@ def _judge_one(base: Point, head: Point, threshold: float, p: float | None, fami
     spreads = max(old) / min(old) - 1, max(new) / min(new) - 1
     low, high = interval = ratio_interval(base.samples, head.samples)
     rules = (
-        # The samples of one round are correlated, so no test of samples sees that a whole round was fast or slow. A
-        # median may be off by what its rounds differ by, on both sides: a change must exceed the two together.
+        # The samples of a round are correlated, so a test of samples cannot detect a slow round. The error of a median
+        # may be as large as the spread of its rounds. So a change must exceed the sum of both spreads.
         (sum(spreads) >= max(time_ratio, 1 / time_ratio) - 1, ReasonKind.ROUNDS, spreads),
         (p >= ALPHA, ReasonKind.CHANCE, (p, family)),
         (low <= 1 if time_ratio > 1 else high >= 1, ReasonKind.INTERVAL, interval),
     )
     doubts = tuple(Reason(why, figures) for holds, why, figures in rules if holds)[:1]
     verdict = Verdict.UNDECIDED if doubts else Verdict.SLOWER if time_ratio > 1 else Verdict.FASTER
-    # Within the interval, or between what any round of base and any of head say.
+    # The range covers the interval and the ratios of all pairs of rounds.
     could_be = min(low, min(new) / max(old)), max(high, max(new) / min(old))
     return Judgement(verdict, time_ratio, threshold, p, interval, doubts, could_be)
 
 
 def correct_holm(p_values: Sequence[float]) -> list[float]:
-    """Return p-values after Holm's correction, to be compared with ALPHA, whatever the dependence between the tests.
+    """Return p-values after Holm's correction, to compare with ALPHA; the tests may depend on one another.
 
     Source: S. Holm, "A simple sequentially rejective multiple test procedure", Scand. J. Statist. 6 (1979).
     """

@@ -10,9 +10,9 @@ from enum import Enum
 class Verdict(Enum):
     """Verdicts, worst first.
 
-    Of one configuration, numbers alone are TRADE or NOTED. Of a whole comparison, BROKEN means that some fail in head
-    alone, FAILED that some fail in both, REPAIRED that some fail in base alone, and TRADE that some became worse and
-    others better: `conclusion`.
+    For a single configuration, only numbers can be TRADE or NOTED. For a whole comparison, BROKEN means that some
+    configurations fail only in head, FAILED that some fail in both commits, and REPAIRED that some fail only in base.
+    TRADE means that some became worse and others better.
     """
 
     BROKEN = "BROKEN"
@@ -27,10 +27,10 @@ class Verdict(Enum):
     SAME = "SAME"
 
 
-#: Verdicts on a number that rose without an acknowledgement, deciding or not.
+#: Verdicts on a number that rose and is not acknowledged, whether it decides or not.
 RISES = (Verdict.SLOWER, Verdict.TRADE, Verdict.NOTED)
 
-#: Verdicts on a configuration that failed on one side or both.
+#: Verdicts on a configuration that failed in one commit or both.
 FAILING = (Verdict.BROKEN, Verdict.FAILED, Verdict.REPAIRED)
 
 #: Verdicts on a time that changed.
@@ -38,37 +38,37 @@ CHANGED_TIMES = (Verdict.SLOWER, Verdict.ACKNOWLEDGED, Verdict.FASTER)
 
 
 class ReasonKind(Enum):
-    """Reasons against a change, for or against a number that decides, or beside it, with places for figures."""
+    """Reasons for a verdict, as format strings."""
 
-    NOT_POSITIVE = "a time that is not positive cannot be right"
-    FEW_SAMPLES = "{} + {} samples, at least {} a side are needed; measure with --record-samples"
-    ROUNDS = "rounds differ by {:.1%} in base, {:.1%} in head: together more than the change"
+    NOT_POSITIVE = "a time is zero or negative"
+    FEW_SAMPLES = "{} + {} samples, but at least {} per commit are needed; measure with --record-samples"
+    ROUNDS = "rounds differ by {:.1%} in base and {:.1%} in head; the sum is at least the change"
     CHANCE = "p = {:.2g} after correction for {} configurations"
-    INTERVAL = "the interval of the ratio, {:.3f} to {:.3f}, does not confirm it"
+    INTERVAL = "the interval of the ratio, {:.3f} to {:.3f}, does not exclude 1"
     THROTTLED = "the GPU was throttled or shared {}"
-    SEVERAL_GPUS = "not measured on one GPU"
-    COPY = "the copy beside it changed as much ({:.3f} in copies): the machine, not the kernel"
+    SEVERAL_GPUS = "measured on different GPUs"
+    COPY = "the copy changed as much (ratio of times in copies: {:.3f}); the machine changed, not the kernel"
     UNCHANGED = "machine code unchanged"
     NOT_AGAIN = "same machine code, not measured again"
     TIMES = "times: {}"
-    INSTRUCTIONS = "evidence, which does not decide"
+    INSTRUCTIONS = "explanation only"
     TOTALS = "explains the totals, which decide"
     SECTORS = "explains the sectors, which changed and decide"
-    MERGED = "explains the wavefronts of accesses as ptxas merges them, which decide"
+    MERGED = "explains the merged wavefronts, which decide"
     FIRST_SHARED = "it used no shared memory before, and saves at least as many sectors"
     ADDRESSES = "explains the addresses of constant memory, which decide"
     FIRST_UNIFORM = "each request to constant memory has one address, and it saves at least as many sectors"
-    IN_REGISTERS = "ptxas needs no stack frame: it is in registers"
-    BEYOND = "beyond the project's limit of {:.3g} of base"
-    UNKNOWN_FIT = "how many threads fit on a multiprocessor is not known"
+    IN_REGISTERS = "ptxas needs no stack frame; the array is in registers"
+    BEYOND = "above the project's limit, {:.3g} times base"
+    UNKNOWN_FIT = "the number of threads that fit on a multiprocessor is unknown"
     OTHER_FIT = "{} threads fit on a multiprocessor, {} before"
-    SAME_FIT = "evidence: {} threads fit on a multiprocessor, {} before"
+    SAME_FIT = "explanation only: {} threads fit on a multiprocessor, {} before"
     ACCEPTED = "{}"
 
 
 @dataclass(frozen=True)
 class Reason:
-    """A kind of reason with its figures, or with words from acknowledged.toml or a time's verdicts."""
+    """A kind of reason, with the values for its format string."""
 
     why: ReasonKind
     figures: tuple[float | str, ...] = ()
@@ -77,19 +77,18 @@ class Reason:
         return self.why.value.format(*self.figures)
 
 
-#: Reason for two commits with the numbers of one measurement.
+#: Reason for two commits that share one measurement.
 NOT_AGAIN = Reason(ReasonKind.NOT_AGAIN)
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """A verdict and what it rests on.
+    """A verdict with its ratio, threshold, statistics and reasons.
 
-    `ratio` is head over base, infinite where base alone is 0. A time is SAME up to the relative change `threshold`,
-    which is 0 of exact numbers. `p` is Mann-Whitney's, corrected for the number of configurations, where it was tested,
-    and `interval` that of the ratio of medians, where it was needed. `reasons` say why it is UNDECIDED or ACKNOWLEDGED,
-    or does not decide; else what is known beside it. A time that changed `could_be` between two ratios, by its interval
-    and its processes, where that is known.
+    `ratio` is head / base; it is infinite if only base is 0. `threshold` is the largest relative change that is SAME;
+    it is 0 for exact numbers. `p` is the corrected p-value of Mann-Whitney's test, if tested. `interval` is the
+    bootstrap interval of the ratio, if computed. `reasons` explain the verdict. `could_be` is the range in which the
+    true ratio of a changed time may lie, if known.
     """
 
     verdict: Verdict
@@ -102,7 +101,7 @@ class Judgement:
 
     @property
     def reason(self) -> str:
-        """The reasons, for a reader."""
+        """The reasons as one text."""
         return "; ".join(map(str, self.reasons))
 
     @property
@@ -124,7 +123,7 @@ def compute_ratio(base: float, head: float) -> float:
 
 
 def relative_change(ratio: float) -> float:
-    """Return the relative change of a ratio, whatever its direction."""
+    """Return the relative change of a ratio, without its sign."""
     return abs(ratio - 1)
 
 
@@ -135,6 +134,6 @@ def format_percent(ratio: float) -> str:
 
 
 def judge_exact(base: float, head: float) -> Judgement:
-    """Judge a counted or compiled number: the same input gives the same number, and lower is better everywhere."""
+    """Judge a counted or compiled number: the same input gives the same number, and lower is always better."""
     verdict = Verdict.SLOWER if head > base else Verdict.FASTER
     return Judgement(verdict if base != head else Verdict.SAME, compute_ratio(base, head))

@@ -1,1 +1,1 @@
-"""Runs the benchmark classes: a process a commit, a process that measures, known numbers reused."""
+"""Runs the benchmark classes: one process per commit, one process that measures, and reuse of stored numbers."""

@@ -1,7 +1,7 @@
-"""The one seam to asv: `asv run`, `asv continuous` and `asv update` call the runner if asv is compatible.
+"""The connection to asv: `asv run`, `asv continuous` and `asv update` call the runner if asv is compatible.
 
-asv.conf.json names this module among its plugins. `asv publish` adds the project's pages to its own. If another
-release of asv lacks something, one line says so, and asv runs the same classes in its own way.
+asv.conf.json lists this module in `plugins`. `asv publish` adds the project's pages to asv's. If a release of asv is
+incompatible, one warning names the problem, and asv runs the same classes itself.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ from asv.util import UserError
 from kernelwatch.config import project_root
 from kernelwatch.error_text import one_line
 from kernelwatch.errors import KernelwatchError
-from kernelwatch.instrument import parent_death  # noqa: F401 -- a run that a fleet has begun ends with its worker
+from kernelwatch.instrument import parent_death  # noqa: F401 -- a run started by a fleet ends with its worker
 from kernelwatch.store.git import text as run_git
 from ptxcount.cli.ending import interruptible_import, scratch_folder
 from ptxcount.util import git_environment
 
-#: Functions of asv -> the parameters that the runner passes. It replaces the first, and calls all others.
+#: Functions of asv -> the parameters that the runner passes. The plugin replaces the first function, and calls the
+#: others.
 REQUIRED_PARAMETERS = {
     "asv.commands.run:Run.run": "conf range_spec bench attribute machine env_spec dry_run record_samples _returns",
     "asv.benchmarks:Benchmarks": "conf benchmarks regex",
@@ -69,18 +70,18 @@ REQUIRED_PARAMETERS = {
 
 _LIBRARY = Path(__file__).parents[1]
 
-#: Options of `asv run` that only asv's own way supports.
-_PLAIN_OPTIONS = ("profile", "set_commit_hash", "durations")
+#: End of the messages that the runner is not used.
+_FALLBACK = "asv runs the benchmarks itself, which is slower; a new machine needs `asv machine --yes` first"
 
-#: The end of a message on asv's own way, which does not name the machine.
-_PLAIN_WAY = "by itself, on a new machine after `asv machine --yes`, which is slower"
+#: Options of `asv run` that the runner does not support.
+_PLAIN_OPTIONS = ("profile", "set_commit_hash", "durations")
 
 
 def setup() -> None:
-    """Prepare the environment and replace `Run.run`; asv calls this once the plugin is imported."""
+    """Prepare the environment and replace `Run.run`; asv calls this after it has imported the plugin."""
     sys.excepthook = _print_uncaught_error
     git_environment.set_environment()
-    # `kernelwatch provide` of asv.conf.json is this Python's, whether its environment is activated or not.
+    # asv.conf.json calls `kernelwatch provide`: this Python's folder has it, even if its environment is not activated.
     os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)])
     os.environ.setdefault(project_root.LIBRARIES, os.pathsep.join(project_root.list_libraries()))
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # the order of NVML, which names the machine
@@ -95,7 +96,7 @@ def setup() -> None:
 
 
 def _print_uncaught_error(kind: type[BaseException], error: BaseException, place: TracebackType | None) -> None:
-    """Print a line for an interrupt, which asv does not catch, and any other error as Python does."""
+    """Print one line for an interrupt, which asv does not catch; print other errors as Python does."""
     if issubclass(kind, KeyboardInterrupt):
         print("asv: interrupted", file=sys.stderr)
     else:
@@ -119,12 +120,12 @@ class WatchPages(OutputPublisher):  # type: ignore[misc]
 
         try:
             publisher.write_site(conf, Path(repo._path))
-        except KernelwatchError as error:  # asv shows an error of its own in a line
+        except KernelwatchError as error:  # asv prints its own errors as one line
             raise UserError(str(error)) from None
 
 
 def find_incompatibility(location: str, parameters_needed: str) -> str:
-    """Return how a function of asv differs from what the runner needs; empty if it does not."""
+    """Return the difference between a function of asv and the runner's needs; empty if there is none."""
     module, _, path = location.partition(":")
     try:
         target: Any = importlib.import_module(module)
@@ -140,16 +141,16 @@ def find_incompatibility(location: str, parameters_needed: str) -> str:
 
 
 def _warn_of_plain_way(problem: object) -> None:
-    log.warning(f"asv {asv.__version__} runs benchmarks {_PLAIN_WAY}: {problem}")
+    log.warning(f"kernelwatch's runner does not support asv {asv.__version__}: {problem}; {_FALLBACK}")
 
 
 def is_existing(environment: str) -> bool:
-    """Return whether a word of `--environment` names one that asv has not made."""
+    """Return whether a value of `--environment` names an existing environment."""
     return environment == ":same" or environment.partition(":")[0] == "existing"
 
 
 def _is_of_asv(error: Exception) -> bool:
-    """Return whether an error says that asv lacks a name, or that a call of the library's does not fit."""
+    """Return whether an error comes from an incompatible asv: a missing name, or wrong arguments in a call."""
     if isinstance(error, AttributeError):
         module = getattr(error.obj, "__module__", None) or getattr(error.obj, "__name__", "")
         return str(module).partition(".")[0] == "asv"
@@ -164,33 +165,33 @@ def wrap_run(asv_run: Any) -> Any:
 
     @functools.wraps(asv_run)
     def run(cls: type[Run], conf: Any, *args: Any, **kwargs: Any) -> Any:
-        """Run the suite, or call asv's own `run` for an option that only it supports."""
+        """Run the suite, or call asv's own `run` if the runner does not support an option."""
         options = inspect.signature(asv_run).bind(cls, conf, *args, **kwargs).arguments
         plain_reasons = [f"--{name.replace('_', '-')}" for name in _PLAIN_OPTIONS if options.get(name)]
         environments = options.get("env_spec") or ()
         environments = [conf.environment_type, *([environments] if isinstance(environments, str) else environments)]
         if any(map(is_existing, filter(None, environments))):
-            plain_reasons.append("an environment that asv has not made")
+            plain_reasons.append("an existing environment")
         if plain_reasons:
-            log.info(f"{' and '.join(plain_reasons)}: asv runs benchmarks {_PLAIN_WAY}")
+            log.info(f"kernelwatch's runner does not support {' and '.join(plain_reasons)}; {_FALLBACK}")
             return asv_run(cls, conf, *args, **kwargs)
         configuration = dict(vars(conf))
-        if (returns := options.get("_returns")) is not None:  # `asv continuous` reads there afterwards
+        if (returns := options.get("_returns")) is not None:  # `asv continuous` reads the results there afterwards
             returns["stage"] = tempfile.TemporaryDirectory()
         try:
             with interruptible_import("asv"):
-                from kernelwatch.runner import whole_run  # noqa: PLC0415 -- other commands of asv's do without
+                from kernelwatch.runner import whole_run  # noqa: PLC0415 -- other commands of asv do not need it
 
             if folder := run_git(project_root.ROOT, "rev-parse", "--show-prefix"):
                 raise KernelwatchError(
-                    f"{project_root.CONFIG_FILE} lies in {folder} of its repository; move it and the benchmarks to the "
-                    'top, the only folder that is supported, with "repo": "."'
+                    f"{project_root.CONFIG_FILE} is in the subfolder {folder}, which is not supported; "
+                    'move it and the benchmarks to the top folder, with "repo": "."'
                 )
             with scratch_folder("kernelwatch-"):
                 return whole_run.run_suite(
                     conf, {name: options[name] for name in options if name not in ("cls", "conf")}
                 )
-        except KernelwatchError as error:  # asv shows an error of its own in a line
+        except KernelwatchError as error:  # asv prints its own errors as one line
             raise UserError(str(error)) from None
         except (ImportError, AttributeError, TypeError) as error:
             if not _is_of_asv(error):

@@ -1,4 +1,4 @@
-"""The process of a commit, seen from the run: its package, its messages and its end."""
+"""The process of a commit, as the run controls it: its package, its messages and its end."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from kernelwatch.store.git import GitError
 #: Number of lines of a failed process's log to show.
 _LOG_LINES = 5
 
-#: Names of the environments that need an installed package: the unpacked one could not be imported.
+#: Names of the environments that need an installed package, because the unpacked one could not be imported.
 _installed_environments: set[str] = set()
 
 _decoder = msgspec.json.Decoder(Message)
@@ -38,12 +38,12 @@ class _MissingError(PackageError):
 
 
 class CommitProcess:
-    """A running process of a commit, with its standard error in a log file, that has sent its discovery.
+    """A running process of a commit that has sent its discovery; its standard error is in a log file.
 
     Raises
     ------
     PackageError
-        It cannot import the package or the suite.
+        The process cannot import the package or the suite.
     """
 
     def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
@@ -69,7 +69,7 @@ class CommitProcess:
         return map(_decoder.decode, self._process.stdout)
 
     def write_jobs(self, index: int) -> None:
-        """Have the process write the jobs of a commit that is measured in turns, by its index among the commits.
+        """Let the process write the jobs of a commit of an interleaved run; `index` is its place among the commits.
 
         Raises
         ------
@@ -82,7 +82,7 @@ class CommitProcess:
 
     @property
     def problem(self) -> str:
-        """The exit code of a failed process and the last line of its log; empty if it succeeded."""
+        """The exit code and the last log line of a failed process; empty if it succeeded."""
         code = self._process.wait()
         return f"the commit's process ended with {code}: {(self._read_log() or [''])[-1]}" if code else ""
 
@@ -146,4 +146,4 @@ def _open_process(
         try:
             yield CommitProcess(process, log)
         finally:
-            process.kill()  # its children end with it
+            process.kill()  # its children end, too

@@ -1,4 +1,4 @@
-"""One commit of a run: a task for its process, and the outcomes in asv's results and in the run's record."""
+"""One commit of a run: sends its process a task, and adds the outcomes to asv's results and the run's record."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ DIGITS = 8
 #: The environment variable that disables the reuse of stored numbers.
 MEASURE_ALL = "KERNELWATCH_MEASURE_ALL"
 
-#: Options of `asv run` that rule out stored numbers: other samples, or commits in turns.
+#: Options of `asv run` that exclude stored numbers: they change the samples, or interleave the commits.
 _NO_REUSE_OPTIONS = ("quick", "attribute", "append_samples", "interleave_rounds", "dry_run")
 
 
@@ -47,7 +47,7 @@ def may_reuse(options: Mapping[str, Any]) -> bool:
 
 @dataclass
 class CommitMeasurement:
-    """Measures one commit's benchmarks of kernels in its process, and adds the outcomes to asv's results."""
+    """Measures the kernel benchmarks of one commit in its process, and adds the outcomes to asv's results."""
 
     #: Results of asv for the commit, and the selected benchmarks.
     results: Results
@@ -59,10 +59,10 @@ class CommitMeasurement:
     #: The machine's folder of results.
     folder: Path
     record: RunRecord
-    #: True for the checkout's own commit: today's suite is its own, and pages show the source lines of its kernels.
+    #: True for HEAD of the checkout: the suite belongs to it, and the website shows its source lines.
     is_head: bool
 
-    #: Class -> index -> configuration with its outcome; class -> seconds that it took.
+    #: Class -> index -> configuration with its outcome; class -> seconds of its measurement.
     configurations: defaultdict[str, dict[int, RunConfiguration]] = field(default_factory=lambda: defaultdict(dict))
     seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     started_at: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
@@ -93,7 +93,7 @@ class CommitMeasurement:
                 self.record.generators = child.discovery.generators
                 child.send_task(task)
                 self._process_messages(child, progress)
-                problem = child.problem or "the commit's process sent no outcome for it"
+                problem = child.problem or "the commit's process sent no outcome for this configuration"
         except PackageError as error:
             problem = str(error)
         for group, indices in task.indices.items():
@@ -112,7 +112,7 @@ class CommitMeasurement:
         return indices
 
     def _refuse_other_axes(self, discovery: Discovery) -> None:
-        """Raise PackageError if a benchmark has changed since the run began: its indices would be other launches."""
+        """Raise PackageError if a benchmark has changed since the run began: its indices would mean other launches."""
         current = {benchmark["name"]: benchmark for benchmark in discovery.benchmarks}
         for name, benchmark in self.benchmarks.items():
             if any(current.get(name, {}).get(key) != benchmark[key] for key in ("params", "version")):
@@ -128,7 +128,7 @@ class CommitMeasurement:
             for group, names in self.selected_benchmarks.items()
         }
         rounds = dict.fromkeys(rounds, 1) if self.options.get("quick") else rounds
-        # The time benchmark of a class is always requested: the others derive from it.
+        # The time benchmark of a class is always requested, because the others derive from it.
         requested = {
             group: list(dict.fromkeys([first_names[group], *names]))
             for group, names in self.selected_benchmarks.items()
@@ -178,7 +178,7 @@ class CommitMeasurement:
     def _record(self, configuration: RunConfiguration, progress: Progress) -> None:
         """Record the outcome of a configuration."""
         _fail_if_not_finite(configuration)
-        if self.is_head and configuration.skipped.startswith(skip_reasons.LACKS):  # its own suite declares it
+        if self.is_head and configuration.skipped.startswith(skip_reasons.LACKS):  # the suite belongs to this commit
             configuration.failed, configuration.skipped = configuration.skipped, ""
         self.configurations[configuration.group][configuration.index] = configuration
         names = self.selected_benchmarks[configuration.group]
@@ -218,11 +218,11 @@ class CommitMeasurement:
 
 
 def _fail_if_not_finite(configuration: RunConfiguration) -> None:
-    """Turn a number that is not finite into a failure with a reason; JSON has null for it."""
+    """Turn a number that is not finite into a failure with a reason, because JSON stores it as null."""
     for name, number in list(configuration.numbers.items()):
         samples = number if isinstance(number, list) else [number]
         if any(sample is None or not math.isfinite(sample) for sample in samples):
             del configuration.numbers[name]
             configuration.failed = (
-                configuration.failed or f"{name} yields a number that is not finite; only finite numbers are stored"
+                configuration.failed or f"{name} has a number that is not finite; only finite numbers can be stored"
             )

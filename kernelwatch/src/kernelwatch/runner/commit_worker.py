@@ -1,7 +1,7 @@
-"""The process of a commit: it imports the commit's package, and this checkout's instrument and suite.
+"""The process of a commit: it imports the commit's package, and the library and the suite of the checkout.
 
 `python -m kernelwatch.runner.commit_worker BENCHMARKS` sends the benchmarks that it discovers, reads a task from
-standard input, and sends the outcome of each configuration. It ends with the run, as do the processes that it forks.
+standard input, and sends the outcome of each configuration. It and the processes that it forks end with the run.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 from asv_runner.discovery import list_benchmarks
 
-import kernelwatch.instrument.parent_death  # noqa: F401 -- what is forked ends with this process
+import kernelwatch.instrument.parent_death  # noqa: F401 -- forked processes end with this one
 from kernelwatch.error_text import one_line
 from kernelwatch.errors import KernelwatchError
 from kernelwatch.instrument import client
@@ -30,11 +30,11 @@ from kernelwatch.suite import registry
 def main(folder: str) -> int:
     """Send the discovery, then perform the task on standard input; return the exit code."""
     send = Sender(os.dup(sys.stdout.fileno()))
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # printed text is no message
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # standard output is for messages only
     warnings.simplefilter("ignore")  # warnings of nvcc do not concern a run
     try:
         send(_discover_benchmarks(folder))
-    except Exception as error:  # noqa: BLE001 -- the project's code may raise anything
+    except Exception as error:  # noqa: BLE001 -- the project's code may raise any error
         send(Refusal(_format_import_error(error), isinstance(error.__cause__ or error, ImportError)))
         return 1
     line = sys.stdin.buffer.readline()
@@ -52,19 +52,19 @@ def _discover_benchmarks(folder: str) -> Discovery:
 
 
 def _format_import_error(error: BaseException) -> str:
-    """Return an error as a line, with the paths of the commit's files relative to its package."""
+    """Return an error as one line, with the paths of the commit's files relative to its package."""
     text = str(error) if isinstance(error, KernelwatchError) else f"{type(error).__name__}: {error}"
     return one_line(text.replace(f"{Path.cwd()}/", ""))
 
 
 def _perform_task(task: Task, send: Sender) -> None:
-    """Measure; compile and count meanwhile, in a process forked before this one has threads."""
-    from kernelwatch.runner import measure_counts  # noqa: PLC0415 -- the suite reports its own errors first
+    """Measure times; meanwhile, compile and count in a process that is forked before this one has threads."""
+    from kernelwatch.runner import measure_counts  # noqa: PLC0415 -- so that errors of the suite are reported first
 
     counting: list[BaseProcess] = []
 
     def count() -> None:
-        os.nice(19)  # leave cores to the measurement and to the writers of references
+        os.nice(19)  # leave the cores to the measurement and to the writers of references
         cores = sorted(os.sched_getaffinity(0))
         os.sched_setaffinity(0, cores[len(cores) // 4 :])
         measure_counts.send_all(task, send)
@@ -74,7 +74,7 @@ def _perform_task(task: Task, send: Sender) -> None:
         counting[0].start()
 
     if task.turn is not None or measure_counts.sweeps_by_class(registry.Kind.TIMED).keys() & task.indices.keys():
-        from kernelwatch.runner import measure_times  # noqa: PLC0415 -- counting and compiling do without it
+        from kernelwatch.runner import measure_times  # noqa: PLC0415 -- not needed for counting and compiling
 
         measure_times.send_all(task, send, os.environ.get(client.ADDRESS), begin)
     if not counting:

@@ -1,4 +1,4 @@
-"""The one compiler of a run, which is part of the names of asv's environments."""
+"""The compiler of a run. A run has only one; it is part of the names of asv's environments."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from kernelwatch.errors import CompileError, KernelwatchError, NvccNotFoundError
 from kernelwatch.toolchain import cache, nvcc, releases
 from kernelwatch.toolchain.nvcc_call import NvccOutput
 
-#: Keys of asv's matrix; a matrix with other keys holds requirements alone.
+#: Keys of asv's matrix; a matrix with other keys has only requirements.
 _MATRIX_KEYS = {"req", "env", "env_nobuild"}
 
 
 def choose_compiler(conf: Any) -> None:
-    """Choose the compiler that the environment names, try it, and leave it alone in asv's matrix.
+    """Choose the compiler that the environment variable names, try it, and make it the only one in asv's matrix.
 
     Raises
     ------
     UserError
-        The compiler is missing, is no release of CUDA, or compiles nothing.
+        The compiler is missing, is not a release of CUDA, or fails to compile.
     """
     try:
         releases.use_requested_release()
         compiler = nvcc.find_nvcc()
-        # A compiler that has compiled once is not tried again until it changes.
+        # A compiler that compiled before is not tried again until it changes.
         cache.lookup(
             cache.make_key("probe", *nvcc.list_program_facts(compiler)),
             lambda: NvccOutput(nvcc.compile_probe(compiler), ""),
@@ -39,7 +39,7 @@ def choose_compiler(conf: Any) -> None:
         KernelwatchError,
         CompileError,
         OSError,
-    ) as error:  # reported once here, not as the failure of every configuration
+    ) as error:  # reported here once, instead of for every configuration
         raise UserError(str(error)) from None
     matrix = dict(conf.matrix) if set(conf.matrix) <= _MATRIX_KEYS else {"req": conf.matrix}
     kind, variable = releases.MATRIX_KEY

@@ -99,12 +99,12 @@ def count_launches(task: Task, send: Sender) -> None:
 
 
 def _metric_names(group: str) -> list[tuple[str, str]]:
-    """Return each benchmark of a class with the name of its metric."""
+    """Return the benchmarks of a class, each with the name of its metric."""
     return [(name, name.partition(".track_")[2]) for name in registry.current_suite().benchmarks_by_class[group]]
 
 
 def _worst_ratio(current: Mapping[str, float], stored: Mapping[str, float]) -> float | None:
-    """Return the current number that differs most, over the stored one; 1 if all are equal, None if one is missing."""
+    """Return the largest ratio of a current number to the stored one; 1 if all are equal, None if one is missing."""
     if not stored.keys() <= current.keys():
         return None
     ratios = [current[name] / stored[name] if stored[name] else 1.0 + current[name] for name in stored]

@@ -28,10 +28,10 @@ from kernelwatch.suite import registry
 from kernelwatch.suite.benchmark_names import Kind, control_name, find_kind
 from kernelwatch.suite.sweep import Sweep
 
-#: Number of measurements of a time that disagrees with the stored one, before the difference is accepted.
+#: Number of measurements of a time that must all disagree with the stored one before a difference is reported.
 _TRIES = 2
 
-#: Number of following configurations whose references may be written while the GPU is busy.
+#: Maximum number of later configurations whose references are written while the GPU is busy.
 _LOOK_AHEAD = 60
 
 #: A class and the index of a configuration in it.
@@ -62,27 +62,27 @@ def send_all(task: Task, send: Sender, address: str | None, start_counting: Call
 
 
 def write_jobs(address: str, turn: int) -> None:
-    """Write a job a line, for everything timed, so that the measuring process can take turns with other commits."""
+    """Write all timed jobs, one per line, so that the measuring process can interleave them with other commits."""
     prebuild.compile_for_device()
     if ready := client.query_device(address):
         lines = []
         for sweep in sweeps_by_class(registry.Kind.TIMED).values():
             for params in sweep.points():
-                with suppress(NotImplementedError):  # this commit lacks it
+                with suppress(NotImplementedError):  # this commit does not have it
                     job = timed.describe_job(sweep, sweep.launch(params)).make_job(ready)
                     lines.append(msgspec.json.encode(job) + b"\n")
         Path(address).with_name(f"{turn}.jsonl").write_bytes(b"".join(lines))
 
 
 class TimeMeasurement:
-    """Measures configurations of a commit through the measuring process at an address, whose device is ready."""
+    """Measures configurations of a commit by requests to the measuring process, whose device is ready."""
 
     def __init__(self, task: Task, send: Sender, address: str, ready: Ready) -> None:
         self._task, self._send, self._address, self._ready = task, send, address, ready
         self._launches: dict[ConfigurationKey, tuple[Launch, Sweep]] = {}
         self._cached_description = cache(self._describe_job)
         self._references = ReferenceWriter()
-        #: Outcomes measured to check stored numbers; each stands for a first round.
+        #: Outcomes measured to check stored numbers; they serve as a first round if the numbers are not reused.
         self._checked_outcomes: dict[ConfigurationKey, JobOutcome] = {}
         self._outcomes: defaultdict[ConfigurationKey, list[JobOutcome]] = defaultdict(list)
 
@@ -137,13 +137,13 @@ class TimeMeasurement:
             )
 
     def _describe_job(self, key: ConfigurationKey) -> build_job.JobDescription:
-        """Return a configuration's description, whose job is built once. Raises as `build_job`'s."""
+        """Return a configuration's description; its job is built only once."""
         launch, sweep = self._launches[key]
         description = timed.describe_job(sweep, launch)
         return build_job.JobDescription(cache(description.make_job), description.reference)
 
     def _measure_checks(self, checks: Sequence[Check]) -> list[float | None]:
-        """Measure each configuration; return the medians over those of the stored samples, and keep the outcomes."""
+        """Measure each configuration and keep the outcome; return the ratios of the medians to the stored ones."""
         keys = [_configuration_key(check.configuration) for check in checks]
         return [self._measure_ratio(check, keys[index + 1 :]) for index, check in enumerate(checks)]
 
@@ -155,14 +155,14 @@ class TimeMeasurement:
                 outcome = self._ask_for_outcome(key, later)
             except (NotImplementedError, WrongOutputError, client.MeasuringError):
                 return None
-            self._checked_outcomes.setdefault(key, outcome)  # the first: others are chosen by the stored number
+            self._checked_outcomes.setdefault(key, outcome)  # keep the first: a later one would be biased
             ratio = statistics.median(outcome.samples) / statistics.median(_find_samples(check.stored.values))
             if abs(ratio - 1) <= check.stored.threshold:
                 break
         return ratio
 
     def _split_stored(self, configuration: RunConfiguration) -> None:
-        """Keep the selected ones of the stored numbers, and split samples as if rounds had taken them."""
+        """Keep the selected benchmarks' numbers, and split the stored samples into rounds."""
         count = len(_find_samples(configuration.numbers))
         per_round = -(-count // self._task.rounds[configuration.group])
         configuration.rounds = [min(per_round, count - first) for first in range(0, count, per_round)]
@@ -179,7 +179,7 @@ class TimeMeasurement:
         except NotImplementedError as error:
             configuration.skipped, configuration.numbers = str(error), {}
             return
-        except Exception as error:  # noqa: BLE001 -- any error fails this configuration alone
+        except Exception as error:  # noqa: BLE001 -- any error fails only this configuration
             configuration.failed, configuration.numbers = f"{type(error).__name__}: {error}", {}
             return
         outcomes = [*self._outcomes[key], outcome]
@@ -191,12 +191,12 @@ class TimeMeasurement:
         configuration.throttled = list(dict.fromkeys([*configuration.throttled, *outcome.held_back]))
 
     def _ask_for_outcome(self, key: ConfigurationKey, later: Sequence[ConfigurationKey]) -> JobOutcome:
-        """Measure a configuration; meanwhile, write the references of the following ones.
+        """Measure a configuration; meanwhile, write the references of later ones.
 
         Raises
         ------
         NotImplementedError, WrongOutputError, MeasuringError
-            As `client.request_outcome`.
+            `client.request_outcome` raises it.
         """
         description = self._cached_description(key)
 

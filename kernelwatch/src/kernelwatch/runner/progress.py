@@ -1,4 +1,4 @@
-"""Progress of a run: a share on a terminal, each failure, and a summary line a module of benchmarks."""
+"""Progress of a run: a percentage on a terminal, each failure, and one summary line per module of benchmarks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kernelwatch.error_text import blank_numbers, first_error, one_line
 from kernelwatch.instrument.skip_reasons import NOT_SUPPORTED
 from kernelwatch.runner.protocol import RunConfiguration
 
-#: Clears the line of the cursor on a terminal.
+#: Escape sequence that clears the current line of a terminal.
 _CLEAR = "\r\x1b[K"
 
 #: Seconds between two updates, and seconds before the first estimate of the remaining time.
@@ -35,7 +35,7 @@ class Progress:
     #: Class and index -> rounds that have begun; module -> outcomes of its benchmarks.
     rounds_begun: Counter[tuple[str, int]] = field(default_factory=Counter)
     counts_by_module: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    #: Reason without its numbers -> the full reasons.
+    #: Reason without numbers -> the full reasons.
     failures: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     #: Reason of a skip -> number of benchmarks skipped for it, over all configurations.
     skips: Counter[str] = field(default_factory=Counter)
@@ -45,7 +45,7 @@ class Progress:
         self.began = time.monotonic()
 
     def begin_rounds(self, group: str, index: int, rounds: int = 1) -> None:
-        """Count rounds of a configuration that begin; on a terminal, print the progress."""
+        """Count rounds that begin; on a terminal, print the progress."""
         self.rounds_begun[group, index] += rounds
         now = time.monotonic()
         if sys.stdout.isatty() and now - self.last_shown > _TICK:
@@ -60,7 +60,7 @@ class Progress:
             )
 
     def note_configuration(self, configuration: RunConfiguration) -> None:
-        """Count a configuration's outcome, and print its failure: each reason once, whatever its numbers."""
+        """Count a configuration's outcome, and print its failure: once for reasons that differ only in numbers."""
         self.begin_rounds(
             configuration.group,
             configuration.index,

@@ -1,7 +1,7 @@
-"""Messages between a run and the process of a commit: JSON, one a line.
+"""Messages between a run and the process of a commit: JSON, one per line.
 
-A group is a class of benchmarks, with its module: `time_copy.OffsetCopy`. An index is that of a configuration in
-the group, in asv's order.
+A group is a class of benchmarks, named with its module: `time_copy.OffsetCopy`. An index is the place of a
+configuration in its group, in asv's order.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import msgspec
 
 
 class StoredNumbers(msgspec.Struct):
-    """Numbers that are stored under a fingerprint, and the commit that was measured."""
+    """Numbers stored for a fingerprint, and the measured commit."""
 
     commit: str
     #: Benchmark -> its number, or its samples.
     values: dict[str, Any]
-    #: Relative difference up to which a time is the same; counted numbers must be equal.
+    #: Largest relative difference of an equal time; counted numbers must be identical.
     threshold: float = 0.0
-    #: Index of the run that measured it among the runs that measured anything, oldest first.
+    #: Index of the run that measured the numbers among all recorded runs, oldest first.
     run: int = 0
 
 
@@ -39,12 +39,12 @@ class Task(msgspec.Struct):
     #: Group -> the version of its benchmarks; group -> the rounds of a time.
     versions: dict[str, str] = {}
     rounds: dict[str, int] = {}
-    #: Numbers of earlier runs, and the measured commit: numbers of its own are not called reused.
+    #: Numbers of earlier runs, and the commit to measure: its own numbers do not count as reused.
     stored: StoredByGroup = {}
     commit: str = ""
-    #: The machine's folder, with the source lines that are stored; empty to count none.
+    #: The machine's folder, with the stored costs of source lines; empty if they are not needed.
     lines: str = ""
-    #: Place of the commit among those that are measured in turns, if only the jobs of its times are requested.
+    #: Place of the commit in an interleaved run, if only the jobs of its times are requested.
     turn: int | None = None
 
 
@@ -74,24 +74,24 @@ class RoundStart(msgspec.Struct, tag=True):
 
 
 class RunConfiguration(msgspec.Struct, tag=True, omit_defaults=True, kw_only=True):
-    """A configuration of a run, with its numbers or the reason that it has none."""
+    """A configuration of a run, with its numbers or the reason why it has none."""
 
     group: str
     index: int
     #: Parameters, as reports print them.
     params: str
-    #: Hash of everything that the numbers depend on; empty if it is not known, and they are never reused.
+    #: Hash of everything that the numbers depend on; empty if unknown: then they are never reused.
     fingerprint: str = ""
-    #: SHA-256, launch and architecture; also the SHA-256 of the machine code alone, where it was computed.
+    #: SHA-256 of the cubin, launch and architecture; last the SHA-256 of its machine code, if it was computed.
     machine_code: tuple[str, ...] = ()
     #: Threads of a block and its bytes of dynamic shared memory; None if they depend on the launch.
     block: tuple[int, int] | None = None
-    #: Commit whose numbers it reuses; empty if it was measured.
+    #: Commit whose numbers are reused; empty if the configuration was measured.
     reused: str = ""
-    #: Reason that it could not be measured; error that it failed with.
+    #: Reason of a skip; error of a failure.
     skipped: str = ""
     failed: str = ""
-    #: Benchmark -> a number, or samples.
+    #: Benchmark -> its number or samples.
     numbers: dict[str, Any] = {}
     #: Number of samples of each round of a time.
     rounds: list[int] = []
@@ -100,7 +100,7 @@ class RunConfiguration(msgspec.Struct, tag=True, omit_defaults=True, kw_only=Tru
 
 
 class Difference(msgspec.Struct, tag=True):
-    """A measured number that differs from the stored one, so that no number of its kind is reused."""
+    """A measured number that differs from the stored one; then no number of its kind is reused."""
 
     configuration: str
     #: Measured over stored number; None if it could not be measured.

@@ -1,6 +1,6 @@
-"""Reuse of earlier commits' numbers: equal fingerprints, confirmed by a measured share.
+"""Reuse of earlier commits' numbers if the fingerprints are equal; a share of them is measured again.
 
-A share of the reusable configurations is measured again: a permanent comparison of equals with equals. If one of them
+A share of the reusable configurations is measured again, to check that equal inputs give equal numbers. If one of them
 differs, no number of its kind is reused.
 """
 
@@ -20,7 +20,7 @@ from kernelwatch.store.models import Document
 from kernelwatch.store.noise import default_threshold
 from kernelwatch.suite.benchmark_names import Kind, find_kind
 
-#: Share of the reusable numbers that is measured again. A run takes those that were measured longest ago. So each
+#: Share of the reusable numbers that is measured again. A run chooses those that were measured longest ago. So every
 #: number is measured again within 1 / SHARE runs.
 SHARE = 0.02
 
@@ -28,9 +28,9 @@ SHARE = 0.02
 def load_reusable(
     folder: Path, environment: str, commit: str, groups: Mapping[str, Sequence[str]], rounds: Mapping[str, int]
 ) -> StoredByGroup:
-    """Return a machine's numbers of other commits, and the counted numbers of this one, the newest last.
+    """Return the reusable numbers of a machine: times of other commits, and counts of all commits.
 
-    A commit that is measured again has its times measured again.
+    If a commit is measured again, its times are not reused.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def load_reusable(
     environment, commit : str
         Name of asv's environment, and the commit to measure.
     groups : mapping
-        Class -> its benchmarks in this run; the time, from which others derive, is always among them.
+        Class -> its benchmarks in this run; the time is always among them, because others derive from it.
     rounds : mapping
         Class -> number of rounds that this run would measure.
     """
@@ -93,17 +93,17 @@ def load_reusable(
 
 
 def _is_comparable(stored: StoredNumbers, run: Mapping[str, Any], time: str, params: str, rounds: int) -> bool:
-    """Return whether a stored time has samples of as many rounds; if so, set the threshold of a new one."""
+    """Return whether a stored time has samples of as many rounds; set the threshold for comparing a new time."""
     samples = stored.values[time]
     if not isinstance(samples, list):
         return False
-    # One process against the two stored ones differs by more than two against two, which thresholds are for.
+    # One new round differs more from two stored rounds than two from two. The thresholds are for the latter.
     stored.threshold = default_threshold(statistics.median(samples))
     return len(record.find_round_sizes(run, stored.commit, time, params, len(samples))) == rounds
 
 
 class Check(NamedTuple):
-    """A configuration that is measured although its numbers are stored."""
+    """A configuration with stored numbers that is measured again."""
 
     configuration: RunConfiguration
     stored: StoredNumbers
@@ -112,10 +112,10 @@ class Check(NamedTuple):
 def reuse_stored(
     configurations: Sequence[RunConfiguration], task: Task, measure: Callable[[Sequence[Check]], Sequence[float | None]]
 ) -> list[Difference]:
-    """Give configurations their stored numbers if the measured share agrees; return the differences.
+    """Reuse stored numbers for configurations if the measured share agrees; return the differences.
 
-    The configurations are changed in place. `measure` returns each current number over the stored one, None if it
-    cannot be measured.
+    The configurations are changed in place. `measure` returns the ratio of each current number to the stored one, None
+    if it cannot be measured.
     """
     reusable = [
         Check(configuration, stored)
@@ -139,10 +139,10 @@ def reuse_stored(
 
 
 def choose_checks(checks: Sequence[Check]) -> list[Check]:
-    """Return the share of configurations to measure, rounded up: those that were measured longest ago.
+    """Return the configurations to measure again: a share, rounded up, of those that were measured longest ago.
 
-    Of those that one run measured, each class contributes neighbours, in proportion to its size. They share references
-    and buffers, so they take less time than others.
+    Of the configurations of one run, each class contributes neighbours, in proportion to its size. Neighbours share
+    references and buffers, which saves time.
     """
     sizes = Counter(check.configuration.group for check in checks)
 

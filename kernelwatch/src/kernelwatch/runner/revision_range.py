@@ -1,4 +1,4 @@
-"""The commits of a run: the range that a person typed, read as asv reads it."""
+"""The commits of a run: the user's range, parsed as in asv."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from asv.repo import NoSuchNameError
 
 from kernelwatch.store import reading, result_rows
 
-#: Error of a word that git does not know.
-_NO_COMMIT = "{!r} names no commit; give a branch, a tag or a hash"
+#: Error text for a revision that git does not know.
+_NO_COMMIT = "{!r} is not a commit; give a branch, a tag or a hash"
 
 
 def select_commits(conf: Any, repo: Any, options: Mapping[str, Any], results: Path) -> list[str]:
-    """Return the hashes of the commits of a range, as `asv run` takes one.
+    """Return the hashes of the commits of a range; the range has the syntax of `asv run`.
 
     Raises
     ------
     UserError
-        The range, branch or file does not exist, or it holds no commit.
+        The range, branch or file does not exist, or it has no commit.
     """
     range_spec: Any = options.get("range_spec")
     existing = _list_measured_commits(results) if range_spec in ("NEW", "EXISTING") else []
@@ -51,7 +51,7 @@ def select_commits(conf: Any, repo: Any, options: Mapping[str, Any], results: Pa
             commits = repo.get_hashes_from_range(range_spec)
     except NoSuchNameError as error:
         if str(error) == "HEAD":
-            raise util.UserError("the repository has no commit yet; commit first") from None
+            raise util.UserError("the repository has no commits; commit first") from None
         raise util.UserError(f"Unknown branch {error} in configuration") from None
     except util.ProcessError:
         raise util.UserError(_NO_COMMIT.format(range_spec)) from None

@@ -28,7 +28,7 @@ class RunRecord:
     commit : str
         The commit's hash.
     facts : mapping of str to object, optional
-        More facts of the machine, by name; it may be filled later.
+        More facts of the machine, by name; the caller may add facts until `collect_lines`.
     uncommitted : sequence of str, optional
         Files that the run imports although they are not committed.
     """
@@ -54,7 +54,7 @@ class RunRecord:
         self._run.selected[benchmark] = list(selected)
 
     def collect_lines(self) -> dict[str, list[dict[str, Any]]]:
-        """Return the lines of each record, by the suffix of its files."""
+        """Return the lines of each record: suffix of its files -> lines."""
         self._complete_run()
         compiler = releases.parse_version(self._run.nvcc)
         return {
@@ -95,13 +95,13 @@ class RunRecord:
                     configuration.params
                 )
         for by_rounds in process_counts.values():
-            by_rounds[max(by_rounds, key=lambda text: len(by_rounds[text]))] = []  # an empty list stands for all others
+            by_rounds[max(by_rounds, key=lambda text: len(by_rounds[text]))] = []  # an empty list means all others
         run.processes = {self._commit: process_counts} if process_counts else {}
-        if not any(run.selected.values()):  # an empty table stands for all configurations
+        if not any(run.selected.values()):  # an empty table means all configurations
             run.selected = {}
 
     def _count_reasons(self, reasons: Iterable[tuple[str, str]]) -> list[models.SkippedConfigurations]:
-        """Return each reason of a benchmark, with its number of configurations."""
+        """Return the reasons of each benchmark with their numbers of configurations."""
         counts = Counter((benchmark, one_line(reason)) for benchmark, reason in reasons if reason)
         return [
             models.SkippedConfigurations(commit=self._commit, benchmark=benchmark, reason=reason, configurations=count)
@@ -109,7 +109,7 @@ class RunRecord:
         ]
 
     def _cubin_records(self, compiler: str | None) -> list[models.CubinsLine]:
-        """Return the hashes of machine code, a line an architecture."""
+        """Return the hashes of machine code, one line per architecture."""
         by_arch: dict[str, models.CubinsLine] = {}
         for configuration in (configuration for configuration, _ in self.configurations if configuration.machine_code):
             sha256, launch, arch, *code = configuration.machine_code

@@ -1,4 +1,4 @@
-"""Warnings of files that are not committed: a run measures commits, with the suite and the libraries as they are."""
+"""Warnings of uncommitted files: a run measures commits, but with the suite and the libraries of the checkout."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from kernelwatch.store import git
 #: Suffixes of untracked files that a kernel may need.
 _SOURCES = (".cu", ".cuh", ".h", ".hpp", ".ptx", ".py")
 
-#: Number of fields before the path in git's records of changed, unmerged and untracked files: git-status(1), version 2.
+#: Number of fields before the path in git's records of changed, unmerged and untracked files (git-status(1), version
+#: 2).
 _FIELDS_BEFORE_PATH = {"1": 7, "u": 9, "?": 0}
 
 #: Maximum number of files that a warning names.
@@ -22,9 +23,9 @@ _MAX_NAMES = 8
 
 
 def warn_of_changes(commits: Sequence[str], results: Path) -> list[str]:
-    """Warn of what a measurement of HEAD lacks, and of what is imported although HEAD lacks it; return the latter.
+    """Warn of uncommitted files: those that the measurement of HEAD lacks, and those that are imported anyway.
 
-    Files of `results` are not named: runs write them.
+    Return the latter. Files of `results` are not named, because runs write them.
     """
     package, folders = settings.package_name(), settings.code_folders()
     head, changes = _list_changes()
@@ -38,13 +39,13 @@ def warn_of_changes(commits: Sequence[str], results: Path) -> list[str]:
         if file not in imported and (is_tracked or package not in folders or PurePath(file).is_relative_to(package))
     ]
     if head in commits:
-        _log_names("HEAD is measured, without what is not committed", missing)
-    _log_names("used as they are here, not as in HEAD", imported)
+        _log_names("HEAD is measured without these uncommitted changes", missing)
+    _log_names("these uncommitted changes are used", imported)
     return imported
 
 
 def _list_changes() -> tuple[str, dict[str, bool]]:
-    """Return HEAD, and the files that differ from it with True, the sources that git does not know with False."""
+    """Return HEAD and the uncommitted files: True for tracked files that differ, False for untracked sources."""
     options = ("--porcelain=v2", "--branch", "--no-renames", "--untracked-files=all", "-z")
     output = git.try_text(ROOT, "--no-optional-locks", "status", *options, "--", ".", ":(exclude).asv") or ""
     head, files = "", dict[str, bool]()

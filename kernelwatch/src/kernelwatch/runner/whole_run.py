@@ -1,4 +1,4 @@
-"""A run: one process a commit, one process that measures, known numbers reused, results in asv's own files."""
+"""A run: one process per commit, one process that measures, reuse of stored numbers, and results in asv's files."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def run_suite(conf: Any, options: Mapping[str, Any]) -> int | None:
         log.warning(problem)
     device = machine.find_gpu()
     if device is None:
-        # NVML may not name a device, such as a slice of a GPU: its times would be stored under a machine without a GPU.
+        # NVML may not name a device such as a MIG slice. Hide it: its times would be stored under "no GPU".
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
     results = folders.results_folder(ROOT, conf)
     asv_environments = list(environments.get_environments(conf, options.get("env_spec")))
@@ -60,12 +60,12 @@ def run_suite(conf: Any, options: Mapping[str, Any]) -> int | None:
         _start_measuring(device) as facts,
     ):
         for index, commit in enumerate(in_turns):
-            log.info(f"describing what {commit[:8]} launches ({index + 1} of {len(in_turns)})")
+            log.info(f"preparing the launches of {commit[:8]} ({index + 1} of {len(in_turns)})")
             try:
                 with commit_process.start_process(conf, asv_environments[0], repo, commit, folder) as child:
                     child.write_jobs(index)
             except PackageError as error:
-                raise UserError(f"{commit[:8]} cannot be measured in turns: {error}") from None
+                raise UserError(f"{commit[:8]} cannot be measured in an interleaved run: {error}") from None
         conf.results_dir = str(folder / "stage") if returns is None else returns["stage"].name  # asv saves there
         options = {**options, "interleave_rounds": bool(in_turns)}
         return SuiteRun(conf, repo, load_machine(options, device), options, results, folder, facts).measure(
@@ -75,17 +75,17 @@ def run_suite(conf: Any, options: Mapping[str, Any]) -> int | None:
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """Give this run and its processes a temporary folder, which also is their home if they have none."""
+    """Provide a temporary folder for this run and its processes; it is also HOME if they have none."""
     with tempfile.TemporaryDirectory(prefix="kernelwatch-", ignore_cleanup_errors=True) as folder:
         variables = {"TMPDIR": folder, parent_death.RUN: str(os.getpid()), project_root.VARIABLE: str(ROOT)}
         if not cache_dir.has_home():
-            variables["HOME"] = folder  # pip needs one
+            variables["HOME"] = folder  # pip needs a home folder
         with mock.patch.object(tempfile, "tempdir", folder), mock.patch.dict(os.environ, variables):
             yield Path(folder)
 
 
 def load_machine(options: Mapping[str, Any], device: machine.Gpu | None) -> Machine:
-    """Return asv's description of the named machine, by default the one named after its GPU."""
+    """Return asv's description of the named machine; the default name is that of the GPU."""
     name = options.get("machine") or Machine.hardcoded_machine_name or machine.default_name(device)
     loaded = Machine()
     try:
@@ -97,9 +97,9 @@ def load_machine(options: Mapping[str, Any], device: machine.Gpu | None) -> Mach
 
 @contextmanager
 def _start_measuring(device: machine.Gpu | None) -> Iterator[dict[str, Any]]:
-    """Run a measuring process on a GPU, if there is one; yield its facts of the device.
+    """Run a measuring process if there is a GPU; yield the facts of the device.
 
-    The driver takes up to a second to end it: meanwhile the results are shown.
+    The driver takes up to a second to end the process; meanwhile the results are shown.
     """
     if device is None:
         yield {}
@@ -119,7 +119,7 @@ class SuiteRun:
     repo: Any
     machine: Machine
     options: Mapping[str, Any]
-    #: Folder of results, and a folder for files that end with the run.
+    #: Folder of results, and a folder for temporary files.
     results: Path
     scratch: Path
     #: Facts of the device, from the measuring process.
@@ -128,7 +128,7 @@ class SuiteRun:
     has_failed: bool = False
     #: Files that are imported although they are not committed.
     uncommitted: Sequence[str] = ()
-    #: Environment's name, commit and process of the discovery; the exit stack ends that process.
+    #: Environment's name, commit and process of the discovery; the exit stack ends the process.
     discovered: tuple[str, str, CommitProcess] | None = None
     exit_stack: ExitStack = field(default_factory=ExitStack)
 
@@ -150,7 +150,7 @@ class SuiteRun:
                 raise UserError("No benchmarks selected")
             self.uncommitted = uncommitted.warn_of_changes(commits, self.results)
             if machine.nvml_handle() is None:
-                log.warning("No GPU here: the time_* benchmarks are skipped; everything else runs.")
+                log.warning("this machine has no GPU: the time_* benchmarks are skipped, all others run")
             if (returns := self.options.get("_returns")) is not None:
                 returns.update(machine_params=vars(self.machine), environments=asv_environments, benchmarks=benchmarks)
             for commit, environment in product(commits, asv_environments):
@@ -158,7 +158,7 @@ class SuiteRun:
         return 2 if self.has_failed else None
 
     def _discover_benchmarks(self, commits: Sequence[str], environment: Any) -> Discovery:
-        """Return the benchmarks of the first commit that can be imported, among the range and the branches' tips."""
+        """Return the benchmarks of the first commit that can be imported: of the range, then of the branches' tips."""
         tips = []
         for branch in self.conf.branches:
             try:
@@ -179,7 +179,7 @@ class SuiteRun:
 
     @contextmanager
     def _enter_process(self, environment: Any, commit: str) -> Iterator[CommitProcess]:
-        """Enter the commit's process: the one of the discovery, if it has this commit."""
+        """Enter the commit's process; if the discovery used this commit, it is the same process."""
         discovered, self.discovered = self.discovered, None
         if discovered is not None and discovered[:2] == (environment.name, commit):
             yield discovered[2]
@@ -226,13 +226,13 @@ class SuiteRun:
             stored.save(json.loads(saved.read_bytes()), record.collect_lines())
 
     def _run_plain(self, results: Results, environment: Any, benchmarks: Benchmarks) -> None:
-        """Have asv run the benchmarks without kernels in its own environment."""
+        """Let asv run the benchmarks without kernels in its own environment."""
         try:
             environment.create()
             environment.install_project(self.conf, self.repo, results.commit_hash)
         except ProcessError:
             self.has_failed = True
-            log.error(f"{results.commit_hash[:8]} cannot be installed: skipped {', '.join(benchmarks)}")
+            log.error(f"{results.commit_hash[:8]} cannot be installed; skipped: {', '.join(benchmarks)}")
             return
         options = ("show_stderr", "quick", "record_samples", "append_samples")
         run_benchmarks(

@@ -1,1 +1,1 @@
-"""Kernels found in a repository, and the classes written for them."""
+"""The kernels in a repository, and the classes that `kernelwatch init` writes for them."""

@@ -1,4 +1,4 @@
-"""The kernels of a repository: in its texts, as ptxcount reads them, and in the PTX that nvcc compiles from them."""
+"""The kernels of a repository: declarations, as ptxcount parses them, and entry points in the PTX from nvcc."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from ptxcount.util.errors import LaunchError
 
 _SUFFIXES = (".cu", ".cuh", ".h", ".hpp", ".hh", ".hxx", ".inl", ".inc", ".cpp", ".cc", ".cxx", ".py")
 
-#: Advice where no file that includes a source compiles it.
-_HEADER_ADVICE = "give nvcc's options by --flags, or watch it with prelude=, the text that comes before it"
+#: Advice if a file does not compile, neither by itself nor in a file that includes it.
+_HEADER_ADVICE = "pass options to nvcc with --flags, or declare the text that must precede the file with prelude="
 
 
 class KernelParameter(NamedTuple):
-    """A kernel's parameter: its C++ type, its name, its type as written, and its bytes if the compiler says them."""
+    """A kernel's parameter: its C++ type, its name, its type as written, and its bytes if known from the compiler."""
 
     kind: str
     name: str
@@ -39,9 +39,9 @@ class KernelParameter(NamedTuple):
 
 
 class CompilationUnit(NamedTuple):
-    """A unit that is compiled by itself: a file, or a text in Python, named "module:NAME" by `python_name`.
+    """A unit of compilation: a file, or a string in Python with `python_name` "module:NAME".
 
-    Where a header does not compile alone, `through` are the units that include it.
+    If a header does not compile by itself, `through` has the units that include it.
     """
 
     file: str
@@ -53,7 +53,7 @@ class CompilationUnit(NamedTuple):
 
 
 class KernelCandidate(NamedTuple):
-    """A kernel in the repository: its place, its entry for `Kernel`, its parameters, and the threads of its blocks."""
+    """A kernel in the repository: its place, its name for `entry=`, its parameters, and the threads of its blocks."""
 
     unit: CompilationUnit
     file: str
@@ -62,18 +62,18 @@ class KernelCandidate(NamedTuple):
     entry: str
     template: tuple[str, ...]  # "typename T"
     parameters: tuple[KernelParameter, ...]
-    uses: KernelUses  # what its text does with them
-    most: int  # threads of a block, at most; 0 if nothing is said
-    exact: tuple[int, int, int] | None = None  # threads along each axis, where they are fixed
+    uses: KernelUses  # uses of the parameters in its text
+    most: int  # maximum number of threads of a block; 0 if not declared
+    exact: tuple[int, int, int] | None = None  # threads along each axis, if fixed
 
     @property
     def place(self) -> str:
-        """Its file and line."""
+        """The file and line of the kernel."""
         return f"{self.file}:{self.line}"
 
 
 def read_sources(root: Path) -> dict[str, str]:
-    """Return the files of a repository that may have kernels, or launches of them, with their texts."""
+    """Return the files of a repository that may contain kernels or launches: name -> text."""
     listed = git.run(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard").split(b"\0")
     names = [name for name in sorted({*map(os.fsdecode, listed)}) if name.endswith(_SUFFIXES) and name.isprintable()]
     paths = {name: root / name for name in names if (root / name).is_file()}
@@ -81,7 +81,7 @@ def read_sources(root: Path) -> dict[str, str]:
 
 
 def find_kernels(root: Path, files: dict[str, str], options: Sequence[str]) -> tuple[list[KernelCandidate], list[str]]:
-    """Return the kernels in the order of files and lines, and what is left out, with the reason."""
+    """Return the kernels in the order of files and lines, and a message for each omitted one."""
     units: list[CompilationUnit | str] = []
     inclusions = Inclusions(files)
     for file in (name for name, text in files.items() if "__global__" in text):
@@ -95,7 +95,7 @@ def find_kernels(root: Path, files: dict[str, str], options: Sequence[str]) -> t
         )
         try:
             candidates = [candidate for unit_candidates in results for candidate in unit_candidates]
-        except BaseException:  # nobody waits for what is being compiled
+        except BaseException:  # do not wait for running compilations
             stop_all()
             raise
     return [candidate for candidate in candidates if isinstance(candidate, KernelCandidate)], [
@@ -104,7 +104,7 @@ def find_kernels(root: Path, files: dict[str, str], options: Sequence[str]) -> t
 
 
 def _make_unit(file: str, files: dict[str, str], inclusions: Inclusions) -> CompilationUnit:
-    """Return a file with the folders in which lies what it includes, and the sources that include it."""
+    """Return the unit of a file, with the folders of its includes, and the sources that include it."""
     through = tuple(
         CompilationUnit(includer, files[includer], include=inclusions.list_included(includer)[1])
         for includer in inclusions.list_includers(file)
@@ -113,11 +113,11 @@ def _make_unit(file: str, files: dict[str, str], inclusions: Inclusions) -> Comp
 
 
 def _iter_python_units(file: str, text: str) -> Iterator[CompilationUnit | str]:
-    """Yield the CUDA C++ in named texts of a Python module, and a message for each text without a name."""
+    """Yield the CUDA C++ in named strings of a Python module, and a message for each string without a name."""
     try:
         tree = ast.parse(text)
     except SyntaxError as error:
-        yield f"{file}:{error.lineno}: Python does not read it: {error.msg}"
+        yield f"{file}:{error.lineno}: Python cannot parse it: {error.msg}"
         return
     module = ".".join(PurePosixPath(file.removeprefix("src/")).with_suffix("").parts)
     assigned = [statement for statement in tree.body if isinstance(statement, ast.Assign)]
@@ -132,12 +132,12 @@ def _iter_python_units(file: str, text: str) -> Iterator[CompilationUnit | str]:
         if kernel_names and id(node) in names:
             yield CompilationUnit(file, str(node.value), node.lineno, f"{module}:{names[id(node)]}")
         elif kernel_names:
-            advice = "give the module a name for the text, or a function that returns it; see text= of Kernel"
-            yield f"{file}:{node.lineno}: {kernel_names} in a text without a name: {advice}"
+            advice = "assign the string to a name in the module, or return it from a function; see text= of Kernel"
+            yield f"{file}:{node.lineno}: {kernel_names} in a string without a name: {advice}"
 
 
 def _iter_unit_kernels(unit: CompilationUnit, root: Path, options: Sequence[str]) -> Iterator[KernelCandidate | str]:
-    """Compile a unit, and yield its kernels, and a message for each that nvcc rejects or leaves out."""
+    """Compile a unit; yield its kernels, and a message for each kernel that nvcc rejects or omits."""
     errors: list[Exception] = []
     for compiled in (unit, *unit.through):
         folders = ((root / compiled.file).parent, *(root / folder for folder in compiled.include))
@@ -151,7 +151,7 @@ def _iter_unit_kernels(unit: CompilationUnit, root: Path, options: Sequence[str]
     else:
         text = str(errors[0])
         advice = advise(text, root / unit.file, root).replace("-I", "--flags=-I") or _HEADER_ADVICE
-        yield f"{unit.file}: nvcc refuses it: {text.splitlines()[0]}; {advice}"
+        yield f"{unit.file}: nvcc rejects it: {text.splitlines()[0]}; {advice}"
         return
     entries = dict(parse_cached(ptx).entries)
     for declaration in find_declarations(unit.text):
@@ -184,9 +184,9 @@ def _iter_unit_kernels(unit: CompilationUnit, root: Path, options: Sequence[str]
                 declaration.max_threads,
             )
         elif mangled is None:
-            yield f"{unit.file}:{place}: {declaration.name}: nvcc makes nothing of it; is it behind an #if?"
+            yield f"{unit.file}:{place}: {declaration.name}: nvcc creates no code for it; is it inside an #if?"
         else:
-            entry = entries.pop(mangled)  # the next of this name is another
+            entry = entries.pop(mangled)  # the next kernel with this name is another
             sizes = [parameter.size for parameter in entry.parameters]
             parameters = _merge_parameters(declaration, mangled, sizes)
             yield KernelCandidate(
@@ -210,7 +210,7 @@ def _cpp_name(mangled: str) -> str:
 def _merge_parameters(
     declaration: Declaration, mangled: str, sizes: Sequence[int | None]
 ) -> tuple[KernelParameter, ...]:
-    """Return types as the compiler knows them, but for those of textures; and names as a person wrote them."""
+    """Return the parameters with the compiler's types, except for textures, and the names in the declaration."""
     kinds = parameter_types(mangled) or [kind for kind, _ in declaration.parameters]
     rows = enumerate(zip(declaration.parameters, kinds, sizes, strict=True))
     return tuple(
@@ -220,7 +220,7 @@ def _merge_parameters(
 
 
 def _shortest_entry(ptx: str, mangled: str) -> str:
-    """Return the shortest name that `Kernel` finds the kernel by."""
+    """Return the shortest name by which `Kernel` finds the kernel."""
     name = _cpp_name(mangled)
     for candidate in (name.rpartition("::")[2], name, demangle(mangled)):
         with suppress(LaunchError):

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from pathlib import PurePosixPath
 
-#: Inclusions of headers in the repository: `<name.h>` without a folder is the system's.
+#: Includes of headers in the repository; `<name.h>` without a folder is a system header.
 _INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"\n]+)"|<([^>\n]+/[^>\n]+)>)', re.MULTILINE)
 
 
@@ -19,7 +19,7 @@ class Inclusions:
     Parameters
     ----------
     files : mapping of str to str
-        Names of files, relative to the repository, and their texts.
+        Name of a file, relative to the repository -> its text.
     """
 
     def __init__(self, files: Mapping[str, str]) -> None:
@@ -29,9 +29,9 @@ class Inclusions:
             self._named[PurePosixPath(file).name].append(file)
 
     def list_included(self, file: str) -> tuple[list[str], tuple[str, ...]]:
-        """Return a file and all that it includes, and the folders that these need as -I.
+        """Return a file and all files that it includes, and the folders to pass with -I.
 
-        Of several files with a name it is the nearest.
+        If several files have the same name, the nearest is used.
         """
         folders, included = dict[str, None](), [file]
         for includer in included:
@@ -48,7 +48,7 @@ class Inclusions:
 
     @cached_property
     def _direct(self) -> dict[str, dict[str, str]]:
-        """Files that each file includes, with the include folder that each needs; empty if none."""
+        """File -> included file -> include folder that it needs; empty if it needs none."""
         return {file: self._find_direct(file) for file in self._files}
 
     def _find_direct(self, file: str) -> dict[str, str]:

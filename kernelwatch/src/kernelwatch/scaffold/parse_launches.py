@@ -1,4 +1,4 @@
-"""Launches in the host's code, `name<T, 4><<<grid, block, shared>>>(arguments)`, parsed from its text."""
+"""Launches in host code, `name<T, 4><<<grid, block, shared>>>(arguments)`, parsed from its text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\\\n", re.DOTALL)
 
 
 class HostLaunch(NamedTuple):
-    """A launch of a kernel as its text has it; the block in numbers, and a template's arguments that are known."""
+    """A launch of a kernel: its text, the block in numbers, and the known template arguments."""
 
     name: str
     arguments: int
@@ -27,7 +27,7 @@ class HostLaunch(NamedTuple):
 
 
 def iter_launches(file: str, text: str, included: str = "") -> Iterator[HostLaunch]:
-    """Yield the launches in a text, with the kernel's name without namespaces; what it includes defines constants."""
+    """Yield the launches in a text, with the kernel's name without namespaces; `included` may define constants."""
     text = _COMMENT.sub(" ", text)
     for match in _LAUNCH.finditer(text):
         name, template, configuration, arguments = (" ".join((group or "").split()) for group in match.groups())
@@ -48,7 +48,7 @@ def iter_launches(file: str, text: str, included: str = "") -> Iterator[HostLaun
 
 
 def _split_extents(text: str, preceding: str) -> list[str]:
-    """Return the texts of x, y and z, as far as they are given: of `dim3(a, b)`, or of a variable of that type."""
+    """Return the given texts of x, y and z, from `dim3(a, b)` or a variable of type dim3."""
     variable = rf"\b(?:dim3|auto)\b[^;]*?\b{text}\s*(?:=\s*(?:dim3\s*)?)?([({{][^;]*);"
     declared = re.findall(variable, preceding) if text.isidentifier() else []
     text = split_list(declared[-1])[0] if declared else text
@@ -57,6 +57,6 @@ def _split_extents(text: str, preceding: str) -> list[str]:
 
 
 def _evaluate(text: str, preceding: str) -> str:
-    """Evaluate an expression of numbers and variables; return digits, or nothing if it has no known value."""
+    """Evaluate an expression of numbers and variables; return digits, or an empty text if it is unknown."""
     value = evaluate_constant(text, preceding, VARIABLES)
     return "" if value is None else str(value)

@@ -1,4 +1,4 @@
-"""The classes that `kernelwatch init` writes: a guess for each kernel of the repository."""
+"""The classes that `kernelwatch init` writes: one guess per kernel of the repository."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from ptxcount.source.cpp_types import TYPES, strip_qualifiers
 #: C++ types -> NumPy's dtypes.
 _DTYPES = {**TYPES, "__nv_bfloat16": "bfloat16", "nv_bfloat16": "bfloat16"}
 
-#: Usual names of the lengths of rows, of columns, and of arrays of one axis.
+#: Usual names of numbers of rows, numbers of columns, and lengths of one-dimensional arrays.
 _LENGTHS = (
     ("w", "width", "cols", "columns", "ncols", "nx"),
     ("h", "height", "rows", "nrows", "ny"),
     ("n", "size", "count", "length"),
 )
 
-#: Lengths of arrays over one axis, and over two; where threads are bounded by them, no multiple of a block.
+#: Lengths of one- and two-dimensional arrays. If threads check bounds, the lengths are not multiples of a block.
 _SIZES, _BOUNDED_SIZES = (4096, 256), (4088, 248)
 
-#: Names of axes that are no arguments, and that a grid may use.
+#: Reserved names: axes that are not arguments, and parameters of grid functions.
 _RESERVED = ("kernel", "dtype", "flags", "arch", "copy", "sides", "multiprocessors")
 
 
@@ -39,9 +39,9 @@ def find_problem(kernel: KernelCandidate) -> str:
     if any("Object_t" in parameter.kind or "CUtensorMap" in parameter.kind for parameter in kernel.parameters):
         return "it takes textures or tensor maps"
     if not arrays:
-        return "it takes no array by a pointer of its own"
+        return "it has no parameter that is a pointer to an array"
     is_written = any(_find_direction(array, kernel.uses) != "in" for array in arrays)
-    return "" if is_written else "it writes to no array that it takes"
+    return "" if is_written else "all of its arrays are const, so it has no output"
 
 
 def _is_array(parameter: KernelParameter) -> bool:
@@ -54,7 +54,7 @@ def _find_direction(array: KernelParameter, uses: KernelUses) -> str:
 
 
 def name_kernels(kernels: Sequence[KernelCandidate]) -> Iterator[str]:
-    """Yield a name for each kernel, and so for each class, that no other has: if need be with that of its file."""
+    """Yield a unique name for each kernel, and so for its class; if necessary with the name of its file."""
     used_titles = {"Compiled", "Suite"}
     for kernel in kernels:
         path, name = PurePosixPath(kernel.unit.file), kernel.name.rpartition("::")[2]
@@ -75,7 +75,7 @@ def name_class(name: str) -> str:
 
 
 def write_class(kernel: KernelCandidate, name: str, launch: HostLaunch | None, flags: Sequence[str] = ()) -> str:
-    """Return the text of the class that watches a kernel; its TODO lists what only the author knows."""
+    """Return the text of the class that watches a kernel; its TODO lists what only the author can know."""
     todo, planar = ["the grid"] + ["the block"] * (not (launch and launch.block)), kernel.uses.declaration.planar
     parameters = [
         parameter if _is_array(parameter) else parameter._replace(name=_rename_reserved(parameter.name))
@@ -125,7 +125,7 @@ def write_class(kernel: KernelCandidate, name: str, launch: HostLaunch | None, f
         for name in (number.name for number in numbers)
         if name not in over
     }
-    # The rows of a kernel without a swept dtype have that of the array that it writes.
+    # Without a swept dtype, the dtype of the written array is used.
     written_to = (
         _split_element(parameter, kernel.uses)[2]
         for parameter in parameters
@@ -133,7 +133,7 @@ def write_class(kernel: KernelCandidate, name: str, launch: HostLaunch | None, f
     )
     dtypes = dtypes or [dtype for dtype in written_to if dtype in CPP][:1]
     values |= {"dtype": dtypes} if dtypes not in ([], ["float32"]) else {}
-    host = f"; the host's code has {launch.text} in {launch.file}" if launch else ""
+    host = f"; the host code has {launch.text} in {launch.file}" if launch else ""
     lines = [
         f"class {name_class(name)}(kw.Watched):  # {kernel.place}",
         _fill_lines("    # ", "    # ", f"TODO: {'; '.join(todo)}{host}".split(" "), " "),
@@ -147,7 +147,7 @@ def write_class(kernel: KernelCandidate, name: str, launch: HostLaunch | None, f
 
 
 def _fill_lines(first: str, subsequent: str, items: Sequence[str], between: str) -> str:
-    """Return items in lines of 119 columns, broken between them alone; a bracket may follow."""
+    """Return items in lines of 119 columns, broken only between items, so that a bracket fits after them."""
     text = between.join(item.replace(" ", "\0") for item in items)
     lines = textwrap.wrap(
         text, 119, initial_indent=first, subsequent_indent=subsequent, break_long_words=False, break_on_hyphens=False
@@ -156,14 +156,14 @@ def _fill_lines(first: str, subsequent: str, items: Sequence[str], between: str)
 
 
 def _choose_shape(uses: KernelUses, over: Sequence[str], *, is_square: bool) -> str:
-    """Return the shape of arrays, by the lengths; a matrix is square where one number bounds its rows and columns."""
+    """Return the shape of arrays; a matrix is square if one number bounds its rows and columns."""
     if len(over) == 1 and (is_square or (uses.is_bound(over[0]) and uses.is_pitch(over[0]))):
         return f"{over[0]} {over[0]}"
     return " ".join(reversed(over))
 
 
 def _choose_axes(integers: Sequence[str]) -> tuple[str, ...]:
-    """Return the lengths of arrays, a row's first: a width and a height, or one."""
+    """Return the names of lengths that the grid covers: width and height, or only one length."""
     width, height, length = (
         next((integer for integer in integers if integer.lower() in names), "") for names in _LENGTHS
     )
@@ -171,12 +171,12 @@ def _choose_axes(integers: Sequence[str]) -> tuple[str, ...]:
 
 
 def _rename_reserved(name: str) -> str:
-    """Return an argument's name that expressions and axes can use."""
+    """Return an argument's name, changed if it is reserved."""
     return f"{name}_" if keyword.iskeyword(name) or name in _RESERVED else name
 
 
 def _split_element(parameter: KernelParameter, uses: KernelUses) -> tuple[str, int, str | None]:
-    """Return a parameter's type without pointers, the numbers of an element, and their dtype if known."""
+    """Return a parameter's type without pointers, the count of numbers in an element, and their dtype if known."""
     base = strip_qualifiers(parameter.kind).rstrip("* []").strip()
     dtype, count = describe_element(base, uses.structs) or (_DTYPES.get(base), 1)
     return base, count, dtype
@@ -188,7 +188,7 @@ def _declare_argument(parameter: KernelParameter, shape: str, swept: str, todo: 
     name_text = _format_value(parameter.name)
     if _is_array(parameter):
         if " " not in shape and not uses.is_bounded and not uses.is_plain(parameter.name):
-            shape = f"16*{shape}"  # more than enough, as nothing bounds the threads
+            shape = f"16*{shape}"  # more than enough, because the threads do not check bounds
         index = "*".join(shape.split()) if dtype in ("int32", "uint32", "int64", "uint64") else ""
         shape += f" {count}" * (count > 1)
         typed = f", {_format_value(dtype or f'TODO: the dtype of {base}')}"
@@ -208,7 +208,7 @@ def _declare_argument(parameter: KernelParameter, shape: str, swept: str, todo: 
 
 
 def _choose_entry(kernel: KernelCandidate, launch: HostLaunch | None, todo: list[str]) -> tuple[str, str, list[str]]:
-    """Return the entry point, the type of its template that is swept, and the dtypes of that."""
+    """Return the entry point, its swept template type, and the dtypes of this type."""
     if not kernel.template:
         return kernel.entry, "", []
     arguments = list(_iter_guesses(kernel.template, launch, todo))
@@ -224,7 +224,7 @@ def _choose_entry(kernel: KernelCandidate, launch: HostLaunch | None, todo: list
 
 
 def _iter_guesses(template: Sequence[str], launch: HostLaunch | None, todo: list[str]) -> Iterator[str]:
-    """Yield arguments of a template: the host's, else the default, else a guess."""
+    """Yield template arguments: from the host code, else the default, else a guess."""
     for place, declared in enumerate(template):
         head, _, default = declared.partition("=")
         host_argument = "".join(launch.template[place : place + 1]) if launch else ""
@@ -233,7 +233,7 @@ def _iter_guesses(template: Sequence[str], launch: HostLaunch | None, todo: list
 
 
 def _format_value(value: object) -> str:
-    """Return a value as Python writes it, with double quotes."""
+    """Return a value as Python code with double quotes."""
     if isinstance(value, tuple | list):
         inside = ", ".join(map(_format_value, value)) + "," * (isinstance(value, tuple) and len(value) == 1)
         return f"[{inside}]" if isinstance(value, list) else f"({inside})"

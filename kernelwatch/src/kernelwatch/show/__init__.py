@@ -1,1 +1,1 @@
-"""Reports: the summary of a run, the review of two commits, and the site."""
+"""Reports: the review of two commits, the regressions of a history, a search, and the website."""

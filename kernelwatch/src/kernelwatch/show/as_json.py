@@ -1,4 +1,4 @@
-"""The review as JSON for programs: everything, in strict JSON."""
+"""The review as strict JSON for programs, with all data."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from kernelwatch.review.verdict import Verdict
 from kernelwatch.suite.benchmark_names import KINDS
 from kernelwatch.toolchain import releases as compilers
 
-#: Bumped when a key changes its meaning or goes.
+#: Version of the JSON. Raise it if the meaning of a key changes or a key is removed.
 FORMAT = 5
 
-#: Fields of the review that are written as they are.
+#: Fields of the review that are written unchanged.
 _REVIEW_KEYS = ("machine", "environment", "conclusion", "exit_code")
 
 
 def render_json(review: Review, *more_reviews: Review) -> str:
-    """Return the JSON of every configuration, the SAME ones too; an infinite ratio is null."""
+    """Return the JSON of all configurations, including SAME ones; an infinite ratio is null."""
     document = {**_describe_review(review), "others": list(map(_describe_review, more_reviews))}
     encoded = json.dumps(msgspec.to_builtins(document))
-    strict = json.loads(encoded, parse_constant=lambda _: None)  # JSON has no number for what is infinite
+    strict = json.loads(encoded, parse_constant=lambda _: None)  # JSON has no infinity
     return json.dumps(strict, indent=1, allow_nan=False) + "\n"
 
 
@@ -54,7 +54,7 @@ def _describe_review(review: Review) -> dict[str, Any]:
 
 
 def describe_row(row: Row) -> dict[str, Any]:
-    """Return a configuration's fields, without the conditions, which only pages show."""
+    """Return a configuration's fields; `conditions` is left out, because only pages show it."""
     document: dict[str, Any] = msgspec.to_builtins(row)
     return {name: value for name, value in document.items() if name != "conditions"}
 

@@ -1,4 +1,4 @@
-"""The report on the stored history, as the text of an issue and as JSON."""
+"""The report on a stored history, as the text of an issue and as JSON."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from kernelwatch.show.text import format_quantity, name_verdict, plain, shorten_
 from kernelwatch.store import git
 from kernelwatch.suite.benchmark_names import TIMED
 
-#: Version of the JSON: bumped when a key changes its meaning or goes.
+#: Version of the JSON. Raise it if the meaning of a key changes or a key is removed.
 FORMAT = 5
 
-#: Regressions that are told, lines of each, and characters of a line: fewer than an issue may have.
+#: Maximum number of regressions, lines per regression, and characters per line, so that the text fits in an issue.
 _MAX_REGRESSIONS, _MAX_LINES, _MAX_LINE_LENGTH = 12, 12, 300
 
 
@@ -36,9 +36,9 @@ def render_json(regressions: Sequence[Regression]) -> str:
 
 
 def render_text(regressions: Sequence[Regression], root: Path, fence: str) -> str:
-    """Return each regression with its commit, its changes and the next commands; in a fence, if any."""
+    """Return each regression with its commit, its changes and useful commands; in a fence if given."""
     if not regressions:
-        return "No regression stands, and nothing drifts: each was mended or acknowledged.\n"
+        return "No regressions and no drifts: each was fixed or acknowledged.\n"
     drifts = sum(regression.is_drift for regression in regressions)
     count = f"{count_noun(len(regressions) - drifts, 'regression')}, {count_noun(drifts, 'drift')}"
     sections = (
@@ -48,7 +48,7 @@ def render_text(regressions: Sequence[Regression], root: Path, fence: str) -> st
     if len(regressions) > _MAX_REGRESSIONS:
         lines += ["", f"{len(regressions) - _MAX_REGRESSIONS} more: kernelwatch regressions --json"]
     shown = [plain(line, _MAX_LINE_LENGTH).replace("`", "'") for line in lines]
-    end = "To accept a regression, name it in `acknowledged.toml`: docs/review-a-change.md."
+    end = "To accept a regression, add it to `acknowledged.toml`: docs/review-a-change.md."
     return "\n".join([*[fence] * bool(fence), *shown, fence, end, ""])
 
 
@@ -74,7 +74,7 @@ def _iter_section(regression: Regression, root: Path) -> Iterator[str]:
 
 
 def _iter_changes(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield a line for each kernel and flags, the largest change first."""
+    """Yield a line for each kernel and flags, largest change first."""
     groups: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in rows:
         groups[row.kernel, row.flags].append(row)

@@ -1,4 +1,4 @@
-"""A review as text: what a terminal prints, and what a comment or a job's summary holds in a fence."""
+"""A review as text: for a terminal, or in a fence for a comment or a job's summary."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ from kernelwatch.suite.benchmark_names import EXACT, TIMED
 #: Headers of the table by kernel and flags.
 HEADERS = ["kernel", "flags", "time", "why (compiled, counted)", "configurations"]
 
-#: Characters that a comment may have on GitHub.
+#: Maximum number of characters of a comment on GitHub.
 COMMENT_LIMIT = 65_536
 
-#: Kernels that a line names, undecided times that are listed, and characters that are told of why something fails.
+#: Limits: kernels named per line, undecided times listed, characters of a failure's reason.
 _MAX_NAMES, _MAX_UNDECIDED, _MAX_REASON = 8, 3, 1000
 
-#: Text in place of lines that have no room in a comment.
+#: Text that replaces lines beyond the size limit of a comment.
 _LEFT_OUT = "{} more lines are left out: a comment has no more room.\n"
 
-#: In which a line tells verdicts.
+#: Order of verdicts in a line.
 _ORDER = (Verdict.SLOWER, Verdict.FASTER, Verdict.SAME, Verdict.UNDECIDED, Verdict.ACKNOWLEDGED)
 
 
 def render_review(review: Review, at_least: float = 0.0, *, list_all: bool = False) -> str:
-    """Return the verdict, the largest changes, and what changed by kernel and flags, in lines of 100 columns.
+    """Return the verdict, the largest changes, and the changes by kernel and flags, in lines of 100 columns.
 
     Parameters
     ----------
     review : Review
         The two commits.
     at_least : float
-        The least relative change that is listed.
+        The smallest relative change to list.
     list_all : bool
-        List each configuration that changed, too.
+        Also list each changed configuration.
     """
     return "".join(
         f"{line}\n" for paragraph in _iter_lines(review, at_least, list_all) for line in wrap_line(paragraph)
@@ -52,7 +52,7 @@ def render_review(review: Review, at_least: float = 0.0, *, list_all: bool = Fal
 
 
 def fence_text(text: str, limit: int = COMMENT_LIMIT) -> str:
-    """Return Markdown that shows a text unchanged, cut to a limit of characters with the number of omitted lines."""
+    """Return Markdown that shows a text unchanged. Text beyond the limit is replaced by the number of omitted lines."""
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
     room = limit - 2 * len(fence) - len(_LEFT_OUT) - 12
     kept = text if len(text) <= room else text[:room].rpartition("\n")[0] + "\n"
@@ -61,14 +61,14 @@ def fence_text(text: str, limit: int = COMMENT_LIMIT) -> str:
 
 
 def _iter_lines(review: Review, at_least: float, list_all: bool) -> Iterator[str]:
-    """Yield the lines of the report, of any length."""
+    """Yield the lines of the report, before wrapping."""
     rows, differing = review.rows, select_changed(review.rows)
     listed, timed = select_changed(rows, at_least), any(row.kind == TIMED for row in rows)
     yield _format_verdict(review)
     yield from (f"{failure.verdict.value}: {plain(failure, _MAX_REASON)}" for failure in review.failures[:_MAX_NAMES])
     if further := review.failures[_MAX_NAMES:]:
         yield f"{len(further)} more kernels and reasons; --format json has them"
-    yield "; ".join(_iter_counts(review)) or "no configuration has a value in both"
+    yield "; ".join(_iter_counts(review)) or "no configuration has a value in both commits"
     yield from (f"Largest: {line}" for line in _iter_largest(listed))
     yield from (f"Trade: {line}" for line in _iter_trades(rows))
     accepted = Counter(row.judgement.reason for row in rows if row.judgement.verdict is Verdict.ACKNOWLEDGED)
@@ -90,21 +90,21 @@ def _iter_lines(review: Review, at_least: float, list_all: bool) -> Iterator[str
         for (benchmark, reason), count in reasons.most_common() if list_all else ():
             yield f"  {count} of {plain(benchmark)}: {plain(reason)}"
     notes = [*review.notes]
-    notes += ["nothing was timed: the verdict is that of counted and compiled numbers"] * bool(rows and not timed)
+    notes += ["nothing was timed; counted and compiled numbers decide the verdict"] * bool(rows and not timed)
     if unverified := sorted({plain(row.kernel) for row in differing if not row.verified}):
-        notes.append(f"not verified, since no reference= says what they write: {_join_kernels(unverified)}")
+        notes.append(f"not verified, because they have no reference=: {_join_kernels(unverified)}")
     if review.conclusion is Verdict.UNDECIDED:
         notes += (f"no verdict: {doubt}" for doubt in iter_doubts(rows))
     yield from (f"Note: {plain(note)}" for note in (*notes, *_iter_undecided(review)))
     for row in differing if list_all else ():
         yield f"{name_verdict(row.judgement.verdict, row.kind):9}{plain(row.name)}"
         yield f"{'':9}{'; '.join(_iter_facts(row, review.peak))}"
-    times = f"Time: geometric mean of head over base, over sizes and dtypes; the same up to {review.thresholds}. "
+    times = f"Time: geometric mean of head / base over sizes and dtypes; the same up to {review.thresholds}. "
     yield times * timed + "Counted and compiled numbers are the same only if equal. Lower is better."
 
 
 def render_headline(review: Review) -> str:
-    """Return the verdict, and how many configurations were judged how, if any changed."""
+    """Return the verdict, and the number of configurations per verdict if any changed."""
     paragraphs = [_format_verdict(review), *(["; ".join(_iter_counts(review))] if select_changed(review.rows) else [])]
     return "\n".join(line for paragraph in paragraphs for line in wrap_line(paragraph))
 
@@ -117,7 +117,7 @@ def _format_verdict(review: Review) -> str:
 
 
 def _format_sides(review: Review) -> str:
-    """Format base and head as they were typed, with a hash beside other names."""
+    """Format base and head as typed, with a hash after other names."""
     if review.is_of_compilers:
         releases = " -> ".join(f"nvcc of CUDA {side.label}" for side in review.base_and_head)
         return f"{releases} at {review.head.commit[:8]}"
@@ -128,7 +128,7 @@ def _format_sides(review: Review) -> str:
 
 
 def _iter_counts(review: Review) -> Iterator[str]:
-    """Yield the numbers of configurations by verdict, and of cubins that differ between compilers."""
+    """Yield the number of configurations per verdict, and of cubins that differ between compilers."""
     for noun, kinds in (("time", (TIMED,)), ("counted and compiled number", EXACT)):
         counts = Counter(row.judgement.verdict for row in review.rows if row.kind in kinds)
         if total := counts.total():
@@ -145,12 +145,12 @@ def _iter_counts(review: Review) -> Iterator[str]:
 
 
 def _iter_largest(listed: Sequence[Row]) -> Iterator[str]:
-    """Yield the largest change to the worse and to the better, of times, or of numbers if no time changed."""
+    """Yield the largest changes to the worse and to the better: of times, or of numbers if no time changed."""
     rows = [row for row in listed if row.judgement.is_change and row.decides]
     times = [row for row in rows if row.kind == TIMED]
     for verdict in (Verdict.SLOWER, Verdict.FASTER):
         if candidates := [row for row in times or rows if row.judgement.verdict is verdict]:
-            # What lost or won the most time, and the same kernel's largest change in per cent.
+            # The largest absolute change, and the largest relative change of the same kernel.
             most = max(candidates, key=lambda row: abs(row.head - row.base) if times else row.size)
             steepest = max((row for row in candidates if row.kernel == most.kernel), key=lambda row: row.size)
             yield (
@@ -159,7 +159,7 @@ def _iter_largest(listed: Sequence[Row]) -> Iterator[str]:
 
 
 def _iter_trades(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield a line for each kernel and number that rose beside faster times, or fell beside slower ones."""
+    """Yield a line for each kernel and number that rose while times fell, or fell while times rose."""
     by_number: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         fell = row.kind != TIMED and row.judgement.verdict is Verdict.FASTER and row.judgement.reasons
@@ -231,7 +231,7 @@ def _list_kernels(unpaired: Sequence[UnpairedConfiguration]) -> str:
 def _group_unmeasured(unpaired: Sequence[UnpairedConfiguration]) -> dict[str, list[UnpairedConfiguration]]:
     """Return the configurations by label: left out, skipped, of another generator's version, or gone."""
     groups: dict[str, list[UnpairedConfiguration]] = {
-        "not measured in head, which was measured in part": [],
+        "not measured in head, because its run was partial": [],
         SKIPPED: [],
         REGENERATED: [],
         "gone from head": [],
@@ -250,7 +250,7 @@ def _join_kernels(kernels: Sequence[str]) -> str:
 
 
 def _iter_facts(row: Row, peak: float | None) -> Iterator[str]:
-    """Yield the facts on a configuration; % of peak is head's."""
+    """Yield facts about a configuration; "% of peak" is that of head."""
     judged, rates = row.judgement, row.rates
     yield _format_values(row)
     yield f"ratio {judged.ratio:.3f}".replace("inf", "∞")
@@ -267,10 +267,10 @@ def _iter_facts(row: Row, peak: float | None) -> Iterator[str]:
 
 
 def _iter_undecided(review: Review) -> Iterator[str]:
-    """Yield notes on the undecided times: the command that decides them, and their ranges, the slowest first."""
+    """Yield notes on the undecided times: the command that measures more, and their ranges, slowest first."""
     rows = [row for row in review.rows if row.judgement.verdict is Verdict.UNDECIDED]
     if rows:
-        how = "measure again" if review.is_of_compilers else "measure both in turns"
+        how = "measure again" if review.is_of_compilers else "measure both alternately"
         are = "times are" if len(rows) > 1 else "time is"
         yield f"{len(rows)} {are} undecided; to decide them {how}: {review.measure_command}"
     rows.sort(key=lambda row: -(row.judgement.could_be or (0.0, math.inf))[1])

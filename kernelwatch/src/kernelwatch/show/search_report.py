@@ -1,4 +1,4 @@
-"""The outcome of a search for the commit that moved a number, as text and as JSON."""
+"""The outcome of a search for the commit that changed a number, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from kernelwatch.show.text import format_quantity, name_verdict, plain
 from kernelwatch.store import git
 from kernelwatch.workflow.bisect.search import SearchOutcome
 
-#: Version of the JSON: bumped when a key changes its meaning or goes.
+#: Version of the JSON. Raise it if the meaning of a key changes or a key is removed.
 FORMAT = 6
 
 
 def render_json(outcome: SearchOutcome) -> str:
-    """Return all of it as JSON; a ratio that is infinite is null. The review is as `compare --format json` has it."""
+    """Return the outcome as JSON; an infinite ratio is null. The review is that of `compare --format json`."""
     review = outcome.review and json.loads(as_json.render_json(outcome.review))
     fields = msgspec.to_builtins(replace(outcome, review=None))
     change = outcome.change and as_json.describe_row(outcome.change)
@@ -33,7 +33,7 @@ def render_json(outcome: SearchOutcome) -> str:
 
 
 def render_text(outcome: SearchOutcome, root: Path) -> str:
-    """Return the outcome first, then what it rests on, and last the review and the source lines."""
+    """Return the outcome first, then the evidence, and last the review and the source lines."""
     lines = (
         line for paragraph in _iter_lines(outcome, root) for line in terminal.wrap_line(paragraph, indent=6) or [""]
     )
@@ -61,15 +61,15 @@ def _iter_lines(outcome: SearchOutcome, root: Path) -> Iterator[str]:
         yield plain(outcome.change.name)
         yield f"  {_format_change(outcome.change)} from {outcome.good[:8]} to {outcome.bad[:8]}"
         if outcome.matched > 1:
-            yield f"{outcome.matched} configurations have the words {plain(outcome.metric)!r}; this one changed most."
+            yield f"{outcome.matched} configurations match {plain(outcome.metric)!r}; this one changed most."
     touch = "commit touches" if len(outcome.commits) == 1 else "commits touch"
-    yield f"{len(outcome.commits)} {touch} {settings.package_name() or 'the project'}; {len(outcome.log)} looked at"
+    yield f"{len(outcome.commits)} {touch} {settings.package_name() or 'the project'}; {len(outcome.log)} judged"
     yield from (textwrap.shorten(format_commit(*judged_commit), terminal.COLUMNS - 2) for judged_commit in outcome.log)
     if outcome.review is not None:
         yield from ("", *report.render_review(outcome.review).splitlines())
     if outcome.counted:
         none = "" if outcome.lines else ": none"
-        yield from ("", f"Source lines that access memory otherwise, of {plain(outcome.counted)}{none}")
+        yield from ("", f"Source lines with changed memory accesses, of {plain(outcome.counted)}{none}")
         yield from map(plain, outcome.lines)
     yield from (f"Note: {plain(note)}" for note in outcome.notes)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 COLUMNS = 100
 
-#: The widest cells of the table by kernel and flags: what is longer is folded. The evidence has what is left.
+#: Maximum widths of the cells of the table by kernel and flags; longer cells are wrapped. The evidence gets the rest.
 _WIDEST = (40, 13, 8, 0, 20)
 _ALIGN = ("left", "left", "right", "left", "left")
 _EVIDENCE = 3
@@ -23,9 +23,9 @@ def wrap_line(line: str, indent: int = 9) -> list[str]:
 
 
 def format_table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, list_all: bool) -> Iterator[str]:
-    """Yield the lines of the table by kernel and flags. A common prefix of all kernels' names stands in the title.
+    """Yield the lines of the table by kernel and flags. A common prefix of all kernels' names moves to the title.
 
-    Without `list_all`, evidence is cut to one line, the deciding one first: more groups then fit on a screen.
+    Without `list_all`, evidence is cut to one line, with deciding changes first, so that more groups fit on a screen.
     """
     titles, body = list(headers), [list(row) for row in rows]
     names = {cells[0] for cells in body}
@@ -37,14 +37,14 @@ def format_table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, list_
     widest = [max(map(len, column)) for column in zip(titles, *body, strict=True)]
     widths = [min(limit, width) for limit, width in zip(_WIDEST, widest, strict=True)]
     widths[_EVIDENCE] = COLUMNS - _GAP * (len(widths) - 1) - sum(widths) + widths[_EVIDENCE]
-    lacking = max(0, len(titles[_EVIDENCE]) - widths[_EVIDENCE])  # its title is not folded: the kernels' names are
+    lacking = max(0, len(titles[_EVIDENCE]) - widths[_EVIDENCE])  # its title is not wrapped; the kernels' names are
     widths[0], widths[_EVIDENCE] = widths[0] - lacking, widths[_EVIDENCE] + lacking
     for cells in () if list_all else body:
         cells[_EVIDENCE] = _shorten_cell(cells[_EVIDENCE], widths[_EVIDENCE])
     body = [[_fold_cell(cell, width) for cell, width in zip(cells, widths, strict=True)] for cells in body]
-    from tabulate import tabulate  # noqa: PLC0415 -- the website needs none, and it imports all that is installed
+    from tabulate import tabulate  # noqa: PLC0415 -- slow to import, and not needed for the website
 
-    # Not as headers, whose columns tabulate makes wider.
+    # The titles are a row, because tabulate widens columns with headers.
     shown = tabulate([titles, *body], tablefmt="plain", disable_numparse=True, colalign=_ALIGN)
     yield from (line.rstrip() for line in shown.splitlines())
     if not list_all and ", +" in shown:
@@ -52,7 +52,7 @@ def format_table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, list_
 
 
 def _shorten_cell(cell: str, width: int) -> str:
-    """Return the first item of a cell, others that fit beside it, and how many are left: "-4 %, +2"."""
+    """Return the first items of a cell that fit, and the number of the others: "-4 %, +2"."""
     first, *further = cell.split(", ")
     shown = [first, *further] if len(cell) <= width else [first]
     for item in further if len(shown) == 1 else ():
@@ -63,6 +63,6 @@ def _shorten_cell(cell: str, width: int) -> str:
 
 
 def _fold_cell(cell: str, width: int) -> str:
-    """Wrap a cell at a width, between its items where each fits into one line."""
+    """Wrap a cell at a width; between its items if each of them fits in a line."""
     items = [item.replace(" ", "\xa0") if len(item) < width else item for item in cell.split(", ")]
     return "\n".join(textwrap.wrap(", ".join(items), width, break_on_hyphens=False)).replace("\xa0", " ")

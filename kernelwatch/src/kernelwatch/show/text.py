@@ -8,7 +8,7 @@ from ptxcount.cli.options import plain
 
 __all__ = ["format_quantity", "name_conclusion", "name_verdict", "plain", "shorten_flags"]
 
-#: Seconds from which on a unit is used, and its name.
+#: Minimum seconds for a unit, and its name.
 _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (0.0, "ns"))
 
 #: Words for a verdict on counted or compiled numbers.
@@ -32,10 +32,10 @@ def name_verdict(verdict: Verdict, kind: str) -> str:
 
 
 def name_conclusion(conclusion: Verdict, *, is_timed: bool) -> str:
-    """Return the word of a comparison's verdict: WORSE and BETTER stand for numbers without times."""
+    """Return the word of a comparison's verdict: WORSE and BETTER if nothing was timed."""
     return conclusion.value if is_timed else _UNTIMED_WORDS.get(conclusion, conclusion.value)
 
 
 def shorten_flags(flags: str) -> str:
-    """Return the flags of nvcc without the options that pass them on."""
+    """Return nvcc's flags without options such as -Xptxas that pass them on."""
     return plain(flags).replace("-Xptxas ", "")

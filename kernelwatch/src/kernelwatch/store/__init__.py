@@ -1,1 +1,1 @@
-"""Stored results of runs: read, written and checked."""
+"""The stored results of runs: reading, writing and checking."""

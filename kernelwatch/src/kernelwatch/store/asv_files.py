@@ -1,6 +1,6 @@
-"""The two files of asv's that describe a project: its configuration, and the list of its benchmarks.
+"""The two files with which asv describes a project: its configuration, and the list of its benchmarks.
 
-They are read without asv: its import takes longer than a review of two commits.
+They are read without asv, whose import takes longer than a review of two commits.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from kernelwatch.store import reading
 #: Version of asv's list of benchmarks.
 BENCHMARKS_VERSION = 2
 
-#: A line that is a comment. Configurations with other comments are left to asv's own parser.
+#: A line that is a comment. asv's own parser reads configurations with other comments.
 _COMMENT_LINE = re.compile(rb"^\s*//.*$", re.MULTILINE)
 
 
 class BenchmarkDescription(msgspec.Struct):
-    """A benchmark as asv lists it: its axes, and how its values are named."""
+    """A benchmark as asv lists it: its axes, title, unit and type."""
 
     name: str
     type: str
@@ -34,13 +34,13 @@ class BenchmarkDescription(msgspec.Struct):
     version: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a list of axes of another length than that of their names."""
+        """Reject axes that do not match their names in number."""
         if len(self.params) != len(self.param_names):
             raise ValueError(f"{self.name} has {len(self.params)} params and {len(self.param_names)} param_names")
 
 
 class Configuration(msgspec.Struct):
-    """The settings of asv's that the library reads, with asv's defaults."""
+    """The settings of asv that the library reads, with asv's defaults."""
 
     repo: str
     #: Published branches; None is the one that is checked out.
@@ -51,13 +51,13 @@ class Configuration(msgspec.Struct):
     show_commit_url: str = "#"
 
     def __post_init__(self) -> None:
-        """Refuse an empty list of branches, as asv does."""
+        """Reject an empty list of branches, as asv does."""
         if not self.branches:
             raise ValueError("branches is empty; name a branch, or leave it out")
 
 
 def load_configuration(path: Path) -> Configuration:
-    """Return a configuration of asv's. Raises UnreadableError if there is no such file, or asv refuses it."""
+    """Return a configuration of asv. Raises UnreadableError if the file is missing, or asv rejects it."""
     text = _COMMENT_LINE.sub(b"", reading.read_content(path))
     try:
         document: object = json.loads(text)
@@ -67,7 +67,7 @@ def load_configuration(path: Path) -> Configuration:
 
 
 def _load_with_asv(path: Path) -> dict[str, object]:
-    from asv.config import Config  # noqa: PLC0415 -- only where comments stand behind values
+    from asv.config import Config  # noqa: PLC0415 -- only if comments follow values
     from asv.util import UserError  # noqa: PLC0415
 
     try:
@@ -82,14 +82,14 @@ def load_benchmarks(results: Path) -> Mapping[str, BenchmarkDescription]:
     Raises
     ------
     UnreadableError
-        There is no list, or it is of another form.
+        The list is missing or does not fit its model.
     """
     path = results / reading.BENCHMARKS_FILE
     try:
         entries = reading.convert_model(reading.parse_json(path), dict[str, object], path)
         if (version := entries.pop("version", None)) != BENCHMARKS_VERSION:
-            raise reading.UnreadableError(f"{path}: is of version {version!r}, not {BENCHMARKS_VERSION}")
+            raise reading.UnreadableError(f"{path}: has version {version!r}, not {BENCHMARKS_VERSION}")
         descriptions = reading.convert_model([*entries.values()], list[BenchmarkDescription], path)
     except reading.UnreadableError as error:
-        raise reading.UnreadableError(f"{error}; asv run --bench just-discover writes it anew") from None
+        raise reading.UnreadableError(f"{error}; to write it again, run: asv run --bench just-discover") from None
     return {description.name: description for description in descriptions}

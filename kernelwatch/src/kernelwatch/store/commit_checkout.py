@@ -1,4 +1,4 @@
-"""A commit's package in a folder of its own, and Python processes that run the checkout's instrument on it."""
+"""A commit's package in a temporary folder, and Python processes that run the checkout's library on it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kernelwatch.store import git
 
 @contextmanager
 def unpack_commit(commit: str, root: Path = ROOT) -> Iterator[Path]:
-    """Make a folder that holds a commit's package. No checkout is touched.
+    """Provide a temporary folder with a commit's package. Working trees are not changed.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def unpack_commit(commit: str, root: Path = ROOT) -> Iterator[Path]:
     Raises
     ------
     GitError
-        Git does not know the commit, or it has no such package.
+        Git does not know the commit, or the commit does not have the package.
     """
     with tempfile.TemporaryDirectory() as folder:
         archive = git.run(root, "archive", commit, *filter(None, [settings.package_name()]))
@@ -38,7 +38,7 @@ def unpack_commit(commit: str, root: Path = ROOT) -> Iterator[Path]:
 
 
 def run_python(folder: Path, *words: str, output: int | None = None) -> subprocess.CompletedProcess[str]:
-    """Run `python -m` on the package in a folder; keep standard error, and standard output if `output` is a pipe."""
+    """Run `python -m` on the package in a folder; capture standard error, and standard output if `output` is a pipe."""
     command, pipe = [sys.executable, "-m", *words], subprocess.PIPE
     return subprocess.run(
         command, cwd=folder, env=make_environment(folder), stdout=output, stderr=pipe, text=True, check=False
@@ -46,7 +46,7 @@ def run_python(folder: Path, *words: str, output: int | None = None) -> subproce
 
 
 def make_environment(folder: Path) -> dict[str, str]:
-    """Return the environment in which Python imports the package in a folder, and this checkout's modules behind it."""
-    # The working folder comes first on the path of `python -m`: the commit's package, before the checkout's.
+    """Return the environment in which Python imports first the package in a folder, then this checkout's modules."""
+    # `python -m` searches the working folder first, so the commit's package comes before the checkout's.
     path = os.pathsep.join([str(folder / "src"), str(ROOT), os.environ.get("PYTHONPATH", "")])
     return os.environ | {"PYTHONPATH": path, project_root.VARIABLE: str(ROOT), project_root.CHECKOUT: str(folder)}

@@ -1,4 +1,4 @@
-"""Hashes of the machine code of each commit's kernels, as runs recorded them."""
+"""The recorded hashes of the machine code of each commit's kernels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kernelwatch.toolchain import releases as compilers
 
 
 class _HashLine(msgspec.Struct):
-    """A line of the record: hashes by a launch's text without arguments."""
+    """A line of the record: hashes by the text of a launch without its arguments."""
 
     commit: str
     arch: str
@@ -28,20 +28,20 @@ class _HashLine(msgspec.Struct):
 
 
 class CubinHashes:
-    """The hashes of one machine's cubins by one compiler, and those that the same compiler made on another machine.
+    """The hashes of one machine's cubins by one compiler, completed with those of other machines by the same compiler.
 
-    The same source, options, architecture and nvcc make the same bytes anywhere (a test with PyCUDA holds this), so a
-    machine without a GPU tells what one with a GPU ran, where a run of that one noted no hashes. Of two lines for one
-    commit, architecture and nvcc, the machine's own and then the later counts, name by name.
+    The same source, options, architecture and nvcc give the same bytes on any machine; a test with PyCUDA checks this.
+    So hashes from a machine without a GPU are valid for a GPU machine that recorded none. For one commit, architecture
+    and nvcc, a hash of the machine itself is preferred, then the latest.
 
     Parameters
     ----------
     folder : Path
         The machine's folder under `results/`.
     compiler : str, optional
-        The compiler, as `kernelwatch.toolchain.releases` calls it; the default's without one.
+        The compiler, named as in `kernelwatch.toolchain.releases`; by default the default compiler.
     commit : str, optional
-        The only commit whose hashes are read.
+        Read only the hashes of this commit.
     """
 
     def __init__(self, folder: Path, compiler: str | None = None, commit: str = "") -> None:
@@ -52,12 +52,12 @@ class CubinHashes:
         for machine_folder in reading.list_paths(folder.parent, "*"):
             if machine_folder != folder:
                 self._read_machine(machine_folder)
-        own_archs = self._read_machine(folder)  # last: its own hashes count
-        #: The architectures that some run compiled for, this machine's first.
+        own_archs = self._read_machine(folder)  # last, so that its own hashes are preferred
+        #: The architectures with recorded hashes; this machine's come first.
         self.archs = sorted({arch for _, arch in self._cubin_hashes}, key=lambda arch: (arch not in own_archs, arch))
 
     def _read_machine(self, folder: Path) -> set[str]:
-        """Read a machine's lines; return the architectures that they name."""
+        """Read the lines of a machine; return their architectures."""
         all_lines = (
             line
             for path in list_record_paths(folder, CUBINS_FILE, self._commit)
@@ -71,11 +71,11 @@ class CubinHashes:
         return {line.arch for line in lines}
 
     def find_cubin_hash(self, commit: str, arch: str, launch: str) -> str | None:
-        """Return the hash of a launch's cubin on a commit, hexadecimal; None if no run stored it."""
+        """Return the hexadecimal hash of a launch's cubin at a commit; None if not stored."""
         return self._cubin_hashes.get((commit, arch), {}).get(launch)
 
     def find_code_hash(self, commit: str, arch: str, launch: str) -> str | None:
-        """Return the hash of a launch's machine code alone, which two compilers can share; None if not stored."""
+        """Return the hash of only the machine code of a launch, which two compilers may share; None if not stored."""
         return self._code_hashes.get((commit, arch), {}).get(launch)
 
     def find_block(self, commit: str, arch: str, kernel: str, dtype: str) -> tuple[int, int] | None:
@@ -83,9 +83,9 @@ class CubinHashes:
         return self._blocks.get((commit, arch), {}).get(f"{kernel} {dtype}")
 
     def list_hash_changes(self, commits: Sequence[str], arch: str) -> dict[str, list[tuple[int, str | None]]]:
-        """Return the changes of every kernel's machine code: places in `commits`, oldest first, and new hashes.
+        """Return the changes of each kernel's machine code: index in `commits`, oldest first, and new hash.
 
-        The hash is None where none is stored. Kernels that no commit has are left out.
+        The hash is None if not stored. Kernels without any hash are left out.
         """
         stored = [self._cubin_hashes.get((commit, arch), {}) for commit in commits]
         return {
@@ -99,7 +99,7 @@ class CubinHashes:
 
 
 def _read_lines(path: Path, commit: str) -> Iterator[_HashLine]:
-    """Yield a file's lines, or those of a commit, by the names of machine code."""
+    """Yield the lines of a file, or those of a commit, with the names of machine code as keys."""
     for _, line in reading.iter_lines(path, _HashLine, commit):
         line.cubins, line.code = (
             {launch: sha256 for name, sha256 in hashes.items() if (launch := _machine_code(name)) is not None}
@@ -110,7 +110,10 @@ def _read_lines(path: Path, commit: str) -> Iterator[_HashLine]:
 
 @functools.cache
 def _machine_code(name: str) -> str | None:
-    """Return the name of a launch's machine code; None if the text is no launch. Every run stores the same names."""
+    """Return the name of a launch's machine code; None if the text is not a launch.
+
+    Cached, as all runs repeat the names.
+    """
     try:
         return Launch.parse(name).code_name
     except ArgumentError:

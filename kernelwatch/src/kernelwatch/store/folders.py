@@ -1,8 +1,8 @@
-"""The folder of results: a run adds files, and changes none that git tracks, but asv's list of benchmarks.
+"""The folder of results. A run adds files; of those that git tracks, it changes only asv's list of benchmarks.
 
-Each commit has files of its own: asv's JSON, and records beside it. Their names begin as asv's do and end in the time
-of the run. Several files of a commit and environment are read as one. The default compiler's results, or else those of
-the machine's first compiler, lie here. Those of others lie in a folder of their own, which asv's pages leave out.
+Each commit has its own files: asv's JSON, and records. Their names begin as asv's do and end with the time of the run.
+Several files of a commit and environment are read as one. This folder has the results of the default compiler, or of
+the machine's first compiler. Results of other compilers are in a subfolder, which asv's pages do not read.
 """
 
 from __future__ import annotations
@@ -21,28 +21,31 @@ from kernelwatch.store import asv_files, git, index, reading, result_rows
 from kernelwatch.toolchain import releases as compilers
 from ptxcount.util import atomic_write
 
-#: The environment variable that names another folder of results than the project's.
+#: The environment variable for a folder of results other than the project's.
 RESULTS = "KERNELWATCH_RESULTS"
 
-#: The lock of a folder of results, which asv leaves alone.
+#: The name of the lock file of a folder of results; asv ignores it.
 LOCK = "run.lock"
 
 
 def results_folder(root: Path, config: Any = None) -> Path:
-    """Return the folder that runs write to and that is read: KERNELWATCH_RESULTS, or else that of the project.
+    """Return the folder of results: KERNELWATCH_RESULTS if it is set, else that of the project.
 
-    `config` is asv's configuration, where asv itself is at work and has loaded one.
+    `config` is asv's configuration, if asv is running and has loaded it.
     """
     return Path(os.environ.get(RESULTS) or (config.results_dir if config else project_results(root)))
 
 
 def project_results(root: Path) -> Path:
-    """Return the folder that asv's configuration names. Raises UnreadableError if it cannot be read."""
+    """Return the folder of results in asv's configuration.
+
+    Raises UnreadableError if the configuration is not readable.
+    """
     return root / asv_files.load_configuration(root / CONFIG_FILE).results_dir
 
 
 def list_machines(folder: Path) -> list[str]:
-    """Return the names of the machines that have results."""
+    """Return the names of the machines with results."""
     return [path.name for path in reading.list_paths(folder, "*") if (path / "machine.json").exists()]
 
 
@@ -50,15 +53,15 @@ def list_machines(folder: Path) -> list[str]:
 def exclusive_lock(folder: Path) -> Iterator[None]:
     """Lock a folder of results, and remove unfinished files.
 
-    If another run holds the lock, warn and wait until it ends. The system frees the lock of a killed process.
-    Without locks in the file system, warn and go on; unfinished files may be another run's, and stay.
+    If another run has the lock, warn and wait until it ends. The system releases the lock of a killed process. If the
+    file system has no locks, warn and continue. Unfinished files are then kept, as they may be another run's.
 
     Raises
     ------
     UserError
         The folder cannot be written.
     """
-    # A review imports this module, too; these imports would take as long as the rest of it.
+    # A review imports this module, too. These imports would double its time.
     from asv.console import log  # noqa: PLC0415
     from asv.util import UserError  # noqa: PLC0415
     from filelock import Timeout  # noqa: PLC0415
@@ -73,10 +76,10 @@ def exclusive_lock(folder: Path) -> Iterator[None]:
     except OSError as error:
         raise UserError(f"{folder} cannot be written: {error.strerror}") from None
     if not has_locks:
-        log.warning(f"{folder}: its file system has no locks; do not run two at a time, or set {RESULTS} to another")
+        log.warning(f"{folder}: the file system has no locks; never start two runs at a time, or set {RESULTS}")
     try:
         for path in folder.rglob(f"*.*.[0-9]*{atomic_write.UNFINISHED}") if has_locks else ():
-            path.unlink()  # what it was to replace is as it was
+            path.unlink()  # the file to replace is unchanged
         yield
     finally:
         lock.release()
@@ -88,7 +91,7 @@ class CommitFiles:
     Parameters
     ----------
     folder : Path
-        The machine's.
+        The machine's folder.
     commit, environment : str
         The commit's hash, and the environment's name.
     """
@@ -107,18 +110,18 @@ class CommitFiles:
         self._untracked_contents = [contents.pop(path) for path in untracked]
         self._tracked_contents = list(contents.values())
         plain = Path(get_filename(folder.name, commit, environment)).stem
-        #: The file of an earlier run, which goes on, unless git tracks it.
+        #: The file of an earlier run, which this run extends; None if git tracks it.
         self._earlier_file = untracked[-1] if untracked else None
-        #: The beginning of all names.
+        #: The beginning of all file names.
         self._stem = untracked[-1].stem if untracked else f"{plain}-{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}"
 
     def read_merged(self) -> dict[str, Any] | None:
-        """Return the merged content of all files, as one of asv's; None if there are none."""
+        """Return the merged content of all files, in asv's format; None if there are none."""
         contents = [*self._tracked_contents, *self._untracked_contents]
         return result_rows.merge_documents(*contents) if contents else None
 
     def save(self, document: Mapping[str, Any], records: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
-        """Add results and lines of records, without the numbers that files tracked by git already hold."""
+        """Add results and lines of records, without the numbers in files that git tracks."""
         tracked = result_rows.merge_documents(*self._tracked_contents) if self._tracked_contents else {"results": {}}
         merged = result_rows.merge_documents(*self._tracked_contents, *self._untracked_contents, document)
         changed = {
@@ -136,10 +139,10 @@ class CommitFiles:
             atomic_write.write(path, json.dumps({**merged, "results": changed}))
         for file, lines in records.items():
             append_lines(self._folder / f"{self._stem}.{file}", *lines)
-        index.list_results(self._folder)  # so that the next review reads the files of its commits alone
+        index.list_results(self._folder)  # so that the next review reads only the files of its commits
 
     def _name_file(self, compiler: str | None) -> Path:
-        """Return the path of a new file of results by a compiler."""
+        """Return the path of a new file for results of a compiler."""
         entries = index.list_results(self._folder).items()
         compilers_here = {
             compilers.compiler_of_results(entry.variables) for path, entry in entries if path.parent == self._folder
@@ -150,26 +153,26 @@ class CommitFiles:
 
 
 def append_lines(path: Path, *entries: Mapping[str, Any]) -> None:
-    """Add the entries that a file of JSON lines lacks, all of them or none; it is made if there is none."""
+    """Append the entries that a file of JSON lines lacks, atomically; create the file if it is missing."""
     existing_lines = path.read_bytes().splitlines() if path.exists() else []
     if new_lines := [line for line in (json.dumps(entry).encode() for entry in entries) if line not in existing_lines]:
         atomic_write.write(path, b"".join(line + b"\n" for line in (*existing_lines, *new_lines)))
 
 
 def _strip_code(description: Any) -> Any:
-    """Return a description without the classes' text and line numbers: versions are explicit."""
+    """Return a description without the source text and line numbers of classes, because versions are explicit."""
     if not isinstance(description, dict):
         return description
     return {name: _strip_code(value) for name, value in description.items() if name not in ("code", "setup_cache_key")}
 
 
 def copy_descriptions(folder: Path, source: Path, machine: str) -> None:
-    """Copy the descriptions of a machine and of the benchmarks from a folder, where they differ.
+    """Copy the descriptions of a machine and of the benchmarks from a folder if they differ.
 
     Raises
     ------
     UnreadableError
-        The machine is another than the one of that name.
+        The folder describes a different machine with this name.
     """
     for name in (f"{machine}/machine.json", reading.BENCHMARKS_FILE):
         new, path = reading.parse_json(source / name), folder / name

@@ -13,27 +13,27 @@ from ptxcount.util import git_environment
 
 
 class GitError(KernelwatchError, RuntimeError):
-    """Git failed, is missing, or took too long; the message has its own words."""
+    """Git failed, is missing, or took too long; the message contains git's."""
 
 
 def run(folder: Path, *words: str, input: str = "", timeout: float | None = None) -> bytes:
-    """Return what git prints in a folder.
+    """Run git in a folder; return its output.
 
     Parameters
     ----------
     folder : Path
-        Where it runs. It is asked of this folder's repository, also in a hook of another.
+        The working folder. Git uses this folder's repository, even inside a hook of another repository.
     *words : str
-        Its arguments. What a person typed goes behind `--end-of-options`, so that it is no option.
+        Arguments of git. Put user input after `--end-of-options`, so that it cannot be an option.
     input : str, optional
-        What it reads.
+        Standard input.
     timeout : float, optional
-        Seconds that it may take.
+        Maximum number of seconds.
 
     Raises
     ------
     GitError
-        It fails, hangs or is missing. It never waits for a password.
+        Git fails, hangs or is missing. It never asks for a password.
     """
     environment = {**git_environment.make_environment(), "GIT_TERMINAL_PROMPT": "0"}
     try:
@@ -42,7 +42,7 @@ def run(folder: Path, *words: str, input: str = "", timeout: float | None = None
             check=False,
         )  # fmt: skip
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
-        raise GitError(f"git does not run: {error}") from None
+        raise GitError(f"git cannot be run: {error}") from None
     if process.returncode:
         message = process.stderr.decode(errors="replace").strip()
         raise GitError(f"git {words[0]} in {folder} ended with {process.returncode}: {message}")
@@ -50,19 +50,19 @@ def run(folder: Path, *words: str, input: str = "", timeout: float | None = None
 
 
 def read_objects(folder: Path, *names: str) -> list[bytes | None]:
-    """Return the contents of git's objects, by one process; None of those that git does not know.
+    """Return the contents of git objects, with one process; None for objects that git does not know.
 
     Parameters
     ----------
     folder : Path
         A folder of the repository.
     *names : str
-        The objects, such as "HEAD^{commit}" or "COMMIT:FILE", without line ends.
+        Names of objects, such as "HEAD^{commit}" or "COMMIT:FILE", without line breaks.
 
     Raises
     ------
     GitError
-        Git refuses the whole folder. A folder without a repository has no object.
+        Git rejects the folder. In a folder without a repository, all objects are None.
     """
     try:
         remaining = run(folder, "cat-file", "--batch", input="".join(f"{name}\n" for name in names))
@@ -80,7 +80,7 @@ def read_objects(folder: Path, *names: str) -> list[bytes | None]:
 
 
 def run_visibly(folder: Path, *words: str) -> None:
-    """Run git with its output on standard error, and end every process that it started."""
+    """Run git with its output on standard error; end all processes that it started."""
     process = subprocess.Popen(
         ["git", *words], cwd=folder, env=git_environment.make_environment(), stdout=2, start_new_session=True
     )
@@ -92,7 +92,7 @@ def run_visibly(folder: Path, *words: str) -> None:
 
 
 def text(folder: Path, *words: str, input: str = "", timeout: float | None = None) -> str:
-    """Return what `run` does, as text without the blanks around it."""
+    """Run git in a folder; return its output as text, stripped."""
     return run(folder, *words, input=input, timeout=timeout).decode(errors="replace").strip()
 
 
@@ -102,15 +102,15 @@ def is_shallow(folder: Path) -> bool:
 
 
 def find_commit(folder: Path, revision: str) -> str | None:
-    """Return the hash of a revision, also of one like an option or a file; None if git knows none."""
+    """Return the hash of a revision, even if it looks like an option or a file; None if git does not know it."""
     return try_text(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
 
 
 def try_text(folder: Path, *words: str, timeout: float | None = None) -> str | None:
-    """Return what `text` does; None where git does not know. Raises GitError where it refuses the whole folder."""
+    """Run git like `text`; return None if it fails. Raises GitError if git rejects the folder."""
     try:
         return text(folder, *words, timeout=timeout)
     except GitError as error:
-        if "safe.directory" in str(error):  # the folder is somebody else's: git says what to do
+        if "safe.directory" in str(error):  # another user owns the folder; git's message has the remedy
             raise
         return None

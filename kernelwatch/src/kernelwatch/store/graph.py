@@ -1,4 +1,4 @@
-"""The order of the measured commits in git: the ancestors that each is compared with, and the branch that holds it."""
+"""The order of the measured commits in git: the ancestors to compare with, and the branch of each commit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kernelwatch.config.project_root import CONFIG_FILE
 from kernelwatch.store import git
 from kernelwatch.store.reading import UnreadableError
 
-#: Place of a commit off the published line: merged, on no branch, or missing in this repository.
+#: Place of a commit that is not on the published line: merged, on no branch, or missing in this repository.
 MERGED, NO_BRANCH, UNKNOWN = "merged", "no branch", "unknown to git"
 
 
@@ -24,9 +24,9 @@ class CommitGraph:
     root : Path
         The repository's folder.
     dates : mapping of str to int
-        The commits, and when each was written.
+        Commit -> its date.
     branches : sequence of str or None
-        Those whose history is published, as asv's configuration names them; None is the one that is checked out.
+        The published branches, as in asv's configuration; None is the checked-out branch.
     """
 
     def __init__(self, root: Path, dates: Mapping[str, int], branches: Sequence[str | None] = ()) -> None:
@@ -34,14 +34,14 @@ class CommitGraph:
 
     @cached_property
     def parents(self) -> dict[str, list[str]]:
-        """The parents of each commit and of all before it, parents first."""
+        """Commit -> its parents, for the measured commits and all their ancestors, parents first."""
         words = ["rev-list", "--ignore-missing", "--parents", "--date-order", "--reverse", *self._dates]
         output = (git.try_text(self._root, *words) or "") if self._dates else ""
         return {commit: parents for commit, *parents in map(str.split, output.splitlines())}
 
     @cached_property
     def commits(self) -> list[str]:
-        """The measured commits, oldest first, each behind its parents whatever the dates say."""
+        """The measured commits, oldest first, each after its parents even if the dates disagree."""
         moments, last = dict(self._dates), 0
         places = {commit: place for place, commit in enumerate(self.parents)}
         for commit in self.parents:
@@ -52,7 +52,7 @@ class CommitGraph:
     def iter_ancestors(self, commit: str) -> Iterator[str]:
         """Yield the measured ancestors of a measured commit, the nearest first.
 
-        Those along first parents come before those that a merge brought, as asv has it.
+        Ancestors along first parents come before merged ones, as in asv.
         """
         if not self.parents:
             yield from self.commits[: self.commits.index(commit)][::-1]
@@ -64,7 +64,7 @@ class CommitGraph:
             seen.add(current)
             if current in self._dates:
                 yield current
-        for descendant in line:  # it grows: breadth first
+        for descendant in line:  # the list grows during the loop: breadth-first search
             for parent in self.parents.get(descendant, ()):
                 if parent not in seen:
                     seen.add(parent)
@@ -74,12 +74,12 @@ class CommitGraph:
 
     @cached_property
     def line(self) -> list[str]:
-        """The measured commits of the published branches, oldest first, without what merges brought."""
+        """The measured commits of the published branches, oldest first, without merged ones."""
         return [commit for commit in self.commits if not self.branches[commit]]
 
     @cached_property
     def positions(self) -> dict[str, int]:
-        """The number of commits up to each commit of the line, those included that were not measured."""
+        """Commit of the line -> number of commits up to it, measured or not."""
         positions, reached = dict[str, int](), set[str]()
         for commit in self.line:
             pending = [commit]
@@ -97,7 +97,7 @@ class CommitGraph:
             return dict.fromkeys(self._dates, "")
         published = [tip for branch in self._branches if branch for tip in self._resolve_branch(branch)]
         line: set[str] = set()
-        for tips in (published, ["HEAD"]):  # a user may have measured but a branch of his own
+        for tips in (published, ["HEAD"]):  # if only another branch was measured, use the checked-out one
             if not line & self._dates.keys():
                 line, merged = (self._list_reachable(*words, *tips) for words in (["--first-parent"], []))
         return {
@@ -106,11 +106,11 @@ class CommitGraph:
         }
 
     def _resolve_branch(self, branch: str) -> list[str]:
-        """Return the tips of a branch here and at origin; none in a shallow clone, which has but one."""
+        """Return the tips of a local branch and of origin's; none in a shallow clone without the branch."""
         tips = [git.find_commit(self._root, f"{prefix}{branch}") for prefix in ("", "origin/")]
         if not any(tips) and not git.is_shallow(self._root):
-            advice = "fetch it, or name another"
-            raise UnreadableError(f"{self._root / CONFIG_FILE}, branches: {branch!r} is no branch here; {advice}")
+            advice = "fetch it, or choose another"
+            raise UnreadableError(f"{self._root / CONFIG_FILE}, branches: there is no branch {branch!r}; {advice}")
         return list(filter(None, tips))
 
     def _list_reachable(self, *words: str) -> set[str]:

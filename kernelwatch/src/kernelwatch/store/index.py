@@ -1,6 +1,7 @@
-"""An index of a machine's files of results, in the user's cache: a review then opens the files of its commits alone.
+"""An index of a machine's files of results, in the user's cache, so that a review opens only its commits' files.
 
-Files are recognised by name, size, time and inode. Without the cache, and with a stale one, they are read again.
+A changed file is recognised by its name, size, time or inode. If the cache is missing or stale, the files are read
+again.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ M = TypeVar("M")
 
 _LIBRARY = Path(__file__).parents[1]
 
-#: Seconds after which a file of the cache is removed, and between two looks for such files.
+#: Seconds after which a cached file is removed, and seconds between two searches for such files.
 _OLD, _DAY = 30 * 86_400, 86_400
 
-#: A file's size, modification time in nanoseconds, and inode. A file that is written again has another.
+#: A file's size, modification time in nanoseconds, and inode. Writing the file changes them.
 Stamp = tuple[int, int, int]
 
 
 class IndexEntry(msgspec.Struct, array_like=True, frozen=True):
-    """The commit and environment that a file of results is of."""
+    """The commit and environment of a file of results."""
 
     stamp: Stamp
     commit: str
@@ -42,7 +43,7 @@ class IndexEntry(msgspec.Struct, array_like=True, frozen=True):
 
 
 def list_results(folder: Path) -> dict[Path, IndexEntry]:
-    """Return the readable files of a machine's results, in the order of their names; only files new to it are read."""
+    """Return the readable files of a machine's results, sorted by name; only files missing in the index are read."""
     cache_file = cache_path("results", folder)
     cached = load_cached(cache_file, dict[str, IndexEntry]) or {}
     entries: dict[str, IndexEntry] = {}
@@ -66,18 +67,18 @@ def _read_entry(path: Path, stamp: Stamp) -> IndexEntry | None:
 
 
 def _read_document(path: Path) -> models.Document | None:
-    """Return a file's document, whose skipped configurations may count as failed ones; None if it is not readable."""
+    """Return a file's document; None if it is not readable. Skipped configurations may look like failed ones here."""
     with contextlib.suppress(msgspec.MsgspecError, RecursionError, UnicodeDecodeError, reading.UnreadableError):
         content = reading.read_content(path)
-        # An escape may be half a letter or a quote. Without any, every second part between quotes is a text.
+        # Without escapes, every second part between quotes is a string.
         if b"\\" not in content and not any(b"NaN" in text for text in content.split(b'"')[1::2]):
-            # The fast parser knows no NaN. It checks the same model.
+            # The fast parser does not accept NaN, so NaN is replaced. It checks the same model.
             return msgspec.json.decode(content.replace(b"NaN", b"null"), type=models.Document)
     return next((document for _, _, document in reading.read_files([path])), None)
 
 
 def stamp_file(path: Path) -> Stamp:
-    """Return the values that change whenever a file is written; zeros where there is none."""
+    """Return the values that change whenever a file is written; zeros for a missing file."""
     try:
         status = path.stat()
     except OSError:
@@ -86,14 +87,14 @@ def stamp_file(path: Path) -> Stamp:
 
 
 class CommitStamps:
-    """The stamps of all files on the commits of a machine: its own, and other machines' hashes of machine code.
+    """The stamps of all files about a machine's commits: its own, and other machines' hashes of machine code.
 
     Parameters
     ----------
     folder : Path
-        The machine's folder among the results of all machines.
+        The machine's folder of results.
     root : Path
-        The folder of the project, whose code the reviews depend on.
+        The project's folder; reviews depend on its code.
     """
 
     def __init__(self, folder: Path, root: Path) -> None:
@@ -107,7 +108,7 @@ class CommitStamps:
         )
 
     def digest_commits(self, *commits: str) -> str:
-        """Return a digest of all files on some commits, and of the code that reads them."""
+        """Return a digest of all files about some commits, and of the code that reads them."""
         return digest_texts(self._shared, *(f"{commit} {self._list_commit_stamps(commit)}" for commit in commits))
 
     def _list_commit_stamps(self, commit: str) -> list[tuple[str, Stamp]]:
@@ -118,7 +119,7 @@ class CommitStamps:
 
 
 def _list_folders(machine: Path) -> list[Path]:
-    """Return the folders of a machine's results: its own, and that of other compilers."""
+    """Return the folders of a machine's results: that of its first compiler, and that of others."""
     return [machine, machine / reading.COMPILERS_FOLDER]
 
 
@@ -127,12 +128,12 @@ def _list_stamps(paths: Iterable[Path]) -> list[tuple[str, Stamp]]:
 
 
 def digest_texts(*texts: str) -> str:
-    """Return the SHA-256 of some texts, hexadecimal."""
+    """Return the hexadecimal SHA-256 of some texts."""
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
 
 def digest_file(path: Path) -> str:
-    """Return the SHA-256 of a file's bytes, hexadecimal; empty where there is none."""
+    """Return the hexadecimal SHA-256 of a file; empty if it is missing."""
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
 
 
@@ -144,26 +145,26 @@ def digest_code(root: Path) -> str:
 
 
 def cache_path(name: str, folder: Path) -> Path:
-    """Return the file of the cache that holds something of a machine's folder."""
+    """Return the path of a cached value `name` for a machine's folder."""
     return cache_dir.cache_folder("index") / f"{digest_texts(str(folder.resolve()))}-{name}.msgpack"
 
 
 def load_cached(path: Path, model: type[M]) -> M | None:
-    """Return the content of a file of the cache; None where it is missing, torn or of another form."""
+    """Return the content of a cached file; None if it is missing, incomplete or does not fit the model."""
     with contextlib.suppress(OSError, msgspec.MsgspecError, ValueError):
         return msgspec.msgpack.decode(path.read_bytes(), type=model)
     return None
 
 
 def save_cached(path: Path, content: object) -> None:
-    """Write a file of the cache; without a cache folder the next review reads the results again."""
+    """Write a cached file. Errors are ignored: the next review then reads the results again."""
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         atomic_write.write(path, msgspec.msgpack.encode(content), is_kept=False)
 
 
 def _remove_old(folder: Path) -> None:
-    """Remove old files of the cache, once a day: it may hold ten thousands."""
+    """Remove old cached files, at most once a day, because there may be tens of thousands."""
     stamp = folder / "looked-for-old-files"
     with contextlib.suppress(OSError):
         if stamp.exists() and abs(time.time() - stamp.stat().st_mtime) < _DAY:

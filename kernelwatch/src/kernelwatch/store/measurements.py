@@ -1,4 +1,4 @@
-"""One commit as it was measured: values, samples, GPUs, clocks, machine code, failures and skips, as a typed value."""
+"""All measurements of one commit, typed: values, samples, GPUs, clocks, machine code, failures and skips."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kernelwatch.toolchain import releases as compilers
 
 
 class RunFacts(NamedTuple):
-    """The facts of a run that may explain a change; those that it did not record are None."""
+    """The facts of a run that may explain a change; None for facts that it did not record."""
 
     identity: tuple[object, ...] = ()
     uuid: str | None = None
@@ -34,10 +34,10 @@ class RunFacts(NamedTuple):
 
 @dataclass(frozen=True)
 class BenchmarkMeasurements:
-    """The configurations of a benchmark at a commit, and the runs whose numbers they are, oldest first.
+    """The configurations of a benchmark at a commit, and the runs that measured them, oldest first.
 
-    Without points, `absence` says why. `type` is asv's, "time" or "track". `failures` are the reasons that the newest
-    run with any recorded; `skips` also, of runs of all configurations.
+    `absence` says why there are no points. `type` is asv's, "time" or "track". `failures` are the reasons from the
+    newest run that recorded any. `skips` are the same, from runs of all configurations.
     """
 
     type: str
@@ -50,16 +50,16 @@ class BenchmarkMeasurements:
 
     @property
     def last_run(self) -> RunFacts:
-        """The last of the runs; one without any fact if none was recorded."""
+        """The last run; without facts if none was recorded."""
         return self.runs[-1] if self.runs else RunFacts()
 
 
 @dataclass(frozen=True, eq=False)
 class CommitMeasurements:
-    """All that one machine measured at one commit in one of asv's environments.
+    """All measurements of one machine at one commit in one of asv's environments.
 
-    `benchmarks` has all that the machine knows, times first. `arch` and `peak`, bytes a second, are of the run that
-    timed. `skips` counts configurations by the reason for which they were skipped.
+    `benchmarks` has all benchmarks of the machine, times first. `arch` and `peak` (bytes per second) come from the run
+    that timed. `skips` maps a reason to the number of skipped configurations.
     """
 
     machine: str
@@ -73,7 +73,7 @@ class CommitMeasurements:
     skips: Mapping[str, int] = field(default_factory=dict)
 
     def name_architecture(self, benchmark: str, params: Mapping[str, str]) -> str | None:
-        """Return the architecture of a configuration, or of the GPU that ran it; None where neither is known."""
+        """Return the architecture of a configuration, or of the GPU that ran it; None if both are unknown."""
         return params.get("arch") or self.benchmarks[benchmark].last_run.arch
 
 
@@ -81,13 +81,13 @@ class CommitMeasurements:
 def load_commit(
     history: History, commit: str, environment: str, types: tuple[str, ...] = ("time", "track")
 ) -> CommitMeasurements:
-    """Return what a machine measured at a commit in an environment, of some of asv's types of benchmarks.
+    """Return a machine's measurements of a commit in an environment, for some of asv's types of benchmarks.
 
-    Neighbouring reviews of a history share commits, so the last ones are kept.
+    The last results are cached, because neighbouring reviews of a history share commits.
     """
     results = history.load_document(commit, environment)
     names = [name for type_ in types for name in history.list_benchmarks(type_)]
-    controls = {control_name(name) for name in history.list_benchmarks("time")}  # they stand beside times
+    controls = {control_name(name) for name in history.list_benchmarks("time")}  # they become part of the times
     run = history.find_last_timed_run(results)
     skips: Counter[str] = Counter()
     for skip in history.find_last_run(results).get("skipped", ()):
@@ -124,7 +124,7 @@ def _load_benchmark(history: History, results: Document, name: str) -> Benchmark
 def _add_circumstances(
     history: History, results: Document, name: str, runs: Sequence[Mapping[str, Any]]
 ) -> Iterator[Point]:
-    """Yield the times of a benchmark with the GPUs that took them, their clocks, and the copies beside them."""
+    """Yield the times of a benchmark, with their GPUs, throttling reasons and ratios to the copy."""
     copies = {tuple(point.params.items()): point.value for point in history.iter_points(results, control_name(name))}
     throttled: dict[str, dict[str, None]] = {}
     for entry in (entry for run in runs for entry in run.get("held_back") or ()):

@@ -1,4 +1,4 @@
-"""Models of stored files, as they are written and read. Default values are omitted."""
+"""Models of stored files, for writing and reading. Default values are omitted."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-#: Configurations that the results of one commit may have. This suite has 5,513.
+#: Maximum number of configurations in the results of one commit. This project's suite has 5,513.
 MAX_CONFIGURATIONS = 100_000
 
 Text = Annotated[str, Meta(max_length=10_000)]
@@ -25,12 +25,12 @@ Count = Annotated[int, Meta(ge=0, lt=1 << 40)]
 Rate = Annotated[float, Meta(gt=0, lt=1e15)]
 #: Facts of a machine or its GPU, by name.
 Facts = dict[Name, Any]
-#: A value a configuration, as asv writes it: NaN where it skipped one, null where one failed.
+#: One value per configuration, as asv writes it: NaN if it was skipped, null if it failed.
 Column = list[float | None] | None
 
 
 class StoredRow(msgspec.Struct, array_like=True, eq=False):
-    """A benchmark's results as asv stores them, by column; null stands for nulls of all configurations."""
+    """A benchmark's results as asv stores them, by column; null stands for a column of nulls."""
 
     result: Column
     params: list[list[Text]]
@@ -58,7 +58,7 @@ _OF_CONFIGURATIONS = ("result", *(name for name in StoredRow.__struct_fields__ i
 
 
 def count_configurations(*benchmark_axes: Sequence[Sequence[str]]) -> int:
-    """Return how many configurations benchmarks with these axes have together, up to MAX_CONFIGURATIONS."""
+    """Return the total number of configurations of benchmarks with these axes, at most MAX_CONFIGURATIONS."""
     count = sum(math.prod(map(len, axes)) for axes in benchmark_axes)
     if count > MAX_CONFIGURATIONS:
         raise ValueError(f"has {count} configurations, more than {MAX_CONFIGURATIONS}")
@@ -66,7 +66,7 @@ def count_configurations(*benchmark_axes: Sequence[Sequence[str]]) -> int:
 
 
 class Document(msgspec.Struct, eq=False, weakref=True):
-    """One file of asv's: the results of a commit in an environment."""
+    """One of asv's files: the results of a commit in an environment."""
 
     commit_hash: Hash
     env_name: Name
@@ -90,12 +90,12 @@ class Document(msgspec.Struct, eq=False, weakref=True):
 
     def __post_init__(self) -> None:
         if self.result_columns != list(StoredRow.__struct_fields__):
-            raise ValueError("result_columns are not asv's")
+            raise ValueError("result_columns differs from asv's columns")
         count_configurations(*(row.params for row in self.results.values()))
 
 
 class Record(msgspec.Struct, omit_defaults=True, kw_only=True):
-    """Base of the lines of records and of their parts."""
+    """The base of the lines of records and of their parts."""
 
 
 class ThrottledConfiguration(Record):
@@ -116,17 +116,17 @@ class SkippedConfigurations(Record):
 
 
 class RunLine(Record):
-    """A line of `runs.jsonl`. Until 2026-11-26 there were more facts, which nothing reads."""
+    """A line of `runs.jsonl`. Lines from before 2026-11-26 have more facts, which are ignored."""
 
     commits: Annotated[list[Hash], Meta(min_length=1)]
     started: Moment = ""
     ended: Moment = ""
     peak_bytes_per_second: Rate | None = None
-    #: The GPU at two moments, as NVML tells of it.
+    #: Facts of the GPU from NVML, before and after the run.
     before: Facts = {}
     after: Facts = {}
-    #: Not of runs of before 2026-11-23: its identity; commit -> benchmark -> when asv began with it; and commit ->
-    #: benchmark -> samples of each process, as "5 7" of one and the next -> configurations, none for all others.
+    #: Since 2026-11-23: the run's identity; commit -> benchmark -> asv's start time; and commit -> benchmark -> samples
+    #: per round, such as "5 7" for two rounds -> configurations (an empty list means all others).
     run: Name | None = None
     began: dict[Hash, dict[Name, Time]] = {}
     processes: dict[Hash, dict[Name, dict[Text, list[Text]]]] = {}
@@ -143,19 +143,19 @@ class RunLine(Record):
     held_back: list[ThrottledConfiguration] = []
     skipped: list[SkippedConfigurations] = []
     failed: list[SkippedConfigurations] = []
-    #: Benchmark -> configurations that a partial run selected, as asv writes them.
+    #: Benchmark -> configurations selected by a partial run, as asv writes them.
     selected: dict[Name, list[Text]] = {}
 
 
 class CubinsLine(Record):
-    """A line of `cubins.jsonl`: hashes of cubins, and of their machine code alone."""
+    """A line of `cubins.jsonl`: hashes of cubins, and of only their machine code."""
 
     commit: Hash
     arch: Name
     cubins: dict[Text, Sha256]
     nvcc: Name | None = None
     code: dict[Text, Sha256] = {}
-    #: Not of runs of before 2026-11-26: kernel and dtype -> threads of a block, and bytes of dynamic shared memory.
+    #: Since 2026-11-26: kernel and dtype -> threads of a block, and bytes of dynamic shared memory.
     blocks: dict[Text, tuple[Count, Count]] = {}
 
 
@@ -172,7 +172,7 @@ class FingerprintsLine(Record):
 
 
 class AccessCost(Record):
-    """The cost of an access in a source line, and a picture of one request: rows as bits of lanes, or of banks."""
+    """The cost of an access in a source line, and a picture of one request: rows are bit masks of lanes or banks."""
 
     file: Count
     line: Count
@@ -185,7 +185,7 @@ class AccessCost(Record):
 class CostsLine(Record):
     """A line of `lines.jsonl`: a kernel's source with the cost of each line.
 
-    Files of `accesses` are numbered in the order of `text`. Before 2026-11-26 there were none.
+    `accesses` number the files in the order of `text`. Lines from before 2026-11-26 have no accesses.
     """
 
     key: Name

@@ -1,4 +1,4 @@
-"""Typed reading of stored files: a file or line that does not fit its model is reported and left out."""
+"""Typed reading of stored files. A file or line that does not fit its model is reported and left out."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ M = TypeVar("M")
 #: asv's list of benchmarks.
 BENCHMARKS_FILE = "benchmarks.json"
 
-#: A machine's folder of results by other compilers than those of asv's pages. A line is JSON as asv writes it: asv
-#: reads no `.jsonl`, so its pages show one compiler.
+#: A machine's subfolder for results of further compilers. These files have asv's JSON but end in `.jsonl`, which asv
+#: does not read. So asv's pages show one compiler.
 COMPILERS_FOLDER = "compilers"
 
-#: Bytes of a file. The largest stored so far take two megabytes.
+#: Maximum number of bytes of a file. The largest stored so far has two megabytes.
 LARGEST = 64 << 20
 
 
-#: Nanoseconds after its last change from which on a folder's names are kept.
+#: Nanoseconds after a folder's last change before its names are cached.
 _SETTLED = 2_000_000_000
 
 
 class UnreadableError(KernelwatchError, ValueError):
-    """A file or a line is not as its model has it; the message begins with its place."""
+    """A file or a line does not fit its model; the message begins with its place."""
 
 
 def read_content(path: Path) -> bytes:
@@ -54,7 +54,7 @@ def read_content(path: Path) -> bytes:
 
 
 def convert_model(value: object, model: type[M], where: object) -> M:
-    """Return what was parsed as a model has it. Raises UnreadableError if it does not fit."""
+    """Return a parsed value as an instance of a model. Raises UnreadableError if it does not fit."""
     try:
         return msgspec.convert(value, model)
     except (msgspec.ValidationError, UnicodeEncodeError) as error:
@@ -62,9 +62,9 @@ def convert_model(value: object, model: type[M], where: object) -> M:
 
 
 def parse_json(path: Path) -> Any:
-    """Return a file's JSON. Raises UnreadableError if it is none."""
+    """Return a file's parsed JSON. Raises UnreadableError if it is not JSON."""
     try:
-        return json.loads(read_content(path))  # msgspec knows no NaN
+        return json.loads(read_content(path))  # msgspec does not accept NaN
     except UnreadableError:
         raise
     except (RecursionError, ValueError) as error:
@@ -72,7 +72,7 @@ def parse_json(path: Path) -> Any:
 
 
 def list_paths(folder: Path, pattern: str) -> list[Path]:
-    """Return what a folder holds of such names, in their order; nothing if there is no folder."""
+    """Return the sorted paths in a folder that match a pattern; none if the folder is missing."""
     names = _list_names(folder)
     prefix = re.split(r"[*?[]", pattern, maxsplit=1)[0]
     start, end = (bisect.bisect_left(names, bound) for bound in (prefix, f"{prefix}\U0010ffff"))
@@ -80,10 +80,10 @@ def list_paths(folder: Path, pattern: str) -> list[Path]:
 
 
 def _list_names(folder: Path) -> Sequence[str]:
-    """Return the sorted names of a folder; a review asks a hundred times for a few of thousands."""
+    """Return the sorted names in a folder. They are cached, because a review asks a hundred times."""
     try:
         modified = folder.stat().st_mtime_ns
-        # The system's clock for files ticks some times a second: a folder may change again within a tick.
+        # The clock of file times is coarse: a folder may change again without a new time.
         is_settled = time.time_ns() - modified > _SETTLED
         return _read_names(folder, modified) if is_settled else _read_names.__wrapped__(folder, modified)
     except OSError:
@@ -97,7 +97,7 @@ def _read_names(folder: Path, _modified: int) -> Sequence[str]:
 
 
 def result_paths(folder: Path, commit: str = "") -> list[Path]:
-    """Return the paths of asv's files of a machine, or of those of a commit; also of other compilers."""
+    """Return the paths of a machine's files of asv, of all its compilers; only those of a commit if it is named."""
     stem = f"{commit[:8] or '????????'}-*"
     paths = [*list_paths(folder, f"{stem}.json"), *list_paths(folder / COMPILERS_FOLDER, f"{stem}.jsonl")]
     names = (path for path in paths if models.RESULT_NAME.fullmatch(path.name))
@@ -105,12 +105,12 @@ def result_paths(folder: Path, commit: str = "") -> list[Path]:
 
 
 def iter_files(folder: Path, commit: str = "") -> Iterator[tuple[Path, Any, models.Document]]:
-    """Yield asv's files of a machine, or of those of a commit: the path, the JSON, and what the model has of it."""
+    """Yield the path, the JSON and the document of a machine's files of asv; only those of a commit if it is named."""
     return read_files(result_paths(folder, commit))
 
 
 def read_files(paths: Iterable[Path]) -> Iterator[tuple[Path, Any, models.Document]]:
-    """Yield some of asv's files as `iter_files` does."""
+    """Yield the path, the JSON and the document of some of asv's files."""
     for path in paths:
         try:
             json_content = parse_json(path)
@@ -120,15 +120,15 @@ def read_files(paths: Iterable[Path]) -> Iterator[tuple[Path, Any, models.Docume
 
 
 def iter_documents(folder: Path, commit: str = "") -> Iterator[models.Document]:
-    """Yield the results of a machine's folder, one for each commit and environment; those of a commit if it is named.
+    """Yield one document per commit and environment of a machine; only those of a commit if it is named.
 
-    Of a benchmark that several files of them have, the numbers that were measured last count.
+    If several files have numbers of a benchmark, the latest are used.
     """
     return merge_files(folder, iter_files(folder, commit))
 
 
 def merge_files(folder: Path, files: Iterable[tuple[Path, Any, models.Document]]) -> Iterator[models.Document]:
-    """Yield the results of some files of a folder as `iter_documents` does."""
+    """Yield one document per commit and environment of some files."""
     for _, commit_files in itertools.groupby(files, lambda file: file[0].name[:8]):
         by_environment: dict[tuple[str, str], list[tuple[Any, models.Document]]] = {}
         for _, json_content, document in commit_files:
@@ -145,9 +145,9 @@ def merge_files(folder: Path, files: Iterable[tuple[Path, Any, models.Document]]
 
 
 def iter_lines(path: Path, model: type[M], word: str = "") -> Iterator[tuple[bytes, M]]:
-    """Yield the lines of a record that hold a word, as bytes and as the model; none without a file.
+    """Yield the lines of a record that contain a word, as bytes and as the model; none if the file is missing.
 
-    Lines without the word are not decoded. A torn line is reported all the same: it may have lost the word.
+    Lines without the word are not decoded. An incomplete line is always reported, because the word may be lost.
     """
     encoded_word = word.encode()
     if not path.exists():
@@ -163,5 +163,5 @@ def iter_lines(path: Path, model: type[M], word: str = "") -> Iterator[tuple[byt
 
 @functools.cache
 def report_omission(why: str) -> None:
-    """Report once that something is left out, and why."""
+    """Print once why something is left out."""
     print(f"left out: {why}", file=sys.stderr)

@@ -1,8 +1,8 @@
-"""The records beside asv's results, which name the run and the commit that measured each stored number.
+"""The records of runs: the run and the commit that measured each stored number, and more facts.
 
-asv reads every `.json` under `results/`, and facts there would split its series. It leaves `.jsonl` alone. It keeps no
-key of its files that it does not know, so a result cannot name its run. The record of a run holds when asv began with
-each benchmark, to the millisecond, and asv stores the same moment with the results.
+They are `.jsonl` files, because asv reads every `.json` under `results/`, where facts would split its series. asv drops
+unknown keys of its files, so a result cannot name its run. Instead, the record of a run has the start time of each
+benchmark in milliseconds, which asv stores with the results, too.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from kernelwatch.store import models, reading
 from kernelwatch.suite.benchmark_names import measurement_group
 from kernelwatch.toolchain import releases as compilers
 
-#: Endings of the names of records, which have a line for each run of a commit.
+#: Suffixes of records' names. This record has one line per run of a commit.
 RUNS_FILE = "runs.jsonl"
 
-#: A line a run, commit and architecture: the SHA-256 of the cubins by configuration, and of their machine code alone.
-#: Later lines of the same nvcc add to earlier ones. A line that names none is of the compiler of asv's plain results.
+#: One line per run, commit and architecture: the SHA-256 of the cubins by configuration, and of only their machine
+#: code. Later lines of the same nvcc add to earlier ones. A line without nvcc belongs to the default compiler.
 CUBINS_FILE = "cubins.jsonl"
 
-#: A line a run and commit: which configurations were measured, by fingerprint, and which have whose numbers.
+#: One line per run and commit: the fingerprints of measured configurations, and the origins of reused numbers.
 FINGERPRINTS_FILE = "fingerprints.jsonl"
 
-#: A line a kernel: what each line of its source costs.
+#: One line per kernel: the cost of each source line.
 LINES_FILE = "lines.jsonl"
 
-#: The records, and what a line of each is.
+#: Record -> the model of its lines.
 RECORDS: dict[str, type[models.Record]] = {
     RUNS_FILE: models.RunLine,
     CUBINS_FILE: models.CubinsLine,
@@ -38,17 +38,17 @@ RECORDS: dict[str, type[models.Record]] = {
     LINES_FILE: models.CostsLine,
 }
 
-#: Samples that each round took of a time, where no record says: in all runs from 2026-11-21 16:00 to 2026-11-23.
+#: Samples per round if no record has them: in all runs from 2026-11-21 16:00 to 2026-11-23.
 SAMPLES_PER_ROUND = 10
 
 
 def list_record_paths(folder: Path, file: str, commit: str = "") -> list[Path]:
-    """Return a machine's files of a record: what all runs shared until 2026-11-26, then those of each commit or one."""
+    """Return a machine's files of a record: first the file of all runs (until 2026-11-26), then one per commit."""
     return [*reading.list_paths(folder, file), *reading.list_paths(folder, f"{commit[:8] or '????????'}-*.{file}")]
 
 
 def read_records(results_dir: str | Path, name: str, file: str = RUNS_FILE, commit: str = "") -> list[dict[str, Any]]:
-    """Return the lines of a record of the machine `name`, or those that name a commit, oldest first."""
+    """Return the lines of a record of the machine `name`, oldest first; only those of a commit if it is named."""
     model, places = RECORDS[file], list_record_paths(Path(results_dir, name), file, commit)
     lines = (line for path in places for line, _ in reading.iter_lines(path, model, commit))
     return sorted(map(json.loads, lines), key=lambda line: line.get("started", ""))
@@ -57,7 +57,7 @@ def read_records(results_dir: str | Path, name: str, file: str = RUNS_FILE, comm
 def find_origins(
     results_dir: str | Path, name: str, commit: str, compiler: str | None = None
 ) -> dict[str, dict[str, str]]:
-    """Return the numbers reused at a commit: measurement -> parameters -> the commit that measured them."""
+    """Return the origins of the numbers reused at a commit: measurement -> parameters -> commit that measured them."""
     reused: dict[str, dict[str, str]] = {}
     for line in read_records(results_dir, name, FINGERPRINTS_FILE, commit):
         if (line["commit"], compilers.series_name(line.get("nvcc"))) != (commit, compiler):
@@ -72,10 +72,10 @@ def find_origins(
 
 
 def find_round_sizes(run: Mapping[str, Any], commit: str, benchmark: str, params: str, total: int) -> tuple[int, ...]:
-    """Return how many of a configuration's stored samples each round of a run took."""
+    """Return the number of a configuration's stored samples per round of a run."""
     by_sizes: dict[str, list[str]] = run.get("processes", {}).get(commit, {}).get(benchmark, {})
     if not by_sizes:
-        if "began" in run:  # asv's own rounds
+        if "began" in run:  # rounds of asv
             return ()
         return (SAMPLES_PER_ROUND,) * (total // SAMPLES_PER_ROUND)
     default_sizes = next((sizes for sizes, configurations in by_sizes.items() if not configurations), "")
@@ -86,10 +86,10 @@ def find_round_sizes(run: Mapping[str, Any], commit: str, benchmark: str, params
 def runs_behind_values(
     runs: Iterable[dict[str, Any]], commit: str, benchmark: str, began: float
 ) -> list[dict[str, Any]]:
-    """Return, of a machine's records, the runs whose numbers are stored of a benchmark at a commit, oldest first.
+    """Return the runs whose numbers of a benchmark at a commit are stored, oldest first.
 
-    They are several if later ones selected some configurations. `began` is when asv began with the benchmark, in
-    milliseconds, as it is stored with the numbers: which run wrote them last.
+    There are several if later runs selected some configurations. `began` is the start time that is stored with the
+    numbers, in milliseconds; it identifies the run that wrote them last.
     """
     candidates = [run for run in runs if commit in run["commits"] and _has_measured(run, commit, benchmark, began)]
     latest = [
@@ -106,14 +106,14 @@ def runs_behind_values(
 
 def _has_measured(run: Mapping[str, Any], commit: str, benchmark: str, began: float) -> bool:
     if run.get("selected") and benchmark not in run["selected"]:
-        return False  # a fleet of before 2026-11-26 began with it for its control only
+        return False  # fleets before 2026-11-26 began it only for its control
     if "began" in run:
         return benchmark in run["began"].get(commit, {})
     return bool(run.get("selected")) or is_during(run, began)
 
 
 def is_during(run: Mapping[str, Any], began: float) -> bool:
-    """Return whether a moment, in milliseconds, lies within a run before 2026-11-23, recorded in whole seconds."""
+    """Return whether a time in milliseconds is within a run. Runs before 2026-11-23 recorded whole seconds."""
     if not {"started", "ended"} <= set(run):
         return True
     first, last = (datetime.fromisoformat(run[name]).timestamp() for name in ("started", "ended"))
@@ -121,7 +121,7 @@ def is_during(run: Mapping[str, Any], began: float) -> bool:
 
 
 def has_selected(run: Mapping[str, Any], benchmark: str, params: str) -> bool:
-    """Return whether a run measured a configuration of a benchmark; `params` are as reports print them."""
+    """Return whether a run measured a configuration of a benchmark; `params` are the text in reports."""
     selected = list_selected(run, benchmark)
     return not selected or any(text.replace("'", "") == params for text in selected)
 

@@ -1,8 +1,8 @@
-"""A row of asv's results: all that a file holds of one benchmark at one commit. All readers of rows are here.
+"""Rows of asv's results: the content of a file for one benchmark at one commit. Only this module parses them.
 
-A file holds a row as a list, whose columns it names; nulls at the end are left out. Here it is a dict by column. Most
-columns have a value a configuration, in the order of the axes, or null for nulls of all. A result is NaN where asv
-skipped a configuration or was not asked to measure it, and null where it failed.
+A file stores a row as a list, without trailing nulls, and names the columns separately. Here a row is a dict by column.
+Most columns have one value per configuration, in the order of the axes; null stands for a column of nulls. A result is
+NaN if the configuration was skipped or not selected, and null if it failed.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from typing import Any
 #: A row by column.
 RowColumns = dict[str, Any]
 
-#: Columns that hold something of a benchmark as a whole.
+#: Columns with a value for the whole benchmark.
 BENCHMARK_COLUMNS = ("params", "version", "started_at", "duration", "profile")
 
-#: Columns that say when it was measured, which is no number.
+#: Columns about the time of the measurement, which are not results.
 _TIME_COLUMNS = ("started_at", "duration", "profile")
 
 
 def list_configurations(axes: Iterable[Sequence[str]]) -> list[str]:
-    """Return the configurations of a benchmark with these axes, as asv writes their values, in the order of a row."""
+    """Return the configurations of a benchmark with these axes, as text of asv, in the order of a row."""
     return list(map(", ".join, itertools.product(*axes)))
 
 
@@ -36,7 +36,7 @@ def read_row(document: Mapping[str, Any], benchmark: str) -> RowColumns:
 
 
 def serialize_row(row: RowColumns) -> list[Any]:
-    """Return a row as a file holds it."""
+    """Return a row as it is stored in a file."""
     cells = list(row.values())
     while cells and cells[-1] is None:
         cells.pop()
@@ -44,7 +44,7 @@ def serialize_row(row: RowColumns) -> list[Any]:
 
 
 def iter_configurations(row: RowColumns) -> Iterator[tuple[tuple[str, ...], float | None, list[float]]]:
-    """Yield each configuration's parameters, without the quotes around texts, its result, and its samples."""
+    """Yield each configuration's parameters (without the quotes around strings), result and samples."""
     configurations = itertools.product(*([text.strip("'") for text in axis] for axis in row["params"]))
     columns = (itertools.chain(row.get(name) or (), itertools.repeat(None)) for name in ("result", "samples"))
     for params, value, samples in zip(configurations, *columns, strict=False):
@@ -55,7 +55,10 @@ def iter_configurations(row: RowColumns) -> Iterator[tuple[tuple[str, ...], floa
 
 
 def reindex(row: RowColumns, axes: list[list[str]]) -> RowColumns:
-    """Return a row on other axes: a configuration that it lacks was not measured, one that they lack is left out."""
+    """Return a row for other axes.
+
+    Configurations that the row lacks count as not measured; those that the axes lack are dropped.
+    """
     if row["params"] == axes:
         return row
     places = {text: place for place, text in enumerate(list_configurations(row["params"]))}
@@ -69,9 +72,9 @@ def reindex(row: RowColumns, axes: list[list[str]]) -> RowColumns:
 
 
 def fill_missing(row: RowColumns, fallback: RowColumns) -> RowColumns:
-    """Return a row with its unmeasured configurations filled from another; itself if that has none of them.
+    """Return a row with unmeasured configurations filled from another row; the row itself if nothing is filled.
 
-    A row of another version of the benchmark has nothing to add.
+    A row of another version of the benchmark is not used.
     """
     if row["version"] != fallback["version"] or not isinstance(row["result"], list):
         return row
@@ -94,7 +97,7 @@ def fill_missing(row: RowColumns, fallback: RowColumns) -> RowColumns:
 
 
 def merge_documents(*documents: Mapping[str, Any]) -> dict[str, Any]:
-    """Return one document of several of a commit: each benchmark's last numbers, filled from earlier ones."""
+    """Merge several documents of a commit: each benchmark has its latest numbers, filled from earlier ones."""
     merged_rows: dict[str, list[Any]] = {}
     for name in dict.fromkeys(name for document in documents for name in document["results"]):
         candidates = [read_row(document, name) for document in reversed(documents) if name in document["results"]]
@@ -110,8 +113,8 @@ def _read_start(row: RowColumns) -> float:
 
 
 def have_same_numbers(first: RowColumns, second: RowColumns) -> bool:
-    """Return whether two rows of a benchmark agree wherever both have a number, whenever they were measured."""
-    first_text, second_text = (  # as texts: there NaN equals NaN
+    """Return whether two rows of a benchmark agree in all numbers that both have, whenever they were measured."""
+    first_text, second_text = (  # as text, because NaN equals NaN there
         json.dumps({column: values for column, values in filled.items() if column not in _TIME_COLUMNS})
         for filled in (fill_missing(first, second), fill_missing(second, first))
     )
@@ -119,7 +122,7 @@ def have_same_numbers(first: RowColumns, second: RowColumns) -> bool:
 
 
 def _get_value(values: object, place: int) -> Any:
-    """Return a configuration's value; a column of nothing but nulls may be null itself."""
+    """Return a configuration's value. A column of nulls may itself be null."""
     return values[place] if isinstance(values, list) and place < len(values) else None
 
 

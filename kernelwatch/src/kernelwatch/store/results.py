@@ -19,7 +19,7 @@ from kernelwatch.store.points import Point
 from kernelwatch.suite.benchmark_names import measurement_group
 from kernelwatch.toolchain import releases as compilers
 
-#: Documents with samples that are kept in memory: a history's steps share them with their neighbours.
+#: Maximum number of documents with samples in memory. Neighbouring steps of a history share them.
 _MAX_DOCUMENTS = 16
 
 
@@ -35,17 +35,17 @@ class History:
     machine : str
         The machine's name.
     root : Path
-        The folder that holds `asv.conf.json`.
+        The folder of `asv.conf.json`.
     config : object, optional
-        Asv's configuration, where asv itself is at work and has loaded one; `root` then is the repository alone.
+        asv's configuration, if asv is running and has loaded it; then `root` is only the repository.
     compiler : str, optional
-        The compiler whose results they are, as `kernelwatch.toolchain.releases` calls it; without one the default's,
-        or those of the compiler that measured most, on a machine that never used the default.
+        The compiler whose results to read, named as in `kernelwatch.toolchain.releases`. By default it is the default
+        compiler, or the one with most results on a machine that never used the default.
 
     Raises
     ------
     FileNotFoundError
-        There are no results of that machine.
+        The machine has no results.
     """
 
     def __init__(self, machine: str, root: Path, *, config: Any = None, compiler: str | None = None) -> None:
@@ -59,7 +59,7 @@ class History:
                 f"{folder} holds no results of {machine!r}, only of {only}; run: asv run --record-samples HEAD^!"
             )
         self.machine = machine
-        #: Folder of the results and records of this machine; only to read.
+        #: Folder of the results and records of this machine; read only.
         self.folder = folder / machine
         self._benchmarks = asv_files.load_benchmarks(folder)
         self._files = index.list_results(self.folder)
@@ -70,12 +70,12 @@ class History:
         self._read_cubin_hashes = lru_cache(_MAX_DOCUMENTS)(partial(CubinHashes, self.folder))
         by_environment = {(entry.commit, entry.environment): entry for entry in self._files.values()}
         used_compilers = [compilers.compiler_of_results(entry.variables) for entry in by_environment.values()]
-        #: The compilers with results, as they are called; None is the default.
+        #: The names of the compilers with results; None is the default.
         self.compilers = list(dict.fromkeys(used_compilers))
         self._choose_compiler(compiler or compilers.primary_compiler(used_compilers))
 
     def _choose_compiler(self, compiler: str | None) -> None:
-        #: The compiler whose results these are.
+        #: The compiler of these results.
         self.compiler = compiler
         entries = [
             entry for entry in self._files.values() if compilers.compiler_of_results(entry.variables) == compiler
@@ -85,11 +85,11 @@ class History:
         for commit, environment in sorted({(entry.commit, entry.environment) for entry in entries}):
             self._names.setdefault(commit, []).append(environment)
         self._origins: dict[str, dict[str, dict[str, str]]] = {}
-        #: Order of its commits.
+        #: The order of its commits.
         self.graph = CommitGraph(self._root, self.commit_dates(), self._branches)
 
     def select_compiler(self, compiler: str | None) -> History:
-        """Return the same machine's results by another compiler."""
+        """Return the results of another compiler on the same machine."""
         history = copy.copy(self)
         history._choose_compiler(compiler)
         return history
@@ -99,12 +99,12 @@ class History:
         return [name for name in sorted(self._benchmarks) if self.get_type(name) == asv_type]
 
     def find_commit(self, prefix: str) -> Document | None:
-        """Return the results of the commit with a prefix, or None; of several Pythons, those of the last."""
+        """Return the results of the commit with a prefix, in its last environment; None without results."""
         commits = (commit for commit in self._dates if commit.startswith(prefix))
         return next((self.load_document(commit, self._names[commit][-1]) for commit in commits), None)
 
     def list_commits(self) -> list[str]:
-        """List the hashes of the measured commits, oldest first, each behind its ancestors."""
+        """List the hashes of the measured commits, oldest first, each after its ancestors."""
         return list(self.graph.commits)
 
     def commit_dates(self) -> dict[str, int]:
@@ -116,9 +116,9 @@ class History:
         return list(self._names.get(commit_hash, ()))
 
     def load_environments(self, commit_hash: str) -> dict[str, Document]:
-        """Return the results of one commit by the name of asv's environment, in the order of names.
+        """Return the results of one commit: name of asv's environment -> document, sorted by name.
 
-        They have no samples: those of a long history would not fit into memory.
+        Samples are left out; those of a long history would not fit into memory.
         """
         documents = self._documents_without_samples
         for key in (keys := [(commit_hash, name) for name in self.list_environments(commit_hash)]):
@@ -127,7 +127,7 @@ class History:
         return {key[1]: documents[key] for key in keys}
 
     def load_document(self, commit_hash: str, environment: str) -> Document:
-        """Return the results of one commit in one of asv's environments; the last ones are kept."""
+        """Return the results of one commit in one of asv's environments; the last ones are cached."""
         return self._read_document(commit_hash, environment)
 
     def _read_files(self, commit_hash: str, environment: str) -> Document:
@@ -137,11 +137,11 @@ class History:
         return document
 
     def load_cubin_hashes(self, commit_hash: str, results: Document) -> CubinHashes:
-        """Return the hashes of a commit's machine code by the compiler of some results; the last ones are kept."""
+        """Return the hashes of a commit's machine code for the compiler of some results; the last ones are cached."""
         return self._read_cubin_hashes(compilers.compiler_of_results(results.env_vars), commit_hash)
 
     def find_axes(self, benchmark: str) -> dict[str, list[str]]:
-        """Return the axes of a benchmark today: the values of each parameter by its name; none before its first run."""
+        """Return the current axes of a benchmark: parameter -> its values; none before its first run."""
         if (description := self._benchmarks.get(benchmark)) is None:
             return {}
         values = [[text.strip("'") for text in axis] for axis in description.params]
@@ -160,7 +160,7 @@ class History:
         return self._benchmarks[benchmark].type
 
     def list_values(self, results: Document, benchmark: str) -> list[float | None]:
-        """Return one commit's values in the order of today's axes; None where there is no value; empty if not run."""
+        """Return one commit's values in the order of the current axes; None for a missing value; empty if not run."""
         if self.explain_absence(results, benchmark):
             return []
         axes = self._benchmarks[benchmark].params
@@ -168,18 +168,18 @@ class History:
         return list(map(_finite_or_none, stored))
 
     def explain_absence(self, results: Document, benchmark: str) -> str:
-        """Return why `iter_points` yields no configuration of a benchmark; empty if it does."""
+        """Return why `iter_points` yields no configurations of a benchmark; empty if it yields some."""
         row, today = results.results.get(benchmark), self._benchmarks.get(benchmark)
         if row is None or today is None:
             return "not run"
         if row.version != today.version:
             return "measured by another version of the benchmark"
-        # A result stores the values of its parameters, and only the benchmark of today their names.
+        # A result has only the values of its parameters; the names are those of the current benchmark.
         has_same_axes = len(row.params) == len(today.param_names)
         return "" if has_same_axes else "measured with other axes"
 
     def find_newest(self, benchmark: str) -> Document | None:
-        """Return the results of the newest commit that has a value of `benchmark`, or None."""
+        """Return the results of the newest commit with a value of `benchmark`, or None."""
         newest_first = sorted(self._dates, key=self._dates.__getitem__, reverse=True)
         for results in (document for commit in newest_first for document in self.load_environments(commit).values()):
             if any(point.value is not None for point in self.iter_points(results, benchmark)):
@@ -187,8 +187,8 @@ class History:
         return None
 
     def iter_points(self, results: Document, benchmark: str) -> Iterator[Point]:
-        """Yield the configurations of a benchmark on one commit, in the order of its axes; none if it was not run."""
-        # A commit is compared with several: publishing asks for the same points dozens of times.
+        """Yield the configurations of a benchmark at one commit, in the order of its axes; none if it was not run."""
+        # Cached, because publishing compares a commit with several and reads its points dozens of times.
         by_benchmark = self._points.setdefault(results, {})
         if benchmark not in by_benchmark:
             by_benchmark[benchmark] = tuple(self._read_points(results, benchmark))
@@ -225,7 +225,7 @@ class History:
     def list_runs(self, results: Document, benchmark: str | None = None) -> list[dict[str, Any]]:
         """Return the records of the runs that measured a commit, oldest first.
 
-        Of a benchmark, those whose numbers are stored: several, if several GPUs shared the work; none if not run.
+        With `benchmark`, only those whose numbers are stored: several if GPUs shared the work, none if not run.
         """
         if benchmark and self.explain_absence(results, benchmark):
             return []
@@ -236,7 +236,7 @@ class History:
         all_runs = self._runs[commit]
         name = compilers.compiler_of_results(results.env_vars)
         own_runs = [run for run in all_runs if compilers.series_name(compilers.parse_version(run.get("nvcc"))) == name]
-        measuring_runs = own_runs or list(all_runs)  # results of another compiler had the same name once
+        measuring_runs = own_runs or list(all_runs)  # earlier, results of all compilers had the same name
         began = results.results[benchmark].started_at if benchmark else None
         return (
             measuring_runs
@@ -245,10 +245,10 @@ class History:
         )
 
     def list_gpus(self, *commits: Document, benchmark: str = "", point: Point | None = None) -> set[str | None]:
-        """Return the UUIDs of the GPUs that measured commits, a benchmark of them, or one configuration.
+        """Return the UUIDs of the GPUs that measured commits, one of their benchmarks, or one configuration.
 
-        None stands for a run that said none. A fleet's records name the configurations of each run; of others, all
-        that were under way share a benchmark.
+        None means that a run recorded no UUID. Only partial runs, as in a fleet, record which configurations they
+        measured.
         """
         texts = ", ".join(point.params.values()) if point else ""
         runs = (run for results in commits for run in self.list_runs(results, benchmark or None))
@@ -260,7 +260,7 @@ class History:
         return (self.list_runs(results, benchmark) or [{}])[-1]
 
     def find_last_timed_run(self, results: Document) -> dict[str, Any]:
-        """Return the last run that timed a commit; if none did, the last of all. Others may only have counted."""
+        """Return the last run that timed a commit; without one, the last run."""
         timed_runs = [run for name in self.list_benchmarks("time") for run in self.list_runs(results, name)]
         return next(
             (run for run in reversed(self.list_runs(results)) if run in timed_runs), self.find_last_run(results)

@@ -1,4 +1,4 @@
-"""The changes of the source between two commits, as git and the folder have them: which regressions are accepted."""
+"""The changes of the source between two commits: the regressions that head acknowledges."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from msgspec import Meta
 
 from kernelwatch.store import git
 
-#: The file of accepted regressions, beside asv.conf.json. In TOML, since people write it.
+#: The file of acknowledged regressions, in the folder of asv.conf.json. It is TOML, because people write it.
 ACKNOWLEDGED_FILE = "acknowledged.toml"
 
-#: Largest accepted file, in characters: anybody can write a pull request's.
+#: Maximum size of the file, in characters: a pull request may contain any file.
 _LARGEST = 64 * 1024
 
 _Line = Annotated[str, Meta(pattern=r"^\S[^\x00-\x1f\x7f]*\Z", max_length=200)]
 
 
 class Acknowledgement(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """One accepted regression: the kernel, "time" or the number as the review calls it, and why it is accepted."""
+    """One acknowledged regression: the kernel, "time" or the number's name in the review, and the reason."""
 
     kernel: _Line
     number: _Line
@@ -36,9 +36,9 @@ class _AcknowledgedDocument(msgspec.Struct, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class SourceChanges:
-    """The acknowledgements that head's file has and base's has not, or the problems for which none counts.
+    """The acknowledgements in head's file that base's file does not have; none if there are `problems`.
 
-    So an entry accepts the changes of the commits between the two, and nothing later.
+    So an entry accepts only changes between these commits.
     """
 
     acknowledgements: tuple[Acknowledgement, ...] = ()
@@ -46,12 +46,12 @@ class SourceChanges:
 
 
 def locate_project(results: Path, root: Path) -> Path:
-    """Return the folder that holds the file: the one around a folder of results, or the project's."""
+    """Return the folder of the file: the parent of the folder of results if it is there, else the project's."""
     return results.parent if (results.parent / ACKNOWLEDGED_FILE).exists() else root
 
 
 def parse_acknowledgements(text: bytes, where: object) -> Sequence[Acknowledgement]:
-    """Return the entries of a file's text. Raises ValueError, one line with `where`, if it is of another form."""
+    """Return the entries of a file's text. Raises ValueError, one line with `where`, if the text is not valid."""
     try:
         if len(text) > _LARGEST:
             raise ValueError(f"it has {len(text)} characters; {_LARGEST} are allowed")
@@ -61,7 +61,7 @@ def parse_acknowledgements(text: bytes, where: object) -> Sequence[Acknowledgeme
 
 
 def load_changes(root: Path, base: str, head: str) -> SourceChanges:
-    """Return the changes between two commits; of the commit that is checked out, the file in the folder counts."""
+    """Return the changes between two commits. For the checked-out commit, the file in the folder is used."""
     names = (
         f"{base}^{{commit}}",
         f"{head}^{{commit}}",
@@ -77,7 +77,7 @@ def load_changes(root: Path, base: str, head: str) -> SourceChanges:
         if checked_out is not None and checked_out == head_commit:
             new = parse_acknowledgements(path.read_bytes() if path.exists() else b"", path)
     except (OSError, ValueError) as error:
-        return SourceChanges(problems=(f"{error}: none of its entries counts",))
+        return SourceChanges(problems=(f"{error}: all of its entries are ignored",))
     if base_commit is None or head_commit is None:
         return SourceChanges()
     return SourceChanges(tuple((Counter(new) - Counter(old)).elements()))

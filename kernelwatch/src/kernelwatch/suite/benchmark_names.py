@@ -1,10 +1,10 @@
-"""Names of benchmarks: the kind of number that one holds, and the benchmarks that one measurement fills."""
+"""Names of benchmarks: the kind of its numbers, and the benchmarks that share one measurement."""
 
 from __future__ import annotations
 
 from enum import Enum
 
-#: Modules in benchmarks' names, in whatever file a class stands. All others hold times.
+#: Modules in benchmarks' names; the file of the class does not matter. All other modules have times.
 COUNTED_MODULE, COMPILED_MODULE, CONTROL_MODULE = "track_counted", "track_compiled", "track_control"
 
 
@@ -12,7 +12,7 @@ class Kind(Enum):
     """Kind of a benchmark's numbers."""
 
     TIMED = "timed"
-    #: Times, as multiples of a copy's time.
+    #: Times divided by the copy's time.
     CONTROL = "control"
     COUNTED = "counted"
     COMPILED = "compiled"
@@ -20,7 +20,7 @@ class Kind(Enum):
 
 _KINDS = {COUNTED_MODULE: Kind.COUNTED, COMPILED_MODULE: Kind.COMPILED, CONTROL_MODULE: Kind.CONTROL}
 
-#: Names of the kinds that a review shows: times vary, all others are exact.
+#: Names of the kinds in a review: times vary, all others are exact.
 TIMED = Kind.TIMED.value
 EXACT = (Kind.COUNTED.value, Kind.COMPILED.value)
 KINDS = (TIMED, *EXACT)
@@ -32,20 +32,20 @@ def find_kind(name: str) -> Kind:
 
 
 def classify_benchmark(name: str) -> str:
-    """Return one of KINDS; the times of copies beside a kernel's are times, too."""
+    """Return one of KINDS; a control counts as a time."""
     kind = find_kind(name).value
     return kind if kind in EXACT else TIMED
 
 
 def control_name(name: str) -> str:
-    """Return the name of the benchmark that holds a timed one's times in copies of the same bytes."""
+    """Return the name of a timed benchmark's control, with the times divided by the copy's."""
     return f"{CONTROL_MODULE}.{name.split('.')[1]}.track_copy_ratio"
 
 
 def measurement_group(name: str) -> str:
-    """Return the key that all benchmarks of one measurement share: a time and its control, or counts.
+    """Return the key that the benchmarks of one measurement share: a time and its control, or all counts of a class.
 
-    `name` is a benchmark, or the module and class that records name.
+    `name` is a benchmark, or the module and class as in records.
     """
     group = name.split(".")[1]
     kind = find_kind(name)

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from ptxcount.counting.counters import LaunchCounters
 
-#: The architecture whose PTX is counted. Data movement compiles to the same loads and stores for all of them.
+#: The architecture whose PTX is counted. Data movement compiles to the same loads and stores for all architectures.
 ARCH = "sm_90"
 
 
 class Metric(NamedTuple):
     """One number that asv tracks for a launch.
 
-    It has a unit, a title, and a function of the counters. `shared` metrics only apply to kernels that use shared
+    It has a unit, a title, and a function of the counters. Metrics with `shared` apply only to kernels that use shared
     memory.
     """
 
@@ -26,7 +26,7 @@ class Metric(NamedTuple):
 
 
 def _make_ratio(count: str, base: str) -> Callable[[LaunchCounters], float]:
-    """Return a ratio of totals, summed over loads and stores for names with {}; zero without requests."""
+    """Return a function for the ratio of two totals; 0 without requests. A name with {} sums load and store."""
 
     def compute(counters: LaunchCounters) -> float:
         totals = counters.totals()
@@ -37,14 +37,14 @@ def _make_ratio(count: str, base: str) -> Callable[[LaunchCounters], float]:
     return compute
 
 
-#: Spaces of PTX whose sectors lie in global memory.
+#: State spaces of PTX whose sectors are in global memory.
 _GLOBAL = ("global", "texture", "surface", "bulk")
 _CONSTANT = ("constant",)
 _CLUSTER = ("cluster",)
 
 
 def _make_sum(count: str, *kinds: str, spaces: tuple[str, ...] = _GLOBAL) -> Callable[[LaunchCounters], float]:
-    """Return a function that sums a counter over the accesses to some spaces, of some kinds or of all."""
+    """Return a function that sums a counter over accesses to some spaces, of some kinds (by default all)."""
     return lambda counters: float(
         sum(
             getattr(access, count)
@@ -55,28 +55,30 @@ def _make_sum(count: str, *kinds: str, spaces: tuple[str, ...] = _GLOBAL) -> Cal
 
 
 def _count_merged_wavefronts(counters: LaunchCounters) -> float:
-    """Return the wavefronts of shared memory, with neighbouring loads and stores merged as ptxas does."""
+    """Return the wavefronts of shared memory, with neighbouring accesses merged as ptxas merges them."""
     merged = counters.merged
     unmerged = (access for access in counters.accesses if access.space == "shared" and access.kind not in merged)
     return float(sum(wavefronts for _, wavefronts in merged.values()) + sum(access.wavefronts for access in unmerged))
 
 
-#: Ratios by name, which identifies stored numbers. A new ratio is a row here, a new total a row of TOTALS.
+#: Ratios by name; the name identifies stored numbers. Add a new ratio here, and a new total to TOTALS.
 RATIOS = {
-    "load_sectors": Metric("sectors/request", "sectors a load request", _make_ratio("load_sectors", "load_requests")),
+    "load_sectors": Metric("sectors/request", "sectors per load request", _make_ratio("load_sectors", "load_requests")),
     "store_sectors": Metric(
-        "sectors/request", "sectors a store request", _make_ratio("store_sectors", "store_requests")
+        "sectors/request", "sectors per store request", _make_ratio("store_sectors", "store_requests")
     ),
-    "load_lines": Metric("lines/request", "cache lines a load request", _make_ratio("load_lines", "load_requests")),
-    "store_lines": Metric("lines/request", "cache lines a store request", _make_ratio("store_lines", "store_requests")),
+    "load_lines": Metric("lines/request", "cache lines per load request", _make_ratio("load_lines", "load_requests")),
+    "store_lines": Metric(
+        "lines/request", "cache lines per store request", _make_ratio("store_lines", "store_requests")
+    ),
     "bank_conflicts": Metric(
         "conflicts/request",
-        "bank conflicts a shared memory request",
+        "bank conflicts per shared memory request",
         _make_ratio("shared_{}_bank_conflicts", "shared_{}_requests"),
         shared=True,
     ),
     "instructions": Metric(
-        "instructions/thread", "PTX instructions executed a thread", _make_ratio("thread_instructions", "threads")
+        "instructions/thread", "PTX instructions executed per thread", _make_ratio("thread_instructions", "threads")
     ),
 }
 TOTALS = {
@@ -94,19 +96,19 @@ TOTALS = {
     ),
     "constant_addresses": Metric(
         "addresses",
-        "different addresses of constant memory a request, summed",
+        "different addresses per request to constant memory, summed",
         _make_sum("addresses", spaces=_CONSTANT),
     ),
     "constant_requests": Metric("requests", "requests to constant memory", _make_sum("requests", spaces=_CONSTANT)),
-    # cp.async's stores, of the kind "copy", count as well.
+    # Stores by cp.async, of the kind "copy", are included.
     "wavefronts": Metric(
         "wavefronts", "wavefronts of shared memory", _make_sum("wavefronts", spaces=("shared",)), True
     ),
     "merged_wavefronts": Metric(
-        "wavefronts", "wavefronts of shared memory, as ptxas merges accesses", _count_merged_wavefronts, True
+        "wavefronts", "wavefronts of shared memory, with accesses merged by ptxas", _count_merged_wavefronts, True
     ),
 }
 METRICS = RATIOS | TOTALS
 
-#: Totals whose sum is the sectors of global memory.
+#: Totals that add up to the sectors of global memory.
 GLOBAL_SECTORS = ("sectors_loaded", "sectors_stored", "sectors_of_atomics")

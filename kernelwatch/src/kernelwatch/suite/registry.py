@@ -1,6 +1,6 @@
 """The registered suite of a project, and the names of its benchmarks in asv.
 
-The library imports no suite. A project names its own in pyproject.toml: `suite = "benchmarks.suite:SUITE"` in
+The library contains no suite. A project names its suite in pyproject.toml: `suite = "benchmarks.suite:SUITE"` in
 `[tool.kernelwatch]`. This module imports it on first use.
 """
 
@@ -31,31 +31,31 @@ from kernelwatch.suite.sweep import Sweep
 T = TypeVar("T")
 
 
-#: Compiled metric, from the compiler's report -> its unit and its title.
+#: Compiled metric of the compiler's report -> its unit and title.
 RESOURCES = {
-    "registers": ("registers/thread", "registers a thread"),
-    "spill_bytes": ("bytes/thread", "bytes spilled a thread"),
-    "shared_bytes": ("bytes/block", "static shared memory a block"),
-    "stack_bytes": ("bytes/thread", "stack frame a thread"),
+    "registers": ("registers/thread", "registers per thread"),
+    "spill_bytes": ("bytes/thread", "bytes spilled per thread"),
+    "shared_bytes": ("bytes/block", "static shared memory per block"),
+    "stack_bytes": ("bytes/thread", "stack frame per thread"),
 }
 
 
 @dataclass(frozen=True)
 class Suite:
-    """The kernels of a project, and where they are measured.
+    """The kernels of a project, and the sweeps in which they are measured.
 
     Parameters
     ----------
     kernels : callable
         Returns the kernels of the installed commit by name. The commit may be an old one.
     timed : sequence of Sweep
-        Sweeps that are timed on a GPU. Each is timed in turns with a copy of the same bytes.
+        Sweeps that are timed on a GPU. Each launch is timed alternately with a copy of the same bytes.
     copy : Sweep or None
         Sweep of the library's own copy, for comparison.
     counted : sequence of Sweep
-        The launches whose memory transactions are counted, for each kernel in all the dtypes that it supports.
+        Sweeps whose memory transactions are counted, for each kernel in all dtypes that it supports.
     compiled : Sweep
-        Axes kernel, dtype, flags and arch of the compiled kernels, on any machine.
+        The sweep of the compiled kernels, with the axes kernel, dtype, flags and arch.
     """
 
     kernels: Callable[[], Mapping[str, Kernel]]
@@ -84,7 +84,7 @@ class Suite:
 
     @cached_property
     def benchmarks_by_class(self) -> dict[str, list[str]]:
-        """Class, with its module -> the benchmarks that share one measurement, a time first."""
+        """Class with its module -> the benchmarks that share one measurement, a time first."""
         by_class: dict[str, list[str]] = {}
         for name, (kind, _) in self.benchmarks.items():
             if kind is not Kind.CONTROL:
@@ -108,7 +108,7 @@ _registered: list[Suite] = []
 
 
 def register_suite(suite: Suite) -> None:
-    """Make a suite this process's, in place of one that settings name."""
+    """Set the suite of this process; it replaces the suite of the settings."""
     _registered[:] = [suite]
     _load_suite.cache_clear()
 
@@ -123,7 +123,7 @@ def current_suite() -> Suite:
 
 @cache
 def _load_suite() -> Suite | KernelwatchError:
-    """Return the suite of the settings, or its error: a failing import may take seconds, and is not repeated."""
+    """Return the suite of the settings, or its error. Both are cached, because a failing import may take seconds."""
     setting = settings.suite_name()
     module, _, name = setting.partition(":")
     try:
@@ -132,7 +132,7 @@ def _load_suite() -> Suite | KernelwatchError:
         return error
     if isinstance(suite := getattr(imported, name, None), Suite):
         return suite
-    problem = f"{setting!r} is no suite" if imported else f"there is no module {module}"
+    problem = f"{setting!r} is not a suite" if imported else f"there is no module {module}"
     return (SuiteError if settings.names_suite() else NoSuiteError)(
         f'{problem}; name yours in {ROOT / "pyproject.toml"}, as [tool.kernelwatch] suite = "package.module:SUITE", '
         "or run kernelwatch init, which writes benchmarks/kernels.py"
@@ -140,7 +140,7 @@ def _load_suite() -> Suite | KernelwatchError:
 
 
 def _import_module(module: str) -> Any:
-    """Import a module of the checkout's suite; other modules of an old commit precede the checkout's."""
+    """Import a module of the checkout's suite. For all other modules, those of the commit come first."""
     if str(ROOT) not in sys.path:
         sys.path.append(str(ROOT))
     try:
@@ -150,23 +150,23 @@ def _import_module(module: str) -> Any:
         if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
             return None
         raise SuiteError(
-            f"{_find_place(error)}: {type(error).__name__}: {one_line(getattr(error, 'msg', error))}; mend it"
+            f"{_find_place(error)}: {type(error).__name__}: {one_line(getattr(error, 'msg', error))}; fix it"
         ) from error
 
 
 def _pin_package(package: str) -> None:
-    """Import a package from the checkout, although the working folder may have another of that name."""
+    """Import a package from the checkout, even if the working folder has another with this name."""
     file = ROOT / package / "__init__.py"
     if package not in sys.modules and file.is_file():
         spec = importlib.util.spec_from_file_location(package, file)
-        assert spec is not None, "it is a file of Python"
-        assert spec.loader is not None, "it is a file of Python"
+        assert spec is not None, "it is a Python file"
+        assert spec.loader is not None, "it is a Python file"
         sys.modules[package] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(sys.modules[package])
 
 
 def _find_place(error: Exception) -> str:
-    """Return the last line of the project that an error passed, or that Python cannot parse."""
+    """Return the project's last line in an error's traceback, or the line that Python cannot parse."""
     if isinstance(error, SyntaxError):
         return f"{error.filename}:{error.lineno}"
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<frozen")]
@@ -182,16 +182,16 @@ def _find_place(error: Exception) -> str:
 
 
 def find_kernel(name: str) -> Kernel:
-    """Return a kernel's form at the measured commit. Raises as `find_declared_kernel`."""
+    """Return a kernel's form at the measured commit. Raises UnknownKernelError if the commit has none."""
     return find_declared_kernel(name).commit_form
 
 
 def find_declared_kernel(name: str) -> Kernel:
-    """Return a kernel by name, as it is declared. Raises UnknownKernelError if the commit has none."""
+    """Return the declaration of a kernel. Raises UnknownKernelError if the commit has none."""
     kernels = current_suite().kernels()
     if name not in kernels:
         allowed = f"allowed are {', '.join(kernels)}" if kernels else "the package defines no kernelwatch kernels"
-        raise UnknownKernelError(f"kernel {name!r} is not known; {allowed}")
+        raise UnknownKernelError(f"there is no kernel {name!r}; {allowed}")
     return kernels[name]
 
 
@@ -200,7 +200,7 @@ def find_measured_folder() -> Path:
     if not settings.package_name():
         return sources.checkout_folder()
     file = importlib.import_module(settings.package_name()).__file__
-    assert file is not None, "it is a package of files"
+    assert file is not None, "the package has files"
     return Path(file).parent
 
 
@@ -215,7 +215,7 @@ def metric_names(sweep: Sweep) -> list[str]:
 
 
 def _cache_by_suite(compute: Callable[[str, Mapping[str, object]], T]) -> Callable[[str, Mapping[str, object]], T]:
-    """Cache a function of a configuration by suite: a review of a history calls it at every commit."""
+    """Cache a function of a configuration for the current suite; a review of a history calls it for every commit."""
 
     @cache
     def compute_once(_suite: int | None, benchmark: str, *params: tuple[str, object]) -> T:
@@ -240,7 +240,7 @@ def _suite_identity() -> int | None:
 def find_launch(benchmark: str, params: Mapping[str, object]) -> Launch | None:
     """Return a configuration's launch; None if its parameters do not determine one.
 
-    Results may be older or newer than the suite. For an unknown benchmark, the parameters alone count.
+    Results may be older or newer than the suite. For an unknown benchmark, only the parameters are used.
     """
     try:
         if benchmark in current_suite().benchmarks:
@@ -252,7 +252,7 @@ def find_launch(benchmark: str, params: Mapping[str, object]) -> Launch | None:
 
 
 def _query_kernel(benchmark: str, params: Mapping[str, object], query: Callable[[Kernel, Launch], T]) -> T | None:
-    """Return a query of a configuration's kernel; None if the kernel is unknown or takes other arguments or dtypes."""
+    """Apply `query` to a configuration's kernel; return None if the kernel is unknown or the arguments do not fit."""
     launch = find_launch(benchmark, params)
     try:
         return None if launch is None else query(find_declared_kernel(launch.kernel), launch)
@@ -274,7 +274,7 @@ def find_useful_bytes(benchmark: str, params: Mapping[str, object]) -> int | Non
 
 @_cache_by_suite
 def find_flops(benchmark: str, params: Mapping[str, object]) -> int | None:
-    """Return the floating-point operations that a configuration must do; None if there are none, or if unknown."""
+    """Return the floating-point operations that a configuration must do; None if zero or unknown."""
     return _query_kernel(benchmark, params, lambda kernel, launch: kernel.flops(**launch.arguments)) or None
 
 
@@ -292,6 +292,6 @@ def is_generated(benchmark: str, params: Mapping[str, object]) -> bool:
 
 @_cache_by_suite
 def find_code_name(benchmark: str, params: Mapping[str, object]) -> str | None:
-    """Return the name of a configuration's machine code in `cubins.jsonl`; None if it is no launch."""
+    """Return the name of a configuration's machine code in `cubins.jsonl`; None if it is not a launch."""
     launch = find_launch(benchmark, params)
     return None if launch is None else launch.code_name

@@ -11,9 +11,9 @@ from kernelwatch.kernel.launch import Launch, read_parameters
 
 @dataclass(frozen=True)
 class Sweep:
-    """The launches of a benchmark class, for readers of results: its fields are the attributes of `Benchmark`.
+    """The launches of a benchmark class. The fields are the attributes of `Benchmark`.
 
-    `axes` has `params` by `param_names`.
+    `axes` maps each of `param_names` to its `params`.
     """
 
     name: str
@@ -30,12 +30,12 @@ class Sweep:
     shared: bool = True
 
     def launch(self, params: Mapping[str, object]) -> Launch:
-        """Return the launch of a configuration's parameters, as asv gives or stores them.
+        """Return the launch of a configuration; parameters are as asv passes or stores them.
 
         Raises
         ------
         ValueError
-            A value does not belong to its axis.
+            A value is not on its axis.
         """
         launch_fields = read_parameters(params)
         launch_fields["arguments"] = {**self.fixed, **launch_fields["arguments"]}
@@ -47,6 +47,6 @@ class Sweep:
             yield dict(zip(self.axes, values, strict=True))
 
     def summary_point(self) -> dict[str, str | int]:
-        """Return the value of each axis that summaries show."""
+        """Return each axis's value in summaries."""
         shown = ((axis, self.shown.get(axis), values) for axis, values in self.axes.items())
         return {axis: values[0] if value is None or value not in values else value for axis, value, values in shown}

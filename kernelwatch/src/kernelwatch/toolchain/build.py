@@ -1,7 +1,8 @@
-"""Compiles CUDA C++ to PTX, and PTX to machine code, once each: repeated compilations come from the cache.
+"""Compile CUDA C++ to PTX, and PTX to machine code; repeated compilations come from the cache.
 
-The two steps of nvcc are separate. PTX takes nine tenths of the time, and is the same for all kernels of a source and
-all options of ptxas. PyCUDA compiles CUDA C++ wherever it can be imported; nvcc assembles the PTX.
+The two steps of nvcc are separate, because compiling to PTX takes nine tenths of the time, and the PTX is the same for
+all kernels of a source and all options of ptxas. PyCUDA compiles CUDA C++ if it can be imported, else nvcc; nvcc
+assembles the PTX.
 """
 
 from __future__ import annotations
@@ -55,14 +56,14 @@ def compile_to_ptx(
     arch, name : str
         For example "sm_90", and the name of the text in errors, warnings and PTX.
     folders, included_texts : sequence of Path and of str
-        Folders of its includes, and the texts of the files that it includes from them.
+        Folders of the includes, and the texts of the files included from them.
 
     Raises
     ------
     NvccNotFoundError
         nvcc is missing.
     CompileError
-        nvcc failed, for example on an unknown arch; the message carries its text.
+        nvcc failed, for example for an unknown arch; the message contains its text.
     """
     words = (*options, *(f"-I{folder}" for folder in folders))
     return _rename_file(
@@ -71,8 +72,8 @@ def compile_to_ptx(
 
 
 def assemble_cubin(text: str, entry: str, options: Sequence[str], *, arch: str, name: str = "kernel.ptx") -> Cubin:
-    """Assemble one kernel of PTX. Arguments and errors as `compile_to_ptx`; `entry` is its entry point."""
-    # Only this kernel goes into the cubin, so that the digest is its own; ptxas reports resources.
+    """Assemble the kernel `entry` of PTX. The other parameters and the errors are those of `compile_to_ptx`."""
+    # The cubin has only this kernel, so that its digest depends on nothing else. ptxas reports the resources.
     words = (*options, "-e", entry, "-Xptxas", "-v")
     compiled = _compile_cached("cubin", text, words, arch, name, words)
     return Cubin(entry, compiled.data, resources.parse_resources(compiled.messages, entry))
@@ -84,11 +85,11 @@ def compiler_identity() -> tuple[str, ...]:
 
 
 def drop_ptxas_options(options: Sequence[str]) -> Iterator[str]:
-    """Yield the options without those for ptxas alone."""
+    """Yield the options without those for ptxas."""
     words = iter(options)
     for word in words:
         if word == "-Xptxas":
-            next(words)  # its value
+            next(words)  # the option's value
         else:
             yield word
 

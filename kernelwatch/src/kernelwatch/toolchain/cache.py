@@ -1,8 +1,8 @@
 """A content-addressed cache of compiled kernels on disk.
 
-An entry is one file. It is written under another name and then renamed, which is atomic on POSIX. So no entry is ever
-broken, even if two processes build the same kernel at once, or are killed. If the folder cannot be written, kernels are
-compiled each time; a run reports that before it begins.
+An entry is one file, written under another name and then renamed, which is atomic on POSIX. So entries stay complete
+even if two processes build the same kernel, or a process is killed. If the folder is not writable, kernels are compiled
+each time; a run reports this before it begins.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FORMAT = "1"
 
 
 class _CacheEntry(msgspec.Struct):
-    """One file of the cache; `digest` covers all its contents and its name, and so reveals damage."""
+    """One file of the cache; `digest` covers all its contents and its name, to detect damage."""
 
     digest: str
     messages: str
@@ -37,18 +37,18 @@ def cache_folder() -> Path:
 
 
 def make_key(*parts: str) -> str:
-    """Return the name of an entry: SHA-256 over the parts' unambiguous concatenation."""
+    """Return the name of an entry: the SHA-256 of the parts, concatenated without ambiguity."""
     return hashlib.sha256(json.dumps([_FORMAT, *parts]).encode()).hexdigest()
 
 
 def lookup(name: str, make: Callable[[], NvccOutput]) -> NvccOutput:
-    """Return the entry `name`; if it is missing or damaged, make it, and store it if possible.
+    """Return the entry `name`; if it is missing or damaged, call `make` and store the result if possible.
 
-    Raises as `make`.
+    Exceptions of `make` are passed on.
     """
     path = cache_folder() / name[:2] / f"{name}.json"
     with suppress(OSError, msgspec.MsgspecError, UnicodeError, RecursionError):
-        if path.is_file():  # a pipe could be read for ever
+        if path.is_file():  # reading a pipe could block for ever
             entry = msgspec.json.decode(path.read_bytes(), type=_CacheEntry)
             cached = NvccOutput(entry.data, entry.messages)
             if entry.digest == _make_digest(name, cached):
@@ -64,7 +64,7 @@ def lookup(name: str, make: Callable[[], NvccOutput]) -> NvccOutput:
 def find_problem() -> str | None:
     """Return why nothing can be cached, and the remedy; None if caching works."""
     reason = cache_dir.find_problem(cache_folder())
-    advice = "kernels are compiled anew each time; set KERNELWATCH_CACHE to a folder that can"
+    advice = "kernels are compiled each time; set KERNELWATCH_CACHE to a writable folder"
     return reason and f"{reason}; {advice}"
 
 

@@ -1,4 +1,4 @@
-"""The hash of machine code alone, which two compilers can share: a whole cubin also names its compiler."""
+"""The hash of only the machine code, to compare two compilers: a whole cubin contains its compiler's name."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ import hashlib
 import struct
 from collections.abc import Iterator
 
-#: Prefixes of the sections that are machine code: instructions and constants.
+#: Prefixes of the sections of machine code: instructions and constants.
 _CODE = (".text.", ".nv.constant")
 
-#: First bytes of a 64-bit ELF file, and the type of a section of zeros, whose contents are not in the file.
+#: First bytes of a 64-bit ELF file, and the type of sections of zeros, which have no contents in the file.
 _ELF, _NO_BITS = b"\x7fELF\x02", 8
 
 
 def hash_machine_code(cubin: bytes) -> str:
-    """Return the hash of a cubin's instructions and constants, hexadecimal.
+    """Return the hexadecimal hash of a cubin's instructions and constants.
 
     Raises
     ------
     ValueError
-        It is no cubin.
+        `cubin` is not a cubin.
     """
     digest = hashlib.sha256()
     try:
         sections = dict(_iter_sections(cubin))
     except (struct.error, ValueError, IndexError, OverflowError):
         beginning = f"it begins with {cubin[:4]!r}"
-        raise ValueError(f"what nvcc wrote is no machine code ({beginning}); set NVCC to a working nvcc") from None
+        raise ValueError(f"nvcc's output is not machine code ({beginning}); set NVCC to a working nvcc") from None
     for name, data in sorted(sections.items()):
         if name.startswith(_CODE):
             digest.update(f"{name} {len(data)} ".encode() + data)
@@ -34,7 +34,7 @@ def hash_machine_code(cubin: bytes) -> str:
 
 
 def _iter_sections(elf: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yield the names and contents of an ELF file's sections (System V ABI, "Object Files", of 64 bits)."""
+    """Yield the names and contents of the sections of a 64-bit ELF file (System V ABI, "Object Files")."""
     if not elf.startswith(_ELF):
         raise ValueError
     (start,), (size, count, names_index) = struct.unpack_from("<Q", elf, 0x28), struct.unpack_from("<3H", elf, 0x3A)

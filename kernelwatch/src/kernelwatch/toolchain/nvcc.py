@@ -1,4 +1,4 @@
-"""Facts of nvcc, and a test that it works. ptxcount finds and calls nvcc."""
+"""Facts about nvcc, and a test that it works. ptxcount finds and calls nvcc."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
     "version_text",
 ]
 
-#: Maximum number of characters of nvcc's output in an error.
+#: Maximum number of characters of nvcc's output in an error message.
 _MAX_SHOWN = 300
 
 #: Share of nvcc's time limit for the probe, whose kernel is minimal.
@@ -32,7 +32,7 @@ _PROBE_SHARE = 0.2
 
 
 def environment_options() -> list[str]:
-    """Return the variables by which nvcc takes options from the environment, with their values (nvcc's manual, 3.1)."""
+    """Return the environment variables with options for nvcc, as "NAME=value" (nvcc's manual, 3.1)."""
     names = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
     return [f"{name}={os.environ[name]}" for name in names if os.environ.get(name)]
 
@@ -47,11 +47,11 @@ def version_text(nvcc: Path) -> str:
 
 
 def find_release(nvcc: Path) -> tuple[int, int]:
-    """Return nvcc's CUDA release, as (major, minor). Raises CompileError if its version names none."""
+    """Return nvcc's CUDA release, as (major, minor). Raises CompileError if its version shows none."""
     text = version_text(nvcc)
     match = re.search(r"release (\d+)\.(\d+)", text)
     if match is None:
-        raise CompileError(f"{nvcc} --version names no release: {text[:_MAX_SHOWN]!r}; set NVCC to an NVIDIA nvcc")
+        raise CompileError(f"{nvcc} --version shows no release: {text[:_MAX_SHOWN]!r}; set NVCC to an NVIDIA nvcc")
     return int(match[1]), int(match[2])
 
 
@@ -66,9 +66,9 @@ def list_program_facts(nvcc: Path) -> list[str]:
 
 @lru_cache
 def compile_probe(nvcc: Path) -> bytes:
-    """Return the machine code of a minimal kernel, to find a broken compiler before any measurement.
+    """Return the machine code of a minimal kernel, to detect a broken compiler before any measurement.
 
-    Raises CompileError, of one line, if the compiler hangs, fails, writes nothing, or is not nvcc.
+    Raises CompileError with one line if the compiler hangs, fails, writes nothing, or is not nvcc.
     """
     find_release(nvcc)
     with tempfile.TemporaryDirectory() as folder:
@@ -77,7 +77,7 @@ def compile_probe(nvcc: Path) -> bytes:
         done = run_nvcc([str(nvcc), "--cubin", source.name], folder, share=_PROBE_SHARE)
         if done.returncode != 0:
             raise CompileError(
-                f"{nvcc} compiles no kernel: {_format_outcome(done)}; it needs g++; set NVCC to a working nvcc"
+                f"{nvcc} cannot compile a kernel: {_format_outcome(done)}; it needs g++; set NVCC to a working nvcc"
             )
         machine_code = cubin.read_bytes() if cubin.is_file() else b""
         if not machine_code.startswith(b"\x7fELF"):

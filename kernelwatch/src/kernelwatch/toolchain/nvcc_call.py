@@ -1,4 +1,4 @@
-"""Two ways to call nvcc, with equal PTX: through PyCUDA, or directly if PyCUDA cannot be imported."""
+"""Call nvcc through PyCUDA, or directly if PyCUDA cannot be imported; both give the same PTX."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class NvccOutput:
 
 @lru_cache
 def find_pycuda_problem() -> str | None:
-    """Return why PyCUDA cannot be imported, and the remedy, or None if it can; compiling needs no device."""
+    """Return why PyCUDA cannot be imported, with the remedy, or None. Compiling needs no device."""
     try:
-        library = ctypes.CDLL("libcuda.so.1")  # first: without it PyCUDA warns of mismatched versions
+        library = ctypes.CDLL("libcuda.so.1")  # before PyCUDA, which else warns of mismatched versions
     except OSError:
-        return "no GPU here: times are skipped (there is no libcuda.so.1, which comes with NVIDIA's driver)"
+        return "this machine has no GPU: times are skipped (libcuda.so.1 of NVIDIA's driver is missing)"
     try:
-        import pycuda.driver  # noqa: F401, PLC0415 -- only when called: the rest works without PyCUDA
+        import pycuda.driver  # noqa: F401, PLC0415 -- the rest works without PyCUDA
     except ModuleNotFoundError as error:
         return f"PyCUDA is not installed ({error}); {_BUILD_ADVICE}"
     except ImportError as error:
@@ -42,8 +42,8 @@ def find_pycuda_problem() -> str | None:
         library.cuDriverGetVersion(ctypes.byref(version))
         release = f"{version.value // 1000}.{version.value % 1000 // 10}"
         return (
-            f"PyCUDA cannot be imported: {error}; if it was built with a newer CUDA than the {release} of this driver, "
-            "or on a newer system: update the driver, or build PyCUDA anew here"
+            f"PyCUDA cannot be imported: {error}; if it was built with a newer CUDA than this driver's {release}, "
+            "or on a newer system, update the driver, or build PyCUDA again on this machine"
         )
     return None
 
@@ -68,13 +68,13 @@ def compile_with_pycuda(nvcc: Path, target: str, options: Sequence[str], arch: s
             data = pycuda.compiler.compile(text, **arguments, no_extern_c=True, cache_dir=False)
         except pycuda.driver.CompileError as error:
             raise _failure(error.command_line, f"{error.stdout or ''}{error.stderr or ''}") from None
-        except (FileNotFoundError, UnboundLocalError):  # PyCUDA 2026.1 reads the output that nvcc did not write
+        except (FileNotFoundError, UnboundLocalError):  # PyCUDA 2026.1 tries to read the missing output
             raise _no_output([str(nvcc), f"--{target}", *options, "-arch", arch, "kernel.cu"]) from None
     return NvccOutput(data, "\n".join(str(warning.message) for warning in recorded))
 
 
 class _TimedForker:
-    """Replaces pytools' caller of nvcc, which has no time limit."""
+    """Replacement for pytools' caller of nvcc, which has no time limit."""
 
     @staticmethod
     def call_capture_output(
@@ -88,7 +88,7 @@ class _TimedForker:
 def compile_with_nvcc(nvcc: Path, target: str, options: Sequence[str], arch: str, text: str) -> NvccOutput:
     """Call nvcc on CUDA C++ for PTX, or on PTX for a cubin. Raises CompileError with nvcc's own text."""
     with tempfile.TemporaryDirectory() as folder:
-        # kernel.cu is PyCUDA's own file name: nvcc may leave it in its output.
+        # kernel.cu is PyCUDA's file name, too; nvcc may write it into its output.
         name = "kernel.cu" if target == "ptx" else "kernel.ptx"
         Path(folder, name).write_text(text, encoding="utf-8")
         command = [str(nvcc), f"--{target}", *options, "-arch", arch, name]

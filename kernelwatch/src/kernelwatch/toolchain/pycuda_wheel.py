@@ -1,8 +1,7 @@
-"""Builds PyCUDA from source if there is no wheel of it yet, and keeps the wheel: `kernelwatch pycuda-wheel`.
+"""Build PyCUDA from source unless its wheel exists, and store the wheel: `kernelwatch pycuda-wheel`.
 
-PyCUDA is published as source only and takes a minute or two to compile. It needs CUDA's headers, from PyPI's wheels or
-a toolkit, and a libcuda to link with. A stub suffices: the import of PyCUDA loads the real one by its name,
-libcuda.so.1.
+PyCUDA is published only as source and takes a minute or two to compile. It needs CUDA's headers, from PyPI's wheels or
+a toolkit, and a libcuda for linking. A stub suffices, because importing PyCUDA loads the real libcuda.so.1.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ def wheels_folder() -> Path:
 
 
 def install_pycuda() -> None:
-    """Install PyCUDA into this Python environment, building it first if need be.
+    """Install PyCUDA into this Python environment; build it first if necessary.
 
     Raises CalledProcessError if pip or a compiler fails; its output says why.
     """
@@ -41,7 +40,7 @@ def install_pycuda() -> None:
             return
     wheel_options = ["--only-binary=pycuda", "--find-links", str(wheels_folder()), REQUIREMENT]
     if _run_pip("install", *wheel_options, quietly=True) != 0:
-        print(f"building {REQUIREMENT} from source (a minute or two; once)", flush=True)
+        print(f"building {REQUIREMENT} from source (once; takes a minute or two)", flush=True)
         build_wheel()
         _run_pip("install", *wheel_options)
 
@@ -53,18 +52,18 @@ def build_wheel() -> None:
         toolkit = _find_toolkit(work_folder)
         _run_pip("download", "--quiet", "--no-deps", "--no-binary=pycuda", "--dest", folder, REQUIREMENT)
         with tarfile.open(next(work_folder.glob("pycuda-*.tar.gz"))) as archive:
-            # Not an argument of extractall: Python before 3.11.4 has no filters.
+            # Not an argument of extractall, because Python before 3.11.4 has no filters.
             archive.extraction_filter = getattr(tarfile, "data_filter", lambda member, _: member)
             archive.extractall(work_folder)
         source = next(path for path in work_folder.glob("pycuda-*") if path.is_dir())
-        # The stub defines one function: linkers drop an empty library as not needed.
+        # The stub defines one function, because linkers drop an empty library.
         link = ["g++", "-shared", "-fPIC", "-x", "c++", "-", "-Wl,-soname,libcuda.so.1", "-o", f"{folder}/libcuda.so"]
         subprocess.run(link, input=b'extern "C" int cuInit(unsigned) { return 100; }', check=True)
         settings = {
-            "CUDA_ENABLE_CURAND": False,  # not used here, and its headers are another wheel
+            "CUDA_ENABLE_CURAND": False,  # not used here, and its headers are in another wheel
             "CUDA_ROOT": str(toolkit),
             "CUDADRV_LIB_DIR": [folder],
-            "CXXFLAGS": ["-w", "-g0"],  # some Pythons request debug information, most of the wheel's size
+            "CXXFLAGS": ["-w", "-g0"],  # some Pythons request debug information, which would be most of the wheel
         }
         lines = [f"{key} = {value!r}\n" for key, value in settings.items()]
         (source / "siteconf.py").write_text("".join(lines), encoding="utf-8")
@@ -72,9 +71,9 @@ def build_wheel() -> None:
 
 
 def _find_toolkit(folder: Path) -> Path:
-    """Return a CUDA toolkit with the headers that PyCUDA includes: CUDA_HOME's, or PyPI's wheels unpacked in `folder`.
+    """Return a CUDA toolkit with the headers that PyCUDA includes: CUDA_HOME, or PyPI's wheels unpacked in `folder`.
 
-    An empty CUDA_HOME selects PyPI's.
+    An empty CUDA_HOME selects PyPI's wheels.
     """
     root = Path(os.environ.get("CUDA_HOME", "/usr/local/cuda"))
     if (root / "include" / "cudaProfiler.h").exists():

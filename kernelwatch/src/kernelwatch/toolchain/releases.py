@@ -1,8 +1,7 @@
 """Releases of CUDA: the compiler of a run, the folder of its wheels, and the name of its results.
 
-A run has one compiler, which an environment variable names: `CUDA_TOOLKIT=13.5.0 asv run`. asv sees it as a value of
-its matrix that rebuilds nothing. Without the variable it is the default, whose results keep the name that they had
-before there were others.
+A run has one compiler, selected by an environment variable: `CUDA_TOOLKIT=13.5.0 asv run`. For asv it is a value of its
+matrix without a rebuild. Without the variable, the compiler is the default one, whose results have asv's plain names.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ from kernelwatch.config import cache_dir
 from kernelwatch.errors import CompileError, KernelwatchError, NvccNotFoundError
 from kernelwatch.toolchain import nvcc
 
-#: Environment variable that names a release of CUDA, and its key in asv's matrix.
+#: Environment variable with a release of CUDA; also its key in asv's matrix.
 VARIABLE = "CUDA_TOOLKIT"
 MATRIX_KEY = ("env_nobuild", VARIABLE)
 
-#: Name of the wheels of a release, and the release whose results have asv's plain name.
+#: Name of a release's wheels, and the default release, whose results have asv's plain names.
 _WHEEL_NAME, _, DEFAULT = nvcc.WHEEL.rpartition("==")
 
-#: Release of CUDA -> the version of its nvcc, which records use.
+#: Release of CUDA -> the version of its nvcc, as in records.
 NVCC_VERSIONS = {
     "13.0.0": "13.0.48", "13.0.2": "13.0.88", "13.1.0": "13.1.80", "13.1.1": "13.1.115", "13.2.0": "13.2.51",
     "13.2.1": "13.2.78", "13.2.2": "13.2.86", "13.3.0": "13.3.33", "13.3.1": "13.3.73", "13.4.1.0": "13.4.59",
@@ -37,23 +36,23 @@ NVCC_VERSIONS = {
 
 _VERSION_PATTERN = re.compile(r"\bV(\d[\d.]*\d)")
 
-#: Syntax of releases and versions, which pip and asv's file names accept.
+#: Syntax of releases and versions that pip and asv's file names accept.
 RELEASE_PATTERN = re.compile(r"\d+(\.\d+)+")
 
-#: Number of pip's last lines in an error.
+#: Number of pip's last lines in an error message.
 _PIP_LINES = 5
 
 
 def parse_version(text: str | None) -> str | None:
-    """Read the version, "13.0.88", off the output of `nvcc --version`; None if it has none."""
+    """Return the version, such as "13.0.88", in the output of `nvcc --version`; None if it has none."""
     match = _VERSION_PATTERN.search(text or "")
     return match[1] if match else None
 
 
 def series_name(version: str | None) -> str | None:
-    """Return the name of the results of a version of nvcc; None for the default's.
+    """Return the name of the results of a version of nvcc; None for the default compiler.
 
-    The name is the release, if the table has it, else the version itself: another compiler is another series.
+    The name is the release if NVCC_VERSIONS has it, else the version. Each compiler has its own series.
     """
     if version is None or version == NVCC_VERSIONS[DEFAULT]:
         return None
@@ -61,34 +60,34 @@ def series_name(version: str | None) -> str | None:
 
 
 def compiler_of_results(variables: Mapping[str, str]) -> str | None:
-    """Return the compiler of results by the variables that asv stored with them; None for the default's."""
+    """Return the compiler of results from the variables that asv stored with them; None for the default compiler."""
     return variables.get(VARIABLE)
 
 
 def primary_compiler(names: Sequence[str | None]) -> str | None:
-    """Return a machine's primary compiler among those of its results: the default, or else the most frequent one."""
+    """Return a machine's primary compiler: the default one if it has results, else the one with most results."""
     return None if None in names or not names else Counter(names).most_common(1)[0][0]
 
 
 def find_requested_compiler(variables: Mapping[str, str] = os.environ) -> str | None:
-    """Return the compiler that the variable requests, by the name of its results; None for the default."""
+    """Return the name of the compiler that the variable requests; None for the default compiler."""
     requested = variables.get(VARIABLE) or DEFAULT
     return series_name(NVCC_VERSIONS.get(requested, requested))
 
 
 @cache
 def installed_release() -> str | None:
-    """Return the name of the results of the nvcc that compiles kernels; None without nvcc."""
+    """Return the name of the nvcc that compiles kernels, as in results; None without nvcc."""
     try:
         return series_name(parse_version(nvcc.version_text(nvcc.find_nvcc())))
-    except (CompileError, NvccNotFoundError):  # compiling raises it again
+    except (CompileError, NvccNotFoundError):  # compiling reports it
         return None
 
 
 def use_requested_release() -> None:
-    """Let this process and its children compile with the release that the variable names, if any.
+    """Set the compiler of this process and its children to the release that the variable names, if any.
 
-    Raises KernelwatchError if it is no release, or with pip's last lines if pip cannot install its wheels.
+    Raises KernelwatchError if it is not a release, or pip cannot install its wheels; then with pip's last lines.
     """
     requested = os.environ.get(VARIABLE)
     if requested and installed_release() != find_requested_compiler():
@@ -97,15 +96,18 @@ def use_requested_release() -> None:
 
 
 def install_nvcc(release: str) -> Path:
-    """Return nvcc of a release, installed once into a folder of its own. Raises as `use_requested_release`."""
+    """Return the nvcc of a release, which is installed once into its own folder.
+
+    Raises KernelwatchError if that fails.
+    """
     if not RELEASE_PATTERN.fullmatch(release):
         raise KernelwatchError(
-            f"{VARIABLE}={release} is no release of CUDA, such as {DEFAULT}; set NVCC to use another nvcc"
+            f"{VARIABLE}={release} is not a release of CUDA, such as {DEFAULT}; set NVCC to use another nvcc"
         )
     folder = cache_dir.cache_folder("cuda-toolkit") / release
     folder.parent.mkdir(parents=True, exist_ok=True)
     lock = cache_dir.make_file_lock(folder.with_name(f"{release}.lock"))
-    cache_dir.acquire_lock(lock)  # where there are no locks, the later of two that install at once fails to rename
+    cache_dir.acquire_lock(lock)  # without locks, the second of two simultaneous installations fails to rename
     try:
         if not folder.exists():
             with tempfile.TemporaryDirectory(dir=folder.parent) as unfinished:
@@ -118,9 +120,9 @@ def install_nvcc(release: str) -> Path:
 
 
 def _install_wheels(release: str, folder: Path) -> str:
-    """Install the wheels; return pip's last lines if it fails, else nothing."""
+    """Install the wheels; return pip's last lines if it fails, else an empty string."""
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
-    # Not into pip's own cache as well: a release takes some 300 MB.
+    # Without pip's cache, because a release has some 300 MB.
     words = [*pip, "--no-cache-dir", "--target", str(folder), f"{_WHEEL_NAME}=={release}"]
     done = subprocess.run(words, stderr=subprocess.PIPE, text=True, check=False)
     expected = folder / "nvidia" / "cu13" / "nvvm" / "bin" / "cicc"

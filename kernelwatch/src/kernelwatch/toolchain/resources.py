@@ -1,4 +1,4 @@
-"""Resources of a kernel on a multiprocessor, parsed from the report of ptxas (`-Xptxas -v`)."""
+"""The resources of a kernel, parsed from the report of ptxas (`-Xptxas -v`)."""
 
 from __future__ import annotations
 
@@ -8,35 +8,35 @@ from dataclasses import dataclass
 from kernelwatch.errors import CompileError
 from ptxcount.source import ptxas
 
-#: Lines of nvcc's output that report resources and are no warnings.
+#: Lines of nvcc's output that are reports of resources, not warnings.
 _REPORT = re.compile(r"\s*(ptxas info\s*:|Function properties|\d+ bytes stack frame|The CUDA compiler succeeded|$)")
 
 
 @dataclass(frozen=True)
 class Resources:
-    """Resources of one entry point, with the functions that it may call."""
+    """The resources of one entry point, including the functions that it may call."""
 
-    #: 32-bit registers a thread.
+    #: 32-bit registers per thread.
     registers: int
-    #: Bytes of spill stores plus bytes of spill loads a thread, as ptxas prints them.
+    #: Bytes of spill stores plus bytes of spill loads per thread, as ptxas prints them.
     spill_bytes: int
-    #: Bytes of static shared memory a block.
+    #: Bytes of static shared memory per block.
     shared_bytes: int
-    #: Bytes of the stack frame a thread, in local memory: arrays that do not fit registers, and spills.
+    #: Bytes of the stack frame per thread, in local memory: arrays that do not fit in registers, and spills.
     stack_bytes: int
 
 
 def parse_resources(messages: str, entry: str) -> Resources:
-    """Read the resources of the entry point `entry` off the report of ptxas.
+    """Parse the resources of the entry point `entry` from the report of ptxas.
 
     Raises
     ------
     CompileError
-        The report does not name `entry`, or is not in a known form.
+        The report does not contain `entry`, or has an unknown format.
     """
     report = ptxas.parse_report(messages).get(entry)
     if report is None:
-        raise CompileError(f"ptxas' report holds no resources of {entry!r}; it reads:\n{messages}")
+        raise CompileError(f"ptxas' report has no resources of {entry!r}; it is:\n{messages}")
     return Resources(
         registers=report.registers,
         spill_bytes=report.spill_stores + report.spill_loads,
@@ -46,5 +46,5 @@ def parse_resources(messages: str, entry: str) -> Resources:
 
 
 def extract_remarks(messages: str) -> str:
-    """Return nvcc's messages besides its report: its warnings."""
+    """Return nvcc's messages without its report: the warnings."""
     return "\n".join(line for line in messages.splitlines() if not _REPORT.match(line))

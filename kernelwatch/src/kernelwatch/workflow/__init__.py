@@ -1,1 +1,1 @@
-"""The way from revisions and stored files to reviews: everything that loads values for `review` to judge."""
+"""From revisions and stored files to reviews: this layer loads the values that the layer `review` judges."""

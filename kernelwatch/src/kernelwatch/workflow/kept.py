@@ -1,4 +1,4 @@
-"""The cache of what results say: what a commit says is reused until one of its inputs changes."""
+"""The cache of values computed from results. A commit's value is reused until one of its inputs changes."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ M = TypeVar("M")
 def load_commits(
     name: str, history: History, model: type[M], read_commit: Callable[[str], M], root: Path
 ) -> dict[str, M]:
-    """Return `read_commit(commit)` for each commit, from a file of the cache if its inputs are unchanged.
+    """Return `read_commit(commit)` for each commit, from the cache if its inputs are unchanged.
 
-    A value that was just read has passed through the file's format, too: it equals one that was kept.
+    New values are encoded and decoded, too, so they equal cached ones.
     """
     path = index.cache_path(name, history.folder)
     cached = index.load_cached(path, dict[str, model]) or {}  # type: ignore[valid-type]
@@ -38,10 +38,10 @@ def load_commits(
 
 
 def compute_keys(history: History, root: Path) -> dict[str, str]:
-    """Return each commit's digest of its review's inputs: results up to the commit, benchmarks, settings and code.
+    """Return the digest of each commit's inputs: results up to the commit, benchmarks, settings and code.
 
-    Other machines' hashes of machine code are among the results. Acknowledgements of the checked out commit count as
-    they are in the folder. All others are in git's history.
+    The results include other machines' hashes of machine code. For the checked-out commit, acknowledgements are those
+    in the folder; for others, the commit's hash stands for them.
     """
     files: dict[str, list[str]] = {}
     cubins = (path for path in history.results.glob(f"*/*{CUBINS_FILE}") if path.parent != history.folder)

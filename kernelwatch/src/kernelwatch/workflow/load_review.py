@@ -1,4 +1,4 @@
-"""Load two measured commits, the thresholds and the changes between them, and have the review compare these values."""
+"""Load two measured commits, the thresholds and the source changes, and pass these values to the layer `review`."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from kernelwatch.workflow.select_results import CannotCompareError, Selection
 
 
 def review_selection(selection: Selection, root: Path, names: Set[str] | None = None) -> Review:
-    """Return the review of two selected commits, of all configurations or of those that are named.
+    """Return the review of two selected commits: of all configurations, or of those in `names`.
 
-    Raises CannotCompareError where the suite, the machine's file of hashes or a limit is not readable. A project that
-    names no suite is reviewed by stored numbers alone.
+    Raises CannotCompareError if the suite, the machine's hashes or a limit cannot be read. Without a suite, only the
+    stored numbers are reviewed.
     """
     history, (base, head) = selection.history, (side.commit for side in selection.base_and_head)
     try:
@@ -57,7 +57,7 @@ def review_selection(selection: Selection, root: Path, names: Set[str] | None = 
 
 
 def _load_sides(selection: Selection) -> tuple[CommitMeasurements, CommitMeasurements]:
-    """Load both sides; two compilers have environments of their own."""
+    """Load both sides. Two compilers have different environments."""
     base, head = (
         load_commit(history, side.commit, environment)
         for history, side, environment in zip(
@@ -68,7 +68,7 @@ def _load_sides(selection: Selection) -> tuple[CommitMeasurements, CommitMeasure
 
 
 def describe_configuration(benchmark: str, params: Mapping[str, str]) -> ConfigurationFacts:
-    """Return the facts of the project's suite on a configuration."""
+    """Return the suite's facts on a configuration."""
     launch = registry.find_launch(benchmark, params)
     is_sized = classify_benchmark(benchmark) == TIMED or benchmark.rpartition(".track_")[2] in GLOBAL_SECTORS
     return ConfigurationFacts(
@@ -92,7 +92,7 @@ def _list_conditions(benchmark: str) -> tuple[str, ...]:
 
 
 def _find_block(kernel: str, dtype: str) -> tuple[int, int] | None:
-    """Return a block's threads and its bytes of dynamic shared memory, as this checkout launches it, if it does."""
+    """Return the threads and dynamic shared memory of a block in this checkout; None without such a launch."""
     try:
         return registry.find_declared_kernel(kernel).find_fixed_block(dtype)
     except ERRORS:
@@ -100,9 +100,9 @@ def _find_block(kernel: str, dtype: str) -> tuple[int, int] | None:
 
 
 def load_thresholds(history: History, head: str, root: Path) -> Thresholds:
-    """Return the thresholds of a machine as its history tells them up to a commit: later commits change no verdict.
+    """Return a machine's thresholds, from its history up to a commit; so later commits do not change verdicts.
 
-    The changes between two commits are kept in the user's cache, by the stamps of all files that they depend on.
+    The changes between two commits are cached; the key has the stamps of all files on which they depend.
     """
     line = [head, *history.graph.iter_ancestors(head)]
     pairs = itertools.islice(itertools.pairwise(line), MAX_PAIRS)

@@ -1,4 +1,4 @@
-"""Select the stored results of two commits, or of two compilers at one commit, by the words that a person types."""
+"""Select the stored results of two commits, or of two compilers at one commit, by the user's arguments."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from kernelwatch.toolchain import releases as compilers
 
 _HASH = re.compile("[0-9a-f]{4,40}")
 
-#: Dots between the ends of a range.
+#: The dots in a range of commits.
 _RANGE = re.compile(r"\.{2,3}")
 
-#: Commits that an error message lists.
+#: Maximum number of commits that an error message lists.
 _LISTED = 8
 
 
 class CannotCompareError(Exception):
-    """Error where two results cannot be compared; the message says what exists and what to do."""
+    """Two results cannot be compared; the message says which results exist and what to do."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Selection(ReviewSides):
-    """Two sides with the histories that hold them; two compilers have one each."""
+    """Two sides with their histories; two compilers have different histories."""
 
     histories: tuple[History, History]
     environments: tuple[str, str]
@@ -42,12 +42,12 @@ class Selection(ReviewSides):
 
 
 def select_commits(base: str, head: str, name: str | None, root: Path) -> list[Selection]:
-    """Return the stored results of two revisions: git's, or beginnings of hashes of commits with results.
+    """Return the stored results of two revisions: git's, or abbreviated hashes of commits with results.
 
-    They are of every machine that measured both, or of the machine `name`, in each of asv's environments that both
-    share. `root` is the folder that holds `asv.conf.json` and the repository.
+    There is one selection per machine that measured both (or only for the machine `name`) and per common environment of
+    asv. `root` is the folder of `asv.conf.json` and the repository.
 
-    Raises CannotCompareError where a revision is unknown, or its results are missing.
+    Raises CannotCompareError if a revision is unknown, or its results are missing.
     """
     histories, revisions = load_histories(name, root), (base, head)
     measured = _list_newest(histories)
@@ -66,7 +66,7 @@ def select_commits(base: str, head: str, name: str | None, root: Path) -> list[S
             if history.list_commits()
         )
         missing = {commit: name for commit, name in zip(commits, names, strict=True) if commit not in measured}
-        problem = "not measured: " if missing else "no machine has results by one Python of both "
+        problem = "not measured: " if missing else "no machine has results of one environment for both "
         raise CannotCompareError(
             f"{problem}{' and '.join(missing.values() or names)}; results exist of "
             f"{'; '.join(listed) or 'no machine'}; run: "
@@ -76,9 +76,9 @@ def select_commits(base: str, head: str, name: str | None, root: Path) -> list[S
 
 
 def select_environments(history: History, revisions: tuple[str, str], commits: Sequence[str]) -> list[Selection]:
-    """Return the results of one machine from each of asv's environments that both commits have."""
+    """Return the results of one machine, for each of asv's environments that both commits have."""
     base, head = (history.list_environments(commit) for commit in commits)
-    shared = [name for name in base if name in head]  # another environment is another series
+    shared = [name for name in base if name in head]  # environments are separate series
     return [
         Selection(
             machine=history.machine,
@@ -94,14 +94,14 @@ def select_environments(history: History, revisions: tuple[str, str], commits: S
 
 
 def select_compilers(base: str, head: str, commit: str | None, machine: str | None, root: Path) -> Selection:
-    """Return the stored results of two compilers, releases of CUDA such as "13.0.2", at one commit.
+    """Return the stored results of two compilers (releases of CUDA such as "13.0.2") at one commit.
 
-    That is the newest commit that both compiled, if none is given. Without a `machine`, they are of the one whose
-    results of both are newest. Errors and `root` are as of `select_commits`.
+    The default commit is the newest one that both compiled; the default machine is the one with the newest such
+    results. `root` is as in `select_commits`. Raises CannotCompareError without such results.
     """
     for text in (base, head):
         if not compilers.RELEASE_PATTERN.fullmatch(text):
-            raise CannotCompareError(f"{text!r} is no release of CUDA; give two, such as {compilers.DEFAULT}")
+            raise CannotCompareError(f"{text!r} is not a release of CUDA; give two, such as {compilers.DEFAULT}")
     names = [compilers.find_requested_compiler({compilers.VARIABLE: release}) for release in (base, head)]
     histories = load_histories(machine, root)
     pairs = [
@@ -133,21 +133,21 @@ def select_compilers(base: str, head: str, commit: str | None, machine: str | No
         used_compilers = sorted({name or compilers.DEFAULT for history in histories for name in history.compilers})
         of_commit, again = (f"of {chosen[:8]} ", chosen[:8]) if chosen else ("", "HEAD")
         raise CannotCompareError(
-            f"no machine has results {of_commit}by both {base} and {head}, only by {', '.join(used_compilers)}; "
-            f"run with each of both: {compilers.VARIABLE}={head} asv run --bench track_ {again}^!"
+            f"no machine has results {of_commit}of both {base} and {head}, only of {', '.join(used_compilers)}; "
+            f"run once with each: {compilers.VARIABLE}={head} asv run --bench track_ {again}^!"
         )
     return max(dated, key=lambda pair: pair[0])[1]
 
 
 def load_histories(name: str | None, root: Path) -> list[History]:
-    """Return the results of a machine, or of every machine. Raises CannotCompareError where none can be read."""
+    """Return the results of one machine, or of all machines. Raises CannotCompareError if none can be read."""
     try:
         machines = folders.list_machines(folder := folders.results_folder(root))
         if not machines:
             raise CannotCompareError(f"{folder} has no results; measure: asv run --record-samples HEAD^!")
         if name is not None and name not in machines:
             raise CannotCompareError(
-                f"{folder} has results of {', '.join(machines)}; given: {name}; choose one of these (--machine NAME, "
+                f"{folder} has no results of {name}, only of {', '.join(machines)}; choose one (--machine NAME, "
                 "MACHINE=NAME), or measure here: asv run --record-samples HEAD^!"
             )
         return [
@@ -159,13 +159,13 @@ def load_histories(name: str | None, root: Path) -> list[History]:
 
 
 def _list_newest(histories: Sequence[History]) -> list[str]:
-    """Return the hashes of the measured commits, the newest first."""
+    """Return the hashes of the measured commits, newest first."""
     dates = {commit: date for history in histories for commit, date in history.commit_dates().items()}
     return sorted(dates, key=lambda commit: (-dates[commit], commit))
 
 
 def _format_distance(base: str, head: str, root: Path) -> str:
-    """Format how many commits lie between two; empty where git does not know them."""
+    """Format the distance between two commits; empty if git does not know them."""
     counts = git.try_text(root, "rev-list", "--count", "--left-right", f"{base}...{head}")
     back, ahead = map(int, counts.split()) if counts else (0, 0)
     distances = {"back": back, "ahead" if back else "": ahead}
@@ -178,10 +178,12 @@ def resolve_commit(revision: str, root: Path, measured: list[str]) -> str:
         return full_hash
     matches = [commit for commit in measured if _HASH.fullmatch(revision) and commit.startswith(revision)]
     if ".." in revision:
-        raise CannotCompareError(f"{revision!r} is a range; give two revisions: {' '.join(_RANGE.split(revision))}")
+        raise CannotCompareError(
+            f"{revision!r} is a range; give its ends as two arguments: {' '.join(_RANGE.split(revision))}"
+        )
     if len(matches) != 1:
-        problem = f"is the beginning of {len(matches)} hashes" if matches else f"names no commit of git in {root}"
-        stored = f", nor of the stored results of {format_commits(measured)}" if measured and not matches else ""
+        problem = f"is the beginning of {len(matches)} hashes" if matches else f"is not a commit of {root}"
+        stored = f", and there are only results of {format_commits(measured)}" if measured and not matches else ""
         raise CannotCompareError(
             f"{revision!r} {problem}{stored}; give a branch, a tag or a hash, or fetch the commit: git fetch origin"
         )
@@ -189,6 +191,6 @@ def resolve_commit(revision: str, root: Path, measured: list[str]) -> str:
 
 
 def format_commits(commits: list[str]) -> str:
-    """Format the beginnings of the first hashes, and how many more there are."""
+    """Format the first hashes, abbreviated, and the number of further ones."""
     shown = ", ".join(commit[:8] for commit in commits[:_LISTED]) or "no commit"
     return f"{shown} and {len(commits) - _LISTED} more" if len(commits) > _LISTED else shown

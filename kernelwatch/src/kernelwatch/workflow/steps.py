@@ -1,4 +1,4 @@
-"""The review of every measured commit of a machine against its nearest ancestors that measured the same."""
+"""The review of every measured commit of a machine against the nearest ancestors with the same configurations."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from kernelwatch.workflow import kept
 from kernelwatch.workflow.load_review import describe_configuration, review_selection
 from kernelwatch.workflow.select_results import CannotCompareError, select_environments
 
-#: asv's environment -> configurations that have a value or failed -> the value; None if it failed.
+#: asv's environment -> configuration -> its value; None if it failed.
 MeasuredValues = Mapping[str, Mapping[str, float | None]]
 
 
 @dataclass(frozen=True)
 class HistoryStep:
-    """A measured commit `head` of a history, and the ancestors that it is compared with.
+    """A measured commit `head` of a history, and the ancestors to compare it with.
 
-    `previous` is its nearest measured ancestor. `new` counts the configurations that no ancestor has. `shared` has the
-    others by the nearest ancestor that measured them and asv's environment.
+    `previous` is its nearest measured ancestor. `new` counts the configurations that no ancestor has. `shared` maps
+    (nearest ancestor that measured them, asv's environment) to the other configurations.
     """
 
     head: str
@@ -42,14 +42,14 @@ class HistoryStep:
 
 
 class StepReviews(NamedTuple):
-    """The reviews of a step with each of its ancestors, and the reasons for which others could not be compared."""
+    """The reviews of a step against its ancestors, and the reasons why others could not be compared."""
 
     reviews: list[Review]
     problems: list[str]
 
 
 def review_step(history: History, step: HistoryStep, root: Path) -> StepReviews:
-    """Return the reviews of a step, each of the shared configurations alone."""
+    """Return the reviews of a step, each with only the shared configurations."""
     reviews, problems = list[Review](), list[str]()
     for (base, environment), names in step.shared.items():
         try:
@@ -60,24 +60,24 @@ def review_step(history: History, step: HistoryStep, root: Path) -> StepReviews:
 
 
 def review_between(history: History, base: str, head: str, environment: str, names: Set[str], root: Path) -> Review:
-    """Review two commits in one of asv's environments, those configurations alone."""
+    """Review the configurations `names` of two commits in one of asv's environments."""
     selections = select_environments(history, (base, head), (base, head))
     (selection,) = (candidate for candidate in selections if candidate.environment == environment)
     return review_selection(selection, root, names)
 
 
 class _KeptFold(msgspec.Struct):
-    """The history's fold up to a commit, and the drifts that end there; None if they were not looked for."""
+    """The fold of a history up to a commit, and the drifts up to it; None if they were not searched."""
 
     fold: HistoryFold
     drifts: list[Drift] | None = None
 
 
 def find_regressions(history: History, root: Path) -> list[Regression]:
-    """Return the regressions and drifts of a machine that stand along the published branches, newest first.
+    """Return the unfixed regressions and drifts of a machine on the published branches, newest first.
 
-    The fold is kept in the user's cache up to the newest commit and up to the one before, which that of new results for
-    the newest begins with. Raises CannotCompareError where a file that the review needs is of another form.
+    The fold is cached up to the newest commit and up to the one before it. New results for the newest commit continue
+    from the latter. Raises CannotCompareError if a file that the review needs is not valid.
     """
     heads, keys = history.graph.line, kept.compute_keys(history, root)
     # Digests of the steps up to each commit.
@@ -110,8 +110,8 @@ def list_steps(history: History, heads: Iterable[str]) -> Iterator[HistoryStep]:
 def find_step(history: History, head: str, measured: Callable[[str], MeasuredValues]) -> HistoryStep | None:
     """Return the step to a commit; None if it has no measured ancestor. `measured` returns the values of a commit.
 
-    A run may measure a part of the suite. So each configuration is compared with the nearest ancestor that measured
-    it, and if that failed there, with the nearest that has a value, too.
+    A run may measure only a part of the suite. So each configuration is compared with the nearest ancestor that
+    measured it. If it failed there, it is also compared with the nearest ancestor that has a value.
     """
     previous = next(history.graph.iter_ancestors(head), None)
     if previous is None:
@@ -137,7 +137,7 @@ def _select_valued(measured: Mapping[str, float | None]) -> set[str]:
 
 
 def list_measured(history: History, commit: str) -> dict[str, dict[str, float | None]]:
-    """Return the values that a commit measured."""
+    """Return the measured values of a commit."""
     return {
         environment: {
             name: value
@@ -154,13 +154,13 @@ def list_measured(history: History, commit: str) -> dict[str, dict[str, float | 
 
 @cache
 def _list_names(benchmark: str, axes: tuple[tuple[str, ...], ...]) -> list[str]:
-    """Return the configurations of a benchmark as `Point.name` has them, in the order of a row."""
+    """Return the names of a benchmark's configurations, as of `Point.format_name`, in the order of a row."""
     unquoted = [[text.strip("'") for text in axis] for axis in axes]
     return [f"{benchmark}({text})" if axes else benchmark for text in result_rows.list_configurations(unquoted)]
 
 
 def list_failing(history: History, commit: str) -> list[str]:
-    """Return the kernels that fail at a commit, for commits that are compared with nothing."""
+    """Return the kernels that fail at a commit; needed for commits without an ancestor to compare with."""
     names = history.list_benchmarks("time") + history.list_benchmarks("track")
     kernels = (
         describe_configuration(name, point.params).kernel

@@ -1,1 +1,1 @@
-"""The published site: asv's own pages served without any other host, and this project's pages beside them."""
+"""The website: this project's pages, published together with asv's."""

@@ -1,4 +1,4 @@
-"""The annotated sources on the page Transactions: each kernel of the checkout with the costs of its lines."""
+"""The annotated sources on the page Transactions: the kernels of the checkout with the costs of their lines."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from kernelwatch.errors import ERRORS
 from kernelwatch.store.models import AccessCost, CostsLine
 from kernelwatch.suite import registry
 
-#: Message for a kernel whose current source no stored run has counted.
+#: Message for a kernel whose current source was never counted.
 NOT_COUNTED = "no stored run has counted this source; run: kernelwatch run"
 
-#: Pixels along the side of a square of a picture.
+#: Side of a square of a picture, in pixels.
 _SIDE = 6
 
 
 def list_sources(results: Path) -> list[dict[str, Any]]:
-    """Return each kernel's launch with its annotated lines, or with the reason why it has none."""
+    """Return each kernel's launch with its annotated lines, or the reason why it has none."""
     stored = source_lines.read_lines(results)
     sources = []
     for launch in source_lines.select_launches():
@@ -28,7 +28,7 @@ def list_sources(results: Path) -> list[dict[str, Any]]:
         try:
             costs_line = stored.get(source_lines.launch_key(launch))
             file = registry.find_kernel(launch.kernel).source.name
-        except ERRORS as error:  # a kernel of earlier commits, whose file this checkout lacks
+        except ERRORS as error:  # a kernel of earlier commits without a file in this checkout
             problem = str(error)
         lines = list_rows(costs_line) if costs_line else []
         listing = {"lines": lines, "problem": None if costs_line else problem}
@@ -51,7 +51,7 @@ def list_rows(costs_line: CostsLine) -> list[dict[str, Any]]:
             picture = worst and [_draw_picture("now", worst, worst.now), _draw_picture("at best", worst, worst.best)]
             row = {"number": line[2], "code": line[3], "share": sum(access.amount for access in accesses) / total}
             rows.append({**row, "costs": [], "is_costly": line[1] == ">>", "picture": picture})
-        else:  # the name of a further file, or a gap
+        else:  # the name of another file, or a gap
             file += text.endswith(":")
             row = {"number": "", "code": text.strip(), "share": 0.0}
             rows.append({**row, "costs": [], "is_costly": False, "picture": None})
@@ -59,7 +59,7 @@ def list_rows(costs_line: CostsLine) -> list[dict[str, Any]]:
 
 
 def _draw_picture(name: str, cost: AccessCost, rows: Sequence[int]) -> dict[str, Any]:
-    """Return a picture as one path: a row for each sector or wavefront, a column for each lane or bank."""
+    """Return a picture as one SVG path: a row per sector or wavefront, a column per lane or bank."""
     unit = cost.unit if len(rows) != 1 else cost.unit.removesuffix("s")
     return {
         "label": f"{name}: {len(rows)} {unit}",
@@ -71,6 +71,6 @@ def _draw_picture(name: str, cost: AccessCost, rows: Sequence[int]) -> dict[str,
 
 
 def _draw_row(row: int, lanes: int) -> str:
-    """Return a line for each run of neighbouring lanes; the dashes of the line are the squares."""
+    """Return one line per sequence of neighbouring lanes; the dashes of the line are the squares."""
     runs = re.finditer("1+", f"{lanes:032b}"[::-1])
     return "".join(f"M{run.start() * _SIDE} {row * _SIDE + 2.5}h{len(run[0]) * _SIDE - 1}" for run in runs)

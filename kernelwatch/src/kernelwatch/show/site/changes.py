@@ -1,4 +1,4 @@
-"""The review's verdicts on every measured commit, grouped by kernel and flags, for Overview and Commits."""
+"""The review's verdicts on all measured commits, grouped by kernel and flags, for Overview and Commits."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from kernelwatch.suite import registry
 from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark
 from kernelwatch.workflow.steps import MeasuredValues, find_step, review_step
 
-#: Verdicts by which a group's configurations are counted.
+#: Names of the counts of a group's configurations.
 COUNTS = ("slower", "faster", "undecided", "rose", "fell", "acknowledged", "noted", "broken", "failed", "repaired")
 
-#: Maximum rows of a picture, and maximum size of a change in the order of groups, as a logarithm.
+#: Maximum number of rows of a picture; maximum size of a change when groups are sorted, as a logarithm.
 _MAX_ROWS, _MAX_SIZE = 12, math.log(10)
 
-#: Verdicts of a deciding change to the worse.
+#: Verdicts on a deciding change to the worse.
 _WORSE = (Verdict.SLOWER, Verdict.TRADE)
 
-#: Fields on times of a group without times.
+#: The fields about times for a group without times.
 _NO_TIMES = {
     "flags": "", "timed": False, "times": 0, "mean": "", "elsewhere": False, "accepted": [], "largest": "", "most": "",
     "at": "", "ratio": None, "kernel_times": 0,
@@ -42,7 +42,7 @@ _NO_TIMES = {
 def describe_change(
     history: History, head: str, load_measured: Callable[[str], MeasuredValues], repository: Path, root: Path
 ) -> dict[str, Any] | None:
-    """Return what a commit changed on a machine, with what git knows of it; None without a measured ancestor."""
+    """Return the changes of a commit on a machine, with git's facts; None without a measured ancestor."""
     full_step = find_step(history, head, load_measured)
     if full_step is None:
         return None
@@ -57,7 +57,7 @@ def describe_change(
     reviews, problems = review_step(history, step, root)
     rows = [row for review in reviews for row in review.rows]
     groups = [{**group, "machine": history.machine} for group in _describe_groups(reviews)]
-    # Most commits of a history change nothing: git runs only for the others.
+    # Run git only for commits with changes, because most commits have none.
     bases = {base, *(group["base"] for group in groups)} if groups else set()
     kernels = {group["kernel"] for group in groups}
     return {
@@ -76,7 +76,7 @@ def describe_change(
 
 
 def _list_kernels(history: History, names: Set[str]) -> list[str]:
-    """Return the kernels of configurations."""
+    """Return the kernels of some configurations."""
     launches = (
         (benchmark, registry.find_launch(benchmark, params))
         for benchmark in {name.partition("(")[0] for name in names}
@@ -89,7 +89,7 @@ def _list_kernels(history: History, names: Set[str]) -> list[str]:
 def list_compared(rows: Iterable[Row], groups: Iterable[Mapping[str, Any]]) -> dict[str, list[list[Any]]]:
     """Return the configurations of each changed kernel: benchmark, values of its axes, base, head and verdict.
 
-    They are all times of a kernel if one changed. Else they are all numbers of the benchmarks in which one changed.
+    If a time changed, these are all times of the kernel, else all numbers of the benchmarks with a change.
     """
     changed = {group["kernel"] for group in groups if not group["elsewhere"]}
     by_kernel: dict[str, list[Row]] = defaultdict(list)
@@ -112,9 +112,9 @@ def list_compared(rows: Iterable[Row], groups: Iterable[Mapping[str, Any]]) -> d
 
 
 def pack_compared(history: History, compared: Mapping[str, list[list[Any]]]) -> dict[str, dict[str, dict[str, Any]]]:
-    """Return the configurations by kernel, benchmark and verdict: their places, and packed values of base and head.
+    """Return the configurations by kernel, benchmark and verdict: their places, and the packed values of both commits.
 
-    A place is that among the combinations of the axes, or the values of a configuration that today's axes lack.
+    A place is the index among the combinations of the axes, or the values if the current axes lack them.
     """
     by_kernel: dict[str, dict[str, dict[str, list[list[Any]]]]] = {}
     for kernel, rows in compared.items():
@@ -139,7 +139,7 @@ def pack_compared(history: History, compared: Mapping[str, list[list[Any]]]) -> 
 
 
 def _name_verdict(row: Row) -> str:
-    # A number that rose beside faster times is a TRADE; its group counts it among those that rose.
+    # A number that rose while times fell is a TRADE; its group counts it as risen.
     verdict = Verdict.SLOWER if row.judgement.verdict in _WORSE else row.judgement.verdict
     return text.name_verdict(verdict, row.kind).lower()
 
@@ -149,8 +149,8 @@ def select_configurations(
 ) -> set[str]:
     """Return the configurations of both commits that a review must judge.
 
-    If one time changed by the listed threshold, all times are judged: their confidence depends on their number. If one
-    other number changed, all numbers of its benchmark class are judged: some explain others.
+    If a time changed by the listed threshold, all times are judged, because Holm's correction depends on their number.
+    If another number changed, all numbers of its benchmark class are judged, because some explain others.
     """
     by_class: dict[str, list[str]] = defaultdict(list)
     for name in names:
@@ -218,13 +218,13 @@ def _describe_group(group: ChangeGroup, bases: dict[str, str]) -> dict[str, Any]
 
 
 def rank_row(row: Row) -> tuple[bool, bool, float]:
-    """Return the sort key of a group's rows: a change to the worse that decides, one that is noted, the size."""
+    """Return the sort key of a group's rows: deciding changes to the worse, then noted ones, then by size."""
     verdict = row.judgement.verdict
     return verdict in _WORSE, verdict in RISES, row.size
 
 
 def _describe_picture(largest: Row, rows: Iterable[Row]) -> dict[str, Any]:
-    """Return the values before and after of the worst configuration, and of those that differ along one axis only."""
+    """Return the values of both commits for the worst configuration, and for those that differ from it in one axis."""
     alike = [row for row in rows if row.benchmark == largest.benchmark and row.flags == largest.flags]
     values = {axis: {row.params[axis] for row in alike} for axis in largest.params}
     axis = max(values, key=lambda name: len(values[name]), default="")
@@ -242,13 +242,13 @@ def _describe_picture(largest: Row, rows: Iterable[Row]) -> dict[str, Any]:
 
 
 def _count_elements(size: str) -> float:
-    """Return the number of elements of a size such as "256x256"; 0 if the text is no size."""
+    """Return the number of elements of a size such as "256x256"; 0 for other texts."""
     sides = size.split("x")
     return math.prod(map(float, sides)) if all(side.isdecimal() for side in sides) else 0.0
 
 
 def _describe_failure(failure: Failure, base: str) -> dict[str, Any]:
-    """Return one failure of a kernel with the fields of a group, in the order before all changes."""
+    """Return a failure of a kernel with the fields of a group; it is sorted before all changes."""
     word, first = failure.verdict.value.lower(), failure.configurations[0]
     return {
         **_NO_TIMES,
@@ -265,7 +265,7 @@ def _describe_failure(failure: Failure, base: str) -> dict[str, Any]:
 
 
 def summarize_counts(counts: Mapping[str, int]) -> dict[str, Any]:
-    """Return all counts and one verdict: of failures first, then of times, then of numbers."""
+    """Return all counts and one verdict: of failures, else of times, else of numbers."""
     all_counts = {name: counts.get(name, 0) for name in COUNTS}
     for worse, better in (("broken", ""), ("failed", ""), ("slower", "faster"), ("rose", "fell")):
         if all_counts[worse] or all_counts.get(better):

@@ -1,4 +1,4 @@
-"""Facts that git has on the measured commits."""
+"""Git's facts about the measured commits."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from kernelwatch.config import settings
 from kernelwatch.store import git
 from kernelwatch.suite import registry
 
-#: Maximum number of listed commits, and of changed lines.
+#: Maximum number of commits in a list, and of changed lines.
 _MAX_LISTED = 50
 
 
 @cache
 def find_measured_paths() -> tuple[str, ...]:
-    """Return git's pathspecs of files that can change machine code: the package, or else the kernels' folders."""
+    """Return git's pathspecs of files that can change machine code: the package, else the folders of the kernels."""
     if settings.package_name():
         return (settings.package_name(),)
     origins = [kernel.origin for kernel in registry.current_suite().kernels().values()]
@@ -30,7 +30,7 @@ def find_measured_paths() -> tuple[str, ...]:
 def describe_commits(repository: Path, commits: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Return subject, author, date and files of commits; commits unknown to git are left out."""
     arguments = ["log", "--no-walk=unsorted", "--ignore-missing", "-m", "--first-parent", "--name-only"]
-    # No commit holds a zero byte, and neither author nor subject holds the end of a line.
+    # Commits have no zero bytes, and authors and subjects no line breaks.
     records = _run_git(repository, *arguments, "--format=%x00%H%n%an%n%aI%n%s", *commits).split("\0")[1:]
     fields_by_record = (record.split("\n") for record in records)
     return {
@@ -66,13 +66,13 @@ def count_distance(repository: Path, commit: str) -> dict[str, int] | None:
 
 
 def find_changed_lines(repository: Path, base: str, head: str, kernels: Iterable[str]) -> list[dict[str, Any]]:
-    """Return the changed lines of the files that define the kernels, or else of all measured paths.
+    """Return the changed lines of the files that define the kernels, else of all measured paths.
 
     Moved lines, comments and empty lines are left out, unless nothing else changed.
     """
     for paths in (_find_definitions(repository, (base, head), kernels), find_measured_paths()):
         arguments = ["diff", "--no-color", "--no-ext-diff", "--no-prefix", "--unified=0"]
-        # With these indicators, a changed line that begins with pluses is no header.
+        # With these indicators, a changed line that begins with pluses does not look like a header.
         arguments += ["--output-indicator-old=<", "--output-indicator-new=>", base, head, "--", *paths]
         if paths and (lines := list(_parse_diff(_run_git(repository, *arguments)))):
             sides = ({line["text"].strip() for line in lines if line["is_new"] is is_new} for is_new in (False, True))
@@ -83,7 +83,7 @@ def find_changed_lines(repository: Path, base: str, head: str, kernels: Iterable
 
 
 def _is_code(text: str) -> bool:
-    return not re.match(r"\s*(//|/\*|\*(\s|/|$)|$)", text)  # `*p = 1` is
+    return not re.match(r"\s*(//|/\*|\*(\s|/|$)|$)", text)  # `*p = 1` is code
 
 
 def _find_definitions(repository: Path, commits: Iterable[str], kernels: Iterable[str]) -> list[str]:
@@ -100,7 +100,7 @@ def _find_definitions(repository: Path, commits: Iterable[str], kernels: Iterabl
 
 
 def _find_entry_name(kernel: str) -> str:
-    """Return a kernel's name in the source: "brighten" for `imaging::brighten<{T}, 4>`."""
+    """Return a kernel's name in the source, such as "brighten" for `imaging::brighten<{T}, 4>`."""
     definition = registry.current_suite().kernels().get(kernel)
     identifiers: list[str] = re.findall(r"\w+", definition.entry.partition("<")[0]) if definition else []
     return identifiers[-1] if identifiers else kernel

@@ -1,4 +1,4 @@
-"""Facts that the pages need on each benchmark: its axes, and how to convert its values."""
+"""Facts about each benchmark for the pages: its axes, and the conversion of its values."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from kernelwatch.kernel.launch import read_parameters
 from kernelwatch.store.results import History
 from kernelwatch.suite import registry
 
-#: Axes that benchmarks of any kernel may have. One of the other axes gives the places of a figure.
+#: Axes that benchmarks of any kernel may have. One of the other axes is the x axis of a figure.
 COMMON_AXES = ("dtype", "flags", "arch")
 
 
 def describe_benchmark(history: History, benchmark: str) -> dict[str, Any]:
     """Return a benchmark's title, unit, kind and axes, and each axis's value in the summary.
 
-    `shared` holds the facts that the benchmarks of a class have in common, but for a few. In it, `lines` is the axis
-    that a figure compares, kernels or else dtypes. `along` is the axis of a figure's places. Both are null without such
-    an axis. `kernel` is the benchmark's only kernel if no axis names kernels. Benchmarks of times also have the work of
-    each configuration, in the order of the axes: `useful_bytes` is null where GB/s means nothing, `flops` where GFLOP/s
-    means nothing. `flops` is null if no configuration has any.
+    `shared` has the facts that most benchmarks of a class have in common. In it, `lines` is the axis that a figure
+    compares: kernels, else dtypes. `along` is the x axis of a figure. Both are null without such an axis. `kernel` is
+    the benchmark's only kernel if no axis selects kernels. Benchmarks of times also have the work of each
+    configuration, in the order of the axes: `useful_bytes` and `flops`, null if GB/s or GFLOP/s make no sense. `flops`
+    is null if no configuration has any.
     """
     axes = history.find_axes(benchmark)
     kind, sweep = registry.current_suite().benchmarks.get(benchmark, (None, None))
@@ -62,7 +62,7 @@ def describe_benchmark(history: History, benchmark: str) -> dict[str, Any]:
 
 
 def is_kernel_axis(axis: str, axes: Mapping[str, Sequence[str]]) -> bool:
-    """Return whether the values of an axis select the launched kernel."""
+    """Return whether an axis selects the kernel."""
     try:
         return any("kernel" in read_parameters({axis: value}) for value in axes[axis])
     except (ValueError, KernelwatchError):  # results may be older or newer than the suite

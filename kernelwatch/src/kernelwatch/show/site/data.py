@@ -1,12 +1,12 @@
-"""The data of the charts, in pieces that a page loads when it shows them.
+"""The data of the charts, in files that a page loads when it needs them.
 
-    index.js                           benchmarks and machines, with the facts of each commit
-    values/MACHINE/BENCHMARK.js        the values of every configuration on every commit
-    commits/MACHINE/COMMIT-KIND.js     the values of all benchmarks of a kind on one commit, and on later equal ones
+    index.js                           benchmarks and machines, with facts about each commit
+    values/MACHINE/BENCHMARK.js        the values of all configurations at all commits
+    commits/MACHINE/COMMIT-KIND.js     the values of all benchmarks of a kind at one commit, and at later equal ones
     changes/HASH.js                    the compared configurations of the changed kernels, for a commit's page
-    cubins/MACHINE-ARCH.js             where each kernel's machine code changed, for one architecture
+    cubins/MACHINE-ARCH.js             the commits that changed a kernel's machine code, for one architecture
 
-MACHINE, BENCHMARK, COMMIT and ARCH are numbers: names from results make no file names.
+MACHINE, BENCHMARK, COMMIT and ARCH are numbers, because names from results are not used as file names.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from kernelwatch.show.site.words import SIGNS, shorten_machines
 from kernelwatch.store.noise import ANOTHER_GPU
 from kernelwatch.suite import registry
 
-#: Facts that a time, its control and its counts share.
+#: Facts that a time, its control and its counts have in common.
 _SWEEP_FACTS = ("axes", "chosen", "note", "lines", "own", "along", "kernel", "fetched")
 
 
 def write_data(site: SiteFolder, benchmarks: Mapping[str, Any], machines: Mapping[str, ShownMachine]) -> None:
-    """Write the index and each machine's pieces.
+    """Write the index and the files of each machine.
 
     Parameters
     ----------
     site : SiteFolder
-        The site, of whose folder `data` the pages load pieces.
+        The site; the pages load files from its folder `data`.
     benchmarks : mapping
-        The benchmarks by name, from `configurations.describe_benchmark`, with their numbers as `id`.
+        Name of a benchmark -> its facts from `configurations.describe_benchmark`, with its number as `id`.
     machines : mapping
         The machines by name.
     """
@@ -64,7 +64,7 @@ def write_data(site: SiteFolder, benchmarks: Mapping[str, Any], machines: Mappin
         for place, commit in enumerate(commits):
             by_kind: dict[str, dict[str, str]] = defaultdict(dict)
             for benchmark, values in machine.commits[commit].values.items():
-                if kind := benchmarks[benchmark]["shared"]["kind"]:  # null of a benchmark that the suite lacks
+                if kind := benchmarks[benchmark]["shared"]["kind"]:  # null for a benchmark that the suite lacks
                     by_kind[kind][str(ids[benchmark])] = values
             for kind, texts in by_kind.items():
                 first = facts[place]["data"][kind] = firsts.setdefault((kind, str(texts)), place)
@@ -83,20 +83,20 @@ def write_data(site: SiteFolder, benchmarks: Mapping[str, Any], machines: Mappin
 
 
 def format_script(data: Any) -> str:
-    """Return a script that passes data to the page as JSON text, since a page opened as a file can load only scripts.
+    """Return a script that passes data to the page as JSON text, because a page opened as a file can load only scripts.
 
-    NaN and infinities become null. A JavaScript literal would not do: in it `__proto__` is no ordinary key. Quotes of
-    JSON need no escape within single ones.
+    NaN and infinities become null. A JavaScript literal is not used, because `__proto__` is a special key in it. Double
+    quotes need no escape within single quotes.
     """
     text = orjson.dumps(data).decode().replace("\\", "\\\\").replace("'", "\\'")
     return f"arrived('{text}');\n"
 
 
 def _share_facts(benchmarks: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the benchmarks in the order of their numbers: places of their facts and of their names, and their work.
+    """Return the benchmarks in the order of their numbers: indices of their facts and names, and their work.
 
-    Several benchmarks share `classes`, among them the beginning of the name, and others `names`: the end of the name,
-    that of the title, and the unit. Classes share `sweeps`. Facts that are false are left out.
+    Benchmarks share entries of `classes` (with the beginning of the name) and of `names` (the ends of name and title,
+    and the unit). Classes share entries of `sweeps`. False facts are left out.
     """
     shared = {list_name: list[Any]() for list_name in ("sweeps", "classes", "names")}
     described = []
@@ -113,12 +113,12 @@ def _share_facts(benchmarks: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _shorten_hashes(changes: Mapping[str, Sequence[Sequence[Any]]]) -> dict[str, list[list[Any]]]:
-    """Return the changes of machine code with the first digits of each hash, of which a page shows eight."""
+    """Return the changes of machine code with abbreviated hashes; a page shows eight digits."""
     return {name: [[place, code_hash and code_hash[:8]] for place, code_hash in runs] for name, runs in changes.items()}
 
 
 def _list_changes(machines: Mapping[str, ShownMachine]) -> dict[str, list[dict[str, Any]]]:
-    """Return the compared configurations of each commit with changes, by the name of their piece."""
+    """Return the compared configurations of each commit with changes, by the name of their file."""
     pieces: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for name, machine in machines.items():
         for change in machine.changes:
@@ -128,7 +128,7 @@ def _list_changes(machines: Mapping[str, ShownMachine]) -> dict[str, list[dict[s
 
 
 def number_benchmarks(benchmarks: Iterable[str]) -> dict[str, int]:
-    """Assign numbers to benchmarks in the suite's order; unknown benchmarks follow by name."""
+    """Assign numbers to benchmarks: first in the suite's order, then unknown ones by name."""
     places = {name: place for place, name in enumerate(registry.current_suite().benchmarks)}
     ordered = sorted(benchmarks, key=lambda name: (places.get(name, len(places)), name))
     return {name: number for number, name in enumerate(ordered)}
@@ -137,8 +137,8 @@ def number_benchmarks(benchmarks: Iterable[str]) -> dict[str, int]:
 def _describe_benchmark(machine: ShownMachine, benchmark: str, code_names: Sequence[str | None]) -> dict[str, Any]:
     """Return a benchmark's values by commit, the names of its machine code, and remarks on configurations.
 
-    `machine_code` has each configuration's place in `code_names`. Remarks are stored by commit and by the
-    configuration's place, as `MeasuredCommit` has them.
+    `machine_code` has each configuration's index in `code_names`. Remarks are stored by commit and by the
+    configuration's index, as in `MeasuredCommit`.
     """
     places_by_code = {name: place for place, name in enumerate(dict.fromkeys(code_names))}
     remarks = [commit.remarks.get(benchmark, {}) for commit in machine.commits.values()]
@@ -154,7 +154,7 @@ def _describe_benchmark(machine: ShownMachine, benchmark: str, code_names: Seque
 
 
 def _refer_back(rows: Sequence[str | None]) -> list[str | int | None]:
-    """Return the rows, with the place of the first equal one instead of a row that comes again."""
+    """Return the rows; repeated rows are replaced by the index of the first equal one."""
     firsts: dict[str, int] = {}
     return [
         row if row is None or (first := firsts.setdefault(row, place)) == place else first
@@ -165,7 +165,7 @@ def _refer_back(rows: Sequence[str | None]) -> list[str | int | None]:
 def _describe_commit(
     machine: ShownMachine, commit: str, ids: Mapping[str, int], shared: Mapping[str, list[Any]]
 ) -> dict[str, Any]:
-    """Return the facts on a commit; those on runs and on what was measured are places in `shared`, which grows."""
+    """Return the facts about a commit; facts about runs and measured values are indices in `shared`, which grows."""
     graph, measured = machine.history.graph, machine.commits[commit]
     facts = dict(measured.facts)
     date, gpus = facts.pop("date"), facts.pop("gpus")
@@ -185,7 +185,7 @@ def _describe_commit(
 
 
 def _place_facts(shared: list[Any], facts: Any) -> int:
-    """Return the place of facts in a list, to which new ones are added."""
+    """Return the index of facts in a list; add them if they are new."""
     if facts not in shared:
         shared.append(facts)
     return shared.index(facts)

@@ -1,4 +1,4 @@
-"""All that the pages show of a measured commit of a machine: read once, and again when its results change."""
+"""The data of a measured commit for the pages. It is cached until the commit's results change."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark
 from kernelwatch.workflow import kept
 from kernelwatch.workflow.steps import list_failing, list_measured
 
-#: Name of a GPU whose run recorded no UUID.
+#: Name of a GPU if its run recorded no UUID.
 UNKNOWN_GPU = "unknown"
 
 
 class MeasuredCommit(msgspec.Struct):
     """A commit as a machine measured it.
 
-    `values` are packed, by benchmark, in the order of the axes. So are `remarks`: on configurations, by kind of remark
-    and the configuration's place. `origins` are the commits whose numbers were reused, `gpus` the GPUs that measured a
+    `values` are packed texts by benchmark, in the order of the axes. `remarks` are by benchmark, kind of remark and the
+    configuration's index: `origins` are the commits whose numbers were reused, `gpus` the GPUs that measured a
     configuration, if several shared the benchmark, and `failed` marks configurations that failed.
 
-    `facts` are those of the last run that took times, or else of the last run. Its `gpus` are the benchmarks that each
-    GPU timed, by the first digits of its UUID. `run` has day, GPU and architecture of the newest Python's last run.
-    Without an ancestor to compare with, there is no `change`, and `failing` are the kernels that fail.
+    `facts` are those of the last run that timed, else of the last run. Its `gpus` map the first digits of a UUID to the
+    benchmarks that this GPU timed. `run` has day, GPU and architecture of the last run in the last environment. Without
+    an ancestor to compare with, `change` is None, and `failing` has the failing kernels.
     """
 
     values: dict[str, str]
@@ -61,9 +61,9 @@ def load_commits(
 
 
 def load_values(history: History, commit: str, benchmarks: Iterable[str]) -> dict[str, str]:
-    """Return a commit's packed values by benchmark; of several Pythons, the last by name counts.
+    """Return a commit's packed values by benchmark, from the last environment by name.
 
-    Times have the digits that a page can show.
+    Times are rounded to the digits that a page can show.
     """
     by_benchmark: dict[str, list[float | None]] = {}
     for results in history.load_environments(commit).values():
@@ -90,7 +90,7 @@ def _list_all_remarks(history: History, commit: str, benchmarks: Iterable[str]) 
 
 
 def list_remarks(history: History, commit: str, benchmark: str) -> dict[str, dict[str, str]]:
-    """Return the remarks on a commit's configurations, by kind of remark and place."""
+    """Return the remarks on a commit's configurations: kind of remark -> index -> remark."""
     remarks: dict[str, dict[str, str]] = defaultdict(dict)
     for results in history.load_environments(commit).values():
         row = results.results.get(benchmark)
@@ -98,7 +98,7 @@ def list_remarks(history: History, commit: str, benchmark: str) -> dict[str, dic
             continue
         are_several = len(history.list_gpus(results, benchmark=benchmark)) > 1
         if row.result and None not in row.result and not are_several and not history.find_origins(commit, benchmark):
-            continue  # a site has a million configurations, most of them without remarks
+            continue  # fast path: most of a site's million configurations have no remarks
         combinations = configurations.list_combinations(history.find_axes(benchmark))
         places = {tuple(params.values()): str(place) for place, params in enumerate(combinations)}
         for point in history.iter_points(results, benchmark):
@@ -116,7 +116,7 @@ def _shorten_uuid(uuid: str) -> str:
 
 
 def describe_runs(history: History, commit: str, benchmarks: Iterable[str]) -> dict[str, Any]:
-    """Return the `facts` of a commit, which has values of some benchmarks."""
+    """Return the `facts` of a commit that has values of `benchmarks`."""
     environments = list(history.load_environments(commit).values())
     timed = [
         environment

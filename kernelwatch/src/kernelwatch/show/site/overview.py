@@ -1,4 +1,4 @@
-"""The rows of Overview: each kernel's number over the commits, its traffic and its newest verdict, by machine."""
+"""The rows of Overview: for each kernel and machine a number over the commits, its traffic and its newest verdict."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class ShownMachine:
 
     @cached_property
     def noise(self) -> Mapping[float, float]:
-        """The thresholds by which the review judges times of the newest published commit, by their least seconds."""
+        """The thresholds for times of the newest published commit: minimum seconds -> threshold."""
         newest = self.history.graph.line[-1:]
         return load_thresholds(self.history, newest[0], self.root).changes if newest else dict(DEFAULTS)
 
@@ -65,9 +65,9 @@ class ShownMachine:
         )
 
     def sum_series(self, params: Mapping[str, str], *benchmarks: str) -> Series:
-        """Add the benchmarks' values at a configuration, for each published commit that has them.
+        """Sum the benchmarks' values of a configuration, for each published commit that has them.
 
-        A benchmark that is 0 wherever it has a value may lack others: later versions of a suite add metrics.
+        A benchmark whose values are all 0 may have missing values, because later versions of a suite add metrics.
         """
         axes = self.history.find_axes(benchmarks[0]) if benchmarks else {}
         combinations = list(itertools.product(*axes.values()))
@@ -94,7 +94,7 @@ class ShownMachine:
 
 
 class _SummaryConfiguration(NamedTuple):
-    """The configuration that stands for a kernel in a summary."""
+    """The configuration that represents a kernel in a summary."""
 
     benchmark: str
     sweep: Sweep
@@ -106,12 +106,12 @@ class _SummaryConfiguration(NamedTuple):
 
     @property
     def sector_benchmarks(self) -> list[str]:
-        """The benchmarks whose sum is the sectors of global memory that a launch moves."""
+        """The benchmarks that add up to a launch's sectors of global memory."""
         return [f"track_counted.{self.sweep.name}.track_{metric}" for metric in GLOBAL_SECTORS]
 
 
 def iter_rows(machines: Mapping[str, ShownMachine]) -> Iterator[dict[str, Any]]:
-    """Yield each timed or counted kernel with its cells by machine, in the suite's order."""
+    """Yield the timed or counted kernels with their cells by machine, in the suite's order."""
     timed, counts = (_select_configurations(kind) for kind in (Kind.TIMED, Kind.COUNTED))
     for kernel in dict.fromkeys([*counts, *timed]):
         sectors = {name: _sum_sectors(machine, counts.get(kernel)) for name, machine in machines.items()}
@@ -120,7 +120,7 @@ def iter_rows(machines: Mapping[str, ShownMachine]) -> Iterator[dict[str, Any]]:
         for name, machine in machines.items():
             cell = _describe_times(machine, timed.get(kernel)) or _describe_sectors(sectors[name], counts.get(kernel))
             if cell:
-                last = moved.get(cell["series"][-1][0])  # of the same commit as the time
+                last = moved.get(cell["series"][-1][0])  # at the same commit as the time
                 needed = counts[kernel].useful_bytes if kernel in counts else None
                 ratio = SECTOR * last / needed if needed and last else None
                 cells[name] = {**cell, **_describe_state(machine, kernel, cell, moved), "moved": ratio}
@@ -130,7 +130,7 @@ def iter_rows(machines: Mapping[str, ShownMachine]) -> Iterator[dict[str, Any]]:
 
 
 def _select_configurations(kind: Kind) -> dict[str, _SummaryConfiguration]:
-    """Return each kernel's configuration in the first benchmark of a kind that has the kernel."""
+    """Return kernel -> its configuration in the first benchmark of a kind that has the kernel."""
     selected: dict[str, _SummaryConfiguration] = {}
     for benchmark, (benchmark_kind, sweep) in registry.current_suite().benchmarks.items():
         if benchmark_kind is not kind or sweep.isolated or sweep is registry.current_suite().copy:
@@ -144,7 +144,7 @@ def _select_configurations(kind: Kind) -> dict[str, _SummaryConfiguration]:
 
 
 def _describe_times(machine: ShownMachine, configuration: _SummaryConfiguration | None) -> dict[str, Any] | None:
-    """Return the cell of a kernel's times in copies of the same bytes, or else in seconds."""
+    """Return the cell of a kernel's times: divided by the copy's time if possible, else in seconds."""
     if configuration is None:
         return None
     control = control_name(configuration.benchmark)
@@ -153,7 +153,7 @@ def _describe_times(machine: ShownMachine, configuration: _SummaryConfiguration 
     if not series:
         return None
     useful, flops = configuration.useful_bytes, registry.find_flops(configuration.benchmark, configuration.params)
-    # A kernel with more operations than useful bytes is not limited by memory, as a copy is.
+    # A kernel with more operations than useful bytes is not limited by memory, so a copy is no measure for it.
     share = 1 / copies[-1][1] if copies and not (flops and useful and flops > useful) else None
     link = {"benchmark": control if copies else configuration.benchmark, "params": configuration.params}
     return {"unit": "copies" if copies else "s", "series": series, "share": share, "of": link}
@@ -180,7 +180,7 @@ def _describe_state(
 ) -> dict[str, Any]:
     """Return the newest commit's verdict, and the commits at which machine code or sectors changed.
 
-    `since` is the last commit measured before the change, or the commit itself if it is the next.
+    `since` is the last measured commit before the change, or the changed commit if it directly follows.
     """
     newest, commits = machine.history.graph.line[-1], [commit for commit, _ in cell["series"]]
     positions = machine.history.graph.positions
@@ -215,7 +215,7 @@ def _list_code_hashes(
 
 
 def _iter_changes(series: Iterable[tuple[str, object]]) -> Iterator[tuple[str, str]]:
-    """Yield the commits whose value differs from the previous one, each behind the previous commit."""
+    """Yield (previous commit, commit) for each commit whose value differs from the previous one."""
     for (previous, previous_value), (commit, value) in itertools.pairwise(series):
         if previous_value != value:
             yield previous, commit

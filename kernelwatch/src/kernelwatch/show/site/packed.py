@@ -1,6 +1,6 @@
-"""Numbers of configurations as one text, "3.81543,,64": half the bytes of JSON.
+"""Numbers of configurations as one text, such as "3.81543,,64", which has half the bytes of JSON.
 
-Times are in microseconds, and nothing stands where there is no number. The script `data.js` reads such texts.
+Times are in microseconds; a missing number is empty. The script `data.js` parses these texts.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from decimal import Decimal
 
 
 def pack_numbers(values: Iterable[float | None], *, is_time: bool, digits: int | None) -> str:
-    """Return the text of numbers, or of seconds, with so many digits or all."""
+    """Return the text of numbers, or of seconds; `digits` is the number of significant digits, None for all."""
     return ",".join("" if value is None else _pack_number(value, is_time, digits) for value in values)
 
 
@@ -23,17 +23,17 @@ def _pack_number(value: float, is_time: bool, digits: int | None) -> str:
 
 
 def pack_runs(values: Iterable[int | None]) -> str:
-    """Return the text of whole numbers, "64,,-": nothing stands where a number repeats, a dash where there is none."""
+    """Return the text of integers, such as "64,,-": a repeated number is empty, a missing number is a dash."""
     texts = ["-" if value is None else str(value) for value in values]
     return ",".join("" if text == previous else text for text, previous in zip(texts, [None, *texts], strict=False))
 
 
 def read_number(text: str, place: int, *, is_time: bool) -> float | None:
-    """Return the number at a place of a text; times in seconds."""
+    """Return the number at an index of a text; times in seconds."""
     number = text.split(",")[place]
     return float(f"{number}e-6" if is_time else number) if number else None
 
 
 def count_numbers(text: str) -> int:
-    """Return how many numbers a text has."""
+    """Return the count of numbers in a text."""
     return sum(map(bool, text.split(",")))

@@ -1,6 +1,6 @@
 """The project's pages, rendered from templates. Scripts add the charts.
 
-Texts may come from results of other people: templates escape all of them.
+Texts may come from other people's results, so templates escape all of them.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from kernelwatch.show.site import overview, words
 from kernelwatch.show.site.overview import ShownMachine
 from kernelwatch.show.site.site_folder import SiteFolder
 
-#: Maximum number of commits with changes on Overview.
+#: Maximum number of changed commits on Overview.
 MAX_CHANGES = 8
 
 #: Maximum number of entries in the feed.
 _MAX_ENTRIES = 30
 
-#: Characters that XML 1.0 forbids, escaped ones included.
+#: Characters that XML 1.0 forbids, even escaped.
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
-#: Hash of the style element that Observable Plot 0.6.17 writes into a chart of class `plot`.
+#: Hash of the style element that Observable Plot 0.6.17 adds to a chart of class `plot`.
 PLOT_STYLE = "sha256-+TfQir1nvDucAdvE6XUQBt4ayUjpAWkbw2kCdSfekHM="
 
-#: Policy that allows only the site's own files, and no inline script. Plot needs styles in attributes.
+#: Content security policy: only the site's own files, and no inline scripts. Plot needs styles in attributes.
 POLICY = (
     f"default-src 'none'; script-src 'self'; style-src 'self' '{PLOT_STYLE}'; style-src-attr 'unsafe-inline'; "
     "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'"
@@ -51,11 +51,11 @@ class Page(NamedTuple):
 
     @property
     def scripts(self) -> list[str]:
-        """The scripts of the site that the page loads: one for each page, since each request costs time."""
+        """The scripts that the page loads; the site's own are joined into one, because each request costs time."""
         return [_PLOT] * ("charts" in self.modules) + [f"scripts/{self.name}.js"] * bool(self.modules)
 
 
-#: Observable Plot, with the parts of d3 that the charts use.
+#: The script of Observable Plot, with the parts of d3 that the charts use.
 _PLOT = "vendor/plot-0.6.17/plot.min.js"
 
 _SHARED = ("data", "view", "choices")
@@ -72,7 +72,7 @@ PAGES = (
          (*_CHARTS, "sweep", "transactions")),
 )  # fmt: skip
 
-#: The page of a commit, in a folder of its own.
+#: The page of a single commit, in a separate folder.
 COMMIT_PAGE = Page("single-commit", "commit.html", "", "", (*_SHARED, "heat", "commit"))
 
 
@@ -89,11 +89,11 @@ def write_pages(
     machines : mapping
         The machines by name.
     git_facts : mapping
-        The measured commits that git knows, from `commits.describe_commits`.
+        Git's facts about the measured commits, from `commits.describe_commits`.
     sources : sequence
-        The kernels' annotated sources, from `transactions.list_sources`.
+        The kernels' annotated sources, from `annotated_sources.list_sources`.
     columns : mapping
-        The heads of Overview's columns by machine, from `publisher.describe_column`.
+        Machine -> header of its column on Overview, from `publisher.describe_column`.
     **facts
         Further values for the templates: `project`, `commit_url`, `has_asvs`, `documented`.
     """
@@ -139,23 +139,26 @@ def write_pages(
 
 
 def _open_bytecode_cache() -> FileSystemBytecodeCache | None:
-    """Return the cache of compiled templates; None without a folder for it."""
+    """Return the cache of compiled templates; None if its folder cannot be created."""
     folder = cache_dir.cache_folder("templates")
     return None if cache_dir.find_problem(folder) else FileSystemBytecodeCache(str(folder))
 
 
 def _strip_script(text: str) -> str:
-    """Return a script without indents and lines of comments, which are a quarter of it; no text has several lines."""
+    """Return a script without indentation and comment lines, which are a quarter of it.
+
+    Scripts have no multi-line strings.
+    """
     return re.sub(r"^ *(//[^\n]*\n|/\*.*?\*/\n|\n)|^ +", "", text, flags=re.M | re.S)
 
 
 def _load_template(name: str) -> str:
-    """Return a template without indents, which would be a tenth of a page."""
+    """Return a template without indentation, which would be a tenth of a page."""
     return re.sub(r"\n\s+", "\n", (Path(__file__).parent / "templates" / name).read_text(encoding="utf-8"))
 
 
 def _describe_commits(machines: Mapping[str, ShownMachine], git_facts: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the facts on all measured commits, newest first, also within one second."""
+    """Return the facts about all measured commits, newest first, even within the same second."""
     changes = [change for machine in machines.values() for change in machine.changes]
     changes.sort(key=lambda change: -change["timed"])
     dates = {commit: date for machine in machines.values() for commit, date in machine.history.commit_dates().items()}
@@ -166,7 +169,7 @@ def _describe_commits(machines: Mapping[str, ShownMachine], git_facts: Mapping[s
             "measured": dates[commit],
             "branch": branches[commit],
             "changes": [change for change in changes if change["head"] == commit],
-            # Machines that measured the commit. Without an ancestor to compare with, its failing kernels are listed.
+            # The machines that measured the commit, with its failing kernels if there is no ancestor to compare with.
             "machines": {
                 name: machine.commits[commit].failing for name, machine in machines.items() if commit in machine.commits
             },

@@ -16,7 +16,7 @@ from kernelwatch.store.results import History
 #: The pages' folder in asv's `html_dir`.
 FOLDER = "watch"
 
-#: Folder in which `make docs` builds the documentation. If it was built, the site includes it.
+#: Folder in which `make docs` builds the documentation. If it exists, the site includes it.
 DOCUMENTATION = "docs/_build/html"
 
 
@@ -37,7 +37,7 @@ def write_site(conf: Any, repository: Path) -> Path:
     """
     folder = Path(conf.html_dir, FOLDER)
     site = SiteFolder(folder)
-    site.copy_folder(Path(__file__).parent / "static", "static", "*.css")  # pages join the scripts
+    site.copy_folder(Path(__file__).parent / "static", "static", "*.css")  # scripts are joined by the pages
     site.copy_folder(Path(__file__).parent / "vendor", "vendor", "*/*")
     documentation = ROOT / DOCUMENTATION
     if documented := (documentation / "index.html").is_file():
@@ -49,7 +49,7 @@ def write_site(conf: Any, repository: Path) -> Path:
     loaded = [
         _load_machine(History(name, ROOT, config=conf), repository, [*ids]) for name in folders.list_machines(results)
     ]
-    loaded.sort(key=lambda machine: -machine.time_count)  # readers look for times first
+    loaded.sort(key=lambda machine: -machine.time_count)  # machines with most times first
     histories = [machine.history for machine in loaded]
     machines = {machine.history.machine: machine for machine in loaded}
     benchmarks = {

@@ -1,4 +1,4 @@
-"""The folder of the site, of which a run writes only the files that changed."""
+"""The folder of the site. A run writes only changed files."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from pathlib import Path
 
 
 class SiteFolder:
-    """A folder that holds the files of one site: unchanged files stay, and those of an earlier site are removed."""
+    """The folder of a site: unchanged files are kept, files of an earlier site are removed."""
 
     def __init__(self, path: Path) -> None:
-        """Take the folder.
+        """Use a folder, and read its files.
 
         Raises
         ------
         FileExistsError
-            The folder is a link: files of its target would be removed.
+            The folder is a link; files of its target would be removed.
         """
         if path.is_symlink():
-            raise FileExistsError(f"{path} is a link, and its target would be removed; remove the link")
+            raise FileExistsError(f"{path} is a link, and files of its target would be removed; remove the link")
         self.path = path
         self._digest = hashlib.sha256()
         self._written: set[Path] = set()
@@ -30,7 +30,7 @@ class SiteFolder:
 
     @property
     def version(self) -> str:
-        """A name of all that was written so far."""
+        """A digest of all files written so far."""
         return self._digest.hexdigest()[:16]
 
     def write_text(self, place: str, text: str) -> None:
@@ -38,7 +38,7 @@ class SiteFolder:
         self.write_bytes(place, text.encode())
 
     def write_bytes(self, place: str, content: bytes) -> None:
-        """Write bytes to a place in the folder, unless they are there."""
+        """Write bytes to a place in the folder, unless it has them already."""
         path = self.path / place
         self._written.add(path)
         self._digest.update(f"{place} {len(content)} ".encode() + content)

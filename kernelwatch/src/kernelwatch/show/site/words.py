@@ -1,4 +1,4 @@
-"""Filters of the templates: links, numbers, and changes in words."""
+"""Filters for templates: links, numbers, and sentences about changes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kernelwatch.show.text import format_quantity, shorten_flags
 from kernelwatch.store.graph import MERGED, UNKNOWN
 from kernelwatch.suite.benchmark_names import Kind, find_kind
 
-#: Signs beside the verdicts' words, for readers who do not see colours.
+#: Verdict -> sign shown with its word, for readers who cannot see colours.
 SIGNS = {
     "slower": "▲", "faster": "▼", "mixed": "◆", "undecided": "?", "acknowledged": "✓",
     "rose": "△", "fell": "▽", "noted": "+", "same": "·", "broken": "✗", "failed": "✗", "repaired": "✔",
@@ -31,7 +31,7 @@ _Group = Mapping[str, Any]
 
 
 def shorten_hash(commit: str) -> str:
-    """Return the first digits of a commit's hash."""
+    """Return the abbreviated hash of a commit."""
     return commit[:8]
 
 
@@ -41,21 +41,21 @@ def format_day(milliseconds: float) -> str:
 
 
 def format_moment(milliseconds: float) -> str:
-    """Return a time in milliseconds since 1970 in the form of RFC 3339."""
+    """Return a time in milliseconds since 1970 in the format of RFC 3339."""
     return datetime.fromtimestamp(milliseconds / 1000, timezone.utc).isoformat()
 
 
 def derive_uuid(project: str, commit: str = "") -> str:
-    """Return the permanent name of a project's feed, or of its entry on a commit."""
+    """Return the permanent identifier of a project's feed, or of its entry for a commit."""
     return str(uuid.uuid5(uuid.NAMESPACE_OID, project + commit))
 
 
 def describe_age(column: Mapping[str, Any]) -> str:
-    """Return the age of a column: "measured on 2026-11-21, 458 commits ago, 4 of which touch kernels"."""
+    """Return the age of a column, such as "measured on 2026-11-21, 458 commits ago, 4 of which touch kernels"."""
     distance = column["distance"]
     parts = [f"measured on {column['day']}" if column["day"] else "measured"]
     if distance is None:
-        parts.append("not an ancestor that git knows")
+        parts.append("not a known ancestor of HEAD")
     elif not distance["commits"]:
         parts.append("at HEAD")
     else:
@@ -64,17 +64,17 @@ def describe_age(column: Mapping[str, Any]) -> str:
 
 
 def format_touching(count: int) -> str:
-    """Return the number of a range's commits that touch kernels, as a relative clause."""
+    """Return the number of commits that touch kernels, as a relative clause."""
     return f"{count or 'none'} of which touch{'es' * (count == 1)} kernels"
 
 
 def describe_branch(branch: str) -> str:
-    """Return the place of a commit off the published branch: "on side", "merged", "on no branch", "unknown to git"."""
+    """Return the place of a commit that is not on the published branch: "on side", "merged", "on no branch", ..."""
     return branch if branch in (MERGED, UNKNOWN) else f"on {branch}"
 
 
 def break_name(text: str) -> Markup:
-    """Return a long name in which a line may break after an underscore."""
+    """Return a name in which lines may break after an underscore."""
     return Markup(str(escape(text)).replace("_", "_<wbr>"))
 
 
@@ -92,7 +92,7 @@ def name_configuration(configuration: Mapping[str, Any]) -> str:
 
 
 def format_number(value: float, digits: int = 4) -> str:
-    """Format a number with at most so many significant digits; integers keep all digits."""
+    """Format a number with at most `digits` significant digits; integers keep all digits."""
     if value == round(value):
         return f"{value:.0f}"
     return f"{float(f'{value:.{digits}g}'):.15g}"
@@ -104,7 +104,7 @@ def format_rate(value: float) -> str:
 
 
 def shorten_machines(machines: Iterable[str]) -> dict[str, str]:
-    """Return a short name for each machine; the full one where two short ones are equal."""
+    """Return a short name for each machine; its full name if two short names are equal."""
     names = list(machines)
     short_names = {name: _shorten_machine(name) for name in names}
     uses = Counter(short_names.values())
@@ -112,7 +112,7 @@ def shorten_machines(machines: Iterable[str]) -> dict[str, str]:
 
 
 def _shorten_machine(machine: str) -> str:
-    """Return the GPU's name without maker and memory; "no GPU" for a machine without one."""
+    """Return the GPU's name without vendor and memory; "no GPU" for a machine without one."""
     if machine.startswith("no-gpu-"):
         return "no GPU"
     match = re.fullmatch(r"(?:nvidia-)(?:geforce-)?([a-z0-9-]+?)(?:-\d+gb.*)?", machine)
@@ -124,21 +124,21 @@ def list_own_groups(change: Mapping[str, Any]) -> list[Any]:
     return [group for group in change["groups"] if not group["elsewhere"]]
 
 
-#: Verdicts that a sentence mentions, the worst first, with their ranks: failures, changes to the worse, to the better.
+#: Verdicts in sentences, worst first, with their ranks: failures, changes to the worse, changes to the better.
 _RANKS = {
     "broken": 0, "failed": 0, "slower": 1, "mixed": 1, "rose": 1, "faster": 2, "fell": 2, "repaired": 3,
 }  # fmt: skip
 
 
 def list_regressions(changes: Iterable[Mapping[str, Any]]) -> list[_Group]:
-    """Return a commit's groups that became worse on the machine itself, the worst first."""
+    """Return a commit's groups that became worse, worst first, without code for other architectures."""
     worse = ("broken", "slower", "mixed", "rose")
     groups = (group for change in changes for group in list_own_groups(change) if group["verdict"] in worse)
     return sorted(groups, key=_rank_group)
 
 
 def select_worst_groups(changes: Iterable[Mapping[str, Any]]) -> list[_Group]:
-    """Return the worst group of each changed kernel, the worst kernel first; times replace other numbers."""
+    """Return the worst group of each changed kernel, worst kernel first; groups with times are preferred."""
     groups = [group for change in changes for group in list_own_groups(change) if group["verdict"] in _RANKS]
     timed_kernels, worst_groups = {group["kernel"] for group in groups if group["timed"]}, dict[str, _Group]()
     for group in sorted(groups, key=_rank_group):
@@ -156,7 +156,7 @@ def _rank_group(group: _Group) -> tuple[int, bool, bool, int, float]:
 def summarize_changes(changes: Sequence[Mapping[str, Any]]) -> str:
     """Summarize a commit's changes on all machines in one line."""
     if not any(change["base"] for change in changes):
-        return "Nothing to compare it with: no ancestor measured the same."
+        return "Not compared: no ancestor has the same configurations."
     worst_groups = select_worst_groups(changes)
     if not worst_groups:
         return "Nothing changed."
@@ -168,7 +168,7 @@ def summarize_changes(changes: Sequence[Mapping[str, Any]]) -> str:
 
 
 def describe_span(changes: Iterable[Mapping[str, Any]]) -> str:
-    """Say how many commits share the worst change of a commit; empty if the commit made it alone."""
+    """Return how many commits may have made the worst change of a commit; empty if it is only this commit."""
     shown = list(changes)
     for group in select_worst_groups(shown)[:1]:
         (change,) = (change for change in shown if change["machine"] == group["machine"])
@@ -179,12 +179,12 @@ def describe_span(changes: Iterable[Mapping[str, Any]]) -> str:
 
 
 def format_span(count: int, base: str) -> str:
-    """Return the commits that share a change; empty if only one does."""
+    """Return the range of commits that may have made a change; empty if it is only one."""
     return f"in one of {count} commits since {shorten_hash(base)}" if count > 1 else ""
 
 
 def _describe_kernel(group: _Group, groups: Iterable[_Group]) -> str:
-    """Summarize the changes of a kernel on a machine by its worst group, and by its groups for other flags."""
+    """Summarize the changes of a kernel on a machine: its worst group, and its groups for other flags."""
     kernel, word = group["kernel"], group["verdict"]
     if word in ("broken", "failed", "repaired"):
         return f"{kernel} {'works again' if word == 'repaired' else 'fails'}"
@@ -204,7 +204,7 @@ def _describe_kernel(group: _Group, groups: Iterable[_Group]) -> str:
 
 
 def _describe_largest(groups: Sequence[_Group]) -> str:
-    """Return the largest change to the worse, or else to the better, with its configuration."""
+    """Return the largest change to the worse, else to the better, with its configuration."""
     largest = max(groups, key=lambda group: (group["ratio"] > 1, abs(math.log(group["ratio"]))))
     return f"at most {format_percent(largest['ratio'])} at {largest['at']}"
 
@@ -226,7 +226,7 @@ def list_verdicts(changes: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def encode_groups(changes: Iterable[Mapping[str, Any]]) -> str:
-    """Return machine, kernel and verdict of each group as JSON, by which the page Commits filters rows."""
+    """Return machine, kernel and verdict of each group as JSON, for the filters of the page Commits."""
     return json.dumps(
         [
             [change["machine"], group["kernel"], group["verdict"]]
@@ -251,7 +251,10 @@ def format_amount(value: float, unit: str) -> str:
 def place_points(
     series: Sequence[tuple[str, float]], width: int = 128, height: int = 36
 ) -> list[tuple[str, float, float]]:
-    """Return a sparkline's points (commit, x, y). The height spans the range, or a fifth of the value if larger."""
+    """Return a sparkline's points (commit, x, y).
+
+    The height is the range of values, or a fifth of the value if larger.
+    """
     values = [value for _, value in series]
     middle, last, edge = (max(values) + min(values)) / 2, len(series) - 1, 6
     scale = (height - 2 * edge) / (max(max(values) - min(values), abs(middle) / 5) or 1)
@@ -263,6 +266,6 @@ def place_points(
 
 
 def explain_group(group: _Group) -> str:
-    """Return the facts that accompany a change, as one line."""
+    """Return the recorded facts about a change, as one line."""
     accepted = [f"acknowledged: {reason}" for reason in group["accepted"]]
-    return "; ".join([", ".join(group["evidence"]) or "nothing that was recorded", *accepted])
+    return "; ".join([", ".join(group["evidence"]) or "no recorded cause", *accepted])

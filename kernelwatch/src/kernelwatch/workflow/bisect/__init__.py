@@ -1,1 +1,1 @@
-"""The commit that moved a number, by `git bisect run kernelwatch judge`."""
+"""The search for the commit that changed a number, with `git bisect run kernelwatch judge`."""

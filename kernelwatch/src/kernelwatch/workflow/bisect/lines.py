@@ -1,4 +1,4 @@
-"""The source lines whose memory accesses changed."""
+"""The changed source lines: their text, or the cost of their memory accesses."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from kernelwatch.workflow.select_results import CannotCompareError
 
 
 def list_moved_lines(base: str, head: str, launch: Launch, root: Path) -> Iterator[str]:
-    """Yield the lines whose text or cost differs: those of base behind "-", those of head behind "+", with their costs.
+    """Yield the lines whose text or cost differs, with their costs: those of base after "-", those of head after "+".
 
-    Raises CannotCompareError where a commit's kernel cannot be counted.
+    Raises CannotCompareError if the kernel cannot be counted at a commit.
     """
     with ThreadPoolExecutor() as pool:
         sides = list(pool.map(partial(_read_costs, launch, root), (base, head)))
@@ -34,7 +34,7 @@ def list_moved_lines(base: str, head: str, launch: Launch, root: Path) -> Iterat
 
 
 def _read_costs(launch: Launch, root: Path, commit: str) -> list[tuple[str, ...]]:
-    """Return the lines that access memory, by the listing of the commit's package: number, text, costs."""
+    """Return the lines that access memory at a commit: number, text, costs, from the output of `kernelwatch count`."""
     try:
         with commit_checkout.unpack_commit(commit, root) as folder:
             words = ("kernelwatch", "count", *str(launch).split())

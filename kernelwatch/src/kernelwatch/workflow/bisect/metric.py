@@ -1,4 +1,4 @@
-"""Configurations of today's suite that match the words of METRIC."""
+"""Configurations of the current suite that match METRIC."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from kernelwatch.suite.benchmark_names import Kind
 from kernelwatch.suite.metrics import METRICS
 from kernelwatch.workflow.select_results import CannotCompareError
 
-#: Names of numbers as the review prints them: "sectors loaded", "load sectors per request".
+#: Pattern of the names of numbers in the review: "sectors loaded", "load sectors per request".
 _SPACED = re.compile(rf"\b({'|'.join([*METRICS, *registry.RESOURCES]).replace('_', ' ')})\b(?: (?:a|per) request)?")
 
 
 @dataclass(frozen=True)
 class SuiteConfiguration:
-    """One number of the suite: asv's name of the benchmark, its kind, and the parameters as they are stored."""
+    """A number of the suite: the benchmark's name in asv, its kind, and the stored parameters."""
 
     benchmark: str
     kind: Kind
@@ -28,19 +28,19 @@ class SuiteConfiguration:
 
     @property
     def name(self) -> str:
-        """Benchmark and parameters, as the review prints them."""
+        """Benchmark and parameters as in the review."""
         return f"{self.benchmark}({', '.join(self.params.values())})"
 
     @property
     def launch(self) -> Launch:
-        """The launch that it measures."""
+        """The measured launch."""
         launch = registry.find_launch(self.benchmark, self.params)
-        assert launch is not None, "it is one of the suite's"
+        assert launch is not None, "the configuration is one of the suite"
         return launch
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """Words of METRIC that match it."""
+        """The words of METRIC that match the configuration."""
         _, group, number = self.benchmark.split(".")
         metric = "time" if self.kind is Kind.TIMED else number.removeprefix("track_")
         return frozenset([self.kind.value, metric, group, *_split_words(self.name), *str(self.launch).split()])
@@ -52,7 +52,7 @@ def _split_words(text: str) -> list[str]:
 
 @cache
 def list_configurations() -> tuple[SuiteConfiguration, ...]:
-    """Return every number that the suite measures, without the copies beside times."""
+    """Return all numbers that the suite measures, without controls."""
     return tuple(
         SuiteConfiguration(benchmark, kind, {name: str(value) for name, value in point.items()})
         for benchmark, (kind, sweep) in registry.current_suite().benchmarks.items()
@@ -64,7 +64,7 @@ def list_configurations() -> tuple[SuiteConfiguration, ...]:
 def match_configurations(metric: str) -> list[SuiteConfiguration]:
     """Return the configurations that have all words of METRIC.
 
-    Raises CannotCompareError where there is none; the message names the words that are nearest.
+    Raises CannotCompareError if there is none; the message suggests similar words.
     """
     words = _split_words(_SPACED.sub(lambda match: match[1].replace(" ", "_"), metric))
     matches = [configuration for configuration in list_configurations() if configuration.words.issuperset(words)]
@@ -75,6 +75,7 @@ def match_configurations(metric: str) -> list[SuiteConfiguration]:
     near = [match for word in unknown for match in difflib.get_close_matches(word, sorted(known_words))]
     raise CannotCompareError(
         f"no configuration has all words of METRIC, {metric!r}; "
-        + f"{', '.join(map(repr, unknown))} is in none: did you mean {' or '.join(near) or 'another'}? " * bool(unknown)
-        + "give words of one as the review prints it, such as 'load_sectors transpose float32 -Xptxas -O3'"
+        + f"{', '.join(map(repr, unknown))} matches none: did you mean {' or '.join(near) or 'another'}? "
+        * bool(unknown)
+        + "use words of a configuration in the review, such as 'load_sectors transpose float32 -Xptxas -O3'"
     )

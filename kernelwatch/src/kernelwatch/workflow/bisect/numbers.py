@@ -1,4 +1,4 @@
-"""Numbers of commits: as stored, or measured by the runner into a folder of their own."""
+"""Numbers of commits: stored ones, or numbers that the runner measures into a temporary folder."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from kernelwatch.workflow.select_results import CannotCompareError, load_histori
 class CommitNumbers:
     """Numbers of commits of the repository `root`.
 
-    Times are stored ones, if `is_stored`: those of `machine`, or of any machine where it is None. Other numbers are
-    exact, so those that `machine` has stored are not measured again.
+    If `is_stored`, times are the stored ones of `machine`, or of any machine if it is None. Other numbers are exact;
+    those that `machine` has stored are not measured again.
     """
 
     root: Path
@@ -39,9 +39,9 @@ class CommitNumbers:
     is_stored: bool
 
     def review_commits(self, base: str, head: str, configurations: Sequence[SuiteConfiguration]) -> Review:
-        """Return the review of two commits, of these configurations alone; they are measured in turns.
+        """Return the review of two commits for these configurations only; they are measured interleaved.
 
-        Raises CannotCompareError where they have no number in common, or two machines have times of both.
+        Raises CannotCompareError if they have no number in common, or several machines have times of both.
         """
         with self._provide_numbers([base, head], configurations) as machine_name:
             names = {configuration.name for configuration in configurations}
@@ -67,12 +67,12 @@ class CommitNumbers:
             for commit in lacking or [base[:8], head[:8]]
         )
         raise CannotCompareError(
-            f"{base[:8]} and {head[:8]} have no number of {configurations[0].name} in common; without one: "
+            f"{base[:8]} and {head[:8]} have no common number of {configurations[0].name}; missing at: "
             f"{' and '.join(lacking) or 'neither'}{why}; run: {' and '.join(runs)}"
         )
 
     def find_value(self, commit: str, configuration: SuiteConfiguration) -> float | None:
-        """Return a commit's number; None where it has none."""
+        """Return a commit's number; None if it has none."""
         with self._provide_numbers([commit], [configuration]) as machine_name:
             (history,) = load_histories(machine_name, self.root)
             return _read_value(history, commit, configuration)
@@ -81,9 +81,9 @@ class CommitNumbers:
     def _provide_numbers(
         self, commits: Sequence[str], configurations: Sequence[SuiteConfiguration]
     ) -> Iterator[str | None]:
-        """Yield the machine whose results hold the numbers, in the folder that is read meanwhile; None: the only one.
+        """Provide the numbers in the results folder, and yield their machine; None if the folder has only one.
 
-        The project's results are read if they hold all; otherwise the runner measures.
+        The project's results are used if they have all numbers; otherwise the runner measures.
         """
         if self.is_stored:
             yield self.machine
@@ -96,7 +96,7 @@ class CommitNumbers:
         yield None
 
     def _has_all(self, commits: Sequence[str], configurations: Sequence[SuiteConfiguration]) -> bool:
-        """Return whether the machine has stored all of these numbers by this compiler, and they are exact."""
+        """Return whether these numbers are exact and the machine has stored all of them, by this compiler."""
         if any(configuration.kind is Kind.TIMED for configuration in configurations):
             return False
         try:
@@ -107,7 +107,7 @@ class CommitNumbers:
         return history.compiler == releases.installed_release() and None not in numbers
 
     def _measure(self, commits: Sequence[str], configurations: Sequence[SuiteConfiguration]) -> None:
-        """Measure configurations of commits by the runner; its output goes to standard error."""
+        """Measure configurations of commits with the runner; its output goes to standard error."""
         selected = (word for pattern in format_patterns(configurations) for word in ("--bench", pattern))
         words = ["run", "--interleave-rounds", "--record-samples", *selected, "HASHFILE:-"]
         subprocess.run(
@@ -130,7 +130,7 @@ def _read_value(history: History, commit: str, configuration: SuiteConfiguration
 
 
 def format_patterns(configurations: Sequence[SuiteConfiguration]) -> list[str]:
-    """Return what asv matches configurations by, and the copies that are timed beside them."""
+    """Return patterns with which asv selects the configurations and their controls."""
     params = defaultdict(list)
     for configuration in configurations:
         for benchmark in (
@@ -143,13 +143,13 @@ def format_patterns(configurations: Sequence[SuiteConfiguration]) -> list[str]:
 
 @contextmanager
 def open_numbers(configurations: Sequence[SuiteConfiguration], name: str | None, root: Path) -> Iterator[CommitNumbers]:
-    """Yield the numbers: measured here, unless they are times and this machine has no GPU or another is named.
+    """Yield the numbers. They are measured here; times are stored ones if this machine has no GPU or `name` is another.
 
-    Raises CannotCompareError where times and others are wanted.
+    Raises CannotCompareError if the configurations include times and other numbers.
     """
     timed = {configuration.kind is Kind.TIMED for configuration in configurations}
     if len(timed) > 1:
-        raise CannotCompareError("METRIC means times and other numbers: add time, counted or compiled to its words")
+        raise CannotCompareError("METRIC matches times and other numbers; add one of the words time, counted, compiled")
     device = machine.find_gpu()
     own_name = machine.default_name(device)
     is_stored = timed == {True} and (device is None or name not in (None, own_name))

@@ -1,4 +1,4 @@
-"""The search: the number that differs most, git's bisection by the judge, and the review of the culprit."""
+"""The search: choose the number that differs most, let git bisect with `kernelwatch judge`, review the culprit."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from kernelwatch.workflow.select_results import CannotCompareError
 class SearchOutcome:
     """The outcome of a search, with its question and the commits that git judged.
 
-    METRIC means so many configurations, `matched`. The `commits` behind good touch the package, oldest first; `change`
-    is the row that good and bad differ most in, None if in none. `log` has each commit that was judged and its verdict,
-    as git calls it. One of the `suspects` is the culprit. Without one, `reason` says why. Of the culprit, `review` is
-    that of its parent and it, and `lines` have the source lines that it changed in the launch `counted`.
+    `matched` is the number of configurations that METRIC matches. `commits` are those after good that touch the
+    package, oldest first. `change` is the row with the largest difference, or None. `log` has the judged commits with
+    git's verdicts. One of `suspects` is the culprit. If `culprit` is empty, `reason` says why. `review` compares the
+    culprit with its parent. `lines` has the changed source lines in the launch `counted`.
     """
 
     metric: str
@@ -54,38 +54,38 @@ class SearchOutcome:
 
     @property
     def exit_code(self) -> int:
-        """0: found; 1: good and bad do not differ; 125: it cannot be decided, as `git bisect run` has it."""
+        """0: found; 1: good and bad do not differ; 125: undecided, as in `git bisect run`."""
         return 0 if self.culprit else 125 if self.suspects else 1
 
 
 def is_different(row: Row) -> bool:
-    """Return whether the review tells the two apart. A regression that is acknowledged is one all the same."""
+    """Return whether the review judges base and head as different. An acknowledged regression counts, too."""
     return row.judgement.verdict not in (Verdict.SAME, Verdict.UNDECIDED)
 
 
 def search_culprit(
     metric: str, configurations: Sequence[SuiteConfiguration], good: str, bad: str, numbers: CommitNumbers
 ) -> SearchOutcome:
-    """Search the commit that moved one of the wanted numbers most.
+    """Search the commit that changed the number with the largest difference between GOOD and BAD.
 
-    Raises CannotCompareError where good is no ancestor of bad, one has no number, or git's search stopped.
+    Raises CannotCompareError if GOOD is not an ancestor of BAD, either has no number, or git's search stopped.
     """
     root, package = numbers.root, settings.package_name() or "."
     if good == bad:
         raise CannotCompareError(f"GOOD and BAD are the same commit, {good[:8]}; give an earlier GOOD")
     if git.try_text(root, "merge-base", "--is-ancestor", good, bad) is None:
         raise CannotCompareError(
-            f"{good[:8]} is no ancestor of {bad[:8]}: give as GOOD a commit that BAD comes from; "
-            f"where they part: git merge-base {good[:8]} {bad[:8]}"
+            f"{good[:8]} is not an ancestor of {bad[:8]}; choose an ancestor of BAD as GOOD; "
+            f"their common ancestor: git merge-base {good[:8]} {bad[:8]}"
         )
     touching = git.text(root, "rev-list", "--first-parent", "--reverse", f"{good}..{bad}", "--", package)
     outcome = SearchOutcome(metric, good, bad, len(configurations), touching.split())
-    rows = numbers.review_commits(good, bad, configurations).rows  # the worst first
+    rows = numbers.review_commits(good, bad, configurations).rows  # worst first
     outcome.change = next(filter(is_different, rows), None)
     doubts = [row for row in rows if row.judgement.verdict is Verdict.UNDECIDED]
     if outcome.change is None:
         doubt = f"{len(doubts)} of {len(rows)} are undecided: {doubts[0].judgement.reason}" if doubts else ""
-        outcome.reason = doubt or f"the same by the review's verdict (numbers compared: {len(rows)})"
+        outcome.reason = doubt or f"the review's verdict is SAME (numbers compared: {len(rows)})"
     elif not outcome.commits:
         outcome.reason = f"no commit between them touches {settings.package_name() or 'the project'}"
     else:
@@ -100,7 +100,7 @@ def search_culprit(
 
 
 def _bisect(outcome: SearchOutcome, change: Row, numbers: CommitNumbers, package: str) -> None:
-    """Have git search, between the values of both ends."""
+    """Let git search between GOOD and BAD, by the numbers of both."""
     words = ["judge", change.name, "--between", repr(change.base), repr(change.head)]
     words += ["--machine", numbers.machine] if numbers.machine else []
     environment = {project_root.VARIABLE: str(numbers.root), parent_death.RUN: str(os.getpid())}
@@ -116,14 +116,14 @@ def _bisect(outcome: SearchOutcome, change: Row, numbers: CommitNumbers, package
     remaining = re.findall(r"^# (?:possible )?first bad commit: \[(\w+)\]", log, re.MULTILINE)
     outcome.suspects = [commit for commit in outcome.commits if commit in remaining]
     if not outcome.suspects:
-        raise CannotCompareError("git bisect run stopped; what stopped it is said above")
+        raise CannotCompareError("git bisect run stopped; see its output above")
     if len(outcome.suspects) > 1:
-        outcome.reason = f"{len(outcome.suspects)} commits are left, and those between cannot be judged"
+        outcome.reason = f"{len(outcome.suspects)} commits remain, because the commits between them cannot be judged"
 
 
 @contextmanager
 def _worktree(commit: str, root: Path) -> Iterator[Path]:
-    """Give a worktree without files, and take it away, also after Ctrl-C or if this process is asked to end."""
+    """Provide a worktree without files, and remove it, even after Ctrl-C or SIGTERM."""
     previous_handler = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     with tempfile.TemporaryDirectory(prefix="bisect-") as folder:
         tree = Path(folder) / Path(folder).name
@@ -136,7 +136,7 @@ def _worktree(commit: str, root: Path) -> Iterator[Path]:
 
 
 def _examine(outcome: SearchOutcome, configuration: SuiteConfiguration, numbers: CommitNumbers) -> None:
-    """Review the last suspect against its parent, beside all numbers of its kernel, dtype and flags."""
+    """Review the last suspect against its parent, with all numbers of its kernel, dtype and flags."""
     root, (commit,), launch = numbers.root, outcome.suspects, configuration.launch
     parent, *merged = git.text(root, "show", "--no-patch", "--format=%P", commit).split()
     exact = ((candidate, candidate.launch) for candidate in list_configurations() if candidate.kind is not Kind.TIMED)
@@ -154,12 +154,12 @@ def _examine(outcome: SearchOutcome, configuration: SuiteConfiguration, numbers:
     row = next((row for row in review.rows if row.name == configuration.name), None)
     if row is None or not is_different(row):
         verdict = row.judgement.verdict.value if row else "unknown"
-        outcome.reason = f"{commit[:8]} is the last one left, but the review of it and its parent is {verdict}"
+        outcome.reason = f"{commit[:8]} is the last suspect, but its review against its parent is {verdict}"
         return
     outcome.culprit, outcome.review = commit, review
     if merged:
         merge_base = git.text(root, "merge-base", parent, merged[0])
-        outcome.notes.append(f"it merges a branch; to search there: GOOD={merge_base[:8]} BAD={merged[0][:8]}")
+        outcome.notes.append(f"it merges a branch; to search in this branch: GOOD={merge_base[:8]} BAD={merged[0][:8]}")
     if counted := [candidate_launch for candidate, candidate_launch in related if candidate.kind is Kind.COUNTED]:
         launch = launch if launch in counted else counted[0]
         try:
