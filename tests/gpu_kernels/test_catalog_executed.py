@@ -113,7 +113,7 @@ def test_wrong_kernels_are_found(kernel: Kernel, arguments: dict[str, int]) -> N
 def test_kernels_that_write_to_an_input(kernel: Kernel, arguments: dict[str, int], _: str) -> None:
     """The error has line and argument: the last one before the numbers."""
     last = len(kernel.array_shapes(**arguments)) - 1
-    written = rf"kernel\.cu:\d+ .* write to a read-only array by .* of argument {last} of"
+    written = rf"wrong\.cu:\d+ .* write to a read-only array by .* of argument {last} of"
     with pytest.raises(ReadOnlyError, match=written):
         launch_counts.count_launch(kernel, "float32", **arguments)
 

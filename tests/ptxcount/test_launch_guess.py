@@ -101,7 +101,7 @@ def test_guesses_are_marked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert {"block = [256, 1, 1]  # a guess", "dynamic_shared = 49152  # a guess"} <= {*text.splitlines()}
     assert main([str(source)]) == 0
     notes = [text, capsys.readouterr().out]
-    assert ["before all if" in note for note in notes] == [True, True]
+    assert ["first of all if" in note for note in notes] == [True, True]
     assert "are guesses" in notes[1]
 
 

@@ -231,8 +231,8 @@ def test_faults_are_reported() -> None:
 
 
 @pytest.mark.parametrize(("arguments", "constants", "reason"), [
-    (WHOLE[:2], {}, "copy: the entry point takes 3 arguments; declared are 2; earlier= declares .*"),
-    ((*WHOLE[:2], scalar("n", "int64")), {}, "copy: n: the entry point takes 4 bytes there; given are 8; earlier= .*"),
+    (WHOLE[:2], {}, "copy: the entry point takes 3 arguments, but 2 are declared; earlier= declares .*"),
+    ((*WHOLE[:2], scalar("n", "int64")), {}, "copy: n: the entry point takes 4 bytes, but the argument has 8; .*"),
     (WHOLE, {"absent": np.ones(2, "f4")}, "variable absent: the module has table"),
     (WHOLE, {"table": np.ones(3, "f4")}, "copy: variable table has 8 bytes; constants= gives 12"),
 ])  # fmt: skip
@@ -242,7 +242,7 @@ def test_older_sources(arguments: Any, constants: dict[str, Any], reason: str, m
     kernel = Kernel("copy", arguments, 32, grid=(1,), text=text, constants=constants)
     monkeypatch.setattr(registry, "find_kernel", lambda _: kernel)
     (outcome,) = launch_counts.count_launches([Launch("copy", arguments={"n": 32})]).values()
-    assert re.fullmatch(f"this commit lacks it: {reason}", outcome.missing)
+    assert re.fullmatch(f"this commit does not have it: {reason}", outcome.missing)
     assert not outcome.failure
     if constants:
         with pytest.raises(UnknownArgumentError, match=reason):

@@ -185,7 +185,7 @@ def test_machine_code_of_an_architecture(
 @pytest.mark.parametrize(
     ("counts", "hashes", "files", "notes"),
     [
-        ((4.0, 8.0), "aa", [], ["other counts of equal machine code"]),
+        ((4.0, 8.0), "aa", [], ["counts changed with equal machine code"]),
         ((4.0, 8.0), "ab", [], []),
         ((4.0, 4.0), "aa", [], []),
         ((4.0, 8.0), "", [], []),

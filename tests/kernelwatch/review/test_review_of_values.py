@@ -117,7 +117,7 @@ def test_many_more_instructions(instructions: float, beside: dict[str, Point], i
     base, head = sides
     outcome = review(base, head)
     assert outcome.conclusion.value == "SAME"
-    assert [note.partition(":")[0] for note in outcome.notes] == ["times the PTX instructions of base"] * is_noted
+    assert [note.partition(":")[0] for note in outcome.notes] == ["more PTX instructions, ratio to base"] * is_noted
 
 
 def test_a_report_leaves_its_review_alone() -> None:

@@ -23,7 +23,6 @@ _FACTS = {
     "generator of PTX": ("generators", ("time", "track")),
 }
 
-
 #: Smallest ratio of instructions that a note names.
 _MANY_INSTRUCTIONS = 2.0
 
@@ -68,7 +67,7 @@ def list_relaunched(rows: Iterable[Row], command: str) -> Iterator[str]:
     counts = (row for row in rows if row.kind != TIMED and row.arch is None and row.base != row.head)
     if kernels := ", ".join(sorted({row.kernel for row in counts if row.code_unchanged})):
         yield (
-            f"other counts of equal machine code, so another launch, other arguments or another ptxcount: {kernels}; "
+            f"counts changed with equal machine code, so the launch, its arguments or ptxcount changed: {kernels}; "
             f"measure both with one suite: {command}"
         )
 
@@ -81,7 +80,7 @@ def list_more_instructions(rows: Iterable[Row]) -> Iterator[str]:
             ratios[row.kernel] = max(row.judgement.ratio, ratios.get(row.kernel, 0))
     if ratios:
         kernels = ", ".join(f"{kernel} {ratio:.3g}" for kernel, ratio in sorted(ratios.items()))
-        yield f"times the PTX instructions of base: {kernels}; they decide only beyond a limit (docs/settings.md)"
+        yield f"more PTX instructions, ratio to base: {kernels}; they decide only above a limit (docs/settings.md)"
 
 
 def _list_differing_facts(sides: ReviewSides, base: CommitMeasurements, head: CommitMeasurements) -> Iterator[str]:
