@@ -134,7 +134,7 @@ def test_variables_select_a_form(declared: str, tmp_path: Path, monkeypatch: pyt
     earlier_constants: list[dict[str, Any]] = [{"w": floats[1]}, {"v": lambda n: n}, {}]
     forms = [{"constants": constants} for constants in earlier_constants]
     row = Kernel("k", [outputs("out", "n")], 32, over=("n",), file="k.cu", constants={"w": floats[0]}, earlier=forms)
-    assert [row, *row.earlier].index(row.commit_form) == VARIABLES[declared]
+    assert [row, *row.earlier].index(row.form_at_commit) == VARIABLES[declared]
 
 
 def test_block_comes_from_the_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,7 +161,7 @@ def test_form_is_selected_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     row = Kernel("k", [outputs("out", "n")], 32, over=("n",), file="k.cu", earlier=[{"block": 64}])
     for text, expected in (("//1", 2), ("//1", 2), ("//2", 4)):
         (tmp_path / "k.cu").write_text(text)
-        assert (row.commit_form, len(checked)) == (row.earlier[0], expected)
+        assert (row.form_at_commit, len(checked)) == (row.earlier[0], expected)
 
 
 def test_no_matching_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,6 +171,6 @@ def test_no_matching_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     row = Kernel("k", arguments, 32, over=("n",), file="k.cu", where="new", earlier=[{"entry": "old"}])
     for text, place in (("", 0), ("#error no", 1), ("__global__ void old(float*, float*) {}", 0)):
         (tmp_path / "k.cu").write_text(text)
-        assert row.commit_form is (row, *row.earlier)[place], text
+        assert row.form_at_commit is (row, *row.earlier)[place], text
     with pytest.raises(ArgumentError, match="k: earlier= needs argument m, but no launch provides it; give a value"):
         Kernel("k", arguments, 32, over=("n",), file="k.cu", earlier=[{"arguments": [*arguments, scalar("m")]}])

@@ -147,7 +147,7 @@ class Watched(Access):
                 if lane_count:
                     counters["requests"] += max(self.width // {"local": 4, "constant": 8}.get(self.space, 32), 1)
                     counters["useful_bytes"] += lane_count * self.width * (not again)
-                    once = turns is not None and 0 < turns.summed_lanes <= lane_count
+                    once = turns is not None and 0 < turns.min_aggregated_lanes <= lane_count
                     counters.update(self._counts(lanes, turns, once))
 
     def _counts(self, lanes: Lanes, turns: Any, once: bool) -> dict[str, int]:

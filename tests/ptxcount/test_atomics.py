@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ptxcount.counting.access import RETRIES, UNMEASURED
+from ptxcount.counting.access import RETRY_CAVEAT, UNMEASURED
 from ptxcount.isa.atomic_operations import ATOMICS, apply_operation
 from tests.ptxcount.snippets import execute_snippet, module
 
@@ -124,7 +124,7 @@ def test_caveats_of_several_atomics() -> None:
     begin = ".shared .align 16 .b64 s[2]; st.shared.v2.u64 [s], {0, 0}; bar.sync 0; mov.b128 %q2, {%rd1, %rd2};"
     text = module(f"{begin} {swap} {total} {swap}", 0, ".reg .f64 %fd<2>; .reg .b128 %q<3>;")
     caveats = execute_snippet(text, []).caveats()
-    assert caveats == {"shared atomic": f"{UNMEASURED}; {RETRIES}"}
+    assert caveats == {"shared atomic": f"{UNMEASURED}; {RETRY_CAVEAT}"}
 
 
 @pytest.mark.parametrize(("space", "expected"), [

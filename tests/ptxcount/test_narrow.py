@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxcount.counting.access import NARROW, RETRIES
+from ptxcount.counting.access import CAS_LOOP_CAVEAT, RETRY_CAVEAT
 from tests.ptxcount.chip_counters import describe_differences
 from tests.ptxcount.narrow import LAUNCHES, compare_counts, read_measured
 
@@ -18,8 +18,8 @@ def test_note_on_retries() -> None:
     caveats = {
         kernel: launch.execute().caveats() for kernel, launch in {each.kernel: each for each in LAUNCHES}.items()
     }
-    loop = f"{NARROW}; {RETRIES}"
+    loop = f"{CAS_LOOP_CAVEAT}; {RETRY_CAVEAT}"
     assert caveats["red_bf16"] == {"global atomic": loop}
     assert caveats["sh_cas"] == {"shared atomic": loop}
-    assert caveats["loop_f64"] == {"shared atomic": RETRIES}
+    assert caveats["loop_f64"] == {"shared atomic": RETRY_CAVEAT}
     assert caveats["word"] == {}

@@ -169,9 +169,9 @@ def make_undecided(kernel: str, could_be: tuple[float, float] | None) -> Row:
     return replace(row, judgement=replace(row.judgement, could_be=could_be, reasons=reasons))
 
 
-TRADES = [make_count(head, dtype, verdict=Verdict.TRADE) for dtype, head in (("int8", 11), ("float32", 15))]
+TRADE_POLICIES = [make_count(head, dtype, verdict=Verdict.TRADE) for dtype, head in (("int8", 11), ("float32", 15))]
 COULD_BE = {"a": (0.9, 1.1), "b": (1.0, 1.3), "c": None, "d": (0.9, 1.05)}
-DOUBTS = [*TRADES, *(make_undecided(*doubt) for doubt in COULD_BE.items())]
+DOUBTS = [*TRADE_POLICIES, *(make_undecided(*doubt) for doubt in COULD_BE.items())]
 LONG_NAME = "words_of_a_metric_that_nobody_has_any_room_for_in_a_line"
 MANY = ("instructions", "bank_conflicts", LONG_NAME, "warps", "requests")
 

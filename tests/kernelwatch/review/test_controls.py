@@ -18,7 +18,7 @@ from kernelwatch.review.thresholds import Thresholds
 from kernelwatch.review.verdict import compute_ratio, relative_change
 from kernelwatch.store.cubins import CubinHashes
 from kernelwatch.store.measurements import BenchmarkMeasurements, CommitMeasurements, RunFacts, load_commit
-from kernelwatch.store.noise import ANOTHER_GPU
+from kernelwatch.store.noise import THRESHOLD_BETWEEN_GPUS
 from kernelwatch.store.points import Point
 from kernelwatch.store.results import History
 from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark
@@ -60,12 +60,12 @@ TWO_GPUS: dict[str, tuple[float, float, int, dict[str, Any], str, float]] = {
     "3 %, controls agree": (1.03, 1.001, 40, {}, "SLOWER", 0.01),
     "3 % faster": (0.97, 1.001, 40, {}, "FASTER", 0.01),
     "twice the largest control": (1.03, 1.0152, 40, {}, "SAME", 0.031),
-    "controls differ by more than GPUs of the kind": (1.075, 1.06, 40, {}, "SAME", ANOTHER_GPU),
+    "controls differ by more than GPUs of the kind": (1.075, 1.06, 40, {}, "SAME", THRESHOLD_BETWEEN_GPUS),
     "enough controls": (1.03, 1.001, MIN_CONTROLS, {}, "SLOWER", 0.01),
-    "too few controls": (1.03, 1.001, MIN_CONTROLS - 1, {}, "SAME", ANOTHER_GPU),
-    "no copy": (1.03, 1.001, 40, {"copies": 1.7}, "SAME", ANOTHER_GPU),
-    "unknown copies": (1.03, 1.001, 40, {"copies": None}, "SAME", ANOTHER_GPU),
-    "an unknown GPU": (1.03, 1.001, 40, {"gpus": frozenset(["A", None])}, "SAME", ANOTHER_GPU),
+    "too few controls": (1.03, 1.001, MIN_CONTROLS - 1, {}, "SAME", THRESHOLD_BETWEEN_GPUS),
+    "no copy": (1.03, 1.001, 40, {"copies": 1.7}, "SAME", THRESHOLD_BETWEEN_GPUS),
+    "unknown copies": (1.03, 1.001, 40, {"copies": None}, "SAME", THRESHOLD_BETWEEN_GPUS),
+    "an unknown GPU": (1.03, 1.001, 40, {"gpus": frozenset(["A", None])}, "SAME", THRESHOLD_BETWEEN_GPUS),
 }
 
 

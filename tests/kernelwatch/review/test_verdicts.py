@@ -12,7 +12,7 @@ from kernelwatch.cli.compare import compare as main
 from kernelwatch.cli.regressions import main as regressions
 from kernelwatch.config import settings
 from kernelwatch.review import occupancy
-from kernelwatch.review.conclusion import TRADES, conclude, exit_code, iter_doubts, weigh_rows
+from kernelwatch.review.conclusion import TRADE_POLICIES, conclude, exit_code, iter_reasons_for_undecided, weigh_rows
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Verdict, judge_exact
 from kernelwatch.suite.benchmark_names import TIMED
@@ -210,7 +210,7 @@ AGAIN = weigh(make_number("sectors_loaded", 40), make_number("requests", 40), ma
 #: cp.async: more sectors, in fewer and wider requests.
 ASYNC = weigh(make_number("sectors_loaded", 13), make_number("requests", 5), make_number("load_sectors", 26))
 
-#: Rows, failing configurations, verdict, and exit code by setting of TRADES.
+#: Rows, failing configurations, verdict, and exit code by setting of TRADE_POLICIES.
 WHOLE: dict[str, tuple[list[Row], tuple[Verdict, ...], Verdict, tuple[int, int, int]]] = {
     "nothing in both": ([], (), UNDECIDED, (2, 2, 2)),
     "nothing changed": ([STAYED], (), SAME, (0, 0, 0)),
@@ -265,6 +265,6 @@ def test_the_whole(name: str) -> None:
     """Slower configurations stay visible; undecided ones count only if they can change the verdict."""
     rows, failing, expected, codes = WHOLE[name]
     assert conclude(rows, failing) is expected
-    assert tuple(exit_code(expected, rows, trade) for trade in TRADES) == codes
+    assert tuple(exit_code(expected, rows, trade) for trade in TRADE_POLICIES) == codes
     is_doubted = (expected is UNDECIDED and bool(rows)) or name == "undecided, and slower elsewhere"
-    assert any(iter_doubts(rows)) is is_doubted
+    assert any(iter_reasons_for_undecided(rows)) is is_doubted

@@ -106,7 +106,7 @@ def test_plain_benchmarks(fails: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(whole_run, "run_benchmarks", lambda *_, **options: calls.append(options))
     suite_run = _run({"quick": True, "show_stderr": True, "attribute": {"a": 1}})
     environment = SimpleNamespace(create=lambda: None, install_project=install)
-    suite_run._run_plain(Results({"machine": "m"}, {}, "c" * 40, 0, "3", "e", {}), environment, {})
+    suite_run._run_with_asv(Results({"machine": "m"}, {}, "c" * 40, 0, "3", "e", {}), environment, {})
     assert suite_run.has_failed is fails
     expected = {"quick": True, "show_stderr": True, "record_samples": False, "append_samples": False}
     asv_options = {"extra_params": {"a": 1}, "launch_method": "spawn"}
@@ -224,7 +224,7 @@ def test_killed_counting_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 #: Action of a process -> error at its start, or else at its end.
 ENDS: dict[str, tuple[str, str, str]] = {
-    "it refuses": ("tell(Refusal('no suite', False))", "no suite", ""),
+    "it refuses": ("tell(ImportFailure('no suite', False))", "no suite", ""),
     "it breaks off": ("print('a\\nb', file=sys.stderr); sys.exit(3)", "a\nb", ""),
     "it breaks off in silence": ("sys.exit(3)", "the commit's process ended without a message", ""),
     "all is well": ("begin()", "", ""),
@@ -234,7 +234,7 @@ ENDS: dict[str, tuple[str, str, str]] = {
 
 #: Prologue of each action.
 BEGINS = """import os, sys
-from kernelwatch.runner.protocol import Discovery, Refusal, Sender
+from kernelwatch.runner.protocol import Discovery, ImportFailure, Sender
 tell = Sender(1)
 def begin():
     tell(Discovery([], {}))

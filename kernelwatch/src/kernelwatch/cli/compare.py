@@ -14,7 +14,7 @@ from kernelwatch.cli.failures import report_failure
 from kernelwatch.config import settings
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.review.commit_review import Review
-from kernelwatch.review.conclusion import TRADES
+from kernelwatch.review.conclusion import TRADE_POLICIES
 from kernelwatch.review.groups import AT_LEAST
 from kernelwatch.show import as_json
 from kernelwatch.show import report as reports
@@ -67,15 +67,15 @@ docs/review.md of kernelwatch has the rules.
         "when a TRADE has exit code 0. none: never; numbers: if only numbers are worse, beside faster times; "
         "all: always (default: %(default)s)"
     )
-    add("--trade", choices=TRADES, default=settings.trade_policy(), help=traded)
+    add("--trade", choices=TRADE_POLICIES, default=settings.trade_policy(), help=traded)
     options = parser.parse_args(words)
     name, *further = options.machine or [None]
     if further:  # do not choose one silently
         parser.error(f"--machine is given twice, as {name} and {further[0]}, but machines cannot be compared; give one")
     if options.commit and not options.compilers:
         parser.error(f"--commit {options.commit} is only for --compilers; without it, give only BASE and HEAD")
-    if options.trade not in TRADES:
-        parser.error(f"trade in pyproject.toml is {options.trade!r}; allowed are {', '.join(TRADES)}")
+    if options.trade not in TRADE_POLICIES:
+        parser.error(f"trade in pyproject.toml is {options.trade!r}; allowed are {', '.join(TRADE_POLICIES)}")
     try:
         if options.compilers:
             selections = [select_compilers(options.base, options.head, options.commit, name, root)]

@@ -73,7 +73,7 @@ def suite_name() -> str:
     return _load_settings().suite or f"benchmarks.{module}:SUITE"
 
 
-def names_suite() -> bool:
+def has_suite() -> bool:
     """Return whether the settings name a suite, or the file of `kernelwatch init` exists."""
     return bool(_load_settings().suite) or suite_name().startswith("benchmarks.kernels:")
 
@@ -84,7 +84,7 @@ def suite_folder() -> str:
 
 
 def trade_policy() -> str:
-    """Return the policy for a TRADE, one of `kernelwatch.review.conclusion.TRADES`."""
+    """Return the policy for a TRADE, one of `kernelwatch.review.conclusion.TRADE_POLICIES`."""
     return _load_settings().trade
 
 

@@ -174,7 +174,7 @@ class Kernel(KernelCode):
         return self.parameters
 
     @property
-    def commit_form(self) -> Kernel:
+    def form_at_commit(self) -> Kernel:
         """The form of the kernel that fits the measured commit."""
         return earlier_forms.select_form(self) if self.earlier else self
 

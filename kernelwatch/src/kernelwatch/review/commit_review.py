@@ -31,7 +31,7 @@ class Review(ReviewSides):
     `rows` are sorted worst first. `unpaired` has the configurations without two values, by category (UNPAIRED). `peak`
     is the machine's theoretical bandwidth in bytes per second, if a run recorded it. `arch` is the architecture of its
     GPU, if it has one. `thresholds` are those of the times. `notes` are other differences between the two runs,
-    `changes` those of the source. `trade`, one of TRADES, says when a TRADE passes.
+    `changes` those of the source. `trade`, one of TRADE_POLICIES, says when a TRADE passes.
     """
 
     rows: list[Row]

@@ -94,11 +94,11 @@ def _decide_without_times(
 ) -> tuple[bool, Reason | None]:
     """Return whether a changed number decides if there are no times, and the reason."""
     if row.judgement.ratio > limits.get(row.metric, math.inf):
-        return True, Reason(ReasonKind.BEYOND, (limits[row.metric],))
+        return True, Reason(ReasonKind.ABOVE_LIMIT, (limits[row.metric],))
     if row.metric in _RESOURCES:
         return _decide_by_occupancy(row, related[row.code, row.arch], find_launched(row))
     counted = related[row.launch] if row.arch is None else {}
-    moved = [counted_row for counted_row in counted.values() if counted_row.is_moved]
+    moved = [counted_row for counted_row in counted.values() if counted_row.counts_global_sectors]
     base_sectors, head_sectors = (sum(getattr(sectors, side) for sectors in moved) for side in ("base", "head"))
     frame = related.get((row.code, ARCH), {}).get(_FRAME)
     # A sector takes the L1 cache and what lies behind it at least as long as a wavefront takes shared memory.
@@ -109,9 +109,9 @@ def _decide_without_times(
         ReasonKind.SECTORS: (row.metric == "requests" and _explains(row, base_sectors, head_sectors))
         or (row.metric == "cluster requests" and "cluster sectors" in counted),
         ReasonKind.MERGED: row.metric == "wavefronts" and _MERGED in counted,
-        ReasonKind.FIRST_SHARED: row.metric in ("wavefronts", _MERGED, *_OF_CLUSTERS) and is_outweighed,
+        ReasonKind.NEW_SHARED_MEMORY: row.metric in ("wavefronts", _MERGED, *_OF_CLUSTERS) and is_outweighed,
         ReasonKind.ADDRESSES: row.metric == "constant requests" and _ADDRESSES in counted,
-        ReasonKind.FIRST_UNIFORM: row.metric == _ADDRESSES
+        ReasonKind.NEW_CONSTANT_LOADS: row.metric == _ADDRESSES
         and row.head == _find_head(counted, "constant requests")
         and is_outweighed,
         ReasonKind.IN_REGISTERS: row.metric.startswith("local ") and frame is not None and frame.head == 0,
@@ -148,12 +148,12 @@ def _decide_by_occupancy(row: Row, resources: Mapping[str, Row], launched: Launc
         return tuple(totals)
 
     if None in launched or row.arch not in MULTIPROCESSORS:
-        return True, Reason(ReasonKind.UNKNOWN_FIT)
+        return True, Reason(ReasonKind.OCCUPANCY_UNKNOWN)
     pairs = count_threads(row.metric), count_threads(*_RESOURCES)
     base_threads, head_threads = pairs[1]
     if all(new < old if row.head > row.base else new > old for old, new in pairs):
-        return True, Reason(ReasonKind.OTHER_FIT, (head_threads, base_threads))
-    return False, Reason(ReasonKind.SAME_FIT, (head_threads, base_threads))
+        return True, Reason(ReasonKind.OCCUPANCY_CHANGED, (head_threads, base_threads))
+    return False, Reason(ReasonKind.OCCUPANCY_SAME, (head_threads, base_threads))
 
 
 #: Maximum share of all times that may be undecided and possibly slower. Two runs of one commit differ beyond their
@@ -165,7 +165,7 @@ MAX_DOUBT_SHARE_OF_KERNEL = 1 / 10
 
 #: Policies for a TRADE. NONE: it never passes. NUMBERS: only numbers may be worse, beside faster times. ALL: it always
 #: passes.
-TRADES = NONE, NUMBERS, ALL = "none", "numbers", "all"
+TRADE_POLICIES = NONE, NUMBERS, ALL = "none", "numbers", "all"
 
 
 def conclude(rows: Sequence[Row], failing: Collection[Verdict] = ()) -> Verdict:
@@ -179,7 +179,7 @@ def conclude(rows: Sequence[Row], failing: Collection[Verdict] = ()) -> Verdict:
         Verdict.TRADE: Verdict.SLOWER in verdicts and is_better(rows),
         Verdict.SLOWER: Verdict.SLOWER in verdicts,
         Verdict.FAILED: Verdict.FAILED in verdicts,
-        Verdict.UNDECIDED: not verdicts or any(iter_doubts(rows)),
+        Verdict.UNDECIDED: not verdicts or any(iter_reasons_for_undecided(rows)),
     }
     remaining = (verdict for verdict in (Verdict.TRADE, Verdict.ACKNOWLEDGED, Verdict.REPAIRED) if verdict in verdicts)
     better = Verdict.FASTER if is_better(rows) else Verdict.SAME
@@ -194,14 +194,14 @@ def is_better(rows: Sequence[Row]) -> bool:
 
 
 def exit_code(conclusion: Verdict, rows: Sequence[Row], trade: str) -> int:
-    """Return 0 if the review passes, 1 if something became worse, 2 if not judged. `trade` is one of TRADES."""
+    """Return 0 if the review passes, 1 if something became worse, 2 if not judged. `trade` is one of TRADE_POLICIES."""
     if conclusion is Verdict.TRADE:
         worse = ALL if any(row.judgement.verdict is Verdict.SLOWER for row in rows) else NUMBERS
-        return int(TRADES.index(worse) > TRADES.index(trade))
+        return int(TRADE_POLICIES.index(worse) > TRADE_POLICIES.index(trade))
     return {Verdict.BROKEN: 1, Verdict.SLOWER: 1, Verdict.FAILED: 2, Verdict.UNDECIDED: 2}.get(conclusion, 0)
 
 
-def iter_doubts(rows: Sequence[Row]) -> Iterator[str]:
+def iter_reasons_for_undecided(rows: Sequence[Row]) -> Iterator[str]:
     """Yield a sentence for each set of times with enough undecided ones to change the verdict."""
     times = [row for row in rows if row.kind == TIMED]
     kernels: dict[str, list[Row]] = defaultdict(list)

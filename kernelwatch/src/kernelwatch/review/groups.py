@@ -215,7 +215,7 @@ def _describe_traffic(rows: Iterable[Row]) -> Iterator[str]:
     """
     launches: dict[object, list[Row]] = defaultdict(list)
     for row in rows:
-        if row.is_moved and row.useful_bytes:
+        if row.counts_global_sectors and row.useful_bytes:
             launches[row.launch].append(row)
     moving = [launch_rows for launch_rows in launches.values() if any(row.base != row.head for row in launch_rows)]
     needed = sum(launch_rows[0].useful_bytes or 0 for launch_rows in moving)

@@ -13,7 +13,7 @@ from kernelwatch.review.pairing import Describe, Pair, is_code_unchanged, is_one
 from kernelwatch.review.rows import Row
 from kernelwatch.review.thresholds import Thresholds
 from kernelwatch.review.verdict import (
-    NOT_AGAIN,
+    REUSED,
     Judgement,
     Reason,
     ReasonKind,
@@ -47,7 +47,7 @@ def judge_pairs(
         unchanged = is_code_unchanged(base, head, benchmark, old.params, facts.code_name)
         judgement = judgements.get(id(pair)) or judge_exact(old.value, new.value)
         if is_one_measurement(base, head, pair):
-            judgement = replace(judgement, reasons=(NOT_AGAIN,))
+            judgement = replace(judgement, reasons=(REUSED,))
         elif classify_benchmark(benchmark) == TIMED:
             judgement = add_doubts(
                 judgement, pair, unchanged=unchanged, throttled=_explain_throttling(base, head, pair)

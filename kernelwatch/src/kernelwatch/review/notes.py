@@ -9,9 +9,9 @@ from kernelwatch.review.pairing import Pair, is_one_measurement
 from kernelwatch.review.rows import Row
 from kernelwatch.review.sides import ReviewSides
 from kernelwatch.review.thresholds import Thresholds
-from kernelwatch.review.verdict import NOT_AGAIN, Reason, ReasonKind
+from kernelwatch.review.verdict import REUSED, Reason, ReasonKind
 from kernelwatch.store.measurements import CommitMeasurements
-from kernelwatch.store.noise import ANOTHER_GPU, LONG
+from kernelwatch.store.noise import LONG, THRESHOLD_BETWEEN_GPUS
 from kernelwatch.suite.benchmark_names import TIMED
 
 #: Facts of a run that alone may explain a change: label -> field, and asv's types of benchmarks that they affect.
@@ -56,10 +56,10 @@ def list_notes(
         yield (
             f"{number} controls (equal machine code, from {LONG * 1e6:g} µs on, at most {MAX_COPIES:g} copies) differ "
             f"by up to {largest * 100:.2g} %; times like these are the same up to {thresholds.between_gpus * 100:.3g} "
-            f"%, others up to {ANOTHER_GPU * 100:g} %"
+            f"%, others up to {THRESHOLD_BETWEEN_GPUS * 100:g} %"
         )
     if equal := sum(is_one_measurement(base, head, pair) for pair in times):
-        yield f"{equal} of {len(times)} times: {NOT_AGAIN} (docs/method.md)"
+        yield f"{equal} of {len(times)} times: {REUSED} (docs/method.md)"
 
 
 def list_relaunched(rows: Iterable[Row], command: str) -> Iterator[str]:

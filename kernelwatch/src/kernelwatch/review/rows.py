@@ -71,7 +71,7 @@ class Row:
         return self.kernel, self.params.get("dtype", ""), self.flags
 
     @property
-    def is_moved(self) -> bool:
+    def counts_global_sectors(self) -> bool:
         """True for numbers of sectors of global memory."""
         return self.benchmark.rpartition(".track_")[2] in GLOBAL_SECTORS
 

@@ -11,8 +11,8 @@ from kernelwatch.review.acknowledged import select_entries
 from kernelwatch.review.commit_review import Review
 from kernelwatch.review.pairing import BROKEN, REPAIRED
 from kernelwatch.review.rows import Failure, Row, UnpairedConfiguration, group_failures
-from kernelwatch.review.verdict import CHANGED_TIMES, NOT_AGAIN, Verdict
-from kernelwatch.store.noise import ANOTHER_GPU
+from kernelwatch.review.verdict import CHANGED_TIMES, REUSED, Verdict
+from kernelwatch.store.noise import THRESHOLD_BETWEEN_GPUS
 from kernelwatch.suite.benchmark_names import TIMED
 
 #: Minimum number of commits of a drift. Two commits are neighbours, which the review compares anyway.
@@ -62,7 +62,7 @@ class _StandingRegression:
         return self.relative_time <= 1 + self.row.judgement.threshold
 
 
-class _Stretch(NamedTuple):
+class _UnchangedRun(NamedTuple):
     """Consecutive commits without a change, on comparable GPUs: first, last, their number, and the last time."""
 
     first: str
@@ -72,7 +72,7 @@ class _Stretch(NamedTuple):
 
 
 @dataclass
-class HistoryFold:
+class RegressionTracker:
     """The regressions, failures and unchanged times after some steps of a machine's history.
 
     A step is a commit with the reviews against its ancestors. Steps are added oldest first.
@@ -81,7 +81,7 @@ class HistoryFold:
     heads: list[str] = field(default_factory=list)
     standing: dict[Key, list[_StandingRegression]] = field(default_factory=dict)
     failing: dict[Key, tuple[str, str, UnpairedConfiguration]] = field(default_factory=dict)
-    stretches: dict[Key, _Stretch] = field(default_factory=dict)
+    stretches: dict[Key, _UnchangedRun] = field(default_factory=dict)
 
     def add_step(self, head: str, reviews: Iterable[Review]) -> None:
         """Add the next step."""
@@ -106,14 +106,14 @@ class HistoryFold:
 
     def _extend_stretch(self, key: Key, ends: tuple[str, str], row: Row) -> None:
         # A reused time adds no information.
-        if row.kind != TIMED or min(row.base, row.head) <= 0 or NOT_AGAIN in row.judgement.reasons:
+        if row.kind != TIMED or min(row.base, row.head) <= 0 or REUSED in row.judgement.reasons:
             return
         stretch = self.stretches.pop(key, None)
-        if row.judgement.verdict in CHANGED_TIMES or row.judgement.threshold >= ANOTHER_GPU:
+        if row.judgement.verdict in CHANGED_TIMES or row.judgement.threshold >= THRESHOLD_BETWEEN_GPUS:
             return
         if stretch is None or stretch.seconds != row.base:
-            stretch = _Stretch(ends[0], ends[0], 1, row.base)
-        self.stretches[key] = _Stretch(stretch.first, ends[1], stretch.commits + 1, row.head)
+            stretch = _UnchangedRun(ends[0], ends[0], 1, row.base)
+        self.stretches[key] = _UnchangedRun(stretch.first, ends[1], stretch.commits + 1, row.head)
 
     def iter_drifts(self, review_ends: ReviewEnds) -> Iterator[Drift]:
         """Yield the times that are slower in the review of a stretch's first and last commit.

@@ -14,7 +14,7 @@ from kernelwatch.review.controls import Controls, is_comparable
 from kernelwatch.review.pairing import Describe, Pair, is_code_unchanged, is_one_measurement, match_points
 from kernelwatch.review.verdict import compute_ratio, relative_change
 from kernelwatch.store.measurements import CommitMeasurements
-from kernelwatch.store.noise import ANOTHER_GPU, DEFAULTS, LONG
+from kernelwatch.store.noise import DEFAULTS, LONG, THRESHOLD_BETWEEN_GPUS
 
 #: Maximum number of pairs of neighbouring commits to use, the newest first; minimum number of changes to narrow a
 #: default.
@@ -44,16 +44,16 @@ class Thresholds:
     def select(self, pair: Pair, describe: Describe) -> float:
         """Return the threshold of a pair of times."""
         if len(pair.gpus) > 1:
-            return self.between_gpus if is_comparable(pair, describe) else ANOTHER_GPU
+            return self.between_gpus if is_comparable(pair, describe) else THRESHOLD_BETWEEN_GPUS
         return self._select_class(pair.base.value or 0.0)
 
     @property
     def between_gpus(self) -> float:
         """The threshold of times on two GPUs for which controls apply."""
         if self.controls is None:
-            return ANOTHER_GPU
+            return THRESHOLD_BETWEEN_GPUS
         default = dict(DEFAULTS)[LONG]
-        return min(ANOTHER_GPU, max(default, _round_up(SAFETY * self.controls.largest)))
+        return min(THRESHOLD_BETWEEN_GPUS, max(default, _round_up(SAFETY * self.controls.largest)))
 
     def _select_class(self, seconds: float) -> float:
         return self.changes[max((least for least in self.changes if seconds >= least), default=0.0)]

@@ -49,20 +49,20 @@ class ReasonKind(Enum):
     SEVERAL_GPUS = "measured on different GPUs"
     COPY = "the copy changed as much (ratio of times in copies: {:.3f}); the machine changed, not the kernel"
     UNCHANGED = "machine code unchanged"
-    NOT_AGAIN = "same machine code, not measured again"
+    REUSED = "same machine code, not measured again"
     TIMES = "times: {}"
     INSTRUCTIONS = "explanation only"
     TOTALS = "explains the totals, which decide"
     SECTORS = "explains the sectors, which changed and decide"
     MERGED = "explains the merged wavefronts, which decide"
-    FIRST_SHARED = "it used no shared memory before, and saves at least as many sectors"
+    NEW_SHARED_MEMORY = "it used no shared memory before, and saves at least as many sectors"
     ADDRESSES = "explains the addresses of constant memory, which decide"
-    FIRST_UNIFORM = "each request to constant memory has one address, and it saves at least as many sectors"
+    NEW_CONSTANT_LOADS = "each request to constant memory has one address, and it saves at least as many sectors"
     IN_REGISTERS = "ptxas needs no stack frame; the array is in registers"
-    BEYOND = "above the project's limit, {:.3g} times base"
-    UNKNOWN_FIT = "the number of threads that fit on a multiprocessor is unknown"
-    OTHER_FIT = "{} threads fit on a multiprocessor, {} before"
-    SAME_FIT = "explanation only: {} threads fit on a multiprocessor, {} before"
+    ABOVE_LIMIT = "above the project's limit, {:.3g} times base"
+    OCCUPANCY_UNKNOWN = "the number of threads that fit on a multiprocessor is unknown"
+    OCCUPANCY_CHANGED = "{} threads fit on a multiprocessor, {} before"
+    OCCUPANCY_SAME = "explanation only: {} threads fit on a multiprocessor, {} before"
     ACCEPTED = "{}"
 
 
@@ -78,7 +78,7 @@ class Reason:
 
 
 #: Reason for two commits that share one measurement.
-NOT_AGAIN = Reason(ReasonKind.NOT_AGAIN)
+REUSED = Reason(ReasonKind.REUSED)
 
 
 @dataclass(frozen=True)

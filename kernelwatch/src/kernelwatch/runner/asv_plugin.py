@@ -74,7 +74,7 @@ _LIBRARY = Path(__file__).parents[1]
 _FALLBACK = "asv runs the benchmarks itself, which is slower; a new machine needs `asv machine --yes` first"
 
 #: Options of `asv run` that the runner does not support.
-_PLAIN_OPTIONS = ("profile", "set_commit_hash", "durations")
+_UNSUPPORTED_OPTIONS = ("profile", "set_commit_hash", "durations")
 
 
 def setup() -> None:
@@ -89,7 +89,7 @@ def setup() -> None:
         problem for where, names in REQUIRED_PARAMETERS.items() if (problem := find_incompatibility(where, names))
     ]
     if problems:
-        _warn_of_plain_way("; ".join(problems))
+        _warn_of_fallback("; ".join(problems))
         return
     if not hasattr(Run.run.__func__, "__wrapped__"):
         Run.run = classmethod(wrap_run(Run.run.__func__))
@@ -140,7 +140,7 @@ def find_incompatibility(location: str, parameters_needed: str) -> str:
     return f"{location} does not take {', '.join(missing)}" if missing else ""
 
 
-def _warn_of_plain_way(problem: object) -> None:
+def _warn_of_fallback(problem: object) -> None:
     log.warning(f"kernelwatch's runner does not support asv {asv.__version__}: {problem}; {_FALLBACK}")
 
 
@@ -149,7 +149,7 @@ def is_existing(environment: str) -> bool:
     return environment == ":same" or environment.partition(":")[0] == "existing"
 
 
-def _is_of_asv(error: Exception) -> bool:
+def _is_incompatibility(error: Exception) -> bool:
     """Return whether an error comes from an incompatible asv: a missing name, or wrong arguments in a call."""
     if isinstance(error, AttributeError):
         module = getattr(error.obj, "__module__", None) or getattr(error.obj, "__name__", "")
@@ -167,13 +167,13 @@ def wrap_run(asv_run: Any) -> Any:
     def run(cls: type[Run], conf: Any, *args: Any, **kwargs: Any) -> Any:
         """Run the suite, or call asv's own `run` if the runner does not support an option."""
         options = inspect.signature(asv_run).bind(cls, conf, *args, **kwargs).arguments
-        plain_reasons = [f"--{name.replace('_', '-')}" for name in _PLAIN_OPTIONS if options.get(name)]
+        unsupported_options = [f"--{name.replace('_', '-')}" for name in _UNSUPPORTED_OPTIONS if options.get(name)]
         environments = options.get("env_spec") or ()
         environments = [conf.environment_type, *([environments] if isinstance(environments, str) else environments)]
         if any(map(is_existing, filter(None, environments))):
-            plain_reasons.append("an existing environment")
-        if plain_reasons:
-            log.info(f"kernelwatch's runner does not support {' and '.join(plain_reasons)}; {_FALLBACK}")
+            unsupported_options.append("an existing environment")
+        if unsupported_options:
+            log.info(f"kernelwatch's runner does not support {' and '.join(unsupported_options)}; {_FALLBACK}")
             return asv_run(cls, conf, *args, **kwargs)
         configuration = dict(vars(conf))
         if (returns := options.get("_returns")) is not None:  # `asv continuous` reads the results there afterwards
@@ -194,9 +194,9 @@ def wrap_run(asv_run: Any) -> Any:
         except KernelwatchError as error:  # asv prints its own errors as one line
             raise UserError(str(error)) from None
         except (ImportError, AttributeError, TypeError) as error:
-            if not _is_of_asv(error):
+            if not _is_incompatibility(error):
                 raise
-            _warn_of_plain_way(one_line(error))
+            _warn_of_fallback(one_line(error))
         vars(conf).update(configuration)
         return asv_run(cls, conf, *args, **kwargs)
 

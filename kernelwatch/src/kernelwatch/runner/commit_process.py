@@ -16,7 +16,7 @@ from asv.util import ProcessError
 from kernelwatch.config import project_root
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.error_text import one_line
-from kernelwatch.runner.protocol import Discovery, Message, Refusal, Task
+from kernelwatch.runner.protocol import Discovery, ImportFailure, Message, Task
 from kernelwatch.store import commit_checkout
 from kernelwatch.store.git import GitError
 
@@ -49,7 +49,7 @@ class CommitProcess:
     def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
         self._process, self._log = process, log
         message = next(self.iter_messages(), None)
-        if isinstance(message, Refusal):
+        if isinstance(message, ImportFailure):
             raise (_MissingError if message.is_missing else PackageError)(message.text)
         if not isinstance(message, Discovery):
             raise PackageError(

@@ -23,7 +23,7 @@ from kernelwatch.error_text import one_line
 from kernelwatch.errors import KernelwatchError
 from kernelwatch.instrument import client
 from kernelwatch.kernel.generators import list_generators
-from kernelwatch.runner.protocol import Discovery, Refusal, Sender, Task
+from kernelwatch.runner.protocol import Discovery, ImportFailure, Sender, Task
 from kernelwatch.suite import registry
 
 
@@ -35,7 +35,7 @@ def main(folder: str) -> int:
     try:
         send(_discover_benchmarks(folder))
     except Exception as error:  # noqa: BLE001 -- the project's code may raise any error
-        send(Refusal(_format_import_error(error), isinstance(error.__cause__ or error, ImportError)))
+        send(ImportFailure(_format_import_error(error), isinstance(error.__cause__ or error, ImportError)))
         return 1
     line = sys.stdin.buffer.readline()
     if line:

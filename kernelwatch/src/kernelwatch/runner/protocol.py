@@ -59,7 +59,7 @@ class Discovery(msgspec.Struct, tag=True):
     generators: dict[str, str] = {}
 
 
-class Refusal(msgspec.Struct, tag=True):
+class ImportFailure(msgspec.Struct, tag=True):
     """An import error of the commit's package or the suite; `is_missing` if a module was not found."""
 
     text: str
@@ -113,7 +113,7 @@ class SourceLine(msgspec.Struct, tag=True):
     line: dict[str, Any]
 
 
-Message = Discovery | Refusal | RoundStart | RunConfiguration | Difference | SourceLine
+Message = Discovery | ImportFailure | RoundStart | RunConfiguration | Difference | SourceLine
 
 
 class Sender:

@@ -219,13 +219,13 @@ class SuiteRun:
             )
             measurement.measure(self._enter_process(environment, commit))
         if set(benchmarks) - kernel_benchmarks:
-            self._run_plain(results, environment, benchmarks.filter_out(kernel_benchmarks))
+            self._run_with_asv(results, environment, benchmarks.filter_out(kernel_benchmarks))
         self.has_failed = self.has_failed or any(results.errcode.values())
         if not self.options.get("dry_run"):
             results.save(self.conf.results_dir)
             stored.save(json.loads(saved.read_bytes()), record.collect_lines())
 
-    def _run_plain(self, results: Results, environment: Any, benchmarks: Benchmarks) -> None:
+    def _run_with_asv(self, results: Results, environment: Any, benchmarks: Benchmarks) -> None:
         """Let asv run the benchmarks without kernels in its own environment."""
         try:
             environment.create()

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from kernelwatch.error_text import count_noun
 from kernelwatch.review.commit_review import Review
-from kernelwatch.review.conclusion import iter_doubts
+from kernelwatch.review.conclusion import iter_reasons_for_undecided
 from kernelwatch.review.groups import ChangeGroup, group_rows, select_changed
 from kernelwatch.review.pairing import ONLY_BASE, ONLY_HEAD, REGENERATED, SKIPPED, WITHOUT_VALUE
 from kernelwatch.review.rows import Row, UnpairedConfiguration
@@ -94,7 +94,7 @@ def _iter_lines(review: Review, at_least: float, list_all: bool) -> Iterator[str
     if unverified := sorted({plain(row.kernel) for row in differing if not row.verified}):
         notes.append(f"not verified, because they have no reference=: {_join_kernels(unverified)}")
     if review.conclusion is Verdict.UNDECIDED:
-        notes += (f"no verdict: {doubt}" for doubt in iter_doubts(rows))
+        notes += (f"no verdict: {doubt}" for doubt in iter_reasons_for_undecided(rows))
     yield from (f"Note: {plain(note)}" for note in (*notes, *_iter_undecided(review)))
     for row in differing if list_all else ():
         yield f"{name_verdict(row.judgement.verdict, row.kind):9}{plain(row.name)}"

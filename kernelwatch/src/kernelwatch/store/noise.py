@@ -11,7 +11,7 @@ DEFAULTS = ((LONG, 0.01), (0.0, 0.05))
 
 #: The threshold between two GPUs of one model. Without times that are too noisy to judge, H200s differed by up to 2 %
 #: in the median and by at most 7.3 % (docs/evidence/agreement.md).
-ANOTHER_GPU = 0.08
+THRESHOLD_BETWEEN_GPUS = 0.08
 
 
 def default_threshold(seconds: float) -> float:

@@ -133,7 +133,7 @@ def _load_suite() -> Suite | KernelwatchError:
     if isinstance(suite := getattr(imported, name, None), Suite):
         return suite
     problem = f"{setting!r} is not a suite" if imported else f"there is no module {module}"
-    return (SuiteError if settings.names_suite() else NoSuiteError)(
+    return (SuiteError if settings.has_suite() else NoSuiteError)(
         f'{problem}; name yours in {ROOT / "pyproject.toml"}, as [tool.kernelwatch] suite = "package.module:SUITE", '
         "or run kernelwatch init, which writes benchmarks/kernels.py"
     )
@@ -183,7 +183,7 @@ def _find_place(error: Exception) -> str:
 
 def find_kernel(name: str) -> Kernel:
     """Return a kernel's form at the measured commit. Raises UnknownKernelError if the commit has none."""
-    return find_declared_kernel(name).commit_form
+    return find_declared_kernel(name).form_at_commit
 
 
 def find_declared_kernel(name: str) -> Kernel:

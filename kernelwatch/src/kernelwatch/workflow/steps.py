@@ -16,7 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from kernelwatch.review.commit_review import Review
-from kernelwatch.review.standing_regressions import Drift, HistoryFold, Regression
+from kernelwatch.review.standing_regressions import Drift, Regression, RegressionTracker
 from kernelwatch.store import index, result_rows
 from kernelwatch.store.results import History
 from kernelwatch.workflow import kept
@@ -69,7 +69,7 @@ def review_between(history: History, base: str, head: str, environment: str, nam
 class _KeptFold(msgspec.Struct):
     """The fold of a history up to a commit, and the drifts up to it; None if they were not searched."""
 
-    fold: HistoryFold
+    fold: RegressionTracker
     drifts: list[Drift] | None = None
 
 
@@ -85,7 +85,7 @@ def find_regressions(history: History, root: Path) -> list[Regression]:
     path = index.cache_path("regressions", history.folder)
     cached = index.load_cached(path, dict[str, _KeptFold]) or {}
     digest = next((digest for digest in reversed(digests) if digest in cached), "")
-    state = cached.get(digest) or _KeptFold(HistoryFold())
+    state = cached.get(digest) or _KeptFold(RegressionTracker())
     if digest != digests[-1] or state.drifts is None:
         earlier = dict[str, _KeptFold]()
         for step in list_steps(history, heads[digests.index(digest) :]):

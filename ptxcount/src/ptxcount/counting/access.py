@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 
 from ..lanes.symbolic_values import Value
-from ..lanes.warps import Array, by_thread, find_occupancy, lanes_by_warp, spread
+from ..lanes.warps import Array, by_thread, find_active_lanes, lanes_by_warp, spread
 from ..util.errors import Source
+from .atomic_costs import AtomicCost
 from .rule_sums import Rules, sum_rules
 from .samples import EXECUTIONS, Sample, sample_warps
 from .transactions import (
@@ -23,12 +24,11 @@ from .transactions import (
     count_shared_atomics,
     count_store_wavefronts,
 )
-from .turns import AtomicTurns
 
 #: Caveats for atomics that compile to CAS loops: float and 64-bit in shared memory, and 16-bit.
-RETRIES = "retries between warps are not counted"
+RETRY_CAVEAT = "retries between warps are not counted"
 UNMEASURED = "wavefronts of 128 bits by the rule of 64, as no chip was asked"
-NARROW = "a compare-and-swap loop on the 32-bit word: one load, then one request per round"
+CAS_LOOP_CAVEAT = "a compare-and-swap loop on the 32-bit word: one load, then one request per round"
 _WAVEFRONTS = ("wavefronts", "conflict_free")
 _PATTERNS = ("sectors", "lines", "ideal_sectors", "ideal_lines")
 #: Counting rules by space, or by space and kind, and the counts that they return.
@@ -126,8 +126,8 @@ class Access:
             return ""
         is_narrow, is_shared = self.width == 2, self.space == "shared"
         notes = {
-            NARROW: is_narrow,
-            RETRIES: is_narrow or (is_shared and self.loops),
+            CAS_LOOP_CAVEAT: is_narrow,
+            RETRY_CAVEAT: is_narrow or (is_shared and self.loops),
             UNMEASURED: is_shared and self.width > 2 * WORD,
         }
         return "; ".join(note for note, is_told in notes.items() if is_told)
@@ -142,34 +142,34 @@ class Access:
         address: Value,
         active: Array,
         shape: tuple[int, int],
-        turns: AtomicTurns | None = None,
+        turns: AtomicCost | None = None,
         again: bool = False,
     ) -> None:
         """Count one execution by a chunk of ``shape``, from the byte address and the active mask of its threads.
 
         ``again``: the hardware replays a request of threads that were counted before.
         """
-        if turns is not None and turns.summed_lanes > 1:  # only warps with enough active lanes
+        if turns is not None and turns.min_aggregated_lanes > 1:  # only warps with enough active lanes
             lanes = lanes_by_warp(spread(active, shape), shape[1])
-            is_summed = lanes.sum(axis=2, keepdims=True) >= turns.summed_lanes
-            for part, summed_lanes in ((lanes & is_summed, 1), (lanes & ~is_summed, 0)):
+            is_summed = lanes.sum(axis=2, keepdims=True) >= turns.min_aggregated_lanes
+            for part, lane_count in ((lanes & is_summed, 1), (lanes & ~is_summed, 0)):
                 if part.any():
-                    threads = by_thread(part, shape[1])
-                    self._count(address, threads, shape, turns._replace(summed_lanes=summed_lanes), again)
+                    cost = turns._replace(min_aggregated_lanes=lane_count)
+                    self._count(address, by_thread(part, shape[1]), shape, cost, again)
         else:
             self._count(address, active, shape, turns, again)
 
     def _count(
-        self, address: Value, active: Array, shape: tuple[int, int], turns: AtomicTurns | None, again: bool
+        self, address: Value, active: Array, shape: tuple[int, int], turns: AtomicCost | None, again: bool
     ) -> None:
-        occupancy = find_occupancy(active, shape)
+        occupancy = find_active_lanes(active, shape)
         count = occupancy.requests
         self.requests += count
         self.useful_bytes += occupancy.threads * self.width * (not again)
         if not (self.whole or again):
             self.samples += sample_warps(address, active, shape, self.samples)
             self.whole = len(self.samples) >= EXECUTIONS
-        is_summed = turns is not None and turns.summed_lanes > 0
+        is_summed = turns is not None and turns.min_aggregated_lanes > 0
         self.summed += count * (is_summed and self.kind == "atomic")
         if turns is not None and self.kind == "atomic":
             self.loops += turns.loops * count

@@ -145,7 +145,7 @@ class LaunchCounters:
         text = LOCAL.get(self.stack_frame, f"ptxas keeps {self.stack_frame} bytes per thread there")
         return found | {f"local {access.kind}": text for access in self.accesses if access.space == "local"}
 
-    def chip_accesses(self) -> list[Access]:
+    def machine_code_accesses(self) -> list[Access]:
         """Return the accesses of the machine code: without local memory if ptxas reports no stack frame."""
         return [access for access in self.accesses if access.space != "local" or self.stack_frame != 0]
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from ..lanes.symbolic_values import Value, dense, split_sum
-from ..lanes.warps import LANES, Array, by_warp, find_occupancy, lanes_by_warp, spread
+from ..lanes.warps import LANES, Array, by_warp, find_active_lanes, lanes_by_warp, spread
 from .transactions import BANKS, WORD
 
 _ALL_THREADS = np.ones((1, 1), bool)
@@ -28,7 +28,7 @@ def sum_rules(rules: Rules, address: Value, active: Array, shape: tuple[int, int
     """
     blocks, threads = shape
     split = split_sum(address, address.itemsize) if isinstance(address, np.ndarray) else address
-    occupancy = find_occupancy(active, shape)
+    occupancy = find_active_lanes(active, shape)
     lanes = occupancy.lanes
     if split is None:
         dense_address = dense(address)

@@ -11,7 +11,7 @@ load with paired lanes may use groups of twice the size: see `count_load_wavefro
 wavefronts in excess of one per group.
 
 A global atomic costs, for each 32-byte segment, the largest number of lanes on one address. Lanes that ptxas aggregates
-count as one. The wavefronts of a shared atomic depend on its operation: see `turns.find_turns`.
+count as one. The wavefronts of a shared atomic depend on its operation: see `turns.find_atomic_cost`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _count_true(flags: Array) -> Array:
     return np.asarray((sums * _ONE_IN_EACH_BYTE >> np.uint64(56)).astype(np.int64))
 
 
-def _count_pieces(units: Array, lanes: Array | None, *sizes: int) -> list[Array]:
+def _count_segments(units: Array, lanes: Array | None, *sizes: int) -> list[Array]:
     """Count the distinct aligned segments that the active lanes of each request touch, for each segment size.
 
     Sizes are powers of two.
@@ -67,7 +67,7 @@ def _count_pieces(units: Array, lanes: Array | None, *sizes: int) -> list[Array]
 
 def _count_distinct(units: Array, lanes: Array | None) -> Array:
     """Count the distinct units that the active lanes of each request touch."""
-    return _count_pieces(units, lanes, 1)[0]
+    return _count_segments(units, lanes, 1)[0]
 
 
 def count_sectors(addresses: Array, lanes: Array | None, width: int) -> Array:
@@ -82,12 +82,12 @@ def count_sectors(addresses: Array, lanes: Array | None, width: int) -> Array:
 
 def count_global(addresses: Array, lanes: Array | None, width: int) -> list[Array]:
     """Count the sectors, lines, ideal sectors and ideal lines of each request; parameters as in `count_sectors`."""
-    distinct, sectors, lines = _count_pieces(addresses, lanes, 1, SECTOR, LINE)
+    distinct, sectors, lines = _count_segments(addresses, lanes, 1, SECTOR, LINE)
     needed_bytes = distinct * width
     return [sectors, lines, -(-needed_bytes // SECTOR), -(-needed_bytes // LINE)]
 
 
-def count_piece_sectors(
+def count_bulk_copy_sectors(
     places: Array,
     offsets: Array,
     shift: int = 0,
@@ -147,10 +147,12 @@ def count_constant_addresses(addresses: Array, lanes: Array | None, width: int) 
 
 def count_wavefronts(addresses: Array, lanes: Array | None, width: int) -> Array:
     """Count the shared memory wavefronts of each request; parameters as in `count_sectors`."""
-    return _count_turns(addresses, np.ones(addresses.shape, bool) if lanes is None else lanes, width, BANKS)
+    return _count_grouped_wavefronts(
+        addresses, np.ones(addresses.shape, bool) if lanes is None else lanes, width, BANKS
+    )
 
 
-def _count_turns(addresses: Array, active: Array, width: int, word_count: int) -> Array:
+def _count_grouped_wavefronts(addresses: Array, active: Array, width: int, word_count: int) -> Array:
     """Count the wavefronts of each request if ``word_count`` words form one group."""
     words = (addresses >> 2)[:, :, None] + np.arange(max(width // WORD, 1))
     words = np.sort(np.where(active[:, :, None], words, -1).reshape(-1, word_count), axis=1)
@@ -161,7 +163,7 @@ def _count_turns(addresses: Array, active: Array, width: int, word_count: int) -
     return np.asarray(bank_load.max(axis=1).reshape(len(addresses), -1).sum(axis=1))
 
 
-def count_groups(addresses: Array, lanes: Array | None, width: int) -> Array:
+def count_conflict_free(addresses: Array, lanes: Array | None, width: int) -> Array:
     """Count the conflict-free wavefronts of each request: its groups with an active lane."""
     active = np.ones(addresses.shape, bool) if lanes is None else lanes
     lane_count = BANKS * WORD // max(width, WORD)
@@ -170,7 +172,7 @@ def count_groups(addresses: Array, lanes: Array | None, width: int) -> Array:
 
 def count_store_wavefronts(addresses: Array, lanes: Array | None, width: int) -> list[Array]:
     """Count the wavefronts of each request, and its conflict-free wavefronts."""
-    return [count_wavefronts(addresses, lanes, width), count_groups(addresses, lanes, width)]
+    return [count_wavefronts(addresses, lanes, width), count_conflict_free(addresses, lanes, width)]
 
 
 def count_load_wavefronts(addresses: Array, lanes: Array | None, width: int) -> list[Array]:
@@ -185,11 +187,11 @@ def count_load_wavefronts(addresses: Array, lanes: Array | None, width: int) -> 
         pairs = [(addresses == addresses[:, lane ^ n]) | ~active | ~active[:, lane ^ n] for n in (1, 2)]
         agreeing = np.flatnonzero(pairs[0].all(axis=1) | pairs[1].all(axis=1))
         if agreeing.size:
-            turns = _count_turns(addresses[agreeing], active[agreeing], width, 2 * BANKS)
+            turns = _count_grouped_wavefronts(addresses[agreeing], active[agreeing], width, 2 * BANKS)
             gains = turns < served[0][agreeing]  # otherwise, a larger group would report a conflict
             agreeing = agreeing[gains]
             served[0][agreeing] = turns[gains]
-            served[1][agreeing] = count_groups(addresses, active, width // 2)[agreeing]
+            served[1][agreeing] = count_conflict_free(addresses, active, width // 2)[agreeing]
     return served
 
 
@@ -233,9 +235,11 @@ def count_shared_atomics(addresses: Array, lanes: Array | None, width: int) -> l
     bank_keys = ((addresses >> 2) % BANKS).reshape(-1, group_size)
     row, _, lane_counts = _group_lanes(bank_keys, None if lanes is None else lanes.reshape(-1, group_size))
     banks = _find_maxima(len(bank_keys), row, lane_counts).reshape(count, -1).sum(axis=1)
-    rounds = np.sum([count_groups(addresses, mask, width) for mask in _iter_rounds(addresses, lanes, width)], axis=0)
+    rounds = np.sum(
+        [count_conflict_free(addresses, mask, width) for mask in _iter_rounds(addresses, lanes, width)], axis=0
+    )
     fewest = -(-active * width // (BANKS * WORD))
-    groups = count_groups(addresses, lanes, width)
+    groups = count_conflict_free(addresses, lanes, width)
     return [most_lanes, banks, rounds, count_wavefronts(addresses, lanes, width), groups, groups, fewest]
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..isa.operands import as_array
-from ..lanes.warps import LANES, Array, by_thread, find_occupancy, lanes_by_warp, spread
+from ..lanes.warps import LANES, Array, by_thread, find_active_lanes, lanes_by_warp, spread
 from ..machine.chunk import ALL_THREADS, Chunk
 from ..ptx.flow import End
 from ..ptx.program import TYPES
@@ -104,7 +104,7 @@ class BarrierQueue:
         while work:
             place = work.pop()
             if place not in reached:
-                if self._code[place].end is End.LEAVE:
+                if self._code[place].end is End.EXIT:
                     return False
                 reached.add(place)
                 work += self._code[place].successors
@@ -206,7 +206,7 @@ class BarrierQueue:
             f"{self._code[second.stop or 0].source}: undefined in CUDA"
         )
         fault = chunk.make_fault(DivergentBarrierError, text, source=source)
-        count = find_occupancy(first.threads, chunk.shape).threads
+        count = find_active_lanes(first.threads, chunk.shape).threads
         chunk.context.add_finding("divergent-barrier", source, fault.what, count)
 
     def _report_bypass(self, arrivals: list[BarrierArrival], arrived: Array) -> None:
@@ -222,7 +222,7 @@ class BarrierQueue:
             chunk.active, source = by_thread(warps & is_part, threads), self._code[stop].source
             text = "other lanes of its warp skip it and then read memory: undefined in CUDA"
             fault = chunk.make_fault(DivergentBarrierError, text, source=source)
-            count = find_occupancy(chunk.active, chunk.shape).threads
+            count = find_active_lanes(chunk.active, chunk.shape).threads
             chunk.context.add_finding("divergent-barrier", source, fault.what, count)
 
     def _report_split_arrivals(self, arrivals: list[BarrierArrival]) -> None:
@@ -248,7 +248,7 @@ class BarrierQueue:
             chunk.active = second.threads & is_shared
             text = f"other warps of its block wait at the barrier in {place}: undefined in CUDA"
             fault = chunk.make_fault(DivergentBarrierError, text, source=source)
-            count = find_occupancy(chunk.active, chunk.shape).threads
+            count = find_active_lanes(chunk.active, chunk.shape).threads
             chunk.context.add_finding("divergent-barrier", source, fault.what, count)
 
 

@@ -140,7 +140,7 @@ def lay_out_variables(variables: Iterable[Variable], start: int = 0) -> tuple[di
 def _iter_code(entry: Entry, flow: Flow, all_steps: list[Step]) -> Iterator[CodeBlock]:
     for block in flow.blocks:
         instructions, steps = entry.instructions[block.start : block.stop], all_steps[block.start : block.stop]
-        last, jumps = instructions[-1] if instructions else None, block.end in (End.BRANCH, End.LEAVE)
+        last, jumps = instructions[-1] if instructions else None, block.end in (End.BRANCH, End.EXIT)
         guard = last.guard if last and jumps else None
         if last and jumps:
             steps[-1] = lambda chunk: None  # the schedule executes branches

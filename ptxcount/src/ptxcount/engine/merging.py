@@ -18,7 +18,7 @@ from ..counting.rule_sums import sum_rules
 from ..counting.transactions import WORD, count_load_wavefronts, count_store_wavefronts
 from ..isa.operands import plus
 from ..lanes.symbolic_values import Sum, Value
-from ..lanes.warps import find_occupancy
+from ..lanes.warps import find_active_lanes
 from ..machine.chunk import Chunk
 from ..ptx.alignment import Residue, find_residues
 from ..ptx.flow import BasicBlock
@@ -200,5 +200,5 @@ class MergedCounter:
         served = count_load_wavefronts if self.kind == "load" else count_store_wavefronts
         for shift, width in self._accesses:
             address = plus(TYPES[f"u{8 * size}"], place, np.full((1, 1), shift).astype(f"i{size}")) if shift else place
-            self.requests += find_occupancy(chunk.active, chunk.shape).requests
+            self.requests += find_active_lanes(chunk.active, chunk.shape).requests
             self.wavefronts += sum_rules(served, address, chunk.active, chunk.shape, width)[0]

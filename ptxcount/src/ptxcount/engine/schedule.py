@@ -10,7 +10,7 @@ import numpy as np
 
 from ..isa.operands import as_array
 from ..lanes.symbolic_values import dense
-from ..lanes.warps import Array, find_occupancy
+from ..lanes.warps import Array, find_active_lanes
 from ..machine.chunk import ALL_THREADS, Chunk
 from ..machine.warp_clocks import FULL, find_warps
 from ..ptx.flow import End, Flow
@@ -29,7 +29,7 @@ _PRED, _U32 = TYPES["pred"], TYPES["u32"]
 #: Maximum number of splits of a chunk by branches that differ between blocks. Typical: the first bounds check splits
 #: interior from edge blocks, the second splits off idle blocks. Small chunks are not split.
 _MAX_PARTINGS = 2
-_MIN_BLOCKS_APART = 16
+_MIN_BLOCKS_PER_SPLIT = 16
 #: Failed polls before other threads of the chunk are scheduled: the first time, and later times.
 _FIRST_PATIENCE, _LATER_PATIENCE = 200, 4
 #: Fruitless polling rounds before other chunks are scheduled.
@@ -102,7 +102,7 @@ class Schedule:
 
     def _describe_place(self, index: int, threads: Array, verbs: tuple[str, str], where: str) -> str:
         """Describe the threads at a block of code, and the mbarrier that the first of them waits for."""
-        count, wait = find_occupancy(threads, self._chunk.shape).threads, self._describe_wait(threads)
+        count, wait = find_active_lanes(threads, self._chunk.shape).threads, self._describe_wait(threads)
         subject = f"{count} threads {verbs[1]}" if count > 1 else f"1 thread {verbs[0]}"
         reason = f" for {wait}" if wait and (verbs, where) == (_WAIT, "at") else ""
         return f"{subject} {where} {self._code[index].source}{reason}"
@@ -129,13 +129,13 @@ class Schedule:
         if time.monotonic() > chunk.context.deadline:
             text = "it did not end within --time-limit"
             raise chunk.make_fault(TimeLimitExceededError, text, source=code.source)
-        if code.end is End.LEAVE:
+        if code.end is End.EXIT:
             chunk.context.progress.note_progress()
         elif chunk.context.progress.is_stalled():
             seconds = f"{chunk.context.progress.limit:g} s without progress; --time-limit SECONDS allows more"
             raise chunk.make_fault(NoProgressError, f"{seconds}; {self._describe_places(index)}", source=code.source)
         counters = chunk.context.counters
-        occupancy = find_occupancy(active, chunk.shape)
+        occupancy = find_active_lanes(active, chunk.shape)
         counters.thread_instructions += count * occupancy.threads
         counters.warp_instructions += count * occupancy.requests
         for chunk.instruction, step, dead in code.steps:
@@ -145,7 +145,7 @@ class Schedule:
         if code.end is End.BARRIER:
             self._arrive(index, code, active)
         elif code.guard is None:
-            if code.end is not End.LEAVE:
+            if code.end is not End.EXIT:
                 self._wait_at(code.successors[-1], active)
         else:
             return self._branch(index, code.guard, active)
@@ -202,7 +202,7 @@ class Schedule:
         is_only_mask = active.size == 1 and not self._waiting and not self._barriers
         if (
             is_only_mask
-            and is_taken.shape[0] >= _MIN_BLOCKS_APART
+            and is_taken.shape[0] >= _MIN_BLOCKS_PER_SPLIT
             and self._partings < _MAX_PARTINGS
             and not self._chunk.context.may_wait
         ):
@@ -216,7 +216,7 @@ class Schedule:
 
     def _split_threads(self, index: int, active: Array, is_taken: Array) -> None:
         code, jumping, continuing = self._code[index], active & is_taken, active & ~is_taken
-        if not np.count_nonzero(continuing):  # the same mask object keeps its cached `Occupancy`
+        if not np.count_nonzero(continuing):  # the same mask object keeps its cached `ActiveLanes`
             jumping = active
         elif not np.count_nonzero(jumping):
             continuing = active

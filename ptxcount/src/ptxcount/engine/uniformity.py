@@ -115,6 +115,6 @@ class _Joins:
 
 def _is_exit(code: Sequence[Instruction], block: BasicBlock) -> bool:
     """Tell if a basic block is only an exit."""
-    return block.end is End.LEAVE and all(
+    return block.end is End.EXIT and all(
         i.opcode in ("ret", "exit") and not i.guard for i in code[block.start : block.stop]
     )

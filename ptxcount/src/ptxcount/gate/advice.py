@@ -179,7 +179,7 @@ def _explain_stride(pattern: Pattern, launch: _LaunchPatterns) -> tuple[str, str
     unrolled = stride > SECTOR and any(
         abs(offset) == width and neighbour.source.line == line for offset, neighbour in fields
     )
-    if walker := pattern.find_walker(width) or ("execution" if unrolled else ""):
+    if walker := pattern.find_unit_at_stride(width) or ("execution" if unrolled else ""):
         text = f"; the next {walker} is {width} bytes away: exchange the two axes, or use a tile in shared memory"
         return "PC102", text
     member_count, pitch = len({offset for offset, _ in fields if offset}), launch.describe_pitch(pattern)

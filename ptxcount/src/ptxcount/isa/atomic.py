@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..counting.atomic_costs import find_atomic_cost
 from ..counting.transactions import WORD
-from ..counting.turns import find_turns
 from ..lanes.symbolic_values import Value, dense
 from ..lanes.warps import Array, spread
 from ..machine.chunk import Chunk
@@ -31,7 +31,7 @@ def _atomic(instruction: Instruction) -> Step | None:
     where_operand, *sources = instruction.operands[returns:]
     targets = elements(instruction.operands[0], count, instruction) if returns else ()
     used = any(target is not SINK for target in targets)
-    cost = find_turns(
+    cost = find_atomic_cost(
         names[0],
         kind,
         returns=used,

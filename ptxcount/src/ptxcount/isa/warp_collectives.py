@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..lanes.warps import LANES, Array, by_thread, by_warp, find_occupancy, lanes_by_warp, spread, warp_count
+from ..lanes.warps import LANES, Array, by_thread, by_warp, find_active_lanes, lanes_by_warp, spread, warp_count
 from ..machine.chunk import Chunk
 from ..machine.warp_clocks import FULL, find_missing_lanes
 from .opcode_registry import op
@@ -102,7 +102,7 @@ def _shuffle(mode: str, chunk: Chunk, *operands: Array) -> Iterable[Array]:
     low, high = _LANE & segment, (_LANE & segment) | (bound & ~segment)
     lane, inside = _MODES[mode](b & ~segment if mode == "idx" else b, low, high)
     lane = np.where(inside, lane, _LANE) & 31
-    active = find_occupancy(chunk.active, chunk.shape).lanes
+    active = find_active_lanes(chunk.active, chunk.shape).lanes
     if a.shape[2] == 1:
         result = a
     elif lane.size == LANES:

@@ -85,7 +85,7 @@ def take_by_warp(units: Array, leaders: Array, adjacent: bool) -> Array:
     return np.asarray(warps[leaders].view(units.dtype))
 
 
-class Occupancy:
+class ActiveLanes:
     """Active threads of a chunk, from a mask that never changes.
 
     ``lanes`` is the mask of active lanes, (1 or blocks, warps, 32), or None if all lanes of whole warps are active.
@@ -108,15 +108,15 @@ class Occupancy:
         return np.flatnonzero(spread(self.active, self.shape))
 
 
-#: The last `Occupancy`: consecutive instructions have the same mask.
-_last = [Occupancy(np.ones((1, 1), bool), (1, 1))]
+#: The last `ActiveLanes`: consecutive instructions have the same mask.
+_last = [ActiveLanes(np.ones((1, 1), bool), (1, 1))]
 
 
-def find_occupancy(active: Array, shape: tuple[int, ...]) -> Occupancy:
-    """Return the `Occupancy` of a mask."""
+def find_active_lanes(active: Array, shape: tuple[int, ...]) -> ActiveLanes:
+    """Return the `ActiveLanes` of a mask."""
     (last,) = _last
     if last.active is not active or last.shape != shape:
-        last = _last[0] = Occupancy(active, shape)
+        last = _last[0] = ActiveLanes(active, shape)
     return last
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ..counting.atomic_costs import AtomicCost
 from ..counting.counters import Access
-from ..counting.turns import AtomicTurns
 from ..lanes.symbolic_values import Sum, Value, add_column_row, dense
-from ..lanes.warps import LANES, Array, choose, find_occupancy, spread, unsigned
+from ..lanes.warps import LANES, Array, choose, find_active_lanes, spread, unsigned
 from ..ptx.program import GIVEN, Instruction, Type
 from ..util.errors import (
     KernelFaultError,
@@ -172,7 +172,7 @@ class Chunk:
         place: Value,
         *,
         active: Array | None = None,
-        turns: AtomicTurns | None = None,
+        turns: AtomicCost | None = None,
         is_replay: bool = False,
         remote_kind: str = "",
         is_matrix: bool = False,
@@ -213,7 +213,7 @@ class Chunk:
         width: int,
         place: Value,
         *,
-        turns: AtomicTurns | None = None,
+        turns: AtomicCost | None = None,
         is_vain: Array = ALL_THREADS,
     ) -> None:
         """Count an access, and apart what only polls: in vain reads a place again since its thread came to the loop."""
@@ -225,7 +225,7 @@ class Chunk:
         active, now = spread(self.active, self.shape), spread(dense(place).astype(np.int64), self.shape)
         is_repeated = active & is_vain & (places == now)
         places[active] = now[active]
-        self.find_counters(space, kind, width).polls += find_occupancy(is_repeated, self.shape).requests
+        self.find_counters(space, kind, width).polls += find_active_lanes(is_repeated, self.shape).requests
         if (active != is_repeated).any():
             self.record(space, kind, width, place, active=active & ~is_repeated, turns=turns)
         else:
@@ -278,7 +278,7 @@ class Chunk:
 
     def first_active(self) -> tuple[int, int]:
         """Return the (block, thread) of the first active thread."""
-        return divmod(int(find_occupancy(self.active, self.shape).places[0]), self.shape[1])
+        return divmod(int(find_active_lanes(self.active, self.shape).places[0]), self.shape[1])
 
 
 def _select_rows(value: Value, rows: Array) -> Value:

@@ -79,7 +79,7 @@ class ClusterRaces:
         by_owner = (me != owners) & (before[_OWN_TIME] > ordered)
         races = by_owner | ((before[_FAR_TIME] > ordered) & (before[_FAR_BLOCK] != me))
         if races.any() and stored is not None and other != "atomic":
-            races &= ~stored.already_stored()[:, None]
+            races &= ~stored.changes_nothing()[:, None]
         if not races.any():
             return None
         at = tuple(int(axis[0]) for axis in np.nonzero(races))

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..counting.transactions import SECTOR
 from ..lanes.symbolic_values import Sum, Value, dense
-from ..lanes.warps import Array, find_occupancy, spread, unsigned
+from ..lanes.warps import Array, find_active_lanes, spread, unsigned
 from ..util.errors import (
     GlobalRaceError,
     LaunchError,
@@ -235,7 +235,7 @@ class ArrayMemory:
         else:
             addresses = dense(address).view(np.int64)
             shape = np.broadcast_shapes(addresses.shape, active.shape, *shapes)
-            places = find_occupancy(active, shape).places
+            places = find_active_lanes(active, shape).places
             active_addresses = spread(addresses, shape).reshape(-1).take(places)
 
             def report_at(error: Any, place: int, text: str) -> None:

@@ -157,7 +157,7 @@ def _iter_early_exits(code: Sequence[Instruction], flow: Flow, head: int, loop: 
     for index in _reach(flow, [following for _, following in exits], loop) - _reach(flow, ordinary, loop):
         behind = _reach(flow, [index])
         is_apart = loop.isdisjoint(behind) and any(
-            flow.blocks[last].end is End.LEAVE for last in _reach(flow, [head], {index})
+            flow.blocks[last].end is End.EXIT for last in _reach(flow, [head], {index})
         )
         if is_apart and not any(
             instruction.opcode in ("bar", "barrier") or "sync" in instruction.modifiers
@@ -216,7 +216,7 @@ def _find_deciding_registers(
     exits = [
         code[flow.blocks[index].stop - 1].guard
         for index in loop
-        if flow.blocks[index].end in (End.BRANCH, End.LEAVE) and not loop.issuperset(flow.blocks[index].successors)
+        if flow.blocks[index].end in (End.BRANCH, End.EXIT) and not loop.issuperset(flow.blocks[index].successors)
     ]
     deciding, size = {guard.name for guard in exits if guard is not None}, -1
     while size < len(deciding):

@@ -44,7 +44,7 @@ class StoredValues(NamedTuple):
     #: True if one row of accesses represents all blocks.
     one_row: bool
 
-    def already_stored(self) -> Array:
+    def changes_nothing(self) -> Array:
         """Tell for each access if memory already holds its values."""
         return self._combine([self.data[self.places + k] == value for k, value in enumerate(self.values)])
 
@@ -188,7 +188,7 @@ class RaceDetector:
                 elif ordered is not None:
                     foreign &= ~_is_ordered(first, last, times, thread, ordered)
                 if foreign.any() and stored is not None and other_kind != "atomic":
-                    foreign &= ~stored.already_stored()[:, None]
+                    foreign &= ~stored.changes_nothing()[:, None]
                 if foreign.any():
                     access, place = (int(axis[0]) for axis in np.nonzero(foreign))
                     other_thread = first if first[access, place] != thread[access, place] else last

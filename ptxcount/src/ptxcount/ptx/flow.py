@@ -23,9 +23,9 @@ MAX_VISITS = 1_000_000
 class End(Enum):
     """End of a basic block: its threads fall through, branch, exit, or wait at a barrier of their block."""
 
-    GO_ON = "go on"
+    FALL_THROUGH = "go on"
     BRANCH = "branch"
-    LEAVE = "leave"
+    EXIT = "exit"
     BARRIER = "barrier"
 
 
@@ -65,13 +65,13 @@ def find_end(entry: Entry, instruction: Instruction) -> End:
     reaches it.
     """
     if instruction.problem:
-        return End.GO_ON
+        return End.FALL_THROUGH
     if instruction.opcode == "bra" and _target(entry, instruction) is not None:
         return End.BRANCH
     if instruction.opcode in ("ret", "exit"):
-        return End.LEAVE
+        return End.EXIT
     waits = instruction.opcode in ("bar", "barrier") and not {"cluster", "arrive"} <= {*instruction.modifiers}
-    return End.BARRIER if waits and not instruction.guard else End.GO_ON
+    return End.BARRIER if waits and not instruction.guard else End.FALL_THROUGH
 
 
 def analyse(entry: Entry) -> Flow:
@@ -83,14 +83,16 @@ def analyse(entry: Entry) -> Flow:
     ends = [find_end(entry, instruction) for instruction in code]
     targets = {index: _target(entry, code[index]) for index, end in enumerate(ends) if end is End.BRANCH}
     starts = {0, len(code), *(place for place in targets.values() if place is not None)}
-    starts |= {index + 1 for index, end in enumerate(ends) if end is not End.GO_ON or code[index].opcode == "trap"}
+    starts |= {
+        index + 1 for index, end in enumerate(ends) if end is not End.FALL_THROUGH or code[index].opcode == "trap"
+    }
     ordered = sorted(starts)
-    blocks = [BasicBlock(start, stop, ends[stop - 1] if stop > start else End.LEAVE)
+    blocks = [BasicBlock(start, stop, ends[stop - 1] if stop > start else End.EXIT)
               for start, stop in zip(ordered, [*ordered[1:], len(code)], strict=True)]  # fmt: skip
     block_index = {block.start: index for index, block in enumerate(blocks)}
     for index, block in enumerate(blocks[:-1]):
         last = code[block.stop - 1]
-        if last.guard or not (block.end in (End.BRANCH, End.LEAVE) or last.opcode == "trap"):
+        if last.guard or not (block.end in (End.BRANCH, End.EXIT) or last.opcode == "trap"):
             block.successors.append(index + 1)
         target = targets.get(block.stop - 1)
         if target is not None:

@@ -80,7 +80,7 @@ def list_costs(counters: LaunchCounters, words: Sequence[str] = ()) -> list[Cost
     ``words`` are the texts of the arguments, which name the arrays.
     """
     accesses_by_place: defaultdict[tuple[object, ...], list[Access]] = defaultdict(list)
-    for access in counters.chip_accesses():
+    for access in counters.machine_code_accesses():
         if access.is_uniform_constant:
             continue
         unit = "constant addresses" if access.space == "constant" else "sectors" if access.sectors else "wavefronts"

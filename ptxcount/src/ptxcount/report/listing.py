@@ -219,7 +219,7 @@ def format_listing(counters: LaunchCounters, find_lines: FindLines) -> str:
 
     accesses_by_file: dict[str, dict[int, list[Access]]] = {}
     shown = replace(
-        counters, accesses=[access for access in counters.chip_accesses() if not access.is_uniform_constant]
+        counters, accesses=[access for access in counters.machine_code_accesses() if not access.is_uniform_constant]
     )
     for (file, line), accesses in shown.by_line().items():
         if file is not None and line is not None:

@@ -76,7 +76,7 @@ class Pattern:
             return f"{addresses / requests:.2g} addresses, each by {lanes / addresses:.2g} lanes"
         return "irregular addresses"
 
-    def find_walker(self, distance: int) -> str:
+    def find_unit_at_stride(self, distance: int) -> str:
         """Name the unit (execution, warp, block or row of threads) with this byte stride; empty if there is none."""
         for walker, walked in (("execution", self.step), ("warp", self.warp), ("block", self.block)):
             if walked is not None and abs(walked) == distance:

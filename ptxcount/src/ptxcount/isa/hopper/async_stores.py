@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...counting.turns import find_turns
+from ...counting.atomic_costs import find_atomic_cost
 from ...lanes.warps import Array, spread
 from ...machine.chunk import Chunk
 from ...ptx.program import TYPES, Immediate, Instruction
@@ -66,7 +66,7 @@ def _bind_async_reduction(instruction: Instruction) -> Step:
     read, read_barrier = (address(instruction, operand, "shared") for operand in (target, barrier))
     adds_one = isinstance(data, Immediate) and data.value == 1
     # On an H200, the pipe has the wavefronts of red.shared, but no counter of shared atomics includes them.
-    turns = find_turns(names[0], kind, returns=False, adds_one=adds_one)
+    turns = find_atomic_cost(names[0], kind, returns=False, adds_one=adds_one)
 
     def reduce(chunk: Chunk, value: Array) -> list[Array]:
         require_clusters(chunk, "red.async")

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...counting.transactions import LINE, count_piece_sectors
+from ...counting.transactions import LINE, count_bulk_copy_sectors
 from ...lanes.symbolic_values import dense
 from ...lanes.warps import Array, spread
 from ...machine.chunk import ALL_THREADS, Chunk
@@ -152,7 +152,7 @@ class BulkCopy:
         blocks = self._numbers["ranks"].bit_count() if is_multicast else 1  # each destination reads separately
         if "size" in self._numbers:
             sectors = [
-                blocks * count_piece_sectors(places, offsets, shift, is_multicast=is_multicast)
+                blocks * count_bulk_copy_sectors(places, offsets, shift, is_multicast=is_multicast)
                 for shift in range(0, LINE, 16)
             ]
             access.add_untraced(1, sectors[0], places.size * width)
@@ -160,7 +160,7 @@ class BulkCopy:
             return
         parts = (places, offsets, spread(inside, places.shape))
         rows, row_offsets, within = (np.asarray(part).reshape(-1, columns) for part in parts)
-        count = count_piece_sectors(
+        count = count_bulk_copy_sectors(
             rows, row_offsets, inside=within, is_store=kind == "store", is_multicast=is_multicast
         )
         access.add_untraced(1, blocks * count, int(within.sum()) * width)

@@ -8,7 +8,7 @@ from ..lanes.warps import LANES
 from ..ptx.program import Type
 
 
-class AtomicTurns(NamedTuple):
+class AtomicCost(NamedTuple):
     """Cost of one atomic instruction (measured: 160 kernels of one warp on an H200)."""
 
     #: Index of the result of `transactions.count_shared_atomics` that is the number of rounds.
@@ -20,7 +20,7 @@ class AtomicTurns(NamedTuple):
     #: True for a CAS loop: it repeats while other warps modify the word.
     loops: bool = False
     #: Minimum active lanes for warp aggregation by ptxas. 0: never aggregated.
-    summed_lanes: int = 0
+    min_aggregated_lanes: int = 0
     #: Wavefronts of a warp-aggregated request.
     summed: int = 1
 
@@ -40,9 +40,9 @@ _SUMMED_LANES = {
 }  # fmt: skip
 
 
-def find_turns(
+def find_atomic_cost(
     name: str, kind: Type, *, returns: bool, adds_one: bool, one_value: bool = False, one_address: bool = False
-) -> AtomicTurns:
+) -> AtomicCost:
     """Find the cost of an operation on a type; ``adds_one``: it adds the literal 1.
 
     ``one_value`` and ``one_address`` are those that the compiler sees to be the same in all lanes of a warp. PTX does
@@ -50,13 +50,13 @@ def find_turns(
     128 bits are one instruction, too (sm_75 to sm_120, nvcc 13.0.88).
     """
     summable = one_address and kind.kind in ("u", "s", "b")
-    summed_lanes = _SUMMED_LANES.get((name, kind.size, returns), (0, 0))[not one_value] if summable else 0
+    min_aggregated_lanes = _SUMMED_LANES.get((name, kind.size, returns), (0, 0))[not one_value] if summable else 0
     is_wide_swap = name in ("exch", "cas") and kind.size >= 8
     if kind.size == 2:
-        return AtomicTurns(_BANKS, 2, loops=True)
+        return AtomicCost(_BANKS, 2, loops=True)
     if kind.name not in ("u32", "s32", "b32") and not is_wide_swap:
         before = int(kind.name.endswith("x2"))  # ATOM.E.ADD, by a generic address
-        return AtomicTurns(_ROUNDS, 2, before, loops=True, summed_lanes=summed_lanes, summed=2)
+        return AtomicCost(_ROUNDS, 2, before, loops=True, min_aggregated_lanes=min_aggregated_lanes, summed=2)
     if kind.name == "u32" and adds_one and name == "add" and not returns:
-        return AtomicTurns(_WORDS_OF_LOAD, summed_lanes=summed_lanes)
-    return AtomicTurns(_BANKS, 2 if name == "cas" else 1, summed_lanes=summed_lanes)
+        return AtomicCost(_WORDS_OF_LOAD, min_aggregated_lanes=min_aggregated_lanes)
+    return AtomicCost(_BANKS, 2 if name == "cas" else 1, min_aggregated_lanes=min_aggregated_lanes)

@@ -17,7 +17,7 @@ from kernelwatch.config import project_root
 from kernelwatch.config.project_root import ROOT
 
 #: Library -> packages in order of imports; packages between two arrows do not import each other.
-ROOMS = {
+LAYERS = {
     "kernelwatch": "error_text errors < config < toolchain < kernel < suite < store < instrument < counting"
     " < benchmarks < scaffold review < workflow < show < runner < fleet < cli < __main__",
     "ptxcount": "util < ptx < lanes < counting < machine < isa < source < engine < report < cli < gate"
@@ -54,14 +54,14 @@ def _iter_imports(module: str, tree: ast.Module, modules: dict[str, ast.Module],
 def test_packages_are_in_order(library: str) -> None:
     """Imports in functions count, too."""
     modules = _modules(library)
-    places = {room: place for place, rooms in enumerate(ROOMS[library].split(" < ")) for room in rooms.split()}
+    places = {layer: place for place, layers in enumerate(LAYERS[library].split(" < ")) for layer in layers.split()}
     upward = [
         f"{module} imports {imported}"
         for module, tree in modules.items()
         for imported in _iter_imports(module, tree, modules, late=True)
         if "." in module and "." in imported
-        for importer, imported_room in [(module.split(".")[1], imported.split(".")[1])]
-        if importer != imported_room and places[importer] <= places[imported_room]
+        for importer, imported_layer in [(module.split(".")[1], imported.split(".")[1])]
+        if importer != imported_layer and places[importer] <= places[imported_layer]
     ]
     assert upward == []
 
