@@ -50,7 +50,7 @@ def test_uncommitted_files(
     for name in changes:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("2")
-    imported = uncommitted.warn_of_changes(["0" * 40, commit], tmp_path / "results")
+    imported = uncommitted.warn_of_changes(["0" * 40, commit], Path("results"))
     assert imported == [
         name for text in expected if text.startswith(AS_THEY_ARE) for name in text[len(AS_THEY_ARE) :].split(", ")
     ]

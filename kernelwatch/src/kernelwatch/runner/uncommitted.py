@@ -29,7 +29,9 @@ def warn_of_changes(commits: Sequence[str], results: Path) -> list[str]:
     """
     package, folders = settings.package_name(), settings.code_folders()
     head, changes = _list_changes()
-    files = {file: is_tracked for file, is_tracked in changes.items() if not (ROOT / file).is_relative_to(results)}
+    files = {
+        file: is_tracked for file, is_tracked in changes.items() if not (ROOT / file).is_relative_to(ROOT / results)
+    }
     imported = [
         file for file in files if any(PurePath(file).is_relative_to(name) for name in folders if name != package)
     ]
