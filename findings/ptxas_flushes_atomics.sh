@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Guess: a sum of float32 without .ftz keeps subnormal numbers, whichever instruction makes it: add, an atomic in global
+# Guess, written after the first sign: a sum of float32 without .ftz keeps subnormal numbers, whichever instruction makes it: add, an atomic in global
 # or shared memory, or a bulk reduction.
 # What happens: atomics in global memory have .FTZ in machine code, as the PTX ISA says of them. The loop of a shared
 # atomic and the bulk reduction have none.
