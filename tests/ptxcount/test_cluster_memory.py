@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import ptxcount
-from ptxcount.report.listing import describe_cost, format_json, format_table
+from ptxcount.report.listing import describe_cost, format_json
+from ptxcount.report.totals_table import format_table
 from tests.ptxcount.snippets import execute_snippet, module
 
 LANES = np.arange(32)

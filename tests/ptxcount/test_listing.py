@@ -15,6 +15,7 @@ from ptxcount import format_counters
 from ptxcount.counting.counters import LOCAL, Access, LaunchCounters
 from ptxcount.report import listing
 from ptxcount.report.costs import format_costs
+from ptxcount.report.totals_table import format_table
 from ptxcount.util.errors import Source
 from ptxcount.util.findings import Finding
 
@@ -110,7 +111,7 @@ def test_listing() -> None:
 
 def test_table() -> None:
     """Rows are sums by space and kind."""
-    assert listing.format_table(LAUNCH) == TABLE
+    assert format_table(LAUNCH) == TABLE
 
 
 def test_rows_sum_to_the_first_number() -> None:
@@ -118,7 +119,7 @@ def test_rows_sum_to_the_first_number() -> None:
     copies = [_access(9, "shared", "copy", requests=2, wavefronts=8, conflict_free=6)]
     launch = replace(LAUNCH, accesses=[*LAUNCH.accesses, *copies])
     sums: Counter[str] = Counter()
-    for part in listing.format_table(launch).split("\n\n")[:-1]:
+    for part in format_table(launch).split("\n\n")[:-1]:
         (_, _, unit, *_), *rows = map(str.split, part.splitlines())
         sums[unit] += sum(int(row[2]) for row in rows)
     headlines = re.findall(r"(?m)^(\d+) (\w+)$", format_costs(launch, [], lambda name: None))
@@ -128,7 +129,7 @@ def test_rows_sum_to_the_first_number() -> None:
 def test_merged_rows() -> None:
     """A row of merged accesses is there if it differs."""
     merged = replace(LAUNCH, merged={"load": (2, 4), "store": (1, 2)})
-    rows = listing.format_table(merged).splitlines()
+    rows = format_table(merged).splitlines()
     assert [row.split()[:3] for row in rows if "as ptxas would merge" in row] == [["store", "1", "2"]]
 
 
@@ -152,13 +153,13 @@ def test_json() -> None:
 def test_sums_of_lanes(together: int, is_told: bool) -> None:
     """The sums of ptxas are told unless each atomic has one active lane."""
     access = Access(Source(1), "global", "atomic", 4, 3, 3, together=together, summed=3)
-    assert ("warp-aggregated" in listing.format_table(LaunchCounters(96, [access]))) == is_told
+    assert ("warp-aggregated" in format_table(LaunchCounters(96, [access]))) == is_told
     assert ("summed by ptxas in 3 requests" in listing.describe_cost(access)) == is_told
 
 
 def test_empty_launch() -> None:
     """No access and no thread cause no division by zero."""
-    rows = [line.split() for line in listing.format_table(LaunchCounters(threads=0)).splitlines()]
+    rows = [line.split() for line in format_table(LaunchCounters(threads=0)).splitlines()]
     assert rows[1:3] == [["load", "0", "0", "-", "-"], ["store", "0", "0", "-", "-"]]
     assert rows[-1] == ["0", "threads,", "0.0", "PTX", "instructions", "each"]
     assert listing.format_listing(LaunchCounters(threads=0), lambda name: None) == ""
@@ -175,8 +176,8 @@ def test_missing_source_files(name: str, tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_no_request() -> None:
     """A launch that moves nothing says so."""
-    assert "0 requests: no thread reached a load or a store" in listing.format_table(LaunchCounters(32, [], 64, 2))
-    assert "0 requests" not in listing.format_table(LAUNCH)
+    assert "0 requests: no thread reached a load or a store" in format_table(LaunchCounters(32, [], 64, 2))
+    assert "0 requests" not in format_table(LAUNCH)
 
 
 @pytest.mark.parametrize(

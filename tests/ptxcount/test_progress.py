@@ -14,6 +14,7 @@ from ptxcount.counting.counters import LaunchCounters
 from ptxcount.engine.execute import execute_kernel
 from ptxcount.machine import launch_progress
 from ptxcount.report import costs, listing
+from ptxcount.report.totals_table import format_table
 from tests.ptxcount.snippets import module
 from tests.ptxcount.sources import compile_to_ptx
 
@@ -166,7 +167,7 @@ def test_reports_of_polls() -> None:
     """The listing marks polls, costs omit them, JSON has their number."""
     counters = _count("a flag of another block")
     polls = counters.polls
-    assert f"polling: {polls} repeated load requests, in no total" in listing.format_table(counters)
+    assert f"polling: {polls} repeated load requests, in no total" in format_table(counters)
     assert [f"{access.polls} polling requests" in listing.describe_cost(access) for access in counters.accesses].count(
         True
     ) == 1

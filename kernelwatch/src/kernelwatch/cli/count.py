@@ -21,6 +21,7 @@ from kernelwatch.suite import registry
 from kernelwatch.suite.metrics import ARCH
 from kernelwatch.toolchain import build, releases
 from ptxcount.report import listing
+from ptxcount.report.totals_table import format_table
 
 #: PTX by which nvcc checks flags of ptxas, which counting itself does not need.
 _PROBE = ".version 6.0\n.target sm_70\n.address_size 64\n.visible .entry probe() { ret; }\n"
@@ -67,7 +68,7 @@ def main(words: Sequence[str] | None = None) -> int:
         return 0
     title = f"{launch}, grid {result.geometry.grid}, block {result.geometry.block}"
     text = listing.format_listing(result.counters, source_lines.load_source(kernel, launch.dtype).make_line_reader())
-    print(title, listing.format_table(result.counters), text, sep="\n\n")
+    print(title, format_table(result.counters), text, sep="\n\n")
     return 0
 
 

@@ -51,9 +51,8 @@ def run(words: Sequence[str] | None = None) -> int:
         return status
     from kernelwatch.cli import site, summary  # noqa: PLC0415 -- not needed while measuring
 
-    with ProcessPoolExecutor(
-        1, multiprocessing.get_context("fork")
-    ) as pool:  # writing the website takes as long as the review
+    # The review takes as long as the pages: a second process makes it meanwhile.
+    with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as pool:
         summarized = pool.submit(summary.summarize, parsed.machine or machine.default_name(machine.find_gpu()))
         unpublished = catch_errors(site.main)(())
         text, failed = summarized.result()

@@ -25,8 +25,8 @@ from ptxcount.counting.counters import LaunchCounters
 from ptxcount.engine.execute import execute_kernel
 from ptxcount.util import host_memory
 
-#: Version of ptxcount's rules. Raise it with each change of ptxcount that may change a count, but no time.
-_RULES = 2
+#: Version of ptxcount's counting rules. Raise it with each change of ptxcount that may change a count, but no time.
+_COUNTING_VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ def _hash_launch(kernel: Kernel, launch: Launch) -> str:
     element = kernel.check_dtype(launch.dtype)
     executed = (kernel, kernel.reference) if isinstance(kernel.reference, Kernel) else (kernel,)
     return fingerprint.hash_facts(
-        f"{fingerprint.VERSION}.{_RULES}",
+        f"{fingerprint.VERSION}.{_COUNTING_VERSION}",
         [element, kernel.check_extents(launch.arguments)],
         [_execution_facts(executed_kernel, element, launch) for executed_kernel in executed],
         [fingerprint.list_function_facts(function) for function in kernel.user_functions()],

@@ -1,4 +1,4 @@
-"""Counters as text: a table of totals, and the source with the cost of each line."""
+"""Counters as text and as JSON: the totals, and the source with the cost of each line."""
 
 from __future__ import annotations
 
@@ -9,99 +9,15 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .totals_table import format_ratio, format_table
+
 if TYPE_CHECKING:
-    from ..counting.counters import Access, Amounts, LaunchCounters
+    from ..counting.counters import Access, LaunchCounters
 
 #: A line is marked if its sectors exceed this multiple of its ideal sectors.
 WASTEFUL = 1.5
 _MARGIN = 2
 FindLines = Callable[[str], "list[str] | None"]
-
-
-def _format_ratio(count: int, requests: int) -> str:
-    return f"{count / requests:.2f}" if requests else "-"
-
-
-def _format_row(*cells: object) -> str:
-    return f"{cells[0]!s:<16}" + "".join(f"{cell!s:>16}" for cell in cells[1:])
-
-
-#: The parts of the table: space, prefix of its totals, unit; and for the last column the heading, the total, and its
-#: format as a function of the total and the requests.
-_PARTS: tuple[tuple[str, str, str, str, str, Callable[[int, int], object]], ...] = (
-    ("global", "", "sectors", "ideal", "ideal_sectors", _format_ratio),
-    ("global", "", "lines", "ideal", "ideal_lines", _format_ratio),
-    ("shared", "shared_", "wavefronts", "bank conflicts", "bank_conflicts", lambda count, requests: count),
-    ("cluster", "cluster_", "sectors", "ideal", "ideal_sectors", _format_ratio),
-    *((space, f"{space}_", "sectors", "useful bytes", "useful_bytes", lambda count, requests: count)
-      for space in ("local", "texture", "surface", "bulk")),
-)  # fmt: skip
-
-
-def format_table(counters: LaunchCounters) -> str:
-    """Format the totals of a launch: sectors and lines of global memory, other memories, instructions per thread."""
-    totals = counters.totals()
-    copies = [access for access in counters.accesses if access.kind == "copy"]
-    totals |= {f"shared_copy_{name}": sum(getattr(copy, name) for copy in copies)
-               for name in ("requests", "wavefronts", "bank_conflicts")}  # fmt: skip
-    rows = []
-    for space, prefix, unit, heading, last_total, format_last in _PARTS:
-        kinds = [kind for kind in ("load", "store", "atomic", "copy") if f"{prefix}{kind}_requests" in totals]
-        if not kinds:
-            continue
-        rows.append(_format_row(space, "requests", unit, "per request", heading))
-        for kind in kinds:
-            requests, count, last_count = (totals[f"{prefix}{kind}_{name}"] for name in ("requests", unit, last_total))
-            if requests or kind in ("load", "store"):
-                last = format_last(last_count, requests)
-                row = _format_row(f"  {kind}", requests, count, _format_ratio(count, requests), last)
-                note = "(cp.async: neither loads nor stores)" if kind == "copy" else ""
-                if (space, kind, unit) == ("global", "atomic", "sectors"):
-                    note = f"({_describe_sums(counters.atomics)})"
-                caveat = counters.caveats().get(f"{space} {kind}", note)
-                rows.append(f"{row}  {caveat}".rstrip())
-            merged = counters.merged.get(kind) if space == "shared" else None
-            if merged not in (None, (requests, count)):
-                row = _format_row(f"  {kind}", *merged, _format_ratio(merged[1], merged[0]))
-                rows.append(f"{row}  as ptxas would merge")
-        rows.append("")
-    addresses, requests = (totals.get(f"constant_{name}", 0) for name in ("addresses", "requests"))
-    if addresses > requests:
-        rows.append(_format_row("constant", "requests", "addresses", "per request", "ideal"))
-        rows += [_format_row("  load", requests, addresses, _format_ratio(addresses, requests), "1.00"), ""]
-    if not any(access.requests for access in counters.accesses):
-        rows += ["0 requests: no thread reached a load or a store. Is a size among the arguments 0?", ""]
-    per_thread = counters.thread_instructions / max(counters.threads, 1)
-    if counters.distinct_sectors is not None:
-        read, written = counters.distinct_sectors
-        rows += [
-            f"distinct sectors: {read} read, {written} written (minimum DRAM traffic with cold caches)",
-            *_describe_fetches(counters),
-            "",
-        ]
-    if counters.polls:
-        polling = sorted({access.kind for access in counters.accesses if access.polls}, reverse=True)
-        rows += [
-            f"polling: {counters.polls} repeated {' and '.join(polling)} requests, in no total (the number depends on "
-            "scheduling)",
-            "",
-        ]
-    return "\n".join([*rows, f"{counters.threads} threads, {per_thread:.1f} PTX instructions each"])
-
-
-def _describe_sums(atomics: Amounts) -> str:
-    """Describe the sectors of atomics: they count lanes on one address, unless ptxas aggregates them."""
-    summed = atomics.summed * (atomics.together > atomics.requests)  # a lane alone is no sum
-    if summed == atomics.requests:
-        return "warp-aggregated by ptxas"
-    return "lanes on one address are serialized" + f"; {summed} requests warp-aggregated by ptxas" * bool(summed)
-
-
-def _describe_fetches(counters: LaunchCounters) -> list[str]:
-    """Describe the minimum DRAM reads, if they exceed the sectors read."""
-    read, fetched = (counters.distinct_sectors or (0,))[0], counters.fetched_sectors or 0
-    text = f"minimum DRAM reads: {fetched} sectors, because an L2 miss fetches 64 bytes or more"
-    return [text] if fetched > read else []
 
 
 def format_json(counters: LaunchCounters, find_lines: FindLines = lambda name: None) -> str:
@@ -170,7 +86,7 @@ def advise_shift(access: Access) -> str:
     if fewest >= access.sectors:
         return ""
     place = access.shifted_sectors.index(fewest)
-    fewer, now = (_format_ratio(count, access.requests) for count in (fewest, access.sectors))
+    fewer, now = (format_ratio(count, access.requests) for count in (fewest, access.sectors))
     return f"; {fewer} instead of {now} if the shared buffer is moved by {16 * place} bytes"
 
 
@@ -178,7 +94,7 @@ def describe_cost(access: Access) -> str:
     """Describe the cost of an instruction."""
     text = _describe_counts(access)
     if access.kind == "atomic":
-        text += f"; {_format_ratio(access.together, access.requests)} lanes on one address"
+        text += f"; {format_ratio(access.together, access.requests)} lanes on one address"
         text += f", summed by ptxas in {access.summed} requests" * bool(
             access.summed and access.together > access.requests
         )
@@ -190,21 +106,21 @@ def describe_cost(access: Access) -> str:
 def _describe_counts(access: Access) -> str:
     if access.space == "global":
         counts = (access.sectors, access.ideal_sectors, access.lines, access.ideal_lines)
-        sectors, fewest, lines, least = (_format_ratio(count, access.requests) for count in counts)
+        sectors, fewest, lines, least = (format_ratio(count, access.requests) for count in counts)
         return f"{access.kind}: {sectors} sectors per request, ideal {fewest}; {lines} cache lines, ideal {least}"
     if access.space == "cluster":
-        sectors, fewest = (_format_ratio(count, access.requests) for count in (access.sectors, access.ideal_sectors))
+        sectors, fewest = (format_ratio(count, access.requests) for count in (access.sectors, access.ideal_sectors))
         return f"{access.kind}: distributed shared memory, {sectors} sectors per request, ideal {fewest}"
     if access.space in ("texture", "surface", "bulk"):
-        text = f"{access.space} {access.kind}: {_format_ratio(access.sectors, access.requests)} sectors per request"
+        text = f"{access.space} {access.kind}: {format_ratio(access.sectors, access.requests)} sectors per request"
         return f"{text}{advise_shift(access)}"
     if access.space == "local":
-        return f"{access.kind}: local memory, {_format_ratio(access.sectors, access.requests)} sectors per request"
+        return f"{access.kind}: local memory, {format_ratio(access.sectors, access.requests)} sectors per request"
     if access.space == "constant":
-        addresses = _format_ratio(access.addresses, access.requests)
+        addresses = format_ratio(access.addresses, access.requests)
         return f"constant {access.kind}: {addresses} addresses per request, ideal 1.00"
-    per_request = _format_ratio(access.wavefronts, access.requests)
-    ideal = _format_ratio(access.conflict_free, access.requests)
+    per_request = format_ratio(access.wavefronts, access.requests)
+    ideal = format_ratio(access.conflict_free, access.requests)
     return f"shared {access.kind}: {per_request} wavefronts per request, {ideal} without bank conflicts"
 
 
