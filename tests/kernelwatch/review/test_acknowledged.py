@@ -137,6 +137,26 @@ def test_bad_file(text: str, message: str, base: str, tmp_path: Path) -> None:
         assert "\n" not in problem
 
 
+#: Text of a source in base and in head, and whether the review names the file.
+LAUNCHES = {
+    "block": ("scale<<<n / 256, 256>>>(x);", "scale<<<n / 128, 128>>>(x);", True),
+    "several lines": ("scale<<<\n  n, 256>>>(x);", "scale\n<<<\n  n, 256>>>(x);", True),
+    "new launch": ("", "scale<<<n, 256>>>(x);", True),
+    "another line": ("scale<<<n, 256>>>(x);\nn = 1;", "scale<<<n, 256>>>(x);\nn = 2;", False),
+    "mark of a conflict": ("", "<<<<<<< HEAD", False),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "is_named"), LAUNCHES.values(), ids=LAUNCHES)
+def test_launches_of_the_host_are_noted(old: str, new: str, is_named: bool, base: str, tmp_path: Path) -> None:
+    """A review names the files whose `<<<...>>>` changed, anywhere in the repository."""
+    root = tmp_path
+    names = ("src/main.cu", "include/launch.cuh", "docs/launch.md")
+    commits = [commit(root, dict.fromkeys(names, text)) for text in (old, new)]
+    (folder := root / "bench").mkdir()
+    assert load_changes(folder, *commits).launch_files == ("include/launch.cuh", "src/main.cu") * is_named
+
+
 def test_the_projects_own_file() -> None:
     path = ROOT / ACKNOWLEDGED_FILE
     parse_acknowledgements(path.read_bytes(), str(path))

@@ -68,6 +68,11 @@ def review(base: CommitMeasurements, head: CommitMeasurements, describe: Describ
 
 ACCEPTED = SourceChanges((Acknowledgement("k", "time", "accepted"),))
 BROKEN_FILE = SourceChanges(problems=("acknowledged.toml: is torn: all of its entries are ignored",))
+HOST_LAUNCH = SourceChanges(launch_files=("main.cu",))
+HOST_NOTE = (
+    "lines with <<<...>>> differ in main.cu; the suite launches what its classes declare, so change a new grid, block "
+    "or shared memory there, too"
+)
 OTHER_DRIVER = "different driver: 1 for base, 2 for head; to measure both alike: kernelwatch measure bbbbbbbb cccccccc"
 
 #: Values of base and head, evidence; verdict, exit code and notes.
@@ -83,6 +88,9 @@ REVIEWS: dict[str, tuple[dict[str, Point], dict[str, Point], dict[str, Any], str
     ),
     "a torn file, and nothing changed": (
         {"track": count(4)}, {"track": count(4)}, {"changes": BROKEN_FILE}, "SAME", 0, [*BROKEN_FILE.problems],
+    ),
+    "a launch of the host's": (
+        {"track": count(4)}, {"track": count(4)}, {"changes": HOST_LAUNCH}, "SAME", 0, [HOST_NOTE],
     ),
     "throttled": ({"time": time(1e-3)}, {"time": time(1.1e-3, throttled="heat")}, {}, "UNDECIDED", 2, []),
     "a number rose": ({"track": count(4)}, {"track": count(5)}, {}, "SLOWER", 1, []),

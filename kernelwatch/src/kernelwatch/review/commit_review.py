@@ -13,7 +13,7 @@ from kernelwatch.review.conclusion import NUMBERS, conclude, exit_code, weigh_ro
 from kernelwatch.review.controls import find_controls
 from kernelwatch.review.judge import judge_pairs
 from kernelwatch.review.launchable import find_unlaunchable
-from kernelwatch.review.notes import list_more_instructions, list_notes, list_relaunched
+from kernelwatch.review.notes import list_more_instructions, list_notes, list_relaunched, list_source_notes
 from kernelwatch.review.pairing import BROKEN, FAILED, REPAIRED, Describe, Pairing, find_blocks, find_recorded_blocks
 from kernelwatch.review.rows import Failure, Row, UnpairedConfiguration, group_failures
 from kernelwatch.review.sides import ReviewSides
@@ -117,7 +117,7 @@ def compare_commits(
             *list_notes(sides, base, head, times, thresholds),
             *list_relaunched(rows, sides.measure_command),
             *list_more_instructions(weighed),
-            *changes.problems,
+            *list_source_notes(changes),
             *(list_unmatched(weighed, changes.acknowledgements) if names is None else ()),
         ],
         changes=changes,

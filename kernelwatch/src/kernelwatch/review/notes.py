@@ -12,6 +12,7 @@ from kernelwatch.review.thresholds import Thresholds
 from kernelwatch.review.verdict import REUSED, Reason, ReasonKind
 from kernelwatch.store.measurements import CommitMeasurements
 from kernelwatch.store.noise import LONG, THRESHOLD_BETWEEN_GPUS
+from kernelwatch.store.source_changes import SourceChanges
 from kernelwatch.suite.benchmark_names import TIMED
 
 #: Facts of a run that alone may explain a change: label -> field, and asv's types of benchmarks that they affect.
@@ -69,6 +70,16 @@ def list_relaunched(rows: Iterable[Row], command: str) -> Iterator[str]:
         yield (
             f"counts changed with equal machine code, so the launch, its arguments or ptxcount changed: {kernels}; "
             f"measure both with one suite: {command}"
+        )
+
+
+def list_source_notes(changes: SourceChanges) -> Iterator[str]:
+    """Yield the notes on the source: problems, and the files whose launches changed in the host's code."""
+    yield from changes.problems
+    if changes.launch_files:
+        yield (
+            f"lines with <<<...>>> differ in {', '.join(changes.launch_files)}; the suite launches what its classes "
+            "declare, so change a new grid, block or shared memory there, too"
         )
 
 

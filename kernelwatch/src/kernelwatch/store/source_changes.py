@@ -1,4 +1,4 @@
-"""The changes of the source between two commits: the regressions that head acknowledges."""
+"""The changes of the source between two commits: the acknowledged regressions and the host's launches."""
 
 from __future__ import annotations
 
@@ -19,6 +19,9 @@ ACKNOWLEDGED_FILE = "acknowledged.toml"
 #: Maximum size of the file, in characters: a pull request may contain any file.
 _LARGEST = 64 * 1024
 
+#: Files that may launch kernels with `<<<`, anywhere in the repository.
+_CUDA_FILES = tuple(f":(top)*.{suffix}" for suffix in ("cu", "cuh", "h", "hpp"))
+
 _Line = Annotated[str, Meta(pattern=r"^\S[^\x00-\x1f\x7f]*\Z", max_length=200)]
 
 
@@ -38,11 +41,13 @@ class _AcknowledgedDocument(msgspec.Struct, forbid_unknown_fields=True):
 class SourceChanges:
     """The acknowledgements in head's file that base's file does not have; none if there are `problems`.
 
-    So an entry accepts only changes between these commits.
+    So an entry accepts only changes between these commits. `launch_files` are the files of CUDA C++ in which lines with
+    `<<<` differ.
     """
 
     acknowledgements: tuple[Acknowledgement, ...] = ()
     problems: tuple[str, ...] = ()
+    launch_files: tuple[str, ...] = ()
 
 
 def locate_project(results: Path, root: Path) -> Path:
@@ -76,8 +81,17 @@ def load_changes(root: Path, base: str, head: str) -> SourceChanges:
         new = parse_acknowledgements(head_text or b"", f"{head[:8]}:{ACKNOWLEDGED_FILE}")
         if checked_out is not None and checked_out == head_commit:
             new = parse_acknowledgements(path.read_bytes() if path.exists() else b"", path)
+        problems = list[str]()
     except (OSError, ValueError) as error:
-        return SourceChanges(problems=(f"{error}: all of its entries are ignored",))
+        old, new, problems = (), (), [f"{error}: all of its entries are ignored"]
     if base_commit is None or head_commit is None:
-        return SourceChanges()
-    return SourceChanges(tuple((Counter(new) - Counter(old)).elements()))
+        return SourceChanges(problems=tuple(problems))
+    return SourceChanges(
+        tuple((Counter(new) - Counter(old)).elements()), tuple(problems), _list_launch_files(root, base, head)
+    )
+
+
+def _list_launch_files(root: Path, base: str, head: str) -> tuple[str, ...]:
+    """Return the files of CUDA C++ in which lines with `<<<` differ, except marks of a merge conflict."""
+    words = ("diff", "--name-only", "--no-renames", "-z", "-G(^|[^<])<<<($|[^<])", base, head, "--", *_CUDA_FILES)
+    return tuple((git.try_text(root, *words) or "").split("\0")[:-1])
