@@ -1,11 +1,11 @@
-// Idea:     add two vectors of `size` elements, one element a thread. The two kernels differ in one thing alone: which
-//           of a block's 1024 elements is whose.
-// Pattern:  add_coalesced: the lanes of a warp touch 32 consecutive elements, 4 sectors a request at 4 bytes an element.
-//           add_uncoalesced: the lanes of a warp touch elements 32 apart, 32 sectors a request. The block's other warps
-//           want the rest of these sectors, so what L1 keeps of them need not be read again.
+// Idea:     add two vectors of `size` elements, one element per thread. The two kernels assign the 1024 elements of a
+//           block to its threads in different orders.
+// Pattern:  add_coalesced: a warp accesses 32 consecutive elements, 4 sectors per request for 4-byte elements.
+//           add_uncoalesced: a warp accesses 32 elements with a stride of 32, 32 sectors per request. Other warps of
+//           the block use the rest of these sectors, so later requests may hit in L1.
 // Origin:   the example of an article on coalescing for Python programmers, out[i] = a[i] + b[i] in Numba, and its
-//           counterpart, which the article times and does not show. Written anew, with a bounds check and 64-bit
-//           indices.
+//           uncoalesced counterpart, which the article times but does not print. Rewritten with a bounds check and
+//           64-bit indices.
 // Run:      nvcc --cubin -arch sm_90 -DELEMENT=float add.cu
 
 constexpr int WARP = 32;

@@ -1,18 +1,18 @@
-// Idea:     P = M * N, where N is stored by columns: in memory lies its transpose, `columns` x `inner`. M is row-major,
-//           `rows` x `inner`. An element of P a thread, through tiles in shared memory, where N's are turned.
-// Pattern:  a thread needs a column of N, so lanes that read for themselves would touch 32 columns, 32 sectors a load.
-//           Instead a block brings a 32 x 32 tile of N into shared memory as it lies, 32 consecutive elements of a
-//           column a warp; from there each lane reads its own column, across the rows of the tile. One more element a
-//           row spreads that over all banks, but for one conflict at every other step at 2 bytes an element. M goes
-//           through tiles as in matmul_tiled.
+// Idea:     P = M * N for a column-major N: memory holds its transpose, `columns` x `inner`. M is row-major, `rows` x
+//           `inner`. Each thread computes one element of P. Tiles in shared memory make the loads of N coalesced.
+// Pattern:  each thread needs a column of N. If lanes loaded their own columns, a load would touch 32 sectors. Instead
+//           a block copies a 32 x 32 tile of N into shared memory in the order of global memory: a warp loads 32
+//           consecutive elements of a column. Each lane then reads its column from the tile. One element of padding
+//           per row avoids bank conflicts, except one at every other step for 2-byte elements. M goes through tiles
+//           as in matmul_tiled.
 // Origin:   corner turning, D. Kirk and W. Hwu, "Programming Massively Parallel Processors", as the blog series "The
-//           CUDA Parallel Programming Model" names it, written anew for any shape with 64-bit indices. A float16
-//           product is summed in float32.
+//           CUDA Parallel Programming Model" presents it. Rewritten for any shape with 64-bit indices. Products of
+//           float16 are summed in float32.
 // Run:      nvcc --cubin -arch sm_90 -DELEMENT=float matmul_corner_turning.cu
 
 constexpr int TILE = 32;
 
-// What elements of so many bytes are summed in.
+// The type of a sum, by the size of an element in bytes.
 template <int Bytes> struct Sum { using type = float; };
 template <> struct Sum<8> { using type = double; };
 using sum_t = Sum<sizeof(ELEMENT)>::type;
@@ -22,9 +22,9 @@ extern "C" __global__ void matmul_corner_turning(
     long long inner, long long columns)
 {
     __shared__ ELEMENT tile_of_M[TILE][TILE];
-    __shared__ ELEMENT tile_of_N[TILE][TILE + 1]; // a column of N lies along a row of it
+    __shared__ ELEMENT tile_of_N[TILE][TILE + 1]; // row i of the tile is column i of N
 
-    // A grid allows 65535 blocks along y: where a matrix needs more, z carries on where y ends.
+    // A grid has at most 65535 blocks along y. If a matrix needs more, z extends y.
     const long long row = (blockIdx.y + static_cast<long long>(blockIdx.z) * gridDim.y) * TILE + threadIdx.y;
     const long long first_column = static_cast<long long>(blockIdx.x) * TILE;
     const long long column = first_column + threadIdx.x;

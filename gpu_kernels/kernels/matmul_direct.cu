@@ -1,19 +1,19 @@
-// Idea:     P = M * N, both row-major, M of `rows` x `inner` and N of `inner` x `columns` elements: an element of P a
-//           thread, straight from global memory. The two kernels differ in one thing alone: along which side of P
-//           neighbouring threads lie.
-// Pattern:  matmul_coalesced: lanes lie along a row of P. At each step of the loop a warp reads one element of M, the
-//           same for all lanes, and 32 consecutive elements of N; it writes 32 consecutive elements.
-//           matmul_uncoalesced: lanes lie along a column of P. A warp reads from 32 rows of M, 32 sectors a load, and
-//           one element of N; it writes to 32 rows. Each thread walks along its row of M, so what L1 keeps of these
-//           sectors serves the next steps.
-// Origin:   D. Kirk and W. Hwu, "Programming Massively Parallel Processors", as the blog series "The CUDA Parallel
-//           Programming Model" retells its favorable and its unfavorable pattern of access, written anew for any shape
-//           with 64-bit indices. A float16 product is summed in float32.
+// Idea:     P = M * N, both row-major; M has `rows` x `inner` elements, N has `inner` x `columns`. Each thread computes
+//           one element of P from global memory. In one kernel the lanes of a warp lie along a row of P, in the other
+//           along a column.
+// Pattern:  matmul_coalesced: in each iteration a warp reads one element of M, the same for all lanes, and 32
+//           consecutive elements of N. It writes 32 consecutive elements.
+//           matmul_uncoalesced: in each iteration a warp reads 32 rows of M, 32 sectors per load, and one element of
+//           N. It writes to 32 rows. Each thread reads consecutive elements of its row of M, so later iterations may
+//           hit in L1.
+// Origin:   D. Kirk and W. Hwu, "Programming Massively Parallel Processors": the favorable and the unfavorable access
+//           pattern, as the blog series "The CUDA Parallel Programming Model" presents them. Rewritten for any shape
+//           with 64-bit indices. Products of float16 are summed in float32.
 // Run:      nvcc --cubin -arch sm_90 -DELEMENT=float matmul_direct.cu
 
 constexpr int TILE = 32;
 
-// What elements of so many bytes are summed in.
+// The type of a sum, by the size of an element in bytes.
 template <int Bytes> struct Sum { using type = float; };
 template <> struct Sum<8> { using type = double; };
 using sum_t = Sum<sizeof(ELEMENT)>::type;
@@ -31,8 +31,8 @@ __device__ __forceinline__ void multiply(
     }
 }
 
-// Where a thread is along x and y of the grid. A grid allows 65535 blocks along y: where a matrix needs more, z carries
-// on where y ends.
+// The index of a thread along x and along y of the grid. A grid has at most 65535 blocks along y. If a matrix needs
+// more, z extends y.
 __device__ __forceinline__ long long along_x()
 {
     return static_cast<long long>(blockIdx.x) * TILE + threadIdx.x;

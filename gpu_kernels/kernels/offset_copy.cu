@@ -1,8 +1,8 @@
-// Idea:     copy `size` elements that start `offset` elements into both arrays.
-// Pattern:  a warp touches 32 consecutive elements; unless the offset is a multiple of a 32-byte sector, it
-//           reaches into one more sector than it needs, on the load and on the store.
-// Origin:   the misalignment exercise of CUDA teaching (DTU course 02614, "Memory optimization"), rewritten with
-//           a bounds check and 64-bit indices.
+// Idea:     copy `size` elements that begin at index `offset` of both arrays.
+// Pattern:  a warp accesses 32 consecutive elements. Unless the offset is a multiple of a 32-byte sector, each load and
+//           each store touches one sector more than an aligned one.
+// Origin:   the misalignment exercise of CUDA teaching (DTU course 02614, "Memory optimization"). Rewritten with a
+//           bounds check and 64-bit indices.
 // Run:      nvcc --cubin -arch sm_90 -DELEMENT=float offset_copy.cu
 
 extern "C" __global__ void offset_copy(

@@ -1,8 +1,8 @@
-// Idea:     copy `size` elements that lie `stride` elements apart in both arrays.
-// Pattern:  a warp touches 32 elements spread over `stride` times their bytes: the sectors it moves grow with the
-//           stride until each element costs a sector of its own, on the load and on the store.
-// Origin:   the stride exercise of CUDA teaching (DTU course 02614, "Memory optimization"), rewritten with a
-//           bounds check and 64-bit indices.
+// Idea:     copy `size` elements with a stride of `stride` elements in both arrays.
+// Pattern:  a warp accesses 32 elements, which span `stride` times their bytes. The sectors per load and per store grow
+//           with the stride, until each element costs its own sector.
+// Origin:   the stride exercise of CUDA teaching (DTU course 02614, "Memory optimization"). Rewritten with a bounds
+//           check and 64-bit indices.
 // Run:      nvcc --cubin -arch sm_90 -DELEMENT=float stride_copy.cu
 
 extern "C" __global__ void stride_copy(

@@ -1,20 +1,20 @@
-// Idea:     transpose a row-major `rows` x `columns` matrix, one element a thread: straight from global to global
-//           memory, where only one side of the copy can be coalesced, or through a tile in shared memory, where
+// Idea:     transpose a row-major `rows` x `columns` matrix, one element per thread. Directly from
+//           global to global memory, either the loads or the stores are coalesced. Through a tile in shared memory,
 //           both are.
-// Pattern:  transpose_read_coalesced: a warp reads along a row and writes down a column, 32 sectors a store.
-//           transpose_write_coalesced: a warp writes along a row and reads down a column, 32 sectors a load.
-//           transpose_read_write_coalesced: a warp reads 32 consecutive elements and stores them down a column of
-//           the tile; after the barrier it reads a row of the tile and writes 32 consecutive elements. One more
-//           column of padding spreads a column of the tile over all 32 banks of shared memory.
-//           transpose_read_write_coalesced_unpadded: the same without padding; a column of the tile falls into one
-//           bank (32-way conflicts at 4 bytes an element).
-// Origin:   the transposes that every introduction to coalescing compares (Lei Mao, "CUDA Coalesced Memory
-//           Access"), written anew with 64-bit indices.
+// Pattern:  transpose_read_coalesced: a warp reads a row and writes a column, 32 sectors per store.
+//           transpose_write_coalesced: a warp reads a column and writes a row, 32 sectors per load.
+//           transpose_read_write_coalesced: a warp reads 32 consecutive elements and stores them to a column of the
+//           tile. After the barrier it reads a row of the tile and writes 32 consecutive elements. One column of
+//           padding spreads a column of the tile over all 32 banks of shared memory.
+//           transpose_read_write_coalesced_unpadded: the same without padding. A column of the tile lies in one bank
+//           (32-way conflicts for 4-byte elements).
+// Origin:   the transposes that every introduction to coalescing compares (Lei Mao, "CUDA Coalesced Memory Access").
+//           Rewritten with 64-bit indices.
 // Run:      nvcc --cubin -arch sm_90 -DELEMENT=float transpose.cu
 
 constexpr int TILE = 32;
 
-// A grid allows 65535 blocks along y: where a matrix needs more, z carries on where y ends.
+// A grid has at most 65535 blocks along y. If a matrix needs more, z extends y.
 __device__ __forceinline__ long long block_along_y()
 {
     return blockIdx.y + static_cast<long long>(blockIdx.z) * gridDim.y;

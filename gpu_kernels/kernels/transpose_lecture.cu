@@ -1,15 +1,15 @@
-// Idea:     transpose a row-major `rows` x `columns` matrix, as a lecture comes to it step by step: by one thread for
-//           everything, by a thread a row of the input, and through a tile in shared memory that is turned as it is
-//           loaded.
-// Pattern:  transpose_serial: one lane of one warp; every access is a request and a sector of its own.
-//           transpose_row_per_thread: lanes hold neighbouring rows and walk along them in step. A warp reads from 32
-//           rows, 32 sectors a load, and writes 32 consecutive elements. There are as many threads as rows, so few.
-//           transpose_tile_load_transposed: a warp reads 32 consecutive elements and stores them along a row of the
-//           tile, which has no padding; after the barrier it loads a column of the tile, all of it in one bank
-//           (32-way conflicts at 4 bytes an element), and writes 32 consecutive elements. The other order, with the
-//           conflicts on the store to shared memory, is transpose_read_write_coalesced_unpadded in transpose.cu.
-// Origin:   H. H. B. Sorensen, "CUDA Performance Tuning: Memory Optimization" (DTU course 02614), versions 1, 2 and 4,
-//           written anew for any shape with 64-bit indices. Its version 3 is transpose_write_coalesced.
+// Idea:     transpose a row-major `rows` x `columns` matrix, in the steps of a lecture: with one thread, with
+//           one thread per row of the input, and through a tile in shared memory. The loads from the tile transpose
+//           it.
+// Pattern:  transpose_serial: one thread; each access is one request and one sector.
+//           transpose_row_per_thread: each lane transposes its row. A warp reads 32 rows, 32 sectors per load, and
+//           writes 32 consecutive elements. The grid has only one thread per row.
+//           transpose_tile_load_transposed: a warp reads 32 consecutive elements and stores them to a row of the
+//           tile, which has no padding. After the barrier it loads a column of the tile, which lies in one bank
+//           (32-way conflicts for 4-byte elements), and writes 32 consecutive elements. In transpose.cu,
+//           transpose_read_write_coalesced_unpadded has the conflicts in the store to shared memory instead.
+// Origin:   H. H. B. Sorensen, "CUDA Performance Tuning: Memory Optimization" (DTU course 02614), versions 1, 2 and 4.
+//           Rewritten for any shape with 64-bit indices. Its version 3 is transpose_write_coalesced.
 // Run:      nvcc --cubin -arch sm_90 -DELEMENT=double transpose_lecture.cu
 
 constexpr int TILE = 32;
@@ -40,7 +40,7 @@ extern "C" __global__ void transpose_tile_load_transposed(
 {
     __shared__ ELEMENT tile[TILE][TILE];
 
-    // A grid allows 65535 blocks along y: where a matrix needs more, z carries on where y ends.
+    // A grid has at most 65535 blocks along y. If a matrix needs more, z extends y.
     const long long first_row = (blockIdx.y + static_cast<long long>(blockIdx.z) * gridDim.y) * TILE;
     const long long first_column = static_cast<long long>(blockIdx.x) * TILE;
 

@@ -1,13 +1,13 @@
-// Idea:     transpose a row-major `rows` x `columns` matrix by the widest accesses that its rows allow: a thread loads V
-//           vectors of V elements, turns this V x V square round in registers, and stores V vectors.
-// Pattern:  transpose_vectorized: a warp loads up to 16 bytes a thread along rows. The squares meet in a tile in shared
-//           memory, as vectors of the output, each at its place XOR its square's column, over all banks: neither stores
-//           nor loads of a large tile conflict, and nothing is padded. Blocks follow one another along the output's
-//           rows, so that what is written at a time lies together in DRAM. Rows that are no multiple of 8 elements long,
-//           output rows that begin within a sector, and arrays that do not begin at a vector, are read as aligned words, a word a lane, and shifted into place by
-//           the next lane's; whole sectors of 32 bytes are written, wherever a row of the output begins. Small matrices
-//           of ragged rows move element by element.
-// Origin:   written for this project; XOR swizzles as in NVIDIA's CUTLASS, squares in registers as in many a library.
+// Idea:     transpose a row-major `rows` x `columns` matrix with the widest accesses that its rows allow. A thread
+//           loads V vectors of V elements, transposes this V x V square in registers, and stores V vectors.
+// Pattern:  transpose_vectorized: a thread loads up to 16 bytes at once. The squares are stored to a tile in shared
+//           memory, as vectors of the output. An XOR swizzle spreads them over all banks, so a large tile has neither
+//           bank conflicts nor padding. Consecutive blocks write consecutive parts of the output's rows, because
+//           neighbouring writes are faster in DRAM. A matrix is ragged if its rows are not a multiple of 8 elements,
+//           or the output's rows do not begin at a sector. Ragged or unaligned arrays are loaded as aligned words, one
+//           per lane; a funnel shift with the next lane's word aligns them. Stores write whole sectors of 32 bytes,
+//           wherever a row of the output begins. Small ragged matrices are moved element by element.
+// Origin:   written for this project. XOR swizzles as in NVIDIA's CUTLASS, squares in registers as in many libraries.
 // Run:      nvcc --cubin -arch sm_90 -DELEMENT=float transpose_vectorized.cu
 
 constexpr int THREADS = 256;
@@ -19,8 +19,8 @@ template <> struct Word<4> { using type = unsigned int; };
 template <> struct Word<8> { using type = uint2; };
 template <> struct Word<16> { using type = uint4; };
 
-// V elements a vector; a tile of ROWS x COLUMNS of the input; BLOCKS that must fit on a multiprocessor at once; rows that a
-// ragged tile stores.
+// V: elements per vector. ROWS, COLUMNS: the tile of the input. BLOCKS: resident blocks per multiprocessor.
+// RAGGED_ROWS: rows that a ragged tile stores.
 template <int Bytes> struct Large;
 template <> struct Large<1> { static constexpr int V = 8, ROWS = 64, COLUMNS = 256, BLOCKS = 8, RAGGED_ROWS = 64; };
 template <> struct Large<2> { static constexpr int V = 8, ROWS = 128, COLUMNS = 128, BLOCKS = 4, RAGGED_ROWS = 128; };
@@ -29,20 +29,20 @@ template <> struct Large<8> { static constexpr int V = 2, ROWS = 32, COLUMNS = 6
 template <> struct Large<16> { static constexpr int V = 1, ROWS = 16, COLUMNS = 32, BLOCKS = 8, RAGGED_ROWS = 14; };
 using LargeTile = Large<sizeof(ELEMENT)>;
 
-// For matrices with few large tiles: one square of V x V a thread.
+// The tile for matrices with few large tiles: one square of V x V elements per thread.
 struct SmallTile {
     static constexpr int V = sizeof(ELEMENT) < 16 ? 2 : 1, ROWS = 16 * V, COLUMNS = 16 * V;
 };
 
-// A row of a ragged tile is a word a lane. The last lane's is not used where elements are shorter: no next lane completes
-// it. A line, which is stored of a column, begins with the first sector that begins in the tile; what of the next tile lies
-// in its last sector is loaded twice.
+// Each lane loads one word of a row of a ragged tile. If elements are shorter than a word, the last lane's is unused:
+// no next lane completes it. A line is the part of a column that one tile stores. It starts with the first sector
+// that begins in the tile. The elements of the next tile in its last sector are loaded twice.
 struct RaggedTile {
     static constexpr int SIZE = sizeof(ELEMENT), WORD = SIZE < 4 ? 4 : SIZE, V = WORD / SIZE, VECTOR = 16 / SIZE;
     static constexpr int ROWS = LargeTile::RAGGED_ROWS, LOADED = ROWS + 32 / SIZE, COLUMNS = V > 1 ? 31 * V : 32;
 
-    // Where a line begins: lanes share no bank, neither as they write, V lines apart, nor as they read, four words apart,
-    // of lines 8 V apart.
+    // The first word of a line. Lanes write V lines apart. They read four words apart, from lines that are 8 V apart.
+    // Neither has bank conflicts.
     static __device__ constexpr int line(int column)
     {
         return column * (LOADED / V + (VECTOR > V * V ? VECTOR / V / V : 1)) + column / (8 * V);
@@ -53,15 +53,15 @@ constexpr int LARGE = sizeof(ELEMENT) * LargeTile::ROWS * LargeTile::COLUMNS;
 constexpr int RAGGED = RaggedTile::WORD * RaggedTile::line(32 * RaggedTile::V);
 __shared__ __align__(16) unsigned char shared[LARGE > RAGGED ? LARGE : RAGGED];
 
-// A grid allows 65535 blocks along y: where a matrix needs more, z carries on where y ends.
+// A grid has at most 65535 blocks along y. If a matrix needs more, z extends y.
 __device__ __forceinline__ long long block_along_y()
 {
     return blockIdx.y + static_cast<long long>(blockIdx.z) * gridDim.y;
 }
 
-// Rows whose starts are multiples of 128 KiB apart compete for the same channels of memory: 0.93 of a copy for float64,
-// 2048 x 16384. Blocks one after another then read in other places of 16 KiB: 0.95. 27 visits all places. Elements of a byte
-// do not gain, nor do matrices whose output has rows of other lengths.
+// Rows that are multiples of 128 KiB apart compete for the same memory channels: 0.93 of a copy's rate for float64,
+// 2048 x 16384. So consecutive blocks read different places of 16 KiB: 0.95. The step 27 visits all places. Elements of
+// one byte do not gain, nor do matrices whose output rows have other lengths.
 template <typename Tile>
 __device__ __forceinline__ long long column_of_tiles(long long rows, long long columns)
 {
@@ -128,7 +128,7 @@ __device__ __forceinline__ void transpose_vectors(
     }
 }
 
-// For few elements: each moves by itself, through a tile whose columns begin in different banks.
+// Transpose a small matrix: single elements, through a tile whose columns begin in different banks.
 __device__ __forceinline__ void transpose_elements(
     ELEMENT* __restrict__ output, const ELEMENT* __restrict__ input, long long rows, long long columns)
 {
@@ -160,9 +160,9 @@ __device__ __forceinline__ void transpose_elements(
     }
 }
 
-// Turns a square of elements round, V words of V.
+// Transpose a square of V x V elements in V words.
 template <int V, typename Type>
-__device__ __forceinline__ void turn(Type* word)
+__device__ __forceinline__ void transpose_square(Type* word)
 {
     if constexpr (V == 2) {
         const unsigned int first = word[0];
@@ -178,7 +178,7 @@ __device__ __forceinline__ void turn(Type* word)
     }
 }
 
-// INSIDE: all words that are loaded lie in the input.
+// Transpose a ragged tile. INSIDE: all loaded words lie in the input.
 template <bool INSIDE, typename Word = typename Word<RaggedTile::WORD>::type>
 __device__ __forceinline__ void transpose_ragged(
     ELEMENT* __restrict__ output, const ELEMENT* __restrict__ input, long long rows, long long columns,
@@ -221,7 +221,7 @@ __device__ __forceinline__ void transpose_ragged(
                 word[s][i] = __funnelshift_r(word[s][i], __shfl_down_sync(~0u, word[s][i], 1), bits);
             }
         }
-        turn<V>(word[s]);
+        transpose_square<V>(word[s]);
 #pragma unroll
         for (int j = 0; j < V; ++j) {
             tile[RaggedTile::line(V * lane) + RaggedTile::line(j) + warp + s * WARPS] = word[s][j];
@@ -229,7 +229,7 @@ __device__ __forceinline__ void transpose_ragged(
     }
     __syncthreads();
     if (!INSIDE && V > 1) {
-        // The first and the last elements of the input may lie in no whole word of it.
+        // The first and the last elements of the input may lie in words that reach beyond it.
         const int index = threadIdx.x / 2;
         long long row = threadIdx.x % 2 == 0 ? 0 : rows - 1, column = threadIdx.x % 2 == 0 ? index : columns - 1 - index;
         if (index < V) {
@@ -248,7 +248,7 @@ __device__ __forceinline__ void transpose_ragged(
         __syncthreads();
     }
 
-    // So many LANES store a line. Lines of a warp, LANES * V apart, begin alike in their sectors, or half a sector apart.
+    // LANES lanes store a line. The lines of a warp, LANES * V apart, begin at sector offsets that differ by 0 or 16.
     const int part = lane % LANES;
 #pragma unroll
     for (int k = 0; k < LANES * V / WARPS; ++k) {
@@ -257,7 +257,7 @@ __device__ __forceinline__ void transpose_ragged(
         Element* const to = reinterpret_cast<Element*>(output) + (first_column + line) * rows + first_row;
         const int before = static_cast<int>(-static_cast<unsigned int>(reinterpret_cast<Address>(to)) % 32) / SIZE;
         const int limit = min(height, before + ROWS);
-        const auto store_elements = [&](int first, int beyond) {  // less than a sector
+        const auto store_elements = [&](int first, int beyond) {  // fewer elements than a sector has
 #pragma unroll
             for (int row = part; row < 32 / SIZE; row += LANES) {
                 if (first + row < beyond) {
@@ -271,18 +271,18 @@ __device__ __forceinline__ void transpose_ragged(
                 union {
                     Word word[16 / WORD];
                     unsigned int quarter[4];
-                } found;
+                } vector;
 #pragma unroll
                 for (int w = 0; w < 16 / WORD; ++w) {
                     if constexpr (V > 1) {
-                        found.word[w] = __funnelshift_r(words[row / V + w], words[row / V + w + 1], row * SIZE * 8);
+                        vector.word[w] = __funnelshift_r(words[row / V + w], words[row / V + w + 1], row * SIZE * 8);
                     } else {
-                        found.word[w] = words[row + w];
+                        vector.word[w] = words[row + w];
                     }
                 }
                 __stwb(
                     reinterpret_cast<uint4*>(to + row),
-                    make_uint4(found.quarter[0], found.quarter[1], found.quarter[2], found.quarter[3]));
+                    make_uint4(vector.quarter[0], vector.quarter[1], vector.quarter[2], vector.quarter[3]));
             }
             if (first_row == 0) {
                 store_elements(0, min(before, limit));
@@ -294,8 +294,8 @@ __device__ __forceinline__ void transpose_ragged(
     }
 }
 
-// Consecutive blocks follow the rows of the output. A grid that is finer than it would be of large or of ragged tiles is of
-// small ones. Arrays that do not begin at a vector are moved by ragged tiles, whatever the grid.
+// Consecutive blocks write along the rows of the output. A grid of more blocks than large or ragged tiles need has
+// small tiles. Unaligned arrays are moved by ragged tiles, whatever the grid.
 extern "C" __global__ void __launch_bounds__(THREADS, LargeTile::BLOCKS) transpose_vectorized(
     ELEMENT* __restrict__ output, const ELEMENT* __restrict__ input, long long rows, long long columns)
 {
