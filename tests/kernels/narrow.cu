@@ -29,6 +29,14 @@ LOOP(swap_u64, u64, atomicExch)
 #define COMPARE(p, v) atomicCAS(p, u64(0), v)
 LOOP(cas_u64, u64, COMPARE)
 
+struct alignas(16) Wide { u64 low, high; };
+#define ASM128(p, action) asm volatile("{.reg .b128 old, one, none; mov.b128 one, {%1, %2}; mov.b128 none, {%3, %3};" action "}" \
+    :: "r"(static_cast<unsigned>(__cvta_generic_to_shared(p))), "l"(v.low), "l"(v.high), "l"(0ull) : "memory")
+__device__ void exchange(Wide* p, Wide v) { ASM128(p, "atom.shared.exch.b128 old, [%0], one;"); }
+__device__ void compare(Wide* p, Wide v) { ASM128(p, "atom.shared.cas.b128 old, [%0], none, one;"); }
+LOOP(swap_b128, Wide, exchange)
+LOOP(cas_b128, Wide, compare)
+
 struct Table { float words[256]; float2 pairs[64]; float4 quads[64]; };
 __constant__ float words[2048];
 __constant__ float2 pairs[1024];

@@ -30,7 +30,12 @@ LOOP_PLACES = {
 #: Kernels of loops and of wide swaps in shared memory, and the dtype of their elements.
 LOOP_TYPES = {
     "loop_f32": "f4", "loop_f64": "f8", "loop_u64": "u8", "loop_xor": "u8", "loop_half2": "f2", "swap_u64": "u8",
-    "cas_u64": "u8",
+    "cas_u64": "u8", "swap_b128": "c16", "cas_b128": "c16",
+}  # fmt: skip
+#: Operand of each lane of a loop or a wide swap; 0 changes nothing.
+LOOP_OPERANDS = {
+    "all change": 0 * LANES + 1, "none changes": 0 * LANES, "odd lanes change": LANES % 2,
+    "even lanes change": 1 - LANES % 2, "first half changes": LANES < 16,
 }  # fmt: skip
 #: Element of the table that each lane reads.
 INDICES = {
@@ -90,16 +95,20 @@ def iter_atomics() -> Iterator[ChipLaunch]:
 
 
 def iter_loops() -> Iterator[ChipLaunch]:
-    """Yield the loops and the wide swaps in shared memory: every lane changes its element, or none does.
+    """Yield the loops and the wide swaps in shared memory.
 
-    Loops of 64 bits take fewer rounds where none does, which ptxcount does not count.
+    Loops of 64 bits take fewer rounds where a lane that changes nothing precedes one of another group on its word.
+    ptxcount does not count that, so those operands are left out.
     """
     for kernel, dtype in LOOP_TYPES.items():
         parts = 2 if dtype == "f2" else 1
         is_wide_loop = kernel.startswith("loop") and dtype.endswith("8")
-        for variant, operand in (("all change", 1), ("none changes", 0))[: 2 - is_wide_loop]:
+        for variant, changes in LOOP_OPERANDS.items():
+            if is_wide_loop and variant not in ("all change", "first half changes"):
+                continue
             for place, indices in LOOP_PLACES.items():
-                arguments = [np.zeros(256 * parts, dtype), indices.astype("i4"), np.full(32 * parts, operand, dtype)]
+                operands = np.repeat(changes, parts).astype(dtype)
+                arguments = [np.zeros(256 * parts, dtype), indices.astype("i4"), operands]
                 yield ChipLaunch("narrow", f"{kernel}, {variant}, {place}", kernel, arguments, [*METRICS][4:7])
 
 

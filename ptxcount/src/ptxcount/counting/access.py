@@ -27,7 +27,6 @@ from .transactions import (
 
 #: Caveats for atomics that compile to CAS loops: float and 64-bit in shared memory, and 16-bit.
 RETRY_CAVEAT = "retries between warps are not counted"
-UNMEASURED = "wavefronts of 128 bits by the rule of 64, as no chip was asked"
 CAS_LOOP_CAVEAT = "a compare-and-swap loop on the 32-bit word: one load, then one request per round"
 _WAVEFRONTS = ("wavefronts", "conflict_free")
 _PATTERNS = ("sectors", "lines", "ideal_sectors", "ideal_lines")
@@ -125,11 +124,7 @@ class Access:
         if self.kind != "atomic":
             return ""
         is_narrow, is_shared = self.width == 2, self.space == "shared"
-        notes = {
-            CAS_LOOP_CAVEAT: is_narrow,
-            RETRY_CAVEAT: is_narrow or (is_shared and self.loops),
-            UNMEASURED: is_shared and self.width > 2 * WORD,
-        }
+        notes = {CAS_LOOP_CAVEAT: is_narrow, RETRY_CAVEAT: is_narrow or (is_shared and self.loops)}
         return "; ".join(note for note, is_told in notes.items() if is_told)
 
     @property
