@@ -4,8 +4,8 @@
 # What happens: 16 loads and 16 stores of single bytes, in PTX and in machine code. The lanes of each lie 16 bytes apart.
 # Field by field, the same copy is four accesses of 4 bytes.
 # Version: numba-cuda 0.30.4, a target of sm_90, which needs no GPU; ptxas and nvdisasm 13.5.37.
-# Why it matters: a warp's copy of 512 bytes makes 16 requests of 16 sectors each, in place of 16 sectors once: 16 times
-# the traffic with L1, from the shortest way to write it.
+# Why it matters: a warp that loads 512 bytes makes 16 requests of 16 sectors each, 256 in place of 16. The shortest way
+# to write a copy is the worst.
 set -eu
 
 work=$(mktemp -d)
