@@ -4,8 +4,8 @@
 # returns the old value (ATOMG), and all lines of L1 are invalidated behind it. With sem="release" the fence and REDG
 # remain, with sem="relaxed" REDG alone.
 # Version: Triton 3.9.0 with its own ptxas, nvdisasm 13.5.37, a target of sm_90, which needs no GPU.
-# Why it matters: a histogram or a split sum in Triton is not what the same sum in CUDA C++ is: each atomic waits for all
-# earlier accesses, and later loads miss L1. No count of atomics, requests or sectors shows a difference.
+# Why it matters: a histogram or a split sum in Triton is not what the same sum in CUDA C++ is. Each atomic waits for
+# earlier accesses, returns a value that nobody uses, and empties L1. A count of sectors shows none of it.
 set -eu
 
 work=$(mktemp -d)
