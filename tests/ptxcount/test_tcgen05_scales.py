@@ -7,13 +7,12 @@ import pytest
 
 import ptxcount
 from ptxcount.util.errors import TensorMemoryError
-from tests.ptxcount.small_floats import ml_dtypes
+from tests.ptxcount.small_floats import decode_scales, ml_dtypes
 from tests.ptxcount.snippets import module
 from tests.ptxcount.tcgen05_kernels import (
     COMMIT,
     FIRST_THREAD,
     WAIT,
-    Array,
     describe_product,
     dump,
     finish,
@@ -54,6 +53,24 @@ def test_copies(shape: str, packing: str, bits: int) -> None:
     np.testing.assert_array_equal(out[:, 4 : 4 + words], matrix[np.array(first)[lane // 32] + lane % 32])
 
 
+@pytest.mark.parametrize(("packing", "bits"), [("", 8), (".b8x16.b4x16_p64", 4)])
+@pytest.mark.parametrize("lane", [0, 31])
+def test_copy_of_four_rows(lane: int, packing: str, bits: int) -> None:
+    """Four rows go to one lane of each quarter, such as the last one, which a shift leaves."""
+    matrix = RNG.integers(0, 1 << 32, (8, 8), dtype=np.uint32)
+    factor = lay_out(matrix, "none", mn_major=False)
+    copy = f"@%p tcgen05.cp.cta_group::1.4x256b{packing} [%d+{lane << 16 | 4}], %a;\n"
+    code = f"{load_descriptors(factor, factor)}{FIRST_THREAD}{copy}{finish(16)}"
+    out = np.zeros((128, 16), np.uint32)
+    launch(write_kernel(code, size=len(factor.image)), factor.image, out, unwritten="off")
+    content = matrix[:4].view(np.uint8).reshape(4, 2, 16)
+    if bits == 4:
+        content = np.stack([content[..., :8] & 15, content[..., :8] >> 4], axis=-1)
+    expected = np.zeros_like(out)
+    expected[lane::32, 4:12] = content.reshape(4, 32).view(np.uint32)
+    np.testing.assert_array_equal(out, expected)
+
+
 #: Kinds with scales: qualifier, bytes of a row, scales of it, their type, code and type of factors.
 SCALED = [
     ("mxf8f6f4.block_scale", 32, 1, "ue8m0", 0, ml_dtypes.float8_e4m3fn),
@@ -62,12 +79,6 @@ SCALED = [
     ("mxf4nvf4.block_scale.scale_vec::2X", 32, 2, "ue8m0", 1, ml_dtypes.float4_e2m1fn),
     ("mxf4nvf4.block_scale.scale_vec::4X", 32, 4, "ue4m3", 1, ml_dtypes.float4_e2m1fn),
 ]
-
-
-def scales_of(codes: Array, scale: str) -> Array:
-    if scale == "ue8m0":
-        return np.asarray(np.ldexp(1.0, codes.astype(int) - 127))
-    return np.asarray(codes.view(ml_dtypes.float8_e4m3fn).astype(np.float64))
 
 
 @pytest.mark.parametrize("columns", [32, 64])
@@ -107,7 +118,7 @@ def test_scales(kind: str, width: int, count: int, scale: str, code: int, dtype:
     for matrix, row_scales in zip(bits, scales, strict=True):
         codes = matrix if code == 0 else np.stack([matrix & 15, matrix >> 4], axis=-1).reshape(len(matrix), -1)
         values = codes.view(dtype).astype(np.float64)
-        part = scales_of(row_scales[:, first : first + count].copy(), scale)
+        part = decode_scales(row_scales[:, first : first + count].copy(), scale)
         numbers.append(values * np.repeat(part, values.shape[1] // count, axis=1))
     np.testing.assert_allclose(out.view(np.float32), numbers[0] @ numbers[1].T, rtol=1e-6)
 
