@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ptxcount
-from ptxcount.util.errors import TensorMemoryError
+from ptxcount.util.errors import TensorMemoryError, UnsupportedInstructionError
 from tests.ptxcount.small_floats import decode_scales, ml_dtypes
 from tests.ptxcount.snippets import module
 from tests.ptxcount.tcgen05_kernels import (
@@ -84,7 +84,7 @@ SCALED = [
 @pytest.mark.parametrize("columns", [32, 64])
 @pytest.mark.parametrize(("kind", "width", "count", "scale", "code", "dtype"), SCALED)
 def test_scales(kind: str, width: int, count: int, scale: str, code: int, dtype: type, columns: int) -> None:
-    """Each scale multiplies its part of a row; the descriptor selects a byte of the words."""
+    """Each scale multiplies its part of a row; the descriptor selects a byte of the words, as an address may repeat."""
     bits = [RNG.integers(0, 120, (rows, width), dtype=np.uint8) for rows in (128, columns)]
     low = (124, 130) if scale == "ue8m0" else (0x30, 0x48)
     scales = [RNG.integers(*low, (rows, 4), dtype=np.uint8) for rows in (128, columns)]
@@ -108,8 +108,8 @@ def test_scales(kind: str, width: int, count: int, scale: str, code: int, dtype:
     )
     body = (
         f"{load_descriptors(*factors)}mov.u32 %r7, {shape};\n{FIRST_THREAD}{copies}"
-        f"@%p tcgen05.mma.cta_group::1.kind::{kind} [%d], %a, %b, %r7, [%d+64], [%d+68], %no;\n"
-        f"{finish(columns)}"
+        f"add.u32 %r8, %d, {68 | first << 30};\n"
+        f"@%p tcgen05.mma.cta_group::1.kind::{kind} [%d], %a, %b, %r7, [%d+64], [%r8], %no;\n{finish(columns)}"
     )
     out = np.zeros((128, columns), np.uint32)
     image = np.concatenate(images)
@@ -123,16 +123,23 @@ def test_scales(kind: str, width: int, count: int, scale: str, code: int, dtype:
     np.testing.assert_allclose(out.view(np.float32), numbers[0] @ numbers[1].T, rtol=1e-6)
 
 
-def test_scales_of_one_quarter() -> None:
-    """Scales that are missing in other quarters are a fault."""
+@pytest.mark.parametrize(
+    ("byte", "error", "text"),
+    [
+        (0, TensorMemoryError, "scales differ between the quarters"),
+        (2, UnsupportedInstructionError, "the address of scales has byte 2, the instruction descriptor has 0"),
+    ],
+)
+def test_wrong_scales(byte: int, error: type[Exception], text: str) -> None:
+    """Scales that are missing in other quarters, and an address of another byte than the descriptor's."""
     factor = lay_out(np.ones((128, 32), np.uint8), "32", mn_major=False)
     body = (
         f"{store(['%t'] * 8, 64)}{load_descriptors(factor, factor)}"
-        f"mov.u32 %r7, {8 << 17 | 1 << 23 | 1 << 27};\n{FIRST_THREAD}"
-        "@%p tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale [%d], %a, %b, %r7, [%d+64], [%d+68], %no;\n"
+        f"mov.u32 %r7, {8 << 17 | 1 << 23 | 1 << 27};\nadd.u32 %r8, %d, {64 | byte << 30};\n{FIRST_THREAD}"
+        "@%p tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale [%d], %a, %b, %r7, [%r8], [%d+68], %no;\n"
     )
     image = np.concatenate([factor.image] * 2)
-    with pytest.raises(TensorMemoryError, match="scales differ between the quarters"):
+    with pytest.raises(error, match=text):
         launch(write_kernel(body, columns=128, size=len(image)), image, np.zeros(1))
 
 

@@ -35,6 +35,9 @@ from .layouts import DATA_PATHS
 from .product_forms import ProductForm
 
 _U32, _U64, _PRED = TYPES["u32"], TYPES["u64"], TYPES["pred"]
+#: The bits from this one on of a scale's address repeat the byte of the instruction descriptor, in code of CUTLASS 4
+#: (``mma_sm100_desc.hpp``, ``make_runtime_instr_desc``) and of cuTile.
+_BYTE_SHIFT = 30
 
 
 class _Issue(NamedTuple):
@@ -212,8 +215,12 @@ class _Product:
         counts, both = (self._path.rows, shape.columns), []
         block = form.block if shape.is_long else shape.products // form.scales
         for count, halves, base, first in zip(counts, (1, parts), self._issue.rest[:2], shape.scale_bytes, strict=True):
-            scale = (shape.scale, first, shape.products // block)
-            scales = load_scales(self._chunk, blocks, split_address(base), count, halves, scale, self._report)
+            byte = base >> _BYTE_SHIFT & 3
+            if byte not in (0, first):
+                problem = f"the address of scales has byte {byte}, the instruction descriptor has {first}"
+                raise unsupported(self._chunk.instruction, problem)
+            scale, place = (shape.scale, first, shape.products // block), split_address(base % (1 << _BYTE_SHIFT))
+            scales = load_scales(self._chunk, blocks, place, count, halves, scale, self._report)
             both.append(np.repeat(scales, block, axis=2))
         columns = both[1].reshape(len(blocks), parts, -1, shape.products).swapaxes(2, 3)
         return left * both[0][:, None], right * columns
