@@ -84,7 +84,8 @@ def count(  # noqa: PLR0913 -- options of a launch, by keyword
         Values of ``__constant__`` and ``__device__`` variables by name. Default: the value in the source. Without one,
         ``__device__`` variables hold zeros, and a read of a ``__constant__`` variable is an `UnsetVariableError`.
     cluster : int or sequence of int, optional
-        Cluster size in blocks. Default: that of the source, or 1.
+        Cluster size in blocks. Default: that of the source, or 1. A source with ``__block_size__``, or with
+        ``num_ctas`` of cuTile, takes its grid in clusters.
     time_limit : float, optional
         Maximum seconds of execution, before `TimeLimitExceededError`. Default: no limit, but `NoProgressError` after 20
         s of CPU time without progress.
