@@ -2,6 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 import pytest
 
 ml_dtypes = pytest.importorskip("ml_dtypes", reason="ml_dtypes, the oracle of small floats, is not installed")
+
+
+def decode_scales(codes: npt.NDArray[np.uint8], scale: str) -> npt.NDArray[Any]:
+    """Return the numbers of block scales, by their type, ``ue8m0`` or ``ue4m3``."""
+    if scale == "ue8m0":
+        return np.asarray(np.ldexp(1.0, codes.astype(int) - 127))
+    return np.asarray(codes.view(ml_dtypes.float8_e4m3fn).astype(np.float64))

@@ -78,11 +78,15 @@ def decode(words: Array, result: str) -> Array:
 def multiply(
     a: Array, b: Array, kind: str = "f16", *, codes: tuple[int, int, int] = (0, 0, 1), swizzle: str = "none",
     majors: tuple[bool, bool] = (False, False), result: str = "f32", fields: dict[str, int] | None = None,
-    **options: Any,
+    shape_columns: int | None = None, **options: Any,
 ) -> Array:  # fmt: skip
-    """Return the product of factors that lie in shared memory; `fields` of its descriptor, and options of its code."""
+    """Return the product of factors that lie in shared memory; `fields` of its descriptor, and options of its code.
+
+    ``shape_columns``: the descriptor's columns, if the right factor has more.
+    """
     left, right = (lay_out(matrix, swizzle, mn_major=major) for matrix, major in zip((a, b), majors, strict=True))
-    shape = describe_product(len(a), len(b), codes, turned=majors[0] | majors[1] << 1, **(fields or {}))
+    turned = majors[0] | majors[1] << 1
+    shape = describe_product(len(a), shape_columns or len(b), codes, turned=turned, **(fields or {}))
     columns = options.setdefault("columns", len(b))
     out = run_product(left, right, make_code(left, right, kind, shape, **options), columns)
     return decode(out if "stationary" in options else out[find_lanes(len(a))], result)

@@ -47,6 +47,20 @@ def test_launch_without_clusters() -> None:
         execute_snippet(text.replace("RANK", "1"), [out], threads=1)
 
 
+def test_grid_of_clusters() -> None:
+    """``.blocksareclusters``, which ``__block_size__`` and cuTile's ``num_ctas`` become: a grid of 3 x 2 clusters."""
+    body = """ld.param.u64 %rd1, [p0]; mov.u32 %r1, %nctaid.x; mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ctaid.y;
+        mad.lo.u32 %r4, %r3, %r1, %r2; mad.wide.u32 %rd1, %r4, 4, %rd1;
+        mov.u32 %r5, %clusterid.x; mov.u32 %r6, %nclusterid.x; mad.lo.u32 %r5, %r5, 10, %r6;
+        mov.u32 %r7, %cluster_ctarank; mad.lo.u32 %r5, %r7, 100, %r5; st.global.u32 [%rd1], %r5;"""
+    directives = ")\n.blocksareclusters\n.reqntid 1\n.reqnctapercluster 2\n{"
+    text, out = module(body, 1, target="9.0 sm_90").replace(")\n{", directives, 1), np.zeros((2, 6), np.uint32)
+    counters = ptxcount.count(text, "snippet", (3, 2), 1, [out])
+    block = np.arange(6)
+    np.testing.assert_array_equal(out, np.tile(100 * (block % 2) + 10 * (block // 2) + 3, (2, 1)))
+    assert counters.totals()["store_requests"] == 12
+
+
 def test_bulk_rows() -> None:
     """Bulk bytes are counted apart from loads and stores: 128 sectors for 4 KiB."""
     values, out = RNG.normal(size=(5, 1024)).astype(np.float32), np.zeros((5, 1024), np.float32)

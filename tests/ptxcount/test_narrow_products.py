@@ -6,6 +6,7 @@ Registers are filled by CUTLASS 4's layouts (``mma_traits_sm80.hpp``, ``mma_trai
 
 from __future__ import annotations
 
+import re
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -125,11 +126,11 @@ def write_product(form: Form, registers: dict[str, Array]) -> str:
     return module(body, 2, f".reg .b32 %x<40>; .reg .{kind} %y<4>, %z;", target="8.5 sm_90")
 
 
-def run(form: Form, registers: dict[str, Array]) -> Array:
-    """Execute a product of one warp; return the result, (16, 8)."""
+def run(form: Form, registers: dict[str, Array], text: str = "") -> Array:
+    """Execute a product of one warp, `write_product` unless given; return the result, (16, 8)."""
     words = np.ascontiguousarray(np.concatenate(list(registers.values())))
     out = np.zeros((32, 2 if form.result == "f16" else 4), np.uint32)
-    ptxcount.count(write_product(form, registers), None, 1, 32, [words, out])
+    ptxcount.count(text or write_product(form, registers), None, 1, 32, [words, out])
     return assemble_result(form, out)
 
 
@@ -194,6 +195,15 @@ def test_products(form: Form) -> None:
     """Every kind, type, selector and position of scales; exact, because all numbers are small."""
     registers, expected = draw_product(form)
     np.testing.assert_array_equal(run(form, registers).astype(np.float64), expected)
+
+
+def test_scales_in_braces() -> None:
+    """CUTLASS and cuTile write a register of scales in braces."""
+    form = Form("e2m1", "e2m1", 64, "mxf4", 2, places=(2, 1, 0, 3))
+    registers, expected = draw_product(form)
+    text, count = re.subn(r", (%x\d+), \{", r", {\1}, {", write_product(form, registers))
+    assert count == 2
+    np.testing.assert_array_equal(run(form, registers, text), expected)
 
 
 @pytest.mark.parametrize(("form", "why"), [

@@ -63,15 +63,27 @@ def test_unwritten_factor() -> None:
         launch(text, np.zeros(8192, np.uint8), np.zeros((128, 64), np.uint32), unwritten="error")
 
 
+#: The instruction descriptor of 128 x 64 products with K = 96.
+_LONG = describe_product(0, 64, (1, 1, 0)) | 1 << 23 | 1 << 27 | 1 << 31
+
+
 @pytest.mark.parametrize(
     ("form", "text"),
     [
         ("tcgen05.shift.cta_group::1.down [%d+2097152]", "lane 32: the PTX ISA defines only lane 0"),
-        ("tcgen05.mma.cta_group::1.kind::f16.ashift [%d], [%d], %b, %r7, %no", "shift down is not supported"),
         (
-            f"mov.u32 %r7, {describe_product(0, 64, (1, 1, 0)) | 1 << 23 | 1 << 27 | 1 << 31};\n"
-            "tcgen05.mma.cta_group::1.kind::mxf4.block_scale [%d], %a, %b, %r7, [%d+8], [%d+16], %no",
-            "K = 96: the PTX ISA shows the layout of its scales only in figures: not supported",
+            "tcgen05.mma.cta_group::1.kind::f16.ashift [%d], [%d], %b, %r7, %no",
+            "the PTX ISA does not tell if the product reads the rows before or after their shift",
+        ),
+        (
+            f"mov.u32 %r7, {_LONG};\n"
+            "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::4X [%d], %a, %b, %r7, [%d+8], [%d+16], %no",
+            r"K = 96 needs \.block16 or \.block32",
+        ),
+        (
+            f"mov.u32 %r7, {describe_product(64, 64, (0, 0, 1)) | 4};\n"
+            "tcgen05.mma.sp.cta_group::1.kind::f16 [%d], %a, %b, [%d+8], %r7, %no",
+            "64 rows of a sparse factor in a block: the PTX ISA shows the lanes of their metadata only in figures",
         ),
     ],
 )

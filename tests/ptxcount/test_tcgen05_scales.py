@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 
 import ptxcount
-from ptxcount.util.errors import TensorMemoryError
-from tests.ptxcount.small_floats import ml_dtypes
+from ptxcount.util.errors import TensorMemoryError, UnsupportedInstructionError
+from tests.ptxcount.small_floats import decode_scales, ml_dtypes
 from tests.ptxcount.snippets import module
 from tests.ptxcount.tcgen05_kernels import (
     COMMIT,
     FIRST_THREAD,
     WAIT,
-    Array,
     describe_product,
     dump,
     finish,
@@ -54,6 +53,24 @@ def test_copies(shape: str, packing: str, bits: int) -> None:
     np.testing.assert_array_equal(out[:, 4 : 4 + words], matrix[np.array(first)[lane // 32] + lane % 32])
 
 
+@pytest.mark.parametrize(("packing", "bits"), [("", 8), (".b8x16.b4x16_p64", 4)])
+@pytest.mark.parametrize("lane", [0, 31])
+def test_copy_of_four_rows(lane: int, packing: str, bits: int) -> None:
+    """Four rows go to one lane of each quarter, such as the last one, which a shift leaves."""
+    matrix = RNG.integers(0, 1 << 32, (8, 8), dtype=np.uint32)
+    factor = lay_out(matrix, "none", mn_major=False)
+    copy = f"@%p tcgen05.cp.cta_group::1.4x256b{packing} [%d+{lane << 16 | 4}], %a;\n"
+    code = f"{load_descriptors(factor, factor)}{FIRST_THREAD}{copy}{finish(16)}"
+    out = np.zeros((128, 16), np.uint32)
+    launch(write_kernel(code, size=len(factor.image)), factor.image, out, unwritten="off")
+    content = matrix[:4].view(np.uint8).reshape(4, 2, 16)
+    if bits == 4:
+        content = np.stack([content[..., :8] & 15, content[..., :8] >> 4], axis=-1)
+    expected = np.zeros_like(out)
+    expected[lane::32, 4:12] = content.reshape(4, 32).view(np.uint32)
+    np.testing.assert_array_equal(out, expected)
+
+
 #: Kinds with scales: qualifier, bytes of a row, scales of it, their type, code and type of factors.
 SCALED = [
     ("mxf8f6f4.block_scale", 32, 1, "ue8m0", 0, ml_dtypes.float8_e4m3fn),
@@ -64,16 +81,10 @@ SCALED = [
 ]
 
 
-def scales_of(codes: Array, scale: str) -> Array:
-    if scale == "ue8m0":
-        return np.asarray(np.ldexp(1.0, codes.astype(int) - 127))
-    return np.asarray(codes.view(ml_dtypes.float8_e4m3fn).astype(np.float64))
-
-
 @pytest.mark.parametrize("columns", [32, 64])
 @pytest.mark.parametrize(("kind", "width", "count", "scale", "code", "dtype"), SCALED)
 def test_scales(kind: str, width: int, count: int, scale: str, code: int, dtype: type, columns: int) -> None:
-    """Each scale multiplies its part of a row; the descriptor selects a byte of the words."""
+    """Each scale multiplies its part of a row; the descriptor selects a byte of the words, as an address may repeat."""
     bits = [RNG.integers(0, 120, (rows, width), dtype=np.uint8) for rows in (128, columns)]
     low = (124, 130) if scale == "ue8m0" else (0x30, 0x48)
     scales = [RNG.integers(*low, (rows, 4), dtype=np.uint8) for rows in (128, columns)]
@@ -97,8 +108,8 @@ def test_scales(kind: str, width: int, count: int, scale: str, code: int, dtype:
     )
     body = (
         f"{load_descriptors(*factors)}mov.u32 %r7, {shape};\n{FIRST_THREAD}{copies}"
-        f"@%p tcgen05.mma.cta_group::1.kind::{kind} [%d], %a, %b, %r7, [%d+64], [%d+68], %no;\n"
-        f"{finish(columns)}"
+        f"add.u32 %r8, %d, {68 | first << 30};\n"
+        f"@%p tcgen05.mma.cta_group::1.kind::{kind} [%d], %a, %b, %r7, [%d+64], [%r8], %no;\n{finish(columns)}"
     )
     out = np.zeros((128, columns), np.uint32)
     image = np.concatenate(images)
@@ -107,21 +118,28 @@ def test_scales(kind: str, width: int, count: int, scale: str, code: int, dtype:
     for matrix, row_scales in zip(bits, scales, strict=True):
         codes = matrix if code == 0 else np.stack([matrix & 15, matrix >> 4], axis=-1).reshape(len(matrix), -1)
         values = codes.view(dtype).astype(np.float64)
-        part = scales_of(row_scales[:, first : first + count].copy(), scale)
+        part = decode_scales(row_scales[:, first : first + count].copy(), scale)
         numbers.append(values * np.repeat(part, values.shape[1] // count, axis=1))
     np.testing.assert_allclose(out.view(np.float32), numbers[0] @ numbers[1].T, rtol=1e-6)
 
 
-def test_scales_of_one_quarter() -> None:
-    """Scales that are missing in other quarters are a fault."""
+@pytest.mark.parametrize(
+    ("byte", "error", "text"),
+    [
+        (0, TensorMemoryError, "scales differ between the quarters"),
+        (2, UnsupportedInstructionError, "the address of scales has byte 2, the instruction descriptor has 0"),
+    ],
+)
+def test_wrong_scales(byte: int, error: type[Exception], text: str) -> None:
+    """Scales that are missing in other quarters, and an address of another byte than the descriptor's."""
     factor = lay_out(np.ones((128, 32), np.uint8), "32", mn_major=False)
     body = (
         f"{store(['%t'] * 8, 64)}{load_descriptors(factor, factor)}"
-        f"mov.u32 %r7, {8 << 17 | 1 << 23 | 1 << 27};\n{FIRST_THREAD}"
-        "@%p tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale [%d], %a, %b, %r7, [%d+64], [%d+68], %no;\n"
+        f"mov.u32 %r7, {8 << 17 | 1 << 23 | 1 << 27};\nadd.u32 %r8, %d, {64 | byte << 30};\n{FIRST_THREAD}"
+        "@%p tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale [%d], %a, %b, %r7, [%r8], [%d+68], %no;\n"
     )
     image = np.concatenate([factor.image] * 2)
-    with pytest.raises(TensorMemoryError, match="scales differ between the quarters"):
+    with pytest.raises(error, match=text):
         launch(write_kernel(body, columns=128, size=len(image)), image, np.zeros(1))
 
 

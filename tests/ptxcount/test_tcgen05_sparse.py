@@ -1,6 +1,7 @@
-"""Sparse products of ``tcgen05.mma``, and masks of columns, against NumPy.
+"""Sparse products of ``tcgen05.mma``, and masks and shifts of columns, against NumPy.
 
-Metadata lies in tensor memory as CUTLASS 4 lays it out (``mma_traits_sm100.hpp``, ``tmem_e_frg``).
+Metadata lies in tensor memory as CUTLASS 4 lays it out (``mma_traits_sm100_frag.hpp``, ``tmem_e_frg``). With fewer than
+128 rows, the other lanes repeat those of the rows (``tmem_e_frg_ws``).
 """
 
 from __future__ import annotations
@@ -8,10 +9,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ptxcount.util.errors import UnsupportedInstructionError
+from ptxcount.util.errors import TensorMemoryError, UnsupportedInstructionError
 from tests.ptxcount.matrices import keep_half
 from tests.ptxcount.tcgen05_kernels import Array, Layout, describe_product, launch, lay_out, store, write_kernel
-from tests.ptxcount.tcgen05_products import TYPES, decode, make_code, make_factor, multiply, multiply_exactly
+from tests.ptxcount.tcgen05_products import (
+    TYPES,
+    decode,
+    make_code,
+    make_factor,
+    multiply,
+    multiply_exactly,
+    run_product,
+)
 
 RNG = np.random.default_rng(9)
 _WIDE = (Layout((8, 2, 8), (1, 2048, 16)), Layout((16, 2), (128, 8)))
@@ -31,22 +40,24 @@ def _sparsify(name: str, matrix: Array, selector: int) -> tuple[Array, Array]:
     size, width = (2, 2) if name == "tf32" else (4, 1)
     stored, codes = keep_half(RNG, matrix, size)
     rows, products = SPARSE[name][3]
-    places = rows.offsets()[:, None] + products.offsets()[::size]
+    places = rows.offsets()[: len(matrix), None] + products.offsets()[::size]
     words = np.zeros((128, 2), np.uint32)
     bits = places // 128 * width + 32 * selector
     np.bitwise_or.at(words, (places % 128, bits // 32), (codes << bits % 32).astype(np.uint32))
-    return stored, words
+    return stored, np.tile(words[: len(matrix)], (128 // len(matrix), 1))
 
 
-def _run(name: str, selector: int, a: Array, b: Array, words: Array) -> Array:
+def _run(name: str, selector: int, a: Array, b: Array, words: Array, stationary: str = "") -> Array:
     kind, result = SPARSE[name][:2]
     left, right = lay_out(a, "32", mn_major=False), lay_out(b, "64", mn_major=False)
     image = np.concatenate([left.image, right.image, words.view(np.uint8).reshape(-1)])
-    shape = describe_product(128, 64, (TYPES[name][1], TYPES[name][1], result)) | 4 | selector
+    shape = describe_product(len(a), 64, (TYPES[name][1], TYPES[name][1], result)) | 4 | selector
+    columns = len(a) // 2 if stationary else 64
     load = _LOAD.format(start=len(left.image) + len(right.image))
-    code = make_code(left, right, kind, shape, before=load + store(["%v0", "%v1"], 96))
-    code = code.replace("tcgen05.mma.", "tcgen05.mma.sp.").replace("%a, %b, %r7", "%a, %b, [%d+96], %r7")
-    out = np.zeros((128, 64), np.uint32)
+    before = load + store(["%v0", "%v1"], 96)
+    code = make_code(left, right, kind, shape, before=before, columns=columns, stationary=f"{stationary}.sp")
+    code = code.replace("%a, %b, %r7", "%a, %b, [%d+96], %r7")
+    out = np.zeros((128, columns), np.uint32)
     launch(write_kernel(code, columns=128, size=len(image)), image, out, unwritten="off")
     return out
 
@@ -59,6 +70,25 @@ def test_sparse(name: str, selector: int) -> None:
     stored, words = _sparsify(name, a, selector)
     out = decode(_run(name, selector, stored, b, words), SPARSE[name][2])
     np.testing.assert_array_equal(out, multiply_exactly(a, b))
+
+
+@pytest.mark.parametrize("rows", [32, 64, 128])
+@pytest.mark.parametrize("name", SPARSE)
+def test_stationary(name: str, rows: int) -> None:
+    """Parts of the columns have their own lanes, and a copy of the metadata there."""
+    products = 64 // np.dtype(TYPES[name][0]).itemsize
+    a, b = make_factor(rows, products, name), make_factor(64, products, name)
+    stored, words = _sparsify(name, a, 0)
+    parts = np.split(decode(_run(name, 0, stored, b, words, ".ws"), SPARSE[name][2]), 128 // rows)
+    np.testing.assert_array_equal(np.concatenate(parts, axis=1), multiply_exactly(a, b))
+
+
+def test_wide_stationary() -> None:
+    """Sparse products of ``.ws`` have up to 128 columns, dense ones 256."""
+    factor = lay_out(make_factor(128, 16, "f16"), "none", mn_major=False)
+    code = make_code(factor, factor, "f16", describe_product(128, 256, (0, 0, 1)) | 4, stationary=".ws.sp")
+    with pytest.raises(TensorMemoryError, match="128 x 256 is no shape of a product"):
+        run_product(factor, factor, code.replace("%b, %r7", "%b, [%d+96], %r7"), 64)
 
 
 def test_undefined_metadata() -> None:
@@ -85,8 +115,22 @@ def test_column_mask(rows: int, parts: int, first: int) -> None:
     np.testing.assert_array_equal(np.concatenate(np.split(out, parts), axis=1), multiply_exactly(a, b))
 
 
-def test_column_shift() -> None:
-    """A shift of columns is refused, also without a mask."""
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize(("rows", "parts"), [(32, 4), (64, 2), (128, 1)])
+def test_column_shift(rows: int, parts: int, turned: bool) -> None:
+    """A product uses the columns after those that it shifts away; the mask has the columns of the result."""
+    a, b = make_factor(rows, 16, "f16"), make_factor(80, 16, "f16")
+    columns, shift = 64 // parts, 11
+    mask = 1 << 39 | 2 << 40 | 4 << 48  # five used, three zeros
+    for descriptor, period in ((0, 1), (mask, 8)):
+        rest = f"%no, {shift << 56 | descriptor}"
+        out = multiply(a, b, majors=(False, turned), columns=columns, stationary=".ws", rest=rest, shape_columns=64)
+        used = b[shift : shift + 64] * (np.arange(64) % columns % period < 5)[:, None]
+        np.testing.assert_array_equal(np.concatenate(np.split(out, parts), axis=1), multiply_exactly(a, used))
+
+
+@pytest.mark.parametrize(("rows", "shift", "most"), [(32, 17, 16), (128, 33, 32)])
+def test_large_column_shift(rows: int, shift: int, most: int) -> None:
     factor = make_factor(128, 16, "f16")
-    with pytest.raises(UnsupportedInstructionError, match="a column shift"):
-        multiply(factor, factor[:64], stationary=".ws", rest=f"%no, {1 << 56}")
+    with pytest.raises(TensorMemoryError, match=f"a shift of {shift} columns .* at most {most} is allowed"):
+        multiply(factor[:rows], factor[:64], stationary=".ws", columns=rows // 2, rest=f"%no, {shift << 56}")

@@ -74,7 +74,8 @@ class Triton:
     def compile(self, source: Any, target: Any, options: Any) -> Record:
         """Return a kernel of these options."""
         self.source, self.target, self.options = source, target, options
-        metadata = Record(name="copy", num_warps=options.get("num_warps", 4), shared=0)
+        ctas = options.get("num_ctas", 1)
+        metadata = Record(name="copy", num_warps=options.get("num_warps", 4), num_ctas=ctas, shared=0)
         return Record(asm={"ptx": self.ptx}, metadata=metadata)
 
 
@@ -95,6 +96,16 @@ def test_specialization_of_triton(
     assert triton.source.attrs == ({(0,): [["tt.divisibility", 16]]} if divisible else {})
     assert triton.target == ("cuda", 120, 32)
     assert len(adapted.arguments) == 3 - constant  # two of scratch memory
+
+
+@pytest.mark.parametrize(("grid", "blocks"), [(3, 6), ((2, 3), 12)])
+def test_blocks_of_a_program(grid: Any, blocks: int, arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program with ``num_ctas`` has so many blocks along x."""
+    triton = Triton(write_copy([POINTER] * 2))
+    stand_in(monkeypatch, **triton.modules())
+    keywords = {"x": arrays.source, "o": arrays.output, "num_ctas": 2, "num_warps": 1}
+    counters = ptxcount.count(_make_jit_function(_parameter("x"), _parameter("o")), None, grid, None, keywords)
+    assert counters.threads == 32 * blocks
 
 
 def test_function_of_triton(arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:

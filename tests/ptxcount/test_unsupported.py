@@ -128,11 +128,8 @@ SNIPPETS = [
             (16, "cvt.rn.e2m3x2.f32", "%f1, %f2"),
         )
     ),
-    *(
-        ("", f"cvt.rs.satfinite.{name}.f32 %r1, {{%f1, %f2, %f3, %f4}}, %r2;", f"cvt.rs.satfinite.{name}.f32",
-         "random bits of four numbers: the PTX ISA does not assign them")
-        for name in ("e4m3x4", "e5m2x4", "e2m3x4", "e3m2x4", "e2m1x4")
-    ),
+    ("", "cvt.rs.satfinite.e4m3x4.f32 %r1, {%f1, %f2}, %r2;", "cvt.rs.satfinite.e4m3x4.f32", "2 numbers, 4 are needed"),
+    ("", "cvt.rs.e4m3x4.f32 %r1, {%f1, %f2, %f3, %f4}, %r2;", "cvt.rs.e4m3x4.f32", ""),  # ptxas wants .satfinite
     ("", "add.s32 %r1, %r2;", "add.s32", "2 operands, not 3"),
     ("", "mbarrier.arrive.shared.b64 %rd1;", "mbarrier.arrive.shared.b64", "1 operands, not 2 or 3"),
     ("", "tex.level.2d.v4.f32.s32 %r1;", "tex.level.2d.v4.f32.s32", "1 operands, not 2 or 3 or 4"),

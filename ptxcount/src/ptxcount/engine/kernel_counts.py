@@ -84,7 +84,8 @@ def count(  # noqa: PLR0913 -- options of a launch, by keyword
         Values of ``__constant__`` and ``__device__`` variables by name. Default: the value in the source. Without one,
         ``__device__`` variables hold zeros, and a read of a ``__constant__`` variable is an `UnsetVariableError`.
     cluster : int or sequence of int, optional
-        Cluster size in blocks. Default: that of the source, or 1.
+        Cluster size in blocks. Default: that of the source, or 1. A source with ``__block_size__``, or with
+        ``num_ctas`` of Triton or cuTile, takes its grid in clusters.
     time_limit : float, optional
         Maximum seconds of execution, before `TimeLimitExceededError`. Default: no limit, but `NoProgressError` after 20
         s of CPU time without progress.
@@ -125,10 +126,11 @@ def count(  # noqa: PLR0913 -- options of a launch, by keyword
     adapted_kernel = adapt_kernel(source_or_ptx, entry, arguments, arch or ARCH, grid, block)
     flags, arch = " ".join(filter(None, (adapted_kernel.flags, flags))), arch or adapted_kernel.arch
     compilation, entry_name = compile_entry(adapted_kernel.source, adapted_kernel.entry, flags, arch or ARCH)
+    x, y, z = _extent("grid", grid if adapted_kernel.grid is None else adapted_kernel.grid)
     return count_compiled(
         compilation.ptx,
         entry_name,
-        grid if adapted_kernel.grid is None else adapted_kernel.grid,
+        (x * adapted_kernel.program_blocks, y, z),
         adapted_kernel.block if block is None else block,
         adapted_kernel.arguments,
         flags=flags,

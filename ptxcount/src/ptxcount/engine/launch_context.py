@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 
 import numpy as np
@@ -66,6 +66,9 @@ class _Memories:
 
 def make_context(kernel: Executable, options: LaunchOptions) -> Context:
     """Check a launch and lay out its memory; raise `LaunchError` if a GPU would reject it."""
+    if kernel.entry.has_grid_of_clusters and kernel.entry.cluster and len(options.grid) == 3:
+        x, y, z = (extent * blocks for extent, blocks in zip(options.grid, kernel.entry.cluster, strict=True))
+        options = replace(options, grid=(x, y, z))
     cluster = _check_dimensions(kernel.entry, options)
     memories = _Memories(ArrayMemory(distinct=options.distinct))
     layout = ArgumentLayout(memories.memory, memories.descriptors)

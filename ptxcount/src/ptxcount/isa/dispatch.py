@@ -47,6 +47,7 @@ _LAZY_MODULES = {
     "wgmma": "hopper.wgmma",
     "tcgen05": "tcgen05",
     "clusterlaunchcontrol": "hopper.launch_control",
+    "cvt.rs": "random_rounding",
 }
 _TABLE_OPCODES = {key.partition(".")[0] for key in INSTRUCTIONS}
 #: Wrappers of functions of numbers, for registers with f16 pairs or bfloat16.

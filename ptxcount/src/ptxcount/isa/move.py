@@ -116,13 +116,12 @@ def _pack_saturated(sign: str, bits: str, chunk: Chunk, *integers: Array) -> lis
 
 
 @binds("cvt")
-def _bind_conversion(instruction: Instruction) -> Step:
+def _bind_conversion(instruction: Instruction) -> Step | None:
     """Bind ``cvt{.rounding}{.ftz}{.sat}.dtype.atype d, a``; ``d`` and ``a`` may be in wider registers."""
     names, types = split_name(instruction)
     options = {"ftz", "sat", "relu", "satfinite"}
     if "rs" in names:
-        problem = "random bits of four numbers: the PTX ISA does not assign them, and GPUs differ"
-        raise unsupported(instruction, problem)
+        return None
     if len(types) != 2 or not {*names} <= ROUNDINGS | options or any(t.kind in "bph" for t in types):
         raise unsupported(instruction)
     expect_count(instruction, 2)

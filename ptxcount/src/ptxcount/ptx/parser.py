@@ -54,6 +54,8 @@ def list_essential_tokens(text: str, entry: str) -> list[str]:
 #: Directives of a kernel with one to three numbers, the attribute that these or their product are.
 _EXTENTS = {".reqnctapercluster": "cluster", ".reqntid": "exact_block"}
 _PRODUCTS = {".maxntid": "max_threads", ".language": "language"}
+#: The directive of a kernel whose launch gives the grid in clusters.
+_OF_CLUSTERS = ".blocksareclusters"
 
 
 class _Parser:
@@ -195,9 +197,12 @@ class _Parser:
                 stream.expect(")")
         except PtxSyntaxError as error:
             entry.problem = error.problem
-        while (stop := stream.skip_past("{", ";", ".pragma", *_EXTENTS, *_PRODUCTS)) not in ("{", ";"):
+        while (stop := stream.skip_past("{", ";", ".pragma", _OF_CLUSTERS, *_EXTENTS, *_PRODUCTS)) not in ("{", ";"):
             if stop == ".pragma":
                 stream.skip_past(";")
+                continue
+            if stop == _OF_CLUSTERS:
+                entry.has_grid_of_clusters = True
                 continue
             extents = [stream.integer()]
             while stream.accept(","):

@@ -187,6 +187,8 @@ class Entry:
     problem: str = ""
     #: Cluster size in blocks, if the source sets it.
     cluster: tuple[int, int, int] | None = None
+    #: True if a launch gives the grid in clusters instead of blocks.
+    has_grid_of_clusters: bool = False
     #: Maximum threads per block, and required threads along each axis; 0 and None if not specified.
     max_threads: int = 0
     exact_block: tuple[int, int, int] | None = None

@@ -37,6 +37,8 @@ class AdaptedKernel:
     dynamic_shared: int = 0
     #: Names of the arguments in errors; empty to use their indices.
     names: list[str] = field(default_factory=list)
+    #: Blocks along x of each unit of the grid, such as a Triton program with ``num_ctas``.
+    program_blocks: int = 1
 
 
 def parse_capability(arch: str) -> tuple[int, int]:

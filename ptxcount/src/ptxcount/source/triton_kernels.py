@@ -40,7 +40,10 @@ def adapt_compiled_triton(kernel: Any, entry: str | None, arguments: Sequence[An
     missing = 0 if kernel_entry is None else len(kernel_entry.parameters) - len(arguments)
     sizes = [getattr(data, f"{scratch}_scratch_size", 0) for scratch in ("global", "profile")]
     scratch = [np.zeros(max(size, 1), np.uint8) for size in sizes[:missing]] if 0 < missing <= len(sizes) else []
-    return AdaptedKernel(ptx, name, [*arguments, *scratch], block=data.num_warps * 32, dynamic_shared=data.shared)
+    return AdaptedKernel(
+        ptx, name, [*arguments, *scratch], program_blocks=getattr(data, "num_ctas", 1), block=data.num_warps * 32,
+        dynamic_shared=data.shared,
+    )  # fmt: skip
 
 
 def add_scratch_pointers(ptx: str, entry: str, arguments: Sequence[KernelArgument]) -> list[KernelArgument]:

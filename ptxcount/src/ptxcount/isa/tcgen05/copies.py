@@ -1,6 +1,6 @@
 """``tcgen05.cp``: copies rows of shared memory to lanes of tensor memory.
 
-Sources: PTX ISA 9.0, 9.7.16.9.2; for the lanes of a multicast CUTLASS 4 (``copy_traits_sm100.hpp``, ``SM100_UTCCP``).
+Sources: PTX ISA 9.0, 9.7.16.9.2; for the lanes CUTLASS 4 (``copy_traits_sm100.hpp``, ``SM100_UTCCP``).
 The layout of the rows in shared memory is that of a factor.
 """
 
@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...lanes.warps import Array
 from ...machine.chunk import Chunk
 from ...machine.tensor_memory import split_address
 from ...ptx.program import TYPES, Instruction
@@ -22,27 +23,31 @@ from .issuing_warps import GROUPS, find_pair, note_uncounted, read_group, report
 
 
 class _Copy(NamedTuple):
-    """Shape of a copy: source rows, bytes per row, and the first destination lanes of each 32 rows."""
+    """Shape of a copy: bytes per row, and the lanes that the source rows go to, (copies, rows)."""
 
-    rows: int
     width: int
-    lanes: tuple[tuple[int, ...], ...]
+    lanes: Array
 
 
-_WHOLE = ((0,), (32,), (64,), (96,))
+def _repeat(lanes: Array, *starts: int) -> Array:
+    return np.array(starts)[:, None] + lanes
+
+
+_HALF = np.arange(64)
 #: Keys: shape and multicast.
 _COPIES: dict[frozenset[str], _Copy] = {
-    frozenset({"128x256b"}): _Copy(128, 32, _WHOLE),
-    frozenset({"128x128b"}): _Copy(128, 16, _WHOLE),
-    frozenset({"64x128b", "warpx2::02_13"}): _Copy(64, 16, ((0, 64), (32, 96))),
-    frozenset({"64x128b", "warpx2::01_23"}): _Copy(64, 16, ((0, 32), (64, 96))),
-    frozenset({"32x128b", "warpx4"}): _Copy(32, 16, ((0, 32, 64, 96),)),
+    frozenset({"128x256b"}): _Copy(32, _repeat(np.arange(128), 0)),
+    frozenset({"4x256b"}): _Copy(32, _repeat(32 * np.arange(4), 0)),
+    frozenset({"128x128b"}): _Copy(16, _repeat(np.arange(128), 0)),
+    frozenset({"64x128b", "warpx2::02_13"}): _Copy(16, _repeat(_HALF, 0, 64)),
+    frozenset({"64x128b", "warpx2::01_23"}): _Copy(16, _repeat(_HALF + _HALF // 32 * 32, 0, 32)),
+    frozenset({"32x128b", "warpx4"}): _Copy(16, _repeat(np.arange(32), 0, 32, 64, 96)),
 }
 
 
 @binds("tcgen05", having={"cp"})
 def _bind_copy(instruction: Instruction) -> Step:
-    """Bind ``tcgen05.cp.cta_group.shape{.multicast}{.b8x16.b6x16_p32} [address], descriptor``; not ``.4x256b``."""
+    """Bind ``tcgen05.cp.cta_group.shape{.multicast}{.b8x16.b6x16_p32} [address], descriptor``."""
     packed = [PACKED[form] for form in PACKED if f".{form}." in f"{instruction.name}."]
     names = {"b8x16", "b6x16_p32", "b4x16_p64"} if packed else set()
     copy = _COPIES.get(frozenset(instruction.modifiers[1:]).difference(GROUPS, names))
@@ -59,22 +64,18 @@ def _bind_copy(instruction: Instruction) -> Step:
             with report_descriptors(chunk):
                 descriptor = decode_shared(bits)
             base, first_column = split_address(place)
-            places = descriptor.locate_elements(copy.rows, copy.width // 4, 4, transposed=False)
+            places = descriptor.locate_elements(len(copy.lanes[0]), copy.width // 4, 4, transposed=False)
             columns = first_column + np.arange(copy.width // 4)
             note_uncounted(chunk, len(rows))
             members = (member for row in rows for member in find_pair(chunk, row, group))
             for member in members:
                 words = chunk.shared.gather_elements(member, places, 4, report)
                 if packed:
-                    rows_of_bytes = words.view(np.uint8).reshape(copy.rows, -1, 16)
-                    words = (
-                        split_row(rows_of_bytes[..., : 2 * packed[0]], packed[0]).reshape(copy.rows, -1).view(np.uint32)
-                    )
-                for index, first_lanes in enumerate(copy.lanes):
-                    for first in first_lanes:
-                        lanes = base + first + np.arange(32)[:, None]
-                        content = words[32 * index : 32 * index + 32]
-                        chunk.tensor.store(np.array(member), lanes, columns, content, report, is_product=True)
+                    rows_of_bytes = words.view(np.uint8).reshape(len(words), -1, 16)
+                    content = split_row(rows_of_bytes[..., : 2 * packed[0]], packed[0])
+                    words = content.reshape(len(words), -1).view(np.uint32)
+                for lanes in base + copy.lanes:
+                    chunk.tensor.store(np.array(member), lanes[:, None], columns, words, report, is_product=True)
         chunk.has_written, chunk.spins = True, 0
 
     return copy_rows

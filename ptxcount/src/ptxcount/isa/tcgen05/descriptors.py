@@ -30,6 +30,8 @@ class Kind(NamedTuple):
     padded: bool = True
 
 
+#: K of products of unpadded 4-bit factors with bit 31 of the instruction descriptor.
+_LONG = 96
 _FLOATS = {0: "f16", 1: "f32"}
 _NARROW = {0: "e4m3", 1: "e5m2", 3: "e2m3", 4: "e3m2", 5: "e2m1"}
 KINDS: dict[str, Kind] = {
@@ -63,6 +65,13 @@ class ProductShape(NamedTuple):
     scale: str
     #: The metadata column for factors of 16 and 32 bits.
     selector: int
+    #: Products per element (K); a sparse left factor stores half of them.
+    products: int
+
+    @property
+    def is_long(self) -> bool:
+        """True for K = 96, whose scales go on in further words."""
+        return self.products == _LONG
 
     @classmethod
     def decode(cls, bits: int, kind: Kind, group: int, *, is_stationary: bool, is_sparse: bool) -> ProductShape:
@@ -81,10 +90,12 @@ class ProductShape(NamedTuple):
             text = f"types {codes[0]}, {codes[1]} and {bits >> 4 & 3} of the factors and the result are undefined"
             raise ValueError(text)
         allowed = (_INTEGER_COLUMNS if result == "s32" else _COLUMNS).get((group, is_stationary), ())
-        if columns not in allowed or (rows, group, is_stationary) not in DATA_PATHS:
+        is_wide = is_stationary and is_sparse and columns > 128
+        if columns not in allowed or is_wide or (rows, group, is_stationary) not in DATA_PATHS:
             raise ValueError(f"{rows} x {columns} is no shape of a product with .cta_group::{group}")
-        if not kind.padded and bits >> 31:
-            raise NotImplementedError("K = 96: the PTX ISA shows the layout of its scales only in figures")
+        is_long = not kind.padded and bool(bits >> 31)
+        if is_long and (is_sparse or DATA_PATHS[rows, group, is_stationary].rows != 128):
+            raise ValueError(f"K = 96 with {'sparse factors' if is_sparse else f'{rows} rows and .cta_group::{group}'}")
         return cls(
             rows,
             columns,
@@ -97,13 +108,15 @@ class ProductShape(NamedTuple):
             scale_bytes=(bits >> 29 & 3, bits >> 4 & 3),
             scale="ue8m0" if bits >> 23 & 1 else "ue4m3",
             selector=bits & 3,
+            products=_LONG if is_long else kind.products * (1 + is_sparse),
         )
 
 
 class ColumnMask(NamedTuple):
-    """A mask of columns treated as zeros, alternating, for each part of the columns.
+    """A mask of columns treated as zeros, alternating, for each part of the columns; and a shift of all columns.
 
-    The fields are those of CUTLASS 4 (``mma_sm100_desc.hpp``, ``MaskAndShiftB`` and ``make_column_zero_mask``).
+    The fields are those of CUTLASS 4 (``mma_sm100_desc.hpp``, ``MaskAndShiftB`` and ``make_column_zero_mask``), the
+    shift is that of PTX ISA 9.0, 9.7.16.4.3, Example 4.
     """
 
     #: Offset of each part in the alternation.
@@ -112,19 +125,25 @@ class ColumnMask(NamedTuple):
     zeros_first: tuple[bool, ...]
     zeros: int
     used: int
+    #: First column of the right factor that the product uses.
+    shift: int
+    is_active: bool
 
     @classmethod
-    def decode(cls, bits: int) -> ColumnMask | None:
-        """Decode a descriptor; None if there is no mask. Raises as `ProductShape.decode`."""
-        if bits >> 56 & 63:
-            raise NotImplementedError(f"a column shift in the mask descriptor {bits:#x}")
-        if not bits >> 39 & 1:
-            return None
+    def decode(cls, bits: int, rows: int) -> ColumnMask:
+        """Decode a descriptor for a product of some rows. Raises as `ProductShape.decode`."""
+        shift, greatest = bits >> 56 & 63, 16 if rows == 32 else 32
+        if shift > greatest:
+            raise ValueError(
+                f"a shift of {shift} columns in the mask descriptor {bits:#x}; at most {greatest} is allowed"
+            )
         starts, firsts = zip(*((bits >> 8 * part & 255, bool(bits >> 32 + part & 1)) for part in range(4)), strict=True)
-        return cls(starts, firsts, (bits >> 40 & 255) + 1, (bits >> 48 & 255) + 1)
+        return cls(starts, firsts, (bits >> 40 & 255) + 1, (bits >> 48 & 255) + 1, shift, bool(bits >> 39 & 1))
 
     def find_zeros(self, parts: int, columns: int) -> Array:
         """Find the columns treated as zeros, (parts, columns)."""
+        if not self.is_active:
+            return np.zeros((parts, columns), bool)
         starts, zeros_first = (np.array(fields[:parts])[:, None] for fields in (self.starts, self.zeros_first))
         place = (starts + np.arange(columns)) % (self.zeros + self.used)
         return np.where(zeros_first, place < self.zeros, place >= self.used)

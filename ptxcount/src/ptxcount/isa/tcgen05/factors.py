@@ -88,32 +88,37 @@ def load_scales(
     """Load the scales of a factor's ``count`` rows, (blocks, rows, scales per row), as float64.
 
     ``scale`` is their type, the first byte in a word, and the number of bytes. With two parts, each half of the lanes
-    has its half of the rows.
+    has its half of the rows. Bytes beyond the fourth are in the same lanes, four columns later for every 128 rows.
     """
     name, first_byte, byte_count = scale
     number = np.arange(count)
     part, within = number // (count // parts), number % (count // parts)
-    repeats = np.arange(4 // parts)[:, None] * 32
-    lanes = base[0] + part * (128 // parts) + within % 32 + repeats
-    words = chunk.tensor.load(rows[:, None, None], lanes[None], base[1] + within // 32, report, is_product=True)
+    repeats = np.arange(4 // parts)[:, None, None] * 32
+    lanes = base[0] + (part * (128 // parts) + within % 32)[:, None] + repeats
+    byte = np.arange(first_byte, first_byte + byte_count)
+    columns = base[1] + (within // 32)[:, None] + byte // 4 * (-(-count // 128) * 4)
+    words = chunk.tensor.load(rows[:, None, None, None], lanes[None], columns, report, is_product=True)
     if (words != words[:, :1]).any():
         text = "scales differ between the quarters of the lanes, which must repeat them"
         report(TensorMemoryError, (int(rows[0]), 0), text, base[0] << 16 | base[1])
-    codes = words[:, 0, :, None] >> (8 * np.arange(first_byte, first_byte + byte_count)).astype(np.uint32) & 0xFF
-    return SCALES[name](codes)
+    return SCALES[name](words[:, 0] >> (8 * (byte % 4)).astype(np.uint32) & 0xFF)
 
 
-def load_metadata(chunk: Chunk, rows: Array, base: tuple[int, int], bits: int, selector: int, report: Report) -> Array:
-    """Load the metadata of 128 sparse rows, (blocks, rows, groups), in the layout of CUTLASS 4 (``tmem_e_frg``).
+def load_metadata(
+    chunk: Chunk, rows: Array, path: DataPath, base: tuple[int, int], bits: int, selector: int, report: Report
+) -> Array:
+    """Load the metadata of sparse rows, (blocks, parts, rows, groups).
 
+    The layout is that of CUTLASS 4 (``tmem_e_frg``, and ``tmem_e_frg_ws`` with a copy for each part of the columns).
     For 16- and 32-bit elements, a word has the metadata of two rows, eight apart, and a selector gives the column.
     """
-    row = np.arange(128)[:, None]
+    row = np.arange(path.rows)[:, None]
     group = np.arange(8 if bits >= 16 else 16)
     if bits >= 16:
-        lanes, columns = row % 8 + row // 16 * 16 + group // 4 * 8, np.broadcast_to(selector, group.shape)
+        places, columns = row - row // 8 % 2 * 8 + group // 4 * 8, np.broadcast_to(selector, group.shape)
         shifts = row // 8 % 2 * 16 + group % 4 * 4
     else:
-        lanes, columns, shifts = np.broadcast_arrays(row, group // 8, group % 8 * 4)
-    words = chunk.tensor.load(rows[:, None, None], base[0] + lanes, base[1] + columns, report, is_product=True)
+        places, columns, shifts = np.broadcast_arrays(row, group // 8, group % 8 * 4)
+    lanes = base[0] + path.find_lanes()[:, places]
+    words = chunk.tensor.load(rows[:, None, None, None], lanes, base[1] + columns, report, is_product=True)
     return np.asarray(words >> shifts.astype(np.uint32) & np.uint32(15))

@@ -6,7 +6,6 @@ wavefronts are unknown.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,14 +14,14 @@ from ...lanes.warps import Array
 from ...machine.chunk import Chunk
 from ...machine.global_memory import Report
 from ...machine.tensor_memory import LANE_COUNT, split_address
-from ...ptx.program import TYPES, Address, Group, Immediate, Instruction, Operand
+from ...ptx.program import TYPES, Instruction
 from ...util.errors import TensorMemoryError
 from ..opcode_registry import Step, binds
 from ..operands import Reader, address, items, reader, unsupported
 from ..single_threads import iter_threads, make_row_reporter
 from ..tensor_cores.elements import ELEMENTS, encode
 from ..tensor_cores.sparse import expand_groups, find_undefined, find_unit
-from .descriptors import KINDS, ColumnMask, Kind, ProductShape, decode_shared
+from .descriptors import ColumnMask, ProductShape, decode_shared
 from .factors import (
     FACTOR_ELEMENTS,
     find_stored_bits,
@@ -31,36 +30,14 @@ from .factors import (
     load_shared_factor,
     load_tensor_factor,
 )
-from .issuing_warps import find_pair, note_uncounted, read_group, report_descriptors
+from .issuing_warps import find_pair, note_uncounted, report_descriptors
 from .layouts import DATA_PATHS
+from .product_forms import ProductForm
 
 _U32, _U64, _PRED = TYPES["u32"], TYPES["u64"], TYPES["pred"]
-_OPTIONS = {"mma", "ws", "sp", "cta_group::1", "cta_group::2", "block_scale", *KINDS}
-#: Scales per row, by qualifier; and the defaults by kind.
-_SCALE_COUNTS = {"scale_vec::1X": 1, "scale_vec::2X": 2, "scale_vec::4X": 4, "block16": 4}
-_BLOCK32 = {"kind::mxf8f6f4": 1, "kind::mxf4": 2, "kind::mxf4nvf4": 2}
-#: Maximum power of two by which the old result is divided (``scale-input-d``).
-_MAX_SHIFT = 15
-
-
-class _Form(NamedTuple):
-    """An instruction, from its modifiers and operands."""
-
-    kind: Kind
-    group: int
-    is_stationary: bool
-    from_tensor_memory: bool
-    #: Scales per row of a factor; 0 without scales.
-    scales: int
-    #: Words of the mask of unchanged lanes (``disable-output-lane``).
-    masks: int
-    shift: int
-    is_sparse: bool
-
-    @property
-    def products(self) -> int:
-        """The products per element (K); a sparse left factor stores half of them."""
-        return self.kind.products * (1 + self.is_sparse)
+#: The bits from this one on of a scale's address repeat the byte of the instruction descriptor, in code of CUTLASS 4
+#: (``mma_sm100_desc.hpp``, ``make_runtime_instr_desc``) and of cuTile.
+_BYTE_SHIFT = 30
 
 
 class _Issue(NamedTuple):
@@ -75,42 +52,12 @@ class _Issue(NamedTuple):
     metadata: int
 
 
-def _parse_mma_form(instruction: Instruction, operands: Sequence[Operand]) -> _Form:
-    """Parse the modifiers and operands of a product; raises `UnsupportedInstructionError` for unsupported ones."""
-    names = {*instruction.modifiers}
-    if "ashift" in names:
-        raise unsupported(instruction, "shift down is not supported")
-    kinds = [name for name in instruction.modifiers if name in KINDS]
-    collectors = {name for name in names if name.startswith("collector::")}
-    counts = [_SCALE_COUNTS[name] for name in names if name in _SCALE_COUNTS]
-    if len(kinds) != 1 or not names - collectors <= _OPTIONS | {*_SCALE_COUNTS, "block32"} or len(counts) > 1:
-        raise unsupported(instruction)
-    kind, scaled = KINDS[kinds[0]], "block_scale" in names
-    if kind.is_scaled != scaled or not 5 + 2 * scaled <= len(operands) <= 7:
-        raise unsupported(instruction)
-    masks = items(operands[4]) if isinstance(operands[4], Group) and not scaled else ()
-    is_stationary = "ws" in names
-    rest = operands[5 + bool(masks) :] if not scaled else ()
-    shift = rest[0].value if rest and isinstance(rest[0], Immediate) and not is_stationary else 0
-    if (is_stationary and (masks or scaled)) or (rest and not is_stationary and not isinstance(rest[0], Immediate)):
-        raise unsupported(instruction)
-    if not 0 <= shift <= _MAX_SHIFT:
-        raise unsupported(instruction, f"scale-input-d {shift}: a number from 0 to {_MAX_SHIFT} is allowed")
-    group = read_group(instruction)
-    if masks and len(masks) != 4 * group:
-        raise unsupported(instruction, f"{len(masks)} words of disable-output-lane, {4 * group} are needed")
-    scales = (counts[0] if counts else _BLOCK32[kinds[0]]) if scaled else 0
-    return _Form(
-        kind, group, is_stationary, isinstance(operands[1], Address), scales, len(masks), int(shift), "sp" in names
-    )
-
-
 @binds("tcgen05", having={"mma"})
 def _bind_product(instruction: Instruction) -> Step:
     """Bind ``tcgen05.mma{.ws}.cta_group.kind [d], a, b, idesc, {lanes,} p{, shift}``, also with ``.block_scale``."""
     operands = list(instruction.operands)
     metadata = [operands.pop(3)] if "sp" in instruction.modifiers and len(operands) > 3 else []
-    form = _parse_mma_form(instruction, operands)
+    form = ProductForm.parse(instruction, operands)
     result, left, right, shape, *rest = operands
 
     def read_tensor_address(operand: Any) -> Reader:
@@ -140,19 +87,23 @@ def _bind_product(instruction: Instruction) -> Step:
 class _Product:
     """One product, issued with equal operands in some blocks."""
 
-    def __init__(self, chunk: Chunk, form: _Form, issue: _Issue, rows: list[int]) -> None:
+    def __init__(self, chunk: Chunk, form: ProductForm, issue: _Issue, rows: list[int]) -> None:
         self._chunk, self._form, self._issue, self._rows = chunk, form, issue, rows
         self._report: Report = make_row_reporter(chunk)
         with report_descriptors(chunk):
             shape = ProductShape.decode(
                 issue.shape, form.kind, form.group, is_stationary=form.is_stationary, is_sparse=form.is_sparse
             )
-            mask = ColumnMask.decode(issue.rest[0]) if form.is_stationary and issue.rest else None
+            mask = ColumnMask.decode(issue.rest[0], shape.rows) if form.is_stationary and issue.rest else None
         self._shape, self._column_mask = shape, mask
         self._path = DATA_PATHS[shape.rows, form.group, form.is_stationary]
-        if form.is_sparse and (self._path.rows, form.is_stationary) != (128, False):
-            raise unsupported(chunk.instruction, f"{shape.rows} rows of a sparse factor are not supported")
+        if form.is_sparse and self._path.rows != 128 and not form.is_stationary:
+            problem = "the PTX ISA shows the lanes of their metadata only in figures"
+            raise unsupported(chunk.instruction, f"{self._path.rows} rows of a sparse factor in a block: {problem}")
+        if shape.is_long and not form.block:
+            raise unsupported(chunk.instruction, "K = 96 needs .block16 or .block32")
         addresses = [issue.result, *([issue.left] if form.from_tensor_memory else [])]
+        addresses += [issue.metadata] if form.is_sparse else []
         bases = [split_address(place)[0] for place in addresses]
         if bases[0] not in self._path.bases or len({*bases}) > 1:
             allowed = " or ".join(map(str, self._path.bases))
@@ -160,6 +111,11 @@ class _Product:
                 f"addresses with the lanes {', '.join(map(str, bases))}; all have lane {allowed} for {shape.rows} rows"
             )
             raise chunk.make_fault(TensorMemoryError, text)
+
+    @property
+    def _stored_products(self) -> int:
+        """The products that a row of the left factor stores."""
+        return self._shape.products // (1 + self._form.is_sparse)
 
     def execute(self) -> None:
         """Multiply, add, and store the result of each block of the group."""
@@ -211,27 +167,28 @@ class _Product:
                 raise unsupported(self._chunk.instruction, problem)
             base = split_address(self._issue.left)
             return load_tensor_factor(
-                self._chunk, blocks, self._path, base, form.kind.products, shape.left, self._report
+                self._chunk, blocks, self._path, base, self._stored_products, shape.left, self._report
             )
-        extent = (self._path.rows, form.kind.products)
+        extent = (self._path.rows, self._stored_products)
         return self._load_shared(self._issue.left, blocks, extent, shape.left, turned=shape.turned[0])[:, None]
 
     def _expand_left(self, blocks: Array, stored: Array) -> Array:
         """Expand sparse rows by their metadata in tensor memory."""
         bits = find_stored_bits(self._shape.left, padded=self._form.kind.padded)
         base, selector = split_address(self._issue.metadata), self._shape.selector
-        codes = load_metadata(self._chunk, blocks, base, bits, selector, self._report)[:, None]
+        codes = load_metadata(self._chunk, blocks, self._path, base, bits, selector, self._report)
         unit = find_unit(bits)
         undefined = codes[find_undefined(codes, unit, ordered=True)]
         if undefined.size:
             raise unsupported(self._chunk.instruction, f"undefined metadata {int(undefined[0]):#06b} of a group")
-        return expand_groups(stored, codes, unit)
+        return expand_groups(np.broadcast_to(stored, (*codes.shape[:3], stored.shape[3])), codes, unit)
 
     def _load_right(self, blocks: Array) -> Array:
         """Load the columns in each block of a group, (blocks, columns, products)."""
-        count = self._shape.columns // self._form.group
-        extent = (count, self._form.products)
-        return self._load_shared(self._issue.right, blocks, extent, self._shape.right, turned=self._shape.turned[1])
+        first = self._column_mask.shift if self._column_mask else 0
+        extent = (first + self._shape.columns // self._form.group, self._shape.products)
+        turned = self._shape.turned[1]
+        return self._load_shared(self._issue.right, blocks, extent, self._shape.right, turned=turned)[:, first:]
 
     def _load_shared(self, bits: int, blocks: Array, extent: tuple[int, int], name: str, *, turned: bool) -> Array:
         with report_descriptors(self._chunk):
@@ -240,7 +197,7 @@ class _Product:
             raise unsupported(self._chunk.instruction, "swizzles with 32-byte atoms need transposed factors")
         kind = self._form.kind
         width = extent[1] * find_stored_bits(name, padded=kind.padded) // 8
-        if not turned and descriptor.span > 16 and width > descriptor.span:
+        if not turned and descriptor.span > 16 and descriptor.start % descriptor.span + width > descriptor.span:
             raise unsupported(self._chunk.instruction, f"rows of {width} bytes with a swizzle of {descriptor.span}")
         return np.stack(
             [
@@ -256,9 +213,14 @@ class _Product:
         """Multiply each factor by its scales, which are in the tensor memory of each block of a group."""
         form, shape, parts = self._form, self._shape, self._path.parts
         counts, both = (self._path.rows, shape.columns), []
+        block = form.block if shape.is_long else shape.products // form.scales
         for count, halves, base, first in zip(counts, (1, parts), self._issue.rest[:2], shape.scale_bytes, strict=True):
-            scale = (shape.scale, first, form.scales)
-            scales = load_scales(self._chunk, blocks, split_address(base), count, halves, scale, self._report)
-            both.append(np.repeat(scales, form.products // form.scales, axis=2))
-        columns = both[1].reshape(len(blocks), parts, -1, form.products).swapaxes(2, 3)
+            byte = base >> _BYTE_SHIFT & 3
+            if byte not in (0, first):
+                problem = f"the address of scales has byte {byte}, the instruction descriptor has {first}"
+                raise unsupported(self._chunk.instruction, problem)
+            scale, place = (shape.scale, first, shape.products // block), split_address(base % (1 << _BYTE_SHIFT))
+            scales = load_scales(self._chunk, blocks, place, count, halves, scale, self._report)
+            both.append(np.repeat(scales, block, axis=2))
+        columns = both[1].reshape(len(blocks), parts, -1, shape.products).swapaxes(2, 3)
         return left * both[0][:, None], right * columns

@@ -36,18 +36,15 @@ class BlockScales(NamedTuple):
 
     @classmethod
     def parse(cls, instruction: Instruction, operands: Sequence[Operand]) -> BlockScales:
-        """Parse ``scale-a, {byte, thread}, scale-b, {byte, thread}``."""
+        """Parse ``scale-a, {byte, thread}, scale-b, {byte, thread}``; a scale may be in braces."""
         names = [name for name in instruction.modifiers if name in SCALES]
         counts = [_COUNTS[name] for name in instruction.modifiers if name in _COUNTS]
         counts += [_DEFAULTS[name] for name in instruction.modifiers if name in _DEFAULTS]
-        selections = [items(operand) for operand in operands[1::2]]
-        if len(names) != 1 or not counts or [len(selection) for selection in selections] != [2, 2]:
+        groups = [items(operand) for operand in operands]
+        if len(names) != 1 or not counts or [len(group) for group in groups] != [1, 2, 1, 2]:
             raise unsupported(instruction)
-        typed = [
-            (operand, kind)
-            for word, selection in zip(operands[::2], selections, strict=True)
-            for operand, kind in zip((word, *selection), (TYPES["b32"], TYPES["u16"], TYPES["u16"]), strict=True)
-        ]
+        kinds = (TYPES["b32"], TYPES["u16"], TYPES["u16"]) * 2
+        typed = list(zip([operand for group in groups for operand in group], kinds, strict=True))
         return cls(names[0], counts[0], typed)
 
     def scale_factors(self, chunk: Chunk, left: Array, right: Array, values: Sequence[Array]) -> tuple[Array, Array]:

@@ -1,0 +1,66 @@
+"""``cvt.rs`` to four floats of 4, 6 or 8 bits (PTX ISA, ``cvt``, ``rbits``).
+
+Two operands share 16 random bits, and the PTX ISA does not assign them to the two. Published measurements of GPUs
+differ: straight bytes (sm_100a) or reversed bits (sm_103a), by github.com/Dao-AILab/quack, ``quack/rounding.py``. So
+only results that do not depend on the assignment are defined here: exact or clamped numbers, and bits that are zero.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from ..lanes.warps import Array, spread
+from ..machine.chunk import Chunk
+from ..ptx.program import TYPES, Instruction
+from .arithmetic.floating import positive
+from .arithmetic.narrow_float import FORMATS, NarrowFormat
+from .opcode_registry import Step, allow_clamps, binds, step_of
+from .operands import expect_count, items, unsupported
+
+_FORM = re.compile(allow_clamps("cvt.rs[saturated].(e4m3|e5m2|e2m3|e3m2|e2m1)x4.f32").replace(".", r"\."))
+#: Bits that the first two operands share; the other two share the rest.
+_UPPER_BITS = {4: 0xFF00FF00, 8: 0xFFFF0000}
+
+
+@binds("cvt", having={"rs"})
+def _bind_four(instruction: Instruction) -> Step | None:
+    """Bind ``cvt.rs{.relu}.satfinite.typex4.f32 d, {a, b, e, f}, rbits``; ``a`` goes to the highest bits."""
+    match = _FORM.fullmatch(instruction.name)
+    if match is None:
+        return None
+    expect_count(instruction, 3)
+    target, numbers, word = instruction.operands
+    if len(items(numbers)) != 4:
+        raise unsupported(instruction, f"{len(items(numbers))} numbers, 4 are needed")
+    narrow, relu = FORMATS[f"{match[2]}x2"], ".relu" in match[1]
+    upper = np.uint32(_UPPER_BITS[narrow.bits])
+
+    def convert(chunk: Chunk, *values: Array) -> list[Array]:
+        *floats, words = values
+        packed = np.zeros(1, np.uint32)
+        for place, number in enumerate(floats):
+            random = words & (upper if place < 2 else ~upper)
+            codes = _round_number(chunk, positive(number) if relu else number, random, narrow)
+            packed = packed << np.uint32(narrow.bits) | codes.astype(np.uint32)
+        return [packed.astype(kind.dtype)]
+
+    kind = TYPES[f"b{4 * narrow.bits}"]
+    reads = [*((number, TYPES["f32"]) for number in items(numbers)), (word, TYPES["u32"])]
+    return step_of(instruction, [(target, kind)], reads, convert)
+
+
+def _round_number(chunk: Chunk, numbers: Array, random: Array, narrow: NarrowFormat) -> Array:
+    """Round towards zero if no random bit is set; raise if the assignment of set bits may change the result."""
+    sizes, greatest = np.abs(numbers).astype(np.float64), narrow.encode(np.array([np.inf]))
+    nearest = narrow.encode(sizes)
+    below = nearest - (narrow.decode(nearest) > sizes)
+    above = np.minimum(below + (narrow.decode(below) < sizes), np.maximum(greatest, below))
+    undefined = spread((below != above) & (random != 0), chunk.shape) & spread(chunk.active, chunk.shape)
+    if undefined.any():
+        problem = "the PTX ISA does not assign them to two numbers, and GPUs differ"
+        raise unsupported(
+            chunk.instruction, f"{spread(numbers, chunk.shape)[undefined][0]:g} with random bits: {problem}"
+        )
+    return np.where(np.isnan(numbers), nearest, below | narrow.encode(np.copysign(0.0, numbers)))

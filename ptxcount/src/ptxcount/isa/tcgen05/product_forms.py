@@ -1,0 +1,65 @@
+"""Forms of ``tcgen05.mma``: what modifiers and operands say before the instruction descriptor is known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ...ptx.program import Address, Group, Immediate, Instruction, Operand
+from ..operands import items, unsupported
+from .descriptors import KINDS, Kind
+from .issuing_warps import GROUPS, read_group
+
+#: Scales per row, by qualifier; and the defaults by kind.
+_SCALE_COUNTS = {"scale_vec::1X": 1, "scale_vec::2X": 2, "scale_vec::4X": 4, "block16": 4}
+_BLOCK32 = {"kind::mxf8f6f4": 1, "kind::mxf4": 2, "kind::mxf4nvf4": 2}
+_OPTIONS = {"mma", "ws", "sp", "block_scale", "block32", *GROUPS, *KINDS, *_SCALE_COUNTS}
+#: Maximum power of two by which the old result is divided (``scale-input-d``).
+_MAX_SHIFT = 15
+
+
+class ProductForm(NamedTuple):
+    """A product's instruction, from its modifiers and operands."""
+
+    kind: Kind
+    group: int
+    is_stationary: bool
+    from_tensor_memory: bool
+    #: Scales per row of a factor, if K is not 96; 0 without scales.
+    scales: int
+    #: Products that a scale multiplies; 0 if the qualifier does not name them.
+    block: int
+    #: Words of the mask of unchanged lanes (``disable-output-lane``).
+    masks: int
+    shift: int
+    is_sparse: bool
+
+    @classmethod
+    def parse(cls, instruction: Instruction, operands: Sequence[Operand]) -> ProductForm:
+        """Parse the modifiers and operands, without metadata; raises `UnsupportedInstructionError`."""
+        names = {*instruction.modifiers}
+        if "ashift" in names:
+            problem = "the PTX ISA does not tell if the product reads the rows before or after their shift"
+            raise unsupported(instruction, problem)
+        kinds = [name for name in instruction.modifiers if name in KINDS]
+        collectors = {name for name in names if name.startswith("collector::")}
+        counts = [_SCALE_COUNTS[name] for name in names if name in _SCALE_COUNTS]
+        if len(kinds) != 1 or not names - collectors <= _OPTIONS or len(counts) > 1:
+            raise unsupported(instruction)
+        kind, scaled, is_stationary = KINDS[kinds[0]], "block_scale" in names, "ws" in names
+        if kind.is_scaled != scaled or not 5 + 2 * scaled <= len(operands) <= 7:
+            raise unsupported(instruction)
+        masks = items(operands[4]) if isinstance(operands[4], Group) and not scaled else ()
+        rest = operands[5 + bool(masks) :] if not scaled else ()
+        shift = rest[0].value if rest and isinstance(rest[0], Immediate) and not is_stationary else 0
+        if (is_stationary and (masks or scaled)) or (rest and not is_stationary and not isinstance(rest[0], Immediate)):
+            raise unsupported(instruction)
+        if not 0 <= shift <= _MAX_SHIFT:
+            raise unsupported(instruction, f"scale-input-d {shift}: a number from 0 to {_MAX_SHIFT} is allowed")
+        group = read_group(instruction)
+        if masks and len(masks) != 4 * group:
+            raise unsupported(instruction, f"{len(masks)} words of disable-output-lane, {4 * group} are needed")
+        scales = (counts[0] if counts else _BLOCK32[kinds[0]]) if scaled else 0
+        block = 16 if "block16" in names else 32 if scaled and not counts else 0
+        from_tensor_memory = isinstance(operands[1], Address)
+        return cls(kind, group, is_stationary, from_tensor_memory, scales, block, len(masks), int(shift), "sp" in names)

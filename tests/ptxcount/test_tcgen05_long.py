@@ -1,0 +1,108 @@
+"""Products of 4-bit factors with K = 96, against NumPy.
+
+A row has three or six scales. Those beyond a word are four columns later for every 128 rows: CUTLASS 4
+(``sm103_blockscaled_mma_warpspecialized.hpp``) copies four scales of 128 rows to four columns.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ptxcount.util.errors import TensorMemoryError, UnsupportedInstructionError
+from tests.ptxcount.small_floats import decode_scales, ml_dtypes
+from tests.ptxcount.tcgen05_kernels import FIRST_THREAD, Array, Factor, finish, launch, lay_out, write_kernel
+
+RNG = np.random.default_rng(11)
+_KIND = "mxf4nvf4.block_scale.block"
+
+
+def _describe(columns: int, firsts: tuple[int, int], scale: str) -> int:
+    """Encode the instruction descriptor of 128 rows; ``firsts``: the first bytes of the scales."""
+    bits = 1 << 7 | 1 << 10 | (columns >> 3) << 17 | (scale == "ue8m0") << 23 | 1 << 27 | 1 << 31
+    return bits | firsts[1] << 4 | firsts[0] << 29
+
+
+def _lay_out_scales(codes: Array, first: int) -> Array:
+    """Lay out the scales of rows as 32 lanes of words; a row's scales begin at a byte of its first word."""
+    rows, count = codes.shape
+    groups = -(-rows // 128)
+    table = np.zeros((32, 8 * groups, 4), np.uint8)
+    row, byte = np.indices((rows, count))
+    byte += first
+    table[row % 32, row // 32 + byte // 4 * 4 * groups, byte % 4] = codes
+    return table.reshape(32, -1).view(np.uint32)
+
+
+def _write_code(images: list[Factor], tables: list[list[Factor]], kind: str, shape: int, columns: int) -> str:
+    """Write code that copies the tables of scales to tensor memory, and multiplies."""
+    starts = np.cumsum([0, *(len(image.image) for image in [*images, *tables[0], *tables[1]])]).tolist()
+    lines = ["mov.u32 %r2, factors;", "shr.u32 %r2, %r2, 4;", "and.b32 %r2, %r2, 0x3FFF;", "cvt.u64.u32 %rd2, %r2;"]
+    pairs = zip(("%a", "%b"), images, starts, strict=False)
+    lines += [f"add.u64 {name}, %rd2, {image.descriptor + (start >> 4)};" for name, image, start in pairs]
+    lines += [f"mov.u32 %r7, {shape};", FIRST_THREAD]
+    for place, (part, start) in enumerate(zip([*tables[0], *tables[1]], starts[2:], strict=False)):
+        lines.append(f"add.u64 %rd3, %rd2, {part.descriptor + (start >> 4)};")
+        lines.append(f"@%p tcgen05.cp.cta_group::1.32x128b.warpx4 [%d+{256 + 4 * place}], %rd3;")
+    scales = f"[%d+256], [%d+{256 + 4 * len(tables[0])}]"
+    lines.append(f"@%p tcgen05.mma.cta_group::1.kind::{kind} [%d], %a, %b, %r7, {scales}, %no;\n")
+    return "\n".join(lines) + finish(columns)
+
+
+def _split_nibbles(matrix: Array) -> Array:
+    codes = np.stack([matrix & 15, matrix >> 4], axis=-1).reshape(len(matrix), -1)
+    return np.asarray(codes.view(ml_dtypes.float4_e2m1fn).astype(np.float64))
+
+
+def _run(columns: int, block: int, firsts: tuple[int, int], scale: str, swizzle: str = "none") -> tuple[Array, Array]:
+    """Return the result of a product, and NumPy's."""
+    count = 96 // block
+    matrices = [RNG.integers(0, 256, (rows, 48), dtype=np.uint8) for rows in (128, columns)]
+    low = (124, 130) if scale == "ue8m0" else (0x30, 0x48)
+    codes = [RNG.integers(*low, (rows, count), dtype=np.uint8) for rows in (128, columns)]
+    factors = [lay_out(matrix, swizzle, mn_major=False) for matrix in matrices]
+    words = [_lay_out_scales(each, first) for each, first in zip(codes, firsts, strict=True)]
+    tables = [
+        [lay_out(part, "none", mn_major=False) for part in np.split(each, each.shape[1] // 4, 1)] for each in words
+    ]
+    code = _write_code(factors, tables, f"{_KIND}{block}", _describe(columns, firsts, scale), min(columns, 128))
+    image = np.concatenate([factor.image for factor in [*factors, *tables[0], *tables[1]]])
+    out = np.zeros((128, min(columns, 128)), np.uint32)
+    launch(write_kernel(code, columns=512, size=len(image)), image, out)
+    numbers = [
+        _split_nibbles(matrix) * np.repeat(decode_scales(each, scale), block, axis=1)
+        for matrix, each in zip(matrices, codes, strict=True)
+    ]
+    return out.view(np.float32), (numbers[0] @ numbers[1].T)[:, : out.shape[1]]
+
+
+@pytest.mark.parametrize("columns", [64, 192])
+@pytest.mark.parametrize(
+    ("block", "firsts", "scale"),
+    [(32, (0, 0), "ue8m0"), (32, (3, 1), "ue8m0"), (32, (2, 3), "ue8m0"), (16, (0, 2), "ue4m3"), (16, (2, 0), "ue8m0")],
+)
+def test_long_products(block: int, firsts: tuple[int, int], scale: str, columns: int) -> None:
+    """Blocks of 16 or 32 products have a scale; the descriptor selects the byte of the first."""
+    out, expected = _run(columns, block, firsts, scale)
+    np.testing.assert_allclose(out, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("swizzle", ["64", "128"])
+def test_swizzled_rows(swizzle: str) -> None:
+    """A row of 48 bytes lies within a line of a swizzle pattern."""
+    out, expected = _run(64, 32, (0, 0), "ue8m0", swizzle)
+    np.testing.assert_allclose(out, expected, rtol=1e-6)
+
+
+def test_row_across_lines() -> None:
+    """A row that leaves its line is refused: where it goes on is in another field of the descriptor."""
+    with pytest.raises(UnsupportedInstructionError, match="rows of 48 bytes with a swizzle of 32"):
+        _run(64, 32, (0, 0), "ue8m0", "32")
+
+
+def test_sparse_long_products() -> None:
+    factor = lay_out(np.ones((128, 32), np.uint8), "32", mn_major=False)
+    code = _write_code([factor, factor], [[], []], f"{_KIND}32", _describe(64, (0, 0), "ue8m0") | 4, 64)
+    code = code.replace("tcgen05.mma.", "tcgen05.mma.sp.").replace("%b, %r7", "%b, [%d+300], %r7")
+    with pytest.raises(TensorMemoryError, match="K = 96 with sparse factors"):
+        launch(write_kernel(code, columns=512), factor.image, np.zeros((128, 64), np.uint32))
