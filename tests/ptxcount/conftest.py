@@ -22,18 +22,19 @@ _compilations: dict[object, tuple[Compilation, Path]] = {}
 
 
 def _compile_once(source: Path | str, flags: str = "", arch: str = ARCH, instances: Sequence[str] = ()) -> Compilation:
-    elsewhere = "-I" in flags or "-include" in flags
+    folder = source.resolve().parent if isinstance(source, Path) else Path()
+    elsewhere = "-include" in flags or "-I" in flags.replace("-I include", "")  # which lies beside the source
     if elsewhere or (isinstance(source, Path) and not source.is_file()):
         return _compile(source, flags, arch, instances)
     variables = sorted(
         variable for variable in os.environ.items() if variable[0] == "PATH" or variable[0].startswith("NVCC")
     )
     key: tuple[object, ...] = (source, flags, arch, *instances, *variables)
-    folder = Path()
     if isinstance(source, Path):
-        folder = source.resolve().parent
-        headers = [(header.name, header.read_bytes()) for header in sorted(folder.glob("*.h"))]
-        key = (source.name, source.read_bytes(), *headers, *key[1:])
+        text = re.sub(rb"[ \t]*// ptxcount: .*", b"", source.read_bytes())
+        headers = (path for path in folder.rglob("*.*h") if path.is_file())
+        contents = [(path.relative_to(folder), path.read_bytes()) for path in sorted(headers)]
+        key = (source.name, text, *contents, *key[1:])
     if key not in _compilations:
         _compilations[key] = _compile(source, flags, arch, instances), folder
     compilation, first_folder = _compilations[key]
