@@ -68,13 +68,10 @@ def test_integer_comparisons(kind: str) -> None:
             ]
 
 
-@pytest.mark.parametrize("kind", FLOATS)
-@pytest.mark.parametrize("flushes", [False, True])
+@pytest.mark.parametrize(("kind", "flushes"), [*((kind, False) for kind in FLOATS), ("f16", True), ("f32", True)])
 def test_float_comparisons(kind: str, flushes: bool) -> None:
     """Comparisons of zeros, numbers, infinities and NaN; a pair of halves has two outcomes."""
     dtype, encoded, decoded = FLOATS[kind]
-    if flushes and kind in ("f64", "bf16"):
-        return
     a, b = (encoded(column) for column in zip(*product(NUMBERS, NUMBERS), strict=True))
     tiny = float(np.finfo(dtype).tiny) if flushes else 0.0
     values = [[math.copysign(0, x) if abs(x) < tiny else x for x in decoded(operand).tolist()] for operand in (a, b)]
