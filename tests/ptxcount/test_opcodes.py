@@ -24,12 +24,9 @@ FLOATS: dict[str, tuple[str, Callable[[Any], Any], Callable[[Any], Any]]] = {
     "f16": ("f2", lambda x: np.array(x, "f2"), lambda x: x),
     "f32": ("f4", lambda x: np.array(x, "f4"), lambda x: x),
     "f64": ("f8", lambda x: np.array(x, "f8"), lambda x: x),
-    "bf16": (
-        "u2",
-        lambda x: (np.array(x, "f4").view("u4") >> 16).astype("u2"),
-        lambda x: (x.astype("u4") << 16).view("f4"),
-    ),
-}
+    "bf16": ("u2", lambda x: (np.array(x, "f4").view("u4") >> 16).astype("u2"),
+             lambda x: (x.astype("u4") << 16).view("f4")),
+}  # fmt: skip
 
 
 def _floats(name: str, a: float, b: float) -> bool:

@@ -186,14 +186,10 @@ def test_machine_code_of_an_architecture(
         ((4.0, 8.0), "ab", [], []),
         ((4.0, 4.0), "aa", [], []),
         ((4.0, 8.0), "", [], []),
-        (
-            (4.0, 4.0),
-            "aa",
-            ["benchmarks/kernels.py"],
-            ["was measured with uncommitted changes in benchmarks/kernels.py"],
-        ),
+        ((4.0, 4.0), "aa", ["benchmarks/kernels.py"],
+         ["was measured with uncommitted changes in benchmarks/kernels.py"]),
     ],
-)
+)  # fmt: skip
 def test_another_suite(
     counts: tuple[float, float], hashes: str, files: list[str], notes: list[str], root: Path,
     capsys: pytest.CaptureFixture[str],
