@@ -80,8 +80,10 @@ LINES = {
 @pytest.mark.parametrize(("lines", "verb"), LINES.items())
 def test_lines_of_a_global_race(lines: str, verb: str) -> None:
     """The finding names the racing line and that of the earlier access."""
-    source = f"__global__ void k(int* x) {{ int i = threadIdx.x;\n{lines}\n}}"
-    (finding,) = ptxcount.count(source, "k", 1, 64, [np.zeros(128, np.int32)]).findings
-    assert (finding.code, finding.source.line) == ("global-race", 3)
+    kernels = (f"__global__ void k{n}(int* x) {{ int i = threadIdx.x;\n{each}\n}}\n" for n, each in enumerate(LINES))
+    place = [*LINES].index(lines)
+    (finding,) = ptxcount.count("".join(kernels), f"k{place}", 1, 64, [np.zeros(128, np.int32)]).findings
+    assert (finding.code, finding.source.line) == ("global-race", 4 * place + 3)
     assert f"which another thread {verb} without synchronization" in finding.message
-    assert re.search(r", at source\.cu:2 \(PTX line \d+\)$", finding.message) or lines[0] == "\n"
+    earlier = rf", at source\.cu:{4 * place + 2} \(PTX line \d+\)$"
+    assert re.search(earlier, finding.message) or lines[0] == "\n"
