@@ -34,7 +34,7 @@ SIDE, WALKED_SIDE = 64, 6
 #: Sides, and the last of those from 1 on that each is combined with: within a tile, and past it.
 BESIDE = {17: 32, 33: SIDE}
 
-#: Limit on steps of a thread, which a GPU has not: longer loops repeat them.
+#: Limit on steps of a transpose's thread, which a GPU has not: longer loops repeat them.
 MOST_LOOPED = 1100
 
 
@@ -70,7 +70,7 @@ AWKWARD_BY_TURNS = [
     (kernel, dtype, arguments)
     for kernel, dtype, arguments in AWKWARD_IN_EVERY_DTYPE
     if dtype == DTYPE or awkward(kernel).index(arguments) % 3 == dtypes(kernel).index(dtype) % 3
-    if steps_a_thread(kernel, arguments) <= MOST_LOOPED
+    if kernel not in TRANSPOSES or steps_a_thread(kernel, arguments) <= MOST_LOOPED
 ]
 
 
