@@ -19,34 +19,23 @@ DAMAGED: list[tuple[str, bytes, int, str]] = [
     (RESULT, b"null", 2, "left out: {file}: Expected `object`, got `null`"),
     (RESULT, b"[" * 100_000, 2, "left out: {file}: is not JSON: maximum recursion"),
     ("benchmarks.json", b'{"version": 2, "x": {"params": 5}}', 2, "{unreadable}: Expected `array`, got `int`"),
-    (
-        "benchmarks.json",
-        b'{"version": 1}',
-        2,
-        "{unreadable}: has version 1, not 2; to write it again, run: asv run --bench just-discover",
-    ),
+    ("benchmarks.json", b'{"version": 1}', 2,
+     "{unreadable}: has version 1, not 2; to write it again, run: asv run --bench just-discover"),
     ("benchmarks.json", b"{", 2, "{unreadable}: is not JSON: Expecting property name enclosed in double quotes"),
     ("benchmarks.json", b"[" * 100_000, 2, "{unreadable}: is not JSON: maximum recursion"),
-    (
-        "benchmarks.json",
-        b'{"version": 2, "x": {"name": "x", "type": "time", "params": [["1"], ["2"]], "param_names": ["n"]}}',
-        2,
-        "{unreadable}: x has 2 params and 1 param_names",
-    ),
+    ("benchmarks.json",
+     b'{"version": 2, "x": {"name": "x", "type": "time", "params": [["1"], ["2"]], "param_names": ["n"]}}', 2,
+     "{unreadable}: x has 2 params and 1 param_names"),
     ("../asv.conf.json", b'{"repo": ".", "branches": []}', 2, "{unreadable}: branches is empty; name a branch"),
     ("../asv.conf.json", b"[" * 100_000, 2, "{unreadable}: maximum recursion"),
     ("../asv.conf.json", b'{"repo": ".", "branches": "main"}', 2, "{unreadable}: Expected `array`, got `str`"),
     ("../asv.conf.json", b'{"branches": ["main"} // of git', 2, "{unreadable}: "),
-    (
-        "gpu/runs.jsonl",
-        b'{"commits": 7, "run": "%s"}\n' % HEAD.encode(),
-        1,
-        "left out: {file}, line 1: Expected `array`, got `int`",
-    ),
+    ("gpu/runs.jsonl", b'{"commits": 7, "run": "%s"}\n' % HEAD.encode(), 1,
+     "left out: {file}, line 1: Expected `array`, got `int`"),
     ("gpu/runs.jsonl", b'{"commits": ["\x1b[2J"]', 1, "left out: {file}, line 1: "),
     ("gpu/cubins.jsonl", b'{"%s": 4}\n' % HEAD.encode(), 1, "left out: {file}, line 1: "),
     ("gpu/cubins.jsonl", b"[]\n", 1, "left out: {file}, line 1: "),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("file", "content", "code", "line"), DAMAGED)

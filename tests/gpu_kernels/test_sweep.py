@@ -54,45 +54,25 @@ def test_invalid_text(text: str, message: str) -> None:
 
 #: Benchmark, values of its axes, its launch, useful bytes and operations.
 CONFIGURATIONS: list[tuple[str, dict[str, Any], str, tuple[int | None, int | None]]] = [
-    (
-        "time_transpose.Transpose.time_back_to_back",
-        {"kernel": "transpose_read_coalesced", "rows x columns": "5003x2999", "dtype": "int8", "flags": "-Xptxas -O0"},
-        "transpose_read_coalesced rows=5003 columns=2999 int8 -Xptxas -O0",
-        (2 * 5003 * 2999, None),
-    ),
-    (
-        "time_copy.MatrixSizedCopy.time_back_to_back",
-        {"copy": "stride_copy stride=2", "dtype": "float32", "flags": "-Xptxas -O3"},
-        "stride_copy size=163840000 stride=2 float32 -Xptxas -O3",
-        (8 * 163840000, None),
-    ),
-    (
-        "track_counted.OffsetCopy.track_load_sectors",
-        {"dtype": "float64", "offset": 31, "flags": "-Xptxas -O3"},
-        "offset_copy size=65536 offset=31 float64 -Xptxas -O3",
-        (16 * 65536, None),
-    ),
-    (
-        "track_compiled.Compiled.track_registers",
-        {"kernel": "offset_copy", "dtype": "int8", "flags": "-Xptxas -O3", "arch": "sm_80"},
-        "offset_copy int8 -Xptxas -O3",
-        (None, None),
-    ),
-    (
-        "time_copy.DeviceCopy.time_back_to_back",
-        {"rows x columns": "3x5", "dtype": "int8"},
-        "device_copy rows=3 columns=5 int8",
-        (30, None),
-    ),
-    (
-        "time_kernel.MatrixProduct.time_back_to_back",
-        {"kernel": "matmul_tiled", "rows x inner x columns": "3x4x5", "dtype": "float32", "flags": "-Xptxas -O3"},
-        "matmul_tiled rows=3 inner=4 columns=5",
-        (188, 120),
-    ),
+    ("time_transpose.Transpose.time_back_to_back",
+     {"kernel": "transpose_read_coalesced", "rows x columns": "5003x2999", "dtype": "int8", "flags": "-Xptxas -O0"},
+     "transpose_read_coalesced rows=5003 columns=2999 int8 -Xptxas -O0", (2 * 5003 * 2999, None)),
+    ("time_copy.MatrixSizedCopy.time_back_to_back",
+     {"copy": "stride_copy stride=2", "dtype": "float32", "flags": "-Xptxas -O3"},
+     "stride_copy size=163840000 stride=2 float32 -Xptxas -O3", (8 * 163840000, None)),
+    ("track_counted.OffsetCopy.track_load_sectors", {"dtype": "float64", "offset": 31, "flags": "-Xptxas -O3"},
+     "offset_copy size=65536 offset=31 float64 -Xptxas -O3", (16 * 65536, None)),
+    ("track_compiled.Compiled.track_registers",
+     {"kernel": "offset_copy", "dtype": "int8", "flags": "-Xptxas -O3", "arch": "sm_80"},
+     "offset_copy int8 -Xptxas -O3", (None, None)),
+    ("time_copy.DeviceCopy.time_back_to_back", {"rows x columns": "3x5", "dtype": "int8"},
+     "device_copy rows=3 columns=5 int8", (30, None)),
+    ("time_kernel.MatrixProduct.time_back_to_back",
+     {"kernel": "matmul_tiled", "rows x inner x columns": "3x4x5", "dtype": "float32", "flags": "-Xptxas -O3"},
+     "matmul_tiled rows=3 inner=4 columns=5", (188, 120)),
     # Without the suite, only parameters are known.
     ("time_old.Old.time_launch", {"kernel": "k", "dtype": "int8", "flags": "-Xptxas -O3"}, "k int8", (None, None)),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("benchmark", "params", "text", "facts"), CONFIGURATIONS)

@@ -42,13 +42,10 @@ def test_unwritable_output(words: str, where: str, code: int, error: str, tmp_pa
     [
         ([], 2, "usage: kernelwatch [-h] SUBCOMMAND ..."),
         (["drift"], 2, "kernelwatch: error: argument SUBCOMMAND: invalid choice: 'drift' (choose from "),
-        (
-            ["--helo"],
-            2,
-            "kernelwatch: error: unrecognized arguments: --helo; put options of a subcommand after its name\n",
-        ),
+        (["--helo"], 2,
+         "kernelwatch: error: unrecognized arguments: --helo; put options of a subcommand after its name\n"),
     ],
-)
+)  # fmt: skip
 def test_unknown_subcommand(words: list[str], code: int, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Standard error names the word and the subcommands."""
     assert main.main(words) == code

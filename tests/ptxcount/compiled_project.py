@@ -64,10 +64,10 @@ class Project:
         recipe = (self.folder / "k.cu", None, self.flags, "sm_90")
         return compilations.load_or_compile(recipe, count_compilation)[0].ptx
 
-    def is_compiled(self) -> bool:
+    def is_compiled(self, compile_recipe: Callable[[compilations.Recipe], compilations.Compiled] | None = None) -> bool:
         """Return whether a call compiles now."""
         before = self.compiled
-        self.compile()
+        self.compile(compile_recipe)
         return self.compiled > before
 
     def is_compiled_once(self) -> bool:

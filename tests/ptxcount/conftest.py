@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from collections.abc import Sequence
@@ -14,29 +15,36 @@ from ptxcount.engine import kernel_counts
 from ptxcount.gate import compilations
 from ptxcount.source import cuda_compiler, ptxas
 from ptxcount.source.cuda_compiler import ARCH, Compilation
+from ptxcount.util.errors import CompileError
 from tests.ptxcount.languages import Arrays
 
 _compile = cuda_compiler.compile_source
-#: Output of nvcc by source and other inputs, with the folder of the source.
-_compilations: dict[object, tuple[Compilation, Path]] = {}
+#: Output or error of nvcc by source and other inputs, with the folder of the source.
+_compilations: dict[object, tuple[Compilation | CompileError, Path]] = {}
 
 
 def _compile_once(source: Path | str, flags: str = "", arch: str = ARCH, instances: Sequence[str] = ()) -> Compilation:
-    elsewhere = "-I" in flags or "-include" in flags
+    folder = source.resolve().parent if isinstance(source, Path) else Path()
+    elsewhere = "-include" in flags or "-I" in flags.replace("-I include", "")  # which lies beside the source
     if elsewhere or (isinstance(source, Path) and not source.is_file()):
         return _compile(source, flags, arch, instances)
     variables = sorted(
         variable for variable in os.environ.items() if variable[0] == "PATH" or variable[0].startswith("NVCC")
     )
     key: tuple[object, ...] = (source, flags, arch, *instances, *variables)
-    folder = Path()
     if isinstance(source, Path):
-        folder = source.resolve().parent
-        headers = [(header.name, header.read_bytes()) for header in sorted(folder.glob("*.h"))]
-        key = (source.name, source.read_bytes(), *headers, *key[1:])
+        text = re.sub(rb"[ \t]*// ptxcount: .*", b"", source.read_bytes())
+        headers = (path for path in folder.rglob("*.*h") if path.is_file())
+        contents = [(path.relative_to(folder), path.read_bytes()) for path in sorted(headers)]
+        key = (source.name, text, *contents, *key[1:])
     if key not in _compilations:
-        _compilations[key] = _compile(source, flags, arch, instances), folder
+        try:
+            _compilations[key] = _compile(source, flags, arch, instances), folder
+        except CompileError as error:
+            _compilations[key] = error, folder
     compilation, first_folder = _compilations[key]
+    if isinstance(compilation, CompileError):
+        raise CompileError(str(compilation).replace(str(first_folder), str(folder)))
     if folder == first_folder:
         return compilation
     moved = [Path(str(file).replace(str(first_folder), str(folder))) for file in compilation.files]
@@ -44,6 +52,7 @@ def _compile_once(source: Path | str, flags: str = "", arch: str = ARCH, instanc
 
 
 _assemble = ptxas.assemble
+_NUMBERS = itertools.count()
 
 
 @lru_cache
@@ -67,8 +76,8 @@ def cache_compilations(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _cache_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give each test a cache of its own."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+    """Give each test a cache of its own, in a folder that a test with a cache makes."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / f"cache{next(_NUMBERS)}"))
 
 
 @pytest.fixture

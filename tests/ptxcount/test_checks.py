@@ -120,11 +120,7 @@ GOOD = ("off_by_one", (1, 1, 1), (32, 1, 1), [_floats(64), FLOATS[:64].copy(), n
     (3, GOOD[3][:2], "takes 3 arguments, not 2"),
     (3, [*GOOD[3][:2], np.int64(3)], "argument 2: 8 bytes, off_by_one takes 4"),
     (3, [*GOOD[3][:2], 3], "argument 2: an array or a NumPy scalar, not int"),
-    (
-        3,
-        [GOOD[3][0], FLOATS.astype(">f4"), np.int32(3)],
-        "argument 1: the array must hold numbers in the byte order",
-    ),
+    (3, [GOOD[3][0], FLOATS.astype(">f4"), np.int32(3)], "argument 1: the array must hold numbers in the byte order"),
 ])  # fmt: skip
 def test_invalid_launch(place: int, value: Any, text: str) -> None:
     """The launch is refused before any thread runs."""

@@ -174,15 +174,16 @@ def test_float_to_integer(source: str, target: str, rounding: str) -> None:
         assert result == expected, value
 
 
-@pytest.mark.parametrize("target", DTYPES)
-@pytest.mark.parametrize("source", ["s32", "u32", "s64", "u64", "f32", "f64"])
+_TO_FLOAT = [(source, target) for source in ("s32", "u32", "s64", "u64") for target in DTYPES]
+_TO_FLOAT += [("f32", "f16"), ("f64", "f16"), ("f64", "f32")]
+
+
+@pytest.mark.parametrize(("source", "target"), _TO_FLOAT)
 @pytest.mark.parametrize("rounding", ["rn", "rz", "rm", "rp"])
 def test_to_float(source: str, target: str, rounding: str) -> None:
     """Rounding modes are nearest, towards zero, down and up."""
     dtype = DTYPES[target]
     if source[0] == "f":
-        if DTYPES[source].itemsize <= dtype.itemsize:
-            return
         values: Array = np.array(list_values(DTYPES[source], 60), DTYPES[source])
     else:
         bits = int(source[1:])

@@ -10,7 +10,7 @@ from ptxcount.util.errors import PtxError
 from tests.ptxcount.snippets import execute_snippet, module
 
 #: Number of branches; a pairwise analysis took minutes.
-COUNT = 3000
+COUNT = 2000
 
 #: Repeated code with the number of its repetition and of the previous one, and the start of the error.
 REPEATED = {

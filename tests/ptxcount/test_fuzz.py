@@ -40,13 +40,13 @@ def test_counters_of_random_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert not any(wrong.values()), wrong
 
 
-@pytest.mark.parametrize("blocks", [3, 20])
-def test_shortcuts_change_nothing(blocks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("blocks", "step"), [(3, 1), (20, 3)])
+def test_shortcuts_change_nothing(blocks: int, step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Arrays and counters are equal, also for divergent and odd blocks.
 
     Kernel 116 adds to an address that only sums of parts prove uniform.
     """
-    seeds, runs = [seed for seed in SEEDS if seed != 116], []
+    seeds, runs = [seed for seed in SEEDS if seed != 116][::step], []
     ptx = ways.compile_ptx(SEEDS, tmp_path)
     for _ in range(2):
         memories = [ways.memory(seed) for seed in seeds]

@@ -139,11 +139,8 @@ def test_check(changes: list[Change], code: int, messages: list[str], repository
 
 #: Refused launches, the named line, and the reason.
 REFUSED = [
-    (
-        LAUNCH.replace("block = [256]", "blocks = 4"),
-        1,
-        "ptxcount.toml, launch 1: Object contains unknown field `blocks`",
-    ),
+    (LAUNCH.replace("block = [256]", "blocks = 4"), 1,
+     "ptxcount.toml, launch 1: Object contains unknown field `blocks`"),
     (LAUNCH.replace("[256]", '"256"'), 1, "Expected `int | array`, got `str` - at `$.block`; the keys of a launch are"),
     (LAUNCH.replace("grid = 4", ""), 1, "ptxcount.toml, launch 1: Object missing required field `grid`"),
     (LAUNCH.replace("grid = 4", "grid = []"), 1, "Expected `array` of length >= 1 - at `$.grid`"),
@@ -168,7 +165,7 @@ REFUSED = [
     (LAUNCH.replace("[[launch]]", "[[launches]]"), 1, "it must have only tables [[launch]]; found: launches"),
     ("{", 1, "ptxcount.toml: "),
     ("", 1, "it must have only tables [[launch]]"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("launch", "number", "message"), REFUSED)

@@ -13,7 +13,6 @@ from tests.ptxcount.gate_repository import LAUNCH, Repository, repository
 __all__ = ["repository"]
 #: Headers; the kernel reads all but the last.
 HEADERS = ("include/tile.cuh", "include/more.cuh", "include/most.cuh", "include/unused.cuh")
-#: Flags that bypass the tests' shared compilations.
 FLAGS = 'flags = "-I include"\n'
 NAMED = f'{LAUNCH}{FLAGS}name = "one"\n'
 NONE = "no file of the project changed, only the count"

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import ptxcount
 from ptxcount.util import errors
 from tests.ptxcount.snippets import PLACES, SHARED, execute_snippet, module, words_after
 
@@ -23,20 +22,20 @@ ACTIONS = {
 Action = tuple[str, int, int, int, int]
 
 
-def _words(action: Action) -> list[tuple[int, int]]:
+def list_words(action: Action) -> list[tuple[int, int]]:
     """List the threads of an action with their words."""
     kind, first, stop, factor, shift = action
     words = {"wide": 2, "block": 0, "warp": 0}.get(kind, 1)
     return [(t, ((t * factor + shift) % 64) * 2 + k) for t in range(first, stop) for k in range(words)]
 
 
-def _draw_action(rng: np.random.Generator, kind: str, ends: list[int], shifts: list[int]) -> Action:
+def draw_action(rng: np.random.Generator, kind: str, ends: list[int], shifts: list[int]) -> Action:
     """Draw the threads and words of an action."""
     first, stop = sorted(rng.choice(ends, 2, replace=False).tolist())
     return kind, first, stop, int(rng.choice([0, 1, 1, 1, 3])), int(rng.choice(shifts))
 
 
-def _write_lines(program: list[Action], codes: dict[str, str], thread: str, locate: str) -> list[str]:
+def write_lines(program: list[Action], codes: dict[str, str], thread: str, locate: str) -> list[str]:
     """Write a line for each action, with the register of the thread's number, and code that locates the word %r6."""
     return [
         f"mad.lo.u32 %r6, {thread}, {factor}, {shift}; and.b32 %r6, %r6, 63; {locate} "
@@ -57,7 +56,7 @@ def _find_faults(program: list[Action]) -> dict[str, int]:
         touched = [] if kind == "block" else touched
         for warp in range(action[1] // 32, action[2] // 32) if kind == "warp" else ():
             epochs[warp] += 1
-        now = [(t, word, kind, epochs[t // 32]) for t, word in _words(action)]
+        now = [(t, word, kind, epochs[t // 32]) for t, word in list_words(action)]
         for t, word, *_ in now:
             for u, earlier_word, earlier_kind, when in touched + now * (kind == "store"):
                 ordered = t // 32 == u // 32 and when < epochs[t // 32]
@@ -84,8 +83,8 @@ def test_random_accesses(parted: bool) -> None:
         program: list[Action] = [("wide", 0, 64, 1, 0), ("block", 0, 64, 0, 0)] if turn % 4 else []
         for kind in rng.choice(["load", "load", "store", "atomic", "wide", "block", "warp"], 5).tolist():
             ends = [0, 32, 64] if kind == "warp" else [0, 1, 7, 32, 33, 64]
-            program.append(_draw_action(rng, kind, ends, [0, 0, 1, 32]))
-        lines = _write_lines(program, ACTIONS, "%r0", "mad.lo.u32 %r6, %r6, 8, %r7;")
+            program.append(draw_action(rng, kind, ends, [0, 0, 1, 32]))
+        lines = write_lines(program, ACTIONS, "%r0", "mad.lo.u32 %r6, %r6, 8, %r7;")
         text = module("\n".join([PLACES + apart * parted, *lines]), 1, SHARED.replace("256", "512"))
         arguments = [np.zeros(64, np.uint32)]
         counters = execute_snippet(text, [*arguments], threads=64, blocks=1 + parted, races="strict")
@@ -109,62 +108,6 @@ def test_barrier_of_one_block(first: int) -> None:
     with pytest.raises(errors.SharedRaceError) as caught:
         words_after(body, blocks=2)
     assert caught.value.block == (1 - first, 0, 0)
-
-
-#: Operations on a word of global memory at %rd2, and fences of a block after all earlier ones.
-GLOBAL = {
-    "load": "ld.global.u32 %r5, [%rd2];", "store": "st.global.u32 [%rd2], %r3;",
-    "wide": "st.global.v2.u32 [%rd2], {1, 2};", "atomic": "atom.global.add.u32 %r5, [%rd2+1024], 1;",
-    "acquire": "ld.acquire.gpu.global.u32 %r5, [%rd2+1024];", "block": "bar.sync 0;",
-}  # fmt: skip
-
-
-def _find_race(program: list[Action]) -> int | None:
-    """Return the first race in global memory by lists of accesses, in blocks of four threads."""
-    touched: list[tuple[int, int, str]] = []
-    behind = [0] * 4
-    for number, action in enumerate(program):
-        kind = action[0].replace("wide", "store")
-        if kind in ("block", "atomic", "acquire"):
-            for t in range(16) if kind == "block" else range(*action[1:3]):
-                behind[t // 4] = len(touched)
-            continue
-        now = [(t, word, kind) for t, word in _words(action)]
-        for t, word, _ in now:
-            for u, earlier_word, earlier_kind in touched[behind[t // 4] :] + now * (kind == "store"):
-                if u != t and word == earlier_word and "store" in (kind, earlier_kind):
-                    return number
-        touched += now
-    return None
-
-
-def test_random_global_accesses() -> None:
-    """Threads of four blocks access global memory without synchronisation."""
-    rng, clean = np.random.default_rng(5), 0
-    for _ in range(100):
-        kinds = rng.choice([*GLOBAL, "load"], 6).tolist()
-        program = [_draw_action(rng, kind, [0, 1, 4, 6, 8, 16], [0, 0, 0, 1, 4]) for kind in kinds]
-        lines = _write_lines(program, GLOBAL, "%r3", "mad.wide.u32 %rd2, %r6, 8, %rd1;")
-        start = "ld.param.u64 %rd1, [p0]; mov.u32 %r2, %ctaid.x; mad.lo.u32 %r3, %r2, 4, %r0;"
-        text = module("\n".join([start, *lines]), 1)
-        arguments: list[Any] = [np.zeros(512, np.uint32)]
-        counters = execute_snippet(text, arguments, threads=4, blocks=4, races="strict", distinct=True)
-        actions = [finding.source.ptx_line - text.splitlines().index(lines[0]) - 1 for finding in counters.findings]
-        assert min(actions, default=None) == _find_race(program), program
-        clean += not actions
-    assert 15 < clean < 85
-
-
-@pytest.mark.parametrize(("value", "races"), [(5, False), (6, True)])
-def test_silent_global_stores(value: int, races: bool) -> None:
-    """A store of the present value races with loads only under the strict policy."""
-    body = f"""
-        ld.param.u64 %rd1, [p0]; ld.global.u32 %r5, [%rd1]; setp.eq.u32 %p1, %r0, 3; @%p1 st.global.u32 [%rd1], {value};
-    """
-    for how in ("report", "strict"):
-        arguments: list[Any] = [np.full(4, 5, np.uint32)]
-        counters = execute_snippet(module(body, 1), arguments, threads=64, races=how, distinct=True)
-        assert bool(counters.findings) == (races or how == "strict")
 
 
 def test_race_beside_reserved_memory() -> None:
@@ -267,25 +210,6 @@ def test_reported_races(races: str) -> None:
     race = "race in shared memory by block (0, 0, 0), thread (0, 0, 0):"
     assert [(code, ptx_line) for code, ptx_line, _ in reports] == [("shared-race", line)] * (races == "report")
     assert all(message.startswith(race) for _, _, message in reports)
-
-
-#: Two lines that race in global memory, and the other thread's part; no second line if one instruction does.
-LINES = {
-    "x[i] = i;\nx[64 + i] = x[63 - i];": "writes",
-    "int v = x[i]; x[i] = v + i + 1;\nx[63 - i] = v + 7;": "writes",
-    "x[64 + i] = x[i];\nx[63 - i] = i;": "reads",
-    "\nx[i & 1] = i;": "writes",
-}
-
-
-@pytest.mark.parametrize(("lines", "verb"), LINES.items())
-def test_lines_of_a_global_race(lines: str, verb: str) -> None:
-    """The finding names the racing line and that of the earlier access."""
-    source = f"__global__ void k(int* x) {{ int i = threadIdx.x;\n{lines}\n}}"
-    (finding,) = ptxcount.count(source, "k", 1, 64, [np.zeros(128, np.int32)]).findings
-    assert (finding.code, finding.source.line) == ("global-race", 3)
-    assert f"which another thread {verb} without synchronization" in finding.message
-    assert re.search(r", at source\.cu:2 \(PTX line \d+\)$", finding.message) or lines[0] == "\n"
 
 
 #: Code behind arrivals of 64 threads at a barrier in memory, of which thread 40 has %p2, and its findings.

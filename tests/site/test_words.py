@@ -31,14 +31,10 @@ SLOWER = {"slower": 4, "mean": "+4.4 %"}
 SENTENCES: dict[str, tuple[list[dict[str, Any]], str]] = {
     "nothing": ([], "Nothing changed."),
     "all times": ([SLOWER], "k is 4.4 % slower in the mean of 4 times; no other kernel changed."),
-    "some times": (
-        [{**SLOWER, "slower": 3}],
-        "k is slower in 3 of 4 times, at most +4.4 % at 64x64 -O3; no other kernel changed.",
-    ),
-    "both ways": (
-        [{"slower": 1, "faster": 2, "mean": "-2 %"}],
-        "k is slower in 1, faster in 2 of 4 times, at most +4.4 % at 64x64 -O3; no other kernel changed.",
-    ),
+    "some times": ([{**SLOWER, "slower": 3}],
+                   "k is slower in 3 of 4 times, at most +4.4 % at 64x64 -O3; no other kernel changed."),
+    "both ways": ([{"slower": 1, "faster": 2, "mean": "-2 %"}],
+                  "k is slower in 1, faster in 2 of 4 times, at most +4.4 % at 64x64 -O3; no other kernel changed."),
     "several sets of flags": (
         [
             {**SLOWER, "flags": "-O0", "kernel_times": 12},
@@ -51,14 +47,10 @@ SENTENCES: dict[str, tuple[list[dict[str, Any]], str]] = {
         [{"slower": 0, "faster": 4, "ratio": 0.96, "at": "64x64 -O0", "mean": "-3.9 %", "kernel_times": 119}],
         "k is faster in 4 of 119 times, at most -4.0 % at 64x64 -O0; no other kernel changed.",
     ),
-    "a number": (
-        [{"rose": 2, "evidence": ["machine code changed", "registers +3.0 %"]}],
-        "k: registers +3.0 % with -O3, at most registers 32 → 33 at 64x64 -O3; no other kernel changed.",
-    ),
-    "what fails comes first": (
-        [SLOWER, {"kernel": "l", "broken": 1}],
-        "l fails; k is 4.4 % slower in the mean of 4 times; no other kernel changed.",
-    ),
+    "a number": ([{"rose": 2, "evidence": ["machine code changed", "registers +3.0 %"]}],
+                 "k: registers +3.0 % with -O3, at most registers 32 → 33 at 64x64 -O3; no other kernel changed."),
+    "what fails comes first": ([SLOWER, {"kernel": "l", "broken": 1}],
+                               "l fails; k is 4.4 % slower in the mean of 4 times; no other kernel changed."),
     "the larger first": (
         [SLOWER, {**SLOWER, "kernel": "l", "mean": "+9 %", "size": 2.0}, {"kernel": "m", "fell": 1}],
         "l is 9 % slower in the mean of 4 times; k is 4.4 % slower in the mean of 4 times; 1 more kernel changed.",

