@@ -5,8 +5,6 @@ ptxcount scale.cu --entry scale --grid 4 --block 256 y=float32[1024] float32:2
 With only a FILE, ptxcount lists its kernels, each with a suggested command.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Resources that the compiler assigns to the kernels: registers, spills and shared memory, on any machine."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from kernelwatch.benchmarks.base import Benchmark, measures

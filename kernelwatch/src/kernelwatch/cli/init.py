@@ -5,8 +5,6 @@ package, and makes this library importable in the environment. A run calls it if
 commit's files.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import re

@@ -1,7 +1,5 @@
 """`kernelwatch run` and `measure`: `asv run`, and further steps after it."""
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import multiprocessing

@@ -1,7 +1,5 @@
 """Settings of a project: `[tool.kernelwatch]` in its pyproject.toml; see docs/settings.md."""
 
-from __future__ import annotations
-
 import difflib
 import functools
 import math

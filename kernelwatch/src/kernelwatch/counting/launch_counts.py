@@ -1,7 +1,5 @@
 """Execute kernels on the CPU, verify their output, and count their memory transactions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The verdict on a whole comparison, its exit code, and the numbers that decide it; docs/review.md has the rules."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

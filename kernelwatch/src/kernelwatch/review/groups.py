@@ -1,7 +1,5 @@
 """The rows of a review, grouped by kernel and flags: changes, mean ratio, and related changes."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence, Set

@@ -1,7 +1,5 @@
 """Compiled kernels whose block does not fit on a multiprocessor in one of two commits, so that a launch fails."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 

@@ -4,8 +4,6 @@ The rules are those of NVIDIA's occupancy calculator, `cuda_occupancy.h` of the 
 results.
 """
 
-from __future__ import annotations
-
 from ptxcount.util.architectures import MULTIPROCESSORS, WARP, fit_warps, round_up
 
 #: The threads of a block and its bytes of dynamic shared memory, in base and in head; None if unknown.

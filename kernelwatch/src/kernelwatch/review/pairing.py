@@ -1,7 +1,5 @@
 """The configurations of two commits in pairs, and those with a value in only one commit."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple

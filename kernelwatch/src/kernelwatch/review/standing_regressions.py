@@ -1,7 +1,5 @@
 """The regressions in a machine's history that no later commit fixed: single steps, and drifts of many small steps."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ Times of equal machine code differ only by noise. rustc-perf also derives its th
 documentation, "How we determine if a change is significant").
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field

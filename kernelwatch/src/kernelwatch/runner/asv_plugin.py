@@ -4,8 +4,6 @@ asv.conf.json lists this module in `plugins`. `asv publish` adds the project's p
 incompatible, one warning names the problem, and asv runs the same classes itself.
 """
 
-from __future__ import annotations
-
 import functools
 import importlib
 import inspect

@@ -1,7 +1,5 @@
 """The process of a commit, as the run controls it: its package, its messages and its end."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """One commit of a run: sends its process a task, and adds the outcomes to asv's results and the run's record."""
 
-from __future__ import annotations
-
 import math
 import os
 import time

@@ -1,7 +1,5 @@
 """The compiler of a run. A run has only one; it is part of the names of asv's environments."""
 
-from __future__ import annotations
-
 import os
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Times of a commit: the process that has its package describes jobs, and the measuring process takes samples."""
 
-from __future__ import annotations
-
 import hashlib
 import statistics
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """The commits of a run: the user's range, parsed as in asv."""
 
-from __future__ import annotations
-
 import shlex
 import sys
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """Records of a run at one commit: its facts, the machine code, and the origin of each number."""
 
-from __future__ import annotations
-
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

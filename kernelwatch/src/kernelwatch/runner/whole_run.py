@@ -1,7 +1,5 @@
 """A run: one process per commit, one process that measures, reuse of stored numbers, and results in asv's files."""
 
-from __future__ import annotations
-
 import json
 import os
 import tempfile

@@ -1,7 +1,5 @@
 """asv's page "Benchmark list" without empty rows. asv writes a row for each combination of the parameters."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 They are read without asv, whose import takes longer than a review of two commits.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """A commit's package in a temporary folder, and Python processes that run the checkout's library on it."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -5,8 +5,6 @@ Several files of a commit and environment are read as one. This folder has the r
 the machine's first compiler. Results of other compilers are in a subfolder, which asv's pages do not read.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The order of the measured commits in git: the ancestors to compare with, and the branch of each commit."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path

@@ -5,8 +5,6 @@ unknown keys of its files, so a result cannot name its run. Instead, the record 
 benchmark in milliseconds, which asv stores with the results, too.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from datetime import datetime

@@ -5,8 +5,6 @@ Most columns have one value per configuration, in the order of the axes; null st
 NaN if the configuration was skipped or not selected, and null if it failed.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 import json

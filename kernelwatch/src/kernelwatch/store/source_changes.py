@@ -1,7 +1,5 @@
 """The changes of the source between two commits: the regressions that head acknowledges."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ The library contains no suite. A project names its suite in pyproject.toml: `sui
 `[tool.kernelwatch]`. This module imports it on first use.
 """
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import sys

@@ -1,7 +1,5 @@
 """The hash of only the machine code, to compare two compilers: a whole cubin contains its compiler's name."""
 
-from __future__ import annotations
-
 import hashlib
 import struct
 from collections.abc import Iterator

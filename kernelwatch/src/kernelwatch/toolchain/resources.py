@@ -1,7 +1,5 @@
 """The resources of a kernel, parsed from the report of ptxas (`-Xptxas -v`)."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

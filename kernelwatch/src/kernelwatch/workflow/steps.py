@@ -1,7 +1,5 @@
 """The review of every measured commit of a machine against the nearest ancestors with the same configurations."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 import math

@@ -14,8 +14,6 @@ A global atomic costs, for each 32-byte segment, the largest number of lanes on 
 count as one. The wavefronts of a shared atomic depend on its operation: see `turns.find_atomic_cost`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Compilations and counts of launches that the cache lacks; imports NumPy."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ..cli.argument_words import make_arguments, make_variables, name_arguments

@@ -1,7 +1,5 @@
 """Findings of `check` as text, and in formats of other tools."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Inputs of counts: the hashes of the project's files, and the settings of a launch."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable
 from pathlib import Path

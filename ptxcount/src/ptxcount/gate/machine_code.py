@@ -1,7 +1,5 @@
 """Local memory that ptxas adds to a kernel: the stack frame with arrays, and spilled registers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ..source import ptxas

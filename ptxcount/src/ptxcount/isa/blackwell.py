@@ -1,7 +1,5 @@
 """Arithmetic and conversions that PTX has for sm_100 and later (PTX ISA 8.6 to 9.2)."""
 
-from __future__ import annotations
-
 import re
 from functools import reduce
 from typing import Any

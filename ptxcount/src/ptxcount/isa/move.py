@@ -1,7 +1,5 @@
 """``mov``, ``cvt`` and ``cvta``: moves, packing, conversions, and addresses of other state spaces."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

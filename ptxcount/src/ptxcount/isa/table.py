@@ -4,8 +4,6 @@ Letters give the type of each operand and of the result: ``t`` the instruction's
 ``p`` a predicate. Options are modifiers of rounding, flushing and saturation.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple

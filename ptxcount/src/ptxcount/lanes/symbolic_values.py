@@ -7,8 +7,6 @@ expanded per thread only at loads and stores. Arithmetic is exact modulo 2^width
 that the sum did not wrap.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """The body of a kernel: registers, labels and instructions (PTX ISA, "Instruction Statements", "Operands")."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import replace

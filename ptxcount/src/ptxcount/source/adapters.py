@@ -3,8 +3,6 @@
 A package is imported only for its own kernels. Kernels are recognized by their attributes.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Sources of kernels: files and texts of CUDA C++ or PTX, and cubins with embedded PTX."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Kernels of ``@cuda.jit``, from numba-cuda and numba-cuda-mlir."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import SimpleNamespace

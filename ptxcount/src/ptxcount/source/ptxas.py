@@ -1,7 +1,5 @@
 """ptxas, the assembler of PTX: the resources of a kernel that it reports (``ptxas -v``)."""
 
-from __future__ import annotations
-
 import re
 import tempfile
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Kernels of Triton: a ``@triton.jit`` function, the result of ``triton.compile``, or only its PTX."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The review's verdicts on all measured commits, grouped by kernel and flags, for Overview and Commits."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections import Counter, defaultdict

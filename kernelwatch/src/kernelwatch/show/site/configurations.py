@@ -1,7 +1,5 @@
 """Facts about each benchmark for the pages: its axes, and the conversion of its values."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Mapping, Sequence

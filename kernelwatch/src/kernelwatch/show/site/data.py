@@ -9,8 +9,6 @@
 MACHINE, BENCHMARK, COMMIT and ARCH are numbers, because names from results are not used as file names.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The data of a measured commit for the pages. It is cached until the commit's results change."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable
 from functools import cache, partial

@@ -3,8 +3,6 @@
 Texts may come from other people's results, so templates escape all of them.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 import shlex

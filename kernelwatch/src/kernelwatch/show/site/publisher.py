@@ -1,7 +1,5 @@
 """The project's pages in `html/watch/`. `kernelwatch site` and `asv publish` write them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The folder of the site. A run writes only changed files."""
 
-from __future__ import annotations
-
 import hashlib
 from contextlib import suppress
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The changed source lines: their text, or the cost of their memory accesses."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

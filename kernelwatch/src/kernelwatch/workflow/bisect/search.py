@@ -1,7 +1,5 @@
 """The search: choose the number that differs most, let git bisect with `kernelwatch judge`, review the culprit."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -4,8 +4,6 @@ The bytes of a map contain a handle, so a copy of the bytes is the same map. A c
 the GPU to the bytes of a map are unknown, so none are counted.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from typing import Any

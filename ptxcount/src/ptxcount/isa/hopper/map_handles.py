@@ -1,7 +1,5 @@
 """Handles of tensor maps, which the bytes of a map contain, and the fields of each handle."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...lanes.warps import Array

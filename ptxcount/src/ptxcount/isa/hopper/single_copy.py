@@ -1,7 +1,5 @@
 """One bulk copy of one thread: its addresses, its checks, and its sectors."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """``wmma.load`` and ``wmma.store`` of tiles in memory (PTX ISA, "Warp Level Matrix"); products are in `mma`."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...lanes.symbolic_values import Value, dense
