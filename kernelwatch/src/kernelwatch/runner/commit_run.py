@@ -75,10 +75,8 @@ class CommitMeasurement:
         """Measure the commit, and add the results."""
         task = self._make_task()
         for name in task.benchmarks:
-            texts, selected_indices = (
-                result_rows.list_configurations(self.benchmarks[name]["params"]),
-                self._select_indices(name),
-            )
+            texts = result_rows.list_configurations(self.benchmarks[name]["params"])
+            selected_indices = self._select_indices(name)
             selected_texts = [texts[index] for index in selected_indices] if len(selected_indices) < len(texts) else []
             self.record.begin_benchmark(name, datetime_to_js_timestamp(self.started_at), selected_texts)
         counts = {group: len(indices) for group, indices in task.indices.items()}

@@ -33,12 +33,8 @@ def choose_compiler(conf: Any) -> None:
     except NvccNotFoundError as error:
         if "NVCC" in os.environ:
             raise UserError(str(error)) from None
-    except (
-        KernelwatchError,
-        CompileError,
-        OSError,
-    ) as error:  # reported here once, instead of for every configuration
-        raise UserError(str(error)) from None
+    except (KernelwatchError, CompileError, OSError) as error:
+        raise UserError(str(error)) from None  # here once, instead of for every configuration
     matrix = dict(conf.matrix) if set(conf.matrix) <= _MATRIX_KEYS else {"req": conf.matrix}
     kind, variable = releases.MATRIX_KEY
     other_variables = {name: values for name, values in matrix.get(kind, {}).items() if name != variable}

@@ -26,7 +26,8 @@ def select_commits(conf: Any, repo: Any, options: Mapping[str, Any], results: Pa
         The range, branch or file does not exist, or it has no commit.
     """
     range_spec: Any = options.get("range_spec")
-    existing = _list_measured_commits(results) if range_spec in ("NEW", "EXISTING") else []
+    paths = results.glob("*") if range_spec in ("NEW", "EXISTING") else ()
+    existing = sorted({document.commit_hash for path in paths for document in reading.iter_documents(path)})
     named_ranges: dict[str | None, Callable[[], list[str]]] = {
         None: lambda: list({repo.get_hash_from_name(branch) for branch in conf.branches}),
         "HEAD": lambda: [repo.get_hash_from_name("HEAD")],
@@ -60,10 +61,6 @@ def select_commits(conf: Any, repo: Any, options: Mapping[str, Any], results: Pa
     if not commits:
         raise util.UserError("No commit hashes selected")
     return commits
-
-
-def _list_measured_commits(results: Path) -> list[str]:
-    return sorted({document.commit_hash for path in results.glob("*") for document in reading.iter_documents(path)})
 
 
 def _read_hash_file(repo: Any, name: str, are_all_needed: bool) -> list[str]:

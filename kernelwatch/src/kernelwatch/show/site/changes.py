@@ -10,7 +10,7 @@ from typing import Any
 from kernelwatch.review.commit_review import Review
 from kernelwatch.review.groups import AT_LEAST, ChangeGroup, group_rows
 from kernelwatch.review.rows import Failure, Row
-from kernelwatch.review.verdict import RISES, Verdict, format_percent, relative_change
+from kernelwatch.review.verdict import CHANGED_TIMES, RISES, Verdict, format_percent, relative_change
 from kernelwatch.show import text
 from kernelwatch.show.report import format_counts
 from kernelwatch.show.site import commits, configurations
@@ -182,10 +182,8 @@ def _describe_groups(reviews: Sequence[Review]) -> list[dict[str, Any]]:
 
 
 def _describe_group(group: ChangeGroup, bases: dict[str, str]) -> dict[str, Any]:
-    changed = [
-        row for row in group.times if row.judgement.verdict in (Verdict.SLOWER, Verdict.FASTER, Verdict.ACKNOWLEDGED)
-    ]
-    changed = changed or [*group.numbers] or [*group.times]
+    changed_times = [row for row in group.times if row.judgement.verdict in CHANGED_TIMES]
+    changed = changed_times or [*group.numbers] or [*group.times]
     largest = max(changed, key=rank_row)
     timed, rows = largest.kind == TIMED, (*group.times, *group.numbers)
     counts = ", ".join(f"{group.counts[word]} {word}" for word in COUNTS[3:] if group.counts.get(word))

@@ -67,11 +67,6 @@ def is_kernel_axis(axis: str, axes: Mapping[str, Sequence[str]]) -> bool:
         return False
 
 
-def list_unverified_kernels() -> list[str]:
-    """Return the suite's kernels without a reference for their outputs."""
-    return [name for name, kernel in registry.current_suite().kernels().items() if kernel.reference is None]
-
-
 def list_combinations(axes: dict[str, list[str]]) -> list[dict[str, str]]:
     """Return the parameters of every configuration, the last axis varying fastest, as asv stores them."""
     return [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
