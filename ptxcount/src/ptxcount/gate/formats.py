@@ -12,10 +12,6 @@ VERSION = 2
 _GITHUB = {"error": "error", "warning": "warning", "note": "notice"}
 
 
-def _format_text(findings: Sequence[Diagnostic], launch_counts: Sequence[LaunchCounts]) -> str:
-    return "\n".join(map(str, findings))
-
-
 def _format_github(findings: Sequence[Diagnostic], launch_counts: Sequence[LaunchCounts]) -> str:
     return "\n".join(
         f"::{_GITHUB[finding.level]} file={_escape(finding.file, ':,')},line={finding.line},"
@@ -77,7 +73,7 @@ def _make_sarif_result(finding: Diagnostic) -> dict[str, Any]:
 
 
 FORMATS: dict[str, Callable[[Sequence[Diagnostic], Sequence[LaunchCounts]], str]] = {
-    "text": _format_text,
+    "text": lambda findings, launch_counts: "\n".join(map(str, findings)),
     "json": _format_json,
     "sarif": _format_sarif,
     "github": _format_github,

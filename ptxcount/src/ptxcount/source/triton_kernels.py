@@ -86,15 +86,11 @@ def adapt_jit_function(
         if _is_divisible(value, parameter):
             attributes[(place,)] = [["tt.divisibility", _DIVISOR]]
     compiler = import_tool("triton.compiler", kernel)
-    target = import_tool("triton.backends.compiler", kernel).GPUTarget("cuda", _number(arch), 32)
+    major, minor = parse_capability(arch)
+    target = import_tool("triton.backends.compiler", kernel).GPUTarget("cuda", 10 * major + minor, 32)
     source = compiler.ASTSource(fn=kernel, signature=signature, constexprs=constants, attrs=attributes)
     compiled = import_tool("triton", kernel).compile(source, target=target, options=options)
     return adapt_compiled_triton(compiled, entry, passed, arch)
-
-
-def _number(arch: str) -> int:
-    major, minor = parse_capability(arch)
-    return 10 * major + minor
 
 
 def _name_arguments(kernel: Any, arguments: Sequence[Any] | Mapping[str, Any]) -> dict[str, Any]:

@@ -71,9 +71,8 @@ def _bind_tile(instruction: Instruction) -> Step | None:
         if space == "shared" and rows_at_once:
             _record_rows(chunk, start, leading, plan, bits, by_row)
         tile_registers = layout.registers(chunk, assemble_matrices(plan, loaded, layout.extent))
-        return [
-            tile_registers[index % len(tile_registers)] for index in range(len(registers))
-        ]  # fragments of few f16 elements are repeated
+        # Fragments of few f16 elements are repeated.
+        return [tile_registers[index % len(tile_registers)] for index in range(len(registers))]
 
     def store_tile(chunk: Chunk, *words: Array) -> list[Array]:
         matrix = layout.assemble_matrix(chunk, words)
