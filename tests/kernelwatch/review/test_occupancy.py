@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import sweeps
-from kernelwatch.review import occupancy
+from kernelwatch.review import launchable
 from kernelwatch.review.conclusion import weigh_rows
 from kernelwatch.toolchain import nvcc
 from ptxcount.util.architectures import MULTIPROCESSORS
@@ -85,7 +85,7 @@ def test_occupancy_is_nvidias(tmp_path: Path) -> None:
         requests.append(f"{major} {minor} {limits} {threads} {registers} {shared}")
     done = subprocess.run([tmp_path / "probe"], input="\n".join(requests), capture_output=True, text=True, check=True)
     expected = [int(line) for line in done.stdout.split()]
-    assert [occupancy.count_blocks(*case) for case in cases] == expected
+    assert [launchable.count_blocks(*case) for case in cases] == expected
     assert len({*expected}) > 15
 
 

@@ -6,8 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from kernelwatch.review import occupancy
-from kernelwatch.review.occupancy import LaunchedBlocks
+from kernelwatch.review.launchable import LaunchedBlocks, count_blocks
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Reason, ReasonKind, Verdict
 from kernelwatch.suite.benchmark_names import TIMED
@@ -142,7 +141,7 @@ def _decide_by_occupancy(row: Row, resources: Mapping[str, Row], launched: Launc
             values = {name: int(getattr(resources[name], side)) for name in resources.keys() & metrics}
             registers, shared = (values.get(name, 0) for name in _RESOURCES)
             shared += dynamic * (_RESOURCES[1] in metrics)
-            totals.append(threads * occupancy.count_blocks(row.arch or "", threads, registers, shared))
+            totals.append(threads * count_blocks(row.arch or "", threads, registers, shared))
         return tuple(totals)
 
     if None in launched or row.arch not in MULTIPROCESSORS:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from kernelwatch.error_text import blank_numbers
-from kernelwatch.review.occupancy import LaunchedBlocks
+from kernelwatch.review.launchable import LaunchedBlocks
 from kernelwatch.review.rows import Row, UnpairedConfiguration
 from kernelwatch.store.measurements import CommitMeasurements
 from kernelwatch.store.points import Point
