@@ -31,7 +31,6 @@ class Compiled(Benchmark):
 
 
 def _make_track_method(resource: str) -> Any:
-    """Return the method that reports a resource."""
     unit, title = registry.RESOURCES[resource]
 
     @measures(title, unit)

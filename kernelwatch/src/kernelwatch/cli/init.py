@@ -142,7 +142,6 @@ def _iter_classes(root: Path, flags: Sequence[str]) -> Iterator[tuple[str, str]]
 
 
 def _iter_launches(texts: Mapping[str, str]) -> Iterator[HostLaunch]:
-    """Yield the launches in some files."""
     inclusions = Inclusions(texts)
     for file, text in texts.items():
         if "<<<" in text:
@@ -176,7 +175,6 @@ def _choose_branch(root: Path) -> str:
 
 
 def _extend_gitignore(path: Path) -> None:
-    """Add missing lines to .gitignore."""
     text = path.read_bytes() if path.exists() else b""
     ignored = {line.strip().strip(b"/") for line in text.splitlines()}
     if missing := [line for line in _IGNORED if line.strip("/").encode() not in ignored]:

@@ -74,7 +74,6 @@ def measure(words: Sequence[str] | None = None) -> int:
 
 
 def _run_asv(*words: str) -> int:
-    """Run a command of asv; return its exit code."""
     os.chdir(ROOT)
     if {"-h", "--help"}.isdisjoint(words):
         asv_files.load_configuration(ROOT / CONFIG_FILE)  # asv's own error does not name the file

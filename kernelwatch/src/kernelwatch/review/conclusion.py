@@ -109,7 +109,8 @@ def _decide_without_times(
         ReasonKind.NEW_SHARED_MEMORY: row.metric in ("wavefronts", _MERGED, *_OF_CLUSTERS) and is_outweighed,
         ReasonKind.ADDRESSES: row.metric == "constant requests" and _ADDRESSES in counted,
         ReasonKind.NEW_CONSTANT_LOADS: row.metric == _ADDRESSES
-        and row.head == _find_head(counted, "constant requests")
+        and "constant requests" in counted
+        and row.head == counted["constant requests"].head
         and is_outweighed,
         ReasonKind.IN_REGISTERS: row.metric.startswith("local ") and frame is not None and frame.head == 0,
     }
@@ -124,10 +125,6 @@ def _explains(requests: Row, base_sectors: float, head_sectors: float) -> bool:
     else:
         rose, fell = head_sectors < base_sectors, requests.head * head_sectors >= requests.base * base_sectors
     return rose or (fell and head_sectors != base_sectors)
-
-
-def _find_head(rows: Mapping[str, Row], metric: str) -> float | None:
-    return rows[metric].head if metric in rows else None
 
 
 def _decide_by_occupancy(row: Row, resources: Mapping[str, Row], launched: LaunchedBlocks) -> tuple[bool, Reason]:

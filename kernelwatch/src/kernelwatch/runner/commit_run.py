@@ -103,7 +103,6 @@ class CommitMeasurement:
                 self._add_result(name, self.configurations[group], self.seconds[group] / len(names))
 
     def _select_indices(self, name: str) -> list[int]:
-        """Return the selected indices of a benchmark."""
         indices: list[int] = self.benchmarks.benchmark_selection.get(name) or []
         return indices
 
@@ -115,7 +114,6 @@ class CommitMeasurement:
                 raise PackageError(f"{name} was changed since the run began; run again")
 
     def _make_task(self) -> Task:
-        """Return the task for the commit's process."""
         attributes = self.options.get("attribute") or {}
         benchmarks, commit = self.benchmarks._all_benchmarks, self.results.commit_hash
         first_names = {group: self.groups[group][0] for group in self.selected_benchmarks}
@@ -147,7 +145,6 @@ class CommitMeasurement:
         )
 
     def _process_messages(self, child: CommitProcess, progress: Progress) -> None:
-        """Handle the messages of the commit's process."""
         previous = time.monotonic()
         for message in child.iter_messages():
             if isinstance(message, RoundStart | RunConfiguration):
@@ -172,7 +169,6 @@ class CommitMeasurement:
                     self.record.source_lines.append(message.line)
 
     def _record(self, configuration: RunConfiguration, progress: Progress) -> None:
-        """Record the outcome of a configuration."""
         _fail_if_not_finite(configuration)
         if self.is_head and configuration.skipped.startswith(skip_reasons.LACKS):  # the suite belongs to this commit
             configuration.failed, configuration.skipped = configuration.skipped, ""
@@ -184,7 +180,6 @@ class CommitMeasurement:
         progress.note_configuration(configuration)
 
     def _add_result(self, name: str, configurations: Mapping[int, RunConfiguration], seconds: float) -> None:
-        """Add a benchmark's values to asv's results."""
         benchmark, indices = self.benchmarks[name], self._select_indices(name)
         count = math.prod(map(len, benchmark["params"]))
         values: list[Any] = [math.nan] * count

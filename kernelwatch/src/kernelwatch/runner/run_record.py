@@ -63,7 +63,6 @@ class RunRecord:
         }
 
     def _complete_run(self) -> None:
-        """Complete the facts of the run."""
         run, device = self._run, machine.find_gpu()
         if device is not None:
             run.gpu, run.arch, run.peak_bytes_per_second = device.name, device.arch, device.peak_bytes_per_second

@@ -201,7 +201,6 @@ def _group_lanes(keys: Array, lanes: Array | None) -> tuple[Array, Array, Array]
 
 
 def _find_maxima(requests: int, row: Array, counts: Array) -> Array:
-    """Return the maximum count of each request."""
     maxima = np.zeros(requests, np.int64)
     np.maximum.at(maxima, row, counts)
     return maxima

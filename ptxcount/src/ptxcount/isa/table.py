@@ -144,10 +144,6 @@ INSTRUCTIONS: dict[str, Computation] = {
 }
 
 
-def _require_ordered(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    return lambda a, b: compare(a, b) & (a == a) & (b == b)
-
-
 def _allow_unordered(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return lambda a, b: compare(a, b) | (a != a) | (b != b)
 
@@ -160,7 +156,7 @@ INTEGER_COMPARISONS = {
 }  # fmt: skip
 FLOAT_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "eq": np.equal,
-    "ne": _require_ordered(np.not_equal),
+    "ne": lambda a, b: (a != b) & (a == a) & (b == b),
     "lt": np.less,
     "le": np.less_equal,
     "gt": np.greater,

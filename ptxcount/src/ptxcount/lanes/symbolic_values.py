@@ -30,10 +30,6 @@ class Sum:
         self.block, self.thread = block, thread
         self._bounds: tuple[int, int] | None = None
 
-    def to_array(self) -> Array:
-        """Return the value as one array (blocks, threads), wrapped to its width."""
-        return self.block + self.thread
-
     def bounds(self) -> tuple[int, int]:
         """Return the least and the greatest value, as if the sum did not wrap."""
         if self._bounds is None:
@@ -47,7 +43,7 @@ Value = Array | Sum
 
 def dense(value: Value) -> Array:
     """Return a value as an array."""
-    return value.to_array() if isinstance(value, Sum) else value
+    return value.block + value.thread if isinstance(value, Sum) else value
 
 
 def add_column_row(block: Array, thread: Array) -> Value:

@@ -188,7 +188,6 @@ class Body:
         return Register(register.name, register.type, negated), ""
 
     def _parse_operands(self, operands: list[Operand]) -> None:
-        """Parse the operands up to the ``;``."""
         if self._stream.peek().text != ";":
             operands.append(self._parse_operand())
             while self._stream.accept(","):

@@ -24,11 +24,6 @@ _PACKAGES = {
 }
 
 
-def is_numba_dispatcher(kernel: Any) -> bool:
-    """Tell if a kernel is a dispatcher of ``cuda.jit``."""
-    return hasattr(kernel, "py_func") and hasattr(kernel, "targetoptions")
-
-
 def adapt_numba(kernel: Any, signature: str | None, arguments: Sequence[Any], arch: str) -> AdaptedKernel:
     """Compile for the signature, or for the types of the arguments; raise `LaunchError` for other packages."""
     package = package_of(kernel)

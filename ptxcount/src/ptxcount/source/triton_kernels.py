@@ -25,11 +25,6 @@ _DIVISOR = 16
 _SCRATCH = re.compile(r"\.param\s+\.u64\s+\.ptr\s+\.global\s+\.align\s+1\s+\w+")
 
 
-def is_jit_function(kernel: Any) -> bool:
-    """Tell if a kernel is a ``@triton.jit`` function, also with ``@triton.autotune`` or ``@triton.heuristics``."""
-    return hasattr(kernel, "arg_names") and hasattr(kernel, "fn") and hasattr(kernel, "run")
-
-
 def adapt_compiled_triton(kernel: Any, entry: str | None, arguments: Sequence[Any], arch: str) -> AdaptedKernel:
     """Adapt the result of ``triton.compile``, with scratch memory of the size that the kernel requests."""
     data, ptx = kernel.metadata, kernel.asm["ptx"]

@@ -74,7 +74,6 @@ def describe_change(
 
 
 def _list_kernels(history: History, names: Set[str]) -> list[str]:
-    """Return the kernels of some configurations."""
     launches = (
         (benchmark, registry.find_launch(benchmark, params))
         for benchmark in {name.partition("(")[0] for name in names}
