@@ -16,10 +16,7 @@ _MATRIX_KEYS = {"req", "env", "env_nobuild"}
 def choose_compiler(conf: Any) -> None:
     """Choose the compiler that the environment variable names, try it, and make it the only one in asv's matrix.
 
-    Raises
-    ------
-    UserError
-        The compiler is missing, is not a release of CUDA, or fails to compile.
+    Raises UserError if the compiler is missing, is not a release of CUDA, or fails to compile.
     """
     try:
         releases.use_requested_release()

@@ -20,10 +20,7 @@ _NO_COMMIT = "{!r} is not a commit; give a branch, a tag or a hash"
 def select_commits(conf: Any, repo: Any, options: Mapping[str, Any], results: Path) -> list[str]:
     """Return the hashes of the commits of a range; the range has the syntax of `asv run`.
 
-    Raises
-    ------
-    UserError
-        The range, branch or file does not exist, or it has no commit.
+    Raises UserError if the range, branch or file does not exist, or it has no commit.
     """
     range_spec: Any = options.get("range_spec")
     paths = results.glob("*") if range_spec in ("NEW", "EXISTING") else ()
