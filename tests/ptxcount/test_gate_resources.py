@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ptxcount.gate.machine_code import list_machine_accesses
+from ptxcount.source.ptxas import list_machine_accesses
 from tests.ptxcount.sources import compile_to_ptx
 
 

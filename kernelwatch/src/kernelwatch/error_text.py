@@ -1,7 +1,5 @@
 """Texts of errors as one printable line."""
 
-from __future__ import annotations
-
 import re
 
 #: Errors of a compiler: with file and line, or without, for errors in options.

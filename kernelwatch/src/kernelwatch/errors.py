@@ -1,7 +1,5 @@
 """The library's exceptions. A message names the wrong value, the allowed ones, and the remedy."""
 
-from __future__ import annotations
-
 from ptxcount.util.errors import CompileError, NvccNotFoundError, PtxError
 
 __all__ = [

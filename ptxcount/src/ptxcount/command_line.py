@@ -5,8 +5,6 @@ ptxcount scale.cu --entry scale --grid 4 --block 256 y=float32[1024] float32:2
 With only a FILE, ptxcount lists its kernels, each with a suggested command.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence
@@ -21,13 +19,13 @@ from .cli.options import GATE_COMMANDS, attach_flags, escape_unprintable, is_gat
 from .counting.counters import LaunchCounters
 from .engine.execute import STEP_LIMIT
 from .engine.kernel_counts import compile_entry, count_compiled
-from .gate.machine_code import list_machine_accesses
 from .report import costs, listing
 from .report.suggested_launches import format_overview
 from .source.cpp_types import check_arguments, find_declared
 from .source.cuda_compiler import ARCH, Compilation
 from .source.kernel_sources import find_chip, is_ptx
 from .source.names import cpp_name
+from .source.ptxas import list_machine_accesses
 from .util import atomic_write
 from .util.architectures import MEASURED
 from .util.errors import LaunchError, PtxError

@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks import sweeps
 from kernelwatch.cli.compare import compare as main
-from kernelwatch.review import occupancy
+from kernelwatch.review import launchable
 from kernelwatch.review.conclusion import weigh_rows
 from kernelwatch.review.pairing import ConfigurationFacts, find_blocks
 from kernelwatch.store.measurements import load_commit
@@ -152,7 +152,7 @@ def test_occupancy_is_nvidias(tmp_path: Path) -> None:
         requests.append(f"{major} {minor} {limits} {threads} {registers} {shared}")
     done = subprocess.run([tmp_path / "probe"], input="\n".join(requests), capture_output=True, text=True, check=True)
     expected = [int(line) for line in done.stdout.split()]
-    assert [occupancy.count_blocks(*case) for case in cases] == expected
+    assert [launchable.count_blocks(*case) for case in cases] == expected
     assert len({*expected}) > 15
 
 

@@ -12,6 +12,7 @@ import pytest
 from kernelwatch.cli.regressions import main
 from kernelwatch.config import cache_dir
 from kernelwatch.review import judge
+from kernelwatch.review.commit_review import Review
 from kernelwatch.show.report import COMMENT_LIMIT
 from kernelwatch.store import git
 from kernelwatch.store.results import History
@@ -203,7 +204,7 @@ def test_kept_history(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         change_document(paths[commit_hash], lambda document: document["results"][COUNT].__setitem__(0, [count]))
     heads, review_step = list[str](), steps.review_step
 
-    def review_recorded(history: History, step: steps.HistoryStep, root: Path) -> steps.StepReviews:
+    def review_recorded(history: History, step: steps.HistoryStep, root: Path) -> tuple[list[Review], list[str]]:
         heads.append(step.head)
         return review_step(history, step, root)
 

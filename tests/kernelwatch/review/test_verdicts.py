@@ -11,7 +11,7 @@ import pytest
 from kernelwatch.cli.compare import compare as main
 from kernelwatch.cli.regressions import main as regressions
 from kernelwatch.config import settings
-from kernelwatch.review import occupancy
+from kernelwatch.review import launchable
 from kernelwatch.review.conclusion import TRADE_POLICIES, conclude, exit_code, iter_reasons_for_undecided, weigh_rows
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Verdict, judge_exact
@@ -25,7 +25,7 @@ TRADE, NOTED, BROKEN, ACCEPTED = Verdict.TRADE, Verdict.NOTED, Verdict.BROKEN, V
 TILE = "transpose_read_write_coalesced"  # 1024 threads per block: two blocks fit, or one above 32 registers
 
 
-def find_blocks(row: Row) -> occupancy.LaunchedBlocks:
+def find_blocks(row: Row) -> launchable.LaunchedBlocks:
     """Return the blocks of the tile's kernel at base and head."""
     return ((1024, 0),) * 2 if row.kernel == TILE else (None, None)
 

@@ -4,8 +4,6 @@ Import the package, `import kernelwatch.benchmarks as kw`, not the classes: asv 
 module's own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from types import ModuleType
 

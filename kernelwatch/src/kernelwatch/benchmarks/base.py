@@ -1,7 +1,5 @@
 """The base of all kernel benchmarks: a class is a sweep; its names are those of stored results, and permanent."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

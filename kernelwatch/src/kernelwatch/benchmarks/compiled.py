@@ -1,7 +1,5 @@
 """Resources that the compiler assigns to the kernels: registers, spills and shared memory, on any machine."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from kernelwatch.benchmarks.base import Benchmark, measures
@@ -33,7 +31,6 @@ class Compiled(Benchmark):
 
 
 def _make_track_method(resource: str) -> Any:
-    """Return the method that reports a resource."""
     unit, title = registry.RESOURCES[resource]
 
     @measures(title, unit)

@@ -31,9 +31,12 @@ class Counted(Benchmark):
 
     def setup_cache(self) -> dict[str, CountOutcome]:
         """Count every launch of the suite once, in parallel; asv passes the result to all classes."""
-        return count_in_processes(
-            sweep.launch(point) for sweep in registry.current_suite().counted for point in sweep.points()
-        )
+        from kernelwatch.counting import launch_counts  # noqa: PLC0415 -- imports everything that executes PTX
+
+        sweeps = registry.current_suite().counted
+        launches = (sweep.launch(point) for sweep in sweeps for point in sweep.points())
+        with ProcessPoolExecutor(mp_context=multiprocessing.get_context("fork")) as pool:
+            return map_groups(pool, launch_counts.count_launches, launches)
 
     setup_cache.timeout = prebuild.TIMEOUT  # type: ignore[attr-defined]
 
@@ -59,8 +62,6 @@ class CountedWithShared(Counted):
 
 
 def _make_track_method(name: str, metric: Metric) -> Any:
-    """Return the method that reports a metric."""
-
     @measures(metric.title, metric.unit)
     def track(self: Counted, *params: Any) -> float:
         return self.metrics[name]
@@ -70,14 +71,6 @@ def _make_track_method(name: str, metric: Metric) -> Any:
 
 for _name, _metric in METRICS.items():
     setattr(CountedWithShared if _metric.shared else Counted, f"track_{_name}", _make_track_method(_name, _metric))
-
-
-def count_in_processes(launches: Iterable[Launch]) -> dict[str, CountOutcome]:
-    """Count launches in parallel; return text of the launch -> outcome."""
-    from kernelwatch.counting import launch_counts  # noqa: PLC0415 -- imports everything that executes PTX
-
-    with ProcessPoolExecutor(mp_context=multiprocessing.get_context("fork")) as pool:
-        return map_groups(pool, launch_counts.count_launches, launches)
 
 
 def map_groups(

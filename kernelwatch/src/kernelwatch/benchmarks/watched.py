@@ -1,7 +1,5 @@
 """The base class `Watched`: a project derives one class from it for each watched kernel."""
 
-from __future__ import annotations
-
 import re
 import sys
 import types

@@ -1,7 +1,5 @@
 """`kernelwatch bisect` finds the commit that changed a number; git calls `kernelwatch judge` for each commit."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """`kernelwatch compare`: review two measured commits, or two compilers at one commit."""
 
-from __future__ import annotations
-
 import argparse
 import math
 import sys

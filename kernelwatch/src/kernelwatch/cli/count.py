@@ -5,8 +5,6 @@ kernelwatch count transpose rows=65 columns=33 float32 -Xptxas -O3
 For other kernels, use the command `ptxcount`.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import warnings

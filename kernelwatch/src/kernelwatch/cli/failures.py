@@ -1,7 +1,5 @@
 """Handling of unexpected errors of a command: one line, and a reserved exit code."""
 
-from __future__ import annotations
-
 import functools
 import sys
 import traceback

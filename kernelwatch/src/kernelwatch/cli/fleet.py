@@ -1,7 +1,5 @@
 """The commands `kernelwatch fleet COMMIT...` and `kernelwatch fleet-workers tls://HOST:PORT --tls FOLDER`."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import os

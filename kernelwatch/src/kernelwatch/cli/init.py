@@ -5,8 +5,6 @@ package, and makes this library importable in the environment. A run calls it if
 commit's files.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import re
@@ -132,12 +130,9 @@ def _iter_classes(root: Path, flags: Sequence[str]) -> Iterator[tuple[str, str]]
     """Yield each kernel with its class; print the number of kernels, and which are left out."""
     texts = find_kernels.read_sources(root)
     candidates, omitted = find_kernels.find_kernels(root, texts, flags)
-    kernels = [candidate for candidate in candidates if not write_classes.find_problem(candidate)]
-    omitted += [
-        f"{candidate.place}: {candidate.name}: {why}"
-        for candidate in candidates
-        if (why := write_classes.find_problem(candidate))
-    ]
+    problems = [(candidate, write_classes.find_problem(candidate)) for candidate in candidates]
+    kernels = [candidate for candidate, problem in problems if not problem]
+    omitted += [f"{candidate.place}: {candidate.name}: {problem}" for candidate, problem in problems if problem]
     for line in omitted:
         print(f"left out: {line}")
     print(f"{count_noun(len(kernels), 'kernel')} found, {len(omitted)} left out")
@@ -147,7 +142,6 @@ def _iter_classes(root: Path, flags: Sequence[str]) -> Iterator[tuple[str, str]]
 
 
 def _iter_launches(texts: Mapping[str, str]) -> Iterator[HostLaunch]:
-    """Yield the launches in some files."""
     inclusions = Inclusions(texts)
     for file, text in texts.items():
         if "<<<" in text:
@@ -181,7 +175,6 @@ def _choose_branch(root: Path) -> str:
 
 
 def _extend_gitignore(path: Path) -> None:
-    """Add missing lines to .gitignore."""
     text = path.read_bytes() if path.exists() else b""
     ignored = {line.strip().strip(b"/") for line in text.splitlines()}
     if missing := [line for line in _IGNORED if line.strip("/").encode() not in ignored]:
@@ -209,8 +202,5 @@ def provide_libraries(words: Sequence[str] | None = None) -> int:
         return 0
     python = options.environment.absolute() / "bin" / "python"
     install = [str(python), "-m", "pip", "install", "--quiet", "--no-deps", "--force-reinstall", str(options.commit)]
-    code = 0
-    for options_of_pip in ([], ["--no-build-isolation"]):
-        if (code := subprocess.run([*install, *options_of_pip], check=False).returncode) == 0:
-            break
-    return code
+    code = subprocess.run(install, check=False).returncode
+    return code and subprocess.run([*install, "--no-build-isolation"], check=False).returncode

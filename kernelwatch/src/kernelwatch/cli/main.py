@@ -1,7 +1,5 @@
 """The command `kernelwatch SUBCOMMAND`."""
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import os

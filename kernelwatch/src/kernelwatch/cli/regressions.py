@@ -1,7 +1,5 @@
 """`kernelwatch regressions`: report the unfixed regressions and drifts of the stored history."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence

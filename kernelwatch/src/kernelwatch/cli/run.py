@@ -1,7 +1,5 @@
 """`kernelwatch run` and `measure`: `asv run`, and further steps after it."""
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import multiprocessing
@@ -42,12 +40,9 @@ def run(words: Sequence[str] | None = None) -> int:
     parsed = parser.parse_args(["run", *arguments])
     if parsed.range is None and not any(map(is_existing, parsed.env_spec)):
         arguments = [HEAD_ONLY, *arguments]
-    if (status := _run_asv("run", "--record-samples", *arguments)) not in (
-        0,
-        2,
-    ):  # nothing was measured, or the run was interrupted
-        return status
-    if parsed.dry_run:  # nothing was stored
+    status = _run_asv("run", "--record-samples", *arguments)
+    # Nothing was measured, the run was interrupted, or nothing was stored.
+    if status not in (0, 2) or parsed.dry_run:
         return status
     from kernelwatch.cli import site, summary  # noqa: PLC0415 -- not needed while measuring
 
@@ -79,7 +74,6 @@ def measure(words: Sequence[str] | None = None) -> int:
 
 
 def _run_asv(*words: str) -> int:
-    """Run a command of asv; return its exit code."""
     os.chdir(ROOT)
     if {"-h", "--help"}.isdisjoint(words):
         asv_files.load_configuration(ROOT / CONFIG_FILE)  # asv's own error does not name the file

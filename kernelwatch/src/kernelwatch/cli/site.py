@@ -1,7 +1,5 @@
 """`kernelwatch site`: write the project's pages, without asv's pages."""
 
-from __future__ import annotations
-
 import argparse
 import os
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The summary at the end of `kernelwatch run`: the verdict, the skipped configurations with reasons, and the pages."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """The folder of the watched project."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import sys

@@ -1,7 +1,5 @@
 """Settings of a project: `[tool.kernelwatch]` in its pyproject.toml; see docs/settings.md."""
 
-from __future__ import annotations
-
 import difflib
 import functools
 import math
@@ -91,10 +89,7 @@ def trade_policy() -> str:
 def evidence_limits() -> dict[str, float]:
     """Return the limits of numbers that otherwise only explain: name in the review -> ratio of head to base.
 
-    Raises
-    ------
-    ValueError
-        A limit is not a finite number of at least 1.
+    Raises ValueError if a limit is not a finite number of at least 1.
     """
     limits = _load_settings().limits
     for name, ratio in limits.items():

@@ -1,7 +1,5 @@
 """Execute kernels on the CPU, verify their output, and count their memory transactions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -83,40 +81,29 @@ def count_launch(kernel: str | Kernel, dtype: DTypeLike, flags: str = FLAGS, /, 
     initial_arrays = {argument.name: inputs.make_content(argument) for argument in array_arguments}
     for array in initial_arrays.values():
         array.flags.writeable = False  # writing to an input fails
+    written = [argument.name for argument in array_arguments if argument.is_written]
     arrays, reference_arrays = (
-        {
-            argument.name: initial_arrays[argument.name].copy()
-            if argument.is_written
-            else initial_arrays[argument.name]
-            for argument in array_arguments
-        }
+        initial_arrays | {name: initial_arrays[name].copy() for name in written}
         for _ in ("afterwards", "from the reference")
     )
     counters = _execute(spec, element, flags, arrays, arguments)
-    problem = None
+    if spec.reference is None:
+        return CountedLaunch(counters, shape, arrays, None)
     if isinstance(spec.reference, Kernel):
         _execute(spec.reference, element, flags, reference_arrays, arguments)
-        problem = _find_problem(
-            array_arguments,
-            arrays,
-            initial_arrays,
-            [reference_arrays[argument.name] for argument in array_arguments if argument.is_written],
-        )
-    elif spec.reference is not None:
+        expected = [reference_arrays[name] for name in written]
+    else:
         is_near = any(argument.ulp is not None for argument in array_arguments)  # the reference is computed in float64
-        problem = _find_problem(
-            array_arguments, arrays, initial_arrays, spec.compute_expected(reference_arrays, arguments, is_near=is_near)
-        )
+        expected = spec.compute_expected(reference_arrays, arguments, is_near=is_near)
+    problem = _find_problem(array_arguments, arrays, initial_arrays, expected)
     return CountedLaunch(counters, shape, arrays, problem)
 
 
 def _execute(
     kernel: Kernel, dtype: str, flags: str, arrays: Mapping[str, Array], arguments: Mapping[str, Any]
 ) -> LaunchCounters:
-    module, shape = (
-        kernel.compile_module(dtype, flags, arch=ARCH, lines=True),
-        kernel.compute_geometry(dtype, **arguments),
-    )
+    module = kernel.compile_module(dtype, flags, arch=ARCH, lines=True)
+    shape = kernel.compute_geometry(dtype, **arguments)
     bound, layout = kernel.bind_arguments(dtype, **arguments), module.parameter_layout()
     try:
         pack_arguments(bound, layout)

@@ -118,9 +118,8 @@ def _annotate_source(launch: Launch) -> dict[str, Any]:
     if result.problem:
         return {}
     read_source = load_source(registry.find_kernel(launch.kernel), launch.dtype).make_line_reader()
-    lines = listing.format_listing(result.counters, read_source).splitlines()[1:] or [
-        NO_ACCESSES
-    ]  # the first line names the file
+    lines = listing.format_listing(result.counters, read_source).splitlines()[1:]  # the first line names the file
+    lines = lines or [NO_ACCESSES]
     return {"text": "\n".join(lines).expandtabs(4), "accesses": list(_iter_accesses(result.counters))}
 
 

@@ -1,7 +1,5 @@
 """Distribution of commits to workers, and storage of their results. Dask repeats the tasks of a lost worker."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError

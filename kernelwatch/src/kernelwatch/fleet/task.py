@@ -3,8 +3,6 @@
 The worker does not use CUDA. The run's measuring process uses the GPU that CUDA_VISIBLE_DEVICES names.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import subprocess

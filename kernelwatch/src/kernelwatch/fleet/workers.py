@@ -5,8 +5,6 @@ loopback address, for clients with a certificate of this run. Over several hosts
 and its key.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

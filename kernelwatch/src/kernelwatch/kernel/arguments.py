@@ -1,7 +1,5 @@
 """The arguments of a launch: arrays and values, and their layout in the entry point's parameter memory."""
 
-from __future__ import annotations
-
 import operator
 import struct
 from collections.abc import Callable, Mapping, Sequence

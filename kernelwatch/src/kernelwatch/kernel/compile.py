@@ -1,7 +1,5 @@
 """The code of a kernel: its source at the measured commit, its entry point, and nvcc's options."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Compile a kernel's source to PTX with nvcc, and find the entry point by its C++ name."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from functools import lru_cache

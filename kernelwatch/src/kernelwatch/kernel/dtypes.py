@@ -1,7 +1,5 @@
 """The C++ types of the dtypes for which kernels are compiled."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import TypeVar
 

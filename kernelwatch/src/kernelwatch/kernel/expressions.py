@@ -1,7 +1,5 @@
 """Expressions of lengths over named extents, such as "w" and "2*(h+1)"; calls of functions by parameter names."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """The installed packages that generate PTX, and their versions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version

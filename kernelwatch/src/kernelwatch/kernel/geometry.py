@@ -1,7 +1,5 @@
 """Launch geometry: from the elements of a launch to its grid and its blocks."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

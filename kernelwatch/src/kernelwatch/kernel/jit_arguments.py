@@ -1,7 +1,5 @@
 """The arguments of kernels compiled by Numba and Triton, which have more parameters than the Python functions."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from functools import partial

@@ -1,7 +1,5 @@
 """The library's own copy of a matrix of any element type, for comparison with kernels that move as many bytes."""
 
-from __future__ import annotations
-
 from kernelwatch.kernel.arguments import to_dtype
 
 #: Name of the copy as a kernel; `helper_kernels.DEVICE_COPY` is its code.

@@ -3,8 +3,6 @@
 `inputs`, `outputs`, `in_and_out` and `scalar` declare them. A launch binds them to `ArrayArgument`s and values.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The call of a kernel's reference function, which computes the expected outputs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

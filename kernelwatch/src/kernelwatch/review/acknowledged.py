@@ -1,7 +1,5 @@
 """Acknowledged regressions: an entry has kernel, number and reason; see docs/review-a-change.md."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Compare two measured commits: pair their configurations, judge each pair, and conclude. No files are read."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace

@@ -1,15 +1,12 @@
 """The verdict on a whole comparison, its exit code, and the numbers that decide it; docs/review.md has the rules."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from kernelwatch.review import occupancy
-from kernelwatch.review.occupancy import LaunchedBlocks
+from kernelwatch.review.launchable import LaunchedBlocks, count_blocks
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Reason, ReasonKind, Verdict
 from kernelwatch.suite.benchmark_names import TIMED
@@ -112,7 +109,8 @@ def _decide_without_times(
         ReasonKind.NEW_SHARED_MEMORY: row.metric in ("wavefronts", _MERGED, *_OF_CLUSTERS) and is_outweighed,
         ReasonKind.ADDRESSES: row.metric == "constant requests" and _ADDRESSES in counted,
         ReasonKind.NEW_CONSTANT_LOADS: row.metric == _ADDRESSES
-        and row.head == _find_head(counted, "constant requests")
+        and "constant requests" in counted
+        and row.head == counted["constant requests"].head
         and is_outweighed,
         ReasonKind.IN_REGISTERS: row.metric.startswith("local ") and frame is not None and frame.head == 0,
     }
@@ -129,10 +127,6 @@ def _explains(requests: Row, base_sectors: float, head_sectors: float) -> bool:
     return rose or (fell and head_sectors != base_sectors)
 
 
-def _find_head(rows: Mapping[str, Row], metric: str) -> float | None:
-    return rows[metric].head if metric in rows else None
-
-
 def _decide_by_occupancy(row: Row, resources: Mapping[str, Row], launched: LaunchedBlocks) -> tuple[bool, Reason]:
     """Return whether a resource changes the number of threads that fit on a multiprocessor, and the reason."""
 
@@ -144,7 +138,7 @@ def _decide_by_occupancy(row: Row, resources: Mapping[str, Row], launched: Launc
             values = {name: int(getattr(resources[name], side)) for name in resources.keys() & metrics}
             registers, shared = (values.get(name, 0) for name in _RESOURCES)
             shared += dynamic * (_RESOURCES[1] in metrics)
-            totals.append(threads * occupancy.count_blocks(row.arch or "", threads, registers, shared))
+            totals.append(threads * count_blocks(row.arch or "", threads, registers, shared))
         return tuple(totals)
 
     if None in launched or row.arch not in MULTIPROCESSORS:

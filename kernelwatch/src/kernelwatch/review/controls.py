@@ -4,8 +4,6 @@ This holds only for kernels that are almost as fast as a copy. An uncoalesced tr
 whose copies agreed to 0.6 % (docs/evidence/agreement.md).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """The rows of a review, grouped by kernel and flags: changes, mean ratio, and related changes."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence, Set
@@ -53,8 +51,9 @@ class ChangeGroup:
 
     @property
     def ratio(self) -> float | None:
-        """Geometric mean of head / base over all its times; None without times."""
-        return mean_ratio(self.times)
+        """Geometric mean of head / base over all its times; None without times, or if a ratio is 0 or infinite."""
+        ratios = [row.judgement.ratio for row in self.times]
+        return geometric_mean(ratios) if ratios and all(0 < ratio < math.inf for ratio in ratios) else None
 
     @cached_property
     def counts(self) -> dict[str, int]:
@@ -86,12 +85,6 @@ class ChangeGroup:
     def _deciding(self) -> Sequence[Row]:
         """Its numbers that decide; if there are none, those that explain."""
         return [row for row in self.numbers if row.decides] or self.numbers
-
-
-def mean_ratio(rows: Iterable[Row]) -> float | None:
-    """Return the geometric mean of head / base; None without rows, or if a ratio is 0 or infinite."""
-    ratios = [row.judgement.ratio for row in rows]
-    return geometric_mean(ratios) if ratios and all(0 < ratio < math.inf for ratio in ratios) else None
 
 
 def select_changed(rows: Iterable[Row], at_least: float = 0.0) -> tuple[Row, ...]:

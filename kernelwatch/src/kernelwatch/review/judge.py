@@ -3,8 +3,6 @@
 A comparison of times alone would blame the kernel for changes of the machine.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

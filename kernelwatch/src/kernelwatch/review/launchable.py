@@ -1,18 +1,32 @@
-"""Compiled kernels whose block does not fit on a multiprocessor in one of two commits, so that a launch fails."""
+"""Blocks of a kernel that fit on a multiprocessor, and kernels whose block fits in only one of two commits.
 
-from __future__ import annotations
+The rules are those of NVIDIA's occupancy calculator, `cuda_occupancy.h` of the CUDA Toolkit 13.0; a test compares the
+results.
+"""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 
-from kernelwatch.review import occupancy
-from kernelwatch.review.occupancy import LaunchedBlocks
 from kernelwatch.review.rows import Row, UnpairedConfiguration
 from kernelwatch.review.verdict import Verdict
-from ptxcount.util.architectures import MULTIPROCESSORS, REGISTERS
+from ptxcount.util.architectures import MULTIPROCESSORS, REGISTERS, WARP, fit_warps, round_up
 
 #: Resources of a block, as `Row.metric` has them.
 _REGISTERS, _SHARED = "registers", "shared bytes"
+
+#: The threads of a block and its bytes of dynamic shared memory, in base and in head; None if unknown.
+LaunchedBlocks = tuple[tuple[int, int] | None, tuple[int, int] | None]
+
+
+def count_blocks(arch: str, threads: int, registers: int, shared: int) -> int:
+    """Return the number of blocks that fit on a multiprocessor of MULTIPROCESSORS; 0 if a launch fails.
+
+    `registers` are those of a thread. `shared` are a block's bytes of static and dynamic shared memory.
+    """
+    limits = MULTIPROCESSORS[arch]
+    warps = -(-threads // WARP)
+    by_shared = limits.shared // max(round_up(shared + limits.reserved, limits.shared_unit), 1)
+    return min(limits.blocks, limits.warps // warps, fit_warps(registers) // warps, by_shared)
 
 
 def find_unlaunchable(
@@ -47,12 +61,12 @@ def _find_problem(arch: str, resources: dict[str, Row], side: str, block: tuple[
     registers, shared = (
         int(getattr(resources[name], side)) if name in resources else 0 for name in (_REGISTERS, _SHARED)
     )
-    if not occupancy.count_blocks(arch, threads, registers, 0):
+    if not count_blocks(arch, threads, registers, 0):
         return (
             f"cannot be launched on {arch}: {threads} threads need {registers} registers each, a multiprocessor has "
             f"{REGISTERS}; use fewer threads or __launch_bounds__({threads})"
         )
-    if not occupancy.count_blocks(arch, threads, registers, shared + dynamic):
+    if not count_blocks(arch, threads, registers, shared + dynamic):
         allowed = MULTIPROCESSORS[arch].shared_of_block
         return f"cannot be launched on {arch}: {shared + dynamic} bytes of shared memory per block, allowed: {allowed}"
     return ""

@@ -1,7 +1,5 @@
 """Notes on a review: differences between the runs of the two commits."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 
 from kernelwatch.review.controls import MAX_COPIES

@@ -1,13 +1,11 @@
 """The configurations of two commits in pairs, and those with a value in only one commit."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from kernelwatch.error_text import blank_numbers
-from kernelwatch.review.occupancy import LaunchedBlocks
+from kernelwatch.review.launchable import LaunchedBlocks
 from kernelwatch.review.rows import Row, UnpairedConfiguration
 from kernelwatch.store.measurements import CommitMeasurements
 from kernelwatch.store.points import Point

@@ -1,7 +1,5 @@
 """A configuration in two commits: its values and the verdict, or why a value is missing."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The two sides of a review: two commits, or two compilers at one commit."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from kernelwatch.toolchain import releases as compilers

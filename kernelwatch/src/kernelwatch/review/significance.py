@@ -4,8 +4,6 @@ A test checks that SciPy's functions give the same numbers. SciPy is not used he
 a whole review.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 import math

@@ -1,7 +1,5 @@
 """The regressions in a machine's history that no later commit fixed: single steps, and drifts of many small steps."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import dataclass, field
@@ -142,12 +140,9 @@ class RegressionTracker:
         newest_first = sorted({*rows, *broken}, key=lambda key: (key[0], -self.heads.index(key[2]), key))
         return [
             Regression(
-                machine, base, head, tuple(sorted(rows[key], key=_sort_row)),
+                machine, base, head,
+                tuple(sorted(rows[key], key=lambda row: (row.kind != TIMED, -row.size, row.name))),
                 tuple(group_failures(Verdict.BROKEN, broken[key])), is_drift,
             )
             for key in newest_first for is_drift, base, head in [key]
         ]  # fmt: skip
-
-
-def _sort_row(row: Row) -> tuple[bool, float, str]:
-    return row.kind != TIMED, -row.size, row.name

@@ -4,8 +4,6 @@ Times of equal machine code differ only by noise. rustc-perf also derives its th
 documentation, "How we determine if a change is significant").
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -45,7 +43,8 @@ class Thresholds:
         """Return the threshold of a pair of times."""
         if len(pair.gpus) > 1:
             return self.between_gpus if is_comparable(pair, describe) else THRESHOLD_BETWEEN_GPUS
-        return self._select_class(pair.base.value or 0.0)
+        seconds = pair.base.value or 0.0
+        return self.changes[max((least for least in self.changes if seconds >= least), default=0.0)]
 
     @property
     def between_gpus(self) -> float:
@@ -54,9 +53,6 @@ class Thresholds:
             return THRESHOLD_BETWEEN_GPUS
         default = dict(DEFAULTS)[LONG]
         return min(THRESHOLD_BETWEEN_GPUS, max(default, _round_up(SAFETY * self.controls.largest)))
-
-    def _select_class(self, seconds: float) -> float:
-        return self.changes[max((least for least in self.changes if seconds >= least), default=0.0)]
 
     def __str__(self) -> str:
         """For example "1 % from 20 µs on, 5 % below"."""

@@ -5,8 +5,6 @@ spreads between rounds. It is significant by Mann-Whitney's test after Holm's co
 ratio excludes 1.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Sequence
 

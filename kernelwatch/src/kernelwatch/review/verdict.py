@@ -1,7 +1,5 @@
 """Verdicts on configurations and whole comparisons, with their reasons, as data."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from enum import Enum

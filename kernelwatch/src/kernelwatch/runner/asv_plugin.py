@@ -4,11 +4,10 @@ asv.conf.json lists this module in `plugins`. `asv publish` adds the project's p
 incompatible, one warning names the problem, and asv runs the same classes itself.
 """
 
-from __future__ import annotations
-
 import functools
 import importlib
 import inspect
+import json
 import os
 import re
 import sys
@@ -113,15 +112,21 @@ class WatchPages(OutputPublisher):  # type: ignore[misc]
     @classmethod
     def publish(cls, conf: Any, repo: Any, benchmarks: Any, graphs: Any, revisions: Any) -> None:
         """Add the pages to the site that asv writes, and shorten its list."""
-        from kernelwatch.show import asv_list  # noqa: PLC0415 -- no other command of asv needs them
-        from kernelwatch.show.site import publisher  # noqa: PLC0415
+        from kernelwatch.show.site import publisher  # noqa: PLC0415 -- no other command of asv needs it
 
-        asv_list.drop_empty_rows(Path(conf.html_dir))
+        drop_empty_rows(Path(conf.html_dir))
 
         try:
             publisher.write_site(conf, Path(repo._path))
         except KernelwatchError as error:  # asv prints its own errors as one line
             raise UserError(str(error)) from None
+
+
+def drop_empty_rows(html: Path) -> None:
+    """Drop rows without values from asv's lists in its `html_dir`: it writes one for each combination of parameters."""
+    for path in html.glob("graphs/**/summary.json"):
+        rows = json.loads(path.read_text(encoding="utf-8"))
+        path.write_text(json.dumps([row for row in rows if row["last_value"] is not None]), encoding="utf-8")
 
 
 def find_incompatibility(location: str, parameters_needed: str) -> str:

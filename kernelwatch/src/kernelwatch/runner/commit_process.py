@@ -1,7 +1,5 @@
 """The process of a commit, as the run controls it: its package, its messages and its end."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -40,10 +38,7 @@ class _MissingError(PackageError):
 class CommitProcess:
     """A running process of a commit that has sent its discovery; its standard error is in a log file.
 
-    Raises
-    ------
-    PackageError
-        The process cannot import the package or the suite.
+    Raises PackageError if the process cannot import the package or the suite.
     """
 
     def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
@@ -71,10 +66,7 @@ class CommitProcess:
     def write_jobs(self, index: int) -> None:
         """Let the process write the jobs of a commit of an interleaved run; `index` is its place among the commits.
 
-        Raises
-        ------
-        PackageError
-            The process failed.
+        Raises PackageError if the process failed.
         """
         self.send_task(Task(turn=index))
         if problem := self.problem:
@@ -97,10 +89,7 @@ def start_process(conf: Any, environment: Any, repo: Any, commit: str, scratch: 
     The package is unpacked from git. asv installs it into its environment if the environment has requirements of its
     own, or if the unpacked package cannot be imported.
 
-    Raises
-    ------
-    PackageError
-        The package cannot be obtained, installed or imported.
+    Raises PackageError if the package cannot be obtained, installed or imported.
     """
     if environment.name not in _installed_environments and not set(environment.requirements) - {"pip+asv_runner"}:
         try:

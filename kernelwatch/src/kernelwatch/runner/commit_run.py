@@ -1,7 +1,5 @@
 """One commit of a run: sends its process a task, and adds the outcomes to asv's results and the run's record."""
 
-from __future__ import annotations
-
 import math
 import os
 import time
@@ -77,10 +75,8 @@ class CommitMeasurement:
         """Measure the commit, and add the results."""
         task = self._make_task()
         for name in task.benchmarks:
-            texts, selected_indices = (
-                result_rows.list_configurations(self.benchmarks[name]["params"]),
-                self._select_indices(name),
-            )
+            texts = result_rows.list_configurations(self.benchmarks[name]["params"])
+            selected_indices = self._select_indices(name)
             selected_texts = [texts[index] for index in selected_indices] if len(selected_indices) < len(texts) else []
             self.record.begin_benchmark(name, datetime_to_js_timestamp(self.started_at), selected_texts)
         counts = {group: len(indices) for group, indices in task.indices.items()}
@@ -107,7 +103,6 @@ class CommitMeasurement:
                 self._add_result(name, self.configurations[group], self.seconds[group] / len(names))
 
     def _select_indices(self, name: str) -> list[int]:
-        """Return the selected indices of a benchmark."""
         indices: list[int] = self.benchmarks.benchmark_selection.get(name) or []
         return indices
 
@@ -119,7 +114,6 @@ class CommitMeasurement:
                 raise PackageError(f"{name} was changed since the run began; run again")
 
     def _make_task(self) -> Task:
-        """Return the task for the commit's process."""
         attributes = self.options.get("attribute") or {}
         benchmarks, commit = self.benchmarks._all_benchmarks, self.results.commit_hash
         first_names = {group: self.groups[group][0] for group in self.selected_benchmarks}
@@ -151,7 +145,6 @@ class CommitMeasurement:
         )
 
     def _process_messages(self, child: CommitProcess, progress: Progress) -> None:
-        """Handle the messages of the commit's process."""
         previous = time.monotonic()
         for message in child.iter_messages():
             if isinstance(message, RoundStart | RunConfiguration):
@@ -176,7 +169,6 @@ class CommitMeasurement:
                     self.record.source_lines.append(message.line)
 
     def _record(self, configuration: RunConfiguration, progress: Progress) -> None:
-        """Record the outcome of a configuration."""
         _fail_if_not_finite(configuration)
         if self.is_head and configuration.skipped.startswith(skip_reasons.LACKS):  # the suite belongs to this commit
             configuration.failed, configuration.skipped = configuration.skipped, ""
@@ -188,7 +180,6 @@ class CommitMeasurement:
         progress.note_configuration(configuration)
 
     def _add_result(self, name: str, configurations: Mapping[int, RunConfiguration], seconds: float) -> None:
-        """Add a benchmark's values to asv's results."""
         benchmark, indices = self.benchmarks[name], self._select_indices(name)
         count = math.prod(map(len, benchmark["params"]))
         values: list[Any] = [math.nan] * count

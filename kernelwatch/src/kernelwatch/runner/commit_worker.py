@@ -4,8 +4,6 @@
 standard input, and sends the outcome of each configuration. It and the processes that it forks end with the run.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import multiprocessing

@@ -1,7 +1,5 @@
 """The compiler of a run. A run has only one; it is part of the names of asv's environments."""
 
-from __future__ import annotations
-
 import os
 from typing import Any
 
@@ -18,10 +16,7 @@ _MATRIX_KEYS = {"req", "env", "env_nobuild"}
 def choose_compiler(conf: Any) -> None:
     """Choose the compiler that the environment variable names, try it, and make it the only one in asv's matrix.
 
-    Raises
-    ------
-    UserError
-        The compiler is missing, is not a release of CUDA, or fails to compile.
+    Raises UserError if the compiler is missing, is not a release of CUDA, or fails to compile.
     """
     try:
         releases.use_requested_release()
@@ -35,12 +30,8 @@ def choose_compiler(conf: Any) -> None:
     except NvccNotFoundError as error:
         if "NVCC" in os.environ:
             raise UserError(str(error)) from None
-    except (
-        KernelwatchError,
-        CompileError,
-        OSError,
-    ) as error:  # reported here once, instead of for every configuration
-        raise UserError(str(error)) from None
+    except (KernelwatchError, CompileError, OSError) as error:
+        raise UserError(str(error)) from None  # here once, instead of for every configuration
     matrix = dict(conf.matrix) if set(conf.matrix) <= _MATRIX_KEYS else {"req": conf.matrix}
     kind, variable = releases.MATRIX_KEY
     other_variables = {name: values for name, values in matrix.get(kind, {}).items() if name != variable}

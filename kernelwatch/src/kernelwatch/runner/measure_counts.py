@@ -1,7 +1,5 @@
 """Counted and compiled numbers of a commit, in the process that has its package."""
 
-from __future__ import annotations
-
 import multiprocessing
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor

@@ -1,7 +1,5 @@
 """Times of a commit: the process that has its package describes jobs, and the measuring process takes samples."""
 
-from __future__ import annotations
-
 import hashlib
 import statistics
 from collections import defaultdict
@@ -193,10 +191,7 @@ class TimeMeasurement:
     def _ask_for_outcome(self, key: ConfigurationKey, later: Sequence[ConfigurationKey]) -> JobOutcome:
         """Measure a configuration; meanwhile, write the references of later ones.
 
-        Raises
-        ------
-        NotImplementedError, WrongOutputError, MeasuringError
-            `client.request_outcome` raises it.
+        Raises what `client.request_outcome` raises: NotImplementedError, WrongOutputError or MeasuringError.
         """
         description = self._cached_description(key)
 

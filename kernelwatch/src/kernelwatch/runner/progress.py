@@ -1,7 +1,5 @@
 """Progress of a run: a percentage on a terminal, each failure, and one summary line per module of benchmarks."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections import Counter, defaultdict

@@ -4,8 +4,6 @@ A group is a class of benchmarks, named with its module: `time_copy.OffsetCopy`.
 configuration in its group, in asv's order.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 from typing import Any

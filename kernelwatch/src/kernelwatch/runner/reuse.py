@@ -4,8 +4,6 @@ A share of the reusable configurations is measured again, to check that equal in
 differs, no number of its kind is reused.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections import Counter

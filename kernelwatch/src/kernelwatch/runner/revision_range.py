@@ -1,7 +1,5 @@
 """The commits of a run: the user's range, parsed as in asv."""
 
-from __future__ import annotations
-
 import shlex
 import sys
 from collections.abc import Callable, Mapping
@@ -22,13 +20,11 @@ _NO_COMMIT = "{!r} is not a commit; give a branch, a tag or a hash"
 def select_commits(conf: Any, repo: Any, options: Mapping[str, Any], results: Path) -> list[str]:
     """Return the hashes of the commits of a range; the range has the syntax of `asv run`.
 
-    Raises
-    ------
-    UserError
-        The range, branch or file does not exist, or it has no commit.
+    Raises UserError if the range, branch or file does not exist, or it has no commit.
     """
     range_spec: Any = options.get("range_spec")
-    existing = _list_measured_commits(results) if range_spec in ("NEW", "EXISTING") else []
+    paths = results.glob("*") if range_spec in ("NEW", "EXISTING") else ()
+    existing = sorted({document.commit_hash for path in paths for document in reading.iter_documents(path)})
     named_ranges: dict[str | None, Callable[[], list[str]]] = {
         None: lambda: list({repo.get_hash_from_name(branch) for branch in conf.branches}),
         "HEAD": lambda: [repo.get_hash_from_name("HEAD")],
@@ -62,10 +58,6 @@ def select_commits(conf: Any, repo: Any, options: Mapping[str, Any], results: Pa
     if not commits:
         raise util.UserError("No commit hashes selected")
     return commits
-
-
-def _list_measured_commits(results: Path) -> list[str]:
-    return sorted({document.commit_hash for path in results.glob("*") for document in reading.iter_documents(path)})
 
 
 def _read_hash_file(repo: Any, name: str, are_all_needed: bool) -> list[str]:

@@ -1,7 +1,5 @@
 """Records of a run at one commit: its facts, the machine code, and the origin of each number."""
 
-from __future__ import annotations
-
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -65,7 +63,6 @@ class RunRecord:
         }
 
     def _complete_run(self) -> None:
-        """Complete the facts of the run."""
         run, device = self._run, machine.find_gpu()
         if device is not None:
             run.gpu, run.arch, run.peak_bytes_per_second = device.name, device.arch, device.peak_bytes_per_second

@@ -1,7 +1,5 @@
 """Warnings of uncommitted files: a run measures commits, but with the suite and the libraries of the checkout."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path, PurePath
 

@@ -1,7 +1,5 @@
 """A run: one process per commit, one process that measures, reuse of stored numbers, and results in asv's files."""
 
-from __future__ import annotations
-
 import json
 import os
 import tempfile
@@ -191,7 +189,6 @@ class SuiteRun:
     def _measure_commit(
         self, commit: str, environment: Any, all_benchmarks: Benchmarks, groups: Mapping[str, list[str]]
     ) -> None:
-        """Measure one commit and store its results."""
         name, date = self.machine.machine, self.repo.get_date(commit)
         skip = revision_range.find_benchmarks_to_skip(
             self.results, name, commit, environment.name, all_benchmarks, self.options

@@ -157,50 +157,23 @@ def _iter_unit_kernels(unit: CompilationUnit, root: Path, options: Sequence[str]
     for declaration in find_declarations(unit.text):
         uses = KernelUses(declaration, unit.text)
         place, template = unit.line + declaration.line - 1, tuple(filter(None, declaration.template))
-        candidates = (
-            mangled_name for mangled_name in entries if f"::{declaration.name}".endswith(f"::{_cpp_name(mangled_name)}")
-        )
-        mangled = next(
-            (
-                mangled_name
-                for mangled_name in candidates
-                if len(entries[mangled_name].parameters) == len(declaration.parameters)
-            ),
-            None,
-        )
+        candidates = (name for name in entries if f"::{declaration.name}".endswith(f"::{_cpp_name(name)}"))
+        count = len(declaration.parameters)
+        mangled = next((name for name in candidates if len(entries[name].parameters) == count), None)
+        located = compiled, unit.file, place, declaration.name
         if declaration.template:
             parameters = tuple(
                 KernelParameter(kind, name or f"p{n}", kind) for n, (kind, name) in enumerate(declaration.parameters)
             )
-            yield KernelCandidate(
-                compiled,
-                unit.file,
-                place,
-                declaration.name,
-                declaration.name,
-                template,
-                parameters,
-                uses,
-                declaration.max_threads,
-            )
+            yield KernelCandidate(*located, declaration.name, template, parameters, uses, declaration.max_threads)
         elif mangled is None:
             yield f"{unit.file}:{place}: {declaration.name}: nvcc creates no code for it; is it inside an #if?"
         else:
             entry = entries.pop(mangled)  # the next kernel with this name is another
             sizes = [parameter.size for parameter in entry.parameters]
             parameters = _merge_parameters(declaration, mangled, sizes)
-            yield KernelCandidate(
-                compiled,
-                unit.file,
-                place,
-                declaration.name,
-                _shortest_entry(ptx, mangled),
-                (),
-                parameters,
-                uses,
-                entry.max_threads,
-                entry.exact_block,
-            )
+            shortest = _shortest_entry(ptx, mangled)
+            yield KernelCandidate(*located, shortest, (), parameters, uses, entry.max_threads, entry.exact_block)
 
 
 def _cpp_name(mangled: str) -> str:

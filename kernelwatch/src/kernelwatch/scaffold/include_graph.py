@@ -1,7 +1,5 @@
 """The `#include`s between files of a repository."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections import defaultdict

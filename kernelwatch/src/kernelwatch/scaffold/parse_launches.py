@@ -1,7 +1,5 @@
 """Launches in host code, `name<T, 4><<<grid, block, shared>>>(arguments)`, parsed from its text."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import NamedTuple

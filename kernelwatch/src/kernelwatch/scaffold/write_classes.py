@@ -1,7 +1,5 @@
 """The classes that `kernelwatch init` writes: one guess per kernel of the repository."""
 
-from __future__ import annotations
-
 import json
 import keyword
 import re

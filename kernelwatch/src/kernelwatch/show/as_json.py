@@ -1,7 +1,5 @@
 """The review as strict JSON for programs, with all data."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from typing import Any

@@ -1,7 +1,5 @@
 """The report on a stored history, as the text of an issue and as JSON."""
 
-from __future__ import annotations
-
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence

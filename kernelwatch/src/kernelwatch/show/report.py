@@ -1,7 +1,5 @@
 """A review as text: for a terminal, or in a fence for a comment or a job's summary."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

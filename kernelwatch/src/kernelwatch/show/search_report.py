@@ -1,7 +1,5 @@
 """The outcome of a search for the commit that changed a number, as text and as JSON."""
 
-from __future__ import annotations
-
 import json
 import math
 import textwrap

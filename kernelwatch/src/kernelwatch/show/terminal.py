@@ -1,7 +1,5 @@
 """Lines and tables of at most 100 columns."""
 
-from __future__ import annotations
-
 import os.path
 import textwrap
 from collections.abc import Iterator, Sequence

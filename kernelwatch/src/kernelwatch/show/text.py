@@ -1,7 +1,5 @@
 """Formats of verdicts, numbers and names in reports."""
 
-from __future__ import annotations
-
 from kernelwatch.review.verdict import Verdict
 from kernelwatch.suite.benchmark_names import TIMED
 from ptxcount.cli.options import plain

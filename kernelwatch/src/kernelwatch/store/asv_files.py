@@ -3,8 +3,6 @@
 They are read without asv, whose import takes longer than a review of two commits.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -79,10 +77,7 @@ def _load_with_asv(path: Path) -> dict[str, object]:
 def load_benchmarks(results: Path) -> Mapping[str, BenchmarkDescription]:
     """Return the benchmarks that asv lists in a folder of results, by name.
 
-    Raises
-    ------
-    UnreadableError
-        The list is missing or does not fit its model.
+    Raises UnreadableError if the list is missing or does not fit its model.
     """
     path = results / reading.BENCHMARKS_FILE
     try:

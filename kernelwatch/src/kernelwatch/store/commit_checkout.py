@@ -1,7 +1,5 @@
 """A commit's package in a temporary folder, and Python processes that run the checkout's library on it."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -37,12 +35,10 @@ def unpack_commit(commit: str, root: Path = ROOT) -> Iterator[Path]:
         yield Path(folder)
 
 
-def run_python(folder: Path, *words: str, output: int | None = None) -> subprocess.CompletedProcess[str]:
-    """Run `python -m` on the package in a folder; capture standard error, and standard output if `output` is a pipe."""
-    command, pipe = [sys.executable, "-m", *words], subprocess.PIPE
-    return subprocess.run(
-        command, cwd=folder, env=make_environment(folder), stdout=output, stderr=pipe, text=True, check=False
-    )
+def run_python(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run `python -m` on the package in a folder; capture its output."""
+    command, variables = [sys.executable, "-m", *words], make_environment(folder)
+    return subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, check=False)
 
 
 def make_environment(folder: Path) -> dict[str, str]:

@@ -1,7 +1,5 @@
 """The recorded hashes of the machine code of each commit's kernels."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 from collections.abc import Iterator, Sequence

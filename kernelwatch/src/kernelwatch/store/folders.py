@@ -5,8 +5,6 @@ Several files of a commit and environment are read as one. This folder has the r
 the machine's first compiler. Results of other compilers are in a subfolder, which asv's pages do not read.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -56,10 +54,7 @@ def exclusive_lock(folder: Path) -> Iterator[None]:
     If another run has the lock, warn and wait until it ends. The system releases the lock of a killed process. If the
     file system has no locks, warn and continue. Unfinished files are then kept, as they may be another run's.
 
-    Raises
-    ------
-    UserError
-        The folder cannot be written.
+    Raises UserError if the folder cannot be written.
     """
     # A review imports this module, too. These imports would double its time.
     from asv.console import log  # noqa: PLC0415
@@ -169,10 +164,7 @@ def _strip_code(description: Any) -> Any:
 def copy_descriptions(folder: Path, source: Path, machine: str) -> None:
     """Copy the descriptions of a machine and of the benchmarks from a folder if they differ.
 
-    Raises
-    ------
-    UnreadableError
-        The folder describes a different machine with this name.
+    Raises UnreadableError if the folder describes a different machine with this name.
     """
     for name in (f"{machine}/machine.json", reading.BENCHMARKS_FILE):
         new, path = reading.parse_json(source / name), folder / name

@@ -1,7 +1,5 @@
 """The one place where git is run."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

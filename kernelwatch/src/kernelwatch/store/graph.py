@@ -1,7 +1,5 @@
 """The order of the measured commits in git: the ancestors to compare with, and the branch of each commit."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -99,7 +97,10 @@ class CommitGraph:
         line: set[str] = set()
         for tips in (published, ["HEAD"]):  # if only another branch was measured, use the checked-out one
             if not line & self._dates.keys():
-                line, merged = (self._list_reachable(*words, *tips) for words in (["--first-parent"], []))
+                line, merged = (
+                    set((git.try_text(self._root, "rev-list", *words, *tips) or "").split())
+                    for words in (["--first-parent"], [])
+                )
         return {
             commit: "" if commit in line else MERGED if commit in merged else self._find_branch(commit)
             for commit in self._dates
@@ -112,9 +113,6 @@ class CommitGraph:
             advice = "fetch it, or choose another"
             raise UnreadableError(f"{self._root / CONFIG_FILE}, branches: there is no branch {branch!r}; {advice}")
         return list(filter(None, tips))
-
-    def _list_reachable(self, *words: str) -> set[str]:
-        return set((git.try_text(self._root, "rev-list", *words) or "").split())
 
     def _find_branch(self, commit: str) -> str:
         if commit not in self.parents:

@@ -4,8 +4,6 @@ A changed file is recognised by its name, size, time or inode. If the cache is m
 again.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import time

@@ -1,7 +1,5 @@
 """All measurements of one commit, typed: values, samples, GPUs, clocks, machine code, failures and skips."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Default thresholds of times, for machines with too little history."""
 
-from __future__ import annotations
-
 #: Minimum seconds of a launch whose start and end do not matter.
 LONG = 20e-6
 

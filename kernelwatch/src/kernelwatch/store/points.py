@@ -1,7 +1,5 @@
 """The result of one configuration."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import dataclass
 

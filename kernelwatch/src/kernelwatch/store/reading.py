@@ -1,7 +1,5 @@
 """Typed reading of stored files. A file or line that does not fit its model is reported and left out."""
 
-from __future__ import annotations
-
 import bisect
 import fnmatch
 import functools

@@ -5,8 +5,6 @@ unknown keys of its files, so a result cannot name its run. Instead, the record 
 benchmark in milliseconds, which asv stores with the results, too.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -109,13 +107,9 @@ def _has_measured(run: Mapping[str, Any], commit: str, benchmark: str, began: fl
         return False  # fleets before 2026-11-26 began it only for its control
     if "began" in run:
         return benchmark in run["began"].get(commit, {})
-    return bool(run.get("selected")) or is_during(run, began)
-
-
-def is_during(run: Mapping[str, Any], began: float) -> bool:
-    """Return whether a time in milliseconds is within a run. Runs before 2026-11-23 recorded whole seconds."""
-    if not {"started", "ended"} <= set(run):
+    if run.get("selected") or not {"started", "ended"} <= set(run):
         return True
+    # Runs before 2026-11-23 recorded whole seconds.
     first, last = (datetime.fromisoformat(run[name]).timestamp() for name in ("started", "ended"))
     return first - 1 <= began / 1000 <= last + 1
 

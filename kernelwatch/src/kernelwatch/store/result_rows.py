@@ -5,8 +5,6 @@ Most columns have one value per configuration, in the order of the axes; null st
 NaN if the configuration was skipped or not selected, and null if it failed.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 import json
@@ -101,15 +99,10 @@ def merge_documents(*documents: Mapping[str, Any]) -> dict[str, Any]:
     merged_rows: dict[str, list[Any]] = {}
     for name in dict.fromkeys(name for document in documents for name in document["results"]):
         candidates = [read_row(document, name) for document in reversed(documents) if name in document["results"]]
-        merged_rows[name] = serialize_row(
-            functools.reduce(fill_missing, sorted(candidates, key=_read_start, reverse=True))
-        )
+        candidates.sort(key=lambda row: row["started_at"] or 0, reverse=True)
+        merged_rows[name] = serialize_row(functools.reduce(fill_missing, candidates))
     durations = {name: value for document in documents for name, value in document.get("durations", {}).items()}
     return {**documents[-1], "results": merged_rows, "durations": durations}
-
-
-def _read_start(row: RowColumns) -> float:
-    return row["started_at"] or 0
 
 
 def have_same_numbers(first: RowColumns, second: RowColumns) -> bool:

@@ -1,7 +1,5 @@
 """The changes of the source between two commits: the acknowledged regressions and the host's launches."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass

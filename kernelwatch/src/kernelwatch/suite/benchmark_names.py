@@ -1,7 +1,5 @@
 """Names of benchmarks: the kind of its numbers, and the benchmarks that share one measurement."""
 
-from __future__ import annotations
-
 from enum import Enum
 
 #: Modules in benchmarks' names; the file of the class does not matter. All other modules have times.

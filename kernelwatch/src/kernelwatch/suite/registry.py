@@ -4,8 +4,6 @@ The library contains no suite. A project names its suite in pyproject.toml: `sui
 `[tool.kernelwatch]`. This module imports it on first use.
 """
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import sys
@@ -77,7 +75,9 @@ class Suite:
             benchmarks[time_benchmark(self.copy)] = Kind.TIMED, self.copy
         for sweep in self.counted:
             benchmarks |= {
-                f"{COUNTED_MODULE}.{sweep.name}.track_{name}": (Kind.COUNTED, sweep) for name in metric_names(sweep)
+                f"{COUNTED_MODULE}.{sweep.name}.track_{name}": (Kind.COUNTED, sweep)
+                for name, metric in METRICS.items()
+                if sweep.shared or not metric.shared
             }
         compiled = f"{COMPILED_MODULE}.{self.compiled.name}.track_"
         return benchmarks | {f"{compiled}{name}": (Kind.COMPILED, self.compiled) for name in RESOURCES}
@@ -207,11 +207,6 @@ def find_measured_folder() -> Path:
 def time_benchmark(sweep: Sweep) -> str:
     """Return the name of a timed sweep's benchmark."""
     return f"{sweep.module}.{sweep.name}.time_{'isolated' if sweep.isolated else 'back_to_back'}"
-
-
-def metric_names(sweep: Sweep) -> list[str]:
-    """Return the metrics of a counted sweep."""
-    return [name for name, metric in METRICS.items() if sweep.shared or not metric.shared]
 
 
 def _cache_by_suite(compute: Callable[[str, Mapping[str, object]], T]) -> Callable[[str, Mapping[str, object]], T]:

@@ -1,7 +1,5 @@
 """The launches over which a kernel is measured."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -5,8 +5,6 @@ all kernels of a source and all options of ptxas. PyCUDA compiles CUDA C++ if it
 assembles the PTX.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import warnings

@@ -5,8 +5,6 @@ even if two processes build the same kernel, or a process is killed. If the fold
 each time; a run reports this before it begins.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The hash of only the machine code, to compare two compilers: a whole cubin contains its compiler's name."""
 
-from __future__ import annotations
-
 import hashlib
 import struct
 from collections.abc import Iterator
@@ -16,10 +14,7 @@ _ELF, _NO_BITS = b"\x7fELF\x02", 8
 def hash_machine_code(cubin: bytes) -> str:
     """Return the hexadecimal hash of a cubin's instructions and constants.
 
-    Raises
-    ------
-    ValueError
-        `cubin` is not a cubin.
+    Raises ValueError if `cubin` is not a cubin.
     """
     digest = hashlib.sha256()
     try:

@@ -1,7 +1,5 @@
 """Facts about nvcc, and a test that it works. ptxcount finds and calls nvcc."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

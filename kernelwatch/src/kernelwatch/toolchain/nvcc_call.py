@@ -1,7 +1,5 @@
 """Call nvcc through PyCUDA, or directly if PyCUDA cannot be imported; both give the same PTX."""
 
-from __future__ import annotations
-
 import ctypes
 import shlex
 import tempfile

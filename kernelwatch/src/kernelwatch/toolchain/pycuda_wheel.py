@@ -4,8 +4,6 @@ PyCUDA is published only as source and takes a minute or two to compile. It need
 a toolkit, and a libcuda for linking. A stub suffices, because importing PyCUDA loads the real libcuda.so.1.
 """
 
-from __future__ import annotations
-
 import importlib.metadata
 import os
 import subprocess

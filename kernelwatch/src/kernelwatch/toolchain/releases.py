@@ -4,8 +4,6 @@ A run has one compiler, selected by an environment variable: `CUDA_TOOLKIT=13.5.
 matrix without a rebuild. Without the variable, the compiler is the default one, whose results have asv's plain names.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The resources of a kernel, parsed from the report of ptxas (`-Xptxas -v`)."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 
@@ -29,10 +27,7 @@ class Resources:
 def parse_resources(messages: str, entry: str) -> Resources:
     """Parse the resources of the entry point `entry` from the report of ptxas.
 
-    Raises
-    ------
-    CompileError
-        The report does not contain `entry`, or has an unknown format.
+    Raises CompileError if the report does not contain `entry`, or has an unknown format.
     """
     report = ptxas.parse_report(messages).get(entry)
     if report is None:

@@ -1,7 +1,5 @@
 """The cache of values computed from results. A commit's value is reused until one of its inputs changes."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from pathlib import Path

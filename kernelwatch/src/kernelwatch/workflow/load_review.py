@@ -1,7 +1,5 @@
 """Load two measured commits, the thresholds and the source changes, and pass these values to the layer `review`."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Mapping, Set
 from contextlib import suppress

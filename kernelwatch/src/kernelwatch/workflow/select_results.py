@@ -1,7 +1,5 @@
 """Select the stored results of two commits, or of two compilers at one commit, by the user's arguments."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Sequence

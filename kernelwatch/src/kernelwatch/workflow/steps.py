@@ -1,7 +1,5 @@
 """The review of every measured commit of a machine against the nearest ancestors with the same configurations."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 import math
@@ -11,7 +9,6 @@ from dataclasses import dataclass
 from functools import cache, partial
 from itertools import repeat
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
@@ -41,22 +38,18 @@ class HistoryStep:
     shared: Mapping[tuple[str, str], set[str]]
 
 
-class StepReviews(NamedTuple):
-    """The reviews of a step against its ancestors, and the reasons why others could not be compared."""
+def review_step(history: History, step: HistoryStep, root: Path) -> tuple[list[Review], list[str]]:
+    """Return the reviews of a step against its ancestors, and the reasons why others could not be compared.
 
-    reviews: list[Review]
-    problems: list[str]
-
-
-def review_step(history: History, step: HistoryStep, root: Path) -> StepReviews:
-    """Return the reviews of a step, each with only the shared configurations."""
+    Each review has only the shared configurations.
+    """
     reviews, problems = list[Review](), list[str]()
     for (base, environment), names in step.shared.items():
         try:
             reviews.append(review_between(history, base, step.head, environment, names, root))
         except CannotCompareError as error:
             problems.append(str(error))
-    return StepReviews(reviews, problems)
+    return reviews, problems
 
 
 def review_between(history: History, base: str, head: str, environment: str, names: Set[str], root: Path) -> Review:

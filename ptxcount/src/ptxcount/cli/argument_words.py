@@ -1,7 +1,5 @@
 """A kernel's arguments from texts such as ``input=float32[64,64]``."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

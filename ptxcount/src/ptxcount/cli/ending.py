@@ -1,7 +1,5 @@
 """Exit of commands: an exit code, and at most one line on standard error."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

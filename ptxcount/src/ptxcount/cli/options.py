@@ -1,7 +1,5 @@
 """Options shared by the command lines of counting and of ``ptxcount check``, and text that is safe to print."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from argparse import ArgumentTypeError

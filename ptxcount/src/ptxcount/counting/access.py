@@ -1,7 +1,5 @@
 """The counters of one memory instruction in a launch."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from itertools import zip_longest
 

@@ -1,7 +1,5 @@
 """Cost of atomics in shared memory."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from ..lanes.warps import LANES

@@ -1,7 +1,5 @@
 """The counters of a launch: by instruction, by source line, and in total."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any

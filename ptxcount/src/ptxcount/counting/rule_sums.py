@@ -1,7 +1,5 @@
 """Apply the counting rules to all requests of a chunk; blocks with equal address patterns are counted once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 

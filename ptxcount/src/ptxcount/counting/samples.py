@@ -1,7 +1,5 @@
 """Sampled addresses of a few warps, used to describe the access pattern."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

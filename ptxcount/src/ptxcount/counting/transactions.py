@@ -14,8 +14,6 @@ A global atomic costs, for each 32-byte segment, the largest number of lanes on 
 count as one. The wavefronts of a shared atomic depend on its operation: see `turns.find_atomic_cost`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np
@@ -203,7 +201,6 @@ def _group_lanes(keys: Array, lanes: Array | None) -> tuple[Array, Array, Array]
 
 
 def _find_maxima(requests: int, row: Array, counts: Array) -> Array:
-    """Return the maximum count of each request."""
     maxima = np.zeros(requests, np.int64)
     np.maximum.at(maxima, row, counts)
     return maxima

@@ -1,7 +1,5 @@
 """Advice on the accesses of a launch. ptxcount/ADVICE.md describes each rule."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Bank conflicts, and a padding of rows that avoids them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import numpy as np

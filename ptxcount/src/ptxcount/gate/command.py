@@ -1,7 +1,5 @@
 """``ptxcount init``, ``pin``, ``check`` and ``compare``."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

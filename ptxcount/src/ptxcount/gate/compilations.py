@@ -4,8 +4,6 @@ As in ccache's direct mode, no compiler is started. An entry has the hash of eac
 names of absent files that nvcc would have read: so a new header earlier on the path invalidates it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

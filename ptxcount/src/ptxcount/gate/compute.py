@@ -1,7 +1,5 @@
 """Compilations and counts of launches that the cache lacks; imports NumPy."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ..cli.argument_words import make_arguments, make_variables, name_arguments
@@ -10,10 +8,10 @@ from ..report.listing import list_lines
 from ..source.cpp_types import check_arguments
 from ..source.cuda_compiler import Compilation
 from ..source.names import cpp_name
+from ..source.ptxas import list_machine_accesses
 from .advice import find_advice
 from .compilations import Compiled, Recipe
 from .launches import Launch
-from .machine_code import list_machine_accesses
 
 #: Codes for findings that are no fault of the kernel.
 _CODES = {"unknown-limits": "PC011"}

@@ -1,7 +1,5 @@
 """The counts of launches, from the cache if nothing has changed."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence

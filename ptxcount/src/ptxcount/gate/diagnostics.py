@@ -1,7 +1,5 @@
 """Findings of `check`: location, code and message; and the names of the codes."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 #: Codes and their names; a waiver may use either.

@@ -3,8 +3,6 @@
 A directive applies to its line; on a line of its own, to the next line of code.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path

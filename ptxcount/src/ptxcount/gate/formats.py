@@ -1,7 +1,5 @@
 """Findings of `check` as text, and in formats of other tools."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,10 +10,6 @@ from .diagnostics import CODES, Diagnostic
 #: The version of the JSON; `check.schema.json` describes it.
 VERSION = 2
 _GITHUB = {"error": "error", "warning": "warning", "note": "notice"}
-
-
-def _format_text(findings: Sequence[Diagnostic], launch_counts: Sequence[LaunchCounts]) -> str:
-    return "\n".join(map(str, findings))
 
 
 def _format_github(findings: Sequence[Diagnostic], launch_counts: Sequence[LaunchCounts]) -> str:
@@ -79,7 +73,7 @@ def _make_sarif_result(finding: Diagnostic) -> dict[str, Any]:
 
 
 FORMATS: dict[str, Callable[[Sequence[Diagnostic], Sequence[LaunchCounts]], str]] = {
-    "text": _format_text,
+    "text": lambda findings, launch_counts: "\n".join(map(str, findings)),
     "json": _format_json,
     "sarif": _format_sarif,
     "github": _format_github,

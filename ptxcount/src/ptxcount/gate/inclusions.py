@@ -1,7 +1,5 @@
 """Files that nvcc reads for a source, and absent files that it would read if present."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

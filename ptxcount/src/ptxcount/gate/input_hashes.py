@@ -1,7 +1,5 @@
 """Inputs of counts: the hashes of the project's files, and the settings of a launch."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,11 +10,8 @@ from .launches import Launch
 
 def hash_files(folder: Path, files: Iterable[str]) -> dict[str, str]:
     """Hash files of a folder independently of line ends, which git may change."""
-    return {file: _hash_text((folder / file).read_bytes()) for file in sorted({*files})}
-
-
-def _hash_text(content: bytes) -> str:
-    return hashlib.sha256(content.replace(b"\r\n", b"\n")).hexdigest()[:16]
+    texts = {file: (folder / file).read_bytes().replace(b"\r\n", b"\n") for file in sorted({*files})}
+    return {file: hashlib.sha256(text).hexdigest()[:16] for file, text in texts.items()}
 
 
 def describe_settings(launch: Launch) -> str:

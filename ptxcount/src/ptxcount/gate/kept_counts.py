@@ -1,7 +1,5 @@
 """Cached counts, valid for the same PTX, launch, stored arrays and ptxcount."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib.util
 import json

@@ -1,7 +1,5 @@
 """Launches of ``ptxcount.toml``."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections import Counter

@@ -1,7 +1,5 @@
 """Limits on the costs of a launch, in its table, and of a source line."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """``ptxcount compare``: changes from a revision's lock file, for a job summary."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from textwrap import indent
 

@@ -1,7 +1,5 @@
 """Pinned counts: a lock file keyed by launch and by the text of a source line, so that lines may move."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections import Counter

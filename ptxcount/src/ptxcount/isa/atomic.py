@@ -1,7 +1,5 @@
 """``atom`` and ``red``: atomic operations on global and shared memory (PTX ISA, "Parallel Synchronization")."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ..counting.atomic_costs import find_atomic_cost

@@ -1,7 +1,5 @@
 """Atomic operations (PTX ISA, ``atom`` and ``red``), in the order of the thread index."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

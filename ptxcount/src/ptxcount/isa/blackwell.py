@@ -1,7 +1,5 @@
 """Arithmetic and conversions that PTX has for sm_100 and later (PTX ISA 8.6 to 9.2)."""
 
-from __future__ import annotations
-
 import re
 from functools import reduce
 from typing import Any
@@ -107,15 +105,10 @@ def _convert_to_narrow(clamps: str, target: str, source: str, chunk: Chunk, *val
 
 
 @op("cvt.rn.satfinite(.relu)?.scaled::n2::ue8m0.(s2f6x2).f32", "b16 = f32 f32 b16")
-def _convert_to_scaled(
-    relu: str | None, target: str, chunk: Chunk, high: Array, low: Array, scale: Array
-) -> list[Array]:
-    return _encode_narrow(relu, target, [high, low], (scale,))
-
-
 @op("cvt.rn.satfinite(.relu)?.scaled::n2::ue8m0.(s2f6x2).bf16x2", "b16 = b32 b16")
-def _convert_halves_to_scaled(relu: str | None, target: str, chunk: Chunk, word: Array, scale: Array) -> list[Array]:
-    return _encode_narrow(relu, target, _split_halves(word, "bf16x2"), (scale,))
+def _convert_to_scaled(relu: str | None, target: str, chunk: Chunk, *values: Array) -> list[Array]:
+    *numbers, scale = values
+    return _encode_narrow(relu, target, numbers if numbers[1:] else _split_halves(values[0], "bf16x2"), (scale,))
 
 
 def _encode_narrow(relu: str | bool | None, target: str, numbers: list[Array], scale: tuple[Array, ...]) -> list[Array]:

@@ -1,7 +1,5 @@
 """Barriers of thread blocks and clusters, and traps (PTX ISA, ``bar``, ``barrier``, ``trap``)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import prod
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Dispatch: binds each instruction to a step, a function of a chunk of blocks."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Container
 from importlib import import_module

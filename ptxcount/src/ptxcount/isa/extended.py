@@ -1,7 +1,5 @@
 """Additions with carry (PTX ISA, "Extended-Precision Integer Arithmetic"), dot products and video instructions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

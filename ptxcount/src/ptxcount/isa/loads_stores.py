@@ -1,7 +1,5 @@
 """Loads, stores, copies and the stack (PTX ISA, "Data Movement and Conversion Instructions")."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ..lanes.symbolic_values import Value, dense

@@ -1,7 +1,5 @@
 """``mov``, ``cvt`` and ``cvta``: moves, packing, conversions, and addresses of other state spaces."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -155,9 +153,8 @@ def _expect_half(instruction: Instruction, names: list[str], target: Type, sourc
         raise unsupported(instruction, ".relu and .satfinite need a 16-bit result of .f32")
     if "e" in (target.kind, source.kind):
         roundings = {"rn", *MODES}
-        is_half = (
-            target.size == 2 == source.size and source.kind in "fe" and {*names} <= roundings
-        )  # by default to nearest
+        # By default, it rounds to nearest.
+        is_half = target.size == 2 == source.size and source.kind in "fe" and {*names} <= roundings
         narrows = is_half or (target.size == 2 and source.kind in "fesu" and roundings & {*names})
         widens = {*names} <= roundings | {"ftz"} and target.kind == "f" and target.size > 2
         exact = widens or target.kind in "su" or {*names} & {*TO_INTEGER}
@@ -183,12 +180,11 @@ def _bind_move(instruction: Instruction) -> Step:
     parts = [(item, part) for item in group.items]
     if group is target:
         return step_of(instruction, parts, [(source, kind)], lambda chunk, packed: _split_parts(packed, part))
-    return step_of(
-        instruction,
-        [(target, kind)],
-        parts,
-        lambda chunk, *pieces: [np.stack(np.broadcast_arrays(*pieces), axis=-1).view(kind.dtype)[..., 0]],
-    )
+
+    def join_parts(chunk: Chunk, *pieces: Array) -> list[Array]:
+        return [np.stack(np.broadcast_arrays(*pieces), axis=-1).view(kind.dtype)[..., 0]]
+
+    return step_of(instruction, [(target, kind)], parts, join_parts)
 
 
 def _split_parts(value: Array, part: Type) -> list[Array]:

@@ -1,7 +1,5 @@
 """Registry from opcodes to functions that bind instructions to executable steps."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """Operands: functions that read them from a chunk. Making them records the registers that an instruction uses."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

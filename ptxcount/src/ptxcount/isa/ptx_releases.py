@@ -1,7 +1,5 @@
 """Instruction forms added by each PTX release from 9.0 on (PTX ISA, "Release Notes"), and if they are supported."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from functools import lru_cache

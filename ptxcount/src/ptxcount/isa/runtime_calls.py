@@ -3,8 +3,6 @@
 A call passes its arguments in variables of the ``.param`` space, which are private to the thread.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

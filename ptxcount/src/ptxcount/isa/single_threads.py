@@ -1,7 +1,5 @@
 """Instructions that one thread executes for its block: operands, and faults."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

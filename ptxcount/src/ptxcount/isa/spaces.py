@@ -1,7 +1,5 @@
 """State spaces of instructions and of generic addresses (PTX ISA, "State Spaces")."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import numpy as np

@@ -5,8 +5,6 @@ only if the other half of the word has changed. Lanes succeed in lane order (mea
 H200).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import numpy as np

@@ -4,8 +4,6 @@ Letters give the type of each operand and of the result: ``t`` the instruction's
 ``p`` a predicate. Options are modifiers of rounding, flushing and saturation.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -146,10 +144,6 @@ INSTRUCTIONS: dict[str, Computation] = {
 }
 
 
-def _require_ordered(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    return lambda a, b: compare(a, b) & (a == a) & (b == b)
-
-
 def _allow_unordered(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return lambda a, b: compare(a, b) | (a != a) | (b != b)
 
@@ -162,7 +156,7 @@ INTEGER_COMPARISONS = {
 }  # fmt: skip
 FLOAT_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "eq": np.equal,
-    "ne": _require_ordered(np.not_equal),
+    "ne": lambda a, b: (a != b) & (a == a) & (b == b),
     "lt": np.less,
     "le": np.less_equal,
     "gt": np.greater,

@@ -1,7 +1,5 @@
 """Warp collectives: shuffles, votes, matches, reductions, warp barriers (PTX ISA, ``shfl.sync``, ``vote``)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any
 

@@ -7,8 +7,6 @@ expanded per thread only at loads and stores. Arithmetic is exact modulo 2^width
 that the sum did not wrap.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable
 from functools import partial
@@ -32,10 +30,6 @@ class Sum:
         self.block, self.thread = block, thread
         self._bounds: tuple[int, int] | None = None
 
-    def to_array(self) -> Array:
-        """Return the value as one array (blocks, threads), wrapped to its width."""
-        return self.block + self.thread
-
     def bounds(self) -> tuple[int, int]:
         """Return the least and the greatest value, as if the sum did not wrap."""
         if self._bounds is None:
@@ -49,7 +43,7 @@ Value = Array | Sum
 
 def dense(value: Value) -> Array:
     """Return a value as an array."""
-    return value.to_array() if isinstance(value, Sum) else value
+    return value.block + value.thread if isinstance(value, Sum) else value
 
 
 def add_column_row(block: Array, thread: Array) -> Value:

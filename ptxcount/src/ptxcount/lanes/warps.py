@@ -1,7 +1,5 @@
 """Threads as warps of 32 lanes, in the order of their linear index (CUDA C++ programming guide, 4.1)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Arguments of a kernel: their bytes, and the arrays that they point to."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple

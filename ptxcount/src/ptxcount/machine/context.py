@@ -1,7 +1,5 @@
 """The state that all chunks of a launch share."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any

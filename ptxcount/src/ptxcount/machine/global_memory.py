@@ -1,7 +1,5 @@
 """Arrays in an address space of ptxcount, far apart, so that accesses out of bounds hit no other array."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace

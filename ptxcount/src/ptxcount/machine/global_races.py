@@ -7,8 +7,6 @@ access, unless that is a load that ends a loop, nor in what textures, bulk copie
 that the kernel only stores to, only the threads of one store are compared, in the first 16 that a launch makes to it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Progress of a launch: a limit for stalls, and an estimate of the remaining time."""
 
-from __future__ import annotations
-
 import logging
 import time
 

@@ -1,7 +1,5 @@
 """Spin-waits: loops that load values written by other threads. Their iteration count depends on scheduling."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import NamedTuple

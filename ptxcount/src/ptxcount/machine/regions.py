@@ -1,7 +1,5 @@
 """Arrays in memory, and the parts of them that an access touches."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Iterable
 from dataclasses import dataclass, field

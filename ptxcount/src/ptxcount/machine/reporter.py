@@ -1,7 +1,5 @@
 """The outcome of a fault: an error, a finding, or nothing."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ..lanes.warps import LANES, spread

@@ -1,7 +1,5 @@
 """Special registers of PTX, from a chunk's position in the launch (PTX ISA, "Special Registers")."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from math import prod

@@ -69,16 +69,6 @@ def _mask(a: Residue, b: Residue) -> Residue:
     return _make_residue(modulus, a.remainder & b.remainder)
 
 
-def _add_without_carries(a: Residue, b: Residue) -> Residue:
-    """Combine the lowest bits without carries (xor, disjoint or)."""
-    return _make_residue(min(a.modulus, b.modulus), a.remainder ^ b.remainder)
-
-
-def _reduce(a: Residue, b: Residue) -> Residue:
-    """Return the residue after subtracting a multiple of ``b`` (rem)."""
-    return _make_residue(gcd(a.modulus, b.modulus, b.remainder), a.remainder)
-
-
 def _insert_bits(a: Residue, b: Residue, place: Residue, count: Residue) -> Residue:
     """Keep the low bits of the second operand of ``bfi``, if the insertion is at bit 4 or above."""
     return b if place.modulus == _MAX_MODULUS and place.remainder >= 4 else _UNKNOWN
@@ -94,12 +84,12 @@ _RULES: dict[str, Callable[..., Residue]] = {
     "neg": lambda a: _make_residue(a.modulus, -a.remainder),
     "mul": _multiply,
     "mul24": _multiply,
-    "rem": _reduce,
+    "rem": lambda a, b: _make_residue(gcd(a.modulus, b.modulus, b.remainder), a.remainder),
     "bfi": _insert_bits,
     "mad": lambda a, b, c: _add(_multiply(a, b), c),
     "and": _mask,
     "or": lambda a, b: _make_residue(min(a.modulus, b.modulus), a.remainder | b.remainder),
-    "xor": _add_without_carries,
+    "xor": lambda a, b: _make_residue(min(a.modulus, b.modulus), a.remainder ^ b.remainder),
     "selp": lambda a, b, p: a.join(b),
 }
 

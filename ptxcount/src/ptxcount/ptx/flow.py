@@ -6,8 +6,6 @@ The order is a weak topological one (Bourdoncle, Efficient chaotic iteration str
 threads that leave a loop wait until the others leave it too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum

@@ -5,8 +5,6 @@ The bodies of kernels and functions are parsed on demand: a module may have thou
 Unsupported parts are skipped, or marked with the problem. Only a kernel that needs them fails.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """The body of a kernel: registers, labels and instructions (PTX ISA, "Instruction Statements", "Operands")."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -190,7 +188,6 @@ class Body:
         return Register(register.name, register.type, negated), ""
 
     def _parse_operands(self, operands: list[Operand]) -> None:
-        """Parse the operands up to the ``;``."""
         if self._stream.peek().text != ";":
             operands.append(self._parse_operand())
             while self._stream.accept(","):

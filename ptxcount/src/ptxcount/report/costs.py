@@ -1,7 +1,5 @@
 """Cost summary: arrays sorted by sectors, then their source lines; pictures for the worst."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Uses of threads, scalars and arrays in a kernel's text, from which a launch is guessed."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping

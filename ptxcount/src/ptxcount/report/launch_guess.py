@@ -1,7 +1,5 @@
 """A first launch configuration, guessed from a kernel's text and its PTX."""
 
-from __future__ import annotations
-
 import math
 import re
 from contextlib import suppress

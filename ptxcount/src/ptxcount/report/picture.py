@@ -4,8 +4,6 @@ A row is a sector or a wavefront of one request; a column is a lane, or in share
 cost. A second picture shows the ideal cost of the same bytes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

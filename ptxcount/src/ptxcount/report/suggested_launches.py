@@ -1,7 +1,5 @@
 """Kernels of a file with suggested launches: the output of ``ptxcount FILE``, and of ``ptxcount init``."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

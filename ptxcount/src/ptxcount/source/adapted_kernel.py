@@ -1,7 +1,5 @@
 """A kernel of a Python package in the form that `count` executes."""
 
-from __future__ import annotations
-
 import importlib
 import re
 from collections.abc import Sequence

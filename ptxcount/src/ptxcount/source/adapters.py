@@ -3,8 +3,6 @@
 A package is imported only for its own kernels. Kernels are recognized by their attributes.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -13,9 +11,9 @@ from typing import Any
 from ..util.errors import LaunchError
 from .adapted_kernel import AdaptedKernel, view_array
 from .cubin_ptx import read_embedded_ptx
-from .numba_kernels import adapt_numba, is_numba_dispatcher
+from .numba_kernels import adapt_numba
 from .tile_kernels import adapt_cute, adapt_cutile, adapt_tilelang
-from .triton_kernels import adapt_compiled_triton, adapt_jit_function, is_jit_function
+from .triton_kernels import adapt_compiled_triton, adapt_jit_function
 from .warp_kernels import adapt_warp
 
 #: Options of NVRTC that nvcc lacks.
@@ -39,7 +37,7 @@ def adapt_kernel(
         arguments = {name: view_array(value) for name, value in arguments.items()}
     else:
         arguments = [*map(view_array, arguments)]
-    if is_jit_function(kernel):
+    if _has(kernel, "arg_names", "fn", "run"):  # @triton.jit, also with @triton.autotune or @triton.heuristics
         return adapt_jit_function(kernel, entry, arguments, arch, block)
     if _has(kernel, "kernel_source", "device_mod"):
         return adapt_tilelang(kernel, entry, arguments)
@@ -69,7 +67,7 @@ def _adapt_cupy(kernel: Any, entry: str | None, arguments: Sequence[Any], arch: 
 #: Kinds of kernels: a predicate on the attributes, and the adapter.
 _KINDS: tuple[tuple[Callable[[Any], bool], Callable[[Any, str | None, Sequence[Any], str], AdaptedKernel]], ...] = (
     (lambda kernel: hasattr(kernel, "asm") and "ptx" in kernel.asm, adapt_compiled_triton),
-    (is_numba_dispatcher, adapt_numba),
+    (lambda kernel: _has(kernel, "py_func", "targetoptions"), adapt_numba),
     (lambda kernel: _has(kernel, "code", "name", "options"), _adapt_cupy),
     (lambda kernel: _has(kernel, "kernel_info", "__ptx__"), adapt_cute),
     (lambda kernel: _has(kernel, "_annotated_function", "_compiler_options"), adapt_cutile),

@@ -1,7 +1,5 @@
 """Advice for errors of nvcc with a known fix: a missing header, a name that CUDA 13 removed."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import re

@@ -1,7 +1,5 @@
 """Integer constants that C++ text defines, and expressions of them."""
 
-from __future__ import annotations
-
 import ast
 import re
 from contextlib import suppress

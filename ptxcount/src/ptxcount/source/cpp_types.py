@@ -1,7 +1,5 @@
 """C++ types of a kernel's parameters: their NumPy dtypes, and a check of the arguments against them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """PTX embedded in cubins, section ``.nv_debug_ptx_txt``, by ``-lineinfo`` and by cuTile."""
 
-from __future__ import annotations
-
 import io
 from typing import Any
 

@@ -1,7 +1,5 @@
 """nvcc: its location, and compilation of CUDA C++ to PTX."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib.util
 import os

@@ -1,7 +1,5 @@
 """Tensor maps of cuTile's kernels: a cubin carries the host function that a launch calls to make them."""
 
-from __future__ import annotations
-
 import ctypes
 import mmap
 import platform

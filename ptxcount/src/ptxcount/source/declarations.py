@@ -3,8 +3,6 @@
 Compiled code has neither the names of parameters nor templates without an instance.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import NamedTuple

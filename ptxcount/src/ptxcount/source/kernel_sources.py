@@ -1,7 +1,5 @@
 """Sources of kernels: files and texts of CUDA C++ or PTX, and cubins with embedded PTX."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -46,10 +44,7 @@ def is_ptx(source: Path | str) -> bool:
 def read_source(source: Path | str) -> str:
     """Read the text of a file, or return a text, without a byte order mark; for a cubin, its embedded PTX.
 
-    Raises
-    ------
-    LaunchError
-        There is no such regular file, or it has only machine code.
+    Raises LaunchError if there is no such regular file, or it has only machine code.
     """
     if isinstance(source, str):
         return source.removeprefix("\ufeff")

@@ -1,7 +1,5 @@
 """Kernels of ``@cuda.jit``, from numba-cuda and numba-cuda-mlir."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -24,11 +22,6 @@ _PACKAGES = {
         ("numba_cuda_mlir.tools", "_cached_cc"),
     ),
 }
-
-
-def is_numba_dispatcher(kernel: Any) -> bool:
-    """Tell if a kernel is a dispatcher of ``cuda.jit``."""
-    return hasattr(kernel, "py_func") and hasattr(kernel, "targetoptions")
 
 
 def adapt_numba(kernel: Any, signature: str | None, arguments: Sequence[Any], arch: str) -> AdaptedKernel:

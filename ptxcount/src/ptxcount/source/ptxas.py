@@ -1,15 +1,14 @@
-"""ptxas, the assembler of PTX: the resources of a kernel that it reports (``ptxas -v``)."""
-
-from __future__ import annotations
+"""ptxas, the assembler of PTX: the resources of a kernel that it reports (``ptxas -v``), also as accesses."""
 
 import re
 import tempfile
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..util.errors import PtxError
 from .cuda_compiler import find_nvcc, run_nvcc, split_flags
+from .kernel_sources import find_chip
 
 _ENTRY = "Compiling entry function '"
 _REGISTERS, _SHARED = re.compile(r"Used (\d+) registers"), re.compile(r"(\d+) bytes smem")
@@ -61,3 +60,18 @@ def assemble(ptx: str, flags: str, arch: str) -> dict[str, KernelResources]:
         except PtxError:
             return {}
     return parse_report((done.stdout + done.stderr).decode("utf-8", "replace"))
+
+
+#: Space and kind of these numbers in the lock file -> the resource.
+_KINDS = {("stack", "frame"): "stack_frame", ("spill", "store"): "spill_stores", ("spill", "load"): "spill_loads"}
+
+
+def list_machine_accesses(ptx: str, entry: str, flags: str, arch: str | None) -> list[dict[str, Any]]:
+    """List the bytes per thread as accesses of `listing.list_lines`; empty without a ptxas for this PTX."""
+    resources = assemble(ptx, flags, find_chip(ptx, arch)).get(entry)
+    if resources is None:
+        return []
+    return [
+        {"space": space, "kind": kind, "width": 0, "ptx_line": 0, "bytes": getattr(resources, name)}
+        for (space, kind), name in _KINDS.items()
+    ]

@@ -1,7 +1,5 @@
 """Kernels of Triton: a ``@triton.jit`` function, the result of ``triton.compile``, or only its PTX."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -25,11 +23,6 @@ _TYPES = {
 _DIVISOR = 16
 #: A parameter that Triton appends to the arguments: a pointer to global scratch memory, or to profiling memory.
 _SCRATCH = re.compile(r"\.param\s+\.u64\s+\.ptr\s+\.global\s+\.align\s+1\s+\w+")
-
-
-def is_jit_function(kernel: Any) -> bool:
-    """Tell if a kernel is a ``@triton.jit`` function, also with ``@triton.autotune`` or ``@triton.heuristics``."""
-    return hasattr(kernel, "arg_names") and hasattr(kernel, "fn") and hasattr(kernel, "run")
 
 
 def adapt_compiled_triton(kernel: Any, entry: str | None, arguments: Sequence[Any], arch: str) -> AdaptedKernel:
@@ -91,15 +84,11 @@ def adapt_jit_function(
         if _is_divisible(value, parameter):
             attributes[(place,)] = [["tt.divisibility", _DIVISOR]]
     compiler = import_tool("triton.compiler", kernel)
-    target = import_tool("triton.backends.compiler", kernel).GPUTarget("cuda", _number(arch), 32)
+    major, minor = parse_capability(arch)
+    target = import_tool("triton.backends.compiler", kernel).GPUTarget("cuda", 10 * major + minor, 32)
     source = compiler.ASTSource(fn=kernel, signature=signature, constexprs=constants, attrs=attributes)
     compiled = import_tool("triton", kernel).compile(source, target=target, options=options)
     return adapt_compiled_triton(compiled, entry, passed, arch)
-
-
-def _number(arch: str) -> int:
-    major, minor = parse_capability(arch)
-    return 10 * major + minor
 
 
 def _name_arguments(kernel: Any, arguments: Sequence[Any] | Mapping[str, Any]) -> dict[str, Any]:

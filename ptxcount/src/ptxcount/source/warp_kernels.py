@@ -1,7 +1,5 @@
 """Kernels of NVIDIA Warp (``@wp.kernel``)."""
 
-from __future__ import annotations
-
 import ctypes
 import json
 import math

@@ -5,8 +5,6 @@ joins architectures, and for shared memory reserved by the driver, it is from CC
 allocation rules are from NVIDIA's occupancy calculator, `cuda_occupancy.h` of the CUDA Toolkit 13.0.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 KIB = 1024

@@ -1,7 +1,5 @@
 """Atomic writes: a file is written completely or not at all, even if the process is killed or the disk is full."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import threading

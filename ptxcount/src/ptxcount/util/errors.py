@@ -1,7 +1,5 @@
 """The library's errors: sources that do not compile, unsupported PTX, and wrong kernels."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 __all__ = [

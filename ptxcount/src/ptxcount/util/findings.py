@@ -1,7 +1,5 @@
 """Findings: warnings of a launch that change no count, reported once per source line."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from .errors import Source

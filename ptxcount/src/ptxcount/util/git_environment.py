@@ -1,7 +1,5 @@
 """Environment for git, without variables that select another repository than that of the current folder."""
 
-from __future__ import annotations
-
 import os
 
 #: Variables that git sets for hooks, aliases and `rebase --exec`, or that relocate a part of a repository. `git

@@ -3,8 +3,6 @@
 A successful allocation proves nothing. Linux overcommits memory, and kills a process that writes to too much of it.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Regular files: no pipes, devices or folders."""
 
-from __future__ import annotations
-
 import stat
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The annotated sources on the page Transactions: the kernels of the checkout with the costs of their lines."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The review's verdicts on all measured commits, grouped by kernel and flags, for Overview and Commits."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections import Counter, defaultdict
@@ -12,7 +10,7 @@ from typing import Any
 from kernelwatch.review.commit_review import Review
 from kernelwatch.review.groups import AT_LEAST, ChangeGroup, group_rows
 from kernelwatch.review.rows import Failure, Row
-from kernelwatch.review.verdict import RISES, Verdict, format_percent, relative_change
+from kernelwatch.review.verdict import CHANGED_TIMES, RISES, Verdict, format_percent, relative_change
 from kernelwatch.show import text
 from kernelwatch.show.report import format_counts
 from kernelwatch.show.site import commits, configurations
@@ -76,7 +74,6 @@ def describe_change(
 
 
 def _list_kernels(history: History, names: Set[str]) -> list[str]:
-    """Return the kernels of some configurations."""
     launches = (
         (benchmark, registry.find_launch(benchmark, params))
         for benchmark in {name.partition("(")[0] for name in names}
@@ -184,10 +181,8 @@ def _describe_groups(reviews: Sequence[Review]) -> list[dict[str, Any]]:
 
 
 def _describe_group(group: ChangeGroup, bases: dict[str, str]) -> dict[str, Any]:
-    changed = [
-        row for row in group.times if row.judgement.verdict in (Verdict.SLOWER, Verdict.FASTER, Verdict.ACKNOWLEDGED)
-    ]
-    changed = changed or [*group.numbers] or [*group.times]
+    changed_times = [row for row in group.times if row.judgement.verdict in CHANGED_TIMES]
+    changed = changed_times or [*group.numbers] or [*group.times]
     largest = max(changed, key=rank_row)
     timed, rows = largest.kind == TIMED, (*group.times, *group.numbers)
     counts = ", ".join(f"{group.counts[word]} {word}" for word in COUNTS[3:] if group.counts.get(word))

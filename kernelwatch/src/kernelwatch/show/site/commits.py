@@ -1,7 +1,5 @@
 """Git's facts about the measured commits."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress

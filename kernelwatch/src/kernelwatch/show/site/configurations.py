@@ -1,7 +1,5 @@
 """Facts about each benchmark for the pages: its axes, and the conversion of its values."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Mapping, Sequence
@@ -67,11 +65,6 @@ def is_kernel_axis(axis: str, axes: Mapping[str, Sequence[str]]) -> bool:
         return any("kernel" in read_parameters({axis: value}) for value in axes[axis])
     except (ValueError, KernelwatchError):  # results may be older or newer than the suite
         return False
-
-
-def list_unverified_kernels() -> list[str]:
-    """Return the suite's kernels without a reference for their outputs."""
-    return [name for name, kernel in registry.current_suite().kernels().items() if kernel.reference is None]
 
 
 def list_combinations(axes: dict[str, list[str]]) -> list[dict[str, str]]:

@@ -9,8 +9,6 @@
 MACHINE, BENCHMARK, COMMIT and ARCH are numbers, because names from results are not used as file names.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -57,7 +55,10 @@ def write_data(site: SiteFolder, benchmarks: Mapping[str, Any], machines: Mappin
         described = {"id": number, "short": short_names[name], "archs": archs, "noise": list(machine.noise.items())}
         machine_fields[name] = {**described, "commits": facts}
         for place, arch in enumerate(archs):
-            pieces[f"cubins/{number}-{place}"] = _shorten_hashes(machine.cubins.list_hash_changes(commits, arch))
+            pieces[f"cubins/{number}-{place}"] = {  # a page shows eight digits of a hash
+                name: [[place, code_hash and code_hash[:8]] for place, code_hash in runs]
+                for name, runs in machine.cubins.list_hash_changes(commits, arch).items()
+            }
         for benchmark in dict.fromkeys(measured for commit in machine.commits.values() for measured in commit.values):
             pieces[f"values/{number}/{ids[benchmark]}"] = _describe_benchmark(machine, benchmark, code_names[benchmark])
         firsts: dict[tuple[str, str], int] = {}
@@ -76,7 +77,7 @@ def write_data(site: SiteFolder, benchmarks: Mapping[str, Any], machines: Mappin
         "machines": machine_fields,
         "another_gpu": THRESHOLD_BETWEEN_GPUS,
         "signs": SIGNS,
-        "unverified": configurations.list_unverified_kernels(),
+        "unverified": [name for name, kernel in registry.current_suite().kernels().items() if kernel.reference is None],
     }
     for stem, piece in pieces.items():
         site.write_text(f"data/{stem}.js", format_script(piece))
@@ -110,11 +111,6 @@ def _share_facts(benchmarks: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         facts |= {"computes": True} if fields.get("computes") else {}
         described.append([_place_facts(shared["classes"], facts), _place_facts(shared["names"], ending), work])
     return {**shared, "benchmarks": described}
-
-
-def _shorten_hashes(changes: Mapping[str, Sequence[Sequence[Any]]]) -> dict[str, list[list[Any]]]:
-    """Return the changes of machine code with abbreviated hashes; a page shows eight digits."""
-    return {name: [[place, code_hash and code_hash[:8]] for place, code_hash in runs] for name, runs in changes.items()}
 
 
 def _list_changes(machines: Mapping[str, ShownMachine]) -> dict[str, list[dict[str, Any]]]:

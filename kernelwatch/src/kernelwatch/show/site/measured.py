@@ -1,7 +1,5 @@
 """The data of a measured commit for the pages. It is cached until the commit's results change."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable
 from functools import cache, partial
@@ -50,7 +48,7 @@ def load_commits(
         values = load_values(history, commit, benchmarks)
         return MeasuredCommit(
             values,
-            _list_all_remarks(history, commit, benchmarks),
+            {name: remarks for name in benchmarks if (remarks := list_remarks(history, commit, name))},
             describe_runs(history, commit, values),
             _describe_last_run(history, commit),
             changes.describe_change(history, commit, load_measured, repository, root),
@@ -82,11 +80,6 @@ def load_values(history: History, commit: str, benchmarks: Iterable[str]) -> dic
         )
         for name, values in by_benchmark.items()
     }
-
-
-def _list_all_remarks(history: History, commit: str, benchmarks: Iterable[str]) -> dict[str, dict[str, dict[str, str]]]:
-    all_remarks = ((benchmark, list_remarks(history, commit, benchmark)) for benchmark in benchmarks)
-    return {benchmark: remarks for benchmark, remarks in all_remarks if remarks}
 
 
 def list_remarks(history: History, commit: str, benchmark: str) -> dict[str, dict[str, str]]:

@@ -1,7 +1,5 @@
 """The rows of Overview: for each kernel and machine a number over the commits, its traffic and its newest verdict."""
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -3,8 +3,6 @@
 Times are in microseconds; a missing number is empty. The script `data.js` parses these texts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from decimal import Decimal
 

@@ -3,8 +3,6 @@
 Texts may come from other people's results, so templates escape all of them.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 import shlex
@@ -107,12 +105,13 @@ def write_pages(
         for commit, fields in commits.items()
         if not fields["branch"] and words.select_worst_groups(fields["changes"])
     ]
+    cache = cache_dir.cache_folder("templates")
     environment = Environment(
         loader=FunctionLoader(_load_template),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
-        bytecode_cache=_open_bytecode_cache(),
+        bytecode_cache=None if cache_dir.find_problem(cache) else FileSystemBytecodeCache(str(cache)),
     )
     functions = inspect.getmembers(words, inspect.isfunction)
     environment.filters.update(
@@ -136,12 +135,6 @@ def write_pages(
         has_heat_maps = any(change["compared"] for change in fields["changes"])
         page = COMMIT_PAGE if has_heat_maps else COMMIT_PAGE._replace(modules=())
         site.write_text(f"commit/{commit}.html", template.render(page=page, hash=commit, root="../"))
-
-
-def _open_bytecode_cache() -> FileSystemBytecodeCache | None:
-    """Return the cache of compiled templates; None if its folder cannot be created."""
-    folder = cache_dir.cache_folder("templates")
-    return None if cache_dir.find_problem(folder) else FileSystemBytecodeCache(str(folder))
 
 
 def _strip_script(text: str) -> str:

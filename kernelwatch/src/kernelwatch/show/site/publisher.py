@@ -1,8 +1,5 @@
 """The project's pages in `html/watch/`. `kernelwatch site` and `asv publish` write them."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +43,9 @@ def write_site(conf: Any, repository: Path) -> Path:
     ids = data.number_benchmarks(
         name for name, benchmark in asv_files.load_benchmarks(results).items() if benchmark.type in ("time", "track")
     )
+    histories = [History(name, ROOT, config=conf) for name in folders.list_machines(results)]
     loaded = [
-        _load_machine(History(name, ROOT, config=conf), repository, [*ids]) for name in folders.list_machines(results)
+        ShownMachine(history, measured.load_commits(history, [*ids], repository, ROOT), ROOT) for history in histories
     ]
     loaded.sort(key=lambda machine: -machine.time_count)  # machines with most times first
     histories = [machine.history for machine in loaded]
@@ -81,7 +79,3 @@ def describe_column(machine: ShownMachine, repository: Path) -> dict[str, Any]:
     if not newest:
         return {"day": "", "gpu": "", "distance": None}
     return {**machine.commits[newest[0]].run, "distance": commits.count_distance(repository, newest[0])}
-
-
-def _load_machine(history: History, repository: Path, benchmarks: Sequence[str]) -> ShownMachine:
-    return ShownMachine(history, measured.load_commits(history, benchmarks, repository, ROOT), ROOT)

@@ -1,7 +1,5 @@
 """The folder of the site. A run writes only changed files."""
 
-from __future__ import annotations
-
 import hashlib
 from contextlib import suppress
 from pathlib import Path
@@ -13,10 +11,7 @@ class SiteFolder:
     def __init__(self, path: Path) -> None:
         """Use a folder, and read its files.
 
-        Raises
-        ------
-        FileExistsError
-            The folder is a link; files of its target would be removed.
+        Raises FileExistsError if the folder is a link; files of its target would be removed.
         """
         if path.is_symlink():
             raise FileExistsError(f"{path} is a link, and files of its target would be removed; remove the link")

@@ -1,7 +1,5 @@
 """Filters for templates: links, numbers, and sentences about changes."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

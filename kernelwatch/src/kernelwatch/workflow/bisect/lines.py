@@ -1,8 +1,5 @@
 """The changed source lines: their text, or the cost of their memory accesses."""
 
-from __future__ import annotations
-
-import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from difflib import SequenceMatcher
@@ -38,7 +35,7 @@ def _read_costs(launch: Launch, root: Path, commit: str) -> list[tuple[str, ...]
     try:
         with commit_checkout.unpack_commit(commit, root) as folder:
             words = ("kernelwatch", "count", *str(launch).split())
-            process = commit_checkout.run_python(folder, *words, output=subprocess.PIPE)
+            process = commit_checkout.run_python(folder, *words)
     except GitError as error:
         raise CannotCompareError(one_line(error)) from None
     if process.returncode:

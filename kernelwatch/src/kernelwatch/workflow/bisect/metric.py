@@ -1,7 +1,5 @@
 """Configurations of the current suite that match METRIC."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Numbers of commits: stored ones, or numbers that the runner measures into a temporary folder."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import re

@@ -1,7 +1,5 @@
 """The search: choose the number that differs most, let git bisect with `kernelwatch judge`, review the culprit."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal
@@ -139,18 +137,14 @@ def _examine(outcome: SearchOutcome, configuration: SuiteConfiguration, numbers:
     """Review the last suspect against its parent, with all numbers of its kernel, dtype and flags."""
     root, (commit,), launch = numbers.root, outcome.suspects, configuration.launch
     parent, *merged = git.text(root, "show", "--no-patch", "--format=%P", commit).split()
-    exact = ((candidate, candidate.launch) for candidate in list_configurations() if candidate.kind is not Kind.TIMED)
+    exact = [candidate for candidate in list_configurations() if candidate.kind is not Kind.TIMED]
     alike = [
-        (candidate, candidate_launch)
-        for candidate, candidate_launch in exact
-        if (candidate_launch.kernel, candidate_launch.dtype) == (launch.kernel, launch.dtype)
+        candidate
+        for candidate in exact
+        if (candidate.launch.kernel, candidate.launch.dtype) == (launch.kernel, launch.dtype)
     ]
-    related = [
-        (candidate, candidate_launch)
-        for candidate, candidate_launch in alike
-        if candidate_launch.flags in (launch.flags, FLAGS)
-    ]
-    review = numbers.review_commits(parent, commit, [configuration, *(candidate for candidate, _ in related)])
+    related = [candidate for candidate in alike if candidate.launch.flags in (launch.flags, FLAGS)]
+    review = numbers.review_commits(parent, commit, [configuration, *related])
     row = next((row for row in review.rows if row.name == configuration.name), None)
     if row is None or not is_different(row):
         verdict = row.judgement.verdict.value if row else "unknown"
@@ -160,7 +154,7 @@ def _examine(outcome: SearchOutcome, configuration: SuiteConfiguration, numbers:
     if merged:
         merge_base = git.text(root, "merge-base", parent, merged[0])
         outcome.notes.append(f"it merges a branch; to search in this branch: GOOD={merge_base[:8]} BAD={merged[0][:8]}")
-    if counted := [candidate_launch for candidate, candidate_launch in related if candidate.kind is Kind.COUNTED]:
+    if counted := [candidate.launch for candidate in related if candidate.kind is Kind.COUNTED]:
         launch = launch if launch in counted else counted[0]
         try:
             outcome.lines, outcome.counted = list(list_moved_lines(parent, commit, launch, root)), str(launch)

@@ -1,7 +1,5 @@
 """bfloat16: the upper half of a float32. NumPy has no such type, so its bits are unsigned integers here."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """``cvt``: conversions between types, with rounding and saturation (PTX ISA, ``cvt``)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -6,8 +6,6 @@ on the same side of every float32 (Boldo and Melquiond, Emulation of FMA by roun
 fractions give the sign, element by element: such instructions are rare.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from fractions import Fraction
 from typing import NamedTuple

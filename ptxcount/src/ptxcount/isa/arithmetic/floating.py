@@ -3,8 +3,6 @@
 Instructions marked ``.approx`` or ``.full`` have an error bound on hardware; here they are rounded from float64.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any

@@ -1,7 +1,5 @@
 """Integer, logic and shift instructions on NumPy arrays (PTX ISA, "Integer Arithmetic", "Logic and Shift")."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -4,8 +4,6 @@
 point number in units of 1/64.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple

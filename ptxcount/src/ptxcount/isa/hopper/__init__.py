@@ -3,8 +3,6 @@
 This module has addresses in distributed shared memory (PTX ISA, ``mapa``, ``getctarank``).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...lanes.warps import Array

@@ -1,7 +1,5 @@
 """Asynchronous stores to shared memory: ``st.async``, ``red.async``, ``st.bulk`` (PTX ISA), complete immediately."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...counting.atomic_costs import find_atomic_cost

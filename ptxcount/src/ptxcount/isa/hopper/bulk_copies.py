@@ -6,8 +6,6 @@ code loops over distinct operands, or over lanes. For global memory, copies and 
 is not counted, because no load or store instruction accesses it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any

@@ -3,8 +3,6 @@
 Every request fails, as it may on a GPU: each block runs and does its own work.
 """
 
-from __future__ import annotations
-
 from math import prod
 
 import numpy as np

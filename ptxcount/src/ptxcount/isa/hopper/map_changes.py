@@ -1,10 +1,8 @@
-"""Changes of tensor maps by a kernel: ``tensormap.replace`` and ``tensormap.cp_fenceproxy`` (PTX ISA).
+"""Handles and changes of tensor maps: ``tensormap.replace`` and ``tensormap.cp_fenceproxy`` (PTX ISA).
 
 The bytes of a map contain a handle, so a copy of the bytes is the same map. A change creates a new handle. Accesses of
 the GPU to the bytes of a map are unknown, so none are counted.
 """
-
-from __future__ import annotations
 
 import re
 from dataclasses import replace
@@ -13,15 +11,17 @@ from typing import Any
 import numpy as np
 
 from ...lanes.symbolic_values import dense
-from ...lanes.warps import LANES, spread
+from ...lanes.warps import LANES, Array, spread
+from ...machine.argument_layout import FIRST_HANDLE
 from ...machine.chunk import Chunk
+from ...machine.global_memory import Report
 from ...ptx.program import TYPES, Immediate, Instruction
 from ...util.errors import LaunchError
 from ..opcode_registry import Step, binds
 from ..operands import address, expect_count, reader, unsupported
 from ..spaces import find_space, make_resolver
 from .map_fields import SWIZZLES, MapFields
-from .map_handles import find_fields, load_handles, make_handle
+from .tensor_maps import EncodedMap
 
 #: Element types, by the value of the field ``elemtype``. For bfloat16, only the size matters.
 _ELEMENTS = [np.dtype(name) for name in ["u1", "u2", "u4", "i4", "u8", "i8", "f2", "f4", "f4", "f8", "V2", "f4", "f4"]]
@@ -34,6 +34,33 @@ _CHOICES: dict[str, tuple[str, list[Any]]] = {
 _AXES = {"box_dim": "box", "global_dim": "extents", "global_stride": "pitches", "element_stride": "steps"}
 _FIELDS = {*_CHOICES, *_AXES, "global_address", "rank"}
 _COPY = r"cp_fenceproxy\.global\.shared::cta\.tensormap::generic\.release\.(cta|cluster|gpu|sys)\.sync\.aligned"
+
+
+def load_handles(chunk: Chunk, space: str, place: Array, mask: Array, report: Report) -> Array:
+    """Load the handles at addresses of a state space."""
+    (handles,) = chunk.memory(space).load(place, 8, 1, mask, report)
+    return np.asarray(handles)
+
+
+def find_fields(chunk: Chunk, handle: int) -> MapFields:
+    """Return the fields of the map with a handle. Raises LaunchError for an unknown handle."""
+    if handle in chunk.context.maps:
+        changed: MapFields = chunk.context.maps[handle]
+        return changed
+    bound = chunk.context.descriptors.get(handle)
+    if bound is None or not isinstance(bound.descriptor, EncodedMap):
+        text = "this is no tensor map; pass one with ptxcount.TensorMap or ptxcount.Im2colMap"
+        raise LaunchError(f"{chunk.instruction.source}: {text}")
+    return bound.descriptor.make_fields(bound.base)
+
+
+def make_handle(chunk: Chunk, fields: MapFields) -> int:
+    """Return the handle of a changed map; maps with equal fields share one."""
+    context = chunk.context
+    if fields not in context.map_handles:
+        handle = FIRST_HANDLE + len(context.descriptors) + len(context.maps)
+        context.maps[handle], context.map_handles[fields] = fields, handle
+    return context.map_handles[fields]
 
 
 def _change_field(fields: MapFields, name: str, axis: int, value: int) -> MapFields:

@@ -4,8 +4,6 @@ A word contains, from its lowest bit on, the pending arrivals, the expected arri
 (tx-count), and the parity of the phase. The opaque state of a phase in PTX is the old word.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """One bulk copy of one thread: its addresses, its checks, and its sectors."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -15,8 +13,8 @@ from ...machine.global_memory import Report
 from ...util.errors import LaunchError, MisalignedError, OutOfBoundsError
 from ..operands import unsupported
 from ..spaces import make_resolver
+from .map_changes import find_fields, load_handles
 from .map_fields import MapFields
-from .map_handles import find_fields, load_handles
 from .mbarriers import complete_bytes
 
 #: Byte pattern of NaN fills on an H200, for floats of 2, 4 and 8 bytes.

@@ -3,8 +3,6 @@
 The conditions are those of ``cuTensorMapEncodeTiled`` and ``cuTensorMapEncodeIm2col`` of the CUDA driver API.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Elements of matrices in registers, and their conversion to and from float64 (PTX ISA, "Matrix Data-types")."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

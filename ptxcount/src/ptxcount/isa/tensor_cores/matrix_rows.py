@@ -3,8 +3,6 @@
 The layouts of 8-bit matrices are from CUTLASS 4 (``copy_traits_sm100.hpp``, ``LDSM`` and ``STSM``).
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

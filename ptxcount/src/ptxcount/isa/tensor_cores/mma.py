@@ -3,8 +3,6 @@
 Products of floats are summed in float64 and rounded once. The GPU keeps fewer bits, in an undocumented order.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import NamedTuple

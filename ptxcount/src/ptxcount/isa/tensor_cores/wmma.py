@@ -1,7 +1,5 @@
 """``wmma.load`` and ``wmma.store`` of tiles in memory (PTX ISA, "Warp Level Matrix"); products are in `mma`."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...lanes.symbolic_values import Value, dense
@@ -73,9 +71,8 @@ def _bind_tile(instruction: Instruction) -> Step | None:
         if space == "shared" and rows_at_once:
             _record_rows(chunk, start, leading, plan, bits, by_row)
         tile_registers = layout.registers(chunk, assemble_matrices(plan, loaded, layout.extent))
-        return [
-            tile_registers[index % len(tile_registers)] for index in range(len(registers))
-        ]  # fragments of few f16 elements are repeated
+        # Fragments of few f16 elements are repeated.
+        return [tile_registers[index % len(tile_registers)] for index in range(len(registers))]
 
     def store_tile(chunk: Chunk, *words: Array) -> list[Array]:
         matrix = layout.assemble_matrix(chunk, words)

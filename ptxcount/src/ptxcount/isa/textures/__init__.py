@@ -5,8 +5,6 @@ filtering, as far as they were measured on an H200: in two dimensions, the produ
 fractional bits, and the other weights are the remainders. Weighted elements are summed in float64 and rounded once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product

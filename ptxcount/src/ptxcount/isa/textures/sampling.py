@@ -1,7 +1,5 @@
 """Fetches from textures, and loads and stores of surfaces (PTX ISA, "Texture Instructions", "Surface Instructions")."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
