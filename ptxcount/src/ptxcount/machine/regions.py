@@ -125,7 +125,7 @@ class ArrayPart:
 def _sort_distinct(values: Array) -> Array:
     """Return the distinct values of an array in order, as `numpy.unique`, at less cost."""
     ordered = np.sort(values, axis=None)
-    return ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])]
+    return np.asarray(ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])])
 
 
 def unit_index(address: Value, base: int, size: int) -> Array:
