@@ -64,6 +64,13 @@ def test_what_git_does_not_know(words: str, is_raised: bool, tmp_path: Path, mon
         assert git.try_text(tmp_path, "status") is None
 
 
+def test_find_commits(repositories: tuple[Path, str, Path]) -> None:
+    """One process finds several revisions; an unknown one, a file and the look of an option are None."""
+    own_repository, newest, _ = repositories
+    found = git.find_commits(own_repository, "HEAD", "none", "HEAD:file", "--all", "HEAD")
+    assert found == [newest, None, None, None, newest]
+
+
 def test_ptxcount_asks_its_folder(repositories: tuple[Path, str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(repositories[0])
     assert pins.read_lock_at("HEAD^").launches == {"own": {}}

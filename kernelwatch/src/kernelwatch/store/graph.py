@@ -1,6 +1,6 @@
 """The order of the measured commits in git: the ancestors to compare with, and the branch of each commit."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from pathlib import Path
 
@@ -33,9 +33,8 @@ class CommitGraph:
     @cached_property
     def parents(self) -> dict[str, list[str]]:
         """Commit -> its parents, for the measured commits and all their ancestors, parents first."""
-        words = ["rev-list", "--ignore-missing", "--parents", "--date-order", "--reverse", *self._dates]
-        output = (git.try_text(self._root, *words) or "") if self._dates else ""
-        return {commit: parents for commit, *parents in map(str.split, output.splitlines())}
+        words = ("--ignore-missing", "--date-order", "--reverse", *self._dates)
+        return self._list_parents(*words) if self._dates else {}
 
     @cached_property
     def commits(self) -> list[str]:
@@ -94,25 +93,35 @@ class CommitGraph:
         if not self.parents:
             return dict.fromkeys(self._dates, "")
         published = [tip for branch in self._branches if branch for tip in self._resolve_branch(branch)]
-        line: set[str] = set()
-        for tips in (published, ["HEAD"]):  # if only another branch was measured, use the checked-out one
-            if not line & self._dates.keys():
-                line, merged = (
-                    set((git.try_text(self._root, "rev-list", *words, *tips) or "").split())
-                    for words in (["--first-parent"], [])
-                )
+        line, merged = self._trace_line(published)
+        if not line & self._dates.keys():  # if only another branch was measured, use the checked-out one
+            line, merged = self._trace_line(git.find_commits(self._root, "HEAD"))
         return {
             commit: "" if commit in line else MERGED if commit in merged else self._find_branch(commit)
             for commit in self._dates
         }
 
+    def _trace_line(self, tips: Sequence[str | None]) -> tuple[set[str], Set[str]]:
+        """Return the first parents of some commits, and all commits that these reach; both with the commits."""
+        parents, line = self._list_parents(*filter(None, tips)), set[str]()
+        for tip in tips:
+            commit = tip
+            while commit in parents and commit not in line:
+                line.add(commit)
+                commit = next(iter(parents[commit]), None)
+        return line, parents.keys()
+
     def _resolve_branch(self, branch: str) -> list[str]:
         """Return the tips of a local branch and of origin's; none in a shallow clone without the branch."""
-        tips = [git.find_commit(self._root, f"{prefix}{branch}") for prefix in ("", "origin/")]
+        tips = git.find_commits(self._root, branch, f"origin/{branch}")
         if not any(tips) and not git.is_shallow(self._root):
             advice = "fetch it, or choose another"
             raise UnreadableError(f"{self._root / CONFIG_FILE}, branches: there is no branch {branch!r}; {advice}")
         return list(filter(None, tips))
+
+    def _list_parents(self, *words: str) -> dict[str, list[str]]:
+        output = git.try_text(self._root, "rev-list", "--parents", *words) or ""
+        return {commit: parents for commit, *parents in map(str.split, output.splitlines())}
 
     def _find_branch(self, commit: str) -> str:
         if commit not in self.parents:

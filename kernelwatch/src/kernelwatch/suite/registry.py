@@ -213,7 +213,7 @@ def _cache_by_suite(compute: Callable[[str, Mapping[str, object]], T]) -> Callab
     """Cache a function of a configuration for the current suite; a review of a history calls it for every commit."""
 
     @cache
-    def compute_once(_suite: int | None, benchmark: str, *params: tuple[str, object]) -> T:
+    def compute_once(_suite: int, benchmark: str, *params: tuple[str, object]) -> T:
         return compute(benchmark, dict(params))
 
     @wraps(compute)
@@ -223,12 +223,9 @@ def _cache_by_suite(compute: Callable[[str, Mapping[str, object]], T]) -> Callab
     return wrapper
 
 
-def _suite_identity() -> int | None:
-    """Return the identity of the current suite; None without one."""
-    try:
-        return id(current_suite())
-    except KernelwatchError:
-        return None
+def _suite_identity() -> int:
+    """Return the identity of the current suite, or of the error of a missing one."""
+    return id(_registered[-1] if _registered else _load_suite())
 
 
 @_cache_by_suite

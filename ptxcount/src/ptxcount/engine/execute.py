@@ -24,7 +24,7 @@ from .merging import MergedCounter
 from .schedule import Schedule
 
 #: Maximum threads of a chunk: enough to amortize the cost of NumPy calls, few enough to keep registers in cache.
-CHUNK_THREADS = 1 << 17
+CHUNK_THREADS = 1 << 18
 #: Maximum bytes of the registers and the shared memory of a chunk.
 CHUNK_BYTES = 256 << 20
 #: Maximum instructions of a chunk: an endless loop stops within a minute, and a long kernel still completes.

@@ -87,18 +87,27 @@ class ArrayPart:
     def touch(self, *, written: bool, fetch: int = 2) -> None:
         """Note the sectors of an access: one per address, because accesses are aligned.
 
-        A read that misses the L2 cache fetches ``fetch`` sectors. If all threads are contiguous, one address per sector
-        and the last address suffice.
+        A read that misses the L2 cache fetches ``fetch`` sectors.
         """
         if self.region.read is None or self.region.written is None:
             return
         if not (written or fetch in self.region.read):
             self.region.read[fetch] = np.zeros_like(self.region.written)
         flags = self.region.written if written else self.region.read[fetch]
-        index, address = self.unit, self.address
-        if isinstance(address, Sum) and ((address.thread[0, 1:] - address.thread[0, :-1]) == self.size).all():
-            index = np.concatenate([index[:, :: SECTOR // self.size], index[:, -1:]], axis=1)
-        flags[index >> (SECTOR // self.size).bit_length() - 1] = True
+        flags[self._find_sectors()] = True
+
+    def _find_sectors(self) -> Array:
+        """Find the touched sectors of the array.
+
+        If all blocks begin at the same place of a sector, each is one of the blocks' sectors plus one of the threads'.
+        """
+        if isinstance(self.address, Sum):
+            blocks = self.address.block - self.region.base
+            shift = blocks.flat[0] & SECTOR - 1
+            if (blocks & SECTOR - 1 == shift).all():
+                threads = self.address.thread + shift
+                return np.asarray(_sort_distinct(blocks // SECTOR)[:, None] + _sort_distinct(threads // SECTOR))
+        return np.asarray(self.unit >> (SECTOR // self.size).bit_length() - 1)
 
     def gather(self, offset: int) -> Array:
         """Read the element ``offset`` units after each thread's first."""
@@ -109,6 +118,12 @@ class ArrayPart:
                 leaders = Sum(address.block, address.thread[:, ::LANES])
                 return take_by_warp(units, unit_index(leaders, self.region.base, self.size) + offset, bool(step))
         return units.take(self.unit + offset if offset else self.unit)
+
+
+def _sort_distinct(values: Array) -> Array:
+    """Return the distinct values of an array in order, as `numpy.unique`, at less cost."""
+    ordered = np.sort(values, axis=None)
+    return np.asarray(ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])])
 
 
 def unit_index(address: Value, base: int, size: int) -> Array:
