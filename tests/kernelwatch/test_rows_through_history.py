@@ -98,7 +98,12 @@ CONSTANTS: dict[str, int | str] = {
     "constexpr int N = {static_cast<int>(1'024u)};": 1024,
     "constexpr int NN = 3; // constexpr int N = 4;": "declared 0 times",
     "#define N 1\n#define N 2": "declared 2 times",
-    "#define N sizeof(float)": "not a length",
+    "#define N 0": 0,
+    "#define N -7/2": -3,
+    "#define M 1\n#define M 2\nconst int N = M;": "no known value",
+    "#define N sizeof(float)": "no known value",
+    "#define N N": "no known value",
+    "#define N M\n#define M N": "no known value",
 }
 
 
