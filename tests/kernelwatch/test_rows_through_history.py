@@ -153,6 +153,14 @@ def test_block_comes_from_the_source(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert [kernel.find_fixed_block("float32") for kernel in kernels] == [(96, 384), (192, 0), None, None]
 
 
+def test_constant_of_zero(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A constant with the value 0 fits as any other."""
+    monkeypatch.setenv(CHECKOUT, str(tmp_path))
+    (tmp_path / "k.cu").write_text("#define HALO 0\n__global__ void k(float* out) { out[threadIdx.x] = HALO; }")
+    row = Kernel("k", [outputs("out", "n")], 32, over=("n",), file="k.cu", read=("HALO",), earlier=[{"read": ()}])
+    assert row.form_at_commit is row
+
+
 def test_form_is_selected_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Unchanged sources reuse the selection, even of a form that does not compile."""
     monkeypatch.setenv(CHECKOUT, str(tmp_path))
