@@ -75,6 +75,7 @@ REFUSED = [
     ("checks", "LaunchError: checks: no such file; subcommands are init, pin, check, compare\n"),
     ("nowhere.cu --entry k int32:1", "LaunchError: the following arguments are required: --grid, --block"),
     ("{sums} --entry sums --grid 1 --block 1", "LaunchError: no kernel 'sums'; the file has row_sums"),
+    ("{sums} --entry sums --grid 1 --block 1 {given}", "LaunchError: no kernel 'sums'; the file has row_sums"),
     ("{one} x", "argument 'x': neither an array, name=float32[64,64], nor a scalar, int32:7"),
     ("{sums} --entry row_sums --grid {digits} --block 1", "LaunchError: argument --grid: '9999"),
     ("{sums} --entry row_sums --grid {digits} --block 1", "one to three numbers are needed, as in 64,64"),
