@@ -105,6 +105,34 @@ def test_errors(command: str, text: str, capsys: pytest.CaptureFixture[str]) -> 
     assert text.format(**filled) in error
 
 
+#: Words after a file with the kernels `a` and `b`, exit code, and a text of the output.
+WITHOUT_GRID = [
+    ("--entry b", 0, "ptxcount {file} --entry b --grid"), ("--entry c", 1, "LaunchError: no kernel 'c'; the file has "),
+    ("--json", 2, "OutputError: --json needs a launch: give --grid and --block"),
+    ("--html page.html", 2, "OutputError: --html needs a launch: give --grid and --block"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "code", "text"), WITHOUT_GRID)
+def test_options_without_grid(
+    words: str, code: int, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without a grid, --entry selects the listed kernel, and the outputs of a launch are refused."""
+    file = tmp_path / "two.cu"
+    file.write_text("".join(f"__global__ void {name}(float* x) {{ x[threadIdx.x] = 1; }}" for name in "ab"))
+    assert main([str(file), *words.split()]) == code
+    captured = capsys.readouterr()
+    assert text.format(file=file) in captured.out + captured.err
+    assert "a(float* x)" not in captured.out
+
+
+def test_page_in_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing is counted if the page cannot be written."""
+    for page in (tmp_path / "none" / "page.html", tmp_path):
+        assert main([SUMS, *ROW_SUMS.split(), "--step-limit", "9", "--html", str(page)]) == 2
+        assert capsys.readouterr().err == f"OutputError: --html {page}: give a file in an existing folder\n"
+
+
 def test_unknown_architecture(capsys: pytest.CaptureFixture[str]) -> None:
     """The listing ends with the skipped checks."""
     assert main([SUMS, *ROW_SUMS.split(), "--arch", "compute_90"]) == 0
@@ -234,7 +262,12 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["the kernel's arguments, in order; a name is only a label.", "error: end the kernel;", "Exit codes: 0 "]
+    "text",
+    [
+        "the kernel's arguments, in order; a name is a label, and may not be another parameter's.",
+        "error: end the kernel;",
+        "Exit codes: 0 ",
+    ],
 )
 def test_help(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Help explains names, policies and exit codes."""

@@ -215,7 +215,7 @@ def compile_entry(source: Path | str, entry: str | None, flags: str = "", arch: 
 
 
 def find_kernel(source: Path | str, ptx: str, name: str | None) -> str:
-    """Find the mangled name of a kernel as `find_entry`; raise `LaunchError` for none, or a template without instances."""
+    """Find the mangled name of a kernel as `find_entry`; raise `LaunchError` for no kernel, and for a template."""
     entry = find_entry(ptx, name)
     if name is not None and entry not in parse_cached(ptx).entries and not is_ptx(source):
         for declaration in find_declarations(read_source(source)):
