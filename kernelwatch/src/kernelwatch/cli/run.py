@@ -25,6 +25,11 @@ from ptxcount.cli.ending import run_command
 #: Range of only HEAD.
 HEAD_ONLY = "HEAD^!"
 
+#: Lines before asv's help, which differs.
+_HELP = f"""\
+kernelwatch run [OPTION OF asv run ...] [RANGE]: without RANGE, only HEAD is measured ({HEAD_ONLY}).
+Without --machine, the machine has the GPU's name. Then the website is written. The help of asv run:"""
+
 
 def run(words: Sequence[str] | None = None) -> int:
     """Measure, write the website, print the summary; return the exit code of `asv run`, or of a later failed step.
@@ -36,6 +41,7 @@ def run(words: Sequence[str] | None = None) -> int:
     """
     arguments = list(sys.argv[1:] if words is None else words)
     if not {"-h", "--help"}.isdisjoint(arguments):
+        print(_HELP, flush=True)
         return _run_asv("run", *arguments)
     parser = argparse.ArgumentParser("kernelwatch")
     Run.setup_arguments(parser.add_subparsers())
