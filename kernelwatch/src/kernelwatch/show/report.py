@@ -90,7 +90,7 @@ def _iter_lines(review: Review, at_least: float, list_all: bool) -> Iterator[str
         for (benchmark, reason), count in reasons.most_common() if list_all else ():
             yield f"  {count} of {plain(benchmark)}: {plain(reason)}"
     notes = [*review.notes]
-    notes += ["nothing was timed; counted and compiled numbers decide the verdict"] * bool(rows and not timed)
+    notes += ["nothing was timed; only counted and compiled numbers can decide"] * bool(rows and not timed)
     if unverified := sorted({plain(row.kernel) for row in differing if not row.verified}):
         notes.append(f"not verified, because they have no reference=: {_join_kernels(unverified)}")
     if review.conclusion is Verdict.UNDECIDED:
