@@ -16,7 +16,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from kernelwatch.config import project_root
-from kernelwatch.error_text import count_noun
 from kernelwatch.errors import UnknownFlagsError
 from kernelwatch.kernel.launch import split_flags
 from kernelwatch.scaffold import find_kernels, parse_launches, write_classes
@@ -26,6 +25,7 @@ from kernelwatch.scaffold.parse_launches import HostLaunch
 from kernelwatch.store import asv_files, git
 from kernelwatch.store.git import GitError
 from ptxcount.util import atomic_write
+from ptxcount.util.grammar import count_noun
 
 _TEMPLATES = Path(__file__).parents[1] / "scaffold" / "templates"
 

@@ -33,6 +33,7 @@ from kernelwatch.runner.run_record import RunRecord
 from kernelwatch.store import folders, git
 from kernelwatch.store.reading import UnreadableError
 from kernelwatch.toolchain import cache
+from ptxcount.util.grammar import count_noun
 
 
 def run_suite(conf: Any, options: Mapping[str, Any]) -> int | None:
@@ -199,7 +200,8 @@ class SuiteRun:
         benchmarks = all_benchmarks.filter_out(skip)
         if not benchmarks:
             return
-        log.info(f"{self.conf.project} {self.repo.get_decorated_hash(commit, 8)}: {len(benchmarks)} benchmarks")
+        count = count_noun(len(benchmarks), "benchmark")
+        log.info(f"{self.conf.project} {self.repo.get_decorated_hash(commit, 8)}: {count}")
         required, python = environment.requirements, environment.python
         params = {**vars(self.machine), "python": python, **required}
         results = Results(params, required, commit, date, python, environment.name, environment.env_vars)

@@ -22,6 +22,7 @@ from ..source.cuda_compiler import ARCH
 from ..source.declarations import Declaration, find_declarations
 from ..source.kernel_sources import is_ptx
 from ..source.names import cpp_name, parameter_types, source_name, split_list
+from ..util.grammar import count_noun
 from .kernel_uses import KernelUses, describe_element
 from .launch_guess import SHARED, THREADS, guess_block, guess_dynamic_shared, guess_template_argument
 
@@ -262,8 +263,7 @@ def _is_extent(kind: str) -> bool:
 def format_overview(file: Path, flags: str = "", arch: str = ARCH, name: str | None = None) -> str:
     """Format the kernels of a file, or only the named one, with a command for each."""
     overviews = list_kernels(file, flags, arch, name)
-    plural = "s" if len(overviews) != 1 else ""
-    lines = [f"{file}: {len(overviews)} kernel{plural}"]
+    lines = [f"{file}: {count_noun(len(overviews), 'kernel')}"]
     for kernel in overviews:
         unknown = "" if is_ptx(file) else "  (names unknown: this file does not declare it in plain words)"
         place = f"  (line {kernel.declaration.line})" if kernel.declaration.line else unknown
