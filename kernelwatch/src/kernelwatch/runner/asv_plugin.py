@@ -30,18 +30,24 @@ from kernelwatch.store.git import text as run_git
 from ptxcount.cli.ending import interruptible_import, scratch_folder
 from ptxcount.util import git_environment
 
-#: Functions of asv -> the parameters that the runner passes. The plugin replaces the first function, and calls the
-#: others.
-REQUIRED_PARAMETERS = {
+#: Functions of asv -> the parameters that the runner passes; None for attributes that it reads. The plugin replaces the
+#: first function, and calls the others.
+REQUIRED_PARAMETERS: dict[str, str | None] = {
     "asv.commands.run:Run.run": "conf range_spec bench attribute machine env_spec dry_run record_samples _returns",
     "asv.benchmarks:Benchmarks": "conf benchmarks regex",
+    "asv.benchmarks:Benchmarks.benchmark_selection": None,
     "asv.benchmarks:Benchmarks.filter_out": "skip",
     "asv.benchmarks:Benchmarks.save": "",
     "asv.environment:Environment.create": "",
+    "asv.environment:Environment.env_vars": None,
     "asv.environment:Environment.find_executable": "executable",
     "asv.environment:Environment.install_project": "conf repo commit_hash",
+    "asv.environment:Environment.name": None,
+    "asv.environment:Environment.python": None,
+    "asv.environment:Environment.requirements": None,
     "asv.environment:get_environments": "conf env_specifiers",
     "asv.machine:Machine": "",
+    "asv.machine:Machine.hardcoded_machine_name": None,
     "asv.machine:Machine.save": "results_dir",
     "asv.machine:MachineCollection.load": "machine_name _path",
     "asv.plugins.git:Git._run_git": "args",
@@ -50,15 +56,18 @@ REQUIRED_PARAMETERS = {
     "asv.plugins.git:Git.get_hashes_from_range": "range_spec",
     "asv.plugins.git:Git.get_tags": "",
     "asv.plugins.git:Git.pull": "",
+    "asv.repo:get_repo": "conf",
     "asv.repo:Repo.filter_date_period": "commits period old_commits",
     "asv.repo:Repo.get_decorated_hash": "commit hash_length",
     "asv.repo:Repo.get_new_branch_commits": "branches existing",
-    "asv.repo:get_repo": "conf",
+    "asv.results:get_filename": "machine commit_hash env_name",
     "asv.results:Results": "params requirements commit_hash date python env_name env_vars",
     "asv.results:Results.add_result": "benchmark result started_at duration record_samples append_samples selected_idx",
+    "asv.results:Results.commit_hash": None,
+    "asv.results:Results.env_name": None,
+    "asv.results:Results.errcode": None,
     "asv.results:Results.load_data": "result_dir",
     "asv.results:Results.save": "result_dir",
-    "asv.results:get_filename": "machine commit_hash env_name",
     "asv.runner:BenchmarkResult": "result samples number errcode stderr profile",
     "asv.runner:run_benchmarks": "benchmarks env results extra_params launch_method show_stderr",
     "asv.util:datetime_to_js_timestamp": "dt",
@@ -120,13 +129,18 @@ class WatchPages(OutputPublisher):  # type: ignore[misc]
             raise UserError(str(error)) from None
 
 
-def find_incompatibility(location: str, parameters_needed: str) -> str:
-    """Return the difference between a function of asv and the runner's needs; empty if there is none."""
+def find_incompatibility(location: str, parameters_needed: str | None) -> str:
+    """Return the difference between a name of asv and the runner's needs; empty if there is none.
+
+    Attributes that asv sets only in instances cannot be checked: `Git._path` and `Benchmarks._all_benchmarks`.
+    """
     module, _, path = location.partition(":")
     try:
         target: Any = importlib.import_module(module)
         for name in path.split("."):
             target = getattr(target, name)
+        if parameters_needed is None:
+            return ""
         parameters = inspect.signature(target).parameters
     except (ImportError, AttributeError):
         return f"there is no {location}"
