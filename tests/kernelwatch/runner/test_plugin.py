@@ -160,6 +160,11 @@ def test_incompatible_asv_stays_unchanged(
         ({}, ""),
         ({"profile": True, "durations": "all"}, "--profile and --durations"),
         ({"set_commit_hash": "c0ffee"}, "--set-commit-hash"),
+        ({"attribute": {"rounds": "4"}}, ""),
+        (
+            {"attribute": {"rounds": "4", "repeat": 9, "cpu_affinity": [0]}},
+            "--attribute repeat and --attribute cpu_affinity",
+        ),
         ({"env_spec": ["existing:same"]}, "an existing environment"),
         ({"env_spec": [":same"]}, "an existing environment"),
         ({"env_spec": ["virtualenv:3"]}, ""),
@@ -183,7 +188,7 @@ def test_options_for_asv_alone(options_of_asv: dict[str, Any], reason: str, monk
 
     def plain(
         cls: type, conf: Any, range_spec: Any = None, profile: bool = False, durations: Any = None,
-        env_spec: Any = None, set_commit_hash: Any = None,
+        env_spec: Any = None, set_commit_hash: Any = None, attribute: Any = None,
     ) -> int:  # fmt: skip
         assert cls is SimpleNamespace
         return 3

@@ -176,6 +176,8 @@ def wrap_run(asv_run: Any) -> Any:
         """Run the suite, or call asv's own `run` if the runner does not support an option."""
         options = inspect.signature(asv_run).bind(cls, conf, *args, **kwargs).arguments
         unsupported_options = [f"--{name.replace('_', '-')}" for name in _UNSUPPORTED_OPTIONS if options.get(name)]
+        attributes = options.get("attribute") or ()
+        unsupported_options += [f"--attribute {name}" for name in attributes if name != "rounds"]
         environments = options.get("env_spec") or ()
         environments = [conf.environment_type, *([environments] if isinstance(environments, str) else environments)]
         if any(map(is_existing, filter(None, environments))):
