@@ -107,8 +107,9 @@ def _enter_folder(options: argparse.Namespace) -> Iterator[None]:
         if options.folder.is_relative_to(previous_folder)
         else options.folder
     )
-    if options.folder.is_file():
-        raise LaunchError(f"{options.said} is a file; pass the folder with {FILE}")
+    if not options.folder.is_dir():
+        kind = "is a file" if options.folder.exists() else "does not exist"
+        raise LaunchError(f"{options.said} {kind}; pass the folder with {FILE}")
     os.chdir(options.folder)
     try:
         yield
