@@ -15,6 +15,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from kernelwatch.cli.failures import UNEXPECTED
 from kernelwatch.config import project_root
 from kernelwatch.errors import UnknownFlagsError
 from kernelwatch.kernel.launch import split_flags
@@ -46,7 +47,7 @@ _NAME = re.compile(r"[\w+-][\w./+-]*")
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Write the files that do not exist; return 0, or print the reason and return 1."""
+    """Write the files that do not exist; return 0, or print the reason and return 2."""
     parser = argparse.ArgumentParser("kernelwatch init", description=str(__doc__).partition("\n")[0])
     parser.add_argument("--flags", default="", help="options of nvcc, such as --flags='-I include -DN=4'")
     parser.add_argument(
@@ -70,7 +71,7 @@ def main(words: Sequence[str] | None = None) -> int:
     except (GitError, ValueError) as error:
         advice = "; run: git init" if "not a git repository" in str(error) else ""
         print(f"kernelwatch init: {error}{advice}", file=sys.stderr)
-        return 1
+        return UNEXPECTED
     for name, text in files.items():
         path = root / name
         if path.exists() and not (text != _STUB and path.read_bytes() == _STUB.encode()):
