@@ -10,7 +10,6 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from unittest import mock
 
 from asv import main
 from asv.commands.run import Run
@@ -93,9 +92,11 @@ def _run_asv(*words: str) -> int:
 
 
 def _call_asv(*words: str) -> int:
-    with mock.patch.object(sys, "argv", ["asv", *words]):
-        try:
-            main.main()
-        except SystemExit as end:
-            return end.code if isinstance(end.code, int) else int(end.code is not None)
+    previous, sys.argv = sys.argv, ["asv", *words]
+    try:
+        main.main()
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    finally:
+        sys.argv = previous
     return 0
