@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from gpu_kernels import KERNELS
+from kernelwatch.kernel import Kernel
+from kernelwatch.kernel.arguments import ArrayArgument
 from kernelwatch.kernel.launch import DTYPE
 from kernelwatch.suite import registry
 
@@ -23,10 +26,16 @@ MOST_A_THREAD = 4096
 MOST_STEPS = 260
 
 
+def list_array_shapes(kernel: Kernel, dtype: str = DTYPE, /, **extents: Any) -> list[tuple[int, ...]]:
+    """Return the shapes of a launch's arrays, in the entry point's order."""
+    arguments = kernel.bind_arguments(dtype, **extents)
+    return [argument.shape for argument in arguments if isinstance(argument, ArrayArgument)]
+
+
 def elements_a_thread(name: str, arguments: dict[str, int]) -> float:
     """Return the number of output elements per thread of a launch."""
     geometry = KERNELS[name].compute_geometry(**arguments)
-    return math.prod(KERNELS[name].array_shapes(**arguments)[0]) / math.prod(geometry.grid + geometry.block)
+    return math.prod(list_array_shapes(KERNELS[name], **arguments)[0]) / math.prod(geometry.grid + geometry.block)
 
 
 #: Shapes where kernels often fail: edges of blocks and tiles, thin, prime.

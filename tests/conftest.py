@@ -17,8 +17,7 @@ import pytest
 
 from tests.site import browser
 
-#: A script's background job ignores these signals, and child processes would inherit that.
-signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+#: A script's background job ignores this signal, and child processes would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Tests start hundreds of processes, and OpenBLAS's threads take a third of NumPy's import.

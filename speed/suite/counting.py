@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -111,5 +112,22 @@ class Transpose(_Launch):
         return [*(np.zeros((4096, 4096), np.float32) for _ in range(2)), *[np.int64(4096)] * 2]
 
     def time_count_transpose(self) -> None:
+        """Time the launch."""
+        self.run()
+
+
+class Branches(_Launch):
+    """One block of a kernel with 3,000 branches."""
+
+    entry, grid, block = "branches", (1,), (32,)
+
+    def setup(self) -> None:
+        """Write the PTX, which differs each time: ptxcount analyses a text once."""
+        branches = "".join(f"@%p1 bra L{number};\nL{number}:\n" for number in range(3000))
+        body = f".reg .pred %p<2>;\nsetp.eq.u32 %p1, 1, 1;\n{branches}ret;\n"
+        head = f"// {uuid.uuid4()}\n.version 8.0\n.target sm_90\n.address_size 64\n"
+        self.ptx, self.arguments = f"{head}.visible .entry branches()\n{{\n{body}}}\n", []
+
+    def time_count_branches(self) -> None:
         """Time the launch."""
         self.run()

@@ -51,6 +51,16 @@ def test_unknown_machine() -> None:
         History("nope", ROOT)
 
 
+def test_dependencies_of_ptxcount() -> None:
+    """README and CONTRIBUTING name all packages that ptxcount needs."""
+    project = (ROOT / "ptxcount" / "pyproject.toml").read_text(encoding="utf-8")
+    names = re.findall(r'^    "(\w+)', project.partition("\ndependencies = [")[2].partition("]")[0], re.MULTILINE)
+    for page, begin in {"CONTRIBUTING.md": "| `ptxcount/` |", "ptxcount/README.md": "pip install ./ptxcount "}.items():
+        lines = (ROOT / page).read_text(encoding="utf-8").splitlines()
+        (line,) = [line.lower() for line in lines if line.startswith(begin)]
+        assert [name for name in names if name not in line] == []
+
+
 def test_numbers_of_words() -> None:
     """A short README is read, and so are short docs."""
     for folder, most in {"README.md": 1000, "docs/*.md": 9000, "docs/evidence/*.md": 13000}.items():

@@ -10,7 +10,7 @@ import pytest
 from kernelwatch.instrument import server, session
 from kernelwatch.kernel import Launch
 from kernelwatch.suite import registry
-from tests.cases import COVERING_TRANSPOSES
+from tests.cases import COVERING_TRANSPOSES, list_array_shapes
 
 pytestmark = pytest.mark.gpu
 
@@ -27,7 +27,7 @@ def _process() -> Iterator[None]:
 @pytest.mark.parametrize("name", [*COVERING_TRANSPOSES, *EXTENTS])
 def test_indices_beyond_32_bits(name: str) -> None:
     launch = Launch(name, "int8", arguments=EXTENTS.get(name, {"rows": 46349, "columns": 46351}))
-    assert np.prod(registry.find_kernel(name).array_shapes("int8", **launch.arguments)[1]) > 2**31
+    assert np.prod(list_array_shapes(registry.find_kernel(name), "int8", **launch.arguments)[1]) > 2**31
     try:
         assert session.measure_launch(launch, samples=1).samples
     except NotImplementedError as error:  # a GPU with less memory

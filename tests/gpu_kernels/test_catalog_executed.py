@@ -24,6 +24,7 @@ from tests.cases import (
     TRANSPOSES,
     awkward,
     dtypes,
+    list_array_shapes,
     steps_a_thread,
 )
 from tests.wrong_kernels import WRITING, WRONG
@@ -116,7 +117,7 @@ def test_wrong_kernels_are_found(kernel: Kernel, arguments: dict[str, int]) -> N
 @pytest.mark.parametrize(("kernel", "arguments", "_"), WRITING, ids=lambda value: getattr(value, "name", ""))
 def test_kernels_that_write_to_an_input(kernel: Kernel, arguments: dict[str, int], _: str) -> None:
     """The error has line and argument: the last one before the numbers."""
-    last = len(kernel.array_shapes(**arguments)) - 1
+    last = len(list_array_shapes(kernel, **arguments)) - 1
     written = rf"wrong\.cu:\d+ .* write to a read-only array by .* of argument {last} of"
     with pytest.raises(ReadOnlyError, match=written):
         launch_counts.count_launch(kernel, "float32", **arguments)

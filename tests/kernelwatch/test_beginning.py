@@ -43,7 +43,7 @@ def test_workflows(results: str, html: str, repository: Path, capsys: pytest.Cap
         configuration = {"version": 1, "repo": ".", "results_dir": results, "html_dir": html}
         (repository / "asv.conf.json").write_text(json.dumps(configuration))
     if results == "$(id)":
-        assert init.main(["--workflows", LIBRARY]) == 1
+        assert init.main(["--workflows", LIBRARY]) == 2
         assert "a workflow cannot contain the results name '$(id)'; rename it" in capsys.readouterr().err
         return
     assert init.main(["--workflows", LIBRARY]) == 0
@@ -142,7 +142,7 @@ def test_git_situations(
         configuration = json.loads((repository / "asv.conf.json").read_text(encoding="utf-8"))
         assert (code, configuration["branches"], configuration["project"]) == (0, [expected], repository.name)
     else:
-        assert code == 1
+        assert code == 2
         assert expected in capsys.readouterr().err
         assert not (repository / "benchmarks").exists()
 

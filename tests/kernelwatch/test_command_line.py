@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -40,7 +41,7 @@ def test_unwritable_output(words: str, where: str, code: int, error: str, tmp_pa
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        ([], 2, "usage: kernelwatch [-h] SUBCOMMAND ..."),
+        ([], 2, "usage: kernelwatch [-h] [--version] SUBCOMMAND ..."),
         (["drift"], 2, "kernelwatch: error: argument SUBCOMMAND: invalid choice: 'drift' (choose from "),
         (["--helo"], 2,
          "kernelwatch: error: unrecognized arguments: --helo; put options of a subcommand after its name\n"),
@@ -51,6 +52,11 @@ def test_unknown_subcommand(words: list[str], code: int, message: str, capsys: p
     assert main.main(words) == code
     assert message in (errors := capsys.readouterr().err)
     assert "judge" not in errors
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(["--version"]) == 0
+    assert capsys.readouterr().out == f"kernelwatch {version('kernelwatch')}\n"
 
 
 @pytest.mark.parametrize("words", ["run", "measure a b", "compare init", "bisect x", "regressions", "site", "judge x"])

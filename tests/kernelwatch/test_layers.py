@@ -77,6 +77,13 @@ def test_no_circles(library: str) -> None:
     graphlib.TopologicalSorter(graph).prepare()
 
 
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_no_mocks(library: str) -> None:
+    """Only tests replace objects by mocks."""
+    files = LIBRARIES[library].rglob("*.py")
+    assert [path for path in files if "unittest" in path.read_text(encoding="utf-8")] == []
+
+
 SUFFIXES = (".py", ".js", ".css", ".cu", ".html")
 FILES = [path for path in sorted(LIBRARIES["kernelwatch"].rglob("*")) if path.suffix in SUFFIXES]
 OWN = [path for path in FILES if "vendor" not in path.parts]

@@ -98,7 +98,12 @@ CONSTANTS: dict[str, int | str] = {
     "constexpr int N = {static_cast<int>(1'024u)};": 1024,
     "constexpr int NN = 3; // constexpr int N = 4;": "declared 0 times",
     "#define N 1\n#define N 2": "declared 2 times",
-    "#define N sizeof(float)": "not a length",
+    "#define N 0": 0,
+    "#define N -7/2": -3,
+    "#define M 1\n#define M 2\nconst int N = M;": "no known value",
+    "#define N sizeof(float)": "no known value",
+    "#define N N": "no known value",
+    "#define N M\n#define M N": "no known value",
 }
 
 
@@ -146,6 +151,14 @@ def test_block_comes_from_the_source(tmp_path: Path, monkeypatch: pytest.MonkeyP
         for block, shared in (("BLOCK", "4*BLOCK"), (("BLOCK", 2), 0), ("n", 0), (32, "4*n"))
     ]
     assert [kernel.find_fixed_block("float32") for kernel in kernels] == [(96, 384), (192, 0), None, None]
+
+
+def test_constant_of_zero(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A constant with the value 0 fits as any other."""
+    monkeypatch.setenv(CHECKOUT, str(tmp_path))
+    (tmp_path / "k.cu").write_text("#define HALO 0\n__global__ void k(float* out) { out[threadIdx.x] = HALO; }")
+    row = Kernel("k", [outputs("out", "n")], 32, over=("n",), file="k.cu", read=("HALO",), earlier=[{"read": ()}])
+    assert row.form_at_commit is row
 
 
 def test_form_is_selected_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -180,7 +180,7 @@ def test_two_commits(stranger_project: tuple[Stranger, MeasuredProject]) -> None
     assert "PERFORMANCE DECREASED" in worse.stdout
     measure = measured.project.run("kernelwatch", "measure", base, head, "--bench", "time_kernel.Brighten")
     assert measure.returncode == 0, measure.stdout + measure.stderr
-    assert re.findall(r"project ([0-9a-f]{8}) .*: 1 benchmarks", measure.stdout) == [base[:8], head[:8]]
+    assert re.findall(r"project ([0-9a-f]{8}) .*: 1 benchmark\n", measure.stdout) == [base[:8], head[:8]]
 
 
 @pytest.mark.fleet

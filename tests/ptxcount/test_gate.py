@@ -176,10 +176,11 @@ def test_refused_launch(launch: str, number: int, message: str, repository: Repo
     assert (code, line.partition(" PC009 ")[0], message in line) == (2, f"ptxcount.toml:{number}:", True), line
 
 
-def test_file_in_place_of_the_folder(repository: Repository) -> None:
-    code, (line,) = repository.run("check", "scale.cu")
-    message = "LaunchError: scale.cu is a file; pass the folder with ptxcount.toml"
-    assert (code, line) == (2, f"scale.cu/ptxcount.toml:1: PC009 {message}")
+@pytest.mark.parametrize(("folder", "problem"), [("scale.cu", "is a file"), ("none", "does not exist")])
+def test_no_folder(folder: str, problem: str, repository: Repository) -> None:
+    code, (line,) = repository.run("check", folder)
+    message = f"LaunchError: {folder} {problem}; pass the folder with ptxcount.toml"
+    assert (code, line) == (2, f"{folder}/ptxcount.toml:1: PC009 {message}")
 
 
 def test_advice_on_what_changed(repository: Repository) -> None:

@@ -61,7 +61,7 @@ def test_pin_above_a_limit(repository: Repository) -> None:
     repository.kernel(2, ("STRIDE];", "STRIDE];  // ptxcount: requests <= 31"))
     code, (limit, line, end) = repository.run("pin")
     assert (code, limit[:37], line[:19]) == (0, "scale.cu:6: PC001 load_sectors_per_re", "scale.cu:6: PC002 r")
-    assert end == "ptxcount.lock was written, but ptxcount check will fail: 2 counts exceed their limits"
+    assert end == "ptxcount.lock was written, but ptxcount check will fail: 2 counts above the limit"
     assert repository.run("check") == (1, [limit, line])
 
 

@@ -31,8 +31,3 @@ def first_error(text: str) -> str:
 def blank_numbers(text: str) -> str:
     """Return a text with 0 for each number, to group errors of one cause."""
     return _NUMBERS.sub("0", text)
-
-
-def count_noun(number: int, noun: str) -> str:
-    """Return a number and its noun, such as "1 commit" or "2 commits"."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

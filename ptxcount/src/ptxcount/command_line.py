@@ -2,7 +2,7 @@
 
 ptxcount scale.cu --entry scale --grid 4 --block 256 y=float32[1024] float32:2
 
-With only a FILE, ptxcount lists its kernels, each with a suggested command.
+Without a grid, ptxcount lists the kernels, each with a suggested command.
 """
 
 import argparse
@@ -35,6 +35,10 @@ from .util.findings import RACES, UNWRITTEN
 _COUNT_OPTIONS = ("dynamic_shared", "step_limit", "time_limit", "races", "unwritten", "cluster")
 
 
+class OutputError(LaunchError):
+    """The requested output is not possible."""
+
+
 class _ArgumentParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise LaunchError(message)
@@ -46,7 +50,8 @@ def _make_parser() -> argparse.ArgumentParser:
         usage="%(prog)s FILE [--entry NAME] [--grid X,Y,Z --block X,Y,Z ARG ...] [options]\n"
         "       %(prog)s init | pin | check | compare  (each has its own --help)",
         description=__doc__,
-        epilog="Exit codes: 0 counted; 1 the kernel is wrong, does not compile or cannot be run.",
+        epilog="Exit codes: 0 counted; 1 the kernel is wrong, does not compile or cannot be run; "
+        "2 --json or --html without a grid, or --html in no folder.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
@@ -55,10 +60,11 @@ def _make_parser() -> argparse.ArgumentParser:
         "words",
         nargs="*",
         metavar="ARG",
-        help="the kernel's arguments, in order; a name is only a label. An array: name=float32[1024,1024] with 0, 1, "
-        "2, ..., or name=float32[1024]=FILL with zeros, ones, permutation(seed), random(seed,low,high), random(seed) "
-        "(floats in [0, 1), or valid indices), or name=@file.npy. A scalar: int32:7. A struct: "
-        'n={"x": "float32:1"}, or its bytes, bytes:00ff. A texture: name=texture(linear):float32[64,64]',
+        help="the kernel's arguments, in order; a name is a label, and may not be another parameter's. An array: "
+        "name=float32[1024,1024] with 0, 1, 2, ..., or name=float32[1024]=FILL with zeros, ones, permutation(seed), "
+        "random(seed,low,high), random(seed) (floats in [0, 1), or valid indices), or name=@file.npy. A scalar: "
+        'int32:7. A struct: n={"x": "float32:1"}, or its bytes, bytes:00ff. A texture: '
+        "name=texture(linear):float32[64,64]",
     )
     parser.add_argument(
         "--entry", metavar="NAME", help="the kernel's name, such as scale or blur<float>; needed if there are several"
@@ -122,12 +128,13 @@ def _make_report(words: Sequence[str]) -> str:
     options = _make_parser().parse_intermixed_args(attach_flags(words))
     _check_options(options)
     if options.grid is None:
-        return format_overview(options.file, join_flags(options.include, options.flags), options.arch or ARCH)
+        flags = join_flags(options.include, options.flags)
+        return format_overview(options.file, flags, options.arch or ARCH, options.entry)
     return _render(options, *_count(options))
 
 
 def _check_options(options: argparse.Namespace) -> None:
-    """Raise `LaunchError` for a missing file, for flags with PTX, and for a launch without a grid or a block."""
+    """Raise `LaunchError` for a missing file, flags with PTX, a launch without a grid or a block, or a bad output."""
     file = options.file
     if file is None or not (file.suffix or file.exists()):
         problem = "give a FILE" if file is None else f"{file}: no such file"
@@ -137,6 +144,11 @@ def _check_options(options: argparse.Namespace) -> None:
     missing = [f"--{name}" for name in ("grid", "block") if getattr(options, name) is None]
     if missing and (len(missing) == 1 or options.words):
         raise LaunchError(f"the following arguments are required: {', '.join(missing)}")
+    outputs = [f"--{name}" for name in ("json", "html") if getattr(options, name)]
+    if missing and outputs:
+        raise OutputError(f"{outputs[0]} needs a launch: give {' and '.join(missing)}")
+    if options.html and (options.html.is_dir() or not options.html.parent.is_dir()):
+        raise OutputError(f"--html {options.html}: give a file in an existing folder")
 
 
 def _count(options: argparse.Namespace) -> tuple[Compilation, str, LaunchCounters]:
@@ -200,7 +212,7 @@ def _run_count(words: Sequence[str]) -> int:
         raise
     except (PtxError, OSError) as error:
         sys.stderr.write(escape_unprintable(f"{type(error).__name__}: {error}\n"))
-        return 1
+        return 2 if isinstance(error, OutputError) else 1
     except MemoryError as error:
         sys.stderr.write(f"MemoryError: the arrays do not fit in this machine's memory: {error}; use smaller ones\n")
         return 1

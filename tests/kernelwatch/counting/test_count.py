@@ -68,6 +68,14 @@ def test_table_and_listing(capsys: pytest.CaptureFixture[str]) -> None:
         assert lines[heading + 1].split() == row.split()
 
 
+def test_example_of_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    """The example in the help can be counted."""
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    (example,) = re.findall("kernelwatch count (.* .*)", capsys.readouterr().out)
+    assert main(example.split()) == 0
+
+
 REFUSED = [
     ("", "kernelwatch count: '' is not a launch; write KERNEL NAME=NUMBER ... DTYPE FLAGS"),
     ("no_such_kernel rows=1", "kernelwatch count: there is no kernel 'no_such_kernel'; allowed are offset_copy"),

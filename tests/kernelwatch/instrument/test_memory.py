@@ -15,6 +15,7 @@ from kernelwatch.kernel import Launch
 from kernelwatch.kernel.arguments import to_dtype
 from kernelwatch.suite import registry
 from tests import on_fake_gpu
+from tests.cases import list_array_shapes
 from tests.fake_cuda import FakeGpu
 from tests.on_fake_gpu import LARGE, SMALL
 
@@ -45,7 +46,7 @@ def test_no_arena_on_a_small_device(gpu: FakeGpu) -> None:
 def test_arena_holds_every_job_of_the_suite() -> None:
     for sweep in registry.current_suite().timed:
         for launch in map(sweep.launch, sweep.points()):
-            arrays = catalog.KERNELS[launch.kernel].array_shapes(**launch.arguments)
+            arrays = list_array_shapes(catalog.KERNELS[launch.kernel], **launch.arguments)
             array_bytes = [math.prod(shape) * to_dtype(launch.dtype).itemsize for shape in arrays]
             sets = buffers.count_sets(sum(array_bytes), H200_L2)
             assert sum(sets * buffers.pad_length(nbytes) + PAGE for nbytes in array_bytes) <= memory.ARENA_BYTES, launch

@@ -23,6 +23,7 @@ from kernelwatch.store.folders import RESULTS
 from kernelwatch.suite.benchmark_names import Kind, control_name
 from kernelwatch.workflow.bisect.metric import SuiteConfiguration, list_configurations, match_configurations
 from kernelwatch.workflow.bisect.numbers import CommitNumbers, format_patterns, open_numbers
+from kernelwatch.workflow.select_results import CannotCompareError
 from tests.commits import begin, commit
 from tests.golden import golden
 from tests.kernelwatch.review.test_six_commits import ALIGNED, COPY
@@ -63,6 +64,13 @@ def test_words_are_of_the_suite() -> None:
         assert [match.name for match in match_configurations(name)] == [name]
     kinds = {Kind.TIMED, Kind.COUNTED, Kind.COMPILED}
     assert {match.kind for match in match_configurations("transpose_write_coalesced -O0")} == kinds
+
+
+def test_example_of_the_error() -> None:
+    """The example in the error matches a configuration of the suite."""
+    with pytest.raises(CannotCompareError) as raised:
+        match_configurations("")
+    assert match_configurations(str(raised.value).split("'")[-2])
 
 
 #: METRIC and its error.

@@ -61,6 +61,15 @@ def test_commands_of_run(
     assert (output.err if summarised else output.out) == f"{summarised} on here\n{summarised} on foo\n"
 
 
+def test_help(asv_calls: list[list[str]], capsys: pytest.CaptureFixture[str]) -> None:
+    """The differences to asv's help come before it."""
+    assert command.run(["--help"]) == 3
+    first, second = capsys.readouterr().out.splitlines()
+    assert "without RANGE, only HEAD is measured" in first
+    assert "Without --machine, the machine has the GPU's name." in second
+    assert asv_calls == [["run", "--help"]]
+
+
 @pytest.mark.parametrize(
     ("words", "expected"),
     [

@@ -74,6 +74,7 @@ OBJECTS = {
     "all_benchmarks": Benchmarks,
     "results": Results,
     "machine": Machine,
+    "Machine": Machine,
     "MachineCollection": MachineCollection,
 }
 
@@ -99,14 +100,26 @@ def _iter_called_functions(tree: ast.Module) -> Iterator[tuple[str, set[str]]]:
             yield f"{module}:{path}", keywords
 
 
-def test_all_called_functions_are_checked() -> None:
-    """The table has each function and class of asv that the runner calls, with the keywords that it gives."""
+def _iter_attributes(tree: ast.Module) -> Iterator[str]:
+    """Yield the attributes of asv's classes that a module reads and does not call."""
+    for node in (node for node in ast.walk(tree) if isinstance(node, ast.Attribute)):
+        owner = OBJECTS.get(getattr(node.value, "id", getattr(node.value, "attr", "")))
+        if isinstance(owner, type) and hasattr(owner, node.attr) and not callable(getattr(owner, node.attr)):
+            yield f"{owner.__module__}:{owner.__qualname__}.{node.attr}"
+
+
+def test_everything_used_is_checked() -> None:
+    """The table has each function and attribute of asv that the runner uses, with the keywords that it gives."""
     called: dict[str, set[str]] = {}
+    attributes: set[str] = set()
     for path in Path(asv_plugin.__file__).parent.glob("*.py"):
-        for name, keywords in _iter_called_functions(ast.parse(path.read_text(encoding="utf-8"))):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        attributes.update(_iter_attributes(tree))
+        for name, keywords in _iter_called_functions(tree):
             called.setdefault(name, set()).update(keywords)
-    required = {name: {*names.split()} for name, names in asv_plugin.REQUIRED_PARAMETERS.items()}
-    assert required.keys() == {"asv.commands.run:Run.run", *called}
+    required = {name: {*(names or "").split()} for name, names in asv_plugin.REQUIRED_PARAMETERS.items()}
+    assert required.keys() == {"asv.commands.run:Run.run", *called, *attributes}
+    assert {name for name, names in asv_plugin.REQUIRED_PARAMETERS.items() if names is None} == attributes
     assert [name for name, keywords in called.items() if not keywords <= required[name]] == []
 
 
@@ -118,10 +131,12 @@ def test_all_called_functions_are_checked() -> None:
         ("asv.results:Results.no_such", "", "there is no asv.results:Results.no_such"),
         ("asv.no_such:Results", "", "there is no asv.no_such:Results"),
         ("asv.results:Results.api_version", "", "asv.results:Results.api_version cannot be called"),
+        ("asv.results:Results.api_version", None, ""),
+        ("asv.results:Results.no_such", None, "there is no asv.results:Results.no_such"),
     ],
 )
 def test_incompatible_asv_stays_unchanged(
-    where: str, names: str, problem: str, monkeypatch: pytest.MonkeyPatch
+    where: str, names: str | None, problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One line names the missing parameter."""
     warnings: list[str] = []
@@ -145,6 +160,11 @@ def test_incompatible_asv_stays_unchanged(
         ({}, ""),
         ({"profile": True, "durations": "all"}, "--profile and --durations"),
         ({"set_commit_hash": "c0ffee"}, "--set-commit-hash"),
+        ({"attribute": {"rounds": "4"}}, ""),
+        (
+            {"attribute": {"rounds": "4", "repeat": 9, "cpu_affinity": [0]}},
+            "--attribute repeat and --attribute cpu_affinity",
+        ),
         ({"env_spec": ["existing:same"]}, "an existing environment"),
         ({"env_spec": [":same"]}, "an existing environment"),
         ({"env_spec": ["virtualenv:3"]}, ""),
@@ -168,7 +188,7 @@ def test_options_for_asv_alone(options_of_asv: dict[str, Any], reason: str, monk
 
     def plain(
         cls: type, conf: Any, range_spec: Any = None, profile: bool = False, durations: Any = None,
-        env_spec: Any = None, set_commit_hash: Any = None,
+        env_spec: Any = None, set_commit_hash: Any = None, attribute: Any = None,
     ) -> int:  # fmt: skip
         assert cls is SimpleNamespace
         return 3
@@ -192,8 +212,8 @@ def _lack_name(_: Any) -> None:
         ("asv.results", "get_filename", None, "cannot import name 'get_filename' from 'asv.results'"),
         ("asv.util", "datetime_to_js_timestamp", None, "cannot import name 'datetime_to_js_timestamp' from 'asv.util'"),
         ("asv.environment", "get_environments", None, "module 'asv.environment' has no attribute 'get_environments'"),
-        ("asv.environment", "get_environments", lambda: (), "<lambda>() takes 0 positional arguments but 2 were given"),
-        ("asv.environment", "get_environments", 3, "'int' object is not callable"),
+        ("asv.environment", "get_environments", lambda: (), ""),
+        ("asv.environment", "get_environments", 3, ""),
         ("kernelwatch.runner.compiler", "choose_compiler", _lack_name, "type object 'Machine' has no attribute 'no_s"),
         ("kernelwatch.runner.compiler", "choose_compiler", lambda _: SimpleNamespace().x, ""),
         ("kernelwatch.runner.compiler", "choose_compiler", lambda _: [] + 3, ""),  # type: ignore[operator]

@@ -1,7 +1,5 @@
 """Count the memory transactions of a kernel of the suite, without a GPU.
 
-kernelwatch count transpose rows=65 columns=33 float32 -Xptxas -O3
-
 For other kernels, use the command `ptxcount`.
 """
 
@@ -28,10 +26,11 @@ _PROBE = ".version 6.0\n.target sm_70\n.address_size 64\n.visible .entry probe()
 def main(words: Sequence[str] | None = None) -> int:
     """Run the command. Return 0, or 2 with the reason on standard error."""
     arguments = sys.argv[1:] if words is None else words
+    suite = registry.current_suite()
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog=f"The kernels are {', '.join(registry.current_suite().kernels())}.",
+        epilog=f"Example: kernelwatch count {suite.example}\n\nThe kernels are {', '.join(suite.kernels())}.",
     )
     parser.add_argument("launch", nargs="*", metavar="KERNEL NAME=NUMBER ... DTYPE FLAGS", help="a launch")
     parser.add_argument("--json", action="store_true", help="print the totals as JSON")

@@ -13,8 +13,8 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from kernelwatch.cli.failures import UNEXPECTED
 from kernelwatch.config import project_root
-from kernelwatch.error_text import count_noun
 from kernelwatch.errors import UnknownFlagsError
 from kernelwatch.kernel.launch import split_flags
 from kernelwatch.scaffold import find_kernels, parse_launches, write_classes
@@ -24,6 +24,7 @@ from kernelwatch.scaffold.parse_launches import HostLaunch
 from kernelwatch.store import asv_files, git
 from kernelwatch.store.git import GitError
 from ptxcount.util import atomic_write
+from ptxcount.util.grammar import count_noun
 
 _TEMPLATES = Path(__file__).parents[1] / "scaffold" / "templates"
 
@@ -44,7 +45,7 @@ _NAME = re.compile(r"[\w+-][\w./+-]*")
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Write the files that do not exist; return 0, or print the reason and return 1."""
+    """Write the files that do not exist; return 0, or print the reason and return 2."""
     parser = argparse.ArgumentParser("kernelwatch init", description=str(__doc__).partition("\n")[0])
     parser.add_argument("--flags", default="", help="options of nvcc, such as --flags='-I include -DN=4'")
     parser.add_argument(
@@ -68,7 +69,7 @@ def main(words: Sequence[str] | None = None) -> int:
     except (GitError, ValueError) as error:
         advice = "; run: git init" if "not a git repository" in str(error) else ""
         print(f"kernelwatch init: {error}{advice}", file=sys.stderr)
-        return 1
+        return UNEXPECTED
     for name, text in files.items():
         path = root / name
         if path.exists() and not (text != _STUB and path.read_bytes() == _STUB.encode()):

@@ -55,8 +55,11 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _print_help(word: str) -> int:
-    """Print the help text, or an error for an unknown subcommand; return the exit code."""
+    """Print the help text, the version, or an error for an unknown subcommand; return the exit code."""
+    from importlib.metadata import version  # noqa: PLC0415 -- no subcommand needs it
+
     parser = argparse.ArgumentParser("kernelwatch", epilog="Each subcommand prints its arguments with --help.")
+    parser.add_argument("--version", action="version", version=f"kernelwatch {version('kernelwatch')}")
     subparsers = parser.add_subparsers(title="subcommands", metavar="SUBCOMMAND")
     for name, (_, summary) in COMMANDS.items():
         subparsers.add_parser(name, help=summary)
@@ -64,7 +67,7 @@ def _print_help(word: str) -> int:
         parser.print_help(sys.stderr)
         return UNEXPECTED
     try:
-        if word.startswith("-") and word not in ("-h", "--help"):
+        if word.startswith("-") and word not in ("-h", "--help", "--version"):
             parser.error(f"unrecognized arguments: {word}; put options of a subcommand after its name")
         parser.parse_args([word])
     except SystemExit as end:

@@ -8,7 +8,6 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from unittest import mock
 
 from asv import main
 from asv.commands.run import Run
@@ -23,6 +22,11 @@ from ptxcount.cli.ending import run_command
 #: Range of only HEAD.
 HEAD_ONLY = "HEAD^!"
 
+#: Lines before asv's help, which differs.
+_HELP = f"""\
+kernelwatch run [OPTION OF asv run ...] [RANGE]: without RANGE, only HEAD is measured ({HEAD_ONLY}).
+Without --machine, the machine has the GPU's name. Then the website is written. The help of asv run:"""
+
 
 def run(words: Sequence[str] | None = None) -> int:
     """Measure, write the website, print the summary; return the exit code of `asv run`, or of a later failed step.
@@ -34,6 +38,7 @@ def run(words: Sequence[str] | None = None) -> int:
     """
     arguments = list(sys.argv[1:] if words is None else words)
     if not {"-h", "--help"}.isdisjoint(arguments):
+        print(_HELP, flush=True)
         return _run_asv("run", *arguments)
     parser = argparse.ArgumentParser("kernelwatch")
     Run.setup_arguments(parser.add_subparsers())
@@ -81,9 +86,11 @@ def _run_asv(*words: str) -> int:
 
 
 def _call_asv(*words: str) -> int:
-    with mock.patch.object(sys, "argv", ["asv", *words]):
-        try:
-            main.main()
-        except SystemExit as end:
-            return end.code if isinstance(end.code, int) else int(end.code is not None)
+    previous, sys.argv = sys.argv, ["asv", *words]
+    try:
+        main.main()
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    finally:
+        sys.argv = previous
     return 0

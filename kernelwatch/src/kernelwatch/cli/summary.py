@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterator
 
 from kernelwatch.config.project_root import ROOT
-from kernelwatch.error_text import count_noun
 from kernelwatch.instrument.skip_reasons import NOT_SUPPORTED
 from kernelwatch.review.commit_review import Review
 from kernelwatch.show import report
@@ -14,6 +13,7 @@ from kernelwatch.store.results import History
 from kernelwatch.workflow.load_review import review_selection
 from kernelwatch.workflow.select_results import CannotCompareError, select_commits
 from kernelwatch.workflow.steps import list_failing
+from ptxcount.util.grammar import count_noun
 
 
 def iter_lines(history: History, results: Document) -> Iterator[str]:

@@ -10,12 +10,13 @@ import dask
 import msgspec
 from distributed import Client, wait
 
-from kernelwatch.error_text import count_noun, one_line
+from kernelwatch.error_text import one_line
 from kernelwatch.fleet import task
 from kernelwatch.fleet.task import MeasuredFiles
 from kernelwatch.fleet.workers import FleetError
 from kernelwatch.store import folders
 from ptxcount.util import atomic_write
+from ptxcount.util.grammar import count_noun
 
 #: Maximum number of attempts to measure a commit.
 MAX_TRIES = 3
@@ -79,7 +80,7 @@ def backfill(
         except TimeoutError:
             if _machines_by_worker(client):
                 continue
-            report(f"{len(futures)} commits are left, but no worker is connected")
+            report(f"{count_noun(len(futures), 'commit')} left, but no worker is connected")
             return False
         for future in done:
             commit = futures.pop(future)

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import pynvml
 from distributed import Client, Nanny, Scheduler, Security, SpecCluster
@@ -20,6 +19,7 @@ from distributed import Client, Nanny, Scheduler, Security, SpecCluster
 from kernelwatch.errors import KernelwatchError
 from kernelwatch.fleet import task
 from kernelwatch.instrument import machine
+from ptxcount.util.environment import set_variables
 
 #: Files of the certificate that all hosts share.
 CERTIFICATE, KEY = "cert.pem", "key.pem"
@@ -43,7 +43,7 @@ class FleetError(KernelwatchError):
 
 def list_devices() -> list[str]:
     """Return the UUIDs of the GPUs or MIG slices that this process may use, without initialising CUDA."""
-    with mock.patch.dict(os.environ, {"CUDA_VISIBLE_DEVICES": "0"}):
+    with set_variables({"CUDA_VISIBLE_DEVICES": "0"}):
         if machine.nvml_handle() is None:
             return []
     handles = map(pynvml.nvmlDeviceGetHandleByIndex, range(pynvml.nvmlDeviceGetCount()))
@@ -62,7 +62,7 @@ def specify_workers(work: Path, names: list[str], **options_of_all: Any) -> dict
     share = max(len(cores) // len(workers), 1)
     for place, name in enumerate(workers):
         variables = {"CUDA_VISIBLE_DEVICES": name if uuids else "", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
-        with mock.patch.dict(os.environ, variables):
+        with set_variables(variables):
             kind = machine.default_name(machine.find_gpu())
         own_cores = cores[place * share : (place + 1) * share]
         variables |= {task.WORK_FOLDER: str(work.resolve()), task.CORES: ",".join(map(str, own_cores))}

@@ -1,4 +1,4 @@
-"""The connection between a commit's process and the measuring process: messages of `protocol` over a Unix socket."""
+"""The connection between a commit's process and the measuring process: `job_messages` over a Unix socket."""
 
 from __future__ import annotations
 

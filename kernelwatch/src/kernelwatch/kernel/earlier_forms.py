@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kernelwatch.errors import ArgumentError, CompileError, KernelwatchError, UnknownDtypeError, UnknownKernelError
-from kernelwatch.kernel import expressions
 from kernelwatch.kernel.arguments import ParameterLayout, to_dtype
 from kernelwatch.kernel.launch import DTYPE
 from kernelwatch.kernel.parameters import ArrayParameter, Parameter
@@ -22,26 +21,21 @@ if TYPE_CHECKING:
 #: Architecture of the check. Any would do, because only the text, the entry point and its parameters matter.
 _ARCH = "sm_90"
 
-_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
-
 
 def read_constant(name: str, text: str) -> int:
     """Return the integer that a source defines by `#define`, `constexpr` or `const`.
 
     Raises UnknownKernelError unless the source declares it exactly once.
     """
-    values = {"".join(groups) for groups in re.findall(constants.CONSTANTS.format(name), _COMMENT.sub("", text))}
+    source = constants.remove_comments(text)
+    values = {"".join(groups) for groups in re.findall(constants.CONSTANTS.format(name), source)}
     if len(values) != 1:
         raise UnknownKernelError(f"{name} is declared {len(values)} times by #define, constexpr or const, not once")
-    expression = constants.translate_integers(values.pop())
-    try:
-        return int(
-            expressions.evaluate(
-                expression, {name: read_constant(name, text) for name in expressions.find_names(expression)}
-            )
-        )
-    except ArgumentError as error:
-        raise UnknownKernelError(f"{name}: {error}") from None
+    value = constants.evaluate_constant(name, source, is_strict=True)
+    if value is None:
+        advice = "use integers and constants that are defined once"
+        raise UnknownKernelError(f"{name} has no known value: {values.pop()!r}; {advice}")
+    return value
 
 
 def select_form(kernel: Kernel) -> Kernel:
@@ -74,8 +68,10 @@ def fits_commit(kernel: Kernel) -> bool:
     """
     dtype = next(iter(kernel.dtypes), DTYPE)
     text = kernel.load_source(dtype, _ARCH).full_text()
-    if kernel.where not in text or not all(read_constant(name, text) for name in kernel.read):
+    if kernel.where not in text:
         return False
+    for name in kernel.read:
+        read_constant(name, text)
     module = kernel.compile_module(dtype, arch=_ARCH)
     variables = [(module.find_variable(name), value) for name, value in kernel.constants.items()]
     layout = module.parameter_layout()

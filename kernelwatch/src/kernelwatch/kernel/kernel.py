@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike
 
 from kernelwatch.errors import ArgumentError, UnknownArgumentError
 from kernelwatch.kernel import earlier_forms, expressions, geometry
-from kernelwatch.kernel.arguments import Array, ArrayArgument, ScalarArgument, Shape, check_integer, to_dtype
+from kernelwatch.kernel.arguments import Array, ArrayArgument, ScalarArgument, check_integer, to_dtype
 from kernelwatch.kernel.compile import KernelCode
 from kernelwatch.kernel.geometry import Geometry, GridSide, LengthLike, select_by_itemsize
 from kernelwatch.kernel.launch import DTYPE
@@ -245,12 +245,6 @@ class Kernel(KernelCode):
                 argument, ordinal = replace(argument, ordinal=ordinal), ordinal + 1
             arguments.append(argument)
         return arguments
-
-    def array_shapes(self, dtype: DTypeLike = DTYPE, /, **extents: Any) -> tuple[Shape, ...]:
-        """Return the shapes of the arrays in the entry point's order."""
-        return tuple(
-            argument.shape for argument in self.bind_arguments(dtype, **extents) if isinstance(argument, ArrayArgument)
-        )
 
     def compute_geometry(
         self, dtype: DTypeLike = DTYPE, multiprocessors: int = geometry.MULTIPROCESSORS, /, **extents: Any

@@ -4,10 +4,10 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from kernelwatch.error_text import count_noun
 from kernelwatch.review.verdict import Judgement, Verdict
 from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark
 from kernelwatch.suite.metrics import GLOBAL_SECTORS
+from ptxcount.util.grammar import count_noun
 
 #: Parameters whose values are shown without the parameter's name.
 _PLAIN = ("copy", "dtype", "arch")

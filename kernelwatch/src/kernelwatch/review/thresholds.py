@@ -12,7 +12,7 @@ from kernelwatch.review.controls import Controls, is_comparable
 from kernelwatch.review.pairing import Describe, Pair, is_code_unchanged, is_one_measurement, match_points
 from kernelwatch.review.verdict import compute_ratio, relative_change
 from kernelwatch.store.measurements import CommitMeasurements
-from kernelwatch.store.noise import DEFAULTS, LONG, THRESHOLD_BETWEEN_GPUS
+from kernelwatch.store.noise import DEFAULTS, LONG, THRESHOLD_BETWEEN_GPUS, find_class
 
 #: Maximum number of pairs of neighbouring commits to use, the newest first; minimum number of changes to narrow a
 #: default.
@@ -43,16 +43,14 @@ class Thresholds:
         """Return the threshold of a pair of times."""
         if len(pair.gpus) > 1:
             return self.between_gpus if is_comparable(pair, describe) else THRESHOLD_BETWEEN_GPUS
-        seconds = pair.base.value or 0.0
-        return self.changes[max((least for least in self.changes if seconds >= least), default=0.0)]
+        return self.changes[find_class(pair.base.value or 0.0, self.changes)]
 
     @property
     def between_gpus(self) -> float:
         """The threshold of times on two GPUs for which controls apply."""
         if self.controls is None:
             return THRESHOLD_BETWEEN_GPUS
-        default = dict(DEFAULTS)[LONG]
-        return min(THRESHOLD_BETWEEN_GPUS, max(default, _round_up(SAFETY * self.controls.largest)))
+        return min(THRESHOLD_BETWEEN_GPUS, max(DEFAULTS[LONG], _round_up(SAFETY * self.controls.largest)))
 
     def __str__(self) -> str:
         """For example "1 % from 20 µs on, 5 % below"."""
@@ -64,10 +62,10 @@ class Thresholds:
 
 def narrow_thresholds(changes: Iterable[Change]) -> Thresholds:
     """Return the defaults, narrowed by changes that are only noise, if there are enough."""
-    by_class: dict[float, list[float]] = {least: [] for least, _ in DEFAULTS}
+    by_class: dict[float, list[float]] = {least: [] for least in DEFAULTS}
     for seconds, relative in changes:
-        by_class[next(least for least in by_class if seconds >= least)].append(relative)
-    return Thresholds({least: min(default, _narrow_class(by_class[least])) for least, default in DEFAULTS})
+        by_class[find_class(seconds)].append(relative)
+    return Thresholds({least: min(default, _narrow_class(by_class[least])) for least, default in DEFAULTS.items()})
 
 
 def _narrow_class(changes: list[float]) -> float:

@@ -9,10 +9,8 @@ import importlib
 import inspect
 import json
 import os
-import re
 import sys
 import tempfile
-import traceback
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -31,18 +29,24 @@ from kernelwatch.store.git import text as run_git
 from ptxcount.cli.ending import interruptible_import, scratch_folder
 from ptxcount.util import git_environment
 
-#: Functions of asv -> the parameters that the runner passes. The plugin replaces the first function, and calls the
-#: others.
-REQUIRED_PARAMETERS = {
+#: Functions of asv -> the parameters that the runner passes; None for attributes that it reads. The plugin replaces the
+#: first function, and calls the others.
+REQUIRED_PARAMETERS: dict[str, str | None] = {
     "asv.commands.run:Run.run": "conf range_spec bench attribute machine env_spec dry_run record_samples _returns",
     "asv.benchmarks:Benchmarks": "conf benchmarks regex",
+    "asv.benchmarks:Benchmarks.benchmark_selection": None,
     "asv.benchmarks:Benchmarks.filter_out": "skip",
     "asv.benchmarks:Benchmarks.save": "",
     "asv.environment:Environment.create": "",
+    "asv.environment:Environment.env_vars": None,
     "asv.environment:Environment.find_executable": "executable",
     "asv.environment:Environment.install_project": "conf repo commit_hash",
+    "asv.environment:Environment.name": None,
+    "asv.environment:Environment.python": None,
+    "asv.environment:Environment.requirements": None,
     "asv.environment:get_environments": "conf env_specifiers",
     "asv.machine:Machine": "",
+    "asv.machine:Machine.hardcoded_machine_name": None,
     "asv.machine:Machine.save": "results_dir",
     "asv.machine:MachineCollection.load": "machine_name _path",
     "asv.plugins.git:Git._run_git": "args",
@@ -51,23 +55,24 @@ REQUIRED_PARAMETERS = {
     "asv.plugins.git:Git.get_hashes_from_range": "range_spec",
     "asv.plugins.git:Git.get_tags": "",
     "asv.plugins.git:Git.pull": "",
+    "asv.repo:get_repo": "conf",
     "asv.repo:Repo.filter_date_period": "commits period old_commits",
     "asv.repo:Repo.get_decorated_hash": "commit hash_length",
     "asv.repo:Repo.get_new_branch_commits": "branches existing",
-    "asv.repo:get_repo": "conf",
+    "asv.results:get_filename": "machine commit_hash env_name",
     "asv.results:Results": "params requirements commit_hash date python env_name env_vars",
     "asv.results:Results.add_result": "benchmark result started_at duration record_samples append_samples selected_idx",
+    "asv.results:Results.commit_hash": None,
+    "asv.results:Results.env_name": None,
+    "asv.results:Results.errcode": None,
     "asv.results:Results.load_data": "result_dir",
     "asv.results:Results.save": "result_dir",
-    "asv.results:get_filename": "machine commit_hash env_name",
     "asv.runner:BenchmarkResult": "result samples number errcode stderr profile",
     "asv.runner:run_benchmarks": "benchmarks env results extra_params launch_method show_stderr",
     "asv.util:datetime_to_js_timestamp": "dt",
     "asv.util:pick_n": "items n",
     "asv_runner.discovery:list_benchmarks": "root fp",
 }
-
-_LIBRARY = Path(__file__).parents[1]
 
 #: End of the messages that the runner is not used.
 _FALLBACK = "asv runs the benchmarks itself, which is slower; a new machine needs `asv machine --yes` first"
@@ -129,13 +134,18 @@ def drop_empty_rows(html: Path) -> None:
         path.write_text(json.dumps([row for row in rows if row["last_value"] is not None]), encoding="utf-8")
 
 
-def find_incompatibility(location: str, parameters_needed: str) -> str:
-    """Return the difference between a function of asv and the runner's needs; empty if there is none."""
+def find_incompatibility(location: str, parameters_needed: str | None) -> str:
+    """Return the difference between a name of asv and the runner's needs; empty if there is none.
+
+    Attributes that asv sets only in instances cannot be checked: `Git._path` and `Benchmarks._all_benchmarks`.
+    """
     module, _, path = location.partition(":")
     try:
         target: Any = importlib.import_module(module)
         for name in path.split("."):
             target = getattr(target, name)
+        if parameters_needed is None:
+            return ""
         parameters = inspect.signature(target).parameters
     except (ImportError, AttributeError):
         return f"there is no {location}"
@@ -154,15 +164,13 @@ def is_existing(environment: str) -> bool:
     return environment == ":same" or environment.partition(":")[0] == "existing"
 
 
-def _is_incompatibility(error: Exception) -> bool:
-    """Return whether an error comes from an incompatible asv: a missing name, or wrong arguments in a call."""
+def _is_incompatibility(error: ImportError | AttributeError) -> bool:
+    """Return whether asv lacks a name. `setup` has checked the arguments of calls."""
     if isinstance(error, AttributeError):
         module = getattr(error.obj, "__module__", None) or getattr(error.obj, "__name__", "")
-        return str(module).partition(".")[0] == "asv"
-    if isinstance(error, ImportError):
-        return (error.name or "").partition(".")[0] == "asv"
-    *_, place = traceback.extract_tb(error.__traceback__)
-    return Path(place.filename).is_relative_to(_LIBRARY) and bool(re.search("argument|not callable", str(error)))
+    else:
+        module = error.name
+    return str(module).partition(".")[0] == "asv"
 
 
 def wrap_run(asv_run: Any) -> Any:
@@ -173,6 +181,8 @@ def wrap_run(asv_run: Any) -> Any:
         """Run the suite, or call asv's own `run` if the runner does not support an option."""
         options = inspect.signature(asv_run).bind(cls, conf, *args, **kwargs).arguments
         unsupported_options = [f"--{name.replace('_', '-')}" for name in _UNSUPPORTED_OPTIONS if options.get(name)]
+        attributes = options.get("attribute") or ()
+        unsupported_options += [f"--attribute {name}" for name in attributes if name != "rounds"]
         environments = options.get("env_spec") or ()
         environments = [conf.environment_type, *([environments] if isinstance(environments, str) else environments)]
         if any(map(is_existing, filter(None, environments))):
@@ -198,7 +208,7 @@ def wrap_run(asv_run: Any) -> Any:
                 )
         except KernelwatchError as error:  # asv prints its own errors as one line
             raise UserError(str(error)) from None
-        except (ImportError, AttributeError, TypeError) as error:
+        except (ImportError, AttributeError) as error:
             if not _is_incompatibility(error):
                 raise
             _warn_of_fallback(one_line(error))

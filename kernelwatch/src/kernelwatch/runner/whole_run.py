@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 from asv import environment as environments
 from asv.benchmarks import Benchmarks
@@ -31,6 +30,8 @@ from kernelwatch.runner.run_record import RunRecord
 from kernelwatch.store import folders, git
 from kernelwatch.store.reading import UnreadableError
 from kernelwatch.toolchain import cache
+from ptxcount.util.environment import set_variables
+from ptxcount.util.grammar import count_noun
 
 
 def run_suite(conf: Any, options: Mapping[str, Any]) -> int | None:
@@ -54,7 +55,7 @@ def run_suite(conf: Any, options: Mapping[str, Any]) -> int | None:
     returns = options.get("_returns")
     with (
         folders.exclusive_lock(results),
-        scratch_folder() as folder,
+        run_folder() as folder,
         _start_measuring(device) as facts,
     ):
         for index, commit in enumerate(in_turns):
@@ -72,13 +73,13 @@ def run_suite(conf: Any, options: Mapping[str, Any]) -> int | None:
 
 
 @contextmanager
-def scratch_folder() -> Iterator[Path]:
-    """Provide a temporary folder for this run and its processes; it is also HOME if they have none."""
-    with tempfile.TemporaryDirectory(prefix="kernelwatch-", ignore_cleanup_errors=True) as folder:
-        variables = {"TMPDIR": folder, parent_death.RUN: str(os.getpid()), project_root.VARIABLE: str(ROOT)}
+def run_folder() -> Iterator[Path]:
+    """Provide a folder for files of this run, and set variables of its processes; it is also HOME if they have none."""
+    with tempfile.TemporaryDirectory(prefix="run-", ignore_cleanup_errors=True) as folder:
+        variables = {parent_death.RUN: str(os.getpid()), project_root.VARIABLE: str(ROOT)}
         if not cache_dir.has_home():
             variables["HOME"] = folder  # pip needs a home folder
-        with mock.patch.object(tempfile, "tempdir", folder), mock.patch.dict(os.environ, variables):
+        with set_variables(variables):
             yield Path(folder)
 
 
@@ -196,7 +197,8 @@ class SuiteRun:
         benchmarks = all_benchmarks.filter_out(skip)
         if not benchmarks:
             return
-        log.info(f"{self.conf.project} {self.repo.get_decorated_hash(commit, 8)}: {len(benchmarks)} benchmarks")
+        count = count_noun(len(benchmarks), "benchmark")
+        log.info(f"{self.conf.project} {self.repo.get_decorated_hash(commit, 8)}: {count}")
         required, python = environment.requirements, environment.python
         params = {**vars(self.machine), "python": python, **required}
         results = Results(params, required, commit, date, python, environment.name, environment.env_vars)

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import msgspec
 
-from kernelwatch.error_text import count_noun
 from kernelwatch.review.rows import Row
 from kernelwatch.review.standing_regressions import Regression
 from kernelwatch.review.verdict import format_percent
@@ -15,6 +14,7 @@ from kernelwatch.show import as_json
 from kernelwatch.show.text import format_quantity, name_verdict, plain, shorten_flags
 from kernelwatch.store import git
 from kernelwatch.suite.benchmark_names import TIMED
+from ptxcount.util.grammar import count_noun
 
 #: Version of the JSON. Raise it if the meaning of a key changes or a key is removed.
 FORMAT = 5

@@ -5,7 +5,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from kernelwatch.error_text import count_noun
 from kernelwatch.review.commit_review import Review
 from kernelwatch.review.conclusion import iter_reasons_for_undecided
 from kernelwatch.review.groups import ChangeGroup, group_rows, select_changed
@@ -15,6 +14,7 @@ from kernelwatch.review.verdict import RISES, Verdict, format_percent
 from kernelwatch.show.terminal import format_table, wrap_line
 from kernelwatch.show.text import format_quantity, name_conclusion, name_verdict, plain, shorten_flags
 from kernelwatch.suite.benchmark_names import EXACT, TIMED
+from ptxcount.util.grammar import choose_form, count_noun
 
 #: Headers of the table by kernel and flags.
 HEADERS = ["kernel", "flags", "time", "why (compiled, counted)", "configurations"]
@@ -82,13 +82,13 @@ def _iter_lines(review: Review, at_least: float, list_all: bool) -> Iterator[str
         texts = {plain(configuration.reason.removeprefix(f"{label}: "), _MAX_REASON) for configuration in unpaired}
         hint = f"; {texts.pop()}" if label in (SKIPPED, REGENERATED) and len(texts) == 1 else "; --all says why"
         if unpaired:
-            are = f"{count_noun(len(unpaired), 'configuration')} {'is' if len(unpaired) == 1 else 'are'}"
+            are = f"{count_noun(len(unpaired), 'configuration')} {choose_form(len(unpaired), 'is', 'are')}"
             yield f"{are} {label}: {_list_kernels(unpaired)}{'' if list_all else hint}"
         reasons = Counter((configuration.benchmark, configuration.reason) for configuration in unpaired)
         for (benchmark, reason), count in reasons.most_common() if list_all else ():
             yield f"  {count} of {plain(benchmark)}: {plain(reason)}"
     notes = [*review.notes]
-    notes += ["nothing was timed; counted and compiled numbers decide the verdict"] * bool(rows and not timed)
+    notes += ["nothing was timed; only counted and compiled numbers can decide"] * bool(rows and not timed)
     if unverified := sorted({plain(row.kernel) for row in differing if not row.verified}):
         notes.append(f"not verified, because they have no reference=: {_join_kernels(unverified)}")
     if review.conclusion is Verdict.UNDECIDED:
@@ -133,7 +133,7 @@ def _iter_counts(review: Review) -> Iterator[str]:
             deciding, counts[Verdict.SLOWER] = counts[Verdict.SLOWER], sum(counts[outcome] for outcome in RISES)
             judged = _join_counts({name_verdict(verdict, kinds[0]).lower(): counts[verdict] for verdict in _ORDER})
             if deciding != counts[Verdict.SLOWER]:
-                verb = "decides" if deciding < 2 else "decide"
+                verb = choose_form(deciding or 1, "decides", "decide")
                 judged = judged.replace(" rose", f" rose ({deciding or 'none'} {verb})")
             yield f"{count_noun(total, noun)}: {judged}"
     unchanged_by_cubin = {row.name.partition("(")[2]: row.code_unchanged for row in review.rows if row.arch}
@@ -244,7 +244,7 @@ def _group_unmeasured(unpaired: Sequence[UnpairedConfiguration]) -> dict[str, li
 
 def _join_kernels(kernels: Sequence[str]) -> str:
     omitted = len(kernels) - _MAX_NAMES
-    return ", ".join(kernels[:_MAX_NAMES]) + (f" and {omitted} more kernels" if omitted > 0 else "")
+    return ", ".join(kernels[:_MAX_NAMES]) + (f" and {count_noun(omitted, 'more kernel')}" if omitted > 0 else "")
 
 
 def _iter_facts(row: Row, peak: float | None) -> Iterator[str]:
@@ -269,8 +269,8 @@ def _iter_undecided(review: Review) -> Iterator[str]:
     rows = [row for row in review.rows if row.judgement.verdict is Verdict.UNDECIDED]
     if rows:
         how = "measure again" if review.is_of_compilers else "measure both alternately"
-        are = "times are" if len(rows) > 1 else "time is"
-        yield f"{len(rows)} {are} undecided; to decide them {how}: {review.measure_command}"
+        are, them = choose_form(len(rows), "is", "are"), choose_form(len(rows), "it", "them")
+        yield f"{count_noun(len(rows), 'time')} {are} undecided; to decide {them} {how}: {review.measure_command}"
     rows.sort(key=lambda row: -(row.judgement.could_be or (0.0, math.inf))[1])
     for row in rows[:_MAX_UNDECIDED]:
         bounds = row.judgement.could_be
@@ -278,4 +278,4 @@ def _iter_undecided(review: Review) -> Iterator[str]:
         changed_by = f"{format_percent(row.judgement.ratio)}, could be {could}"
         yield f"undecided: {plain(row.kernel)} at {_format_place(row)}: {changed_by}: {row.judgement.reason}"
     if len(rows) > _MAX_UNDECIDED:
-        yield f"undecided: {len(rows) - _MAX_UNDECIDED} more times; --all says why"
+        yield f"undecided: {count_noun(len(rows) - _MAX_UNDECIDED, 'more time')}; --all says why"

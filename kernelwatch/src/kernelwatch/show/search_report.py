@@ -16,6 +16,7 @@ from kernelwatch.show import as_json, report, terminal
 from kernelwatch.show.text import format_quantity, name_verdict, plain
 from kernelwatch.store import git
 from kernelwatch.workflow.bisect.search import SearchOutcome
+from ptxcount.util.grammar import choose_form, count_noun
 
 #: Version of the JSON. Raise it if the meaning of a key changes or a key is removed.
 FORMAT = 6
@@ -60,8 +61,9 @@ def _iter_lines(outcome: SearchOutcome, root: Path) -> Iterator[str]:
         yield f"  {_format_change(outcome.change)} from {outcome.good[:8]} to {outcome.bad[:8]}"
         if outcome.matched > 1:
             yield f"{outcome.matched} configurations match {plain(outcome.metric)!r}; this one changed most."
-    touch = "commit touches" if len(outcome.commits) == 1 else "commits touch"
-    yield f"{len(outcome.commits)} {touch} {settings.package_name() or 'the project'}; {len(outcome.log)} judged"
+    count = len(outcome.commits)
+    touch = choose_form(count, "touches", "touch")
+    yield f"{count_noun(count, 'commit')} {touch} {settings.package_name() or 'the project'}; {len(outcome.log)} judged"
     yield from (textwrap.shorten(format_commit(*judged_commit), terminal.COLUMNS - 2) for judged_commit in outcome.log)
     if outcome.review is not None:
         yield from ("", *report.render_review(outcome.review).splitlines())

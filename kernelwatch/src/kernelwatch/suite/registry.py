@@ -93,6 +93,12 @@ class Suite:
                 by_class[name.rpartition(".")[0]].append(control_name(name))
         return by_class
 
+    @property
+    def example(self) -> str:
+        """A counted launch, for texts of help and errors."""
+        launches = (sweep.launch(point) for sweep in self.counted for point in sweep.points())
+        return str(next(launches, "KERNEL NAME=NUMBER ... DTYPE FLAGS"))
+
     @cached_property
     def dtypes(self) -> dict[str, frozenset[str]]:
         """Kernel -> the dtypes that it supports."""

@@ -53,13 +53,12 @@ def can_import_pycuda() -> bool:
 
 def compile_with_pycuda(nvcc: Path, target: str, options: Sequence[str], arch: str, text: str) -> NvccOutput:
     """Compile CUDA C++ with `pycuda.compiler.compile`. Raises CompileError with nvcc's own text."""
-    from unittest import mock  # noqa: PLC0415 -- imports asyncio, which only this call needs
-
-    import pycuda.compiler  # noqa: PLC0415 -- as above
-    import pycuda.driver  # noqa: PLC0415
+    import pycuda.compiler  # noqa: PLC0415 -- may be missing
+    import pycuda.driver  # noqa: PLC0415 -- comes with it
     from pytools import prefork  # noqa: PLC0415 -- comes with PyCUDA
 
-    with mock.patch.object(prefork, "forker", _TimedForker()), warnings.catch_warnings(record=True) as recorded:
+    forker, prefork.forker = prefork.forker, _TimedForker()
+    with warnings.catch_warnings(record=True) as recorded:
         warnings.simplefilter("always")
         try:
             arguments = {"options": list(options), "arch": arch, "target": target, "nvcc": str(nvcc)}
@@ -68,6 +67,8 @@ def compile_with_pycuda(nvcc: Path, target: str, options: Sequence[str], arch: s
             raise _failure(error.command_line, f"{error.stdout or ''}{error.stderr or ''}") from None
         except (FileNotFoundError, UnboundLocalError):  # PyCUDA 2026.1 tries to read the missing output
             raise _no_output([str(nvcc), f"--{target}", *options, "-arch", arch, "kernel.cu"]) from None
+        finally:
+            prefork.forker = forker
     return NvccOutput(data, "\n".join(str(warning.message) for warning in recorded))
 
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kernelwatch.error_text import count_noun
 from kernelwatch.review.sides import ReviewSide, ReviewSides
 from kernelwatch.store import folders, git
 from kernelwatch.store.reading import UnreadableError
 from kernelwatch.store.results import History
 from kernelwatch.toolchain import releases as compilers
+from ptxcount.util.grammar import count_noun
 
 _HASH = re.compile("[0-9a-f]{4,40}")
 

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from ..util.environment import set_variables
+
 
 def run_command(name: str, command: Callable[[], int], failure: int) -> int:
     """Run a command and return its exit code; 130 after Ctrl-C, 141 after a closed pipe.
@@ -65,17 +67,15 @@ def scratch_folder(prefix: str) -> Iterator[None]:
         except OSError:
             yield
             return
-        previous = tempfile.tempdir, os.environ.get("TMPDIR")
-        with folder:
+        previous = tempfile.tempdir
+        with folder, set_variables({"TMPDIR": folder.name}):
             try:
-                tempfile.tempdir = os.environ["TMPDIR"] = folder.name
+                tempfile.tempdir = folder.name
                 _scratch.append(folder.name)
                 yield
             finally:
                 _scratch.clear()
-                tempfile.tempdir = previous[0]
-                os.environ.pop("TMPDIR")
-                os.environ |= {} if previous[1] is None else {"TMPDIR": previous[1]}
+                tempfile.tempdir = previous
 
 
 @contextmanager

@@ -19,8 +19,8 @@ from ..machine.warp_clocks import count_ordered_lanes
 from ..ptx.flow import End, Flow, analyse
 from ..ptx.parser import parse_cached
 from ..ptx.program import SINK, Entry, Instruction, Program, Register, Special, Symbol, Variable, leaves
-from ..source.names import demangle
-from ..util.errors import LaunchError, Source, UnsupportedInstructionError
+from ..source.names import require_entry
+from ..util.errors import Source, UnsupportedInstructionError
 from .code_blocks import CodeBlock
 from .lowering import lower_calls
 from .merging import MergeableGroup, find_mergeable
@@ -72,8 +72,7 @@ def load_executable(ptx_text: str, entry: str) -> Executable:
 
 def prepare_executable(program: Program, entry: str) -> Executable:
     """Prepare one entry of a parsed module; raises as `load_executable`."""
-    if entry not in program.entries:
-        raise LaunchError(f"no kernel {entry!r}; the file has {', '.join(map(demangle, program.entries)) or 'none'}")
+    require_entry(program.entries, entry)
     kernel = program.entries[entry]
     if kernel.problem:
         raise UnsupportedInstructionError(kernel.source, f".entry {entry}", kernel.problem)

@@ -14,7 +14,7 @@ from ..source.adapters import adapt_kernel
 from ..source.cuda_compiler import ARCH, Compilation, compile_source
 from ..source.declarations import find_declarations
 from ..source.kernel_sources import find_chip, is_ptx, read_source
-from ..source.names import find_entry
+from ..source.names import find_entry, require_entry
 from ..source.triton_kernels import add_scratch_pointers
 from ..util.architectures import find_multiprocessor
 from ..util.errors import CompileError, Index3, LaunchError, Source
@@ -212,11 +212,12 @@ def compile_entry(source: Path | str, entry: str | None, flags: str = "", arch: 
     name = find_entry(compilation.ptx, entry)
     if name == entry:  # uint32_t is spelled unsigned int
         name = find_entry(compilation.ptx, entry.partition("<")[0])
+    require_entry(parse_cached(compilation.ptx).entries, name)
     return compilation, name
 
 
 def find_kernel(source: Path | str, ptx: str, name: str | None) -> str:
-    """Find the mangled name of a kernel as `find_entry`; raise `LaunchError` for a template without instances."""
+    """Find the mangled name of a kernel as `find_entry`; raise `LaunchError` for no kernel, and for a template."""
     entry = find_entry(ptx, name)
     if name is not None and entry not in parse_cached(ptx).entries and not is_ptx(source):
         for declaration in find_declarations(read_source(source)):
@@ -224,6 +225,7 @@ def find_kernel(source: Path | str, ptx: str, name: str | None) -> str:
                 kinds = (parameter.split()[0] for parameter in declaration.template)
                 example = ", ".join("float" if kind in ("typename", "class") else "16" for kind in kinds)
                 raise LaunchError(f"{name} is a template: name an instance, such as '{name}<{example}>'")
+    require_entry(parse_cached(ptx).entries, entry)
     return entry
 
 

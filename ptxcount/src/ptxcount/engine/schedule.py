@@ -22,6 +22,7 @@ from ..util.errors import (
     StepLimitExceededError,
     TimeLimitExceededError,
 )
+from ..util.grammar import choose_form, count_noun
 from .barriers import BarrierQueue, Resumed, is_cluster_barrier
 from .code_blocks import CodeBlock
 
@@ -103,7 +104,7 @@ class Schedule:
     def _describe_place(self, index: int, threads: Array, verbs: tuple[str, str], where: str) -> str:
         """Describe the threads at a block of code, and the mbarrier that the first of them waits for."""
         count, wait = find_active_lanes(threads, self._chunk.shape).threads, self._describe_wait(threads)
-        subject = f"{count} threads {verbs[1]}" if count > 1 else f"1 thread {verbs[0]}"
+        subject = f"{count_noun(count, 'thread')} {choose_form(count, *verbs)}"
         reason = f" for {wait}" if wait and (verbs, where) == (_WAIT, "at") else ""
         return f"{subject} {where} {self._code[index].source}{reason}"
 

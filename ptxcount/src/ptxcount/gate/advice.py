@@ -11,6 +11,7 @@ from ..counting.transactions import LINE, SECTOR
 from ..lanes.warps import Array
 from ..machine.argument_layout import KernelArgument
 from ..report.patterns import Pattern, find_array_name, find_pattern
+from ..util.grammar import count_noun
 from . import banks
 
 #: Minimum share of the launch's sectors for advice on a group of similar accesses.
@@ -225,5 +226,5 @@ def _judge_narrow(pattern: Pattern, launch: _LaunchPatterns) -> tuple[str, str] 
     access = pattern.access
     if access.width > 2 or pattern.lane != access.width or pattern.run < 16 or access.requests < 0.1 * launch.requests:
         return None
-    text = f"{access.width} byte{'s' * (access.width > 1)} per lane, {access.width * 32} per request: vectors as uchar4"
+    text = f"{count_noun(access.width, 'byte')} per lane, {access.width * 32} per request: vectors as uchar4"
     return "PC106", f"{text} need fewer requests; ptxas may merge them already"

@@ -12,6 +12,7 @@ from pathlib import Path
 from ..cli.ending import run_command, scratch_folder
 from ..cli.options import attach_flags, escape_unprintable, join_flags, parse_dimensions
 from ..util.errors import LaunchError
+from ..util.grammar import count_noun
 from . import limits, lock_changes, pins
 from .counting import LaunchCounts, iter_counts, list_files
 from .diagnostics import ADVICE, UNCLEAR, Diagnostic
@@ -104,8 +105,9 @@ def _enter_folder(options: argparse.Namespace) -> Iterator[None]:
         if options.folder.is_relative_to(previous_folder)
         else options.folder
     )
-    if options.folder.is_file():
-        raise LaunchError(f"{options.said} is a file; pass the folder with {FILE}")
+    if not options.folder.is_dir():
+        kind = "is a file" if options.folder.exists() else "does not exist"
+        raise LaunchError(f"{options.said} {kind}; pass the folder with {FILE}")
     os.chdir(options.folder)
     try:
         yield
@@ -148,7 +150,8 @@ def _pin_counts(options: argparse.Namespace) -> int:
         print(escape_unprintable(f"{pins.FILE}: {text}"))
     _report_findings(excesses, [], options)
     if excesses:
-        print(f"{pins.FILE} was written, but ptxcount check will fail: {len(excesses)} counts exceed their limits")
+        excess = count_noun(len(excesses), "count")
+        print(f"{pins.FILE} was written, but ptxcount check will fail: {excess} above the limit")
     return 0
 
 
@@ -195,7 +198,7 @@ def _check_counts(options: argparse.Namespace) -> int:
     reported = [_add_remedy(finding) if finding.code == "PC003" else finding for finding in reported]
     code = _report_findings(reported, launch_counts, options)
     if code == 0:
-        sys.stderr.write(f"{len(launches)} launch{'es' * (len(launches) > 1)} passed\n")
+        sys.stderr.write(f"{count_noun(len(launches), 'launch')} passed\n")
     return code
 
 

@@ -13,6 +13,7 @@ from ..cli.options import plain
 from ..util import atomic_write
 from ..util.errors import LaunchError
 from ..util.git_environment import make_environment
+from ..util.grammar import count_noun
 from ..util.regular_files import require_regular
 from .counting import LaunchCounts
 from .diagnostics import Diagnostic
@@ -82,7 +83,7 @@ class Lock(msgspec.Struct, frozen=True):
         is_other = key in self.launches and self.settings.get(key, "") != describe_settings(launch)
         return [
             *changed_files[:_MAX_NAMED],
-            *[f"{more_count} more files"] * (more_count > 0),
+            *[count_noun(more_count, "more file")] * (more_count > 0),
             *["nvcc"] * (self.nvcc not in ("", nvcc_release)),
             *["the settings of the launch"] * is_other,
         ]

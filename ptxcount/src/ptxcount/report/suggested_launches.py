@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.kernel_counts import read_or_compile
+from ..engine.kernel_counts import compile_entry, read_or_compile
 from ..ptx.parser import parse_cached
 from ..ptx.program import Program, Variable
 from ..source.cpp_types import TYPES, strip_qualifiers
@@ -20,6 +20,7 @@ from ..source.cuda_compiler import ARCH
 from ..source.declarations import Declaration, find_declarations
 from ..source.kernel_sources import is_ptx
 from ..source.names import cpp_name, parameter_types, source_name, split_list
+from ..util.grammar import count_noun
 from .kernel_uses import KernelUses, describe_element
 from .launch_guess import SHARED, THREADS, guess_block, guess_dynamic_shared, guess_template_argument
 
@@ -60,12 +61,13 @@ class KernelOverview:
         return shlex.join(["ptxcount", str(file), *words])
 
 
-def list_kernels(file: Path, flags: str = "", arch: str = ARCH) -> list[KernelOverview]:
+def list_kernels(file: Path, flags: str = "", arch: str = ARCH, name: str | None = None) -> list[KernelOverview]:
     """List the kernels of a file: those that its text declares, then those that only the PTX has.
 
-    Raises as `read_or_compile`.
+    With a name, list only that kernel. Raises as `compile_entry`.
     """
-    program = parse_cached(read_or_compile(file, flags, arch).ptx)
+    compilation, chosen = compile_entry(file, name, flags, arch) if name else (read_or_compile(file, flags, arch), None)
+    program = parse_cached(compilation.ptx)
     entries = program.entries
     text = "" if is_ptx(file) else file.read_text(encoding="utf-8", errors="replace")
     declared_kernels = find_declarations(text)
@@ -73,8 +75,14 @@ def list_kernels(file: Path, flags: str = "", arch: str = ARCH) -> list[KernelOv
     for declaration in declared_kernels:
         names = [name for name in entries if source_name(name) == declaration.name]
         instances: list[str | None] = [*(names if declaration.template else names[:1])]
-        overviews += [_make_overview(declaration, entry_name, program, text) for entry_name in instances or [None]]
+        overviews += [
+            _make_overview(declaration, entry_name, program, text)
+            for entry_name in instances or [None]
+            if chosen in (None, entry_name)
+        ]
     for entry_name, entry in entries.items():
+        if chosen not in (None, entry_name):
+            continue
         if source_name(entry_name) not in {declaration.name for declaration in declared_kernels}:
             kinds = parameter_types(entry_name) or []
             if len(kinds) != len(entry.parameters):  # Numba passes each array as several parameters
@@ -250,18 +258,17 @@ def _is_extent(kind: str) -> bool:
     return dtype.kind in "iu" and dtype.itemsize > 2
 
 
-def format_overview(file: Path, flags: str = "", arch: str = ARCH) -> str:
-    """Format the kernels of a file with a command for each."""
-    overviews = list_kernels(file, flags, arch)
-    plural = "s" if len(overviews) != 1 else ""
-    lines = [f"{file}: {len(overviews)} kernel{plural}"]
+def format_overview(file: Path, flags: str = "", arch: str = ARCH, name: str | None = None) -> str:
+    """Format the kernels of a file, or only the named one, with a command for each."""
+    overviews = list_kernels(file, flags, arch, name)
+    lines = [f"{file}: {count_noun(len(overviews), 'kernel')}"]
     for kernel in overviews:
         unknown = "" if is_ptx(file) else "  (names unknown: this file does not declare it in plain words)"
         place = f"  (line {kernel.declaration.line})" if kernel.declaration.line else unknown
         lines += [
             "",
             f"{kernel.declaration}{place}",
-            f"  {kernel.format_command(file, alone=len(overviews) == 1, flags=flags, arch=arch)}",
+            f"  {kernel.format_command(file, alone=len(overviews) == 1 and not name, flags=flags, arch=arch)}",
         ]
     if overviews:
         lines += ["", _GUESS_NOTE]

@@ -1,10 +1,12 @@
 """Integer constants that C++ text defines, and expressions of them."""
 
 import ast
+import operator
 import re
+from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
-_ARITHMETIC = (ast.Expression, ast.BinOp, ast.UnaryOp, ast.Constant, ast.operator, ast.unaryop)
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 #: The suffix of an integer, and a cast to a type of integers, by its name or by `static_cast`.
 _INTEGER = re.compile(r"\b(0[xX][\da-fA-F']+|0[bB][01']+|\d[\d']*)[uUlLzZ]*\b")
@@ -18,27 +20,63 @@ _INITIALIZER = r"\b{0}\s*(?:(?:=(?!=)\s*\{{?|\{{)\s*([^;,{{}}]+)|\(([^;{{}}]+)\)
 CONSTANTS, VARIABLES = rf"{_MACRO}|\bconst(?:expr)?\b[^;()]*?{_INITIALIZER}", rf"{_MACRO}|{_INITIALIZER}"
 
 
-def translate_integers(text: str) -> str:
-    """Translate a C++ expression of integers to Python: without comments, suffixes, casts and braces."""
-    text = _CAST.sub("", _COMMENT.sub(" ", text)).replace("{", "(").replace("}", ")")
-    return _INTEGER.sub(lambda number: number[1].replace("'", ""), text).replace("/", "//").strip()
+def _divide(dividend: float, divisor: float) -> float:
+    """Divide as C++ does: the quotient of integers is rounded toward zero."""
+    if isinstance(dividend, float) or isinstance(divisor, float):
+        return dividend / divisor
+    quotient = abs(dividend) // abs(divisor)
+    return quotient if (dividend < 0) == (divisor < 0) else -quotient
 
 
-def evaluate_constant(text: str, source: str, definitions: str = CONSTANTS, depth: int = 8) -> int | None:
+#: Operators of Python's syntax tree -> their functions in C++.
+_OPERATORS: dict[type[ast.operator | ast.unaryop], Callable[..., Any]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: _divide,
+    ast.Mod: lambda dividend, divisor: dividend - _divide(dividend, divisor) * divisor,
+    ast.LShift: operator.lshift, ast.RShift: operator.rshift, ast.Invert: operator.invert,
+    ast.BitAnd: operator.and_, ast.BitOr: operator.or_, ast.BitXor: operator.xor,
+    ast.USub: operator.neg, ast.UAdd: operator.pos,
+}  # fmt: skip
+
+
+def remove_comments(text: str) -> str:
+    """Replace comments by a space."""
+    return _COMMENT.sub(" ", text)
+
+
+def evaluate_constant(
+    text: str, source: str, definitions: str = CONSTANTS, depth: int = 8, *, is_strict: bool = False
+) -> int | None:
     """Evaluate an expression of numbers and of constants that a source defines; None if its value is not known.
 
-    `definitions` is CONSTANTS or VARIABLES. Of several of one name the last counts.
+    `definitions` is CONSTANTS or VARIABLES. Of several of one name the last counts; if strict, none.
     """
 
     def find_value(word: re.Match[str]) -> str:
         values = re.findall(definitions.format(word[0]), source)
-        if not (values and depth):
+        if not (values and depth) or (is_strict and len({*values}) > 1):
             return word[0]
-        return f"({evaluate_constant(''.join(values[-1]), source, definitions, depth - 1)})"
+        value = evaluate_constant("".join(values[-1]), source, definitions, depth - 1, is_strict=is_strict)
+        return f"({value})"
 
-    expression = re.sub(r"\b[A-Za-z_]\w*", find_value, translate_integers(text))
-    with suppress(SyntaxError, ZeroDivisionError, TypeError, ValueError):
-        tree = ast.parse(expression, mode="eval")
-        if all(isinstance(node, _ARITHMETIC) for node in ast.walk(tree)):
-            return int(eval(compile(tree, "", "eval"), {}))  # only of numbers
+    expression = re.sub(r"\b[A-Za-z_]\w*", find_value, _translate_integers(text))
+    with suppress(SyntaxError, ArithmeticError, TypeError, ValueError, KeyError):
+        return int(_evaluate_node(ast.parse(expression, mode="eval").body))
     return None
+
+
+def _translate_integers(text: str) -> str:
+    """Translate a C++ expression of integers to Python: without comments, suffixes, casts and braces."""
+    text = _CAST.sub("", remove_comments(text)).replace("{", "(").replace("}", ")")
+    return _INTEGER.sub(lambda number: number[1].replace("'", ""), text).strip()
+
+
+def _evaluate_node(node: ast.expr) -> Any:
+    """Evaluate an expression as C++ does; raise an error for anything but numbers and their operators."""
+    match node:
+        case ast.Constant(value=int() | float() as value):
+            return value
+        case ast.UnaryOp():
+            return _OPERATORS[type(node.op)](_evaluate_node(node.operand))
+        case ast.BinOp():
+            return _OPERATORS[type(node.op)](_evaluate_node(node.left), _evaluate_node(node.right))
+    raise ValueError

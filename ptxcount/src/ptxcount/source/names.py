@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,13 @@ def find_entry(ptx: str, name: str | None) -> str:
         shown = matches if len({*texts}) < len(texts) else texts
         raise LaunchError(f"{problem}; give one of {', '.join(shown) or 'none: there are no kernels'}")
     return matches[0]
+
+
+def require_entry(entries: Iterable[str], entry: str) -> None:
+    """Raise `LaunchError` if a mangled name is not among a module's kernels."""
+    entries = [*entries]
+    if entry not in entries:
+        raise LaunchError(f"no kernel {entry!r}; the file has {', '.join(map(demangle, entries)) or 'none'}")
 
 
 def matches_name(mangled: str, name: str) -> bool:

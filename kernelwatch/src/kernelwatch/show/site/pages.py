@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, FileSystemBytecodeCache, FunctionLoader, StrictUndefined
 
 from kernelwatch.config import cache_dir
-from kernelwatch.error_text import count_noun
 from kernelwatch.review.groups import AT_LEAST
 from kernelwatch.show.site import overview, words
 from kernelwatch.show.site.overview import ShownMachine
 from kernelwatch.show.site.site_folder import SiteFolder
+from ptxcount.util.grammar import count_noun
 
 #: Maximum number of changed commits on Overview.
 MAX_CHANGES = 8

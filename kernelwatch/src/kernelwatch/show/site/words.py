@@ -12,12 +12,12 @@ from urllib.parse import quote, urlencode
 
 from markupsafe import Markup, escape
 
-from kernelwatch.error_text import count_noun
 from kernelwatch.review.groups import ANY_FLAGS
 from kernelwatch.review.verdict import format_percent
 from kernelwatch.show.text import format_quantity, shorten_flags
 from kernelwatch.store.graph import MERGED, UNKNOWN
 from kernelwatch.suite.benchmark_names import Kind, find_kind
+from ptxcount.util.grammar import choose_form, count_noun
 
 #: Verdict -> sign shown with its word, for readers who cannot see colours.
 SIGNS = {
@@ -63,7 +63,7 @@ def describe_age(column: Mapping[str, Any]) -> str:
 
 def format_touching(count: int) -> str:
     """Return the number of commits that touch kernels, as a relative clause."""
-    return f"{count or 'none'} of which touch{'es' * (count == 1)} kernels"
+    return f"{count or 'none'} of which {choose_form(count, 'touches', 'touch')} kernels"
 
 
 def describe_branch(branch: str) -> str:

@@ -75,5 +75,5 @@ def match_configurations(metric: str) -> list[SuiteConfiguration]:
         f"no configuration has all words of METRIC, {metric!r}; "
         + f"{', '.join(map(repr, unknown))} matches none: did you mean {' or '.join(near) or 'another'}? "
         * bool(unknown)
-        + "use words of a configuration in the review, such as 'load_sectors transpose float32 -Xptxas -O3'"
+        + f"use words of a configuration in the review, such as 'load_sectors {registry.current_suite().example}'"
     )

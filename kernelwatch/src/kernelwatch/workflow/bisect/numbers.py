@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from unittest import mock
 
 from kernelwatch.instrument import machine, parent_death
 from kernelwatch.review.commit_review import Review
@@ -22,6 +21,7 @@ from kernelwatch.toolchain import releases
 from kernelwatch.workflow.bisect.metric import SuiteConfiguration
 from kernelwatch.workflow.load_review import review_selection
 from kernelwatch.workflow.select_results import CannotCompareError, load_histories, select_commits
+from ptxcount.util.environment import set_variables
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class CommitNumbers:
         if self.is_stored:
             yield self.machine
             return
-        with mock.patch.dict(os.environ, {RESULTS: ""}):
+        with set_variables({RESULTS: ""}):
             if self._has_all(commits, configurations):
                 yield self.machine
                 return
@@ -154,5 +154,5 @@ def open_numbers(configurations: Sequence[SuiteConfiguration], name: str | None,
     with ExitStack() as closing:
         if not is_stored and RESULTS not in os.environ:
             folder = closing.enter_context(tempfile.TemporaryDirectory(prefix="bisect-"))
-            closing.enter_context(mock.patch.dict(os.environ, {RESULTS: folder}))
+            closing.enter_context(set_variables({RESULTS: folder}))
         yield CommitNumbers(root, name if is_stored else name or own_name, is_stored)

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from unittest import mock
 
 from kernelwatch.config import project_root, settings
 from kernelwatch.instrument import parent_death
@@ -23,6 +22,7 @@ from kernelwatch.workflow.bisect.lines import list_moved_lines
 from kernelwatch.workflow.bisect.metric import SuiteConfiguration, list_configurations
 from kernelwatch.workflow.bisect.numbers import CommitNumbers
 from kernelwatch.workflow.select_results import CannotCompareError
+from ptxcount.util.environment import set_variables
 
 
 @dataclass
@@ -103,7 +103,7 @@ def _bisect(outcome: SearchOutcome, change: Row, numbers: CommitNumbers, package
     words += ["--machine", numbers.machine] if numbers.machine else []
     environment = {project_root.VARIABLE: str(numbers.root), parent_death.RUN: str(os.getpid())}
     environment["PYTHONPATH"] = os.pathsep.join([*project_root.list_libraries(), os.environ.get("PYTHONPATH", "")])
-    with _worktree(outcome.bad, numbers.root) as tree, mock.patch.dict(os.environ, environment):
+    with _worktree(outcome.bad, numbers.root) as tree, set_variables(environment):
         start = ("start", "--no-checkout", "--first-parent", outcome.bad, outcome.good, "--", package)
         git.text(tree, "bisect", *start)
         log = git.text(tree, "bisect", "log")

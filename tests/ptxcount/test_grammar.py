@@ -1,0 +1,21 @@
+"""Numbers with their nouns."""
+
+from __future__ import annotations
+
+import pytest
+
+from ptxcount.util.grammar import choose_form, count_noun
+
+
+@pytest.mark.parametrize(
+    ("number", "noun", "text"),
+    [
+        (0, "count", "0 counts are"),
+        (1, "launch", "1 launch is"),
+        (2, "launch", "2 launches are"),
+        (2, "more time", "2 more times are"),
+    ],
+)
+def test_number_and_noun(number: int, noun: str, text: str) -> None:
+    """The noun and the verb agree with the number."""
+    assert f"{count_noun(number, noun)} {choose_form(number, 'is', 'are')}" == text
