@@ -29,6 +29,8 @@ from .transactions import (
 RETRY_CAVEAT = "retries between warps are not counted"
 UNMEASURED = "wavefronts of 128 bits by the rule of 64, as no chip was asked"
 CAS_LOOP_CAVEAT = "a compare-and-swap loop on the 32-bit word: one load, then one request per round"
+#: Caveat for swaps that the kernel itself repeats.
+WINNER_CAVEAT = "the number of tries depends on which lane or warp wins; here threads try in the order of their indices"
 _WAVEFRONTS = ("wavefronts", "conflict_free")
 _PATTERNS = ("sectors", "lines", "ideal_sectors", "ideal_lines")
 #: Counting rules by space, or by space and kind, and the counts that they return.
@@ -108,6 +110,8 @@ class Access:
     whole: bool = field(default=False, init=False, repr=False, compare=False)
     #: True for ``ldmatrix``: eight rows form one group, never sixteen.
     is_matrix: bool = field(default=False, repr=False, compare=False)
+    #: True for an atomic swap whose result decides whether a loop tries again.
+    is_retried: bool = field(default=False, repr=False, compare=False)
 
     @property
     def bank_conflicts(self) -> int:
@@ -129,6 +133,7 @@ class Access:
             CAS_LOOP_CAVEAT: is_narrow,
             RETRY_CAVEAT: is_narrow or (is_shared and self.loops),
             UNMEASURED: is_shared and self.width > 2 * WORD,
+            WINNER_CAVEAT: self.is_retried,
         }
         return "; ".join(note for note, is_told in notes.items() if is_told)
 
