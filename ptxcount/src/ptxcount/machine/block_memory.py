@@ -274,7 +274,8 @@ class SharedMemory:
         elif not (is_written := written[flat]).all():
             fail(UninitializedReadError, int(is_written.all(axis=1).argmin()), description)
             written[flat] = True
-        instruction = getattr(getattr(report, "chunk", None), "instruction", None)
+        chunk: Any = getattr(report, "chunk", None)
+        instruction = getattr(chunk, "instruction", None)
         acquires = instruction is not None and is_acquire(instruction)
         if instruction is not None and (is_strong(instruction) or is_strong_store(instruction)):
             kind = f"strong {kind}"
@@ -285,6 +286,8 @@ class SharedMemory:
             if race is not None:
                 text = f" races with block {race[1] % self._cluster} of the cluster: no synchronization between them"
                 fail(SharedRaceError, race[0], description + text, race[2])
+        if self._policy == "strict" and instruction is not None and "volatile" in instruction.modifiers:
+            kind = kind if id(instruction) in chunk.context.polls else kind.replace("strong", "volatile")
         if not (unwatched or distant):
             race = self.races.record_access(kind, owners, threads, units, source, stored, acquires=acquires)
             if race is not None:
