@@ -8,8 +8,8 @@ each byte and kind of access it is enough to keep the first and the last thread 
 with another exactly if one of these two is not itself. Where masks are not of whole warps, each lane's last access is
 kept as well, and compared with what the lanes know of each other (`warp_clocks`).
 
-The strict check has kinds of their own for volatile accesses that do not poll. They race between lanes of one warp: since
-Volta, lanes do not run in lockstep.
+The strict check has kinds of their own for volatile accesses that do not poll. They race between lanes of one warp:
+since Volta, lanes do not run in lockstep.
 """
 
 from __future__ import annotations
