@@ -178,6 +178,13 @@ USES = (
      "o[blockIdx.x * WARP + t] = 0;", "--grid 2048 --block 32 o=float32[1048576] turns=int32:4"),
     ("float* o) { __shared__ float s[4 * WARP]; s[threadIdx.x] = 1; __syncthreads(); o[I] = s[127 - threadIdx.x];",
      "--grid 512 --block 128 o=float32[1048576]"),
+    # the row of a tile, without padding; no row of 48
+    ("float* o) { __shared__ float s[WARP][WARP + 1]; s[1][threadIdx.x] = 1; __syncthreads(); o[I] = s[threadIdx.x][1];",
+     "--grid 2048 --block 32 o=float32[1048576]"),
+    ("float* o) { __shared__ float s[9][8]; s[1][threadIdx.x] = 1; __syncthreads(); o[I] = s[threadIdx.x][1];",
+     "--grid 8192 --block 8 o=float32[1048576]"),
+    ("float* o) { __shared__ float s[4][48]; s[1][threadIdx.x] = 1; __syncthreads(); o[I] = s[2][threadIdx.x];",
+     "--grid 256 --block 256 o=float32[1048576]"),
     ("float* o, int w, int h) { int x = blockIdx.x * SIDE + threadIdx.x, y = blockIdx.y * SIDE + threadIdx.y; "
      "if (x < w && y < h) o[y * w + x] = taps[3];", "--grid 16,16 --block 16,16 --variable taps=float32[9]=ones "
      "o=float32[248,248] w=int32:248 h=int32:248"),
