@@ -196,6 +196,15 @@ def test_selected_pictures() -> None:
     assert "k.cu:21" not in shown
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_picture_of_the_worst(count: int) -> None:
+    """A picture of one of several instructions at a line says so."""
+    counters = _counters(8, 16)
+    counters.accesses[0].source = Source(1, "k.cu", 2 if count == 2 else 1)
+    text = format_costs(counters, [], lambda name: None)
+    assert text.count("the worst of 2 load instructions:") == count - 1
+
+
 def test_typical_request() -> None:
     """A picture shows the most frequent request; neighbours with one address share a wavefront."""
     access = Access(Source(1), "global", "load", 4)

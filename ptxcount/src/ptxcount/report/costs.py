@@ -142,6 +142,8 @@ def _format_lines(costs: list[Cost], pictures: dict[int, Picture], find_lines: F
         yield f"{cost.amount / totals[cost.unit]:>10.0%}  {place}  {line_text}".rstrip()
         yield f"            {cost.description}"
         if n in pictures:
+            if len(cost.accesses) > 1:
+                yield f"            the worst of {len(cost.accesses)} {cost.worst.kind} instructions:"
             yield from ("", *(f"            {row}".rstrip() for row in pictures[n].format_text().splitlines()), "")
     for unit_name, amount in omitted.items():
         yield f"       {_name_unit(amount, unit_name)} at lines with less than {_MIN_SHARE:.0%} each"
