@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
 from itertools import zip_longest
 
 from ..lanes.symbolic_values import Value
@@ -209,3 +210,14 @@ class Access:
     def add_shifted(self, sectors: list[int]) -> None:
         """Add the sectors of a bulk copy for each shift of its shared buffer."""
         self.shifted_sectors = [sum(pair) for pair in zip_longest(self.shifted_sectors, sectors, fillvalue=0)]
+
+
+def sum_accesses(accesses: Sequence[Access]) -> Access:
+    """Sum up the counts of accesses of one space and kind; all else is that of the first."""
+    first = accesses[0]
+    total = Access(first.source, first.space, first.kind, first.width, is_retried=first.is_retried)
+    for name in (each.name for each in fields(Access) if each.type == "int" and each.name != "width"):
+        setattr(total, name, sum(getattr(access, name) for access in accesses))
+    for access in accesses:
+        total.add_shifted(access.shifted_sectors)
+    return total
