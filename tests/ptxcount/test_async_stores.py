@@ -144,7 +144,8 @@ WAITS = {
     f"{_COPY.format(0)} {_BLOCK_ONE} @%p1 cp.async.wait_all; {_READ.format(0)}": 0,
     f"{_BLOCK_ONE} @%p1 {_COPY.format(0)} {_READ.format(0)}": 0,
     f"{_BLOCK_ONE} st.shared.u32 [%r6], 1; @%p1 {_COPY.format(0)} {_READ.format(0)}": 1,
-    f"{_BLOCK_ONE} @%p1 bra A; {_COPY.format(0)} cp.async.wait_all; bra B; A: {_COPY.format(0)} B: {_READ.format(0)}": 1,
+    f"{_BLOCK_ONE} @%p1 bra A; {_COPY.format(0)} cp.async.wait_all; bra B; "
+    f"A: {_COPY.format(0)} B: {_READ.format(0)}": 1,
 }
 
 

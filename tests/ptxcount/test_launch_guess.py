@@ -126,7 +126,7 @@ def test_structs() -> None:
     assert find_structs(f"struct M {{ const float* x; {methods} int n; }};")["M"] == [
         ("const float*", "x", 0), ("int", "n", 0)
     ]  # fmt: skip
-    assert not find_structs("struct V { int n; __device__ virtual int f() { return n; } }; struct D { int f(); int n; };")
+    assert not find_structs("struct V { int n; virtual int f() { return n; } }; struct D { int f(); int n; };")
     assert find_structs("struct Whole {int n;}; struct P {float a; float m[3][3]; int n;};").keys() == {"Whole"}
 
 
@@ -194,7 +194,8 @@ USES = (
     ("const __half2* x, half2* o) { o[I] = x[I];",
      "--grid 256 --block 256 x=float16[1048576,2] o=float16[1048576,2]"),
     # the row of a tile, without padding; no row of 48
-    ("float* o) { __shared__ float s[WARP][WARP + 1]; s[1][threadIdx.x] = 1; __syncthreads(); o[I] = s[threadIdx.x][1];",
+    ("float* o) { __shared__ float s[WARP][WARP + 1]; s[1][threadIdx.x] = 1; __syncthreads(); "
+     "o[I] = s[threadIdx.x][1];",
      "--grid 2048 --block 32 o=float32[1048576]"),
     ("float* o) { __shared__ float s[9][8]; s[1][threadIdx.x] = 1; __syncthreads(); o[I] = s[threadIdx.x][1];",
      "--grid 8192 --block 8 o=float32[1048576]"),
@@ -226,7 +227,8 @@ INSTANCES = "template __global__ void many<double, 64>(double*);\ntemplate __glo
 
 def test_uses(tmp_path: Path) -> None:
     """The text determines blocks, sizes, iterations, indices and constants; a wrong bound is out of bounds."""
-    file, head = tmp_path / "uses.cu", "#include <cuda_fp16.h>\n#define SIDE (WARP / 2)\n#define I (blockIdx.x * blockDim.x + threadIdx.x)\n"
+    file, head = tmp_path / "uses.cu", "#include <cuda_fp16.h>\n#define SIDE (WARP / 2)\n"
+    head += "#define I (blockIdx.x * blockDim.x + threadIdx.x)\n"
     head += "constexpr int WARP = 32; struct P { float x, y, z; }; __constant__ float taps[9];\n"
     heads = ["" if text.startswith("template") else f"__global__ void k{n}(" for n, (text, *_) in enumerate(USES)]
     kernels = (f"{begin}{text} }}\n" for begin, (text, *_) in zip(heads, USES, strict=True))

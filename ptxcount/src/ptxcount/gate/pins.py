@@ -114,9 +114,7 @@ def pin_lines(lines: Iterable[dict[str, Any]]) -> tuple[Lines, dict[str, tuple[s
     return pinned, places
 
 
-def write_lock(
-    folder: Path, launch_counts: Sequence[LaunchCounts], nvcc_release: str, kept: Lock = NO_LOCK
-) -> None:
+def write_lock(folder: Path, launch_counts: Sequence[LaunchCounts], nvcc_release: str, kept: Lock = NO_LOCK) -> None:
     """Write the lock file: JSON with one line per source line, file, and settings of a named launch.
 
     Launches of ``kept`` that were not counted keep their counts.
