@@ -138,6 +138,8 @@ def _format_lines(costs: list[Cost], pictures: dict[int, Picture], find_lines: F
         unit, array = cost.unit, cost.array
         source = cost.worst.source
         place = f"{Path(source.file).name}:{source.line}" if source.file else str(source)
+        callers = sorted({access.source.caller for access in cost.accesses} - {""})
+        place += f" (inlined at {', '.join(callers[:3])}{' ...' * (len(callers) > 3)})" * bool(callers)
         line_text = find_line_text(source.file, source.line, find_lines)
         yield f"{cost.amount / totals[cost.unit]:>10.0%}  {place}  {line_text}".rstrip()
         yield f"            {cost.description}"

@@ -22,12 +22,16 @@ class Source(NamedTuple):
     ptx_line : int
         Its line in the PTX.
     file, line : str and int, or None
-        Its file and line in the CUDA source, if the PTX was compiled with ``-lineinfo``.
+        Its file and line in the CUDA source, if the PTX was compiled with ``-lineinfo``. Code inlined from a library
+        has the line that calls it.
+    caller : str
+        For the code of an inlined function: the file and line that call it, as ``k.cu:7``.
     """
 
     ptx_line: int
     file: str | None = None
     line: int | None = None
+    caller: str = ""
 
     def __str__(self) -> str:
         ptx = f"PTX line {self.ptx_line}"
