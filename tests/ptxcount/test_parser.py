@@ -140,6 +140,7 @@ def test_lines_of_a_header(kernel_file: int, header_file: int, header: str) -> N
         ("kernel.cu", 9, ""), "kernel.cu:9"
     )  # fmt: skip
     assert [source[1:] for source in places] == [("kernel.cu", 7, ""), called, ("kernel.cu", 3, line)]
+    assert str(places[2]).startswith(f"kernel.cu:3, inlined at {line} (PTX line ")
 
 
 def test_labels_of_a_scope() -> None:

@@ -35,7 +35,8 @@ class Source(NamedTuple):
 
     def __str__(self) -> str:
         ptx = f"PTX line {self.ptx_line}"
-        return ptx if self.file is None else f"{self.file}:{self.line} ({ptx})"
+        call = f", inlined at {self.caller}" if self.caller else ""
+        return ptx if self.file is None else f"{self.file}:{self.line}{call} ({ptx})"
 
 
 class PtxError(Exception):
