@@ -168,6 +168,9 @@ def test_struct_arguments(tmp_path: Path) -> None:
     assert kernel.arguments == ["o=float32[1048576]", f"p={members}", 'h={"n": "int64:65536"}']
     arguments = make_arguments(kernel.arguments)
     assert ptxcount.count(file, None, 1, 32, arguments).loads.requests == 1
+    methods = "struct Q { float* x; int f(); }; struct R { int f(); int n; };"
+    file.write_text(f"{methods} __global__ void k(Q q, R r) {{ q.x[0] = r.n; }}")
+    assert list_kernels(file)[0].arguments == ["q={}", "r=bytes:00000000"]
 
 
 #: Parameters and body of a kernel, and its guessed launch.
