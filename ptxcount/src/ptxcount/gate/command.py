@@ -201,7 +201,8 @@ def _check_counts(options: argparse.Namespace) -> int:
     reported = [_add_remedy(finding) if finding.code == "PC003" else finding for finding in reported]
     code = _report_findings(reported, launch_counts, options)
     if code == 0:
-        sys.stderr.write(f"{len(launches)} launch{'es' * (len(launches) > 1)} passed\n")
+        stream = sys.stdout if options.format == "text" else sys.stderr  # other formats are for programs
+        stream.write(f"{len(launches)} launch{'es' * (len(launches) > 1)} passed\n")
     return code
 
 
