@@ -70,14 +70,15 @@ class Repository:
         return done.stdout.strip()
 
     def run(self, command: str, *words: str) -> tuple[int, list[str]]:
-        """Run a command in the folder; return its exit code and its lines."""
+        """Run a command in the folder; return its exit code and its lines, without that of success."""
         previous = Path.cwd()
         os.chdir(self.folder)
         try:
             code = main([command, *words])
         finally:
             os.chdir(previous)
-        return code, self._capsys.readouterr().out.splitlines()
+        lines = self._capsys.readouterr().out.splitlines()
+        return code, [line for line in lines if not line.endswith((" launch passed", " launches passed"))]
 
 
 Change = Callable[[Repository], object]

@@ -125,3 +125,39 @@ def test_extremes_of_halves(name: str, kind: str, dtype: Any) -> None:
         text = module(body, 2, f".reg .b{bits} %x<8>;")
         ptxcount.count(text, None, 1, 32, [values.view(np.uint16), words := out.view(np.uint16)])
         assert words.tolist() == expected.view(np.uint16).tolist()
+
+
+_COPY = "cp.async.ca.shared.global [%r6+{}], [%rd1], 4;"
+_COMMIT, _READ = "cp.async.commit_group;", "ld.shared.u32 %r7, [%r6+{}];"
+_TWO_GROUPS = f"{_COPY.format(0)} {_COMMIT} {_COPY.format(512)} {_COMMIT}"
+_BLOCK_ONE = "mov.u32 %r4, %ctaid.x; setp.eq.u32 %p1, %r4, 1;"
+#: Code after which shared memory is read that a copy writes, and the first of three blocks that reads too early.
+WAITS = {
+    f"{_COPY.format(0)} {_READ.format(0)}": 0,
+    f"{_COPY.format(0)} {_COMMIT} bar.sync 0; {_READ.format(0)}": 0,
+    f"{_COPY.format(0)} cp.async.wait_all; {_READ.format(0)}": None,
+    f"{_COPY.format(0)} cp.async.wait_group 0; {_READ.format(0)}": 0,
+    f"{_TWO_GROUPS} cp.async.wait_group 1; {_READ.format(0)}": None,
+    f"{_TWO_GROUPS} cp.async.wait_group 1; {_READ.format(512)}": 0,
+    f"{_TWO_GROUPS} cp.async.wait_group 0; {_READ.format(512)}": None,
+    f"{_COPY.format(0)} cp.async.mbarrier.arrive.shared.b64 [bar]; {_READ.format(0)}": None,
+    f"{_COPY.format(0)} {_BLOCK_ONE} @%p1 cp.async.wait_all; {_READ.format(0)}": 0,
+    f"{_BLOCK_ONE} @%p1 {_COPY.format(0)} {_READ.format(0)}": 0,
+    f"{_BLOCK_ONE} st.shared.u32 [%r6], 1; @%p1 {_COPY.format(0)} {_READ.format(0)}": 1,
+    f"{_BLOCK_ONE} @%p1 bra A; {_COPY.format(0)} cp.async.wait_all; bra B; "
+    f"A: {_COPY.format(0)} B: {_READ.format(0)}": 1,
+}
+
+
+@pytest.mark.parametrize(("code", "block"), WAITS.items())
+def test_reads_before_copies_arrive(code: str, block: int | None) -> None:
+    """Bytes that cp.async writes are unwritten until its thread waits for the copy."""
+    start = "ld.param.u64 %rd1, [p0]; mov.u32 %r5, cells; mad.lo.u32 %r6, %r0, 4, %r5; "
+    start += "setp.eq.u32 %p2, %r0, 0; @%p2 mbarrier.init.shared.b64 [bar], 64; bar.sync 0; "
+    shared = ".shared .align 16 .b8 cells[1024]; .shared .align 8 .b64 bar;"
+    counters = ptxcount.count(module(start + code, 1, shared), None, 3, 64, [np.ones(64, np.uint32)])
+    assert len(counters.findings) == (block is not None)
+    for finding in counters.findings:
+        assert finding.code == "unwritten-read"
+        assert f"block ({block}, 0, 0), thread (0, 0, 0)" in finding.message
+        assert finding.message.endswith("cp.async was not waited for")

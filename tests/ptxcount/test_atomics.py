@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ptxcount.counting.access import RETRY_CAVEAT
+from ptxcount.counting.access import RETRY_CAVEAT, WINNER_CAVEAT
 from ptxcount.isa.atomic_operations import ATOMICS, apply_operation
 from tests.ptxcount.snippets import execute_snippet, module
 
@@ -125,6 +125,24 @@ def test_caveats_of_several_atomics() -> None:
     text = module(f"{begin} {swap} {total} {swap}", 0, ".reg .f64 %fd<2>; .reg .b128 %q<3>;")
     caveats = execute_snippet(text, []).caveats()
     assert caveats == {"shared atomic": RETRY_CAVEAT}
+
+
+#: Threads that swap in a loop until the result says stop, and threads that swap once in a loop of two turns.
+SWAPS = {
+    "{swap} setp.ne.u32 %p1, %r5, %r4; mov.u32 %r4, %r5; @%p1 bra again;": True,
+    "{swap} setp.eq.u32 %p1, %r5, 0; @%p1 st.global.u32 [%rd1+8], %r5; add.u32 %r4, %r4, 1; "
+    "setp.lt.u32 %p2, %r4, 2; @%p2 bra again;": False,
+}
+
+
+@pytest.mark.parametrize(("loop", "is_retried"), SWAPS.items())
+@pytest.mark.parametrize("swap", ["cas.b32 %r5, [%rd1], %r4, %r3;", "exch.b32 %r5, [%rd1], %r4;"])
+def test_tries_that_depend_on_the_winner(swap: str, loop: str, is_retried: bool) -> None:
+    """Only a swap whose result ends its loop has a number of tries that depends on the order of threads."""
+    begin = "ld.param.u64 %rd1, [p0]; mov.u32 %r4, 0; add.u32 %r3, %r4, 1; again:"
+    text = module(begin + loop.format(swap=f"atom.global.{swap}"), 1)
+    caveats = execute_snippet(text, [np.zeros(4, np.uint32)]).caveats()
+    assert caveats == ({"global atomic": WINNER_CAVEAT} if is_retried else {})
 
 
 @pytest.mark.parametrize(("space", "expected"), [

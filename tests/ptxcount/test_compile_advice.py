@@ -121,3 +121,16 @@ def test_unsupported_release(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_missing_header_of_a_text() -> None:
     with pytest.raises(CompileError, match=r"\ncublas_v2\.h (comes with the wheel nvidia-cublas; run|is in )"):
         cuda_compiler.compile_source("#include <cublas_v2.h>")
+
+
+@pytest.mark.parametrize("is_text", [False, True])
+def test_errors_of_ptxas(is_text: bool, tmp_path: Path) -> None:
+    """An error of ptxas names the line of the source, and the architecture that has the instruction."""
+    source = tmp_path / "k.cu"
+    source.write_text('\n__global__ void k() {\n  asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");\n}\n')
+    with pytest.raises(CompileError) as caught:
+        cuda_compiler.compile_source(source.read_text() if is_text else source)
+    *_, error, _, advice = str(caught.value).splitlines()
+    assert error.startswith(f"{'source.cu' if is_text else source}:3: ptxas error   : Instruction 'setmaxnreg.dec'")
+    assert advice.endswith("--arch sm_90a")
+    cuda_compiler.compile_source(source, arch="sm_90a")

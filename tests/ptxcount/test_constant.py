@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -121,13 +122,14 @@ __global__ void k(float* out, const int* at) { int i = threadIdx.x; out[i] = tab
 def test_addresses_on_the_command_line(
     fill: str, addresses: int, shown: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A table by lane is marked; a uniform load is not."""
+    """A table by lane is marked; a uniform load is in the totals alone."""
     source = tmp_path / "by_lane.cu"
     source.write_text(BY_LANE)
     words = [str(source), "--grid", "1", "--block", "32", "out=float32[32]", f"at=int32[32]{'=' * bool(fill)}{fill}"]
     assert main(words) == 0
     out = capsys.readouterr().out
-    assert ("constant" in out.replace("__constant__", "")) is bool(shown)
+    assert re.search(rf"(?m)^  load +1 +{addresses} .* 1.00$", out)
+    assert ("constant load" in out) is bool(shown)
     assert [text for text in shown if text not in out] == []
     assert main([*words, "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)

@@ -143,10 +143,19 @@ def test_names_of_arrays(place: int, name: str) -> None:
 
 
 LANES = np.arange(32)
+HOLES = np.isin(LANES % 5, (0, 1, 3))
 #: Addresses of lanes, number of active lanes or those that are active, and the pattern.
 PATTERNS = [
     (LANES * 0, 32, "all lanes at one address"), (LANES * 4, 8, "neighbouring lanes at neighbouring elements"),
     (LANES * 4 + 4, 32, "neighbouring lanes at neighbouring elements; warps start inside a sector"),
+    (LANES * 4, HOLES & (LANES > 7), "neighbouring lanes at neighbouring elements; inactive lanes leave gaps"),
+    (LANES * 4, (LANES >= 4) & (LANES < 12), "neighbouring lanes at neighbouring elements; inactive lanes leave gaps"),
+    (LANES[::-1] * 4, HOLES & (LANES > 7),
+     "neighbouring lanes at neighbouring elements in descending order; inactive lanes leave gaps"),
+    (LANES[::-1] * 4 + 8, HOLES,
+     "neighbouring lanes at neighbouring elements in descending order; warps start inside a sector"),
+    (LANES * 4 + 12, HOLES, "neighbouring lanes at neighbouring elements; warps start inside a sector"),
+    (LANES * 2 + 12, LANES % 2 == 0, "active lanes at neighbouring elements; warps start inside a sector"),
     (LANES[::-1] * 4, 32, "neighbouring lanes at neighbouring elements in descending order"),
     (LANES * 128, 32, "neighbouring lanes 128 bytes apart"),
     (LANES * 128 + LANES // 8 * 64, 32, "neighbouring lanes 128 bytes apart"),
@@ -166,7 +175,7 @@ def test_patterns(addresses: np.ndarray, active: int | np.ndarray, words: str | 
     access = Access(Source(1), "global", "load", 4)
     access.record(addresses[None], (active > LANES if isinstance(active, int) else active)[None], (1, 32))
     pattern = find_pattern(access)
-    assert (pattern.description[: len(words or "")] if pattern else None) == words
+    assert (pattern.description if pattern else None) == words
 
 
 def _counters(*sectors: int) -> LaunchCounters:
@@ -185,6 +194,15 @@ def test_selected_pictures() -> None:
     shown = format_costs(_counters(*[32] * 20, 4), [], lambda name: None)
     assert "       4 sectors at lines with less than 1% each" in shown
     assert "k.cu:21" not in shown
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_picture_of_the_worst(count: int) -> None:
+    """A picture of one of several instructions at a line says so."""
+    counters = _counters(8, 16)
+    counters.accesses[0].source = Source(1, "k.cu", 2 if count == 2 else 1)
+    text = format_costs(counters, [], lambda name: None)
+    assert text.count("the worst of 2 load instructions:") == count - 1
 
 
 def test_typical_request() -> None:

@@ -126,7 +126,7 @@ def test_memory_of_many_blocks(space: str, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_source_lines() -> None:
-    """Accesses in a function of a header have the line of the kernel's file."""
+    """Accesses in functions of CUDA's headers have lines of the kernel's file."""
     bins, data = np.zeros(16, np.uint32), np.arange(100, dtype=np.uint8)
     result = sources.execute("features", "histogram", [bins, data, np.int32(100)], threads=64)
     lines = (sources.FOLDER / "features.cu").read_text(encoding="utf-8").splitlines()

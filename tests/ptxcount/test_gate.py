@@ -216,10 +216,12 @@ def test_compile_error_is_told_once(repository: Repository) -> None:
             2, ["scale.cu:6: PC009 CompileError: nvcc failed: "])  # fmt: skip
 
 
-def test_word_on_success(repository: Repository, capsys: pytest.CaptureFixture[str]) -> None:
-    """It goes to standard error, as formats of other tools go to standard output."""
-    assert main(["check", str(repository.folder)]) == 0
-    assert capsys.readouterr() == ("", "1 launch passed\n")
+@pytest.mark.parametrize("form", ["text", "github"])
+def test_word_on_success(form: str, repository: Repository, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is with the findings, but not in formats of other tools."""
+    assert main(["check", str(repository.folder), f"--format={form}"]) == 0
+    word = "1 launch passed\n"
+    assert capsys.readouterr() == ((word, "") if form == "text" else ("", word))
 
 
 def test_commands_in_messages(repository: Repository) -> None:

@@ -55,6 +55,27 @@ def test_pin(change: Change, words: list[str], code: int, message: str, written:
     assert code or repository.run("check") == (0, [])
 
 
+def test_pin_beside_a_failure(repository: Repository) -> None:
+    """Launches that run are pinned; one that does not is listed, and keeps its counts."""
+
+    def read_launches() -> dict[str, Any]:
+        launches: dict[str, Any] = json.loads((repository.folder / "ptxcount.lock").read_text())["launches"]
+        return launches
+
+    named = LAUNCH.replace("]]\n", ']]\nname = "first"\n')
+    repository.launch(named + OTHER)
+    assert repository.run("pin")[0] == 0
+    old_launches = read_launches()
+    repository.launch(named.replace("8192", "100") + OTHER)
+    repository.kernel(1)
+    code, lines = repository.run("pin")
+    assert (code, lines[0][:18]) == (2, "scale.cu:6: PC006 ")
+    assert lines[-1] == "ptxcount.lock has no new counts of some launches: 1 of 2 launches failed"
+    launches = read_launches()
+    assert {key for key in launches if launches[key] == old_launches[key]} == {"first"}
+    assert launches.keys() == old_launches.keys()
+
+
 def test_pin_above_a_limit(repository: Repository) -> None:
     """Counts above a limit are pinned with a word that check will fail."""
     repository.launch(f"{LAUNCH}limits = {{ load_sectors_per_request = 7 }}\n")

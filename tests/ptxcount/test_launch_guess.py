@@ -120,7 +120,13 @@ def test_structs() -> None:
     structs = find_structs(STRUCTS)
     assert structs["Inner"] == [("const float*", "x", 0), ("int", "n", 2)]
     assert structs["Params"] == [("float", "by", 0), ("float", "to", 0), ("unsigned int", "n", 0), ("Inner", "in", 0)]
-    assert {*structs} == {"Inner", "Params"}
+    assert structs["Half"] == [("long long", "n", 0)]
+    assert {*structs} == {"Inner", "Params", "Half"}
+    methods = "M(const float* x, int n) : x(x) { if (n) { f(x); } } __device__ int f() const { return n; };"
+    assert find_structs(f"struct M {{ const float* x; {methods} int n; }};")["M"] == [
+        ("const float*", "x", 0), ("int", "n", 0)
+    ]  # fmt: skip
+    assert not find_structs("struct V { int n; virtual int f() { return n; } }; struct D { int f(); int n; };")
     assert find_structs("struct Whole {int n;}; struct P {float a; float m[3][3]; int n;};").keys() == {"Whole"}
 
 
@@ -153,15 +159,18 @@ def test_pointers_within_struct(tmp_path: Path) -> None:
 
 
 def test_struct_arguments(tmp_path: Path) -> None:
-    """Structs by value are described by their members, so that the command counts something; others by zeros."""
+    """Structs by value are described by their members, so that the command counts something."""
     file = tmp_path / "kernel.cu"
     file.write_text(STRUCTS)
     (kernel,) = list_kernels(file)
     members = '{"by": "float32:1", "to": "float32:1", "n": "uint32:65536", '
     members += '"in": {"x": "float32[1048576]", "n": ["int32:65536", "int32:65536"]}}'
-    assert kernel.arguments == ["o=float32[1048576]", f"p={members}", f"h=bytes:{16 * '0'}"]
+    assert kernel.arguments == ["o=float32[1048576]", f"p={members}", 'h={"n": "int64:65536"}']
     arguments = make_arguments(kernel.arguments)
     assert ptxcount.count(file, None, 1, 32, arguments).loads.requests == 1
+    methods = "struct Q { float* x; int f(); }; struct R { int f(); int n; };"
+    file.write_text(f"{methods} __global__ void k(Q q, R r) {{ q.x[0] = r.n; }}")
+    assert list_kernels(file)[0].arguments == ["q={}", "r=bytes:00000000"]
 
 
 #: Parameters and body of a kernel, and its guessed launch.
@@ -185,6 +194,16 @@ USES = (
      "--grid 256 --block 256 p0=float32[1048576] o=float32[1048576]"),
     ("const float* x, float* o, int stride) { o[I] = x[I * stride];",
      "--grid 256 --block 256 x=float32[1048576] o=float32[1048576] stride=int32:2"),
+    ("const __half2* x, half2* o) { o[I] = x[I];",
+     "--grid 256 --block 256 x=float16[1048576,2] o=float16[1048576,2]"),
+    # the row of a tile, without padding; no row of 48
+    ("float* o) { __shared__ float s[WARP][WARP + 1]; s[1][threadIdx.x] = 1; __syncthreads(); "
+     "o[I] = s[threadIdx.x][1];",
+     "--grid 2048 --block 32 o=float32[1048576]"),
+    ("float* o) { __shared__ float s[9][8]; s[1][threadIdx.x] = 1; __syncthreads(); o[I] = s[threadIdx.x][1];",
+     "--grid 8192 --block 8 o=float32[1048576]"),
+    ("float* o) { __shared__ float s[4][48]; s[1][threadIdx.x] = 1; __syncthreads(); o[I] = s[2][threadIdx.x];",
+     "--grid 256 --block 256 o=float32[1048576]"),
     # a plane of blocks of one row; a space; a row a block, by its number, a loop, or a stride; arrivals at a barrier
     ("const float* x, float* o, int n) { int t = threadIdx.x; const float* row = x + (size_t)blockIdx.y * SIDE * n; "
      "o[(blockIdx.y * SIDE + t / 16) * n + blockIdx.x * WARP + t % 16] = row[t % 16];",
@@ -211,7 +230,8 @@ INSTANCES = "template __global__ void many<double, 64>(double*);\ntemplate __glo
 
 def test_uses(tmp_path: Path) -> None:
     """The text determines blocks, sizes, iterations, indices and constants; a wrong bound is out of bounds."""
-    file, head = tmp_path / "uses.cu", "#define SIDE (WARP / 2)\n#define I (blockIdx.x * blockDim.x + threadIdx.x)\n"
+    file, head = tmp_path / "uses.cu", "#include <cuda_fp16.h>\n#define SIDE (WARP / 2)\n"
+    head += "#define I (blockIdx.x * blockDim.x + threadIdx.x)\n"
     head += "constexpr int WARP = 32; struct P { float x, y, z; }; __constant__ float taps[9];\n"
     heads = ["" if text.startswith("template") else f"__global__ void k{n}(" for n, (text, *_) in enumerate(USES)]
     kernels = (f"{begin}{text} }}\n" for begin, (text, *_) in zip(heads, USES, strict=True))

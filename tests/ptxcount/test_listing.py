@@ -109,6 +109,30 @@ def test_listing() -> None:
     assert listing.format_listing(LAUNCH, lines_of) == LISTING
 
 
+def test_rows_of_unrolled_loops() -> None:
+    """Instructions of one kind at a line share a row; wasteful ones have a row of their own."""
+    loads = [
+        _access(1, "global", "load", requests=n, sectors=4 * n + n // 3, lines=n, useful_bytes=128 * n)
+        for n in (1, 2, 3)
+    ]
+    stray = _access(1, "global", "load", requests=2, sectors=64, lines=64, useful_bytes=256)
+    bulk = [_access(1, "bulk", "load", requests=1, sectors=9, shifted_sectors=[9, 8]) for _ in range(2)]
+    text = listing.format_listing(LaunchCounters(32, [*loads[:2], stray, loads[2], *bulk]), lambda name: None)
+    assert [row for row in text.splitlines() if "^" in row] == [
+        "         ^ load: 4.17 sectors per request, ideal 4.00; 1.00 cache lines, ideal 1.00 (3 instructions)",
+        ">>       ^ load: 32.00 sectors per request, ideal 4.00; 32.00 cache lines, ideal 1.00",
+        "         ^ bulk load: 9.00 sectors per request; 8.00 instead of 9.00 if the shared buffer is moved by 16 bytes"
+        " (2 instructions)",
+    ]
+
+
+def test_row_of_uniform_constants() -> None:
+    """The table has constant memory, also if each request has one address."""
+    access = _access(1, "constant", "load", requests=3, addresses=3)
+    rows = format_table(LaunchCounters(32, [access])).splitlines()
+    assert [row.split() for row in rows if "load" in row][-1] == ["load", "3", "3", "1.00", "1.00"]
+
+
 def test_table() -> None:
     """Rows are sums by space and kind."""
     assert format_table(LAUNCH) == TABLE

@@ -119,21 +119,28 @@ def test_elements_of_a_variable(count: int, problem: str) -> None:
         execute_kernel(text, "k", (1, 1, 1), (1, 1, 1), [])
 
 
+@pytest.mark.parametrize("header", ["header.h", "/usr/include/header.h", "/v/site-packages/a.cuh", "pointer.jl"])
 @pytest.mark.parametrize(("kernel_file", "header_file"), [(1, 2), (2, 1)])
-def test_lines_of_a_header(kernel_file: int, header_file: int) -> None:
-    """A header's function has the line of its call, in the file where the kernel begins."""
+def test_lines_of_a_header(kernel_file: int, header_file: int, header: str) -> None:
+    """An inlined function has its own line and that of its call; a library's has the line of its call."""
     text = f"""
     .entry k() {{
         .loc {kernel_file} 7 3
         bar.sync 0;
         .loc {header_file} 5 1, function_name $called, inlined_at {kernel_file} 9 1
         bar.sync 0;
+        .loc {kernel_file} 3 1, function_name $other, inlined_at {header_file} 5 1
+        bar.sync 0;
     }}
     .file {kernel_file} "kernel.cu"
-    .file {header_file} "header.h"
+    .file {header_file} "{header}"
     """
     places = [instruction.source for instruction in parse(text).entries["k"].parse_body().instructions]
-    assert [(source.file, source.line) for source in places] == [("kernel.cu", 7), ("kernel.cu", 9)]
+    called, line = (("header.h", 5, "kernel.cu:9"), "header.h:5") if header == "header.h" else (
+        ("kernel.cu", 9, ""), "kernel.cu:9"
+    )  # fmt: skip
+    assert [source[1:] for source in places] == [("kernel.cu", 7, ""), called, ("kernel.cu", 3, line)]
+    assert str(places[2]).startswith(f"kernel.cu:3, inlined at {line} (PTX line ")
 
 
 def test_labels_of_a_scope() -> None:

@@ -197,6 +197,33 @@ def test_flags(mask: str) -> None:
     assert racing == {place for place, (*_, races) in enumerate(FLAGS) if races}
 
 
+_OWN, _NEXT, _ACROSS = "%r7", "%r6", "%r5"
+#: Code after a volatile store to the own word, and its strict races; %r6 is the next lane's word, %r5 the next warp's.
+VOLATILE = [
+    (f"ld.volatile.shared.u32 %r3, [{_OWN}];", False), (f"ld.volatile.shared.u32 %r3, [{_NEXT}];", True),
+    (f"st.volatile.shared.u32 [{_NEXT}], %r0;", True), (f"ld.volatile.shared.u32 %r3, [{_ACROSS}];", False),
+    (f"bar.warp.sync -1; ld.volatile.shared.u32 %r3, [{_NEXT}];", False),
+    (f"bar.warp.sync %r8; ld.volatile.shared.u32 %r3, [{_ACROSS}];", False),
+    (f"bar.warp.sync %r4; ld.volatile.shared.u32 %r3, [{_NEXT}];", True),
+    (f"ld.relaxed.cta.shared.u32 %r3, [{_NEXT}];", False),
+    (f"again: ld.volatile.shared.u32 %r3, [{_NEXT}]; setp.eq.u32 %p1, %r3, 0; @%p1 bra again;", False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "is_race"), VOLATILE)
+@pytest.mark.parametrize("races", ["strict", "report"])
+def test_volatile_accesses_within_a_warp(code: str, is_race: bool, races: str) -> None:
+    """The strict check reports volatile accesses of lanes that no barrier orders, but no polls."""
+    text = module(
+        f"""mov.u32 %r1, s; shl.b32 %r2, %r0, 2; add.u32 %r7, %r1, %r2; xor.b32 %r2, %r2, 4; add.u32 %r6, %r1, %r2;
+        xor.b32 %r2, %r2, 132; add.u32 %r5, %r1, %r2; mov.u32 %r8, -1; and.b32 %r4, %r0, 31; shl.b32 %r4, 1, %r4;
+        st.volatile.shared.u32 [%r7], 1; {code}""",
+        0, SHARED,
+    )  # fmt: skip
+    counters = execute_snippet(text, [], threads=64, races=races)
+    assert [finding.code for finding in counters.findings] == ["shared-race"] * (is_race and races == "strict")
+
+
 @pytest.mark.parametrize("races", ["report", "off"])
 def test_reported_races(races: str) -> None:
     """A reported race is one finding per line; the kernel continues."""

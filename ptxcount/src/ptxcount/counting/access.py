@@ -1,6 +1,7 @@
 """The counters of one memory instruction in a launch."""
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
 from itertools import zip_longest
 
 from ..lanes.symbolic_values import Value
@@ -26,6 +27,8 @@ from .transactions import (
 #: Caveats for atomics that compile to CAS loops: float and 64-bit in shared memory, and 16-bit.
 RETRY_CAVEAT = "retries between warps are not counted"
 CAS_LOOP_CAVEAT = "a compare-and-swap loop on the 32-bit word: one load, then one request per round"
+#: Caveat for swaps that the kernel itself repeats.
+WINNER_CAVEAT = "the number of tries depends on which lane or warp wins; here threads try in the order of their indices"
 _WAVEFRONTS = ("wavefronts", "conflict_free")
 _PATTERNS = ("sectors", "lines", "ideal_sectors", "ideal_lines")
 #: Counting rules by space, or by space and kind, and the counts that they return.
@@ -105,6 +108,8 @@ class Access:
     whole: bool = field(default=False, init=False, repr=False, compare=False)
     #: True for ``ldmatrix``: eight rows form one group, never sixteen.
     is_matrix: bool = field(default=False, repr=False, compare=False)
+    #: True for an atomic swap whose result decides whether a loop tries again.
+    is_retried: bool = field(default=False, repr=False, compare=False)
 
     @property
     def bank_conflicts(self) -> int:
@@ -122,7 +127,11 @@ class Access:
         if self.kind != "atomic":
             return ""
         is_narrow, is_shared = self.width == 2, self.space == "shared"
-        notes = {CAS_LOOP_CAVEAT: is_narrow, RETRY_CAVEAT: is_narrow or (is_shared and self.loops)}
+        notes = {
+            CAS_LOOP_CAVEAT: is_narrow,
+            RETRY_CAVEAT: is_narrow or (is_shared and self.loops),
+            WINNER_CAVEAT: self.is_retried,
+        }
         return "; ".join(note for note, is_told in notes.items() if is_told)
 
     @property
@@ -197,3 +206,14 @@ class Access:
     def add_shifted(self, sectors: list[int]) -> None:
         """Add the sectors of a bulk copy for each shift of its shared buffer."""
         self.shifted_sectors = [sum(pair) for pair in zip_longest(self.shifted_sectors, sectors, fillvalue=0)]
+
+
+def sum_accesses(accesses: Sequence[Access]) -> Access:
+    """Sum up the counts of accesses of one space and kind; all else is that of the first."""
+    first = accesses[0]
+    total = Access(first.source, first.space, first.kind, first.width, is_retried=first.is_retried)
+    for name in (each.name for each in fields(Access) if each.type == "int" and each.name != "width"):
+        setattr(total, name, sum(getattr(access, name) for access in accesses))
+    for access in accesses:
+        total.add_shifted(access.shifted_sectors)
+    return total

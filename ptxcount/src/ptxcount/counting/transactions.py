@@ -11,7 +11,7 @@ load with paired lanes may use groups of twice the size: see `count_load_wavefro
 wavefronts in excess of one per group.
 
 A global atomic costs, for each 32-byte segment, the largest number of lanes on one address. Lanes that ptxas aggregates
-count as one. The wavefronts of a shared atomic depend on its operation: see `turns.find_atomic_cost`.
+count as one. The wavefronts of a shared atomic depend on its operation: see `atomic_costs.find_atomic_cost`.
 """
 
 from collections.abc import Iterator

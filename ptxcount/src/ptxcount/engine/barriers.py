@@ -95,7 +95,8 @@ class BarrierQueue:
     def _is_behind(self, stop: int, index: int) -> bool:
         """Tell if every path from the barrier reaches this basic block, and if the block loads memory.
 
-        A block that only stores may be an early return, which is legal: the compiler merges stores of two paths.
+        A block that only stores may be an early return, which is legal: the compiler merges stores of two paths. The
+        strict check takes it for a skipped barrier.
         """
         barrier = self._code[stop].barrier
         if barrier is None or not barrier.aligned:
@@ -109,7 +110,8 @@ class BarrierQueue:
                 reached.add(place)
                 work += self._code[place].successors
         code = (instruction for instruction, *_ in self._code[index].steps)
-        return any(instruction.opcode == "ld" and "param" not in instruction.modifiers for instruction in code)
+        opcodes = ("ld", "st", "atom", "red") if self._chunk.context.races == "strict" else ("ld",)
+        return any(instruction.opcode in opcodes and "param" not in instruction.modifiers for instruction in code)
 
     def add_warp_arrivals(self, index: int, masks: Array, active: Array) -> list[Key]:
         """Add the threads that arrive at a warp barrier with masks; return the keys of these barriers."""
@@ -220,7 +222,7 @@ class BarrierQueue:
         is_part = lanes_by_warp(spread(bypassing, chunk.shape), threads).any(axis=2, keepdims=True)
         if (warps & is_part).any():
             chunk.active, source = by_thread(warps & is_part, threads), self._code[stop].source
-            text = "other lanes of its warp skip it and then read memory: undefined in CUDA"
+            text = "other lanes of its warp skip it and then access memory: undefined in CUDA"
             fault = chunk.make_fault(DivergentBarrierError, text, source=source)
             count = find_active_lanes(chunk.active, chunk.shape).threads
             chunk.context.add_finding("divergent-barrier", source, fault.what, count)

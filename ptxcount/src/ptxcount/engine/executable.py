@@ -13,7 +13,7 @@ from ..isa.block_barriers import Barrier, parse_barrier
 from ..isa.dispatch import bind_instruction
 from ..isa.opcode_registry import Step
 from ..machine.global_races import ReachedNames, find_reached_names
-from ..machine.polls import Poll, find_polls, find_scans, rank_blocks
+from ..machine.polls import Poll, find_polls, find_retried_swaps, find_scans, rank_blocks
 from ..machine.special_registers import GRID_REGISTERS, RESERVED, RESERVED_REGISTER
 from ..machine.warp_clocks import count_ordered_lanes
 from ..ptx.flow import End, Flow, analyse
@@ -115,15 +115,17 @@ def prepare_executable(program: Program, entry: str) -> Executable:
 
 
 def _rebind_atomics(code: list[Instruction], steps: list[Step], flow: Flow) -> None:
-    """Bind atomics again, with facts that ptxas uses: unused results (reductions), and uniform registers."""
+    """Bind atomics again, with facts of the whole code: unused results, uniform registers, swaps that are retried."""
     atomics = [place for place, instruction in enumerate(code) if instruction.opcode in ("atom", "red")]
     divergent = find_divergent(code, flow) if atomics else set()
     read = {name for instruction in code for name in instruction.reads} if atomics else set()
+    retried = find_retried_swaps(code, flow)
     for place in atomics:
-        target, *operands = code[place].operands
+        target, *others = code[place].operands
         unread = code[place].opcode == "atom" and isinstance(target, Register) and read.isdisjoint(code[place].writes)
         uniform = frozenset(code[place].reads - divergent)
-        code[place] = replace(code[place], operands=(SINK if unread else target, *operands), uniform=uniform)
+        operands, is_retried = (SINK if unread else target, *others), id(code[place]) in retried
+        code[place] = replace(code[place], operands=operands, uniform=uniform, is_retried=is_retried)
         steps[place] = bind_instruction(code[place])
 
 

@@ -40,7 +40,7 @@ def _make_parser() -> argparse.ArgumentParser:
     parsers = {}
     for name, text, codes in (
         ("pin", f"write the counts into {pins.FILE}, and print changes",
-         "Exit codes: 0 written; 1 a count rose (see --accept) or a kernel is wrong; 2 could not be counted."),
+         "Exit codes: 0 written; 1 a count rose (see --accept), or all kernels are wrong; 2 a launch failed."),
         ("check", f"compare counts with limits and with {pins.FILE}",
          "Exit codes: 0 passed; 1 a limit or a pinned count failed; 2 could not be checked."),
         ("compare", f"print count changes since a revision's {pins.FILE}, as Markdown",
@@ -119,11 +119,12 @@ def _pin_counts(options: argparse.Namespace) -> int:
     launches = read_launches(options.folder)
     outcomes = list(iter_counts(launches))
     failures = [outcome for outcome in outcomes if isinstance(outcome, Diagnostic)]
-    if failures:
-        code = _report_findings(_merge_repeated(failures), [], options)
-        print(f"{pins.FILE} was not written: {len(failures)} of {len(launches)} launches failed")
-        return code
     launch_counts = [outcome for outcome in outcomes if isinstance(outcome, LaunchCounts)]
+    code = _report_findings(_merge_repeated(failures), [], options)
+    failed = f"{len(failures)} of {len(launches)} launches failed"
+    if failures and not launch_counts:
+        print(f"{pins.FILE} was not written: {failed}")
+        return code
     try:
         lock = pins.read_lock(options.folder) or pins.NO_LOCK
     except LaunchError as error:
@@ -138,21 +139,24 @@ def _pin_counts(options: argparse.Namespace) -> int:
     rose = any(difference.code == "PC003" for difference in differences) and not options.accept
     excesses = _find_excesses(options.folder, launch_counts)
     if not rose:
-        pins.write_lock(options.folder, launch_counts, nvcc_release())
+        pins.write_lock(options.folder, launch_counts, nvcc_release(), lock if failures else pins.NO_LOCK)
     differences = [difference if rose else difference._replace(level="note") for difference in differences]
     _report_findings(_name_causes(differences, launches, launch_counts, lock), [], options)
     if rose:
         print(f"{pins.FILE} was not changed: {_PIN} --accept{_format_folder(options)} also writes counts that rose")
-        return 1
+        return 2 if failures else 1
     new = [f"new: {counts.launch.label}" for counts in launch_counts if lock.find_launch(counts) is None]
     nvcc = [f"nvcc: {lock.nvcc} before, {nvcc_release()} now"] if lock.nvcc not in ("", nvcc_release()) else []
-    for text in (*new, *(f"gone: {label}" for label in lock.list_removed(launch_counts)), *nvcc):
+    gone = [] if failures else [f"gone: {label}" for label in lock.list_removed(launch_counts)]
+    for text in (*new, *gone, *nvcc):
         print(escape_unprintable(f"{pins.FILE}: {text}"))
     _report_findings(excesses, [], options)
     if excesses:
         excess = count_noun(len(excesses), "count")
         print(f"{pins.FILE} was written, but ptxcount check will fail: {excess} above the limit")
-    return 0
+    if failures:
+        print(f"{pins.FILE} has no new counts of some launches: {failed}")
+    return 2 if failures else 0
 
 
 def _find_excesses(folder: Path, launch_counts: Sequence[LaunchCounts]) -> list[Diagnostic]:
@@ -198,7 +202,8 @@ def _check_counts(options: argparse.Namespace) -> int:
     reported = [_add_remedy(finding) if finding.code == "PC003" else finding for finding in reported]
     code = _report_findings(reported, launch_counts, options)
     if code == 0:
-        sys.stderr.write(f"{count_noun(len(launches), 'launch')} passed\n")
+        stream = sys.stdout if options.format == "text" else sys.stderr  # other formats are for programs
+        stream.write(f"{count_noun(len(launches), 'launch')} passed\n")
     return code
 
 

@@ -113,18 +113,22 @@ def pin_lines(lines: Iterable[dict[str, Any]]) -> tuple[Lines, dict[str, tuple[s
     return pinned, places
 
 
-def write_lock(folder: Path, launch_counts: Iterable[LaunchCounts], nvcc_release: str) -> None:
-    """Write the lock file: JSON with one line per source line, file, and settings of a named launch."""
+def write_lock(folder: Path, launch_counts: Sequence[LaunchCounts], nvcc_release: str, kept: Lock = NO_LOCK) -> None:
+    """Write the lock file: JSON with one line per source line, file, and settings of a named launch.
+
+    Launches of ``kept`` that were not counted keep their counts.
+    """
     launches: list[str] = []
-    files: dict[str, str] = {}
-    settings: dict[str, str] = {}
+    replaced = {key for counts in launch_counts for key in (counts.key, counts.description)}
+    lines_by_key = {key: lines for key, lines in kept.launches.items() if key not in replaced}
+    files, settings = {**kept.files}, {**kept.settings}
     for counts in launch_counts:
-        rows = ",\n".join(
-            f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in pin_lines(counts.lines)[0].items()
-        )
-        launches.append(f" {json.dumps(counts.key)}: {{\n{rows}\n }}")
+        lines_by_key[counts.key] = pin_lines(counts.lines)[0]
         files |= hash_files(counts.launch.folder, counts.files)
         settings[counts.key] = describe_settings(counts.launch)
+    for name, lines in lines_by_key.items():
+        rows = ",\n".join(f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in lines.items())
+        launches.append(f" {json.dumps(name)}: {{\n{rows}\n }}")
     parts = {"launches": launches, "files": _format_texts(files), "settings": _format_texts(settings)}
     objects = [f'"{name}": {{\n' + ",\n".join(rows) + "\n}" for name, rows in parts.items() if rows]
     atomic_write.write(folder / FILE, ",\n".join([f'{{\n"nvcc": {json.dumps(nvcc_release)}', *objects]) + "\n}\n")

@@ -100,7 +100,7 @@ _WAITS = {"async", "bulk", "commit_group", "wait_group", "wait_all", "read"}
 
 @binds("cp")
 def _async_copy(instruction: Instruction) -> Step | None:
-    """``cp.async.{ca,cg}.shared.global [to], [from], size{, bytes}``: done at once; zeros follow the ``bytes``.
+    """``cp.async.{ca,cg}.shared.global [to], [from], size{, bytes}``: copied at once; zeros follow the ``bytes``.
 
     In place of ``bytes``, a predicate that is true stores zeros alone.
 
@@ -108,7 +108,7 @@ def _async_copy(instruction: Instruction) -> Step | None:
     """
     names = [name for name in instruction.modifiers if name not in HINTS]
     if {*names} <= _WAITS or {"prefetch", "tensor"} <= {*names}:
-        return _nothing(instruction)
+        return _wait_for_copies(instruction, names[-1]) if "bulk" not in names else _nothing(instruction)
     if {"bulk", "mbarrier"} & {*names}:
         return None
     expect_count(instruction, 3, 4)
@@ -153,9 +153,18 @@ def _async_copy(instruction: Instruction) -> Step | None:
             chunk.record("global", "load", width, place)
         chunk.active = active
         chunk.shared.store(shared, 4, values, active, chunk.make_reporter())
+        chunk.shared.start_copies(shared, width, active)
         chunk.record("shared", "copy", width, shared)
 
     return step
+
+
+def _wait_for_copies(instruction: Instruction, name: str) -> Step:
+    """Bind ``cp.async.commit_group``, ``cp.async.wait_all``, and ``cp.async.wait_group n``."""
+    newest = [int(operand.value) for operand in instruction.operands if isinstance(operand, Immediate)]
+    if name == "commit_group":
+        return lambda chunk: chunk.shared.commit_copies(chunk.active)
+    return lambda chunk: chunk.shared.wait_copies(chunk.active, *newest)
 
 
 @binds("alloca", "stacksave", "stackrestore")

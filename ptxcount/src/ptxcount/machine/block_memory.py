@@ -13,6 +13,7 @@ from ..lanes.warps import LANES, Array, find_step, spread, take_by_warp, unsigne
 from ..util.errors import MisalignedError, OutOfBoundsError, SharedRaceError, Source, UninitializedReadError
 from .cluster_races import ClusterRaces
 from .global_memory import Report
+from .pending_copies import PendingCopies
 from .polls import is_acquire, is_strong, is_strong_store
 from .shared_races import RaceDetector, StoredValues
 from .warp_clocks import WarpClocks
@@ -59,14 +60,14 @@ class SharedMemory:
         self.cluster_races: ClusterRaces | None = None
         if cluster > 1 and races != "off":
             self.cluster_races = ClusterRaces(blocks, self._stride // unit)
-        self._reserved = 0
+        self._reserved, self._copies = 0, PendingCopies()
 
     def select(self, rows: Array) -> SharedMemory:
         """Select the memory of some of the blocks."""
         part = copy(self)
         part._shape, part._data = (len(rows), self._shape[1]), self._data[rows]
         part._written = self._written[rows] if len(self._written) > 1 else self._written.copy()
-        part.races = self.races.select(rows)
+        part.races, part._copies = self.races.select(rows), self._copies.select(rows)
         part.cluster_races = self.cluster_races and self.cluster_races.select(rows)
         return part
 
@@ -95,6 +96,27 @@ class SharedMemory:
         data = self._data.reshape(-1).view(unsigned(size))
         for k, value in enumerate(values):
             data[index + k if k else index] = value if position is None else spread(value, self._shape)[position]
+
+    def start_copies(self, address: Value, size: int, active: Array) -> None:
+        """Treat what active threads copied asynchronously as unwritten until they wait."""
+        self._mark_bytes(self._copies.add(self.strip_rank(address), active, size), size, is_written=False)
+
+    def commit_copies(self, active: Array) -> None:
+        """Let active threads close a group of asynchronous copies."""
+        self._copies.commit_group(active)
+
+    def wait_copies(self, active: Array, newest: int | None = None) -> None:
+        """Complete the asynchronous copies of active threads: all, or all groups but so many newest ones."""
+        for addresses, size in self._copies.complete(active, newest):
+            self._mark_bytes(addresses, size, is_written=True)
+
+    def _mark_bytes(self, addresses: Array, size: int, *, is_written: bool) -> None:
+        """Mark the bytes at the address of each thread; -1 for none."""
+        if len(addresses) > 1:
+            self.track_blocks()
+        rows, threads = np.nonzero(addresses >= 0)
+        units = (addresses[rows, threads] // self._unit)[:, None] + np.arange(size // self._unit)
+        self._written[rows[:, None] if len(addresses) > 1 else slice(None), units] = is_written
 
     def atomic(
         self, address: Value, size: int, active: Array, report: Report, shape: tuple[int, int]
@@ -272,9 +294,11 @@ class SharedMemory:
         if kind == "store":
             written[flat] = True
         elif not (is_written := written[flat]).all():
-            fail(UninitializedReadError, int(is_written.all(axis=1).argmin()), description)
+            waits = "; a copy by cp.async was not waited for" if self._copies else ""
+            fail(UninitializedReadError, int(is_written.all(axis=1).argmin()), description + waits)
             written[flat] = True
-        instruction = getattr(getattr(report, "chunk", None), "instruction", None)
+        chunk: Any = getattr(report, "chunk", None)
+        instruction = getattr(chunk, "instruction", None)
         acquires = instruction is not None and is_acquire(instruction)
         if instruction is not None and (is_strong(instruction) or is_strong_store(instruction)):
             kind = f"strong {kind}"
@@ -285,6 +309,8 @@ class SharedMemory:
             if race is not None:
                 text = f" races with block {race[1] % self._cluster} of the cluster: no synchronization between them"
                 fail(SharedRaceError, race[0], description + text, race[2])
+        if self._policy == "strict" and instruction is not None and "volatile" in instruction.modifiers:
+            kind = kind if id(instruction) in chunk.context.polls else kind.replace("strong", "volatile")
         if not (unwatched or distant):
             race = self.races.record_access(kind, owners, threads, units, source, stored, acquires=acquires)
             if race is not None:

@@ -161,7 +161,9 @@ class Chunk:
         """Return the counters of the current instruction in a state space."""
         key = (id(self.instruction), space, kind)
         if key not in self.context.accesses:
-            self.context.accesses[key] = Access(self.instruction.source, space, kind, width, is_matrix=is_matrix)
+            self.context.accesses[key] = Access(
+                self.instruction.source, space, kind, width, is_matrix=is_matrix, is_retried=self.instruction.is_retried
+            )
         return self.context.accesses[key]
 
     def record(

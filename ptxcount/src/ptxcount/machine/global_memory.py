@@ -32,6 +32,8 @@ FIRST_CONSTANT = 1 << 50
 #: Parameters are below 2**32, because compilers use 32-bit addresses for them; no other memory is in their window.
 FIRST_PARAMETER = 1 << 20
 PARAMETER_GUARD = 1 << 18
+#: Addresses below this come from a null pointer and an index.
+_NEAR_NULL = 1 << 16
 #: Functions that report a fault: error class, position (block, thread) in the chunk, text, address.
 Report = Callable[..., None]
 
@@ -275,6 +277,8 @@ class ArrayMemory:
     def _describe_stray(self, address: int, width: int) -> str:
         """Describe an access out of bounds by its distance from the nearest array."""
         access = f"{width} bytes at {address:#x}"
+        if abs(address) < _NEAR_NULL:
+            return f"{access}: a null pointer{f' {address:+d} bytes' * bool(address)}"
         if not self._regions:
             return access
         nearest = min(self._regions, key=lambda region: max(region.base - address, address - region.end))

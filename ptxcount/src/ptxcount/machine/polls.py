@@ -10,6 +10,7 @@ from ..ptx.program import Instruction
 #: Modifiers of loads that observe concurrent writes (PTX ISA, memory consistency model).
 _STRONG = frozenset({"volatile", "relaxed", "acquire"})
 _STRONG_STORES = frozenset({"volatile", "relaxed", "release"})
+_SWAPS = frozenset({"cas", "exch"})
 _ACQUIRING = frozenset({"acquire", "acq_rel"})
 #: Instructions that a pure wait loop does not contain.
 _WORK = frozenset({"st", "atom", "red", "bar", "barrier", "reduced", "call", "cp", "trap"})
@@ -68,6 +69,17 @@ def find_polls(code: Sequence[Instruction], flow: Flow) -> dict[int, Poll]:
                     if is_strong(twin) and (twin.modifiers, twin.operands[1:]) == (load.modifiers, load.operands[1:]):
                         polls.setdefault(id(twin), Poll(id(load), loop))
     return polls
+
+
+def find_retried_swaps(code: Sequence[Instruction], flow: Flow) -> set[int]:
+    """Find the atomic swaps whose result decides whether a loop ends, by their identity."""
+    swaps = {id(each) for each in code if each.opcode == "atom" and not _SWAPS.isdisjoint(each.modifiers)}
+    retried = set[int]()
+    for _, loop in _iter_loops(flow) if swaps else ():
+        loop_code = [instruction for index in sorted(loop) for instruction in _slice_block(code, flow.blocks[index])]
+        deciding = _find_deciding_registers(loop_code, code, flow, loop)
+        retried |= {id(each) for each in loop_code if id(each) in swaps and not deciding.isdisjoint(each.writes)}
+    return retried
 
 
 def _find_retries(

@@ -7,6 +7,9 @@ another wrote comes behind all that the block did before that write; so does one
 each byte and kind of access it is enough to keep the first and the last thread that touched it: a thread conflicts
 with another exactly if one of these two is not itself. Where masks are not of whole warps, each lane's last access is
 kept as well, and compared with what the lanes know of each other (`warp_clocks`).
+
+The strict check has kinds of their own for volatile accesses that do not poll. They race between lanes of one warp:
+since Volta, lanes do not run in lockstep.
 """
 
 from __future__ import annotations
@@ -22,10 +25,12 @@ from .warp_clocks import OrderedTimes, WarpClocks
 
 #: The access kinds that conflict with each access kind.
 CONFLICTING_KINDS = {
-    "load": ("store", "strong store", "atomic"),
-    "store": ("load", "strong load", "store", "strong store", "atomic"),
+    "load": ("store", "strong store", "volatile store", "atomic"),
+    "store": ("load", "strong load", "volatile load", "store", "strong store", "volatile store", "atomic"),
     "strong load": ("store",),
     **dict.fromkeys(("strong store", "atomic"), ("load", "store")),
+    "volatile load": ("store", "volatile store"),
+    "volatile store": ("load", "store", "volatile load", "volatile store"),
 }
 _NO_THREAD = np.int32(32767)
 #: A time after all others.
@@ -158,7 +163,7 @@ class RaceDetector:
     def _find_write_times(self, flat: Array, thread: Array, *, is_atomic: bool) -> Array:
         """Find the times of the strong writes of others that accesses read; atomics of one instruction read others'."""
         times = np.zeros(len(flat), np.int32)
-        for kind in ("strong store", "atomic"):
+        for kind in ("strong store", "volatile store", "atomic"):
             if kind in self._touched:
                 touched = self._touched[kind].map(lambda array: array.ravel()[flat])
                 is_foreign = (touched.first != thread) | (touched.last != thread)
@@ -187,6 +192,9 @@ class RaceDetector:
                     foreign &= times > ordered.block
                 elif ordered is not None:
                     foreign &= ~_is_ordered(first, last, times, thread, ordered)
+                if kind.startswith("volatile") and other_kind.startswith("volatile"):
+                    pair = [(other != thread) & (other // LANES == thread // LANES) for other in (first, last)]
+                    foreign &= pair[0] | pair[1]
                 if foreign.any() and stored is not None and other_kind != "atomic":
                     foreign &= ~stored.changes_nothing()[:, None]
                 if foreign.any():

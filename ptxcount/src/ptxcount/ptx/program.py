@@ -132,6 +132,8 @@ class Instruction:
     problem: str = ""
     #: Registers read by an atomic that ptxas can prove uniform in a warp.
     uniform: frozenset[str] = frozenset()
+    #: True for a swap whose result decides whether a loop tries again.
+    is_retried: bool = False
     #: The names of the registers that it reads, including its guard, and of those that it writes.
     reads: set[str] = field(default_factory=set, init=False, compare=False, repr=False)
     writes: set[str] = field(default_factory=set, init=False, compare=False, repr=False)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import PurePath
 
 from ..util.errors import PtxSyntaxError, Source
 from .lexer import Stream
@@ -23,8 +24,16 @@ from .program import (
     unknown_type,
 )
 
+#: Files of C++, and folders of libraries: of compilers, and of Python's packages.
+_CPP = re.compile(r"\.(cuh?|hh?|[hc](pp|xx)|cc?|in[lc])$")
+_LIBRARY = re.compile(r"^/(usr|opt)/|/(site|dist)-packages/|/targets/[^/]+/include/")
 #: The state spaces that variables are declared in.
 SPACES = (".global", ".const", ".shared", ".local")
+
+
+def _is_library(file: str) -> bool:
+    """Tell if a file is of a library, or not in C++: programs in other languages inline their libraries."""
+    return _CPP.search(file) is None or _LIBRARY.search(file) is not None
 
 
 class _Scope:
@@ -71,7 +80,7 @@ class Body:
         self._scope_count = 1
         self._file = 0
         self._callers: dict[tuple[int, int], tuple[int, int]] = {}
-        self._location: tuple[str | None, int | None] = (None, None)
+        self._location: tuple[str | None, int | None, str] = (None, None, "")
         self._label = ""
         self._tables: dict[str, Group] = {}
 
@@ -138,11 +147,13 @@ class Body:
         while stream.peek().line == ptx_line and stream.peek().kind != "end":
             if stream.next().text == "inlined_at":
                 caller = (stream.integer(), stream.integer())
-        if place[0] != self._file:  # for code from a header, show the line that calls it
-            self._callers[place] = caller = self._callers.get(caller, caller)
-            place = caller
+        caller = self._callers.get(caller, caller)
+        if place[0] != self._file and _is_library(self._files.get(place[0], "")):  # show the line that calls it
+            self._callers[place] = place = caller
         if place[1]:  # line 0 marks code without a line: keep the last one
-            self._location = (self._files.get(place[0], f"file {place[0]}"), place[1])
+            file, caller_file = (self._files.get(number, f"file {number}") for number, _ in (place, caller))
+            calls = f"{PurePath(caller_file).name}:{caller[1]}" if caller != place else ""
+            self._location = (file, place[1], calls)
 
     def _declare_registers(self) -> None:
         """Declare the registers of a directive; raises `PtxSyntaxError`."""

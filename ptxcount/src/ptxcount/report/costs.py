@@ -136,10 +136,14 @@ def _format_lines(costs: list[Cost], pictures: dict[int, Picture], find_lines: F
         unit, array = cost.unit, cost.array
         source = cost.worst.source
         place = f"{Path(source.file).name}:{source.line}" if source.file else str(source)
+        callers = sorted({access.source.caller for access in cost.accesses} - {""})
+        place += f" (inlined at {', '.join(callers[:3])}{' ...' * (len(callers) > 3)})" * bool(callers)
         line_text = find_line_text(source.file, source.line, find_lines)
         yield f"{cost.amount / totals[cost.unit]:>10.0%}  {place}  {line_text}".rstrip()
         yield f"            {cost.description}"
         if n in pictures:
+            if len(cost.accesses) > 1:
+                yield f"            the worst of {len(cost.accesses)} {cost.worst.kind} instructions:"
             yield from ("", *(f"            {row}".rstrip() for row in pictures[n].format_text().splitlines()), "")
     for unit_name, amount in omitted.items():
         yield f"       {_name_unit(amount, unit_name)} at lines with less than {_MIN_SHARE:.0%} each"

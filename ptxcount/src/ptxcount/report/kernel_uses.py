@@ -26,6 +26,8 @@ _ACCESS = rf"((?:{_INDEX})*)(?:\.\w+)*((?:[-+*/%&|^]|<<|>>)?=(?!=)|\+\+|--)?"
 #: Functions that take an element's address, and an address that another name may have.
 _INTRINSIC = re.compile(r"\b(atomic|__ld|__st)\w*\(&?$")
 _ADDRESS = re.compile(r"(?<!&)&(\w+=)?$")
+#: Maximum elements that pad a row or a column of a tile.
+_MAX_PADDING = 8
 _SHARED = re.compile(r"__shared__\s+[\w\s:]+?\b(\w+)\s*((?:\[[^]]*\]\s*)+);")
 
 
@@ -36,6 +38,8 @@ def _compress(text: str) -> str:
 
 def describe_element(kind: str, structs: Structs) -> tuple[str, int] | None:
     """Return dtype and count of the numbers in an array element (scalar, vector, or struct of one dtype); else None."""
+    if kind in ("half2", "__half2"):
+        return "float16", 2
     if vector := VECTORS.fullmatch(kind):
         return TYPES[vector[1]], int(vector[2])
     members = structs.get(kind, ())
@@ -43,6 +47,14 @@ def describe_element(kind: str, structs: Structs) -> tuple[str, int] | None:
     if len(dtypes) == 1 and all(dtypes):
         return dtypes.pop(), sum(length or 1 for _, _, length in members)
     return (TYPES[kind], 1) if kind in TYPES else None
+
+
+def _find_row(sides: list[int]) -> int:
+    """Return the threads of a row from the sides of a shared array, without padding; 0 if they do not tell it."""
+    if len(sides) == 1:
+        return sides[0]
+    row = min(sides[-2:]) if abs(sides[-1] - sides[-2]) <= _MAX_PADDING else sides[-1]
+    return row * (row & (row - 1) == 0)
 
 
 @dataclass(frozen=True)
@@ -124,10 +136,9 @@ class KernelUses:
         arrivals = (evaluate_constant(count, self.source) or 0 for count in re.findall(_ARRIVALS, self.body))
         width = width or max((count for count in arrivals if 32 < count <= 1024), default=0)
         if not width:  # the length of a shared array that threads index
-            arrays = [(name, sizes.split("[")[-1]) for name, sizes in _SHARED.findall(self.declaration.body)]
             lengths = [
-                evaluate_constant(size.rpartition("]")[0], self.source) or 0
-                for name, size in arrays
+                _find_row([evaluate_constant(size, self.source) or 0 for size in re.findall(r"\[([^]]*)\]", sizes)])
+                for name, sizes in _SHARED.findall(self.declaration.body)
                 if re.search(rf"\b{name}(?:\[[^]]*\])*\[threadIdx\.x\]", self.body)
             ]
             width = min([length for length in lengths if 0 < length < 256], default=0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from .totals_table import format_ratio, format_table
 
 if TYPE_CHECKING:
-    from ..counting.counters import Access, LaunchCounters
+    from ..counting.access import Access
+    from ..counting.counters import LaunchCounters
 
 #: A line is marked if its sectors exceed this multiple of its ideal sectors.
 WASTEFUL = 1.5
@@ -148,6 +148,8 @@ def format_listing(counters: LaunchCounters, find_lines: FindLines) -> str:
 
 
 def _format_file(name: str, accesses: dict[int, list[Access]], lines: list[str] | None) -> Iterator[str]:
+    from ..counting.access import sum_accesses  # noqa: PLC0415 -- with all of NumPy, as above
+
     yield f"{Path(name).name}:"
     shown = set(accesses)
     if lines is not None:
@@ -162,9 +164,14 @@ def _format_file(name: str, accesses: dict[int, list[Access]], lines: list[str] 
         mark = ">>" if any(map(is_wasteful, line_accesses)) else "  "
         text = lines[line - 1] if lines is not None and 1 <= line <= len(lines) else ""
         yield f"{mark}{line:>5}  {text}".rstrip()
-        costs = Counter((is_wasteful(access), describe_cost(access)) for access in line_accesses)
-        for (wasteful, description), count in costs.items():
-            yield f"{'>>' if wasteful else '  '}       ^ {description}" + f" ({count} instructions)" * (count > 1)
+        # Compilers unroll loops: instructions of one kind share a row.
+        groups: dict[tuple[object, ...], list[Access]] = {}
+        for access in line_accesses:
+            key = (is_wasteful(access), access.space, access.kind, access.caveat)
+            groups.setdefault(key, []).append(access)
+        for (wasteful, *_), group in groups.items():
+            text = f" ({len(group)} instructions)" * (len(group) > 1)
+            yield f"{'>>' if wasteful else '  '}       ^ {describe_cost(sum_accesses(group))}{text}"
 
 
 def format_page(text: str) -> str:

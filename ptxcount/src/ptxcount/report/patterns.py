@@ -62,7 +62,9 @@ class Pattern:
         if self.nearest == 0:
             return "all lanes at one address"
         requests, lanes, addresses = len(self.lanes), int(self.lanes.sum()), sum(map(len, self.distinct))
-        within = "; warps start inside a sector" if self.access.sectors > self.access.ideal_sectors else ""
+        within = ""
+        if self.access.sectors > self.access.ideal_sectors:
+            within = "; warps start inside a sector" if self._starts_inside_sector else "; inactive lanes leave gaps"
         if self.stride == self.access.width and not 2 <= self.run < lanes / requests:
             order = "" if self.lane == self.access.width else " in descending order"
             return f"{self.pair} at neighbouring elements{order}{within}"
@@ -75,6 +77,19 @@ class Pattern:
         if self.lane == 0:
             return f"{addresses / requests:.2g} addresses, each by {lanes / addresses:.2g} lanes"
         return "irregular addresses"
+
+    @property
+    def _starts_inside_sector(self) -> bool:
+        """True if the same active lanes would take fewer sectors in aligned warps."""
+        width, is_descending = self.access.width, self.lane == -self.access.width
+        step = -width if is_descending else width
+        addresses = np.ma.array(self.rows, mask=~self.lanes)
+        starts = addresses - np.arange(32) * step
+        # Addresses of compacted lanes do not follow the lane numbers: there the lowest address is the start.
+        is_by_lane = starts.min(axis=1) == starts.max(axis=1)
+        first = np.where(is_by_lane, starts.min(axis=1) + width * is_descending, addresses.min(axis=1))
+        aligned = count_sectors(self.rows - first[:, None] % SECTOR, self.lanes, width)
+        return bool(aligned.sum() < count_sectors(self.rows, self.lanes, width).sum())
 
     def find_unit_at_stride(self, distance: int) -> str:
         """Name the unit (execution, warp, block or row of threads) with this byte stride; empty if there is none."""

@@ -229,6 +229,8 @@ class _ArgumentGuesser:
             return f"{name}=float32[262144]"
         if members := self._describe_members(base):
             return f"{name}={json.dumps(members)}"
+        if re.search(rf"\bstruct\s+{base}\b[^;{{]*{{[^}}]*\*", self.uses.source):
+            return f"{name}={{}}"  # no guess: bytes of zeros would be null pointers
         if base not in _SCALARS:
             return f"{name}=bytes:{'00' * size}"
         return f"{name}={_SCALARS[base]}:{self._guess_number(name) if _is_extent(kind) else '1'}"

@@ -58,7 +58,7 @@ def format_table(counters: LaunchCounters) -> str:
                 rows.append(f"{row}  as ptxas would merge")
         rows.append("")
     addresses, requests = (totals.get(f"constant_{name}", 0) for name in ("addresses", "requests"))
-    if addresses > requests:
+    if requests:
         rows.append(_format_row("constant", "requests", "addresses", "per request", "ideal"))
         rows += [_format_row("  load", requests, addresses, format_ratio(addresses, requests), "1.00"), ""]
     if not any(access.requests for access in counters.accesses):

@@ -47,6 +47,8 @@ _MISSING = re.compile(
 )
 #: Error for a name that a CUDA library removed.
 _REMOVED = re.compile(r'error: namespace "((?:cub|thrust)(?:::\w+)*)" has no member "(\w+)"')
+#: Error of ptxas for an instruction of another architecture, such as sm_90a.
+_OTHER_TARGET = re.compile(r"not supported on \.target '(sm_(?:9|1\d)\d)'")
 _GUIDE = "https://nvidia.github.io/cccl/cccl/3.0_migration_guide.html"
 #: Maximum number of files searched for a header.
 _MOST = 50_000
@@ -64,6 +66,8 @@ def advise(messages: str, source: Path | None, root: Path | None = None) -> str:
             f"this release of CUDA has no {name}; {_GUIDE} lists replacements for names that CUDA 13 removed. "
             "To compile with another release, set NVCC to its nvcc, as in NVCC=/usr/local/cuda-12.9/bin/nvcc"
         )
+    if target := _OTHER_TARGET.search(messages):
+        return f"instructions of one architecture alone need its suffix: --arch {target[1]}a"
     missing = _MISSING.search(messages)
     if not missing:
         return ""

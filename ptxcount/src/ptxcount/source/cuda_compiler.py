@@ -82,7 +82,7 @@ def compile_source(source: Path | str, flags: str = "", arch: str = ARCH, instan
         quoted_rule = shlex.quote(str(rule)).replace(",", r"\,")
         process = run_nvcc([*command, str(path), "-o", str(target), "-Xcompiler", f"-MD,-MF,{quoted_rule}"])
         if process.returncode != 0:
-            messages = (process.stdout + process.stderr).decode("utf-8", "replace")
+            messages = _name_source_lines((process.stdout + process.stderr).decode("utf-8", "replace"), target)
             for name in (f"In file included from {path}:1:\n", str(path), str(Path.cwd() / shown_name)):
                 messages = messages.replace(name, "" if name.endswith("\n") else shown_name)
             advice = advise(messages, None if isinstance(source, str) else source)
@@ -95,6 +95,21 @@ def compile_source(source: Path | str, flags: str = "", arch: str = ARCH, instan
         if isinstance(source, str):
             return Compilation(ptx.replace(str(path), TEXT_NAME), [])
         return Compilation(ptx, [source, *(file for file in read_rule(rule) if file != path)])
+
+
+def _name_source_lines(messages: str, target: Path) -> str:
+    """Replace lines of the temporary PTX in ptxas's messages by lines of the source, from ``.loc`` directives."""
+    if str(target) not in messages or not target.is_file():
+        return messages
+    ptx = target.read_text(encoding="utf-8", errors="replace")
+    files, lines = dict(re.findall(r'^\s*\.file\s+(\d+)\s+"(.*?)"', ptx, re.M)), ptx.splitlines(keepends=True)
+
+    def name_line(match: re.Match[str]) -> str:
+        places = re.findall(r"^\s*\.loc\s+(\d+)\s+([1-9]\d*)", "".join(lines[: int(match[1])]), re.M)
+        file, line = places[-1] if places else ("", match[1])
+        return f"{files.get(file, 'PTX')}:{line}: ptxas "
+
+    return re.sub(rf"ptxas {re.escape(str(target))}, line (\d+); ", name_line, messages)
 
 
 def _refuse_release() -> None:

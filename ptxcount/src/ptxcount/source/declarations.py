@@ -17,8 +17,10 @@ _TOKEN = re.compile(r"[A-Za-z_]\w*|::|\s+|.", re.S)
 _BOUNDS = re.compile(r"__launch_bounds__\s*\(\s*(\d{1,4})\s*[,)]")
 #: A macro that stands for ``__global__ void`` or more, in one line.
 _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+([^\n\\]*\b__global__\b[^\n\\]*)$", re.M)
-#: A struct with only data members.
-_STRUCT = re.compile(r"\bstruct\s+(\w+)\s*\{([^{}()]*)\}")
+#: Code in braces, with braces in it; a struct; and a function defined in a struct.
+_BRACES = r"\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}"
+_STRUCT = re.compile(rf"\bstruct\s+(\w+)\s*({_BRACES})")
+_METHOD = re.compile(rf"[^;{{}}]*\([^;{{}}]*\)[^;{{}}]*{_BRACES};?")
 _MEMBER = re.compile(r"\s*([*&\s]*)(\w+)\s*(?:\[\s*(\d+)\s*\])?\s*")
 _CLOSING = {"(": ")", "<": ">", "{": "}", "[": "]"}
 
@@ -58,11 +60,12 @@ def find_declarations(text: str) -> list[Declaration]:
 
 
 def find_structs(text: str) -> dict[str, list[tuple[str, str, int]]]:
-    """Find the structs of a source with only data members: type, name and length of each member, 0 if it is no array.
+    """Find the structs of a source: type, name and length of each data member, 0 if it is no array.
 
-    A struct with an unparsable member is left out.
+    A struct with an unparsable member, or with a virtual function, is left out.
     """
-    bodies = _STRUCT.findall(_SKIPPED.sub(" ", text))
+    bodies = [(name, _METHOD.sub("", body[1:-1])) for name, body in _STRUCT.findall(_SKIPPED.sub(" ", text))
+              if not re.search(r"\bvirtual\b", body)]  # fmt: skip
     return {struct: members for struct, body in bodies if (members := _parse_members(body)) is not None}
 
 

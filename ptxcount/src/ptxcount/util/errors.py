@@ -20,16 +20,21 @@ class Source(NamedTuple):
     ptx_line : int
         Its line in the PTX.
     file, line : str and int, or None
-        Its file and line in the CUDA source, if the PTX was compiled with ``-lineinfo``.
+        Its file and line in the CUDA source, if the PTX was compiled with ``-lineinfo``. Code inlined from a library
+        has the line that calls it.
+    caller : str
+        For the code of an inlined function: the file and line that call it, as ``k.cu:7``.
     """
 
     ptx_line: int
     file: str | None = None
     line: int | None = None
+    caller: str = ""
 
     def __str__(self) -> str:
         ptx = f"PTX line {self.ptx_line}"
-        return ptx if self.file is None else f"{self.file}:{self.line} ({ptx})"
+        call = f", inlined at {self.caller}" if self.caller else ""
+        return ptx if self.file is None else f"{self.file}:{self.line}{call} ({ptx})"
 
 
 class PtxError(Exception):
@@ -87,8 +92,9 @@ class KernelFaultError(PtxError):
     Attributes
     ----------
     source : Source
-        The faulting instruction. block, thread : tuple of int ``blockIdx`` and ``threadIdx`` (x, y, z) of the first
-        faulting thread.
+        The faulting instruction.
+    block, thread : tuple of int
+        ``blockIdx`` and ``threadIdx`` (x, y, z) of the first faulting thread.
     address : int or None
         The accessed address: in ptxcount's address space for global memory, an offset for shared memory.
     what : str

@@ -205,6 +205,7 @@ def _bind_copy_arrival(instruction: Instruction) -> Step:
     operand = np.full((1, 1), int(name == "arrive"), np.uint32)
 
     def step(chunk: Chunk) -> None:
+        chunk.shared.wait_copies(chunk.active)  # who waits for the mbarrier waits for them
         update_barriers(chunk, name, place(chunk), operand)
 
     return step

@@ -1,0 +1,51 @@
+"""Copies by ``cp.async`` that their threads have not waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..lanes.warps import Array
+
+
+class PendingCopies:
+    """The pending copies of the threads of a chunk; one row represents all blocks while they do the same."""
+
+    def __init__(self) -> None:
+        #: The groups that each thread has committed.
+        self._commits = np.zeros((1, 1), np.int64)
+        #: For each instruction: the address to which each thread copies, -1 for none; its group; bytes per thread.
+        self._copies: list[tuple[Array, Array, int]] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._copies)
+
+    def select(self, rows: Array) -> PendingCopies:
+        """Select the copies of some of the blocks."""
+        part = PendingCopies()
+        part._commits = _select_rows(self._commits, rows)
+        part._copies = [(_select_rows(at, rows), _select_rows(group, rows), size) for at, group, size in self._copies]
+        return part
+
+    def add(self, addresses: Array, active: Array, size: int) -> Array:
+        """Add copies of active threads; return their addresses, -1 for inactive threads."""
+        self._copies.append((np.where(active, addresses, -1), self._commits, size))
+        return self._copies[-1][0]
+
+    def commit_group(self, active: Array) -> None:
+        """Let active threads close a group of copies."""
+        self._commits = self._commits + active
+
+    def complete(self, active: Array, newest: int | None) -> Iterator[tuple[Array, int]]:
+        """Yield the completed copies of active threads: all, or all groups but so many newest ones."""
+        pending, self._copies = self._copies, []
+        for addresses, groups, size in pending:
+            is_done = active if newest is None else active & (groups < self._commits - newest)
+            yield np.where(is_done, addresses, -1), size
+            remaining = np.where(is_done, -1, addresses)
+            self._copies += [(remaining, groups, size)] * bool((remaining >= 0).any())
+
+
+def _select_rows(values: Array, rows: Array) -> Array:
+    return values[rows] if len(values) > 1 else values
