@@ -154,7 +154,7 @@ def test_first_reason_stays(reasons: tuple[Reason, ...], shown: str) -> None:
     """The printed reason is that of the first rule that applies; a throttled time has no range."""
     judgement = Judgement(Verdict.UNDECIDED, 1.1, 0.01, reasons=reasons, could_be=(0.9, 1.0))
     point: Any = SimpleNamespace(copies=None)
-    doubted = add_doubts(judgement, Pair(TIME, point, point), unchanged=None, throttled="in head: power")
+    doubted = add_doubts(judgement, Pair(TIME, point, point), unchanged=None, throttle_reasons="in head: power")
     assert doubted.reason.startswith(shown)
     assert doubted.could_be is None
 

@@ -196,8 +196,8 @@ def test_counts_of_the_commit_itself(tmp_path: Path, entries: Entries) -> None:
     assert entries(groups={group: [name, f"{group}.track_requests"]}) == {}, "it has none of a number that is asked for"
 
 
-@pytest.mark.parametrize(("throttled", "expected"), [([], {"one", "two"}), (["hot"], {"two"})])
-def test_entries_of_the_running_run(throttled: list[str], expected: set[str], tmp_path: Path, entries: Entries) -> None:
+@pytest.mark.parametrize(("reasons", "expected"), [([], {"one", "two"}), (["hot"], {"two"})])
+def test_entries_of_the_running_run(reasons: list[str], expected: set[str], tmp_path: Path, entries: Entries) -> None:
     """Numbers of a commit are reused for the next commit of the run, unless the GPU was throttled."""
     _store(tmp_path, measured=[])
     run_record = RunRecord(OLD)
@@ -206,7 +206,7 @@ def test_entries_of_the_running_run(throttled: list[str], expected: set[str], tm
         configuration = RunConfiguration(
             group=NAME, index=index, params=case, fingerprint=f"{case}-print", rounds=[10, 10]
         )
-        configuration.numbers, configuration.throttled = {TIME: [2.0] * 20}, throttled[: 1 - index]
+        configuration.numbers, configuration.throttle_reasons = {TIME: [2.0] * 20}, reasons[: 1 - index]
         run_record.configurations.append((configuration, [TIME]))
     folders.CommitFiles(tmp_path / "gpu", OLD, ENVIRONMENT).save(
         {**documents(tmp_path)[OLD[:8]], "results": {}}, run_record.collect_lines()
@@ -239,7 +239,13 @@ def test_record_round_trip(tmp_path: Path) -> None:
     outcomes: list[dict[str, Any]] = [
         {"reused": OLD, "numbers": {TIME: [1.0, 2.0, 3.0]}, "rounds": [2, 1], "machine_code": cubin},
         {"fingerprint": "f1", "numbers": {TIME: [1.0]}, "rounds": [1], "machine_code": (*cubin, "b" * 64)},
-        {"fingerprint": "f2", "numbers": {TIME: [1.0]}, "rounds": [2, 1], "throttled": ["hot"], "block": (64, 0)},
+        {
+            "fingerprint": "f2",
+            "numbers": {TIME: [1.0]},
+            "rounds": [2, 1],
+            "throttle_reasons": ["hot"],
+            "block": (64, 0),
+        },
         {"skipped": "this commit does not have it: kernel 'k' <no>"},
         *({"failed": f"CompileError: µ\nmore {index}"} for index in range(2)),
     ]

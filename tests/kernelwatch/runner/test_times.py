@@ -187,9 +187,9 @@ def test_reuse_of_times(looks: list[float], reused: int, measure: Measure, monke
 def test_rounds_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
     """Samples, ratios and reasons of rounds add up; a configuration that fails is tried once."""
     outcomes = [
-        JobOutcome(samples=(4.0,), copies=(2.0,), held_back=("hot",)),
+        JobOutcome(samples=(4.0,), copies=(2.0,), throttle_reasons=("hot",)),
         NotImplementedError("no room"),
-        JobOutcome(samples=(6.0, 9.0), copies=(2.0, 3.0), held_back=("cap", "hot")),
+        JobOutcome(samples=(6.0, 9.0), copies=(2.0, 3.0), throttle_reasons=("cap", "hot")),
     ]
     monkeypatch.setattr(measure_times.TimeMeasurement, "_ask_for_outcome", mock.Mock(side_effect=outcomes))
     monkeypatch.setattr(measure_times.TimeMeasurement, "_identify", lambda *_: None)
@@ -199,7 +199,7 @@ def test_rounds_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
     measuring.measure(measure_counts.list_configurations(task, registry.Kind.TIMED))
     measured, skipped = split_messages(messages)[0]
     assert (skipped.index, skipped.skipped, skipped.numbers) == (1, "no room", {})
-    assert (measured.throttled, measured.rounds) == (["hot", "cap"], [1, 2])
+    assert (measured.throttle_reasons, measured.rounds) == (["hot", "cap"], [1, 2])
     assert measured.numbers == {TIME: [4.0, 6.0, 9.0], RATIO: [2.0, 3.0, 3.0]}
 
 

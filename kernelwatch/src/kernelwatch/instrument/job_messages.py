@@ -154,7 +154,7 @@ class JobOutcome(Message, frozen=True, kw_only=True):
     #: Seconds of a copy of the same useful bytes, each timed right before the sample with the same index.
     copies: tuple[float, ...]
     #: Reasons why the GPU ran below its full clocks.
-    held_back: tuple[str, ...] = ()
+    throttle_reasons: tuple[str, ...] = ()
 
 
 class JobProblem(Message, frozen=True, kw_only=True):

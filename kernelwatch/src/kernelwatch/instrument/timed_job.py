@@ -81,7 +81,7 @@ class JobBuffers:
         timed_graphs = [self._make_timed_graph(self.make_launches(job), self._graphs) for job in jobs]
         copies: list[float] = []
         samples: list[list[float]] = [[] for _ in jobs]
-        held_back: dict[str, None] = {}
+        throttle_reasons: dict[str, None] = {}
         fewest, most = self._job.samples, max(self._job.samples, self._job.most)
         for turn in range(most):
             copies.append(control.take_sample())
@@ -92,11 +92,12 @@ class JobBuffers:
                 for values in (copies, *samples):
                     values.pop()
             else:
-                held_back |= dict.fromkeys(reasons)
+                throttle_reasons |= dict.fromkeys(reasons)
             if len(copies) >= fewest and all(map(is_sufficient, samples)):
                 break
         return [
-            JobOutcome(samples=tuple(values), copies=tuple(copies), held_back=tuple(held_back)) for values in samples
+            JobOutcome(samples=tuple(values), copies=tuple(copies), throttle_reasons=tuple(throttle_reasons))
+            for values in samples
         ]
 
     def _make_timed_graph(self, cycle: Cycle, stack: ExitStack) -> TimedGraph:

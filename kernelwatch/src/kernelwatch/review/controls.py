@@ -56,7 +56,7 @@ def is_comparable(pair: Pair, describe: Describe) -> bool:
 
 def is_control(base: CommitMeasurements, head: CommitMeasurements, pair: Pair, describe: Describe) -> bool:
     """Return whether both commits launched the same machine code, and each measured it without throttling."""
-    if pair.base.throttled or pair.head.throttled or is_one_measurement(base, head, pair):
+    if pair.base.throttle_reasons or pair.head.throttle_reasons or is_one_measurement(base, head, pair):
         return False
     facts = describe(pair.benchmark, pair.base.params)
     # Launches from L2 and isolated launches have different noise.

@@ -188,7 +188,9 @@ class TimeMeasurement:
         samples = [sample for outcome in outcomes for sample in outcome.samples]
         configuration.numbers = self._select_numbers({time: samples, control_name(time): timed.copy_ratios(*outcomes)})
         configuration.rounds.append(len(outcome.samples))
-        configuration.throttled = list(dict.fromkeys([*configuration.throttled, *outcome.held_back]))
+        configuration.throttle_reasons = list(
+            dict.fromkeys([*configuration.throttle_reasons, *outcome.throttle_reasons])
+        )
 
     def _ask_for_outcome(self, key: ConfigurationKey, later: Sequence[ConfigurationKey]) -> JobOutcome:
         """Measure a configuration; meanwhile, write the references of later ones.
