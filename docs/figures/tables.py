@@ -134,7 +134,7 @@ def render_page(results: ResultTables) -> Iterator[str]:
     yield (
         f"The plain copy moves 16 bytes per thread and reaches {rate} GB/s. "
         "The other copies move one element per thread. "
-        'The column "copies" is the time of a kernel divided by that of the plain copy, timed alternately.\n'
+        'The column "copies" is the time of a kernel divided by that of the plain copy, interleaved with it.\n'
     )
     body = []
     for row in sorted(results.rows, key=lambda row: LEVELS.index(row.launch.flags)):

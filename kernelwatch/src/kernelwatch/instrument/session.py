@@ -97,7 +97,7 @@ class Session:
         return job.set_bytes <= int(total)
 
     def measure(self, jobs: Sequence[Job], fetch: FetchReference) -> list[JobOutcome]:
-        """Time jobs that share buffers alternately, and verify the first; `fetch` requests its reference.
+        """Time jobs that share buffers, interleaved, and verify the first; `fetch` requests its reference.
 
         Raises
         ------

@@ -73,7 +73,7 @@ class JobBuffers:
         return Cycle(launch, len(packed), bytes_moved, self._stream, restore)
 
     def take_samples(self, jobs: Sequence[Job], watch: throttling.ThrottleWatch | None) -> list[JobOutcome]:
-        """Take samples of jobs alternately until they suffice, after one copy per turn.
+        """Take interleaved samples of jobs until they suffice: in each turn a copy, then a sample of each job.
 
         Samples taken while the GPU was throttled are repeated, up to the maximum number of samples.
         """

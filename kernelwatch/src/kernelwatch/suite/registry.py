@@ -49,7 +49,7 @@ class Suite:
     kernels : callable
         Returns the kernels of the installed commit by name. The commit may be an old one.
     timed : sequence of Sweep
-        Sweeps that are timed on a GPU. Each launch is timed alternately with a copy of the same bytes.
+        Sweeps that are timed on a GPU. Samples of each launch and of a copy of the same bytes are interleaved.
     copy : Sweep or None
         Sweep of the library's own copy, for comparison.
     counted : sequence of Sweep
