@@ -92,35 +92,35 @@ $(VENV)/sphinx: $(VENV)/installed requirements/docs.txt
 docs: $(VENV)/sphinx
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --builder html --doctree-dir docs/_build/doctrees docs docs/_build/html
 
-# Whatever fails, make's exit code is 2, which means "could not judge" here. Only SIGQUIT ends make with 1, and without a
-# word: so the commands below end it where theirs is 1. A make in the background of a script ignores that signal: 2 there.
+# If a command fails, make's exit code is 2, which means "could not judge" here. Only SIGQUIT ends make with 1. So a recipe
+# sends it if its command's exit code is 1. A make in the background of a script ignores that signal: its exit code is 2.
 SAME_CODE = code=$$?; test $$code -ne 1 || grep -qs '^SigIgn:.*[4-7c-f]$$' /proc/$$PPID/status || \
   { kill -QUIT $$PPID; exec sleep 0.5; }; exit $$code
 
-# The regressions that stand, and drifts in steps too small for the review: docs/review-a-change.md. ARGS="--json".
+# Lists regressions that nobody fixed or accepted, and drifts; see docs/review-a-change.md. ARGS="--json".
 regressions: $(VENV)/installed
 	@$(BIN)/kernelwatch regressions $(if $(MACHINE),--machine "$(MACHINE)") $(ARGS) || { $(SAME_CODE); }
 
-# Exit codes 0, 1 and 2 as those of the command, which is the one for scripts. Arguments: ARGS="--all". docs/review.md.
+# Has the command's exit codes 0, 1 and 2; in scripts, call the command. ARGS="--all". See docs/review.md.
 compare: $(VENV)/installed
 	@$(BIN)/kernelwatch compare "$(BASE)" "$(HEAD)" $(SIDES) $(if $(MACHINE),--machine "$(MACHINE)") $(ARGS) || { $(SAME_CODE); }
 
-# The same of two compilers: make compare-compilers BASE=13.0.2 HEAD=13.5.0. docs/run.md.
+# Compares two compilers at one commit: make compare-compilers BASE=13.0.2 HEAD=13.5.0. See docs/run.md.
 compare-compilers: SIDES := --compilers
 compare-compilers: compare
 
-# The commit that moved a number: docs/find-the-commit.md. Arguments: ARGS="--json".
+# Finds the commit that changed a number; see docs/find-the-commit.md. ARGS="--json".
 bisect: $(VENV)/installed
 	@$(BIN)/kernelwatch bisect "$(METRIC)" "$(GOOD)" "$(BAD)" $(if $(MACHINE),--machine "$(MACHINE)") $(ARGS)
 
 test: $(VENV)/tools
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
-# All tests that need a GPU, of which most need it alone, and a table of what was compared. ARGS="-x" ends at the first failure.
+# Runs all tests that need a GPU, most of which need it alone, and prints a table of comparisons. ARGS="-x" ends at the first failure.
 test-gpu: $(VENV)/tools
 	$(BIN)/python -m tests.gpu $(ARGS)
 
-# What the browser test needs besides Node and Chromium; without it that test is skipped.
+# Installs the packages of the browser test, which also needs Node and Chromium. Without them, it is skipped.
 tests/site/node_modules: tests/site/package-lock.json
 	npm ci --ignore-scripts --no-audit --no-fund --prefix tests/site
 	touch $@
