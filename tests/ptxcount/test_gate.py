@@ -102,9 +102,9 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
     ([_behind("ignore[rise]", 8)], 1, ["scale.cu:6: PC007 a waiver needs a reason"]),
     ([_behind("ignore[rise, bank-conflict] of use", 8)], 1,
      ["scale.cu:6: PC007 ignore[bank-conflict] matches no finding"]),
-    ([_behind("ignore[rises] of use")], 2, ["scale.cu:6: PC009 DirectiveError: ignore[rises]: one of l"]),
-    ([_behind("sector < 4")], 2, ["scale.cu:6: PC009 DirectiveError: 'sector < 4': expected \"sectors <= 4\" or \"ig"]),
-    ([_behind("sector <= 4")], 2, ["scale.cu:6: PC009 DirectiveError: limit 'sector': one of sectors, lines"]),
+    ([_behind("ignore[rises] of use")], 2, ["scale.cu:6: PC009 DirectiveError: ignore[rises] names no finding; allow"]),
+    ([_behind("sector < 4")], 2, ["scale.cu:6: PC009 DirectiveError: 'sector < 4' is no limit; write, for "]),
+    ([_behind("sector <= 4")], 2, ["scale.cu:6: PC009 DirectiveError: limit 'sector' names no count; allowed are "]),
     ([_behind("ignore[PC003] of use")], 1, ["scale.cu:6: PC007 ignore[PC003] matches no finding any more"]),
     # a faulty kernel fails; one that cannot be counted has no counts
     ([lambda repo: repo.launch(LAUNCH.replace("8192", "100"))], 1, ["scale.cu:6: PC006 access out of bounds by block"]),
@@ -119,7 +119,7 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
     ([lambda repo: repo.launch(LAUNCH + "cluster = [2]\n")], 2, [NEW, GONE]),
     ([lambda repo: repo.launch(LAUNCH + "cluster = 3\n")], 2, ["ptxcount.toml:1: PC009 LaunchError: "]),
     ([lambda repo: repo.launch(LAUNCH + LAUNCH.replace("scale<float>", "scala"))], 2,
-     ["ptxcount.toml:7: PC009 LaunchError: no kernel 'scala'; the file has"]),
+     ["ptxcount.toml:7: PC009 LaunchError: there is no kernel 'scala'; the file has"]),
     ([lambda repo: (repo.folder / "ptxcount.lock").unlink()], 2, [
         "ptxcount.toml:1: PC005 no counts are pinned: run ptxcount pin, and commit ptxcount.lock"]),
     ([lambda repo: (repo.folder / "ptxcount.lock").unlink(), lambda repo: repo.kernel(8, ("2 * in[", MANY)),
@@ -142,10 +142,10 @@ REFUSED = [
     (
         LAUNCH.replace("block = [256]", "blocks = 4"),
         1,
-        "ptxcount.toml, launch 1: Object contains unknown field `blocks`",
+        "launch 1: Object contains unknown field `blocks`",
     ),
     (LAUNCH.replace("[256]", '"256"'), 1, "Expected `int | array`, got `str` - at `$.block`; the keys of a launch are"),
-    (LAUNCH.replace("grid = 4", ""), 1, "ptxcount.toml, launch 1: Object missing required field `grid`"),
+    (LAUNCH.replace("grid = 4", ""), 1, "launch 1: Object missing required field `grid`"),
     (LAUNCH.replace("grid = 4", "grid = []"), 1, "Expected `array` of length >= 1 - at `$.grid`"),
     (LAUNCH.replace("grid = 4", "grid = [1, 1, 1, 1]"), 1, "Expected `array` of length <= 3 - at `$.grid`"),
     (LAUNCH.replace("grid = 4", "grid = 0"), 1, "Expected `int` >= 1 - at `$.grid`"),
@@ -156,18 +156,22 @@ REFUSED = [
     (LAUNCH.replace('"n=int32:1024"', "1979-05-27"), 1, "Expected `str`, got `date` - at `$.arguments["),
     (LAUNCH.replace("scale.cu", "scale\\u0000.cu"), 1, "Expected `str` matching regex"),
     ("launch = [1]", 1, "launch 1: Expected `object`, got `int`"),
-    (f"{LAUNCH}grid = 3", 7, "ptxcount.toml: "),
+    (f"{LAUNCH}grid = 3", 7, "PC009 Cannot overwrite a value (at line 7"),
     (f"launch = {'[' * 5000}{']' * 5000}", 1, "nested too deeply"),
-    (f"{LAUNCH}limits = {{ load_sectors = nan }}", 1, "limit load_sectors = nan: it must be a finite number"),
-    (f"{LAUNCH}limits = {{ load_sectors = inf }}", 1, "limit load_sectors = inf: it must be a finite number"),
-    (f"{LAUNCH}limits = {{ sector = 1 }}", 1, "limit 'sector': did you mean 'load_sectors'?"),
-    (f"{LAUNCH}limits = {{ nonsense = 1 }}", 1, "limit 'nonsense': threads, load_requests"),
+    (f"{LAUNCH}limits = {{ load_sectors = nan }}", 1, "limit load_sectors is nan; give a finite number"),
+    (f"{LAUNCH}limits = {{ load_sectors = inf }}", 1, "limit load_sectors is inf; give a finite number"),
+    (f"{LAUNCH}limits = {{ sector = 1 }}", 1, "limit 'sector' names no count; did you mean 'load_sectors'?"),
+    (f"{LAUNCH}limits = {{ nonsense = 1 }}", 1, "limit 'nonsense' names no count; threads, load_requests"),
     (f'{LAUNCH}name = "\\u001b[31m"', 1, "the name '\\x1b[31m' has unprintable characters"),
     (f'{LAUNCH}name = "x"\n{LAUNCH}name = "x"', 1, "two launches have the name 'x'"),
-    ("launch = 1", 1, "it must have only tables [[launch]]"),
-    (LAUNCH.replace("[[launch]]", "[[launches]]"), 1, "it must have only tables [[launch]]; found: launches"),
-    ("{", 1, "ptxcount.toml: "),
-    ("", 1, "it must have only tables [[launch]]"),
+    ("launch = 1", 1, "only tables [[launch]] are allowed"),
+    (
+        LAUNCH.replace("[[launch]]", "[[launches]]"),
+        1,
+        "only tables [[launch]] are allowed, and at least one is needed; found: launches",
+    ),
+    ("{", 1, "PC009 Invalid statement (at line 1"),
+    ("", 1, "only tables [[launch]] are allowed, and at least one is needed; found: nothing"),
 ]
 
 
@@ -205,7 +209,7 @@ def test_advice_on_what_changed(repository: Repository) -> None:
     repository.kernel(2, (index, "threadIdx.x * 4 + blockIdx.x"))  # not the line of the access
     assert list_advice("--advise")[0][:14] == "scale.cu:6: PC"
     code, (refusal,) = repository.run("check", "--changed", "gone")
-    assert (code, "PC009 LaunchError: revision gone: fatal: " in refusal) == (2, True)
+    assert (code, "PC009 LaunchError: git cannot read revision gone: fatal: " in refusal) == (2, True)
 
 
 def test_compile_error_is_told_once(repository: Repository) -> None:

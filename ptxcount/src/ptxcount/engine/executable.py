@@ -73,7 +73,9 @@ def load_executable(ptx_text: str, entry: str) -> Executable:
 def prepare_executable(program: Program, entry: str) -> Executable:
     """Prepare one entry of a parsed module; raises as `load_executable`."""
     if entry not in program.entries:
-        raise LaunchError(f"no kernel {entry!r}; the file has {', '.join(map(demangle, program.entries)) or 'none'}")
+        raise LaunchError(
+            f"there is no kernel {entry!r}; the file has {', '.join(map(demangle, program.entries)) or 'none'}"
+        )
     kernel = program.entries[entry]
     if kernel.problem:
         raise UnsupportedInstructionError(kernel.source, f".entry {entry}", kernel.problem)

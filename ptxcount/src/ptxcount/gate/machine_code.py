@@ -8,7 +8,11 @@ from ..source import ptxas
 from ..source.kernel_sources import find_chip
 
 #: Space and kind of these numbers in the lock file -> the resource.
-_KINDS = {("stack", "frame"): "stack_frame", ("spill", "store"): "spill_stores", ("spill", "load"): "spill_loads"}
+_RESOURCE_NAMES = {
+    ("stack", "frame"): "stack_frame",
+    ("spill", "store"): "spill_stores",
+    ("spill", "load"): "spill_loads",
+}
 
 
 def list_machine_accesses(ptx: str, entry: str, flags: str, arch: str | None) -> list[dict[str, Any]]:
@@ -18,5 +22,5 @@ def list_machine_accesses(ptx: str, entry: str, flags: str, arch: str | None) ->
         return []
     return [
         {"space": space, "kind": kind, "width": 0, "ptx_line": 0, "bytes": getattr(resources, name)}
-        for (space, kind), name in _KINDS.items()
+        for (space, kind), name in _RESOURCE_NAMES.items()
     ]

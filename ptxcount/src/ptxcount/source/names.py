@@ -31,7 +31,8 @@ def find_entry(ptx: str, name: str | None) -> str:
         problem = "no kernel is named" if name is None else f"{name!r} names {len(matches)} kernels"
         texts = [demangle(match) for match in matches]
         shown = matches if len({*texts}) < len(texts) else texts
-        raise LaunchError(f"{problem}; give one of {', '.join(shown) or 'none: there are no kernels'}")
+        advice = f"name one of {', '.join(shown)} (--entry)" if shown else "the file has none"
+        raise LaunchError(f"{problem}; {advice}")
     return matches[0]
 
 

@@ -89,8 +89,9 @@ class KernelFaultError(PtxError):
     Attributes
     ----------
     source : Source
-        The faulting instruction. block, thread : tuple of int ``blockIdx`` and ``threadIdx`` (x, y, z) of the first
-        faulting thread.
+        The faulting instruction.
+    block, thread : tuple of int
+        ``blockIdx`` and ``threadIdx`` (x, y, z) of the first faulting thread.
     address : int or None
         The accessed address: in ptxcount's address space for global memory, an offset for shared memory.
     what : str

@@ -26,7 +26,7 @@ def find_fields(chunk: Chunk, handle: int) -> MapFields:
         return changed
     bound = chunk.context.descriptors.get(handle)
     if bound is None or not isinstance(bound.descriptor, EncodedMap):
-        text = "this is no tensor map; pass one with ptxcount.TensorMap or ptxcount.Im2colMap"
+        text = f"the operand {handle:#x} is not a tensor map; pass a ptxcount.TensorMap or ptxcount.Im2colMap"
         raise LaunchError(f"{chunk.instruction.source}: {text}")
     return bound.descriptor.make_fields(bound.base)
 

@@ -76,15 +76,19 @@ class ProductShape(NamedTuple):
         rows = (bits >> 27 & 3) << 7 if kind.is_scaled else (bits >> 24 & 31) << 4
         columns = (bits >> 17 & 63) << 3
         if bits >> 2 & 1 != is_sparse:
-            raise ValueError(f"bit 2 of the instruction descriptor {bits:#x}: it must be 1 with .sp, else 0")
+            raise ValueError(
+                f"bit 2 of the instruction descriptor {bits:#x} is {bits >> 2 & 1}; it must be 1 with .sp, else 0"
+            )
         if not all(factors) or not result:
-            text = f"types {codes[0]}, {codes[1]} and {bits >> 4 & 3} of the factors and the result are undefined"
+            text = (
+                f"the types of the factors, {codes[0]} and {codes[1]}, or of the result, {bits >> 4 & 3}, are undefined"
+            )
             raise ValueError(text)
         allowed = (_INTEGER_COLUMNS if result == "s32" else _COLUMNS).get((group, is_stationary), ())
         if columns not in allowed or (rows, group, is_stationary) not in DATA_PATHS:
             raise ValueError(f"{rows} x {columns} is no shape of a product with .cta_group::{group}")
         if not kind.padded and bits >> 31:
-            raise NotImplementedError("K = 96: the PTX ISA shows the layout of its scales only in figures")
+            raise NotImplementedError("K is 96; the PTX ISA shows the layout of its scales only in figures")
         return cls(
             rows,
             columns,
@@ -117,7 +121,7 @@ class ColumnMask(NamedTuple):
     def decode(cls, bits: int) -> ColumnMask | None:
         """Decode a descriptor; None if there is no mask. Raises as `ProductShape.decode`."""
         if bits >> 56 & 63:
-            raise NotImplementedError(f"a column shift in the mask descriptor {bits:#x}")
+            raise NotImplementedError(f"the mask descriptor {bits:#x} has a column shift")
         if not bits >> 39 & 1:
             return None
         starts, firsts = zip(*((bits >> 8 * part & 255, bool(bits >> 32 + part & 1)) for part in range(4)), strict=True)
@@ -155,5 +159,5 @@ def decode_shared(bits: int) -> Descriptor:
     if pattern is None:
         raise ValueError(f"the descriptor {bits:#x} has the undefined swizzle {bits >> 61 & 7}")
     if (bits >> 49 & 7 and pattern.swizzle) or bits >> 52 & 1:  # without a swizzle, the base offset is meaningless
-        raise NotImplementedError(f"the base offset or the absolute stride of the descriptor {bits:#x}")
+        raise NotImplementedError(f"the descriptor {bits:#x} has a base offset or an absolute stride")
     return Descriptor(start, leading, stride, pattern.span, pattern.lines, pattern.swizzle)

@@ -95,10 +95,10 @@ def _parse_mma_form(instruction: Instruction, operands: Sequence[Operand]) -> _F
     if (is_stationary and (masks or scaled)) or (rest and not is_stationary and not isinstance(rest[0], Immediate)):
         raise unsupported(instruction)
     if not 0 <= shift <= _MAX_SHIFT:
-        raise unsupported(instruction, f"scale-input-d {shift}: a number from 0 to {_MAX_SHIFT} is allowed")
+        raise unsupported(instruction, f"scale-input-d is {shift}; 0 to {_MAX_SHIFT} are allowed")
     group = read_group(instruction)
     if masks and len(masks) != 4 * group:
-        raise unsupported(instruction, f"{len(masks)} words of disable-output-lane, {4 * group} are needed")
+        raise unsupported(instruction, f"disable-output-lane has {len(masks)} words; {4 * group} are needed")
     scales = (counts[0] if counts else _BLOCK32[kinds[0]]) if scaled else 0
     return _Form(
         kind, group, is_stationary, isinstance(operands[1], Address), scales, len(masks), int(shift), "sp" in names
@@ -224,7 +224,7 @@ class _Product:
         unit = find_unit(bits)
         undefined = codes[find_undefined(codes, unit, ordered=True)]
         if undefined.size:
-            raise unsupported(self._chunk.instruction, f"undefined metadata {int(undefined[0]):#06b} of a group")
+            raise unsupported(self._chunk.instruction, f"the metadata {int(undefined[0]):#06b} of a group is undefined")
         return expand_groups(stored, codes, unit)
 
     def _load_right(self, blocks: Array) -> Array:
@@ -241,7 +241,9 @@ class _Product:
         kind = self._form.kind
         width = extent[1] * find_stored_bits(name, padded=kind.padded) // 8
         if not turned and descriptor.span > 16 and width > descriptor.span:
-            raise unsupported(self._chunk.instruction, f"rows of {width} bytes with a swizzle of {descriptor.span}")
+            raise unsupported(
+                self._chunk.instruction, f"rows have {width} bytes; a swizzle of {descriptor.span} does not fit"
+            )
         return np.stack(
             [
                 load_shared_factor(
