@@ -58,7 +58,7 @@ def run_suite(conf: Any, options: Mapping[str, Any]) -> int | None:
     returns = options.get("_returns")
     with (
         folders.exclusive_lock(results),
-        scratch_folder() as folder,
+        run_environment() as folder,
         _start_measuring(device) as facts,
     ):
         for index, commit in enumerate(interleaved):
@@ -76,7 +76,7 @@ def run_suite(conf: Any, options: Mapping[str, Any]) -> int | None:
 
 
 @contextmanager
-def scratch_folder() -> Iterator[Path]:
+def run_environment() -> Iterator[Path]:
     """Provide a temporary folder for this run and its processes; it is also HOME if they have none."""
     with tempfile.TemporaryDirectory(prefix="kernelwatch-", ignore_cleanup_errors=True) as folder:
         variables = {"TMPDIR": folder, parent_death.RUN: str(os.getpid()), project_root.VARIABLE: str(ROOT)}
