@@ -58,7 +58,7 @@ class ResultTables:
     def __init__(self, history: History) -> None:
         copy = registry.current_suite().copy
         assert copy is not None, "this suite times it"
-        self._history, self.copy = history, registry.time_benchmark(copy)
+        self._history, self.copy = history, registry.time_benchmark_name(copy)
         results = history.find_newest(self.copy)
         if results is None:
             raise LookupError(f"no times of {history.machine}; run the suite on such a GPU: make bench")

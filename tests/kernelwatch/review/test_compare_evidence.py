@@ -301,7 +301,7 @@ def test_what_counts(
         reused = {TIME.rpartition(".")[0]: {BASE: names}}
         write_lines(folder / "fingerprints.jsonl", {**RUN, "commit": HEAD, "fingerprints": {}, "reused": reused})
     history = History("gpu", tmp_path)
-    assert tuple(load_thresholds(history, HEAD, tmp_path).changes.values()) == pytest.approx(expected)
+    assert tuple(load_thresholds(history, HEAD, tmp_path).by_duration.values()) == pytest.approx(expected)
     assert tuple(ShownMachine(history, {}, tmp_path).noise.values()) == pytest.approx(expected)
     _, document = review_as_json(tmp_path, capsys)
     (row,) = (candidate for candidate in document["rows"] if candidate["configuration"] == f"{TIME}(other)")

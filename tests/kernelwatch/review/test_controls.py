@@ -17,8 +17,8 @@ from kernelwatch.review.pairing import ConfigurationFacts, Pair, pair_configurat
 from kernelwatch.review.thresholds import Thresholds
 from kernelwatch.review.verdict import compute_ratio, relative_change
 from kernelwatch.store.cubins import CubinHashes
+from kernelwatch.store.default_thresholds import THRESHOLD_BETWEEN_GPUS
 from kernelwatch.store.measurements import BenchmarkMeasurements, CommitMeasurements, RunFacts, load_commit
-from kernelwatch.store.noise import THRESHOLD_BETWEEN_GPUS
 from kernelwatch.store.points import Point
 from kernelwatch.store.results import History
 from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark

@@ -182,7 +182,7 @@ def test_noise_is_measured_by_one_gpu() -> None:
 OUTSIDE = {"registry", "config", "commit_checkout", "pathlib", "os", "subprocess", "io", "shutil"}
 
 #: Modules of the store that only hold values.
-VALUES = {"measurements", "noise", "points", "source_changes"}
+VALUES = {"measurements", "default_thresholds", "points", "source_changes"}
 
 
 def test_the_review_reads_nothing() -> None:

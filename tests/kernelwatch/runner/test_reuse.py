@@ -18,7 +18,7 @@ from kernelwatch.runner import commit_run, reuse
 from kernelwatch.runner.protocol import Difference, RunConfiguration, StoredNumbers, Task
 from kernelwatch.runner.reuse import Check
 from kernelwatch.runner.run_record import RunRecord
-from kernelwatch.store import folders, noise, record
+from kernelwatch.store import default_thresholds, folders, record
 from kernelwatch.suite import registry
 from kernelwatch.suite.benchmark_names import measurement_group
 from tests.stored import documents, write_lines
@@ -87,7 +87,12 @@ def test_one_difference_stops_reuse(ratio: float | None, threshold: float, diffe
 
 def test_thresholds_of_times() -> None:
     """The threshold is 1 % from 20 µs on, 5 % below."""
-    assert list(map(noise.default_threshold, (noise.LONG, 0.99 * noise.LONG, 0.0))) == [0.01, 0.05, 0.05]
+    assert list(
+        map(
+            default_thresholds.default_threshold,
+            (default_thresholds.LONG_LAUNCH, 0.99 * default_thresholds.LONG_LAUNCH, 0.0),
+        )
+    ) == [0.01, 0.05, 0.05]
 
 
 @pytest.mark.parametrize("sizes", [[1], [7], [525], [525, 80, 35, 1], [1] * 60])
@@ -95,7 +100,7 @@ def test_every_number_is_measured_within_fifty_runs(sizes: list[int]) -> None:
     """Numbers measured longest ago come first; each class contributes neighbours."""
     keys = [(str(group), index) for group, size in enumerate(sizes) for index in range(size)]
     run_of = dict.fromkeys(keys, 0)
-    runs = math.ceil(len(keys) / math.ceil(reuse.SHARE * len(keys)))
+    runs = math.ceil(len(keys) / math.ceil(reuse.RECHECKED_SHARE * len(keys)))
     assert runs <= 50
     for run in range(1, runs + 1):
         assert 0 in run_of.values()
@@ -108,7 +113,7 @@ def test_every_number_is_measured_within_fifty_runs(sizes: list[int]) -> None:
         for group, size in enumerate(sizes[: 0 if run == runs else None]):
             indices = [index for name, index in chosen_keys if name == str(group)]
             assert indices == list(range(min(indices, default=0), max(indices, default=-1) + 1))
-            assert len(indices) <= math.ceil(reuse.SHARE * size) + 1
+            assert len(indices) <= math.ceil(reuse.RECHECKED_SHARE * size) + 1
         run_of |= dict.fromkeys(chosen_keys, run)
     assert 0 not in run_of.values()
 

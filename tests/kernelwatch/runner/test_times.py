@@ -109,7 +109,7 @@ def measure(gpu: FakeGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Me
         task = Task({group: indices}, list(benchmarks), {group: "3"}, {group: rounds}, {group: stored or {}}, "c1")
         messages: list[Any] = []
         with served.serve_session(Session(), tmp_path) as address:  # type: ignore[arg-type]
-            measure_times.send_all(task, messages.append, address)  # type: ignore[arg-type]
+            measure_times.measure_task(task, messages.append, address)  # type: ignore[arg-type]
         return split_messages(messages)
 
     return ask
@@ -207,7 +207,7 @@ def test_rounds_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_device_skips_every_time() -> None:
     messages: list[Any] = []
     task = Task({GROUP: [0, 1]}, [TIME], {GROUP: "3"}, {GROUP: 2})
-    measure_times.send_all(task, messages.append, None)  # type: ignore[arg-type]
+    measure_times.measure_task(task, messages.append, None)  # type: ignore[arg-type]
     assert [(message.index, message.skipped) for message in messages] == [(0, NO_DRIVER), (1, NO_DRIVER)]
 
 

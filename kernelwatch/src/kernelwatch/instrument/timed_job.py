@@ -17,8 +17,8 @@ from kernelwatch.instrument.job_messages import Call, Job, JobOutcome
 from kernelwatch.instrument.stopping_rule import is_sufficient
 
 
-class JobBuffers:
-    """The buffers of a job, and launches that use them; `stack` frees everything.
+class TimedJob:
+    """A job with its buffers: takes samples of launches that use them; `stack` frees everything.
 
     `allocate` and `contents` are passed to `Rotation`. Grids of many waves are launched only if `has_waves`. Raises
     NotImplementedError if the buffers do not fit in the device's free memory.

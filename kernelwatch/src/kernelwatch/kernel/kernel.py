@@ -253,7 +253,7 @@ class Kernel(KernelCode):
         )
 
     def compute_geometry(
-        self, dtype: DTypeLike = DTYPE, multiprocessors: int = geometry.MULTIPROCESSORS, /, **extents: Any
+        self, dtype: DTypeLike = DTYPE, multiprocessors: int = geometry.DEFAULT_MULTIPROCESSORS, /, **extents: Any
     ) -> Geometry:
         """Return the launch geometry. Raises ArgumentError if a grid is too large or a name is missing."""
         extents, itemsize = self.check_extents(extents), to_dtype(dtype).itemsize

@@ -70,11 +70,11 @@ class Suite:
         benchmarks: dict[str, tuple[Kind, Sweep]] = {}
         for sweep in self.timed:
             benchmarks |= {
-                time_benchmark(sweep): (Kind.TIMED, sweep),
-                control_name(time_benchmark(sweep)): (Kind.CONTROL, sweep),
+                time_benchmark_name(sweep): (Kind.TIMED, sweep),
+                control_name(time_benchmark_name(sweep)): (Kind.CONTROL, sweep),
             }
         if self.copy is not None:
-            benchmarks[time_benchmark(self.copy)] = Kind.TIMED, self.copy
+            benchmarks[time_benchmark_name(self.copy)] = Kind.TIMED, self.copy
         for sweep in self.counted:
             benchmarks |= {
                 f"{COUNTED_MODULE}.{sweep.name}.track_{name}": (Kind.COUNTED, sweep) for name in metric_names(sweep)
@@ -204,7 +204,7 @@ def find_measured_folder() -> Path:
     return Path(file).parent
 
 
-def time_benchmark(sweep: Sweep) -> str:
+def time_benchmark_name(sweep: Sweep) -> str:
     """Return the name of a timed sweep's benchmark."""
     return f"{sweep.module}.{sweep.name}.time_{'isolated' if sweep.isolated else 'back_to_back'}"
 
