@@ -156,7 +156,7 @@ REFUSED = [
     (LAUNCH.replace('"n=int32:1024"', "1979-05-27"), 1, "Expected `str`, got `date` - at `$.arguments["),
     (LAUNCH.replace("scale.cu", "scale\\u0000.cu"), 1, "Expected `str` matching regex"),
     ("launch = [1]", 1, "launch 1: Expected `object`, got `int`"),
-    (f"{LAUNCH}grid = 3", 7, "PC009 Cannot overwrite a value (at line 7"),
+    (f"{LAUNCH}grid = 3", 7, "PC009 Cannot overwrite a value (at "),
     (f"launch = {'[' * 5000}{']' * 5000}", 1, "nested too deeply"),
     (f"{LAUNCH}limits = {{ load_sectors = nan }}", 1, "limit load_sectors is nan; give a finite number"),
     (f"{LAUNCH}limits = {{ load_sectors = inf }}", 1, "limit load_sectors is inf; give a finite number"),

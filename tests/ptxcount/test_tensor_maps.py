@@ -30,7 +30,7 @@ def _compile() -> str:
 #: Parts of conditions that the GPU rejects, as "group: name" -> part of the error here.
 REFUSALS = {
     "global_address = 8": "must be a multiple of 16", "rank = 0": "has 2 coordinates; its map needs 1",
-    "rank = 2": "a tensor of (0, 64, 64)", "rank = 7": "rank 7, one less than the dimensions",
+    "rank = 2": "the shape (0, 64, 64)", "rank = 7": "rank is 7; it is the number of dimensions minus 1",
     "box_dim 0 = 3": "it must have a multiple of 16",
     "box_dim 1 = 0": "box is (0, 16)", "global_dim 0 = 0": "the shape (64, 0)",
     "element_stride 1 = 0": "element strides are (0, 1)",
@@ -44,9 +44,9 @@ REFUSALS = {
     "box beyond: reduce_": "the tile store starts at", "map of ": "the map is for",
     "at (1, 0, 0, 0)": "(coordinate 1)", "at (2, 0, 0, 0)": "(coordinate 2)",
     "im2col: im2col": "the column begins at", "im2col: store_im2col at": "the tile store starts at",
-    "im2col: store_im2col corners": "a column store", " to 64": "shared address 64: not a multiple of 128",
+    "im2col: store_im2col corners": "the column store", " to 64": "shared address 64: not a multiple of 128",
     " to 1040": "shared address 1040: not a multiple of 128", "bytes, shared 262144": " bytes of shared memory",
-    "4096 bytes, shared 16128": " bytes of shared memory", "global 1073741824": "in no array: 1073725440 bytes behind ",
+    "4096 bytes, shared 16128": " bytes of shared memory", "global 1073741824": "in no array: 1073725440 bytes after ",
     "barrier + 4": "8 bytes at", "bulk_load: 8 bytes": "8 bytes: a multiple of 16",
     "bulk_load: 40 bytes": "40 bytes: a multiple of 16", "bulk_prefetch: 64 bytes, shared 0, global 8": "a prefetch at",
     "bulk_reduce: 64 bytes, shared 0, global 8": "is not a multiple of 16",
@@ -58,8 +58,8 @@ STRICTER = {
     "bulk_store: 8 bytes": "an H200 stores 0 of them", "bulk_store: 40 bytes": "an H200 stores 32 of them",
     "bulk_reduce: 8 bytes": "an H200 stores 0 of them", "bulk_reduce: 24 bytes": "an H200 stores 16 of them",
     "offsets (256, 0)": "an H200 drops higher bits", "offsets (65535, 0)": "an H200 drops higher bits",
-    "box_dim 0 = 0": "box (8, 0): a number from 1 to 256", "box_dim 1 = 257": "box (257, 16): a number from 1 to 256",
-    "global_stride = 264": "rows of 264 bytes, a multiple of 16 is needed",
+    "box_dim 0 = 0": "box is (8, 0); give a number from 1 to 256", "box_dim 1 = 257": "box is (257, 16); give a number",
+    "global_stride = 264": "a stride of 264 bytes; the stride must be a multiple of 16",
 }  # fmt: skip
 
 
