@@ -66,12 +66,12 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
       "scale.cu:6: PC003 constant load requests rose"]),
     ([lambda repo: repo.kernel(2, TABLE, (BODY, CONSTANT.replace("i %", "n %")))], 0, []),  # all lanes read one address
     ([_limits("constant_addresses = 0"), lambda repo: repo.kernel(2, TABLE, (BODY, CONSTANT)),
-      lambda repo: repo.run("pin", "--accept")], 1, ["scale.cu:6: PC001 constant_addresses is 1024, 0 are allowed"]),
+      lambda repo: repo.run("pin", "--accept")], 1, ["scale.cu:6: PC001 constant_addresses is 1024; at most 0 are"]),
     ([_limits("cluster_load_sectors = 0, cluster_atomic_requests = 0")], 0, []),  # a limit on an absent counter
     ([_limits("constant_addresses_per_request = 32"), lambda repo: repo.kernel(2, TABLE, (BODY, CONSTANT)),
       lambda repo: repo.run("pin", "--accept")], 0, []),
     ([lambda repo: repo.kernel(2, TABLE, (BODY, CONSTANT + "  // ptxcount: addresses <= 16")),
-      lambda repo: repo.run("pin", "--accept")], 1, ["scale.cu:6: PC002 addresses are 32, 16 are allowed"]),
+      lambda repo: repo.run("pin", "--accept")], 1, ["scale.cu:6: PC002 addresses are 32; at most 16 are allowed"]),
     ([lambda repo: repo.launch(f'{LAUNCH}name = "doubled"\n'), lambda repo: repo.kernel(8)], 1,
      [f"{ROSE}; scale.cu changed"]),
     ([lambda repo: repo.launch(NAMED), lambda repo: repo.run("pin"),
@@ -80,21 +80,21 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
     ([_limits("load_sectors_per_request = 8, bank_conflicts = 0, stack_frame_bytes = 0")], 0, []),
     ([_limits('store_sectors = "1 x ideal", load_sectors_per_request = "2 x ideal"')], 0, []),
     ([_limits("load_sectors_per_request = 7.9")], 1, [
-        "scale.cu:6: PC001 load_sectors_per_request is 8, 7.9 are allowed; at this line it is 8 "
+        "scale.cu:6: PC001 load_sectors_per_request is 8; at most 7.9 are allowed; at this line it is 8 "
         "[launch scale<float>]"]),
     ([_limits('load_sectors_per_request = "1.5 x ideal"')], 1, [
-        "scale.cu:6: PC001 load_sectors_per_request is 8, 6 are allowed"]),
+        "scale.cu:6: PC001 load_sectors_per_request is 8; at most 6 are allowed"]),
     ([_limits("thread_instructions = 9")], 1, ["scale.cu:1: PC001 thread_instructions is "]),
     ([lambda repo: repo.kernel(2, (BODY, TILE)), lambda repo: repo.run("pin", "--accept"), _limits(BANKS)], 1, [
-        "scale.cu:7: PC001 bank_conflicts is 32, 31 are allowed [launch scale",
-        "scale.cu:7: PC001 shared_load_bank_conflicts_per_request is 1, 0.4 are allowed; at this line it is 1 ["]),
+        "scale.cu:7: PC001 bank_conflicts is 32; at most 31 are allowed [launch scale",
+        "scale.cu:7: PC001 shared_load_bank_conflicts_per_request is 1; at most 0.4 are allowed; at this line it is"]),
     ([_behind("sectors <= 8, lines <= 2, requests <= 32")], 0, []),
     ([_behind("sectors <= 2 x ideal")], 0, []),
     ([lambda repo: repo.launch(LAUNCH + OTHER), lambda repo: repo.run("pin"), _behind("sectors <= 7.9")], 1,
-     [f"scale.cu:6: PC002 sectors are 8, 7.9 are allowed [launch scale<float> (launch {n})]" for n in (1, 2)]),
-    ([_behind("sectors <= 1.5 x ideal")], 1, ["scale.cu:6: PC002 sectors are 8, 6 are allowed"]),
-    ([_behind("requests <= 31")], 1, ["scale.cu:6: PC002 requests are 32, 31 are allowed"]),
-    ([_behind("lines <= 1")], 1, ["scale.cu:6: PC002 lines are 2, 1 are allowed"]),
+     [f"scale.cu:6: PC002 sectors are 8; at most 7.9 are allowed [launch scale<float> (launch {n})]" for n in (1, 2)]),
+    ([_behind("sectors <= 1.5 x ideal")], 1, ["scale.cu:6: PC002 sectors are 8; at most 6 are allowed"]),
+    ([_behind("requests <= 31")], 1, ["scale.cu:6: PC002 requests are 32; at most 31 are allowed"]),
+    ([_behind("lines <= 1")], 1, ["scale.cu:6: PC002 lines are 2; at most 1 are allowed"]),
     ([_behind("wavefronts <= 4")], 1, ["scale.cu:6: PC007 wavefronts <= 4 has no effect"]),
     # waivers
     ([_behind("ignore[rise] the data is small", 8)], 0, []),
