@@ -25,15 +25,15 @@ MACHINE ?=
 METRIC ?=
 GOOD ?=
 BAD ?= HEAD
-# For measure: the commits whose code shares a process, which measures them in turns; empty: each has one of its own.
-IN_TURNS ?= $(BASE) $(HEAD)
-# For history: how many of main's newest commits are looked at. For fleet: which ones.
+# For measure: the commits that are interleaved: their code shares a process. Empty: each commit has its own process.
+INTERLEAVED ?= $(BASE) $(HEAD)
+# For history: the number of main's newest commits to examine. For fleet: the commits to measure.
 COMMITS ?= 20
 
 .PHONY: install bench record measure history fleet site publish docs compare compare-compilers bisect regressions test test-gpu lint readme clean
 
-# Without a pip that installs, .venv is made anew: an interrupted first `make` leaves one that has none, or half of it.
-# Packages are unpacked by two processes at once; what is built imports some of them, and comes then. With a driver, PyCUDA and cuda-bindings come along: PyCUDA is built if there is no wheel of it.
+# If pip does not work, .venv is created again: an interrupted first `make` leaves a .venv without pip, or with half of it.
+# Two processes install in parallel. Packages that are built need some of these, so they come next. With a driver, PyCUDA and cuda-bindings are installed, too. PyCUDA is built if it has no wheel.
 $(VENV)/installed: pyproject.toml ptxcount/pyproject.toml kernelwatch/pyproject.toml requirements/asv.txt requirements/environment.txt requirements/gpu.txt requirements/nvcc.txt
 	$(BIN)/python -m pip install --quiet --no-index pip 2>/dev/null || { rm -rf $(VENV) && $(PYTHON) -m venv $(VENV); }
 	printf '%s\n' '$(PIP) -r requirements/environment.txt -r requirements/asv.txt' \
@@ -52,16 +52,16 @@ install: $(VENV)/installed
 bench: $(VENV)/installed
 	@$(BIN)/kernelwatch run $(ARGS) HEAD^!
 
-# The same, and git will keep the results: work on a GPU ends so.
+# Use this on a GPU machine: it also stages the results.
 record: $(VENV)/installed
 	@$(BIN)/kernelwatch run $(ARGS) HEAD^! && git add results
 
-# Two commits, in turns sample by sample, on the same buffers; then: make compare.
+# Two commits, their samples interleaved, on the same buffers; then: make compare.
 measure: $(VENV)/installed
-	$(if $(strip $(IN_TURNS)),$(BIN)/kernelwatch measure "$(BASE)" "$(HEAD)" $(ARGS), \
+	$(if $(strip $(INTERLEAVED)),$(BIN)/kernelwatch measure "$(BASE)" "$(HEAD)" $(ARGS), \
 	  printf '%s\n' "$(BASE)" "$(HEAD)" | $(BIN)/python -m asv run --record-samples $(ARGS) HASHFILE:-)
 
-# Those of main's newest commits that this machine has no results of.
+# Measures the newest commits of main that have no results of this machine.
 history: $(VENV)/installed
 	git rev-list --first-parent --max-count=$(COMMITS) main | \
 	$(BIN)/python -m asv run --record-samples --skip-existing-commits $(ARGS) HASHFILE:-
@@ -70,17 +70,17 @@ $(VENV)/fleet: $(VENV)/installed requirements/fleet.txt
 	$(PIP) -r requirements/fleet.txt
 	touch $@
 
-# COMMITS, revisions or ranges of git, on all GPUs of this host, or on the workers of a Dask scheduler: SCHEDULER=tls://host:8786 TLS=FOLDER. docs/fleet.md.
+# Measures COMMITS (revisions or ranges) on all GPUs of this host, or on the workers of a Dask scheduler: SCHEDULER=tls://host:8786 TLS=FOLDER. See docs/fleet.md.
 SCHEDULER ?=
 TLS ?=
 fleet: $(VENV)/fleet
 	$(BIN)/kernelwatch fleet $(if $(SCHEDULER),--scheduler "$(SCHEDULER)") $(if $(TLS),--tls "$(TLS)") $(ARGS) $(COMMITS)
 
-# The project's pages, in html/watch/: docs/site.md.
+# Writes the project's pages to html/watch/; see docs/site.md.
 site: $(VENV)/installed
 	$(BIN)/kernelwatch site
 
-# The same beside asv's own pages.
+# Writes the project's pages and asv's own.
 publish: $(VENV)/installed
 	$(BIN)/asv publish
 
@@ -88,34 +88,34 @@ $(VENV)/sphinx: $(VENV)/installed requirements/docs.txt
 	$(PIP) -r requirements/docs.txt
 	touch $@
 
-# The documentation, in docs/_build/html; `make site` takes it along. Warnings and dead links are errors.
+# Builds the documentation in docs/_build/html; `make site` then includes it. Warnings and dead links are errors.
 docs: $(VENV)/sphinx
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --builder html --doctree-dir docs/_build/doctrees docs docs/_build/html
 
-# The regressions that stand, and drifts in steps too small for the review: docs/review-a-change.md. ARGS="--json".
+# Lists regressions that nobody fixed or accepted, and drifts; see docs/review-a-change.md. ARGS="--json".
 regressions: $(VENV)/installed
 	@$(BIN)/kernelwatch regressions $(if $(MACHINE),--machine "$(MACHINE)") $(ARGS)
 
-# Scripts call the command: make turns its exit code 1 into 2. Arguments: ARGS="--all". docs/review.md.
+# Scripts call the command: make turns its exit code 1 into 2. ARGS="--all". See docs/review.md.
 compare: $(VENV)/installed
 	@$(BIN)/kernelwatch compare "$(BASE)" "$(HEAD)" $(SIDES) $(if $(MACHINE),--machine "$(MACHINE)") $(ARGS)
 
-# The same of two compilers: make compare-compilers BASE=13.0.2 HEAD=13.5.0. docs/run.md.
+# Compares two compilers at one commit: make compare-compilers BASE=13.0.2 HEAD=13.5.0. See docs/run.md.
 compare-compilers: SIDES := --compilers
 compare-compilers: compare
 
-# The commit that moved a number: docs/find-the-commit.md. Arguments: ARGS="--json".
+# Finds the commit that changed a number; see docs/find-the-commit.md. ARGS="--json".
 bisect: $(VENV)/installed
 	@$(BIN)/kernelwatch bisect "$(METRIC)" "$(GOOD)" "$(BAD)" $(if $(MACHINE),--machine "$(MACHINE)") $(ARGS)
 
 test: $(VENV)/tools
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
-# All tests that need a GPU, of which most need it alone, and a table of what was compared. ARGS="-x" ends at the first failure.
+# Runs all tests that need a GPU, most of which need it alone, and prints a table of comparisons. ARGS="-x" ends at the first failure.
 test-gpu: $(VENV)/tools
 	$(BIN)/python -m tests.gpu $(ARGS)
 
-# What the browser test needs besides Node and Chromium; without it that test is skipped.
+# Installs the packages of the browser test, which also needs Node and Chromium. Without them, it is skipped.
 tests/site/node_modules: tests/site/package-lock.json
 	npm ci --ignore-scripts --no-audit --no-fund --prefix tests/site
 	touch $@

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from kernelwatch.instrument import buffers, build_job, check_output, device
-from kernelwatch.instrument.timed_job import JobBuffers
+from kernelwatch.instrument.timed_job import TimedJob
 from kernelwatch.kernel import Launch
 from kernelwatch.kernel.arguments import insert_addresses
 
@@ -41,13 +41,13 @@ class Launcher:
         content = description.reference.content()
         _, prefilled, _ = buffers.lay_out_reference(job.arrays, is_verified=job.is_verified)
         contents = {part.array.name: part.view_in(content) for part in prefilled}
-        self._job_buffers = JobBuffers(job, stack, contents=contents)
-        self._job_buffers.launch_on_all_sets(job)
-        check_output.check_job_output(job, self._job_buffers.rotation, lambda: content)
+        self._timed_job = TimedJob(job, stack, contents=contents)
+        self._timed_job.launch_on_all_sets(job)
+        check_output.check_job_output(job, self._timed_job.rotation, lambda: content)
 
     def launch_for_profiler(self, times: int) -> None:
         """Launch `times` times, one after the other and each on the same content, while a profiler records."""
-        cycle = self._job_buffers.make_launches(self._job)
+        cycle = self._timed_job.make_launches(self._job)
         device.cuda.start_profiler()
         for index in range(times):
             cycle.restore()
@@ -57,7 +57,7 @@ class Launcher:
 
     def make_starter(self) -> Callable[[int], None]:
         """Return a function that launches on a stream by its handle, 0 for the default, at little cost for the host."""
-        job, rotation, check, driver = self._job, self._job_buffers.rotation, device.check_status, device.driver
+        job, rotation, check, driver = self._job, self._timed_job.rotation, device.check_status, device.driver
         function = check(driver.cuModuleGetFunction(check(driver.cuModuleLoadData(job.cubin)), job.entry.encode()))
         sets = [
             _pack_extra(insert_addresses(job.parameters, job.addresses, rotation.addresses(index)))

@@ -58,7 +58,7 @@ class ResultTables:
     def __init__(self, history: History) -> None:
         copy = registry.current_suite().copy
         assert copy is not None, "this suite times it"
-        self._history, self.copy = history, registry.time_benchmark(copy)
+        self._history, self.copy = history, registry.time_benchmark_name(copy)
         results = history.find_newest(self.copy)
         if results is None:
             raise LookupError(f"no times of {history.machine}; run the suite on such a GPU: make bench")
@@ -134,7 +134,7 @@ def render_page(results: ResultTables) -> Iterator[str]:
     yield (
         f"The plain copy moves 16 bytes per thread and reaches {rate} GB/s. "
         "The other copies move one element per thread. "
-        'The column "copies" is the time of a kernel divided by that of the plain copy, timed alternately.\n'
+        'The column "copies" is the time of a kernel divided by that of the plain copy, interleaved with it.\n'
     )
     body = []
     for row in sorted(results.rows, key=lambda row: LEVELS.index(row.launch.flags)):

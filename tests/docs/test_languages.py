@@ -57,7 +57,7 @@ def test_page_names_all() -> None:
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.stem)
 def test_length(example: Path) -> None:
-    """It is as short as the page says."""
+    """Each example has at most LINES lines, as the page says."""
     lines = example.read_text(encoding="utf-8").splitlines()
     assert len([line for line in lines if line and not line.startswith(("import ", "from "))]) <= LINES
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ptxcount.gate.kept_counts import cache_folder
+from ptxcount.gate.count_cache import cache_folder
 from tests.ptxcount.gate_repository import LAUNCH, Repository
 
 yaml = pytest.importorskip("yaml", reason="PyYAML is not installed; asv brings it along")

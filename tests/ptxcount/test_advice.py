@@ -98,10 +98,10 @@ def test_good_accesses_get_no_advice(body: str, codes: list[str]) -> None:
 #: Ends of the advice, before the numbers.
 TEXTS = {
     ROWS: ["; the next warp is 4 bytes away: exchange the two axes, or use a tile in shared memory"],
-    PADDED: ["1 with 4 bytes of padding after every 128 bytes"],
-    COLUMNS: ["1 with 4 bytes of padding after every 1024 bytes", "let a warp access 32 consecutive words"],
-    TILE: ["1 with 4 bytes of padding after every 128 bytes"],
-    PAIRS: ["1 with 64 bytes of padding after every 128 bytes"],
+    PADDED: ["pad every 128 bytes by 4 to get 1"],
+    COLUMNS: ["pad every 1024 bytes by 4 to get 1", "let a warp access 32 consecutive words"],
+    TILE: ["pad every 128 bytes by 4 to get 1"],
+    PAIRS: ["pad every 128 bytes by 64 to get 1"],
 }
 
 

@@ -42,8 +42,8 @@ def test_types_must_match(
     words = [str(source), *f"--entry k{place} --grid 1 --block 1".split()]
     if needed:
         error = read_error(capsys, *words, word)
-        assert error.startswith(f"LaunchError: argument {word}: ")
-        assert error.endswith(f"; {needed} is needed\n")
+        assert error.startswith(f"LaunchError: argument {word} is ")
+        assert error.endswith(f"; pass {needed}\n")
     else:
         assert main([*words, word]) == 0
 
@@ -61,18 +61,24 @@ def test_order_of_names(words: str, labels: str, tmp_path: Path) -> None:
     """The name of another parameter is refused, also of a template in a header; other names are labels."""
     header = tmp_path / "k.h"
     header.write_text("template <class T> __global__ void k(T* out, T* in, int n) { out[0] = in[n]; }")
-    error = pytest.raises(LaunchError, match=rf"^arguments: {labels}; the kernel takes out, in, n in this order$")
+    error = pytest.raises(
+        LaunchError, match=rf"^the arguments are {labels}; the kernel takes out, in, n in this order$"
+    )
     with error if labels else nullcontext():
         check_arguments(make_arguments(words.split()), words.split(), "_Z1kIfEvPT_S1_i", [Path(__file__), header])
 
 
 #: A parameter, its argument, and the error.
 MISMATCHED = [
-    ("Pf", "in=int32:4", "argument in=int32:4: int32 for float*; pass in=float32[N]"),
-    ("l", "n=int64[4]", "argument n=int64[4]: an array for long; pass n=int64:7"),
+    ("Pf", "in=int32:4", "argument in=int32:4 is int32, but the kernel takes float*; pass in=float32[N]"),
+    ("l", "n=int64[4]", "argument n=int64[4] is an array, but the kernel takes long; pass n=int64:7"),
     ("Pf", "in=uint64:0", ""),  # no array
-    ("1P", 'p={"x": "float32:1", "n": "int32:1"}', "p: members x, n; struct P has x, n, q in this order"),
-    ("1P", 'p={"n": "int32:1", "x": "float32:1", "q": "float32[4]"}', "p: members n, x, q; struct P has x, n, q in"),
+    ("1P", 'p={"x": "float32:1", "n": "int32:1"}', "p has the members x, n; struct P has x, n, q in this order"),
+    (
+        "1P",
+        'p={"n": "int32:1", "x": "float32:1", "q": "float32[4]"}',
+        "p has the members n, x, q; struct P has x, n, q in",
+    ),
     ("1P", 'p={"x": "float32:1", "n": "int32:1", "q": "float32[4]"}', ""),
     ("P1P", 'p={"*": {"x": "float32:1"}}', ""),
 ]
@@ -102,13 +108,13 @@ def test_arrays_beyond_memory(
     source = tmp_path / "huge.ptx"
     source.write_text(module("mov.u64 %rd1, g;", 0, functions=".global .b8 g[4294967295][4294967295];"))
     error = read_error(capsys, str(source), "--grid", "1", "--block", "1")
-    assert error.startswith("MemoryError: the arrays do not fit in this machine's memory: they take 18446744065")
+    assert error.startswith("MemoryError: the arrays do not fit in this machine's memory: 18446744065")
     words = [SUMS, *ROW_SUMS.split()]
-    monkeypatch.setattr(host_memory, "physical", lambda: 640)  # each of the two arrays fits alone
+    monkeypatch.setattr(host_memory, "usable_bytes", lambda: 640)  # each of the two arrays fits alone
     assert main(words) == 0
     capsys.readouterr()
-    monkeypatch.setattr(host_memory, "physical", lambda: 639)
-    assert "memory: they take 640 bytes, it has 639; use smaller" in read_error(capsys, *words)
+    monkeypatch.setattr(host_memory, "usable_bytes", lambda: 639)
+    assert "memory: 640 bytes of memory are needed; this machine has 639; use smaller" in read_error(capsys, *words)
 
 
 WHOLE = [("int" + str(n), -(1 << n - 1), (1 << n - 1) - 1) for n in (8, 16, 32, 64)]

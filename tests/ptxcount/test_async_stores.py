@@ -67,7 +67,7 @@ def test_turns_of_async_reductions(operation: str) -> None:
 @pytest.mark.parametrize("form", [f"{_RED_ASYNC}.inc.u32", "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32"])
 def test_no_clusters(form: str) -> None:
     """An H200 ends asynchronous stores in a launch without clusters as an illegal instruction."""
-    with pytest.raises(LaunchError, match=r"async in a launch without clusters; set cluster=1"):
+    with pytest.raises(LaunchError, match=r"async needs a launch with clusters; set cluster=1"):
         _count(f"{form} [%r1], %r0, [%r5];", None)
 
 

@@ -81,7 +81,7 @@ WIDE = [
 
 @pytest.mark.parametrize(("atomic", "counts"), WIDE)
 def test_atomics_of_64_bits(atomic: str, counts: dict[int, tuple[int, int, int]]) -> None:
-    """Swaps of 64 bits retry nothing, and no request takes less than the fewest wavefronts."""
+    """Swaps of 64 bits retry nothing; a request takes at least the wavefronts of one pass without conflicts."""
     body = "mad.lo.u32 %r6, %r0, 8, s; st.shared.u64 [%r6], 0; bar.sync 0; ld.param.u64 %rd1, [p0];"
     text = module(
         f".shared .b64 s[32]; {body} atom.shared.{atomic.replace('A', '%r6')}; st.global.u64 [%rd1], %rd5;", 1

@@ -134,7 +134,7 @@ def test_barrier_counts_all_copies(copies: int, phase: int, code: str) -> None:
     execute_snippet(text, [out], unwritten="off", cluster=(1, 1, 1))
     assert out[0] == phase
     if code != "load":
-        with pytest.raises(LaunchError, match="in a launch without clusters; set cluster=1"):
+        with pytest.raises(LaunchError, match="needs a launch with clusters; set cluster=1"):
             execute_snippet(text, [out], unwritten="off")
 
 
@@ -205,5 +205,5 @@ def test_rows_of_tiles(columns: int, pitch: int, x: int, y: int) -> None:
 @pytest.mark.parametrize(("x", "y"), [(-4, 0), (-8, -3), (0, -1)])
 def test_tiles_before_a_tensor(x: int, y: int) -> None:
     """A load from there is valid; a store ends the kernel on an H200 (CUDA guide, "Writing")."""
-    with pytest.raises(OutOfBoundsError, match=rf"a tile store at \({x}, {y}\): no coordinate may be below 0"):
+    with pytest.raises(OutOfBoundsError, match=rf"the tile store starts at \({x}, {y}\); no coordinate may be below 0"):
         _boxes(x, y, np.zeros((64, 64), np.float32))

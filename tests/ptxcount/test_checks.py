@@ -115,12 +115,16 @@ GOOD = ("off_by_one", (1, 1, 1), (32, 1, 1), [_floats(64), FLOATS[:64].copy(), n
 
 @pytest.mark.parametrize(("place", "value", "text"), [
     (0, "nothing", r"no kernel 'nothing'; the file has off_by_one"),
-    (1, (1, 1), r"grid \(1, 1\): three numbers"), (1, (1, 65536, 1), "grid.y is 65536; 1 to 65535 are allowed"),
-    (2, (2048, 1, 1), "block.x is 2048; 1 to 1024 are allowed"), (2, (32, 33, 1), "1056 threads, 1024 are allowed"),
+    (1, (1, 1), r"grid is \(1, 1\); give three numbers"), (1, (1, 65536, 1), "grid.y is 65536; 1 to 65535 are allowed"),
+    (2, (2048, 1, 1), "block.x is 2048; 1 to 1024 are allowed"), (2, (32, 33, 1), "has 1056 threads; at most 1024"),
     (3, GOOD[3][:2], "takes 3 arguments, not 2"),
-    (3, [*GOOD[3][:2], np.int64(3)], "argument 2: 8 bytes, off_by_one takes 4"),
-    (3, [*GOOD[3][:2], 3], "argument 2: an array or a NumPy scalar, not int"),
-    (3, [GOOD[3][0], FLOATS.astype(">f4"), np.int32(3)], "argument 1: the array must hold numbers in the byte order"),
+    (3, [*GOOD[3][:2], np.int64(3)], "argument 2 has 8 bytes; off_by_one takes 4"),
+    (3, [*GOOD[3][:2], 3], "argument 2 has the type int; pass an array or a NumPy scalar"),
+    (
+        3,
+        [GOOD[3][0], FLOATS.astype(">f4"), np.int32(3)],
+        "argument 1 is an array of >f4; it must hold numbers in the byte order",
+    ),
 ])  # fmt: skip
 def test_invalid_launch(place: int, value: Any, text: str) -> None:
     """The launch is refused before any thread runs."""
@@ -151,7 +155,7 @@ def test_barrier_for_a_race(lane: int, barrier: str) -> None:
 def test_address_in_no_array() -> None:
     """An address far beyond an array is not described by it: the index may be of another array."""
     source = 'extern "C" __global__ void k(int* a, int* b, long i) { a[i] = 1; }'
-    text = f"in no array: {4393751543296 - 256} bytes behind the end of the nearest below, "
+    text = f"in no array: {4393751543296 - 256} bytes after the end of the nearest below, "
     ptx, arguments = sources.compile_to_ptx(source), [_ints(64), _ints(64), np.int64(1 << 40)]
     for names, name in (([], "argument 1 of 256"), (["", "in (argument 1)", ""], r"'in' \(argument 1\) of 256")):
         with pytest.raises(errors.OutOfBoundsError, match=text + name):

@@ -99,7 +99,7 @@ def test_distributed_shared_memory() -> None:
     following = block // 4 * 4 + (block + 1) % 4
     np.testing.assert_array_equal(out, following[:, None] * 100 + 63 - np.arange(64))
     assert counts.tolist() == [256, 256]
-    message = r"cluster \(4, 1, 1\) must divide the grid \(6, 1, 1\), and have at most 16 blocks"
+    message = r"cluster is \(4, 1, 1\); it must divide the grid \(6, 1, 1\), and have at most 16 blocks"
     with pytest.raises(LaunchError, match=message):
         sources.execute("clusters", "neighbours", [out, counts], threads=64, blocks=6)
 
@@ -167,7 +167,9 @@ def test_large_cooperative_grid() -> None:
     text = module("mov.b32 %r1, %envreg1; setp.eq.u32 %p1, %r1, 0; GUARD trap;", 0)
     for guard, blocks in (("@%p1", 132), ("@!%p1", 265)):
         execute_snippet(text.replace("GUARD", guard), [], threads=1024, blocks=blocks)
-    with pytest.raises(LaunchError, match=r"grid of 265 blocks: .* at most 264 of 1024 threads, as many as an H200"):
+    with pytest.raises(
+        LaunchError, match=r"the grid has 265 blocks; .* at most 264 blocks of 1024 threads, which an H200"
+    ):
         execute_snippet(text.replace("GUARD", "@%p1"), [], threads=1024, blocks=265)
 
 
@@ -185,7 +187,7 @@ def test_foreign_tensor_map() -> None:
     """Bytes of a host's own map are invalid; an uninitialized barrier is an unwritten read."""
     out = np.zeros((32, 32), np.float32)
     bytes_of = [np.void(bytes(128))] * 3
-    with pytest.raises(LaunchError, match=r"this is no tensor map; pass one with ptxcount\.TensorMap"):
+    with pytest.raises(LaunchError, match=r"the operand 0x0 is not a tensor map; pass a ptxcount\.TensorMap"):
         sources.execute("clusters", "boxes", [*bytes_of, out, np.int32(0), np.int32(0)], threads=128)
     text = sources.ptx("clusters").replace("mbarrier.init.shared::cta.b64", "// ")
     with pytest.raises(UninitializedReadError):

@@ -91,7 +91,7 @@ def test_variables_of_a_host() -> None:
     remedy = r"_ZN3own5scaleE has no value in the source; set it: --variable _ZN3own5scaleE=float32\[2\]=ones"
     with pytest.raises(ptxcount.UnsetVariableError, match=f"source.cu:5 .* {remedy}"):
         ptxcount.count(SET, "k", 1, 4, [x, np.int32(1)])
-    for name, value, message in (("scales", scale, "'scales': one of "), ("scale", scale[:1], "of 8 bytes is needed")):
+    for name, value, message in (("scales", scale, "'scales'; give one of "), ("scale", scale[:1], "it must have 8")):
         with pytest.raises(ptxcount.LaunchError, match=message):
             ptxcount.count(SET, "k", 1, 4, [x, np.int32(1)], variables={name: value})
 

@@ -59,7 +59,7 @@ PICTURE = """\
 def test_order() -> None:
     """Arrays come first, by sectors, with their lines; then shared memory. A broadcast has ideal 1."""
     costs = list_costs(count(SOURCE, "k", 1, (32, 32), make_arguments(WORDS)), WORDS)
-    rows = [(cost.array, cost.worst.source.line, cost.worst.kind, cost.amount, cost.least) for cost in costs]
+    rows = [(cost.array, cost.worst.source.line, cost.worst.kind, cost.amount, cost.ideal) for cost in costs]
     expected = [row[:5] for row in COSTS]
     assert [row if row[1] != 7 or row[0] != "in" else (*row[:3], None, row[4]) for row in rows] == expected
     assert [cost.description.rpartition("; ")[2] for cost in costs] == [row[5] for row in COSTS]
@@ -233,7 +233,7 @@ def test_shared_fetches() -> None:
     access = Access(Source(1), "texture", "load", 16)
     access.add_untraced(8, 8, 32 * 16)
     (cost,) = list_costs(LaunchCounters(32, accesses=[access]))
-    assert (cost.amount, cost.least) == (8, 8)
+    assert (cost.amount, cost.ideal) == (8, 8)
 
 
 #: Accesses to local memory at compile-time offsets, and at others.

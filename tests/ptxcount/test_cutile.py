@@ -68,7 +68,7 @@ def test_kernel_of_cutile(arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> No
     assert (array.dtype, array.stride_constant, array.shape_divisible_by, constant) == ("float32", [1], [1], 64)
     ptx = write_copy([*parameters, ".hidden .param .align 64 .b8|[128]"], output=(3, 0))
     tile.cubin = make_cubin(ptx)
-    with pytest.raises(LaunchError, match=r"cuTile's kernel for sm_90 takes 1 tensor maps, and .* does not run here"):
+    with pytest.raises(LaunchError, match=r"cuTile's kernel for sm_90 takes 1 tensor maps, and .* did not run; give"):
         arrays.count(kernel, 64)
     arrays.count(kernel, 64, ptxcount.TensorMap(arrays.source, (8,)))
     tile.cubin = make_cubin(ptx, make_host_section({0: None, 8: 0x382, 32: 7, 48: 7 << 56}))
@@ -104,7 +104,9 @@ def test_fields_of_maps(array: Any, words: dict[int, int | None], box: tuple[int
 def test_unknown_maps(words: dict[int, int | None]) -> None:
     """Other flags, lengths, pitches and element strides are refused."""
     cubin = make_cubin("", make_host_section(ROWS | words))
-    with pytest.raises(LaunchError, match=r"^cuTile made a tensor map of .* of an array of \(64, 80\): this form"):
+    with pytest.raises(
+        LaunchError, match=r"^cuTile made a tensor map of .* of an array of \(64, 80\); ptxcount does not know"
+    ):
         make_tensor_maps(cubin, [FLOATS[:, :80], np.int32(1)], 1)
 
 

@@ -66,12 +66,12 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
       "scale.cu:6: PC003 constant load requests rose"]),
     ([lambda repo: repo.kernel(2, TABLE, (BODY, CONSTANT.replace("i %", "n %")))], 0, []),  # all lanes read one address
     ([_limits("constant_addresses = 0"), lambda repo: repo.kernel(2, TABLE, (BODY, CONSTANT)),
-      lambda repo: repo.run("pin", "--accept")], 1, ["scale.cu:6: PC001 constant_addresses is 1024, 0 are allowed"]),
+      lambda repo: repo.run("pin", "--accept")], 1, ["scale.cu:6: PC001 constant_addresses is 1024; at most 0 are"]),
     ([_limits("cluster_load_sectors = 0, cluster_atomic_requests = 0")], 0, []),  # a limit on an absent counter
     ([_limits("constant_addresses_per_request = 32"), lambda repo: repo.kernel(2, TABLE, (BODY, CONSTANT)),
       lambda repo: repo.run("pin", "--accept")], 0, []),
     ([lambda repo: repo.kernel(2, TABLE, (BODY, CONSTANT + "  // ptxcount: addresses <= 16")),
-      lambda repo: repo.run("pin", "--accept")], 1, ["scale.cu:6: PC002 addresses are 32, 16 are allowed"]),
+      lambda repo: repo.run("pin", "--accept")], 1, ["scale.cu:6: PC002 addresses are 32; at most 16 are allowed"]),
     ([lambda repo: repo.launch(f'{LAUNCH}name = "doubled"\n'), lambda repo: repo.kernel(8)], 1,
      [f"{ROSE}; scale.cu changed"]),
     ([lambda repo: repo.launch(NAMED), lambda repo: repo.run("pin"),
@@ -80,21 +80,21 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
     ([_limits("load_sectors_per_request = 8, bank_conflicts = 0, stack_frame_bytes = 0")], 0, []),
     ([_limits('store_sectors = "1 x ideal", load_sectors_per_request = "2 x ideal"')], 0, []),
     ([_limits("load_sectors_per_request = 7.9")], 1, [
-        "scale.cu:6: PC001 load_sectors_per_request is 8, 7.9 are allowed; at this line it is 8 "
+        "scale.cu:6: PC001 load_sectors_per_request is 8; at most 7.9 are allowed; at this line it is 8 "
         "[launch scale<float>]"]),
     ([_limits('load_sectors_per_request = "1.5 x ideal"')], 1, [
-        "scale.cu:6: PC001 load_sectors_per_request is 8, 6 are allowed"]),
+        "scale.cu:6: PC001 load_sectors_per_request is 8; at most 6 are allowed"]),
     ([_limits("thread_instructions = 9")], 1, ["scale.cu:1: PC001 thread_instructions is "]),
     ([lambda repo: repo.kernel(2, (BODY, TILE)), lambda repo: repo.run("pin", "--accept"), _limits(BANKS)], 1, [
-        "scale.cu:7: PC001 bank_conflicts is 32, 31 are allowed [launch scale",
-        "scale.cu:7: PC001 shared_load_bank_conflicts_per_request is 1, 0.4 are allowed; at this line it is 1 ["]),
+        "scale.cu:7: PC001 bank_conflicts is 32; at most 31 are allowed [launch scale",
+        "scale.cu:7: PC001 shared_load_bank_conflicts_per_request is 1; at most 0.4 are allowed; at this line it is"]),
     ([_behind("sectors <= 8, lines <= 2, requests <= 32")], 0, []),
     ([_behind("sectors <= 2 x ideal")], 0, []),
     ([lambda repo: repo.launch(LAUNCH + OTHER), lambda repo: repo.run("pin"), _behind("sectors <= 7.9")], 1,
-     [f"scale.cu:6: PC002 sectors are 8, 7.9 are allowed [launch scale<float> (launch {n})]" for n in (1, 2)]),
-    ([_behind("sectors <= 1.5 x ideal")], 1, ["scale.cu:6: PC002 sectors are 8, 6 are allowed"]),
-    ([_behind("requests <= 31")], 1, ["scale.cu:6: PC002 requests are 32, 31 are allowed"]),
-    ([_behind("lines <= 1")], 1, ["scale.cu:6: PC002 lines are 2, 1 are allowed"]),
+     [f"scale.cu:6: PC002 sectors are 8; at most 7.9 are allowed [launch scale<float> (launch {n})]" for n in (1, 2)]),
+    ([_behind("sectors <= 1.5 x ideal")], 1, ["scale.cu:6: PC002 sectors are 8; at most 6 are allowed"]),
+    ([_behind("requests <= 31")], 1, ["scale.cu:6: PC002 requests are 32; at most 31 are allowed"]),
+    ([_behind("lines <= 1")], 1, ["scale.cu:6: PC002 lines are 2; at most 1 are allowed"]),
     ([_behind("wavefronts <= 4")], 1, ["scale.cu:6: PC007 wavefronts <= 4 has no effect"]),
     # waivers
     ([_behind("ignore[rise] the data is small", 8)], 0, []),
@@ -102,9 +102,9 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
     ([_behind("ignore[rise]", 8)], 1, ["scale.cu:6: PC007 a waiver needs a reason"]),
     ([_behind("ignore[rise, bank-conflict] of use", 8)], 1,
      ["scale.cu:6: PC007 ignore[bank-conflict] matches no finding"]),
-    ([_behind("ignore[rises] of use")], 2, ["scale.cu:6: PC009 DirectiveError: ignore[rises]: one of l"]),
-    ([_behind("sector < 4")], 2, ["scale.cu:6: PC009 DirectiveError: 'sector < 4': expected \"sectors <= 4\" or \"ig"]),
-    ([_behind("sector <= 4")], 2, ["scale.cu:6: PC009 DirectiveError: limit 'sector': one of sectors, lines"]),
+    ([_behind("ignore[rises] of use")], 2, ["scale.cu:6: PC009 DirectiveError: ignore[rises] names no finding; allow"]),
+    ([_behind("sector < 4")], 2, ["scale.cu:6: PC009 DirectiveError: 'sector < 4' is no limit; write, for "]),
+    ([_behind("sector <= 4")], 2, ["scale.cu:6: PC009 DirectiveError: limit 'sector' names no count; allowed are "]),
     ([_behind("ignore[PC003] of use")], 1, ["scale.cu:6: PC007 ignore[PC003] matches no finding any more"]),
     # a faulty kernel fails; one that cannot be counted has no counts
     ([lambda repo: repo.launch(LAUNCH.replace("8192", "100"))], 1, ["scale.cu:6: PC006 access out of bounds by block"]),
@@ -119,7 +119,7 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
     ([lambda repo: repo.launch(LAUNCH + "cluster = [2]\n")], 2, [NEW, GONE]),
     ([lambda repo: repo.launch(LAUNCH + "cluster = 3\n")], 2, ["ptxcount.toml:1: PC009 LaunchError: "]),
     ([lambda repo: repo.launch(LAUNCH + LAUNCH.replace("scale<float>", "scala"))], 2,
-     ["ptxcount.toml:7: PC009 LaunchError: no kernel 'scala'; the file has"]),
+     ["ptxcount.toml:7: PC009 LaunchError: there is no kernel 'scala'; the file has"]),
     ([lambda repo: (repo.folder / "ptxcount.lock").unlink()], 2, [
         "ptxcount.toml:1: PC005 no counts are pinned: run ptxcount pin, and commit ptxcount.lock"]),
     ([lambda repo: (repo.folder / "ptxcount.lock").unlink(), lambda repo: repo.kernel(8, ("2 * in[", MANY)),
@@ -139,10 +139,13 @@ def test_check(changes: list[Change], code: int, messages: list[str], repository
 
 #: Refused launches, the named line, and the reason.
 REFUSED = [
-    (LAUNCH.replace("block = [256]", "blocks = 4"), 1,
-     "ptxcount.toml, launch 1: Object contains unknown field `blocks`"),
+    (
+        LAUNCH.replace("block = [256]", "blocks = 4"),
+        1,
+        "launch 1: Object contains unknown field `blocks`",
+    ),
     (LAUNCH.replace("[256]", '"256"'), 1, "Expected `int | array`, got `str` - at `$.block`; the keys of a launch are"),
-    (LAUNCH.replace("grid = 4", ""), 1, "ptxcount.toml, launch 1: Object missing required field `grid`"),
+    (LAUNCH.replace("grid = 4", ""), 1, "launch 1: Object missing required field `grid`"),
     (LAUNCH.replace("grid = 4", "grid = []"), 1, "Expected `array` of length >= 1 - at `$.grid`"),
     (LAUNCH.replace("grid = 4", "grid = [1, 1, 1, 1]"), 1, "Expected `array` of length <= 3 - at `$.grid`"),
     (LAUNCH.replace("grid = 4", "grid = 0"), 1, "Expected `int` >= 1 - at `$.grid`"),
@@ -153,19 +156,23 @@ REFUSED = [
     (LAUNCH.replace('"n=int32:1024"', "1979-05-27"), 1, "Expected `str`, got `date` - at `$.arguments["),
     (LAUNCH.replace("scale.cu", "scale\\u0000.cu"), 1, "Expected `str` matching regex"),
     ("launch = [1]", 1, "launch 1: Expected `object`, got `int`"),
-    (f"{LAUNCH}grid = 3", 7, "ptxcount.toml: "),
+    (f"{LAUNCH}grid = 3", 7, "PC009 Cannot overwrite a value (at "),
     (f"launch = {'[' * 5000}{']' * 5000}", 1, "nested too deeply"),
-    (f"{LAUNCH}limits = {{ load_sectors = nan }}", 1, "limit load_sectors = nan: it must be a finite number"),
-    (f"{LAUNCH}limits = {{ load_sectors = inf }}", 1, "limit load_sectors = inf: it must be a finite number"),
-    (f"{LAUNCH}limits = {{ sector = 1 }}", 1, "limit 'sector': did you mean 'load_sectors'?"),
-    (f"{LAUNCH}limits = {{ nonsense = 1 }}", 1, "limit 'nonsense': threads, load_requests"),
+    (f"{LAUNCH}limits = {{ load_sectors = nan }}", 1, "limit load_sectors is nan; give a finite number"),
+    (f"{LAUNCH}limits = {{ load_sectors = inf }}", 1, "limit load_sectors is inf; give a finite number"),
+    (f"{LAUNCH}limits = {{ sector = 1 }}", 1, "limit 'sector' names no count; did you mean 'load_sectors'?"),
+    (f"{LAUNCH}limits = {{ nonsense = 1 }}", 1, "limit 'nonsense' names no count; threads, load_requests"),
     (f'{LAUNCH}name = "\\u001b[31m"', 1, "the name '\\x1b[31m' has unprintable characters"),
     (f'{LAUNCH}name = "x"\n{LAUNCH}name = "x"', 1, "two launches have the name 'x'"),
-    ("launch = 1", 1, "it must have only tables [[launch]]"),
-    (LAUNCH.replace("[[launch]]", "[[launches]]"), 1, "it must have only tables [[launch]]; found: launches"),
-    ("{", 1, "ptxcount.toml: "),
-    ("", 1, "it must have only tables [[launch]]"),
-]  # fmt: skip
+    ("launch = 1", 1, "only tables [[launch]] are allowed"),
+    (
+        LAUNCH.replace("[[launch]]", "[[launches]]"),
+        1,
+        "only tables [[launch]] are allowed, and at least one is needed; found: launches",
+    ),
+    ("{", 1, "PC009 Invalid statement (at line 1"),
+    ("", 1, "only tables [[launch]] are allowed, and at least one is needed; found: nothing"),
+]
 
 
 @pytest.mark.parametrize(("launch", "number", "message"), REFUSED)
@@ -203,7 +210,7 @@ def test_advice_on_what_changed(repository: Repository) -> None:
     repository.kernel(2, (index, "threadIdx.x * 4 + blockIdx.x"))  # not the line of the access
     assert list_advice("--advise")[0][:14] == "scale.cu:6: PC"
     code, (refusal,) = repository.run("check", "--changed", "gone")
-    assert (code, "PC009 LaunchError: revision gone: fatal: " in refusal) == (2, True)
+    assert (code, "PC009 LaunchError: git cannot read revision gone: fatal: " in refusal) == (2, True)
 
 
 def test_compile_error_is_told_once(repository: Repository) -> None:

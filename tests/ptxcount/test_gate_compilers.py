@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ptxcount.gate import compilations, inclusions, kept_counts
+from ptxcount.gate import compilations, count_cache, inclusions
 from ptxcount.source.cuda_compiler import find_nvcc
 from tests.ptxcount.compiled_project import Project, project
 from tests.ptxcount.gate_repository import LAUNCH, Repository, repository
@@ -93,7 +93,7 @@ def test_system_folders(options: list[str], folders: list[str]) -> None:
 def test_check_without_nvcc(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without changes check starts no process, imports neither NumPy nor dataclasses, and lists a folder once."""
     monkeypatch.setattr(compilations, "query_layout", inclusions.query_layout)
-    kept_counts.nvcc_release.cache_clear()  # reported by an earlier test's folder
+    count_cache.nvcc_release.cache_clear()  # reported by an earlier test's folder
     repository.launch(LAUNCH + 'flags = "-I ."\n')
     assert repository.run("pin")[0] == 0
     script = """

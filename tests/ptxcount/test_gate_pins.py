@@ -108,7 +108,7 @@ def test_init(repository: Repository) -> None:
 
 def test_cache(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     """Changes of PTX, launch, arrays, ptxcount or nvcc count a launch again; nothing else does."""
-    from ptxcount.gate import compute, kept_counts
+    from ptxcount.gate import compute, count_cache
 
     counted: list[object] = []
     count = kernel_counts.count_compiled
@@ -141,8 +141,8 @@ def test_cache(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not changes(lambda: None)  # nvcc names anonymous namespaces differently each time
     assert changes(lambda: repository.launch(LAUNCH.replace("random(1)", "random(2)")))
     assert not changes(lambda: repository.launch(LAUNCH.replace("random(1)", "random(2)") + "limits = {}\n"))
-    assert changes(lambda: monkeypatch.setattr(kept_counts, "hash_counter", lambda: "another"))
-    assert changes(lambda: monkeypatch.setattr(kept_counts, "nvcc_release", lambda: "another"))
+    assert changes(lambda: monkeypatch.setattr(count_cache, "hash_counter", lambda: "another"))
+    assert changes(lambda: monkeypatch.setattr(count_cache, "nvcc_release", lambda: "another"))
     assert changes(lambda: monkeypatch.setenv("NVCC_APPEND_FLAGS", "-DOTHER"))
     np.save(stored, np.ones(8192, np.float32))
     assert changes(lambda: repository.launch(LAUNCH.replace("float32[8192]=random(1)", "@in.npy")))
@@ -150,4 +150,4 @@ def test_cache(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not changes(lambda: None)
     assert changes(lambda: repository.launch(LAUNCH + 'variables = ["held=@in.npy"]\n'))
     assert changes(lambda: np.save(stored, np.ones(8192, np.float32)))
-    assert changes(lambda: [file.write_text("{") for file in kept_counts.cache_folder().glob("*.json")])
+    assert changes(lambda: [file.write_text("{") for file in count_cache.cache_folder().glob("*.json")])

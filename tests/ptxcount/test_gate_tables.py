@@ -8,7 +8,7 @@ import random
 import numpy as np
 import pytest
 
-from ptxcount.gate.kept_counts import cache_folder
+from ptxcount.gate.count_cache import cache_folder
 from ptxcount.gate.pins import iter_changes
 from tests.ptxcount.gate_repository import LAUNCH, Repository, repository
 

@@ -62,9 +62,9 @@ def test_order_of_rows(rows: list[int], to: list[int]) -> None:
 
 
 @pytest.mark.parametrize(("rows", "to", "box", "message"), [
-    ([8, 3, 12, 3, 40], [16, 9, 1, 0, 5], 2, "the box of the tensor map must have one row"),
-    ([8, 3, 12, 5], [16, 4], 1, r": 4 coordinates for \(16, 32\)"),
-    ([8, 3], [16, 9, 1, 7], 1, r": 4 coordinates for \(16, 32\)"),
+    ([8, 3, 12, 3, 40], [16, 9, 1, 0, 5], 2, "has 2 rows; a copy of four rows needs a box of one row"),
+    ([8, 3, 12, 5], [16, 4], 1, "has 4 coordinates; four rows need a map of 2 dimensions and 5"),
+    ([8, 3], [16, 9, 1, 7], 1, "has 4 coordinates; four rows need a map of 2 dimensions and 5"),
 ])  # fmt: skip
 def test_wrong_rows(rows: list[int], to: list[int], box: int, message: str) -> None:
     """Both forms take four rows, by a box of one."""

@@ -121,11 +121,11 @@ def test_slice_and_copy(ptx: str) -> None:
 
 
 @pytest.mark.parametrize(("argument", "text"), [
-    ({"rows": [np.int32(1), np.float32(1)]}, "argument 0.rows: all elements of a list must have one type"),
-    ({"rows": {"x": 7}}, "argument 0.rows.x: an array or a NumPy scalar, not int"),
-    ({"*": {"n": "7"}}, r"\*argument 0.n: an array or a NumPy scalar, not str"),
-    ({}, "argument 0: an array or a NumPy scalar, not dict"),
-    ({"y": np.zeros(8, np.float32)}, "argument 0: 8 bytes, of_struct takes 48"),
+    ({"rows": [np.int32(1), np.float32(1)]}, "argument 0.rows is a list of elements of several types; all must have"),
+    ({"rows": {"x": 7}}, "argument 0.rows.x has the type int; pass an array or a NumPy scalar"),
+    ({"*": {"n": "7"}}, r"\*argument 0.n has the type str; pass an array or a NumPy scalar"),
+    ({}, "argument 0 has the type dict; pass an array or a NumPy scalar"),
+    ({"y": np.zeros(8, np.float32)}, "argument 0 has 8 bytes; of_struct takes 48"),
 ])  # fmt: skip
 def test_errors_name_the_member(argument: Any, text: str, ptx: str) -> None:
     with pytest.raises(ptxcount.LaunchError, match=text):

@@ -106,18 +106,18 @@ def test_template_without_instance(tmp_path: Path) -> None:
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
-    ({"entry": "scale"}, "'scale' names 2 kernels; give one of void own::scale<float>.float., float., void"),
+    ({"entry": "scale"}, "'scale' names 2 kernels; name one of void own::scale<float>.float., float., void"),
     ({"entry": "cale"}, "no kernel 'cale'; the file has first, void own::scale<"),
     ({"entry": ""}, "no kernel ''"),
-    ({"grid": 2.0}, "grid 2.0: one to three whole numbers are needed"),
-    ({"grid": ()}, r"grid \(\): one to three whole numbers"),
-    ({"block": (1, 2, 3, 4)}, r"block \(1, 2, 3, 4\): one to three whole numbers"),
-    ({"block": "32"}, "block '32': one to three whole numbers"),
-    ({"step_limit": 0}, "step limit 0: it must be positive"),
-    ({"source_or_ptx": Path("nowhere.cu")}, "nowhere.cu: no such file"),
-    ({"source_or_ptx": _ptx, "flags": "-O3"}, "flags '-O3': flags are for CUDA"),
-    ({"arguments": [np.zeros(8, object)]}, "argument 0: the array must hold numbers"),
-    ({"arguments": [np.zeros(8, ">i4")]}, "argument 0: the array must hold numbers in the byte order"),
+    ({"grid": 2.0}, "grid is 2.0; give one to three whole numbers"),
+    ({"grid": ()}, r"grid is \(\); give one to three whole numbers"),
+    ({"block": (1, 2, 3, 4)}, r"block is \(1, 2, 3, 4\); give one to three whole numbers"),
+    ({"block": "32"}, "block is '32'; give one to three whole numbers"),
+    ({"step_limit": 0}, "step limit is 0; it must be positive"),
+    ({"source_or_ptx": Path("nowhere.cu")}, "nowhere.cu does not exist"),
+    ({"source_or_ptx": _ptx, "flags": "-O3"}, "flags '-O3' are only for CUDA"),
+    ({"arguments": [np.zeros(8, object)]}, "argument 0 is an array of object; it must hold numbers"),
+    ({"arguments": [np.zeros(8, ">i4")]}, "argument 0 is an array of >i4; it must hold numbers in the byte order"),
 ]
 
 

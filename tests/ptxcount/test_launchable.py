@@ -42,7 +42,7 @@ KERNEL(both, 1024, dynamic[threadIdx.x] = n)
 #: Kernel, threads, options, and part of the error; none for valid launches.
 LAUNCHES: list[tuple[str, int, dict[str, Any], str]] = [
     ("heavy", 256, {}, ""),
-    ("heavy", 1024, {}, r"1024 threads of 1\d\d registers need 1\d{5} registers, .* has 65536; launch at most 384"),
+    ("heavy", 1024, {}, r"1024 threads of 1\d\d registers; they need 1\d{5}, .* has 65536; launch at most 384"),
     ("heavy", 1024, {}, r"__launch_bounds__\(1024\) or -maxrregcount=64$"),
     ("heavy", 640, {}, r"__launch_bounds__\(640\) or -maxrregcount=96$"),
     ("heavy", 1024, {"flags": "-maxrregcount=64"}, ""),
@@ -51,11 +51,11 @@ LAUNCHES: list[tuple[str, int, dict[str, Any], str]] = [
     ("bounded", 256, {}, ""),
     ("bounded", 257, {}, "compiled for at most 256 threads"),
     ("largest", 32, {}, ""),
-    ("large", 32, {}, "49156 bytes of static shared memory per block; 49152 are allowed; .*extern __shared__"),
+    ("large", 32, {}, "a block has 49156 bytes of static shared memory; 49152 are allowed; .*extern __shared__"),
     ("both", 32, {"dynamic_shared": 227 * 1024 - 4096}, ""),
-    ("both", 32, {"dynamic_shared": 227 * 1024 - 4095}, "232449 bytes of shared memory per block"),
+    ("both", 32, {"dynamic_shared": 227 * 1024 - 4095}, "a block needs 232449 bytes of shared memory"),
     ("both", 32, {"dynamic_shared": 99 * 1024 - 4096, "arch": "sm_86"}, ""),
-    ("both", 32, {"dynamic_shared": 99 * 1024 - 4095, "arch": "sm_86"}, "sm_86 has 101376"),
+    ("both", 32, {"dynamic_shared": 99 * 1024 - 4095, "arch": "sm_86"}, "sm_86 allows 101376"),
 ]  # fmt: skip
 
 
@@ -98,16 +98,16 @@ def test_directives_without_ptxas(
 def test_shared_memory_of_architectures(arch: str, size: int) -> None:
     """The largest block of NVIDIA's tables is allowed, and no larger one."""
     count(PTX.format(""), "k", 1, 32, [], arch=arch, dynamic_shared=size)
-    with pytest.raises(LaunchError, match=f"{size + 1} bytes of shared memory per block"):
+    with pytest.raises(LaunchError, match=f"{size + 1} bytes of shared memory"):
         count(PTX.format(""), "k", 1, 32, [], arch=arch, dynamic_shared=size + 1)
 
 
 @pytest.mark.parametrize(
     ("target", "arch", "size", "message"),
     [
-        ("sm_120a", None, 101377, "101377 bytes of shared memory per block, .*; sm_120a has 101376"),
-        ("sm_90", "sm_120", 101377, "sm_120 has 101376"),
-        ("sm_90a", "sm_90", 232449, "sm_90a has 232448"),
+        ("sm_120a", None, 101377, "101377 bytes of shared memory, .*; sm_120a allows 101376"),
+        ("sm_90", "sm_120", 101377, "sm_120 allows 101376"),
+        ("sm_90a", "sm_90", 232449, "sm_90a allows 232448"),
         ("sm_70", None, 98305, ""),
         ("sm_80", "compute_80", 98305, ""),
     ],
@@ -151,7 +151,7 @@ def test_gate_and_command_line(
         for command in ("pin", "check"):
             assert main([command]) == code
             output = capsys.readouterr()
-            text = "ptxcount.toml:1: PC009 LaunchError: block (1024, 1, 1): 1024 threads of "
+            text = "ptxcount.toml:1: PC009 LaunchError: block (1024, 1, 1) has 1024 threads of "
             assert (text in output.out + output.err) is (code == 2)
         words = ["k.cu", "--entry", "heavy", "--grid", "1", "--block", "1024", "out=float32[4096]", "int32:4096"]
         assert main([*words, "--flags", flags]) == code // 2

@@ -207,9 +207,9 @@ def test_scales_in_braces() -> None:
 
 
 @pytest.mark.parametrize(("form", "why"), [
-    (Form("f16", "f16", 32, sparse=ORDERED, selector=2), "a sparsity selector from 0 to 1 is needed"),
-    (Form("f16", "f16", 32, sparse=ORDERED), "undefined metadata 0b0000 of a group of elements"),
-    (Form("e2m1", "e2m1", 64, "mxf4", 2, places=(1, 0, 0, 0)), r"first byte 1 and thread 0 of scales"),
+    (Form("f16", "f16", 32, sparse=ORDERED, selector=2), "the sparsity selector must be a number from 0 to 1"),
+    (Form("f16", "f16", 32, sparse=ORDERED), "the metadata 0b0000 of a group of elements is undefined"),
+    (Form("e2m1", "e2m1", 64, "mxf4", 2, places=(1, 0, 0, 0)), "scales have the first byte 1 and thread 0"),
     (Form("e2m1", "e2m1", 32), ""),
     (Form("e2m1", "e2m1", 32, "mxf4", 2, sparse=ORDERED), "32 products of sparse elements of 4 bits"),
 ])  # fmt: skip

@@ -56,7 +56,9 @@ def test_search_order(places: dict[str, Path], monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert cuda_compiler.find_nvcc() == places["PATH"]
     places["PATH"].unlink()
-    with pytest.raises(NvccNotFoundError, match=f"^no nvcc in NVCC, in this Python environment or on PATH; {ADVICE}"):
+    with pytest.raises(
+        NvccNotFoundError, match=f"^there is no nvcc in NVCC, in this Python environment or on PATH; {ADVICE}"
+    ):
         cuda_compiler.compile_source("")
     # the advice is to install ``ptxcount[nvcc]`` from this repository; PyPI has no ptxcount
     assert cuda_compiler.WHEEL in (sources.FOLDER.parents[1] / "ptxcount" / "pyproject.toml").read_text(
@@ -136,7 +138,7 @@ def test_file_name_is_no_command(name: str, tmp_path: Path, monkeypatch: pytest.
 @pytest.mark.parametrize("flags", ["-I'd`touch X`'", "-I 'd$(touch X)'", "-I'd\\$(touch X)'"])
 def test_folder_name_is_no_command(flags: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(CompileError, match="nvcc passes this to a shell"):
+    with pytest.raises(CompileError, match=r"nvcc passes .* to a shell, which would execute a part of it"):
         cuda_compiler.compile_source("", flags)
     assert not list(tmp_path.iterdir())
 

@@ -109,7 +109,7 @@ def test_kernels_are_parsed_on_demand() -> None:
 @pytest.mark.parametrize(("count", "problem"), [
     (0, "x: it is not a variable"),
     (4, "access out of bounds"),
-    (2**32 - 1, "4294967295 bytes of static shared memory per block"),
+    (2**32 - 1, "a block has 4294967295 bytes of static shared memory"),
     (2**32, "x: it is not a variable"),
 ])  # fmt: skip
 def test_elements_of_a_variable(count: int, problem: str) -> None:

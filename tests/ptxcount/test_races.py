@@ -284,5 +284,5 @@ def test_loops_that_others_end(write: str, is_race: bool, ends_loop: bool) -> No
 def test_unknown_policies() -> None:
     for word, allowed in (("races", "report, strict, error, off"), ("unwritten", "report, error, off")):
         policy: dict[str, Any] = {word: "never"}
-        with pytest.raises(errors.LaunchError, match=f"{word} 'never': one of {allowed} is allowed"):
+        with pytest.raises(errors.LaunchError, match=f"{word} is 'never'; allowed are {allowed}"):
             execute_snippet(module("", 1), [np.zeros(1)], **policy)

@@ -27,7 +27,7 @@ def _run_changed(descriptor: int, shape: int | None = None) -> None:
         (3 << 61, None, TensorMemoryError, "undefined swizzle 3"),
         (1 << 49 | 2 << 61, None, UnsupportedInstructionError, "base offset"),
         (1 << 52, None, UnsupportedInstructionError, "absolute stride"),
-        (0, describe_product(128, 64, (7, 0, 1)), TensorMemoryError, "types 7, 0 and 1"),
+        (0, describe_product(128, 64, (7, 0, 1)), TensorMemoryError, "factors, 7 and 0, or of the result, 1,"),
         (0, describe_product(96, 64, (0, 0, 1)), TensorMemoryError, "96 x 64 is no shape"),
         (0, describe_product(256, 64, (0, 0, 1)), TensorMemoryError, "256 x 64 is no shape"),
         (0, describe_product(128, 64, (0, 0, 1)) | 4, TensorMemoryError, "bit 2 of the instruction descriptor"),

@@ -94,7 +94,7 @@ def test_wide_stationary() -> None:
 def test_undefined_metadata() -> None:
     """Two indices that are the same."""
     a, b = make_factor(128, 16, "f16"), make_factor(64, 32, "f16")
-    with pytest.raises(UnsupportedInstructionError, match="undefined metadata 0b0000 of a group"):
+    with pytest.raises(UnsupportedInstructionError, match="the metadata 0b0000 of a group is undefined"):
         _run("f16", 0, a, b, np.zeros((128, 2), np.uint32))
 
 

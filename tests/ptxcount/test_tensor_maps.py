@@ -29,24 +29,24 @@ def _compile() -> str:
 
 #: Parts of conditions that the GPU rejects, as "group: name" -> part of the error here.
 REFUSALS = {
-    "global_address = 8": "a multiple of 16 is needed", "rank = 0": "2 coordinates for (64,)",
-    "rank = 2": "a tensor of (0, 64, 64)", "rank = 7": "rank 7, one less than the dimensions",
-    "box_dim 0 = 3": "a row takes a multiple of 16 bytes",
-    "box_dim 1 = 0": "box (0, 16)", "global_dim 0 = 0": "a tensor of (64, 0)",
-    "element_stride 1 = 0": "element strides (0, 1)",
-    "element_stride 1 = 9": "element strides (9, 1)", "interleave_layout = 1": "an interleaved layout needs 3 to 5",
-    "swizzle_mode = 1, box (16": "no more than a swizzle", "fill_mode = 1": "only floats can be filled with NaN",
-    "'offset'": "a tensor at address", "'extents'": "a tensor of", "'pitches'": ": rows of", "'box'": "box (",
-    "'steps'": "element strides (", "'interleave': 16}": "an interleaved layout needs 3", "'fill'": "only floats",
-    "'corners'": "corner", "'channels'": " channels", "'pixels'": " pixels: 1 to 1024",
-    "im2col (64, 64) plain": "im2col needs 3", "at (1, 0)": "with first coordinate 1, 4 bytes",
-    "at (3, 2)": "with first coordinate 3, 12 bytes", "box beyond: store_": "a tile store at",
-    "box beyond: reduce_": "a tile store at", "map of ": "the map is for",
-    "at (1, 0, 0, 0)": "with first coordinate 1", "at (2, 0, 0, 0)": "with first coordinate 2",
-    "im2col: im2col": "a column at", "im2col: store_im2col at": "a tile store at",
-    "im2col: store_im2col corners": "a column store", " to 64": "shared address 64: not a multiple of 128",
+    "global_address = 8": "must be a multiple of 16", "rank = 0": "has 2 coordinates; its map needs 1",
+    "rank = 2": "the shape (0, 64, 64)", "rank = 7": "rank is 7; it is the number of dimensions minus 1",
+    "box_dim 0 = 3": "it must have a multiple of 16",
+    "box_dim 1 = 0": "box is (0, 16)", "global_dim 0 = 0": "the shape (64, 0)",
+    "element_stride 1 = 0": "element strides are (0, 1)",
+    "element_stride 1 = 9": "element strides are (9, 1)", "interleave_layout = 1": "an interleaved layout needs 3 to 5",
+    "swizzle_mode = 1, box (16": "at most the 32 of the swizzle", "fill_mode = 1": "only floats can be filled with NaN",
+    "'offset'": "the tensor is at address", "'extents'": "the tensor ", "'pitches'": " has a stride", "'box'": "box ",
+    "'steps'": "element strides are (", "'interleave': 16}": "an interleaved layout needs 3", "'fill'": "only floats",
+    "'corners'": "corner", "'channels'": " channels", "'pixels'": " pixels; 1 to 1024",
+    "im2col (64, 64) plain": "im2col needs 3", "at (1, 0)": "starts at byte 4 of a row (coordinate 1)",
+    "at (3, 2)": "starts at byte 12 of a row (coordinate 3)", "box beyond: store_": "the tile store starts at",
+    "box beyond: reduce_": "the tile store starts at", "map of ": "the map is for",
+    "at (1, 0, 0, 0)": "(coordinate 1)", "at (2, 0, 0, 0)": "(coordinate 2)",
+    "im2col: im2col": "the column begins at", "im2col: store_im2col at": "the tile store starts at",
+    "im2col: store_im2col corners": "the column store", " to 64": "shared address 64: not a multiple of 128",
     " to 1040": "shared address 1040: not a multiple of 128", "bytes, shared 262144": " bytes of shared memory",
-    "4096 bytes, shared 16128": " bytes of shared memory", "global 1073741824": "in no array: 1073725440 bytes behind ",
+    "4096 bytes, shared 16128": " bytes of shared memory", "global 1073741824": "in no array: 1073725440 bytes after ",
     "barrier + 4": "8 bytes at", "bulk_load: 8 bytes": "8 bytes: a multiple of 16",
     "bulk_load: 40 bytes": "40 bytes: a multiple of 16", "bulk_prefetch: 64 bytes, shared 0, global 8": "a prefetch at",
     "bulk_reduce: 64 bytes, shared 0, global 8": "is not a multiple of 16",
@@ -58,8 +58,8 @@ STRICTER = {
     "bulk_store: 8 bytes": "an H200 stores 0 of them", "bulk_store: 40 bytes": "an H200 stores 32 of them",
     "bulk_reduce: 8 bytes": "an H200 stores 0 of them", "bulk_reduce: 24 bytes": "an H200 stores 16 of them",
     "offsets (256, 0)": "an H200 drops higher bits", "offsets (65535, 0)": "an H200 drops higher bits",
-    "box_dim 0 = 0": "box (8, 0): a number from 1 to 256", "box_dim 1 = 257": "box (257, 16): a number from 1 to 256",
-    "global_stride = 264": "rows of 264 bytes, a multiple of 16 is needed",
+    "box_dim 0 = 0": "box is (8, 0); give a number from 1 to 256", "box_dim 1 = 257": "box is (257, 16); give a number",
+    "global_stride = 264": "a stride of 264 bytes; the stride must be a multiple of 16",
 }  # fmt: skip
 
 
@@ -109,27 +109,27 @@ FLOATS, IMAGES = np.zeros((64, 64), np.float32), np.zeros((2, 6, 7, 8), np.uint3
 COLUMN: dict[str, Any] = {"lower": (0, 0), "upper": (0, 0), "channels": 8, "pixels": 16}
 #: Maps that the driver API does not encode (``cuTensorMapEncodeTiled``), and the error.
 CONDITIONS_OF_MAPS: list[tuple[type, Any, dict[str, Any], str]] = [
-    (ptxcount.TensorMap, FLOATS, {"box": (32,)}, "box .*a number from 1 to 256 for each axis"),
-    (ptxcount.TensorMap, FLOATS, {"box": (4, 3)}, "a row takes a multiple of 16 bytes"),
-    (ptxcount.TensorMap, FLOATS, {"box": (4, 32), "swizzle": 64}, "no more than a swizzle"),
-    (ptxcount.TensorMap, FLOATS, {"box": (4, 32), "swizzle": 48}, "swizzle 48: one of 0, 32, 64, 128"),
-    (ptxcount.TensorMap, np.zeros((64, 65), "f4"), {"box": (8, 32)}, "rows of 260 bytes, a multiple of 16 is needed"),
+    (ptxcount.TensorMap, FLOATS, {"box": (32,)}, "box is .*a number from 1 to 256 for each axis"),
+    (ptxcount.TensorMap, FLOATS, {"box": (4, 3)}, "the row has 12 bytes; it must have a multiple of 16$"),
+    (ptxcount.TensorMap, FLOATS, {"box": (4, 32), "swizzle": 64}, "at most the 64 of the swizzle"),
+    (ptxcount.TensorMap, FLOATS, {"box": (4, 32), "swizzle": 48}, "swizzle is 48; allowed are 0, 32, 64, 128"),
+    (ptxcount.TensorMap, np.zeros((64, 65), "f4"), {"box": (8, 32)}, "260 bytes; the stride must be a multiple of 16"),
     (ptxcount.TensorMap, np.zeros((64, 128), "f4")[:, ::2], {"box": (8, 32)},
-     r"strides of \(512, 8\) bytes: elements of a row must be contiguous"),
-    (ptxcount.TensorMap, FLOATS, {"box": (8, 16), "steps": (9, 1)}, r"element strides \(9, 1\): a number from 1 to 8"),
-    (ptxcount.TensorMap, FLOATS, {"box": (8, 16), "steps": (1,)}, r"element strides \(1,\): .*each axis of \(64, 64\)"),
-    (ptxcount.TensorMap, FLOATS.astype("c16"), {"box": (8, 8)}, "elements of 16 bytes: 1, 2, 4 or 8"),
-    (ptxcount.TensorMap, np.zeros((0, 64), "f4"), {"box": (8, 8)}, r"a tensor of \(0, 64\): at least 1"),
-    (ptxcount.TensorMap, np.zeros((1,) * 6, "f4"), {"box": (8,) * 6}, "a tensor of 6 dimensions: 1 to 5"),
-    (ptxcount.TensorMap, FLOATS, {"box": (256, 256)}, r"box \(256, 256\): 262144 bytes, at most the 232448 of a block"),
-    (ptxcount.TensorMap, IMAGES, {"box": (1, 1, 1, 8), "fills_nan": True}, "uint32: only floats"),
-    (ptxcount.Im2colMap, FLOATS, COLUMN | {"lower": (), "upper": ()}, r"\(64, 64\): im2col needs 3 to 5 dimensions"),
-    (ptxcount.Im2colMap, IMAGES, COLUMN | {"lower": (0, -129)}, r"corner \(0, -129\): 2 numbers from -128 to 127"),
-    (ptxcount.Im2colMap, IMAGES, COLUMN | {"upper": (0,)}, r"upper corner \(0,\): 2 numbers"),
-    (ptxcount.Im2colMap, IMAGES, COLUMN | {"upper": (-6, 0)}, r"corners \(0, 0\) and \(-6, 0\): no pixel of"),
-    (ptxcount.Im2colMap, IMAGES, COLUMN | {"channels": 257}, "257 channels: 1 to 256"),
-    (ptxcount.Im2colMap, IMAGES, COLUMN | {"pixels": 1025}, "1025 pixels: 1 to 1024"),
-    (ptxcount.Im2colMap, IMAGES, COLUMN | {"channels": 3}, "3 channels of a pixel: a row takes a multiple of 16 bytes"),
+     r"strides of \(512, 8\) bytes; elements of a row must be contiguous"),
+    (ptxcount.TensorMap, FLOATS, {"box": (8, 16), "steps": (9, 1)}, r"strides are \(9, 1\); give a number from 1 to 8"),
+    (ptxcount.TensorMap, FLOATS, {"box": (8, 16), "steps": (1,)}, r"strides are \(1,\); .*each axis of \(64, 64\)"),
+    (ptxcount.TensorMap, FLOATS.astype("c16"), {"box": (8, 8)}, "elements have 16 bytes; 1, 2, 4 or 8"),
+    (ptxcount.TensorMap, np.zeros((0, 64), "f4"), {"box": (8, 8)}, r"the shape \(0, 64\); each axis must have 1"),
+    (ptxcount.TensorMap, np.zeros((1,) * 6, "f4"), {"box": (8,) * 6}, "the tensor has 6 dimensions; 1 to 5"),
+    (ptxcount.TensorMap, FLOATS, {"box": (256, 256)}, r"box \(256, 256\) has 262144 bytes; at most 232448, a block"),
+    (ptxcount.TensorMap, IMAGES, {"box": (1, 1, 1, 8), "fills_nan": True}, "elements are uint32; only floats"),
+    (ptxcount.Im2colMap, FLOATS, COLUMN | {"lower": (), "upper": ()}, r"\(64, 64\); im2col needs 3 to 5 dimensions"),
+    (ptxcount.Im2colMap, IMAGES, COLUMN | {"lower": (0, -129)}, r"is \(0, -129\); give 2 numbers from -128 to 127"),
+    (ptxcount.Im2colMap, IMAGES, COLUMN | {"upper": (0,)}, r"upper corner is \(0,\); give 2 numbers"),
+    (ptxcount.Im2colMap, IMAGES, COLUMN | {"upper": (-6, 0)}, r"no pixel.* between the corners \(0, 0\) and \(-6, 0\)"),
+    (ptxcount.Im2colMap, IMAGES, COLUMN | {"channels": 257}, "the column has 257 channels; 1 to 256"),
+    (ptxcount.Im2colMap, IMAGES, COLUMN | {"pixels": 1025}, "the column has 1025 pixels; 1 to 1024"),
+    (ptxcount.Im2colMap, IMAGES, COLUMN | {"channels": 3}, "3 channels of a pixel: the row has 12 bytes; it must have"),
 ]  # fmt: skip
 
 
@@ -179,7 +179,7 @@ def test_number_of_im2col_offsets() -> None:
     copy = "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes"
     body = "mov.b64 %rd1, p0; cvta.param.u64 %rd1, %rd1; mov.u32 %r2, 0; mov.u32 %r1, s; mov.u16 %h1, 0;"
     text = module(f"{body} {copy} [%r1], [%rd1, {{%r2, %r2, %r2, %r2}}], [b], {{%h1}};", 1, _TILE_AND_BARRIER, maps=1)
-    with pytest.raises(LaunchError, match=r"1 im2col offsets for \(2, 6, 7, 8\)"):
+    with pytest.raises(LaunchError, match=r"the number of im2col offsets is 1; a tensor map of 4 dimensions needs 2"):
         execute_snippet(text, [ptxcount.Im2colMap(IMAGES, **COLUMN)], threads=1)
 
 
@@ -188,7 +188,7 @@ def test_texture_of_changed_map() -> None:
     fetch = "ld.global.u64 %rd4, [%rd2]; tex.2d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%rd4, {%r2, %r2}];"
     text = module(_write_changes(CHANGES) + fetch, 2, ".reg .f32 %f<5>; .shared .b8 s[16];")
     arguments: list[Any] = [np.ones((64, 64), np.uint32), np.zeros(16, np.uint64)]
-    with pytest.raises(LaunchError, match=r"is no texture; pass ptxcount\.Texture"):
+    with pytest.raises(LaunchError, match=r"is not a texture; pass a ptxcount\.Texture"):
         execute_snippet(text, arguments, threads=1, unwritten="off")
 
 

@@ -182,11 +182,11 @@ def test_beyond_a_surface() -> None:
 
 
 WRONG: list[tuple[str, dict[str, Any], str]] = [
-    ("f4", {"channels": 3}, "channels 3: 1, or 2 or 4 along the last axis"),
-    ("f8", {}, "up to 3 dimensions of 8 to 32 bits"),
-    ("f4", {"filter": "cubic"}, "filter 'cubic': one of point, linear is allowed"),
-    ("f4", {"address": "wrap"}, "address 'wrap': it needs normalized coordinates"),
-    ("u1", {"filter": "linear"}, "filter 'linear': it needs floats, or fractions, not uint8"),
+    ("f4", {"channels": 3}, "channels is 3; use 1, or the length of the last axis"),
+    ("f8", {}, "a texture has 1 to 3 dimensions, and numbers of 8, 16 or 32 bits"),
+    ("f4", {"filter": "cubic"}, "filter is 'cubic'; allowed are point, linear"),
+    ("f4", {"address": "wrap"}, "address 'wrap' needs normalized coordinates; set normalized=True"),
+    ("u1", {"filter": "linear"}, "filter 'linear' needs floats, not uint8; pass floats, or set fractions=True"),
 ]
 
 
@@ -211,7 +211,7 @@ def test_command_line() -> None:
     ):
         with pytest.raises(LaunchError, match=message):
             make_arguments([word])
-    with pytest.raises(LaunchError, match=r"tex\.1d.*of a texture of shape"):
+    with pytest.raises(LaunchError, match=r"tex\.1d.* does not match a texture of shape"):
         sources.execute("textures", "fetch1", [np.zeros(1, "f4"), texture, np.zeros(1, "f4")], threads=1)
 
 

@@ -122,7 +122,11 @@ def test_function_of_triton(arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> 
     assert (arrays.output == arrays.source).all()
     assert triton.source.constexprs == {(2,): 4, (3,): 1}
     assert triton.options == {"num_warps": 1}
-    with pytest.raises(LaunchError, match=r"Triton's kernel needs SIZE: pass all in its order, or a dict"):
+    with pytest.raises(
+        LaunchError, match=r"Triton's kernel also needs SIZE; pass all arguments in its order, or a dict"
+    ):
         ptxcount.count(function, None, 1, None, keywords)
-    with pytest.raises(LaunchError, match=r"argument x of Triton's kernel: an array, a number or None, not set"):
+    with pytest.raises(
+        LaunchError, match=r"argument x of Triton's kernel has the type set; pass an array, a number or None"
+    ):
         ptxcount.count(function, None, 1, None, {**keywords, "x": set(), "SIZE": 4})

@@ -53,17 +53,17 @@ SNIPPETS = [
     ("", "mov.u32 %r1, %reserved_smem_offset_0;", "mov.u32", f"%reserved_smem_offset_0 {_UNKNOWN}"),
     ("", "mov.u32 %r1, %r77;", "mov.u32", f"%r77 {_UNKNOWN}"),
     ("", "ld.shared.u32 %r1, [%reserved_smem_offset_1];", "ld.shared.u32",
-     "an address is needed, not [%reserved_smem_offset_1]: no register of this name is declared"),
+     "it needs an address, not [%reserved_smem_offset_1]: no register of this name is declared"),
     ("", "st.global.u32 [%x9+4], %r1;", "st.global.u32", "not [%x9+4]: no register of this name is declared"),
-    ("", "add.u32 %x9, %r1, 1;", "add.u32", "no result goes to %x9: no register of this name is declared"),
-    ("", "ld.global.u32 %r1, 5;", "ld.global.u32", "an address is needed, not 5"),
+    ("", "add.u32 %x9, %r1, 1;", "add.u32", "a result cannot go to %x9: no register of this name is declared"),
+    ("", "ld.global.u32 %r1, 5;", "ld.global.u32", "it needs an address, not 5"),
     ("", "add.u32 %r1, {%r2, %r3}, 5;", "add.u32", "{%r2, %r3} cannot be read as .u32"),
     ("", "@%q9 mov.u32 %r1, 5;", "mov.u32", "'%q9' is not a predicate register"),
     ("", "@%q9 ret;", "ret", ""),
     (".global .texref t;", "tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [t, {%f1, %f2}];", "tex.2d.v4.f32.f32", ""),
-    ("", "mov.b32 %r1, {%r2};", "mov.b32", "1 parts of .b32"),
-    ("", "mov.f32 %f1, {%r1, %r2};", "mov.f32", "2 parts of .f32"),
-    ("", "mov.b16 {%r1, %r2, %r3, %r4}, %r5;", "mov.b16", "4 parts of .b16"),
+    ("", "mov.b32 %r1, {%r2};", "mov.b32", "a .b32 cannot have 1 parts"),
+    ("", "mov.f32 %f1, {%r1, %r2};", "mov.f32", "a .f32 cannot have 2 parts"),
+    ("", "mov.b16 {%r1, %r2, %r3, %r4}, %r5;", "mov.b16", "a .b16 cannot have 4 parts"),
     ("", ".reg .b128 %q<3>;\nld.global.u64 %q1, [%rd1];", "ld.global.u64", "register %q1 is .b128"),
     ("", ".reg .v4 .f32 %v;\nadd.f32 %f1, %v.x, 0f00000000;", "add.f32", f"%v.x {_UNKNOWN}"),
     (".shared .b256 wide[2];", "mov.u32 %r1, wide;", "mov.u32", "wide: .b256 is not supported"),
@@ -77,7 +77,7 @@ SNIPPETS = [
     (_FUNC.partition("{")[0] + ";", "call.uni (%r1), f, (%r1);", "call.uni", "no function 'f'; one file must"),
     ("", "cp.async.bulk.shared::cta.bulk_group [%rd1], [%r2], 16;", "cp.async.bulk.shared::cta.bulk_group", ""),
     ("", "cp.async.ca.shared.global [%r1], [%rd2], 5;", "cp.async.ca.shared.global", ""),
-    ("", "cp.async.ca.shared.global [%r1], [%rd2], 8, 9;", "cp.async.ca.shared.global", "9: at most 8 bytes"),
+    ("", "cp.async.ca.shared.global [%r1], [%rd2], 8, 9;", "cp.async.ca.shared.global", "is 9; at most 8 bytes"),
     ("", "st.async.release.gpu.global.u32 [%rd1], %r1;", "st.async.release.gpu.global.u32", "to global memory: ptxas"),
     ("", "red.async.mmio.release.sys.global.add.u32 [%rd1], %r1;", "red.async.mmio.release.sys.global.add.u32",
      "without a barrier, to global memory"),
@@ -90,7 +90,7 @@ SNIPPETS = [
     ("", "bra NOWHERE;", "bra", "the target must be a label of this kernel"),
     ("", "frobnicate.now %r1;", "frobnicate.now", ""),
     *(
-        ("", f"{name} {operands};", name, "memory of several GPUs (a multicast address); write ld,")
+        ("", f"{name} {operands};", name, "which has no multicast addresses; use ld,")
         for name, operands in (
             ("multimem.red.relaxed.sys.global.add.u32", "[%rd1], %r1"),
             ("multimem.ld_reduce.relaxed.sys.global.add.u32", "%r1, [%rd1]"),
@@ -101,15 +101,16 @@ SNIPPETS = [
     ),
     ("", "tensormap.replace.tile.swizzle_atomicity.global.b1024.b32 [%rd1], 1;",
      "tensormap.replace.tile.swizzle_atomicity.global.b1024.b32",
-     "this field or form of tensormap is not executed"),
-    ("", "cp.async.bulk.prefetch.L2.global [%rd1];", "cp.async.bulk.prefetch.L2.global", "1 operands, not 2 or 3"),
+     "ptxcount does not execute this field or form"),
+    ("", "cp.async.bulk.prefetch.L2.global [%rd1];", "cp.async.bulk.prefetch.L2.global",
+     "the number of operands is 1; it must be 2 or 3"),
     ("", "wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16 {%f1}, %rd1, %rd2, 0, 0, 1, 1, 1;",
-     "wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16", "1 registers, 4 are needed"),
+     "wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16", "it has 1 registers; 4 are needed"),
     ("", "div.rz.approx.f32 %f1, %f2, %f3;", "div.rz.approx.f32", ""),
     ("", "ld.global.L3::cache_hint.u32 %r1, [%rd1], %rd2;", "ld.global.L3::cache_hint.u32", ""),
-    ("", "ld.global.v4.u64 {%rd1, %rd2, %rd3}, [%rd4];", "ld.global.v4.u64", "3 elements, 4 are needed"),
+    ("", "ld.global.v4.u64 {%rd1, %rd2, %rd3}, [%rd4];", "ld.global.v4.u64", "the vector has 3 elements; 4 are needed"),
     *(
-        ("", f"{code};", code.split()[0], "%r0 has 32 bits, an address of this memory has 64")
+        ("", f"{code};", code.split()[0], "%r0 has 32 bits, but an address of this memory has 64")
         for code in (
             "ld.global.u32 %r1, [%r0]",
             "ld.u32 %r1, [%r0+4]",
@@ -130,11 +131,13 @@ SNIPPETS = [
     ),
     ("", "cvt.rs.satfinite.e4m3x4.f32 %r1, {%f1, %f2}, %r2;", "cvt.rs.satfinite.e4m3x4.f32", "2 numbers, 4 are needed"),
     ("", "cvt.rs.e4m3x4.f32 %r1, {%f1, %f2, %f3, %f4}, %r2;", "cvt.rs.e4m3x4.f32", ""),  # ptxas wants .satfinite
-    ("", "add.s32 %r1, %r2;", "add.s32", "2 operands, not 3"),
-    ("", "mbarrier.arrive.shared.b64 %rd1;", "mbarrier.arrive.shared.b64", "1 operands, not 2 or 3"),
-    ("", "tex.level.2d.v4.f32.s32 %r1;", "tex.level.2d.v4.f32.s32", "1 operands, not 2 or 3 or 4"),
+    ("", "add.s32 %r1, %r2;", "add.s32", "the number of operands is 2; it must be 3"),
+    ("", "mbarrier.arrive.shared.b64 %rd1;", "mbarrier.arrive.shared.b64",
+     "the number of operands is 1; it must be 2 or 3"),
+    ("", "tex.level.2d.v4.f32.s32 %r1;", "tex.level.2d.v4.f32.s32",
+     "the number of operands is 1; it must be 2 or 3 or 4"),
     ("", "add.s32 %rd1, %r2, %r3;", "add.s32", "register %rd1 is .b64, which does not match .s32"),
-    ("", "add.s32 5, %r2, %r3;", "add.s32", "no result goes to 5"),
+    ("", "add.s32 5, %r2, %r3;", "add.s32", "a result cannot go to 5"),
     ("", "mov.u32 %r1, (3 << 2) ^ ~1;", "mov.u32", "expected ')', found '<'"),
     ("", "st.const.u32 [%rd1], 5;", "st.const.u32", "constant memory is read-only"),
     ("", "atom.const.add.u32 %r1, [%rd1], 5;", "atom.const.add.u32", ""),
@@ -225,5 +228,5 @@ def test_no_texture() -> None:
     args: list[Argument] = [out, np.uint64(7)]
     execute_kernel(text, "seldom", (1, 1, 1), (32, 1, 1), [*args, np.int32(0)])
     assert out.tolist() == [*range(32)]
-    with pytest.raises(LaunchError, match=r"unsupported\.cu:7 .*0x7 is no texture; pass ptxcount.Texture"):
+    with pytest.raises(LaunchError, match=r"unsupported\.cu:7 .*0x7 is not a texture; pass a ptxcount.Texture"):
         execute_kernel(text, "seldom", (1, 1, 1), (32, 1, 1), [*args, np.int32(3)])

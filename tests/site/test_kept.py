@@ -12,7 +12,7 @@ from kernelwatch.config import cache_dir
 from kernelwatch.store import git
 from kernelwatch.store.index import digest_code
 from kernelwatch.store.results import History
-from kernelwatch.workflow import kept
+from kernelwatch.workflow import commit_cache
 from tests import stored
 from tests.commits import begin, commit
 
@@ -70,10 +70,10 @@ CHANGED: dict[str, tuple[Callable[[Path], object], list[bool]]] = {
 def test_keys(change_name: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keys depend on all inputs of a review, including earlier commits, and on nothing else."""
     monkeypatch.setattr("kernelwatch.config.settings.ROOT", root)
-    keys = kept.compute_keys(History("gpu", root), root)
+    keys = commit_cache.compute_keys(History("gpu", root), root)
     change, is_changed = CHANGED[change_name]
     change(root)
-    changed_keys = kept.compute_keys(History("gpu", root), root)
+    changed_keys = commit_cache.compute_keys(History("gpu", root), root)
     assert [changed_keys[commit] != keys[commit] for commit in keys] == is_changed
 
 
@@ -81,9 +81,9 @@ def test_what_is_acknowledged(root: Path) -> None:
     """The file in the folder counts for the commit that is checked out."""
     git.text(root, "checkout", "--quiet", "--detach", "HEAD^")
     history = History("gpu", root)
-    first, second = kept.compute_keys(history, root).items()
+    first, second = commit_cache.compute_keys(history, root).items()
     (root / "acknowledged.toml").write_text("#")
-    changed_keys = kept.compute_keys(history, root)
+    changed_keys = commit_cache.compute_keys(history, root)
     assert (changed_keys[first[0]] == first[1], changed_keys[second[0]] == second[1]) == (True, False)
 
 
@@ -97,7 +97,7 @@ def test_commits(damage: bytes | None, root: Path, tmp_path: Path) -> None:
         return {"commit": (commit, 1.5)}
 
     def load_commits() -> dict[str, dict[str, Any]]:
-        return kept.load_commits("name", History("gpu", root), dict[str, Any], read_commit, root)
+        return commit_cache.load_commits("name", History("gpu", root), dict[str, Any], read_commit, root)
 
     commits = History("gpu", root).list_commits()
     for _ in range(2):

@@ -92,7 +92,7 @@ def test_triggers() -> None:
         assert job["permissions"] == {"contents": "read"}
     assert load("gpu.yml")["concurrency"]["group"] == "gpu"
     assert on_gpu[1][1]["concurrency"]["group"].endswith("|| 'gpu' }}")
-    assert on_gpu[0][1]["env"]["IN_TURNS"] == "", "the commit's code and main's share no process"
+    assert on_gpu[0][1]["env"]["INTERLEAVED"] == "", "the commit's code and main's share no process"
 
 
 def test_called_targets_and_commands_exist() -> None:

@@ -137,7 +137,7 @@ def _check_options(options: argparse.Namespace) -> None:
     """Raise `LaunchError` for a missing file, flags with PTX, a launch without a grid or a block, or a bad output."""
     file = options.file
     if file is None or not (file.suffix or file.exists()):
-        problem = "give a FILE" if file is None else f"{file}: no such file"
+        problem = "give a FILE" if file is None else f"{file} does not exist"
         raise LaunchError(f"{problem}; subcommands are {', '.join(GATE_COMMANDS)}")
     if is_ptx(file) and (options.flags or options.arch or options.include):
         raise LaunchError("--flags, --arch, -I: these options are for CUDA C++; this source is PTX")

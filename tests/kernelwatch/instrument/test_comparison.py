@@ -16,7 +16,7 @@ from kernelwatch.instrument import check_output, inputs, tolerance
 from kernelwatch.instrument.inputs import POISON
 from kernelwatch.instrument.job_messages import Job
 from kernelwatch.instrument.session import Session
-from kernelwatch.instrument.timed_job import JobBuffers
+from kernelwatch.instrument.timed_job import TimedJob
 from kernelwatch.instrument.tolerance import UlpTolerance, WrongOutputError
 from kernelwatch.kernel import Launch
 from tests.fake_cuda import FakeGpu
@@ -86,9 +86,9 @@ def test_flipped_bits_are_found(
         monkeypatch.setattr(inputs, "BLOCK", 16 * 2003)
         inputs.input_block.cache_clear()
         session.references.release()
-    once, index = JobBuffers.launch_on_all_sets, 0
+    once, index = TimedJob.launch_on_all_sets, 0
 
-    def flip(self: JobBuffers, job: Job) -> None:
+    def flip(self: TimedJob, job: Job) -> None:
         nonlocal index
         once(self, job)
         array = next(job_array for job_array in job.arrays if job_array.name == name)
@@ -96,7 +96,7 @@ def test_flipped_bits_are_found(
         byte = array.nbytes + place - END if place >= END else place % array.nbytes
         small_l2_gpu.view(self.rotation.address(array, index))[byte] ^= 64
 
-    monkeypatch.setattr(JobBuffers, "launch_on_all_sets", flip)
+    monkeypatch.setattr(TimedJob, "launch_on_all_sets", flip)
     with pytest.raises(WrongOutputError) as raised:
         measure_launch(small_l2_gpu, Launch.parse(text), session)
     assert f"buffer {index}: {'' if name == 'output' else f'wrote to {name}, '}" in str(raised.value)

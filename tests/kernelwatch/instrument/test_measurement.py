@@ -16,7 +16,7 @@ from kernelwatch.config.project_root import CHECKOUT
 from kernelwatch.instrument import build_job, graph_replay, memory, timed_job
 from kernelwatch.instrument.inputs import POISON
 from kernelwatch.instrument.session import Session
-from kernelwatch.instrument.timed_job import JobBuffers
+from kernelwatch.instrument.timed_job import TimedJob
 from kernelwatch.instrument.tolerance import WrongOutputError
 from kernelwatch.kernel import Launch
 from kernelwatch.suite import registry
@@ -84,7 +84,11 @@ def test_samples_until_they_agree(
 
     monkeypatch.setattr(timed_job, "make_back_to_back", Scattered)
     outcome, _, _ = measure_launch(gpu, SMALL, Session(Watch()), samples=5, most=20)  # type: ignore[arg-type]
-    assert (len(outcome.samples), len(outcome.copies), outcome.held_back) == (sample_count, sample_count, reasons)
+    assert (len(outcome.samples), len(outcome.copies), outcome.throttle_reasons) == (
+        sample_count,
+        sample_count,
+        reasons,
+    )
 
 
 @pytest.mark.parametrize("launch", [SMALL, LARGE])
@@ -118,7 +122,7 @@ def _launch(kernel: Kernel, name: str, monkeypatch: pytest.MonkeyPatch) -> Launc
 def test_own_kernels_are_timed(
     name: str, how: dict[str, Any], own_gpu: FakeGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The memory is released afterwards."""
+    """Own kernels are timed; afterwards, all memory is released."""
     session = Session()
     launch = _launch(CASES[name].kernel(CASES[name].text, tmp_path), name, monkeypatch)
     outcome, _, fetched_lengths = measure_launch(own_gpu, launch, session, **how)
@@ -139,14 +143,14 @@ def test_wrong_own_kernels_are_rejected(
         measure_launch(own_gpu, launch)
     wrong.reference = None
     assert measure_launch(own_gpu, launch)[0].samples
-    once = JobBuffers.launch_on_all_sets
+    once = TimedJob.launch_on_all_sets
 
-    def behind(self: JobBuffers, job: Any) -> None:
+    def behind(self: TimedJob, job: Any) -> None:
         once(self, job)
         written = next(array for array in job.arrays if array.is_written)
         own_gpu.view(self.rotation.address(written, self.rotation.sets - 1))[written.nbytes] ^= 1
 
-    monkeypatch.setattr(JobBuffers, "launch_on_all_sets", behind)
+    monkeypatch.setattr(TimedJob, "launch_on_all_sets", behind)
     with pytest.raises(WrongOutputError, match="past the end of its output, first after 0 bytes"):
         measure_launch(own_gpu, launch)
 

@@ -75,9 +75,12 @@ def test_example_of_the_error() -> None:
 
 #: METRIC and its error.
 REFUSED = [
-    ("load_sector transpose_read_coalesced", "'load_sector' matches none: did you mean load_sectors or "),
-    ("registers transpose_red_coalesced", "matches none: did you mean transpose_read_coalesced"),
-    ("qqqq", "'qqqq' matches none: did you mean another? use words of a configuration in the review, such as"),
+    ("load_sector transpose_read_coalesced", "no configuration has 'load_sector'; did you mean load_sectors or "),
+    (
+        "registers transpose_red_coalesced",
+        "no configuration has 'transpose_red_coalesced'; did you mean transpose_read_coalesced",
+    ),
+    ("qqqq", "no configuration has 'qqqq'; use words of a configuration in the review, such as"),
     ("", "no configuration has all words of METRIC, ''; use words of a configuration in the review"),
     ("registers transpose_serial int8 rows=40", "no configuration has all words"),
     ("transpose_write_coalesced -O0", "METRIC matches times and other numbers"),

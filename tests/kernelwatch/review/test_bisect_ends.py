@@ -30,6 +30,6 @@ def test_end_without_a_number(capsys: pytest.CaptureFixture[str], tmp_path: Path
     name = f"{BENCHMARK}({CASE})"
     assert commands.bisect([name, good, bad, "--machine", "gpu"], tmp_path) == 2
     assert capsys.readouterr().err == (
-        f"cannot search: {good[:8]} and {bad[:8]} have no common number of {name}; missing at: {bad[:8]}: without "
+        f"cannot search: {good[:8]} and {bad[:8]} have no common number of {name}: missing at {bad[:8]}: without "
         f"a value in head; run: asv run --record-samples --bench {BENCHMARK} {bad[:8]}^!\n"
     )

@@ -39,14 +39,14 @@ from tests.stored import (
     [
         (
             ["nope", HEAD],
-            "'nope' is not a commit of .*, and there are only results of cccccccc, bbbbbbbb, dddddddd; ",
+            "'nope' is not a commit of .*; results exist for cccccccc, bbbbbbbb, dddddddd; ",
         ),
         (["a..b"], r"'a\.\.b' is a range; give its ends as two arguments: a b$"),
         (["a...b"], r"'a\.\.\.b' is a range; give its ends as two arguments: a b$"),
         (["--", "--help", HEAD], "'--help' is not a commit"),
         (["bbbb", HEAD, "--machine", "x"], "has no results of x, only of gpu; choose one"),
         (["bbbb", "eeee"], "'eeee' is not a commit"),
-        (["bbbb", "d" * 40], "no machine has results of one environment for both 'bbbb' .*; results exist of gpu"),
+        (["bbbb", "d" * 40], "no machine has results of one environment for both 'bbbb' .*; results exist for gpu"),
         (["", ""], "'' is not a commit"),
     ],
 )
@@ -165,7 +165,7 @@ def test_git_revisions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert main(["v1"], tmp_path) == 2
     error = capsys.readouterr().err
     assert f"asv run --record-samples {commits[3][:8]}^!" in error
-    assert re.search("results exist of gpu: [^;]*; run:", error), "a machine without results is left out"
+    assert re.search("results exist for gpu: [^;]*; run:", error), "a machine without results is left out"
     for base, head, distance in ((0, 2, "(2 commits), "), (0, 1, "(1 commit), "), (2, 0, "(2 commits back), ")):
         main([commits[base], commits[head]], tmp_path)
         assert f"{commits[head][:8]} {distance}" in capsys.readouterr().out

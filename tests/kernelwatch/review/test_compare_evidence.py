@@ -151,7 +151,7 @@ def test_first_reason_stays(reasons: tuple[Reason, ...], shown: str) -> None:
     """The printed reason is that of the first rule that applies; a throttled time has no range."""
     judgement = Judgement(Verdict.UNDECIDED, 1.1, 0.01, reasons=reasons, could_be=(0.9, 1.0))
     point: Any = SimpleNamespace(copies=None)
-    doubted = add_doubts(judgement, Pair(TIME, point, point), unchanged=None, throttled="in head: power")
+    doubted = add_doubts(judgement, Pair(TIME, point, point), unchanged=None, throttle_reasons="in head: power")
     assert doubted.reason.startswith(shown)
     assert doubted.could_be is None
 
@@ -239,7 +239,7 @@ def test_what_counts(
         reused = {TIME.rpartition(".")[0]: {BASE: names}}
         write_lines(folder / "fingerprints.jsonl", {**RUN, "commit": HEAD, "fingerprints": {}, "reused": reused})
     history = History("gpu", tmp_path)
-    assert tuple(load_thresholds(history, HEAD, tmp_path).changes.values()) == pytest.approx(expected)
+    assert tuple(load_thresholds(history, HEAD, tmp_path).by_duration.values()) == pytest.approx(expected)
     assert tuple(ShownMachine(history, {}, tmp_path).noise.values()) == pytest.approx(expected)
     _, document = review_as_json(tmp_path, capsys)
     (row,) = (candidate for candidate in document["rows"] if candidate["configuration"] == f"{TIME}(other)")

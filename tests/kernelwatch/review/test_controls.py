@@ -17,8 +17,8 @@ from kernelwatch.review.pairing import ConfigurationFacts, Pair, pair_configurat
 from kernelwatch.review.thresholds import Thresholds
 from kernelwatch.review.verdict import compute_ratio, relative_change
 from kernelwatch.store.cubins import CubinHashes
+from kernelwatch.store.default_thresholds import THRESHOLD_BETWEEN_GPUS
 from kernelwatch.store.measurements import BenchmarkMeasurements, CommitMeasurements, RunFacts, load_commit
-from kernelwatch.store.noise import THRESHOLD_BETWEEN_GPUS
 from kernelwatch.store.points import Point
 from kernelwatch.store.results import History
 from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark
@@ -113,7 +113,7 @@ def test_what_is_no_control(side: int) -> None:
     (pair,) = (pair for pair in pairs if pair.base.params["case"] != CHANGED)
     assert is_control(base, head, pair, describe)
     points: list[Point] = [pair.base, pair.head]
-    points[side] = replace(points[side], throttled="heat")
+    points[side] = replace(points[side], throttle_reasons="heat")
     assert not is_control(base, head, Pair(pair.benchmark, *points), describe)
     assert not is_control(base, head, pair._replace(head=replace(pair.head, origin=BASE)), describe)
     from_l2 = ConfigurationFacts("copy0", "copy0", conditions=("from L2",))

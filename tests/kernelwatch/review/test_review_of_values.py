@@ -92,7 +92,7 @@ REVIEWS: dict[str, tuple[dict[str, Point], dict[str, Point], dict[str, Any], str
     "a launch of the host's": (
         {"track": count(4)}, {"track": count(4)}, {"changes": HOST_LAUNCH}, "SAME", 0, [HOST_NOTE],
     ),
-    "throttled": ({"time": time(1e-3)}, {"time": time(1.1e-3, throttled="heat")}, {}, "UNDECIDED", 2, []),
+    "throttled": ({"time": time(1e-3)}, {"time": time(1.1e-3, throttle_reasons="heat")}, {}, "UNDECIDED", 2, []),
     "a number rose": ({"track": count(4)}, {"track": count(5)}, {}, "SLOWER", 1, []),
     "beside a faster time": (
         {"time": time(1.1e-3), "track": count(4)}, {"time": time(1e-3), "track": count(5)}, {}, "TRADE", 0, [],
@@ -182,7 +182,7 @@ def test_noise_is_measured_by_one_gpu() -> None:
 OUTSIDE = {"registry", "config", "commit_checkout", "pathlib", "os", "subprocess", "io", "shutil"}
 
 #: Modules of the store that only hold values.
-VALUES = {"measurements", "noise", "points", "source_changes"}
+VALUES = {"measurements", "default_thresholds", "points", "source_changes"}
 
 
 def test_the_review_reads_nothing() -> None:

@@ -55,12 +55,12 @@ RANGES: list[tuple[Any, dict[str, Any], list[int] | str]] = [
     ("ALL", {"steps": 2}, [3, 1]),
     ("ALL", {"date_period": 2 * DAY}, [2, 0]),
     ("NEW", {"date_period": 2 * DAY}, [3]),
-    ("C0..C0", {}, "No commit hashes selected"),
+    ("C0..C0", {}, "the range has no commits; give one with commits, such as HEAD"),
     ("HASHFILE:no-such-file", {}, '"no-such-file" is not a file'),
     ("HASHFILE:FILE", {"interleave_rounds": True}, "'no-such' is not a commit; give a branch, a tag or a hash"),
     ("no-such^!", {}, "'no-such\\^!' is not a commit"),
     ("C0..no-such --since=2001-01-01", {}, "is not a commit"),
-    (None, {"branches": ["gone"]}, "Unknown branch gone"),
+    (None, {"branches": ["gone"]}, "branch gone of asv.conf.json does not exist; correct `branches`"),
 ]
 
 

@@ -18,7 +18,7 @@ from kernelwatch.runner import commit_run, reuse
 from kernelwatch.runner.protocol import Difference, RunConfiguration, StoredNumbers, Task
 from kernelwatch.runner.reuse import Check
 from kernelwatch.runner.run_record import RunRecord
-from kernelwatch.store import folders, noise, record
+from kernelwatch.store import default_thresholds, folders, record
 from kernelwatch.suite import registry
 from kernelwatch.suite.benchmark_names import measurement_group
 from tests.stored import documents, write_lines
@@ -87,7 +87,12 @@ def test_one_difference_stops_reuse(ratio: float | None, threshold: float, diffe
 
 def test_thresholds_of_times() -> None:
     """The threshold is 1 % from 20 µs on, 5 % below."""
-    assert list(map(noise.default_threshold, (noise.LONG, 0.99 * noise.LONG, 0.0))) == [0.01, 0.05, 0.05]
+    assert list(
+        map(
+            default_thresholds.default_threshold,
+            (default_thresholds.LONG_LAUNCH, 0.99 * default_thresholds.LONG_LAUNCH, 0.0),
+        )
+    ) == [0.01, 0.05, 0.05]
 
 
 @pytest.mark.parametrize("sizes", [[1], [7], [525], [525, 80, 35, 1], [1] * 60])
@@ -95,7 +100,7 @@ def test_every_number_is_measured_within_fifty_runs(sizes: list[int]) -> None:
     """Numbers measured longest ago come first; each class contributes neighbours."""
     keys = [(str(group), index) for group, size in enumerate(sizes) for index in range(size)]
     run_of = dict.fromkeys(keys, 0)
-    runs = math.ceil(len(keys) / math.ceil(reuse.SHARE * len(keys)))
+    runs = math.ceil(len(keys) / math.ceil(reuse.RECHECKED_SHARE * len(keys)))
     assert runs <= 50
     for run in range(1, runs + 1):
         assert 0 in run_of.values()
@@ -108,7 +113,7 @@ def test_every_number_is_measured_within_fifty_runs(sizes: list[int]) -> None:
         for group, size in enumerate(sizes[: 0 if run == runs else None]):
             indices = [index for name, index in chosen_keys if name == str(group)]
             assert indices == list(range(min(indices, default=0), max(indices, default=-1) + 1))
-            assert len(indices) <= math.ceil(reuse.SHARE * size) + 1
+            assert len(indices) <= math.ceil(reuse.RECHECKED_SHARE * size) + 1
         run_of |= dict.fromkeys(chosen_keys, run)
     assert 0 not in run_of.values()
 
@@ -196,8 +201,8 @@ def test_counts_of_the_commit_itself(tmp_path: Path, entries: Entries) -> None:
     assert entries(groups={group: [name, f"{group}.track_requests"]}) == {}, "it has none of a number that is asked for"
 
 
-@pytest.mark.parametrize(("throttled", "expected"), [([], {"one", "two"}), (["hot"], {"two"})])
-def test_entries_of_the_running_run(throttled: list[str], expected: set[str], tmp_path: Path, entries: Entries) -> None:
+@pytest.mark.parametrize(("reasons", "expected"), [([], {"one", "two"}), (["hot"], {"two"})])
+def test_entries_of_the_running_run(reasons: list[str], expected: set[str], tmp_path: Path, entries: Entries) -> None:
     """Numbers of a commit are reused for the next commit of the run, unless the GPU was throttled."""
     _store(tmp_path, measured=[])
     run_record = RunRecord(OLD)
@@ -206,7 +211,7 @@ def test_entries_of_the_running_run(throttled: list[str], expected: set[str], tm
         configuration = RunConfiguration(
             group=NAME, index=index, params=case, fingerprint=f"{case}-print", rounds=[10, 10]
         )
-        configuration.numbers, configuration.throttled = {TIME: [2.0] * 20}, throttled[: 1 - index]
+        configuration.numbers, configuration.throttle_reasons = {TIME: [2.0] * 20}, reasons[: 1 - index]
         run_record.configurations.append((configuration, [TIME]))
     folders.CommitFiles(tmp_path / "gpu", OLD, ENVIRONMENT).save(
         {**documents(tmp_path)[OLD[:8]], "results": {}}, run_record.collect_lines()
@@ -239,7 +244,13 @@ def test_record_round_trip(tmp_path: Path) -> None:
     outcomes: list[dict[str, Any]] = [
         {"reused": OLD, "numbers": {TIME: [1.0, 2.0, 3.0]}, "rounds": [2, 1], "machine_code": cubin},
         {"fingerprint": "f1", "numbers": {TIME: [1.0]}, "rounds": [1], "machine_code": (*cubin, "b" * 64)},
-        {"fingerprint": "f2", "numbers": {TIME: [1.0]}, "rounds": [2, 1], "throttled": ["hot"], "block": (64, 0)},
+        {
+            "fingerprint": "f2",
+            "numbers": {TIME: [1.0]},
+            "rounds": [2, 1],
+            "throttle_reasons": ["hot"],
+            "block": (64, 0),
+        },
         {"skipped": "this commit does not have it: kernel 'k' <no>"},
         *({"failed": f"CompileError: µ\nmore {index}"} for index in range(2)),
     ]

@@ -130,7 +130,7 @@ def test_results_of_a_range(repository: tuple[Project, list[str]]) -> None:
 TYPED: dict[str, tuple[tuple[str, ...], str, int, set[int], str]] = {
     "a file of hashes": (("HASHFILE:-",), "C1\nC0\nno-such-commit\n", 0, {0, 1}, "Unknown commit hash no-such-commit"),
     "one that does not compile": (("C4^!",), "", 2, {4}, 'brighten.cu(5): error: identifier "four" is undefined'),
-    "no benchmark": (("C0^!", "--bench", "no_such"), "", 1, set(), "No benchmarks selected"),
+    "no benchmark": (("C0^!", "--bench", "no_such"), "", 1, set(), "no benchmark is selected; correct --bench"),
     "nothing is to be stored": (("C0^!", "--dry-run", "--machine", "mine"), "", 0, set(), "track_counted: 1 measured"),
     "another machine": (("C0^!", "--machine", "mine"), "", 0, set(), "track_counted: 1 measured"),
 }

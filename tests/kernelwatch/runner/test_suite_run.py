@@ -216,9 +216,9 @@ def test_choice_of_python(
 
 def test_killed_counting_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """The failure is reported after the times are measured."""
-    monkeypatch.setattr(measure_times, "send_all", lambda task, send, address, begin: begin())
+    monkeypatch.setattr(measure_times, "measure_task", lambda task, send, address, begin: begin())
     monkeypatch.setattr(measure_counts, "send_all", lambda task, send: os.kill(os.getpid(), 9))
-    with pytest.raises(RuntimeError, match="the process that counts and compiles ended with -9"):
+    with pytest.raises(RuntimeError, match="the process that counts and compiles ended with exit code -9"):
         commit_worker._perform_task(Task(turn=0), None)  # type: ignore[arg-type]
 
 

@@ -109,7 +109,7 @@ def measure(gpu: FakeGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Me
         task = Task({group: indices}, list(benchmarks), {group: "3"}, {group: rounds}, {group: stored or {}}, "c1")
         messages: list[Any] = []
         with served.serve_session(Session(), tmp_path) as address:  # type: ignore[arg-type]
-            measure_times.send_all(task, messages.append, address)  # type: ignore[arg-type]
+            measure_times.measure_task(task, messages.append, address)  # type: ignore[arg-type]
         return split_messages(messages)
 
     return ask
@@ -187,9 +187,9 @@ def test_reuse_of_times(looks: list[float], reused: int, measure: Measure, monke
 def test_rounds_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
     """Samples, ratios and reasons of rounds add up; a configuration that fails is tried once."""
     outcomes = [
-        JobOutcome(samples=(4.0,), copies=(2.0,), held_back=("hot",)),
+        JobOutcome(samples=(4.0,), copies=(2.0,), throttle_reasons=("hot",)),
         NotImplementedError("no room"),
-        JobOutcome(samples=(6.0, 9.0), copies=(2.0, 3.0), held_back=("cap", "hot")),
+        JobOutcome(samples=(6.0, 9.0), copies=(2.0, 3.0), throttle_reasons=("cap", "hot")),
     ]
     monkeypatch.setattr(measure_times.TimeMeasurement, "_ask_for_outcome", mock.Mock(side_effect=outcomes))
     monkeypatch.setattr(measure_times.TimeMeasurement, "_identify", lambda *_: None)
@@ -199,7 +199,7 @@ def test_rounds_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
     measuring.measure(measure_counts.list_configurations(task, registry.Kind.TIMED))
     measured, skipped = split_messages(messages)[0]
     assert (skipped.index, skipped.skipped, skipped.numbers) == (1, "no room", {})
-    assert (measured.throttled, measured.rounds) == (["hot", "cap"], [1, 2])
+    assert (measured.throttle_reasons, measured.rounds) == (["hot", "cap"], [1, 2])
     assert measured.numbers == {TIME: [4.0, 6.0, 9.0], RATIO: [2.0, 3.0, 3.0]}
 
 
@@ -207,7 +207,7 @@ def test_rounds_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_device_skips_every_time() -> None:
     messages: list[Any] = []
     task = Task({GROUP: [0, 1]}, [TIME], {GROUP: "3"}, {GROUP: 2})
-    measure_times.send_all(task, messages.append, None)  # type: ignore[arg-type]
+    measure_times.measure_task(task, messages.append, None)  # type: ignore[arg-type]
     assert [(message.index, message.skipped) for message in messages] == [(0, NO_DRIVER), (1, NO_DRIVER)]
 
 

@@ -128,7 +128,7 @@ def test_no_cache_folder(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _thresholds(root: Path) -> list[float]:
-    return [*load_thresholds(History(MACHINE, root), COMMITS[1], root).changes.values()]
+    return [*load_thresholds(History(MACHINE, root), COMMITS[1], root).by_duration.values()]
 
 
 def test_thresholds_follow_their_files(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,8 +3,8 @@
 The runner gets the samples from the run's measuring process. Without the runner, `setup` measures in asv's own process:
 it compiles, takes the samples with CUDA events and verifies the output. Then `timer` returns one sample per call.
 
-A control stores the same times divided by the time of a plain copy of the same bytes. Kernel and copy are timed
-alternately. The ratio cancels what changes all times, such as the temperature. Lower is better; 1 is as fast as a copy.
+A control stores the same times divided by the time of a plain copy of the same bytes. Their samples are
+interleaved. The ratio cancels what changes all times, such as the temperature. Lower is better; 1 is as fast as a copy.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Control(Benchmark):
         return cls.timed.sweep
 
     def setup(self, *params: Any) -> None:
-        """Time the launch and the copy alternately."""
+        """Time the launch and the copy, their samples interleaved."""
         self.ratios = copy_ratios(_measure(self.sweep, self.name_params(params)))
 
     @measures("time in copies of the same bytes", "copies")

@@ -26,7 +26,7 @@ def bisect(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
         epilog="""\
 METRIC is a list of words that select configurations of the suite: a metric (load_sectors, registers, time, ...),
 a kernel, a dtype, flags, an architecture, arguments (rows=1000), or the whole name in the review. If several
-configurations match, the one with the largest change is searched; changes to the worse come first.
+configurations match, the search takes the one that became worse by most, else the one that became better by most.
 
 exit codes:
   0    found: the commit is printed

@@ -1,4 +1,4 @@
-"""`kernelwatch init`: start watching the kernels of a git repository. Existing files are not changed.
+"""Start watching the kernels of a git repository. Existing files are not changed.
 
 It writes an asv.conf.json that calls `kernelwatch provide ENVIRONMENT COMMIT`. This command installs a commit's
 package, and makes this library importable in the environment. A run calls it if a package cannot be imported from the
@@ -171,7 +171,7 @@ def _choose_branch(root: Path) -> str:
     current = git.try_text(root, "symbolic-ref", "--short", "HEAD") or ""
     branches = [branch for branch in (remote.removeprefix("origin/"), "main", "master") if branch in local]
     if not (branches or current):
-        raise ValueError("HEAD is detached, and there is no branch main or master; run: git switch BRANCH")
+        raise ValueError("HEAD is not on a branch, and there is no branch main or master; run: git switch BRANCH")
     return [*branches, current][0]
 
 

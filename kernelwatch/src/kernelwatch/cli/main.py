@@ -15,7 +15,7 @@ from ptxcount.cli.ending import interruptible_import, run_command, scratch_folde
 COMMANDS = {
     "init": ("kernelwatch.cli.init:main", "start watching the kernels of a git repository"),
     "run": ("kernelwatch.cli.run:run", "measure with asv, write the website, print a summary"),
-    "measure": ("kernelwatch.cli.run:measure", "measure two commits with alternating samples"),
+    "measure": ("kernelwatch.cli.run:measure", "measure two commits with interleaved samples"),
     "compare": ("kernelwatch.cli.compare:compare", "review two measured commits"),
     "bisect": ("kernelwatch.cli.bisect:bisect", "find the commit that changed a number"),
     "regressions": ("kernelwatch.cli.regressions:main", "list the unfixed regressions and drifts"),

@@ -61,11 +61,11 @@ def run(words: Sequence[str] | None = None) -> int:
 
 
 def measure(words: Sequence[str] | None = None) -> int:
-    """Measure two commits with alternating samples on the same buffers; return the exit code of `asv run`."""
+    """Measure two commits with interleaved samples on the same buffers; return the exit code of `asv run`."""
     parser = argparse.ArgumentParser(
         "kernelwatch measure",
         usage="%(prog)s BASE HEAD [OPTION OF asv run ...]",
-        description="Measure two git revisions with alternating samples on the same buffers.",
+        description="Measure two git revisions with interleaved samples on the same buffers.",
     )
     remaining = parser.parse_known_args(words)[1]
     revisions = list(itertools.takewhile(lambda word: not word.startswith("-"), remaining))

@@ -120,7 +120,7 @@ class Job(Call, frozen=True, kw_only=True):
         return sum(array.nbytes for array in self.arrays)
 
     def shares_buffers(self, candidate: Job) -> bool:
-        """Return whether both jobs can be timed alternately on the same buffers, in the same way."""
+        """Return whether both jobs can be interleaved on the same buffers, timed in the same way."""
         own_key, other_key = (
             (job.arrays, job.useful_bytes, job.in_l2, job.isolated, job.l2_fetch_bytes, job.samples)
             for job in (self, candidate)
@@ -154,7 +154,7 @@ class JobOutcome(Message, frozen=True, kw_only=True):
     #: Seconds of a copy of the same useful bytes, each timed right before the sample with the same index.
     copies: tuple[float, ...]
     #: Reasons why the GPU ran below its full clocks.
-    held_back: tuple[str, ...] = ()
+    throttle_reasons: tuple[str, ...] = ()
 
 
 class JobProblem(Message, frozen=True, kw_only=True):

@@ -21,7 +21,7 @@ from kernelwatch.instrument.device import fits_in_one_wave
 from kernelwatch.instrument.inputs import Bytes
 from kernelwatch.instrument.job_messages import Job, JobOutcome, Ready
 from kernelwatch.instrument.memory import FetchReference
-from kernelwatch.instrument.timed_job import JobBuffers
+from kernelwatch.instrument.timed_job import TimedJob
 from kernelwatch.kernel import Launch
 
 #: Number of samples of a launch that is not a benchmark, such as one of an experiment.
@@ -74,7 +74,7 @@ class _LastJobs:
     is_small: bool
     stack: ExitStack
     use_context: Callable[[], AbstractContextManager[None]] = nullcontext
-    job_buffers: JobBuffers | None = None
+    timed_job: TimedJob | None = None
     buffer_stack: ExitStack = field(default_factory=ExitStack)
 
 
@@ -97,7 +97,7 @@ class Session:
         return job.set_bytes <= int(total)
 
     def measure(self, jobs: Sequence[Job], fetch: FetchReference) -> list[JobOutcome]:
-        """Time jobs that share buffers alternately, and verify the first; `fetch` requests its reference.
+        """Time jobs that share buffers, interleaved, and verify the first; `fetch` requests its reference.
 
         Raises
         ------
@@ -107,19 +107,19 @@ class Session:
             The output differs from the reference.
         """
         fetch = cache(fetch)
-        with self._prepare_buffers(jobs, fetch) as job_buffers:
-            outcomes = job_buffers.take_samples(jobs, self._watch)
-            self._verify(jobs[0], job_buffers, fetch)
+        with self._prepare_buffers(jobs, fetch) as timed_job:
+            outcomes = timed_job.take_samples(jobs, self._watch)
+            self._verify(jobs[0], timed_job, fetch)
         return outcomes
 
     def verify(self, job: Job, fetch: FetchReference) -> None:
         """Verify a job that has been timed. Raises WrongOutputError if its output is wrong."""
         fetch = cache(fetch)
-        with self._prepare_buffers([job], fetch) as job_buffers:
-            self._verify(job, job_buffers, fetch)
+        with self._prepare_buffers([job], fetch) as timed_job:
+            self._verify(job, timed_job, fetch)
 
     @contextmanager
-    def _prepare_buffers(self, jobs: Sequence[Job], fetch: FetchReference) -> Iterator[JobBuffers]:
+    def _prepare_buffers(self, jobs: Sequence[Job], fetch: FetchReference) -> Iterator[TimedJob]:
         """Yield buffers for jobs that share them, in the context that they need; those of the last job if possible.
 
         A repeated job gets new buffers, so that its rounds are independent.
@@ -137,10 +137,10 @@ class Session:
         is_done = False
         try:
             with last.use_context():
-                last.job_buffers = last.job_buffers or self._make_buffers(job, last, fetch)
-                yield last.job_buffers
-                last.job_buffers.release_job()
-            is_done = not last.job_buffers.rotation.contents and job.oracle is None
+                last.timed_job = last.timed_job or self._make_buffers(job, last, fetch)
+                yield last.timed_job
+                last.timed_job.release_job()
+            is_done = not last.timed_job.rotation.contents and job.oracle is None
         finally:
             if not is_done:
                 self.release_buffers()
@@ -166,7 +166,7 @@ class Session:
         stack.callback(context.detach)
         return partial(device.use_context, context)
 
-    def _make_buffers(self, job: Job, last: _LastJobs, fetch: FetchReference) -> JobBuffers:
+    def _make_buffers(self, job: Job, last: _LastJobs, fetch: FetchReference) -> TimedJob:
         """Return a job's buffers; release memory of the session if they need it."""
         _, prefilled, end = buffers.lay_out_reference(job.arrays, is_verified=job.is_verified)
         reference_bytes = (
@@ -174,7 +174,7 @@ class Session:
         )
         contents = {part.array.name: part.view_in(reference_bytes) for part in prefilled}
         allocate = device.allocate if last.is_small else self._arena.allocate
-        make_buffers = partial(JobBuffers, job, last.buffer_stack, allocate, contents, has_waves=not last.is_small)
+        make_buffers = partial(TimedJob, job, last.buffer_stack, allocate, contents, has_waves=not last.is_small)
         for release in (self.references.release, self._arena.release):
             try:
                 return make_buffers()
@@ -184,16 +184,16 @@ class Session:
                 release()
         return make_buffers()
 
-    def _verify(self, job: Job, job_buffers: JobBuffers, fetch: FetchReference) -> None:
+    def _verify(self, job: Job, timed_job: TimedJob, fetch: FetchReference) -> None:
         expected: Callable[[], Bytes] | None = None
         on_device: Callable[[], int | None] = lambda: None  # noqa: E731 -- replaced below
         if job.is_verified:
             reference_arguments = (job.reference, buffers.lay_out_reference(job.arrays, is_verified=True)[2], fetch)
             expected = partial(self.references.load_on_host, *reference_arguments)
-            if job_buffers.has_waves:
+            if timed_job.has_waves:
                 on_device = partial(self.references.load_on_device, *reference_arguments)
         elif job.oracle is not None:
-            oracle_output = job_buffers.run_oracle(job.oracle)
+            oracle_output = timed_job.run_oracle(job.oracle)
             expected = lambda: oracle_output  # noqa: E731 -- as above
-        job_buffers.launch_on_all_sets(job)
-        check_output.check_job_output(job, job_buffers.rotation, expected, on_device)
+        timed_job.launch_on_all_sets(job)
+        check_output.check_job_output(job, timed_job.rotation, expected, on_device)

@@ -10,14 +10,14 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from kernelwatch.store import noise
+from kernelwatch.store import default_thresholds
 
 #: Minimum and maximum number of samples per round. With two rounds of the minimum per commit, Mann-Whitney's smallest p
 #: is 2 / 184,756, which suffices after Holm's correction for 4,600 times.
 MIN_SAMPLES, MAX_SAMPLES = 5, 20
 
 #: Maximum standard error of the median, as a share of the change that a review reports.
-SHARE = 0.1
+ERROR_SHARE = 0.1
 
 
 def is_sufficient(samples: Sequence[float]) -> bool:
@@ -30,4 +30,4 @@ def is_sufficient(samples: Sequence[float]) -> bool:
     if len(samples) < 2:
         return False
     error = math.sqrt(math.pi / 2 / len(samples)) * statistics.stdev(samples)
-    return error <= SHARE * noise.default_threshold(median) * median
+    return error <= ERROR_SHARE * default_thresholds.default_threshold(median) * median

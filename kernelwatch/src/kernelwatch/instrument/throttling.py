@@ -15,7 +15,7 @@ from kernelwatch.instrument import machine
 #: This was tried only on H200s.
 EXPECTED_SHARE = 0.9
 
-_KINDS = {"SM": pynvml.NVML_CLOCK_SM, "memory": pynvml.NVML_CLOCK_MEM}
+_CLOCKS = {"SM": pynvml.NVML_CLOCK_SM, "memory": pynvml.NVML_CLOCK_MEM}
 
 
 def count_processes(handle: Any) -> int:
@@ -29,14 +29,14 @@ class ThrottleWatch:
     def __init__(self, handle: Any) -> None:
         self._handle = handle
         self._highest = {
-            name: machine.query_nvml(pynvml.nvmlDeviceGetMaxClockInfo, handle, kind) for name, kind in _KINDS.items()
+            name: machine.query_nvml(pynvml.nvmlDeviceGetMaxClockInfo, handle, kind) for name, kind in _CLOCKS.items()
         }
 
     def find_reasons(self) -> list[str]:
         """Return the reasons why the GPU is now slower than possible; empty if there are none."""
         mask = machine.query_nvml(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons, self._handle) or 0
         reasons = [name for name, bit in machine.THROTTLING.items() if mask & bit]
-        for name, kind in _KINDS.items():
+        for name, kind in _CLOCKS.items():
             clock, highest = machine.query_nvml(pynvml.nvmlDeviceGetClockInfo, self._handle, kind), self._highest[name]
             if clock is not None and highest is not None and clock < EXPECTED_SHARE * highest:
                 # The message omits the clock's value, because each value would make a different reason.

@@ -17,8 +17,8 @@ from kernelwatch.instrument.job_messages import Call, Job, JobOutcome
 from kernelwatch.instrument.stopping_rule import is_sufficient
 
 
-class JobBuffers:
-    """The buffers of a job, and launches that use them; `stack` frees everything.
+class TimedJob:
+    """A job with its buffers: takes samples of launches that use them; `stack` frees everything.
 
     `allocate` and `contents` are passed to `Rotation`. Grids of many waves are launched only if `has_waves`. Raises
     NotImplementedError if the buffers do not fit in the device's free memory.
@@ -73,7 +73,7 @@ class JobBuffers:
         return Cycle(launch, len(packed), bytes_moved, self._stream, restore)
 
     def take_samples(self, jobs: Sequence[Job], watch: throttling.ThrottleWatch | None) -> list[JobOutcome]:
-        """Take samples of jobs alternately until they suffice, after one copy per turn.
+        """Take interleaved samples of jobs until they suffice: in each turn a copy, then a sample of each job.
 
         Samples taken while the GPU was throttled are repeated, up to the maximum number of samples.
         """
@@ -81,7 +81,7 @@ class JobBuffers:
         timed_graphs = [self._make_timed_graph(self.make_launches(job), self._graphs) for job in jobs]
         copies: list[float] = []
         samples: list[list[float]] = [[] for _ in jobs]
-        held_back: dict[str, None] = {}
+        throttle_reasons: dict[str, None] = {}
         fewest, most = self._job.samples, max(self._job.samples, self._job.most)
         for turn in range(most):
             copies.append(control.take_sample())
@@ -92,11 +92,12 @@ class JobBuffers:
                 for values in (copies, *samples):
                     values.pop()
             else:
-                held_back |= dict.fromkeys(reasons)
+                throttle_reasons |= dict.fromkeys(reasons)
             if len(copies) >= fewest and all(map(is_sufficient, samples)):
                 break
         return [
-            JobOutcome(samples=tuple(values), copies=tuple(copies), held_back=tuple(held_back)) for values in samples
+            JobOutcome(samples=tuple(values), copies=tuple(copies), throttle_reasons=tuple(throttle_reasons))
+            for values in samples
         ]
 
     def _make_timed_graph(self, cycle: Cycle, stack: ExitStack) -> TimedGraph:

@@ -16,7 +16,7 @@ Shape = tuple[int, ...]
 Array = NDArray[Any]
 
 #: Largest integer argument, and largest address offset in bytes: kernels use signed 64-bit integers.
-MAX_BYTES = 2**63 - 1
+MAX_INT64 = 2**63 - 1
 
 
 #: Direction of an array, as seen by the kernel.
@@ -135,13 +135,13 @@ def is_real_or_complex(dtype: np.dtype[Any]) -> bool:
 
 
 def check_integer(kernel: str, name: str, value: object, minimum: int) -> int:
-    """Return an argument as a Python integer, from `minimum` to MAX_BYTES, or raise ArgumentError."""
+    """Return an argument as a Python integer, from `minimum` to MAX_INT64, or raise ArgumentError."""
     try:
         number = None if isinstance(value, bool | np.bool_) else operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         number = None
     if number is None or number < minimum:
         raise ArgumentError(f"{kernel}: {name} must be an integer of at least {minimum}; given: {value!r}")
-    if number > MAX_BYTES:
-        raise ArgumentError(f"{kernel}: {name} must fit a signed 64-bit integer, at most {MAX_BYTES}; given: {number}")
+    if number > MAX_INT64:
+        raise ArgumentError(f"{kernel}: {name} must fit a signed 64-bit integer, at most {MAX_INT64}; given: {number}")
     return number

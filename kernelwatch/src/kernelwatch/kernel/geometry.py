@@ -18,7 +18,7 @@ Value = TypeVar("Value")
 LengthLike = str | int | Callable[..., int]
 
 #: Number of multiprocessors of an H200, for persistent grids if no device is given.
-MULTIPROCESSORS = 132
+DEFAULT_MULTIPROCESSORS = 132
 
 
 @dataclass(frozen=True)

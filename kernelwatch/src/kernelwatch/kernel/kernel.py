@@ -247,7 +247,7 @@ class Kernel(KernelCode):
         return arguments
 
     def compute_geometry(
-        self, dtype: DTypeLike = DTYPE, multiprocessors: int = geometry.MULTIPROCESSORS, /, **extents: Any
+        self, dtype: DTypeLike = DTYPE, multiprocessors: int = geometry.DEFAULT_MULTIPROCESSORS, /, **extents: Any
     ) -> Geometry:
         """Return the launch geometry. Raises ArgumentError if a grid is too large or a name is missing."""
         extents, itemsize = self.check_extents(extents), to_dtype(dtype).itemsize

@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike
 from kernelwatch.errors import ArgumentError
 from kernelwatch.kernel import expressions
 from kernelwatch.kernel.arguments import (
-    MAX_BYTES,
+    MAX_INT64,
     Array,
     ArrayArgument,
     Direction,
@@ -91,10 +91,10 @@ class ArrayParameter:
             )
         shape = tuple(map(int, lengths))
         dtype = to_dtype(swept if self.dtype is None else self.dtype)
-        if (needed := math.prod(shape) * dtype.itemsize) > MAX_BYTES:
+        if (needed := math.prod(shape) * dtype.itemsize) > MAX_INT64:
             raise ArgumentError(
                 f"{self.name}: an array of shape {shape} with {dtype.itemsize} bytes per element has {needed} bytes; "
-                f"signed 64-bit addressing allows {MAX_BYTES}; use smaller arguments"
+                f"signed 64-bit addressing allows {MAX_INT64}; use smaller arguments"
             )
         values: str | Callable[..., Array] = self.values or ("exact" if is_real_or_complex(dtype) else "bits")
         limit = expressions.evaluate(self.index, extents) if self.index else None

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from kernelwatch.kernel import matrix_copy
 from kernelwatch.review.pairing import Describe, Pair, is_code_unchanged, is_one_measurement
 from kernelwatch.review.verdict import compute_ratio, relative_change
+from kernelwatch.store.default_thresholds import LONG_LAUNCH
 from kernelwatch.store.measurements import CommitMeasurements
-from kernelwatch.store.noise import LONG
 
 #: Minimum number of controls.
 MIN_CONTROLS = 12
@@ -45,7 +45,7 @@ def is_comparable(pair: Pair, describe: Describe) -> bool:
     Pairs of the library's own copy are controls in every review, even if all kernels changed.
     """
     points = (pair.base, pair.head)
-    if len(pair.gpus) < 2 or None in pair.gpus or any((point.value or 0.0) < LONG for point in points):
+    if len(pair.gpus) < 2 or None in pair.gpus or any((point.value or 0.0) < LONG_LAUNCH for point in points):
         return False
     return describe(pair.benchmark, pair.base.params).kernel == matrix_copy.NAME or all(
         point.copies is not None and 0 < point.copies <= MAX_COPIES for point in points
@@ -54,7 +54,7 @@ def is_comparable(pair: Pair, describe: Describe) -> bool:
 
 def is_control(base: CommitMeasurements, head: CommitMeasurements, pair: Pair, describe: Describe) -> bool:
     """Return whether both commits launched the same machine code, and each measured it without throttling."""
-    if pair.base.throttled or pair.head.throttled or is_one_measurement(base, head, pair):
+    if pair.base.throttle_reasons or pair.head.throttle_reasons or is_one_measurement(base, head, pair):
         return False
     facts = describe(pair.benchmark, pair.base.params)
     # Launches from L2 and isolated launches have different noise.

@@ -48,7 +48,7 @@ def judge_pairs(
             judgement = replace(judgement, reasons=(REUSED,))
         elif classify_benchmark(benchmark) == TIMED:
             judgement = add_doubts(
-                judgement, pair, unchanged=unchanged, throttled=_explain_throttling(base, head, pair)
+                judgement, pair, unchanged=unchanged, throttle_reasons=_explain_throttling(base, head, pair)
             )
         rows.append(
             Row(
@@ -71,13 +71,13 @@ def judge_pairs(
     return rows
 
 
-def add_doubts(judgement: Judgement, pair: Pair, *, unchanged: bool | None, throttled: str) -> Judgement:
+def add_doubts(judgement: Judgement, pair: Pair, *, unchanged: bool | None, throttle_reasons: str) -> Judgement:
     """Return the judgement on a time; UNDECIDED if machine code, copy or GPU make the change doubtful."""
     if judgement.verdict is Verdict.SAME:
         return judgement
     doubt, could_be, copies = None, judgement.could_be, _pair_copies(pair)
-    if throttled:
-        doubt, could_be = Reason(ReasonKind.THROTTLED, (throttled,)), None
+    if throttle_reasons:
+        doubt, could_be = Reason(ReasonKind.THROTTLED, (throttle_reasons,)), None
     elif unchanged and len(pair.gpus) > 1:
         doubt = Reason(ReasonKind.SEVERAL_GPUS)
     elif unchanged and copies and relative_change(compute_ratio(*copies)) <= judgement.threshold:
@@ -100,7 +100,7 @@ def _explain_throttling(base: CommitMeasurements, head: CommitMeasurements, pair
     Some GPUs always throttle. One interleaved run then measures both commits under the same conditions.
     """
     runs = [side.benchmarks[pair.benchmark].runs for side in (base, head)]
-    reasons = {"base": pair.base.throttled, "head": pair.head.throttled}
-    if runs[0] == runs[1] and len(runs[0]) == 1 and pair.base.throttled == pair.head.throttled:
+    reasons = {"base": pair.base.throttle_reasons, "head": pair.head.throttle_reasons}
+    if runs[0] == runs[1] and len(runs[0]) == 1 and pair.base.throttle_reasons == pair.head.throttle_reasons:
         return ""
     return "; ".join(f"in {side}: {reason}" for side, reason in reasons.items() if reason)

@@ -8,8 +8,8 @@ from kernelwatch.review.rows import Row
 from kernelwatch.review.sides import ReviewSides
 from kernelwatch.review.thresholds import Thresholds
 from kernelwatch.review.verdict import REUSED, Reason, ReasonKind
+from kernelwatch.store.default_thresholds import LONG_LAUNCH, THRESHOLD_BETWEEN_GPUS
 from kernelwatch.store.measurements import CommitMeasurements
-from kernelwatch.store.noise import LONG, THRESHOLD_BETWEEN_GPUS
 from kernelwatch.store.source_changes import SourceChanges
 from kernelwatch.suite.benchmark_names import TIMED
 
@@ -53,9 +53,9 @@ def list_notes(
     if multi_gpu and thresholds.controls:
         number, largest = thresholds.controls
         yield (
-            f"{number} controls (equal machine code, from {LONG * 1e6:g} µs on, at most {MAX_COPIES:g} copies) differ "
-            f"by up to {largest * 100:.2g} %; times like these are the same up to {thresholds.between_gpus * 100:.3g} "
-            f"%, others up to {THRESHOLD_BETWEEN_GPUS * 100:g} %"
+            f"{number} controls (equal machine code, from {LONG_LAUNCH * 1e6:g} µs on, at most {MAX_COPIES:g} copies) "
+            f"differ by up to {largest * 100:.2g} %; times like these are the same up to "
+            f"{thresholds.between_gpus * 100:.3g} %, others up to {THRESHOLD_BETWEEN_GPUS * 100:g} %"
         )
     if equal := sum(is_one_measurement(base, head, pair) for pair in times):
         yield f"{equal} of {len(times)} times: {REUSED} (docs/method.md)"

@@ -10,7 +10,7 @@ from kernelwatch.review.commit_review import Review
 from kernelwatch.review.pairing import BROKEN, REPAIRED
 from kernelwatch.review.rows import Failure, Row, UnpairedConfiguration, group_failures
 from kernelwatch.review.verdict import CHANGED_TIMES, REUSED, Verdict
-from kernelwatch.store.noise import THRESHOLD_BETWEEN_GPUS
+from kernelwatch.store.default_thresholds import THRESHOLD_BETWEEN_GPUS
 from kernelwatch.suite.benchmark_names import TIMED
 
 #: Minimum number of commits of a drift. Two commits are neighbours, which the review compares anyway.

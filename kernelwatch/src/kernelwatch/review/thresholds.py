@@ -11,15 +11,15 @@ from dataclasses import dataclass, field
 from kernelwatch.review.controls import Controls, is_comparable
 from kernelwatch.review.pairing import Describe, Pair, is_code_unchanged, is_one_measurement, match_points
 from kernelwatch.review.verdict import compute_ratio, relative_change
+from kernelwatch.store.default_thresholds import DEFAULT_THRESHOLDS, LONG_LAUNCH, THRESHOLD_BETWEEN_GPUS, find_class
 from kernelwatch.store.measurements import CommitMeasurements
-from kernelwatch.store.noise import DEFAULTS, LONG, THRESHOLD_BETWEEN_GPUS, find_class
 
 #: Maximum number of pairs of neighbouring commits to use, the newest first; minimum number of changes to narrow a
 #: default.
 MAX_PAIRS, MIN_CHANGES = 30, 100
 
 #: The quantile of the changes. The rest may be real: equal machine code can have another grid.
-SHARE = 0.99
+NOISE_QUANTILE = 0.99
 
 #: Safety factor on this quantile, since one false SLOWER fails a build.
 SAFETY = 2
@@ -35,7 +35,7 @@ Change = tuple[float, float]
 class Thresholds:
     """The thresholds of a machine: minimum duration in seconds -> largest relative change that is SAME."""
 
-    changes: Mapping[float, float] = field(default_factory=lambda: dict(DEFAULTS))
+    by_duration: Mapping[float, float] = field(default_factory=lambda: dict(DEFAULT_THRESHOLDS))
     #: Times of equal machine code on two GPUs, if there are enough.
     controls: Controls | None = None
 
@@ -43,35 +43,39 @@ class Thresholds:
         """Return the threshold of a pair of times."""
         if len(pair.gpus) > 1:
             return self.between_gpus if is_comparable(pair, describe) else THRESHOLD_BETWEEN_GPUS
-        return self.changes[find_class(pair.base.value or 0.0, self.changes)]
+        return self.by_duration[find_class(pair.base.value or 0.0, self.by_duration)]
 
     @property
     def between_gpus(self) -> float:
         """The threshold of times on two GPUs for which controls apply."""
         if self.controls is None:
             return THRESHOLD_BETWEEN_GPUS
-        return min(THRESHOLD_BETWEEN_GPUS, max(DEFAULTS[LONG], _round_up(SAFETY * self.controls.largest)))
+        return min(
+            THRESHOLD_BETWEEN_GPUS, max(DEFAULT_THRESHOLDS[LONG_LAUNCH], _round_up(SAFETY * self.controls.largest))
+        )
 
     def __str__(self) -> str:
         """For example "1 % from 20 µs on, 5 % below"."""
         return ", ".join(
             f"{threshold * 100:g} % " + (f"from {least * 1e6:g} µs on" if least else "below")
-            for least, threshold in self.changes.items()
+            for least, threshold in self.by_duration.items()
         )
 
 
 def narrow_thresholds(changes: Iterable[Change]) -> Thresholds:
     """Return the defaults, narrowed by changes that are only noise, if there are enough."""
-    by_class: dict[float, list[float]] = {least: [] for least in DEFAULTS}
+    by_class: dict[float, list[float]] = {least: [] for least in DEFAULT_THRESHOLDS}
     for seconds, relative in changes:
         by_class[find_class(seconds)].append(relative)
-    return Thresholds({least: min(default, _narrow_class(by_class[least])) for least, default in DEFAULTS.items()})
+    return Thresholds(
+        {least: min(default, _narrow_class(by_class[least])) for least, default in DEFAULT_THRESHOLDS.items()}
+    )
 
 
 def _narrow_class(changes: list[float]) -> float:
     if len(changes) < MIN_CHANGES:
         return math.inf
-    return _round_up(SAFETY * sorted(changes)[math.ceil(SHARE * len(changes)) - 1])
+    return _round_up(SAFETY * sorted(changes)[math.ceil(NOISE_QUANTILE * len(changes)) - 1])
 
 
 def _round_up(change: float) -> float:

@@ -74,13 +74,13 @@ def _perform_task(task: Task, send: Sender) -> None:
     if task.turn is not None or measure_counts.sweeps_by_class(registry.Kind.TIMED).keys() & task.indices.keys():
         from kernelwatch.runner import measure_times  # noqa: PLC0415 -- not needed for counting and compiling
 
-        measure_times.send_all(task, send, os.environ.get(client.ADDRESS), begin)
+        measure_times.measure_task(task, send, os.environ.get(client.ADDRESS), begin)
     if not counting:
         measure_counts.send_all(task, send)
     for process in counting:
         process.join()
         if process.exitcode:
-            raise RuntimeError(f"the process that counts and compiles ended with {process.exitcode}")
+            raise RuntimeError(f"the process that counts and compiles ended with exit code {process.exitcode}")
 
 
 if __name__ == "__main__":

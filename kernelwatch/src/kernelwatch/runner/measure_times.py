@@ -36,7 +36,9 @@ _LOOK_AHEAD = 60
 ConfigurationKey = tuple[str, int]
 
 
-def send_all(task: Task, send: Sender, address: str | None, start_counting: Callable[[], None] = lambda: None) -> None:
+def measure_task(
+    task: Task, send: Sender, address: str | None, start_counting: Callable[[], None] = lambda: None
+) -> None:
     """Measure the task's times, or write its jobs. Call `start_counting` once all timed kernels are compiled."""
     if task.turn is not None:
         return write_jobs(str(address), task.turn)
@@ -182,11 +184,13 @@ class TimeMeasurement:
             return
         outcomes = [*self._outcomes[key], outcome]
         self._outcomes[key] = outcomes
-        time = registry.time_benchmark(self._launches[key][1])
+        time = registry.time_benchmark_name(self._launches[key][1])
         samples = [sample for outcome in outcomes for sample in outcome.samples]
         configuration.numbers = self._select_numbers({time: samples, control_name(time): timed.copy_ratios(*outcomes)})
         configuration.rounds.append(len(outcome.samples))
-        configuration.throttled = list(dict.fromkeys([*configuration.throttled, *outcome.held_back]))
+        configuration.throttle_reasons = list(
+            dict.fromkeys([*configuration.throttle_reasons, *outcome.throttle_reasons])
+        )
 
     def _ask_for_outcome(self, key: ConfigurationKey, later: Sequence[ConfigurationKey]) -> JobOutcome:
         """Measure a configuration; meanwhile, write the references of later ones.

@@ -94,7 +94,7 @@ class RunConfiguration(msgspec.Struct, tag=True, omit_defaults=True, kw_only=Tru
     #: Number of samples of each round of a time.
     rounds: list[int] = []
     #: Reasons why the GPU ran below its full clocks.
-    throttled: list[str] = []
+    throttle_reasons: list[str] = []
 
 
 class Difference(msgspec.Struct, tag=True):

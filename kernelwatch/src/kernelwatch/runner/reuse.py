@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 
 from kernelwatch.runner.protocol import Difference, RunConfiguration, StoredByGroup, StoredNumbers, Task
 from kernelwatch.store import reading, record, result_rows
+from kernelwatch.store.default_thresholds import default_threshold
 from kernelwatch.store.models import Document
-from kernelwatch.store.noise import default_threshold
 from kernelwatch.suite.benchmark_names import Kind, find_kind
 
 #: Share of the reusable numbers that is measured again. A run chooses those that were measured longest ago. So every
-#: number is measured again within 1 / SHARE runs.
-SHARE = 0.02
+#: number is measured again within 1 / RECHECKED_SHARE runs.
+RECHECKED_SHARE = 0.02
 
 
 def load_reusable(
@@ -85,19 +85,23 @@ def load_reusable(
                 stored = StoredNumbers(origin, values, run=index)
                 if None in stored.values.values():
                     continue
-                if not is_timed or _is_comparable(stored, run, first_benchmark, params, rounds[group]):
+                threshold = _find_threshold(stored, run, first_benchmark, params, rounds[group]) if is_timed else 0.0
+                if threshold is not None:
+                    stored.threshold = threshold
                     entries[group][fingerprint] = stored
     return entries
 
 
-def _is_comparable(stored: StoredNumbers, run: Mapping[str, Any], time: str, params: str, rounds: int) -> bool:
-    """Return whether a stored time has samples of as many rounds; set the threshold for comparing a new time."""
+def _find_threshold(stored: StoredNumbers, run: Mapping[str, Any], time: str, params: str, rounds: int) -> float | None:
+    """Return the threshold for comparing a new time with a stored one; None unless that has samples of as many rounds.
+
+    One new round differs more from two stored rounds than two from two. The thresholds are for the latter.
+    """
     samples = stored.values[time]
     if not isinstance(samples, list):
-        return False
-    # One new round differs more from two stored rounds than two from two. The thresholds are for the latter.
-    stored.threshold = default_threshold(statistics.median(samples))
-    return len(record.find_round_sizes(run, stored.commit, time, params, len(samples))) == rounds
+        return None
+    sizes = record.find_round_sizes(run, stored.commit, time, params, len(samples))
+    return default_threshold(statistics.median(samples)) if len(sizes) == rounds else None
 
 
 class Check(NamedTuple):
@@ -147,5 +151,5 @@ def choose_checks(checks: Sequence[Check]) -> list[Check]:
     def sort_key(check: Check) -> tuple[int, float]:
         return check.stored.run, (check.configuration.index + 0.5) / sizes[check.configuration.group]
 
-    chosen = sorted(checks, key=sort_key)[: math.ceil(SHARE * len(checks))]
+    chosen = sorted(checks, key=sort_key)[: math.ceil(RECHECKED_SHARE * len(checks))]
     return sorted(chosen, key=checks.index)

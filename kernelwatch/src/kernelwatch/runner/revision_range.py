@@ -48,7 +48,7 @@ def select_commits(conf: Any, repo: Any, options: Mapping[str, Any], results: Pa
     except NoSuchNameError as error:
         if str(error) == "HEAD":
             raise util.UserError("the repository has no commits; commit first") from None
-        raise util.UserError(f"Unknown branch {error} in configuration") from None
+        raise util.UserError(f"branch {error} of asv.conf.json does not exist; correct `branches`") from None
     except util.ProcessError:
         raise util.UserError(_NO_COMMIT.format(range_spec)) from None
     if options.get("date_period") is not None:
@@ -56,7 +56,7 @@ def select_commits(conf: Any, repo: Any, options: Mapping[str, Any], results: Pa
     if options.get("steps") is not None:
         commits = util.pick_n(commits, options["steps"])
     if not commits:
-        raise util.UserError("No commit hashes selected")
+        raise util.UserError("the range has no commits; give one with commits, such as HEAD^!")
     return commits
 
 

@@ -75,10 +75,12 @@ class RunRecord:
         )
         run.held_back = [
             models.ThrottledConfiguration(
-                commit=self._commit, configuration=f"{name}({configuration.params})", reasons=configuration.throttled
+                commit=self._commit,
+                configuration=f"{name}({configuration.params})",
+                reasons=configuration.throttle_reasons,
             )
             for name, configuration in measured
-            if configuration.throttled
+            if configuration.throttle_reasons
         ]
         run.skipped = self._count_reasons((name, configuration.skipped) for name, configuration in measured)
         run.failed = self._count_reasons(
@@ -126,7 +128,9 @@ class RunRecord:
                 reused.setdefault(configuration.group, {}).setdefault(configuration.reused, []).append(
                     configuration.params
                 )
-            elif configuration.fingerprint and not configuration.throttled:  # times of a throttled GPU are not reused
+            elif (
+                configuration.fingerprint and not configuration.throttle_reasons
+            ):  # times of a throttled GPU are not reused
                 measured.setdefault(configuration.group, {})[configuration.params] = configuration.fingerprint
         run_fields: dict[str, Any] = {name: getattr(self._run, name) for name in ("run", "started", "ended")}
         line = models.FingerprintsLine(

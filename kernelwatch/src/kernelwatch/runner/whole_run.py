@@ -46,34 +46,36 @@ def run_suite(conf: Any, options: Mapping[str, Any]) -> int | None:
     results = folders.results_folder(ROOT, conf)
     asv_environments = list(environments.get_environments(conf, options.get("env_spec")))
     if not asv_environments:
-        raise UserError("No environments selected")
+        raise UserError("no environment is selected; correct --environment, or `environment_type` in asv.conf.json")
     repo = get_repo(conf)
     if options.get("pull", True):
         repo.pull()
     commits = revision_range.select_commits(conf, repo, options, results)
-    in_turns = commits if options.get("interleave_rounds", False) is not False and len(commits) > 1 and device else []
+    interleaved = (
+        commits if options.get("interleave_rounds", False) is not False and len(commits) > 1 and device else []
+    )
     returns = options.get("_returns")
     with (
         folders.exclusive_lock(results),
-        run_folder() as folder,
+        run_environment() as folder,
         _start_measuring(device) as facts,
     ):
-        for index, commit in enumerate(in_turns):
-            log.info(f"preparing the launches of {commit[:8]} ({index + 1} of {len(in_turns)})")
+        for index, commit in enumerate(interleaved):
+            log.info(f"preparing the launches of {commit[:8]} ({index + 1} of {len(interleaved)})")
             try:
                 with commit_process.start_process(conf, asv_environments[0], repo, commit, folder) as child:
                     child.write_jobs(index)
             except PackageError as error:
                 raise UserError(f"{commit[:8]} cannot be measured in an interleaved run: {error}") from None
         conf.results_dir = str(folder / "stage") if returns is None else returns["stage"].name  # asv saves there
-        options = {**options, "interleave_rounds": bool(in_turns)}
+        options = {**options, "interleave_rounds": bool(interleaved)}
         return SuiteRun(conf, repo, load_machine(options, device), options, results, folder, facts).measure(
             commits, asv_environments
         )
 
 
 @contextmanager
-def run_folder() -> Iterator[Path]:
+def run_environment() -> Iterator[Path]:
     """Provide a folder for files of this run, and set variables of its processes; it is also HOME if they have none."""
     with tempfile.TemporaryDirectory(prefix="run-", ignore_cleanup_errors=True) as folder:
         variables = {parent_death.RUN: str(os.getpid()), project_root.VARIABLE: str(ROOT)}
@@ -146,7 +148,7 @@ class SuiteRun:
             if not benchmarks:
                 if self.options.get("bench") == ["just-discover"]:
                     return None
-                raise UserError("No benchmarks selected")
+                raise UserError("no benchmark is selected; correct --bench")
             self.uncommitted = uncommitted.warn_of_changes(commits, self.results)
             if machine.nvml_handle() is None:
                 log.warning("this machine has no GPU: the time_* benchmarks are skipped, all others run")

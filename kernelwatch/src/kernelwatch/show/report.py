@@ -268,7 +268,7 @@ def _iter_undecided(review: Review) -> Iterator[str]:
     """Yield notes on the undecided times: the command that measures more, and their ranges, slowest first."""
     rows = [row for row in review.rows if row.judgement.verdict is Verdict.UNDECIDED]
     if rows:
-        how = "measure again" if review.is_of_compilers else "measure both alternately"
+        how = "measure again" if review.is_of_compilers else "measure both interleaved"
         are, them = choose_form(len(rows), "is", "are"), choose_form(len(rows), "it", "them")
         yield f"{count_noun(len(rows), 'time')} {are} undecided; to decide {them} {how}: {review.measure_command}"
     rows.sort(key=lambda row: -(row.judgement.could_be or (0.0, math.inf))[1])

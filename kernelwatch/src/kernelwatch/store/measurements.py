@@ -122,18 +122,18 @@ def _load_benchmark(history: History, results: Document, name: str) -> Benchmark
 def _add_circumstances(
     history: History, results: Document, name: str, runs: Sequence[Mapping[str, Any]]
 ) -> Iterator[Point]:
-    """Yield the times of a benchmark, with their GPUs, throttling reasons and ratios to the copy."""
+    """Yield the times of a benchmark, with their GPUs, throttle reasons and ratios to the copy."""
     copies = {tuple(point.params.items()): point.value for point in history.iter_points(results, control_name(name))}
-    throttled: dict[str, dict[str, None]] = {}
+    throttle_reasons: dict[str, dict[str, None]] = {}
     for entry in (entry for run in runs for entry in run.get("held_back") or ()):
         if entry["commit"] == results.commit_hash:
-            throttled.setdefault(entry["configuration"], {}).update(dict.fromkeys(map(str, entry["reasons"])))
+            throttle_reasons.setdefault(entry["configuration"], {}).update(dict.fromkeys(map(str, entry["reasons"])))
     for point in history.iter_points(results, name):
         texts = ", ".join(point.params.values())
         gpus = frozenset(_read_facts(run).uuid for run in runs if record.has_selected(run, name, texts))
-        reasons = ", ".join(throttled.get(point.format_name(name), ()))
+        reasons = ", ".join(throttle_reasons.get(point.format_name(name), ()))
         copy = copies.get(tuple(point.params.items())) if point.value is not None else None
-        yield replace(point, gpus=gpus, throttled=reasons, copies=copy)
+        yield replace(point, gpus=gpus, throttle_reasons=reasons, copies=copy)
 
 
 def _read_facts(run: Mapping[str, Any]) -> RunFacts:

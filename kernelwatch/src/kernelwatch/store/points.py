@@ -22,7 +22,7 @@ class Point:
     #: The UUIDs of the GPUs that timed it; None for a run that recorded no UUID.
     gpus: frozenset[str | None] = frozenset()
     #: Reasons why the GPU was throttled or shared, separated by commas; empty if it was not.
-    throttled: str = ""
+    throttle_reasons: str = ""
     #: The time divided by the time of a copy of the same bytes, if a copy was timed.
     copies: float | None = None
 

@@ -16,7 +16,7 @@ class Kind(Enum):
     COMPILED = "compiled"
 
 
-_KINDS = {COUNTED_MODULE: Kind.COUNTED, COMPILED_MODULE: Kind.COMPILED, CONTROL_MODULE: Kind.CONTROL}
+_KIND_OF_MODULE = {COUNTED_MODULE: Kind.COUNTED, COMPILED_MODULE: Kind.COMPILED, CONTROL_MODULE: Kind.CONTROL}
 
 #: Names of the kinds in a review: times vary, all others are exact.
 TIMED = Kind.TIMED.value
@@ -26,7 +26,7 @@ KINDS = (TIMED, *EXACT)
 
 def find_kind(name: str) -> Kind:
     """Return the kind of a benchmark, or of a class of benchmarks: "track_counted.Transpose"."""
-    return _KINDS.get(name.partition(".")[0], Kind.TIMED)
+    return _KIND_OF_MODULE.get(name.partition(".")[0], Kind.TIMED)
 
 
 def classify_benchmark(name: str) -> str:

@@ -47,7 +47,7 @@ class Suite:
     kernels : callable
         Returns the kernels of the installed commit by name. The commit may be an old one.
     timed : sequence of Sweep
-        Sweeps that are timed on a GPU. Each launch is timed alternately with a copy of the same bytes.
+        Sweeps that are timed on a GPU. Samples of each launch and of a copy of the same bytes are interleaved.
     copy : Sweep or None
         Sweep of the library's own copy, for comparison.
     counted : sequence of Sweep
@@ -68,11 +68,11 @@ class Suite:
         benchmarks: dict[str, tuple[Kind, Sweep]] = {}
         for sweep in self.timed:
             benchmarks |= {
-                time_benchmark(sweep): (Kind.TIMED, sweep),
-                control_name(time_benchmark(sweep)): (Kind.CONTROL, sweep),
+                time_benchmark_name(sweep): (Kind.TIMED, sweep),
+                control_name(time_benchmark_name(sweep)): (Kind.CONTROL, sweep),
             }
         if self.copy is not None:
-            benchmarks[time_benchmark(self.copy)] = Kind.TIMED, self.copy
+            benchmarks[time_benchmark_name(self.copy)] = Kind.TIMED, self.copy
         for sweep in self.counted:
             benchmarks |= {
                 f"{COUNTED_MODULE}.{sweep.name}.track_{name}": (Kind.COUNTED, sweep)
@@ -210,7 +210,7 @@ def find_measured_folder() -> Path:
     return Path(file).parent
 
 
-def time_benchmark(sweep: Sweep) -> str:
+def time_benchmark_name(sweep: Sweep) -> str:
     """Return the name of a timed sweep's benchmark."""
     return f"{sweep.module}.{sweep.name}.time_{'isolated' if sweep.isolated else 'back_to_back'}"
 

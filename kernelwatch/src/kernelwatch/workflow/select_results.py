@@ -64,9 +64,9 @@ def select_commits(base: str, head: str, name: str | None, root: Path) -> list[S
             if history.list_commits()
         )
         missing = {commit: name for commit, name in zip(commits, names, strict=True) if commit not in measured}
-        problem = "not measured: " if missing else "no machine has results of one environment for both "
+        problem = "there are no results of " if missing else "no machine has results of one environment for both "
         raise CannotCompareError(
-            f"{problem}{' and '.join(missing.values() or names)}; results exist of "
+            f"{problem}{' and '.join(missing.values() or names)}; results exist for "
             f"{'; '.join(listed) or 'no machine'}; run: "
             + " and ".join(f"asv run --record-samples {commit[:8]}^!" for commit in missing or commits)
         )
@@ -181,7 +181,7 @@ def resolve_commit(revision: str, root: Path, measured: list[str]) -> str:
         )
     if len(matches) != 1:
         problem = f"is the beginning of {len(matches)} hashes" if matches else f"is not a commit of {root}"
-        stored = f", and there are only results of {format_commits(measured)}" if measured and not matches else ""
+        stored = f"; results exist for {format_commits(measured)}" if measured and not matches else ""
         raise CannotCompareError(
             f"{revision!r} {problem}{stored}; give a branch, a tag or a hash, or fetch the commit: git fetch origin"
         )

@@ -16,7 +16,7 @@ from kernelwatch.review.commit_review import Review
 from kernelwatch.review.standing_regressions import Drift, Regression, RegressionTracker
 from kernelwatch.store import index, result_rows
 from kernelwatch.store.results import History
-from kernelwatch.workflow import kept
+from kernelwatch.workflow import commit_cache
 from kernelwatch.workflow.load_review import describe_configuration, review_selection
 from kernelwatch.workflow.select_results import CannotCompareError, select_environments
 
@@ -72,7 +72,7 @@ def find_regressions(history: History, root: Path) -> list[Regression]:
     The fold is cached up to the newest commit and up to the one before it. New results for the newest commit continue
     from the latter. Raises CannotCompareError if a file that the review needs is not valid.
     """
-    heads, keys = history.graph.line, kept.compute_keys(history, root)
+    heads, keys = history.graph.line, commit_cache.compute_keys(history, root)
     # Digests of the steps up to each commit.
     digests = [*itertools.accumulate((keys[head] for head in heads), index.digest_texts, initial="")]
     path = index.cache_path("regressions", history.folder)

@@ -82,7 +82,7 @@ class Access:
         Bulk copies: the sectors if the shared buffer were moved by 0, 16, 32 ... 112 bytes.
     samples : list of Sample
         The addresses of some warps in the first executions.
-    whole : bool
+    has_enough_samples : bool
         True when enough samples are stored.
     """
 
@@ -105,7 +105,7 @@ class Access:
     addresses: int = 0
     shifted_sectors: list[int] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list, init=False, repr=False, compare=False)
-    whole: bool = field(default=False, init=False, repr=False, compare=False)
+    has_enough_samples: bool = field(default=False, init=False, repr=False, compare=False)
     #: True for ``ldmatrix``: eight rows form one group, never sixteen.
     is_matrix: bool = field(default=False, repr=False, compare=False)
     #: True for an atomic swap whose result decides whether a loop tries again.
@@ -144,48 +144,48 @@ class Access:
         address: Value,
         active: Array,
         shape: tuple[int, int],
-        turns: AtomicCost | None = None,
-        again: bool = False,
+        cost: AtomicCost | None = None,
+        is_replay: bool = False,
     ) -> None:
         """Count one execution by a chunk of ``shape``, from the byte address and the active mask of its threads.
 
-        ``again``: the hardware replays a request of threads that were counted before.
+        ``is_replay``: the hardware replays a request of threads that were counted before.
         """
-        if turns is not None and turns.min_aggregated_lanes > 1:  # only warps with enough active lanes
+        if cost is not None and cost.min_aggregated_lanes > 1:  # only warps with enough active lanes
             lanes = lanes_by_warp(spread(active, shape), shape[1])
-            is_summed = lanes.sum(axis=2, keepdims=True) >= turns.min_aggregated_lanes
+            is_summed = lanes.sum(axis=2, keepdims=True) >= cost.min_aggregated_lanes
             for part, lane_count in ((lanes & is_summed, 1), (lanes & ~is_summed, 0)):
                 if part.any():
-                    cost = turns._replace(min_aggregated_lanes=lane_count)
-                    self._count(address, by_thread(part, shape[1]), shape, cost, again)
+                    part_cost = cost._replace(min_aggregated_lanes=lane_count)
+                    self._count(address, by_thread(part, shape[1]), shape, part_cost, is_replay)
         else:
-            self._count(address, active, shape, turns, again)
+            self._count(address, active, shape, cost, is_replay)
 
     def _count(
-        self, address: Value, active: Array, shape: tuple[int, int], turns: AtomicCost | None, again: bool
+        self, address: Value, active: Array, shape: tuple[int, int], cost: AtomicCost | None, is_replay: bool
     ) -> None:
         occupancy = find_active_lanes(active, shape)
         count = occupancy.requests
         self.requests += count
-        self.useful_bytes += occupancy.threads * self.width * (not again)
-        if not (self.whole or again):
+        self.useful_bytes += occupancy.threads * self.width * (not is_replay)
+        if not (self.has_enough_samples or is_replay):
             self.samples += sample_warps(address, active, shape, self.samples)
-            self.whole = len(self.samples) >= EXECUTIONS
-        is_summed = turns is not None and turns.min_aggregated_lanes > 0
+            self.has_enough_samples = len(self.samples) >= EXECUTIONS
+        is_summed = cost is not None and cost.min_aggregated_lanes > 0
         self.summed += count * (is_summed and self.kind == "atomic")
-        if turns is not None and self.kind == "atomic":
-            self.loops += turns.loops * count
+        if cost is not None and self.kind == "atomic":
+            self.loops += cost.loops * count
             if self.space == "shared":
                 sums = sum_rules(count_shared_atomics, address, active, shape, self.width)
                 self.together += sums[0]
-                for name, turn_count in (("wavefronts", sums[turns.rule]), ("conflict_free", sums[turns.rule + 3])):
-                    added = turns.summed if is_summed else turns.before
-                    added = count * added + turn_count * turns.per_turn * (not is_summed)
+                for name, turn_count in (("wavefronts", sums[cost.rule]), ("conflict_free", sums[cost.rule + 3])):
+                    added = cost.summed if is_summed else cost.before
+                    added = count * added + turn_count * cost.per_turn * (not is_summed)
                     setattr(self, name, getattr(self, name) + added)
                 return
         rules = _RULES.get(f"{self.space} {self.kind}") or _RULES.get(self.space)
         if self.space == "shared":
-            rules = (self.wavefront_rule, _WAVEFRONTS) if turns is None else _RULES["shared loop"]
+            rules = (self.wavefront_rule, _WAVEFRONTS) if cost is None else _RULES["shared loop"]
         if rules is not None:
             sums = sum_rules(rules[0], address, active, shape, self.width)
             for name, number in zip(rules[1], sums, strict=True):

@@ -221,10 +221,11 @@ def count_global_atomics(addresses: Array, lanes: Array | None, width: int) -> l
 
 
 def count_shared_atomics(addresses: Array, lanes: Array | None, width: int) -> list[Array]:
-    """Count the most lanes of each request on one address, and three kinds of turns; then the fewest of each kind.
+    """Return the counts of a shared atomic, for each request.
 
-    Turns are lanes in one bank, summed over the groups of lanes that are served together; such groups in the rounds of
-    a loop; and wavefronts of loads.
+    The maximum number of lanes on one address; then three costs: the maximum number of lanes in one bank, summed over
+    the groups of lanes that are served together; such groups, summed over the rounds of a CAS loop; wavefronts, as of
+    a load. The last three are the ideals of these costs.
     """
     count, active = len(addresses), np.full(len(addresses), LANES) if lanes is None else np.count_nonzero(lanes, axis=1)
     most_lanes = _find_maxima(count, *_group_lanes(addresses, lanes)[::2])
@@ -241,7 +242,7 @@ def count_shared_atomics(addresses: Array, lanes: Array | None, width: int) -> l
 
 
 def count_loop_loads(addresses: Array, lanes: Array | None, width: int) -> list[Array]:
-    """Count the loads of a loop behind its first; the wavefronts of all, and those without bank conflicts.
+    """Count the loads of a CAS loop after the first; the wavefronts of all, and those without bank conflicts.
 
     ptxas makes it of atomics on floats and 64 bits in shared memory: each round is ``LDS`` and ``ATOMS.CAST.SPIN``
     (nvcc 13.0.88, sm_90).

@@ -112,7 +112,7 @@ def _run_chunks(kernel: Executable, context: Context) -> None:
                 return
             started_blocks += len(blocks)
             for access in context.accesses.values():
-                access.whole = True  # samples are of the first chunk only
+                access.has_enough_samples = True  # samples are of the first chunk only
             schedules.append(Schedule(Chunk(context, blocks), kernel.code, kernel.flow))
         schedule = schedules.pop()
         parts = schedule.run_turn()

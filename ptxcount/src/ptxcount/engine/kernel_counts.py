@@ -167,7 +167,7 @@ def count_compiled(  # noqa: PLR0913 -- options of a launch, by keyword
     """
     for name, limit in (("step", step_limit), ("time", time_limit)):
         if limit is not None and not limit > 0:
-            raise LaunchError(f"{name} limit {limit}: it must be positive")
+            raise LaunchError(f"{name} limit is {limit}; it must be positive")
     if block is None:
         kernel_entry = parse_cached(ptx).entries.get(entry)
         block = kernel_entry.exact_block if kernel_entry else None
@@ -248,7 +248,7 @@ def read_or_compile(
     if not is_ptx(source):
         return compile_source(source, flags, arch, instances)
     if flags:
-        raise LaunchError(f"flags {flags!r}: flags are for CUDA C++; this source is PTX")
+        raise LaunchError(f"flags {flags!r} are only for CUDA C++, but this source is PTX; omit them")
     # PTX of NVRTC, Warp and Slang ends with a NUL.
     return Compilation(text.rstrip("\0"), [source] if isinstance(source, Path) else [])
 
@@ -259,6 +259,6 @@ def _extent(dimension: str, value: int | Sequence[int]) -> Index3:
     except TypeError:
         numbers = []
     if not 1 <= len(numbers) <= 3:
-        raise LaunchError(f"{dimension} {value!r}: one to three whole numbers are needed")
+        raise LaunchError(f"{dimension} is {value!r}; give one to three whole numbers")
     x, y, z = (*numbers, 1, 1)[:3]
     return x, y, z

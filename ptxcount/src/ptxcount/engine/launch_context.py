@@ -103,12 +103,12 @@ def make_context(kernel: Executable, options: LaunchOptions) -> Context:
         descriptors=memories.descriptors,
         cluster=cluster,
         has_clusters=bool(options.cluster or kernel.entry.cluster),
-        may_wait=is_cooperative or prod(cluster) > 1,
-        most_blocks=resident_blocks if kernel.whole_grid and not is_cooperative else 0,
-        reserved=kernel.reserved,
+        has_concurrent_blocks=is_cooperative or prod(cluster) > 1,
+        max_resident_blocks=resident_blocks if kernel.whole_grid and not is_cooperative else 0,
+        reserved_shared_bytes=kernel.reserved,
         dynamic=(dynamic if options.dynamic_shared else ": give --dynamic-shared BYTES") * has_dynamic,
         dynamic_size=options.dynamic_shared,
-        watches_races=_watch_races(kernel, options, memories.memory, parameters),
+        checks_global_races=_watch_races(kernel, options, memories.memory, parameters),
         ordered_lanes=kernel.ordered_lanes,
         polls=kernel.polls,
         scans=kernel.scans,
@@ -119,25 +119,27 @@ def _check_dimensions(entry: Entry, options: LaunchOptions) -> Index3:
     """Check grid, block and cluster, and the policies; return the cluster."""
     for option, policy, allowed in (("races", options.races, RACES), ("unwritten", options.unwritten, UNWRITTEN)):
         if policy not in allowed:
-            raise LaunchError(f"{option} {policy!r}: one of {', '.join(allowed)} is allowed")
+            raise LaunchError(f"{option} is {policy!r}; allowed are {', '.join(allowed)}")
     grid, block, threads = options.grid, options.block, prod(options.block)
     for dimension, extent, limit in (("grid", grid, MAX_GRID), ("block", block, MAX_BLOCK)):
         if len(extent) != 3:
-            raise LaunchError(f"{dimension} {extent}: three numbers are needed")
+            raise LaunchError(f"{dimension} is {extent}; give three numbers")
         for axis, n, most in zip("xyz", extent, limit, strict=True):
             if not 1 <= n <= most:
                 raise LaunchError(f"{dimension}.{axis} is {n}; 1 to {most} are allowed")
     if threads > MAX_THREADS:
-        raise LaunchError(f"block {block}: {threads} threads, {MAX_THREADS} are allowed")
+        raise LaunchError(f"block {block} has {threads} threads; at most {MAX_THREADS} are allowed")
     max_threads, exact_block = entry.max_threads or threads, entry.exact_block or block
     if threads > max_threads or block != exact_block:
         compiled_for = f"at most {max_threads} threads" if threads > max_threads else f"{exact_block}"
         raise LaunchError(
-            f"block {block}: the kernel was compiled for {compiled_for} (__launch_bounds__, .maxntid, .reqntid)"
+            f"block is {block}; the kernel was compiled for {compiled_for} (__launch_bounds__, .maxntid, .reqntid)"
         )
     cluster = options.cluster or entry.cluster or (1, 1, 1)
     if any(extent % n for extent, n in zip(grid, cluster, strict=True)) or not 1 <= prod(cluster) <= MAX_CLUSTER:
-        raise LaunchError(f"cluster {cluster} must divide the grid {grid}, and have at most {MAX_CLUSTER} blocks")
+        raise LaunchError(
+            f"cluster is {cluster}; it must divide the grid {grid}, and have at most {MAX_CLUSTER} blocks"
+        )
     return cluster
 
 
@@ -177,9 +179,9 @@ def _check_sizes(kernel: Executable, dynamic_shared: int, sizes: Mapping[str, in
     own_bytes = shared_size - kernel.reserved
     require_static_shared(sizes["shared"] - kernel.reserved, kernel.entry.language)
     if dynamic_shared < 0 or own_bytes > MAX_SHARED:
-        raise LaunchError(f"{own_bytes} bytes of shared memory per block; 0 to {MAX_SHARED} are allowed")
+        raise LaunchError(f"a block has {own_bytes} bytes of shared memory; 0 to {MAX_SHARED} are allowed")
     if sizes["local"] > _MAX_LOCAL:
-        raise LaunchError(f"{sizes['local']} bytes of local memory per thread; at most {_MAX_LOCAL} are allowed")
+        raise LaunchError(f"a thread has {sizes['local']} bytes of local memory; at most {_MAX_LOCAL} are allowed")
     return shared_size
 
 
@@ -216,7 +218,8 @@ def _match_variables(
             candidate for candidate in names if candidate == name or f"::{source_name(candidate)}".endswith(f"::{name}")
         ]
         if len(matches) != 1:
-            raise LaunchError(f"variable {name!r}: one of {', '.join(names) or 'none'} that the kernel uses is needed")
+            advice = f"give one of {', '.join(names)}" if names else "it uses none"
+            raise LaunchError(f"the kernel uses no variable {name!r}; {advice}")
         contents[matches[0]] = value
     return contents
 
@@ -226,7 +229,9 @@ def _convert_variable(variable: Variable, value: KernelArgument, layout: Argumen
     if not isinstance(value, np.ndarray):
         value = np.frombuffer(bytearray(layout.encode_argument(value, f"variable {variable.name}")), np.uint8)
     if value.nbytes != variable.size:
-        raise LaunchError(f"variable {variable.name}: {value.nbytes} bytes; a value of {variable.size} bytes is needed")
+        raise LaunchError(
+            f"the value of variable {variable.name} has {value.nbytes} bytes; it must have {variable.size}"
+        )
     array = np.ascontiguousarray(value)
     if variable.space == "const":
         array = array.copy()
@@ -262,6 +267,6 @@ def _pack_parameters(
         name = names[place] if names else f"argument {place}"
         content = layout.encode_argument(argument, name)
         if len(content) != parameter.size:
-            raise LaunchError(f"{name}: {len(content)} bytes, {kernel} takes {parameter.size}")
+            raise LaunchError(f"{name} has {len(content)} bytes; {kernel} takes {parameter.size}")
         contents[parameter.name] = content
     return contents

@@ -29,8 +29,8 @@ def require_launchable(ptx: str, entry: str, block: Index3, dynamic_shared: int,
     multiprocessor = architectures.find_multiprocessor(arch)
     if multiprocessor and shared > multiprocessor.shared_of_block:
         raise LaunchError(
-            f"{shared} bytes of shared memory per block, {dynamic_shared} of them dynamic; {arch} has "
-            f"{multiprocessor.shared_of_block}; use smaller tiles, or --arch for a GPU that has more"
+            f"a block needs {shared} bytes of shared memory, {dynamic_shared} of them dynamic; {arch} allows "
+            f"{multiprocessor.shared_of_block}; use smaller tiles, or --arch for a GPU that allows more"
         )
     if threads <= WARP * architectures.fit_warps(_MAX_REGISTERS):
         return
@@ -42,8 +42,8 @@ def require_launchable(ptx: str, entry: str, block: Index3, dynamic_shared: int,
         warps = round_up(-(-threads // WARP), PARTS)
         needed_registers = warps * round_up(WARP * resources.registers, REGISTER_UNIT)
         raise LaunchError(
-            f"block {block}: {threads} threads of {resources.registers} registers need {needed_registers} registers, "
-            f"an SM has {REGISTERS}; launch at most {max_threads} threads per block, or compile with "
+            f"block {block} has {threads} threads of {resources.registers} registers; they need {needed_registers}, "
+            f"but an SM has {REGISTERS}; launch at most {max_threads} threads per block, or compile with "
             f"__launch_bounds__({threads}) or -maxrregcount={architectures.fit_registers(threads)}"
         )
 
@@ -52,7 +52,7 @@ def require_static_shared(size: int, language: int) -> None:
     """Raise `LaunchError` if a kernel has more bytes of static shared memory than its language allows."""
     if size > STATIC_SHARED and language != _TILES:
         raise LaunchError(
-            f"{size} bytes of static shared memory per block; {STATIC_SHARED} are allowed; use smaller arrays, or "
+            f"a block has {size} bytes of static shared memory; {STATIC_SHARED} are allowed; use smaller arrays, or "
             "dynamic shared memory (extern __shared__, --dynamic-shared)"
         )
 

@@ -29,7 +29,7 @@ from .code_blocks import CodeBlock
 _PRED, _U32 = TYPES["pred"], TYPES["u32"]
 #: Maximum number of splits of a chunk by branches that differ between blocks. Typical: the first bounds check splits
 #: interior from edge blocks, the second splits off idle blocks. Small chunks are not split.
-_MAX_PARTINGS = 2
+_MAX_DIVERGENCE_DEPTH = 2
 _MIN_BLOCKS_PER_SPLIT = 16
 #: Failed polls before other threads of the chunk are scheduled: the first time, and later times.
 _FIRST_PATIENCE, _LATER_PATIENCE = 200, 4
@@ -50,7 +50,7 @@ class Schedule:
         self._waiting: dict[int, Array] = {0: ALL_THREADS}
         self._barriers = BarrierQueue(chunk, code)
         self._patience, self._polls = _FIRST_PATIENCE, 0
-        self._partings = 0
+        self._divergence_depth = 0
         self.has_progress = False
 
     def run_turn(self) -> list[Schedule]:
@@ -204,8 +204,8 @@ class Schedule:
         if (
             is_only_mask
             and is_taken.shape[0] >= _MIN_BLOCKS_PER_SPLIT
-            and self._partings < _MAX_PARTINGS
-            and not self._chunk.context.may_wait
+            and self._divergence_depth < _MAX_DIVERGENCE_DEPTH
+            and not self._chunk.context.has_concurrent_blocks
         ):
             rows = np.count_nonzero(is_taken, axis=1)
             outcomes = [rows == is_taken.shape[1], rows == 0, (rows > 0) & (rows < is_taken.shape[1])]
@@ -227,7 +227,7 @@ class Schedule:
 
     def _split_blocks(self, index: int, rows: Array, is_taken: Array) -> Schedule:
         part = Schedule(self._chunk.select(rows), self._code, self._flow)
-        part._waiting, part._partings = {}, self._partings + 1
+        part._waiting, part._divergence_depth = {}, self._divergence_depth + 1
         part._split_threads(index, ALL_THREADS, is_taken)
         return part
 

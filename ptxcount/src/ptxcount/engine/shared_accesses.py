@@ -10,7 +10,7 @@ from ..counting.transactions import WORD
 from ..ptx.program import GIVEN, TYPES, Address, Group, Instruction, Operand, Register
 from .address_sums import TracedSums, trace_sums
 
-_KINDS = {"ld": "load", "st": "store"}
+_ACCESS_KINDS = {"ld": "load", "st": "store"}
 _VECTORS = {"v2": 2, "v4": 4}
 
 #: Instructions that ptxas moves no access across, and those that it moves no store across.
@@ -60,7 +60,9 @@ class SharedAccess(NamedTuple):
 
 def find_accesses(code: Sequence[Instruction]) -> dict[int, SharedAccess]:
     """Return the accesses that ptxas may merge, by the identity of the instruction."""
-    shared = [instruction for instruction in code if instruction.opcode in _KINDS and "shared" in instruction.modifiers]
+    shared = [
+        instruction for instruction in code if instruction.opcode in _ACCESS_KINDS and "shared" in instruction.modifiers
+    ]
     if not shared:
         return {}
     readers: defaultdict[str, list[Instruction]] = defaultdict(list)
@@ -76,7 +78,7 @@ def find_accesses(code: Sequence[Instruction]) -> dict[int, SharedAccess]:
 def _parse_access(
     instruction: Instruction, readers: Mapping[str, Sequence[Instruction]], sums: TracedSums
 ) -> SharedAccess | None:
-    kind, (space, *names) = _KINDS.get(instruction.opcode), instruction.modifiers or ("",)
+    kind, (space, *names) = _ACCESS_KINDS.get(instruction.opcode), instruction.modifiers or ("",)
     if kind is None or space != "shared" or instruction.guard is not None or len(instruction.operands) != 2:
         return None
     is_load = kind == "load"

@@ -22,10 +22,10 @@ def describe_conflict(pattern: Pattern, patterns: Sequence[Pattern]) -> str:
         head += f"; neighbouring lanes are {pattern.stride / WORD:g} words apart"
     padding = find_padding(pattern, patterns)
     if padding is None:
-        return f"{head}: let a warp access {BANKS} consecutive words"
+        return f"{head}; let a warp access {BANKS} consecutive words"
     pitch, pad, remaining_conflicts = padding
     padded = free + remaining_conflicts / access.requests
-    return f"{head}: {padded:.3g} with {pad} bytes of padding after every {pitch} bytes"
+    return f"{head}; pad every {pitch} bytes by {pad} to get {padded:.3g}"
 
 
 def _find_tile(pattern: Pattern, patterns: Sequence[Pattern]) -> list[Pattern]:

@@ -14,12 +14,12 @@ from ..cli.options import attach_flags, escape_unprintable, join_flags, parse_di
 from ..util.errors import LaunchError
 from ..util.grammar import count_noun
 from . import limits, lock_changes, pins
+from .count_cache import nvcc_release
 from .counting import LaunchCounts, iter_counts, list_files
 from .diagnostics import ADVICE, UNCLEAR, Diagnostic
 from .directives import Directives
 from .formats import FORMATS
-from .kept_counts import nvcc_release
-from .launches import FILE, Launch, read_launches
+from .launches import FILE, Launch, TableError, read_launches
 
 #: A command in messages; the folder is appended.
 _PIN = "ptxcount pin"
@@ -88,11 +88,13 @@ def _run_words(words: Sequence[str]) -> int:
     except BrokenPipeError:
         raise
     except Exception as error:  # noqa: BLE001 - exit code 1 means that counts do not hold, so a traceback may not set it
-        text = f"{type(error).__name__}: {error}"
+        is_table = isinstance(error, TableError)  # its message says all
+        text = str(error) if is_table else f"{type(error).__name__}: {error}"
         if options.command in ("pin", "check"):
             file = getattr(error, "file", FILE)
             return _report_findings([Diagnostic(file, getattr(error, "line", 1), "PC009", text)], [], options)
-        sys.stderr.write(escape_unprintable(f"{text}\n"))
+        place = f"{FILE}:{error.line}: " if isinstance(error, TableError) else ""
+        sys.stderr.write(escape_unprintable(f"{place}{text}\n"))
         return 2
 
 
@@ -100,14 +102,14 @@ def _run_words(words: Sequence[str]) -> int:
 def _enter_folder(options: argparse.Namespace) -> Iterator[None]:
     """Change to the folder: paths, also in nvcc's flags, are relative to it; messages to the caller's folder."""
     previous_folder, options.folder = Path.cwd(), options.folder.resolve()
-    options.said = (
+    options.shown_folder = (
         options.folder.relative_to(previous_folder)
         if options.folder.is_relative_to(previous_folder)
         else options.folder
     )
     if not options.folder.is_dir():
         kind = "is a file" if options.folder.exists() else "does not exist"
-        raise LaunchError(f"{options.said} {kind}; pass the folder with {FILE}")
+        raise LaunchError(f"{options.shown_folder} {kind}; pass the folder with {FILE}")
     os.chdir(options.folder)
     try:
         yield
@@ -261,16 +263,16 @@ def _merge_repeated(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
 
 def _format_folder(options: argparse.Namespace) -> str:
     """Format the folder as the last argument of a command."""
-    return "" if options.said == Path() else f" {shlex.quote(str(options.said))}"
+    return "" if options.shown_folder == Path() else f" {shlex.quote(str(options.shown_folder))}"
 
 
 def _report_findings(findings: list[Diagnostic], launch_counts: list[LaunchCounts], options: argparse.Namespace) -> int:
     """Print the findings, with paths relative to the caller's folder; return the exit code."""
     findings = [
         finding._replace(
-            file=(options.said / finding.file).as_posix(),
+            file=(options.shown_folder / finding.file).as_posix(),
             message=escape_unprintable(finding.message.replace(_PIN, _PIN + _format_folder(options))),
-            also=tuple(((options.said / file).as_posix(), line) for file, line in finding.also),
+            also=tuple(((options.shown_folder / file).as_posix(), line) for file, line in finding.also),
         )
         for finding in findings
     ]
@@ -289,7 +291,7 @@ def _format_entries(file: Path, include: Sequence[str], flags: str) -> str:
 
     overviews, flags = list_kernels(file, join_flags(include, flags)), join_flags(include, flags)
     if not overviews:
-        raise LaunchError(f"{file}: no kernels")
+        raise LaunchError(f"{file} has no kernels; give a file with a __global__ function")
     lines = []
     for overview in overviews:
         lines += [f"[[launch]]  # {overview.declaration}", f"file = {json.dumps(file.as_posix())}"]

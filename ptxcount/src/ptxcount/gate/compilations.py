@@ -18,8 +18,8 @@ import msgspec
 from ..source.cuda_compiler import Compilation, find_nvcc
 from ..source.kernel_sources import is_ptx
 from ..util.errors import PtxError
+from .count_cache import cache_folder, hash_counter, hash_facts, identify_file, store_file
 from .inclusions import Candidates, Disk, Layout, find_folders, find_names, list_candidates, query_layout
-from .kept_counts import cache_folder, hash_counter, hash_facts, identify_file, store_file
 
 #: A file, a template instance or None, nvcc's flags, and the architecture.
 Recipe = tuple[Path, "str | None", str, str]

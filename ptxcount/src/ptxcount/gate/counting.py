@@ -14,7 +14,7 @@ from ..source.cuda_compiler import ARCH, stop_all
 from ..source.declarations import find_declarations
 from ..source.names import source_name
 from ..util.errors import CompileError, KernelFaultError, LaunchError
-from . import compilations, kept_counts
+from . import compilations, count_cache
 from .compilations import Compiled, Recipe
 from .diagnostics import Diagnostic
 from .launches import FILE, Launch
@@ -50,7 +50,7 @@ _IDLE = "it accesses no memory, so there is nothing to check: look at its grid, 
 
 def iter_counts(launches: Sequence[Launch]) -> Iterator[LaunchCounts | Diagnostic]:
     """Yield the counts of each launch, or a finding instead: PC006 if the kernel is wrong, else PC009."""
-    kept_counts.hash_counter()  # fill the cache before threads start
+    count_cache.hash_counter()  # fill the cache before threads start
     for function in (_compile_once, _resolve_files, _resolve_file, _resolve_folder, _read_declarations):
         function.cache_clear()  # files may have changed since the last command in this process
     compilations.forget_files()
@@ -115,7 +115,7 @@ def _compile_all(recipes: Iterable[Recipe]) -> None:
 def _count_launch(launch: Launch) -> LaunchCounts:
     """Count a launch, with the line numbers of the current source. Raises as `ptxcount.count`."""
     compilation, name = _compile_once(_find_recipe(launch))
-    cached = kept_counts.cached_counts(
+    cached = count_cache.cached_counts(
         launch, compilation.ptx, lambda: _import_compute().compute_counts(launch, compilation, name)
     )
     row_files = {os.path.realpath(row["file"]) for row in cached["lines"] if row["file"]}

@@ -110,8 +110,8 @@ class Directives:
             for word in match[1].split(","):
                 limit = _LIMIT.fullmatch(word.strip())
                 if limit is None:
-                    examples = 'expected "sectors <= 4" or "ignore[bank-conflict] reason"'
-                    raise DirectiveError(file, number, f"{word!r}: {examples}")
+                    examples = '"sectors <= 4" or "ignore[bank-conflict] reason"'
+                    raise DirectiveError(file, number, f"{word!r} is no limit; write, for example, {examples}")
                 line_limit = LineLimit(file, number, limit[1], float(limit[2]), bool(limit[3]))
                 self._limits.setdefault((file, holds_for), []).append(line_limit)
 
@@ -120,5 +120,5 @@ def _find_waiver_codes(words: tuple[str, ...], file: str, line: int) -> tuple[st
     unknown = [word for word in words if word not in _NAMES]
     if unknown:
         names = ", ".join(CODES.values())
-        raise DirectiveError(file, line, f"ignore[{unknown[0]}]: one of {names}, or its code, is allowed")
+        raise DirectiveError(file, line, f"ignore[{unknown[0]}] names no finding; allowed are {names}, and their codes")
     return tuple(_NAMES[word] for word in words)

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from ..source.cuda_compiler import find_nvcc, read_rule, run_nvcc, split_flags
-from .kept_counts import is_program
+from .count_cache import is_program
 
 #: Options with untracked inputs: option files, this machine's GPU, plug-ins.
 _UNTRACKED = re.compile(r"optf|options-file|@|native|spec|plugin|wrapper|pch|module|dryrun|clean")

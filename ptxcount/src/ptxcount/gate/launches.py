@@ -78,7 +78,7 @@ def read_launches(folder: Path) -> list[Launch]:
     """Read the launches of a folder; raise `TableError` if there is no file, or for an invalid entry."""
     path = folder / FILE
     if not path.exists():
-        raise TableError(f"no {FILE}; ptxcount init FILE.cu prints entries")
+        raise TableError(f"there is no {FILE}; ptxcount init FILE.cu prints entries")
     require_regular(path)
     text = path.read_text(encoding="utf-8", errors="surrogateescape")
     try:
@@ -87,13 +87,13 @@ def read_launches(folder: Path) -> list[Launch]:
     except ValueError as error:
         match = _ERROR_LINE.search(str(error))
         at_end = len(text.splitlines()) if "at end of document" in str(error) else 1
-        raise TableError(f"{path}: {error}", int(match[1]) if match else max(at_end, 1)) from None
+        raise TableError(str(error), int(match[1]) if match else max(at_end, 1)) from None
     except RecursionError:
-        raise TableError(f"{path}: tables or lists are nested too deeply; tables [[launch]] need one level") from None
+        raise TableError("tables or lists are nested too deeply; tables [[launch]] need one level") from None
     entries = table.get("launch")
     if not isinstance(entries, list) or not entries or {*table} != {"launch"}:
         names = ", ".join(table) or "nothing"
-        raise TableError(f"{path}: it must have only tables [[launch]]; found: {names}")
+        raise TableError(f"only tables [[launch]] are allowed, and at least one is needed; found: {names}")
     headers = [text.count("\n", 0, match.end()) + 1 for match in _HEADER.finditer(text)]
     lines = headers if len(headers) == len(entries) else [1] * len(entries)
     entry_lines = enumerate(zip(entries, lines, strict=True), 1)
@@ -101,13 +101,13 @@ def read_launches(folder: Path) -> list[Launch]:
 
 
 def _parse_launch(path: Path, place: int, table: Any, line: int) -> Launch:
-    location = f"{path}, launch {place}"
+    location = f"launch {place}"
     try:
         entry = msgspec.convert(table, _LaunchTable)
     except (msgspec.ValidationError, RecursionError) as error:
         raise TableError(f"{location}: {error}; the keys of a launch are {_KEYS}", line) from None
     if not entry.name.isprintable():
-        raise TableError(f"{location}: the name {entry.name!r} has unprintable characters", line)
+        raise TableError(f"{location}: the name {entry.name!r} has unprintable characters; use printable ones", line)
     extents = {name: _expand_extent(getattr(entry, name)) for name in ("grid", "block")}
     return Launch(folder=path.parent, line=line, **{**msgspec.structs.asdict(entry), **extents})
 
@@ -126,7 +126,7 @@ def _label_launches(path: Path, unlabelled: list[Launch]) -> list[Launch]:
         (name for name, times in Counter(launch.name for launch in unlabelled).items() if name and times > 1), None
     )
     if repeated_name:
-        raise TableError(f"{path}: two launches have the name {repeated_name!r}; use different names")
+        raise TableError(f"two launches have the name {repeated_name!r}; use different names")
     labels = [launch.name or launch.kernel or Path(launch.file).stem for launch in unlabelled]
     return [
         msgspec.structs.replace(launch, label=label if labels.count(label) == 1 else f"{label} (launch {place})")

@@ -55,7 +55,7 @@ def check_launch(counts: LaunchCounts) -> Iterator[Diagnostic]:
             similar = get_close_matches(count, totals, 1)
             names = f"{', '.join(totals)} are allowed, for accesses also with _per_request"
             hint = f"did you mean {similar[0] + '_per_request' * is_per_request!r}?" if similar else names
-            raise LaunchError(f"limit {name!r}: {hint}")
+            raise LaunchError(f"limit {name!r} names no count; {hint}")
         requests = (totals.get(f"{prefix}requests", all_requests) or 1) if is_per_request else 1
         places = [(row["file"], row["line"] or 1, *_sum_accesses(row, prefix, amount)) for row in counts.lines]
         ideal = sum(place[3] for place in places) if f"{prefix}ideal_{amount}" in totals else None
@@ -65,7 +65,7 @@ def check_launch(counts: LaunchCounts) -> Iterator[Diagnostic]:
         )
         if value > allowed:  # reported at the line with the most, or with the largest excess over the ideal
             is_relative = isinstance(limit, str)
-            text, file, line = f"{name} is {value:g}, {allowed:g} are allowed", counts.launch.file, 1
+            text, file, line = f"{name} is {value:g}; at most {allowed:g} are allowed", counts.launch.file, 1
             if places and (match or count == "bank_conflicts"):
                 file, line, amount_here, _, requests = max(places, key=lambda place: place[2] - is_relative * place[3])
                 text += f"; at this line it is {amount_here / max(requests, 1):g}" if is_per_request else ""
@@ -89,9 +89,7 @@ def _resolve_limit(name: str, limit: Any, ideal: float | None) -> float:
     if match and ideal is not None:
         return float(match[1]) * ideal
     if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not math.isfinite(limit):
-        raise LaunchError(
-            f"limit {name} = {limit!r}: it must be a finite number, or for sectors and lines '1.1 x ideal'"
-        )
+        raise LaunchError(f"limit {name} is {limit!r}; give a finite number, or for sectors and lines '1.1 x ideal'")
     return float(limit)
 
 
@@ -101,7 +99,9 @@ def check_lines(counts: LaunchCounts, directives: Directives) -> Iterator[Diagno
         for limit in directives.find_limits(row["file"], row["line"]):
             name, ideal_name = limit.name, _NAMES.get(limit.name)
             if ideal_name is None or (limit.relative and not ideal_name):
-                raise DirectiveError(row["file"], row["line"], f"limit {name!r}: one of {', '.join(_NAMES)} is allowed")
+                raise DirectiveError(
+                    row["file"], row["line"], f"limit {name!r} names no count; allowed are {', '.join(_NAMES)}"
+                )
             accesses = [access for access in row["accesses"] if access.get("wavefronts" if "bank" in name else name)]
             directives.used_limits |= {limit} if accesses else set()
             costs = []
@@ -110,5 +110,5 @@ def check_lines(counts: LaunchCounts, directives: Directives) -> Iterator[Diagno
                 costs.append((access[name] / requests, access[ideal_name] / requests if limit.relative else 1.0))
             value, ideal = max(costs, key=lambda cost: cost[0] / cost[1] if cost[1] else 0, default=(0.0, 1.0))
             if ideal and value > limit.number * ideal:
-                text = f"{name} are {value:g}, {limit.number * ideal:g} are allowed"
+                text = f"{name} are {value:g}; at most {limit.number * ideal:g} are allowed"
                 yield Diagnostic(row["file"], row["line"], "PC002", text, launch=counts.launch.label)

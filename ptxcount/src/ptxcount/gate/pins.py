@@ -171,9 +171,9 @@ def _run_git(revision: str, *words: str) -> bytes:
     try:
         process = subprocess.run(["git", *words], env=make_environment(), capture_output=True, check=False)
     except FileNotFoundError:
-        raise LaunchError(f"revision {revision}: git is required") from None
+        raise LaunchError(f"git is not installed; it is needed to read revision {revision}") from None
     if process.returncode:
-        raise LaunchError(f"revision {revision}: {process.stderr.decode(errors='replace').strip()}")
+        raise LaunchError(f"git cannot read revision {revision}: {process.stderr.decode(errors='replace').strip()}")
     return process.stdout
 
 

@@ -8,7 +8,7 @@ from ..lanes.symbolic_values import Value, dense
 from ..lanes.warps import Array, spread
 from ..machine.chunk import Chunk
 from ..ptx.program import SINK, Immediate, Instruction, Operand, Register, leaves
-from .atomic_operations import apply_operation, find_operation, flush_sums
+from .atomic_operations import apply_operation, find_operation, ftz_sums
 from .opcode_registry import Step, binds, step_of
 from .operands import address, elements, expect_count, unsupported
 from .spaces import decode_access, make_access
@@ -39,7 +39,7 @@ def _atomic(instruction: Instruction) -> Step | None:
     )
     read = address(instruction, where_operand, space)
     is_lock = names[0] in ("cas", "exch")
-    flushes = names == ["add"] and kind.name == "f32"
+    ftz = names == ["add"] and kind.name == "f32"
 
     def run_atomic(chunk: Chunk, *given: Array) -> list[Array]:
         positions = np.nonzero(spread(chunk.active, chunk.shape))
@@ -56,10 +56,10 @@ def _atomic(instruction: Instruction) -> Step | None:
 
     def update_cells(chunk: Chunk, where: str, place: Value, values: list[Array]) -> list[Array]:
         if where not in ("global", "shared"):
-            raise unsupported(instruction, f"in {where} memory")
+            raise unsupported(instruction, f"it does not exist for {where} memory")
         positions, width = np.nonzero(spread(chunk.active, chunk.shape)), kind.size
         results = [np.zeros(chunk.shape, kind.dtype) for _ in range(count)]
-        is_vain = np.full(chunk.shape, is_lock)
+        is_failed_attempt = np.full(chunk.shape, is_lock)
         chunk.order_blocks(chunk.active)
         memory = chunk.memory(where)
         for units, index, selected in memory.atomic(
@@ -69,11 +69,11 @@ def _atomic(instruction: Instruction) -> Step | None:
             for k, result in enumerate(results):
                 operands = [value[selected] for value in (values[k : k + 1] if count > 1 else values)]
                 places = index * count + k
-                chosen = flush_sums(operation, cells[places], *operands) if flushes and where == "global" else operation
+                chosen = ftz_sums(operation, cells[places], *operands) if ftz and where == "global" else operation
                 old = apply_operation(chosen, cells, places, operands, returns=used)
                 place_of_each = tuple(axis[selected] for axis in positions)
                 result[place_of_each] = old
-                is_vain[place_of_each] |= cells[places] == old
+                is_failed_attempt[place_of_each] |= cells[places] == old
                 if used and (cells[places] == old).all():
                     chunk.spins += 1
                 elif is_lock:
@@ -83,9 +83,9 @@ def _atomic(instruction: Instruction) -> Step | None:
             words = dense(place).astype(np.int64) & -WORD
             chunk.record(where, "load", WORD, words)
             for n, active in enumerate(iter_swap_rounds(operation, chunk, place, results[0][positions], values)):
-                chunk.record(where, "atomic", width, words, active=active, turns=cost, is_replay=n > 0)
+                chunk.record(where, "atomic", width, words, active=active, cost=cost, is_replay=n > 0)
         else:
-            chunk.record_polling(where, "atomic", width * count, place, turns=cost, is_vain=is_vain)
+            chunk.record_polling(where, "atomic", width * count, place, cost=cost, is_failed_attempt=is_failed_attempt)
         return results
 
     reads = [(operand, kind) for source in sources for operand in elements(source, count, instruction)]

@@ -99,7 +99,7 @@ _FLUSHED_SUM = AtomicOperation(_add_flushed, frozenset({"f32"}), queue=_queue_fl
 _LEAST_SUMMAND = np.finfo(np.float32).tiny * 2.0**24
 
 
-def flush_sums(operation: AtomicOperation, *numbers: Array) -> AtomicOperation:
+def ftz_sums(operation: AtomicOperation, *numbers: Array) -> AtomicOperation:
     """Return a sum of float32 as global memory makes it, ``RED.F32.FTZ`` in machine code: subnormals become zeros.
 
     The operation itself gives the same, faster, where no number is small.

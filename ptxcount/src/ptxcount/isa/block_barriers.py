@@ -80,9 +80,10 @@ def _reduce_predicate(operation: str, chunk: Chunk, predicate: Array) -> list[Ar
 @op("(trap|brkpt)", "=")
 def _raise_trap(opcode: str, chunk: Chunk) -> list[Array]:
     """Raise a trap, also of a grid barrier in too large a grid; ``brkpt`` ends a kernel without a debugger."""
-    if most_blocks := chunk.context.most_blocks:
+    if max_resident_blocks := chunk.context.max_resident_blocks:
         raise LaunchError(
-            f"grid of {prod(chunk.context.grid)} blocks: a cooperative launch, which a grid's barrier needs, may have "
-            f"at most {most_blocks} of {chunk.context.threads} threads, as many as an H200 can hold"
+            f"the grid has {prod(chunk.context.grid)} blocks; a grid's barrier needs a cooperative launch, which may "
+            f"have at most {max_resident_blocks} blocks of {chunk.context.threads} threads, which an H200 holds at a "
+            "time"
         )
     raise chunk.make_fault(TrapError, "the kernel executed trap (__trap() or a failed assert)")

@@ -60,8 +60,8 @@ _OPTIONS: tuple[frozenset[str], ...] = (
 _REASONS = {
     "bra": "the target must be a label of this kernel",
     "brx": "it needs a table of this kernel, and an index within it",
-    "multimem": "arguments are no memory of several GPUs (a multicast address); write ld, red, st or cp of one GPU's",
-    "tensormap": "this field or form of tensormap is not executed",
+    "multimem": "ptxcount simulates one GPU, which has no multicast addresses; use ld, red, st or cp",
+    "tensormap": "ptxcount does not execute this field or form",
 }
 
 

@@ -141,7 +141,7 @@ def _async_copy(instruction: Instruction) -> Step | None:
         copied = np.full((1, 1), width) if read_count is None else as_array(read_count(chunk), kind)
         copied = np.where(active, np.where(copied, 0, width) if skips else copied, 0)
         if copied.max() > width:
-            raise unsupported(instruction, f"a source size of {copied.max()}: at most {width} bytes are allowed")
+            raise unsupported(instruction, f"the source size is {copied.max()}; at most {width} bytes are allowed")
         values = [np.zeros((1, 1), np.uint32)] * count
         chunk.active = active & (copied > 0)
         if chunk.active.any():

@@ -97,7 +97,7 @@ def _refuse_outside_normal(chunk: Chunk, values: Array, clamps: str) -> None:
     undefined = spread(undefined, chunk.shape) & spread(chunk.active, chunk.shape)
     if undefined.any():
         number = spread(values, chunk.shape)[undefined][0]
-        problem = f"{number:g} with random bits: the PTX ISA defines only normal results of f16"
+        problem = f"it rounds {number:g} with random bits; the PTX ISA defines only normal results of f16"
         raise unsupported(chunk.instruction, problem)
 
 
@@ -176,7 +176,7 @@ def _bind_move(instruction: Instruction) -> Step:
     count = len(group.items)
     part = TYPES.get(f"b{kind.bits // count}")
     if count not in (2, 4) or part is None or kind.kind in "pfh":
-        raise unsupported(instruction, f"{count} parts of .{kind.name}")
+        raise unsupported(instruction, f"a .{kind.name} cannot have {count} parts")
     parts = [(item, part) for item in group.items]
     if group is target:
         return step_of(instruction, parts, [(source, kind)], lambda chunk, packed: _split_parts(packed, part))

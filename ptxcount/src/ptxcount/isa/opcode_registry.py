@@ -52,13 +52,13 @@ def op(name: str, operands: str, *, sums: bool = False) -> Callable[[Callable[..
             match = pattern.fullmatch(instruction.name)
             if match is None:
                 return None
-            (targets, fewest), (kinds, least) = (_parse_types(words, match) for words in (written, read))
-            first = bool(targets)
-            expect_count(instruction, *range(least + first, len(kinds) + first + 1))
-            places = items(instruction.operands[0])[: len(targets)] if first else ()
-            if len(places) < fewest:
-                raise unsupported(instruction, f"{fewest} results, not {len(places)}")
-            reads = zip(instruction.operands[first:], kinds, strict=False)
+            (targets, min_results), (kinds, min_operands) = (_parse_types(words, match) for words in (written, read))
+            result_count = int(bool(targets))
+            expect_count(instruction, *range(min_operands + result_count, len(kinds) + result_count + 1))
+            places = items(instruction.operands[0])[: len(targets)] if targets else ()
+            if len(places) < min_results:
+                raise unsupported(instruction, f"it has {len(places)} results; {min_results} are needed")
+            reads = zip(instruction.operands[result_count:], kinds, strict=False)
             computed = partial(compute, *match.groups())
             return step_of(instruction, zip(places, targets, strict=False), reads, computed, sums=sums)
 

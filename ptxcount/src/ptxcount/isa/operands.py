@@ -39,7 +39,7 @@ def expect_count(instruction: Instruction, *counts: int) -> None:
     """Check the number of operands."""
     if len(instruction.operands) not in counts:
         allowed = " or ".join(map(str, counts))
-        raise unsupported(instruction, f"{len(instruction.operands)} operands, not {allowed}")
+        raise unsupported(instruction, f"the number of operands is {len(instruction.operands)}; it must be {allowed}")
 
 
 def split_name(instruction: Instruction) -> tuple[list[str], list[Type]]:
@@ -67,7 +67,7 @@ def reader(instruction: Instruction, operand: Operand, kind: Type, wider: bool =
         return lambda chunk: constant
     if isinstance(operand, Symbol) and operand is not SINK:
         if kind.size < 4 or kind.kind == "f":
-            raise unsupported(instruction, f"an address is no .{kind.name}")
+            raise unsupported(instruction, f"an address does not fit .{kind.name}")
         return _symbol(operand.name, kind, 0)
     raise unsupported(instruction, f"{format_operand(operand)} cannot be read as .{kind.name}")
 
@@ -140,7 +140,7 @@ def destination(instruction: Instruction, operand: Operand, kind: Type, wider: b
     if operand is SINK:
         return None
     if not isinstance(operand, Register) or operand.negated:
-        raise unsupported(instruction, f"no result goes to {_describe_operand(operand)}")
+        raise unsupported(instruction, f"a result cannot go to {_describe_operand(operand)}")
     _fit(instruction, operand, kind, wider)
     instruction.writes.add(operand.name)
     return operand
@@ -161,14 +161,14 @@ def elements(operand: Operand, count: int, instruction: Instruction) -> tuple[Op
     """Return the operands of a vector of ``count``, or the one operand of a scalar."""
     operands = items(operand)
     if len(operands) != count or any(isinstance(item, (Group, Address)) for item in operands):
-        raise unsupported(instruction, f"{len(operands)} elements, {count} are needed")
+        raise unsupported(instruction, f"the vector has {len(operands)} elements; {count} are needed")
     return operands
 
 
 def address(instruction: Instruction, operand: Operand, space: str | None) -> Reader:
     """Return a function that reads an address: 64 bits wide, or 32 in shared, local and tensor memory."""
     if not isinstance(operand, Address) or isinstance(operand.base, Special):
-        raise unsupported(instruction, f"an address is needed, not {_describe_operand(operand)}")
+        raise unsupported(instruction, f"it needs an address, not {_describe_operand(operand)}")
     u64 = TYPES["u64"]
     offset = immediate(instruction, Immediate(operand.offset), u64).view(np.int64)
     if operand.base is None:
@@ -177,7 +177,7 @@ def address(instruction: Instruction, operand: Operand, space: str | None) -> Re
         return _symbol(operand.base.name, u64, operand.offset)
     narrow = operand.base.type.size == 4
     if narrow and space not in ("shared", "local", "parameter", "tensor"):
-        raise unsupported(instruction, f"{operand.base.name} has 32 bits, an address of this memory has 64")
+        raise unsupported(instruction, f"{operand.base.name} has 32 bits, but an address of this memory has 64")
     base = reader(instruction, operand.base, TYPES["u32"] if narrow else u64)
     if narrow and operand.offset:
         short = offset.astype(np.int32)

@@ -54,7 +54,7 @@ def decode_access(
         raise unsupported(instruction)
     count = vectors[0] if vectors else 1
     if count * types[0].size > 32:
-        raise unsupported(instruction, "more than 32 bytes per thread")
+        raise unsupported(instruction, "it accesses more than 32 bytes per thread")
     space = spaces[0] if spaces else None
     if space in (None, "shared"):
         instruction.units.add(min(types[0].size, 8))
@@ -88,7 +88,7 @@ def make_shared_reader(instruction: Instruction, read: Reader) -> Reader:
     def read_place(chunk: Chunk) -> Value:
         resolved_space, address = resolve(chunk)
         if resolved_space != "shared":
-            raise unsupported(instruction, f"in {resolved_space} memory")
+            raise unsupported(instruction, f"it does not exist for {resolved_space} memory")
         return address
 
     return read_place

@@ -75,7 +75,7 @@ class ArgumentLayout:
         None                the null pointer
         ==================  ========================================================================
 
-        Raises `LaunchError` with its name for anything else.
+        Raises `LaunchError` with the argument's name for anything else.
         """
         dtype, value = self._lay_out({POINTER: argument} if isinstance(argument, list) else argument, name)
         return _encode_value(dtype, value)
@@ -97,11 +97,13 @@ class ArgumentLayout:
         if isinstance(argument, list) and argument:
             elements = [self._lay_out(element, f"{name}[{place}]") for place, element in enumerate(argument)]
             if len({element_type for element_type, _ in elements}) > 1:
-                raise LaunchError(f"{name}: all elements of a list must have one type")
+                raise LaunchError(f"{name} is a list of elements of several types; all must have one type")
             return np.dtype((elements[0][0], (len(elements),))), [value for _, value in elements]
         if isinstance(argument, ArrayDescriptor):
             if not (argument.strided or argument.array.flags.c_contiguous):
-                raise LaunchError(f"{name}: the array of a {type(argument).__name__} must be C-contiguous")
+                raise LaunchError(
+                    f"the array of {name}, a {type(argument).__name__}, must be C-contiguous; pass a copy"
+                )
             handle = FIRST_HANDLE + len(self._descriptors)
             self._descriptors[handle] = BoundDescriptor(argument, self._place_array(argument.array, name))
             return np.dtype((np.void, argument.size)), np.void(handle.to_bytes(argument.size, "little"))
@@ -109,7 +111,7 @@ class ArgumentLayout:
             return _ADDRESS, self._place_array(argument, name)
         if isinstance(argument, np.generic):
             return argument.dtype, argument
-        raise LaunchError(f"{name}: an array or a NumPy scalar, not {type(argument).__name__}")
+        raise LaunchError(f"{name} has the type {type(argument).__name__}; pass an array or a NumPy scalar")
 
     def _place_array(self, array: Array, name: str) -> int:
         """Return the address of an array: within its base array, if that is contiguous."""
@@ -120,7 +122,7 @@ class ArgumentLayout:
         if not (owner.flags.forc and owner.flags.writeable >= writable):
             owner = array
         if not owner.flags.forc:
-            raise LaunchError(f"{name}: the array has gaps with unknown content; pass a copy")
+            raise LaunchError(f"{name} is an array with gaps of unknown content; pass a copy")
         key = (owner.ctypes.data, owner.nbytes, writable)
         if key not in self._addresses:
             contents = owner.reshape(-1, order="A").view()

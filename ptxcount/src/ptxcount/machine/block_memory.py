@@ -162,7 +162,10 @@ class SharedMemory:
         return row if rank < 0 else self.find_first_block(row) + rank, address & _WITHIN
 
     def view_bytes(self, row: int, offset: int, count: int, report: Report, *, is_written: bool | None) -> Array:
-        """View the bytes of a block from an offset on, for a bulk copy. ``is_written`` None: partly read."""
+        """View the bytes of a block from an offset on, for a bulk copy.
+
+        ``is_written``: True if it writes all of them, False if it reads all, None if it reads some.
+        """
         if not 0 <= offset <= self._size - count:
             text = f"{count} bytes at shared address {offset}; the block has {self._size} bytes of shared memory"
             report(OutOfBoundsError, (row, 0), text, offset)

@@ -64,7 +64,7 @@ class Chunk:
         self.shared = SharedMemory(
             *self.shape, context.shared_size, context.shared_unit, prod(context.cluster), context.races, clocks
         )
-        self.shared.reserve_bytes(context.reserved)
+        self.shared.reserve_bytes(context.reserved_shared_bytes)
         self.local = LocalMemory(*self.shape, context.local_size)
         self._tensor: TensorMemory | None = None
         self.active, self.live_elsewhere = ALL_THREADS, NO_REGISTERS
@@ -174,7 +174,7 @@ class Chunk:
         place: Value,
         *,
         active: Array | None = None,
-        turns: AtomicCost | None = None,
+        cost: AtomicCost | None = None,
         is_replay: bool = False,
         remote_kind: str = "",
         is_matrix: bool = False,
@@ -193,17 +193,17 @@ class Chunk:
             remote, place = self.shared.find_remote(place) & active, self.shared.strip_rank(place)
             if remote.any():
                 self.find_counters("cluster", remote_kind or kind, width).record(
-                    place, remote, self.shape, turns, is_replay
+                    place, remote, self.shape, cost, is_replay
                 )
                 active = active & ~remote
                 if not active.any():
                     self.context.progress.note_place(id(self.instruction), place)
                     return
         self.context.progress.note_place(id(self.instruction), place)
-        if turns is not None and turns.reloads and space == "shared":
-            self.find_counters("shared", "load", width).record(place, active, self.shape, turns)
+        if cost is not None and cost.reloads and space == "shared":
+            self.find_counters("shared", "load", width).record(place, active, self.shape, cost)
         counters = self.find_counters(space, kind, width, is_matrix=is_matrix)
-        counters.record(place, active, self.shape, turns, is_replay)
+        counters.record(place, active, self.shape, cost, is_replay)
         merged = self.context.merged.get(id(self.instruction))
         if merged is not None and not remote.any():
             merged.record(self, place)
@@ -215,21 +215,21 @@ class Chunk:
         width: int,
         place: Value,
         *,
-        turns: AtomicCost | None = None,
-        is_vain: Array = ALL_THREADS,
+        cost: AtomicCost | None = None,
+        is_failed_attempt: Array = ALL_THREADS,
     ) -> None:
-        """Count an access, and apart what only polls: in vain reads a place again since its thread came to the loop."""
+        """Count an access; count polls apart: failed attempts at the address of the last attempt in this loop."""
         poll = self.context.polls.get(id(self.instruction))
         if poll is None:
-            self.record(space, kind, width, place, turns=turns)
+            self.record(space, kind, width, place, cost=cost)
             return
         places = self._poll_places.setdefault(poll.load, np.full(self.shape, -1, np.int64))
         active, now = spread(self.active, self.shape), spread(dense(place).astype(np.int64), self.shape)
-        is_repeated = active & is_vain & (places == now)
+        is_repeated = active & is_failed_attempt & (places == now)
         places[active] = now[active]
         self.find_counters(space, kind, width).polls += find_active_lanes(is_repeated, self.shape).requests
         if (active != is_repeated).any():
-            self.record(space, kind, width, place, active=active & ~is_repeated, turns=turns)
+            self.record(space, kind, width, place, active=active & ~is_repeated, cost=cost)
         else:
             self.context.progress.note_place(poll.load, place)
 
@@ -241,7 +241,7 @@ class Chunk:
 
     def order_blocks(self, threads: Array) -> None:
         """Order the blocks of some threads after all earlier accesses."""
-        if self.context.watches_races:
+        if self.context.checks_global_races:
             self.last_ordered[spread(np.asarray(threads.any(axis=1)), (self.shape[0],))] = self.context.clock.now
 
     def make_event(self, places: Array) -> AccessEvent:

@@ -50,16 +50,16 @@ class Context:
     cluster: Index3
     has_clusters: bool
     #: True if the blocks of a chunk may wait for each other, so the chunk must not be split.
-    may_wait: bool = False
+    has_concurrent_blocks: bool = False
     #: Maximum blocks of a cooperative launch, if the grid has more; else 0.
-    most_blocks: int = 0
+    max_resident_blocks: int = 0
     #: Reserved bytes at the beginning of shared memory, initially zero.
-    reserved: int = 0
+    reserved_shared_bytes: int = 0
     #: Note on dynamic shared memory for messages about accesses out of bounds, and its size in bytes.
     dynamic: str = ""
     dynamic_size: int = 0
     #: True if races in global memory are checked.
-    watches_races: bool = False
+    checks_global_races: bool = False
     #: Counter of the checked accesses.
     clock: Clock = field(default_factory=Clock)
     #: The source of each access, by its time.

@@ -72,7 +72,9 @@ class ArrayMemory:
         layout in memory.
         """
         if not array.flags.c_contiguous or not array.dtype.isnative or array.dtype.hasobject:
-            raise LaunchError(f"{name}: the array must hold numbers in the byte order of this machine")
+            raise LaunchError(
+                f"{name} is an array of {array.dtype}; it must hold numbers in the byte order of this machine"
+            )
         region = Region(self._next, array.reshape(-1).view(np.uint8), name, array.flags.writeable, unset)
         if self._distinct:
             region = replace(region, read={}, written=np.zeros(-(-array.nbytes // SECTOR), bool))
@@ -288,7 +290,7 @@ class ArrayMemory:
         byte = address - nearest.base
         if byte > 2 * nearest.data.size and len(self._regions) > 1:  # far outside: the index may be of another array
             size = re.sub(r"^(\S+) \(", r"'\1' (", size)  # a name may be a word, such as in
-            return f"{access}, in no array: {address - nearest.end} bytes behind the end of the nearest below, {size}"
+            return f"{access}, in no array: {address - nearest.end} bytes after the end of the nearest below, {size}"
         return f"{access}, which is byte {byte} of {size}"
 
 

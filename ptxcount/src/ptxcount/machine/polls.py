@@ -35,12 +35,12 @@ def is_strong(instruction: Instruction) -> bool:
 
 
 def is_acquire(instruction: Instruction) -> bool:
-    """Tell if an instruction comes behind what others did before they wrote what it reads."""
+    """Tell if an instruction has acquire semantics."""
     return is_strong(instruction) or (instruction.opcode == "atom" and not _ACQUIRING.isdisjoint(instruction.modifiers))
 
 
 def is_strong_store(instruction: Instruction) -> bool:
-    """Tell if a store may come together with accesses of other threads."""
+    """Tell if other threads may access the address of a store concurrently."""
     return instruction.opcode == "st" and not _STRONG_STORES.isdisjoint(instruction.modifiers)
 
 

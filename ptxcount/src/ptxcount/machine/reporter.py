@@ -28,7 +28,7 @@ class Reporter:
     """
 
     def __init__(self, chunk: Any, source: Source, plain: bool) -> None:
-        self.chunk, self.source, self.plain = chunk, source, plain  # a `Chunk`, which imports this module
+        self.chunk, self.source, self.plain = chunk, source, plain  # a `Chunk`; to import it would be circular
 
     def __call__(
         self, error: Any, position: tuple[int, int], text: str, address: int, other_source: Source | None = None,

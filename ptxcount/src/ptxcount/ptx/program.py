@@ -32,11 +32,11 @@ class Type:
         return self.size * 8
 
 
-_KINDS = {"s": "i", "u": "u", "b": "u", "f": "f"}
+_NUMPY_KINDS = {"s": "i", "u": "u", "b": "u", "f": "f"}
 _WIDTHS = {"s": (1, 2, 4, 8), "u": (1, 2, 4, 8), "b": (1, 2, 4, 8), "f": (2, 4, 8)}
 
 TYPES: dict[str, Type] = {
-    f"{kind}{size * 8}": Type(f"{kind}{size * 8}", kind, size, np.dtype(f"{_KINDS[kind]}{size}"))
+    f"{kind}{size * 8}": Type(f"{kind}{size * 8}", kind, size, np.dtype(f"{_NUMPY_KINDS[kind]}{size}"))
     for kind, sizes in _WIDTHS.items()
     for size in sizes
 }

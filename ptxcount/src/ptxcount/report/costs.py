@@ -52,8 +52,8 @@ class Cost(NamedTuple):
         return sum(map(_count_units, self.accesses))
 
     @property
-    def least(self) -> int:
-        """Ideal amount."""
+    def ideal(self) -> int:
+        """Amount if the bytes were packed."""
         return sum(map(_count_ideal, self.accesses))
 
     @property
@@ -66,7 +66,7 @@ class Cost(NamedTuple):
         """Cost per request, and the pattern of its lanes."""
         requests = sum(access.requests for access in self.accesses)
         text = f"{self.worst.kind}: {_name_unit(f'{round(self.amount / requests, 2):g}', self.unit)} per request"
-        text += f", ideal {round(self.least / requests, 2):g}" if self.amount > self.least else ""
+        text += f", ideal {round(self.ideal / requests, 2):g}" if self.amount > self.ideal else ""
         # Addresses of local memory are offsets per thread: they show no pattern.
         pattern = find_pattern(self.worst) if self.worst.space != "local" else None
         return text + (f"; {pattern.description}" if pattern else "") + advise_shift(self.worst)
@@ -105,7 +105,7 @@ def draw_pictures(costs: Sequence[Cost]) -> dict[int, Picture]:
     """Draw the worst of these costs, by index; each picture once."""
     pictures: dict[int, Picture] = {}
     totals = sum_costs(costs)
-    excess = [(cost.amount - cost.least) / totals[cost.unit] for cost in costs]
+    excess = [(cost.amount - cost.ideal) / totals[cost.unit] for cost in costs]
     for n in sorted(range(len(costs)), key=lambda n: -excess[n]):
         is_drawn = excess[n] >= _MIN_EXCESS and costs[n].worst.space != "constant"
         drawn = draw_access(costs[n].worst) if is_drawn else None

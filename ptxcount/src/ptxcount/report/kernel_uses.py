@@ -88,7 +88,7 @@ class KernelUses:
         return _compress(body)
 
     @cached_property
-    def _brackets(self) -> list[str]:
+    def _index_expressions(self) -> list[str]:
         """All index expressions, with nested ones separate."""
         indices, starts = [], list[int]()
         for place, letter in enumerate(self.body):
@@ -163,7 +163,7 @@ class KernelUses:
         """Tell if an index is multiplied by the scalar of this name."""
         factor = re.compile(rf"\*{name}\b(?!\.)|(?<![.\w]){name}\*")
         of_block = rf"blockIdx\.\w\*{name}\b(?!\.)|(?<![.\w]){name}\*blockIdx"
-        return any(map(factor.search, self._brackets)) or re.search(of_block, self.body) is not None
+        return any(map(factor.search, self._index_expressions)) or re.search(of_block, self.body) is not None
 
     def is_bound(self, name: str) -> bool:
         """Tell if thread indices are compared with the scalar of this name."""
@@ -203,4 +203,4 @@ class KernelUses:
     def is_index(self, name: str) -> bool:
         """Tell if the elements of the array of this name are indices."""
         values = [rf"\b{name}\[", *(rf"\b{alias}\b" for alias in re.findall(rf"(\w+)={name}\[", self.body))]
-        return any(re.search(value, index) for value in values for index in self._brackets)
+        return any(re.search(value, index) for value in values for index in self._index_expressions)

@@ -24,8 +24,9 @@ def format_json(counters: LaunchCounters, find_lines: FindLines = lambda name: N
     """Format `LaunchCounters.totals` and more as JSON.
 
     ``caveats`` has costs that numbers leave out. ``findings`` has code, source and message of each finding. ``lines``
-    has the accesses of each source line, with its text if that may be shown. If present: ``merged`` has the counts of
-    shared memory after merging by ptxas, ``polls`` the repeated requests of spin-waits.
+    has the accesses of each source line. It has the line's text only for files of the compilation, since PTX may name
+    any file of this machine. If present: ``merged`` has the counts of shared memory after merging by ptxas, ``polls``
+    the repeated requests of spin-waits.
     """
     findings = [
         {"code": finding.code, "where": str(finding.source), "message": finding.message}

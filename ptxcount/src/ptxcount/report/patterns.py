@@ -170,7 +170,10 @@ def _common_pair_distance(pairs: Iterable[tuple[Sample, Sample]]) -> int | None:
 
 
 def _median_distance(distances: Array) -> int | None:
-    """Return the median of distances that differ by less than a sector, for lanes in different loop iterations."""
+    """Return the median distance of lanes, if almost all distances are within a sector of it.
+
+    Lanes in different loop iterations cause the others.
+    """
     if not distances.size:
         return None
     middle = int(np.median(distances))

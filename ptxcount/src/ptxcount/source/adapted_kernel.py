@@ -43,7 +43,7 @@ def parse_capability(arch: str) -> tuple[int, int]:
     """Parse ``sm_90`` or ``sm_100a`` as a compute capability, (9, 0) or (10, 0)."""
     match = re.fullmatch(r"sm_(\d+)(\d)[af]?", arch)
     if match is None:
-        raise LaunchError(f"arch {arch!r}: an architecture such as sm_90 is needed")
+        raise LaunchError(f"arch is {arch!r}; give an architecture such as sm_90")
     return int(match[1]), int(match[2])
 
 
@@ -53,8 +53,8 @@ def import_tool(module: str, kernel: Any) -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         raise LaunchError(
-            f"a {type(kernel).__name__} of {package_of(kernel)}: {module} is needed to compile it: {error}; "
-            "give its PTX as a text"
+            f"a {type(kernel).__name__} of {package_of(kernel)} cannot be compiled without {module}: {error}; "
+            "install it, or pass the kernel's PTX as a text"
         ) from None
 
 
@@ -85,4 +85,6 @@ def view_array(argument: Any) -> Any:
     try:
         return np.asarray(argument)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise LaunchError(f"an argument of type {type(argument).__name__} is no NumPy array: {error}") from None
+        raise LaunchError(
+            f"an argument of type {type(argument).__name__} cannot become a NumPy array: {error}"
+        ) from None

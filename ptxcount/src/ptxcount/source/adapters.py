@@ -47,12 +47,12 @@ def adapt_kernel(
         return AdaptedKernel(read_embedded_ptx(kernel, "this cubin"), entry, list(arguments))
     if isinstance(kernel, (str, Path)):
         return AdaptedKernel(kernel, entry, list(arguments))
-    for is_kind, adapt in _KINDS:
+    for is_kind, adapt in _ADAPTERS:
         if is_kind(kernel):
             return adapt(kernel, entry, arguments, arch)
     if _has(kernel, "key", "module", "adj"):
         return adapt_warp(kernel, entry, arguments, arch, grid, block)
-    raise LaunchError(f"a kernel is {_SUPPORTED}, not {type(kernel).__name__}")
+    raise LaunchError(f"the kernel has the type {type(kernel).__name__}; pass {_SUPPORTED}")
 
 
 def _has(kernel: Any, *names: str) -> bool:
@@ -65,7 +65,7 @@ def _adapt_cupy(kernel: Any, entry: str | None, arguments: Sequence[Any], arch: 
 
 
 #: Kinds of kernels: a predicate on the attributes, and the adapter.
-_KINDS: tuple[tuple[Callable[[Any], bool], Callable[[Any, str | None, Sequence[Any], str], AdaptedKernel]], ...] = (
+_ADAPTERS: tuple[tuple[Callable[[Any], bool], Callable[[Any, str | None, Sequence[Any], str], AdaptedKernel]], ...] = (
     (lambda kernel: hasattr(kernel, "asm") and "ptx" in kernel.asm, adapt_compiled_triton),
     (lambda kernel: _has(kernel, "py_func", "targetoptions"), adapt_numba),
     (lambda kernel: _has(kernel, "code", "name", "options"), _adapt_cupy),

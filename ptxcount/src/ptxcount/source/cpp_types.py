@@ -24,7 +24,7 @@ VECTORS = re.compile(r"(float|double|int|uint|short|char|uchar)([234])")
 #: Size of an address in bytes.
 _ADDRESS = 8
 #: NumPy kinds by content: signedness is ignored, and complex numbers are pairs of floats.
-_KINDS = {"i": "whole", "u": "whole", "b": "whole", "f": "float", "c": "float"}
+_NUMBER_KINDS = {"i": "whole", "u": "whole", "b": "whole", "f": "float", "c": "float"}
 
 
 def strip_qualifiers(kind: str) -> str:
@@ -55,16 +55,21 @@ def check_arguments(
         if isinstance(argument, Mapping) and pointer < (argument.keys() != {POINTER}):
             _check_members(label, list(argument), base, files)
         if pointer and isinstance(argument, np.generic) and argument.nbytes != _ADDRESS:
-            raise LaunchError(f"argument {word[:60]}: {argument.dtype} for {kind}; pass {label}={name or 'float32'}[N]")
+            raise LaunchError(
+                f"argument {word[:60]} is {argument.dtype}, but the kernel takes {kind}; "
+                f"pass {label}={name or 'float32'}[N]"
+            )
         if name and base == strip_qualifiers(kind) and isinstance(argument, np.ndarray):
-            raise LaunchError(f"argument {word[:60]}: an array for {kind}; pass {label}={name}:7")
+            raise LaunchError(f"argument {word[:60]} is an array, but the kernel takes {kind}; pass {label}={name}:7")
         if name is None or not isinstance(argument, np.ndarray if pointer else np.generic):
             continue
         needed, dtype = np.dtype(name), argument.dtype
         size = dtype.itemsize // (2 if dtype.kind == "c" else 1)
-        is_same = _KINDS.get(dtype.kind) == _KINDS[needed.kind] and (not pointer or size == needed.itemsize)
+        is_same = _NUMBER_KINDS.get(dtype.kind) == _NUMBER_KINDS[needed.kind] and (
+            not pointer or size == needed.itemsize
+        )
         if not is_same and not (pointer and needed.itemsize == 1) and dtype.kind != "V":
-            raise LaunchError(f"argument {word[:60]}: {dtype} for {kind}; {name} is needed")
+            raise LaunchError(f"argument {word[:60]} is {dtype}, but the kernel takes {kind}; pass {name}")
     return arguments
 
 
@@ -76,7 +81,7 @@ def _check_members(label: str, given: list[str], struct: str, files: Sequence[Pa
         names = [name for _, name, _ in members or ()]
         if members and names != given:
             raise LaunchError(
-                f"{label}: members {', '.join(given)}; struct {struct} has {', '.join(names)} in this order"
+                f"{label} has the members {', '.join(given)}; struct {struct} has {', '.join(names)} in this order"
             )
         if members:
             return
@@ -90,7 +95,7 @@ def _check_order(words: Sequence[str], orders: Sequence[Sequence[str]]) -> None:
         for order in orders
     ):
         raise LaunchError(
-            f"arguments: {', '.join(label or '-' for label in labels)}; "
+            f"the arguments are {', '.join(label or '-' for label in labels)}; "
             f"the kernel takes {', '.join(orders[0])} in this order"
         )
 

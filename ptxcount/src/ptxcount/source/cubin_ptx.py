@@ -32,7 +32,7 @@ def read_section(content: bytes, name: str) -> bytes:
 
 def read_embedded_ptx(cubin: bytes, name: str) -> str:
     """Return the PTX embedded in a cubin; raise `LaunchError` if there is none, or without pyelftools."""
-    problem = f"{name} is a cubin or another object file, no source"
+    problem = f"{name} is a cubin or another object file, not a source"
     try:
         content = read_section(cubin, _SECTION)
     except ImportError:

@@ -42,7 +42,7 @@ def find_nvcc() -> Path:
     if path is None and configured:
         raise NvccNotFoundError(f"NVCC={configured} is not an executable; {advice}")
     if path is None:
-        raise NvccNotFoundError(f"no nvcc in NVCC, in this Python environment or on PATH; {advice}")
+        raise NvccNotFoundError(f"there is no nvcc in NVCC, in this Python environment or on PATH; {advice}")
     return Path(path)
 
 
@@ -116,7 +116,7 @@ def _refuse_release() -> None:
     """Raise `NvccNotFoundError` for a CUDA release that only kernelwatch can install."""
     if (release := os.environ.get("CUDA_TOOLKIT")) and not os.environ.get("NVCC"):
         raise NvccNotFoundError(
-            f"CUDA_TOOLKIT={release}: kernelwatch installs that release, ptxcount does not; "
+            f"CUDA_TOOLKIT is {release}; kernelwatch installs that release, but ptxcount does not; "
             "set NVCC to the path of its nvcc, or unset CUDA_TOOLKIT"
         )
 
@@ -125,7 +125,7 @@ def _make_inclusion(source: Path) -> bytes:
     """Return an ``#include`` of an absolute path; raise `CompileError` if C++ cannot express the name."""
     path = os.fsencode(Path.cwd() / source)
     if b'"' in path or b"\n" in path:
-        raise CompileError(f"{source}: rename it: C++ cannot include a file with a quote or a line break in its path")
+        raise CompileError(f"the path {source} has a quote or a line break, so C++ cannot include the file; rename it")
     return b'#include "%s"\n' % path
 
 
@@ -141,7 +141,7 @@ def split_flags(flags: str) -> list[str]:
     try:
         return shlex.split(flags)
     except ValueError as error:
-        raise CompileError(f"flags {flags!r}: {error}") from None
+        raise CompileError(f"flags {flags!r} cannot be split into words: {error}") from None
 
 
 def find_time_limit() -> float:
@@ -165,7 +165,7 @@ def run_nvcc(
     """
     limit = share * find_time_limit()
     if risky := next(filter(_RUN.search, map(str, command[1:])), None):
-        raise CompileError(f"{risky!r}: nvcc passes this to a shell, which would run a part of it; rename the folder")
+        raise CompileError(f"nvcc passes {risky!r} to a shell, which would execute a part of it; rename the folder")
     pipe = subprocess.PIPE
     try:
         process = subprocess.Popen(

@@ -52,13 +52,13 @@ def read_source(source: Path | str) -> str:
     try:
         content = source.read_bytes()
     except FileNotFoundError:
-        raise LaunchError(f"{source}: no such file") from None
+        raise LaunchError(f"{source} does not exist; give the path of a source") from None
     except OSError as error:
         raise LaunchError(f"{source}: {error.strerror}") from None
     if content.startswith(ELF):
         return read_embedded_ptx(content, str(source))
     if content.startswith(_FATBIN):
         raise LaunchError(
-            f"{source} is a fatbin, no source; pass its CUDA C++ or PTX (cuobjdump -ptx prints embedded PTX)"
+            f"{source} is a fatbin, not a source; pass its CUDA C++ or PTX (cuobjdump -ptx prints embedded PTX)"
         )
     return content.decode("utf-8", "replace").removeprefix("\ufeff")

@@ -32,7 +32,8 @@ def find_entry(ptx: str, name: str | None) -> str:
         problem = "no kernel is named" if name is None else f"{name!r} names {len(matches)} kernels"
         texts = [demangle(match) for match in matches]
         shown = matches if len({*texts}) < len(texts) else texts
-        raise LaunchError(f"{problem}; give one of {', '.join(shown) or 'none: there are no kernels'}")
+        advice = f"name one of {', '.join(shown)} (--entry)" if shown else "the file has none"
+        raise LaunchError(f"{problem}; {advice}")
     return matches[0]
 
 
@@ -40,7 +41,7 @@ def require_entry(entries: Iterable[str], entry: str) -> None:
     """Raise `LaunchError` if a mangled name is not among a module's kernels."""
     entries = [*entries]
     if entry not in entries:
-        raise LaunchError(f"no kernel {entry!r}; the file has {', '.join(map(demangle, entries)) or 'none'}")
+        raise LaunchError(f"there is no kernel {entry!r}; the file has {', '.join(map(demangle, entries)) or 'none'}")
 
 
 def matches_name(mangled: str, name: str) -> bool:

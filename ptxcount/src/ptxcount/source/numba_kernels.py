@@ -29,7 +29,7 @@ def adapt_numba(kernel: Any, signature: str | None, arguments: Sequence[Any], ar
     package = package_of(kernel)
     if package not in _PACKAGES:
         raise LaunchError(
-            f"a dispatcher of {package}: only numba-cuda and numba-cuda-mlir are supported; pass the PTX that "
+            f"a dispatcher of {package} is not supported, only numba-cuda and numba-cuda-mlir are; pass the PTX that "
             f"{package} compiles, as a text, and the arguments of that PTX"
         )
     compiler, typing, (module, name) = _PACKAGES[package]
@@ -61,7 +61,7 @@ def _replace_attribute(module: Any, name: str, value: Any) -> Iterator[None]:
     """Replace the attribute that determines the target, for a kernel and its device functions: it would need a GPU."""
     if not hasattr(module, name):
         raise LaunchError(
-            f"this release of Numba is unknown: it has no {name}; pass the PTX that it compiles, as a text"
+            f"this release of Numba is not supported: it has no {name}; pass the PTX that it compiles, as a text"
         )
     original = getattr(module, name)
     setattr(module, name, value)

@@ -56,7 +56,7 @@ def _describe_tensor(array: Any, parameter: Variable) -> Any:
     size = -(-(_POINTER + 4 * len(lengths)) // 8) * 8 + 8 * len(dynamic)
     if size != parameter.size:
         raise LaunchError(
-            f"a tensor of {parameter.size} bytes: an array of {array.ndim} axes has 8 with a static layout and {size} "
+            f"a tensor has {parameter.size} bytes; one of {array.ndim} axes has 8 with a static layout and {size} "
             "with a dynamic one; pass a dict of the tensor's members"
         )
     return tensor
@@ -67,7 +67,7 @@ def adapt_cutile(kernel: Any, entry: str | None, arguments: Sequence[Any], arch:
     tile, compilation = import_tool("cuda.tile", kernel), import_tool("cuda.tile.compilation", kernel)
     annotations = kernel._annotated_function.parameter_annotations
     if len(arguments) < len(annotations):
-        raise LaunchError(f"{len(arguments)} arguments: this kernel of cuTile takes {len(annotations)}")
+        raise LaunchError(f"this kernel of cuTile takes {len(annotations)} arguments, not {len(arguments)}")
     maps = arguments[len(annotations) :]
     constraints: list[Any] = []
     flat: list[Any] = []
@@ -94,8 +94,8 @@ def adapt_cutile(kernel: Any, entry: str | None, arguments: Sequence[Any], arch:
         maps = make_tensor_maps(cubin.getvalue(), flat, hidden)
     if hidden != len(maps):
         raise LaunchError(
-            f"cuTile's kernel for {arch} takes {hidden} tensor maps, and the host function that makes them does not "
-            "run here: give them behind the arguments, as ptxcount.TensorMap(array, box, swizzle), or count for sm_80"
+            f"cuTile's kernel for {arch} takes {hidden} tensor maps, and its host function, which makes them, did not "
+            "run; give them after the arguments, as ptxcount.TensorMap(array, box, swizzle), or count for sm_80"
         )
     return AdaptedKernel(ptx, entry, [*flat, *maps])
 
@@ -127,13 +127,13 @@ def adapt_tilelang(kernel: Any, entry: str | None, arguments: Sequence[Any] | Ma
     flags = shlex.join(["-std=c++17", "--expt-relaxed-constexpr", *(f"-I{folder}" for folder in folders)])
     functions = {variable.name_hint: function for variable, function in kernel.device_mod.functions.items()}
     if entry is None and len(functions) > 1:
-        raise LaunchError(f"tilelang generated {len(functions)} kernels; choose one of {', '.join(functions)}")
+        raise LaunchError(f"tilelang generated {len(functions)} kernels; name one as entry: {', '.join(functions)}")
     name = entry or next(iter(functions))
     if name not in functions:
-        raise LaunchError(f"tilelang generated no kernel {name}; choose one of {', '.join(functions)}")
+        raise LaunchError(f"tilelang generated no kernel {name}; name one as entry: {', '.join(functions)}")
     declarations = {declaration.name: declaration for declaration in find_declarations(kernel.kernel_source)}
     if name not in declarations:
-        raise LaunchError(f"the source from tilelang declares no kernel {name}, but {', '.join(declarations)}")
+        raise LaunchError(f"the source from tilelang declares no kernel {name}, only {', '.join(declarations)}")
     names = [parameter for _, parameter in declarations[name].parameters]
     maps = {map_name: words for map_name, words in _list_maps(kernel).items() if map_name in names}
     wanted = [maps[parameter][4].name if parameter in maps else parameter for parameter in names]
@@ -172,9 +172,11 @@ def _make_map(array: Any, words: Sequence[Any]) -> TensorMap:
     lengths, strides, box, steps = (tuple(numbers[first : first + rank][::-1]) for first in range(0, 4 * rank, rank))
     _, swizzle, _, fills_nan = numbers[4 * rank :]
     if not isinstance(array, np.ndarray) or not array.flags.c_contiguous:
-        raise LaunchError(f"argument {name}: tilelang's kernel copies it by a tensor map; pass a contiguous array")
+        raise LaunchError(
+            f"argument {name} is not contiguous, but tilelang's kernel copies it by a tensor map; pass a copy"
+        )
     try:
         view = np.ndarray(lengths, array.dtype, array.reshape(-1).view(np.uint8), 0, strides)
     except (TypeError, ValueError):
-        raise LaunchError(f"argument {name}: an array of {array.shape}; the kernel is for {lengths}") from None
+        raise LaunchError(f"argument {name} has the shape {array.shape}; the kernel is for {lengths}") from None
     return TensorMap(view, box, _SWIZZLES[swizzle], steps, bool(fills_nan))

@@ -95,7 +95,8 @@ def _name_arguments(kernel: Any, arguments: Sequence[Any] | Mapping[str, Any]) -
     if isinstance(arguments, Mapping):
         return dict(arguments)
     if len(arguments) > len(kernel.arg_names):
-        raise LaunchError(f"{len(arguments)} arguments: the kernel takes {', '.join(kernel.arg_names)}")
+        names = ", ".join(kernel.arg_names)
+        raise LaunchError(f"the kernel takes {len(kernel.arg_names)} arguments ({names}), not {len(arguments)}")
     return dict(zip(kernel.arg_names, arguments, strict=False))
 
 
@@ -107,8 +108,8 @@ def _bind_values(kernel: Any, keywords: Mapping[str, Any]) -> tuple[dict[str, An
     )
     if missing := [parameter.name for parameter in kernel.params if parameter.name not in values]:
         raise LaunchError(
-            f"Triton's kernel needs {', '.join(missing)}: pass all in its order, or a dict by name; "
-            "@triton.autotune's parameters are needed, too"
+            f"Triton's kernel also needs {', '.join(missing)}; pass all arguments in its order, or a dict by name, "
+            "with the parameters of @triton.autotune"
         )
     return (
         {name: value for name, value in values.items() if name in names},
@@ -128,7 +129,8 @@ def _find_type(value: Any, parameter: Any) -> str:
         return "fp32"
     if not isinstance(value, np.ndarray | np.generic):
         raise LaunchError(
-            f"argument {parameter.name} of Triton's kernel: an array, a number or None, not {type(value).__name__}"
+            f"argument {parameter.name} of Triton's kernel has the type {type(value).__name__}; "
+            "pass an array, a number or None"
         )
     letter = {"f": "fp", "i": "i", "u": "u"}.get(value.dtype.kind, "")
     kind = _TYPES.get(value.dtype.name, f"{letter}{8 * value.dtype.itemsize}")

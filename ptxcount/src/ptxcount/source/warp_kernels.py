@@ -30,21 +30,23 @@ def adapt_warp(
     if kernel.is_generic:
         raise LaunchError(f"the Warp kernel {kernel.key} is generic; pass one of its overloads, with types")
     if entry not in (None, kernel.key):
-        raise LaunchError(f"entry {entry!r}: this is the Warp kernel {kernel.key}; omit entry")
+        raise LaunchError(f"entry is {entry!r}, but this is the Warp kernel {kernel.key}; omit entry")
     try:
         lengths = [operator.index(length) for length in (dim if isinstance(dim, Sequence) else [dim])]
     except TypeError:
-        raise LaunchError(f"dim {dim!r} of the Warp kernel {kernel.key}: it must have whole numbers") from None
+        raise LaunchError(f"dim of the Warp kernel {kernel.key} is {dim!r}; give whole numbers") from None
     threads = _BLOCK if block is None else block
     size = int(np.prod(threads))
     ptx, facts = _compile_module(kernel.module, parse_capability(arch), size, kernel.module.get_module_hash(size))
     pattern = rf"\.entry\s+({re.escape(kernel.get_mangled_name())}\w*_forward)\b"
     match = re.search(pattern, ptx)
     if match is None:
-        raise LaunchError(f"this release of Warp is unknown: its PTX has no kernel {kernel.key}; use Warp 1.19")
+        raise LaunchError(f"this release of Warp is not supported: its PTX has no kernel {kernel.key}; use Warp 1.19")
     if len(arguments) != len(kernel.adj.args):
         labels = ", ".join(argument.label for argument in kernel.adj.args)
-        raise LaunchError(f"{len(arguments)} arguments: the Warp kernel {kernel.key} takes {labels}")
+        raise LaunchError(
+            f"the Warp kernel {kernel.key} takes {len(kernel.adj.args)} arguments ({labels}), not {len(arguments)}"
+        )
     axes = kernel.adj.kernel_dim
     bounds = {
         "shape": [np.uint32(n) for n in (*lengths[:axes], *[1] * (axes - len(lengths)))],

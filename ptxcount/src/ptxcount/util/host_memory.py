@@ -21,7 +21,7 @@ HALF_NUMBERS = 2048
 BLOCK = 1 << 20
 
 
-def physical() -> int:
+def usable_bytes() -> int:
     """Return the total memory of this machine or container in bytes."""
     total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     try:
@@ -35,9 +35,9 @@ def require(nbytes: int) -> None:
 
     Memory in use is ignored, so arrays that pass may still be too large.
     """
-    total = physical()
+    total = usable_bytes()
     if nbytes > total:
-        raise MemoryError(f"they take {nbytes} bytes, it has {total}")
+        raise MemoryError(f"{nbytes} bytes of memory are needed; this machine has {total}")
 
 
 def counting(count: int, dtype: DTypeLike, step: int = 1) -> npt.NDArray[Any]:

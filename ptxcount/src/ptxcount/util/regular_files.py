@@ -5,7 +5,7 @@ from pathlib import Path
 
 from .errors import LaunchError
 
-_KINDS = {
+_FILE_KINDS = {
     stat.S_IFIFO: "a named pipe (FIFO)",
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
@@ -17,7 +17,7 @@ _KINDS = {
 def require_regular(path: Path) -> None:
     """Raise `LaunchError` unless the path is a regular file or missing."""
     try:
-        kind = _KINDS.get(stat.S_IFMT(path.stat().st_mode))
+        kind = _FILE_KINDS.get(stat.S_IFMT(path.stat().st_mode))
     except OSError:  # the caller reports a missing file
         return
     except ValueError:

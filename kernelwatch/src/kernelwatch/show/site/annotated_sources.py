@@ -69,6 +69,6 @@ def _draw_picture(name: str, cost: AccessCost, rows: Sequence[int]) -> dict[str,
 
 
 def _draw_row(row: int, lanes: int) -> str:
-    """Return one line per sequence of neighbouring lanes; the dashes of the line are the squares."""
+    """Return an SVG path: one dashed segment for each run of adjacent lanes, a dash for each lane."""
     runs = re.finditer("1+", f"{lanes:032b}"[::-1])
     return "".join(f"M{run.start() * _SIDE} {row * _SIDE + 2.5}h{len(run[0]) * _SIDE - 1}" for run in runs)

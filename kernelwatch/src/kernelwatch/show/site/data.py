@@ -20,7 +20,7 @@ from kernelwatch.show.site.overview import ShownMachine
 from kernelwatch.show.site.packed import count_numbers, pack_runs
 from kernelwatch.show.site.site_folder import SiteFolder
 from kernelwatch.show.site.words import SIGNS, shorten_machines
-from kernelwatch.store.noise import THRESHOLD_BETWEEN_GPUS
+from kernelwatch.store.default_thresholds import THRESHOLD_BETWEEN_GPUS
 from kernelwatch.suite import registry
 
 #: Facts that a time, its control and its counts have in common.

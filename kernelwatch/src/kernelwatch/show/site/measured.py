@@ -11,7 +11,7 @@ import msgspec
 from kernelwatch.show.site import changes, configurations, packed
 from kernelwatch.store.results import History
 from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark
-from kernelwatch.workflow import kept
+from kernelwatch.workflow import commit_cache
 from kernelwatch.workflow.steps import list_failing, list_measured
 
 #: Name of a GPU if its run recorded no UUID.
@@ -55,7 +55,7 @@ def load_commits(
             [] if any(history.graph.iter_ancestors(commit)) else list_failing(history, commit),
         )
 
-    return kept.load_commits("site", history, MeasuredCommit, read_commit, root)
+    return commit_cache.load_commits("site", history, MeasuredCommit, read_commit, root)
 
 
 def load_values(history: History, commit: str, benchmarks: Iterable[str]) -> dict[str, str]:

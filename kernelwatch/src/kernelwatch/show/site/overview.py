@@ -14,7 +14,7 @@ from kernelwatch.show.site.changes import COUNTS, summarize_counts
 from kernelwatch.show.site.measured import MeasuredCommit
 from kernelwatch.show.site.packed import read_number
 from kernelwatch.store.cubins import CubinHashes
-from kernelwatch.store.noise import DEFAULTS
+from kernelwatch.store.default_thresholds import DEFAULT_THRESHOLDS
 from kernelwatch.store.results import History
 from kernelwatch.suite import registry
 from kernelwatch.suite.benchmark_names import Kind, control_name
@@ -49,7 +49,7 @@ class ShownMachine:
     def noise(self) -> Mapping[float, float]:
         """The thresholds for times of the newest published commit: minimum seconds -> threshold."""
         newest = self.history.graph.line[-1:]
-        return load_thresholds(self.history, newest[0], self.root).changes if newest else dict(DEFAULTS)
+        return load_thresholds(self.history, newest[0], self.root).by_duration if newest else dict(DEFAULT_THRESHOLDS)
 
     @cached_property
     def time_count(self) -> int:
@@ -113,15 +113,15 @@ def iter_rows(machines: Mapping[str, ShownMachine]) -> Iterator[dict[str, Any]]:
     timed, counts = (_select_configurations(kind) for kind in (Kind.TIMED, Kind.COUNTED))
     for kernel in dict.fromkeys([*counts, *timed]):
         sectors = {name: _sum_sectors(machine, counts.get(kernel)) for name, machine in machines.items()}
-        moved = dict(itertools.chain(*sectors.values()))  # counts are exact, so equal on all machines
+        sectors_by_commit = dict(itertools.chain(*sectors.values()))  # counts are exact, so equal on all machines
         cells = {}
         for name, machine in machines.items():
             cell = _describe_times(machine, timed.get(kernel)) or _describe_sectors(sectors[name], counts.get(kernel))
             if cell:
-                last = moved.get(cell["series"][-1][0])  # at the same commit as the time
+                last = sectors_by_commit.get(cell["series"][-1][0])  # at the same commit as the time
                 needed = counts[kernel].useful_bytes if kernel in counts else None
                 ratio = SECTOR * last / needed if needed and last else None
-                cells[name] = {**cell, **_describe_state(machine, kernel, cell, moved), "moved": ratio}
+                cells[name] = {**cell, **_describe_state(machine, kernel, cell, sectors_by_commit), "moved": ratio}
         if cells:
             definition = registry.current_suite().kernels().get(kernel)
             yield {"kernel": kernel, "verified": definition is None or definition.reference is not None, "cells": cells}
@@ -154,7 +154,7 @@ def _describe_times(machine: ShownMachine, configuration: _SummaryConfiguration 
     # A kernel with more operations than useful bytes is not limited by memory, so a copy is no measure for it.
     share = 1 / copies[-1][1] if copies and not (flops and useful and flops > useful) else None
     link = {"benchmark": control if copies else configuration.benchmark, "params": configuration.params}
-    return {"unit": "copies" if copies else "s", "series": series, "share": share, "of": link}
+    return {"unit": "copies" if copies else "s", "series": series, "share": share, "kernel_configuration": link}
 
 
 def _describe_sectors(series: Series, configuration: _SummaryConfiguration | None) -> dict[str, Any] | None:
@@ -163,7 +163,7 @@ def _describe_sectors(series: Series, configuration: _SummaryConfiguration | Non
     last = SECTOR * series[-1][1]
     share = min(1.0, configuration.useful_bytes / last) if configuration.useful_bytes and last else None
     link = {"benchmark": configuration.sector_benchmarks[0], "params": configuration.params}
-    return {"unit": "sectors", "series": series, "share": share, "of": link}
+    return {"unit": "sectors", "series": series, "share": share, "kernel_configuration": link}
 
 
 def _sum_sectors(machine: ShownMachine, configuration: _SummaryConfiguration | None) -> Series:
@@ -174,7 +174,7 @@ def _sum_sectors(machine: ShownMachine, configuration: _SummaryConfiguration | N
 
 
 def _describe_state(
-    machine: ShownMachine, kernel: str, cell: Mapping[str, Any], moved: Mapping[str, float]
+    machine: ShownMachine, kernel: str, cell: Mapping[str, Any], sectors_by_commit: Mapping[str, float]
 ) -> dict[str, Any]:
     """Return the newest commit's verdict, and the commits at which machine code or sectors changed.
 
@@ -188,8 +188,9 @@ def _describe_state(
     tally = Counter({name: sum(group[name] for group in groups) for name in COUNTS})
     is_judged = commits[-1] == newest and change is not None and kernel in change["compared_kernels"]
     marks: dict[str, dict[str, Any]] = {}
-    sectors = [(commit, moved[commit]) for commit in commits if commit in moved]
-    for subject, series in (("sectors", sectors), ("machine code", _list_code_hashes(machine, cell["of"], commits))):
+    sectors = [(commit, sectors_by_commit[commit]) for commit in commits if commit in sectors_by_commit]
+    hashes = _list_code_hashes(machine, cell["kernel_configuration"], commits)
+    for subject, series in (("sectors", sectors), ("machine code", hashes)):
         for previous, commit in _iter_changes(series):
             mark = marks.setdefault(commit, {"since": commit, "texts": []})
             span = words.format_span(positions[commit] - positions[previous], previous)

@@ -44,7 +44,7 @@ class Page(NamedTuple):
     name: str
     template: str
     label: str
-    question: str
+    heading: str
     modules: tuple[str, ...] = ()
 
     @property
@@ -93,7 +93,7 @@ def write_pages(
     columns : mapping
         Machine -> header of its column on Overview, from `publisher.describe_column`.
     **facts
-        Further values for the templates: `project`, `commit_url`, `has_asvs`, `documented`.
+        Further values for the templates: `project`, `commit_url`, `has_asv_pages`, `has_documentation`.
     """
     for page in (*PAGES, COMMIT_PAGE):
         modules = (Path(__file__).parent / "static" / f"{module}.js" for module in page.modules)
@@ -120,9 +120,9 @@ def write_pages(
     environment.filters |= {"count_noun": count_noun, "quote_word": shlex.quote}
     environment.tests["deciding"] = words.is_deciding
     environment.globals.update(
-        facts, pages=PAGES, policy=POLICY, commits=commits, at_least=AT_LEAST, SIGNS=words.SIGNS, made=site.version,
-        machines=words.shorten_machines(machines), sources=sources,
-        rows=list(overview.iter_rows(machines)), lately=published[:MAX_CHANGES], root="",
+        facts, pages=PAGES, policy=POLICY, commits=commits, at_least=AT_LEAST, SIGNS=words.SIGNS,
+        site_version=site.version, machines=words.shorten_machines(machines), sources=sources,
+        rows=list(overview.iter_rows(machines)), recent_changes=published[:MAX_CHANGES], root="",
         newest={name: machine.history.graph.line[-1:] for name, machine in machines.items()}, columns=columns,
     )  # fmt: skip
     regressions = [commit for commit in published if words.list_regressions(commits[commit]["changes"])]

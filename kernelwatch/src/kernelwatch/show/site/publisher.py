@@ -37,7 +37,7 @@ def write_site(conf: Any, repository: Path) -> Path:
     site.copy_folder(Path(__file__).parent / "static", "static", "*.css")  # scripts are joined by the pages
     site.copy_folder(Path(__file__).parent / "vendor", "vendor", "*/*")
     documentation = ROOT / DOCUMENTATION
-    if documented := (documentation / "index.html").is_file():
+    if has_documentation := (documentation / "index.html").is_file():
         site.copy_folder(documentation, "docs")
     results = folders.results_folder(ROOT, conf)
     ids = data.number_benchmarks(
@@ -66,8 +66,8 @@ def write_site(conf: Any, repository: Path) -> Path:
         {name: describe_column(machine, repository) for name, machine in machines.items()},
         project=conf.project,
         commit_url=conf.show_commit_url if conf.show_commit_url.startswith("http") else None,
-        has_asvs=Path(conf.html_dir, "index.html").is_file(),
-        documented=documented,
+        has_asv_pages=Path(conf.html_dir, "index.html").is_file(),
+        has_documentation=has_documentation,
     )
     site.remove_others()
     return folder

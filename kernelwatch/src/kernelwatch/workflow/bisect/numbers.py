@@ -55,7 +55,7 @@ class CommitNumbers:
         if len({review.machine for review in with_rows}) == 1:
             return with_rows[-1]
         if with_rows:
-            raise CannotCompareError("several machines have times of both commits: choose one (--machine NAME)")
+            raise CannotCompareError("several machines have times of both commits; choose one (--machine NAME)")
         unmatched = (
             configuration for review in reviews for group in review.unpaired.values() for configuration in group
         )
@@ -64,9 +64,10 @@ class CommitNumbers:
             f"asv run --record-samples --bench {configurations[0].benchmark} {commit}^!"
             for commit in lacking or [base[:8], head[:8]]
         )
+        gap = f"missing at {' and '.join(lacking)}" if lacking else "both have numbers, but of different configurations"
         raise CannotCompareError(
-            f"{base[:8]} and {head[:8]} have no common number of {configurations[0].name}; missing at: "
-            f"{' and '.join(lacking) or 'neither'}{why}; run: {' and '.join(runs)}"
+            f"{base[:8]} and {head[:8]} have no common number of {configurations[0].name}: {gap}{why}; "
+            f"run: {' and '.join(runs)}"
         )
 
     def find_value(self, commit: str, configuration: SuiteConfiguration) -> float | None:

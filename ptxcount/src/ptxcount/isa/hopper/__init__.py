@@ -33,5 +33,5 @@ def _rank_of(kind: str, chunk: Chunk, place: Array) -> list[Array]:
 def require_clusters(chunk: Chunk, access: str) -> None:
     """Raise for an access in a launch without clusters, which is a fault on an H200 (`docs/evidence/memory.md`)."""
     if not chunk.context.has_clusters:
-        text = f"{access} in a launch without clusters; set cluster=1 or __cluster_dims__"
+        text = f"{access} needs a launch with clusters; set cluster=1 or __cluster_dims__"
         raise LaunchError(f"{chunk.instruction.source}: {text}")

@@ -64,7 +64,7 @@ def _bind_async_reduction(instruction: Instruction) -> Step:
     read, read_barrier = (address(instruction, operand, "shared") for operand in (target, barrier))
     adds_one = isinstance(data, Immediate) and data.value == 1
     # On an H200, the pipe has the wavefronts of red.shared, but no counter of shared atomics includes them.
-    turns = find_atomic_cost(names[0], kind, returns=False, adds_one=adds_one)
+    cost = find_atomic_cost(names[0], kind, returns=False, adds_one=adds_one)
 
     def reduce(chunk: Chunk, value: Array) -> list[Array]:
         require_clusters(chunk, "red.async")
@@ -72,7 +72,7 @@ def _bind_async_reduction(instruction: Instruction) -> Step:
         values = spread(value, chunk.shape)[spread(chunk.active, chunk.shape)]
         for units, index, selected in chunk.shared.atomic(place, kind.size, chunk.active, report, chunk.shape):
             apply_operation(operation, units.view(kind.dtype), index, [values[selected]], returns=False)
-        chunk.record("shared", "atomic", kind.size, place, turns=turns)
+        chunk.record("shared", "atomic", kind.size, place, cost=cost)
         update_barriers(chunk, "complete_tx", read_barrier(chunk), np.full((1, 1), kind.size, np.uint32))
         return []
 

@@ -54,7 +54,7 @@ def _bind_bulk_copy(instruction: Instruction) -> Step | None:
         address_operand: Operand = operand
         if is_tensor and space == "global":
             if not isinstance(operand, Group) or not isinstance(operand.items[0], Address):
-                raise unsupported(instruction, "a tensor map and coordinates are needed")
+                raise unsupported(instruction, "it needs a tensor map and coordinates")
             address_operand = operand.items[0]
             for place, coordinate in enumerate(items(operand.items[1])):
                 coordinates.append(f"x{place}")

@@ -49,7 +49,7 @@ def find_fields(chunk: Chunk, handle: int) -> MapFields:
         return changed
     bound = chunk.context.descriptors.get(handle)
     if bound is None or not isinstance(bound.descriptor, EncodedMap):
-        text = "this is no tensor map; pass one with ptxcount.TensorMap or ptxcount.Im2colMap"
+        text = f"the operand {handle:#x} is not a tensor map; pass a ptxcount.TensorMap or ptxcount.Im2colMap"
         raise LaunchError(f"{chunk.instruction.source}: {text}")
     return bound.descriptor.make_fields(bound.base)
 
@@ -66,24 +66,24 @@ def make_handle(chunk: Chunk, fields: MapFields) -> int:
 def _change_field(fields: MapFields, name: str, axis: int, value: int) -> MapFields:
     """Return the fields with one replaced. Raises ValueError with the reason if that is impossible."""
     if fields.column:
-        raise ValueError("a map of im2col cannot be changed")
+        raise ValueError("ptxcount does not change im2col maps, only tile maps")
     changes: dict[str, Any]
     if name == "global_address":
         changes = {"address": value}
     elif name == "rank":
         if value > 4:
-            raise ValueError(f"rank {value}, one less than the dimensions: 0 to 4 are allowed")
+            raise ValueError(f"rank is {value}; it is the number of dimensions minus 1: 0 to 4 are allowed")
         sizes = {attribute: value + (attribute != "pitches") for attribute in _AXES.values()}
         changes = {attribute: (*getattr(fields, attribute), *(0,) * 5)[:size] for attribute, size in sizes.items()}
     elif name in _CHOICES:
         attribute, choices = _CHOICES[name]
         if value >= len(choices):
-            raise ValueError(f"{name} {value}: 0 to {len(choices) - 1} are supported")
+            raise ValueError(f"{name} is {value}; 0 to {len(choices) - 1} are supported")
         changes = {attribute: choices[value]}
     else:
         numbers = [*getattr(fields, _AXES[name])]
         if axis >= len(numbers):
-            raise ValueError(f"{name} {axis} of a tensor of {len(fields.extents)} dimensions")
+            raise ValueError(f"{name} has the ordinal {axis}; this tensor allows 0 to {len(numbers) - 1}")
         numbers[axis] = value
         changes = {_AXES[name]: (*numbers,)}
     return replace(fields, **changes)

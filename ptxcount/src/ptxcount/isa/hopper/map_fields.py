@@ -63,26 +63,26 @@ class MapFields:
         """Return the first violated condition of the driver API, with the values; empty if there is none."""
         rank, shape, size = len(self.extents), self.extents[::-1], self.dtype.itemsize
         if not 1 <= rank <= 5:
-            return f"a tensor of {rank} dimensions: 1 to 5 are allowed"
+            return f"the tensor has {rank} dimensions; 1 to 5 are allowed"
         if size not in (1, 2, 4, 8):
-            return f"elements of {size} bytes: 1, 2, 4 or 8 are allowed"
+            return f"elements have {size} bytes; 1, 2, 4 or 8 are allowed"
         if not all(1 <= extent <= 1 << 32 for extent in shape):
-            return f"a tensor of {shape}: at least 1 and at most 2**32 elements are needed along each axis"
+            return f"the tensor has the shape {shape}; each axis must have 1 to 2**32 elements"
         if self.interleave and rank < 3:
-            return f"a tensor of {rank} dimensions: an interleaved layout needs 3 to 5"
+            return f"the tensor has {rank} dimensions; an interleaved layout needs 3 to 5"
         unit = max(16, self.interleave)
         if self.address % unit:
-            return f"a tensor at address {self.address:#x}: a multiple of {unit} is needed"
+            return f"the tensor is at address {self.address:#x}; the address must be a multiple of {unit}"
         for pitch in self.pitches:
             if pitch % unit or not 0 <= pitch < 1 << 40:
                 allowed = f"a multiple of {unit}" if pitch % unit else "less than 2**40"
-                return f"an array of {shape}: rows of {pitch} bytes, {allowed} is needed"
+                return f"the array of shape {shape} has a stride of {pitch} bytes; the stride must be {allowed}"
         if self.fills_nan and self.dtype.kind not in "fV":
-            return f"NaN fill for elements of {self.dtype}: only floats can be filled with NaN"
+            return f"elements are {self.dtype}; only floats can be filled with NaN"
         if len(self.steps) != rank or not all(1 <= step <= 8 for step in self.steps):
-            return f"element strides {self.steps[::-1]}: a number from 1 to 8 for each axis of {shape} is needed"
+            return f"element strides are {self.steps[::-1]}; give a number from 1 to 8 for each axis of {shape}"
         if self.swizzle not in SWIZZLES:
-            return f"swizzle {self.swizzle}: one of {', '.join(map(str, SWIZZLES))} is allowed"
+            return f"swizzle is {self.swizzle}; allowed are {', '.join(map(str, SWIZZLES))}"
         return self._find_problem_of_rows(rank, shape, size)
 
     def _find_problem_of_rows(self, rank: int, shape: tuple[int, ...], size: int) -> str:
@@ -94,30 +94,31 @@ class MapFields:
             name, width = f"box {self.box[::-1]}", self.box[0] if self.box else 0
         is_wide = self.swizzle and not self.interleave and size * width > self.swizzle
         if not problem and (size * width % 16 or is_wide):
-            return f"{name}: a row takes a multiple of 16 bytes, and no more than a swizzle"
+            most = f" and at most the {self.swizzle} of the swizzle" if self.swizzle and not self.interleave else ""
+            return f"{name}: the row has {size * width} bytes; it must have a multiple of 16{most}"
         return problem
 
     def _find_problem_of_box(self, rank: int, shape: tuple[int, ...], size: int) -> str:
         box = self.box[::-1]
         if len(box) != rank or not all(1 <= count <= 256 for count in box):
-            return f"box {box}: a number from 1 to 256 for each axis of {shape} is needed"
+            return f"box is {box}; give a number from 1 to 256 for each axis of {shape}"
         count = size * int(np.prod(self._count_elements()))
         if count > MAX_SHARED:  # an H200 rejects 256 KiB; its limit is unknown, above 16 KiB
-            return f"box {box}: {count} bytes, at most the {MAX_SHARED} of a block's shared memory are allowed"
+            return f"box {box} has {count} bytes; at most {MAX_SHARED}, a block's shared memory, are allowed"
         return ""
 
     def _find_problem_of_column(self, column: Column, rank: int, shape: tuple[int, ...]) -> str:
         if rank not in _IM2COL_BITS:
-            return f"a tensor of {shape}: im2col needs 3 to 5 dimensions"
+            return f"the tensor has the shape {shape}; im2col needs 3 to 5 dimensions"
         most = 1 << (_IM2COL_BITS[rank] - 1)
         for name, corner in (("lower", column.lower), ("upper", column.upper)):
             if len(corner) != rank - 2 or not all(-most <= place < most for place in corner):
-                return f"{name} corner {corner[::-1]}: {rank - 2} numbers from {-most} to {most - 1} are needed"
+                return f"the {name} corner is {corner[::-1]}; give {rank - 2} numbers from {-most} to {most - 1}"
         if any(high < low for low, high in self.find_bounds(column)):
-            return f"corners {column.lower[::-1]} and {column.upper[::-1]}: no pixel of {shape} lies between them"
+            return f"no pixel of {shape} lies between the corners {column.lower[::-1]} and {column.upper[::-1]}"
         for name, count, limit in (("channels", column.channels, 256), ("pixels", column.pixels, 1024)):
             if not 1 <= count <= limit:
-                return f"{count} {name}: 1 to {limit} are allowed"
+                return f"the column has {count} {name}; 1 to {limit} are allowed"
         return ""
 
     def find_bounds(self, column: Column) -> list[tuple[int, int]]:
@@ -132,12 +133,12 @@ class MapFields:
         most = (1 << _IM2COL_BITS[len(self.extents)]) - 1
         for offset in offsets:
             if offset > most:
-                return f"im2col offsets {(*offsets,)}: 0 to {most} are allowed; an H200 drops higher bits"
+                return f"im2col offsets are {(*offsets,)}; 0 to {most} are allowed (an H200 drops higher bits)"
         bounds = self.find_bounds(self.column)
         if all(low <= place <= high for place, (low, high) in zip(start[1:], bounds, strict=False)):
             return ""
         lows, highs = zip(*bounds, strict=True)
-        return f"a column at {(*start,)}: it must begin within the bounding box, {lows} to {highs}"
+        return f"the column begins at {(*start,)}; it must begin within the bounding box, {lows} to {highs}"
 
     def locate(self, start: Sequence[int], offsets: Sequence[int] = ()) -> Elements:
         """Return the elements of a copy that begins at coordinates."""

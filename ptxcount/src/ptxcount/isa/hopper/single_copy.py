@@ -89,11 +89,11 @@ class BulkCopy:
         problem = fields.find_problem()
         is_column = any(name.startswith("im2col") for name in chunk.instruction.modifiers)
         if is_column != bool(fields.column):
-            problem = problem or f"the map is for {'im2col' if fields.column else 'tiles'}, the copy is not"
+            problem = problem or f"the map is for {'im2col' if fields.column else 'tiles'}, but the copy is not"
         if problem:
             raise LaunchError(f"{self._source}: {problem}")
         if fields.interleave:
-            raise unsupported(chunk.instruction, "an interleaved layout")
+            raise unsupported(chunk.instruction, "ptxcount does not support an interleaved layout")
         return fields
 
     def _place_bytes(self, start: int, count: int, unit: int = 1) -> Array:
@@ -118,24 +118,29 @@ class BulkCopy:
     def _locate_elements(self, fields: MapFields, start: Sequence[int], shifts: Sequence[int]) -> _GlobalElements:
         """Return the elements of a tile or a column; report invalid coordinates."""
         of_rows = not OF_ROWS.isdisjoint(self._chunk.instruction.modifiers)
-        starts = [(start[0], row) for row in start[1:]] if of_rows else [start]
-        if len(starts[0]) != len(fields.extents) or len(starts) != 1 + 3 * of_rows:
-            raise LaunchError(f"{self._source}: {len(start)} coordinates for {fields.extents[::-1]}")
-        if len(shifts) not in (0, len(fields.extents) - 2):
-            raise LaunchError(f"{self._source}: {len(shifts)} im2col offsets for {fields.extents[::-1]}")
+        rank, starts = len(fields.extents), [(start[0], row) for row in start[1:]] if of_rows else [start]
+        if len(starts[0]) != rank or len(starts) != 1 + 3 * of_rows:
+            needed = "four rows need a map of 2 dimensions and 5" if of_rows else f"its map needs {rank}"
+            text = f"a copy with a tensor map of {rank} dimensions has {len(start)} coordinates; {needed}"
+            raise LaunchError(f"{self._source}: {text}")
+        if len(shifts) not in (0, rank - 2):
+            text = f"the number of im2col offsets is {len(shifts)}; a tensor map of {rank} dimensions needs {rank - 2}"
+            raise LaunchError(f"{self._source}: {text}")
         if of_rows and fields.box[1] != 1:
-            raise LaunchError(f"{self._source}: a copy of four rows: the box of the tensor map must have one row")
+            text = f"the box of the tensor map has {fields.box[1]} rows; a copy of four rows needs a box of one row"
+            raise LaunchError(f"{self._source}: {text}")
         width = fields.dtype.itemsize
         if start[0] * width % 16:
-            text = f"a tile with first coordinate {start[0]}, {start[0] * width} bytes: not a multiple of 16"
+            place = f"byte {start[0] * width} of a row (coordinate {start[0]})"
+            text = f"the tile starts at {place}; it must start at a multiple of 16"
             self._report(MisalignedError, (0, 0), text, fields.address)
         stray = fields.find_stray(start, shifts)
         if self._is_store and min(start) < 0:
-            stray = f"a tile store at {tuple(start)}: no coordinate may be below 0"
+            stray = f"the tile store starts at {tuple(start)}; no coordinate may be below 0"
         column = fields.column
         if self._is_store and column and (min(column.lower) < 0 or max(column.upper) > 0):
             corners = f"{column.lower[::-1]} and {column.upper[::-1]}"
-            stray = f"a column store with corners {corners}: they must be within the tensor"
+            stray = f"the column store has the corners {corners}; they must be within the tensor"
         if stray:
             self._report(OutOfBoundsError, (0, 0), stray, fields.address)
         parts = [fields.locate(first, shifts) for first in starts]

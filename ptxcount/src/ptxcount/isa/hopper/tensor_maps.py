@@ -27,8 +27,8 @@ class EncodedMap(ArrayDescriptor):
             raise LaunchError(problem)
         if self.array.strides[-1:] != (self.array.dtype.itemsize,):
             raise LaunchError(
-                f"an array of {self.array.shape} with strides of {self.array.strides} bytes: elements of a row must be "
-                "contiguous"
+                f"the array of shape {self.array.shape} has strides of {self.array.strides} bytes; elements of a row "
+                "must be contiguous"
             )
 
     def _fill_steps(self, steps: Sequence[int]) -> tuple[int, ...]:

@@ -117,7 +117,7 @@ def _bind_product(instruction: Instruction) -> Step:
     factor, accumulator = find_layout("a", warp, left), find_layout("d", warp, to)
     targets, registers = items(target), items(first)
     if len(targets) != len(accumulator.parts) or (in_registers and len(registers) != len(factor.parts)):
-        raise unsupported(instruction, f"{len(targets)} registers, {len(accumulator.parts)} are needed")
+        raise unsupported(instruction, f"it has {len(targets)} registers; {len(accumulator.parts)} are needed")
 
     def product(chunk: Chunk, *values: Array) -> list[Array]:
         previous, (scales, bits, *sources) = values[: len(targets)], values[len(targets) :]

@@ -85,9 +85,13 @@ class ProductShape(NamedTuple):
         rows = (bits >> 27 & 3) << 7 if kind.is_scaled else (bits >> 24 & 31) << 4
         columns = (bits >> 17 & 63) << 3
         if bits >> 2 & 1 != is_sparse:
-            raise ValueError(f"bit 2 of the instruction descriptor {bits:#x}: it must be 1 with .sp, else 0")
+            raise ValueError(
+                f"bit 2 of the instruction descriptor {bits:#x} is {bits >> 2 & 1}; it must be 1 with .sp, else 0"
+            )
         if not all(factors) or not result:
-            text = f"types {codes[0]}, {codes[1]} and {bits >> 4 & 3} of the factors and the result are undefined"
+            text = (
+                f"the types of the factors, {codes[0]} and {codes[1]}, or of the result, {bits >> 4 & 3}, are undefined"
+            )
             raise ValueError(text)
         allowed = (_INTEGER_COLUMNS if result == "s32" else _COLUMNS).get((group, is_stationary), ())
         is_wide = is_stationary and is_sparse and columns > 128
@@ -174,5 +178,5 @@ def decode_shared(bits: int) -> Descriptor:
     if pattern is None:
         raise ValueError(f"the descriptor {bits:#x} has the undefined swizzle {bits >> 61 & 7}")
     if (bits >> 49 & 7 and pattern.swizzle) or bits >> 52 & 1:  # without a swizzle, the base offset is meaningless
-        raise NotImplementedError(f"the base offset or the absolute stride of the descriptor {bits:#x}")
+        raise NotImplementedError(f"the descriptor {bits:#x} has a base offset or an absolute stride")
     return Descriptor(start, leading, stride, pattern.span, pattern.lines, pattern.swizzle)

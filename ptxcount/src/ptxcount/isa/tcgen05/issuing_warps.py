@@ -43,7 +43,7 @@ def report_descriptors(chunk: Chunk) -> Iterator[None]:
     try:
         yield
     except NotImplementedError as error:
-        raise unsupported(chunk.instruction, f"{error}: not supported") from None
+        raise unsupported(chunk.instruction, str(error)) from None
     except ValueError as error:
         raise chunk.make_fault(TensorMemoryError, str(error)) from None
 

@@ -55,10 +55,10 @@ class ProductForm(NamedTuple):
         if (is_stationary and (masks or scaled)) or (rest and not is_stationary and not isinstance(rest[0], Immediate)):
             raise unsupported(instruction)
         if not 0 <= shift <= _MAX_SHIFT:
-            raise unsupported(instruction, f"scale-input-d {shift}: a number from 0 to {_MAX_SHIFT} is allowed")
+            raise unsupported(instruction, f"scale-input-d is {shift}; 0 to {_MAX_SHIFT} are allowed")
         group = read_group(instruction)
         if masks and len(masks) != 4 * group:
-            raise unsupported(instruction, f"{len(masks)} words of disable-output-lane, {4 * group} are needed")
+            raise unsupported(instruction, f"disable-output-lane has {len(masks)} words; {4 * group} are needed")
         scales = (counts[0] if counts else _BLOCK32[kinds[0]]) if scaled else 0
         block = 16 if "block16" in names else 32 if scaled and not counts else 0
         from_tensor_memory = isinstance(operands[1], Address)

@@ -180,7 +180,7 @@ class _Product:
         unit = find_unit(bits)
         undefined = codes[find_undefined(codes, unit, ordered=True)]
         if undefined.size:
-            raise unsupported(self._chunk.instruction, f"undefined metadata {int(undefined[0]):#06b} of a group")
+            raise unsupported(self._chunk.instruction, f"the metadata {int(undefined[0]):#06b} of a group is undefined")
         return expand_groups(np.broadcast_to(stored, (*codes.shape[:3], stored.shape[3])), codes, unit)
 
     def _load_right(self, blocks: Array) -> Array:
@@ -198,7 +198,9 @@ class _Product:
         kind = self._form.kind
         width = extent[1] * find_stored_bits(name, padded=kind.padded) // 8
         if not turned and descriptor.span > 16 and descriptor.start % descriptor.span + width > descriptor.span:
-            raise unsupported(self._chunk.instruction, f"rows of {width} bytes with a swizzle of {descriptor.span}")
+            raise unsupported(
+                self._chunk.instruction, f"rows have {width} bytes; a swizzle of {descriptor.span} does not fit"
+            )
         return np.stack(
             [
                 load_shared_factor(

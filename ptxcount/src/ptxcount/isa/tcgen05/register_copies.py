@@ -82,7 +82,7 @@ def _parse_access(instruction: Instruction, packing: str) -> _Access:
     split = next((operand.value for operand in rest if isinstance(operand, Immediate)), None)
     registers = items(instruction.operands[0 if name == "ld" else -1])
     if count > _MAX_REGISTERS or len(registers) != count:
-        raise unsupported(instruction, f"{len(registers)} registers, {count} are needed")
+        raise unsupported(instruction, f"it has {len(registers)} registers; {count} are needed")
     if (split is not None) != (shape == "16x32bx2"):
         raise unsupported(instruction, "an immediate offset of the second half is only for .16x32bx2, which needs it")
     read = address(instruction, place, "tensor")

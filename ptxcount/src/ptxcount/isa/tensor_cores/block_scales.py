@@ -60,9 +60,10 @@ class BlockScales(NamedTuple):
         is_active = lanes_of(chunk, spread(chunk.active, chunk.shape)).any(axis=2, keepdims=True)
         if ((~np.isin(first_byte, _FIRST_BYTES[self.per_row]) | (choice >= choices)) & is_active).any():
             text = (
-                f"first byte {first_byte[is_active][0]} and thread {choice[is_active][0]} of scales; the first is in "
+                f"scales have the first byte {first_byte[is_active][0]} and thread {choice[is_active][0]}; "
+                "the byte must be in "
             )
-            raise unsupported(chunk.instruction, f"{text}{_FIRST_BYTES[self.per_row]}, the second below {choices}")
+            raise unsupported(chunk.instruction, f"{text}{_FIRST_BYTES[self.per_row]}, the thread below {choices}")
         places = np.minimum(lanes + stride * choice, 31)
         words = np.take_along_axis(words, np.broadcast_to(places, (*words.shape[:2], len(lanes))), axis=2)
         shifts = 8 * (first_byte[..., None] + np.arange(self.per_row)) % 32

@@ -48,7 +48,7 @@ def list_fragment(role: str, shape: Shape, bits: int) -> list[Part]:
 
     Accumulators have two elements per part, for any size; other operands fill 32-bit words.
     """
-    if role == "a" and shape.m == 8 and shape.n > 8:  # ptxas computes the transposed product
+    if role == "a" and shape.m == 8 and shape.n > 8:  # ptxas swaps A and B: fragments are those of the transpose
         return [part.transpose() for part in list_fragment("b", Shape(shape.n, 8, shape.k), bits)]
     if role != "a" and shape.m == 8 and shape.n > 8:
         transposed = list_fragment("a" if role == "b" else role, Shape(shape.n, 8, shape.k), bits)

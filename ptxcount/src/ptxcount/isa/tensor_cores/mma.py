@@ -130,7 +130,7 @@ def _bind_product(instruction: Instruction) -> Step | None:
     target_layout = find_layout("d", shape, target_element)
     for layout, operands in zip((target_layout, *layouts_of_sources), (target, *sources), strict=True):
         if len(operands) < len(layout.parts):
-            raise unsupported(instruction, f"{len(operands)} registers, {len(layout.parts)} are needed")
+            raise unsupported(instruction, f"it has {len(operands)} registers; {len(layout.parts)} are needed")
     rest = instruction.operands[4:]
     metadata = Metadata.locate(instruction, shape.k, ELEMENTS[left].bits, rest[1]) if is_sparse else None
     scales = BlockScales.parse(instruction, rest[2 * is_sparse :]) if scaled else None

@@ -69,10 +69,10 @@ class Metadata(NamedTuple):
         pieces = len(code) * 4 * rows_of_word // 32
         quad_lanes = pieces * 2 // rows_of_word
         if quad_lanes not in (1, 2, 4):
-            raise unsupported(instruction, f"{products} products of sparse elements of {bits} bits")
+            raise unsupported(instruction, f"{products} products of sparse elements of {bits} bits do not exist")
         most = 4 // quad_lanes
         if not isinstance(selector, Immediate) or selector.value not in range(most):
-            raise unsupported(instruction, f"a sparsity selector from 0 to {most - 1} is needed")
+            raise unsupported(instruction, f"the sparsity selector must be a number from 0 to {most - 1}")
         piece, place = code * 4 * rows_of_word // 32, code * 4 % (32 // rows_of_word)
         upper, first = _ROWS // 8, int(selector.value) * quad_lanes + 4 * (_ROWS % 8)
         if rows_of_word == 2:
@@ -86,7 +86,7 @@ class Metadata(NamedTuple):
         is_wrong = find_undefined(codes, self.unit, ordered=self.ordered) & is_active[..., None, None]
         if is_wrong.any():
             code = int(np.broadcast_to(codes, is_wrong.shape)[is_wrong][0])
-            raise unsupported(chunk.instruction, f"undefined metadata {code:#06b} of a group of elements")
+            raise unsupported(chunk.instruction, f"the metadata {code:#06b} of a group of elements is undefined")
         ahead = is_wrong.shape[:2]
         stored, codes = (np.broadcast_to(part, (*ahead, *part.shape[2:])) for part in (stored, codes))
         return expand_groups(stored, codes, self.unit)

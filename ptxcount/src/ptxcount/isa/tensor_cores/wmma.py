@@ -44,7 +44,7 @@ def _bind_tile(instruction: Instruction) -> Step | None:
     registers = items(instruction.operands[not loads])
     layout = find_layout(role, shape, element)
     if len(registers) < len(layout.parts):
-        raise unsupported(instruction, f"{len(registers)} registers, {len(layout.parts)} are needed")
+        raise unsupported(instruction, f"it has {len(registers)} registers; {len(layout.parts)} are needed")
     plan = split_pieces(list_fragment(role, shape, bits), bits, by_row=by_row)
     space, default_leading = find_space(instruction), np.full((1, 1), layout.extent[by_row], np.uint32)
     resolve = make_resolver(space, address(instruction, instruction.operands[loads], space))

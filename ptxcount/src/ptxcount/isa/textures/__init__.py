@@ -72,15 +72,19 @@ class Surface(ArrayDescriptor):
 
     def __post_init__(self) -> None:
         if self.channels not in (1, 2, 4) or (self.channels > 1 and self.array.shape[-1:] != (self.channels,)):
-            raise LaunchError(f"channels {self.channels}: 1, or 2 or 4 along the last axis of {self.array.shape}")
+            raise LaunchError(
+                f"channels is {self.channels}; use 1, or the length of the last axis of {self.array.shape} if that is "
+                "2 or 4"
+            )
         if not 1 <= len(self.extents) <= 3 or self.array.dtype.itemsize > 4 or self.array.dtype.kind not in "iuf":
             raise LaunchError(
-                f"{self.array.dtype}{list(self.array.shape)}: up to 3 dimensions of 8 to 32 bits are supported"
+                f"the array is {self.array.dtype}{list(self.array.shape)}; a {type(self).__name__.lower()} has 1 to 3 "
+                "dimensions, and numbers of 8, 16 or 32 bits"
             )
         for option, allowed in (("layout", (*LAYOUTS, "")), ("filter", FILTERS), ("address", tuple(ADDRESSES))):
             if getattr(self, option, allowed[0]) not in allowed:
                 raise LaunchError(
-                    f"{option} {getattr(self, option)!r}: one of {', '.join(filter(None, allowed))} is allowed"
+                    f"{option} is {getattr(self, option)!r}; allowed are {', '.join(filter(None, allowed))}"
                 )
 
     @property
@@ -113,16 +117,19 @@ class Surface(ArrayDescriptor):
         return np.asarray(block * 512 + x % 64 // 32 * 256 + y % 8 // 2 * 64 + x % 32 // 16 * 32 + y % 2 * 16 + x % 16)
 
 
-def _plane(x: Array, y: Array) -> dict[tuple[int, int], Array]:
+def _bilinear_weights(x: Array, y: Array) -> dict[tuple[int, int], Array]:
     """Return the weights of four neighbours, in units of 2^-`PLACES`; their sum is 1."""
     both = np.floor(x * y * 2**PLACES + 0.5) / 2**PLACES
     return {(0, 0): 1 - x - y + both, (0, 1): y - both, (1, 0): x - both, (1, 1): both}
 
 
-def _space(x: Array, y: Array, z: Array) -> dict[tuple[int, int, int], Array]:
-    """Return the weights of eight neighbours: the weights of the x-z plane, split along y, with ties to the first."""
+def _trilinear_weights(x: Array, y: Array, z: Array) -> dict[tuple[int, int, int], Array]:
+    """Return the weights of eight neighbours: bilinear x-z weights, each split along y.
+
+    The part of the second neighbour along y is rounded to `PLACES` bits, ties down.
+    """
     weights: dict[tuple[int, int, int], Array] = {}
-    for (i, k), whole in _plane(x, z).items():
+    for (i, k), whole in _bilinear_weights(x, z).items():
         part = np.ceil(whole * y * 2**PLACES - 0.5) / 2**PLACES
         weights |= {(i, 1, k): part, (i, 0, k): whole - part}
     return weights
@@ -154,9 +161,13 @@ class Texture(Surface):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.address in ("wrap", "mirror") and not self.normalized:
-            raise LaunchError(f"address {self.address!r}: it needs normalized coordinates")
+            raise LaunchError(
+                f"address {self.address!r} needs normalized coordinates; set normalized=True, or use clamp or border"
+            )
         if self.filter == "linear" and self.array.dtype.kind != "f" and not self.fractions:
-            raise LaunchError(f"filter 'linear': it needs floats, or fractions, not {self.array.dtype}")
+            raise LaunchError(
+                f"filter 'linear' needs floats, not {self.array.dtype}; pass floats, or set fractions=True"
+            )
 
     def taps(self, coordinates: Sequence[Array], layer: Array | None, *, gather: bool = False) -> list[Tap]:
         """Return the elements of a fetch from its coordinates, x first; with ``gather`` four, as for ``tld4``."""
@@ -179,7 +190,9 @@ class Texture(Surface):
             taps.append(Tap(place, weight, inside, read))
         if gather or not wide or len(axes) == 1:
             return taps
-        weights: dict[Any, Array] = (_plane if len(axes) == 2 else _space)(*(axis[1][1] for axis in axes))
+        weights: dict[Any, Array] = (_bilinear_weights if len(axes) == 2 else _trilinear_weights)(
+            *(axis[1][1] for axis in axes)
+        )
         return [tap._replace(weight=weight) for tap, (_, weight) in zip(taps, sorted(weights.items()), strict=True)]
 
     def _axis(self, coordinate: Array, extent: int, wide: bool) -> list[tuple[Array, Array]]:

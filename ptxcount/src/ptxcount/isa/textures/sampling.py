@@ -34,11 +34,12 @@ def _iter_bound(chunk: Chunk, handles: Array, kind: type[Surface], geometry: str
         bound = chunk.context.descriptors.get(handle)
         if bound is None or type(bound.descriptor) is not kind:
             raise LaunchError(
-                f"{instruction.source}: {handle:#x} is no {object_name}; pass ptxcount.{kind.__name__} as its argument"
+                f"{instruction.source}: {handle:#x} is not a {object_name}; pass a ptxcount.{kind.__name__} as argument"
             )
         if not bound.descriptor.fits(geometry):
             raise LaunchError(
-                f"{instruction.source}: {instruction.name} of a {object_name} of shape {bound.descriptor.extents}"
+                f"{instruction.source}: {instruction.name} does not match a {object_name} of shape "
+                f"{bound.descriptor.extents}; pass an array with as many dimensions and layers as it reads"
             )
         yield bound.descriptor, bound.base, mask
 
@@ -110,7 +111,7 @@ def _bind_fetch(instruction: Instruction) -> Step:
     count, layered = GEOMETRIES[geometry]
     targets = elements(instruction.operands[0], 4, instruction)
     if len(coordinates) < count + layered:
-        raise unsupported(instruction, f"{len(coordinates)} coordinates, {count + layered} are needed")
+        raise unsupported(instruction, f"it has {len(coordinates)} coordinates; {count + layered} are needed")
     used_coordinates = list(coordinates[: count + layered])
     reads: list[tuple[Operand, Type]] = [(coordinate, coordinate_type) for coordinate in used_coordinates]
     if layered:

@@ -36,7 +36,7 @@ runPage(async function (choices, display) {
     const countOnly = (side, otherSide) => cells.filter((cell) => cell[side] !== null && cell[otherSide] === null).length;
     const counts = Object.entries(Object.groupBy(shared, ({verdict}) => verdict)).map(([verdict, group]) => `${group.length} ${verdict}`);
     addParagraph(display, `${shared.length} ${KIND_NAMES[kind]} of both commits, judged by thresholds alone: ${counts.join(', ') || 'none'}. ` +
-        `${countOnly('base', 'head')} of the base alone, ${countOnly('head', 'base')} of the head alone. ` +
+        `${countOnly('base', 'head')} only in base, ${countOnly('head', 'base')} only in head. ` +
         (kind === 'timed' ? describeNoise(machine, index) : ''));
     if (changed.length === 0) {
         addParagraph(display, 'Nothing changed.');

@@ -17,7 +17,7 @@ function arrived(text) {
     document.currentScript.received = JSON.parse(text);
 }
 
-/** The relative address of the site's folder: pages of commits lie in a folder of their own. */
+/** The relative address of the site's folder; pages of commits are in a subfolder. */
 const ROOT = document.documentElement.dataset.root;
 
 const pieces = {};
@@ -61,7 +61,7 @@ async function loadIndex() {
 const parseNumbers = (text, {type}) => text.split(',').map(
     (number) => number === '' ? null : Number(type === 'time' ? `${number}e-6` : number));
 
-/** Parse the whole numbers of a text such as "64,,-": nothing stands where a number repeats, a dash where there is none.
+/** Parse the whole numbers of a text such as "64,,-": an empty entry repeats the last number, a dash means no number.
  * @type {(text: string) => (?number)[]} */
 function parseRuns(text) {
     let last = null;
@@ -71,7 +71,7 @@ function parseRuns(text) {
     });
 }
 
-/** Load the values of a benchmark on all commits. A row that repeats an earlier one is stored as the number of that one.
+/** Load the values of a benchmark on all commits. A row that repeats an earlier row is stored as the index of that row.
  * @type {(machine: Machine, benchmark: Benchmark) => Promise<Object<string, any>>} */
 async function loadValues(machine, benchmark) {
     const data = await loadPiece(`values/${machine.id}/${benchmark.id}`);

@@ -1,4 +1,4 @@
-// The figures of the L2 fetch granularity: the times with so many bytes a miss, beside the sectors that a request needs.
+// The figures of the L2 fetch granularity: times by the bytes that a miss fetches, next to the sectors that a request needs.
 'use strict';
 
 const NEEDED = '.track_load_sectors';
@@ -28,7 +28,7 @@ function drawFetchFigure(display, limits, picks, needed) {
     const sectors = places.map(findNeeded);
     const series = limits.map(({benchmark: {fetched}, points: limitPoints}) => {
         const values = places.map((place) => findMicroseconds(limitPoints, place));
-        const name = `${fetched} bytes a miss`;
+        const name = `${fetched} bytes per miss`;
         return {name, values, titles: values.map(
             (value, row) => value === null ? null : `${places[row]}, ${name}: ${formatNumber(value)} µs`)};
     });
@@ -37,17 +37,17 @@ function drawFetchFigure(display, limits, picks, needed) {
         place, ...series.map(({values}) => isValue(values[row]) ? values[row].toFixed(1) : null), formatNumber(sectors[row])]);
     const drawChart = axis === 'dtype' ? drawBars : drawLines;
     const labels = {places, label: `${title}: µs by ${axis}; the table has the values`};
-    addFigure(display, title, 'DRAM gives so many bytes for each miss of the L2 cache: cudaLimitMaxL2FetchGranularity. The sectors that a ' +
-        'request needs are the same with each limit.', (container) => {
+    addFigure(display, title, 'cudaLimitMaxL2FetchGranularity limits the bytes that a miss of the L2 cache fetches from DRAM. The sectors that ' +
+        'a request needs do not depend on it.', (container) => {
         const [left, right] = [makeElement('div', {}), makeElement('div', {})];
         container.classList.add('pair');
         container.append(left, right);
         drawChart(left, {...labels, xTitle: axis === 'dtype' ? LOWER : axis, yTitle: LOWER, series});
         if (sectors.some(isValue)) {
-            const titles = sectors.map((value, row) => `${places[row]}: ${formatNumber(value)} sectors a load request`);
+            const titles = sectors.map((value, row) => `${places[row]}: ${formatNumber(value)} sectors per load request`);
             drawChart(right, {
                 ...labels, label: `${title}: sectors needed by ${axis}`, xTitle: axis === 'dtype' ? 'sectors needed' : axis,
-                yTitle: 'sectors needed', series: [{name: 'sectors needed a load request', values: sectors, titles}],
+                yTitle: 'sectors needed', series: [{name: 'sectors needed per load request', values: sectors, titles}],
             });
         }
     }, makeTable(title, [axis, ...limits.map(({benchmark: {fetched}}) => `µs, ${fetched} bytes`), 'sectors needed'], rows));

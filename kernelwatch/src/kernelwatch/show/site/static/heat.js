@@ -6,14 +6,14 @@
  *     and after.
  */
 
-/** Relative changes from which on a cell has the next colour. */
+/** Minimum relative changes of the colours of a cell. */
 const COLOUR_STEPS = [0.01, 0.03, 0.1, 0.3];
 const OPEN_KERNELS = 4; // the others are folded, on a phone all but one
 const COLUMN_AXIS = 'dtype';
 const TABLE_AXIS = 'flags';
 
-const HEAT_NOTE = 'A cell is the change of a time or count in per cent: red is worse, blue is better, and the larger the change, the ' +
-    'stronger. Changes within the noise or below 1 % have no colour. A cell leads to its History.';
+const HEAT_NOTE = 'A cell is the change of a time or count in per cent: red is worse, blue is better. Larger changes have stronger ' +
+    'colours; changes within the noise or below 1 % have none. A cell links to its History.';
 
 /** Format the change of a cell in per cent, or its value after if it was 0 before.
  * @type {(cell: Cell) => string} */
@@ -59,7 +59,7 @@ function makeHeatTable(machine, caption, columns, rows, cells) {
 /* The order of two lists of numbers, by the first that differs. */
 const compareLists = (left, right) => left.map((number, place) => number - right[place]).find((difference) => difference !== 0) ?? 0;
 
-/* The tables of a benchmark's cells. Axes of which all cells have one value name no row. */
+/* The tables of a benchmark's cells. Names of rows omit axes with one value for all cells. */
 function makeHeatTables(machine, cells) {
     const {axes} = cells[0].benchmark;
     const listValues = (axis) => (axes[axis] || []).filter((value) => cells.some(({params}) => params[axis] === value));

@@ -49,8 +49,8 @@ runPage(async function (choices, display) {
     const arch = pickedArch || (onlyMachine && pickArch(choices, onlyMachine));
     choices.showControls();
     if (onlyMachine && onlyMachine.archs.length === 0) {
-        addNotice(display, `No run on ${name} stored the hashes of its machine code, so no change of it can be marked. Each run stores ` +
-            'them: kernelwatch run');
+        addNotice(display, `No run on ${name} has stored hashes of machine code, so changes of machine code are not marked. A new run ` +
+            'stores them: kernelwatch run');
     }
     const measuring = machines.filter((machine) => filterCommits(machine, [benchmark]).length > 0);
     const lines = (await Promise.all(measuring.map(async (machine) => {
@@ -104,7 +104,7 @@ function pickArch(choices, machine) {
     return choices.pickOption('code', 'Machine code for', machine.archs, newest?.arch);
 }
 
-/* The entries of a configuration by commit of a machine. A change of machine code is one against the last stored hash. */
+/* The entries of a configuration by commit of a machine. Machine code has changed if its hash differs from the last stored one. */
 function listEntries(place, machine, values, codes, convert) {
     const runs = codes[values.code_names[values.machine_code[place]]] || [];
     let lastHash = null;
@@ -184,11 +184,11 @@ function drawHistory(display, index, benchmark, figure) {
     const changes = listChanges(commits, lines);
     const isTime = benchmark.type === 'time';
     const unknown = Math.max(...lines.map(({entries}) => entries.filter(({value, code}) => isValue(value) && !code).length));
-    const note = `${commits.length} commits, oldest first; the gap between two grows with the commits between them. ` +
+    const note = `${commits.length} commits, oldest first; a gap is wider if more commits lie in it. ` +
         (axis === FITTED ? 'The axis does not begin at 0. ' : '') +
-        (shown.length < lines.length ? 'A line for each whose number changed; the table has all. ' : '') +
+        (shown.length < lines.length ? 'Only lines whose numbers changed are drawn; the table has all. ' : '') +
         (lines.every(({entries}) => entries.every(({code}) => !code)) ? '' : `The machine code changed at ${changes.length} of them` +
-            (unknown > 0 ? `, and is unknown at ${unknown}` : '') + ': only there can a change be the kernel\'s.');
+            (unknown > 0 ? `, and is unknown at ${unknown}` : '') + '. Only these commits can have changed the kernel.');
     const listTitles = ({name, entries}) => entries.map(({value, origin}, row) => `${shortenHash(commits[row])}, ${name}: ` +
         `${formatFiveDigits(value)} ${unit}` + (gpus[row].length > 0 ? `, GPU ${gpus[row].join(', ')}` : '') +
         (isValue(origin) ? `, not measured again: as at ${origin}` : ''));
@@ -203,7 +203,7 @@ function drawHistory(display, index, benchmark, figure) {
                 ? line.entries.map(({seconds}) => isValue(seconds) ? findNoise(seconds, line.machine) : null) : [],
         })),
         conditions: isAlone ? listConditions(commits, gpus) : [], conditionsName: 'another GPU or driver',
-        noiseName: 'noise of one GPU: differences within it are no change',
+        noiseName: 'noise of one GPU: smaller differences are no change',
         hollowName: 'not measured again: the number of an earlier commit with the same machine code',
         fitted: axis === FITTED, scale: axis,
     }), makeHistoryTable(unit, figure, gpus));

@@ -62,8 +62,8 @@ function addGpuNotice(display, index, gpus) {
     const count = new Set(gpus).size;
     if (count > 1) {
         const percent = +(100 * index.another_gpu).toPrecision(3);
-        addNotice(display, `${count} GPUs of the kind took these times. Between two of them, unless they prove alike, the review calls ` +
-            `no difference of up to ${percent} % a change.`);
+        addNotice(display, `${count} GPUs of this kind measured these times. The review calls differences of up to ${percent} % between ` +
+            'two of them the same, unless controls show that the two agree better.');
     }
 }
 

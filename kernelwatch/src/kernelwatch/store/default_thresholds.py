@@ -3,22 +3,22 @@
 from collections.abc import Iterable
 
 #: Minimum seconds of a launch whose start and end do not matter.
-LONG = 20e-6
+LONG_LAUNCH = 20e-6
 
 #: Class of durations, by its minimum seconds -> largest relative change that is SAME. Two runs of an H200 agreed to
 #: 0.45 % from 20 µs on, and to 9.47 % below (docs/evidence/agreement.md, "One GPU").
-DEFAULTS = {LONG: 0.01, 0.0: 0.05}
+DEFAULT_THRESHOLDS = {LONG_LAUNCH: 0.01, 0.0: 0.05}
 
 #: The threshold between two GPUs of one model. Without times that are too noisy to judge, H200s differed by up to 2 %
 #: in the median and by at most 7.3 % (docs/evidence/agreement.md).
 THRESHOLD_BETWEEN_GPUS = 0.08
 
 
-def find_class(seconds: float, classes: Iterable[float] = DEFAULTS) -> float:
+def find_class(seconds: float, classes: Iterable[float] = DEFAULT_THRESHOLDS) -> float:
     """Return the class of a duration: the largest minimum that it reaches."""
     return max((least for least in classes if seconds >= least), default=0.0)
 
 
 def default_threshold(seconds: float) -> float:
     """Return the default threshold of a time: the largest relative change that is SAME."""
-    return DEFAULTS[find_class(seconds)]
+    return DEFAULT_THRESHOLDS[find_class(seconds)]
