@@ -116,7 +116,11 @@ SITUATIONS = {
     "the remote's own": ("branch main\nsymbolic-ref refs/remotes/origin/HEAD refs/remotes/origin/trunk", [], "trunk"),
     "a remote's that is not here": ("symbolic-ref refs/remotes/origin/HEAD refs/remotes/origin/other", [], "trunk"),
     "detached": ("branch main\nswitch -q --detach", [], "main"),
-    "detached, without main": ("switch -q --detach", [], "HEAD is detached, and there is no branch main or master"),
+    "detached, without main": (
+        "switch -q --detach",
+        [],
+        "HEAD is not on a branch, and there is no branch main or master",
+    ),
     "without a commit": ("update-ref -d HEAD", [], "trunk"),
     "a name with a quote": ("branch -m it's\"ß", [], "it's\"ß"),
     "no repository": ("version", [], "git init"),

@@ -107,7 +107,8 @@ def test_errors(command: str, text: str, capsys: pytest.CaptureFixture[str]) -> 
 
 #: Words after a file with the kernels `a` and `b`, exit code, and a text of the output.
 WITHOUT_GRID = [
-    ("--entry b", 0, "ptxcount {file} --entry b --grid"), ("--entry c", 1, "LaunchError: no kernel 'c'; the file has "),
+    ("--entry b", 0, "ptxcount {file} --entry b --grid"),
+    ("--entry c", 1, "LaunchError: there is no kernel 'c'; the file has "),
     ("--json", 2, "OutputError: --json needs a launch: give --grid and --block"),
     ("--html page.html", 2, "OutputError: --html needs a launch: give --grid and --block"),
 ]  # fmt: skip

@@ -146,7 +146,7 @@ def test_undefined_random_bits(clamps: str, number: float, is_refused: bool) -> 
     form = f"cvt.rs{clamps}.f16x2.f32 {{d}}, {{a}}, {{b}}, {{c}}"
     if is_refused:
         with pytest.raises(
-            UnsupportedInstructionError, match="with random bits: the PTX ISA defines only normal results"
+            UnsupportedInstructionError, match="with random bits; the PTX ISA defines only normal results"
         ):
             evaluate(form, operands, np.uint32)
     else:

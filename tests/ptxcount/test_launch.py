@@ -96,11 +96,13 @@ def test_exact_name() -> None:
 
 
 def test_template_without_instance(tmp_path: Path) -> None:
-    """The error shows an instance; other names are returned as they are."""
+    """The error shows an instance; a wrong name is refused."""
     source = tmp_path / "k.cu"
     source.write_text("namespace own { template <typename T, int N> __global__ void tm(T* x) { x[N] = 0; } }")
     ptx = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k()\n{\nret;\n}\n"
-    assert [kernel_counts.find_kernel(source, ptx, name) for name in (None, "k", "other")] == ["k", "k", "other"]
+    assert [kernel_counts.find_kernel(source, ptx, name) for name in (None, "k")] == ["k", "k"]
+    with pytest.raises(ptxcount.LaunchError, match=r"^there is no kernel 'other'; the file has k$"):
+        kernel_counts.find_kernel(source, ptx, "other")
     with pytest.raises(ptxcount.LaunchError, match=r"^tm is a template: name an instance, such as 'tm<float, 16>'$"):
         kernel_counts.find_kernel(source, ptx, "tm")
 

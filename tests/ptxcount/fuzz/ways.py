@@ -145,7 +145,7 @@ def without_shortcuts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Disable every shortcut: no sums, no shared blocks, no divergence of blocks, many chunks."""
     for module in (symbolic_values, rule_sums):
         monkeypatch.setattr(module, "split_sum", lambda value, size: None)
-    monkeypatch.setattr(schedule, "_MAX_PARTINGS", 0)
+    monkeypatch.setattr(schedule, "_MAX_DIVERGENCE_DEPTH", 0)
     monkeypatch.setattr(execute, "CHUNK_THREADS", 500)
     touch = SharedMemory._check_access
     monkeypatch.setattr(

@@ -212,7 +212,7 @@ def sum_accesses(accesses: Sequence[Access]) -> Access:
     """Sum up the counts of accesses of one space and kind; all else is that of the first."""
     first = accesses[0]
     total = Access(first.source, first.space, first.kind, first.width, is_retried=first.is_retried)
-    for name in (each.name for each in fields(Access) if each.type == "int" and each.name != "width"):
+    for name in (each.name for each in fields(Access) if each.type is int and each.name != "width"):
         setattr(total, name, sum(getattr(access, name) for access in accesses))
     for access in accesses:
         total.add_shifted(access.shifted_sectors)
