@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     import ctypes
 
 
+#: An ABI tag of the Itanium C++ ABI. Numba gives its kernels tags, which name a version and options.
+_ABI_TAG = re.compile(r"\[abi:\w+\]")
+
+
 def find_entry(ptx: str, name: str | None) -> str:
     """Find the mangled name of a kernel.
 
@@ -58,8 +62,9 @@ def cpp_name(mangled: str) -> str:
 
 
 def source_name(mangled: str) -> str:
-    """Return the source name without templates: ``own::scale`` for ``_ZN3own5scaleEPf``."""
-    return cpp_name(mangled).replace("(anonymous namespace)::", "").partition("<")[0]
+    """Return the source name without templates and ABI tags: ``own::scale`` for ``_ZN3own5scaleEPf``."""
+    name = _ABI_TAG.sub("", cpp_name(mangled))
+    return name.replace("(anonymous namespace)::", "").partition("<")[0]
 
 
 @lru_cache(maxsize=1 << 14)
