@@ -71,8 +71,8 @@ NAMES = [
     ("_ZN3own33_GLOBAL__N__73a82065_4_f_cu__Z1ff2k2IfEEvPT_", "own::(anonymous namespace)::k2<float>", "own::k2", []),
     ("scale", "scale", "scale", []), ("_Zebra", "_Zebra", "_Zebra", []),
     ("_ZN4phys6gatherIfLi2EEEvPT_PKS1_i", "phys::gather<float, 2>", "phys::gather", ["gather", "gather< float,2>"]),
-    ("_ZN6cudapy6images5scaleB2v1B3c_dE5ArrayIfLi1EEi", "cudapy::images::scale[abi:v1][abi:c_d]", "cudapy::images::scale",
-     ["scale", "images::scale"]),
+    ("_ZN6cudapy3own5scaleB2v1B3c_dE5ArrayIfLi1EEi", "cudapy::own::scale[abi:v1][abi:c_d]", "cudapy::own::scale",
+     ["scale", "own::scale"]),
     ("_Z8by_value5PointPd", "by_value", "by_value", ["by_value(Point, double*)"]),
 ]  # fmt: skip
 

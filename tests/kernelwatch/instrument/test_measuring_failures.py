@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import atexit
 import os
+import select
+import shutil
 import sys
+import tempfile
 import textwrap
 import threading
 from collections.abc import Callable
@@ -128,6 +131,21 @@ def test_wait_is_deferred(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         folder = Path(os.environ[client.ADDRESS]).parent
     assert folder.exists()
     ends[0]()
+    assert not folder.exists()
+
+
+def test_end_without_its_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that does not wait removes its folders first: no traceback follows."""
+    folder = Path(tempfile.mkdtemp())
+
+    def end_run(*_: object) -> tuple[list[int]]:
+        shutil.rmtree(folder)
+        return ([0],)
+
+    monkeypatch.setattr(select, "select", end_run)
+    with Path(os.devnull).open(encoding="utf-8") as nothing:
+        monkeypatch.setattr(sys, "stdin", nothing)
+        server.main(str(folder / "measuring"), "1")
     assert not folder.exists()
 
 

@@ -144,7 +144,8 @@ def _limit_time(seconds: float, expired: Any) -> Iterator[None]:
 def main(address: str, limit: str) -> None:
     """Fork serving processes one after another, until standard input ends or a process fails to start."""
     fork, run_input = multiprocessing.get_context("fork"), os.dup(sys.stdin.fileno())
-    with Listener(address, "AF_UNIX") as listener, suppress(EOFError):
+    # A run that does not wait for this process may have removed the folder, which the listener does not expect.
+    with suppress(EOFError, FileNotFoundError), Listener(address, "AF_UNIX") as listener:
         while not select.select([run_input], [], [], 0)[0]:  # readable only at its end: nothing is written to it
             receiving_end, sending_end = fork.Pipe(duplex=False)
             process = fork.Process(
