@@ -1,7 +1,8 @@
-// Idea:     sum each row of a row-major matrix, one warp per row. Shuffles add the sums of the lanes.
+// Idea:     sum each row of a row-major matrix, one warp per row, in blocks of 32 threads. Shuffles add the sums of
+//           the lanes.
 // Pattern:  a warp reads 32 consecutive elements of its row per load, and writes one element.
 // Origin:   written for this project, as the usual form of a reduction of rows.
-// Run:      nvcc --ptx -arch sm_90 row_sum.cu    (the benchmarks compile row_sum<float> by its name)
+// Run:      kernelwatch count row_sum rows=128 columns=1024    (this compiles row_sum<float>)
 
 template <typename T>
 __global__ void row_sum(T* output, const T* input, int columns) {

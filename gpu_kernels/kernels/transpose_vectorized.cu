@@ -34,9 +34,9 @@ struct SmallTile {
     static constexpr int V = sizeof(ELEMENT) < 16 ? 2 : 1, ROWS = 16 * V, COLUMNS = 16 * V;
 };
 
-// Each lane loads one word of a row of a ragged tile. If elements are shorter than a word, the last lane's is unused:
-// no next lane completes it. A line is the part of a column that one tile stores. It starts with the first sector
-// that begins in the tile. The elements of the next tile in its last sector are loaded twice.
+// Each lane loads one word of a row of a ragged tile. If elements are shorter than a word, lane 31's word is not stored,
+// because no next lane completes it. A line is the part of a column that one tile stores. It starts with the first
+// sector that begins in the tile. The elements of the next tile in its last sector are loaded twice.
 struct RaggedTile {
     static constexpr int SIZE = sizeof(ELEMENT), WORD = SIZE < 4 ? 4 : SIZE, V = WORD / SIZE, VECTOR = 16 / SIZE;
     static constexpr int ROWS = LargeTile::RAGGED_ROWS, LOADED = ROWS + 32 / SIZE, COLUMNS = V > 1 ? 31 * V : 32;
