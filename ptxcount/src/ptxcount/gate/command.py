@@ -254,11 +254,15 @@ def _restrict_finding(finding: Diagnostic, places: set[tuple[str, int]]) -> Diag
 
 
 def _merge_repeated(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """Merge repeated warnings: several launches of a kernel may have the same."""
-    merged: dict[object, Diagnostic] = {}
+    """Merge repeated findings; of warnings, also those of several launches."""
+    repeated: dict[Diagnostic, dict[str, None]] = {}
     for finding in findings:
-        merged.setdefault(finding._replace(launch="") if finding.level == "warning" else finding, finding)
-    return [*merged.values()]
+        key = finding._replace(launch="") if finding.level == "warning" else finding
+        repeated.setdefault(key, {})[finding.launch] = None
+    return [
+        finding._replace(launch=launch, more_launches=tuple(more_launches))
+        for finding, (launch, *more_launches) in repeated.items()
+    ]
 
 
 def _format_folder(options: argparse.Namespace) -> str:

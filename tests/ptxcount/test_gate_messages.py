@@ -1,0 +1,29 @@
+"""Words of the gate: the level of a finding, the launches of a warning, and the warnings of ``pin``."""
+
+from __future__ import annotations
+
+import json
+
+from tests.ptxcount.gate_repository import LAUNCH, OTHER, Repository, repository
+
+__all__ = ["repository"]
+
+RACE = ("if (i < n) out[i] = ", "__shared__ int s; s = i; if (i < n) out[i] = s + ")
+THIRD = LAUNCH.replace("= 4", "= 3")
+
+
+def test_levels_and_launches(repository: Repository) -> None:
+    """A warning does not fail, and names its first launch and the number of others."""
+    repository.kernel(2, RACE)
+    repository.launch(LAUNCH + OTHER + THIRD)
+    repository.run("pin", "--accept")
+    code, (line,) = repository.run("check")
+    assert (code, line[:28]) == (0, "scale.cu:6: warning: PC006 r")
+    assert line.endswith(" [launch scale<float> (launch 1), and 2 more launches]")
+    (finding,) = json.loads("\n".join(repository.run("check", "--format", "json")[1]))["findings"]
+    assert finding["more_launches"] == ["scale<float> (launch 2)", "scale<float> (launch 3)"]
+    repository.kernel(8, RACE)
+    code, lines = repository.run("check")
+    assert (code, {line.split()[1] for line in lines}) == (1, {"error:", "warning:"})
+    repository.kernel(1, RACE)
+    assert {line.split()[1] for line in repository.run("check")[1]} == {"note:", "warning:"}
