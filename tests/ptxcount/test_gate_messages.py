@@ -27,3 +27,13 @@ def test_levels_and_launches(repository: Repository) -> None:
     assert (code, {line.split()[1] for line in lines}) == (1, {"error:", "warning:"})
     repository.kernel(1, RACE)
     assert {line.split()[1] for line in repository.run("check")[1]} == {"note:", "warning:"}
+
+
+def test_pin_prints_warnings(repository: Repository) -> None:
+    """Pin prints the warnings that check prints, without those that a comment waives."""
+    repository.kernel(2, RACE)
+    code, lines = repository.run("pin", "--accept")
+    assert (code, repository.run("check")) == (0, (0, lines[-1:]))
+    assert lines[-1][:26] == "scale.cu:6: warning: PC006"
+    repository.kernel(2, RACE, ("STRIDE];", "STRIDE];  // ptxcount: ignore[wrong-kernel] of use"))
+    assert repository.run("pin") == (0, [])

@@ -139,7 +139,7 @@ def _pin_counts(options: argparse.Namespace) -> int:
         for difference in pins.compare_launch(counts, lock)
     ]
     rose = any(difference.code == "PC003" for difference in differences) and not options.accept
-    excesses = _find_excesses(options.folder, launch_counts)
+    unwaived = _find_unwaived(options.folder, launch_counts)
     if not rose:
         pins.write_lock(options.folder, launch_counts, nvcc_release(), lock if failures else pins.NO_LOCK)
     differences = [difference if rose else difference._replace(level="note") for difference in differences]
@@ -152,8 +152,8 @@ def _pin_counts(options: argparse.Namespace) -> int:
     gone = [] if failures else [f"gone: {label}" for label in lock.list_removed(launch_counts)]
     for text in (*new, *gone, *nvcc):
         print(escape_unprintable(f"{pins.FILE}: {text}"))
-    _report_findings(excesses, [], options)
-    if excesses:
+    _report_findings(_merge_repeated(unwaived), [], options)
+    if excesses := [finding for finding in unwaived if finding.level == "error"]:
         excess = count_noun(len(excesses), "count")
         print(f"{pins.FILE} was written, but ptxcount check will fail: {excess} above the limit")
     if failures:
@@ -161,10 +161,11 @@ def _pin_counts(options: argparse.Namespace) -> int:
     return 2 if failures else 0
 
 
-def _find_excesses(folder: Path, launch_counts: Sequence[LaunchCounts]) -> list[Diagnostic]:
-    """Find the counts of launches and lines that exceed limits without a waiver."""
+def _find_unwaived(folder: Path, launch_counts: Sequence[LaunchCounts]) -> list[Diagnostic]:
+    """Find counts above limits and wrong kernels, without those that comments waive."""
     directives = Directives(folder, (file for counts in launch_counts for file in counts.files))
     findings = [finding for counts in launch_counts for finding in limits.check_all(counts, directives)]
+    findings += [warning for counts in launch_counts for warning in counts.warnings if warning.code < ADVICE]
     return [finding for finding in directives.apply_waivers(findings, counted_lines=set()) if finding in findings]
 
 
