@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
+from ptxcount.command_line import main
 from tests.ptxcount.gate_repository import LAUNCH, OTHER, Repository, repository
 
 __all__ = ["repository"]
@@ -37,3 +40,24 @@ def test_pin_prints_warnings(repository: Repository) -> None:
     assert lines[-1][:26] == "scale.cu:6: warning: PC006"
     repository.kernel(2, RACE, ("STRIDE];", "STRIDE];  // ptxcount: ignore[wrong-kernel] of use"))
     assert repository.run("pin") == (0, [])
+
+
+def test_init_leaves_out_known_kernels(
+    repository: Repository, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Init prints each kernel once, in a file that it extends, and counts the others."""
+    (repository.folder / "sum.cu").write_text("__global__ void sum(float* out) { out[threadIdx.x] = 1; }\n")
+    repository.launch(LAUNCH + OTHER)
+    code, lines = repository.run("init", "./scale.cu", "sum.cu")
+    assert (code, [line for line in lines if "file" in line]) == (0, ['file = "sum.cu"'])
+    repository.launch("# no launches yet\n")
+    code, lines = repository.run("init", "sum.cu")
+    assert (code, lines[1]) == (0, 'file = "sum.cu"')
+    repository.launch('[[launch]]\nfile = "sum.cu"\ngrid = 1\nblock = 1\n')
+    assert main(["init", str(repository.folder / "sum.cu")]) == 0
+    assert capsys.readouterr().err == ""
+    monkeypatch.chdir(repository.folder)
+    assert main(["init", "sum.cu", "scale.cu"]) == 0
+    output = capsys.readouterr()
+    assert ('"scale.cu"' in output.out, '"sum.cu"' in output.out) == (True, False)
+    assert output.err == "left out 1 kernel that ptxcount.toml already has\n"

@@ -1,7 +1,6 @@
 """``ptxcount init``, ``pin``, ``check`` and ``compare``."""
 
 import argparse
-import json
 import os
 import shlex
 import sys
@@ -10,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ..cli.ending import run_command, scratch_folder
-from ..cli.options import attach_flags, escape_unprintable, join_flags, parse_dimensions
+from ..cli.options import attach_flags, escape_unprintable, join_flags
 from ..util.errors import LaunchError
 from ..util.grammar import count_noun
 from . import limits, lock_changes, pins
@@ -77,12 +76,9 @@ def _run_words(words: Sequence[str]) -> int:
     commands = {"pin": _pin_counts, "check": _check_counts, "compare": _compare_revision}
     try:
         if options.command == "init":
-            print(
-                escape_unprintable(
-                    "\n".join(_format_entries(file, options.include, options.flags) for file in options.files)
-                )
-            )
-            return 0
+            from .table_entries import print_entries  # noqa: PLC0415 - with all of NumPy, which only init needs
+
+            return print_entries(options.files, join_flags(options.include, options.flags))
         with _enter_folder(options):
             return commands[options.command](options)
     except BrokenPipeError:
@@ -289,25 +285,3 @@ def _report_findings(findings: list[Diagnostic], launch_counts: list[LaunchCount
         if any(finding.code in UNCLEAR for finding in findings)
         else int(any(finding.level == "error" for finding in findings))
     )
-
-
-def _format_entries(file: Path, include: Sequence[str], flags: str) -> str:
-    from ..report.suggested_launches import list_kernels  # noqa: PLC0415 - with all of NumPy, which only init needs
-
-    overviews, flags = list_kernels(file, join_flags(include, flags)), join_flags(include, flags)
-    if not overviews:
-        raise LaunchError(f"{file} has no kernels; give a file with a __global__ function")
-    lines = []
-    for overview in overviews:
-        lines += [f"[[launch]]  # {overview.declaration}", f"file = {json.dumps(file.as_posix())}"]
-        lines += [f"kernel = {json.dumps(overview.entry)}"]
-        lines += [f"{name} = {[*parse_dimensions(getattr(overview, name))]}  # a guess" for name in ("grid", "block")]
-        lines += [f"dynamic_shared = {overview.dynamic_shared}  # a guess"] * bool(overview.dynamic_shared)
-        lines += [f"variables = {json.dumps([*overview.variables])}  # a guess"] * bool(overview.variables)
-        lines += [
-            "arguments = [  # guesses: replace sizes and numbers, first of all if the launch fails",
-            *(f"    {json.dumps(word)}," for word in overview.arguments),
-            "]",
-        ]
-        lines += [f"flags = {json.dumps(flags)}"] * bool(flags) + [""]
-    return "\n".join(lines)
