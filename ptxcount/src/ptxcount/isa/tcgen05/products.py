@@ -98,8 +98,8 @@ class _Product:
         self._shape, self._column_mask = shape, mask
         self._path = DATA_PATHS[shape.rows, form.group, form.is_stationary]
         if form.is_sparse and self._path.rows != 128 and not form.is_stationary:
-            problem = "the PTX ISA shows the lanes of their metadata only in figures"
-            raise unsupported(chunk.instruction, f"{self._path.rows} rows of a sparse factor in a block: {problem}")
+            problem = "the text of the PTX ISA does not specify where its metadata lies"
+            raise unsupported(chunk.instruction, f"a sparse product with {self._path.rows} rows in a block: {problem}")
         if shape.is_long and not form.block:
             raise unsupported(chunk.instruction, "K = 96 needs .block16 or .block32")
         addresses = [issue.result, *([issue.left] if form.from_tensor_memory else [])]
