@@ -188,8 +188,8 @@ def test_parameters(way: str, hidden: str) -> None:
 
 @pytest.mark.parametrize(("version", "form"), [(v, f) for v, forms in RELEASED_FORMS.items() for f in forms])
 def test_required_releases(version: str, form: ReleasedForm) -> None:
-    """A form is refused with its version and line, or it is an unknown form."""
-    if form.known:
+    """A form is refused with its version and line, or it is supported."""
+    if form.is_supported:
         assert re.fullmatch(form.pattern, form.example)
         assert not explain_release(form.example)
         return

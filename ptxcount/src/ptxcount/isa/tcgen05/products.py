@@ -142,14 +142,14 @@ class _Product:
         tensor = self._chunk.tensor
         if self._issue.accumulates:
             places = blocks[:, None, None, None], lanes[:, :, None], columns
-            old = tensor.load(*places, self._report, is_product=True)
+            old = tensor.load(*places, self._report, is_asynchronous=True)
             sums = sums + ELEMENTS[shape.result].decode(old) * 2.0**-form.shift
         words = encode(sums, shape.result, saturate=shape.saturates).astype(np.uint32)
         kept = self._find_kept_lanes(member)
         for part, part_lanes in enumerate(lanes):
             updated = np.flatnonzero(~kept[part_lanes])
             places = blocks[:, None, None], part_lanes[updated, None], columns
-            tensor.store(*places, words[:, part, updated], self._report, is_product=True)
+            tensor.store(*places, words[:, part, updated], self._report, is_asynchronous=True)
 
     def _find_kept_lanes(self, member: int) -> Array:
         """Return the mask of lanes that the product leaves unchanged, from the block's four mask words."""
