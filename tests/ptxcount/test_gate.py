@@ -235,13 +235,13 @@ def test_word_on_success(form: str, repository: Repository, capsys: pytest.Captu
 def test_commands_in_messages(repository: Repository) -> None:
     """Suggested commands work in the folder of the gate's call."""
     (repository.folder / "ptxcount.lock").unlink()
-    name = repository.folder.name
-    folder, repository.folder = repository.folder, repository.folder.parent
+    project, parent = repository.folder, repository.folder.parent
+    name = project.name
+    repository.folder = parent
     assert f"run ptxcount pin {name}, and" in repository.run("check", name)[1][0]
     assert repository.run("pin", name)[0] == 0
-    repository.folder = folder
-    repository.kernel(1)
-    repository.folder = folder.parent
+    source = project / "scale.cu"
+    source.write_text(source.read_text().replace("#define STRIDE 2", "#define STRIDE 1"))
     assert f"{name}/{FELL}".replace("ptxcount pin", f"ptxcount pin {name}") in repository.run("check", name)[1][0]
 
 
