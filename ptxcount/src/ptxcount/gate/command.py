@@ -51,7 +51,9 @@ def _make_parser() -> argparse.ArgumentParser:
         parsers[name].add_argument("folder", type=Path, nargs="?", default=Path(), help=f"folder of {FILE} (.)")
     parsers["pin"].add_argument("--accept", action="store_true", help="also write counts that rose")
     parsers["check"].add_argument(
-        "--advise", action="store_true", help="print advice on inefficient accesses: ptxcount/ADVICE.md"
+        "--advise",
+        action="store_true",
+        help="print advice on inefficient accesses; ADVICE.md of ptxcount's sources describes it",
     )
     parsers["check"].add_argument(
         "--changed", metavar="REVISION", help=f"advise only on accesses whose counts differ from REVISION's {pins.FILE}"
