@@ -47,7 +47,7 @@ def test_init_leaves_out_known_kernels(
 ) -> None:
     """Init prints each kernel once, in a file that it extends, and counts the others."""
     (repository.folder / "sum.cu").write_text("__global__ void sum(float* out) { out[threadIdx.x] = 1; }\n")
-    repository.launch(LAUNCH + OTHER)
+    repository.launch(LAUNCH.replace("<float>", "< float >"))
     code, lines = repository.run("init", "./scale.cu", "sum.cu")
     assert (code, [line for line in lines if "file" in line]) == (0, ['file = "sum.cu"'])
     repository.launch("# no launches yet\n")

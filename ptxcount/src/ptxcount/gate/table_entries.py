@@ -37,8 +37,8 @@ def print_entries(files: Sequence[Path], flags: str) -> int:
 
 def _is_launched(file: Path, overview: KernelOverview, launch: Launch) -> bool:
     """Tell if a launch is of this kernel; a launch without a name is of the file's only kernel."""
-    is_named = launch.kernel is None or f"::{overview.entry}".endswith(f"::{launch.kernel}")
-    return is_named and Path(launch.file).resolve() == file.resolve()
+    entry, name = (f"::{text}".replace(" ", "") for text in (overview.entry, launch.kernel or ""))
+    return (launch.kernel is None or entry.endswith(name)) and Path(launch.file).resolve() == file.resolve()
 
 
 def _format_entry(file: Path, overview: KernelOverview, flags: str) -> str:
