@@ -78,7 +78,7 @@ _LONG = describe_product(0, 64, (1, 1, 0)) | 1 << 23 | 1 << 27 | 1 << 31
         ),
         (
             f"tcgen05.ld.sync.aligned.16x256b.x64.b32 {list_registers('%v', 256)}, [%d]",
-            r"\.16x256b with this number needs 256 registers; 128 are allowed",
+            r"\.16x256b\.x64 needs 256 registers; 128 are allowed",
         ),
         (
             "tcgen05.ld.sync.aligned.32x32b.x2.b32 {%v0}, [%d]",

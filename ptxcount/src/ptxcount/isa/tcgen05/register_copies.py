@@ -82,9 +82,7 @@ def _parse_access(instruction: Instruction, packing: str) -> _Access:
     split = next((operand.value for operand in rest if isinstance(operand, Immediate)), None)
     registers = items(instruction.operands[0 if name == "ld" else -1])
     if count > _MAX_REGISTERS:
-        raise unsupported(
-            instruction, f".{shape} with this number needs {count} registers; {_MAX_REGISTERS} are allowed"
-        )
+        raise unsupported(instruction, f".{shape}.x{numbers[0]} needs {count} registers; {_MAX_REGISTERS} are allowed")
     if len(registers) != count:
         raise unsupported(instruction, f"it has {len(registers)} registers; {count} are needed")
     if (split is not None) != (shape == "16x32bx2"):
