@@ -30,9 +30,9 @@ block = [256]
 arguments = ["out=float32[1024]", "in=float32[8192]=random(1)", "n=int32:1024"]
 """
 
-ROSE = "scale.cu:6: PC003 global load sectors rose from 256 to 1024 (8 to 32 per request, ideal 4)"
+ROSE = "scale.cu:6: error: PC003 global load sectors rose from 256 to 1024 (8 to 32 per request, ideal 4)"
 FELL = (
-    "scale.cu:6: PC004 global load sectors fell from 256 to 128 (8 to 4 per request, ideal 4); "
+    "scale.cu:6: note: PC004 global load sectors fell from 256 to 128 (8 to 4 per request, ideal 4); "
     "run ptxcount pin to keep the lower count"
 )
 OTHER = LAUNCH.replace("= 4", "= 2")

@@ -86,13 +86,13 @@ def test_changes_on_a_pull_request(tmp_path: Path, capsys: pytest.CaptureFixture
     annotations = [("error", "rise"), ("warning", "strided-access")]  # a stride in another file
     assert code == 1
     assert _begins(log) == [f"::{how} file={FILE},line=6,title={t}::" for how, t in annotations]
-    assert f"{TITLE}1 rose, 0 fell" in summary
+    assert f"{TITLE}1 line rose, 0 fell" in summary
 
     checkout.stride(8, ("STRIDE];", "STRIDE];  // ptxcount: ignore[rise] read once"))
     checkout.commit()
     code, log, summary = checkout.action(bad, "--advise")
     assert (code, _begins(log)) == (0, [f"::warning file={FILE},line=6,title=strided-access::"])
-    assert f"{TITLE}1 rose, 0 fell" in summary
+    assert f"{TITLE}1 line rose, 0 fell" in summary
 
 
 def test_forged_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -113,8 +113,8 @@ def test_forged_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
         checkout.git("add", "--force", str(forged))
     bad.unlink()
     code, log = checkout.run("check")
-    assert (code, [line[:30] for line in log]) == (1, ["scale.cu:6: PC003 global load "])
+    assert (code, [line[:37] for line in log]) == (1, ["scale.cu:6: error: PC003 global load "])
     checkout.commit()
     code, log, summary = checkout.action(first)
     assert (code, _begins(log)) == (1, [f"::error file={FILE},line=6,title=rise::"])
-    assert f"{TITLE}1 rose, 0 fell" in summary
+    assert f"{TITLE}1 line rose, 0 fell" in summary

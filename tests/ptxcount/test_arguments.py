@@ -134,7 +134,8 @@ ARGUMENTS: list[tuple[str, Any]] = [
     *((f"{kind}:{end}", "is out of its range") for kind, low, high in WHOLE for end in (low - 1, high + 1)),
     ("a=float64[-1]", "neither an array, name=float32[64,64], nor a scalar, int32:7"), ("x", "nor a scalar, int32:7"),
     ("float32[4]", "an array needs a name: name=float32[4]"),
-    ("1024", "nor a scalar, int32:1024"), ("int32:x", "invalid literal"),
+    ("1024", "nor a scalar, int32:1024; sizes of a 2-D grid or block have commas, --block 32,32"),
+    ("int32:x", "invalid literal"),
     *((f"o={name}[4]", f"'{name}' is not a NumPy dtype of known size, such as float32")
       for name in ("int99", "object", "longdouble", "float")),
     ("bytes:0", "'bytes' is not a NumPy dtype"), ("a=float32[4]=twos", "fills are zeros, ones, "),

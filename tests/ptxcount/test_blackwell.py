@@ -143,7 +143,7 @@ def test_to_powers_of_two(rounding: str, bits: int, expected: int) -> None:
     """Edges of ``ue8m0`` follow the emulation of cuda_fp8.hpp."""
     numbers = [np.array([bits], np.uint32).view(F32), np.ones(1, F32)]
     got = evaluate(f"cvt.{rounding}.ue8m0x2.f32", numbers, np.uint16)
-    assert got[0] == expected << 8 | 127
+    assert got[0] == expected << 8 | 127  # the second number is 1, or 2**0, whose exponent is stored as 127
 
 
 @pytest.mark.parametrize("load", ["v8.b32", "v4.b64", "v8.f32", "v4.u64", "L1::no_allocate.v8.u32", "nc.v4.b64"])
@@ -188,8 +188,8 @@ def test_parameters(way: str, hidden: str) -> None:
 
 @pytest.mark.parametrize(("version", "form"), [(v, f) for v, forms in RELEASED_FORMS.items() for f in forms])
 def test_required_releases(version: str, form: ReleasedForm) -> None:
-    """A form is refused with its version and line, or it is an unknown form."""
-    if form.known:
+    """A form is refused with its version and line, or it is supported."""
+    if form.is_supported:
         assert re.fullmatch(form.pattern, form.example)
         assert not explain_release(form.example)
         return

@@ -265,7 +265,9 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "the kernel's arguments, in order; a name is a label, and may not be another parameter's.",
+        "A name before = labels an argument in the report. It may not be the name of another parameter.",
+        "random(seed,low,high) numbers from low up to, but not including, high",
+        "random(seed) floats in [0, 1); integers are valid indices of x itself",
         "error: end the kernel;",
         "Exit codes: 0 ",
     ],

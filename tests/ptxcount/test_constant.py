@@ -91,9 +91,40 @@ def test_variables_of_a_host() -> None:
     remedy = r"_ZN3own5scaleE has no value in the source; set it: --variable _ZN3own5scaleE=float32\[2\]=ones"
     with pytest.raises(ptxcount.UnsetVariableError, match=f"source.cu:5 .* {remedy}"):
         ptxcount.count(SET, "k", 1, 4, [x, np.int32(1)])
-    for name, value, message in (("scales", scale, "'scales'; give one of "), ("scale", scale[:1], "it must have 8")):
+    for name, value, message in (
+        ("scales", scale, "'scales'; name one of total, seen, own::scale$"),
+        ("scale", scale[:1], "it must have 8"),
+    ):
         with pytest.raises(ptxcount.LaunchError, match=message):
             ptxcount.count(SET, "k", 1, 4, [x, np.int32(1)], variables={name: value})
+
+
+TWO_TAPS = """
+namespace a { __constant__ float taps[4]; }
+namespace b { __constant__ float taps[4]; }
+__constant__ float one;
+extern "C" __global__ void k(float* x) { x[threadIdx.x] = a::taps[threadIdx.x] + b::taps[threadIdx.x] + one; }
+extern "C" __global__ void none(float* x) { x[threadIdx.x] = 1; }
+namespace a { __constant__ float one = 1; }
+extern "C" __global__ void both(float* x) { x[threadIdx.x] = one + a::one; }
+"""
+
+
+@pytest.mark.parametrize(("kernel", "name", "message"), [
+    ("k", "taps", "2 variables of the kernel end in ::taps; name one of a::taps, b::taps"),
+    ("none", "taps", "the kernel uses no variable; remove 'taps'"),
+])  # fmt: skip
+def test_no_single_variable(kernel: str, name: str, message: str) -> None:
+    """The error tells if several variables, or none, have the name."""
+    with pytest.raises(ptxcount.LaunchError, match=f"^{message}$"):
+        ptxcount.count(TWO_TAPS, kernel, 1, 4, [np.zeros(4, np.float32)], variables={name: np.ones(4, np.float32)})
+
+
+def test_variable_outside_of_namespaces() -> None:
+    """A full name selects its variable, also if another one ends in it."""
+    x = np.zeros(4, np.float32)
+    ptxcount.count(TWO_TAPS, "both", 1, 4, [x], variables={"one": np.float32(2)})
+    assert x.tolist() == [3, 3, 3, 3]
 
 
 def test_variables_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -25,9 +25,9 @@ def _limits(text: str) -> Callable[[Repository], None]:
     return lambda repo: repo.launch(f"{LAUNCH}limits = {{ {text} }}\n")
 
 
-NEW = "scale.cu:4: PC005 no counts are pinned: run ptxcount pin; a launch without a name is identified by its "
+NEW = "scale.cu:4: error: PC005 no counts are pinned: run ptxcount pin; a launch without a name is identified by its "
 GONE = (
-    "ptxcount.lock:1: PC008 pinned, but no longer in ptxcount.toml: run ptxcount pin "
+    "ptxcount.lock:1: error: PC008 pinned, but no longer in ptxcount.toml: run ptxcount pin "
     "[launch scale.cu: phys::scale<float> <<<("
 )
 RACE = "__shared__ int s; s = i; if (i < n) out[i] = s + 2 * in[i * STRIDE];"
@@ -44,34 +44,34 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
     ([lambda repo: repo.kernel(8)], 1, [f"{ROSE}; scale.cu changed. Why: "]),
     ([lambda repo: repo.kernel(1)], 0, [f"{FELL}; scale.cu changed [launch scale<float>]"]),
     ([lambda repo: repo.kernel(1), lambda repo: repo.run("pin"), lambda repo: repo.kernel(2)], 1,
-     ["scale.cu:6: PC003 global load sectors rose from 128 to 256 (4 to 8 per request, ideal 4); scale.cu changed. "
-      "Why: ptxcount check --advise. Intended: ptxcount pin --accept [launch scale<float>]"]),
+     ["scale.cu:6: error: PC003 global load sectors rose from 128 to 256 (4 to 8 per request, ideal 4); scale.cu "
+      "changed. Why: ptxcount check --advise. Intended: ptxcount pin --accept [launch scale<float>]"]),
     ([lambda repo: repo.kernel(2, ("2 * in", "3 * in"))], 0, []),  # at equal cost
     ([lambda repo: repo.kernel(8, ("2 * in", "3 * in"))], 1,
      [f"{ROSE.replace(' (8', ' in edited lines (8')}; scale.cu changed. Why"]),
     ([lambda repo: repo.lock('"nvcc": "', '"nvcc": "1')], 0, []),
     ([lambda repo: repo.lock('"nvcc": "', '"nvcc": "1'), lambda repo: repo.kernel(8)], 1,
-     [ROSE, "ptxcount.lock:1: PC010 counts were pinned with nvcc 113.0.88, this is 13.0.88"]),
+     [ROSE, "ptxcount.lock:1: note: PC010 counts were pinned with nvcc 113.0.88, this is 13.0.88"]),
     ([lambda repo: repo.kernel(2, (BODY, RACE)), lambda repo: repo.launch(LAUNCH + OTHER),
-      lambda repo: repo.run("pin", "--accept")], 0, ["scale.cu:6: PC006"]),  # two launches of a kernel
+      lambda repo: repo.run("pin", "--accept")], 0, ["scale.cu:6: warning: PC006"]),  # two launches of a kernel
     ([lambda repo: repo.launch(LAUNCH + OTHER), lambda repo: repo.run("pin"), lambda repo: repo.kernel(8)], 1,
      [f"{ROSE}; scale.cu changed. Why: ",
-      "scale.cu:6: PC003 global load sectors rose from 128 to 512 (8 to 32 per request, ideal 4); scale.cu"]),
+      "scale.cu:6: error: PC003 global load sectors rose from 128 to 512 (8 to 32 per request, ideal 4); scale.cu"]),
     ([lambda repo: repo.kernel(2, (BODY, LOCAL))], 1,  # an array in local memory
-     ["scale.cu:4: PC003 stack frame bytes rose from 0 to 32; scale.cu changed. Why: ",
-      *(f"scale.cu:6: PC003 local {amount} rose from 0 to " for amount in
+     ["scale.cu:4: error: PC003 stack frame bytes rose from 0 to 32; scale.cu changed. Why: ",
+      *(f"scale.cu:6: error: PC003 local {amount} rose from 0 to " for amount in
         ("load requests", "load sectors", "store requests", "store sectors"))]),
     ([lambda repo: repo.kernel(2, TABLE, (BODY, CONSTANT))], 1,  # a constant table, read by lane
-     ["scale.cu:6: PC003 constant load addresses rose from 0 to 1024 in edited lines (32 per request)",
-      "scale.cu:6: PC003 constant load requests rose"]),
+     ["scale.cu:6: error: PC003 constant load addresses rose from 0 to 1024 in edited lines (32 per request)",
+      "scale.cu:6: error: PC003 constant load requests rose"]),
     ([lambda repo: repo.kernel(2, TABLE, (BODY, CONSTANT.replace("i %", "n %")))], 0, []),  # all lanes read one address
     ([_limits("constant_addresses = 0"), lambda repo: repo.kernel(2, TABLE, (BODY, CONSTANT)),
-      lambda repo: repo.run("pin", "--accept")], 1, ["scale.cu:6: PC001 constant_addresses is 1024; at most 0 are"]),
+      lambda repo: repo.run("pin", "--accept")], 1, ["scale.cu:6: error: PC001 constant_addresses is 1024; at most "]),
     ([_limits("cluster_load_sectors = 0, cluster_atomic_requests = 0")], 0, []),  # a limit on an absent counter
     ([_limits("constant_addresses_per_request = 32"), lambda repo: repo.kernel(2, TABLE, (BODY, CONSTANT)),
       lambda repo: repo.run("pin", "--accept")], 0, []),
     ([lambda repo: repo.kernel(2, TABLE, (BODY, CONSTANT + "  // ptxcount: addresses <= 16")),
-      lambda repo: repo.run("pin", "--accept")], 1, ["scale.cu:6: PC002 addresses are 32; at most 16 are allowed"]),
+      lambda repo: repo.run("pin", "--accept")], 1, ["scale.cu:6: error: PC002 addresses are 32; at most 16 "]),
     ([lambda repo: repo.launch(f'{LAUNCH}name = "doubled"\n'), lambda repo: repo.kernel(8)], 1,
      [f"{ROSE}; scale.cu changed"]),
     ([lambda repo: repo.launch(NAMED), lambda repo: repo.run("pin"),
@@ -80,51 +80,52 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
     ([_limits("load_sectors_per_request = 8, bank_conflicts = 0, stack_frame_bytes = 0")], 0, []),
     ([_limits('store_sectors = "1 x ideal", load_sectors_per_request = "2 x ideal"')], 0, []),
     ([_limits("load_sectors_per_request = 7.9")], 1, [
-        "scale.cu:6: PC001 load_sectors_per_request is 8; at most 7.9 are allowed; at this line it is 8 "
+        "scale.cu:6: error: PC001 load_sectors_per_request is 8; at most 7.9 are allowed; at this line it is 8 "
         "[launch scale<float>]"]),
     ([_limits('load_sectors_per_request = "1.5 x ideal"')], 1, [
-        "scale.cu:6: PC001 load_sectors_per_request is 8; at most 6 are allowed"]),
-    ([_limits("thread_instructions = 9")], 1, ["scale.cu:1: PC001 thread_instructions is "]),
+        "scale.cu:6: error: PC001 load_sectors_per_request is 8; at most 6 are allowed"]),
+    ([_limits("thread_instructions = 9")], 1, ["scale.cu:1: error: PC001 thread_instructions is "]),
     ([lambda repo: repo.kernel(2, (BODY, TILE)), lambda repo: repo.run("pin", "--accept"), _limits(BANKS)], 1, [
-        "scale.cu:7: PC001 bank_conflicts is 32; at most 31 are allowed [launch scale",
-        "scale.cu:7: PC001 shared_load_bank_conflicts_per_request is 1; at most 0.4 are allowed; at this line it is"]),
+        "scale.cu:7: error: PC001 bank_conflicts is 32; at most 31 are allowed [launch scale",
+        "scale.cu:7: error: PC001 shared_load_bank_conflicts_per_request is 1; at most 0.4 are allowed; at this "]),
     ([_behind("sectors <= 8, lines <= 2, requests <= 32")], 0, []),
     ([_behind("sectors <= 2 x ideal")], 0, []),
     ([lambda repo: repo.launch(LAUNCH + OTHER), lambda repo: repo.run("pin"), _behind("sectors <= 7.9")], 1,
-     [f"scale.cu:6: PC002 sectors are 8; at most 7.9 are allowed [launch scale<float> (launch {n})]" for n in (1, 2)]),
-    ([_behind("sectors <= 1.5 x ideal")], 1, ["scale.cu:6: PC002 sectors are 8; at most 6 are allowed"]),
-    ([_behind("requests <= 31")], 1, ["scale.cu:6: PC002 requests are 32; at most 31 are allowed"]),
-    ([_behind("lines <= 1")], 1, ["scale.cu:6: PC002 lines are 2; at most 1 are allowed"]),
-    ([_behind("wavefronts <= 4")], 1, ["scale.cu:6: PC007 wavefronts <= 4 has no effect"]),
+     [f"scale.cu:6: error: PC002 sectors are 8; at most 7.9 are allowed [launch scale<float> (launch {n})]"
+      for n in (1, 2)]),
+    ([_behind("sectors <= 1.5 x ideal")], 1, ["scale.cu:6: error: PC002 sectors are 8; at most 6 are allowed"]),
+    ([_behind("requests <= 31")], 1, ["scale.cu:6: error: PC002 requests are 32; at most 31 are allowed"]),
+    ([_behind("lines <= 1")], 1, ["scale.cu:6: error: PC002 lines are 2; at most 1 are allowed"]),
+    ([_behind("wavefronts <= 4")], 1, ["scale.cu:6: error: PC007 wavefronts <= 4 has no effect"]),
     # waivers
     ([_behind("ignore[rise] the data is small", 8)], 0, []),
     ([lambda repo: repo.kernel(8, ("    if", "// ptxcount: ignore[PC003] the data is small\n// more\n    if"))], 0, []),
-    ([_behind("ignore[rise]", 8)], 1, ["scale.cu:6: PC007 a waiver needs a reason"]),
+    ([_behind("ignore[rise]", 8)], 1, ["scale.cu:6: error: PC007 a waiver needs a reason"]),
     ([_behind("ignore[rise, bank-conflict] of use", 8)], 1,
-     ["scale.cu:6: PC007 ignore[bank-conflict] matches no finding"]),
-    ([_behind("ignore[rises] of use")], 2, ["scale.cu:6: PC009 DirectiveError: ignore[rises] names no finding; allow"]),
-    ([_behind("sector < 4")], 2, ["scale.cu:6: PC009 DirectiveError: 'sector < 4' is no limit; write, for "]),
-    ([_behind("sector <= 4")], 2, ["scale.cu:6: PC009 DirectiveError: limit 'sector' names no count; allowed are "]),
-    ([_behind("ignore[PC003] of use")], 1, ["scale.cu:6: PC007 ignore[PC003] matches no finding any more"]),
+     ["scale.cu:6: error: PC007 ignore[bank-conflict] matches no finding"]),
+    ([_behind("ignore[rises] of use")], 2, ["scale.cu:6: error: PC009 DirectiveError: ignore[rises] names no finding"]),
+    ([_behind("sector < 4")], 2, ["scale.cu:6: error: PC009 DirectiveError: 'sector < 4' is no limit; write, for "]),
+    ([_behind("sector <= 4")], 2, ["scale.cu:6: error: PC009 DirectiveError: limit 'sector' names no count; "]),
+    ([_behind("ignore[PC003] of use")], 1, ["scale.cu:6: error: PC007 ignore[PC003] matches no finding any more"]),
     # a faulty kernel fails; one that cannot be counted has no counts
-    ([lambda repo: repo.launch(LAUNCH.replace("8192", "100"))], 1, ["scale.cu:6: PC006 access out of bounds by block"]),
+    ([lambda repo: repo.launch(LAUNCH.replace("8192", "100"))], 1, ["scale.cu:6: error: PC006 access out of bounds "]),
     ([lambda repo: repo.launch(LAUNCH + LAUNCH.replace('"scale.cu"', '"gone.cu"')),
       _behind("ignore[rise] it is small")], 2, [
-        "ptxcount.toml:7: PC009 LaunchError: /"]),
+        "ptxcount.toml:7: error: PC009 LaunchError: /"]),
     ([lambda repo: repo.launch(LAUNCH.replace("int32:1024", "int32:0"))], 2, [
-        "ptxcount.toml:1: PC009 it accesses no memory, so there is nothing to check"]),
+        "ptxcount.toml:1: error: PC009 it accesses no memory, so there is nothing to check"]),
     ([lambda repo: repo.launch(OTHER)], 2, [NEW, GONE]),
     ([lambda repo: repo.launch(LAUNCH.replace("scale<float", "scale<unsigned").replace("float32", "uint32"))], 2, [
         NEW, GONE]),
     ([lambda repo: repo.launch(LAUNCH + "cluster = [2]\n")], 2, [NEW, GONE]),
-    ([lambda repo: repo.launch(LAUNCH + "cluster = 3\n")], 2, ["ptxcount.toml:1: PC009 LaunchError: "]),
+    ([lambda repo: repo.launch(LAUNCH + "cluster = 3\n")], 2, ["ptxcount.toml:1: error: PC009 LaunchError: "]),
     ([lambda repo: repo.launch(LAUNCH + LAUNCH.replace("scale<float>", "scala"))], 2,
-     ["ptxcount.toml:7: PC009 LaunchError: there is no kernel 'scala'; the file has"]),
+     ["ptxcount.toml:7: error: PC009 LaunchError: there is no kernel 'scala'; the file has"]),
     ([lambda repo: (repo.folder / "ptxcount.lock").unlink()], 2, [
-        "ptxcount.toml:1: PC005 no counts are pinned: run ptxcount pin, and commit ptxcount.lock"]),
+        "ptxcount.toml:1: error: PC005 no counts are pinned: run ptxcount pin, and commit ptxcount.lock"]),
     ([lambda repo: (repo.folder / "ptxcount.lock").unlink(), lambda repo: repo.kernel(8, ("2 * in[", MANY)),
       _limits('load_sectors_per_request = "1.1 x ideal"')], 2,  # a broadcast does not offset another access
-     ["scale.cu:7: PC001 load_sectors_per_request is ", "ptxcount.toml:1: PC005 "]),
+     ["scale.cu:7: error: PC001 load_sectors_per_request is ", "ptxcount.toml:1: error: PC005 "]),
 ]  # fmt: skip
 
 
@@ -180,35 +181,35 @@ def test_refused_launch(launch: str, number: int, message: str, repository: Repo
     """One error and no counts."""
     repository.launch(launch)
     code, (line,) = repository.run("check")
-    assert (code, line.partition(" PC009 ")[0], message in line) == (2, f"ptxcount.toml:{number}:", True), line
+    assert (code, line.partition(" PC009 ")[0], message in line) == (2, f"ptxcount.toml:{number}: error:", True), line
 
 
 @pytest.mark.parametrize(("folder", "problem"), [("scale.cu", "is a file"), ("none", "does not exist")])
 def test_no_folder(folder: str, problem: str, repository: Repository) -> None:
     code, (line,) = repository.run("check", folder)
     message = f"LaunchError: {folder} {problem}; pass the folder with ptxcount.toml"
-    assert (code, line) == (2, f"{folder}/ptxcount.toml:1: PC009 {message}")
+    assert (code, line) == (2, f"{folder}/ptxcount.toml:1: error: PC009 {message}")
 
 
 def test_advice_on_what_changed(repository: Repository) -> None:
     """Advice covers accesses whose counts differ from a revision's lock file, wherever the text changed."""
 
     def list_advice(*words: str) -> list[str]:
-        return [line[:17] for line in repository.run("check", "--changed", "HEAD", *words)[1] if " PC1" in line]
+        return [line[:26] for line in repository.run("check", "--changed", "HEAD", *words)[1] if " PC1" in line]
 
     repository.git("init", "-q")
     repository.git("add", "scale.cu", "ptxcount.toml")
     repository.git("commit", "-qm", "no lock file")
-    assert list_advice() == ["scale.cu:6: PC101"]
+    assert list_advice() == ["scale.cu:6: warning: PC101"]
     repository.git("add", "ptxcount.lock")
     repository.git("commit", "-qm", "one")
-    assert [line[:17] for line in repository.run("check", "--advise")[1]] == ["scale.cu:6: PC101"]
+    assert [line[:26] for line in repository.run("check", "--advise")[1]] == ["scale.cu:6: warning: PC101"]
     assert list_advice() == []
     repository.kernel(2, ("2 * in", "3 * in"))
     assert list_advice() == []
     index = "blockIdx.x * blockDim.x + threadIdx.x"
     repository.kernel(2, (index, "threadIdx.x * 4 + blockIdx.x"))  # not the line of the access
-    assert list_advice("--advise")[0][:14] == "scale.cu:6: PC"
+    assert list_advice("--advise")[0][:23] == "scale.cu:6: warning: PC"
     code, (refusal,) = repository.run("check", "--changed", "gone")
     assert (code, "PC009 LaunchError: git cannot read revision gone: fatal: " in refusal) == (2, True)
 
@@ -219,8 +220,8 @@ def test_compile_error_is_told_once(repository: Repository) -> None:
     repository.kernel(2, ("2 * in[", "2 * inn["))
     for command in ("pin", "check"):
         code, lines = repository.run(command)
-        assert (code, [line[:45] for line in lines if " PC0" in line]) == (
-            2, ["scale.cu:6: PC009 CompileError: nvcc failed: "])  # fmt: skip
+        assert (code, [line[:52] for line in lines if " PC0" in line]) == (
+            2, ["scale.cu:6: error: PC009 CompileError: nvcc failed: "])  # fmt: skip
 
 
 @pytest.mark.parametrize("form", ["text", "github"])
@@ -234,13 +235,13 @@ def test_word_on_success(form: str, repository: Repository, capsys: pytest.Captu
 def test_commands_in_messages(repository: Repository) -> None:
     """Suggested commands work in the folder of the gate's call."""
     (repository.folder / "ptxcount.lock").unlink()
-    name = repository.folder.name
-    folder, repository.folder = repository.folder, repository.folder.parent
+    project, parent = repository.folder, repository.folder.parent
+    name = project.name
+    repository.folder = parent
     assert f"run ptxcount pin {name}, and" in repository.run("check", name)[1][0]
     assert repository.run("pin", name)[0] == 0
-    repository.folder = folder
-    repository.kernel(1)
-    repository.folder = folder.parent
+    source = project / "scale.cu"
+    source.write_text(source.read_text().replace("#define STRIDE 2", "#define STRIDE 1"))
     assert f"{name}/{FELL}".replace("ptxcount pin", f"ptxcount pin {name}") in repository.run("check", name)[1][0]
 
 

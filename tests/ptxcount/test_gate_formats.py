@@ -73,13 +73,13 @@ def test_one_line_for_github(repository: Repository) -> None:
 THIRD = '[[launch]]\nname = "`third`"' + LAUNCH.removeprefix("[[launch]]").replace("= 4", "= 3")
 #: Stride, launches, and output of `compare`.
 COMPARED = [
-    (8, LAUNCH, ["1 rose, 0 fell", "0 of 1 launches have equal counts.",
+    (8, LAUNCH, ["1 line rose, 0 fell", "0 of 1 launches have equal counts.",
                  "scale<float>: scale.cu:6: global load sectors "
-                 "rose from 256 to 1024 (8 to 32 per request, ideal 4) (+300%)",
+                 "rose from 256 to 1024 (8 to 32 per request, ideal 4) (+300 %)",
                  "    if (i < n) out[i] = 2 * in[i * STRIDE];"]),
-    (1, LAUNCH, ["0 rose, 1 fell", "0 of 1 launches have equal counts.",
+    (1, LAUNCH, ["0 lines rose, 1 fell", "0 of 1 launches have equal counts.",
                  "scale<float>: scale.cu:6: global load sectors "
-                 "fell from 256 to 128 (8 to 4 per request, ideal 4) (-50%)",
+                 "fell from 256 to 128 (8 to 4 per request, ideal 4) (-50 %)",
                  "    if (i < n) out[i] = 2 * in[i * STRIDE];"]),
     (2, LAUNCH + THIRD, ["1 new", "1 of 2 launches have equal counts.", "new: `third`"]),
     (2, THIRD, ["1 new, 1 gone", "0 of 1 launches have equal counts.", "new: `third`", "gone: scale.cu: phys::scale<"]),

@@ -20,13 +20,13 @@ __all__ = ["repository"]
 #: Change, options of pin, exit code, part of the output, and whether the lock file changes.
 PINS: list[tuple[Change, list[str], int, str, bool]] = [
     (lambda repo: repo.kernel(8), [], 1, ROSE, False),
-    (lambda repo: repo.kernel(8), ["--accept"], 0, ROSE, True),
+    (lambda repo: repo.kernel(8), ["--accept"], 0, ROSE.replace("error", "note"), True),
     (lambda repo: repo.kernel(1), [], 0, FELL, True),
     (lambda repo: repo.launch(LAUNCH + OTHER), [], 0, "new: scale<float> (launch 2)", True),
     (lambda repo: repo.launch(OTHER), [], 0, "gone: scale.cu: phys::scale<float> <<<(4, ", True),
     (lambda repo: repo.lock('"nvcc": "13.0.88"', '"nvcc": "12.4.99"'), [], 0, "nvcc: 12.4.99 before, 13.0", True),
     (lambda repo: repo.lock("{", ""), [], 0, "run ptxcount pin to write it again", True),
-    (lambda repo: repo.launch(LAUNCH.replace("8192", "100")), [], 1, "scale.cu:6: PC006 ", False),
+    (lambda repo: repo.launch(LAUNCH.replace("8192", "100")), [], 1, "scale.cu:6: error: PC006 ", False),
     (lambda repo: None, [], 0, "", False),
 ]
 
@@ -46,7 +46,7 @@ def test_pin(change: Change, words: list[str], code: int, message: str, written:
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         assert full[0] == 2
-        assert full[1][-1] == "ptxcount.toml:1: PC009 OSError: [Errno 27] File too large"
+        assert full[1][-1] == "ptxcount.toml:1: error: PC009 OSError: [Errno 27] File too large"
         assert (lock.read_text(), [*repository.folder.glob("*.unfinished")]) == (old_text, [])
     exit_code, lines = repository.run("pin", *words)
     assert (exit_code, message in "\n".join(lines), bool(lines)) == (code, True, bool(message)), lines
@@ -69,7 +69,7 @@ def test_pin_beside_a_failure(repository: Repository) -> None:
     repository.launch(named.replace("8192", "100") + OTHER)
     repository.kernel(1)
     code, lines = repository.run("pin")
-    assert (code, lines[0][:18]) == (2, "scale.cu:6: PC006 ")
+    assert (code, lines[0][:25]) == (2, "scale.cu:6: error: PC006 ")
     assert lines[-1] == "ptxcount.lock has no new counts of some launches: 1 of 2 launches failed"
     launches = read_launches()
     assert {key for key in launches if launches[key] == old_launches[key]} == {"first"}
@@ -81,7 +81,11 @@ def test_pin_above_a_limit(repository: Repository) -> None:
     repository.launch(f"{LAUNCH}limits = {{ load_sectors_per_request = 7 }}\n")
     repository.kernel(2, ("STRIDE];", "STRIDE];  // ptxcount: requests <= 31"))
     code, (limit, line, end) = repository.run("pin")
-    assert (code, limit[:37], line[:19]) == (0, "scale.cu:6: PC001 load_sectors_per_re", "scale.cu:6: PC002 r")
+    assert (code, limit[:44], line[:26]) == (
+        0,
+        "scale.cu:6: error: PC001 load_sectors_per_re",
+        "scale.cu:6: error: PC002 r",
+    )
     assert end == "ptxcount.lock was written, but ptxcount check will fail: 2 counts above the limit"
     assert repository.run("check") == (1, [limit, line])
 
@@ -90,8 +94,9 @@ def test_init(repository: Repository) -> None:
     """The launches that init prints can be counted."""
     (repository.folder / "include").mkdir()
     (repository.folder / "include" / "sum.h").write_text("#define SUM +=\n")
-    source = '#include "sum.h"\n__global__ void sum(float* out) { out[threadIdx.x] SUM 1; }\n'
+    source = '#include "sum.h"\n__global__ void sum(float* out) { out[blockIdx.x * blockDim.x + threadIdx.x] SUM 1; }\n'
     (repository.folder / "sum.cu").write_text(source)
+    repository.launch("")
     code, lines = repository.run("init", "scale.cu", "sum.cu", "-I", "include", "--flags", "-DMORE")
     assert code == 0
     repository.launch("\n".join(lines).replace("int32:65528", "int32:1024"))

@@ -46,16 +46,16 @@ def test_values_at_keys(repository: Repository) -> None:
 @pytest.mark.parametrize(
     ("file", "content", "message"),
     [
-        ("ptxcount.lock", NESTED, "ptxcount.lock:1: PC009 LockError: "),
-        ("ptxcount.lock", "[]", "ptxcount.lock:1: PC009 LockError: "),
-        ("ptxcount.lock", '{"nvcc": 1, "launches": {}}', "ptxcount.lock:1: PC009 LockError: "),
-        ("ptxcount.lock", '{"nvcc": "", "launches": {"a": {"b": {"c": 1.5}}}}', "ptxcount.lock:1: PC009 LockError: "),
-        ("in.npy", "", "ptxcount.toml:1: PC009 LaunchError: argument 'in=@in.npy': "),
-        ("in.npy", "\x93NUMPY\x01\x00", "ptxcount.toml:1: PC009 LaunchError: argument 'in=@in.npy': "),
-        ("ptxcount.toml", "FIFO", "ptxcount.toml:1: PC009 LaunchError: "),
-        ("ptxcount.lock", "FIFO", "ptxcount.toml:1: PC009 LaunchError: "),
-        ("in.npy", "FIFO", "ptxcount.toml:1: PC009 LaunchError: "),
-        ("scale.cu", "FIFO", "ptxcount.toml:1: PC009 LaunchError: "),
+        ("ptxcount.lock", NESTED, "ptxcount.lock:1: error: PC009 LockError: "),
+        ("ptxcount.lock", "[]", "ptxcount.lock:1: error: PC009 LockError: "),
+        ("ptxcount.lock", '{"nvcc": 1, "launches": {}}', "ptxcount.lock:1: error: PC009 LockError: "),
+        ("ptxcount.lock", '{"nvcc": "", "launches": {"a": {"b": {"c": 1.5}}}}', "ptxcount.lock:1: error: PC009 Lock"),
+        ("in.npy", "", "ptxcount.toml:1: error: PC009 LaunchError: argument 'in=@in.npy': "),
+        ("in.npy", "\x93NUMPY\x01\x00", "ptxcount.toml:1: error: PC009 LaunchError: argument 'in=@in.npy': "),
+        ("ptxcount.toml", "FIFO", "ptxcount.toml:1: error: PC009 LaunchError: "),
+        ("ptxcount.lock", "FIFO", "ptxcount.toml:1: error: PC009 LaunchError: "),
+        ("in.npy", "FIFO", "ptxcount.toml:1: error: PC009 LaunchError: "),
+        ("scale.cu", "FIFO", "ptxcount.toml:1: error: PC009 LaunchError: "),
     ],
 )  # fmt: skip
 def test_odd_files(file: str, content: str, message: str, repository: Repository) -> None:
@@ -77,7 +77,7 @@ def test_odd_arguments(argument: str, repository: Repository) -> None:
     """An argument is nested too deeply, of another type, or a device."""
     repository.launch(LAUNCH.replace('"n=int32:1024"', argument))
     code, lines = repository.run("check")
-    assert (code, lines[0].startswith("ptxcount.toml:1: PC009 LaunchError: ")) == (2, True), lines
+    assert (code, lines[0].startswith("ptxcount.toml:1: error: PC009 LaunchError: ")) == (2, True), lines
 
 
 @pytest.mark.parametrize("content", [NESTED, "{}", "[]", '{"totals": 1}', '{"lines": [[]]}'])

@@ -114,10 +114,19 @@ def test_changes(
 
 
 def test_largest_increase_comes_first() -> None:
-    """The output is that of a comparison with a revision."""
+    """`format_markdown` lists the largest relative increase first."""
     sides = [_make_rows(zip("abc", counts, strict=True)) for counts in ((8, 8, 8), (9, 4, 80))]
     text = format_markdown([_make_counts(sides[1])], pins.Lock("", {"k": pins.pin_lines(sides[0])[0]}), "")
     assert re.findall(r"from \d+ to (\d+) ", text) == ["80", "9", "4"]
+
+
+def test_small_increases_of_lines() -> None:
+    """A share has two significant digits, and the title counts source lines, not launches."""
+    sides = [_make_rows([("a", 6722), ("b", 4)]), _make_rows([("a", 6732), ("b", 4)])]
+    launches = [_make_counts(sides[1]), _make_counts(sides[1])]
+    title, *lines = format_markdown(launches, pins.Lock("", {"k": pins.pin_lines(sides[0])[0]}), "").splitlines()
+    assert title == "### Memory transactions: 1 line rose, 0 fell"
+    assert [line.rpartition(" (")[2] for line in lines if " rose " in line] == ["+0.15 %)", "+0.15 %)"]
 
 
 #: Stack frames of lock file and kernel, and codes of findings.

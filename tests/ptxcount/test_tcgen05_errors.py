@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ptxcount.util.errors import TensorMemoryError, UninitializedReadError, UnsupportedInstructionError
+from tests.ptxcount.snippets import list_registers
 from tests.ptxcount.tcgen05_kernels import describe_product, fill, launch, lay_out, write_kernel
 from tests.ptxcount.tcgen05_products import decode, make_code, make_factor, multiply, multiply_exactly, run_product
 
@@ -76,6 +77,14 @@ _LONG = describe_product(0, 64, (1, 1, 0)) | 1 << 23 | 1 << 27 | 1 << 31
             "the PTX ISA does not tell if the product reads the rows before or after their shift",
         ),
         (
+            f"tcgen05.ld.sync.aligned.16x256b.x64.b32 {list_registers('%v', 256)}, [%d]",
+            r"\.16x256b\.x64 needs 256 registers; 128 are allowed",
+        ),
+        (
+            "tcgen05.ld.sync.aligned.32x32b.x2.b32 {%v0}, [%d]",
+            "it has 1 registers; 2 are needed",
+        ),
+        (
             f"mov.u32 %r7, {_LONG};\n"
             "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::4X [%d], %a, %b, %r7, [%d+8], [%d+16], %no",
             r"K = 96 needs \.block16 or \.block32",
@@ -83,7 +92,7 @@ _LONG = describe_product(0, 64, (1, 1, 0)) | 1 << 23 | 1 << 27 | 1 << 31
         (
             f"mov.u32 %r7, {describe_product(64, 64, (0, 0, 1)) | 4};\n"
             "tcgen05.mma.sp.cta_group::1.kind::f16 [%d], %a, %b, [%d+8], %r7, %no",
-            "64 rows of a sparse factor in a block: the PTX ISA shows the lanes of their metadata only in figures",
+            "a sparse product with 64 rows in a block: the text of the PTX ISA does not specify where its metadata",
         ),
     ],
 )

@@ -35,6 +35,22 @@ from .util.findings import RACES, UNWRITTEN
 _COUNT_OPTIONS = ("dynamic_shared", "step_limit", "time_limit", "races", "unwritten", "cluster")
 
 
+#: Forms of arguments, as in the README.
+_ARGUMENT_TABLE = """\
+arguments of the kernel:
+  x=float32[64,64]                     an array of 0, 1, 2, ...
+  x=float32[64]=zeros, =ones           the same with one number
+  x=float32[64]=random(seed,low,high)  numbers from low up to, but not including, high
+  x=float32[64]=random(seed)           floats in [0, 1); integers are valid indices of x itself
+  x=int32[64]=permutation(seed)        each of 0, 1, 2, ... once
+  x=@file.npy                          an array from a file
+  int32:7                              a scalar
+  s={"x": "float32:1"}, bytes:00ff     a struct, by its members or its bytes
+  t=texture(linear):float32[64,64]     a texture
+A name before = labels an argument in the report. It may not be the name of another parameter.
+"""
+
+
 class OutputError(LaunchError):
     """The requested output is not possible."""
 
@@ -50,7 +66,7 @@ def _make_parser() -> argparse.ArgumentParser:
         usage="%(prog)s FILE [--entry NAME] [--grid X,Y,Z --block X,Y,Z ARG ...] [options]\n"
         "       %(prog)s init | pin | check | compare  (each has its own --help)",
         description=__doc__,
-        epilog="Exit codes: 0 counted; 1 the kernel is wrong, does not compile or cannot be run; "
+        epilog=f"{_ARGUMENT_TABLE}\nExit codes: 0 counted; 1 the kernel is wrong, does not compile or cannot be run; "
         "2 --json or --html without a grid, or --html in no folder.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -60,11 +76,7 @@ def _make_parser() -> argparse.ArgumentParser:
         "words",
         nargs="*",
         metavar="ARG",
-        help="the kernel's arguments, in order; a name is a label, and may not be another parameter's. An array: "
-        "name=float32[1024,1024] with 0, 1, 2, ..., or name=float32[1024]=FILL with zeros, ones, permutation(seed), "
-        "random(seed,low,high), random(seed) (floats in [0, 1), or valid indices), or name=@file.npy. A scalar: "
-        'int32:7. A struct: n={"x": "float32:1"}, or its bytes, bytes:00ff. A texture: '
-        "name=texture(linear):float32[64,64]",
+        help="the kernel's arguments, in order, written as in the table below",
     )
     parser.add_argument(
         "--entry", metavar="NAME", help="the kernel's name, such as scale or blur<float>; needed if there are several"

@@ -57,7 +57,7 @@ def make_argument(word: str, used_bytes: int = 0, folder: Path | None = None) ->
                                                   restarts at 2048, also in permutations
     ``name=float32[64]=zeros``, ``=ones``         an array of one number
     ``name=float32[64]=random(seed,low,high)``    numbers in [low, high). Without these, floats are in [0, 1),
-                                                  and integers are valid indices of the array
+                                                  and integers are valid indices of this array
     ``name=int32[64]=permutation(seed)``          each of 0, 1, 2, ... once
     ``name=@file.npy``                            an array stored by NumPy; paths are relative to ``folder``
     ``name=float32:0.5``                          a scalar
@@ -98,7 +98,9 @@ def make_argument(word: str, used_bytes: int = 0, folder: Path | None = None) ->
         raise LaunchError(f"argument {_shorten(word)}: structs and lists are nested too deeply") from None
     if _ARRAY.fullmatch(value):
         raise LaunchError(f"argument {_shorten(word)}: an array needs a name: name={value[:_SHOWN]}")
-    example = f"int32:{value}" if re.fullmatch(r"-?\d{1,10}", value) else "int32:7"
+    example = "int32:7"
+    if re.fullmatch(r"-?\d{1,10}", value):
+        example = f"int32:{value}; sizes of a 2-D grid or block have commas, --block 32,32"
     raise LaunchError(f"argument {_shorten(word)}: neither an array, name=float32[64,64], nor a scalar, {example}")
 
 
@@ -141,7 +143,7 @@ def _load_array(file: Path, used_bytes: int) -> Argument:
     try:
         loaded = np.load(file, mmap_mode="r", allow_pickle=False)
     except OSError as error:
-        raise LaunchError(f"{file}: {error.strerror or 'it is no file of NumPy'}") from None
+        raise LaunchError(f"{file}: {error.strerror or 'it is not a NumPy file'}") from None
     if not isinstance(loaded, np.ndarray):
         raise ValueError("it must be a .npy file with one array")
     host_memory.require(used_bytes + loaded.nbytes)

@@ -167,20 +167,19 @@ class Access:
         occupancy = find_active_lanes(active, shape)
         count = occupancy.requests
         self.requests += count
-        self.useful_bytes += occupancy.threads * self.width * (not is_replay)
+        self.useful_bytes += 0 if is_replay else occupancy.threads * self.width
         if not (self.has_enough_samples or is_replay):
             self.samples += sample_warps(address, active, shape, self.samples)
             self.has_enough_samples = len(self.samples) >= EXECUTIONS
         is_summed = cost is not None and cost.min_aggregated_lanes > 0
-        self.summed += count * (is_summed and self.kind == "atomic")
         if cost is not None and self.kind == "atomic":
+            self.summed += count if is_summed else 0
             self.loops += cost.loops * count
             if self.space == "shared":
                 sums = sum_rules(count_shared_atomics, address, active, shape, self.width)
                 self.together += sums[0]
                 for name, turn_count in (("wavefronts", sums[cost.rule]), ("conflict_free", sums[cost.rule + 3])):
-                    added = cost.summed if is_summed else cost.before
-                    added = count * added + turn_count * cost.per_turn * (not is_summed)
+                    added = count * cost.summed if is_summed else count * cost.before + turn_count * cost.per_turn
                     setattr(self, name, getattr(self, name) + added)
                 return
         rules = _RULES.get(f"{self.space} {self.kind}") or _RULES.get(self.space)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import reduce
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 
@@ -14,36 +12,24 @@ from ..lanes.warps import LANES, Array, by_thread, find_active_lanes, lanes_by_w
 from ..machine.chunk import ALL_THREADS, Chunk
 from ..ptx.flow import End
 from ..ptx.program import TYPES
-from ..util.errors import DivergentBarrierError
+from ..util.errors import DivergentBarrierError, Source
+from .barrier_arrivals import (
+    ALL,
+    CLUSTER,
+    WARP,
+    BarrierArrival,
+    Key,
+    find_complete_blocks,
+    is_cluster_barrier,
+    mask_waiting,
+    select_waiting,
+    union,
+)
 from .code_blocks import CodeBlock
 
 _U32 = TYPES["u32"]
-#: Barrier number of the cluster, and the count that stands for all threads of a block.
-_CLUSTER, _ALL = -1, -1
-#: Barrier number of a warp; its key has the mask instead of the thread count.
-_WARP = 1 << 32
-
-#: Barrier number, and thread count or mask.
-Key = tuple[int, int]
 #: Basic block where threads continue, and the mask of these threads.
 Resumed = tuple[int, Array]
-
-
-class BarrierArrival(NamedTuple):
-    """Threads that have arrived at a barrier.
-
-    ``stop`` is the basic block at whose end they wait; None if they only arrive.
-    """
-
-    key: Key
-    threads: Array
-    stop: int | None
-
-    def describe(self) -> str:
-        """Describe the missing threads."""
-        number, count = self.key
-        expected = "all threads" if count == _ALL else f"{count} threads"
-        return f"it waits at barrier {number} for {expected}, which never arrive"
 
 
 class BarrierQueue:
@@ -62,7 +48,7 @@ class BarrierQueue:
     @property
     def waiting(self) -> list[tuple[int, BarrierArrival]]:
         """Waiting arrivals, each with its basic block."""
-        return [(arrival.stop, arrival) for arrival in self._arrivals if arrival.stop is not None]
+        return select_waiting(self._arrivals)
 
     def find_continuations(self) -> list[int]:
         """Return the basic blocks after the barriers where threads wait."""
@@ -75,7 +61,7 @@ class BarrierQueue:
             return
         numbers, counts = (
             np.full((1, 1), default) if operand is None else as_array(operand(self._chunk), _U32)
-            for operand, default in ((barrier.number, _CLUSTER), (barrier.threads, _ALL))
+            for operand, default in ((barrier.number, CLUSTER), (barrier.threads, ALL))
         )
         values = (axis.ravel().tolist() for axis in np.broadcast_arrays(numbers, counts))
         for key in sorted({*zip(*values, strict=True)}):
@@ -86,7 +72,7 @@ class BarrierQueue:
     def note_bypass(self, index: int, active: Array) -> None:
         """Note the threads that run a basic block after a block barrier where others wait."""
         for stop, arrival in self.waiting:
-            if arrival.key[1] == _ALL and arrival.key[0] not in (_CLUSTER, _WARP):
+            if arrival.key[1] == ALL and arrival.key[0] not in (CLUSTER, WARP):
                 if (stop, index) not in self._bypasses:
                     self._bypasses[stop, index] = self._is_behind(stop, index)
                 if self._bypasses[stop, index]:
@@ -116,7 +102,7 @@ class BarrierQueue:
     def add_warp_arrivals(self, index: int, masks: Array, active: Array) -> list[Key]:
         """Add the threads that arrive at a warp barrier with masks; return the keys of these barriers."""
         masks = np.where(active, masks, 0)  # masks of inactive threads are undefined
-        keys = [(_WARP, int(mask)) for mask in np.unique(masks)]
+        keys = [(WARP, int(mask)) for mask in np.unique(masks)]
         arrivals = [BarrierArrival(key, active & (masks == key[1]), index) for key in keys]
         arrivals = [arrival for arrival in arrivals if arrival.threads.any()]
         self._arrivals += arrivals
@@ -128,7 +114,7 @@ class BarrierQueue:
 
     def find_warp_keys(self) -> list[Key]:
         """Return the keys of the warp barriers."""
-        return sorted({arrival.key for arrival in self._arrivals if arrival.key[0] == _WARP})
+        return sorted({arrival.key for arrival in self._arrivals if arrival.key[0] == WARP})
 
     def release(self, key: Key, running: Iterable[Array]) -> list[Resumed] | None:
         """Release a barrier if all expected threads have arrived; else return None.
@@ -136,18 +122,18 @@ class BarrierQueue:
         A barrier expects all threads of a block that have not exited, or a number of threads, in whole warps.
         ``running`` are the threads that wait at no barrier.
         """
-        if key[0] == _WARP:
+        if key[0] == WARP:
             return self.release_warps(key, running, late=False)
         arrivals, others = self._split(key)
-        arrived, released = _union(arrival.threads for arrival in arrivals), ALL_THREADS
-        is_whole_block = key[0] != _CLUSTER and key[1] == _ALL
-        if is_whole_block:
-            elsewhere = [*running, *(arrival.threads for arrival in others if arrival.stop is not None)]
-            released = np.asarray(arrived.any(axis=1, keepdims=True))
-            released = released & ~_union(elsewhere).any(axis=1, keepdims=True) if elsewhere else released
-        elif key[0] != _CLUSTER:
-            warps = np.count_nonzero(lanes_by_warp(arrived, self._chunk.shape[1]).any(axis=2), axis=1, keepdims=True)
-            released = np.asarray((warps * LANES >= key[1]) & (warps > 0))
+        arrived = union(arrival.threads for arrival in arrivals)
+        is_cluster = is_cluster_barrier(key)
+        is_whole_block = not is_cluster and key[1] == ALL
+        if is_cluster:
+            released = ALL_THREADS
+        elif is_whole_block:
+            released = find_complete_blocks(arrived, [*running, *mask_waiting(others)])
+        else:
+            released = self._find_counted_blocks(arrived, key[1])
         if not released.any():
             return None
         if is_whole_block:
@@ -157,10 +143,15 @@ class BarrierQueue:
         resumed = self._remove(arrivals, others, released)
         self._chunk.shared.reset_races(released)
         self._chunk.order_blocks(released)
-        if key[0] == _CLUSTER:
+        if is_cluster:
             self._chunk.shared.order_blocks(released)
         self._chunk.context.progress.note_progress()
         return resumed
+
+    def _find_counted_blocks(self, arrived: Array, count: int) -> Array:
+        """Find the blocks where a number of threads has arrived, in whole warps."""
+        warps = np.count_nonzero(lanes_by_warp(arrived, self._chunk.shape[1]).any(axis=2), axis=1, keepdims=True)
+        return np.asarray((warps * LANES >= count) & (warps > 0))
 
     def release_warps(self, key: Key, running: Iterable[Array], *, late: bool) -> list[Resumed] | None:
         """Release the warps in which all lanes of the mask have arrived; None if there are none.
@@ -169,13 +160,13 @@ class BarrierQueue:
         """
         chunk = self._chunk
         arrivals, others = self._split(key)
-        elsewhere = [*running, *(arrival.threads for arrival in others if arrival.stop is not None)]
-        ready = np.asarray(lanes_by_warp(_union(arrival.threads for arrival in arrivals), chunk.shape[1]).any(axis=2))
+        elsewhere = [*running, *mask_waiting(others)]
+        ready = np.asarray(lanes_by_warp(union(arrival.threads for arrival in arrivals), chunk.shape[1]).any(axis=2))
         if elsewhere and late:
             self._report_late_lanes(arrivals, others)
         elif elsewhere:
             in_mask = (key[1] >> np.arange(LANES) & 1).astype(bool)
-            missing = (lanes_by_warp(_union(elsewhere), chunk.shape[1]) & in_mask).any(axis=2)
+            missing = (lanes_by_warp(union(elsewhere), chunk.shape[1]) & in_mask).any(axis=2)
             ready = ready & ~missing
         if not ready.any():
             return None
@@ -193,46 +184,35 @@ class BarrierQueue:
         remaining = [arrival._replace(threads=arrival.threads & ~released) for arrival in arrivals]
         self._arrivals = others + [arrival for arrival in remaining if arrival.threads.any()]
         return [
-            (self._code[arrival.stop].successors[0], arrival.threads & released)
-            for arrival in arrivals
-            if arrival.stop is not None
+            (self._code[stop].successors[0], arrival.threads & released) for stop, arrival in select_waiting(arrivals)
         ]
 
     def _report_late_lanes(self, arrivals: list[BarrierArrival], others: list[BarrierArrival]) -> None:
         """Report threads that wait at a warp barrier for lanes that wait at another barrier."""
-        chunk, (first, *_) = self._chunk, arrivals
-        second = next(arrival for arrival in others if arrival.stop is not None)
-        chunk.active, source = first.threads, self._code[first.stop or 0].source
-        text = (
-            f"it waits for all lanes in the mask {first.key[1]:#010x}; some of them wait at the barrier in "
-            f"{self._code[second.stop or 0].source}: undefined in CUDA"
-        )
-        fault = chunk.make_fault(DivergentBarrierError, text, source=source)
-        count = find_active_lanes(first.threads, chunk.shape).threads
-        chunk.context.add_finding("divergent-barrier", source, fault.what, count)
+        (stop, first), (other_stop, _) = select_waiting(arrivals)[0], select_waiting(others)[0]
+        place = self._code[other_stop].source
+        text = f"it waits for all lanes in the mask {first.key[1]:#010x}; some of them wait at the barrier in {place}"
+        self._report_divergence(first.threads, self._code[stop].source, text)
 
     def _report_bypass(self, arrivals: list[BarrierArrival], arrived: Array) -> None:
         """Report threads that wait at a barrier that other lanes of their warp skipped."""
         bypassing = self._bypassing & ~arrived
-        stop = next((arrival.stop for arrival in arrivals if arrival.stop is not None), None)
-        if stop is None or not bypassing.any():
+        waiting = select_waiting(arrivals)
+        if not waiting or not bypassing.any():
             return
         chunk, threads = self._chunk, self._chunk.shape[1]
         warps = lanes_by_warp(spread(arrived, chunk.shape), threads)
         is_part = lanes_by_warp(spread(bypassing, chunk.shape), threads).any(axis=2, keepdims=True)
         if (warps & is_part).any():
-            chunk.active, source = by_thread(warps & is_part, threads), self._code[stop].source
-            text = "other lanes of its warp skip it and then access memory: undefined in CUDA"
-            fault = chunk.make_fault(DivergentBarrierError, text, source=source)
-            count = find_active_lanes(chunk.active, chunk.shape).threads
-            chunk.context.add_finding("divergent-barrier", source, fault.what, count)
+            text = "other lanes of its warp skip it and then access memory"
+            self._report_divergence(by_thread(warps & is_part, threads), self._code[waiting[0][0]].source, text)
 
     def _report_split_arrivals(self, arrivals: list[BarrierArrival]) -> None:
-        """Report warps that wait at different barriers; raise if lanes of one warp do."""
-        stopped = [arrival for arrival in arrivals if arrival.stop is not None and arrival.threads.any()]
-        for first, second in pairwise(stopped):
-            barrier, chunk = self._code[second.stop or 0].barrier, self._chunk
-            if barrier is None or not barrier.aligned or first.stop == second.stop:
+        """Raise if lanes of one warp wait at different barriers; report warps of a block that do."""
+        waiting = [(stop, arrival) for stop, arrival in select_waiting(arrivals) if arrival.threads.any()]
+        for (first_stop, first), (second_stop, second) in pairwise(waiting):
+            barrier, chunk = self._code[second_stop].barrier, self._chunk
+            if barrier is None or not barrier.aligned or first_stop == second_stop:
                 continue
             is_shared = first.threads.any(axis=1, keepdims=True) & second.threads.any(axis=1, keepdims=True)
             if not is_shared.any():
@@ -242,22 +222,17 @@ class BarrierQueue:
                 for arrival in (first, second)
             ]
             is_split = np.asarray(warps[0].any(axis=2) & warps[1].any(axis=2))
-            place, source = (self._code[arrival.stop or 0].source for arrival in (first, second))
+            place, source = (self._code[stop].source for stop in (first_stop, second_stop))
             if is_split.any():
                 chunk.active = by_thread(warps[1] & is_split[:, :, None], chunk.shape[1])
                 text = f"other lanes of its warp wait at the barrier in {place}"
                 raise chunk.make_fault(DivergentBarrierError, text, source=source)
-            chunk.active = second.threads & is_shared
-            text = f"other warps of its block wait at the barrier in {place}: undefined in CUDA"
-            fault = chunk.make_fault(DivergentBarrierError, text, source=source)
-            count = find_active_lanes(chunk.active, chunk.shape).threads
-            chunk.context.add_finding("divergent-barrier", source, fault.what, count)
+            text = f"other warps of its block wait at the barrier in {place}"
+            self._report_divergence(second.threads & is_shared, source, text)
 
-
-def is_cluster_barrier(key: Key) -> bool:
-    """Tell if a barrier is the cluster's."""
-    return key[0] == _CLUSTER
-
-
-def _union(masks: Iterable[Array]) -> Array:
-    return np.asarray(reduce(np.logical_or, masks))
+    def _report_divergence(self, threads: Array, source: Source, text: str) -> None:
+        """Report threads that wait at a barrier, with undefined behaviour in CUDA."""
+        self._chunk.active = threads
+        fault = self._chunk.make_fault(DivergentBarrierError, f"{text}: undefined in CUDA", source=source)
+        count = find_active_lanes(threads, self._chunk.shape).threads
+        self._chunk.context.add_finding("divergent-barrier", source, fault.what, count)

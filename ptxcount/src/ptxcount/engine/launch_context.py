@@ -214,14 +214,24 @@ def _match_variables(
     contents: dict[str, KernelArgument] = {}
     names = [variable.name for variable in variables if variable.space in ("const", "global")]
     for name, value in variable_values.items():
-        matches = [
-            candidate for candidate in names if candidate == name or f"::{source_name(candidate)}".endswith(f"::{name}")
-        ]
+        suffixed = [candidate for candidate in names if f"::{source_name(candidate)}".endswith(f"::{name}")]
+        matches = [name] if name in names else suffixed
         if len(matches) != 1:
-            advice = f"give one of {', '.join(names)}" if names else "it uses none"
-            raise LaunchError(f"the kernel uses no variable {name!r}; {advice}")
+            raise LaunchError(_describe_mismatch(name, matches, names))
         contents[matches[0]] = value
     return contents
+
+
+def _describe_mismatch(name: str, matches: Sequence[str], names: Sequence[str]) -> str:
+    """Describe why a name selects no variable: none or several match."""
+    candidates = matches or names
+    texts = [source_name(candidate) for candidate in candidates]
+    shown = ", ".join(texts if len({*texts}) == len(texts) else candidates)
+    if matches:
+        return f"{len(matches)} variables of the kernel end in ::{name}; name one of {shown}"
+    if names:
+        return f"the kernel uses no variable {name!r}; name one of {shown}"
+    return f"the kernel uses no variable; remove {name!r}"
 
 
 def _convert_variable(variable: Variable, value: KernelArgument, layout: ArgumentLayout) -> Array:

@@ -23,7 +23,8 @@ from ..util.errors import (
     TimeLimitExceededError,
 )
 from ..util.grammar import choose_form, count_noun
-from .barriers import BarrierQueue, Resumed, is_cluster_barrier
+from .barrier_arrivals import is_cluster_barrier
+from .barriers import BarrierQueue, Resumed
 from .code_blocks import CodeBlock
 
 _PRED, _U32 = TYPES["pred"], TYPES["u32"]
@@ -171,6 +172,7 @@ class Schedule:
     def _arrive_at_warp_barrier(self, index: int, masks: Array, active: Array) -> None:
         """Let threads wait for the lanes of their masks, and release complete warps."""
         if masks.size == 1 and int(masks.flat[0]) == FULL and not (self._waiting or self._barriers):
+            # All lanes of all warps arrive at once, and none waits: order them and go on.
             self._chunk.shared.order_lanes(find_warps(active, self._chunk.shape[1]), FULL)
             self._wait_at(self._code[index].successors[0], active)
             return

@@ -43,7 +43,7 @@ class _LaunchPatterns:
         self._scalars = [int(scalar) for scalar in arguments if isinstance(scalar, np.integer)]
         self._moved = Counter[tuple[str, str, int | None]]()
         for pattern in self.patterns:
-            for group in self._groups(pattern):
+            for group in self._list_groups(pattern):
                 self._moved[group] += pattern.access.sectors
 
     def find_array(self, pattern: Pattern) -> str:
@@ -53,9 +53,10 @@ class _LaunchPatterns:
     def is_significant(self, pattern: Pattern) -> bool:
         """Tell if accesses with this lane stride, or at this line, move a significant share of the sectors."""
         total_sectors = sum(pattern.access.sectors for pattern in self.patterns)
-        return any(self._moved[group] >= _MIN_SHARE * total_sectors for group in self._groups(pattern))
+        return any(self._moved[group] >= _MIN_SHARE * total_sectors for group in self._list_groups(pattern))
 
-    def _groups(self, pattern: Pattern) -> list[tuple[str, str, int | None]]:
+    def _list_groups(self, pattern: Pattern) -> list[tuple[str, str, int | None]]:
+        """List the groups of a pattern: all accesses to its array with its lane stride, and all at its source line."""
         return [
             (self.find_array(pattern), "lane", pattern.lane),
             (self.find_array(pattern), "line", pattern.access.source.line),
@@ -106,7 +107,8 @@ def find_advice(
         if verdict and place not in seen_places:
             seen_places.add(place)
             code, text = verdict
-            cause = (*place[2:], access.width, pattern.lane, text.partition("; ")[2] * (access.space == "shared"))
+            remedy = text.partition("; ")[2] if access.space == "shared" else ""
+            cause = (*place[2:], access.width, pattern.lane, remedy)
             causes.setdefault((code, cause), []).append(
                 (pattern, f"{access.kind} of {launch.find_name(pattern)}: {text}")
             )
@@ -183,9 +185,9 @@ def _explain_stride(pattern: Pattern, launch: _LaunchPatterns) -> tuple[str, str
         return "PC102", text
     member_count, pitch = len({offset for offset, _ in fields if offset}), launch.describe_pitch(pattern)
     if stride <= _MAX_STRUCT_BYTES and (member_count or launch.is_row(pattern)):
-        members = f"{member_count + 1} members are accessed" if member_count else pitch
+        members = f"and {member_count + 1} members are accessed" if member_count else pitch
         text = "let neighbouring lanes access consecutive elements, with one array per member"
-        return "PC103", f", {'and ' * bool(member_count)}{members}: {text}, or use shared memory"
+        return "PC103", f", {members}: {text}, or use shared memory"
     if pitch:
         return "PC102", f", {pitch}: let a warp access consecutive elements, or use a tile in shared memory"
     return "PC101", ": let neighbouring lanes access consecutive elements"

@@ -1,7 +1,6 @@
 """``ptxcount init``, ``pin``, ``check`` and ``compare``."""
 
 import argparse
-import json
 import os
 import shlex
 import sys
@@ -10,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ..cli.ending import run_command, scratch_folder
-from ..cli.options import attach_flags, escape_unprintable, join_flags, parse_dimensions
+from ..cli.options import attach_flags, escape_unprintable, join_flags
 from ..util.errors import LaunchError
 from ..util.grammar import count_noun
 from . import limits, lock_changes, pins
@@ -52,7 +51,9 @@ def _make_parser() -> argparse.ArgumentParser:
         parsers[name].add_argument("folder", type=Path, nargs="?", default=Path(), help=f"folder of {FILE} (.)")
     parsers["pin"].add_argument("--accept", action="store_true", help="also write counts that rose")
     parsers["check"].add_argument(
-        "--advise", action="store_true", help="print advice on inefficient accesses: ptxcount/ADVICE.md"
+        "--advise",
+        action="store_true",
+        help="print advice on inefficient accesses; ADVICE.md of ptxcount's sources describes it",
     )
     parsers["check"].add_argument(
         "--changed", metavar="REVISION", help=f"advise only on accesses whose counts differ from REVISION's {pins.FILE}"
@@ -77,12 +78,9 @@ def _run_words(words: Sequence[str]) -> int:
     commands = {"pin": _pin_counts, "check": _check_counts, "compare": _compare_revision}
     try:
         if options.command == "init":
-            print(
-                escape_unprintable(
-                    "\n".join(_format_entries(file, options.include, options.flags) for file in options.files)
-                )
-            )
-            return 0
+            from .table_entries import print_entries  # noqa: PLC0415 - with all of NumPy, which only init needs
+
+            return print_entries(options.files, join_flags(options.include, options.flags))
         with _enter_folder(options):
             return commands[options.command](options)
     except BrokenPipeError:
@@ -139,7 +137,7 @@ def _pin_counts(options: argparse.Namespace) -> int:
         for difference in pins.compare_launch(counts, lock)
     ]
     rose = any(difference.code == "PC003" for difference in differences) and not options.accept
-    excesses = _find_excesses(options.folder, launch_counts)
+    unwaived = _find_unwaived(options.folder, launch_counts)
     if not rose:
         pins.write_lock(options.folder, launch_counts, nvcc_release(), lock if failures else pins.NO_LOCK)
     differences = [difference if rose else difference._replace(level="note") for difference in differences]
@@ -152,8 +150,8 @@ def _pin_counts(options: argparse.Namespace) -> int:
     gone = [] if failures else [f"gone: {label}" for label in lock.list_removed(launch_counts)]
     for text in (*new, *gone, *nvcc):
         print(escape_unprintable(f"{pins.FILE}: {text}"))
-    _report_findings(excesses, [], options)
-    if excesses:
+    _report_findings(_merge_repeated(unwaived), [], options)
+    if excesses := [finding for finding in unwaived if finding.level == "error"]:
         excess = count_noun(len(excesses), "count")
         print(f"{pins.FILE} was written, but ptxcount check will fail: {excess} above the limit")
     if failures:
@@ -161,10 +159,11 @@ def _pin_counts(options: argparse.Namespace) -> int:
     return 2 if failures else 0
 
 
-def _find_excesses(folder: Path, launch_counts: Sequence[LaunchCounts]) -> list[Diagnostic]:
-    """Find the counts of launches and lines that exceed limits without a waiver."""
+def _find_unwaived(folder: Path, launch_counts: Sequence[LaunchCounts]) -> list[Diagnostic]:
+    """Find counts above limits and wrong kernels, without those that comments waive."""
     directives = Directives(folder, (file for counts in launch_counts for file in counts.files))
     findings = [finding for counts in launch_counts for finding in limits.check_all(counts, directives)]
+    findings += [warning for counts in launch_counts for warning in counts.warnings if warning.code < ADVICE]
     return [finding for finding in directives.apply_waivers(findings, counted_lines=set()) if finding in findings]
 
 
@@ -254,11 +253,15 @@ def _restrict_finding(finding: Diagnostic, places: set[tuple[str, int]]) -> Diag
 
 
 def _merge_repeated(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """Merge repeated warnings: several launches of a kernel may have the same."""
-    merged: dict[object, Diagnostic] = {}
+    """Merge repeated findings; of warnings, also those of several launches."""
+    repeated: dict[Diagnostic, dict[str, None]] = {}
     for finding in findings:
-        merged.setdefault(finding._replace(launch="") if finding.level == "warning" else finding, finding)
-    return [*merged.values()]
+        key = finding._replace(launch="") if finding.level == "warning" else finding
+        repeated.setdefault(key, {})[finding.launch] = None
+    return [
+        finding._replace(launch=launch, more_launches=tuple(more_launches))
+        for finding, (launch, *more_launches) in repeated.items()
+    ]
 
 
 def _format_folder(options: argparse.Namespace) -> str:
@@ -284,25 +287,3 @@ def _report_findings(findings: list[Diagnostic], launch_counts: list[LaunchCount
         if any(finding.code in UNCLEAR for finding in findings)
         else int(any(finding.level == "error" for finding in findings))
     )
-
-
-def _format_entries(file: Path, include: Sequence[str], flags: str) -> str:
-    from ..report.suggested_launches import list_kernels  # noqa: PLC0415 - with all of NumPy, which only init needs
-
-    overviews, flags = list_kernels(file, join_flags(include, flags)), join_flags(include, flags)
-    if not overviews:
-        raise LaunchError(f"{file} has no kernels; give a file with a __global__ function")
-    lines = []
-    for overview in overviews:
-        lines += [f"[[launch]]  # {overview.declaration}", f"file = {json.dumps(file.as_posix())}"]
-        lines += [f"kernel = {json.dumps(overview.entry)}"]
-        lines += [f"{name} = {[*parse_dimensions(getattr(overview, name))]}  # a guess" for name in ("grid", "block")]
-        lines += [f"dynamic_shared = {overview.dynamic_shared}  # a guess"] * bool(overview.dynamic_shared)
-        lines += [f"variables = {json.dumps([*overview.variables])}  # a guess"] * bool(overview.variables)
-        lines += [
-            "arguments = [  # guesses: replace sizes and numbers, first of all if the launch fails",
-            *(f"    {json.dumps(word)}," for word in overview.arguments),
-            "]",
-        ]
-        lines += [f"flags = {json.dumps(flags)}"] * bool(flags) + [""]
-    return "\n".join(lines)

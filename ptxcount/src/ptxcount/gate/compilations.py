@@ -125,7 +125,7 @@ def _take_snapshot(recipe: Recipe, entry: _Entry | None) -> _Snapshot | None:
         names_of_file = {}
         for file in layout.files:
             content, is_system = Path(file).read_bytes(), places[file][0] in layout.system_folders
-            key = hashlib.sha256(content).hexdigest() + " of the compilers'" * is_system
+            key = hashlib.sha256(content).hexdigest() + (" of the compilers'" if is_system else "")
             found = entry.names[key] if entry and key in entry.names else find_names(content, is_system=is_system)
             if found is None:
                 return None

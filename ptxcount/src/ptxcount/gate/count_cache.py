@@ -50,7 +50,7 @@ def cached_counts(launch: Launch, ptx: str, compute: Callable[[], dict[str, Any]
     """
     facts = {name: value for name, value in msgspec.structs.asdict(launch).items() if name not in _IRRELEVANT}
     words = "\n".join([*launch.arguments, *launch.variables])
-    arrays = [_bytes_hash(launch.folder / name) for name in _STORED.findall(words)]
+    arrays = [_hash_file(launch.folder / name) for name in _STORED.findall(words)]
     variables = [os.environ.get(name) for name in _VARIABLES]
     ptx = _ANONYMOUS.sub(lambda match: match[2][int(match[1]) :], ptx)
     folder = cache_folder()
@@ -85,7 +85,7 @@ def hash_facts(facts: Any) -> str:
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
 
 
-def _bytes_hash(path: Path) -> str:
+def _hash_file(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
 
 

@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from ..util.grammar import count_noun
+
 #: Codes and their names; a waiver may use either.
 CODES = {
     "PC001": "limit", "PC002": "line-limit", "PC003": "rise", "PC004": "fall", "PC005": "not-pinned",
@@ -20,7 +22,7 @@ class Diagnostic(NamedTuple):
     """One finding of `check`.
 
     ``level`` is ``error``, which fails the check, ``warning`` or ``note``. ``launch`` is the label of its launch, if
-    any. ``also`` lists other files and lines with the same finding.
+    any; ``more_launches`` are the labels of others with the same finding. ``also`` lists its other files and lines.
     """
 
     file: str
@@ -30,13 +32,15 @@ class Diagnostic(NamedTuple):
     level: str = "error"
     launch: str = ""
     also: tuple[tuple[str, int], ...] = ()
+    more_launches: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
-        """The message, the other locations, and the launch."""
+        """The message, the other locations, and the launches."""
         also = ", ".join(f"{line}" if file == self.file else f"{file}:{line}" for file, line in self.also)
         text = "; ".join(filter(None, [self.message, f"also at {also}" if also else ""]))
-        return f"{text} [launch {self.launch}]" if self.launch else text
+        more = f", and {count_noun(len(self.more_launches), 'more launch')}" if self.more_launches else ""
+        return f"{text} [launch {self.launch}{more}]" if self.launch else text
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}: {self.code} {self.text}"
+        return f"{self.file}:{self.line}: {self.level}: {self.code} {self.text}"

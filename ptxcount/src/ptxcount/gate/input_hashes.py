@@ -17,5 +17,8 @@ def hash_files(folder: Path, files: Iterable[str]) -> dict[str, str]:
 def describe_settings(launch: Launch) -> str:
     """Describe the settings that are not in a launch's lock key: all for a named launch, else only the architecture."""
     extents = f"{launch.grid} {launch.block} {launch.dynamic_shared} {launch.cluster or ''}"
-    words = [launch.file, launch.kernel or "", extents, *launch.arguments, *launch.variables, launch.flags]
-    return " ".join([*words * bool(launch.name), f"-arch={launch.arch}" * (launch.arch not in (None, ARCH))]).strip()
+    words = []
+    if launch.name:
+        words = [launch.file, launch.kernel or "", extents, *launch.arguments, *launch.variables, launch.flags]
+    words.append("" if launch.arch in (None, ARCH) else f"-arch={launch.arch}")
+    return " ".join(words).strip()

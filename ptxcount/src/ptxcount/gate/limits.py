@@ -54,7 +54,8 @@ def check_launch(counts: LaunchCounts) -> Iterator[Diagnostic]:
 
             similar = get_close_matches(count, totals, 1)
             names = f"{', '.join(totals)} are allowed, for accesses also with _per_request"
-            hint = f"did you mean {similar[0] + '_per_request' * is_per_request!r}?" if similar else names
+            ending = "_per_request" if is_per_request else ""
+            hint = f"did you mean {similar[0] + ending!r}?" if similar else names
             raise LaunchError(f"limit {name!r} names no count; {hint}")
         requests = (totals.get(f"{prefix}requests", all_requests) or 1) if is_per_request else 1
         places = [(row["file"], row["line"] or 1, *_sum_accesses(row, prefix, amount)) for row in counts.lines]

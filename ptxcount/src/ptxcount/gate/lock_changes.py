@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from textwrap import indent
 
 from ..cli.options import plain
+from ..util.grammar import count_noun
 from .counting import LaunchCounts
 from .diagnostics import Diagnostic
 from .pins import Change, Lock, iter_changes
@@ -30,8 +31,7 @@ def format_markdown(outcomes: Sequence[LaunchCounts | Diagnostic], lock: Lock, r
     }
     if not failed:  # a missing launch may be a failed one
         lists["gone"] = lock.list_removed(launch_counts)
-    rise_count = sum(change.now > change.before for _, change in changed)
-    title = [f"{rise_count} rose, {len(changed) - rise_count} fell"] * bool(changed)
+    title = [_count_lines([change for _, change in changed])] if changed else []
     title += [f"{len(names)} {category}" for category, names in lists.items() if names]
     same_count = len(pinned) - len({counts.key for counts, _ in changed})
     lines = [f"{same_count} of {len(outcomes)} launches have equal counts."]
@@ -40,13 +40,26 @@ def format_markdown(outcomes: Sequence[LaunchCounts | Diagnostic], lock: Lock, r
     lines += [f"{category}: {name}" for category, names in lists.items() for name in names]
     for counts, change in changed[:_MAX_LISTED]:
         lines += _format_change(counts, change)
-    lines += [f"and {len(changed) - _MAX_LISTED} more"] * (len(changed) > _MAX_LISTED)
+    if len(changed) > _MAX_LISTED:
+        lines.append(f"and {len(changed) - _MAX_LISTED} more")
     body = indent("\n".join(map(plain, lines)), " " * 4)
     return f"### Memory transactions: {', '.join(title) or 'same'}\n\n{body}"
 
 
+def _count_lines(changes: Sequence[Change]) -> str:
+    """Count the source lines whose counts rose, and those whose counts fell."""
+    rising, falling = (
+        {(change.file, change.line) for change in changes if (change.now > change.before) is rose}
+        for rose in (True, False)
+    )
+    return f"{count_noun(len(rising), 'line')} rose, {len(falling)} fell"
+
+
 def _format_change(counts: LaunchCounts, change: Change) -> Iterator[str]:
-    share = f"{change.now / change.before - 1:+.0%}" if change.before else "new"
+    share = "new"
+    if change.before:
+        percentage = float(f"{100 * (change.now / change.before - 1):.2g}")
+        share = f"{percentage:+,.15g} %"
     yield f"{counts.launch.label}: {change.file}:{change.line}: {change} ({share})"
     texts = [row["text"] for row in counts.lines if (row["file"], row["line"]) == (change.file, change.line)]
     yield from (f"    {text.strip()}" for text in texts if text and not change.places)

@@ -50,7 +50,7 @@ class Change(NamedTuple):
 
     def __str__(self) -> str:
         verb = "rose" if self.now > self.before else "fell"
-        edited = " in edited lines" * bool(self.places)
+        edited = " in edited lines" if self.places else ""
         return f"{self.name} {verb} from {self.before} to {self.now}{edited}{self.cost}"
 
 
@@ -80,13 +80,14 @@ class Lock(msgspec.Struct, frozen=True):
         hashes = hash_files(launch.folder, files)
         changed_files = [plain(file) for file in files if hashes[file] != self.files.get(file)]
         more_count = len(changed_files) - _MAX_NAMED
-        is_other = key in self.launches and self.settings.get(key, "") != describe_settings(launch)
-        return [
-            *changed_files[:_MAX_NAMED],
-            *[count_noun(more_count, "more file")] * (more_count > 0),
-            *["nvcc"] * (self.nvcc not in ("", nvcc_release)),
-            *["the settings of the launch"] * is_other,
-        ]
+        changes = changed_files[:_MAX_NAMED]
+        if more_count > 0:
+            changes.append(count_noun(more_count, "more file"))
+        if self.nvcc not in ("", nvcc_release):
+            changes.append("nvcc")
+        if key in self.launches and self.settings.get(key, "") != describe_settings(launch):
+            changes.append("the settings of the launch")
+        return changes
 
 
 #: The lock of a folder without a lock file.

@@ -20,7 +20,7 @@ def _atomic(instruction: Instruction) -> Step | None:
     """Bind ``atom{.hints}{.space}.op{.noftz}{.vec}.type d, [a], b{, c}``, and ``red`` without ``d``."""
     if "async" in instruction.modifiers:
         return None
-    space, count, kind, names = decode_access(instruction, named=True)
+    space, count, kind, names = decode_access(instruction, allows_others=True)
     operation = find_operation(names, kind)
     if operation is None or (count > 1 and operation.operands > 1) or space not in (None, "global", "shared"):
         raise unsupported(instruction)

@@ -32,7 +32,7 @@ def _extreme_of_three(instruction: Instruction) -> Step | None:
     if match is None or len(instruction.operands) != 4:
         return None
     name, ftz, nan, absolute = match.groups()
-    choose, f32 = _EXTREMES[name + "NaN" * bool(nan)], TYPES["f32"]
+    choose, f32 = _EXTREMES[f"{name}NaN" if nan else name], TYPES["f32"]
 
     def extreme(chunk: Chunk, *values: Array) -> list[Array]:
         numbers = [flush(value) for value in values] if ftz else list(values)
@@ -47,7 +47,7 @@ def _reduce_floats(
     name: str, absolute: str | None, nan: str | None, chunk: Chunk, values: Array, masks: Array
 ) -> list[Array]:
     """Reduce over lanes. Numbers win over NaN unless ``.NaN``. Inactive lanes are neutral."""
-    choose = _EXTREMES[name + "NaN" * bool(nan)]
+    choose = _EXTREMES[f"{name}NaN" if nan else name]
     neutral = np.float32(np.inf if name == "min" else -np.inf) if nan else np.float32(np.nan)
 
     def reduce_lanes(lanes: Array, active: Array) -> list[Array]:

@@ -83,7 +83,7 @@ def _four_products(first: str, second: str, chunk: Chunk, a: Array, b: Array, c:
 @op("dp2a.(lo|hi).(u32|s32).(u32|s32)", "b32 = b32 b32 b32")
 def _two_products(half: str, first: str, second: str, chunk: Chunk, a: Array, b: Array, c: Array) -> list[Array]:
     """Multiply the 16-bit parts of ``a`` by the lower or upper bytes of ``b``, and add the products to ``c``."""
-    return _dot_product(2, 2 * (half == "hi"), (first, second), a, b, c)
+    return _dot_product(2, 2 if half == "hi" else 0, (first, second), a, b, c)
 
 
 #: Functions of the video instructions ``v...``, ``v...2`` and ``v...4``, on words or on their parts.

@@ -27,19 +27,19 @@ def _load(instruction: Instruction) -> Step:
     fetch = fetch_options(instruction)
     polls = not {"volatile", "relaxed", "acquire"}.isdisjoint(instruction.modifiers)
 
-    def load(chunk: Chunk, where: str, place: Value) -> list[Array]:
-        if where == "parameter" and isinstance(place, np.ndarray) and place.size == 1:
-            values = chunk.context.parameters.load(place, kind.size, count, ALL_THREADS, chunk.make_reporter())
+    def load(chunk: Chunk, resolved_space: str, byte_address: Value) -> list[Array]:
+        if resolved_space == "parameter" and isinstance(byte_address, np.ndarray) and byte_address.size == 1:
+            values = chunk.context.parameters.load(byte_address, kind.size, count, ALL_THREADS, chunk.make_reporter())
             return [value.view(kind.dtype) for value in values]  # one value for all threads
         if polls:
             chunk.spins += 1
             chunk.order_blocks(chunk.active)
             chunk.shared.order_blocks(chunk.active)
-        options = fetch if where == "global" else {}
+        options = fetch if resolved_space == "global" else {}
         report = chunk.make_reporter(plain=not polls)
-        values = chunk.memory(where).load(place, kind.size, count, chunk.active, report, **options)
-        if indexed or where not in _READ:
-            chunk.record_polling(where, "load", kind.size * count, place)
+        values = chunk.memory(resolved_space).load(byte_address, kind.size, count, chunk.active, report, **options)
+        if indexed or resolved_space not in _READ:
+            chunk.record_polling(resolved_space, "load", kind.size * count, byte_address)
         return [value.view(kind.dtype) for value in values]
 
     load_step = make_access(space, address(instruction, source, space), load)
@@ -60,12 +60,13 @@ def _store(instruction: Instruction) -> Step | None:
     plain = {"volatile", "relaxed", "release"}.isdisjoint(instruction.modifiers)
 
     def store(chunk: Chunk, *values: Array) -> list[Array]:
-        chunk.has_written, chunk.spins = True, 0
+        chunk.has_written, chunk.spins = True, 0  # a store is progress: a loop that polls may end by it
         parts = [value.view(dtype) for value in values]
 
-        def store_parts(chunk: Chunk, where: str, place: Value) -> list[Array]:
-            chunk.memory(where).store(place, kind.size, parts, chunk.active, chunk.make_reporter(plain=plain))
-            chunk.record(where, "store", kind.size * count, place)
+        def store_parts(chunk: Chunk, resolved_space: str, byte_address: Value) -> list[Array]:
+            report = chunk.make_reporter(plain=plain)
+            chunk.memory(resolved_space).store(byte_address, kind.size, parts, chunk.active, report)
+            chunk.record(resolved_space, "store", kind.size * count, byte_address)
             return []
 
         return make_access(space, read, store_parts)(chunk)

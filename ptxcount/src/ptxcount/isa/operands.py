@@ -68,21 +68,22 @@ def reader(instruction: Instruction, operand: Operand, kind: Type, wider: bool =
     if isinstance(operand, Symbol) and operand is not SINK:
         if kind.size < 4 or kind.kind == "f":
             raise unsupported(instruction, f"an address does not fit .{kind.name}")
-        return _symbol(operand.name, kind, 0)
+        return _bind_symbol(operand.name, kind, 0)
     raise unsupported(instruction, f"{format_operand(operand)} cannot be read as .{kind.name}")
 
 
-def _symbol(name: str, kind: Type, offset: int) -> Reader:
-    dtype, most = np.dtype(f"u{kind.size}"), 2**kind.bits
+def _bind_symbol(name: str, kind: Type, offset: int) -> Reader:
+    """Bind a read of a variable's address plus an offset, which wraps around."""
+    dtype = np.dtype(f"u{kind.size}")
 
     def read(chunk: Chunk) -> Value:
-        place = chunk.context.symbols.get(name)
-        if place is None:
+        address = chunk.context.symbols.get(name)
+        if address is None:
             problem = chunk.context.unavailable.get(name, "it is not a variable")
             raise unsupported(chunk.instruction, f"{name}: {problem}")
-        if name in chunk.context.shared_names and place + offset >= 0:
-            return chunk.rank_address(place + offset).astype(dtype)
-        return np.array([[(place + offset) % most]], dtype)
+        if name in chunk.context.shared_names and address + offset >= 0:
+            return chunk.rank_address(address + offset).astype(dtype)
+        return np.array([[(address + offset) % 2**kind.bits]], dtype)
 
     return read
 
@@ -149,7 +150,7 @@ def destination(instruction: Instruction, operand: Operand, kind: Type, wider: b
 def _describe_operand(operand: Operand) -> str:
     """Describe an operand that does not fit; of a name that no register has, say so."""
     is_undeclared = any(isinstance(leaf, Special) for leaf in leaves(operand))
-    return format_operand(operand) + ": no register of this name is declared" * is_undeclared
+    return format_operand(operand) + (": no register of this name is declared" if is_undeclared else "")
 
 
 def items(operand: Operand) -> tuple[Operand, ...]:
@@ -174,7 +175,7 @@ def address(instruction: Instruction, operand: Operand, space: str | None) -> Re
     if operand.base is None:
         return lambda chunk: offset
     if isinstance(operand.base, Symbol):
-        return _symbol(operand.base.name, u64, operand.offset)
+        return _bind_symbol(operand.base.name, u64, operand.offset)
     narrow = operand.base.type.size == 4
     if narrow and space not in ("shared", "local", "parameter", "tensor"):
         raise unsupported(instruction, f"{operand.base.name} has 32 bits, but an address of this memory has 64")

@@ -11,16 +11,16 @@ class ReleasedForm(NamedTuple):
 
     example: str
     pattern: str
-    known: bool = False
+    is_supported: bool = False
 
 
 #: The forms by release; patterns begin at the opcode. CUDA 13.0 to 13.5 have PTX 9.0 to 9.5.
 RELEASED_FORMS: dict[str, tuple[ReleasedForm, ...]] = {
     "9.0": (),
     "9.1": (
-        ReleasedForm("ld.volatile.local.u32", r"(ld|st)\.volatile\.local\b.*", known=True),
-        ReleasedForm("cvt.rn.satfinite.e2m3x2.f16x2", r"cvt\..*\.e\dm\dx2\.b?f16x2", known=True),
-        ReleasedForm("cvt.rn.satfinite.s2f6x2.f32", r"cvt\..*\bs2f6x2\b.*", known=True),
+        ReleasedForm("ld.volatile.local.u32", r"(ld|st)\.volatile\.local\b.*", is_supported=True),
+        ReleasedForm("cvt.rn.satfinite.e2m3x2.f16x2", r"cvt\..*\.e\dm\dx2\.b?f16x2", is_supported=True),
+        ReleasedForm("cvt.rn.satfinite.s2f6x2.f32", r"cvt\..*\bs2f6x2\b.*", is_supported=True),
         ReleasedForm("multimem.cp.async.bulk.global.shared::cta.bulk_group", r"multimem\.cp\..*"),
     ),
     "9.2": (
@@ -30,7 +30,7 @@ RELEASED_FORMS: dict[str, tuple[ReleasedForm, ...]] = {
         ReleasedForm(
             "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.ignore_oob", r"cp\.async\..*ignore_oob.*"
         ),
-        ReleasedForm("cvt.rn.bf16x2.e2m3x2", r"cvt\..*bf16x2\.e\dm\dx2", known=True),
+        ReleasedForm("cvt.rn.bf16x2.e2m3x2", r"cvt\..*bf16x2\.e\dm\dx2", is_supported=True),
     ),
     "9.3": (
         ReleasedForm("clmad.lo.u64", r"clmad\..*"),
@@ -55,11 +55,11 @@ RELEASED_FORMS: dict[str, tuple[ReleasedForm, ...]] = {
 @lru_cache(maxsize=4096)
 def explain_release(name: str) -> str:
     """Return a text with the PTX release that added an unsupported instruction; empty for others."""
-    releases = (version for version, form in unknown_forms() if re.fullmatch(form.pattern, name))
+    releases = (version for version, form in iter_unsupported_forms() if re.fullmatch(form.pattern, name))
     return next((f"a form of PTX {version} that ptxcount does not know" for version in releases), "")
 
 
-def unknown_forms() -> Iterator[tuple[str, ReleasedForm]]:
+def iter_unsupported_forms() -> Iterator[tuple[str, ReleasedForm]]:
     """Yield the unsupported forms, with their releases."""
     for version, forms in RELEASED_FORMS.items():
-        yield from ((version, form) for form in forms if not form.known)
+        yield from ((version, form) for form in forms if not form.is_supported)

@@ -28,6 +28,8 @@ HINTS = {
 #: Sectors that an L2 miss of a load fetches, by prefetch modifier, for any fetch granularity of the context (measured
 #: on an H100 and an H200). ``L2::256B`` fetched 7.76 of 8 sectors on average: only 4 are guaranteed.
 FETCHED = {"L2::128B": 4, "L2::256B": 4}
+#: Kinds of types without a size in memory: predicates and unknown types.
+_UNADDRESSABLE = "p?"
 _VECTORS = {"v2": 2, "v4": 4, "v8": 8}
 
 
@@ -42,15 +44,18 @@ def find_space(instruction: Instruction) -> str | None:
 
 
 def decode_access(
-    instruction: Instruction, *allowed: str, named: bool = False
+    instruction: Instruction, *allowed: str, allows_others: bool = False
 ) -> tuple[str | None, int, Type, list[str]]:
-    """Return state space, vector size, type, and other modifiers."""
+    """Return state space, vector size, type, and other modifiers.
+
+    ``allowed`` are modifiers that the caller handles. With ``allows_others``, it checks all that are returned.
+    """
     names, types = split_name(instruction)
     spaces = [SPACES[name] for name in names if name in SPACES]
     vectors = [_VECTORS[name] for name in names if name in _VECTORS]
     extra = [name for name in names if not (name in HINTS or name in SPACES or name in _VECTORS or name in allowed)]
-    unsupported_form = len(types) != 1 or len(spaces) > 1 or len(vectors) > 1 or types[0].kind in "p?"
-    if unsupported_form or (extra and not named):
+    unsupported_form = len(types) != 1 or len(spaces) > 1 or len(vectors) > 1 or types[0].kind in _UNADDRESSABLE
+    if unsupported_form or (extra and not allows_others):
         raise unsupported(instruction)
     count = vectors[0] if vectors else 1
     if count * types[0].size > 32:

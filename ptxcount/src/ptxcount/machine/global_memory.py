@@ -154,7 +154,9 @@ class ArrayMemory:
                 race = history.note_load(index, width, event)
             if race is not None:
                 position = divmod(int(places[race[0]]), chunk.shape[1])
-                text = race[1] + "; a loop ends by it, so that counts depend on the order" * (history is region.scanned)
+                text = race[1]
+                if history is region.scanned:
+                    text += "; a loop ends by it, so that counts depend on the order"
                 report(GlobalRaceError, position, text, region.base + int(index[race[0]]) * width)
 
     def store(self, address: Value, size: int, values: list[Array], active: Array, report: Report) -> None:
@@ -280,7 +282,7 @@ class ArrayMemory:
         """Describe an access out of bounds by its distance from the nearest array."""
         access = f"{width} bytes at {address:#x}"
         if abs(address) < _NEAR_NULL:
-            return f"{access}: a null pointer{f' {address:+d} bytes' * bool(address)}"
+            return f"{access}: a null pointer" + (f" {address:+d} bytes" if address else "")
         if not self._regions:
             return access
         nearest = min(self._regions, key=lambda region: max(region.base - address, address - region.end))

@@ -7,7 +7,7 @@ access, unless that is a load that ends a loop, nor in what textures, bulk copie
 that the kernel only stores to, only the threads of one store are compared, in the first 16 that a launch makes to it.
 """
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -236,15 +236,22 @@ def find_reached_names(instructions: Sequence[Instruction], scans: Set[int] = fr
                 known_origins = sources.get(name, frozenset())
                 if not origins <= known_origins:
                     sources[name], changed = known_origins | origins, True
-    names = ReachedNames(set(), set(), set(), set())
-    for instruction in instructions:
-        if not {"shared", "local", "param", "const"} & {*instruction.modifiers}:
-            kinds = instruction.opcode == "ld", instruction.opcode == "st", id(instruction) in scans
-            for reached_names, is_kind in zip(names, (*kinds, is_strong_write(instruction)), strict=True):
-                for operand in instruction.operands if is_kind else ():
-                    if isinstance(operand, Address):
-                        reached_names.update(_find_origins(operand, sources))
-    return names
+    accesses = [
+        instruction
+        for instruction in instructions
+        if not {"shared", "local", "param", "const"} & {*instruction.modifiers}
+    ]
+
+    def find_names(is_kind: Callable[[Instruction], bool]) -> set[str]:
+        operands = (operand for access in accesses if is_kind(access) for operand in access.operands)
+        return set().union(*(_find_origins(operand, sources) for operand in operands if isinstance(operand, Address)))
+
+    return ReachedNames(
+        loads=find_names(lambda access: access.opcode == "ld"),
+        stores=find_names(lambda access: access.opcode == "st"),
+        scans=find_names(lambda access: id(access) in scans),
+        strong_writes=find_names(is_strong_write),
+    )
 
 
 def _find_result_origins(instruction: Instruction, sources: dict[str, frozenset[str]]) -> frozenset[str]:

@@ -23,24 +23,24 @@ class LaunchProgress:
     def __init__(self, limit: float) -> None:
         self.limit = limit
         self._since = time.thread_time()
-        self._looks = False
+        self._tracks_places = False
         self._places: dict[object, Array] = {}
 
     def note_progress(self) -> None:
         """Note progress of a block."""
         self._since = time.thread_time()
-        self._looks = False
+        self._tracks_places = False
 
     def is_stalled(self) -> bool:
         """Tell if the time without progress exceeds the limit."""
         idle = time.thread_time() - self._since
-        if idle > _PATIENCE and not self._looks:
-            self._looks, self._places = True, {}
+        if idle > _PATIENCE and not self._tracks_places:
+            self._tracks_places, self._places = True, {}
         return idle > self.limit
 
     def note_place(self, instruction: object, place: Value) -> None:
         """While a stall is suspected, count a changed address as progress."""
-        if not self._looks:
+        if not self._tracks_places:
             return
         new, old = dense(place), self._places.get(instruction)
         self._places[instruction] = new

@@ -44,7 +44,8 @@ class PendingCopies:
             is_done = active if newest is None else active & (groups < self._commits - newest)
             yield np.where(is_done, addresses, -1), size
             remaining = np.where(is_done, -1, addresses)
-            self._copies += [(remaining, groups, size)] * bool((remaining >= 0).any())
+            if (remaining >= 0).any():
+                self._copies.append((remaining, groups, size))
 
 
 def _select_rows(values: Array, rows: Array) -> Array:

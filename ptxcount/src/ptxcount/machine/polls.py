@@ -152,7 +152,7 @@ def rank_blocks(code: Sequence[Instruction], flow: Flow) -> list[int]:
     for head, loop in _iter_loops(flow) if any(map(is_strong, code)) else ():
         loops[head] |= loop
     early = {index for head, loop in loops.items() for index in _iter_early_exits(code, flow, head, loop)}
-    return [rank - len(flow.blocks) * (index in early) for index, rank in enumerate(flow.rank)]
+    return [rank - len(flow.blocks) if index in early else rank for index, rank in enumerate(flow.rank)]
 
 
 def _iter_early_exits(code: Sequence[Instruction], flow: Flow, head: int, loop: frozenset[int]) -> Iterator[int]:

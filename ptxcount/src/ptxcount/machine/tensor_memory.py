@@ -107,13 +107,15 @@ class TensorMemory:
             return Leak(row, int((self._owners[row] == first).sum()), source)
         return None
 
-    def load(self, rows: Array, lanes: Array, columns: Array, report: Report, *, is_product: bool = False) -> Array:
+    def load(
+        self, rows: Array, lanes: Array, columns: Array, report: Report, *, is_asynchronous: bool = False
+    ) -> Array:
         """Return the words at lanes and columns of some blocks; the arrays are broadcast together.
 
-        ``is_product``: a product reads them, which is ordered after earlier products, but not after stores.
+        ``is_asynchronous``: a product reads them, which is ordered after earlier products, but not after stores.
         """
         self._check_places(rows, lanes, columns, report)
-        if is_product:
+        if is_asynchronous:
             self._fail(self._stored[rows, lanes // 32, columns], rows, lanes, columns,
                        "written by a tcgen05.st without tcgen05.wait::st", report)  # fmt: skip
         else:
@@ -127,16 +129,16 @@ class TensorMemory:
         return self._data[rows, lanes, columns]
 
     def store(
-        self, rows: Array, lanes: Array, columns: Array, words: Array, report: Report, *, is_product: bool = False
+        self, rows: Array, lanes: Array, columns: Array, words: Array, report: Report, *, is_asynchronous: bool = False
     ) -> None:
         """Store words at lanes and columns of some blocks; the arrays are broadcast together.
 
-        ``is_product``: a product or copy writes them, so a thread must wait for its mbarrier.
+        ``is_asynchronous``: a product or copy writes them, so a thread must wait for its mbarrier.
         """
         self._check_places(rows, lanes, columns, report)
         self._data[rows, lanes, columns] = words
         self._written[rows, lanes, columns] = True
-        if is_product:
+        if is_asynchronous:
             self._uncommitted[rows, columns] = True
         else:
             self._stored[rows, lanes // 32, columns] = True

@@ -166,11 +166,11 @@ class Stream:
             self.fail("'}'")
         return partial(Stream, self._text, start, end, line)
 
-    def statement(self, parse: Callable[[], None]) -> str:
+    def parse_statement(self, parse: Callable[[], None]) -> str:
         """Parse the rest of a statement with ``parse``, and take its ``;``.
 
-        If ``parse`` fails, skip the statement and return the problem: only a kernel that needs it fails. Raises
-        `PtxSyntaxError` if the statement has no end.
+        If ``parse`` fails, skip the statement and return the problem, so that a bad statement fails only the kernel
+        that contains it. Raises `PtxSyntaxError` if the statement has no end.
         """
         start = self._at
         try:

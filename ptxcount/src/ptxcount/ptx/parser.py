@@ -85,7 +85,7 @@ class _Parser:
             stream.take("string", "a file name")
             stream.skip_line(token.line)
         elif token.text in SPACES:
-            stream.statement(lambda: self._module_variable(token.text))
+            stream.parse_statement(lambda: self._module_variable(token.text))
         elif token.text == ".entry":
             return self._entry()
         elif token.text == ".func":
@@ -217,9 +217,9 @@ class _Parser:
     def _function(self) -> None:
         """Parse the names of a function's results and parameters; its body is parsed on demand."""
         stream = self._stream
-        results = self._names() if stream.peek().text == "(" else ()
+        results = self._parse_parameter_names() if stream.peek().text == "(" else ()
         line, name = stream.peek().line, stream.take("name", "a function's name")
-        parameters = self._names() if stream.peek().text == "(" else ()
+        parameters = self._parse_parameter_names() if stream.peek().text == "(" else ()
         if stream.skip_past("{", ";") == "{":
             self.program.functions[name] = Function(
                 results, parameters, Entry(name, Source(line), body=self._body()).parse_body
@@ -235,7 +235,7 @@ class _Parser:
 
         return parse_into
 
-    def _names(self) -> tuple[str, ...]:
+    def _parse_parameter_names(self) -> tuple[str, ...]:
         """Parse the names in a list of parameters; the name is empty for anything but a variable."""
         stream, names = self._stream, [""]
         while (token := stream.next()).text != ")":

@@ -110,7 +110,7 @@ def format_operand(operand: Operand) -> str:
         return f"{{{', '.join(map(format_operand, operand.items))}}}"
     if isinstance(operand, Immediate):
         return str(operand.value)
-    return "!" * getattr(operand, "negated", False) + operand.name
+    return f"!{operand.name}" if getattr(operand, "negated", False) else operand.name
 
 
 #: The space of call parameters: local memory without accesses in machine code.

@@ -97,19 +97,19 @@ class Body:
         elif stream.accept("}"):
             self._leave_scope()
         elif stream.accept(".reg"):
-            stream.statement(self._declare_registers)
+            stream.parse_statement(self._declare_registers)
         elif stream.accept(*SPACES):
-            stream.statement(lambda: self._declare(self._variable(token.text)))
+            stream.parse_statement(lambda: self._declare(self._variable(token.text)))
         elif stream.accept(".loc"):
             self._locate(token.line)
         elif stream.accept(".param"):
-            stream.statement(self._declare_parameter)
+            stream.parse_statement(self._declare_parameter)
         elif stream.accept(".branchtargets"):
             targets: list[Operand] = []
-            stream.statement(lambda: self._parse_operands(targets))
+            stream.parse_statement(lambda: self._parse_operands(targets))
             self._tables[self._label] = Group(tuple(targets))
         elif token.kind == "dot":  # .pragma, .callprototype
-            stream.statement(lambda: None)
+            stream.parse_statement(lambda: None)
         elif token.kind == "name" and stream.peek(1).text == ":":
             if token.text in self._scopes[-1].labels:
                 raise PtxSyntaxError(token.line, f"a second label {token.text!r}")
@@ -181,7 +181,7 @@ class Body:
         while stream.peek().kind == "dot":
             modifiers.append(stream.next().text[1:])
         operands: list[Operand] = []
-        problem = stream.statement(lambda: self._parse_operands(operands)) or problem
+        problem = stream.parse_statement(lambda: self._parse_operands(operands)) or problem
         if opcode == "brx":
             operands = [
                 self._tables.get(operand.name, operand) if isinstance(operand, Symbol) else operand

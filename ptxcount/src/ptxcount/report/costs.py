@@ -119,7 +119,8 @@ def format_costs(counters: LaunchCounters, words: Sequence[str], find_lines: Fin
     """Format the costs as text; empty if no memory is accessed."""
     costs = list_costs(counters, words)
     pictures = draw_pictures(costs)
-    return "\n".join([*_format_lines(costs, pictures, find_lines), *[f"\n{LEGEND}"] * bool(pictures)])
+    legend = [f"\n{LEGEND}"] if pictures else []
+    return "\n".join([*_format_lines(costs, pictures, find_lines), *legend])
 
 
 def _format_lines(costs: list[Cost], pictures: dict[int, Picture], find_lines: FindLines) -> Iterator[str]:
@@ -137,7 +138,8 @@ def _format_lines(costs: list[Cost], pictures: dict[int, Picture], find_lines: F
         source = cost.worst.source
         place = f"{Path(source.file).name}:{source.line}" if source.file else str(source)
         callers = sorted({access.source.caller for access in cost.accesses} - {""})
-        place += f" (inlined at {', '.join(callers[:3])}{' ...' * (len(callers) > 3)})" * bool(callers)
+        if callers:
+            place += f" (inlined at {', '.join(callers[:3])}{' ...' if len(callers) > 3 else ''})"
         line_text = find_line_text(source.file, source.line, find_lines)
         yield f"{cost.amount / totals[cost.unit]:>10.0%}  {place}  {line_text}".rstrip()
         yield f"            {cost.description}"

@@ -75,7 +75,7 @@ class KernelUses:
         for kind, name, lengths in _CONSTANT.findall(self.source):
             sizes = [evaluate_constant(length, self.source) or 0 for length in re.findall(r"\[([^]]*)\]", lengths)]
             element = describe_element(strip_qualifiers(kind), self.structs)
-            if element and all(sizes) and re.search(rf"\b{name}\b" + r"\[" * bool(sizes), self.body):
+            if element and all(sizes) and re.search(rf"\b{name}\b" + (r"\[" if sizes else ""), self.body):
                 constants[name] = (element[0], element[1] * math.prod(sizes))
         return constants
 

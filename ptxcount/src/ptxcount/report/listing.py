@@ -96,9 +96,8 @@ def describe_cost(access: Access) -> str:
     text = _describe_counts(access)
     if access.kind == "atomic":
         text += f"; {format_ratio(access.together, access.requests)} lanes on one address"
-        text += f", summed by ptxas in {access.summed} requests" * bool(
-            access.summed and access.together > access.requests
-        )
+        if access.summed and access.together > access.requests:
+            text += f", summed by ptxas in {access.summed} requests"
     if access.polls:
         text += f"; plus {access.polls} polling requests (not counted)"
     return f"{text}; {access.caveat}" if access.caveat else text
@@ -171,7 +170,7 @@ def _format_file(name: str, accesses: dict[int, list[Access]], lines: list[str] 
             key = (is_wasteful(access), access.space, access.kind, access.caveat)
             groups.setdefault(key, []).append(access)
         for (wasteful, *_), group in groups.items():
-            text = f" ({len(group)} instructions)" * (len(group) > 1)
+            text = f" ({len(group)} instructions)" if len(group) > 1 else ""
             yield f"{'>>' if wasteful else '  '}       ^ {describe_cost(sum_accesses(group))}{text}"
 
 

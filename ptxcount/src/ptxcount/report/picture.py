@@ -69,8 +69,10 @@ def _draw_sectors(addresses: Array, lanes: Array, width: int) -> Iterator[Pictur
         return marked
 
     _, first, order = np.unique(addresses[lanes], return_index=True, return_inverse=True)
+    # Rank of each distinct address, in the order of its first lane.
+    ranks = first.argsort().argsort()
     packed = np.zeros(32, np.int64)  # the bytes of lanes, packed in lane order
-    packed[lanes] = first.argsort().argsort()[order] * width
+    packed[lanes] = ranks[order] * width
     yield Picture("sectors", mark_sectors(addresses), mark_sectors(packed))
 
 

@@ -54,8 +54,9 @@ class KernelOverview:
     def format_command(self, file: Path, *, alone: bool, flags: str = "", arch: str = ARCH) -> str:
         """Format the command line that counts the kernel."""
         entry = [] if alone and not self.entry.endswith(">") else ["--entry", self.entry]
-        entry += [f"--flags={flags}"] * bool(flags) + ["--arch", arch] * (arch != ARCH)
-        shared = ["--dynamic-shared", str(self.dynamic_shared)] * bool(self.dynamic_shared)
+        entry += [f"--flags={flags}"] if flags else []
+        entry += ["--arch", arch] if arch != ARCH else []
+        shared = ["--dynamic-shared", str(self.dynamic_shared)] if self.dynamic_shared else []
         shared += [word for variable in self.variables for word in ("--variable", variable)]
         words = [*entry, "--grid", self.grid, "--block", self.block, *shared, *self.arguments]
         return shlex.join(["ptxcount", str(file), *words])
@@ -98,7 +99,7 @@ def _describe_bytes(parameter: Variable) -> str:
     """Describe a parameter of unknown type: a float, or its bytes."""
     if parameter.element.kind == "f" and parameter.size == parameter.element.size > 2:
         return "float" if parameter.size == 4 else "double"
-    return f"{'hidden ' * parameter.hidden}{parameter.size or 8} bytes"
+    return f"{'hidden ' if parameter.hidden else ''}{parameter.size or 8} bytes"
 
 
 def _make_overview(
@@ -223,8 +224,9 @@ class _ArgumentGuesser:
             if not (element := describe_element(base, self.uses.structs)):
                 return f"{name}=uint8[{4 * _UNBOUNDED}]=zeros"
             dtype, numbers = element
-            fill = "=random(1)" * (np.dtype(dtype).kind in "iu" and self.uses.is_index(name))
-            return f"{name}={dtype}[{self._count}{f',{numbers}' * (numbers > 1)}]{fill}"
+            fill = "=random(1)" if np.dtype(dtype).kind in "iu" and self.uses.is_index(name) else ""
+            shape = f"{self._count},{numbers}" if numbers > 1 else str(self._count)
+            return f"{name}={dtype}[{shape}]{fill}"
         if kind == "8 bytes":  # most such parameters are pointers
             return f"{name}=float32[262144]"
         if members := self._describe_members(base):

@@ -83,10 +83,11 @@ def format_table(counters: LaunchCounters) -> str:
 
 def _describe_sums(atomics: Amounts) -> str:
     """Describe the sectors of atomics: they count lanes on one address, unless ptxas aggregates them."""
-    summed = atomics.summed * (atomics.together > atomics.requests)  # a lane alone is no sum
+    summed = atomics.summed if atomics.together > atomics.requests else 0  # a lane alone is no sum
     if summed == atomics.requests:
         return "warp-aggregated by ptxas"
-    return "lanes on one address are serialized" + f"; {summed} requests warp-aggregated by ptxas" * bool(summed)
+    text = "lanes on one address are serialized"
+    return f"{text}; {summed} requests warp-aggregated by ptxas" if summed else text
 
 
 def _describe_fetches(counters: LaunchCounters) -> list[str]:

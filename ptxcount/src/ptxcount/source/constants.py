@@ -79,4 +79,4 @@ def _evaluate_node(node: ast.expr) -> Any:
             return _OPERATORS[type(node.op)](_evaluate_node(node.operand))
         case ast.BinOp():
             return _OPERATORS[type(node.op)](_evaluate_node(node.left), _evaluate_node(node.right))
-    raise ValueError
+    raise ValueError(f"{ast.dump(node)} is no number and no operation of numbers")

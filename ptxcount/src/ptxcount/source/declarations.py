@@ -90,7 +90,8 @@ def _scan_tokens(text: str, tokens: list[tuple[str, int]]) -> Iterator[Declarati
         word = tokens[place][0]
         if word == "namespace":
             name, place = _until(tokens, place + 1, "{;=")
-            scopes += [name] * (place < len(tokens) and tokens[place][0] == "{")
+            if place < len(tokens) and tokens[place][0] == "{":
+                scopes.append(name)
         elif word == "{":
             scopes.append("")
         elif word == "}":

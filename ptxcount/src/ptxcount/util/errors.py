@@ -78,7 +78,7 @@ class UnsupportedInstructionError(PtxError):
 
     def __init__(self, source: Source, instruction: str, why: str = "") -> None:
         way_out = 'see "What it cannot do" in the README of ptxcount'
-        super().__init__(f"{source}: {instruction!r} is not supported{': ' * bool(why)}{why}; {way_out}")
+        super().__init__(f"{source}: {instruction!r} is not supported{f': {why}' if why else ''}; {way_out}")
         self.source, self.instruction = source, instruction
 
 

@@ -18,7 +18,7 @@ ROUNDINGS = frozenset({"rn", *MODES, *TO_INTEGER})
 
 
 def _float_to_integer(a: Array, source: Type, target: Type, rounding: str) -> Array:
-    """Round, then clamp to the target; NaN becomes 0, or the sign bit if either side has 64 bits."""
+    """Round, then clamp to the target. NaN becomes 0, or the sign bit alone if either type has 64 bits."""
     rounded = TO_INTEGER[rounding](a.astype(np.float64))
     limits = np.iinfo(target.dtype)
     inside = (rounded >= float(limits.min)) & (rounded < float(limits.max))

@@ -80,7 +80,8 @@ def make_directed(name: str, mode: str) -> Callable[..., Array]:
     """Return an operation, a key of `OPERATIONS`, with directed rounding, for arrays of float32 or float64."""
     operation = OPERATIONS[name]
 
-    def compute(*operands: Array) -> Array:
+    def round_directed(*operands: Array) -> Array:
+        """Round to nearest, then step to the adjacent float by the sign of the exact error."""
         operands = tuple(np.broadcast_arrays(*operands))
         if operands[0].dtype == np.float64:
             nearest = np.asarray(operation.nearest(*operands))
@@ -96,7 +97,7 @@ def make_directed(name: str, mode: str) -> Callable[..., Array]:
             result = np.where(zero, -np.zeros_like(result), result)
         return result
 
-    return compute
+    return round_directed
 
 
 def _exact_difference(

@@ -56,7 +56,7 @@ def _bind_async_store(instruction: Instruction) -> Step:
 def _bind_async_reduction(instruction: Instruction) -> Step:
     """Bind ``red.async{...}.shared::cluster.mbarrier::complete_tx::bytes.op.type [a], b, [barrier]``."""
     _expect_barrier(instruction)
-    space, count, kind, names = decode_access(instruction, "async", _COMPLETION, named=True)
+    space, count, kind, names = decode_access(instruction, "async", _COMPLETION, allows_others=True)
     operation = find_operation(names, kind)
     if operation is None or operation.operands > 1 or count > 1 or space != "shared":
         raise unsupported(instruction)

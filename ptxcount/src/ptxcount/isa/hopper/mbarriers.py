@@ -184,7 +184,7 @@ def _bind_wait(instruction: Instruction) -> Step:
         for units, index, _ in chunk.shared.atomic(place(chunk), 8, chunk.active, chunk.make_reporter(), chunk.shape):
             words[active_threads] = units[index]
         done = (words >> _PHASE) != (old & 1 if parity else old >> _PHASE)
-        chunk.spins += _POLL * bool((chunk.active & ~done).any())
+        chunk.spins += _POLL if (chunk.active & ~done).any() else 0
         if not chunk.barrier_waits.size:
             chunk.barrier_waits = np.full(chunk.shape, -1)
         addresses = spread(dense(place(chunk)).astype(np.int64), chunk.shape)

@@ -64,7 +64,7 @@ class BulkCopy:
         size = numbers.get("size", 0)
         if size % _PIECE:
             text = f"{size} bytes: a multiple of {_PIECE} is needed"
-            text += f"; an H200 stores {size // _PIECE * _PIECE} of them" * is_store
+            text += f"; an H200 stores {size // _PIECE * _PIECE} of them" if is_store else ""
             report_for_thread(MisalignedError, (0, 0), text, size)
         self._shared = chunk.shared.find_owner(self._row, numbers["from" if is_store else "to"])[1]
         alignment = 16 if "size" in numbers else 128

@@ -75,7 +75,7 @@ def _bind_copy(instruction: Instruction) -> Step:
                     content = split_row(rows_of_bytes[..., : 2 * packed[0]], packed[0])
                     words = content.reshape(len(words), -1).view(np.uint32)
                 for lanes in base + copy.lanes:
-                    chunk.tensor.store(np.array(member), lanes[:, None], columns, words, report, is_product=True)
+                    chunk.tensor.store(np.array(member), lanes[:, None], columns, words, report, is_asynchronous=True)
         chunk.has_written, chunk.spins = True, 0
 
     return copy_rows

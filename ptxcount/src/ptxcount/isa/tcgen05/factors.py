@@ -75,7 +75,7 @@ def load_tensor_factor(
     element = FACTOR_ELEMENTS[name]
     columns = base[1] + np.arange(products * element.bits // 32)
     lanes = base[0] + path.find_lanes()
-    words = chunk.tensor.load(rows[:, None, None, None], lanes[None, :, :, None], columns, report, is_product=True)
+    words = chunk.tensor.load(rows[:, None, None, None], lanes[None, :, :, None], columns, report, is_asynchronous=True)
     if element.bits == 4:
         return element.decode(_split_bytes(words.view(np.uint8), 4))
     return element.decode(words.view(f"u{element.bits // 8}"))
@@ -97,7 +97,7 @@ def load_scales(
     lanes = base[0] + (part * (128 // parts) + within % 32)[:, None] + repeats
     byte = np.arange(first_byte, first_byte + byte_count)
     columns = base[1] + (within // 32)[:, None] + byte // 4 * (-(-count // 128) * 4)
-    words = chunk.tensor.load(rows[:, None, None, None], lanes[None], columns, report, is_product=True)
+    words = chunk.tensor.load(rows[:, None, None, None], lanes[None], columns, report, is_asynchronous=True)
     if (words != words[:, :1]).any():
         text = "scales differ between the quarters of the lanes, which must repeat them"
         report(TensorMemoryError, (int(rows[0]), 0), text, base[0] << 16 | base[1])
@@ -111,6 +111,8 @@ def load_metadata(
 
     The layout is that of CUTLASS 4 (``tmem_e_frg``, and ``tmem_e_frg_ws`` with a copy for each part of the columns).
     For 16- and 32-bit elements, a word has the metadata of two rows, eight apart, and a selector gives the column.
+    For example, rows 1 and 9 have groups 0 to 3 in lane 1, and groups 4 to 7 in lane 9. Of shorter elements, row 9 has
+    groups 0 to 7 in lane 9 of the first column, and the others in lane 9 of the second.
     """
     row = np.arange(path.rows)[:, None]
     group = np.arange(8 if bits >= 16 else 16)
@@ -120,5 +122,5 @@ def load_metadata(
     else:
         places, columns, shifts = np.broadcast_arrays(row, group // 8, group % 8 * 4)
     lanes = base[0] + path.find_lanes()[:, places]
-    words = chunk.tensor.load(rows[:, None, None, None], lanes, base[1] + columns, report, is_product=True)
+    words = chunk.tensor.load(rows[:, None, None, None], lanes, base[1] + columns, report, is_asynchronous=True)
     return np.asarray(words >> shifts.astype(np.uint32) & np.uint32(15))

@@ -98,8 +98,8 @@ class _Product:
         self._shape, self._column_mask = shape, mask
         self._path = DATA_PATHS[shape.rows, form.group, form.is_stationary]
         if form.is_sparse and self._path.rows != 128 and not form.is_stationary:
-            problem = "the PTX ISA shows the lanes of their metadata only in figures"
-            raise unsupported(chunk.instruction, f"{self._path.rows} rows of a sparse factor in a block: {problem}")
+            problem = "the text of the PTX ISA does not specify where its metadata lies"
+            raise unsupported(chunk.instruction, f"a sparse product with {self._path.rows} rows in a block: {problem}")
         if shape.is_long and not form.block:
             raise unsupported(chunk.instruction, "K = 96 needs .block16 or .block32")
         addresses = [issue.result, *([issue.left] if form.from_tensor_memory else [])]
@@ -142,14 +142,14 @@ class _Product:
         tensor = self._chunk.tensor
         if self._issue.accumulates:
             places = blocks[:, None, None, None], lanes[:, :, None], columns
-            old = tensor.load(*places, self._report, is_product=True)
+            old = tensor.load(*places, self._report, is_asynchronous=True)
             sums = sums + ELEMENTS[shape.result].decode(old) * 2.0**-form.shift
         words = encode(sums, shape.result, saturate=shape.saturates).astype(np.uint32)
         kept = self._find_kept_lanes(member)
         for part, part_lanes in enumerate(lanes):
             updated = np.flatnonzero(~kept[part_lanes])
             places = blocks[:, None, None], part_lanes[updated, None], columns
-            tensor.store(*places, words[:, part, updated], self._report, is_product=True)
+            tensor.store(*places, words[:, part, updated], self._report, is_asynchronous=True)
 
     def _find_kept_lanes(self, member: int) -> Array:
         """Return the mask of lanes that the product leaves unchanged, from the block's four mask words."""

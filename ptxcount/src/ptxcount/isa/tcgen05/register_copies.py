@@ -81,10 +81,12 @@ def _parse_access(instruction: Instruction, packing: str) -> _Access:
     place, *rest = instruction.operands[name == "ld" :]
     split = next((operand.value for operand in rest if isinstance(operand, Immediate)), None)
     registers = items(instruction.operands[0 if name == "ld" else -1])
-    if count > _MAX_REGISTERS or len(registers) != count:
+    if count > _MAX_REGISTERS:
+        raise unsupported(instruction, f".{shape}.x{numbers[0]} needs {count} registers; {_MAX_REGISTERS} are allowed")
+    if len(registers) != count:
         raise unsupported(instruction, f"it has {len(registers)} registers; {count} are needed")
     if (split is not None) != (shape == "16x32bx2"):
-        raise unsupported(instruction, "an immediate offset of the second half is only for .16x32bx2, which needs it")
+        raise unsupported(instruction, ".16x32bx2 needs an immediate offset of its second half; no other shape has one")
     read = address(instruction, place, "tensor")
     return _Access(shape, count, read, int(split or 0), packing in names)
 

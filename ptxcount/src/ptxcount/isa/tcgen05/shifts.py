@@ -51,8 +51,8 @@ def _bind_shift(instruction: Instruction) -> Step:
                 raise unsupported(instruction, f"lane {lane}: the PTX ISA defines only lane 0")
             members = np.array([member for row in rows for member in find_pair(chunk, row, group)])[:, None, None]
             columns = column + np.arange(_COLUMNS)
-            words = chunk.tensor.load(members, _TARGETS + 1, columns, report, is_product=True)
-            chunk.tensor.store(members, _TARGETS, columns, words, report, is_product=True)
+            words = chunk.tensor.load(members, _TARGETS + 1, columns, report, is_asynchronous=True)
+            chunk.tensor.store(members, _TARGETS, columns, words, report, is_asynchronous=True)
         chunk.has_written, chunk.spins = True, 0
 
     return shift_rows

@@ -92,8 +92,8 @@ def list_quad_pairs(role: str, bits: int, *, turned: bool) -> list[Part]:
 
 def assemble_matrices(parts: list[Part], values: list[Array], extent: tuple[int, int]) -> Array:
     """Assemble the matrices of warps, (blocks, warps, rows, columns), from registers."""
-    ahead = np.broadcast_shapes(*(value.shape[:2] for value in values))
-    matrix = np.zeros((*ahead, *extent), values[0].dtype)
+    batch_shape = np.broadcast_shapes(*(value.shape[:2] for value in values))
+    matrix = np.zeros((*batch_shape, *extent), values[0].dtype)
     for part, value in zip(parts, values, strict=False):
         matrix[:, :, part.row, part.column] = value
     return matrix

@@ -37,8 +37,8 @@ _HALVES = Part(np.broadcast_to(_LANE // 4, (LANES, 2)), 2 * (_LANE % 4) + np.ara
 _BYTES = Part(np.broadcast_to(_LANE // 4, (LANES, 4)), 4 * (_LANE % 4) + np.arange(4))
 
 
-def _turn_bytes(first: int, stride: int) -> Part:
-    """Return the part with two adjacent rows, and two columns eight apart."""
+def _make_transposed_part(first: int, stride: int) -> Part:
+    """Make the part of four bytes that a transposed access gives a lane: two adjacent rows, two columns eight apart."""
     return Part(stride * (_LANE % 4) + first + np.arange(4) % 2, _LANE // 4 + np.arange(4) // 2 * 8)
 
 
@@ -51,10 +51,10 @@ _TILES: dict[tuple[str, str, str, str], _Tile] = {
     },
     ("ldmatrix", "m8n16", "", "packed"): _Tile(8, 8, (_BYTES,)),
     **{
-        ("ldmatrix", "m16n16", "trans", kind): _Tile(16, 8, (_turn_bytes(0, 4), _turn_bytes(2, 4)))
+        ("ldmatrix", "m16n16", "trans", kind): _Tile(16, 8, (_make_transposed_part(0, 4), _make_transposed_part(2, 4)))
         for kind in ("b8", "packed")
     },
-    ("stmatrix", "m16n8", "trans", "b8"): _Tile(8, 8, (_turn_bytes(0, 2),)),
+    ("stmatrix", "m16n8", "trans", "b8"): _Tile(8, 8, (_make_transposed_part(0, 2),)),
 }
 
 

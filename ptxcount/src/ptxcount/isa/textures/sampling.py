@@ -98,13 +98,14 @@ def _bind_fetch(instruction: Instruction) -> Step:
     channel = ["rgba".find(name) for name in names if gather and name in "rgba"]
     geometry = next((name for name in names if name in GEOMETRIES), "")
     allowed = {geometry, "v4", *("rgba" if gather else ("level", "grad", "base"))}
-    if (
-        not geometry
-        or not {*names} <= allowed
-        or [kind.size for kind in kinds] != [4, 4]
-        or gather > (geometry == "2d")
-    ):
-        raise unsupported(instruction)
+    if not geometry:
+        raise unsupported(instruction, f"ptxcount knows the geometries {', '.join(GEOMETRIES)}")
+    if unknown_names := [name for name in names if name not in allowed]:
+        raise unsupported(instruction, f"ptxcount does not execute .{', .'.join(unknown_names)} here")
+    if [kind.size for kind in kinds] != [4, 4]:
+        raise unsupported(instruction, "texels and coordinates must have 32 bits each")
+    if gather and geometry != "2d":
+        raise unsupported(instruction, "it must have the geometry 2d")
     expect_count(instruction, 2, 3, 4)
     result_type, coordinate_type = kinds
     handle, coordinates = _split_handle(instruction, instruction.operands[1])

@@ -1,0 +1,62 @@
+"""Arrivals of threads at barriers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import reduce
+from typing import NamedTuple
+
+import numpy as np
+
+from ..lanes.warps import Array
+
+#: Barrier number of the cluster, and the count that stands for all threads of a block.
+CLUSTER, ALL = -1, -1
+#: Barrier number of a warp; its key has the mask instead of the thread count.
+WARP = 1 << 32
+
+#: Barrier number, and thread count or mask.
+Key = tuple[int, int]
+
+
+class BarrierArrival(NamedTuple):
+    """Threads that have arrived at a barrier.
+
+    ``stopped_at`` is the basic block at whose end they wait; None if they only arrive.
+    """
+
+    key: Key
+    threads: Array
+    stopped_at: int | None
+
+    def describe(self) -> str:
+        """Describe the missing threads."""
+        number, count = self.key
+        expected = "all threads" if count == ALL else f"{count} threads"
+        return f"it waits at barrier {number} for {expected}, which never arrive"
+
+
+def is_cluster_barrier(key: Key) -> bool:
+    """Tell if a barrier is the cluster's."""
+    return key[0] == CLUSTER
+
+
+def select_waiting(arrivals: Iterable[BarrierArrival]) -> list[tuple[int, BarrierArrival]]:
+    """Select the arrivals that wait, each with its basic block."""
+    return [(arrival.stopped_at, arrival) for arrival in arrivals if arrival.stopped_at is not None]
+
+
+def mask_waiting(arrivals: Iterable[BarrierArrival]) -> list[Array]:
+    """Return the masks of the threads that wait."""
+    return [arrival.threads for _, arrival in select_waiting(arrivals)]
+
+
+def find_complete_blocks(arrived: Array, elsewhere: list[Array]) -> Array:
+    """Find the blocks where threads have arrived, and no thread is elsewhere."""
+    complete = np.asarray(arrived.any(axis=1, keepdims=True))
+    return complete & ~union(elsewhere).any(axis=1, keepdims=True) if elsewhere else complete
+
+
+def union(masks: Iterable[Array]) -> Array:
+    """Return the threads of any of these masks."""
+    return np.asarray(reduce(np.logical_or, masks))

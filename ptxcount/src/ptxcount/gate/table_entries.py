@@ -1,0 +1,61 @@
+"""``ptxcount init``: entries of ``ptxcount.toml`` with guessed sizes."""
+
+import json
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from ..cli.options import escape_unprintable, parse_dimensions
+from ..report.suggested_launches import KernelOverview, list_kernels
+from ..util.errors import LaunchError
+from ..util.grammar import count_noun
+from .launches import FILE, Launch, TableError, read_launches
+
+
+def print_entries(files: Sequence[Path], flags: str) -> int:
+    """Print an entry for each kernel of these files that the current folder's table lacks; return the exit code."""
+    launches: list[Launch] = []
+    with suppress(TableError):  # the shell may have just created the file; check reports an invalid one
+        launches = read_launches(Path())
+    entries, known_count = [], 0
+    for file in files:
+        overviews = list_kernels(file, flags)
+        if not overviews:
+            raise LaunchError(f"{file} has no kernels; give a file with a __global__ function")
+        missing = [
+            overview for overview in overviews if not any(_is_launched(file, overview, launch) for launch in launches)
+        ]
+        entries += [_format_entry(file, overview, flags) for overview in missing]
+        known_count += len(overviews) - len(missing)
+    if entries:
+        print(escape_unprintable("\n".join(entries)))
+    if known_count:
+        sys.stderr.write(f"left out {count_noun(known_count, 'kernel')} that {FILE} already has\n")
+    return 0
+
+
+def _is_launched(file: Path, overview: KernelOverview, launch: Launch) -> bool:
+    """Tell if a launch is of this kernel; a launch without a name is of the file's only kernel."""
+    entry, name = (f"::{text}".replace(" ", "") for text in (overview.entry, launch.kernel or ""))
+    return (launch.kernel is None or entry.endswith(name)) and Path(launch.file).resolve() == file.resolve()
+
+
+def _format_entry(file: Path, overview: KernelOverview, flags: str) -> str:
+    guesses = [f"{name} = {[*parse_dimensions(getattr(overview, name))]}" for name in ("grid", "block")]
+    if overview.dynamic_shared:
+        guesses.append(f"dynamic_shared = {overview.dynamic_shared}")
+    if overview.variables:
+        guesses.append(f"variables = {json.dumps([*overview.variables])}")
+    lines = [
+        f"[[launch]]  # {overview.declaration}",
+        f"file = {json.dumps(file.as_posix())}",
+        f"kernel = {json.dumps(overview.entry)}",
+        *(f"{guess}  # a guess" for guess in guesses),
+        "arguments = [  # guesses: replace sizes and numbers, first of all if the launch fails",
+        *(f"    {json.dumps(word)}," for word in overview.arguments),
+        "]",
+    ]
+    if flags:
+        lines.append(f"flags = {json.dumps(flags)}")
+    return "\n".join([*lines, ""])
