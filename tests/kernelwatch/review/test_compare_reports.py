@@ -18,6 +18,7 @@ from kernelwatch.review.conclusion import weigh_rows
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Reason, ReasonKind, Verdict
 from kernelwatch.show import report
+from kernelwatch.show.text import SHORTENED_FLAGS
 from kernelwatch.suite import registry
 from tests.golden import golden
 from tests.kernelwatch.review.test_compare_groups import make_count, make_time
@@ -201,6 +202,19 @@ MADE_UP: dict[str, tuple[list[Row], bool]] = {
     "undecided, but one is slower": ([*DOUBTS, make_time(20)], False),
     "counts of a kernel without a reference": ([replace(make_count(14), verified=False)], False),
 }  # fmt: skip
+
+
+def review_rows(folder: Path, rows: list[Row], arch: str | None = "sm_90") -> str:
+    """Return the review of these rows, with one space between words."""
+    stored = review_stored(write(folder, pair(samples(1e-3), samples(1.2e-3))))
+    return " ".join(report.render_review(replace(stored, rows=rows, arch=arch)).split())
+
+
+@pytest.mark.parametrize(("flags", "is_explained"), [("-Xptxas -O0", True), ("--use_fast_math", False)])
+def test_shortened_flags_are_explained(flags: str, is_explained: bool, tmp_path: Path) -> None:
+    """Nvcc rejects the shown flags, or takes them for others, so a sentence names the missing option."""
+    shown = review_rows(tmp_path, [make_time(12, flags=flags)])
+    assert shown.endswith(f"Lower is better. {SHORTENED_FLAGS}" if is_explained else "Lower is better.")
 
 
 def test_made_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from kernelwatch.review.rows import Row
 from kernelwatch.review.standing_regressions import Regression
 from kernelwatch.review.verdict import format_percent
 from kernelwatch.show import as_json
-from kernelwatch.show.text import format_quantity, name_verdict, plain, shorten_flags
+from kernelwatch.show.text import PASSING_OPTION, SHORTENED_FLAGS, format_quantity, name_verdict, plain, shorten_flags
 from kernelwatch.store import git
 from kernelwatch.suite.benchmark_names import TIMED
 from ptxcount.util.grammar import count_noun
@@ -47,7 +47,9 @@ def render_text(regressions: Sequence[Regression], root: Path, fence: str) -> st
         lines += ["", f"{len(regressions) - _MAX_REGRESSIONS} more: kernelwatch regressions --json"]
     shown = [plain(line, _MAX_LINE_LENGTH).replace("`", "'") for line in lines]
     end = "To accept a regression, add it to `acknowledged.toml`: docs/review-a-change.md."
-    return "\n".join([*[fence] * bool(fence), *shown, fence, end, ""])
+    if any(PASSING_OPTION in row.flags for regression in regressions for row in regression.rows):
+        end += f" {SHORTENED_FLAGS}"
+    return "\n".join([*([fence] if fence else []), *shown, fence, end, ""])
 
 
 def _iter_section(regression: Regression, root: Path) -> Iterator[str]:
