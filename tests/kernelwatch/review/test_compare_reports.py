@@ -21,7 +21,7 @@ from kernelwatch.show import report
 from kernelwatch.show.text import SHORTENED_FLAGS
 from kernelwatch.suite import registry
 from tests.golden import golden
-from tests.kernelwatch.review.test_compare_groups import make_count, make_time
+from tests.kernelwatch.review.test_compare_groups import make_compiled, make_count, make_time
 from tests.stored import BASE, COUNT, HEAD, RUN, TIME, Outcome, Suite, pair, review_stored, samples, write, write_lines
 
 #: Names with markup or terminal escapes.
@@ -215,6 +215,14 @@ def test_shortened_flags_are_explained(flags: str, is_explained: bool, tmp_path:
     """Nvcc rejects the shown flags, or takes them for others, so a sentence names the missing option."""
     shown = review_rows(tmp_path, [make_time(12, flags=flags)])
     assert shown.endswith(f"Lower is better. {SHORTENED_FLAGS}" if is_explained else "Lower is better.")
+
+
+@pytest.mark.parametrize("arch", ["sm_90", None])
+def test_architectures_of_compiled_numbers_are_named_once(arch: str | None, tmp_path: Path) -> None:
+    """A review of a GPU explains rows of other architectures; one without a GPU has no other architectures."""
+    rows = [make_time(12), *(make_compiled(head, f"sm_{number}") for number, head in ((100, 12), (90, 10), (80, 10)))]
+    note = "Note: compiled numbers cover sm_80, sm_90, sm_100; this machine's GPU is sm_90"
+    assert review_rows(tmp_path, rows, arch).count(note) == (arch is not None)
 
 
 def test_made_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

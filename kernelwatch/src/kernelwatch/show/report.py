@@ -98,6 +98,9 @@ def _iter_lines(review: Review, at_least: float, list_all: bool) -> Iterator[str
     notes = [*review.notes]
     if rows and not timed:
         notes.append("nothing was timed; only counted and compiled numbers can decide")
+    if any(group.elsewhere for group in groups):
+        archs = sorted({row.arch for row in rows if row.arch}, key=lambda arch: (len(arch), arch))
+        notes.append(f"compiled numbers cover {', '.join(archs)}; this machine's GPU is {review.arch}")
     if unverified := sorted({plain(row.kernel) for row in differing if not row.verified}):
         notes.append(f"not verified, because they have no reference=: {_join_kernels(unverified)}")
     if review.conclusion is Verdict.UNDECIDED:
