@@ -225,6 +225,24 @@ def test_architectures_of_compiled_numbers_are_named_once(arch: str | None, tmp_
     assert review_rows(tmp_path, rows, arch).count(note) == (arch is not None)
 
 
+@pytest.mark.parametrize(
+    ("reason", "text"),
+    [
+        (
+            Reason(ReasonKind.CHANCE, (0.27, 669)),
+            "could be -10 % to -1.0 % (this time alone, before the correction): p = 0.27 after correction for 669",
+        ),
+        (Reason(ReasonKind.SEVERAL_GPUS), "could be -10 % to -1.0 %: measured on different GPUs"),
+    ],
+    ids=["corrected", "not corrected"],
+)
+def test_interval_before_correction(reason: Reason, text: str, tmp_path: Path) -> None:
+    """An interval without 0 beside a large p is explained."""
+    row = make_time(9.5, verdict=Verdict.UNDECIDED)
+    judgement = replace(row.judgement, could_be=(0.9, 0.99), reasons=(reason,))
+    assert text in review_rows(tmp_path, [replace(row, judgement=judgement)])
+
+
 def test_made_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Reports on changes that no stored commit has; numbers without a reference are marked."""
     monkeypatch.setattr(registry, "is_verified", lambda *_: False)

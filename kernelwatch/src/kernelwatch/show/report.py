@@ -10,7 +10,7 @@ from kernelwatch.review.conclusion import iter_reasons_for_undecided
 from kernelwatch.review.groups import ChangeGroup, group_rows, select_changed
 from kernelwatch.review.pairing import ONLY_BASE, ONLY_HEAD, REGENERATED, SKIPPED, WITHOUT_VALUE
 from kernelwatch.review.rows import Row, UnpairedConfiguration
-from kernelwatch.review.verdict import RISES, Verdict, format_percent
+from kernelwatch.review.verdict import RISES, ReasonKind, Verdict, format_percent
 from kernelwatch.show.terminal import format_table, wrap_line
 from kernelwatch.show.text import (
     PASSING_OPTION,
@@ -292,6 +292,8 @@ def _iter_undecided(review: Review) -> Iterator[str]:
     for row in rows[:_MAX_UNDECIDED]:
         bounds = row.judgement.could_be
         could = "anything" if bounds is None else " to ".join(map(format_percent, bounds))
+        if any(reason.why is ReasonKind.CHANCE for reason in row.judgement.reasons):
+            could += " (this time alone, before the correction)"
         changed_by = f"{format_percent(row.judgement.ratio)}, could be {could}"
         yield f"undecided: {plain(row.kernel)} at {_format_place(row)}: {changed_by}: {row.judgement.reason}"
     if len(rows) > _MAX_UNDECIDED:
