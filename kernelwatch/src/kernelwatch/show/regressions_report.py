@@ -56,7 +56,7 @@ def _iter_section(regression: Regression, root: Path) -> Iterator[str]:
     base, head, machine = regression.base[:8], regression.head[:8], regression.machine
     count = int(git.try_text(root, "rev-list", "--count", f"{regression.base}..{regression.head}") or 0)
     heading = "DRIFT" if regression.is_drift else "REGRESSION"
-    yield f"{heading}  {f'{base} -> ' * (count != 1)}{head}, {machine}"
+    yield f"{heading}  {head if count == 1 else f'{base} -> {head}'}, {machine}"
     if count == 1:
         yield git.text(root, "show", "--no-patch", "--format=“%s”, by %an", regression.head)
     elif count:

@@ -63,7 +63,8 @@ def fence_text(text: str, limit: int = COMMENT_LIMIT) -> str:
     room = limit - 2 * len(fence) - len(_LEFT_OUT) - 12
     kept = text if len(text) <= room else text[:room].rpartition("\n")[0] + "\n"
     omitted = text.count("\n", len(kept))
-    return "\n".join([fence, kept + _LEFT_OUT.format(omitted) * bool(omitted) + fence, ""])
+    remark = _LEFT_OUT.format(omitted) if omitted else ""
+    return "\n".join([fence, kept + remark + fence, ""])
 
 
 def _iter_lines(review: Review, at_least: float, list_all: bool) -> Iterator[str]:

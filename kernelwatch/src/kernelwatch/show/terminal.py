@@ -57,7 +57,7 @@ def _shorten_cell(cell: str, width: int) -> str:
         if len(", ".join([*shown, item, f"+{len(further) - len(shown)}"])) <= width:
             shown.append(item)
     omitted = 1 + len(further) - len(shown)
-    return ", ".join([*shown, *[f"+{omitted}"] * bool(omitted)])
+    return ", ".join([*shown, f"+{omitted}"] if omitted else shown)
 
 
 def _fold_cell(cell: str, width: int) -> str:

@@ -97,7 +97,9 @@ def list_remarks(history: History, commit: str, benchmark: str) -> dict[str, dic
         for point in history.iter_points(results, benchmark):
             uuids = history.list_gpus(results, benchmark=benchmark, point=point) if are_several else set()
             uuid = uuids.pop() if len(uuids) == 1 else None
-            facts = {"origins": point.origin[:8], "gpus": _shorten_uuid(uuid or ""), "failed": "failed" * point.failed}
+            facts = {"origins": point.origin[:8], "gpus": _shorten_uuid(uuid or ""), "failed": ""}
+            if point.failed:
+                facts["failed"] = "failed"
             for key, remark in facts.items():
                 if remark and tuple(point.params.values()) in places:
                     remarks[key][places[tuple(point.params.values())]] = remark
