@@ -57,16 +57,16 @@ class Launcher:
 
     def make_starter(self) -> Callable[[int], None]:
         """Return a function that launches on a stream by its handle, 0 for the default, at little cost for the host."""
-        job, rotation, check, driver = self._job, self._timed_job.rotation, device.check_status, device.driver
-        function = check(driver.cuModuleGetFunction(check(driver.cuModuleLoadData(job.cubin)), job.entry.encode()))
+        job, rotation, call, driver = self._job, self._timed_job.rotation, device.call_driver, device.driver
+        function = call(driver.cuModuleGetFunction, call(driver.cuModuleLoadData, job.cubin), job.entry.encode())
         sets = [
             _pack_extra(insert_addresses(job.parameters, job.addresses, rotation.addresses(index)))
             for index in range(rotation.sets)
         ]
         extras = itertools.cycle(sets)
         shape = (*job.grid, *job.block, job.dynamic_shared)
-        return lambda stream: check(
-            driver.cuLaunchKernel(function, *shape, stream, 0, ctypes.addressof(next(extras)[0]))
+        return lambda stream: call(
+            driver.cuLaunchKernel, function, *shape, stream, 0, ctypes.addressof(next(extras)[0])
         )
 
 

@@ -27,7 +27,7 @@ LARGE = Launch.parse("transpose_read_coalesced rows=97 columns=101 float32")
 
 def _forget() -> None:
     inputs.input_block.cache_clear()
-    for cached in (helper_kernels._compile_tool, buffers._staging_buffer, buffers.pin_block, memory._staging_buffer):
+    for cached in (helper_kernels._compile_helper, buffers._staging_buffer, buffers.pin_block, memory._staging_buffer):
         cached.cache_clear()
 
 

@@ -39,7 +39,7 @@ LIMIT = 3.0
 @pytest.fixture(scope="module", autouse=True)
 def _process() -> Iterator[None]:
     """Run a measuring process."""
-    with server.start_server(limit=LIMIT):
+    with server.start_server(job_seconds=LIMIT):
         yield
 
 

@@ -91,6 +91,22 @@ def test_broken_settings(words: str, file: str, message: str, tmp_path: Path) ->
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("command", "text"),
+    [
+        ("count", "the launch: the kernel, its arguments as NAME=NUMBER, a dtype, and flags of nvcc"),
+        ("compare", "compare two releases of CUDA, BASE and HEAD, such as 13.0.2, at one commit"),
+        ("fleet-workers", "without a GPU; a worker with a GPU has the name of its UUID"),
+    ],
+)
+def test_help_describes_arguments(
+    command: str, text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    assert main.main([command, "--help"]) == 0
+    assert text in " ".join(capsys.readouterr().out.split())
+
+
 def raise_error(error: BaseException) -> None:
     """Raise an error; a traceback ends here."""
     raise error

@@ -64,9 +64,13 @@ def test_missing_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert places == ["the measured commit", str(tmp_path)]
 
 
-@pytest.mark.parametrize("options", [{"prelude": "\ufeffusing real = float;"}, {"prelude": '#include "real.h"'}, {}])
+@pytest.mark.parametrize(
+    "options",
+    [{"prelude": "\ufeffusing real = float;"}, {"prelude": '#include "real.h"'}, {}],
+    ids=["prelude begins with mark", "include in prelude", "include in file"],
+)
 def test_byte_order_mark(options: dict[str, Any], checkout: Path) -> None:
-    """The mark may begin a file, its includes, and a prelude."""
+    """Nvcc compiles a file, its includes, and a prelude that begin with the mark."""
     for name in ("k.cuh", "inc/real.h"):
         (checkout / name).write_text("\ufeff" + FILES[name], encoding="utf-8")
     text = '#include "inc/real.h"\n' + (checkout / "k.cuh").read_text(encoding="utf-8")

@@ -89,13 +89,14 @@ def _read_piece(path: Path) -> str:
     return re.sub(r"\\(.)", r"\1", path.read_text(encoding="utf-8")[len("arrived('") : -len("');\n")])
 
 
-def test_what_pages_say(site: tuple[Path, dict[str, str]]) -> None:
+def test_golden_texts_of_pages(site: tuple[Path, dict[str, str]]) -> None:
     """Golden texts cover all pages, each commit, and the data of charts."""
     folder, names = site
     addresses = [f"{described.name}.html" for described in pages.PAGES]
     addresses += [f"commit/{commit_hash}.html" for commit_hash in names]
     existing = [page for page in addresses if (folder / page).exists()]  # a commit without results has no page
     texts = {page: _Page((folder / page).read_text(encoding="utf-8")).text for page in existing}
+    # The data of a commit is sorted by the commit's label in `names`: hashes have no stable order.
     paths = (str(path.relative_to(folder)) for path in folder.glob("data/**/*.js"))
     pieces = sorted(paths, key=lambda piece: (str(Path(piece).parent), names.get(Path(piece).stem, piece)))
     texts |= {piece: _read_piece(folder / piece) for piece in pieces}

@@ -20,7 +20,7 @@ from kernelwatch.toolchain import nvcc_call
 from tests.stored import write_lines
 
 
-def test_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_uncounted_kernels_are_marked_not_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each kernel is listed with shares of its traffic. Uncounted kernels are marked, and not compiled."""
     monkeypatch.setattr(nvcc_call, "compile_with_nvcc", pytest.fail)
     monkeypatch.setattr(counting, "count_launch", pytest.fail)

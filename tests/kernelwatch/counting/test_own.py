@@ -267,21 +267,28 @@ LINES = {
 }
 
 
+def _compute_key(monkeypatch: pytest.MonkeyPatch, n: int, **change: Any) -> str:
+    """Return the key of the stored costs of a kernel without code, after a change of its row."""
+    row: dict[str, Any] = {"arguments": [outputs("out", "n"), "n"], "block": 64, "over": ("n",), "text": "//"}
+    kernel = Kernel("copy", **{**row, **change})
+    monkeypatch.setattr(registry, "find_kernel", lambda _: kernel)
+    return source_lines.launch_key(Launch("copy", "float32", "-O3", {"n": n}))
+
+
 def test_line_costs_depend_on_source_and_launch(monkeypatch: pytest.MonkeyPatch) -> None:
     """The key of stored costs covers source, launch, grid, block, and values that the launch does not name."""
     out = outputs("out", "n")
-    row: dict[str, Any] = {"arguments": [out, "n"], "block": 64, "over": ("n",), "text": "//"}
     changes: list[dict[str, Any]] = [{}, {"block": 32, "grid": (1,)}, {"grid": (2,)}, {"text": "/"}]
     changes += [{"arguments": [out, scalar("n", value=value)]} for value in (1, 32, "2*n")]
     changes += [{"constants": {"table": np.array([value], "f4")}} for value in (0, 1)]
     changes += [{"arguments": [out, inputs("x", "n", **kind), "n"]} for kind in ({"values": _histogram}, {"seed": 1})]
-    keys = []
-    for change, n in (({}, 65), *((change, 64) for change in changes)):
-        kernel = Kernel("copy", **{**row, **change})
-        monkeypatch.setattr(registry, "find_kernel", lambda _, kernel=kernel: kernel)
-        keys.append(source_lines.launch_key(Launch("copy", "float32", "-O3", {"n": n})))
+    keys = [_compute_key(monkeypatch, 65), *(_compute_key(monkeypatch, 64, **change) for change in changes)]
     assert len({*keys}) == len(keys)
-    assert keys[1] == fingerprint.hash_facts("//", "copy n=64 float32 -O3", (1, 1, 1), (64, 1, 1)), "stored keys stay"
+
+
+def test_stored_keys_of_line_costs_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    stored_key = fingerprint.hash_facts("//", "copy n=64 float32 -O3", (1, 1, 1), (64, 1, 1))
+    assert _compute_key(monkeypatch, 64) == stored_key
 
 
 @pytest.mark.parametrize("body", LINES)

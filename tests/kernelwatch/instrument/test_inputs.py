@@ -172,7 +172,7 @@ def test_missing_names_are_skipped(launch: str, reason: str) -> None:
 
 @pytest.mark.parametrize("length", [1, 15, 16, 17, 4095, 4096, 4097, 15003])
 def test_device_copy(length: int) -> None:
-    """The copy moves exactly the requested bytes, with ideal accesses."""
+    """The copy moves exactly the requested bytes; multiples of WIDTH with ideal accesses."""
     arguments = helper_kernels.copy_arguments(length)
     copied = launch_counts.count_launch(helper_kernels.DEVICE_COPY, helper_kernels.DTYPE, **arguments)
     assert copied.problem is None

@@ -130,7 +130,7 @@ def test_prebuild_for_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
         return [ValueError("no")] * len(cubins)
 
     monkeypatch.setattr(prebuild, "compile_cubins", fails)
-    monkeypatch.setattr(helper_kernels, "compile_tools", lambda arch: built.append((arch,)))
+    monkeypatch.setattr(helper_kernels, "compile_helpers", lambda arch: built.append((arch,)))
     prebuild.compile_for_device()
     launches = (sweep.launch(point) for sweep in registry.current_suite().timed for point in sweep.points())
     assert {*built} == {(launch.kernel, launch.dtype, launch.flags, "sm_90") for launch in launches} | {("sm_90",)}

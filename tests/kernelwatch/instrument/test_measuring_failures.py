@@ -11,13 +11,16 @@ import tempfile
 import textwrap
 import threading
 from collections.abc import Callable
+from multiprocessing import Pipe
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from kernelwatch.config.project_root import ROOT
-from kernelwatch.instrument import client, machine, server
+from kernelwatch.instrument import client, device, machine, server
 from kernelwatch.instrument.client import MeasuringError
+from kernelwatch.instrument.job_messages import Ready
 from tests.served import Session, job, request_outcome, serve_session
 
 
@@ -25,11 +28,27 @@ def test_hanging_job_ends_the_process(tmp_path: Path, monkeypatch: pytest.Monkey
     ended = threading.Event()
     monkeypatch.setattr(os, "_exit", lambda _: ended.set())
     with (
-        serve_session(Session(lambda _: ended.wait(5)), tmp_path, limit=0.05) as address,
+        serve_session(Session(lambda _: ended.wait(5)), tmp_path, job_seconds=0.05) as address,
         pytest.raises(MeasuringError, match=r"took longer than 0\.05 s"),
     ):
         request_outcome(address, job())
     assert ended.is_set()
+
+
+def test_failed_call_of_the_driver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def cuGraphInstantiate(*_: object) -> tuple[SimpleNamespace]:  # noqa: N802 -- as in cuda-bindings
+        return (SimpleNamespace(name="CUDA_ERROR_OUT_OF_MEMORY"),)
+
+    monkeypatch.setattr(device, "driver", SimpleNamespace(CUresult=SimpleNamespace(CUDA_SUCCESS=0)))
+    with pytest.raises(RuntimeError, match=r"^cuGraphInstantiate .* returned CUDA_ERROR_OUT_OF_MEMORY$"):
+        device.call_driver(cuGraphInstantiate, "graph", 0)
+
+
+def test_silent_process_is_named() -> None:
+    """The message of a time limit says which process did not answer."""
+    ours, theirs = Pipe()
+    with ours, theirs, pytest.raises(MeasuringError, match=r"^the measuring process did not answer within 0 s$"):
+        client.Channel(ours).receive(Ready, 0.0)
 
 
 def test_late_timeout_is_ignored() -> None:
@@ -94,7 +113,7 @@ def test_lost_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", str(script))
     monkeypatch.setattr(machine, "nvml_handle", lambda: "handle")
     monkeypatch.delenv("CUDA_DEVICE_MAX_CONNECTIONS", raising=False)
-    with server.start_server(limit=7.5) as facts:
+    with server.start_server(job_seconds=7.5) as facts:
         address = os.environ[client.ADDRESS]
         assert request_outcome(address, job()).samples == (1.0, 2.0)
         assert os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] == "1"

@@ -97,8 +97,14 @@ def test_a_machine_that_never_used_the_default(tmp_path: Path) -> None:
     assert History("gpu", write(tmp_path, _suite(8.0), compiler=NEW)).list_commits() == [BASE]
 
 
-@pytest.mark.parametrize(("code", "count"), [("aa", "0 of 1 cubins"), ("bb", "1 of 1 cubins"), ("", "")])
-def test_machine_code(code: str, count: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("code", "count"),
+    [("aa", "0 of 1 cubins"), ("bb", "1 of 1 cubins"), ("", "")],
+    ids=["equal hashes", "different hashes", "no code hash: no sentence"],
+)
+def test_equal_code_hashes_are_equal_code(
+    code: str, count: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Equal code hashes count as equal, though cubins name their compilers."""
     name, benchmark = "offset_copy float32 -Xptxas -O3", "track_compiled.Compiled.track_registers"
     axes = {"kernel": ["offset_copy"], "dtype": ["float32"], "flags": ["-Xptxas -O3"], "arch": ["sm_90"]}

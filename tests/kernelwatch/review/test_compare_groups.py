@@ -148,3 +148,18 @@ def test_traffic_of_small_changes(head: float, at_least: float, evidence: list[s
     groups = group_rows([loaded], "sm_90", at_least)
     assert [[*group.evidence] for group in groups] == [evidence] * bool(evidence)
     assert all(group.numbers for group in groups)
+
+
+@pytest.mark.parametrize(
+    ("time", "evidence"),
+    [
+        (11, ["5 more instructions", "moves 2 times what it needs (4 before)", "20 fewer sectors loaded"]),
+        (9, ["moves 2 times what it needs (4 before)", "20 fewer sectors loaded", "5 more instructions"]),
+    ],
+    ids=["slower", "faster"],
+)
+def test_changes_in_the_direction_of_times_come_first(time: float, evidence: list[str]) -> None:
+    """A slower kernel shows its rises first, a faster one its falls."""
+    loaded = replace(make_count(20.0, base=40.0, metric="sectors_loaded"), useful_bytes=320)
+    (group,) = group_rows([make_time(time), loaded, make_count(15)], "sm_90")
+    assert [*group.evidence] == evidence

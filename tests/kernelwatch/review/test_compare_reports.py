@@ -18,9 +18,10 @@ from kernelwatch.review.conclusion import weigh_rows
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Reason, ReasonKind, Verdict
 from kernelwatch.show import report
+from kernelwatch.show.text import SHORTENED_FLAGS
 from kernelwatch.suite import registry
 from tests.golden import golden
-from tests.kernelwatch.review.test_compare_groups import make_count, make_time
+from tests.kernelwatch.review.test_compare_groups import make_compiled, make_count, make_time
 from tests.stored import BASE, COUNT, HEAD, RUN, TIME, Outcome, Suite, pair, review_stored, samples, write, write_lines
 
 #: Names with markup or terminal escapes.
@@ -201,6 +202,45 @@ MADE_UP: dict[str, tuple[list[Row], bool]] = {
     "undecided, but one is slower": ([*DOUBTS, make_time(20)], False),
     "counts of a kernel without a reference": ([replace(make_count(14), verified=False)], False),
 }  # fmt: skip
+
+
+def review_rows(folder: Path, rows: list[Row], arch: str | None = "sm_90") -> str:
+    """Return the review of these rows, with one space between words."""
+    stored = review_stored(write(folder, pair(samples(1e-3), samples(1.2e-3))))
+    return " ".join(report.render_review(replace(stored, rows=rows, arch=arch)).split())
+
+
+@pytest.mark.parametrize(("flags", "is_explained"), [("-Xptxas -O0", True), ("--use_fast_math", False)])
+def test_shortened_flags_are_explained(flags: str, is_explained: bool, tmp_path: Path) -> None:
+    """Nvcc rejects the shown flags, or takes them for others, so a sentence names the missing option."""
+    shown = review_rows(tmp_path, [make_time(12, flags=flags)])
+    assert shown.endswith(f"Lower is better. {SHORTENED_FLAGS}" if is_explained else "Lower is better.")
+
+
+@pytest.mark.parametrize("arch", ["sm_90", None])
+def test_architectures_of_compiled_numbers_are_named_once(arch: str | None, tmp_path: Path) -> None:
+    """A review of a GPU explains rows of other architectures; one without a GPU has no other architectures."""
+    rows = [make_time(12), *(make_compiled(head, f"sm_{number}") for number, head in ((100, 12), (90, 10), (80, 10)))]
+    note = "Note: compiled numbers cover sm_80, sm_90, sm_100; this machine's GPU is sm_90"
+    assert review_rows(tmp_path, rows, arch).count(note) == (arch is not None)
+
+
+@pytest.mark.parametrize(
+    ("reason", "text"),
+    [
+        (
+            Reason(ReasonKind.CHANCE, (0.27, 669)),
+            "could be -10 % to -1.0 % (this time alone, before the correction): p = 0.27 after correction for 669",
+        ),
+        (Reason(ReasonKind.SEVERAL_GPUS), "could be -10 % to -1.0 %: measured on different GPUs"),
+    ],
+    ids=["corrected", "not corrected"],
+)
+def test_interval_before_correction(reason: Reason, text: str, tmp_path: Path) -> None:
+    """An interval without 0 beside a large p is explained."""
+    row = make_time(9.5, verdict=Verdict.UNDECIDED)
+    judgement = replace(row.judgement, could_be=(0.9, 0.99), reasons=(reason,))
+    assert text in review_rows(tmp_path, [replace(row, judgement=judgement)])
 
 
 def test_made_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

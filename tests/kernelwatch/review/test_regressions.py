@@ -13,7 +13,10 @@ from kernelwatch.cli.regressions import main
 from kernelwatch.config import cache_dir
 from kernelwatch.review import judge
 from kernelwatch.review.commit_review import Review
+from kernelwatch.review.standing_regressions import Regression
+from kernelwatch.show.regressions_report import render_text
 from kernelwatch.show.report import COMMENT_LIMIT
+from kernelwatch.show.text import SHORTENED_FLAGS
 from kernelwatch.store import git
 from kernelwatch.store.results import History
 from kernelwatch.store.source_changes import Acknowledgement, SourceChanges
@@ -21,6 +24,7 @@ from kernelwatch.workflow import load_review, steps
 from kernelwatch.workflow.steps import find_regressions, list_steps
 from tests.commits import begin, commit
 from tests.golden import golden
+from tests.kernelwatch.review.test_compare_groups import make_time
 from tests.stored import COUNT, TIME, Outcome, Suite, change_document, pair, samples, write, write_lines
 
 COMMITS = [f"{place:02x}" * 20 for place in range(1, 25)]
@@ -263,6 +267,12 @@ def test_text(
     *_, regression = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)["regressions"]
     assert (regression["is_drift"], regression["rows"][0]["name"]) == (True, f"{TIME}(one)")
     assert main(["--machine", "none"], drifts) == 2
+
+
+@pytest.mark.parametrize(("flags", "is_explained"), [("-Xptxas -O0", True), ("--use_fast_math", False)])
+def test_shortened_flags_are_explained(flags: str, is_explained: bool, tmp_path: Path) -> None:
+    regression = Regression("gpu", A, B, (make_time(12, flags=flags),))
+    assert render_text([regression], tmp_path, "").endswith(f" {SHORTENED_FLAGS}\n") is is_explained
 
 
 def test_a_long_report_fits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -58,8 +58,8 @@ print(*sorted(name for name in changed if callable(getattr(dict(members())[name]
 """
 
 
-def test_one_function_is_replaced() -> None:
-    """Importing the plugin again changes nothing."""
+def test_two_setups_replace_only_run() -> None:
+    """The plugin replaces one function of asv, and its second setup nothing more."""
     done = subprocess.run([sys.executable, "-c", CHANGED], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["asv.commands.run:Run.run"]
 

@@ -54,7 +54,11 @@ docs/review.md of kernelwatch has the rules.
     add = parser.add_argument
     add("base", metavar="BASE", help="any git revision, for example origin/main")
     add("head", metavar="HEAD", nargs="?", default="HEAD", help="any git revision (default: HEAD)")
-    add("--compilers", action="store_true", help="BASE and HEAD are releases of CUDA, such as 13.0.2, at one commit")
+    add(
+        "--compilers",
+        action="store_true",
+        help="compare two releases of CUDA, BASE and HEAD, such as 13.0.2, at one commit",
+    )
     add("--commit", help="the commit for --compilers (default: the newest that both compiled)")
     add("--machine", action="append", help="machine that measured both (default: all machines)")
     add("--format", choices=FORMATS, default="terminal")

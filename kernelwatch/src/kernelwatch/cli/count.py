@@ -22,6 +22,9 @@ from ptxcount.report.totals_table import format_table
 #: PTX by which nvcc checks flags of ptxas, which counting itself does not need.
 _PROBE = ".version 6.0\n.target sm_70\n.address_size 64\n.visible .entry probe() { ret; }\n"
 
+#: Help of the positional arguments.
+_LAUNCH_HELP = "the launch: the kernel, its arguments as NAME=NUMBER, a dtype, and flags of nvcc"
+
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run the command. Return 0, or 2 with the reason on standard error."""
@@ -32,7 +35,7 @@ def main(words: Sequence[str] | None = None) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog=f"Example: kernelwatch count {suite.example}\n\nThe kernels are {', '.join(suite.kernels())}.",
     )
-    parser.add_argument("launch", nargs="*", metavar="KERNEL NAME=NUMBER ... DTYPE FLAGS", help="a launch")
+    parser.add_argument("launch", nargs="*", metavar="KERNEL NAME=NUMBER ... DTYPE FLAGS", help=_LAUNCH_HELP)
     parser.add_argument("--json", action="store_true", help="print the totals as JSON")
     # argparse would parse nvcc's flags as its own options.
     options = [word for word in arguments if word in ("-h", "--help", "--json")]

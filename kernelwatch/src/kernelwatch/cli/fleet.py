@@ -44,7 +44,9 @@ def run_workers(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Start a worker for each GPU of this host.")
     parser.add_argument("scheduler", help="address of the scheduler, such as tls://host:8786")
     parser.add_argument(
-        "--name", default=os.uname().nodename, help="prefix of the workers' names on a host without a GPU"
+        "--name",
+        default=os.uname().nodename,
+        help="prefix of the workers' names on a host without a GPU; a worker with a GPU has the name of its UUID",
     )
     _add_shared_options(parser, 1)
     options = parser.parse_args(words)

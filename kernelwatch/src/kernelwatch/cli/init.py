@@ -109,7 +109,7 @@ def _plan_files(root: Path, classes: Sequence[str], library: str) -> dict[str, s
             )
     project, quoted = (json.dumps(text, ensure_ascii=False) for text in (root.name, names["BRANCH"]))
     text = "\n\n".join(classes)
-    numpy = "import numpy as np\n" * ("np.ones(" in text)
+    numpy = "import numpy as np\n" if "np.ones(" in text else ""
     return {
         "asv.conf.json": _fill_template("asv.conf.json", PROJECT=project, BRANCH=quoted),
         "benchmarks/__init__.py": "",

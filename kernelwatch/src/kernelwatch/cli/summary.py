@@ -30,14 +30,17 @@ def iter_lines(history: History, results: Document) -> Iterator[str]:
 
 
 def render_verdict(history: History, head: str) -> str:
-    """Return the headline of the review against the nearest ancestor with results of this machine."""
+    """Return the headline of the review against the nearest ancestor with results of this machine.
+
+    Without such an ancestor, return the reason and the failing benchmarks.
+    """
     base = next(history.graph.iter_ancestors(head), None)
     if base is None:
         failed = ", ".join(list_failing(history, head))
         failures = f" FAILED: {failed}" if failed else ""
         advice = " This clone is shallow, so git knows few ancestors; run: git fetch --unshallow"
-        missing = advice * git.is_shallow(ROOT)
-        return f"Not compared: {history.machine} has no results of an ancestor.{missing}{failures}"
+        remedy = advice if git.is_shallow(ROOT) else ""
+        return f"Not compared: {history.machine} has no results of an ancestor.{remedy}{failures}"
     try:
         reviews = [review_selection(selection, ROOT) for selection in select_commits(base, head, history.machine, ROOT)]
         outcome = report.render_headline(min(reviews, key=Review.sort_key))

@@ -27,7 +27,7 @@ CONFIG_FILE, _ASV_FOLDER = "asv.conf.json", ".asv"
 def find_project(start: Path) -> Path | None:
     """Return the project's folder: KERNELWATCH_ROOT, asv's variable, or the nearest parent with asv's configuration."""
     configured = os.environ.get(VARIABLE) or os.environ.get(ASV_VARIABLE)
-    return Path(configured).resolve() if configured else _find_configured((start.resolve() / "_").parents)
+    return Path(configured).resolve() if configured else _find_project_folder((start.resolve() / "_").parents)
 
 
 def find_root(start: Path) -> Path:
@@ -38,10 +38,11 @@ def find_root(start: Path) -> Path:
     """
     importers = (folder for file in _iter_importers() for folder in file.parents)
     fallbacks = itertools.chain(importers, Path(__file__).resolve().parents)
-    return find_project(start) or _find_configured(fallbacks) or start.resolve()
+    return find_project(start) or _find_project_folder(fallbacks) or start.resolve()
 
 
-def _find_configured(folders: Iterable[Path]) -> Path | None:
+def _find_project_folder(folders: Iterable[Path]) -> Path | None:
+    """Return the first folder with asv's configuration, outside of asv's own folder."""
     return next(
         (folder for folder in folders if (folder / CONFIG_FILE).is_file() and _ASV_FOLDER not in folder.parts), None
     )

@@ -165,7 +165,7 @@ class _OutputComparison:
         """Compare a piece with the memory that begins at an array of the first set."""
         device.cuda.memcpy_htod(self._result, np.array([_NO_DIFFERENCE]))
         size, pitch = piece.length // helper_kernels.WIDTH, piece.pitch // helper_kernels.WIDTH
-        compare = helper_kernels.load_tool(helper_kernels.COMPARE, size=size, sets=piece.times, pitch=pitch)
+        compare = helper_kernels.load_helper(helper_kernels.COMPARE, size=size, sets=piece.times, pitch=pitch)
         stream, first = device.cuda.Stream(), self._rotation.address(array, 0) + piece.start
         arguments = compare.pack_addresses(int(self._result), first, piece.address)
         run_once(lambda: compare(stream, arguments), stream)

@@ -76,7 +76,7 @@ class Channel:
 
     def _wait_for_data(self, seconds: float) -> None:
         if not self._connection.poll(max(0.0, seconds)):
-            raise MeasuringError(f"no answer within {seconds:.0f} s")
+            raise MeasuringError(f"the measuring process did not answer within {seconds:.0f} s")
 
     def send_handle(self, handle: int) -> None:
         """Send the handle of memory that holds the requested reference."""

@@ -5,7 +5,7 @@ Importing PyCUDA and cuda-bindings, as this module does, does not initialise CUD
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -78,7 +78,7 @@ def make_context(l2_fetch_bytes: int = 0) -> Any:
     process_context()
     new_context = cuda.Device(0).make_context()
     if l2_fetch_bytes:
-        check_status(driver.cuCtxSetLimit(driver.CUlimit.CU_LIMIT_MAX_L2_FETCH_GRANULARITY, l2_fetch_bytes))
+        call_driver(driver.cuCtxSetLimit, driver.CUlimit.CU_LIMIT_MAX_L2_FETCH_GRANULARITY, l2_fetch_bytes)
     cuda.Context.pop()
     return new_context
 
@@ -119,14 +119,14 @@ def l2_bytes() -> int:
 def get_l2_fetch_bytes() -> int:
     """Return the bytes that the L2 cache fetches from DRAM on a miss, as set in the current context."""
     process_context()
-    return int(check_status(driver.cuCtxGetLimit(driver.CUlimit.CU_LIMIT_MAX_L2_FETCH_GRANULARITY)))
+    return int(call_driver(driver.cuCtxGetLimit, driver.CUlimit.CU_LIMIT_MAX_L2_FETCH_GRANULARITY))
 
 
-def check_status(result: tuple[Any, ...]) -> Any:
-    """Return the values of a cuda-bindings call. Raises RuntimeError unless its status is success."""
-    status, *values = result
+def call_driver(function: Callable[..., tuple[Any, ...]], *arguments: Any) -> Any:
+    """Call a function of cuda-bindings, and return its value. Raises RuntimeError unless its status is success."""
+    status, *values = function(*arguments)
     if status != driver.CUresult.CUDA_SUCCESS:
-        raise RuntimeError(f"the CUDA driver returned {status.name}")
+        raise RuntimeError(f"{function.__name__} of the CUDA driver returned {status.name}")
     return values[0] if values else None
 
 

@@ -61,19 +61,19 @@ class CapturedGraph:
     """A CUDA graph of the work that `capture` puts on a stream (not the default stream); `stack` destroys it."""
 
     def __init__(self, capture: Callable[[], None], stream: Any, stack: ExitStack) -> None:
-        driver, check = device.driver, device.check_status
+        driver, call = device.driver, device.call_driver
         self._stream = stream
         mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
-        check(driver.cuStreamBeginCapture(stream.handle, mode))
+        call(driver.cuStreamBeginCapture, stream.handle, mode)
         capture()
-        graph = check(driver.cuStreamEndCapture(stream.handle))
-        self._executable = check(driver.cuGraphInstantiate(graph, 0))
+        graph = call(driver.cuStreamEndCapture, stream.handle)
+        self._executable = call(driver.cuGraphInstantiate, graph, 0)
         stack.callback(driver.cuGraphExecDestroy, self._executable)
-        check(driver.cuGraphDestroy(graph))
+        call(driver.cuGraphDestroy, graph)
 
     def launch(self) -> None:
         """Launch the graph, and wait for it."""
-        device.check_status(device.driver.cuGraphLaunch(self._executable, self._stream.handle))
+        device.call_driver(device.driver.cuGraphLaunch, self._executable, self._stream.handle)
         self._stream.synchronize()
 
 
@@ -113,9 +113,9 @@ class BackToBackLaunches(TimedGraph):
     """
 
     def __init__(self, cycle: Cycle, launches: int, stack: ExitStack, *, is_led_in: bool = True) -> None:
-        driver, check = device.driver, device.check_status
+        driver, call = device.driver, device.call_driver
         self.launches, stream = launches, cycle.stream
-        self._start, self._stop = (check(driver.cuEventCreate(driver.CUevent_flags.CU_EVENT_DEFAULT)) for _ in "ab")
+        self._start, self._stop = (call(driver.cuEventCreate, driver.CUevent_flags.CU_EVENT_DEFAULT) for _ in "ab")
         for event in (self._start, self._stop):
             stack.callback(driver.cuEventDestroy, event)
         external = driver.CUevent_record_flags.CU_EVENT_RECORD_EXTERNAL
@@ -124,17 +124,17 @@ class BackToBackLaunches(TimedGraph):
         def capture() -> None:
             for index in range(lead_in):
                 cycle.enqueue(index, stream)
-            check(driver.cuEventRecordWithFlags(self._start, stream.handle, external))
+            call(driver.cuEventRecordWithFlags, self._start, stream.handle, external)
             for index in range(lead_in, lead_in + launches):
                 cycle.enqueue(index, stream)
-            check(driver.cuEventRecordWithFlags(self._stop, stream.handle, external))
+            call(driver.cuEventRecordWithFlags, self._stop, stream.handle, external)
 
         super().__init__(cycle, capture, stack)
 
     def _read_seconds(self) -> float:
         """Read the events; the driver returns milliseconds as float32."""
         return (
-            float(device.check_status(device.driver.cuEventElapsedTime(self._start, self._stop))) * 1e-3 / self.launches
+            float(device.call_driver(device.driver.cuEventElapsedTime, self._start, self._stop)) * 1e-3 / self.launches
         )
 
 
@@ -164,8 +164,8 @@ class IsolatedLaunches(TimedGraph):
         for allocation in (flushed, self._stamps):
             stack.callback(allocation.free)
         flush, stamp = (
-            helper_kernels.load_tool(helper_kernels.FLUSH_L2, size=helper_kernels.count_elements(length)),
-            helper_kernels.load_tool(helper_kernels.STAMP, size=1),
+            helper_kernels.load_helper(helper_kernels.FLUSH_L2, size=helper_kernels.count_elements(length)),
+            helper_kernels.load_helper(helper_kernels.STAMP, size=1),
         )
         first, flush_arguments = int(self._stamps), flush.pack_addresses(int(flushed), int(flushed))
         begin, end = (

@@ -22,7 +22,7 @@ _FOLDER = Path(__file__).parent
 _BLOCKS, _THREADS = 4, 512
 
 
-def _make_tool(name: str, source: str, threads: int, grid: geometry.Grid = geometry.cover, **numbers: int) -> Kernel:
+def _make_helper(name: str, source: str, threads: int, grid: geometry.Grid = geometry.cover, **numbers: int) -> Kernel:
     """Return a kernel over `size` elements with parameters for an output, inputs, and 64-bit integers."""
     input_parameters = [inputs(name, "size") for name in ("input", "other")[: 1 + ("sets" in numbers)]]
     minimums = {"size": 1, **numbers}
@@ -41,31 +41,31 @@ def _make_tool(name: str, source: str, threads: int, grid: geometry.Grid = geome
     )
 
 
-DEVICE_COPY = _make_tool(matrix_copy.NAME, "tools.cu", 256, length=1)
-FLUSH_L2 = _make_tool("flush_l2", "tools.cu", _THREADS)
-COMPARE = _make_tool("compare", "tools.cu", _THREADS, geometry.persistent(_BLOCKS), sets=1, pitch=1)
-STAMP = _make_tool("stamp", "stamp.cu", 1)
+DEVICE_COPY = _make_helper(matrix_copy.NAME, "tools.cu", 256, length=1)
+FLUSH_L2 = _make_helper("flush_l2", "tools.cu", _THREADS)
+COMPARE = _make_helper("compare", "tools.cu", _THREADS, geometry.persistent(_BLOCKS), sets=1, pitch=1)
+STAMP = _make_helper("stamp", "stamp.cu", 1)
 
 
 @cache
-def _compile_tool(tool: Kernel, arch: str) -> bytes:
-    return tool.compile_cubin(DTYPE, arch=arch).data
+def _compile_helper(helper: Kernel, arch: str) -> bytes:
+    return helper.compile_cubin(DTYPE, arch=arch).data
 
 
-def compile_tools(arch: str) -> None:
-    """Compile all tools into the cache."""
-    for tool in (DEVICE_COPY, FLUSH_L2, COMPARE, STAMP):
-        _compile_tool(tool, arch)
+def compile_helpers(arch: str) -> None:
+    """Compile all helper kernels into the cache."""
+    for helper in (DEVICE_COPY, FLUSH_L2, COMPARE, STAMP):
+        _compile_helper(helper, arch)
 
 
-def make_call(tool: Kernel, **arguments: int) -> Call:
-    """Return the call of a tool for its arguments, such as `size` elements of WIDTH bytes."""
-    bound = tool.bind_arguments(DTYPE, **arguments)
+def make_helper_call(helper: Kernel, **arguments: int) -> Call:
+    """Return the launch of a helper kernel with these arguments, such as `size` elements of WIDTH bytes."""
+    bound = helper.bind_arguments(DTYPE, **arguments)
     parameters, addresses = pack_arguments(bound, [(8, 8, None)] * len(bound))
-    shape = tool.compute_geometry(DTYPE, device.count_multiprocessors(), **arguments)
+    shape = helper.compute_geometry(DTYPE, device.count_multiprocessors(), **arguments)
     return Call(
-        cubin=_compile_tool(tool, device.device_arch()),
-        entry=tool.name,
+        cubin=_compile_helper(helper, device.device_arch()),
+        entry=helper.name,
         grid=shape.grid,
         block=shape.block,
         parameters=parameters,
@@ -73,9 +73,9 @@ def make_call(tool: Kernel, **arguments: int) -> Call:
     )
 
 
-def load_tool(tool: Kernel, **arguments: int) -> BoundKernel:
-    """Load a tool in the current context, for arguments as in `make_call`."""
-    return BoundKernel(make_call(tool, **arguments))
+def load_helper(helper: Kernel, **arguments: int) -> BoundKernel:
+    """Load a helper kernel in the current context, for arguments as in `make_helper_call`."""
+    return BoundKernel(make_helper_call(helper, **arguments))
 
 
 def count_elements(length: int) -> int:
@@ -90,4 +90,4 @@ def copy_arguments(length: int) -> dict[str, int]:
 
 def make_copy_call(length: int) -> Call:
     """Return the call of a copy of `length` bytes, which takes the output's address and the input's."""
-    return make_call(DEVICE_COPY, **copy_arguments(length))
+    return make_helper_call(DEVICE_COPY, **copy_arguments(length))

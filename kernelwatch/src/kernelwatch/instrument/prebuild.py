@@ -72,4 +72,4 @@ def compile_for_device() -> None:
 
         launches = (sweep.launch(point) for sweep in registry.current_suite().timed for point in sweep.points())
         compile_for_archs([gpu.arch], {(launch.kernel, launch.dtype, launch.flags) for launch in launches})
-        helper_kernels.compile_tools(gpu.arch)
+        helper_kernels.compile_helpers(gpu.arch)

@@ -65,12 +65,17 @@ class InterleavedJobs:
 
 
 class Server:
-    """Serves connections one after another. A job may take `limit` seconds; `companions` has jobs to interleave."""
+    """Serves connections one after another. A job may take `job_seconds`; `companions` has jobs to interleave."""
 
     def __init__(
-        self, session: Session, ready: Ready, limit: float = JOB_LIMIT, companions: Path | None = None
+        self, session: Session, ready: Ready, job_seconds: float = JOB_LIMIT, companions: Path | None = None
     ) -> None:
-        self._session, self._ready, self._limit, self._interleaved = session, ready, limit, InterleavedJobs(companions)
+        self._session, self._ready, self._limit, self._interleaved = (
+            session,
+            ready,
+            job_seconds,
+            InterleavedJobs(companions),
+        )
         #: Memory of references from other processes, by inode.
         self._mapped_memory: dict[int, Bytes] = {}
         #: Digests of the packages whose jobs are served here.
@@ -141,15 +146,18 @@ def _limit_time(seconds: float, expired: Any) -> Iterator[None]:
         timer.join()  # wait for a call that has begun
 
 
-def main(address: str, limit: str) -> None:
-    """Fork serving processes one after another, until standard input ends or a process fails to start."""
+def main(address: str, job_seconds: str) -> None:
+    """Fork serving processes one after another, until a process fails to start or the run closes our standard input.
+
+    A job may take `job_seconds`.
+    """
     fork, run_input = multiprocessing.get_context("fork"), os.dup(sys.stdin.fileno())
     # A run that does not wait for this process may have removed the folder, which the listener does not expect.
     with suppress(EOFError, FileNotFoundError), Listener(address, "AF_UNIX") as listener:
         while not select.select([run_input], [], [], 0)[0]:  # readable only at its end: nothing is written to it
             receiving_end, sending_end = fork.Pipe(duplex=False)
             process = fork.Process(
-                target=_serve_jobs, args=(listener, Path(address).parent, float(limit), sending_end, run_input)
+                target=_serve_jobs, args=(listener, Path(address).parent, float(job_seconds), sending_end, run_input)
             )
             process.start()
             sending_end.close()
@@ -158,7 +166,7 @@ def main(address: str, limit: str) -> None:
     shutil.rmtree(Path(address).parent, ignore_errors=True)
 
 
-def _serve_jobs(listener: Listener, folder: Path, limit: float, facts_pipe: Any, run_input: int) -> None:
+def _serve_jobs(listener: Listener, folder: Path, job_seconds: float, facts_pipe: Any, run_input: int) -> None:
     """Serve until the run ends, or this process must end."""
     threading.Thread(target=_end_with_run, args=(run_input,), daemon=True).start()
     other_processes = throttling.count_processes(machine.nvml_handle())
@@ -170,7 +178,7 @@ def _serve_jobs(listener: Listener, folder: Path, limit: float, facts_pipe: Any,
             fingerprint.hash_conditions({**machine.volatile_facts(), "l2_fetch_bytes": fetch})
         )
         facts = {"l2_bytes": device.l2_bytes(), "l2_fetch_bytes": fetch, "others_on_gpu": other_processes}
-        server = Server(session, ready, limit, folder)
+        server = Server(session, ready, job_seconds, folder)
     except NotImplementedError as error:  # without a usable device, every job is skipped with this reason
         problem, facts = JobProblem(kind="skipped", text=str(error)), {}
     facts_pipe.send(facts)
@@ -192,12 +200,12 @@ def _end_with_run(run_input: int) -> None:
 
 
 @contextmanager
-def start_server(limit: float = JOB_LIMIT, *, defers_wait: bool = False) -> Iterator[dict[str, Any]]:
+def start_server(job_seconds: float = JOB_LIMIT, *, defers_wait: bool = False) -> Iterator[dict[str, Any]]:
     """Run a measuring process for the processes that are started within the `with` block.
 
-    It has one queue to the GPU instead of eight, which halves the time of creating a context. A job may take `limit`
-    seconds. Yields the facts of the device; they are empty without a GPU, and until the process is ready. The process
-    ends with the block. The block waits for its end; with `defers_wait`, the end of this process waits.
+    It has one queue to the GPU instead of eight, which halves the time of creating a context. A job may take
+    `job_seconds`. Yields the facts of the device; they are empty without a GPU, and until the process is ready. The
+    process ends with the block. The block waits for its end; with `defers_wait`, the end of this process waits.
     """
     facts: dict[str, Any] = {}
     if machine.nvml_handle() is None:
@@ -206,7 +214,7 @@ def start_server(limit: float = JOB_LIMIT, *, defers_wait: bool = False) -> Iter
     os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "1")
     folder = Path(tempfile.mkdtemp())
     address = str(folder / "measuring")
-    command = [sys.executable, "-m", "kernelwatch.instrument.server", address, str(limit)]
+    command = [sys.executable, "-m", "kernelwatch.instrument.server", address, str(job_seconds)]
     # A new session, so that Ctrl-C reaches only the run, which ends this process.
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "start_new_session": True}
     process = subprocess.Popen(command, text=True, cwd=ROOT, **pipes)

@@ -137,7 +137,7 @@ def _decide_by_occupancy(row: Row, resources: Mapping[str, Row], launched: Launc
             threads, dynamic = block or (0, 0)
             values = {name: int(getattr(resources[name], side)) for name in resources.keys() & metrics}
             registers, shared = (values.get(name, 0) for name in _RESOURCES)
-            shared += dynamic * (_RESOURCES[1] in metrics)
+            shared += dynamic if _RESOURCES[1] in metrics else 0
             totals.append(threads * count_blocks(row.arch or "", threads, registers, shared))
         return tuple(totals)
 

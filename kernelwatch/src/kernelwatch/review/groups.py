@@ -33,13 +33,22 @@ _NAMES = {
 
 
 @dataclass(frozen=True)
+class _Difference:
+    """A change of numbers as text; `direction` is 1 if all rose, -1 if all fell, 0 if some rose and others fell."""
+
+    text: str
+    direction: int
+
+
+@dataclass(frozen=True)
 class ChangeGroup:
     """Changes in the configurations of a kernel with one set of flags, or with several sets that changed alike.
 
     `flags` are sets of nvcc's flags, separated by ", "; ANY_FLAGS if they are all sets of the kernel, empty if the
     benchmark has none. `times` has all times, also unchanged ones. `numbers` has the changed numbers; if `elsewhere`,
     those of other architectures. `evidence` describes the changes of numbers and machine code, for example "registers
-    -10 %", "5 more instructions (1 of 2) on sm_90", "machine code changed".
+    -10 %", "5 more instructions (1 of 2) on sm_90", "machine code changed". Changes in the direction of the times come
+    first.
     """
 
     kernel: str
@@ -52,8 +61,7 @@ class ChangeGroup:
     @property
     def ratio(self) -> float | None:
         """Geometric mean of head / base over all its times; None without times, or if a ratio is 0 or infinite."""
-        ratios = [row.judgement.ratio for row in self.times]
-        return geometric_mean(ratios) if ratios and all(0 < ratio < math.inf for ratio in ratios) else None
+        return _average_ratios(self.times)
 
     @cached_property
     def counts(self) -> dict[str, int]:
@@ -110,19 +118,16 @@ def group_rows(rows: Iterable[Row], arch: str | None, at_least: float = 0.0) -> 
             tuple(row for row in members if (row.kind == TIMED) is is_timed) for is_timed in (True, False)
         )
         if elsewhere and select_changed(members, at_least):
-            evidence = tuple(_list_differences(members, at_least, named=True))
+            evidence = _join_texts(_list_differences(members, at_least, named=True))
             foreign.append(ChangeGroup(kernel, flags, (), select_changed(members, at_least), evidence, elsewhere=True))
         elif select_changed(times, at_least):  # with all numbers of the same code
-            evidence = (
-                *_describe_traffic(numbers),
-                *_list_differences(numbers, at_least),
-                *_describe_machine_code(members),
-            )
+            differences = (*_describe_traffic(numbers), *_list_differences(numbers, at_least))
+            evidence = (*_join_texts(differences, _average_ratios(times)), *_describe_machine_code(members))
             timed.append(ChangeGroup(kernel, flags, times, select_changed(numbers, at_least), evidence))
         elif not elsewhere:
             for kind in EXACT:  # separately: flags change compiled numbers, but not counts
                 numbers = tuple(row for row in members if row.kind == kind)
-                evidence = (*_describe_traffic(numbers), *_list_differences(numbers, at_least))
+                evidence = _join_texts((*_describe_traffic(numbers), *_list_differences(numbers, at_least)))
                 exact.append(ChangeGroup(kernel, flags, times, select_changed(numbers, at_least), evidence))
     # Counts are equal for all flags, so those in a group with times are already shown.
     shown_evidence = {(group.kernel, difference) for group in timed for difference in group.evidence}
@@ -154,7 +159,22 @@ def _merge_alike(groups: Iterable[ChangeGroup], flag_sets: Set[tuple[str, str]])
         yield replace(members[0], flags=text, times=tuple(times.values()), numbers=numbers)
 
 
-def _list_differences(rows: Iterable[Row], at_least: float, *, named: bool = False) -> Iterator[str]:
+def _average_ratios(times: Iterable[Row]) -> float | None:
+    """Return the geometric mean of head / base; None without times, or if a ratio is 0 or infinite."""
+    ratios = [row.judgement.ratio for row in times]
+    return geometric_mean(ratios) if ratios and all(0 < ratio < math.inf for ratio in ratios) else None
+
+
+def _join_texts(differences: Iterable[_Difference], time_ratio: float | None = None) -> tuple[str, ...]:
+    """Return the texts; if times changed by `time_ratio`, numbers that changed in the other direction come last."""
+
+    def is_opposed(difference: _Difference) -> bool:
+        return time_ratio is not None and (time_ratio - 1) * difference.direction < 0
+
+    return tuple(difference.text for difference in sorted(differences, key=is_opposed))
+
+
+def _list_differences(rows: Iterable[Row], at_least: float, *, named: bool = False) -> Iterator[_Difference]:
     """Yield the changes of exact numbers: first those that decide, then those that explain, the largest of each first.
 
     Architectures are named if they differ, or if `named`.
@@ -163,15 +183,16 @@ def _list_differences(rows: Iterable[Row], at_least: float, *, named: bool = Fal
     for row in rows:
         metrics[row.metric][row.arch or ""].append(row)
     for metric, by_arch in sorted(metrics.items(), key=_sort_metric):
-        archs_by_amount: dict[str, list[str]] = defaultdict(list)
+        archs_by_amount: dict[_Difference, list[str]] = defaultdict(list)
         for arch, arch_rows in sorted(by_arch.items()):
             if differing := select_changed(arch_rows, at_least):
-                archs_by_amount[
-                    _format_change(metric, differing) + _format_part(len(differing), len(arch_rows))
-                ].append(arch)
+                text = _format_change(metric, differing) + _format_part(len(differing), len(arch_rows))
+                rises = {row.head > row.base for row in differing}
+                archs_by_amount[_Difference(text, (True in rises) - (False in rises))].append(arch)
         for amount, arch_names in archs_by_amount.items():
             # A comma separates two differences.
-            yield f"{amount} on {' and '.join(arch_names)}" if named or len(arch_names) < len(by_arch) else amount
+            is_named = named or len(arch_names) < len(by_arch)
+            yield replace(amount, text=f"{amount.text} on {' and '.join(arch_names)}") if is_named else amount
 
 
 def _sort_metric(metric: tuple[str, dict[str, list[Row]]]) -> tuple[bool, float]:
@@ -201,7 +222,7 @@ def _format_change(metric: str, rows: Sequence[Row]) -> str:
     return f"{metric} {format_percent(geometric_mean(ratios))}"
 
 
-def _describe_traffic(rows: Iterable[Row]) -> Iterator[str]:
+def _describe_traffic(rows: Iterable[Row]) -> Iterator[_Difference]:
     """Yield bytes moved over bytes needed, over all launches whose traffic changed.
 
     Yields nothing if both print alike, or where a kernel moves fewer bytes than its declared arrays have.
@@ -218,7 +239,7 @@ def _describe_traffic(rows: Iterable[Row]) -> Iterator[str]:
     if moving and min(base, head) >= needed:
         before, now = (f"{moved / needed:.3g}" for moved in (base, head))
         if before != now:
-            yield f"moves {now} times what it needs ({before} before)"
+            yield _Difference(f"moves {now} times what it needs ({before} before)", 1 if head > base else -1)
 
 
 def _describe_machine_code(rows: Iterable[Row]) -> Iterator[str]:

@@ -175,7 +175,11 @@ def is_one_measurement(base: CommitMeasurements, head: CommitMeasurements, pair:
 def is_code_unchanged(
     base: CommitMeasurements, head: CommitMeasurements, benchmark: str, params: Mapping[str, str], name: str | None
 ) -> bool | None:
-    """Return whether the named machine code is the same in both commits; None if either has no record."""
+    """Return whether the named machine code is the same in both commits; None if either has no record.
+
+    Compare the hashes without compilers' names. If a commit lacks them, and both used one compiler, compare the hashes
+    of the cubins.
+    """
     if name is None:
         return None
     compiled = next(iter((*base.cubins.archs, *head.cubins.archs)), "")  # for a machine without a GPU

@@ -11,7 +11,12 @@ from dataclasses import dataclass, field
 from kernelwatch.review.controls import Controls, is_comparable
 from kernelwatch.review.pairing import Describe, Pair, is_code_unchanged, is_one_measurement, match_points
 from kernelwatch.review.verdict import compute_ratio, relative_change
-from kernelwatch.store.default_thresholds import DEFAULT_THRESHOLDS, LONG_LAUNCH, THRESHOLD_BETWEEN_GPUS, find_class
+from kernelwatch.store.default_thresholds import (
+    DEFAULT_THRESHOLDS,
+    LONG_LAUNCH,
+    THRESHOLD_BETWEEN_GPUS,
+    find_duration_class,
+)
 from kernelwatch.store.measurements import CommitMeasurements
 
 #: Maximum number of pairs of neighbouring commits to use, the newest first; minimum number of changes to narrow a
@@ -43,7 +48,7 @@ class Thresholds:
         """Return the threshold of a pair of times."""
         if len(pair.gpus) > 1:
             return self.between_gpus if is_comparable(pair, describe) else THRESHOLD_BETWEEN_GPUS
-        return self.by_duration[find_class(pair.base.value or 0.0, self.by_duration)]
+        return self.by_duration[find_duration_class(pair.base.value or 0.0, self.by_duration)]
 
     @property
     def between_gpus(self) -> float:
@@ -66,7 +71,7 @@ def narrow_thresholds(changes: Iterable[Change]) -> Thresholds:
     """Return the defaults, narrowed by changes that are only noise, if there are enough."""
     by_class: dict[float, list[float]] = {least: [] for least in DEFAULT_THRESHOLDS}
     for seconds, relative in changes:
-        by_class[find_class(seconds)].append(relative)
+        by_class[find_duration_class(seconds)].append(relative)
     return Thresholds(
         {least: min(default, _narrow_class(by_class[least])) for least, default in DEFAULT_THRESHOLDS.items()}
     )

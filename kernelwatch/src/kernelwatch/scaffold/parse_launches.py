@@ -47,6 +47,7 @@ def iter_launches(file: str, text: str, included: str = "") -> Iterator[HostLaun
 
 def _split_extents(text: str, preceding: str) -> list[str]:
     """Return the given texts of x, y and z, from `dim3(a, b)` or a variable of type dim3."""
+    # `dim3 grid = dim3(a, b);`, `dim3 grid(a, b);`, `dim3 grid{a, b};`, or `auto grid(a, b);` if `text` is "grid".
     variable = rf"\b(?:dim3|auto)\b[^;]*?\b{text}\s*(?:=\s*(?:dim3\s*)?)?([({{][^;]*);"
     declared = re.findall(variable, preceding) if text.isidentifier() else []
     text = split_list(declared[-1])[0] if declared else text

@@ -74,7 +74,8 @@ def name_class(name: str) -> str:
 
 def write_class(kernel: KernelCandidate, name: str, launch: HostLaunch | None, flags: Sequence[str] = ()) -> str:
     """Return the text of the class that watches a kernel; its TODO lists what only the author can know."""
-    todo, planar = ["the grid"] + ["the block"] * (not (launch and launch.block)), kernel.uses.declaration.planar
+    todo = ["the grid"] if launch and launch.block else ["the grid", "the block"]
+    planar = kernel.uses.declaration.planar
     parameters = [
         parameter if _is_array(parameter) else parameter._replace(name=_rename_reserved(parameter.name))
         for parameter in kernel.parameters
@@ -94,7 +95,8 @@ def write_class(kernel: KernelCandidate, name: str, launch: HostLaunch | None, f
     threads = (*block, 1)[: len(covered)]
     tile = tuple(kernel.uses.find_tile(axis) or count for axis, count in zip("xy", threads, strict=False))
     shared = launch.shared if launch else ""
-    todo += ["dynamic_shared"] * (shared != "" and not shared.isdigit())
+    if shared and not shared.isdigit():
+        todo.append("dynamic_shared")
     entry, swept, dtypes = _choose_entry(kernel, launch, todo)
     first, *other_arguments = [
         _declare_argument(parameter, shape, swept, todo, kernel.uses) for parameter in parameters
@@ -115,7 +117,8 @@ def write_class(kernel: KernelCandidate, name: str, launch: HostLaunch | None, f
     constants = kernel.uses.find_constants()
     todo += [f"the values of {name}" for name in constants]
     values_of = [f'"{name}": np.ones({count}, "{dtype}")' for name, (dtype, count) in constants.items()]
-    keywords += [f"constants={{{', '.join(values_of)}}}"] * bool(constants)
+    if constants:
+        keywords.append(f"constants={{{', '.join(values_of)}}}")
     sizes = _BOUNDED_SIZES if kernel.uses.is_bounded else _SIZES
     values: dict[str, list[int] | list[str]] = {axis: [sizes[" " in shape]] for axis in over}
     values |= {
@@ -188,15 +191,18 @@ def _declare_argument(parameter: KernelParameter, shape: str, swept: str, todo: 
         if " " not in shape and not uses.is_bounded and not uses.is_plain(parameter.name):
             shape = f"16*{shape}"  # more than enough, because the threads do not check bounds
         index = "*".join(shape.split()) if dtype in ("int32", "uint32", "int64", "uint64") else ""
-        shape += f" {count}" * (count > 1)
+        if count > 1:
+            shape += f" {count}"
         typed = f", {_format_value(dtype or f'TODO: the dtype of {base}')}"
         if swept and re.search(rf"\b{swept}\b", parameter.written):
             typed = ""
         elif dtype is None:
             todo.append(f"the dtype of {parameter.name}, {base}")
-        typed += f", index={_format_value(index)}" * (index != "" and uses.is_index(parameter.name))
+        if index and uses.is_index(parameter.name):
+            typed += f", index={_format_value(index)}"
         direction = _find_direction(parameter, uses)
-        todo += [f"the direction of {parameter.name}"] * (not direction)
+        if not direction:
+            todo.append(f"the direction of {parameter.name}")
         function = {"in": "inputs", "out": "outputs"}.get(direction, "in_and_out")
         return f"kw.{function}({name_text}, {_format_value(shape)}{typed})"
     if strip_qualifiers(parameter.kind) in _DTYPES:
@@ -226,13 +232,16 @@ def _iter_guesses(template: Sequence[str], launch: HostLaunch | None, todo: list
     for place, declared in enumerate(template):
         head, _, default = declared.partition("=")
         host_argument = "".join(launch.template[place : place + 1]) if launch else ""
-        todo += [f"{head.split()[-1]} of its template"] * (not host_argument and not default.strip())
+        if not host_argument and not default.strip():
+            todo.append(f"{head.split()[-1]} of its template")
         yield host_argument or guess_template_argument(declared)
 
 
 def _format_value(value: object) -> str:
     """Return a value as Python code with double quotes."""
     if isinstance(value, tuple | list):
-        inside = ", ".join(map(_format_value, value)) + "," * (isinstance(value, tuple) and len(value) == 1)
-        return f"[{inside}]" if isinstance(value, list) else f"({inside})"
+        inside = ", ".join(map(_format_value, value))
+        if isinstance(value, list):
+            return f"[{inside}]"
+        return f"({inside},)" if len(value) == 1 else f"({inside})"
     return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)

@@ -11,7 +11,7 @@ from kernelwatch.review.rows import Row
 from kernelwatch.review.standing_regressions import Regression
 from kernelwatch.review.verdict import format_percent
 from kernelwatch.show import as_json
-from kernelwatch.show.text import format_quantity, name_verdict, plain, shorten_flags
+from kernelwatch.show.text import PASSING_OPTION, SHORTENED_FLAGS, format_quantity, name_verdict, plain, shorten_flags
 from kernelwatch.store import git
 from kernelwatch.suite.benchmark_names import TIMED
 from ptxcount.util.grammar import count_noun
@@ -47,14 +47,16 @@ def render_text(regressions: Sequence[Regression], root: Path, fence: str) -> st
         lines += ["", f"{len(regressions) - _MAX_REGRESSIONS} more: kernelwatch regressions --json"]
     shown = [plain(line, _MAX_LINE_LENGTH).replace("`", "'") for line in lines]
     end = "To accept a regression, add it to `acknowledged.toml`: docs/review-a-change.md."
-    return "\n".join([*[fence] * bool(fence), *shown, fence, end, ""])
+    if any(PASSING_OPTION in row.flags for regression in regressions for row in regression.rows):
+        end += f" {SHORTENED_FLAGS}"
+    return "\n".join([*([fence] if fence else []), *shown, fence, end, ""])
 
 
 def _iter_section(regression: Regression, root: Path) -> Iterator[str]:
     base, head, machine = regression.base[:8], regression.head[:8], regression.machine
     count = int(git.try_text(root, "rev-list", "--count", f"{regression.base}..{regression.head}") or 0)
     heading = "DRIFT" if regression.is_drift else "REGRESSION"
-    yield f"{heading}  {f'{base} -> ' * (count != 1)}{head}, {machine}"
+    yield f"{heading}  {head if count == 1 else f'{base} -> {head}'}, {machine}"
     if count == 1:
         yield git.text(root, "show", "--no-patch", "--format=“%s”, by %an", regression.head)
     elif count:

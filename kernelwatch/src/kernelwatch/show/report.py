@@ -10,9 +10,17 @@ from kernelwatch.review.conclusion import iter_reasons_for_undecided
 from kernelwatch.review.groups import ChangeGroup, group_rows, select_changed
 from kernelwatch.review.pairing import ONLY_BASE, ONLY_HEAD, REGENERATED, SKIPPED, WITHOUT_VALUE
 from kernelwatch.review.rows import Row, UnpairedConfiguration
-from kernelwatch.review.verdict import RISES, Verdict, format_percent
+from kernelwatch.review.verdict import RISES, ReasonKind, Verdict, format_percent
 from kernelwatch.show.terminal import format_table, wrap_line
-from kernelwatch.show.text import format_quantity, name_conclusion, name_verdict, plain, shorten_flags
+from kernelwatch.show.text import (
+    PASSING_OPTION,
+    SHORTENED_FLAGS,
+    format_quantity,
+    name_conclusion,
+    name_verdict,
+    plain,
+    shorten_flags,
+)
 from kernelwatch.suite.benchmark_names import EXACT, TIMED
 from ptxcount.util.grammar import choose_form, count_noun
 
@@ -55,7 +63,8 @@ def fence_text(text: str, limit: int = COMMENT_LIMIT) -> str:
     room = limit - 2 * len(fence) - len(_LEFT_OUT) - 12
     kept = text if len(text) <= room else text[:room].rpartition("\n")[0] + "\n"
     omitted = text.count("\n", len(kept))
-    return "\n".join([fence, kept + _LEFT_OUT.format(omitted) * bool(omitted) + fence, ""])
+    remark = _LEFT_OUT.format(omitted) if omitted else ""
+    return "\n".join([fence, kept + remark + fence, ""])
 
 
 def _iter_lines(review: Review, at_least: float, list_all: bool) -> Iterator[str]:
@@ -72,13 +81,13 @@ def _iter_lines(review: Review, at_least: float, list_all: bool) -> Iterator[str
     accepted = Counter(row.judgement.reason for row in rows if row.judgement.verdict is Verdict.ACKNOWLEDGED)
     for reason, count in accepted.most_common():
         yield f"Acknowledged: {count_noun(count, 'configuration')}: {plain(reason)}"
-    if of_groups := [_format_cells(group) for group in group_rows(rows, review.arch, at_least)]:
-        yield from format_table(HEADERS, of_groups, list_all=list_all)
+    if groups := group_rows(rows, review.arch, at_least):
+        yield from format_table(HEADERS, [_format_cells(group) for group in groups], list_all=list_all)
     small = len(differing) - len(listed)
     less = f"; {small} changed by less than {100 * at_least:g} % (--at-least)" if small else ""
     yield f"Not listed: {len(rows) - len(differing)} that are the same{less}."
-    groups = _group_unmeasured(review.unpaired[ONLY_BASE]) | {"new in head": review.unpaired[ONLY_HEAD]}
-    for label, unpaired in groups.items():
+    by_label = _group_unmeasured(review.unpaired[ONLY_BASE]) | {"new in head": review.unpaired[ONLY_HEAD]}
+    for label, unpaired in by_label.items():
         texts = {plain(configuration.reason.removeprefix(f"{label}: "), _MAX_REASON) for configuration in unpaired}
         hint = f"; {texts.pop()}" if label in (SKIPPED, REGENERATED) and len(texts) == 1 else "; --all says why"
         if unpaired:
@@ -88,7 +97,11 @@ def _iter_lines(review: Review, at_least: float, list_all: bool) -> Iterator[str
         for (benchmark, reason), count in reasons.most_common() if list_all else ():
             yield f"  {count} of {plain(benchmark)}: {plain(reason)}"
     notes = [*review.notes]
-    notes += ["nothing was timed; only counted and compiled numbers can decide"] * bool(rows and not timed)
+    if rows and not timed:
+        notes.append("nothing was timed; only counted and compiled numbers can decide")
+    if any(group.elsewhere for group in groups):
+        archs = sorted({row.arch for row in rows if row.arch}, key=lambda arch: (len(arch), arch))
+        notes.append(f"compiled numbers cover {', '.join(archs)}; this machine's GPU is {review.arch}")
     if unverified := sorted({plain(row.kernel) for row in differing if not row.verified}):
         notes.append(f"not verified, because they have no reference=: {_join_kernels(unverified)}")
     if review.conclusion is Verdict.UNDECIDED:
@@ -97,8 +110,13 @@ def _iter_lines(review: Review, at_least: float, list_all: bool) -> Iterator[str
     for row in differing if list_all else ():
         yield f"{name_verdict(row.judgement.verdict, row.kind):9}{plain(row.name)}"
         yield f"{'':9}{'; '.join(_iter_facts(row, review.peak))}"
-    times = f"Time: geometric mean of head / base over sizes and dtypes; the same up to {review.thresholds}. "
-    yield times * timed + "Counted and compiled numbers are the same only if equal. Lower is better."
+    explanations = ["Counted and compiled numbers are the same only if equal. Lower is better."]
+    if timed:
+        times = f"Time: geometric mean of head / base over sizes and dtypes; the same up to {review.thresholds}."
+        explanations.insert(0, times)
+    if any(PASSING_OPTION in row.flags for row in differing):
+        explanations.append(SHORTENED_FLAGS)
+    yield " ".join(explanations)
 
 
 def render_headline(review: Review) -> str:
@@ -275,6 +293,8 @@ def _iter_undecided(review: Review) -> Iterator[str]:
     for row in rows[:_MAX_UNDECIDED]:
         bounds = row.judgement.could_be
         could = "anything" if bounds is None else " to ".join(map(format_percent, bounds))
+        if any(reason.why is ReasonKind.CHANCE for reason in row.judgement.reasons):
+            could += " (this time alone, before the correction)"
         changed_by = f"{format_percent(row.judgement.ratio)}, could be {could}"
         yield f"undecided: {plain(row.kernel)} at {_format_place(row)}: {changed_by}: {row.judgement.reason}"
     if len(rows) > _MAX_UNDECIDED:

@@ -23,7 +23,7 @@ def wrap_line(line: str, indent: int = 9) -> list[str]:
 def format_table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, list_all: bool) -> Iterator[str]:
     """Yield the lines of the table by kernel and flags. A common prefix of all kernels' names moves to the title.
 
-    Without `list_all`, evidence is cut to one line, with deciding changes first, so that more groups fit on a screen.
+    Without `list_all`, evidence is cut to one line, so that more groups fit on a screen.
     """
     titles, body = list(headers), [list(row) for row in rows]
     names = {cells[0] for cells in body}
@@ -57,7 +57,7 @@ def _shorten_cell(cell: str, width: int) -> str:
         if len(", ".join([*shown, item, f"+{len(further) - len(shown)}"])) <= width:
             shown.append(item)
     omitted = 1 + len(further) - len(shown)
-    return ", ".join([*shown, *[f"+{omitted}"] * bool(omitted)])
+    return ", ".join([*shown, f"+{omitted}"] if omitted else shown)
 
 
 def _fold_cell(cell: str, width: int) -> str:

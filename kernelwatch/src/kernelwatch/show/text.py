@@ -4,7 +4,21 @@ from kernelwatch.review.verdict import Verdict
 from kernelwatch.suite.benchmark_names import TIMED
 from ptxcount.cli.options import plain
 
-__all__ = ["format_quantity", "name_conclusion", "name_verdict", "plain", "shorten_flags"]
+__all__ = [
+    "PASSING_OPTION",
+    "SHORTENED_FLAGS",
+    "format_quantity",
+    "name_conclusion",
+    "name_verdict",
+    "plain",
+    "shorten_flags",
+]
+
+#: Option of nvcc that passes the next flag to ptxas. Reports leave it out, and say so.
+PASSING_OPTION = "-Xptxas "
+
+#: Sentence below a report with shortened flags.
+SHORTENED_FLAGS = "Flags are shown without -Xptxas: -O3 stands for -Xptxas -O3."
 
 #: Minimum seconds for a unit, and its name.
 _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (0.0, "ns"))
@@ -35,5 +49,5 @@ def name_conclusion(conclusion: Verdict, *, is_timed: bool) -> str:
 
 
 def shorten_flags(flags: str) -> str:
-    """Return nvcc's flags without options such as -Xptxas that pass them on."""
-    return plain(flags).replace("-Xptxas ", "")
+    """Return nvcc's flags without -Xptxas."""
+    return plain(flags).replace(PASSING_OPTION, "")

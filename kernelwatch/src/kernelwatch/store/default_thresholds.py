@@ -14,11 +14,11 @@ DEFAULT_THRESHOLDS = {LONG_LAUNCH: 0.01, 0.0: 0.05}
 THRESHOLD_BETWEEN_GPUS = 0.08
 
 
-def find_class(seconds: float, classes: Iterable[float] = DEFAULT_THRESHOLDS) -> float:
-    """Return the class of a duration: the largest minimum that it reaches."""
+def find_duration_class(seconds: float, classes: Iterable[float] = DEFAULT_THRESHOLDS) -> float:
+    """Return the class of a duration by its minimum seconds: the largest minimum that it reaches."""
     return max((least for least in classes if seconds >= least), default=0.0)
 
 
 def default_threshold(seconds: float) -> float:
     """Return the default threshold of a time: the largest relative change that is SAME."""
-    return DEFAULT_THRESHOLDS[find_class(seconds)]
+    return DEFAULT_THRESHOLDS[find_duration_class(seconds)]

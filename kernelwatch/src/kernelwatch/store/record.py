@@ -70,7 +70,11 @@ def find_origins(
 
 
 def find_round_sizes(run: Mapping[str, Any], commit: str, benchmark: str, params: str, total: int) -> tuple[int, ...]:
-    """Return the number of a configuration's stored samples per round of a run."""
+    """Return the number of a configuration's stored samples per round of a run.
+
+    `processes` of a run has the sizes of rounds, such as "5 5 5" -> the configurations with them. An entry without
+    configurations is the default.
+    """
     by_sizes: dict[str, list[str]] = run.get("processes", {}).get(commit, {}).get(benchmark, {})
     if not by_sizes:
         if "began" in run:  # rounds of asv

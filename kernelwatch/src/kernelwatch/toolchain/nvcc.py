@@ -86,4 +86,4 @@ def compile_probe(nvcc: Path) -> bytes:
 def _format_outcome(done: CompletedProcess[bytes]) -> str:
     """Return the exit code and the output, in one line."""
     text = " ".join((done.stderr + done.stdout).decode("utf-8", "replace").split())
-    return f"exit code {done.returncode}{': ' * bool(text)}{text[:_MAX_SHOWN]}"
+    return f"exit code {done.returncode}: {text[:_MAX_SHOWN]}" if text else f"exit code {done.returncode}"

@@ -83,7 +83,10 @@ def load_values(history: History, commit: str, benchmarks: Iterable[str]) -> dic
 
 
 def list_remarks(history: History, commit: str, benchmark: str) -> dict[str, dict[str, str]]:
-    """Return the remarks on a commit's configurations: kind of remark -> index -> remark."""
+    """Return the remarks on a commit's configurations: kind of remark -> number of the configuration -> text.
+
+    The number is the position in `list_combinations`, as a key of JSON. The kinds are "origins", "gpus" and "failed".
+    """
     remarks: dict[str, dict[str, str]] = defaultdict(dict)
     for results in history.load_environments(commit).values():
         row = results.results.get(benchmark)
@@ -93,14 +96,16 @@ def list_remarks(history: History, commit: str, benchmark: str) -> dict[str, dic
         if row.result and None not in row.result and not are_several and not history.find_origins(commit, benchmark):
             continue  # fast path: most of a site's million configurations have no remarks
         combinations = configurations.list_combinations(history.find_axes(benchmark))
-        places = {tuple(params.values()): str(place) for place, params in enumerate(combinations)}
+        numbers = {tuple(params.values()): str(number) for number, params in enumerate(combinations)}
         for point in history.iter_points(results, benchmark):
             uuids = history.list_gpus(results, benchmark=benchmark, point=point) if are_several else set()
             uuid = uuids.pop() if len(uuids) == 1 else None
-            facts = {"origins": point.origin[:8], "gpus": _shorten_uuid(uuid or ""), "failed": "failed" * point.failed}
+            facts = {"origins": point.origin[:8], "gpus": _shorten_uuid(uuid or ""), "failed": ""}
+            if point.failed:
+                facts["failed"] = "failed"
             for key, remark in facts.items():
-                if remark and tuple(point.params.values()) in places:
-                    remarks[key][places[tuple(point.params.values())]] = remark
+                if remark and tuple(point.params.values()) in numbers:
+                    remarks[key][numbers[tuple(point.params.values())]] = remark
     return remarks
 
 

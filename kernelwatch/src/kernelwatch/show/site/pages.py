@@ -50,7 +50,8 @@ class Page(NamedTuple):
     @property
     def scripts(self) -> list[str]:
         """The scripts that the page loads; the site's own are joined into one, because each request costs time."""
-        return [_PLOT] * ("charts" in self.modules) + [f"scripts/{self.name}.js"] * bool(self.modules)
+        own = [f"scripts/{self.name}.js"] if self.modules else []
+        return [_PLOT, *own] if "charts" in self.modules else own
 
 
 #: The script of Observable Plot, with the parts of d3 that the charts use.
