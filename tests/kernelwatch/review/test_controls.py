@@ -135,8 +135,8 @@ def test_stored_transposes_that_became_slower() -> None:
     assert largest == pytest.approx(0.0015, abs=1e-4)
 
 
-def iter_stored_pairs(machine: str, step: int) -> Iterator[tuple[Any, Any, list[Pair]]]:
-    """Yield every `step`-th pair of stored commits of a machine, with the times that controls bound."""
+def iter_stored_pairs(machine: str) -> Iterator[tuple[Any, Any, list[Pair]]]:
+    """Yield each pair of stored commits of a machine, with the times that controls bound."""
     history = History(machine, ROOT)
     commits = [
         load_commit(history, commit, environment, ("time",))
@@ -144,7 +144,7 @@ def iter_stored_pairs(machine: str, step: int) -> Iterator[tuple[Any, Any, list[
         for environment in history.list_environments(commit)
         if "TOOLKIT" not in str(environment)
     ]
-    for base, head in [*itertools.combinations(commits, 2)][::step]:
+    for base, head in itertools.combinations(commits, 2):
         shared = base.benchmarks.keys() & head.benchmarks.keys()
         old, new = (replace(side, benchmarks={name: side.benchmarks[name] for name in shared}) for side in (base, head))
         pairs = pair_configurations(old, new, describe_configuration).pairs
@@ -153,11 +153,11 @@ def iter_stored_pairs(machine: str, step: int) -> Iterator[tuple[Any, Any, list[
         yield base, head, [pair for pair in compared if is_control(base, head, pair, describe_configuration)]
 
 
-@pytest.mark.parametrize(("machine", "step", "least"), [("nvidia-h200", 3, 1000), ("nvidia-h100-80gb-hbm3", 1, 60)])
-def test_no_stored_time_of_equal_code_is_beyond_its_threshold(machine: str, step: int, least: int) -> None:
+@pytest.mark.parametrize(("machine", "least"), [("nvidia-h200", 3000), ("nvidia-h100-80gb-hbm3", 60)])
+def test_no_stored_time_of_equal_code_is_beyond_its_threshold(machine: str, least: int) -> None:
     """Each kernel is judged with the others' equal code as controls."""
     beyond, thresholds = [], []
-    for base, head, pairs in iter_stored_pairs(machine, step):
+    for base, head, pairs in iter_stored_pairs(machine):
         kernels = {id(pair): describe_configuration(pair.benchmark, pair.base.params).kernel for pair in pairs}
         for kernel in {*kernels.values()}:
             others = [pair for pair in pairs if kernels[id(pair)] != kernel]
@@ -169,4 +169,4 @@ def test_no_stored_time_of_equal_code_is_beyond_its_threshold(machine: str, step
                     beyond += [(base.commit[:8], head.commit[:8], pair.name)] * (change > thresholds[-1])
     assert beyond == []
     assert len(thresholds) > least
-    assert sorted(thresholds)[len(thresholds) // 2] <= 0.015, "half of the times of 20 µs and more"
+    assert sorted(thresholds)[len(thresholds) // 2] <= 0.02, "half of the times of 20 µs and more"
