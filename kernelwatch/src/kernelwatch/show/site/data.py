@@ -48,7 +48,7 @@ def write_data(site: SiteFolder, benchmarks: Mapping[str, Any], machines: Mappin
         for name, fields in benchmarks.items()
     }
     short_names, machine_fields, pieces = shorten_machines(machines), {}, dict[str, Any]()
-    shared: dict[str, list[Any]] = {"runs": [], "counts": [], "gpus": []}
+    shared: dict[str, list[Any]] = {"runs": [], "measured": []}
     for number, (name, machine) in enumerate(machines.items()):
         archs, commits = machine.cubins.archs, machine.history.list_commits()
         facts = [_describe_commit(machine, commit, ids, shared) for commit in commits]
@@ -161,19 +161,21 @@ def _refer_back(rows: Sequence[str | None]) -> list[str | int | None]:
 def _describe_commit(
     machine: ShownMachine, commit: str, ids: Mapping[str, int], shared: Mapping[str, list[Any]]
 ) -> dict[str, Any]:
-    """Return the facts about a commit; those that commits share are indices in `shared`, which grows."""
+    """Return the facts about a commit; facts about runs and measured values are indices in `shared`, which grows."""
     graph, measured = machine.history.graph, machine.commits[commit]
     facts = dict(measured.facts)
     date, gpus = facts.pop("date"), facts.pop("gpus")
-    counts = pack_runs(count_numbers(measured.values.get(name, "")) for name in ids)
+    benchmarks = {
+        "counts": pack_runs(count_numbers(measured.values.get(name, "")) for name in ids),
+        "gpus": {gpu: [ids[name] for name in names] for gpu, names in gpus.items()},
+    }
     return {
         "commit": commit,
         "date": date,
         "branch": graph.branches[commit],
         "position": graph.positions.get(commit),
         "run": _place_facts(shared["runs"], facts),
-        "counts": _place_facts(shared["counts"], counts),
-        "gpus": _place_facts(shared["gpus"], {gpu: [ids[name] for name in names] for gpu, names in gpus.items()}),
+        "measured": _place_facts(shared["measured"], benchmarks),
         "data": {},
     }
 

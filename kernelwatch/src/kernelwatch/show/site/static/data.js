@@ -45,9 +45,9 @@ const mapValues = (object, replace) => Object.fromEntries(
  * @type {() => Promise<Index>} */
 async function loadIndex() {
     const index = await loadPiece('index');
-    const counts = index.counts.map(parseRuns);
+    const measured = index.measured.map((facts) => ({...facts, counts: parseRuns(facts.counts)}));
     Object.values(index.machines).forEach(({commits}) => commits.forEach(
-        (commit) => Object.assign(commit, index.runs[commit.run], {counts: counts[commit.counts], gpus: index.gpus[commit.gpus]})));
+        (commit) => Object.assign(commit, index.runs[commit.run], measured[commit.measured])));
     const benchmarks = Object.fromEntries(index.benchmarks.map(([place, names, work], id) => {
         const [{prefix, sweep, ...facts}, [method, suffix, unit]] = [index.classes[place], index.names[names]];
         const own = {id, name: prefix + method, title: facts.family + suffix, unit};
