@@ -169,4 +169,4 @@ def test_no_stored_time_of_equal_code_is_beyond_its_threshold(machine: str, leas
                     beyond += [(base.commit[:8], head.commit[:8], pair.name)] * (change > thresholds[-1])
     assert beyond == []
     assert len(thresholds) > least
-    assert sorted(thresholds)[len(thresholds) // 2] <= 0.02, "half of the times of 20 µs and more"
+    assert sorted(thresholds)[len(thresholds) // 2] <= 0.015, "half of the times of 20 µs and more"

@@ -70,12 +70,8 @@ class Server:
     def __init__(
         self, session: Session, ready: Ready, job_seconds: float = JOB_LIMIT, companions: Path | None = None
     ) -> None:
-        self._session, self._ready, self._limit, self._interleaved = (
-            session,
-            ready,
-            job_seconds,
-            InterleavedJobs(companions),
-        )
+        self._session, self._ready, self._limit = session, ready, job_seconds
+        self._interleaved = InterleavedJobs(companions)
         #: Memory of references from other processes, by inode.
         self._mapped_memory: dict[int, Bytes] = {}
         #: Digests of the packages whose jobs are served here.

@@ -128,9 +128,8 @@ class RunRecord:
                 reused.setdefault(configuration.group, {}).setdefault(configuration.reused, []).append(
                     configuration.params
                 )
-            elif (
-                configuration.fingerprint and not configuration.throttle_reasons
-            ):  # times of a throttled GPU are not reused
+            # Times of a throttled GPU are not reused.
+            elif configuration.fingerprint and not configuration.throttle_reasons:
                 measured.setdefault(configuration.group, {})[configuration.params] = configuration.fingerprint
         run_fields: dict[str, Any] = {name: getattr(self._run, name) for name in ("run", "started", "ended")}
         line = models.FingerprintsLine(

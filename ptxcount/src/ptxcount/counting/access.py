@@ -1,7 +1,7 @@
 """The counters of one memory instruction in a launch."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from itertools import zip_longest
 
 from ..lanes.symbolic_values import Value
@@ -38,6 +38,11 @@ _RULES: dict[str, tuple[Rules, tuple[str, ...]]] = {
     "local": (count_local_sectors, ("sectors",)), "constant": (count_constant_addresses, ("addresses",)),
     "cluster": (count_global, _PATTERNS), "cluster atomic": (count_global_atomics, ("together", *_PATTERNS)),
 }  # fmt: skip
+#: Counts that `sum_accesses` sums.
+_SUMMED_COUNTS = (
+    "requests", "sectors", "lines", "wavefronts", "conflict_free", "useful_bytes", "together", "summed", "loops",
+    "ideal_sectors", "ideal_lines", "polls", "addresses",
+)  # fmt: skip
 #: Counts that a warp-aggregated request adds to those of its rule.
 _SUMMED = {"requests": 0, "sectors": 1, "wavefronts": 1, "conflict_free": 1}
 
@@ -211,7 +216,7 @@ def sum_accesses(accesses: Sequence[Access]) -> Access:
     """Sum up the counts of accesses of one space and kind; all else is that of the first."""
     first = accesses[0]
     total = Access(first.source, first.space, first.kind, first.width, is_retried=first.is_retried)
-    for name in (each.name for each in fields(Access) if each.type is int and each.name != "width"):
+    for name in _SUMMED_COUNTS:
         setattr(total, name, sum(getattr(access, name) for access in accesses))
     for access in accesses:
         total.add_shifted(access.shifted_sectors)

@@ -73,12 +73,20 @@ def find_polls(code: Sequence[Instruction], flow: Flow) -> dict[int, Poll]:
 
 def find_retried_swaps(code: Sequence[Instruction], flow: Flow) -> set[int]:
     """Find the atomic swaps whose result decides whether a loop ends, by their identity."""
-    swaps = {id(each) for each in code if each.opcode == "atom" and not _SWAPS.isdisjoint(each.modifiers)}
+    swaps = {
+        id(instruction)
+        for instruction in code
+        if instruction.opcode == "atom" and not _SWAPS.isdisjoint(instruction.modifiers)
+    }
     retried = set[int]()
     for _, loop in _iter_loops(flow) if swaps else ():
         loop_code = [instruction for index in sorted(loop) for instruction in _slice_block(code, flow.blocks[index])]
         deciding = _find_deciding_registers(loop_code, code, flow, loop)
-        retried |= {id(each) for each in loop_code if id(each) in swaps and not deciding.isdisjoint(each.writes)}
+        retried |= {
+            id(instruction)
+            for instruction in loop_code
+            if id(instruction) in swaps and not deciding.isdisjoint(instruction.writes)
+        }
     return retried
 
 
