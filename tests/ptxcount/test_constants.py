@@ -19,7 +19,7 @@ int block = 256; block = {128};
 @pytest.mark.parametrize(("text", "value"), [
     ("0", 0), ("TILE", 32), ("ROWS", 8), ("WIDTH + HEIGHT", 16 + 0x1F00), ("depth", 3),
     ("static_cast<size_t>(TILE) << 2", 128), ("-(int)ROWS % 5", -3), ("std::size_t{4} * 2", 8), ("7 / 2", 3),
-    ("-7/2", -3), ("7 % -2", 1), ("(1.5 + 1) * 2", 5), ("1e999", None), ("2 ** 3", None),
+    ("-7/2", -3), ("7 % -2", 1), ("(1.5 + 1) * 2", 5), ("1e999", None), ("2 ** 3", None), ("1 << 64", None),
     ("unknown", None), ("again", None), ("missing", None), ("TILE / 0", None), ("f(2)", None), ("", None),
     ("1 +", None), ("sizeof(int)", None), ("TILE > 4 ? 1 : 2", None),
 ])  # fmt: skip

@@ -28,11 +28,18 @@ def _divide(dividend: float, divisor: float) -> float:
     return quotient if (dividend < 0) == (divisor < 0) else -quotient
 
 
+def _shift_left(value: int, count: int) -> int:
+    """Shift as C++ does; raise ValueError for the bits that no integer of C++ has."""
+    if not 0 <= count < 64:
+        raise ValueError(f"a shift by {count} bits; C++ allows 0 to 63")
+    return value << count
+
+
 #: Operators of Python's syntax tree -> their functions in C++.
 _OPERATORS: dict[type[ast.operator | ast.unaryop], Callable[..., Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: _divide,
     ast.Mod: lambda dividend, divisor: dividend - _divide(dividend, divisor) * divisor,
-    ast.LShift: operator.lshift, ast.RShift: operator.rshift, ast.Invert: operator.invert,
+    ast.LShift: _shift_left, ast.RShift: operator.rshift, ast.Invert: operator.invert,
     ast.BitAnd: operator.and_, ast.BitOr: operator.or_, ast.BitXor: operator.xor,
     ast.USub: operator.neg, ast.UAdd: operator.pos,
 }  # fmt: skip
