@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from kernelwatch.runner import asv_plugin
+from kernelwatch.show.site import publisher
 
 
 def test_empty_rows_are_dropped(tmp_path: Path) -> None:
@@ -15,6 +15,6 @@ def test_empty_rows_are_dropped(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     for name in ("summary.json", "track_bytes.json"):
         (folder / name).write_text(json.dumps(rows))
-    asv_plugin.drop_empty_rows(tmp_path)
+    publisher.drop_empty_rows(tmp_path)
     assert json.loads((folder / "summary.json").read_text()) == rows[1:]
     assert json.loads((folder / "track_bytes.json").read_text()) == rows

@@ -7,7 +7,6 @@ incompatible, one warning names the problem, and asv runs the same classes itsel
 import functools
 import importlib
 import inspect
-import json
 import os
 import sys
 import tempfile
@@ -119,19 +118,12 @@ class WatchPages(OutputPublisher):  # type: ignore[misc]
         """Add the pages to the site that asv writes, and shorten its list."""
         from kernelwatch.show.site import publisher  # noqa: PLC0415 -- no other command of asv needs it
 
-        drop_empty_rows(Path(conf.html_dir))
+        publisher.drop_empty_rows(Path(conf.html_dir))
 
         try:
             publisher.write_site(conf, Path(repo._path))
         except KernelwatchError as error:  # asv prints its own errors as one line
             raise UserError(str(error)) from None
-
-
-def drop_empty_rows(html: Path) -> None:
-    """Drop rows without values from asv's lists in its `html_dir`: it writes one for each combination of parameters."""
-    for path in html.glob("graphs/**/summary.json"):
-        rows = json.loads(path.read_text(encoding="utf-8"))
-        path.write_text(json.dumps([row for row in rows if row["last_value"] is not None]), encoding="utf-8")
 
 
 def find_incompatibility(location: str, parameters_needed: str | None) -> str:

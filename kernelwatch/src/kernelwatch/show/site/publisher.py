@@ -1,5 +1,6 @@
 """The project's pages in `html/watch/`. `kernelwatch site` and `asv publish` write them."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -79,3 +80,10 @@ def describe_column(machine: ShownMachine, repository: Path) -> dict[str, Any]:
     if not newest:
         return {"day": "", "gpu": "", "distance": None}
     return {**machine.commits[newest[0]].run, "distance": commits.count_distance(repository, newest[0])}
+
+
+def drop_empty_rows(html: Path) -> None:
+    """Drop rows without values from asv's lists in its `html_dir`: it writes one for each combination of parameters."""
+    for path in html.glob("graphs/**/summary.json"):
+        rows = json.loads(path.read_text(encoding="utf-8"))
+        path.write_text(json.dumps([row for row in rows if row["last_value"] is not None]), encoding="utf-8")
