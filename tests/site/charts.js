@@ -9,8 +9,10 @@ const [first, , , , , narrow] = facts.commits;
 const HOSTILE = encodeURIComponent(facts.hostile);
 
 /* Pages of charts whose texts and marks are compared with golden ones. */
-const [TIME, TURNED, COPIES, LOADED, SPILLED] = ['time_kernel.Blur.time_back_to_back', 'time_kernel.Matrices.time_back_to_back',
-    'track_control.Blur.track_copy_ratio', 'track_counted.Blur.track_sectors_loaded', 'track_compiled.Compiled.track_spill_bytes'];
+const [TIME, TURNED, SPUN, COPIES, LOADED, SPILLED] = [
+    'time_kernel.Blur.time_back_to_back', 'time_kernel.Matrices.time_back_to_back', 'time_kernel.Spin.time_back_to_back',
+    'track_control.Blur.track_copy_ratio', 'track_counted.Blur.track_sectors_loaded', 'track_compiled.Compiled.track_spill_bytes',
+];
 const ALL = encodeURIComponent('all, a line each');
 const CHARTS = [
     'bandwidth.html', `bandwidth.html#machine=${HOSTILE}&commit=${first.slice(0, 8)}&p-dtype=float64`, 'transactions.html',
@@ -21,6 +23,7 @@ const CHARTS = [
     `history.html#machine=every%20machine&benchmark=${LOADED}`,
     `history.html#benchmark=${COPIES}&axis=logarithmic`,
     `history.html#machine=nvidia-h200&benchmark=${TURNED}&p-kernel=flip`,
+    `history.html#machine=nvidia-h200&benchmark=${SPUN}`,
     `history.html#machine=no-gpu-x86_64&benchmark=${SPILLED}&p-arch=sm_80&p-kernel=${ALL}&axis=logarithmic`,
 ];
 testPages('charts have their golden texts', async function (page) {
@@ -118,6 +121,33 @@ testPages('a change of two lines spans the commits of both', async function (pag
         const lines = [['a', [kept, kept, changed]], ['b', [kept, {code: null}, changed]]].map(([name, entries]) => ({name, entries}));
         return listChanges(commits, lines);
     }), [{place: 2, since: 0, title: '10101010: machine code changed of a, b, in one of 9 commits since 11111111'}]);
+});
+
+testPages('a line ends where another version of a generator made other machine code', async function (page) {
+    await openPage(page, 'history.html');
+    const parts = await page.evaluate(function () {
+        const [text, origins] = [{k: [[0, 'a'], [2, 'b'], [4, 'c']]}, {5: ['1234']}];
+        const listParts = (versions, codes, branches = {}) => Object.values(listEntries(
+            0, {commits: versions.map((version, row) => ({commit: `c${row}`, branch: branches[row] || null}))},
+            {values: versions.map(() => [1]), code_names: ['k'], machine_code: [0], origins}, codes, (value) => value,
+            ({commit}) => versions[Number(commit.slice(1))])).map(({part}) => part);
+        const versions = ['1', '2', '3', '3', null, '4', '5'];
+        return [listParts(versions, text), listParts(versions, {}), listParts(['1', '2', '1'], {}, {1: 'side'})];
+    });
+    // Equal machine code at 1, of an earlier commit at 5; unknown version at 4.
+    assert.deepEqual(parts, [[0, 0, 1, 1, 1, 1, 1], [0, 1, 2, 2, 2, 2, 3], [0, 0, 0]]);
+});
+
+testPages('numbers of two versions of a generator are not compared', async function (page) {
+    await openPage(page, 'compare.html');
+    assert.deepEqual(await page.evaluate(function () {
+        const index = {generated: ['spin']};
+        const commits = ['1', '2', '2'].map((version) => ({generators: {[version]: [7]}}));
+        const [spin, other] = ['spin', 'blur'].map((kernel) => ({benchmark: {id: 7, lines: 'dtype', kernel}, params: {}}));
+        const unknown = {...spin, benchmark: {...spin.benchmark, id: 8}};
+        return [[0, 1, spin], [1, 2, spin], [0, 1, other], [0, 1, unknown]].map(
+            ([base, head, cell]) => isRegenerated(index, [commits[base], commits[head]], cell));
+    }), [true, false, false, false]);
 });
 
 /* Functions of the pages on given data, and the results. */

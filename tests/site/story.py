@@ -36,17 +36,20 @@ TIME, COPIES = "time_kernel.Blur.time_back_to_back", "track_control.Blur.track_c
 TURNED, COPY = "time_kernel.Matrices.time_back_to_back", "time_copy.DeviceCopy.time_back_to_back"
 LOADED, STORED = (f"track_counted.Blur.track_sectors_{direction}" for direction in ("loaded", "stored"))
 RATIO, SPILLED = "track_counted.Blur.track_load_sectors", "track_compiled.Compiled.track_spill_bytes"
+SPUN, SPIN = "time_kernel.Spin.time_back_to_back", {"w": ("64",), "dtype": ("float32",), "flags": (FLAGS,)}
 AXES: dict[str, Any] = {
     **dict.fromkeys((TIME, COPIES, LOADED, STORED, RATIO), TIMED),
     SPILLED: COMPILED,
     TURNED: MATRICES,
+    SPUN: SPIN,
     COPY: {**SIZES, **DTYPES},
 }
 
 #: A name that runs a script if a page takes it for markup. It names a folder, so it has no slash.
 HOSTILE = '"><img src=x onerror="window.attacked=1">'
 TITLES = {
-    TIME: "Blur, DRAM", COPIES: "Blur, DRAM: copies", TURNED: "Matrices, DRAM", COPY: "Copy, DRAM", SPILLED: HOSTILE,
+    TIME: "Blur, DRAM", COPIES: "Blur, DRAM: copies", TURNED: "Matrices, DRAM", COPY: "Copy, DRAM",
+    SPUN: "Spin, DRAM", SPILLED: HOSTILE,
     LOADED: "Blur, counted: sectors loaded", STORED: "Blur, counted: sectors stored",
     RATIO: "Blur, counted: load sectors",
 }  # fmt: skip
@@ -87,6 +90,9 @@ TURNS = {
     "Blur and sharpen": (*[1e-4, 2e-4, 3e-5, 4e-5] * 2, 5e-5, 1e-5),
     LAST: (1e-4, 2.1e-4, 3e-5, 4e-5, 1.5e-4, 2e-4, 2.5e-5, 4e-5, 5e-5, 1e-5),
 }
+#: Subject -> seconds of spin, whose PTX another version of Triton generates for the last commit.
+SPINS = {"Blur and sharpen": 2e-5, f"Blur <down> {HOSTILE}": 2e-5, LAST: 4e-5}
+OLD, NEW = {"triton": "3.8.0"}, {"triton": "3.9.0"}
 
 
 @contextmanager
@@ -123,11 +129,15 @@ def _suite() -> Suite:
     }
     turn: Any = {"file": "imaging/turn.cu", "block": 32, "over": ("columns", "rows"), "reference": abs}
     kernels |= {name: Kernel(name, matrix_parameters, **turn) for name in MATRICES["kernel"]}
+    kernels["spin"] = Kernel(
+        "spin", image_parameters, ptx="imaging.spin:generate", block=32, over=("w",), reference=abs
+    )
     blur = Sweep("Blur", "Blur, DRAM", {**TIMED, "w": (64, 256)}, kernel="blur", note="Told of every figure.")
     matrices = Sweep("Matrices", "Matrices, DRAM", MATRICES)
+    spin = Sweep("Spin", "Spin, DRAM", {**SPIN, "w": (64,)}, kernel="spin")
     copy = Sweep("DeviceCopy", "Copy", AXES[COPY], module="time_copy", kernel="device_copy")
     compiled = Sweep("Compiled", "Compiled", COMPILED, module="track_compiled")
-    return Suite(kernels=lambda: kernels, timed=(blur, matrices), copy=copy, counted=(blur,), compiled=compiled)
+    return Suite(kernels=lambda: kernels, timed=(blur, matrices, spin), copy=copy, counted=(blur,), compiled=compiled)
 
 
 def _make_repository(root: Path) -> dict[str, str]:
@@ -154,6 +164,8 @@ def _make_repository(root: Path) -> dict[str, str]:
         if subject in TURNS:
             on_gpu[TURNED] = _cases(*map(samples, TURNS[subject][:8]))
             on_gpu[COPY] = _cases(*map(samples, TURNS[subject][8:]))
+        if subject in SPINS:
+            on_gpu[SPUN] = _cases(samples(SPINS[subject]))
         if sectors is not None:
             without[LOADED] = _cases(*[sectors] * 2, *[math.nan if subject == BREAKS else sectors] * 2)
             without[STORED] = _cases(*[math.nan if subject == KEEPS else 8.0] * 4)
@@ -187,9 +199,10 @@ def _records(results: Path, names: list[str], codes: list[Any], failed: list[Any
     first, second = ({**run, "before": {"uuid": f"GPU-{digit * 8}-9"}} for digit in "12")
     *earlier, newest, _ = names
     widths = ([f"{width}, {dtype}, {FLAGS}" for dtype in TIMED["dtype"]] for width in TIMED["w"])
-    runs = [{**first, "commits": earlier}]
+    runs = [{**first, "commits": earlier, "generators": OLD}]
     for run_of_gpu, texts in zip((first, second), widths, strict=True):
         runs.append({**run_of_gpu, "commits": [newest], "selected": {TIME: texts, COPIES: texts}})
+    runs.append({**second, "commits": [newest], "selected": {SPUN: [f"64, float32, {FLAGS}"]}, "generators": NEW})
     reused = {"time_kernel.Blur": {earlier[1]: [f"64, float32, {FLAGS}"]}}
     moments = {"started": "2026-11-22T00:00:00+00:00", "ended": "2026-11-22T00:05:00+00:00"}
     reuse = {**moments, "fingerprints": {}, "commit": newest, "reused": reused}

@@ -140,12 +140,11 @@ def _read_facts(run: Mapping[str, Any]) -> RunFacts:
     gpu_before = run.get("before") or {}
     identity = run.get("run"), run.get("started"), run.get("ended"), tuple(run["commits"])
     of_gpu: dict[str, Any] = {name: gpu_before.get(name) for name in ("uuid", "driver", "l2_fetch_bytes")}
-    generators = ", ".join(f"{name} {version}" for name, version in sorted(run.get("generators", {}).items())) or None
     of_run: dict[str, Any] = {
         "gpu": run.get("gpu"),
         "compiler": run.get("nvcc"),
         "arch": run.get("arch"),
-        "generators": generators,
+        "generators": record.format_generators(run) or None,
         "uncommitted": ", ".join(run.get("uncommitted", ())),
     }
     return RunFacts(identity, **of_run, **of_gpu)

@@ -124,6 +124,11 @@ def has_selected(run: Mapping[str, Any], benchmark: str, params: str) -> bool:
     return not selected or any(text.replace("'", "") == params for text in selected)
 
 
+def format_generators(run: Mapping[str, Any]) -> str:
+    """Return the versions of the PTX generators of a run, such as "triton 3.9.0"; empty without any."""
+    return ", ".join(f"{name} {version}" for name, version in sorted(run.get("generators", {}).items()))
+
+
 def list_selected(run: Mapping[str, Any], benchmark: str) -> list[str]:
     """Return the configurations of a benchmark that a run selected; none if it selected all."""
     selected: list[str] = run.get("selected", {}).get(benchmark, [])

@@ -9,6 +9,7 @@ from typing import Any
 
 from kernelwatch.review.commit_review import Review
 from kernelwatch.review.groups import AT_LEAST, ChangeGroup, group_rows
+from kernelwatch.review.pairing import ONLY_BASE
 from kernelwatch.review.rows import Failure, Row
 from kernelwatch.review.verdict import CHANGED_TIMES, RISES, Verdict, format_percent, relative_change
 from kernelwatch.show import text
@@ -55,6 +56,8 @@ def describe_change(
     reviews, problems = review_step(history, step, root)
     rows = [row for review in reviews for row in review.rows]
     groups = [{**group, "machine": history.machine} for group in _describe_groups(reviews)]
+    # Two versions of a generator of PTX are two compilers: such configurations have values, but are no pairs.
+    unpaired = {configuration.name for review in reviews for configuration in review.unpaired[ONLY_BASE]}
     # Run git only for commits with changes, because most commits have none.
     bases = {base, *(group["base"] for group in groups)} if groups else set()
     kernels = {group["kernel"] for group in groups}
@@ -69,7 +72,7 @@ def describe_change(
         "between": {ancestor: commits.describe_range(repository, ancestor, head) for ancestor in sorted(bases)},
         "groups": groups,
         "compared": pack_compared(history, list_compared(rows, groups)),
-        "compared_kernels": _list_kernels(history, set().union(*full_step.shared.values())),
+        "compared_kernels": _list_kernels(history, set().union(*full_step.shared.values()) - unpaired),
     }
 
 

@@ -71,13 +71,15 @@ def write_data(site: SiteFolder, benchmarks: Mapping[str, Any], machines: Mappin
                 first = facts[place]["data"][kind] = firsts.setdefault((kind, str(texts)), place)
                 pieces[f"commits/{number}/{first}-{kind}"] = texts
     pieces |= _list_changes(machines)
+    kernels = registry.current_suite().kernels()
     pieces["index"] = {
         **_share_facts(benchmarks),
         **shared,
         "machines": machine_fields,
         "another_gpu": THRESHOLD_BETWEEN_GPUS,
         "signs": SIGNS,
-        "unverified": [name for name, kernel in registry.current_suite().kernels().items() if kernel.reference is None],
+        "unverified": [name for name, kernel in kernels.items() if kernel.reference is None],
+        "generated": [name for name, kernel in kernels.items() if kernel.is_generated],
     }
     for stem, piece in pieces.items():
         site.write_text(f"data/{stem}.js", format_script(piece))
@@ -165,7 +167,11 @@ def _describe_commit(
     graph, measured = machine.history.graph, machine.commits[commit]
     facts = dict(measured.facts)
     date, gpus = facts.pop("date"), facts.pop("gpus")
+    generators: dict[str, list[int]] = defaultdict(list)
+    for name, versions in measured.generators.items():
+        generators[versions].append(ids[name])
     benchmarks = {
+        "generators": generators,
         "counts": pack_runs(count_numbers(measured.values.get(name, "")) for name in ids),
         "gpus": {gpu: [ids[name] for name in names] for gpu, names in gpus.items()},
     }

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from kernelwatch.show.site import changes, configurations, packed
+from kernelwatch.store import record
 from kernelwatch.store.results import History
 from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark
 from kernelwatch.workflow import commit_cache
@@ -25,6 +26,8 @@ class MeasuredCommit(msgspec.Struct):
     configuration's index: `origins` are the commits whose numbers were reused, `gpus` the GPUs that measured a
     configuration, if several shared the benchmark, and `failed` marks configurations that failed.
 
+    `generators` are the versions of PTX generators by benchmark, from the last run that measured it.
+
     `facts` are those of the last run that timed, else of the last run. Its `gpus` map the first digits of a UUID to the
     benchmarks that this GPU timed. `run` has day, GPU and architecture of the last run in the last environment. Without
     an ancestor to compare with, `change` is None, and `failing` has the failing kernels.
@@ -32,6 +35,7 @@ class MeasuredCommit(msgspec.Struct):
 
     values: dict[str, str]
     remarks: dict[str, dict[str, dict[str, str]]] = {}
+    generators: dict[str, str] = {}
     facts: dict[str, Any] = {}
     run: dict[str, str] = {}
     change: dict[str, Any] | None = None
@@ -49,6 +53,7 @@ def load_commits(
         return MeasuredCommit(
             values,
             {name: remarks for name in benchmarks if (remarks := list_remarks(history, commit, name))},
+            list_generators(history, commit, values),
             describe_runs(history, commit, values),
             _describe_last_run(history, commit),
             changes.describe_change(history, commit, load_measured, repository, root),
@@ -107,6 +112,18 @@ def list_remarks(history: History, commit: str, benchmark: str) -> dict[str, dic
                 if remark and tuple(point.params.values()) in numbers:
                     remarks[key][numbers[tuple(point.params.values())]] = remark
     return remarks
+
+
+def list_generators(history: History, commit: str, benchmarks: Iterable[str]) -> dict[str, str]:
+    """Return the recorded versions of PTX generators, by benchmark of a commit."""
+    generators: dict[str, str] = {}
+    for results in history.load_environments(commit).values():
+        if not any(map(record.format_generators, history.list_runs(results))):
+            continue  # fast path: most suites have no generated kernel
+        for benchmark in benchmarks:
+            if (runs := history.list_runs(results, benchmark)) and (versions := record.format_generators(runs[-1])):
+                generators[benchmark] = versions
+    return generators
 
 
 def _shorten_uuid(uuid: str) -> str:

@@ -71,15 +71,16 @@ function listTicks(positions, room) {
 /** Draw lines over places such as sizes or commits.
  * spec: label, a description for screen readers; xTitle, yTitle, places (texts) with their positions, by default at equal distances;
  * top, fitted and scale for `chooseScale`; share, the title of a second axis for shares of `top`; series of {name, values, titles,
- * hollow, noise}, with hollowName and noiseName for the legend: null breaks a line, undefined does not, and a band of the relative
- * width `noise` lies around the values; changes [{place, since, title}], drawn as vertical lines, or as bands from `since` if that is
+ * hollow, noise, parts}, with hollowName and noiseName for the legend: null breaks a line, undefined does not, values of two `parts`
+ * are not joined, and a band of the relative width `noise` lies around the values; changes [{place, since, title}], drawn as vertical lines, or as bands from `since` if that is
  * another place, and conditions [{place, title}], drawn as marks on the axis, with changesName and conditionsName for the legend.
  * @type {(container: HTMLElement, spec: Object<string, any>) => void} */
 function drawLines(container, spec) {
     const {places, positions = d3.range(places.length), scale, top, share, changes = [], conditions = []} = spec;
     const findX = ({place}) => positions[place];
-    const points = spec.series.flatMap(({name, values, titles, hollow = [], noise = []}) => places.map((_, place) => ({
+    const points = spec.series.flatMap(({name, values, titles, hollow = [], noise = [], parts = []}) => places.map((_, place) => ({
         series: name, place, value: values[place], title: titles[place], hollow: hollow[place] === true, noise: noise[place] ?? null,
+        part: `${name} ${parts[place]}`,
     }))).filter(({value}) => value !== undefined);
     const bands = points.filter(({value, noise}) => isValue(value) && noise !== null).map(
         (point) => ({...point, low: point.value / (1 + point.noise), high: point.value * (1 + point.noise)}));
@@ -87,7 +88,7 @@ function drawLines(container, spec) {
     const widest = CHARACTER * d3.max(places, (place) => place.length);
     const isTurned = listTicks(positions, widest / unit).length < places.length;
     const y = chooseScale(spec, [...points.map(({value}) => value).filter(isValue), ...bands.flatMap(({low, high}) => [low, high])]);
-    const line = {x: findX, stroke: 'series', z: 'series'};
+    const line = {x: findX, stroke: 'series', z: 'part'};
     const dot = {x: findX, y: 'value', symbol: 'series', r: 4};
     const [spans, marks] = [true, false].map((isSpan) => changes.filter(({place, since}) => (since !== place) === isSpan));
     const [hollow, full] = [true, false].map((isHollow) => points.filter((point) => point.hollow === isHollow));
@@ -112,7 +113,7 @@ function drawLines(container, spec) {
             share === undefined ? null : Plot.axisY(listShares(top), {
                 anchor: 'right', label: share, tickFormat: (value) => formatTick(100 * value / top), ...NO_ARROW,
             }),
-            Plot.areaY(bands, {x: findX, y1: 'low', y2: 'high', z: 'series', fill: 'series', fillOpacity: 0.15, className: 'band'}),
+            Plot.areaY(bands, {x: findX, y1: 'low', y2: 'high', z: 'part', fill: 'series', fillOpacity: 0.15, className: 'band'}),
             Plot.rect(spans, {x1: ({since}) => positions[since], x2: findX, title: 'title', className: 'span', fill: 'var(--change)',
                 fillOpacity: 0.12, stroke: 'var(--change)', strokeOpacity: 0.4}),
             Plot.ruleX(marks, {x: findX, title: 'title', className: 'change', strokeWidth: 1.5, stroke: 'var(--change)'}),

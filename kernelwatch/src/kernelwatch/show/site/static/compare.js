@@ -30,13 +30,16 @@ runPage(async function (choices, display) {
     const gpus = new Set(commits.flatMap((commit) => listGpus(commit, benchmarks)));
     addGpuNotice(display, index, [...gpus]);
     const cells = listCells(benchmarks, values);
-    const shared = cells.filter((cell) => cell.base !== null && cell.head !== null).map(
+    const measured = cells.filter((cell) => cell.base !== null && cell.head !== null);
+    const regenerated = new Set(measured.filter((cell) => isRegenerated(index, commits, cell)));
+    const shared = measured.filter((cell) => !regenerated.has(cell)).map(
         (cell) => ({...cell, verdict: judgeCell(cell, machine, gpus.size > 1 ? index.another_gpu : null)}));
     const changed = shared.filter(isChanged).sort((left, right) => measureChange(right) - measureChange(left));
     const countOnly = (side, otherSide) => cells.filter((cell) => cell[side] !== null && cell[otherSide] === null).length;
     const counts = Object.entries(Object.groupBy(shared, ({verdict}) => verdict)).map(([verdict, group]) => `${group.length} ${verdict}`);
     addParagraph(display, `${shared.length} ${KIND_NAMES[kind]} of both commits, judged by thresholds alone: ${counts.join(', ') || 'none'}. ` +
         `${countOnly('base', 'head')} only in base, ${countOnly('head', 'base')} only in head. ` +
+        (regenerated.size > 0 ? `${regenerated.size} not compared: other versions of the generator made their PTX. ` : '') +
         (kind === 'timed' ? describeNoise(machine, index) : ''));
     if (changed.length === 0) {
         addParagraph(display, 'Nothing changed.');
@@ -60,6 +63,12 @@ function listCells(benchmarks, values) {
     return benchmarks.flatMap((benchmark, number) => basePoints[number].map(({params, value}, place) => ({
         benchmark, params, kernel: params.kernel || benchmark.kernel || benchmark.family,
         base: value, head: headPoints[number][place].value})));
+}
+
+/* Return whether two versions of a generator made a cell's PTX, as two compilers would. The page does not know its machine code. */
+function isRegenerated(index, commits, {benchmark, params}) {
+    const [base, head] = commits.map((commit) => findGenerators(index, commit, benchmark, params));
+    return base !== null && head !== null && base !== head;
 }
 
 /* The machine's name in a command of a shell. */

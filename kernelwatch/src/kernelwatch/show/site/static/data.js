@@ -136,6 +136,14 @@ const hasKernelLines = ({lines}) => lines !== null && lines !== 'dtype';
 const nameLine = (index, benchmark, value) => index.unverified.includes(hasKernelLines(benchmark) ? value : benchmark.kernel)
     ? `${value}, not verified` : value;
 
+/** Return the versions of the PTX generators that a commit used for a configuration; null if its kernel is not generated.
+ * @type {(index: Index, commit: Commit, benchmark: Benchmark, params: Params) => ?string} */
+function findGenerators(index, {generators}, benchmark, params) {
+    const kernel = hasKernelLines(benchmark) ? params[benchmark.lines] : benchmark.kernel;
+    const versions = Object.keys(generators).find((text) => generators[text].includes(benchmark.id));
+    return index.generated.includes(kernel) ? versions ?? null : null;
+}
+
 /** Return the value of each axis: the picked one if it was measured, or else the one of the summary.
  * @type {(benchmark: Benchmark, axes: string[], picks: Params, points: Point[]) => Params} */
 const fixAxes = (benchmark, axes, picks, points) => Object.fromEntries(axes.filter((axis) => axis in benchmark.axes).map((axis) => [

@@ -2,16 +2,17 @@
 'use strict';
 
 /**
- * @typedef {{value: ?number, seconds: ?number, gpu: ?string, origin: ?string, failed: ?string, code: ?{sha256: string, changed:
- *     boolean}}} Entry A configuration on a commit: `gpu` if several shared the benchmark, `origin` if an earlier commit's number was
- *     reused.
+ * @typedef {{value: ?number, seconds: ?number, gpu: ?string, origin: ?string, failed: ?string, generators: ?string, part: number,
+ *     code: ?{sha256: string, changed: boolean}}} Entry A configuration on a commit: `gpu` if several shared the benchmark, `origin`
+ *     if an earlier commit's number was reused, `generators` if a package generates its PTX. Another version of that package is
+ *     another compiler: a new part of the line begins, unless the machine code is equal.
  * @typedef {{name: string, machine: Machine, entries: Entry[]}} Line A configuration with an entry for each commit.
  */
 
 const ALL = 'all, a line each';
 const EVERY_MACHINE = 'every machine';
 const FITTED = 'fitted to the values';
-const NOT_MEASURED = {value: null, seconds: null, gpu: null, origin: null, failed: null, code: null};
+const NOT_MEASURED = {value: null, seconds: null, gpu: null, origin: null, failed: null, generators: null, part: 0, code: null};
 const MAX_BANDS = 2; // of more lines, the noise bands would hide each other
 const MAX_LINES = 8; // a reader can tell no more apart: of more lines, only changed ones are drawn
 
@@ -56,9 +57,11 @@ runPage(async function (choices, display) {
     const lines = (await Promise.all(measuring.map(async (machine) => {
         const values = await loadValues(machine, benchmark);
         const codes = onlyMachine && machine.archs.includes(arch) ? await loadPiece(`cubins/${machine.id}-${machine.archs.indexOf(arch)}`) : {};
+        const combinations = listCombinations(benchmark.axes);
         return picked.map(({name: value, place}) => ({
             name: [...onlyMachine ? [] : [machine.short], nameLine(index, benchmark, value)].join(', '),
-            machine, entries: listEntries(place, machine, values, codes, convert),
+            machine, entries: listEntries(place, machine, values, codes, convert,
+                (commit) => findGenerators(index, commit, benchmark, combinations[place])),
         }));
     }))).flat().filter(({entries}) => Object.values(entries).some(({value}) => isValue(value)));
     if (lines.length === 0) {
@@ -105,18 +108,23 @@ function pickArch(choices, machine) {
 }
 
 /* The entries of a configuration by commit of a machine. Machine code has changed if its hash differs from the last stored one. */
-function listEntries(place, machine, values, codes, convert) {
+function listEntries(place, machine, values, codes, convert, findVersions) {
     const runs = codes[values.code_names[values.machine_code[place]]] || [];
-    let lastHash = null;
+    let [lastHash, lastGenerators, part] = [null, null, 0];
     return Object.fromEntries(machine.commits.map(function (commit, row) {
         const findFact = (fact) => values[fact]?.[row]?.[place] ?? null;
         const stored = findFact('values');
         const sha256 = stored === null ? null : runs.findLast(([first]) => first <= row)?.[1] ?? null;
         const code = sha256 === null ? null : {sha256, changed: lastHash !== null && sha256 !== lastHash};
-        lastHash = commit.branch ? lastHash : sha256 ?? lastHash;
+        const [generators, origin] = [stored === null ? null : findVersions(commit), findFact('origins')];
+        if (!commit.branch) {
+            const isEqualCode = origin !== null || sha256 !== null && sha256 === lastHash;
+            part += generators === null || lastGenerators === null || generators === lastGenerators || isEqualCode ? 0 : 1;
+            [lastHash, lastGenerators] = [sha256 ?? lastHash, generators ?? lastGenerators];
+        }
         const value = stored === null ? null : convert(stored, place, commit);
         return [commit.commit, {
-            value, seconds: stored, gpu: findFact('gpus'), origin: findFact('origins'), failed: findFact('failed'), code}];
+            value, seconds: stored, gpu: findFact('gpus'), origin, failed: findFact('failed'), generators, part, code}];
     }));
 }
 
@@ -140,17 +148,20 @@ function listChanges(commits, lines) {
 const placeCommits = (commits) => commits.reduce((positions, {position}, place) => [
     ...positions, place === 0 ? 1 : positions.at(-1) + 1 + Math.log10(Math.max(1, position - commits[place - 1].position))], []);
 
-/* The commits with another GPU or driver than the last known one, as marks of a chart. */
-function listConditions(commits, gpus) {
+/* The commits with another GPU, driver or generator of PTX than the last known one, as marks of a chart. */
+function listConditions(commits, lines, gpus) {
     const last = {};
     return commits.map((commit, place) => {
-        const facts = Object.entries({GPU: gpus[place].join(', '), driver: commit.driver}).filter(([, value]) => value);
+        const facts = Object.entries({GPU: gpus[place].join(', '), driver: commit.driver, 'generator of PTX': listGenerators(lines, place)}).filter(([, value]) => value);
         const changes = facts.filter(([name, value]) => name in last && last[name] !== value).map(
             ([name, value]) => `${name} ${last[name]} before, ${value} now`);
         Object.assign(last, Object.fromEntries(facts));
         return {place, changes, title: `${shortenHash(commit)}: ${changes.join('; ')}`};
     }).filter(({changes}) => changes.length > 0);
 }
+
+/* The versions of the PTX generators that made the lines' kernels on a commit, as one text. */
+const listGenerators = (lines, row) => [...new Set(lines.map(({entries}) => entries[row].generators).filter(isValue))].join(', ');
 
 /* The table, newest first: for each commit the value of each line, and on one machine the GPU and the machine code. */
 function makeHistoryTable(unit, {commits, lines, isAlone}, gpus) {
@@ -187,22 +198,24 @@ function drawHistory(display, index, benchmark, figure) {
     const note = `${commits.length} commits, oldest first; a gap is wider if more commits lie in it. ` +
         (axis === FITTED ? 'The axis does not begin at 0. ' : '') +
         (shown.length < lines.length ? 'Only lines whose numbers changed are drawn; the table has all. ' : '') +
+        (lines.some(({entries}) => entries.some(({part}) => part > 0))
+            ? 'Another version of a generator of PTX is another compiler: a line ends where it made other machine code. ' : '') +
         (lines.every(({entries}) => entries.every(({code}) => !code)) ? '' : `The machine code changed at ${changes.length} of them` +
             (unknown > 0 ? `, and is unknown at ${unknown}` : '') + '. Only these commits can have changed the kernel.');
-    const listTitles = ({name, entries}) => entries.map(({value, origin}, row) => `${shortenHash(commits[row])}, ${name}: ` +
+    const listTitles = ({name, entries}) => entries.map(({value, origin, generators}, row) => `${shortenHash(commits[row])}, ${name}: ` +
         `${formatFiveDigits(value)} ${unit}` + (gpus[row].length > 0 ? `, GPU ${gpus[row].join(', ')}` : '') +
-        (isValue(origin) ? `, not measured again: as at ${origin}` : ''));
+        (generators ? `, ${generators}` : '') + (isValue(origin) ? `, not measured again: as at ${origin}` : ''));
     addFigure(display, title, note, (container) => shown.length === 0 ? addParagraph(container, 'No number changed.') : drawLines(container, {
         label: `${title}: ${unit} by commit; the table has the values`,
         xTitle: 'commit', yTitle: unit, places: commits.map(shortenHash), positions: placeCommits(commits),
         changes, changesName: 'machine code changed',
         series: shown.map((line) => ({
             name: line.name, values: line.entries.map(({value, failed}) => value ?? (failed ? null : undefined)),
-            titles: listTitles(line), hollow: line.entries.map(({origin}) => isValue(origin)),
+            titles: listTitles(line), parts: line.entries.map(({part}) => part), hollow: line.entries.map(({origin}) => isValue(origin)),
             noise: isTime && shown.length <= MAX_BANDS
                 ? line.entries.map(({seconds}) => isValue(seconds) ? findNoise(seconds, line.machine) : null) : [],
         })),
-        conditions: isAlone ? listConditions(commits, gpus) : [], conditionsName: 'another GPU or driver',
+        conditions: isAlone ? listConditions(commits, lines, gpus) : [], conditionsName: 'another GPU, driver or generator of PTX',
         noiseName: 'noise of one GPU: smaller differences are no change',
         hollowName: 'not measured again: the number of an earlier commit with the same machine code',
         fitted: axis === FITTED, scale: axis,
