@@ -175,6 +175,16 @@ def test_arguments(case: str, repository: tuple[Project, list[str]]) -> None:
     assert (project.path / "results").exists() == ("--dry-run" not in words)
 
 
+def test_run_by_asv_continues_the_history(repository: tuple[Project, list[str]]) -> None:
+    """An option that only asv supports changes neither the machine nor the numbers."""
+    project, commits = repository
+    project.run("git", "checkout", "--quiet", "--detach", commits[0])
+    done = project.run("asv", "run", "--python=same", "--set-commit-hash", commits[0], "--bench", STORES)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert read_rows(project, commits[0])[STORES]["result"] == [4.0]
+    assert [path.name for path in (project.path / "results").glob("*/machine.json")] == ["machine.json"]
+
+
 def test_environment_variables(repository: tuple[Project, list[str]]) -> None:
     """Variables of asv's matrix reach the compiler: with this one the last commit compiles."""
     project, commits = repository

@@ -114,6 +114,13 @@ def load_machine(options: Mapping[str, Any], device: machine.Gpu | None) -> Mach
     return loaded
 
 
+def describe_machine(options: Mapping[str, Any]) -> None:
+    """Describe the runner's machine to asv, which is about to run the benchmarks itself: the history is the same."""
+    described = load_machine(options, machine.find_gpu())
+    MachineCollection.save(described.machine, vars(described), _path=options.get("_machine_file"))
+    Machine.hardcoded_machine_name = described.machine
+
+
 @contextmanager
 def _start_measuring(device: machine.Gpu | None) -> Iterator[dict[str, Any]]:
     """Run a measuring process if there is a GPU; yield the facts of the device.
