@@ -88,7 +88,7 @@ REFUSED = [
     ("offset_copy size=10 offset=0 float32 -no-such-flag", "kernelwatch count: nvcc failed"),
     ("offset_copy size=10 offset=0 -Xptxas -O3,--no-such-flag", "kernelwatch count: nvcc failed"),
     ("offset_copy size=10 offset=0 -Xptxas", "kernelwatch count: flags '-Xptxas': -Xptxas needs a value, as in"),
-    ("histogram size=64 bins=8 float64", "kernelwatch count: histogram has no float64: nothing in it has the dtype; "),
+    ("histogram size=64 bins=8 float64", "kernelwatch count: histogram has fixed types: float64 changes nothing; "),
     ("offset_copy size=5 offset=1 offset=2", "offset is given twice"),
     ("offset_copy size=5 offset=1 float32 int8", "is not a launch"),
     ("offset_copy size=500000000000 offset=1", "kernelwatch count: the arrays do not fit in this machine's memory"),

@@ -231,7 +231,7 @@ def test_faults_are_reported() -> None:
 
 
 @pytest.mark.parametrize(("arguments", "constants", "reason"), [
-    (WHOLE[:2], {}, "copy: the entry point takes 3 arguments, but 2 are declared; earlier= declares .*"),
+    (WHOLE[:2], {}, "copy: the entry point takes 3 arguments, but 2 are declared; declare the .*"),
     ((*WHOLE[:2], scalar("n", "int64")), {}, "copy: n: the entry point takes 4 bytes, but the argument has 8; .*"),
     (WHOLE, {"absent": np.ones(2, "f4")}, "variable absent: the module has table"),
     (WHOLE, {"table": np.ones(3, "f4")}, "copy: variable table has 8 bytes; constants= gives 12"),

@@ -84,8 +84,11 @@ def _iter_lines(review: Review, at_least: float, list_all: bool) -> Iterator[str
     if groups := group_rows(rows, review.arch, at_least):
         yield from format_table(HEADERS, [_format_cells(group) for group in groups], list_all=list_all)
     small = len(differing) - len(listed)
-    less = f"; {small} changed by less than {100 * at_least:g} % (--at-least)" if small else ""
-    yield f"Not listed: {len(rows) - len(differing)} that are the same{less}."
+    same = len(rows) - len(differing)
+    unlisted = [f"{same} that {choose_form(same, 'is', 'are')} the same"] if same else []
+    unlisted += [f"{small} changed by less than {100 * at_least:g} % (--at-least)"] if small else []
+    if unlisted:
+        yield f"Not listed: {'; '.join(unlisted)}."
     by_label = _group_unmeasured(review.unpaired[ONLY_BASE]) | {"new in head": review.unpaired[ONLY_HEAD]}
     for label, unpaired in by_label.items():
         texts = {plain(configuration.reason.removeprefix(f"{label}: "), _MAX_REASON) for configuration in unpaired}
@@ -133,7 +136,7 @@ def _format_verdict(review: Review) -> str:
 
 
 def _format_sides(review: Review) -> str:
-    """Format base and head as typed, with a hash after other names."""
+    """Format base and head as the user typed them; after a name that is not a hash, add the hash."""
     if review.is_of_compilers:
         releases = " -> ".join(f"nvcc of CUDA {side.label}" for side in review.base_and_head)
         return f"{releases} at {review.head.commit[:8]}"
