@@ -131,7 +131,7 @@ VARIABLES = {
 
 @pytest.mark.parametrize("declared", VARIABLES)
 def test_variables_select_a_form(declared: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Variables must match by name and size; a function argument has any size."""
+    """The name and size of a variable select the form. A constant given as a function matches any size."""
     monkeypatch.setenv(CHECKOUT, str(tmp_path))
     used = " + ".join(f"{name}[0]" for name in ("w", "v") if f" {name}[" in declared) or "0"
     (tmp_path / "k.cu").write_text(f"{declared}\n__global__ void k(float* out) {{ out[threadIdx.x] = {used}; }}")
