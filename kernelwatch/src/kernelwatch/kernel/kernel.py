@@ -143,8 +143,8 @@ class Kernel(KernelCode):
             form = Kernel(**settings)
             if unknown := set(form.parameters) - set(self.parameters):
                 raise ArgumentError(
-                    f"{name}: earlier= has argument {', '.join(unknown)}, which launches lack; "
-                    f'give it a value, as in scalar("{unknown.pop()}", "float32", 1.0)'
+                    f"{name}: earlier= has argument {', '.join(sorted(unknown))}, which launches lack; "
+                    f'give it a value, as in scalar("{min(unknown)}", "float32", 1.0)'
                 )
             form.launch_names = self.launch_names
             self.earlier.append(form)
