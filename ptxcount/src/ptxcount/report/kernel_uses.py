@@ -38,8 +38,6 @@ def _compress(text: str) -> str:
 
 def describe_element(kind: str, structs: Structs) -> tuple[str, int] | None:
     """Return dtype and count of the numbers in an array element (scalar, vector, or struct of one dtype); else None."""
-    if kind in ("half2", "__half2"):
-        return "float16", 2
     if vector := VECTORS.fullmatch(kind):
         return TYPES[vector[1]], int(vector[2])
     members = structs.get(kind, ())
