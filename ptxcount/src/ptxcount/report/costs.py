@@ -110,7 +110,8 @@ def draw_pictures(costs: Sequence[Cost]) -> dict[int, Picture]:
         is_drawn = excess[n] >= _MIN_EXCESS and costs[n].worst.space != "constant"
         drawn = draw_access(costs[n].worst) if is_drawn else None
         texts = [picture.format_text() for picture in pictures.values()]
-        if drawn and len(pictures) < _MAX_PICTURES and drawn.format_text() not in texts:
+        is_better = drawn is not None and len(drawn.best) < len(drawn.now)  # the typical request may be ideal
+        if drawn and is_better and len(pictures) < _MAX_PICTURES and drawn.format_text() not in texts:
             pictures[n] = drawn
     return pictures
 

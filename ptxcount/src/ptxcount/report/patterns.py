@@ -48,7 +48,7 @@ class Pattern:
 
     @property
     def wasteful(self) -> bool:
-        """True if the requests take far more sectors than their distinct addresses, and all their bytes, fill."""
+        """True if sampled requests take at least 1.5 times the sectors of their addresses, and `is_wasteful` holds."""
         return self.excess >= WASTEFUL and is_wasteful(self.access)
 
     @property
@@ -75,7 +75,7 @@ class Pattern:
         if self.run >= 2:
             return f"groups of {self.run:.2g} lanes at consecutive elements"
         if self.lane == 0:
-            return f"{addresses / requests:.2g} addresses, each by {lanes / addresses:.2g} lanes"
+            return f"sampled: {addresses / requests:.2g} addresses, {lanes / addresses:.2g} lanes each"
         return "irregular addresses"
 
     @property
