@@ -99,7 +99,8 @@ class ProductShape(NamedTuple):
             raise ValueError(f"{rows} x {columns} is no shape of a product with .cta_group::{group}")
         is_long = not kind.padded and bool(bits >> 31)
         if is_long and (is_sparse or DATA_PATHS[rows, group, is_stationary].rows != 128):
-            raise ValueError(f"K = 96 with {'sparse factors' if is_sparse else f'{rows} rows and .cta_group::{group}'}")
+            form = "sparse factors do" if is_sparse else f"{rows} rows with .cta_group::{group} do"
+            raise ValueError(f"K is 96, which {form} not allow; use dense factors with 128 rows in each block")
         return cls(
             rows,
             columns,

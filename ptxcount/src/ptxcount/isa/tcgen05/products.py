@@ -198,9 +198,9 @@ class _Product:
         kind = self._form.kind
         width = extent[1] * find_stored_bits(name, padded=kind.padded) // 8
         if not turned and descriptor.span > 16 and descriptor.start % descriptor.span + width > descriptor.span:
-            raise unsupported(
-                self._chunk.instruction, f"rows have {width} bytes; a swizzle of {descriptor.span} does not fit"
-            )
+            problem = f"crosses the end of its swizzle of {descriptor.span} bytes"
+            row = f"a row of {width} bytes that begins at byte {descriptor.start % descriptor.span}"
+            raise unsupported(self._chunk.instruction, f"{row} {problem}")
         return np.stack(
             [
                 load_shared_factor(
