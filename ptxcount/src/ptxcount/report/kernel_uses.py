@@ -52,7 +52,7 @@ def _find_row(sides: list[int]) -> int:
     if len(sides) == 1:
         return sides[0]
     row = min(sides[-2:]) if abs(sides[-1] - sides[-2]) <= _MAX_PADDING else sides[-1]
-    return row * (row & (row - 1) == 0)
+    return 0 if row & (row - 1) else row
 
 
 @dataclass(frozen=True)

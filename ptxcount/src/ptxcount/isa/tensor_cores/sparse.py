@@ -59,9 +59,9 @@ class Metadata(NamedTuple):
 
     @classmethod
     def locate(cls, instruction: Instruction, products: int, bits: int, selector: Operand) -> Metadata:
-        """Find the lanes with metadata: one, two or all four of each quad, by the selector.
+        """Find the lane and bit of each code of the metadata. The selector chooses one, two or four lanes of each quad.
 
-        For elements of 16 bits and more, a word has two rows; for others, one.
+        A word holds two rows of A for elements of 16 bits and more, else one.
         """
         unit, ordered = find_unit(bits), "sp" not in instruction.modifiers
         code = np.arange(products // {0: 2, 1: 4, 2: 8}[unit])
