@@ -100,7 +100,7 @@ def test_guessed_instances(template: str, instance: str) -> None:
 
 
 def test_guesses_are_marked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The commands are ``ptxcount init`` and the listing."""
+    """``ptxcount init``, and ``ptxcount FILE`` without a grid, mark each guess."""
     source = tmp_path / "k.cu"
     body = SHARED.replace("own", "buffer")
     source.write_text(f"extern __shared__ float buffer[]; __global__ void k(float* x) {{ {body} }}")

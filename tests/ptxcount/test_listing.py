@@ -221,7 +221,7 @@ def test_no_request() -> None:
 def test_sources_that_may_be_shown(
     sources: list[str], shown: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Files that are named, and sources in folders that are, but no others: PTX may name any."""
+    """Shown are files named in --source, and source files in named folders. PTX may name any file, such as .env."""
     accesses = []
     for name in ("a/a.py", "a/.env", "b/b.py", "b/b.txt"):
         (tmp_path / name).parent.mkdir(exist_ok=True)

@@ -118,10 +118,10 @@ class SharedMemory:
         units = (addresses[rows, threads] // self._unit)[:, None] + np.arange(size // self._unit)
         self._written[rows[:, None] if len(addresses) > 1 else slice(None), units] = is_written
 
-    def atomic(
+    def check_atomic(
         self, address: Value, size: int, active: Array, report: Report, shape: tuple[int, int]
     ) -> list[tuple[Array, Array, Array]]:
-        """Check an atomic access, as `ArrayMemory.atomic`."""
+        """Check an atomic access, as `ArrayMemory.check_atomic`."""
         _, index = self._check_access("atomic", address, size, 1, active, report, is_exact=True)
         return [(self._data.reshape(-1).view(unsigned(size)), index, np.ones(len(index), bool))]
 

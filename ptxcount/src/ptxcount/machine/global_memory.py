@@ -192,12 +192,13 @@ class ArrayMemory:
             )
             report(GlobalRaceError, position, text, region.base + byte)
 
-    def atomic(
+    def check_atomic(
         self, address: Value, size: int, active: Array, report: Any, shape: tuple[int, int]
     ) -> Iterator[tuple[Array, Array, Selection]]:
-        """Check an atomic access of a chunk of (blocks, threads), and note what the caller changes.
+        """Check an atomic access of a chunk of (blocks, threads).
 
-        Return for each accessed array: its units of ``size`` bytes, the indices, and the selection of active threads.
+        Yield for each accessed array its units of ``size`` bytes, the indices, and the active threads. After the caller
+        has changed the units, note the write for the race check.
         """
         for part in self._resolve(address, size, 1, active, report, shape, kind="atomic")[1]:
             part.touch(written=False)
