@@ -11,8 +11,8 @@ import numpy as np
 
 from ...lanes.symbolic_values import Value, dense
 from ...lanes.warps import Array, spread
+from ...machine.address_map import Report
 from ...machine.chunk import Chunk
-from ...machine.global_memory import Report
 from ...ptx.program import TYPES, Address, Instruction, Operand, Register
 from ..atomic_operations import AtomicOperation, apply_operation
 from ..opcode_registry import Step, binds, op, step_of

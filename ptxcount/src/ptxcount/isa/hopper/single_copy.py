@@ -8,8 +8,8 @@ import numpy as np
 from ...counting.transactions import LINE, count_bulk_copy_sectors
 from ...lanes.symbolic_values import dense
 from ...lanes.warps import Array, spread
+from ...machine.address_map import Report
 from ...machine.chunk import ALL_THREADS, Chunk
-from ...machine.global_memory import Report
 from ...util.errors import LaunchError, MisalignedError, OutOfBoundsError
 from ..operands import unsupported
 from ..spaces import make_resolver

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ...lanes.warps import Array
+from ...machine.address_map import Report
 from ...machine.chunk import Chunk
-from ...machine.global_memory import Report
 from ...util.errors import TensorMemoryError
 from ..arithmetic.narrow_float import FORMATS, SCALES
 from ..hopper.wgmma import Descriptor

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...lanes.warps import Array
+from ...machine.address_map import Report
 from ...machine.chunk import Chunk
-from ...machine.global_memory import Report
 from ...machine.tensor_memory import LANE_COUNT, split_address
 from ...ptx.program import TYPES, Instruction
 from ...util.errors import TensorMemoryError
