@@ -183,15 +183,9 @@ class Access:
             if self.space == "shared":
                 sums = sum_rules(count_shared_atomics, address, active, shape, self.width)
                 self.together += sums[0]
-                for name, round_count in (
-                    ("wavefronts", sums[cost.rounds_index]),
-                    ("conflict_free", sums[cost.rounds_index + 3]),
-                ):
-                    added = (
-                        count * cost.per_aggregated
-                        if is_aggregated
-                        else count * cost.before + round_count * cost.per_round
-                    )
+                for name, place in (("wavefronts", cost.rounds_index), ("conflict_free", cost.rounds_index + 3)):
+                    separate = count * cost.before + sums[place] * cost.per_round
+                    added = count * cost.per_aggregated if is_aggregated else separate
                     setattr(self, name, getattr(self, name) + added)
                 return
         rules = _RULES.get(f"{self.space} {self.kind}") or _RULES.get(self.space)

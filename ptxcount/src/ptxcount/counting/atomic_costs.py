@@ -48,9 +48,8 @@ def find_atomic_cost(
     128 bits are one instruction, too (sm_75 to sm_120, nvcc 13.0.88; 240 launches of one warp on an H200).
     """
     can_aggregate = one_address and kind.kind in ("u", "s", "b")
-    min_aggregated_lanes = (
-        _AGGREGATED_LANES.get((name, kind.size, returns), (0, 0))[not one_value] if can_aggregate else 0
-    )
+    min_lanes = _AGGREGATED_LANES.get((name, kind.size, returns), (0, 0))
+    min_aggregated_lanes = min_lanes[not one_value] if can_aggregate else 0
     is_wide_swap = name in ("exch", "cas") and kind.size >= 8
     if kind.size == 2:
         return AtomicCost(_BANKS, 2, loops=True)
