@@ -91,7 +91,12 @@ def test_guessed_template_arguments(parameter: str, argument: str) -> None:
 
 @pytest.mark.parametrize(
     ("template", "instance"),
-    [("typename... Ts", "v<float>"), ("bool B, typename T = double", "v<true, double>"), ("int N", "v<256>")],
+    [
+        ("typename... Ts", "v<float>"),
+        ("bool B, typename T = double", "v<true, double>"),
+        ("int N", "v<256>"),
+        ("int N = (2 * 8)", "v<(2 * 8)>"),
+    ],
 )
 def test_guessed_instances(template: str, instance: str) -> None:
     """A parameter pack has one type; a size that separates rows of threads is a block's threads."""

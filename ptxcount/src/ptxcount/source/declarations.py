@@ -66,7 +66,7 @@ def guess_instance(declaration: Declaration) -> str:
     """Guess the instance of a template, ``k<float, 16>``. A size is a block's threads if it separates rows of them."""
     guesses = []
     for parameter in declaration.template:
-        name = parameter.split()[-1].lstrip(".")
+        name = re.escape(parameter.split()[-1].lstrip("."))
         is_width = re.search(rf"blockIdx\s*\.\s*x\s*\*\s*{name}\b", declaration.body)
         is_guessed = is_width and not (declaration.planar or "=" in parameter)
         guesses.append(str(THREADS) if is_guessed else guess_template_argument(parameter))
