@@ -1,18 +1,13 @@
 """Special registers of PTX, from a chunk's position in the launch (PTX ISA, "Special Registers")."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from ..lanes.warps import LANES, Array, warp_count
-
-if TYPE_CHECKING:
-    from .chunk import Chunk
 
 #: Registers with the address of a cooperative launch's workspace, upper and lower half.
 GRID_REGISTERS = ("%envreg1", "%envreg2")
@@ -21,16 +16,26 @@ GRID_WORKSPACE = "workspace of a cooperative launch"
 RESERVED_REGISTER, RESERVED = "%reserved_smem_offset_1", 1024
 
 
-def _lane_index(chunk: Chunk) -> Array:
+class _Chunk(Protocol):
+    """The parts of a chunk that special registers depend on."""
+
+    context: Any
+    shape: tuple[int, int]
+
+    def locate(self, unit: str, axis: int) -> Any:
+        """Return the index along an axis of each thread, block or cluster."""
+
+
+def _lane_index(chunk: _Chunk) -> Array:
     return np.arange(chunk.shape[1])[None, :] % LANES
 
 
-def _cluster_rank(chunk: Chunk) -> Any:
+def _cluster_rank(chunk: _Chunk) -> Any:
     x, y, z = (chunk.locate("cluster_ctaid", axis) for axis in range(3))
     return x + chunk.context.cluster[0] * (y + chunk.context.cluster[1] * z)
 
 
-def _per_axis(name: str, read_axis: Callable[[Chunk, int], Any]) -> dict[str, Callable[[Chunk], Any]]:
+def _per_axis(name: str, read_axis: Callable[[_Chunk, int], Any]) -> dict[str, Callable[[_Chunk], Any]]:
     return {
         f"%{name}.{letter}": partial(lambda axis, chunk: read_axis(chunk, axis), axis)
         for axis, letter in enumerate("xyz")
@@ -38,7 +43,7 @@ def _per_axis(name: str, read_axis: Callable[[Chunk, int], Any]) -> dict[str, Ca
 
 
 #: Special registers except clocks.
-SPECIALS: dict[str, Callable[[Chunk], Any]] = {
+SPECIALS: dict[str, Callable[[_Chunk], Any]] = {
     **{
         key: value
         for name in ("tid", "ctaid", "clusterid", "cluster_ctaid")
