@@ -159,8 +159,10 @@ class Watched(Access):
             atomic_counts = count_shared_atomics(lanes, self.width)
             return loops | {
                 "together": atomic_counts[0],
-                "wavefronts": turns.summed if once else atomic_counts[turns.rule] * turns.per_turn,
-                "conflict_free": turns.summed if once else atomic_counts[turns.rule + 3] * turns.per_turn,
+                "wavefronts": turns.per_aggregated if once else atomic_counts[turns.rounds_index] * turns.per_round,
+                "conflict_free": turns.per_aggregated
+                if once
+                else atomic_counts[turns.rounds_index + 3] * turns.per_round,
             }
         counted = _COUNTED.get(f"{self.space} {self.kind}") or _COUNTED.get(self.space)
         counts = dict(zip(counted[1], counted[0](lanes, self.width), strict=True)) if counted else {}

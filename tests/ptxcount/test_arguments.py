@@ -71,6 +71,12 @@ def test_order_of_names(words: str, labels: str, tmp_path: Path) -> None:
 #: A parameter, its argument, and the error.
 MISMATCHED = [
     ("Pf", "in=int32:4", "argument in=int32:4 is int32, but the kernel takes float*; pass in=float32[N]"),
+    ("P7__half2", "a=float64[4]", "argument a=float64[4] is float64, but the kernel takes __half2*; pass float16"),
+    (
+        "7__half2",
+        "a=int32:1",
+        'argument a=int32:1 is int32, but the kernel takes __half2; pass a={"x": "float16:7", "y": "float16:7"}',
+    ),
     ("l", "n=int64[4]", "argument n=int64[4] is an array, but the kernel takes long; pass n=int64:7"),
     ("Pf", "in=uint64:0", ""),  # no array
     ("1P", 'p={"x": "float32:1", "n": "int32:1"}', "p has the members x, n; struct P has x, n, q in this order"),

@@ -84,8 +84,8 @@ def test_fill(form: str) -> None:
     ("st.bulk.shared::cta [%r1+4], 64, 0;", MisalignedError, "64 bytes at 4: multiples of 8 are needed"),
     ("st.bulk.shared::cta [%r1], 64, 1;", UnsupportedInstructionError, "st.bulk"),
 ])  # fmt: skip
-def test_wrong_fill(form: str, error: type[Exception], text: str) -> None:
-    """Places and values that the PTX ISA does not define."""
+def test_st_bulk_refuses(form: str, error: type[Exception], text: str) -> None:
+    """``st.bulk`` refuses a misaligned address, and a value other than 0."""
     with pytest.raises(error, match=text):
         _count(form)
 

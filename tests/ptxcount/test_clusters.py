@@ -10,7 +10,8 @@ import pytest
 import ptxcount
 from ptxcount.engine.execute import execute_kernel
 from ptxcount.engine.launch_limits import count_resident_blocks
-from ptxcount.machine.block_memory import SharedMemory, make_ranked
+from ptxcount.machine.block_memory import SharedMemory
+from ptxcount.machine.cluster_addresses import make_ranked
 from ptxcount.util.errors import LaunchError, OutOfBoundsError, UninitializedReadError
 from tests.ptxcount import sources
 from tests.ptxcount.snippets import execute_snippet, module

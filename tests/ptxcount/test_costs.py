@@ -164,7 +164,8 @@ PATTERNS = [
     (LANES * 8, LANES % 2 == 0, "active lanes 16 bytes apart"),
     (LANES * 2, LANES % 2 == 0, "active lanes at neighbouring elements"),
     (LANES * 4, LANES % 4 < 2, "groups of 2 lanes at consecutive elements"),
-    (LANES // 16 * 64, 32, "2 addresses, each by 16 lanes"), (LANES // 4 * 8, 32, "8 addresses, each by 4 lanes"),
+    (LANES // 16 * 64, 32, "sampled: 2 addresses, 16 lanes each"),
+    (LANES // 4 * 8, 32, "sampled: 8 addresses, 4 lanes each"),
     ((LANES ^ 1) * 4, 32, "lanes at neighbouring elements in another order"),
 ]  # fmt: skip
 
@@ -194,6 +195,16 @@ def test_selected_pictures() -> None:
     shown = format_costs(_counters(*[32] * 20, 4), [], lambda name: None)
     assert "       4 sectors at lines with less than 1% each" in shown
     assert "k.cu:21" not in shown
+
+
+def test_no_picture_of_an_ideal_request() -> None:
+    """An access has no picture if its typical request is ideal: both pictures would be equal."""
+    access = Access(Source(1, "k.cu", 1), "global", "load", 4)
+    for shift in (*[0] * 7, 16):
+        access.record(LANES[None] // 8 * 4 + shift + 12 * (shift > 0), np.ones((1, 32), bool), (1, 32))
+    (cost,) = list_costs(LaunchCounters(32, accesses=[access]))
+    assert (cost.amount, cost.ideal) == (9, 8)
+    assert draw_pictures([cost]) == {}
 
 
 @pytest.mark.parametrize("count", [1, 2])

@@ -23,8 +23,9 @@ REPEATED = {
 
 
 @pytest.mark.parametrize(("repeated", "message"), REPEATED.values(), ids=REPEATED)
-def test_many_branches(repeated: str, message: str) -> None:
-    """The limit on steps ends any control flow."""
+def test_many_branches(repeated: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit on steps ends any control flow, and one on visits the analysis of nested loops."""
+    monkeypatch.setattr("ptxcount.ptx.flow.MAX_VISITS", 100_000)
     body = "".join(repeated.format(turn, max(turn - 1, 0)) for turn in range(COUNT))
     with pytest.raises(PtxError) as caught:
         execute_snippet(module(f"setp.eq.u32 %p1, 1, 1;\n{body}", 0), [], step_limit=1000)

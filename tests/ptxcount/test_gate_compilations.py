@@ -108,7 +108,7 @@ CHANGES: dict[str, tuple[Callable[[Project], None], Callable[[Project], None], b
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_changes(name: str, project: Project) -> None:
+def test_which_changes_compile_again(name: str, project: Project) -> None:
     """A change that may alter the PTX compiles again; otherwise no compiler starts."""
     prepare, change, is_noticed = CHANGES[name]
     prepare(project)

@@ -46,38 +46,55 @@ def own_nvcc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return own / "bin"
 
 
-def test_compilers(own_nvcc: Path, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another nvcc, settings, or another host compiler invalidate the cache; a wrapper script is always called."""
-    toolkit = (own_nvcc.parent / "include").resolve().parent
+@pytest.fixture
+def cached(own_nvcc: Path, project: Project) -> Project:
+    """Return a project that the copied nvcc has compiled."""
     project.compile()
     assert not project.is_compiled()
+    return project
+
+
+def test_changed_nvcc(own_nvcc: Path, cached: Project) -> None:
+    """Another nvcc, or other settings beside it, invalidate the cache."""
     program = (own_nvcc / "nvcc").read_bytes()
     (own_nvcc / "nvcc").write_bytes(program)
-    assert project.is_compiled_once()
+    assert cached.is_compiled_once()
     with (own_nvcc / "nvcc.profile").open("a") as profile:
         profile.write("\n")
-    assert project.is_compiled_once()
+    assert cached.is_compiled_once()
+
+
+def test_changed_host_compiler(own_nvcc: Path, cached: Project) -> None:
+    """A host compiler that is a script is always called; another one invalidates the cache."""
     gcc = own_nvcc.parents[1] / "path" / "gcc"
     gcc.write_text(f'#!/bin/sh\nexec {shutil.which("gcc")} "$@"\n')
     gcc.chmod(0o755)
-    assert project.is_compiled()
-    assert project.is_compiled()
+    assert cached.is_compiled()
+    assert cached.is_compiled()
     gcc.unlink()
-    assert project.is_compiled_once()
+    assert cached.is_compiled_once()
+
+
+def test_changed_link(own_nvcc: Path, cached: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another path to nvcc, and another target of a link in it, invalidate the cache."""
+    toolkit = (own_nvcc.parent / "include").resolve().parent
     link = own_nvcc.parents[1] / "link"
     link.symlink_to(own_nvcc.parent)
     monkeypatch.setenv("NVCC", str(link / "bin" / "nvcc"))
-    assert project.is_compiled_once()
+    assert cached.is_compiled_once()
     link.unlink()
     link.symlink_to(toolkit)
-    assert project.is_compiled()
-    monkeypatch.setenv("NVCC", str(own_nvcc / "nvcc"))
+    assert cached.is_compiled()
+
+
+def test_wrapper_script(own_nvcc: Path, cached: Project) -> None:
+    """An nvcc that is a script is always called."""
     script = own_nvcc / "nvcc"
     script.rename(own_nvcc / "real-nvcc")
     script.write_text(f'#!/bin/sh\nexec {own_nvcc / "real-nvcc"} "$@"\n')
     script.chmod(0o755)
-    assert project.is_compiled()
-    assert project.is_compiled()
+    assert cached.is_compiled()
+    assert cached.is_compiled()
 
 
 @pytest.mark.parametrize(

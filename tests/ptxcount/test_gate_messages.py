@@ -23,7 +23,9 @@ def test_levels_and_launches(repository: Repository) -> None:
     code, (line,) = repository.run("check")
     assert (code, line[:28]) == (0, "scale.cu:6: warning: PC006 r")
     assert line.endswith(" [launch scale<float> (launch 1), and 2 more launches]")
-    (finding,) = json.loads("\n".join(repository.run("check", "--format", "json")[1]))["findings"]
+    report = json.loads("\n".join(repository.run("check", "--format", "json")[1]))
+    assert report["version"] == 3  # the first with more_launches
+    (finding,) = report["findings"]
     assert finding["more_launches"] == ["scale<float> (launch 2)", "scale<float> (launch 3)"]
     repository.kernel(8, RACE)
     code, lines = repository.run("check")

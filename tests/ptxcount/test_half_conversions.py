@@ -71,7 +71,7 @@ _INTEGERS = [2**62 + d for d in (-1, 0, 1)] + [2**54 + 2**46 + d for d in (-1, 0
 
 @pytest.mark.parametrize("source", ["f16", "f32", "f64", "s16", "s32", "u32", "s64", "u64"])
 @pytest.mark.parametrize("rounding", ["rn", "rz", "rm", "rp"])
-def test_directed_bfloat(rounding: str, source: str) -> None:
+def test_bfloat16_roundings(rounding: str, source: str) -> None:
     """All roundings to bfloat16, also from 64-bit integers, of which a float64 holds 53 bits."""
     if source[0] == "f":
         dtype = np.dtype(f"f{int(source[1:]) // 8}")

@@ -29,15 +29,15 @@ def test_arange_in_blocks(dtype: str, step: int, monkeypatch: pytest.MonkeyPatch
     """Blocks that do not divide the array give the same values."""
     monkeypatch.setattr(host_memory, "BLOCK", 7)
     expected = (np.arange(1000) * np.int64(step)).astype(dtype)
-    assert host_memory.counting(1000, dtype, step).tobytes() == expected.tobytes()
-    assert host_memory.counting(0, dtype, step).shape == (0,)
+    assert host_memory.make_range(1000, dtype, step).tobytes() == expected.tobytes()
+    assert host_memory.make_range(0, dtype, step).shape == (0,)
 
 
 def test_peak_of_construction() -> None:
     """A direct construction takes nine times the array's memory."""
     size = 64 << 20
     tracemalloc.start()
-    numbers = host_memory.counting(size, "int8")
+    numbers = host_memory.make_range(size, "int8")
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert size <= peak < 1.5 * size

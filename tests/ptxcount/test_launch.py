@@ -105,8 +105,11 @@ def test_template_without_instance(tmp_path: Path) -> None:
     assert [kernel_counts.find_kernel(source, ptx, name) for name in (None, "k")] == ["k", "k"]
     with pytest.raises(ptxcount.LaunchError, match=r"^there is no kernel 'other'; the file has k$"):
         kernel_counts.find_kernel(source, ptx, "other")
-    with pytest.raises(ptxcount.LaunchError, match=r"^tm is a template: name an instance, such as 'tm<float, 16>'$"):
+    advice = r"tm is a template: name an instance, such as 'own::tm<float, 16>' \(--entry\)$"
+    with pytest.raises(ptxcount.LaunchError, match=f"^{advice}"):
         kernel_counts.find_kernel(source, ptx, "tm")
+    with pytest.raises(ptxcount.LaunchError, match=f"^no kernel is named; own::{advice}"):
+        kernel_counts.find_kernel(source, ptx.partition(".visible")[0], None)
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [

@@ -12,9 +12,9 @@ import ptxcount
 from ptxcount.cli.argument_words import make_arguments
 from ptxcount.command_line import main
 from ptxcount.report.kernel_uses import KernelUses
-from ptxcount.report.launch_guess import guess_block, guess_template_argument
+from ptxcount.report.launch_guess import guess_block
 from ptxcount.report.suggested_launches import list_kernels
-from ptxcount.source.declarations import find_declarations, find_structs
+from ptxcount.source.declarations import find_declarations, find_structs, guess_instance, guess_template_argument
 from tests.ptxcount.snippets import module
 
 #: Text before the kernel's name -> options of the suggested command.
@@ -89,8 +89,23 @@ def test_guessed_template_arguments(parameter: str, argument: str) -> None:
     assert guess_template_argument(parameter) == argument
 
 
+@pytest.mark.parametrize(
+    ("template", "instance"),
+    [
+        ("typename... Ts", "v<float>"),
+        ("bool B, typename T = double", "v<true, double>"),
+        ("int N", "v<256>"),
+        ("int N = (2 * 8)", "v<(2 * 8)>"),
+    ],
+)
+def test_guessed_instances(template: str, instance: str) -> None:
+    """A parameter pack has one type; a size that separates rows of threads is a block's threads."""
+    text = f"template <{template}> __global__ void v(float* x) {{ x[blockIdx.x * N + threadIdx.x] = 0; }}"
+    assert guess_instance(*find_declarations(text)) == instance
+
+
 def test_guesses_are_marked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The commands are ``ptxcount init`` and the listing."""
+    """``ptxcount init``, and ``ptxcount FILE`` without a grid, mark each guess."""
     source = tmp_path / "k.cu"
     body = SHARED.replace("own", "buffer")
     source.write_text(f"extern __shared__ float buffer[]; __global__ void k(float* x) {{ {body} }}")

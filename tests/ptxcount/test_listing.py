@@ -174,11 +174,21 @@ def test_json() -> None:
 
 
 @pytest.mark.parametrize(("together", "is_told"), [(96, True), (3, False)])
-def test_sums_of_lanes(together: int, is_told: bool) -> None:
-    """The sums of ptxas are told unless each atomic has one active lane."""
-    access = Access(Source(1), "global", "atomic", 4, 3, 3, together=together, summed=3)
+def test_warp_aggregation(together: int, is_told: bool) -> None:
+    """Warp aggregation is printed unless each atomic has one active lane."""
+    access = Access(Source(1), "global", "atomic", 4, 3, 3, together=together, aggregated=3)
     assert ("warp-aggregated" in format_table(LaunchCounters(96, [access]))) == is_told
-    assert ("summed by ptxas in 3 requests" in listing.describe_cost(access)) == is_told
+    assert ("warp-aggregated by ptxas: 3 requests" in listing.describe_cost(access)) == is_told
+
+
+@pytest.mark.parametrize(("fetched", "printed"), [(33026, 33026), (None, 33025)])
+def test_minimum_traffic(fetched: int | None, printed: int) -> None:
+    """One line has the minimum traffic, in whole fetches of L2."""
+    counters = LaunchCounters(32, distinct_sectors=(33025, 32768), fetched_sectors=fetched)
+    rows = format_table(counters).splitlines()
+    assert "distinct sectors: 33025 read, 32768 written" in rows
+    (minimum,) = [row for row in rows if "minimum" in row]
+    assert minimum.partition(" (")[0].endswith(f"cold caches: {printed} sectors read, 32768 written")
 
 
 def test_empty_launch() -> None:
@@ -211,7 +221,7 @@ def test_no_request() -> None:
 def test_sources_that_may_be_shown(
     sources: list[str], shown: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Files that are named, and sources in folders that are, but no others: PTX may name any."""
+    """Shown are files named in --source, and source files in named folders. PTX may name any file, such as .env."""
     accesses = []
     for name in ("a/a.py", "a/.env", "b/b.py", "b/b.txt"):
         (tmp_path / name).parent.mkdir(exist_ok=True)

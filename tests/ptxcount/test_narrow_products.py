@@ -211,7 +211,7 @@ def test_scales_in_braces() -> None:
     (Form("f16", "f16", 32, sparse=ORDERED), "the metadata 0b0000 of a group of elements is undefined"),
     (Form("e2m1", "e2m1", 64, "mxf4", 2, places=(1, 0, 0, 0)), "scales have the first byte 1 and thread 0"),
     (Form("e2m1", "e2m1", 32), ""),
-    (Form("e2m1", "e2m1", 32, "mxf4", 2, sparse=ORDERED), "32 products of sparse elements of 4 bits"),
+    (Form("e2m1", "e2m1", 32, "mxf4", 2, sparse=ORDERED), "K = 32 does not exist for sparse elements of 4 bits"),
 ])  # fmt: skip
 def test_refused(form: Form, why: str) -> None:
     """Refuse undefined cases of the PTX ISA."""

@@ -138,7 +138,7 @@ def test_file_name_is_no_command(name: str, tmp_path: Path, monkeypatch: pytest.
 @pytest.mark.parametrize("flags", ["-I'd`touch X`'", "-I 'd$(touch X)'", "-I'd\\$(touch X)'"])
 def test_folder_name_is_no_command(flags: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(CompileError, match=r"nvcc passes .* to a shell, which would execute a part of it"):
+    with pytest.raises(CompileError, match=r"nvcc passes .* to a shell, which .*; remove it from --flags, or rename"):
         cuda_compiler.compile_source("", flags)
     assert not list(tmp_path.iterdir())
 
@@ -158,13 +158,17 @@ def test_compiler_without_dependencies(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 #: Value of the variable, and its seconds; None if invalid.
-LIMITS = [("", 300), ("2.5", 2.5), *((text, None) for text in ("0", "x", "-1", "nan", "1e9", "inf", "9" * 5000))]
+LIMITS = [
+    ("", 300),
+    ("2.5", 2.5),
+    *((text, None) for text in ("0", "0.0", "12345678", "x", "-1", "nan", "1e9", "inf", "9" * 5000)),
+]
 
 
 @pytest.mark.parametrize(("text", "limit"), LIMITS)
 def test_time_limit_of_the_environment(text: str, limit: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error has the invalid value."""
     monkeypatch.setenv("NVCC_TIME_LIMIT", text)
-    error = pytest.raises(CompileError, match=r"^NVCC_TIME_LIMIT='.*' is not a number of seconds")
+    error = pytest.raises(CompileError, match=r"^NVCC_TIME_LIMIT='.*' must be above 0 and below 1000000 seconds")
     with error if limit is None else nullcontext():
         assert cuda_compiler.find_time_limit() == limit

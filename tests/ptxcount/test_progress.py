@@ -186,9 +186,9 @@ LOOPS = {
     ),
     "writes one place": ("for (;;) ((volatile int*)a)[1] = 1;", True),
     "reads another place each time": (
-        "int s = 0; for (int i = 0; i < 9000; i++) s = s * 3 + a[(i + s) & 63]; a[1] = s;", False
+        "int s = 0; for (int i = 0; i < 4000; i++) s = s * 3 + a[(i + s) & 63]; a[1] = s;", False
     ),
-    "waits with its block": ("for (int i = 0; i < 9000; i++) __syncthreads();", False),
+    "waits with its block": ("for (int i = 0; i < 4000; i++) __syncthreads();", False),
 }  # fmt: skip
 
 

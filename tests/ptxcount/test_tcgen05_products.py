@@ -91,8 +91,8 @@ def test_old_result(rest: str, scale: float, kept: list[int]) -> None:
 
 
 @pytest.mark.parametrize("rows", [64, 128])
-def test_left_in_tensor_memory(rows: int) -> None:
-    """A left factor with two elements per column is in the lanes of the result."""
+def test_a_in_tensor_memory(rows: int) -> None:
+    """A in tensor memory: two f16 per column, in the lanes of the result."""
     b = make_factor(32, 16, "f16")
     right = lay_out(b, "none", mn_major=False)
     words = "\n".join(f"mad.lo.u32 %v{k}, %t, 3, {k + (k * 5 << 16)};" for k in range(8))

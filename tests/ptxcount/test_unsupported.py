@@ -52,6 +52,8 @@ _UNKNOWN = "is neither a declared nor a supported special register"
 SNIPPETS = [
     ("", "mov.u32 %r1, %reserved_smem_offset_0;", "mov.u32", f"%reserved_smem_offset_0 {_UNKNOWN}"),
     ("", "mov.u32 %r1, %r77;", "mov.u32", f"%r77 {_UNKNOWN}"),
+    ("", "vadd.u32.u32.u32 %r1, %r2.b0, %r3.h1;", "vadd.u32.u32.u32",
+     "%r2.b0: selectors of video instructions (.b0, .h1) are not supported"),
     ("", "ld.shared.u32 %r1, [%reserved_smem_offset_1];", "ld.shared.u32",
      "it needs an address, not [%reserved_smem_offset_1]: no register of this name is declared"),
     ("", "st.global.u32 [%x9+4], %r1;", "st.global.u32", "not [%x9+4]: no register of this name is declared"),
@@ -129,7 +131,8 @@ SNIPPETS = [
             (16, "cvt.rn.e2m3x2.f32", "%f1, %f2"),
         )
     ),
-    ("", "cvt.rs.satfinite.e4m3x4.f32 %r1, {%f1, %f2}, %r2;", "cvt.rs.satfinite.e4m3x4.f32", "2 numbers, 4 are needed"),
+    ("", "cvt.rs.satfinite.e4m3x4.f32 %r1, {%f1, %f2}, %r2;", "cvt.rs.satfinite.e4m3x4.f32",
+     "it has 2 numbers; 4 are needed"),
     ("", "cvt.rs.e4m3x4.f32 %r1, {%f1, %f2, %f3, %f4}, %r2;", "cvt.rs.e4m3x4.f32", ""),  # ptxas wants .satfinite
     ("", "add.s32 %r1, %r2;", "add.s32", "the number of operands is 2; it must be 3"),
     ("", "mbarrier.arrive.shared.b64 %rd1;", "mbarrier.arrive.shared.b64",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,22 +14,22 @@ from kernelwatch.config.project_root import ROOT
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Judgement, Verdict
 from kernelwatch.show.site import commits, words
-from kernelwatch.show.site.changes import list_compared, rank_row, select_configurations
-from kernelwatch.show.site.data import number_benchmarks
-from kernelwatch.show.site.measured import load_commits
-from kernelwatch.show.site.overview import ShownMachine
+from kernelwatch.show.site.changes import describe_change, list_compared, rank_row, select_configurations
 from kernelwatch.store import git
 from kernelwatch.store.results import History
 from kernelwatch.suite.benchmark_names import classify_benchmark
 from kernelwatch.workflow.load_review import review_selection
 from kernelwatch.workflow.select_results import select_commits
+from kernelwatch.workflow.steps import list_measured
 from tests.commits import begin, commit
 
 MACHINE = "nvidia-h200"
+#: Neighbours among its stored commits.
+STEPS = [("f22cf79", "926c240"), ("98a96e0", "740a787"), ("4df5b48", "a962974")]
 
 
 @pytest.mark.history
-@pytest.mark.parametrize(("base", "head"), [("f22cf79", "926c240"), ("98a96e0", "740a787"), ("4df5b48", "a962974")])
+@pytest.mark.parametrize(("base", "head"), STEPS)
 def test_verdicts_are_those_of_the_review(base: str, head: str) -> None:
     """Each kernel has as many slower and faster times as in the full review."""
     (selection,) = select_commits(base, head, MACHINE, ROOT)
@@ -73,9 +73,11 @@ def test_shown_row(rows: list[tuple[Verdict, float]]) -> None:
 
 @cache
 def _load_changes() -> list[dict[str, Any]]:
+    """Return the changes at the heads of the steps."""
     history = History(MACHINE, ROOT)
-    benchmarks = number_benchmarks(history.list_benchmarks("time") + history.list_benchmarks("track"))
-    return ShownMachine(history, load_commits(history, benchmarks, ROOT, ROOT)).changes
+    load_measured = cache(partial(list_measured, history))
+    heads = (head for head in history.list_commits() if head.startswith(tuple(head for _, head in STEPS)))
+    return [change for head in heads if (change := describe_change(history, head, load_measured, ROOT, ROOT))]
 
 
 T, T2 = "time_a.A.time_x(1)", "time_a.A.time_x(2)"

@@ -62,11 +62,11 @@ def test_session_measures_in_the_arena(gpu: FakeGpu, monkeypatch: pytest.MonkeyP
     session = Session()
     pool = session._arena._pool
 
-    def launch_and_locate(launch: Launch) -> tuple[list[tuple[int, ...]], bool]:
+    def launch_and_locate(launch: Launch) -> tuple[set[tuple[int, ...]], bool]:
         """Return the addresses of a kernel's launches, and whether they are in the arena; verify the output."""
         del gpu.launched[:]
         on_fake_gpu.measure_launch(gpu, launch, session)
-        places = [addresses for name, addresses in gpu.launched if name == launch.kernel]
+        places = {addresses for name, addresses in gpu.launched if name == launch.kernel}
         return places, all(pool.address <= address < pool.address + pool.size for row in places for address in row)
 
     def make_launch(rows: int, columns: int) -> Launch:

@@ -235,10 +235,14 @@ def test_import_error(file: str, text: str, code: int, message: str, repository:
     assert not list_measured_commits(project)
 
 
-def test_package_with_a_build(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> None:
-    """The package is built in asv's environment, with the commit's own numbers."""
+def test_environments_of_asv(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> None:
+    """A package is built in asv's environment, with the commit's own numbers.
+
+    Asv runs a benchmark without kernels there, too; its results share the file of the kernels.
+    """
     stranger = STRANGERS["a PyCUDA package"]
-    files = {**stranger.files, **BUILT, "benchmarks/__init__.py": ""}
+    plain = {"benchmarks/__init__.py": "", "benchmarks/plain.py": "def track_seven():\n    return 7\n"}
+    files = {**stranger.files, **BUILT, **plain}
     benchmarks = f"import imaging\n{stranger.benchmarks}".replace("image * 4", "image * imaging.FACTOR")
     project, commits = make_project(Stranger(benchmarks, files, stranger.spoiled), tmp_path)
     configuration = json.loads((project.path / "asv.conf.json").read_text())
@@ -248,20 +252,9 @@ def test_package_with_a_build(tmp_path_factory: pytest.TempPathFactory, tmp_path
     ]
     project.write("asv.conf.json", json.dumps(configuration))
     project.copy_environments(tmp_path_factory)
-    done = project.run("asv", "run", f"{commits[0]}..{commits[2]}", "--bench", "Brighten.track_store_sectors")
+    commit_range = f"{commits[0]}..{commits[2]}"
+    done = project.run("asv", "run", commit_range, "--bench", "Brighten.track_store_sectors", "--bench", "seven")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert [read_rows(project, commit)[STORES]["result"] for commit in commits[1:3]] == [[4.0], [32.0]]
-
-
-def test_benchmarks_without_kernels(
-    repository: tuple[Project, list[str]], tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    """Asv runs them in its environment; their results share the file of the kernels."""
-    project, _ = repository
-    project.copy_environments(tmp_path_factory)
-    project.write("benchmarks/plain.py", "def track_seven():\n    return 7\n")
-    commit = project.commit("a plain one")
-    done = project.run("asv", "run", f"{commit}^!", "--bench", "seven", "--bench", "Darken.track_store")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert read_rows(project, commit)["plain.track_seven"]["result"] == [7]
-    assert read_rows(project, commit)[STORES.replace("Brighten", "Darken")]["result"] == [32.0]
+    for commit, sectors in zip(commits[1:3], (4.0, 32.0), strict=True):
+        rows = read_rows(project, commit)
+        assert (rows[STORES]["result"], rows["plain.track_seven"]["result"]) == ([sectors], [7])

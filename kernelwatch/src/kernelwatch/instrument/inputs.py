@@ -102,10 +102,10 @@ def make_counter_input(shape: tuple[int, ...], dtype: DTypeLike, ordinal: int, *
     element, step = np.dtype(dtype), 2654435761 + 2 * ordinal
     nbytes = math.prod(shape) * element.itemsize
     if is_exact:
-        hashed = host_memory.counting(nbytes // _component_dtype(element).itemsize, np.uint32, step=step)
+        hashed = host_memory.make_range(nbytes // _component_dtype(element).itemsize, np.uint32, step=step)
         return _exact_values((hashed >> 16) % LEVELS, element).reshape(shape)
     unit = min(element.itemsize, 8)
-    counter = host_memory.counting(-(-nbytes // unit), f"u{unit}", step=step)
+    counter = host_memory.make_range(-(-nbytes // unit), f"u{unit}", step=step)
     return counter.view(np.uint8)[:nbytes].view(element).reshape(shape)
 
 

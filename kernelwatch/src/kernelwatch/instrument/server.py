@@ -103,7 +103,10 @@ class Server:
         """Return the outcome of a job; store those of interleaved jobs, which are requested next."""
         _, _, length = buffers.lay_out_reference(job.arrays, is_verified=job.is_verified)
         requests_early = (
-            length and self._session.has_room(job) and not self._session.references.has_reference(job.reference)
+            length
+            and self._session.needs_reference(job)
+            and self._session.has_room(job)
+            and not self._session.references.has_reference(job.reference)
         )
         if requests_early:  # the reference is written while the samples are taken
             channel.send(ReferenceRequest(length))

@@ -1,4 +1,4 @@
-"""Measure jobs on the device: fill buffers, take samples with a copy before each, then verify the output.
+"""Measure jobs on the device: fill buffers, take samples with a copy before each, then verify the output once.
 
 A grid of many waves changes the times of later small launches in the same context, by up to 9 %
 (docs/evidence/times.md, "Contexts remember"). Therefore launches whose blocks all run at once are measured in a
@@ -86,6 +86,8 @@ class Session:
         self._watch = watch
         self._clean_context: Any = None
         self._last: _LastJobs | None = None
+        #: Jobs whose output was verified here: later rounds launch the same machine code on the same contents.
+        self._verified: set[Job] = set()
         free, _total = device.cuda.mem_get_info()
         self.references = memory.ReferenceStore(free // 2)
         self._arena = memory.Arena()
@@ -96,8 +98,14 @@ class Session:
         _free, total = device.cuda.mem_get_info()
         return job.set_bytes <= int(total)
 
+    def needs_reference(self, job: Job) -> bool:
+        """Return whether a job must still be verified, or begins with contents that the commit's process writes."""
+        return job not in self._verified or any(array.is_prefilled for array in job.arrays)
+
     def measure(self, jobs: Sequence[Job], fetch: FetchReference) -> list[JobOutcome]:
-        """Time jobs that share buffers, interleaved, and verify the first; `fetch` requests its reference.
+        """Time jobs that share buffers, interleaved, and verify the first, unless an earlier round verified it.
+
+        `fetch` requests its reference.
 
         Raises
         ------
@@ -113,7 +121,9 @@ class Session:
         return outcomes
 
     def verify(self, job: Job, fetch: FetchReference) -> None:
-        """Verify a job that has been timed. Raises WrongOutputError if its output is wrong."""
+        """Verify a timed job, unless an earlier round verified it. Raises WrongOutputError if its output is wrong."""
+        if job in self._verified:
+            return
         fetch = cache(fetch)
         with self._prepare_buffers([job], fetch) as timed_job:
             self._verify(job, timed_job, fetch)
@@ -185,6 +195,8 @@ class Session:
         return make_buffers()
 
     def _verify(self, job: Job, timed_job: TimedJob, fetch: FetchReference) -> None:
+        if job in self._verified:
+            return
         expected: Callable[[], Bytes] | None = None
         on_device: Callable[[], int | None] = lambda: None  # noqa: E731 -- replaced below
         if job.is_verified:
@@ -197,3 +209,4 @@ class Session:
             expected = lambda: oracle_output  # noqa: E731 -- as above
         timed_job.launch_on_all_sets(job)
         check_output.check_job_output(job, timed_job.rotation, expected, on_device)
+        self._verified.add(job)

@@ -11,8 +11,9 @@ from kernelwatch.kernel.dtypes import CPP
 from kernelwatch.scaffold.find_kernels import KernelCandidate, KernelParameter
 from kernelwatch.scaffold.parse_launches import HostLaunch
 from ptxcount.report.kernel_uses import KernelUses, describe_element
-from ptxcount.report.launch_guess import guess_block, guess_template_argument
+from ptxcount.report.launch_guess import guess_block
 from ptxcount.source.cpp_types import TYPES, strip_qualifiers
+from ptxcount.source.declarations import guess_template_argument
 
 #: C++ types -> NumPy's dtypes.
 _DTYPES = {**TYPES, "__nv_bfloat16": "bfloat16", "nv_bfloat16": "bfloat16"}

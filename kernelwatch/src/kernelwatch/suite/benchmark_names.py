@@ -1,6 +1,7 @@
 """Names of benchmarks: the kind of its numbers, and the benchmarks that share one measurement."""
 
 from enum import Enum
+from functools import cache
 
 #: Modules in benchmarks' names; the file of the class does not matter. All other modules have times.
 COUNTED_MODULE, COMPILED_MODULE, CONTROL_MODULE = "track_counted", "track_compiled", "track_control"
@@ -29,6 +30,7 @@ def find_kind(name: str) -> Kind:
     return _KIND_OF_MODULE.get(name.partition(".")[0], Kind.TIMED)
 
 
+@cache
 def classify_benchmark(name: str) -> str:
     """Return one of KINDS; a control counts as a time."""
     kind = find_kind(name).value

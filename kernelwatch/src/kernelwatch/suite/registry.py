@@ -27,6 +27,8 @@ from kernelwatch.suite.metrics import METRICS
 from kernelwatch.suite.sweep import Sweep
 
 T = TypeVar("T")
+#: Type of a configuration's parameters.
+P = TypeVar("P")
 
 
 #: Compiled metric of the compiler's report -> its unit and title.
@@ -215,15 +217,15 @@ def time_benchmark_name(sweep: Sweep) -> str:
     return f"{sweep.module}.{sweep.name}.time_{'isolated' if sweep.isolated else 'back_to_back'}"
 
 
-def _cache_by_suite(compute: Callable[[str, Mapping[str, object]], T]) -> Callable[[str, Mapping[str, object]], T]:
+def cache_by_suite(compute: Callable[[str, Mapping[str, P]], T]) -> Callable[[str, Mapping[str, P]], T]:
     """Cache a function of a configuration for the current suite; a review of a history calls it for every commit."""
 
     @cache
-    def compute_once(_suite: int, benchmark: str, *params: tuple[str, object]) -> T:
+    def compute_once(_suite: int, benchmark: str, *params: tuple[str, P]) -> T:
         return compute(benchmark, dict(params))
 
     @wraps(compute)
-    def wrapper(benchmark: str, params: Mapping[str, object]) -> T:
+    def wrapper(benchmark: str, params: Mapping[str, P]) -> T:
         return compute_once(_suite_identity(), benchmark, *params.items())
 
     return wrapper
@@ -234,7 +236,7 @@ def _suite_identity() -> int:
     return id(_registered[-1] if _registered else _load_suite())
 
 
-@_cache_by_suite
+@cache_by_suite
 def find_launch(benchmark: str, params: Mapping[str, object]) -> Launch | None:
     """Return a configuration's launch; None if its parameters do not determine one.
 
@@ -258,7 +260,7 @@ def _query_kernel(benchmark: str, params: Mapping[str, object], query: Callable[
         return None
 
 
-@_cache_by_suite
+@cache_by_suite
 def find_useful_bytes(benchmark: str, params: Mapping[str, object]) -> int | None:
     """Return the bytes that a configuration must move; None if they are unknown."""
     launch = find_launch(benchmark, params)
@@ -270,25 +272,25 @@ def find_useful_bytes(benchmark: str, params: Mapping[str, object]) -> int | Non
     )
 
 
-@_cache_by_suite
+@cache_by_suite
 def find_flops(benchmark: str, params: Mapping[str, object]) -> int | None:
     """Return the floating-point operations that a configuration must do; None if zero or unknown."""
     return _query_kernel(benchmark, params, lambda kernel, launch: kernel.flops(**launch.arguments)) or None
 
 
-@_cache_by_suite
+@cache_by_suite
 def is_verified(benchmark: str, params: Mapping[str, object]) -> bool:
     """Return whether a configuration's output is compared with a reference; True if unknown."""
     return _query_kernel(benchmark, params, lambda kernel, _: kernel.reference is not None) is not False
 
 
-@_cache_by_suite
+@cache_by_suite
 def is_generated(benchmark: str, params: Mapping[str, object]) -> bool:
     """Return whether a package makes the PTX of a configuration's kernel; False if unknown."""
     return bool(_query_kernel(benchmark, params, lambda kernel, _: kernel.is_generated))
 
 
-@_cache_by_suite
+@cache_by_suite
 def find_code_name(benchmark: str, params: Mapping[str, object]) -> str | None:
     """Return the name of a configuration's machine code in `cubins.jsonl`; None if it is not a launch."""
     launch = find_launch(benchmark, params)

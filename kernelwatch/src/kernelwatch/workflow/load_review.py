@@ -65,6 +65,7 @@ def _load_sides(selection: Selection) -> tuple[CommitMeasurements, CommitMeasure
     return base, head
 
 
+@registry.cache_by_suite
 def describe_configuration(benchmark: str, params: Mapping[str, str]) -> ConfigurationFacts:
     """Return the suite's facts on a configuration."""
     launch = registry.find_launch(benchmark, params)

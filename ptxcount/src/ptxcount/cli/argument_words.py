@@ -123,7 +123,7 @@ def _make_filled(
     count = math.prod(shape)
     host_memory.require(used_bytes + count * dtype.itemsize)
     if fill in (None, "arange"):
-        return host_memory.counting(count, dtype).reshape(shape)
+        return host_memory.make_range(count, dtype).reshape(shape)
     if fill in ("zeros", "ones"):
         return np.full(shape, int(fill == "ones"), dtype)
     random = np.random.default_rng(int(numbers[0]))

@@ -15,7 +15,7 @@ from ..util.environment import set_variables
 def run_command(name: str, command: Callable[[], int], failure: int) -> int:
     """Run a command and return its exit code; 130 after Ctrl-C, 141 after a closed pipe.
 
-    The line on standard error begins with ``name``; without a name, there is none.
+    Errors are one line on standard error, ``name: text``. An empty name suppresses it.
     """
     try:
         try:

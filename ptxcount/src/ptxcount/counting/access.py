@@ -40,11 +40,11 @@ _RULES: dict[str, tuple[Rules, tuple[str, ...]]] = {
 }  # fmt: skip
 #: Counts that `sum_accesses` sums.
 _SUMMED_COUNTS = (
-    "requests", "sectors", "lines", "wavefronts", "conflict_free", "useful_bytes", "together", "summed", "loops",
+    "requests", "sectors", "lines", "wavefronts", "conflict_free", "useful_bytes", "together", "aggregated", "loops",
     "ideal_sectors", "ideal_lines", "polls", "addresses",
 )  # fmt: skip
 #: Counts that a warp-aggregated request adds to those of its rule.
-_SUMMED = {"requests": 0, "sectors": 1, "wavefronts": 1, "conflict_free": 1}
+_AGGREGATED = {"requests": 0, "sectors": 1, "wavefronts": 1, "conflict_free": 1}
 
 
 @dataclass
@@ -74,7 +74,7 @@ class Access:
         For constant memory, and parameters indexed by a register: distinct addresses, summed over the requests.
     together : int
         Atomics: the maximum number of lanes on one address, summed over the requests.
-    summed : int
+    aggregated : int
         Atomics: the warp-aggregated requests, which one lane issues for all.
     loops : int
         Atomics: the requests of CAS loops, which repeat while other warps modify the same word.
@@ -102,7 +102,7 @@ class Access:
     conflict_free: int = 0
     useful_bytes: int = 0
     together: int = 0
-    summed: int = 0
+    aggregated: int = 0
     loops: int = 0
     ideal_sectors: int = 0
     ideal_lines: int = 0
@@ -158,8 +158,8 @@ class Access:
         """
         if cost is not None and cost.min_aggregated_lanes > 1:  # only warps with enough active lanes
             lanes = lanes_by_warp(spread(active, shape), shape[1])
-            is_summed = lanes.sum(axis=2, keepdims=True) >= cost.min_aggregated_lanes
-            for part, lane_count in ((lanes & is_summed, 1), (lanes & ~is_summed, 0)):
+            is_aggregated = lanes.sum(axis=2, keepdims=True) >= cost.min_aggregated_lanes
+            for part, lane_count in ((lanes & is_aggregated, 1), (lanes & ~is_aggregated, 0)):
                 if part.any():
                     part_cost = cost._replace(min_aggregated_lanes=lane_count)
                     self._count(address, by_thread(part, shape[1]), shape, part_cost, is_replay)
@@ -176,15 +176,16 @@ class Access:
         if not (self.has_enough_samples or is_replay):
             self.samples += sample_warps(address, active, shape, self.samples)
             self.has_enough_samples = len(self.samples) >= EXECUTIONS
-        is_summed = cost is not None and cost.min_aggregated_lanes > 0
+        is_aggregated = cost is not None and cost.min_aggregated_lanes > 0
         if cost is not None and self.kind == "atomic":
-            self.summed += count if is_summed else 0
+            self.aggregated += count if is_aggregated else 0
             self.loops += cost.loops * count
             if self.space == "shared":
                 sums = sum_rules(count_shared_atomics, address, active, shape, self.width)
                 self.together += sums[0]
-                for name, turn_count in (("wavefronts", sums[cost.rule]), ("conflict_free", sums[cost.rule + 3])):
-                    added = count * cost.summed if is_summed else count * cost.before + turn_count * cost.per_turn
+                for name, place in (("wavefronts", cost.rounds_index), ("conflict_free", cost.rounds_index + 3)):
+                    separate = count * cost.before + sums[place] * cost.per_round
+                    added = count * cost.per_aggregated if is_aggregated else separate
                     setattr(self, name, getattr(self, name) + added)
                 return
         rules = _RULES.get(f"{self.space} {self.kind}") or _RULES.get(self.space)
@@ -193,7 +194,7 @@ class Access:
         if rules is not None:
             sums = sum_rules(rules[0], address, active, shape, self.width)
             for name, number in zip(rules[1], sums, strict=True):
-                added = count * _SUMMED[name] if is_summed and name in _SUMMED else number
+                added = count * _AGGREGATED[name] if is_aggregated and name in _AGGREGATED else number
                 setattr(self, name, getattr(self, name) + added)
         if self.space == "local":
             self.requests += count * max(self.width // WORD - 1, 0)

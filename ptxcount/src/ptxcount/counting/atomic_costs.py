@@ -10,9 +10,9 @@ class AtomicCost(NamedTuple):
     """Cost of one atomic instruction (measured: 160 kernels of one warp on an H200)."""
 
     #: Index of the result of `transactions.count_shared_atomics` that is the number of rounds.
-    rule: int
+    rounds_index: int
     #: Wavefronts per round.
-    per_turn: int = 1
+    per_round: int = 1
     #: Wavefronts of an attempt before a CAS loop.
     before: int = 0
     #: True for a CAS loop: it repeats while other warps modify the word.
@@ -20,19 +20,19 @@ class AtomicCost(NamedTuple):
     #: Minimum active lanes for warp aggregation by ptxas. 0: never aggregated.
     min_aggregated_lanes: int = 0
     #: Wavefronts of a warp-aggregated request.
-    summed: int = 1
+    per_aggregated: int = 1
 
     @property
     def reloads(self) -> bool:
         """True if each round of a loop loads from shared memory first."""
-        return self.rule == _ROUNDS
+        return self.rounds_index == _ROUNDS
 
 
 _BANKS, _ROUNDS, _WORDS_OF_LOAD = 1, 2, 3
 #: Minimum active lanes for warp aggregation by ptxas, if it can prove a uniform address. First number: uniform value.
 #: Second: a value per lane. 0, and operations not listed: never aggregated. Keys: operation, bytes, is its result used?
 #: (Machine code of nvcc 13.0.88 for sm_90, 544 kernels; the same for global and shared memory.)
-_SUMMED_LANES = {
+_AGGREGATED_LANES = {
     ("add", 4, False): (1, 1), ("add", 4, True): (1, LANES), ("add", 8, False): (1, 0), ("add", 8, True): (1, 0),
     **{(name, 4, False): (1, 1) for name in ("min", "max", "and", "or", "xor")},
 }  # fmt: skip
@@ -43,18 +43,19 @@ def find_atomic_cost(
 ) -> AtomicCost:
     """Find the cost of an operation on a type; ``adds_one``: it adds the literal 1.
 
-    ``one_value`` and ``one_address`` are those that the compiler sees to be the same in all lanes of a warp. PTX does
-    not say which instruction ptxas takes: this is what it took for the kernels measured. ``exch`` and ``cas`` of 64 and
+    ``one_value``, ``one_address``: ptxas can prove that the value, or the address, is uniform in a warp. PTX does not
+    say which instruction ptxas takes: this is what it took for the kernels measured. ``exch`` and ``cas`` of 64 and
     128 bits are one instruction, too (sm_75 to sm_120, nvcc 13.0.88; 240 launches of one warp on an H200).
     """
-    summable = one_address and kind.kind in ("u", "s", "b")
-    min_aggregated_lanes = _SUMMED_LANES.get((name, kind.size, returns), (0, 0))[not one_value] if summable else 0
+    can_aggregate = one_address and kind.kind in ("u", "s", "b")
+    min_lanes = _AGGREGATED_LANES.get((name, kind.size, returns), (0, 0))
+    min_aggregated_lanes = min_lanes[not one_value] if can_aggregate else 0
     is_wide_swap = name in ("exch", "cas") and kind.size >= 8
     if kind.size == 2:
         return AtomicCost(_BANKS, 2, loops=True)
     if kind.name not in ("u32", "s32", "b32") and not is_wide_swap:
         before = int(kind.name.endswith("x2"))  # ATOM.E.ADD, by a generic address
-        return AtomicCost(_ROUNDS, 2, before, loops=True, min_aggregated_lanes=min_aggregated_lanes, summed=2)
+        return AtomicCost(_ROUNDS, 2, before, loops=True, min_aggregated_lanes=min_aggregated_lanes, per_aggregated=2)
     if kind.name == "u32" and adds_one and name == "add" and not returns:
         return AtomicCost(_WORDS_OF_LOAD, min_aggregated_lanes=min_aggregated_lanes)
     return AtomicCost(_BANKS, 2 if name == "cas" else 1, min_aggregated_lanes=min_aggregated_lanes)

@@ -15,7 +15,7 @@ KINDS = ("load", "store", "atomic")
 #: Counts that `Amounts` sums over accesses.
 AMOUNTS = (
     "requests", "sectors", "ideal_sectors", "lines", "ideal_lines", "wavefronts", "conflict_free", "bank_conflicts",
-    "useful_bytes", "together", "summed", "addresses",
+    "useful_bytes", "together", "aggregated", "addresses",
 )  # fmt: skip
 
 
@@ -27,8 +27,8 @@ class Amounts:
     ----------
     accesses : list of Access
         One kind of access to one space. ``requests``, ``sectors``, ``lines``, ``wavefronts``, ``ideal_sectors``,
-        ``ideal_lines``, ``bank_conflicts``, ``useful_bytes``, ``together``, ``summed`` and ``addresses`` are sums of
-        the accesses. ``sectors_per_request`` and its like are means over the requests, and 0 without requests.
+        ``ideal_lines``, ``bank_conflicts``, ``useful_bytes``, ``together``, ``aggregated`` and ``addresses`` are sums
+        of the accesses. ``sectors_per_request`` and its like are means over the requests, and 0 without requests.
     """
 
     accesses: list[Access]

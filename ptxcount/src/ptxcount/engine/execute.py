@@ -104,7 +104,7 @@ def _run_chunks(kernel: Executable, context: Context) -> None:
     estimate = Estimate(prod(context.grid))
     while True:
         if stuck == len(schedules):
-            estimate.report_blocks(started_blocks)
+            estimate.report_remaining_time(started_blocks)
             blocks = next(chunks, None)
             if blocks is None:
                 if schedules:

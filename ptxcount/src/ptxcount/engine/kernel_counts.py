@@ -12,7 +12,7 @@ from ..machine.argument_layout import KernelArgument
 from ..ptx.parser import parse_cached
 from ..source.adapters import adapt_kernel
 from ..source.cuda_compiler import ARCH, Compilation, compile_source
-from ..source.declarations import find_declarations
+from ..source.declarations import find_declarations, guess_instance
 from ..source.kernel_sources import find_chip, is_ptx, read_source
 from ..source.names import find_entry, require_entry
 from ..source.triton_kernels import add_scratch_pointers
@@ -218,14 +218,15 @@ def compile_entry(source: Path | str, entry: str | None, flags: str = "", arch: 
 
 def find_kernel(source: Path | str, ptx: str, name: str | None) -> str:
     """Find the mangled name of a kernel as `find_entry`; raise `LaunchError` for no kernel, and for a template."""
+    entries = parse_cached(ptx).entries
+    is_missing = find_entry(ptx, name) not in entries if name is not None else not entries
+    for declaration in find_declarations(read_source(source)) if is_missing and not is_ptx(source) else ():
+        if declaration.template and (name is None or f"::{declaration.name}".endswith(f"::{name}")):
+            problem = "no kernel is named; " if name is None else ""
+            instance = f"name an instance, such as '{guess_instance(declaration)}' (--entry)"
+            raise LaunchError(f"{problem}{name or declaration.name} is a template: {instance}")
     entry = find_entry(ptx, name)
-    if name is not None and entry not in parse_cached(ptx).entries and not is_ptx(source):
-        for declaration in find_declarations(read_source(source)):
-            if declaration.template and f"::{declaration.name}".endswith(f"::{name}"):
-                kinds = (parameter.split()[0] for parameter in declaration.template)
-                example = ", ".join("float" if kind in ("typename", "class") else "16" for kind in kinds)
-                raise LaunchError(f"{name} is a template: name an instance, such as '{name}<{example}>'")
-    require_entry(parse_cached(ptx).entries, entry)
+    require_entry(entries, entry)
     return entry
 
 

@@ -12,9 +12,10 @@ from ..counting.counters import LaunchCounters
 from ..isa.operands import STACK
 from ..isa.spaces import window_base
 from ..lanes.warps import Array
+from ..machine.address_map import FIRST_CONSTANT, FIRST_PARAMETER, PARAMETER_GUARD
 from ..machine.argument_layout import ArgumentLayout, BoundDescriptor, KernelArgument
 from ..machine.context import Context
-from ..machine.global_memory import FIRST_CONSTANT, FIRST_PARAMETER, PARAMETER_GUARD, ArrayMemory
+from ..machine.global_memory import ArrayMemory
 from ..machine.global_races import ANYTHING
 from ..machine.special_registers import GRID_WORKSPACE
 from ..ptx.program import Entry, Variable

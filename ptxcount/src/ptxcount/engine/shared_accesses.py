@@ -54,7 +54,7 @@ class SharedAccess(NamedTuple):
 
     @property
     def width(self) -> int:
-        """Width in bytes, as written."""
+        """Bytes per thread in the PTX, before merging."""
         return self.size * self.elements
 
 

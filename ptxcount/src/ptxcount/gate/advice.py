@@ -45,6 +45,7 @@ class _LaunchPatterns:
         for pattern in self.patterns:
             for group in self._list_groups(pattern):
                 self._moved[group] += pattern.access.sectors
+        self._min_sectors = _MIN_SHARE * sum(pattern.access.sectors for pattern in self.patterns)
 
     def find_array(self, pattern: Pattern) -> str:
         """Return the counters' name of an access's array."""
@@ -52,8 +53,7 @@ class _LaunchPatterns:
 
     def is_significant(self, pattern: Pattern) -> bool:
         """Tell if accesses with this lane stride, or at this line, move a significant share of the sectors."""
-        total_sectors = sum(pattern.access.sectors for pattern in self.patterns)
-        return any(self._moved[group] >= _MIN_SHARE * total_sectors for group in self._list_groups(pattern))
+        return any(self._moved[group] >= self._min_sectors for group in self._list_groups(pattern))
 
     def _list_groups(self, pattern: Pattern) -> list[tuple[str, str, int | None]]:
         """List the groups of a pattern: all accesses to its array with its lane stride, and all at its source line."""
@@ -82,13 +82,13 @@ class _LaunchPatterns:
 
     def describe_pitch(self, pattern: Pattern) -> str:
         """Describe a lane stride that is a declared row, or equals a scalar argument (a sector or more); else empty."""
-        if self.is_row(pattern):
+        if self.has_row_stride(pattern):
             return f"a declared row of {self.find_name(pattern)}"
         scalars = self._scalars if pattern.stride >= SECTOR else []
         return next((f"the value of argument {n}" for n in scalars if n * pattern.access.width == pattern.stride), "")
 
-    def is_row(self, pattern: Pattern) -> bool:
-        """Tell if the lane stride is that of a declared axis of the array, except the last."""
+    def has_row_stride(self, pattern: Pattern) -> bool:
+        """Tell if the lane stride equals the stride of a declared axis of the array other than the last."""
         array = self._shapes.get(self.find_array(pattern))
         return array is not None and pattern.stride in array.strides[:-1]
 
@@ -184,7 +184,7 @@ def _explain_stride(pattern: Pattern, launch: _LaunchPatterns) -> tuple[str, str
         text = f"; the next {walker} is {width} bytes away: exchange the two axes, or use a tile in shared memory"
         return "PC102", text
     member_count, pitch = len({offset for offset, _ in fields if offset}), launch.describe_pitch(pattern)
-    if stride <= _MAX_STRUCT_BYTES and (member_count or launch.is_row(pattern)):
+    if stride <= _MAX_STRUCT_BYTES and (member_count or launch.has_row_stride(pattern)):
         members = f"and {member_count + 1} members are accessed" if member_count else pitch
         text = "let neighbouring lanes access consecutive elements, with one array per member"
         return "PC103", f", {members}: {text}, or use shared memory"
@@ -220,7 +220,7 @@ def _is_misaligned(pattern: Pattern, launch: _LaunchPatterns) -> bool:
 
 
 def _find_warp_starts(pattern: Pattern) -> Array:
-    """Return the offsets within a sector of the first lanes of whole warps."""
+    """Return the byte offset within a sector at which each full warp starts."""
     return pattern.rows[pattern.lanes.all(axis=1)][:, 0] % SECTOR
 
 

@@ -8,7 +8,7 @@ from .counting import LaunchCounts
 from .diagnostics import CODES, Diagnostic
 
 #: The version of the JSON; `check.schema.json` describes it.
-VERSION = 2
+VERSION = 3
 _GITHUB = {"error": "error", "warning": "warning", "note": "notice"}
 
 

@@ -14,7 +14,10 @@ _MAX_LISTED = 200
 
 
 def format_markdown(outcomes: Sequence[LaunchCounts | Diagnostic], lock: Lock, release: str) -> str:
-    """Format Markdown: a title, and a code block with rises, largest first, new, removed and failed launches."""
+    """Format Markdown: a title, and a code block.
+
+    The block lists failed, new and removed launches, then changed counts, the largest rise first.
+    """
     launch_counts = [outcome for outcome in outcomes if isinstance(outcome, LaunchCounts)]
     failures = dict.fromkeys(outcome for outcome in outcomes if isinstance(outcome, Diagnostic))
     failed = [f"{failure.launch or failure.file}: {failure.message}" for failure in failures]

@@ -62,7 +62,7 @@ def _atomic(instruction: Instruction) -> Step | None:
         is_failed_attempt = np.full(chunk.shape, is_lock)
         chunk.order_blocks(chunk.active)
         memory = chunk.memory(where)
-        for units, index, selected in memory.atomic(
+        for units, index, selected in memory.check_atomic(
             place, width * count, chunk.active, chunk.make_reporter(), chunk.shape
         ):
             cells = units.view(kind.dtype)

@@ -51,7 +51,7 @@ def _reduce_floats(
     neutral = np.float32(np.inf if name == "min" else -np.inf) if nan else np.float32(np.nan)
 
     def reduce_lanes(lanes: Array, active: Array) -> list[Array]:
-        """Reduce a power of two of lanes by halving."""
+        """Reduce neighbouring lanes in pairs until one is left. The number of lanes is a power of two."""
         partial = np.where(active, np.abs(lanes) if absolute else lanes, neutral)
         while partial.shape[2] > 1:
             partial = choose(partial[:, :, ::2].copy(), partial[:, :, 1::2].copy())

@@ -1,5 +1,6 @@
 """Operands: functions that read them from a chunk. Making them records the registers that an instruction uses."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -92,7 +93,10 @@ def _special(name: str, dtype: np.dtype[Any]) -> Reader:
     def read(chunk: Chunk) -> Value:
         value = chunk.read_special(name)
         if value is None:
-            raise unsupported(chunk.instruction, f"{name} is neither a declared nor a supported special register")
+            is_part = re.fullmatch(r".*\.(b[0-3]|h[01])", name)
+            problem = "is neither a declared nor a supported special register"
+            selectors = ": selectors of video instructions (.b0, .h1) are not supported"
+            raise unsupported(chunk.instruction, name + (selectors if is_part else f" {problem}"))
         return value if dtype.itemsize == value.itemsize else value.astype(dtype)
 
     return read

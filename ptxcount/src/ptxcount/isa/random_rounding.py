@@ -33,7 +33,7 @@ def _bind_four(instruction: Instruction) -> Step | None:
     expect_count(instruction, 3)
     target, numbers, word = instruction.operands
     if len(items(numbers)) != 4:
-        raise unsupported(instruction, f"{len(items(numbers))} numbers, 4 are needed")
+        raise unsupported(instruction, f"it has {len(items(numbers))} numbers; 4 are needed")
     narrow, relu = FORMATS[f"{match[2]}x2"], ".relu" in match[1]
     upper = np.uint32(_UPPER_BITS[narrow.bits])
 
@@ -59,8 +59,7 @@ def _round_number(chunk: Chunk, numbers: Array, random: Array, narrow: NarrowFor
     above = np.minimum(below + (narrow.decode(below) < sizes), np.maximum(greatest, below))
     undefined = spread((below != above) & (random != 0), chunk.shape) & spread(chunk.active, chunk.shape)
     if undefined.any():
-        problem = "the PTX ISA does not assign them to two numbers, and GPUs differ"
-        raise unsupported(
-            chunk.instruction, f"{spread(numbers, chunk.shape)[undefined][0]:g} with random bits: {problem}"
-        )
+        number = f"{spread(numbers, chunk.shape)[undefined][0]:g} is not exact in this type, and needs random bits"
+        problem = "the PTX ISA does not assign them to two numbers, and GPUs differ; pass zero bits or exact numbers"
+        raise unsupported(chunk.instruction, f"{number}; {problem}")
     return np.where(np.isnan(numbers), nearest, below | narrow.encode(np.copysign(0.0, numbers)))

@@ -7,8 +7,8 @@ import numpy as np
 
 from ..lanes.symbolic_values import dense
 from ..lanes.warps import spread
+from ..machine.address_map import Report
 from ..machine.chunk import Chunk
-from ..machine.global_memory import Report
 from .operands import Reader
 
 

@@ -11,30 +11,16 @@ import numpy as np
 from ..lanes.symbolic_values import Value, dense
 from ..lanes.warps import LANES, Array, find_step, spread, take_by_warp, unsigned
 from ..util.errors import MisalignedError, OutOfBoundsError, SharedRaceError, Source, UninitializedReadError
+from .address_map import Report
+from .cluster_addresses import WITHIN, ClusterAddresses, find_rank
 from .cluster_races import ClusterRaces
-from .global_memory import Report
 from .pending_copies import PendingCopies
 from .polls import is_acquire, is_strong, is_strong_store
 from .shared_races import RaceDetector, StoredValues
 from .warp_clocks import WarpClocks
 
-#: A shared::cluster address holds the block rank from bit 24 on. Bit 30 is set if a rank is present; otherwise, the
-#: address is in the own block. CUTLASS clears the lowest rank bit to address the leader CTA.
-RANK_BITS, _RANKED = 24, 30
-_WITHIN, _MAX_RANK = (1 << RANK_BITS) - 1, (1 << (_RANKED - RANK_BITS)) - 1
 
-
-def find_rank(addresses: Array) -> Array:
-    """Return the ranks in addresses of shared memory, 64-bit signed integers; -1 for the own block."""
-    return np.where(addresses >> _RANKED & 1, addresses >> RANK_BITS & _MAX_RANK, -1)
-
-
-def make_ranked(offsets: Array, ranks: Array) -> Array:
-    """Return shared::cluster addresses from offsets and block ranks."""
-    return np.asarray(offsets & _WITHIN | ranks << RANK_BITS | 1 << _RANKED)
-
-
-class SharedMemory:
+class SharedMemory(ClusterAddresses):
     """Shared memory of each block of a chunk, including clusters.
 
     Writes and races are tracked per ``unit`` bytes, the smallest access of the kernel.
@@ -50,8 +36,8 @@ class SharedMemory:
         races: str = "",
         clocks: WarpClocks | None = None,
     ) -> None:
-        self._shape, self._size, self._unit, self._cluster = (blocks, threads), size, unit, cluster
-        self._policy = races
+        super().__init__((blocks, threads), cluster)
+        self._size, self._unit, self._policy = size, unit, races
         self._stride = -(-size // 16) * 16
         self._data = np.zeros((blocks, self._stride), np.uint8)
         self._written = np.zeros((1, self._stride // unit), bool)
@@ -118,10 +104,10 @@ class SharedMemory:
         units = (addresses[rows, threads] // self._unit)[:, None] + np.arange(size // self._unit)
         self._written[rows[:, None] if len(addresses) > 1 else slice(None), units] = is_written
 
-    def atomic(
+    def check_atomic(
         self, address: Value, size: int, active: Array, report: Report, shape: tuple[int, int]
     ) -> list[tuple[Array, Array, Array]]:
-        """Check an atomic access, as `ArrayMemory.atomic`."""
+        """Check an atomic access, as `ArrayMemory.check_atomic`."""
         _, index = self._check_access("atomic", address, size, 1, active, report, is_exact=True)
         return [(self._data.reshape(-1).view(unsigned(size)), index, np.ones(len(index), bool))]
 
@@ -135,31 +121,6 @@ class SharedMemory:
         """Treat the first bytes as written, and check no races there: a library synchronizes through them."""
         self._written[:, : count // self._unit] = True
         self._reserved = count
-
-    @property
-    def has_cluster(self) -> bool:
-        """True if a cluster has more than one block."""
-        return self._cluster > 1
-
-    def find_remote(self, address: Value) -> Array:
-        """Return the mask of addresses in another block of the cluster; broadcastable to (blocks, threads)."""
-        rank = find_rank(dense(address).astype(np.int64))
-        own = np.arange(self._shape[0])[:, None] % self._cluster
-        return np.asarray((rank >= 0) & (rank != own))
-
-    def strip_rank(self, address: Value) -> Array:
-        """Return the offsets of addresses within shared memory; one row if all blocks have the same."""
-        offsets = dense(address).astype(np.int64) & _WITHIN
-        return offsets[:1] if (offsets == offsets[:1]).all() else offsets
-
-    def find_first_block(self, row: int) -> int:
-        """Return the block of rank 0 in the cluster of a block."""
-        return row // self._cluster * self._cluster
-
-    def find_owner(self, row: int, address: int) -> tuple[int, int]:
-        """Return the block that owns a shared address of a block, and the offset in its shared memory."""
-        rank = int(find_rank(np.array(address)))
-        return row if rank < 0 else self.find_first_block(row) + rank, address & _WITHIN
 
     def view_bytes(self, row: int, offset: int, count: int, report: Report, *, is_written: bool | None) -> Array:
         """View the bytes of a block from an offset on, for a bulk copy.
@@ -256,7 +217,7 @@ class SharedMemory:
             self.track_blocks()
         position, owners = None if is_uniform else (rows, threads), rows
         if distant:
-            rank, offsets = find_rank(offsets), offsets & _WITHIN
+            rank, offsets = find_rank(offsets), offsets & WITHIN
             owners = np.where(rank < 0, rows, rows // self._cluster * self._cluster + rank)
 
         def fail(error: Any, access: int, text: str, *other: Any) -> None:

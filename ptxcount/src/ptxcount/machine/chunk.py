@@ -18,7 +18,8 @@ from ..util.errors import (
     Source,
     TensorMemoryError,
 )
-from .block_memory import SharedMemory, make_ranked
+from .block_memory import SharedMemory
+from .cluster_addresses import make_ranked
 from .context import Context, split_index
 from .global_races import AccessEvent, WarpOrder
 from .local_memory import LocalMemory

@@ -54,7 +54,7 @@ class Estimate:
     def __init__(self, blocks: int) -> None:
         self._blocks, self._start, self._is_reported = blocks, time.monotonic(), False
 
-    def report_blocks(self, done: int) -> None:
+    def report_remaining_time(self, done: int) -> None:
         """Report the remaining time, if the finished blocks took long enough for an estimate."""
         elapsed = time.monotonic() - self._start
         if self._is_reported or not done or elapsed < _MIN_MEASURED:

@@ -9,7 +9,7 @@ import numpy as np
 from ..lanes.symbolic_values import Value, dense
 from ..lanes.warps import Array, spread, unsigned
 from ..util.errors import MisalignedError, OutOfBoundsError
-from .global_memory import Report
+from .address_map import Report
 
 
 class LocalMemory:

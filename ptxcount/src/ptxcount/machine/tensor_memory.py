@@ -11,7 +11,7 @@ import numpy as np
 
 from ..lanes.warps import Array
 from ..util.errors import OutOfBoundsError, Source, TensorMemoryError, UninitializedTensorReadError
-from .global_memory import Report
+from .address_map import Report
 
 LANE_COUNT, COLUMN_COUNT = 128, 512
 #: Minimum columns of an allocation (PTX ISA, "Tensor Memory Allocation").

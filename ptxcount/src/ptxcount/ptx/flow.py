@@ -148,9 +148,9 @@ def _weak_topological(entry: Entry, successors: list[list[int]]) -> list[int]:
 def _components(
     successors: list[list[int]], roots: list[int], inside: frozenset[int]
 ) -> list[tuple[int, frozenset[int]]]:
-    """Find the strongly connected components reachable from ``roots``, with the heads where the search entered them.
+    """Return the strongly connected components reachable from ``roots``, in reverse topological order.
 
-    The last in topological order comes first (Tarjan, Depth-first search and linear graph algorithms, 1972).
+    Each has the node at which the search entered it (Tarjan, Depth-first search and linear graph algorithms, 1972).
     """
     number: dict[int, int] = {}
     low: dict[int, int] = {}

@@ -109,8 +109,10 @@ def draw_pictures(costs: Sequence[Cost]) -> dict[int, Picture]:
     for n in sorted(range(len(costs)), key=lambda n: -excess[n]):
         is_drawn = excess[n] >= _MIN_EXCESS and costs[n].worst.space != "constant"
         drawn = draw_access(costs[n].worst) if is_drawn else None
+        if drawn is None or len(drawn.now) == len(drawn.best):  # the typical request is ideal
+            continue
         texts = [picture.format_text() for picture in pictures.values()]
-        if drawn and len(pictures) < _MAX_PICTURES and drawn.format_text() not in texts:
+        if len(pictures) < _MAX_PICTURES and drawn.format_text() not in texts:
             pictures[n] = drawn
     return pictures
 

@@ -38,8 +38,6 @@ def _compress(text: str) -> str:
 
 def describe_element(kind: str, structs: Structs) -> tuple[str, int] | None:
     """Return dtype and count of the numbers in an array element (scalar, vector, or struct of one dtype); else None."""
-    if kind in ("half2", "__half2"):
-        return "float16", 2
     if vector := VECTORS.fullmatch(kind):
         return TYPES[vector[1]], int(vector[2])
     members = structs.get(kind, ())
@@ -54,7 +52,7 @@ def _find_row(sides: list[int]) -> int:
     if len(sides) == 1:
         return sides[0]
     row = min(sides[-2:]) if abs(sides[-1] - sides[-2]) <= _MAX_PADDING else sides[-1]
-    return row * (row & (row - 1) == 0)
+    return 0 if row & (row - 1) else row
 
 
 @dataclass(frozen=True)

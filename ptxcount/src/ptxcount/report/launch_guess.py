@@ -1,29 +1,17 @@
 """A first launch configuration, guessed from a kernel's text and its PTX."""
 
 import math
-import re
 from contextlib import suppress
 
 from ..engine.executable import lay_out_variables, prepare_executable
 from ..ptx.program import Program
+from ..source.declarations import THREADS
 from ..util.errors import Index3, PtxError
 
-#: Threads per block, if the kernel allows it.
-THREADS = 256
 #: Threads per block along x, for two-dimensional blocks.
 _ROW = 32
-#: Guess for an integer template argument: most are tile sizes.
-_INTEGER = "16"
 #: Default limit of shared memory in bytes, without the function attribute (CUDA C++ programming guide, 10.37).
 SHARED = 48 * 1024
-
-
-def guess_template_argument(parameter: str) -> str:
-    """Guess an argument for ``typename T`` or ``int N = 4``: its default, or a value by kind."""
-    head, _, default = parameter.partition("=")
-    if default.strip():
-        return default.strip()
-    return "float" if re.match(r"(typename|class)\b", head) else "true" if head.startswith("bool") else _INTEGER
 
 
 def guess_block(

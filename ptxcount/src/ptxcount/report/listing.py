@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..util.grammar import count_noun
 from .totals_table import format_ratio, format_table
 
 if TYPE_CHECKING:
@@ -96,8 +97,8 @@ def describe_cost(access: Access) -> str:
     text = _describe_counts(access)
     if access.kind == "atomic":
         text += f"; {format_ratio(access.together, access.requests)} lanes on one address"
-        if access.summed and access.together > access.requests:
-            text += f", summed by ptxas in {access.summed} requests"
+        if access.aggregated and access.together > access.requests:
+            text += f", warp-aggregated by ptxas: {count_noun(access.aggregated, 'request')}"
     if access.polls:
         text += f"; plus {access.polls} polling requests (not counted)"
     return f"{text}; {access.caveat}" if access.caveat else text

@@ -48,7 +48,7 @@ class Pattern:
 
     @property
     def wasteful(self) -> bool:
-        """True if the requests take far more sectors than their distinct addresses, and all their bytes, fill."""
+        """True if sampled requests take at least 1.5 times the sectors of their addresses, and `is_wasteful` holds."""
         return self.excess >= WASTEFUL and is_wasteful(self.access)
 
     @property
@@ -75,7 +75,7 @@ class Pattern:
         if self.run >= 2:
             return f"groups of {self.run:.2g} lanes at consecutive elements"
         if self.lane == 0:
-            return f"{addresses / requests:.2g} addresses, each by {lanes / addresses:.2g} lanes"
+            return f"sampled: {addresses / requests:.2g} addresses, {lanes / addresses:.2g} lanes each"
         return "irregular addresses"
 
     @property
@@ -99,7 +99,10 @@ class Pattern:
         return "row of threads" if self.nearest == distance else ""
 
     def measure_offset(self, second: Pattern) -> int | None:
-        """Return the bytes from this access to a second one of the same thread; None without samples of both."""
+        """Return the most common distance in bytes from this access to a second one, over lanes active in both.
+
+        None if the samples have different shapes, or no distance is common.
+        """
         first_sample, second_sample = self.access.samples[0], second.access.samples[0]
         if first_sample.lanes.shape != second_sample.lanes.shape:
             return None
@@ -154,10 +157,10 @@ def find_pattern(access: Access) -> Pattern | None:
 
 
 def _iter_neighbours(samples: Iterable[Sample], axis: int) -> Iterable[tuple[Sample, Sample]]:
-    for sample in samples:
-        if sample.lanes.shape[axis] > 1:
-            ends = (Sample(sample.addresses.take([n], axis), sample.lanes.take([n], axis), [], 0) for n in (0, 1))
-            yield next(ends), next(ends)
+    def take(sample: Sample, place: int) -> Sample:
+        return Sample(sample.addresses.take([place], axis), sample.lanes.take([place], axis), [], 0)
+
+    return ((take(sample, 0), take(sample, 1)) for sample in samples if sample.lanes.shape[axis] > 1)
 
 
 def _common_pair_distance(pairs: Iterable[tuple[Sample, Sample]]) -> int | None:

@@ -17,12 +17,12 @@ from ..ptx.parser import parse_cached
 from ..ptx.program import Program, Variable
 from ..source.cpp_types import TYPES, strip_qualifiers
 from ..source.cuda_compiler import ARCH
-from ..source.declarations import Declaration, find_declarations
+from ..source.declarations import Declaration, find_declarations, guess_instance
 from ..source.kernel_sources import is_ptx
 from ..source.names import cpp_name, parameter_types, source_name, split_list
 from ..util.grammar import count_noun
 from .kernel_uses import KernelUses, describe_element
-from .launch_guess import SHARED, THREADS, guess_block, guess_dynamic_shared, guess_template_argument
+from .launch_guess import SHARED, guess_block, guess_dynamic_shared
 
 #: Guessed problem size for 1-D, 2-D and 3-D kernels. With a bounds check, it is no multiple of the block, to test the
 #: check. It is a multiple of 8, so that rows of 4-byte elements stay sector-aligned.
@@ -107,8 +107,7 @@ def _make_overview(
 ) -> KernelOverview:
     name = declaration.name
     if declaration.template:
-        guesses = ", ".join(_guess_template_argument(parameter, declaration) for parameter in declaration.template)
-        name = cpp_name(entry_name) if entry_name else f"{declaration.name}<{guesses}>"
+        name = cpp_name(entry_name) if entry_name else guess_instance(declaration)
     template_arguments = split_list(name.partition("<")[2].removesuffix(">"))
     types = {
         parameter.partition("=")[0].split()[-1].lstrip("."): value
@@ -139,17 +138,6 @@ def _make_overview(
         words,
         shared,
         [f"{name}={dtype}[{count}]=ones" for name, (dtype, count) in guesser.uses.find_constants().items()],
-    )
-
-
-def _guess_template_argument(parameter: str, declaration: Declaration) -> str:
-    """Guess an argument of a template: the threads of a row where it parts blocks of one."""
-    *_, name = parameter.split()
-    is_width = re.search(rf"blockIdx\s*\.\s*x\s*\*\s*{name.lstrip('.')}\b", declaration.body)
-    return (
-        str(THREADS)
-        if is_width and not (declaration.planar or "=" in parameter)
-        else guess_template_argument(parameter)
     )
 
 

@@ -49,7 +49,7 @@ def format_table(counters: LaunchCounters) -> str:
                 row = _format_row(f"  {kind}", requests, count, format_ratio(count, requests), last)
                 note = "(cp.async: neither loads nor stores)" if kind == "copy" else ""
                 if (space, kind, unit) == ("global", "atomic", "sectors"):
-                    note = f"({_describe_sums(counters.atomics)})"
+                    note = f"({_describe_aggregation(counters.atomics)})"
                 caveat = counters.caveats().get(f"{space} {kind}", note)
                 rows.append(f"{row}  {caveat}".rstrip())
             merged = counters.merged.get(kind) if space == "shared" else None
@@ -66,9 +66,11 @@ def format_table(counters: LaunchCounters) -> str:
     per_thread = counters.thread_instructions / max(counters.threads, 1)
     if counters.distinct_sectors is not None:
         read, written = counters.distinct_sectors
+        fetched = max(read, counters.fetched_sectors or 0)
         rows += [
-            f"distinct sectors: {read} read, {written} written (minimum DRAM traffic with cold caches)",
-            *_describe_fetches(counters),
+            f"distinct sectors: {read} read, {written} written",
+            f"minimum DRAM traffic with cold caches: {fetched} sectors read, {written} written (an L2 miss fetches 64 "
+            "bytes or more)",
             "",
         ]
     if counters.polls:
@@ -81,17 +83,10 @@ def format_table(counters: LaunchCounters) -> str:
     return "\n".join([*rows, f"{counters.threads} threads, {per_thread:.1f} PTX instructions each"])
 
 
-def _describe_sums(atomics: Amounts) -> str:
+def _describe_aggregation(atomics: Amounts) -> str:
     """Describe the sectors of atomics: they count lanes on one address, unless ptxas aggregates them."""
-    summed = atomics.summed if atomics.together > atomics.requests else 0  # a lane alone is no sum
-    if summed == atomics.requests:
+    aggregated = atomics.aggregated if atomics.together > atomics.requests else 0  # a lane alone is not aggregated
+    if aggregated == atomics.requests:
         return "warp-aggregated by ptxas"
     text = "lanes on one address are serialized"
-    return f"{text}; {summed} requests warp-aggregated by ptxas" if summed else text
-
-
-def _describe_fetches(counters: LaunchCounters) -> list[str]:
-    """Describe the minimum DRAM reads, if they exceed the sectors read."""
-    read, fetched = (counters.distinct_sectors or (0,))[0], counters.fetched_sectors or 0
-    text = f"minimum DRAM reads: {fetched} sectors, because an L2 miss fetches 64 bytes or more"
-    return [text] if fetched > read else []
+    return f"{text}; {aggregated} requests warp-aggregated by ptxas" if aggregated else text

@@ -1,8 +1,10 @@
 """C++ types of a kernel's parameters: their NumPy dtypes, and a check of the arguments against them."""
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +22,8 @@ TYPES = {
     **{f"{long}{name}": f"{short}int{bits}" for long, short in (("", ""), ("unsigned ", "u"))
        for name, bits in (("char", 8), ("short", 16), ("int", 32), ("long", 64), ("long long", 64))},
 }  # fmt: skip
-VECTORS = re.compile(r"(float|double|int|uint|short|char|uchar)([234])")
+#: Vector types of these; half2 has no others.
+VECTORS = re.compile(r"(float|double|int|uint|short|ushort|char|uchar|(?:__)?half(?=2))([234])")
 #: Size of an address in bytes.
 _ADDRESS = 8
 #: NumPy kinds by content: signedness is ignored, and complex numbers are pairs of floats.
@@ -47,30 +50,39 @@ def check_arguments(
     if len(types) != len(arguments):  # Numba passes an array as several parameters; else the count is wrong
         return arguments
     for word, argument, kind in zip(words, arguments, types, strict=True):
-        base = strip_qualifiers(kind).rstrip("* []").strip()
-        vector = VECTORS.fullmatch(base)
-        name = TYPES.get(vector[1] if vector else base)
-        pointer = kind.count("*") + kind.count("[") == 1
-        label = word.partition("=")[0] if "=" in word else "x"
-        if isinstance(argument, Mapping) and pointer < (argument.keys() != {POINTER}):
-            _check_members(label, list(argument), base, files)
-        if pointer and isinstance(argument, np.generic) and argument.nbytes != _ADDRESS:
-            raise LaunchError(
-                f"argument {word[:60]} is {argument.dtype}, but the kernel takes {kind}; "
-                f"pass {label}={name or 'float32'}[N]"
-            )
-        if name and base == strip_qualifiers(kind) and isinstance(argument, np.ndarray):
-            raise LaunchError(f"argument {word[:60]} is an array, but the kernel takes {kind}; pass {label}={name}:7")
-        if name is None or not isinstance(argument, np.ndarray if pointer else np.generic):
-            continue
-        needed, dtype = np.dtype(name), argument.dtype
-        size = dtype.itemsize // (2 if dtype.kind == "c" else 1)
-        is_same = _NUMBER_KINDS.get(dtype.kind) == _NUMBER_KINDS[needed.kind] and (
-            not pointer or size == needed.itemsize
-        )
-        if not is_same and not (pointer and needed.itemsize == 1) and dtype.kind != "V":
-            raise LaunchError(f"argument {word[:60]} is {dtype}, but the kernel takes {kind}; pass {name}")
+        _check_argument(word, argument, kind, files)
     return arguments
+
+
+def _check_argument(word: str, argument: KernelArgument, kind: str, files: Sequence[Path]) -> None:
+    base = strip_qualifiers(kind).rstrip("* []").strip()
+    vector = VECTORS.fullmatch(base)
+    name = TYPES.get(vector[1] if vector else base)
+    value = json.dumps(dict.fromkeys("xyzw"[: int(vector[2])], f"{name}:7")) if vector else f"{name}:7"
+    is_pointer = kind.count("*") + kind.count("[") == 1
+    label = word.partition("=")[0] if "=" in word else "x"
+    if isinstance(argument, Mapping) and not is_pointer and argument.keys() != {POINTER}:
+        _check_members(label, list(argument), base, files)
+    if not isinstance(argument, np.ndarray | np.generic):
+        return
+    given, needed = str(argument.dtype), ""
+    if is_pointer and isinstance(argument, np.generic):
+        needed = f"{label}={name or 'float32'}[N]" if argument.nbytes != _ADDRESS else ""
+    elif name and base == strip_qualifiers(kind) and isinstance(argument, np.ndarray):
+        given, needed = "an array", f"{label}={value}"
+    elif name and isinstance(argument, np.ndarray) == is_pointer and not _is_same(argument.dtype, name, is_pointer):
+        needed = name if is_pointer or not vector else f"{label}={value}"
+    if needed:
+        raise LaunchError(f"argument {word[:60]} is {given}, but the kernel takes {kind}; pass {needed}")
+
+
+def _is_same(dtype: np.dtype[Any], name: str, is_pointer: bool) -> bool:
+    """Tell if numbers are those of a type, by kind, and by size behind a pointer; pointers to bytes accept any."""
+    needed, size = np.dtype(name), dtype.itemsize // (2 if dtype.kind == "c" else 1)
+    if dtype.kind == "V" or (is_pointer and needed.itemsize == 1):
+        return True
+    is_same_kind = _NUMBER_KINDS.get(dtype.kind) == _NUMBER_KINDS[needed.kind]
+    return is_same_kind and (not is_pointer or size == needed.itemsize)
 
 
 def _check_members(label: str, given: list[str], struct: str, files: Sequence[Path]) -> None:

@@ -151,7 +151,8 @@ def find_time_limit() -> float:
     """
     limit_text = os.environ.get("NVCC_TIME_LIMIT") or str(TIME_LIMIT)
     if not re.fullmatch(r"\d{1,6}(\.\d{1,6})?", limit_text, re.ASCII) or not float(limit_text):
-        raise CompileError(f"NVCC_TIME_LIMIT={limit_text[:60]!r} is not a number of seconds, such as 300")
+        limits = "must be above 0 and below 1000000 seconds, such as 300"
+        raise CompileError(f"NVCC_TIME_LIMIT={limit_text[:60]!r} {limits}")
     return float(limit_text)
 
 
@@ -165,7 +166,8 @@ def run_nvcc(
     """
     limit = share * find_time_limit()
     if risky := next(filter(_RUN.search, map(str, command[1:])), None):
-        raise CompileError(f"nvcc passes {risky!r} to a shell, which would execute a part of it; rename the folder")
+        advice = "remove it from --flags, or rename the file or folder"
+        raise CompileError(f"nvcc passes {risky!r} to a shell, which would execute a part of it; {advice}")
     pipe = subprocess.PIPE
     try:
         process = subprocess.Popen(

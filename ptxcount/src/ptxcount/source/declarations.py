@@ -22,6 +22,9 @@ _BRACES = r"\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}"
 _STRUCT = re.compile(rf"\bstruct\s+(\w+)\s*({_BRACES})")
 _METHOD = re.compile(rf"[^;{{}}]*\([^;{{}}]*\)[^;{{}}]*{_BRACES};?")
 _MEMBER = re.compile(r"\s*([*&\s]*)(\w+)\s*(?:\[\s*(\d+)\s*\])?\s*")
+#: Guess for the threads of a block, and for an integer template argument: most are tile sizes.
+THREADS = 256
+_INTEGER = "16"
 _CLOSING = {"(": ")", "<": ">", "{": "}", "[": "]"}
 
 
@@ -57,6 +60,25 @@ def find_declarations(text: str) -> list[Declaration]:
         blanked = re.sub(rf"\b{macro}\b", value.partition("//")[0], blanked)
     tokens = [(match[0], match.start()) for match in _TOKEN.finditer(blanked)]
     return list(_scan_tokens(blanked, [(word, start) for word, start in tokens if not word.isspace()]))
+
+
+def guess_instance(declaration: Declaration) -> str:
+    """Guess the instance of a template, ``k<float, 16>``. A size is a block's threads if it separates rows of them."""
+    guesses = []
+    for parameter in declaration.template:
+        name = re.escape(parameter.split()[-1].lstrip("."))
+        is_width = re.search(rf"blockIdx\s*\.\s*x\s*\*\s*{name}\b", declaration.body)
+        is_guessed = is_width and not (declaration.planar or "=" in parameter)
+        guesses.append(str(THREADS) if is_guessed else guess_template_argument(parameter))
+    return f"{declaration.name}<{', '.join(guesses)}>"
+
+
+def guess_template_argument(parameter: str) -> str:
+    """Guess an argument for ``typename T`` or ``int N = 4``: its default, or a value by kind."""
+    head, _, default = parameter.partition("=")
+    if default.strip():
+        return default.strip()
+    return "float" if re.match(r"(typename|class)\b", head) else "true" if head.startswith("bool") else _INTEGER
 
 
 def find_structs(text: str) -> dict[str, list[tuple[str, str, int]]]:

@@ -17,7 +17,7 @@ LIMIT = Path("/sys/fs/cgroup/memory.max")
 #: Integers from 0 on that float16 represents exactly.
 HALF_NUMBERS = 2048
 
-#: Elements per step of `counting`.
+#: Elements per step of `make_range`.
 BLOCK = 1 << 20
 
 
@@ -40,7 +40,7 @@ def require(nbytes: int) -> None:
         raise MemoryError(f"{nbytes} bytes of memory are needed; this machine has {total}")
 
 
-def counting(count: int, dtype: DTypeLike, step: int = 1) -> npt.NDArray[Any]:
+def make_range(count: int, dtype: DTypeLike, step: int = 1) -> npt.NDArray[Any]:
     """Return 0, step, 2 step, ..., truncated to a dtype, without temporary arrays of the result's size.
 
     float16 restarts at 2048.

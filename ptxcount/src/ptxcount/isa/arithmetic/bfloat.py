@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ...lanes.warps import Array
-from .directed import toward
+from .directed import round_toward
 from .floating import wrap_for_pairs
 
 #: The canonical NaN of all instructions (PTX ISA, ``cvt``, ``fma``).
@@ -27,7 +27,7 @@ def encode_bits(exact: Array, rounding: str = "rn") -> Array:
     wide = exact.astype(np.float64)
     single = wide.astype(np.float32)
     excess = wide - single.astype(np.float64)
-    word = toward("rz", single, excess).view(np.uint32) | (excess != 0)  # sticky bit: some bits were cut off
+    word = round_toward("rz", single, excess).view(np.uint32) | (excess != 0)  # sticky bit: some bits were cut off
     if rounding == "rn":
         word = word + np.uint32(0x7FFF) + ((word >> np.uint32(16)) & np.uint32(1))
     elif rounding != "rz":

@@ -7,7 +7,7 @@ import numpy as np
 from ...lanes.warps import Array
 from ...ptx.program import TYPES, Type
 from . import bfloat
-from .directed import MODES, toward
+from .directed import MODES, round_toward
 from .floating import clamp01, flush, positive, round_to_odd
 
 #: Roundings of floats to whole numbers.
@@ -75,7 +75,7 @@ def convert(
         result = np.copysign(TO_INTEGER[rounding](a), a).astype(target.dtype)
     elif rounding in MODES and (source.kind != "f" or target.size < source.size):
         nearest = a.astype(target.dtype)
-        result = toward(rounding, nearest, _difference(a, nearest))
+        result = round_toward(rounding, nearest, _difference(a, nearest))
     else:
         result = a.astype(target.dtype)
     result = flush(result) if ftz else result

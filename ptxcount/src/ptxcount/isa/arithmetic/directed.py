@@ -18,8 +18,8 @@ from .floating import fused_multiply_add, round_to_odd, two_product, two_sum
 MODES = ("rz", "rm", "rp")
 
 
-def toward(mode: str, nearest: Array, difference: Array) -> Array:
-    """Move results that are rounded to nearest to the side of a mode, ``rz``, ``rm`` or ``rp``.
+def round_toward(mode: str, nearest: Array, difference: Array) -> Array:
+    """Turn results of ``rn`` into those of ``rz``, ``rm`` or ``rp``.
 
     ``difference`` has the sign of the exact results minus ``nearest``.
     """
@@ -91,7 +91,7 @@ def make_directed(name: str, mode: str) -> Callable[..., Array]:
             wide = operation.odd(*(operand.astype(np.float64) for operand in operands))
             nearest = wide.astype(operands[0].dtype)
             difference = wide - nearest.astype(np.float64)
-        result = toward(mode, nearest, difference)
+        result = round_toward(mode, nearest, difference)
         if mode == "rm" and name in _NEGATIVE:
             zero = (nearest == 0) & (difference == 0) & _NEGATIVE[name](*operands)
             result = np.where(zero, -np.zeros_like(result), result)

@@ -163,7 +163,10 @@ def reverse_bits(a: Array) -> Array:
 
 
 def extract_field(a: Array, start: Array, length: Array) -> Array:
-    """Compute ``bfe``: a bit field, sign-extended for signed types (by the value's sign if it ends beyond)."""
+    """Compute ``bfe``: extract a bit field, and sign-extend it for signed types.
+
+    A field that reaches beyond the top bit has the sign of the value.
+    """
     bits = _bits(a)
     start, length = (start & 255).astype(np.int64), (length & 255).astype(np.int64)
     unsigned = a.view(f"u{a.dtype.itemsize}")
@@ -222,11 +225,11 @@ def logic3(a: Array, b: Array, c: Array, table: Array) -> Array:
     return result
 
 
-def saturate_total(total: Array) -> Array:
-    """Clamp a wide sum to 32 bits."""
+def saturate_to_int32(total: Array) -> Array:
+    """Clamp a 64-bit sum to the range of int32."""
     return np.clip(total, -(2**31), 2**31 - 1).astype(np.int32)
 
 
 def multiply_add_saturated(high: Callable[..., Array], a: Array, b: Array, c: Array) -> Array:
     """Add a third number to the upper half of a product, with ``.sat``."""
-    return saturate_total(high(a, b).astype(np.int64) + c)
+    return saturate_to_int32(high(a, b).astype(np.int64) + c)

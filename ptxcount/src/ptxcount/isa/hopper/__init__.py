@@ -6,8 +6,8 @@ This module has addresses in distributed shared memory (PTX ISA, ``mapa``, ``get
 import numpy as np
 
 from ...lanes.warps import Array
-from ...machine.block_memory import find_rank, make_ranked
 from ...machine.chunk import Chunk
+from ...machine.cluster_addresses import find_rank, make_ranked
 from ...ptx.program import TYPES
 from ...util.errors import LaunchError
 from ..opcode_registry import op

@@ -34,6 +34,37 @@ def _read_signed(read: Reader) -> Reader:
     return lambda chunk: as_array(read(chunk), TYPES["s32"])
 
 
+def _read_operands(
+    instruction: Instruction, names: list[str], spaces: list[str]
+) -> tuple[dict[str, Reader], list[str], list[str]]:
+    """Return functions that read the operands by name; the names of coordinates, and of ``im2col`` offsets."""
+    readers: dict[str, Reader] = {}
+    coordinates: list[str] = []
+    for side, space, operand in zip(("to", "from"), spaces, instruction.operands[:2], strict=True):
+        address_operand: Operand = operand
+        if "tensor" in names and space == "global":
+            if not isinstance(operand, Group) or not isinstance(operand.items[0], Address):
+                raise unsupported(instruction, "it needs a tensor map and coordinates")
+            address_operand = operand.items[0]
+            for place, coordinate in enumerate(items(operand.items[1])):
+                coordinates.append(f"x{place}")
+                readers[coordinates[-1]] = _read_signed(reader(instruction, coordinate, TYPES["s32"]))
+        readers[side] = address(instruction, address_operand, None if space == "global" else "shared")
+    remaining = list(instruction.operands[2:])
+    if "tensor" not in names:
+        readers["size"] = reader(instruction, remaining.pop(0), TYPES["u32"])
+    if _COMPLETION in names:
+        readers["barrier"] = address(instruction, remaining.pop(0), "shared")
+    offsets: list[str] = []
+    if "im2col" in names and remaining and isinstance(remaining[0], Group):
+        for place, offset in enumerate(items(remaining.pop(0))):
+            offsets.append(f"o{place}")
+            readers[offsets[-1]] = reader(instruction, offset, TYPES["u16"])
+    if "multicast::cluster" in names:
+        readers["ranks"] = reader(instruction, remaining.pop(0), TYPES["u16"])
+    return readers, coordinates, offsets
+
+
 @binds("cp")
 def _bind_bulk_copy(instruction: Instruction) -> Step | None:
     """Bind ``cp{.reduce}.async.bulk{.tensor.dim}.to.from{...} [to], [from]{, size}{, [barrier]}{, mask}{, policy}``."""
@@ -46,32 +77,7 @@ def _bind_bulk_copy(instruction: Instruction) -> Step | None:
     reduces = "reduce" in names
     if len(spaces) != 2 or len(operations) != reduces or (reduces and spaces[0] != "global" and "tensor" in names):
         raise unsupported(instruction)
-    operands = list(instruction.operands)
-    readers: dict[str, Reader] = {}
-    is_tensor = "tensor" in names
-    coordinates: list[str] = []
-    for side, space, operand in zip(("to", "from"), spaces, operands[:2], strict=True):
-        address_operand: Operand = operand
-        if is_tensor and space == "global":
-            if not isinstance(operand, Group) or not isinstance(operand.items[0], Address):
-                raise unsupported(instruction, "it needs a tensor map and coordinates")
-            address_operand = operand.items[0]
-            for place, coordinate in enumerate(items(operand.items[1])):
-                coordinates.append(f"x{place}")
-                readers[coordinates[-1]] = _read_signed(reader(instruction, coordinate, TYPES["s32"]))
-        readers[side] = address(instruction, address_operand, None if space == "global" else "shared")
-    remaining = operands[2:]
-    if not is_tensor:
-        readers["size"] = reader(instruction, remaining.pop(0), TYPES["u32"])
-    if _COMPLETION in names:
-        readers["barrier"] = address(instruction, remaining.pop(0), "shared")
-    offsets: list[str] = []
-    if "im2col" in names and remaining and isinstance(remaining[0], Group):
-        for place, offset in enumerate(items(remaining.pop(0))):
-            offsets.append(f"o{place}")
-            readers[offsets[-1]] = reader(instruction, offset, TYPES["u16"])
-    if "multicast::cluster" in names:
-        readers["ranks"] = reader(instruction, remaining.pop(0), TYPES["u16"])
+    readers, coordinates, offsets = _read_operands(instruction, names, spaces)
     is_merged = spaces[0] == "global" and not reduces
     reduction = _make_reduction(instruction, operations[0]) if reduces else None
 
@@ -83,7 +89,7 @@ def _bind_bulk_copy(instruction: Instruction) -> Step | None:
         for index in places:
             row, thread = (int(axis[index]) for axis in active_threads)
             numbers = {name: int(column[index]) for name, column in columns.items()}
-            start = [numbers[name] for name in coordinates] if is_tensor else None
+            start = [numbers[name] for name in coordinates] or None
             shifts, is_store = [numbers[name] for name in offsets], spaces[0] == "global"
             copy = BulkCopy(chunk, (row, thread), numbers, reduction, is_store=is_store, start=start, shifts=shifts)
             if is_store:

@@ -12,9 +12,9 @@ import numpy as np
 
 from ...lanes.symbolic_values import dense
 from ...lanes.warps import LANES, Array, spread
+from ...machine.address_map import Report
 from ...machine.argument_layout import FIRST_HANDLE
 from ...machine.chunk import Chunk
-from ...machine.global_memory import Report
 from ...ptx.program import TYPES, Immediate, Instruction
 from ...util.errors import LaunchError
 from ..opcode_registry import Step, binds

@@ -145,7 +145,7 @@ class MapFields:
         return self._locate_column(self.column, start, offsets) if self.column else self._locate_tile(start)
 
     def _count_elements(self) -> list[int]:
-        """Return the number of elements of a tile along each axis; TMA has no element stride along x."""
+        """Return the number of elements of a tile along each axis. TMA ignores the element stride of x."""
         return [-(-count // step) for count, step in zip(self.box, (1, *self.steps[1:]), strict=True)]
 
     def _locate_tile(self, start: Sequence[int]) -> Elements:

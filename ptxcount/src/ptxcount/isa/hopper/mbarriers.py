@@ -11,8 +11,8 @@ import numpy as np
 
 from ...lanes.symbolic_values import Value, dense
 from ...lanes.warps import Array, spread
+from ...machine.address_map import Report
 from ...machine.chunk import Chunk
-from ...machine.global_memory import Report
 from ...ptx.program import TYPES, Address, Instruction, Operand, Register
 from ..atomic_operations import AtomicOperation, apply_operation
 from ..opcode_registry import Step, binds, op, step_of
@@ -66,7 +66,7 @@ def update_barriers(chunk: Chunk, name: str, place: Value, operand: Array) -> Ar
     values = [spread(operand, chunk.shape)[active_threads]]
     previous = np.zeros(chunk.shape, np.uint64)
     chunk.has_written, chunk.spins = True, 0
-    for units, index, _ in chunk.shared.atomic(place, 8, chunk.active, chunk.make_reporter(), chunk.shape):
+    for units, index, _ in chunk.shared.check_atomic(place, 8, chunk.active, chunk.make_reporter(), chunk.shape):
         previous[active_threads] = apply_operation(
             AtomicOperation(_CHANGES[name], frozenset()), units, index, values, returns=True
         )
@@ -165,7 +165,7 @@ def _bind_invalidation(instruction: Instruction) -> Step:
     place = _read_address(instruction, instruction.operands[0])
 
     def invalidate(chunk: Chunk) -> None:
-        chunk.shared.atomic(place(chunk), 8, chunk.active, chunk.make_reporter(), chunk.shape)
+        chunk.shared.check_atomic(place(chunk), 8, chunk.active, chunk.make_reporter(), chunk.shape)
         for (start,), rows in iter_threads(chunk, [place]):
             for row in rows:
                 chunk.shared.forget_bytes(*chunk.shared.find_owner(row, start), 8)
@@ -181,7 +181,9 @@ def _bind_wait(instruction: Instruction) -> Step:
 
     def test_phase(chunk: Chunk, old: Array) -> list[Array]:
         words, active_threads = np.zeros(chunk.shape, np.uint64), np.nonzero(spread(chunk.active, chunk.shape))
-        for units, index, _ in chunk.shared.atomic(place(chunk), 8, chunk.active, chunk.make_reporter(), chunk.shape):
+        for units, index, _ in chunk.shared.check_atomic(
+            place(chunk), 8, chunk.active, chunk.make_reporter(), chunk.shape
+        ):
             words[active_threads] = units[index]
         done = (words >> _PHASE) != (old & 1 if parity else old >> _PHASE)
         chunk.spins += _POLL if (chunk.active & ~done).any() else 0

@@ -8,8 +8,8 @@ import numpy as np
 from ...counting.transactions import LINE, count_bulk_copy_sectors
 from ...lanes.symbolic_values import dense
 from ...lanes.warps import Array, spread
+from ...machine.address_map import Report
 from ...machine.chunk import ALL_THREADS, Chunk
-from ...machine.global_memory import Report
 from ...util.errors import LaunchError, MisalignedError, OutOfBoundsError
 from ..operands import unsupported
 from ..spaces import make_resolver
@@ -116,7 +116,10 @@ class BulkCopy:
         return shared.view_bytes(row, first, extent, self._report, is_written=is_written), places - first
 
     def _locate_elements(self, fields: MapFields, start: Sequence[int], shifts: Sequence[int]) -> _GlobalElements:
-        """Return the elements of a tile or a column; report invalid coordinates."""
+        """Return the elements of a tile, of four rows, or of a column of ``im2col`` mode.
+
+        Report coordinates that the copy cannot have; raise `LaunchError` for a wrong number of them.
+        """
         of_rows = not OF_ROWS.isdisjoint(self._chunk.instruction.modifiers)
         rank, starts = len(fields.extents), [(start[0], row) for row in start[1:]] if of_rows else [start]
         if len(starts[0]) != rank or len(starts) != 1 + 3 * of_rows:

@@ -50,12 +50,12 @@ class Descriptor(NamedTuple):
         span = _SPANS[bits >> 62 & 3]
         return cls(start, leading, stride, span, swizzle=SWIZZLES[span] if span > 16 else 0)
 
-    def locate_elements(self, outer: int, products: int, width: int, *, transposed: bool) -> Array:
-        """Return the address of each element, (outer, products); ``width`` is its size in bytes.
+    def locate_elements(self, outer: int, k: int, width: int, *, transposed: bool) -> Array:
+        """Return the address of each element, (outer, k); ``width`` is its size in bytes.
 
         ``transposed``: the outer axis is contiguous in memory instead of K.
         """
-        across, along = np.arange(outer)[:, None], np.arange(products)[None, :]
+        across, along = np.arange(outer)[:, None], np.arange(k)[None, :]
         swizzled = self.span > 16
         if not transposed:
             byte = along * width
@@ -70,15 +70,15 @@ class Descriptor(NamedTuple):
 
 
 def _load_factor(
-    chunk: Chunk, descriptors: Array, extent: tuple[int, int], width: int, turned: bool, report: Any
+    chunk: Chunk, descriptors: Array, extent: tuple[int, int], width: int, transposed: bool, report: Any
 ) -> Array:
-    """Load the bits of a factor, (outer, products), for each warp, from the descriptors of its lanes."""
+    """Load the bits of a factor, (outer, k), for each warp, from the descriptors of its lanes."""
     descriptor_rows = lanes_of(chunk, spread(descriptors, chunk.shape))[:, :, 0]
     factors: dict[tuple[int, int], Array] = {}
     for row, bits in {
         (row, int(bits)) for row, warp_descriptors in enumerate(descriptor_rows) for bits in warp_descriptors
     }:
-        places = Descriptor.decode(bits).locate_elements(*extent, width, transposed=turned)
+        places = Descriptor.decode(bits).locate_elements(*extent, width, transposed=transposed)
         factors[row, bits] = chunk.shared.gather_elements(row, places, width, report)
     return np.stack(
         [
@@ -101,20 +101,20 @@ def _bind_product(instruction: Instruction) -> Step:
         elements = [*elements, elements[1]]
     if len(elements) != 3 or not names <= _NAMES or shape.m != 16 * _WARPS or ELEMENTS[elements[1]].bits < 8:
         raise unsupported(instruction)
-    to, left, right = elements
+    d_type, a_type, b_type = elements
     is_sparse = "sp" in names
     expect_count(instruction, *(count + 2 * is_sparse for count in (4, 6, 7, 8)))
     target, first, second, *rest = instruction.operands
-    metadata = Metadata.locate(instruction, shape.k, ELEMENTS[left].bits, rest[1]) if is_sparse else None
+    metadata = Metadata.locate(instruction, shape.k, ELEMENTS[a_type].bits, rest[1]) if is_sparse else None
     scale, *constants = rest[2 * is_sparse :]
     numbers = [constant.value for constant in constants if isinstance(constant, Immediate)]
     in_registers = len(items(first)) > 1
     signs = numbers[:2] or [1, 1]
     turns = [bool(number) for number in numbers[2:]]
-    turned = ([False] * (2 - len(turns)) + turns)[-2:]
+    transposed = ([False] * (2 - len(turns)) + turns)[-2:]
     stored = shape.k // (1 + is_sparse)
     warp = Shape(16, shape.n, stored)
-    factor, accumulator = find_layout("a", warp, left), find_layout("d", warp, to)
+    factor, accumulator = find_layout("a", warp, a_type), find_layout("d", warp, d_type)
     targets, registers = items(target), items(first)
     if len(targets) != len(accumulator.parts) or (in_registers and len(registers) != len(factor.parts)):
         raise unsupported(instruction, f"it has {len(targets)} registers; {len(accumulator.parts)} are needed")
@@ -130,18 +130,20 @@ def _bind_product(instruction: Instruction) -> Step:
             a = factor.assemble_matrix(chunk, sources[: len(registers)])
         else:
             warpgroup_rows = _load_factor(
-                chunk, sources[0], (shape.m, stored), ELEMENTS[left].bits // 8, turned[0], report
+                chunk, sources[0], (shape.m, stored), ELEMENTS[a_type].bits // 8, transposed[0], report
             )
             quarter = np.arange(warpgroup_rows.shape[1]) % _WARPS
             a = np.stack([warpgroup_rows[:, w, 16 * q : 16 * (q + 1)] for w, q in enumerate(quarter)], axis=1)
-        a = ELEMENTS[left].decode(a)
+        a = ELEMENTS[a_type].decode(a)
         if metadata:
             a = metadata.expand(chunk, a, lanes_of(chunk, sources[-1]))
-        b = _load_factor(chunk, bits, (shape.n, shape.k), ELEMENTS[right].bits // 8, turned[1], report).swapaxes(2, 3)
-        sums = signs[0] * signs[1] * (a @ ELEMENTS[right].decode(b))
+        b = _load_factor(chunk, bits, (shape.n, shape.k), ELEMENTS[b_type].bits // 8, transposed[1], report).swapaxes(
+            2, 3
+        )
+        sums = signs[0] * signs[1] * (a @ ELEMENTS[b_type].decode(b))
         accumulates = lanes_of(chunk, scales)[:, :, :1, None]
-        sums = sums + np.where(accumulates, ELEMENTS[to].decode(accumulator.assemble_matrix(chunk, previous)), 0)
-        return accumulator.registers(chunk, encode(sums, to, saturate="satfinite" in names))
+        sums = sums + np.where(accumulates, ELEMENTS[d_type].decode(accumulator.assemble_matrix(chunk, previous)), 0)
+        return accumulator.registers(chunk, encode(sums, d_type, saturate="satfinite" in names))
 
     reads: list[tuple[Operand, Type]] = [(target, accumulator.kind) for target in targets]
     reads += [(scale, _PRED), (second, _U64)]

@@ -25,7 +25,7 @@ class Kind(NamedTuple):
 
     factors: Mapping[int, str]
     results: Mapping[int, str]
-    products: int
+    k: int
     is_scaled: bool = False
     padded: bool = True
 
@@ -53,25 +53,25 @@ class ProductShape(NamedTuple):
 
     rows: int
     columns: int
-    left: str
-    right: str
+    a_type: str
+    b_type: str
     result: str
-    #: Left and right factor: the sign, and True if K is not contiguous in memory.
+    #: A and B: the sign, and True if K is not contiguous in memory.
     signs: tuple[int, int]
-    turned: tuple[bool, bool]
+    transposed: tuple[bool, bool]
     saturates: bool
-    #: Left and right factor: the byte of its scales in their words; and the type of all scales.
+    #: A and B: the byte of its scales in their words; and the type of all scales.
     scale_bytes: tuple[int, int]
     scale: str
     #: The metadata column for factors of 16 and 32 bits.
     selector: int
-    #: Products per element (K); a sparse left factor stores half of them.
-    products: int
+    #: K; a sparse A stores half of it.
+    k: int
 
     @property
     def is_long(self) -> bool:
         """True for K = 96, whose scales go on in further words."""
-        return self.products == _LONG
+        return self.k == _LONG
 
     @classmethod
     def decode(cls, bits: int, kind: Kind, group: int, *, is_stationary: bool, is_sparse: bool) -> ProductShape:
@@ -99,7 +99,8 @@ class ProductShape(NamedTuple):
             raise ValueError(f"{rows} x {columns} is no shape of a product with .cta_group::{group}")
         is_long = not kind.padded and bool(bits >> 31)
         if is_long and (is_sparse or DATA_PATHS[rows, group, is_stationary].rows != 128):
-            raise ValueError(f"K = 96 with {'sparse factors' if is_sparse else f'{rows} rows and .cta_group::{group}'}")
+            form = "sparse factors do" if is_sparse else f"{rows} rows with .cta_group::{group} do"
+            raise ValueError(f"K is 96, which {form} not allow; use dense factors with 128 rows in each block")
         return cls(
             rows,
             columns,
@@ -107,12 +108,12 @@ class ProductShape(NamedTuple):
             factors[1],
             result,
             signs=(-1 if bits >> 13 & 1 else 1, -1 if bits >> 14 & 1 else 1),
-            turned=(bool(bits >> 15 & 1), bool(bits >> 16 & 1)),
+            transposed=(bool(bits >> 15 & 1), bool(bits >> 16 & 1)),
             saturates=bool(bits >> 3 & 1),
             scale_bytes=(bits >> 29 & 3, bits >> 4 & 3),
             scale="ue8m0" if bits >> 23 & 1 else "ue4m3",
             selector=bits & 3,
-            products=_LONG if is_long else kind.products * (1 + is_sparse),
+            k=_LONG if is_long else kind.k * (1 + is_sparse),
         )
 
 
@@ -129,7 +130,7 @@ class ColumnMask(NamedTuple):
     zeros_first: tuple[bool, ...]
     zeros: int
     used: int
-    #: First column of the right factor that the product uses.
+    #: First column of B that the product uses.
     shift: int
     is_active: bool
 

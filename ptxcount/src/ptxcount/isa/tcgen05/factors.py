@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ...lanes.warps import Array
+from ...machine.address_map import Report
 from ...machine.chunk import Chunk
-from ...machine.global_memory import Report
 from ...util.errors import TensorMemoryError
 from ..arithmetic.narrow_float import FORMATS, SCALES
 from ..hopper.wgmma import Descriptor
@@ -43,17 +43,17 @@ def _split_bytes(content: Array, bits: int) -> Array:
 
 def load_shared_factor(
     chunk: Chunk, row: int, descriptor: Descriptor, extent: tuple[int, int], name: str, report: Report,
-    *, turned: bool, padded: bool,
+    *, transposed: bool, padded: bool,
 ) -> Array:  # fmt: skip
-    """Load a factor of a block, (outer, products), as float64."""
-    element, (outer, products) = FACTOR_ELEMENTS[name], extent
+    """Load a factor of a block, (outer, k), as float64."""
+    element, (outer, k) = FACTOR_ELEMENTS[name], extent
     if element.bits >= 8:
-        places = descriptor.locate_elements(outer, products, element.bits // 8, transposed=turned)
+        places = descriptor.locate_elements(outer, k, element.bits // 8, transposed=transposed)
         return element.decode(chunk.shared.gather_elements(row, places, element.bits // 8, report))
     if not padded:
-        places = descriptor.locate_elements(outer, products // 2, 1, transposed=False)
+        places = descriptor.locate_elements(outer, k // 2, 1, transposed=False)
         return element.decode(_split_bytes(chunk.shared.gather_elements(row, places, 1, report), element.bits))
-    places = descriptor.locate_elements(outer, products, 1, transposed=turned)
+    places = descriptor.locate_elements(outer, k, 1, transposed=transposed)
     bit = places % 16 * element.bits
     low = places // 16 * 16 + bit // 8
     last = places // 16 * 16 + (bit + element.bits - 1) // 8
@@ -69,11 +69,11 @@ def find_stored_bits(name: str, *, padded: bool) -> int:
 
 
 def load_tensor_factor(
-    chunk: Chunk, rows: Array, path: DataPath, base: tuple[int, int], products: int, name: str, report: Report
+    chunk: Chunk, rows: Array, path: DataPath, base: tuple[int, int], k: int, name: str, report: Report
 ) -> Array:
-    """Load a left factor from tensor memory, (blocks, parts, rows, products), as float64."""
+    """Load A from tensor memory, (blocks, parts, rows, K), as float64."""
     element = FACTOR_ELEMENTS[name]
-    columns = base[1] + np.arange(products * element.bits // 32)
+    columns = base[1] + np.arange(k * element.bits // 32)
     lanes = base[0] + path.find_lanes()
     words = chunk.tensor.load(rows[:, None, None, None], lanes[None, :, :, None], columns, report, is_asynchronous=True)
     if element.bits == 4:

@@ -56,7 +56,7 @@ def note_uncounted(chunk: Chunk, times: int) -> None:
 
 
 def find_whole_warps(chunk: Chunk) -> tuple[Array, Array]:
-    """Return blocks and warps that execute an instruction of whole warps; raise if lanes are missing."""
+    """Return the blocks and warps that execute an instruction; raise if a warp does so with only some lanes."""
     lanes = lanes_by_warp(spread(chunk.active, chunk.shape), chunk.shape[1])
     partly = lanes.any(axis=2) & ~lanes.all(axis=2)
     if partly.any():

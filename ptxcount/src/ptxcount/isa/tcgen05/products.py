@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...lanes.warps import Array
+from ...machine.address_map import Report
 from ...machine.chunk import Chunk
-from ...machine.global_memory import Report
 from ...machine.tensor_memory import LANE_COUNT, split_address
 from ...ptx.program import TYPES, Instruction
 from ...util.errors import TensorMemoryError
@@ -44,8 +44,8 @@ class _Issue(NamedTuple):
     """An issued instruction: addresses and descriptors, as numbers."""
 
     result: int
-    left: int
-    right: int
+    a: int
+    b: int
     shape: int
     accumulates: int
     rest: tuple[int, ...]
@@ -58,13 +58,13 @@ def _bind_product(instruction: Instruction) -> Step:
     operands = list(instruction.operands)
     metadata = [operands.pop(3)] if "sp" in instruction.modifiers and len(operands) > 3 else []
     form = ProductForm.parse(instruction, operands)
-    result, left, right, shape, *rest = operands
+    result, a, b, shape, *rest = operands
 
     def read_tensor_address(operand: Any) -> Reader:
         return address(instruction, operand, "tensor")
 
-    read_left = read_tensor_address(left) if form.from_tensor_memory else reader(instruction, left, _U64)
-    readers = [read_tensor_address(result), read_left, reader(instruction, right, _U64)]
+    read_a = read_tensor_address(a) if form.from_tensor_memory else reader(instruction, a, _U64)
+    readers = [read_tensor_address(result), read_a, reader(instruction, b, _U64)]
     readers.append(reader(instruction, shape, _U32))
     extra = [read_tensor_address(operand) for operand in rest[:2]] if form.scales else []
     extra += [reader(instruction, word, _U32) for word in (items(rest[0]) if form.masks else ())]
@@ -102,7 +102,7 @@ class _Product:
             raise unsupported(chunk.instruction, f"a sparse product with {self._path.rows} rows in a block: {problem}")
         if shape.is_long and not form.block:
             raise unsupported(chunk.instruction, "K = 96 needs .block16 or .block32")
-        addresses = [issue.result, *([issue.left] if form.from_tensor_memory else [])]
+        addresses = [issue.result, *([issue.a] if form.from_tensor_memory else [])]
         addresses += [issue.metadata] if form.is_sparse else []
         bases = [split_address(place)[0] for place in addresses]
         if bases[0] not in self._path.bases or len({*bases}) > 1:
@@ -113,30 +113,30 @@ class _Product:
             raise chunk.make_fault(TensorMemoryError, text)
 
     @property
-    def _stored_products(self) -> int:
-        """The products that a row of the left factor stores."""
-        return self._shape.products // (1 + self._form.is_sparse)
+    def _stored_k(self) -> int:
+        """The stored elements of a row of A."""
+        return self._shape.k // (1 + self._form.is_sparse)
 
     def execute(self) -> None:
         """Multiply, add, and store the result of each block of the group."""
         pairs = [find_pair(self._chunk, row, self._form.group) for row in self._rows]
         members = [np.array(blocks) for blocks in zip(*pairs, strict=True)]
-        right = np.concatenate([self._load_right(blocks) for blocks in members], axis=1)
-        # Each part of the columns is a separate product, (blocks, parts, products, columns).
-        right = right.reshape(len(right), self._path.parts, -1, right.shape[2]).swapaxes(2, 3)
+        b = np.concatenate([self._load_b(blocks) for blocks in members], axis=1)
+        # Each part of the columns is a separate product, (blocks, parts, K, N).
+        b = b.reshape(len(b), self._path.parts, -1, b.shape[2]).swapaxes(2, 3)
         if self._column_mask:
-            right = np.where(self._column_mask.find_zeros(*right.shape[1::2])[:, None], 0, right)
+            b = np.where(self._column_mask.find_zeros(*b.shape[1::2])[:, None], 0, b)
         for member, blocks in enumerate(members):
-            self._multiply_block(blocks, member, right)
+            self._multiply_block(blocks, member, b)
 
-    def _multiply_block(self, blocks: Array, member: int, right: Array) -> None:
+    def _multiply_block(self, blocks: Array, member: int, b: Array) -> None:
         shape, form = self._shape, self._form
-        left = self._load_left(blocks)
+        a = self._load_a(blocks)
         if form.is_sparse:
-            left = self._expand_left(blocks, left)
+            a = self._expand_a(blocks, a)
         if form.scales:
-            left, right = self._apply_scales(blocks, left, right)
-        sums = shape.signs[0] * shape.signs[1] * (left @ right)
+            a, b = self._apply_scales(blocks, a, b)
+        sums = shape.signs[0] * shape.signs[1] * (a @ b)
         base, column = split_address(self._issue.result)
         lanes, columns = base + self._path.find_lanes(), column + np.arange(sums.shape[3])
         tensor = self._chunk.tensor
@@ -158,23 +158,21 @@ class _Product:
         words = np.array(self._issue.rest[4 * member : 4 * member + 4], np.uint32)
         return np.unpackbits(words.view(np.uint8), bitorder="little").astype(bool)
 
-    def _load_left(self, blocks: Array) -> Array:
-        """Load the rows of each block, (blocks, parts or 1, rows, products)."""
+    def _load_a(self, blocks: Array) -> Array:
+        """Load A of each block, (blocks, parts or 1, M, K)."""
         form, shape = self._form, self._shape
         if form.from_tensor_memory:
-            if shape.turned[0] or (form.kind.padded and FACTOR_ELEMENTS[shape.left].bits < 8):
-                problem = f"{shape.left} in tensor memory, or transposed there, is not supported"
+            if shape.transposed[0] or (form.kind.padded and FACTOR_ELEMENTS[shape.a_type].bits < 8):
+                problem = f"{shape.a_type} in tensor memory, or transposed there, is not supported"
                 raise unsupported(self._chunk.instruction, problem)
-            base = split_address(self._issue.left)
-            return load_tensor_factor(
-                self._chunk, blocks, self._path, base, self._stored_products, shape.left, self._report
-            )
-        extent = (self._path.rows, self._stored_products)
-        return self._load_shared(self._issue.left, blocks, extent, shape.left, turned=shape.turned[0])[:, None]
+            base = split_address(self._issue.a)
+            return load_tensor_factor(self._chunk, blocks, self._path, base, self._stored_k, shape.a_type, self._report)
+        extent = (self._path.rows, self._stored_k)
+        return self._load_shared(self._issue.a, blocks, extent, shape.a_type, transposed=shape.transposed[0])[:, None]
 
-    def _expand_left(self, blocks: Array, stored: Array) -> Array:
+    def _expand_a(self, blocks: Array, stored: Array) -> Array:
         """Expand sparse rows by their metadata in tensor memory."""
-        bits = find_stored_bits(self._shape.left, padded=self._form.kind.padded)
+        bits = find_stored_bits(self._shape.a_type, padded=self._form.kind.padded)
         base, selector = split_address(self._issue.metadata), self._shape.selector
         codes = load_metadata(self._chunk, blocks, self._path, base, bits, selector, self._report)
         unit = find_unit(bits)
@@ -183,46 +181,46 @@ class _Product:
             raise unsupported(self._chunk.instruction, f"the metadata {int(undefined[0]):#06b} of a group is undefined")
         return expand_groups(np.broadcast_to(stored, (*codes.shape[:3], stored.shape[3])), codes, unit)
 
-    def _load_right(self, blocks: Array) -> Array:
-        """Load the columns in each block of a group, (blocks, columns, products)."""
+    def _load_b(self, blocks: Array) -> Array:
+        """Load the columns of B in each block of a group, (blocks, N, K)."""
         first = self._column_mask.shift if self._column_mask else 0
-        extent = (first + self._shape.columns // self._form.group, self._shape.products)
-        turned = self._shape.turned[1]
-        return self._load_shared(self._issue.right, blocks, extent, self._shape.right, turned=turned)[:, first:]
+        extent = (first + self._shape.columns // self._form.group, self._shape.k)
+        transposed = self._shape.transposed[1]
+        return self._load_shared(self._issue.b, blocks, extent, self._shape.b_type, transposed=transposed)[:, first:]
 
-    def _load_shared(self, bits: int, blocks: Array, extent: tuple[int, int], name: str, *, turned: bool) -> Array:
+    def _load_shared(self, bits: int, blocks: Array, extent: tuple[int, int], name: str, *, transposed: bool) -> Array:
         with report_descriptors(self._chunk):
             descriptor = decode_shared(bits)
-        if descriptor.lines != 8 and not turned:
+        if descriptor.lines != 8 and not transposed:
             raise unsupported(self._chunk.instruction, "swizzles with 32-byte atoms need transposed factors")
         kind = self._form.kind
         width = extent[1] * find_stored_bits(name, padded=kind.padded) // 8
-        if not turned and descriptor.span > 16 and descriptor.start % descriptor.span + width > descriptor.span:
-            raise unsupported(
-                self._chunk.instruction, f"rows have {width} bytes; a swizzle of {descriptor.span} does not fit"
-            )
+        if not transposed and descriptor.span > 16 and descriptor.start % descriptor.span + width > descriptor.span:
+            problem = f"crosses the end of its swizzle of {descriptor.span} bytes"
+            row = f"a row of {width} bytes that begins at byte {descriptor.start % descriptor.span}"
+            raise unsupported(self._chunk.instruction, f"{row} {problem}")
         return np.stack(
             [
                 load_shared_factor(
                     self._chunk, block, descriptor, extent, name, self._report,
-                    turned=turned, padded=kind.padded,
+                    transposed=transposed, padded=kind.padded,
                 )
                 for block in blocks.tolist()
             ]
         )  # fmt: skip
 
-    def _apply_scales(self, blocks: Array, left: Array, right: Array) -> tuple[Array, Array]:
+    def _apply_scales(self, blocks: Array, a: Array, b: Array) -> tuple[Array, Array]:
         """Multiply each factor by its scales, which are in the tensor memory of each block of a group."""
         form, shape, parts = self._form, self._shape, self._path.parts
         counts, both = (self._path.rows, shape.columns), []
-        block = form.block if shape.is_long else shape.products // form.scales
+        block = form.block if shape.is_long else shape.k // form.scales
         for count, halves, base, first in zip(counts, (1, parts), self._issue.rest[:2], shape.scale_bytes, strict=True):
             byte = base >> _BYTE_SHIFT & 3
             if byte not in (0, first):
                 problem = f"the address of scales has byte {byte}, the instruction descriptor has {first}"
                 raise unsupported(self._chunk.instruction, problem)
-            scale, place = (shape.scale, first, shape.products // block), split_address(base % (1 << _BYTE_SHIFT))
+            scale, place = (shape.scale, first, shape.k // block), split_address(base % (1 << _BYTE_SHIFT))
             scales = load_scales(self._chunk, blocks, place, count, halves, scale, self._report)
             both.append(np.repeat(scales, block, axis=2))
-        columns = both[1].reshape(len(blocks), parts, -1, shape.products).swapaxes(2, 3)
-        return left * both[0][:, None], right * columns
+        columns = both[1].reshape(len(blocks), parts, -1, shape.k).swapaxes(2, 3)
+        return a * both[0][:, None], b * columns

@@ -47,11 +47,11 @@ class BlockScales(NamedTuple):
         typed = list(zip([operand for group in groups for operand in group], kinds, strict=True))
         return cls(names[0], counts[0], typed)
 
-    def scale_factors(self, chunk: Chunk, left: Array, right: Array, values: Sequence[Array]) -> tuple[Array, Array]:
-        """Multiply the rows of the left factor and the columns of the right one by their scales."""
+    def scale_factors(self, chunk: Chunk, a: Array, b: Array, values: Sequence[Array]) -> tuple[Array, Array]:
+        """Multiply the rows of A and the columns of B by their scales."""
         rows, columns = (self._load(chunk, values[3 * side : 3 * side + 3], *_SIDES[side]) for side in (0, 1))
-        repeats = left.shape[-1] // self.per_row
-        return left * np.repeat(rows, repeats, axis=3), right * np.repeat(columns, repeats, axis=3).swapaxes(2, 3)
+        repeats = a.shape[-1] // self.per_row
+        return a * np.repeat(rows, repeats, axis=3), b * np.repeat(columns, repeats, axis=3).swapaxes(2, 3)
 
     def _load(self, chunk: Chunk, values: Sequence[Array], lanes: Array, stride: int, choices: int) -> Array:
         """Load scales, (blocks, warps, rows, count)."""

@@ -69,17 +69,17 @@ def list_fragment(role: str, shape: Shape, bits: int) -> list[Part]:
     ]
 
 
-def list_quad_pairs(role: str, bits: int, *, turned: bool) -> list[Part]:
+def list_quad_pairs(role: str, bits: int, *, transposed: bool) -> list[Part]:
     """List the registers of ``m8n8k4`` with f16: four products, each by a quad of lanes and the quad 16 lanes later.
 
-    They are parts of one matrix: eight rows of ``a``, eight columns of ``b`` and a square of ``c`` each. ``turned``:
-    ``a`` is column-major, or ``b`` row-major.
+    They are parts of one matrix: eight rows of ``a``, eight columns of ``b`` and a square of ``c`` each.
+    ``transposed``: ``a`` is column-major, or ``b`` row-major.
     """
     lane = np.arange(LANES)[:, None]
     first, upper = lane // 4 % 4 * 8, lane // 16 * 4
     if role in "ab":
         along, within = np.broadcast_arrays(np.arange(4), lane % 4)
-        outer, inner = (along, within) if turned else (within, along)
+        outer, inner = (along, within) if transposed else (within, along)
         part = Part(first + upper + outer, inner) if role == "a" else Part(inner, first + upper + outer)
     else:
         column, row = np.broadcast_arrays(np.arange(8), lane % 4)

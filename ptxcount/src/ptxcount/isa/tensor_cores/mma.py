@@ -50,12 +50,12 @@ class RegisterLayout(NamedTuple):
         return [threads_of(chunk, pack_elements(extract_part(part, matrix), self.bits)) for part in self.parts]
 
 
-def find_layout(role: str, shape: Shape, element: str, *, turned: bool = False) -> RegisterLayout:
+def find_layout(role: str, shape: Shape, element: str, *, transposed: bool = False) -> RegisterLayout:
     """Return the register layout of an operand ``a``, ``b``, ``c`` or ``d``; ``element`` is a key of `ELEMENTS`."""
     bits = ELEMENTS[element].bits
     if shape == _QUADS and bits < 64:
         extent = {"a": (32, 4), "b": (4, 32)}.get(role, (32, 32))
-        return RegisterLayout(list_quad_pairs(role, bits, turned=turned), bits, extent)
+        return RegisterLayout(list_quad_pairs(role, bits, transposed=transposed), bits, extent)
     parts = list_fragment(role, shape, bits)
     if role in "cd" and bits > 16:
         parts = [Part(part.row[:, [e]], part.column[:, [e]]) for part in parts for e in (0, 1)]
@@ -109,8 +109,8 @@ def _bind_product(instruction: Instruction) -> Step | None:
         elements = [elements[0], "f16", "f16", elements[1]]
     is_sparse, scaled, kinds = bool(names & _SPARSE), "block_scale" in names, names & (_BYTE_KINDS | _PACKED_KINDS)
     layouts = [name for name in instruction.modifiers if name in ("row", "col")]
-    turned = [layouts[:1] == ["col"], layouts[1:] == ["row"], False]
-    unsupported_form = any(turned) and instruction.opcode == "mma"
+    transposed = [layouts[:1] == ["col"], layouts[1:] == ["row"], False]
+    unsupported_form = any(transposed) and instruction.opcode == "mma"
     if shape == _QUADS:
         unsupported_form = elements[1:2] not in (["f16"], ["f64"])
     known = _MMA_NAMES | _SPARSE | kinds | (SCALE_NAMES if scaled else set())
@@ -118,21 +118,21 @@ def _bind_product(instruction: Instruction) -> Step | None:
     if len(elements) != 4 or not names <= known or unsupported_form or len(kinds) > 1 or (narrow and not kinds):
         raise unsupported(instruction)
     expect_count(instruction, 4 + 2 * is_sparse + 4 * scaled)
-    target_element, left, right, plus = elements
+    d_type, a_type, b_type, c_type = elements
     if kinds & _BYTE_KINDS:
-        left, right = (PADDED if name == "e2m1" else name for name in (left, right))
+        a_type, b_type = (PADDED if name == "e2m1" else name for name in (a_type, b_type))
     target, *sources = [items(operand) for operand in instruction.operands[:4]]
     stored = shape._replace(k=shape.k // 2) if is_sparse else shape
-    roles = zip("abc", (stored, shape, shape), (left, right, plus), turned, strict=True)
+    roles = zip("abc", (stored, shape, shape), (a_type, b_type, c_type), transposed, strict=True)
     layouts_of_sources = [
-        find_layout(role, extent, name, turned=transposed) for role, extent, name, transposed in roles
+        find_layout(role, extent, name, transposed=is_transposed) for role, extent, name, is_transposed in roles
     ]
-    target_layout = find_layout("d", shape, target_element)
+    target_layout = find_layout("d", shape, d_type)
     for layout, operands in zip((target_layout, *layouts_of_sources), (target, *sources), strict=True):
         if len(operands) < len(layout.parts):
             raise unsupported(instruction, f"it has {len(operands)} registers; {len(layout.parts)} are needed")
     rest = instruction.operands[4:]
-    metadata = Metadata.locate(instruction, shape.k, ELEMENTS[left].bits, rest[1]) if is_sparse else None
+    metadata = Metadata.locate(instruction, shape.k, ELEMENTS[a_type].bits, rest[1]) if is_sparse else None
     scales = BlockScales.parse(instruction, rest[2 * is_sparse :]) if scaled else None
     counts = np.cumsum([len(operands) for operands in sources])
 
@@ -140,14 +140,14 @@ def _bind_product(instruction: Instruction) -> Step | None:
         split = [registers[first:stop] for first, stop in zip([0, *counts], [*counts, None], strict=True)]
         a, b, c = (
             ELEMENTS[name].decode(source_layout.assemble_matrix(chunk, values))
-            for name, source_layout, values in zip((left, right, plus), layouts_of_sources, split[:3], strict=True)
+            for name, source_layout, values in zip((a_type, b_type, c_type), layouts_of_sources, split[:3], strict=True)
         )
         if metadata:
             a = metadata.expand(chunk, a, lanes_of(chunk, split[3][0]))
         if scales:
             a, b = scales.scale_factors(chunk, a, b, split[3][is_sparse:])
-        summed = _multiply_in_order(a, b, c) if target_element == "f64" else _multiply_matrices(a, b, c, names)
-        total = encode(summed, target_element, saturate="satfinite" in names)
+        summed = _multiply_in_order(a, b, c) if d_type == "f64" else _multiply_matrices(a, b, c, names)
+        total = encode(summed, d_type, saturate="satfinite" in names)
         return target_layout.registers(chunk, total)
 
     writes = [(operand, target_layout.kind) for operand in target[: len(target_layout.parts)]]

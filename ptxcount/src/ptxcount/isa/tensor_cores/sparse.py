@@ -15,7 +15,7 @@ from ...machine.chunk import Chunk
 from ...ptx.program import Immediate, Instruction, Operand
 from ..operands import unsupported
 
-#: Rows of a left factor.
+#: Rows of A.
 _ROWS = np.arange(16)[:, None]
 
 
@@ -58,18 +58,18 @@ class Metadata(NamedTuple):
     ordered: bool
 
     @classmethod
-    def locate(cls, instruction: Instruction, products: int, bits: int, selector: Operand) -> Metadata:
-        """Find the lanes with metadata: one, two or all four of each quad, by the selector.
+    def locate(cls, instruction: Instruction, k: int, bits: int, selector: Operand) -> Metadata:
+        """Find the lane and bit of each code of the metadata. The selector chooses one, two or four lanes of each quad.
 
-        For elements of 16 bits and more, a word has two rows; for others, one.
+        A word holds two rows of A for elements of 16 bits and more, else one.
         """
         unit, ordered = find_unit(bits), "sp" not in instruction.modifiers
-        code = np.arange(products // {0: 2, 1: 4, 2: 8}[unit])
+        code = np.arange(k // {0: 2, 1: 4, 2: 8}[unit])
         rows_of_word = 2 if bits >= 16 else 1
         pieces = len(code) * 4 * rows_of_word // 32
         quad_lanes = pieces * 2 // rows_of_word
         if quad_lanes not in (1, 2, 4):
-            raise unsupported(instruction, f"{products} products of sparse elements of {bits} bits do not exist")
+            raise unsupported(instruction, f"K = {k} does not exist for sparse elements of {bits} bits")
         most = 4 // quad_lanes
         if not isinstance(selector, Immediate) or selector.value not in range(most):
             raise unsupported(instruction, f"the sparsity selector must be a number from 0 to {most - 1}")

@@ -102,9 +102,9 @@ class Surface(ArrayDescriptor):
         return sum(GEOMETRIES[geometry]) == len(self.extents)
 
     def place(self, byte: Array, *, layered: bool = False) -> Array:
-        """Return the address of a byte: tiles of 64 bytes by 8 rows, with sectors of 16 bytes by 2 rows.
+        """Return the memory offset of a byte of the array.
 
-        One-dimensional layers are one row each.
+        Memory has tiles of 64 bytes by 8 rows, with sectors of 16 bytes by 2 rows. A one-dimensional layer is one row.
         """
         if (self.layout or LAYOUTS[len(self.extents) == 1]) == "rows":
             return byte
@@ -166,7 +166,8 @@ class Texture(Surface):
             )
         if self.filter == "linear" and self.array.dtype.kind != "f" and not self.fractions:
             raise LaunchError(
-                f"filter 'linear' needs floats, not {self.array.dtype}; pass floats, or set fractions=True"
+                f"filter 'linear' needs floats, not {self.array.dtype}; pass floats, or set fractions=True "
+                "(normalized-float read mode)"
             )
 
     def taps(self, coordinates: Sequence[Array], layer: Array | None, *, gather: bool = False) -> list[Tap]:

@@ -1,0 +1,53 @@
+"""Addresses of shared memory in a cluster: the rank of a block, and an offset in its memory."""
+
+import numpy as np
+
+from ..lanes.symbolic_values import Value, dense
+from ..lanes.warps import Array
+
+#: A shared::cluster address holds the block rank from bit 24 on. Bit 30 is set if a rank is present; otherwise, the
+#: address is in the own block. CUTLASS clears the lowest rank bit to address the leader CTA.
+_RANK_BITS, _RANKED = 24, 30
+WITHIN, _MAX_RANK = (1 << _RANK_BITS) - 1, (1 << (_RANKED - _RANK_BITS)) - 1
+
+
+def find_rank(addresses: Array) -> Array:
+    """Return the ranks in addresses of shared memory, 64-bit signed integers; -1 for the own block."""
+    return np.where(addresses >> _RANKED & 1, addresses >> _RANK_BITS & _MAX_RANK, -1)
+
+
+def make_ranked(offsets: Array, ranks: Array) -> Array:
+    """Return shared::cluster addresses from offsets and block ranks."""
+    return np.asarray(offsets & WITHIN | ranks << _RANK_BITS | 1 << _RANKED)
+
+
+class ClusterAddresses:
+    """The owners of shared addresses, in a chunk of (blocks, threads) with clusters of some blocks."""
+
+    def __init__(self, shape: tuple[int, int], cluster: int) -> None:
+        self._shape, self._cluster = shape, cluster
+
+    @property
+    def has_cluster(self) -> bool:
+        """True if a cluster has more than one block."""
+        return self._cluster > 1
+
+    def find_remote(self, address: Value) -> Array:
+        """Return the mask of addresses in another block of the cluster; broadcastable to (blocks, threads)."""
+        rank = find_rank(dense(address).astype(np.int64))
+        own = np.arange(self._shape[0])[:, None] % self._cluster
+        return np.asarray((rank >= 0) & (rank != own))
+
+    def strip_rank(self, address: Value) -> Array:
+        """Return the offsets of addresses within shared memory; one row if all blocks have the same."""
+        offsets = dense(address).astype(np.int64) & WITHIN
+        return offsets[:1] if (offsets == offsets[:1]).all() else offsets
+
+    def find_first_block(self, row: int) -> int:
+        """Return the block of rank 0 in the cluster of a block."""
+        return row // self._cluster * self._cluster
+
+    def find_owner(self, row: int, address: int) -> tuple[int, int]:
+        """Return the block that owns a shared address of a block, and the offset in its shared memory."""
+        rank = int(find_rank(np.array(address)))
+        return row if rank < 0 else self.find_first_block(row) + rank, address & WITHIN
