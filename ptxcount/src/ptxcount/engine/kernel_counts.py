@@ -140,7 +140,7 @@ def count(  # noqa: PLR0913 -- options of a launch, by keyword
         races=races,
         unwritten=unwritten,
         variables=variables,
-        cluster=cluster,
+        cluster=adapted_kernel.cluster if cluster is None else cluster,
         time_limit=time_limit,
         names=adapted_kernel.names,
     )

@@ -37,6 +37,8 @@ class AdaptedKernel:
     names: list[str] = field(default_factory=list)
     #: Blocks along x of each unit of the grid, such as a Triton program with ``num_ctas``.
     program_blocks: int = 1
+    #: The cluster size, if the package sets one at the launch.
+    cluster: Sequence[int] | None = None
 
 
 def parse_capability(arch: str) -> tuple[int, int]:

@@ -146,10 +146,11 @@ def adapt_tilelang(kernel: Any, entry: str | None, arguments: Sequence[Any] | Ma
     extents = attributes["thread_extent"]
     block = [int(extents[f"threadIdx.{axis}"]) for axis in "xyz" if f"threadIdx.{axis}" in extents]
     shared = int(attributes["dyn_shared_memory_buf"]) if "dyn_shared_memory_buf" in attributes else 0
+    cluster = [*map(int, attributes["cluster_dims"])] if "cluster_dims" in attributes else None
     ordered = [arguments[parameter] for parameter in names]
     target = kernel.target.attrs if hasattr(kernel, "target") else {}
     arch = str(target["arch"]) if "arch" in target else None
-    return AdaptedKernel(kernel.kernel_source, name, ordered, flags, arch, None, block, shared, names)
+    return AdaptedKernel(kernel.kernel_source, name, ordered, flags, arch, None, block, shared, names, cluster=cluster)
 
 
 def _list_maps(kernel: Any) -> dict[str, Sequence[Any]]:
