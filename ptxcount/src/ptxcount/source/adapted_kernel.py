@@ -12,6 +12,9 @@ import numpy as np
 from ..machine.argument_layout import KernelArgument
 from ..util.errors import LaunchError
 
+#: Swizzle spans in bytes, by CUDA's enumeration ``CUtensorMapSwizzle``.
+SWIZZLES = (0, 32, 64, 128)
+
 
 @dataclass
 class AdaptedKernel:

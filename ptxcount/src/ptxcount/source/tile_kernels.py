@@ -13,7 +13,7 @@ import numpy as np
 from ..ptx.parser import parse_cached
 from ..ptx.program import Variable
 from ..util.errors import LaunchError
-from .adapted_kernel import AdaptedKernel, describe_shape, import_tool
+from .adapted_kernel import SWIZZLES, AdaptedKernel, describe_shape, import_tool
 from .cubin_ptx import read_embedded_ptx
 from .declarations import find_declarations
 from .names import find_entry
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 #: cuTile specializes kernels for addresses, lengths and strides that are multiples of this.
 _DIVISOR = 16
-#: Swizzle spans in bytes, by CUDA's enumeration ``CUtensorMapSwizzle``.
-_SWIZZLES = (0, 32, 64, 128)
 _POINTER = 8
 
 
@@ -180,4 +178,4 @@ def _make_map(array: Any, words: Sequence[Any]) -> TensorMap:
         view = np.ndarray(lengths, array.dtype, array.reshape(-1).view(np.uint8), 0, strides)
     except (TypeError, ValueError):
         raise LaunchError(f"argument {name} has the shape {array.shape}; the kernel is for {lengths}") from None
-    return TensorMap(view, box, _SWIZZLES[swizzle], steps, bool(fills_nan))
+    return TensorMap(view, box, SWIZZLES[swizzle], steps, bool(fills_nan))
