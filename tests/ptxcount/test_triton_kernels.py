@@ -142,7 +142,7 @@ def test_tensor_descriptors_of_triton(padding: str, monkeypatch: pytest.MonkeyPa
     stand_in(monkeypatch, **triton.modules())
     function, rows = _make_jit_function(_parameter("x")), np.zeros((8, 64), np.float32)
     descriptor = Record(base=rows, shape=[8, 60], strides=[64, 1], block_shape=[4, 32], padding=padding)
-    arguments: list[Any] = adapt_kernel(function, None, [descriptor], "sm_80").arguments
+    arguments: Any = adapt_kernel(function, None, [descriptor], "sm_80").arguments
     array, *numbers = arguments
     assert (triton.source.signature, triton.source.attrs) == ({"x": "tensordesc<fp32[4, 32]>"}, {})
     assert (array.shape, array.strides, array.base is rows) == ((8, 60), (256, 4), True)
