@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import cached_property
 from itertools import starmap
 from typing import NoReturn
 
@@ -77,10 +78,10 @@ class Schedule:
     def _choose_others(self, polling: int) -> int:
         """Choose what runs while a basic block polls: the threads that wait longest, or lanes that they have passed.
 
-        Lanes of one warp stay together, so that ``elect.sync`` sees all of them. They may poll for each other, though.
+        The latter is for ``elect.sync``, so that it sees all lanes. Otherwise lanes of a warp may poll for each other.
         """
         oldest, rank = next(iter(self._waiting)), self._flow.rank
-        if self._polls > _MAX_VAIN_ROUNDS // 2 * len(self._waiting):
+        if not self._elects or self._polls > _MAX_VAIN_ROUNDS // 2 * len(self._waiting):
             return oldest
         warps = self._find_warps(oldest)
         passed = [
@@ -89,6 +90,11 @@ class Schedule:
             if rank[index] < rank[oldest] and index != polling and (self._find_warps(index) & warps).any()
         ]
         return min(passed, key=rank.__getitem__, default=oldest)
+
+    @cached_property
+    def _elects(self) -> bool:
+        """Tell if the kernel has an ``elect.sync``."""
+        return any(instruction.opcode == "elect" for block in self._code for instruction, *_ in block.steps)
 
     def _find_warps(self, index: int) -> Array:
         return find_warps(spread(self._waiting[index], self._chunk.shape), self._chunk.shape[1])
