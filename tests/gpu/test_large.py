@@ -1,4 +1,4 @@
-"""Arrays of more than 2^31 elements, compared on the device by the measuring process."""
+"""Arrays of more than 2^31 elements, which the measuring process compares on the device."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EXTENTS = {"offset_copy": {"size": 2**31 + 5, "offset": 3}, "stride_copy": {"siz
 
 @pytest.fixture(scope="module", autouse=True)
 def _process() -> Iterator[None]:
-    """Run a measuring process that keeps the shared reference of all transposes."""
+    """Run a measuring process for the module: it keeps the reference that all transposes share."""
     with server.start_server():
         yield
 
