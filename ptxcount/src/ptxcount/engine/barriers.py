@@ -38,7 +38,7 @@ class BarrierQueue:
     def __init__(self, chunk: Chunk, code: list[CodeBlock]) -> None:
         self._chunk, self._code = chunk, code
         self._arrivals: list[BarrierArrival] = []
-        #: Threads that run code after a block barrier while others wait there.
+        #: Threads that run code after a block barrier while other threads wait at it.
         self._bypassing = np.zeros((1, 1), bool)
         self._bypasses: dict[tuple[int, int], bool] = {}
 

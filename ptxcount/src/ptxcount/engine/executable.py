@@ -41,17 +41,17 @@ class Executable:
     #: Number of registers that it writes.
     registers: int
     #: True if its blocks may wait for each other (cooperative launch).
-    whole_grid: bool
+    syncs_grid: bool
     #: The names of the functions and kernels whose address it takes.
     functions: list[str]
     #: Groups of accesses to shared memory that ptxas may merge.
-    neighbours: list[MergeableGroup]
+    mergeable_groups: list[MergeableGroup]
     #: Bytes reserved for cooperative groups at the beginning of shared memory.
     reserved: int
     #: True if it allocates stack memory (``alloca``).
-    stack: bool
+    allocates_stack: bool
     #: Names of the parameters and variables through which it accesses global memory.
-    through: ReachedNames
+    reached_names: ReachedNames
     #: Lanes of a warp that its barriers can distinguish.
     ordered_lanes: int
     #: Loads that may poll, and atomics that may be tried again, by the instruction's ``id``.
@@ -102,12 +102,12 @@ def prepare_executable(program: Program, entry: str) -> Executable:
         variables,
         shared_unit=min((size for i in instructions for size in i.units), default=1),
         registers=len({name for i in instructions for name in i.writes}),
-        whole_grid=not special.isdisjoint(GRID_REGISTERS),
+        syncs_grid=not special.isdisjoint(GRID_REGISTERS),
         functions=[name for name in (*program.functions, *program.entries) if name in named],
-        neighbours=find_mergeable(instructions, flow.blocks, addresses),
+        mergeable_groups=find_mergeable(instructions, flow.blocks, addresses),
         reserved=reserved,
-        stack=any(i.opcode == "alloca" for i in instructions),
-        through=find_reached_names(instructions, scans),
+        allocates_stack=any(i.opcode == "alloca" for i in instructions),
+        reached_names=find_reached_names(instructions, scans),
         ordered_lanes=count_ordered_lanes(instructions),
         polls=find_polls(instructions, flow),
         scans=scans,

@@ -76,7 +76,7 @@ def execute_kernel(  # noqa: PLR0913 -- options of a launch, by keyword
     if time_limit is not None:
         context.deadline, context.progress.limit = time.monotonic() + time_limit, float("inf")
     with np.errstate(all="ignore"):
-        context.merged = {group.instructions[0]: MergedCounter(group) for group in kernel.neighbours}
+        context.merged = {group.instructions[0]: MergedCounter(group) for group in kernel.mergeable_groups}
         _run_chunks(kernel, context)
     _count_merged(kernel, context)
     counters = context.counters
@@ -126,7 +126,7 @@ def _run_chunks(kernel: Executable, context: Context) -> None:
 
 def _count_merged(kernel: Executable, context: Context) -> None:
     """Count the requests and wavefronts of shared memory after merging by ptxas."""
-    single = {index for group in kernel.neighbours for index in group.instructions}
+    single = {index for group in kernel.mergeable_groups for index in group.instructions}
     unmerged = [
         access for (index, space, _), access in context.accesses.items() if index not in single and space == "shared"
     ]

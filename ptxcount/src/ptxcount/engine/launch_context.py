@@ -80,7 +80,7 @@ def make_context(kernel: Executable, options: LaunchOptions) -> Context:
         memories.symbols[name] = memories.parameters.add(np.frombuffer(content, np.uint8), name)
     threads = prod(options.grid) * prod(options.block)
     resident_blocks = count_resident_blocks(prod(options.block), shared_size - kernel.reserved)
-    is_cooperative = kernel.whole_grid and prod(options.grid) <= resident_blocks
+    is_cooperative = kernel.syncs_grid and prod(options.grid) <= resident_blocks
     if is_cooperative:
         memories.symbols[GRID_WORKSPACE] = memories.memory.add(np.zeros(256, np.uint8), GRID_WORKSPACE)
     has_dynamic = any(variable.size is None for variable in kernel.variables if not variable.problem)
@@ -105,7 +105,7 @@ def make_context(kernel: Executable, options: LaunchOptions) -> Context:
         cluster=cluster,
         has_clusters=bool(options.cluster or kernel.entry.cluster),
         has_concurrent_blocks=is_cooperative or prod(cluster) > 1,
-        max_resident_blocks=resident_blocks if kernel.whole_grid and not is_cooperative else 0,
+        max_resident_blocks=resident_blocks if kernel.syncs_grid and not is_cooperative else 0,
         reserved_shared_bytes=kernel.reserved,
         dynamic=(dynamic if options.dynamic_shared else ": give --dynamic-shared BYTES") * has_dynamic,
         dynamic_size=options.dynamic_shared,
@@ -169,7 +169,7 @@ def _place_variables(kernel: Executable, options: LaunchOptions, memories: _Memo
     generic = {v.name: window_base(v.space) + symbols.get(v.name, 0) for v in usable} | functions
     for variable, content in address_tables:
         _write_addresses(variable, content, generic)
-    if kernel.stack:
+    if kernel.allocates_stack:
         symbols[STACK.name] = -(-sizes["local"] // 16) * 16
         sizes["local"] = symbols[STACK.name] + STACK_BYTES
 
@@ -192,7 +192,7 @@ def _watch_races(
     """Watch for races in the arrays that the kernel accesses, unless the check is off; tell if any is watched."""
     if not options.distinct or options.races == "off":
         return False
-    reached_arrays = [_resolve_arrays(names, memory, parameters) for names in kernel.through]
+    reached_arrays = [_resolve_arrays(names, memory, parameters) for names in kernel.reached_names]
     return memory.watch(reached_arrays, strict=options.races == "strict")
 
 

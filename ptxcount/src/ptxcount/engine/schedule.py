@@ -159,7 +159,7 @@ class Schedule:
         return self._flow.needed(frozenset([*self._waiting, *self._barriers.find_continuations()]))
 
     def _arrive(self, index: int, code: CodeBlock, active: Array) -> None:
-        """Let threads arrive at the barrier of a basic block, and wait there unless they only arrive."""
+        """Let threads arrive at the barrier of a basic block, and wait there unless it is a ``bar.arrive``."""
         barrier = code.barrier
         if barrier is None:
             return
@@ -186,7 +186,7 @@ class Schedule:
         return bool(keys) and self._resume(self._barriers.release_warps(keys[0], self._waiting.values(), late=True))
 
     def _release_complete(self) -> bool:
-        """Release all complete barriers; tell if there are any. A cluster's is released only if no thread can run."""
+        """Release all complete barriers; tell if there are any. Cluster barriers wait until no thread can run."""
         is_released = False
         for key in self._barriers.list_keys():
             if not is_cluster_barrier(key) or not (is_released or self._waiting):
