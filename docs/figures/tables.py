@@ -157,8 +157,8 @@ def _compare_with_others(results: ResultTables) -> Iterator[str]:
     kernel, share = published.LECTURE
     yield (
         f"At 2880 x 2880 float64, `{kernel}` reaches {rates[kernel]:.0f} % of the peak and `transpose_vectorized` "
-        f"{rates['transpose_vectorized']:.0f} %. The former is the last step of H. H. B. Sorensen's lecture \"CUDA "
-        f'Performance Tuning: Memory Optimization", which printed {share} % on its GPU.\n'
+        f"{rates['transpose_vectorized']:.0f} %. The former is the last kernel of H. H. B. Sorensen's lecture \"CUDA "
+        f'Performance Tuning: Memory Optimization", which gives a DRAM utilisation of {share} % on its GPU.\n'
     )
 
 

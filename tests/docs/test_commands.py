@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import subprocess
 import sys
@@ -9,8 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from asv.commands.run import Run
 
 from kernelwatch.config.project_root import ROOT
+from kernelwatch.runner import asv_plugin
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
@@ -86,3 +89,13 @@ def test_every_command_is_run_somewhere() -> None:
     prefixes = tuple(prefix for prefixes in ELSEWHERE.values() for prefix in prefixes)
     assert [command for command, _ in commands() if command not in ran and not command.startswith(prefixes)] == []
     assert [place for place in ELSEWHERE if place.startswith("tests/") and not (ROOT / place).exists()] == []
+
+
+def test_options_of_asv_run() -> None:
+    """The table lists the options that the runner hands to asv, and those that it does not read."""
+    table = re.findall(r"^\| (`--.*) \| (\w+) ", (ROOT / "docs" / "run.md").read_text(encoding="utf-8"), re.MULTILINE)
+    by_verb = {verb: set(re.findall(r"--([a-z-]+)", options)) for options, verb in table}
+    handed = {name.replace("_", "-") for name in asv_plugin._UNSUPPORTED_OPTIONS}
+    assert by_verb["hands"] == handed | {"attribute", "cpu-affinity", "environment", "python"}
+    source = "".join(path.read_text(encoding="utf-8") for path in Path(asv_plugin.__file__).parent.glob("*.py"))
+    assert {name for name in inspect.signature(Run.run).parameters if f'"{name}"' not in source} == by_verb["ignores"]

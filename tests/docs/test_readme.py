@@ -44,13 +44,6 @@ def test_text_outside_markers_stays() -> None:
     assert tables.replace_between_markers(text, ["new"]) == f"before {tables.BEGIN}\n\nnew\n{tables.END} after"
 
 
-def test_unknown_machine() -> None:
-    """The error lists the machines with results."""
-    message = r"no results of 'nope', only of no-gpu-x86_64, .*nvidia-h200; run: asv run"
-    with pytest.raises(FileNotFoundError, match=message):
-        History("nope", ROOT)
-
-
 def test_dependencies_of_ptxcount() -> None:
     """README and CONTRIBUTING name all packages that ptxcount needs."""
     project = (ROOT / "ptxcount" / "pyproject.toml").read_text(encoding="utf-8")

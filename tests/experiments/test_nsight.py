@@ -110,8 +110,8 @@ def test_readings(ncu: Path) -> None:
         (None, "", r"exit code 1: .*said"),
     ],
 )
-def test_failures(launches: list[Launch] | None, unit: str, message: str, ncu: Path) -> None:
-    """Durations keep their launch and unit; the error has the text of ncu."""
+def test_unexpected_profiles(launches: list[Launch] | None, unit: str, message: str, ncu: Path) -> None:
+    """Missing or reordered launches, or another unit, are errors. If ncu fails, the error has its text."""
     if launches is not None:
         _say(ncu, launches, unit)
     with pytest.raises(nsight.NsightError, match=message):

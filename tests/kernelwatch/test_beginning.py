@@ -81,7 +81,7 @@ def test_existing_files_stay(encoding: str, repository: Path) -> None:
     assert (repository / ".gitignore").read_bytes() == text + b"\n.asv/\n__pycache__/\n*.unfinished\nrun.lock\n"
 
 
-def test_wrong_flags(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unclosed_quote_in_flags(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         init.main(["--flags='"])
     assert '--flags: flags "\'" cannot be split: No closing quotation; write them as on nvcc' in capsys.readouterr().err

@@ -96,8 +96,8 @@ CONSTANTS: dict[str, int | str] = {
     "static constexpr std::size_t M{3}, N{2*M + 1};": 7,
     "const int N(1 << 5);": 32,
     "constexpr int N = {static_cast<int>(1'024u)};": 1024,
-    "constexpr int NN = 3; // constexpr int N = 4;": "declared 0 times",
-    "#define N 1\n#define N 2": "declared 2 times",
+    "constexpr int NN = 3; // constexpr int N = 4;": "N has 0 values",
+    "#define N 1\n#define N 2": "N has 2 values",
     "#define N 0": 0,
     "#define N -7/2": -3,
     "#define M 1\n#define M 2\nconst int N = M;": "no known value",
@@ -131,7 +131,7 @@ VARIABLES = {
 
 @pytest.mark.parametrize("declared", VARIABLES)
 def test_variables_select_a_form(declared: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Variables must match by name and size; a function argument has any size."""
+    """The name and size of a variable select the form. A constant given as a function matches any size."""
     monkeypatch.setenv(CHECKOUT, str(tmp_path))
     used = " + ".join(f"{name}[0]" for name in ("w", "v") if f" {name}[" in declared) or "0"
     (tmp_path / "k.cu").write_text(f"{declared}\n__global__ void k(float* out) {{ out[threadIdx.x] = {used}; }}")
@@ -185,5 +185,7 @@ def test_no_matching_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     for text, place in (("", 0), ("#error no", 1), ("__global__ void old(float*, float*) {}", 0)):
         (tmp_path / "k.cu").write_text(text)
         assert row.form_at_commit is (row, *row.earlier)[place], text
-    with pytest.raises(ArgumentError, match="k: earlier= needs argument m, but no launch provides it; give a value"):
+    with pytest.raises(
+        ArgumentError, match="k: earlier= has argument m, which launches lack; give it a value, as in scalar"
+    ):
         Kernel("k", arguments, 32, over=("n",), file="k.cu", earlier=[{"arguments": [*arguments, scalar("m")]}])

@@ -103,6 +103,15 @@ def test_golden_texts_of_pages(site: tuple[Path, dict[str, str]]) -> None:
     _compare("site-pages.txt", texts, names)
 
 
+def test_terms_of_short_names(site: tuple[Path, dict[str, str]]) -> None:
+    """Each page of a commit explains its shortened flags, and that instructions are PTX."""
+    commit_pages = [path.read_text(encoding="utf-8") for path in site[0].glob("commit/*.html")]
+    assert commit_pages
+    for page in commit_pages:
+        assert "-O3 stands for -Xptxas -O3" in page
+        assert "PTX instructions that a thread executes" in page
+
+
 def test_nothing_comes_from_another_host(site: tuple[Path, dict[str, str]]) -> None:
     """Pages load only files of the site; no script is inline, and the policy forbids them."""
     for path in sorted(site[0].glob("**/*.html")):

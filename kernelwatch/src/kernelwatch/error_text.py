@@ -17,7 +17,7 @@ _MAX_LENGTH = 1000
 
 
 def one_line(error: object) -> str:
-    """Return an error's text as one printable line."""
+    """Return a text as one printable line of at most _MAX_LENGTH characters."""
     text = "".join(character if character.isprintable() else " " for character in str(error))
     return " ".join(text.split())[:_MAX_LENGTH]
 

@@ -88,7 +88,12 @@ REFUSED = [
     ("offset_copy size=10 offset=0 float32 -no-such-flag", "kernelwatch count: nvcc failed"),
     ("offset_copy size=10 offset=0 -Xptxas -O3,--no-such-flag", "kernelwatch count: nvcc failed"),
     ("offset_copy size=10 offset=0 -Xptxas", "kernelwatch count: flags '-Xptxas': -Xptxas needs a value, as in"),
-    ("histogram size=64 bins=8 float64", "kernelwatch count: histogram has no float64: nothing in it has the dtype; "),
+    ("histogram size=64 bins=8 float64", "kernelwatch count: histogram has fixed types: float64 changes nothing; "),
+    (
+        "row_sum rows=10 columns=64 complex64",
+        'kernelwatch count: the source has no kernel row_sum<cuda::std::complex<float>>: name followed by "::" must be '
+        "a class or namespace name; it does not include cuda/std/complex\n",
+    ),
     ("offset_copy size=5 offset=1 offset=2", "offset is given twice"),
     ("offset_copy size=5 offset=1 float32 int8", "is not a launch"),
     ("offset_copy size=500000000000 offset=1", "kernelwatch count: the arrays do not fit in this machine's memory"),

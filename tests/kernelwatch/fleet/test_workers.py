@@ -65,7 +65,7 @@ def test_device_shares(
         ("[ $(cat) = abc ] || exit 1", ""),
         (f"[ -z ${folders.RESULTS} ] || exit 1", ""),  # of the driver
         (f"[ ${parent_death.RUN} = $PPID ] && exit 2", ""),  # see mortal.py: the process ends with its worker
-        ("echo no such commit; exit 1", "asv ended with 1: no such commit"),
+        ("echo no such commit; exit 1", "asv run ended with exit code 1; the end of its output: no such commit"),
         ("echo still alive; exec sleep 60", "asv took longer than 0.5 s"),
     ],
 )

@@ -128,7 +128,8 @@ def _backwards(output: Array, input: Array) -> Array:
 
 @pytest.mark.parametrize("size", [5, 1 << 21])
 @pytest.mark.parametrize("returned", RETURNED)
-def test_expected_bytes_precede_poison(returned: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unwritten_bytes_are_poison(returned: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Poison is expected in the first element, which the reference does not write, and behind the array."""
     arrays = [kernelwatch.outputs("output", "size"), kernelwatch.inputs("input", "size", values="bits")]
     name = "copy_behind_the_first"
     kernel = kernelwatch.Kernel(name, arrays, 256, over=("size",), file="none.cu", reference=RETURNED[returned])

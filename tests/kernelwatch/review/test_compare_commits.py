@@ -126,7 +126,7 @@ def test_stored_results_of_other_axes(names: list[str], tmp_path: Path, capsys: 
 @pytest.mark.parametrize(
     ("named", "text", "message"),
     [
-        (True, "syntax error(", "cannot compare: .*/own_suite.py:1: SyntaxError: .*; fix it\n"),
+        (True, "syntax error(", "cannot compare: .*/own_suite.py:1: SyntaxError: .*\n"),
         (True, "SUTIE = 1", "cannot compare: 'own_suite:SUITE' is not a suite; name yours in "),
         (True, None, "cannot compare: there is no module own_suite; name yours in "),
         (False, None, ""),

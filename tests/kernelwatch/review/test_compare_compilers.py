@@ -77,9 +77,12 @@ def test_commit_without_compilers(capsys: pytest.CaptureFixture[str]) -> None:
     ("words", "message"),
     [
         ((OLD, "foo"), "'foo' is not a release of CUDA; give two, such as 13.0.2"),
-        ((OLD, "12.0"), "no machine has results of both 13.0.2 and 12.0, only of 13.0.2, 13.5.0; run once with each"),
-        ((OLD, OTHER), "; run once with each: CUDA_TOOLKIT=13.1.0 asv run --bench track_ HEAD^!"),
-        ((OLD, NEW, "--commit", HEAD), f"no machine has results of {HEAD[:8]} of both 13.0.2 and 13.5.0"),
+        (
+            (OLD, "12.0"),
+            "no machine has results of both 13.0.2 and 12.0, only of 13.0.2, 13.5.0; measure each missing release",
+        ),
+        ((OLD, OTHER), "; measure each missing release: CUDA_TOOLKIT=RELEASE asv run --bench track_ HEAD^!"),
+        ((OLD, NEW, "--commit", HEAD), f"no machine has results of both 13.0.2 and 13.5.0 at {HEAD[:8]}, only of"),
         ((OLD, NEW, "--commit", "d" * 40), "is not a commit"),
         ((OLD, NEW, "--machine", "x"), "has no results of x, only of gpu"),
     ],

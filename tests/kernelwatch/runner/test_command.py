@@ -64,9 +64,10 @@ def test_commands_of_run(
 def test_help(asv_calls: list[list[str]], capsys: pytest.CaptureFixture[str]) -> None:
     """The differences to asv's help come before it."""
     assert command.run(["--help"]) == 3
-    first, second = capsys.readouterr().out.splitlines()
+    first, second, _ = capsys.readouterr().out.splitlines()
     assert "without RANGE, only HEAD is measured" in first
     assert "Without --machine, the machine has the GPU's name." in second
+    assert "--quick stores its results, too." in second
     assert asv_calls == [["run", "--help"]]
 
 

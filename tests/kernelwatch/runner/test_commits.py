@@ -65,11 +65,11 @@ RANGES: list[tuple[Any, dict[str, Any], list[int] | str]] = [
 
 
 @pytest.mark.parametrize(("range_text", "options", "expected"), RANGES, ids=str)
-def test_ranges(
+def test_ranges_as_in_asv(
     range_text: Any, options: dict[str, Any], expected: Any, asv_repository: Any, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """Commits are newest first; the error names an invalid line of a file."""
+    """Commits are in asv's order; an invalid line of a file is a warning, and an error if all commits are needed."""
     repo, commits, results = asv_repository
     warnings: list[str] = []
     monkeypatch.setattr(log, "warning", warnings.append)

@@ -142,7 +142,10 @@ def test_compiler_errors_leave_no_number(
     ],
 )
 def test_ratio_of_worst_metric(current: dict[str, float], stored: dict[str, float], expected: float | None) -> None:
-    """The largest difference counts; zero differs from any number, and missing ones have no ratio."""
+    """The ratio farthest from 1 is returned; that to a stored 0 is 1 plus the current number.
+
+    It is None if a stored metric is missing now. New metrics are ignored.
+    """
     assert measure_counts._worst_ratio(current, stored) == expected
 
 

@@ -187,7 +187,7 @@ def test_unusable_numbers(changes: dict[str, Any], expected: list[str], tmp_path
 
 
 def test_counts_of_the_commit_itself(tmp_path: Path, entries: Entries) -> None:
-    """A second count executes only the checked share."""
+    """Counts of the commit itself are reused; none if one of the requested numbers is missing."""
     group, name = "track_counted.OffsetCopy", "track_counted.OffsetCopy.track_load_sectors"
     write_json(str(tmp_path / "gpu" / "machine.json"), {"machine": "gpu"}, 1)
     results = Results({"machine": "gpu"}, {}, NEW, 0, "3", ENVIRONMENT, {})

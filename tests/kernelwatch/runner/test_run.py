@@ -122,7 +122,13 @@ def test_results_of_a_range(repository: tuple[Project, list[str]]) -> None:
     assert project.run("git", "status", "--porcelain").stdout == "?? results/\n"
     contents_before = contents(project.path / "results")
     idle = project.run("asv", "run", f"{commits[0]}^!", "--skip-existing-successful", "--skip-existing-failed")
-    assert (idle.returncode, len(idle.stdout.splitlines())) == (0, 1), idle.stdout
+    excluded = "the --skip-existing options exclude all selected benchmarks"
+    assert (idle.returncode, idle.stdout.splitlines()[1:]) == (
+        0,
+        [f"· nothing to measure at {commits[0][:8]}: {excluded}"],
+    )
+    dry = project.run("asv", "run", f"{commits[0]}^!", "--dry-run", "--bench", STORES)
+    assert (dry.returncode, dry.stdout.splitlines()[-1]) == (0, "· track_counted: 1 measured"), dry.stdout + dry.stderr
     assert contents(project.path / "results") == contents_before
 
 
@@ -132,6 +138,13 @@ TYPED: dict[str, tuple[tuple[str, ...], str, int, set[int], str]] = {
     "one that does not compile": (("C4^!",), "", 2, {4}, 'brighten.cu(5): error: identifier "four" is undefined'),
     "no benchmark": (("C0^!", "--bench", "no_such"), "", 1, set(), "no benchmark is selected; correct --bench"),
     "nothing is to be stored": (("C0^!", "--dry-run", "--machine", "mine"), "", 0, set(), "track_counted: 1 measured"),
+    "all samples in a dry run": (
+        ("C0^!", "--interleave-rounds", "--dry-run"),
+        "",
+        1,
+        set(),
+        "-rounds and --dry-run cannot be used together",
+    ),
     "another machine": (("C0^!", "--machine", "mine"), "", 0, set(), "track_counted: 1 measured"),
 }
 
@@ -159,6 +172,17 @@ def test_arguments(case: str, repository: tuple[Project, list[str]]) -> None:
     assert all(classes <= {"track_counted.Brighten"} for classes in counted)
     other_machine = project.path / "results" / "mine"
     assert (other_machine / "machine.json").exists() == (case == "another machine")
+    assert (project.path / "results").exists() == ("--dry-run" not in words)
+
+
+def test_run_by_asv_continues_the_history(repository: tuple[Project, list[str]]) -> None:
+    """An option that only asv supports changes neither the machine nor the numbers."""
+    project, commits = repository
+    project.run("git", "checkout", "--quiet", "--detach", commits[0])
+    done = project.run("asv", "run", "--python=same", "--set-commit-hash", commits[0], "--bench", STORES)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert read_rows(project, commits[0])[STORES]["result"] == [4.0]
+    assert [path.name for path in (project.path / "results").glob("*/machine.json")] == ["machine.json"]
 
 
 def test_environment_variables(repository: tuple[Project, list[str]]) -> None:

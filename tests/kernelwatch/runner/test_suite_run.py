@@ -154,7 +154,7 @@ def test_commits_in_turns(
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
     monkeypatch.setattr(compiler, "choose_compiler", lambda _: None)
     monkeypatch.setattr(machine, "find_gpu", lambda: device)
-    monkeypatch.setattr("asv.environment.get_environments", lambda *_: ["py3"])
+    monkeypatch.setattr("asv.environment.get_environments", lambda *_: [SimpleNamespace(python="3")])
     monkeypatch.setattr(whole_run, "get_repo", lambda _: Repo())
     monkeypatch.setattr(revision_range, "select_commits", lambda *_: [f"c{index}" for index in range(count)])
     monkeypatch.setattr(folders, "exclusive_lock", lambda _: nullcontext())
@@ -167,6 +167,19 @@ def test_commits_in_turns(
         assert whole_run.run_suite(conf, options) == in_turns
     assert described == [(f"c{index}", index) for index in range(min(count, 2))] * in_turns
     assert os.environ["CUDA_VISIBLE_DEVICES"] == ("3" if has_gpu else "")
+
+
+@pytest.mark.parametrize(
+    ("python", "is_own"), [("3", True), ("3.11", True), ("3.1", False), ("3.9", False), ("2", False)]
+)
+def test_another_python_is_refused(python: str, is_own: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The results of another Python would be false, as this one imports the package."""
+    monkeypatch.setattr("platform.python_version", lambda: "3.11.7")
+    environment = SimpleNamespace(python=python)
+    monkeypatch.setattr("asv.environment.get_environments", lambda *_: [environment])
+    error = rf"^kernelwatch measures only in the Python that runs asv, 3\.11\.7; run asv in Python {python}, or "
+    with nullcontext() if is_own else pytest.raises(UserError, match=error):
+        assert whole_run._select_environments(None, {}) == [environment]
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def test_later_lines_override_single_names(tmp_path: Path) -> None:
     hashes = CubinHashes(write_lines(tmp_path / "m" / CUBINS_FILE, *lines))
     keys = [("a", "sm_90", NAME), ("a", "sm_90", "other int8 -O"), ("a", "sm_80", NAME), ("b", "sm_90", NAME)]
     assert [hashes.find_cubin_hash(*key) for key in keys] == ["44", "22", "33", None]
-    assert [hashes.find_block("a", "sm_90", *name.split()) for name in blocks] == [(128, 0), (64, 8)]
+    assert [hashes.find_block_resources("a", "sm_90", *name.split()) for name in blocks] == [(128, 0), (64, 8)]
     assert hashes.archs == ["sm_80", "sm_90"]
 
 

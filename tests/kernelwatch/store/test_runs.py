@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kernelwatch.config.project_root import ROOT
 from kernelwatch.show.site import measured
 from kernelwatch.store.results import History
 from tests.stored import BASE, COUNT, HEAD, TIME, Suite, find_results, review_as_json, write, write_lines
@@ -118,7 +119,10 @@ def test_timed_run(runs: Taken, driver: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("nvcc", "whose"), [(("13.0.88", "13.5.37"), [0]), (("13.5.37", "13.5.37"), [0, 1])])
 def test_runs_of_another_compiler(nvcc: tuple[str, str], whose: list[int], tmp_path: Path) -> None:
-    """Runs of another compiler are excluded; if all are, the default was named otherwise then."""
+    """Runs of another compiler are excluded.
+
+    If this excludes all runs, all are kept: early runs did not separate compilers.
+    """
     lines = [_run(FIRST, [BASE], "a") | {"nvcc": f"release 13, V{version}"} for version in nvcc]
     write_lines(write(tmp_path, {BASE: {TIME: {"one": 1.0}}}) / "results" / "gpu" / "runs.jsonl", *lines)
     history, results = find_results(tmp_path, BASE)
@@ -150,3 +154,10 @@ def test_each_series_has_its_gpu(tmp_path: Path) -> None:
     history = History("gpu", tmp_path)
     assert measured.list_remarks(history, HEAD, TIME) == {"gpus": {"0": "aaaaaaaa", "1": "bbbbbbbb"}}
     assert measured.list_remarks(history, BASE, TIME) == {}
+
+
+def test_unknown_machine() -> None:
+    """The error lists the machines with results."""
+    message = r"no results of 'nope', only of no-gpu-x86_64, .*nvidia-h200; run: asv run"
+    with pytest.raises(FileNotFoundError, match=message):
+        History("nope", ROOT)

@@ -127,7 +127,9 @@ def _make_benchmarks(cls: type[Watched], large: Mapping[str, Sequence[Any]]) -> 
 
 
 def watch(kernel: Kernel, axes: Mapping[str, Sequence[str | int | float]], *, name: str = "", **attributes: Any) -> Any:
-    """Create the classes of a kernel without writing one: ``globals().update(watch(kernel, {"n": [1000]}))``.
+    """Return the benchmark classes of a kernel by name, for a module that does not declare a class.
+
+    Use it as in ``globals().update(watch(kernel, {"n": [1000]}))``.
 
     Parameters
     ----------
@@ -137,7 +139,7 @@ def watch(kernel: Kernel, axes: Mapping[str, Sequence[str | int | float]], *, na
         Names of axes -> values.
     name : str
         Name of the class; by default the kernel's name in camel case. Required for a second sweep of a kernel.
-    **more
+    **attributes
         `title`, `archs` and `timed` of `Watched`.
     """
     class_name = name or "".join(part.capitalize() for part in re.split(r"\W|_", kernel.name))

@@ -41,7 +41,8 @@ def compare(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
 exit codes:
   0  FASTER, or BETTER without times; SAME; ACKNOWLEDGED: acknowledged.toml accepts what became worse;
      a TRADE that passes by --trade; REPAIRED: something fails only in BASE
-  1  SLOWER, or WORSE without times: a time is slower, or a deciding number rose; TRADE: something is faster, too;
+  1  SLOWER, or WORSE without times: a time is slower, or a deciding number rose; TRADE: something is worse, and
+     something else is better;
      BROKEN: something fails only in HEAD
   2  FAILED: something fails in both; UNDECIDED: enough undecided times to change the verdict, or no common
      configuration; or a commit or its results are missing; or the command failed unexpectedly
@@ -52,8 +53,9 @@ docs/review.md of kernelwatch has the rules.
 """,
     )
     add = parser.add_argument
-    add("base", metavar="BASE", help="any git revision, for example origin/main")
-    add("head", metavar="HEAD", nargs="?", default="HEAD", help="any git revision (default: HEAD)")
+    revision = "git revision, such as origin/main; with --compilers, a release of CUDA"
+    add("base", metavar="BASE", help=revision)
+    add("head", metavar="HEAD", nargs="?", default="HEAD", help=f"{revision} (default: HEAD)")
     add(
         "--compilers",
         action="store_true",

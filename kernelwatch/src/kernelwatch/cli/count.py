@@ -51,7 +51,7 @@ def main(words: Sequence[str] | None = None) -> int:
         with warnings.catch_warnings(record=True) as raised:
             warnings.simplefilter("default", CompilerWarning)
             try:
-                launch_counts.check_name(kernel, launch)
+                launch_counts.check_dtype_is_used(kernel, launch)
                 build.assemble_cubin(_PROBE, "probe", split_flags(launch.flags), arch=ARCH)
                 result = launch_counts.count_launch(kernel, launch.dtype, launch.flags, **launch.arguments)
             finally:

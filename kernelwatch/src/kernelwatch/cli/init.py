@@ -190,7 +190,7 @@ def provide_libraries(words: Sequence[str] | None = None) -> int:
     Packages are built with the tools in their pyproject.toml; without network, with the installed tools.
     """
     parser = argparse.ArgumentParser("kernelwatch provide")
-    parser.add_argument("environment", type=Path, help="its folder")
+    parser.add_argument("environment", type=Path, help="folder of asv's environment")
     parser.add_argument("commit", type=Path, nargs="?", help="the folder of a commit")
     options = parser.parse_args(words)
     folder = next(options.environment.glob("lib/python3*/site-packages"), None)

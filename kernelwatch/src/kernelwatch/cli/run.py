@@ -25,7 +25,8 @@ HEAD_ONLY = "HEAD^!"
 #: Lines before asv's help, which differs.
 _HELP = f"""\
 kernelwatch run [OPTION OF asv run ...] [RANGE]: without RANGE, only HEAD is measured ({HEAD_ONLY}).
-Without --machine, the machine has the GPU's name. Then the website is written. The help of asv run:"""
+Without --machine, the machine has the GPU's name. Then the website is written. --quick stores its results, too.
+The help of asv run:"""
 
 
 def run(words: Sequence[str] | None = None) -> int:

@@ -108,7 +108,9 @@ def _execute(
     try:
         pack_arguments(bound, layout)
     except UnknownArgumentError as error:
-        raise UnknownArgumentError(f"{kernel.name}: {error}; earlier= declares those of older commits") from None
+        raise UnknownArgumentError(
+            f"{kernel.name}: {error}; declare the arguments of older commits in earlier="
+        ) from None
     return execute_kernel(
         module.ptx,
         module.entry,
@@ -192,8 +194,8 @@ def _hash_launch(kernel: Kernel, launch: Launch) -> str:
     )
 
 
-def check_name(kernel: Kernel, launch: Launch) -> None:
-    """Raise UnknownDtypeError if a launch names a dtype that the suite lacks, and that changes nothing in it."""
+def check_dtype_is_used(kernel: Kernel, launch: Launch) -> None:
+    """Raise UnknownDtypeError if the suite lacks the dtype, and the launch is the same with a dtype of the suite."""
     element, suite_dtypes = kernel.check_dtype(launch.dtype), registry.current_suite().dtypes.get(launch.kernel)
     if suite_dtypes and element not in suite_dtypes:
         facts, suite_facts = (
@@ -201,8 +203,8 @@ def check_name(kernel: Kernel, launch: Launch) -> None:
             for dtype in (element, min(suite_dtypes))
         )
         if facts == suite_facts:
-            names = ", ".join(sorted(suite_dtypes))
-            raise UnknownDtypeError(f"{launch.kernel} has no {element}: nothing in it has the dtype; it has {names}")
+            names = " or ".join(sorted(suite_dtypes))
+            raise UnknownDtypeError(f"{launch.kernel} has fixed types: {element} changes nothing; use {names}")
 
 
 def _execution_facts(kernel: Kernel, dtype: str, launch: Launch) -> list[Any]:

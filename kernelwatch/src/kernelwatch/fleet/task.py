@@ -119,4 +119,6 @@ def run_asv(commit: str, checkout: Path, bench: str) -> None:
     except subprocess.TimeoutExpired:
         raise RuntimeError(f"asv took longer than {RUN_LIMIT:g} s") from None
     if done.returncode not in (0, 2):  # 2: some configurations failed, which is a result
-        raise RuntimeError(f"asv ended with {done.returncode}: {one_line(done.stdout[-300:])}")
+        raise RuntimeError(
+            f"asv run ended with exit code {done.returncode}; the end of its output: {one_line(done.stdout[-300:])}"
+        )

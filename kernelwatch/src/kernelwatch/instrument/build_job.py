@@ -121,7 +121,10 @@ def _compile_kernel(kernel: Kernel, dtype: str, flags: str, arch: str) -> tuple[
 
 
 def _make_oracle_job(kernel: Kernel, launch: Launch, ready: Ready, arrays: tuple[DeviceArray, ...]) -> Job:
-    """Return the job of a kernel that computes another's expected output. Its texts do not depend on the commit."""
+    """Return the job of a kernel that computes another kernel's expected output.
+
+    Its name, digest and reference are empty, so it is the same for all commits.
+    """
     call_fields = _call_fields(kernel, replace(launch, kernel=kernel.name), ready)
     texts: dict[str, Any] = dict.fromkeys(("name", "package_digest", "reference"), "")
     return Job(**texts, **call_fields, arrays=arrays, useful_bytes=1, samples=1, is_verified=False)

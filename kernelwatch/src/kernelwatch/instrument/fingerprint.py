@@ -72,7 +72,10 @@ def hash_function(function: Callable[..., Any]) -> str:
 
 
 def list_function_facts(function: Callable[..., Any]) -> list[Any]:
-    """Return facts that identify a user's function. Functions may share a module and differ only in defaults."""
+    """Return facts that identify a user's function: its sources, its place and its defaults.
+
+    Two functions of one module may differ only in place or defaults.
+    """
     code = getattr(function, "__code__", None)
     defaults = [getattr(function, name, None) for name in ("__defaults__", "__kwdefaults__")]
     place = [function.__qualname__, code.co_firstlineno] if code is not None else []

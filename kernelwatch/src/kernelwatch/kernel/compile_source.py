@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
+from kernelwatch.error_text import first_error
 from kernelwatch.errors import CompileError, UnknownKernelError
+from kernelwatch.kernel import dtypes
 from kernelwatch.kernel.ptx_module import PtxModule, find_entry, parse_ptx
 from kernelwatch.kernel.sources import KernelSource, apply_include_options, checkout_folder
 from kernelwatch.toolchain import build
@@ -71,8 +73,19 @@ def _compile_module(
     except CompileError as error:
         if _ENTRY_VARIABLE not in str(error):
             raise
-        raise UnknownKernelError(f"the source has no kernel {name}: {error}") from None
+        raise UnknownKernelError(
+            f"the source has no kernel {name}: {_explain_missing(str(error), name, source)}"
+        ) from None
     ((_, entry, _),) = parse_ptx(text).variables[_ENTRY_VARIABLE].addresses
     return PtxModule(
         "".join(line for line in text.splitlines(keepends=True) if f" {_ENTRY_VARIABLE} = " not in line), entry
     )
+
+
+def _explain_missing(errors: str, name: str, source: KernelSource) -> str:
+    """Return the first error; without its place if that is the declaration, which the user's file does not have."""
+    error = first_error(errors)
+    if _ENTRY_VARIABLE in errors.partition(f"{error}\n  ")[2].partition("\n")[0]:
+        error = error.partition("error: ")[2]
+    headers = [header for cpp_type, header in dtypes.CPP.values() if header and cpp_type in name]
+    return "".join([error, *(f"; it does not include {name}" for name in headers if name not in source.full_text())])

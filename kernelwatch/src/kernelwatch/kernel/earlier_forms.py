@@ -14,6 +14,7 @@ from kernelwatch.kernel.launch import DTYPE
 from kernelwatch.kernel.parameters import ArrayParameter, Parameter
 from kernelwatch.toolchain import build, cache
 from ptxcount.source import constants
+from ptxcount.util.grammar import count_noun
 
 if TYPE_CHECKING:
     from kernelwatch.kernel.kernel import Kernel
@@ -25,12 +26,13 @@ _ARCH = "sm_90"
 def read_constant(name: str, text: str) -> int:
     """Return the integer that a source defines by `#define`, `constexpr` or `const`.
 
-    Raises UnknownKernelError unless the source declares it exactly once.
+    Raises UnknownKernelError unless the source gives it exactly one value.
     """
     source = constants.remove_comments(text)
     values = {"".join(groups) for groups in re.findall(constants.CONSTANTS.format(name), source)}
     if len(values) != 1:
-        raise UnknownKernelError(f"{name} is declared {len(values)} times by #define, constexpr or const, not once")
+        count = count_noun(len(values), "value")
+        raise UnknownKernelError(f"{name} has {count} by #define, constexpr or const; it must have one")
     value = constants.evaluate_constant(name, source, is_strict=True)
     if value is None:
         advice = "use integers and constants that are defined once"

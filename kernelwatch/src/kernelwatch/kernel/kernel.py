@@ -143,7 +143,8 @@ class Kernel(KernelCode):
             form = Kernel(**settings)
             if unknown := set(form.parameters) - set(self.parameters):
                 raise ArgumentError(
-                    f"{name}: earlier= needs argument {', '.join(unknown)}, but no launch provides it; give a value"
+                    f"{name}: earlier= has argument {', '.join(sorted(unknown))}, which launches lack; "
+                    f'give it a value, as in scalar("{min(unknown)}", "float32", 1.0)'
                 )
             form.launch_names = self.launch_names
             self.earlier.append(form)
@@ -160,9 +161,9 @@ class Kernel(KernelCode):
     def parameters(self) -> tuple[str, ...]:
         """The names of a launch's arguments, in the order of the parameters."""
         names = [name for parameter in self.declared for name in parameter.extent_names()]
-        for length in self._iter_lengths():
-            names += expressions.find_names(length) if isinstance(length, str) else []
-            names += expressions.list_parameters(length) if callable(length) else []
+        for setting in self._iter_settings():
+            names += expressions.find_names(setting) if isinstance(setting, str) else []
+            names += expressions.list_parameters(setting) if callable(setting) else []
         return tuple(name for name in dict.fromkeys(names) if name not in (*_GRID_NAMES, _ITEMSIZE, *self.read))
 
     @cached_property
@@ -178,7 +179,7 @@ class Kernel(KernelCode):
         """The form of the kernel that fits the measured commit."""
         return earlier_forms.select_form(self) if self.earlier else self
 
-    def _iter_lengths(self) -> Iterator[Any]:
+    def _iter_settings(self) -> Iterator[Any]:
         """Yield the values that may depend on extents: strings, numbers and functions."""
         for setting in (
             self.over,

@@ -63,7 +63,7 @@ class KernelSource:
 
     @property
     def code(self) -> str:
-        """Input of the compiler."""
+        """The text that the compiler gets: prelude and source, without byte order marks and `#pragma once`."""
         prelude = f"{self.prelude}\n#line 1\n" if self.prelude else ""
         return _BYTE_ORDER_MARK.sub("", prelude + _PRAGMA_ONCE.sub("", self.text))
 

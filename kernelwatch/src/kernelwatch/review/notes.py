@@ -82,7 +82,10 @@ def list_source_notes(changes: SourceChanges) -> Iterator[str]:
 
 
 def list_more_instructions(rows: Iterable[Row]) -> Iterator[str]:
-    """Yield the kernels that execute many times the instructions, where neither a time nor a limit decides."""
+    """Yield one note: the kernels that execute at least twice as many PTX instructions.
+
+    Kernels with times, and ratios above a limit, are left out.
+    """
     ratios: dict[str, float] = {}
     for row in rows:
         if Reason(ReasonKind.INSTRUCTIONS) in row.judgement.reasons and row.judgement.ratio >= _MANY_INSTRUCTIONS:

@@ -156,7 +156,7 @@ def _join_reasons(reasons: Sequence[str], kernel: str) -> str:
 def find_recorded_blocks(base: CommitMeasurements, head: CommitMeasurements, row: Row) -> LaunchedBlocks:
     """Return the blocks of a compiled kernel that the runs of both commits recorded; None without a record."""
     code = (row.kernel, row.params.get("dtype", ""))
-    old, new = (side.cubins.find_block(side.commit, row.arch or "", *code) for side in (base, head))
+    old, new = (side.cubins.find_block_resources(side.commit, row.arch or "", *code) for side in (base, head))
     return old, new
 
 

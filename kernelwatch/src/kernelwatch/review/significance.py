@@ -35,7 +35,7 @@ def compute_p_value(base: Samples, head: Samples) -> float:
     statistic = max(won, count - won)
     if max(len(base), len(head)) <= _EXACT:
         # With ties, the exact distribution for untied samples is conservative, which is acceptable.
-        tail = _cumulate_orders(*sorted((len(base), len(head))))[count - int(statistic)]
+        tail = _cumulate_u(*sorted((len(base), len(head))))[count - int(statistic)]
         return min(1.0, 2 * float(tail))
     total = len(base) + len(head)
     ties = np.unique(np.concatenate([base, head]), return_counts=True)[1].astype(float)
@@ -46,11 +46,11 @@ def compute_p_value(base: Samples, head: Samples) -> float:
 
 
 @functools.cache
-def _cumulate_orders(fewer: int, more: int) -> NDArray[np.float64]:
-    """Return the share of orders of untied samples with at most 0, 1, 2, ... pairs won.
+def _cumulate_u(fewer: int, more: int) -> NDArray[np.float64]:
+    """Return the cumulative distribution of Mann and Whitney's U without ties.
 
-    The number of orders with k pairs won is a coefficient of the Gaussian binomial, the product of
-    (1 - q^(more + i)) / (1 - q^i).
+    It is the share of orders that win at most 0, 1, 2, ... pairs. The number of orders that win k pairs is a
+    coefficient of the Gaussian binomial, the product of (1 - q^(more + i)) / (1 - q^i).
     """
     orders = np.zeros(fewer * more + 1, dtype=np.int64)
     orders[0] = 1

@@ -48,6 +48,7 @@ REQUIRED_PARAMETERS: dict[str, str | None] = {
     "asv.machine:Machine.hardcoded_machine_name": None,
     "asv.machine:Machine.save": "results_dir",
     "asv.machine:MachineCollection.load": "machine_name _path",
+    "asv.machine:MachineCollection.save": "machine_name machine_info _path",
     "asv.plugins.git:Git._run_git": "args",
     "asv.plugins.git:Git.get_date": "hash",
     "asv.plugins.git:Git.get_hash_from_name": "name",
@@ -74,7 +75,7 @@ REQUIRED_PARAMETERS: dict[str, str | None] = {
 }
 
 #: End of the messages that the runner is not used.
-_FALLBACK = "asv runs the benchmarks itself, which is slower; a new machine needs `asv machine --yes` first"
+_FALLBACK = "asv runs the benchmarks itself, which is slower"
 
 #: Options of `asv run` that the runner does not support.
 _UNSUPPORTED_OPTIONS = ("profile", "set_commit_hash", "durations")
@@ -148,7 +149,8 @@ def find_incompatibility(location: str, parameters_needed: str | None) -> str:
 
 
 def _warn_of_fallback(problem: object) -> None:
-    log.warning(f"kernelwatch's runner does not support asv {asv.__version__}: {problem}; {_FALLBACK}")
+    fallback = f"{_FALLBACK}; a new machine needs `asv machine --yes` first"
+    log.warning(f"kernelwatch's runner does not support asv {asv.__version__}: {problem}; {fallback}")
 
 
 def is_existing(environment: str) -> bool:
@@ -171,7 +173,8 @@ def wrap_run(asv_run: Any) -> Any:
     @functools.wraps(asv_run)
     def run(cls: type[Run], conf: Any, *args: Any, **kwargs: Any) -> Any:
         """Run the suite, or call asv's own `run` if the runner does not support an option."""
-        options = inspect.signature(asv_run).bind(cls, conf, *args, **kwargs).arguments
+        arguments = inspect.signature(asv_run).bind(cls, conf, *args, **kwargs).arguments
+        options = {name: value for name, value in arguments.items() if name not in ("cls", "conf")}
         unsupported_options = [f"--{name.replace('_', '-')}" for name in _UNSUPPORTED_OPTIONS if options.get(name)]
         attributes = options.get("attribute") or ()
         unsupported_options += [f"--attribute {name}" for name in attributes if name != "rounds"]
@@ -181,6 +184,9 @@ def wrap_run(asv_run: Any) -> Any:
             unsupported_options.append("an existing environment")
         if unsupported_options:
             log.info(f"kernelwatch's runner does not support {' and '.join(unsupported_options)}; {_FALLBACK}")
+            from kernelwatch.runner import whole_run  # noqa: PLC0415 -- other commands of asv do not need it
+
+            whole_run.describe_machine(options)
             return asv_run(cls, conf, *args, **kwargs)
         configuration = dict(vars(conf))
         if (returns := options.get("_returns")) is not None:  # `asv continuous` reads the results there afterwards
@@ -195,9 +201,7 @@ def wrap_run(asv_run: Any) -> Any:
                     'move it and the benchmarks to the top folder, with "repo": "."'
                 )
             with scratch_folder("kernelwatch-"):
-                return whole_run.run_suite(
-                    conf, {name: options[name] for name in options if name not in ("cls", "conf")}
-                )
+                return whole_run.run_suite(conf, options)
         except KernelwatchError as error:  # asv prints its own errors as one line
             raise UserError(str(error)) from None
         except (ImportError, AttributeError) as error:

@@ -103,8 +103,7 @@ class CommitMeasurement:
                 self._add_result(name, self.configurations[group], self.seconds[group] / len(names))
 
     def _select_indices(self, name: str) -> list[int]:
-        indices: list[int] = self.benchmarks.benchmark_selection.get(name) or []
-        return indices
+        return list(self.benchmarks.benchmark_selection.get(name) or ())
 
     def _refuse_other_axes(self, discovery: Discovery) -> None:
         """Raise PackageError if a benchmark has changed since the run began: its indices would mean other launches."""

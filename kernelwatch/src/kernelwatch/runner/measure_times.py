@@ -62,7 +62,10 @@ def measure_task(
 
 
 def write_jobs(address: str, turn: int) -> None:
-    """Write all timed jobs, one per line, so that the measuring process can interleave them with other commits."""
+    """Write all timed jobs to `<turn>.jsonl`, one per line.
+
+    The measuring process interleaves them with those of the other commits.
+    """
     prebuild.compile_for_device()
     if ready := client.query_device(address):
         lines = []

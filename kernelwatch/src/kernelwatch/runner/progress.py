@@ -51,11 +51,8 @@ class Progress:
             share = self.rounds_begun.total() / sum(count * self.rounds[group] for group, count in self.counts.items())
             seconds = elapsed * (1 - share) / share
             remaining = f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
-            print(
-                f"{_CLEAR}{share:4.0%}{f', {remaining} left' if elapsed > _ESTIMATE_AFTER else ''}: {group}",
-                end="",
-                flush=True,
-            )
+            estimate = f", {remaining} left" if elapsed > _ESTIMATE_AFTER else ""
+            print(f"{_CLEAR}{share:4.0%}{estimate}: {group}", end="", flush=True)
 
     def note_configuration(self, configuration: RunConfiguration) -> None:
         """Count a configuration's outcome, and print its failure: once for reasons that differ only in numbers."""

@@ -44,20 +44,15 @@ def load_reusable(
 
     @cache
     def load_document(commit: str) -> Document | None:
-        for document in reading.iter_documents(folder, commit):
-            if (document.commit_hash, document.env_name) == (commit, environment):
-                return document
-        return None
+        return reading.find_document(folder, commit, environment)
 
     @cache
     def load_numbers(commit: str, benchmark: str) -> dict[str, Any]:
         """Return numbers by parameters: samples where they are stored; missing and NaN values are omitted."""
         document = load_document(commit)
-        stored_rows = (
-            result_rows.iter_configurations(document.get_row(benchmark))
-            if document and benchmark in document.results
-            else ()
-        )
+        if document is None or benchmark not in document.results:
+            return {}
+        stored_rows = result_rows.iter_configurations(document.get_row(benchmark))
         by_params = {", ".join(params): samples or value for params, value, samples in stored_rows}
         return {params: value for params, value in by_params.items() if value is not None and value == value}
 

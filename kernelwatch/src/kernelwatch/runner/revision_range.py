@@ -79,15 +79,19 @@ def find_benchmarks_to_skip(
     results: Path, machine: str, commit: str, environment: str, benchmarks: Benchmarks, options: Mapping[str, Any]
 ) -> set[str]:
     """Return the benchmarks of a commit that the options skip."""
-    skipped: set[str] = set()
-    for document in reading.iter_documents(results / machine, commit):
-        if document.commit_hash == commit and options.get("skip_existing_commits"):
-            return set(benchmarks)
-        for name in benchmarks if (document.commit_hash, document.env_name) == (commit, environment) else ():
-            row = document.results.get(name)
-            if row is not None and row.version == benchmarks[name]["version"]:
-                values = result_rows.reindex(document.get_row(name), benchmarks[name]["params"])["result"]
-                has_failed = values is None or None in values
-                if options.get("skip_failed" if has_failed else "skip_successful"):
-                    skipped.add(name)
+    folder, skipped = results / machine, set[str]()
+    measured_commits = (document.commit_hash for document in reading.iter_documents(folder, commit))
+    if options.get("skip_existing_commits") and commit in measured_commits:
+        return set(benchmarks)
+    document = reading.find_document(folder, commit, environment)
+    if document is None:
+        return skipped
+    for name in benchmarks:
+        row = document.results.get(name)
+        if row is None or row.version != benchmarks[name]["version"]:
+            continue
+        values = result_rows.reindex(document.get_row(name), benchmarks[name]["params"])["result"]
+        has_failed = values is None or None in values
+        if options.get("skip_failed" if has_failed else "skip_successful"):
+            skipped.add(name)
     return skipped

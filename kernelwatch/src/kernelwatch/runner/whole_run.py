@@ -2,9 +2,10 @@
 
 import json
 import os
+import platform
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -36,6 +37,8 @@ from ptxcount.util.grammar import count_noun
 
 def run_suite(conf: Any, options: Mapping[str, Any]) -> int | None:
     """Measure the commits and benchmarks that `asv run` selected; return its exit code."""
+    if options.get("interleave_rounds") and options.get("dry_run"):
+        raise UserError("--interleave-rounds and --dry-run cannot be used together")  # as in asv
     compiler.choose_compiler(conf)
     if problem := cache.find_problem():
         log.warning(problem)
@@ -44,19 +47,15 @@ def run_suite(conf: Any, options: Mapping[str, Any]) -> int | None:
         # NVML may not name a device such as a MIG slice. Hide it: its times would be stored under "no GPU".
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
     results = folders.results_folder(ROOT, conf)
-    asv_environments = list(environments.get_environments(conf, options.get("env_spec")))
-    if not asv_environments:
-        raise UserError("no environment is selected; correct --environment, or `environment_type` in asv.conf.json")
+    asv_environments = _select_environments(conf, options)
     repo = get_repo(conf)
     if options.get("pull", True):
         repo.pull()
     commits = revision_range.select_commits(conf, repo, options, results)
-    interleaved = (
-        commits if options.get("interleave_rounds", False) is not False and len(commits) > 1 and device else []
-    )
+    interleaved = commits if _interleaves(options) and len(commits) > 1 and device else []
     returns = options.get("_returns")
     with (
-        folders.exclusive_lock(results),
+        nullcontext() if options.get("dry_run") else folders.exclusive_lock(results),
         run_environment() as folder,
         _start_measuring(device) as facts,
     ):
@@ -72,6 +71,25 @@ def run_suite(conf: Any, options: Mapping[str, Any]) -> int | None:
         return SuiteRun(conf, repo, load_machine(options, device), options, results, folder, facts).measure(
             commits, asv_environments
         )
+
+
+def _select_environments(conf: Any, options: Mapping[str, Any]) -> list[Any]:
+    """Return asv's environments, which must have the Python of this process: it imports the package and the suite."""
+    selected = list(environments.get_environments(conf, options.get("env_spec")))
+    if not selected:
+        raise UserError("no environment is selected; correct --environment, or `environment_type` in asv.conf.json")
+    own = platform.python_version()
+    for other in [environment.python for environment in selected if not f"{own}.".startswith(f"{environment.python}.")]:
+        raise UserError(
+            f"kernelwatch measures only in the Python that runs asv, {own}; run asv in Python {other}, or correct "
+            '--python, or write "pythons": ["3"] in asv.conf.json'
+        )
+    return selected
+
+
+def _interleaves(options: Mapping[str, Any]) -> bool:
+    """Return whether the commits are interleaved if possible; None is the default of `asv continuous`, which does."""
+    return options.get("interleave_rounds", False) is not False
 
 
 @contextmanager
@@ -94,6 +112,13 @@ def load_machine(options: Mapping[str, Any], device: machine.Gpu | None) -> Mach
     except UserError:
         vars(loaded).update(machine.stable_facts(name, device))
     return loaded
+
+
+def describe_machine(options: Mapping[str, Any]) -> None:
+    """Describe the runner's machine to asv, which is about to run the benchmarks itself: the history is the same."""
+    described = load_machine(options, machine.find_gpu())
+    MachineCollection.save(described.machine, vars(described), _path=options.get("_machine_file"))
+    Machine.hardcoded_machine_name = described.machine
 
 
 @contextmanager
@@ -198,6 +223,8 @@ class SuiteRun:
         )
         benchmarks = all_benchmarks.filter_out(skip)
         if not benchmarks:
+            excluded = "the --skip-existing options exclude all selected benchmarks"
+            log.info(f"nothing to measure at {commit[:8]}: {excluded}")
             return
         count = count_noun(len(benchmarks), "benchmark")
         log.info(f"{self.conf.project} {self.repo.get_decorated_hash(commit, 8)}: {count}")
@@ -207,7 +234,7 @@ class SuiteRun:
         stored = folders.CommitFiles(self.results / name, commit, environment.name)
         saved = Path(self.conf.results_dir, get_filename(name, commit, environment.name))
         if document := stored.read_merged():
-            saved.parent.mkdir(exist_ok=True)
+            saved.parent.mkdir(parents=True, exist_ok=True)
             saved.write_text(json.dumps(document), encoding="utf-8")
             results.load_data(self.conf.results_dir)
         record = RunRecord(commit, self.device_facts, self.uncommitted)

@@ -1,6 +1,5 @@
 """A review as text: for a terminal, or in a fence for a comment or a job's summary."""
 
-import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -9,13 +8,13 @@ from kernelwatch.review.commit_review import Review
 from kernelwatch.review.conclusion import iter_reasons_for_undecided
 from kernelwatch.review.groups import ChangeGroup, group_rows, select_changed
 from kernelwatch.review.pairing import ONLY_BASE, ONLY_HEAD, REGENERATED, SKIPPED, WITHOUT_VALUE
-from kernelwatch.review.rows import Row, UnpairedConfiguration
-from kernelwatch.review.verdict import RISES, ReasonKind, Verdict, format_percent
+from kernelwatch.review.rows import UnpairedConfiguration
+from kernelwatch.review.verdict import RISES, Verdict, format_percent
+from kernelwatch.show.single_changes import iter_facts, iter_largest, iter_trades, iter_undecided, note_unverified
 from kernelwatch.show.terminal import format_table, wrap_line
 from kernelwatch.show.text import (
     PASSING_OPTION,
     SHORTENED_FLAGS,
-    format_quantity,
     name_conclusion,
     name_verdict,
     plain,
@@ -30,8 +29,8 @@ HEADERS = ["kernel", "flags", "time", "why (compiled, counted)", "configurations
 #: Maximum number of characters of a comment on GitHub.
 COMMENT_LIMIT = 65_536
 
-#: Limits: kernels named per line, undecided times listed, characters of a failure's reason.
-_MAX_NAMES, _MAX_UNDECIDED, _MAX_REASON = 8, 3, 1000
+#: Limits: kernels named per line, characters of a failure's reason.
+_MAX_NAMES, _MAX_REASON = 8, 1000
 
 #: Text that replaces lines beyond the size limit of a comment.
 _LEFT_OUT = "{} more lines are left out: a comment has no more room.\n"
@@ -76,16 +75,19 @@ def _iter_lines(review: Review, at_least: float, list_all: bool) -> Iterator[str
     if further := review.failures[_MAX_NAMES:]:
         yield f"{len(further)} more kernels and reasons; --format json has them"
     yield "; ".join(_iter_counts(review)) or "no configuration has a value in both commits"
-    yield from (f"Largest: {line}" for line in _iter_largest(listed))
-    yield from (f"Trade: {line}" for line in _iter_trades(rows))
+    yield from (f"Largest: {line}" for line in iter_largest(listed))
+    yield from (f"Trade: {line}" for line in iter_trades(rows))
     accepted = Counter(row.judgement.reason for row in rows if row.judgement.verdict is Verdict.ACKNOWLEDGED)
     for reason, count in accepted.most_common():
         yield f"Acknowledged: {count_noun(count, 'configuration')}: {plain(reason)}"
     if groups := group_rows(rows, review.arch, at_least):
         yield from format_table(HEADERS, [_format_cells(group) for group in groups], list_all=list_all)
     small = len(differing) - len(listed)
-    less = f"; {small} changed by less than {100 * at_least:g} % (--at-least)" if small else ""
-    yield f"Not listed: {len(rows) - len(differing)} that are the same{less}."
+    same = len(rows) - len(differing)
+    unlisted = [f"{same} that {choose_form(same, 'is', 'are')} the same"] if same else []
+    unlisted += [f"{small} changed by less than {100 * at_least:g} % (--at-least)"] if small else []
+    if unlisted:
+        yield f"Not listed: {'; '.join(unlisted)}."
     by_label = _group_unmeasured(review.unpaired[ONLY_BASE]) | {"new in head": review.unpaired[ONLY_HEAD]}
     for label, unpaired in by_label.items():
         texts = {plain(configuration.reason.removeprefix(f"{label}: "), _MAX_REASON) for configuration in unpaired}
@@ -106,16 +108,18 @@ def _iter_lines(review: Review, at_least: float, list_all: bool) -> Iterator[str
         notes.append(f"not verified, because they have no reference=: {_join_kernels(unverified)}")
     if review.conclusion is Verdict.UNDECIDED:
         notes += (f"no verdict: {doubt}" for doubt in iter_reasons_for_undecided(rows))
-    yield from (f"Note: {plain(note)}" for note in (*notes, *_iter_undecided(review)))
+    yield from (f"Note: {plain(note)}" for note in (*notes, *iter_undecided(review)))
     for row in differing if list_all else ():
         yield f"{name_verdict(row.judgement.verdict, row.kind):9}{plain(row.name)}"
-        yield f"{'':9}{'; '.join(_iter_facts(row, review.peak))}"
+        yield f"{'':9}{'; '.join(iter_facts(row, review.peak))}"
     explanations = ["Counted and compiled numbers are the same only if equal. Lower is better."]
     if timed:
         times = f"Time: geometric mean of head / base over sizes and dtypes; the same up to {review.thresholds}."
         explanations.insert(0, times)
     if any(PASSING_OPTION in row.flags for row in differing):
         explanations.append(SHORTENED_FLAGS)
+    if any(row.metric == "instructions" for row in differing):
+        explanations.append("Instructions are PTX instructions per thread.")
     yield " ".join(explanations)
 
 
@@ -133,7 +137,7 @@ def _format_verdict(review: Review) -> str:
 
 
 def _format_sides(review: Review) -> str:
-    """Format base and head as typed, with a hash after other names."""
+    """Format base and head as the user typed them; after a name that is not a hash, add the hash."""
     if review.is_of_compilers:
         releases = " -> ".join(f"nvcc of CUDA {side.label}" for side in review.base_and_head)
         return f"{releases} at {review.head.commit[:8]}"
@@ -160,66 +164,13 @@ def _iter_counts(review: Review) -> Iterator[str]:
         yield f"machine code differs in {recorded.count(False)} of {len(recorded)} cubins"
 
 
-def _iter_largest(listed: Sequence[Row]) -> Iterator[str]:
-    """Yield the largest changes to the worse and to the better: of times, or of numbers if no time changed."""
-    rows = [row for row in listed if row.judgement.is_change and row.decides]
-    times = [row for row in rows if row.kind == TIMED]
-    for verdict in (Verdict.SLOWER, Verdict.FASTER):
-        if candidates := [row for row in times or rows if row.judgement.verdict is verdict]:
-            # The largest absolute change, and the largest relative change of the same kernel.
-            most = max(candidates, key=lambda row: abs(row.head - row.base) if times else row.size)
-            steepest = max((row for row in candidates if row.kernel == most.kernel), key=lambda row: row.size)
-            yield (
-                f"{_format_change(most)}; {_format_amount(steepest)}" if most is not steepest else _format_change(most)
-            )
-
-
-def _iter_trades(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield a line for each kernel and number that rose while times fell, or fell while times rose."""
-    by_number: dict[tuple[str, str], list[Row]] = {}
-    for row in rows:
-        fell = row.kind != TIMED and row.judgement.verdict is Verdict.FASTER and row.judgement.reasons
-        if row.judgement.verdict is Verdict.TRADE or fell:
-            by_number.setdefault((row.kernel, row.metric), []).append(row)
-    for trade_rows in by_number.values():
-        most = max(trade_rows, key=lambda row: row.size)
-        further = f", and {len(trade_rows) - 1} more" if len(trade_rows) > 1 else ""
-        yield f"{_format_change(most)}{further}; {most.judgement.reason}"
-
-
-def _format_change(row: Row) -> str:
-    """Format one configuration's change: "k 27 % faster at 12800x12800 float32 -O3 (1073 µs -> 783 µs)"."""
-    return f"{plain(row.kernel)} {_format_amount(row)}"
-
-
-def _format_amount(row: Row) -> str:
-    if row.kind == TIMED:
-        much = f"{format_percent(row.judgement.ratio).lstrip('+-')} {row.judgement.verdict.value.lower()}"
-    else:
-        much = f"{'more' if row.head > row.base else 'fewer'} {row.metric}"
-    return f"{much} at {_format_place(row)} ({', '.join([_format_values(row), *_note_unverified(row)])})"
-
-
-def _format_values(row: Row) -> str:
-    return f"{format_quantity(row.base, row.unit)} -> {format_quantity(row.head, row.unit)}"
-
-
-def _format_place(row: Row) -> str:
-    return plain(" ".join(filter(None, [row.parameters, shorten_flags(row.flags)])))
-
-
-def _note_unverified(*rows: Row) -> list[str]:
-    """Return "not verified" if a row's kernel has no reference."""
-    return [] if all(row.verified for row in rows) else ["not verified"]
-
-
 def _format_cells(group: ChangeGroup) -> list[str]:
     """Return the cells of a group's row in the table under HEADERS."""
     return [
         plain(group.kernel),
         shorten_flags(group.flags),
         "" if group.ratio is None else format_percent(group.ratio),
-        plain(", ".join([*group.evidence, *_note_unverified(*group.times, *group.numbers)])),
+        plain(", ".join([*group.evidence, *note_unverified(*group.times, *group.numbers)])),
         format_counts(group),
     ]
 
@@ -263,39 +214,3 @@ def _group_unmeasured(unpaired: Sequence[UnpairedConfiguration]) -> dict[str, li
 def _join_kernels(kernels: Sequence[str]) -> str:
     omitted = len(kernels) - _MAX_NAMES
     return ", ".join(kernels[:_MAX_NAMES]) + (f" and {count_noun(omitted, 'more kernel')}" if omitted > 0 else "")
-
-
-def _iter_facts(row: Row, peak: float | None) -> Iterator[str]:
-    """Yield facts about a configuration; "% of peak" is that of head."""
-    judged, rates = row.judgement, row.rates
-    yield _format_values(row)
-    yield f"ratio {judged.ratio:.3f}".replace("inf", "∞")
-    if judged.interval:
-        yield "99 % interval {:.3f} to {:.3f}".format(*judged.interval)
-    if row.copies:
-        yield "copies {:.3f} → {:.3f}".format(*row.copies)
-    if rates:
-        yield f"GB/s {rates[0] / 1e9:.0f} → {rates[1] / 1e9:.0f}"
-    if rates and peak:
-        yield f"% of peak {100 * rates[1] / peak:.1f}"
-    if why := [*_note_unverified(row), *map(str, judged.reasons)]:
-        yield plain("; ".join(why))
-
-
-def _iter_undecided(review: Review) -> Iterator[str]:
-    """Yield notes on the undecided times: the command that measures more, and their ranges, slowest first."""
-    rows = [row for row in review.rows if row.judgement.verdict is Verdict.UNDECIDED]
-    if rows:
-        how = "measure again" if review.is_of_compilers else "measure both interleaved"
-        are, them = choose_form(len(rows), "is", "are"), choose_form(len(rows), "it", "them")
-        yield f"{count_noun(len(rows), 'time')} {are} undecided; to decide {them} {how}: {review.measure_command}"
-    rows.sort(key=lambda row: -(row.judgement.could_be or (0.0, math.inf))[1])
-    for row in rows[:_MAX_UNDECIDED]:
-        bounds = row.judgement.could_be
-        could = "anything" if bounds is None else " to ".join(map(format_percent, bounds))
-        if any(reason.why is ReasonKind.CHANCE for reason in row.judgement.reasons):
-            could += " (this time alone, before the correction)"
-        changed_by = f"{format_percent(row.judgement.ratio)}, could be {could}"
-        yield f"undecided: {plain(row.kernel)} at {_format_place(row)}: {changed_by}: {row.judgement.reason}"
-    if len(rows) > _MAX_UNDECIDED:
-        yield f"undecided: {count_noun(len(rows) - _MAX_UNDECIDED, 'more time')}; --all says why"

@@ -76,7 +76,7 @@ class CubinHashes:
         """Return the hash of only the machine code of a launch, which two compilers may share; None if not stored."""
         return self._code_hashes.get((commit, arch), {}).get(launch)
 
-    def find_block(self, commit: str, arch: str, kernel: str, dtype: str) -> tuple[int, int] | None:
+    def find_block_resources(self, commit: str, arch: str, kernel: str, dtype: str) -> tuple[int, int] | None:
         """Return the threads of a kernel's block and its bytes of dynamic shared memory; None if not stored."""
         return self._blocks.get((commit, arch), {}).get(f"{kernel} {dtype}")
 

@@ -41,7 +41,7 @@ class IndexEntry(msgspec.Struct, array_like=True, frozen=True):
 
 
 def list_results(folder: Path) -> dict[Path, IndexEntry]:
-    """Return the readable files of a machine's results, sorted by name; only files missing in the index are read."""
+    """Return the readable files of a machine's results, sorted by name; only new and changed files are read."""
     cache_file = cache_path("results", folder)
     cached = load_cached(cache_file, dict[str, IndexEntry]) or {}
     entries: dict[str, IndexEntry] = {}

@@ -125,6 +125,12 @@ def iter_documents(folder: Path, commit: str = "") -> Iterator[models.Document]:
     return merge_files(folder, iter_files(folder, commit))
 
 
+def find_document(folder: Path, commit: str, environment: str) -> models.Document | None:
+    """Return the document of a commit and environment of a machine; None if there is none."""
+    documents = iter_documents(folder, commit)
+    return next((found for found in documents if (found.commit_hash, found.env_name) == (commit, environment)), None)
+
+
 def merge_files(folder: Path, files: Iterable[tuple[Path, Any, models.Document]]) -> Iterator[models.Document]:
     """Yield one document per commit and environment of some files."""
     for _, commit_files in itertools.groupby(files, lambda file: file[0].name[:8]):

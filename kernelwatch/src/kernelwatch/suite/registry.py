@@ -158,7 +158,7 @@ def _import_module(module: str) -> Any:
         if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
             return None
         raise SuiteError(
-            f"{_find_place(error)}: {type(error).__name__}: {one_line(getattr(error, 'msg', error))}; fix it"
+            f"{_find_place(error)}: {type(error).__name__}: {one_line(getattr(error, 'msg', error))}"
         ) from error
 
 
@@ -232,7 +232,7 @@ def cache_by_suite(compute: Callable[[str, Mapping[str, P]], T]) -> Callable[[st
 
 
 def _suite_identity() -> int:
-    """Return the identity of the current suite, or of the error of a missing one."""
+    """Return a cache key: the id of the current suite, or of the error if it cannot be loaded."""
     return id(_registered[-1] if _registered else _load_suite())
 
 

@@ -129,10 +129,10 @@ def select_compilers(base: str, head: str, commit: str | None, machine: str | No
             dated.append((min(old.commit_dates()[newest], new.commit_dates()[newest]), selection))
     if not dated:
         used_compilers = sorted({name or compilers.DEFAULT for history in histories for name in history.compilers})
-        of_commit, again = (f"of {chosen[:8]} ", chosen[:8]) if chosen else ("", "HEAD")
+        at_commit, again = (f" at {chosen[:8]}", chosen[:8]) if chosen else ("", "HEAD")
         raise CannotCompareError(
-            f"no machine has results {of_commit}of both {base} and {head}, only of {', '.join(used_compilers)}; "
-            f"run once with each: {compilers.VARIABLE}={head} asv run --bench track_ {again}^!"
+            f"no machine has results of both {base} and {head}{at_commit}, only of {', '.join(used_compilers)}; "
+            f"measure each missing release: {compilers.VARIABLE}=RELEASE asv run --bench track_ {again}^!"
         )
     return max(dated, key=lambda pair: pair[0])[1]
 

@@ -42,7 +42,7 @@ class ShownMachine:
 
     @cached_property
     def cubins(self) -> CubinHashes:
-        """The hashes of its machine code."""
+        """The hashes of the machine code of each commit."""
         return CubinHashes(self.history.folder, self.history.compiler)
 
     @cached_property

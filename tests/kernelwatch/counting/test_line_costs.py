@@ -1,0 +1,66 @@
+"""Costs of source lines: their keys in the store, and their text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernelwatch import Kernel, inputs, outputs, scalar
+from kernelwatch.counting import source_lines
+from kernelwatch.instrument import fingerprint
+from kernelwatch.kernel import Launch
+from kernelwatch.suite import registry
+from kernelwatch.suite.registry import Suite
+from kernelwatch.suite.sweep import Sweep
+
+LINES = {
+    "\tout[threadIdx.x] = x[threadIdx.x];\t// \u03b1": [
+        "      2     out[threadIdx.x] = x[threadIdx.x];  // \u03b1",
+        "         ^ load: 4.00 sectors per request, ideal 4.00; 1.00 cache lines, ideal 1.00",
+        "         ^ store: 4.00 sectors per request, ideal 4.00; 1.00 cache lines, ideal 1.00",
+    ],
+    "": [source_lines.NO_ACCESSES],
+}
+
+
+def _compute_key(monkeypatch: pytest.MonkeyPatch, n: int, **change: Any) -> str:
+    """Return the key of the stored costs of a kernel without code, after a change of its row."""
+    row: dict[str, Any] = {"arguments": [outputs("out", "n"), "n"], "block": 64, "over": ("n",), "text": "//"}
+    kernel = Kernel("copy", **{**row, **change})
+    monkeypatch.setattr(registry, "find_kernel", lambda _: kernel)
+    return source_lines.launch_key(Launch("copy", "float32", "-O3", {"n": n}))
+
+
+def test_line_costs_depend_on_source_and_launch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The key of stored costs covers source, launch, grid, block, and values that the launch does not name."""
+    out = outputs("out", "n")
+    changes: list[dict[str, Any]] = [{}, {"block": 32, "grid": (1,)}, {"grid": (2,)}, {"text": "/"}]
+    changes += [{"arguments": [out, scalar("n", value=value)]} for value in (1, 32, "2*n")]
+    changes += [{"constants": {"table": np.array([value], "f4")}} for value in (0, 1)]
+    changes += [{"arguments": [out, inputs("x", "n", **kind), "n"]} for kind in ({"values": np.zeros}, {"seed": 1})]
+    keys = [_compute_key(monkeypatch, 65), *(_compute_key(monkeypatch, 64, **change) for change in changes)]
+    assert len({*keys}) == len(keys)
+
+
+def test_stored_keys_of_line_costs_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    stored_key = fingerprint.hash_facts("//", "copy n=64 float32 -O3", (1, 1, 1), (64, 1, 1))
+    assert _compute_key(monkeypatch, 64) == stored_key
+
+
+@pytest.mark.parametrize("body", LINES)
+def test_line_costs_and_text(body: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tab of the source text ends at a multiple of four."""
+    text = f"__global__ void copy(float* out, const float* x, int n) {{\n{body}\n}}"
+    arguments: Any = [outputs("out", "n", "float32"), inputs("x", "n", "float32"), "n"]
+    kernel = Kernel("copy", arguments, 64, over=("n",), text=text, reference=(lambda x: x) if body else None)
+    axes = {"dtype": ("float32",), "flags": ("-Xptxas -O3",)}
+    sweep = Sweep("Copy", "Copy", axes, kernel="copy", fixed={"n": 64})
+    suite = Suite(kernels=lambda: {"copy": kernel}, timed=(), copy=None, counted=(sweep,), compiled=sweep)
+    monkeypatch.setattr(registry, "current_suite", lambda: suite)
+    assert not list(source_lines.iter_missing(tmp_path, {"Other"}))
+    (missing_line,) = source_lines.iter_missing(tmp_path, {"Copy"})
+    shown = [line for line in missing_line["text"].splitlines() if line.strip(" 13{}") and "void" not in line]
+    assert shown == LINES[body]
