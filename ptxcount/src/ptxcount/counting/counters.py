@@ -48,8 +48,8 @@ class LaunchCounters:
     """The counters of a launch.
 
     ``loads``, ``stores`` and ``atomics`` are the `Amounts` of the accesses to global memory, as in
-    ``counters.loads.sectors_per_request``; ``shared_loads``, ``shared_stores`` and ``shared_atomics`` those of the
-    accesses to shared memory.
+    ``counters.loads.sectors_per_request``. For shared memory, they are ``shared_loads``, ``shared_stores`` and
+    ``shared_atomics``.
 
     Attributes
     ----------

@@ -22,8 +22,8 @@ Key = tuple[int, int]
 class BarrierArrival(NamedTuple):
     """Threads that have arrived at a barrier.
 
-    ``threads`` is their mask, (blocks, threads). ``stopped_at`` is the index of the basic block at whose end they
-    wait; None if they arrive without waiting.
+    ``threads`` is their mask, broadcastable to (blocks, threads). ``stopped_at`` is the index of the basic block at
+    whose end they wait; None if they arrive without waiting.
     """
 
     key: Key

@@ -94,7 +94,10 @@ class Directives:
                 yield Diagnostic(waiver.file, waiver.line, "PC007", "a waiver needs a reason: ignore[...] reason")
             elif useless and (waiver.file, waiver.holds_for) in counted_lines:
                 yield Diagnostic(
-                    waiver.file, waiver.line, "PC007", f"ignore[{', '.join(useless)}] matches no finding any more"
+                    waiver.file,
+                    waiver.line,
+                    "PC007",
+                    f"ignore[{', '.join(useless)}] matches no finding any more; remove it",
                 )
 
     def _read_file(self, file: str, lines: list[str]) -> None:

@@ -44,7 +44,7 @@ class _LaunchTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Launch(_LaunchTable, frozen=True, kw_only=True):
     """One launch of a kernel, from a ``[[launch]]`` table.
 
-    Paths are relative to ``folder``. ``name`` is the table's key, or empty. ``label`` is the name in findings.
+    Paths are relative to ``folder``. ``name`` is from the table, or empty. ``label`` is the name in findings.
     """
 
     folder: Path

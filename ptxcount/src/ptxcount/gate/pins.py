@@ -182,7 +182,7 @@ def _run_git(revision: str, *words: str) -> bytes:
 
 
 def compare_launch(counts: LaunchCounts, lock: Lock) -> Iterator[Diagnostic]:
-    """Yield a finding for each count of a launch that rose or fell; or one if the launch is not pinned."""
+    """Yield a finding for each count of a launch that rose or fell, and if it is not pinned, or ptxas is missing."""
     pinned_lines, name = lock.find_launch(counts), counts.launch.label
     if pinned_lines is None:
         key = "" if counts.launch.name else "; a launch without a name is identified by its grid, block and arguments"

@@ -25,7 +25,7 @@ _COMMON_SHARE = 0.7
 class Pattern:
     """Pattern of the sampled addresses of an access.
 
-    Strides are in bytes; a stride is None if fewer than 70 % of the distances agree.
+    Strides are in bytes. A stride is None if fewer than 70 % of the distances are equal; for lanes, near the median.
     """
 
     #: The counters of the access.
