@@ -85,7 +85,7 @@ SNIPPETS = [
      "without an mbarrier, it writes global memory"),
     ("", "elect.sync %r1, -1;", "elect.sync", ""),
     ("", "bar.red.xor.pred %p1, 0, %p1;", "bar.red.xor.pred", ""),
-    ("", "h: .callprototype (.param .b32 _) _ ();\ncall (%r1), %rd1, (), h;", "call", "the address is of no function"),
+    ("", "h: .callprototype (.param .b32 _) _ ();\ncall (%r1), %rd1, (), h;", "call", "no function with this sig"),
     ("", "table: .branchtargets AROUND;\nbrx.idx %r0, table;",
      "brx.idx", "it needs a table of this kernel, and an index within it"),
     ("", "brx.idx %r0, table;", "brx.idx", ""),
