@@ -59,9 +59,9 @@ def predict(text: str) -> dict[str, Accesses]:
     for name in program.entries:
         executable = prepare_executable(program, name)
         accesses: Accesses = Counter()
-        for group in executable.neighbours:
+        for group in executable.mergeable_groups:
             accesses.update((group.kind, width) for _, width in group.list_accesses())
-        grouped = {instruction for group in executable.neighbours for instruction in group.instructions}
+        grouped = {instruction for group in executable.mergeable_groups for instruction in group.instructions}
         for instruction in executable.entry.instructions:
             kind = {"ld": "load", "st": "store"}.get(instruction.opcode)
             if kind and "shared" in instruction.modifiers and id(instruction) not in grouped:

@@ -24,7 +24,7 @@ def test_block_that_the_kernel_knows(arrays: Arrays) -> None:
     """``.reqntid`` is the default block; without it, the error names the missing block."""
     ptx = write_copy([".param .u64"] * 2)
     arrays.count(ptx)
-    with pytest.raises(LaunchError, match=r"^give a block: the kernel does not fix one$"):
+    with pytest.raises(LaunchError, match=r"^block is None, but the kernel has no \.reqntid: give a block$"):
         arrays.count(ptx.replace(".reqntid 32", ""))
 
 
@@ -181,7 +181,7 @@ def test_kernel_of_warp(arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize(("size", "message"), [
-    (8, ""), (16, ""), (24, "a tensor has 24 bytes; one of 1 axes has"),
+    (8, ""), (16, ""), (24, "the kernel's tensor has 24 bytes; an array of 1 axes takes"),
     (0, r'has no PTX: compile it with options="--keep-ptx"'),
 ])  # fmt: skip
 def test_function_of_cute(size: int, message: str, arrays: Arrays) -> None:

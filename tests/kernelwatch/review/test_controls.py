@@ -21,6 +21,7 @@ from kernelwatch.store.default_thresholds import THRESHOLD_BETWEEN_GPUS
 from kernelwatch.store.measurements import BenchmarkMeasurements, CommitMeasurements, RunFacts, load_commit
 from kernelwatch.store.points import Point
 from kernelwatch.store.results import History
+from kernelwatch.suite import registry
 from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark
 from kernelwatch.workflow.load_review import describe_configuration, review_selection
 from kernelwatch.workflow.select_results import select_commits
@@ -135,6 +136,10 @@ def test_stored_controls_show_slower_transposes() -> None:
     assert largest == pytest.approx(0.0015, abs=1e-4)
 
 
+#: The suite's facts: each stored configuration is asked for hundreds of times.
+describe_stored = registry.cache_by_suite(describe_configuration)
+
+
 def iter_stored_pairs(machine: str) -> Iterator[tuple[Any, Any, list[Pair]]]:
     """Yield each two stored commits of a machine, and their pairs of times that are controls."""
     history = History(machine, ROOT)
@@ -147,10 +152,10 @@ def iter_stored_pairs(machine: str) -> Iterator[tuple[Any, Any, list[Pair]]]:
     for base, head in itertools.combinations(commits, 2):
         shared = base.benchmarks.keys() & head.benchmarks.keys()
         old, new = (replace(side, benchmarks={name: side.benchmarks[name] for name in shared}) for side in (base, head))
-        pairs = pair_configurations(old, new, describe_configuration).pairs
+        pairs = pair_configurations(old, new, describe_stored).pairs
         timed = [pair for pair in pairs if classify_benchmark(pair.benchmark) == TIMED]
-        compared = [pair for pair in timed if is_comparable(pair, describe_configuration)]
-        yield base, head, [pair for pair in compared if is_control(base, head, pair, describe_configuration)]
+        compared = [pair for pair in timed if is_comparable(pair, describe_stored)]
+        yield base, head, [pair for pair in compared if is_control(base, head, pair, describe_stored)]
 
 
 @pytest.mark.parametrize(("machine", "least"), [("nvidia-h200", 3000), ("nvidia-h100-80gb-hbm3", 60)])
@@ -158,14 +163,14 @@ def test_stored_controls_are_within_their_threshold(machine: str, least: int) ->
     """No kernel of equal code changed by more than the threshold that the other kernels give it."""
     beyond, thresholds = [], []
     for base, head, pairs in iter_stored_pairs(machine):
-        kernels = {id(pair): describe_configuration(pair.benchmark, pair.base.params).kernel for pair in pairs}
+        kernels = {id(pair): describe_stored(pair.benchmark, pair.base.params).kernel for pair in pairs}
         for kernel in {*kernels.values()}:
             others = [pair for pair in pairs if kernels[id(pair)] != kernel]
-            limits = Thresholds(controls=find_controls(base, head, others, describe_configuration))
+            limits = Thresholds(controls=find_controls(base, head, others, describe_stored))
             for pair in pairs:
                 if kernels[id(pair)] == kernel:
                     change = relative_change(compute_ratio(pair.base.value or 0.0, pair.head.value or 0.0))
-                    thresholds.append(limits.select(pair, describe_configuration))
+                    thresholds.append(limits.select(pair, describe_stored))
                     beyond += [(base.commit[:8], head.commit[:8], pair.name)] * (change > thresholds[-1])
     assert beyond == []
     assert len(thresholds) > least

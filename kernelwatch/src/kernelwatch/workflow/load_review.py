@@ -35,7 +35,8 @@ def review_selection(selection: Selection, root: Path, names: Set[str] | None = 
         metrics = [name.replace("_", " ") for name in (*METRICS, *registry.RESOURCES)]
         settings.refuse_unknown_names(limits, metrics, ".limits")
         old, new = _load_sides(selection)
-        pairing = pair_configurations(old, new, describe_configuration)
+        describe = registry.cache_by_suite(describe_configuration)  # a review asks several times
+        pairing = pair_configurations(old, new, describe)
         is_timed = any(classify_benchmark(pair.benchmark) == TIMED for pair in pairing.pairs)
         thresholds = load_thresholds(history, head, root) if is_timed else Thresholds()
     except (SuiteError, ValueError) as error:
@@ -46,7 +47,7 @@ def review_selection(selection: Selection, root: Path, names: Set[str] | None = 
         old,
         new,
         pairing,
-        describe_configuration,
+        describe,
         thresholds=thresholds,
         changes=changes,
         limits=limits,
@@ -65,7 +66,6 @@ def _load_sides(selection: Selection) -> tuple[CommitMeasurements, CommitMeasure
     return base, head
 
 
-@registry.cache_by_suite
 def describe_configuration(benchmark: str, params: Mapping[str, str]) -> ConfigurationFacts:
     """Return the suite's facts on a configuration."""
     launch = registry.find_launch(benchmark, params)
@@ -128,4 +128,4 @@ def _iter_noise(history: History, base: str, head: str) -> Iterator[Change]:
     shared = set(history.list_environments(base)) & set(history.list_environments(head))
     for environment in sorted(shared):
         old, new = (load_commit(history, commit, environment, ("time",)) for commit in (base, head))
-        yield from iter_noise(old, new, describe_configuration)
+        yield from iter_noise(old, new, registry.cache_by_suite(describe_configuration))
