@@ -1,7 +1,7 @@
 """Values of axes that several benchmark classes share.
 
-The kernels are listed here, not read from the installed package, because asv also runs these benchmarks on old commits,
-and all commits must have the same axes. To measure a new kernel, add its name to the kernels of its operation.
+The kernels are listed here, because all commits must have the same axes. The installed package may be that of an old
+commit. To measure a new kernel, add its name to the kernels of its operation.
 """
 
 from __future__ import annotations

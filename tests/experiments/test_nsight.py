@@ -90,7 +90,7 @@ def _say(folder: Path, launches: list[Launch], unit: str = "ns") -> None:
     (folder / "said").write_text("\n".join(["==PROF== Connected", head, *rows, "what the program says"]), "utf-8")
 
 
-def test_durations_by_launch(ncu: Path) -> None:
+def test_durations_are_listed_by_launch(ncu: Path) -> None:
     """Each launch gets the list of its durations in seconds. ncu runs the launches, given as text."""
     _say(ncu, [ONE, ONE, TWO, TWO])
     first, second = nsight.measure_durations([ONE, TWO], repeat=2)
@@ -110,7 +110,7 @@ def test_durations_by_launch(ncu: Path) -> None:
         (None, "", r"exit code 1: .*said"),
     ],
 )
-def test_unexpected_profiles(launches: list[Launch] | None, unit: str, message: str, ncu: Path) -> None:
+def test_unexpected_profiles_are_errors(launches: list[Launch] | None, unit: str, message: str, ncu: Path) -> None:
     """Missing or reordered launches, or another unit, are errors. If ncu fails, the error has its text."""
     if launches is not None:
         _say(ncu, launches, unit)

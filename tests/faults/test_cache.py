@@ -71,7 +71,7 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("folder", FOLDERS, indirect=True)
-def test_unwritable_cache(folder: Path) -> None:
+def test_unwritable_cache_is_explained(folder: Path) -> None:
     """Without a writable cache, lookups return results, and one line gives the reason and the remedy."""
     assert [cache.lookup(cache.make_key("a"), lambda: MADE) for _ in range(2)] == [MADE, MADE]
     line = cache.find_problem() or ""

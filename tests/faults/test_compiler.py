@@ -107,7 +107,7 @@ def test_pycuda_calls_nvcc_with_a_time_limit(fake: Path, monkeypatch: pytest.Mon
     assert prefork.forker is forker
 
 
-def test_missing_host_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_host_compiler_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If g++ is missing, the error says so in one line."""
     compiler = nvcc.find_nvcc()
     nvcc.compile_probe(compiler)
@@ -121,7 +121,7 @@ def test_missing_host_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("is_named", [True, False])
-def test_missing_nvcc(is_named: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_nvcc_is_an_error_if_named(is_named: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """A missing nvcc is an error only if NVCC names it. Otherwise a run goes on, with either form of asv's matrix."""
     monkeypatch.setattr(releases, "use_requested_release", lambda: None)
     monkeypatch.setattr(nvcc, "find_nvcc", mock.Mock(side_effect=NvccNotFoundError("there is no nvcc")))

@@ -37,7 +37,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_interrupted_install(folder: Path) -> None:
+def test_interrupted_install_is_repaired(folder: Path) -> None:
     """An incomplete pip is replaced by a working one. An environment with a working pip is kept."""
     venv = folder / ".venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)

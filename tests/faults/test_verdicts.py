@@ -39,7 +39,7 @@ DAMAGED: list[tuple[str, bytes, int, str]] = [
 
 
 @pytest.mark.parametrize(("file", "content", "code", "line"), DAMAGED)
-def test_damaged_file(
+def test_damaged_file_hides_no_regression(
     file: str, content: bytes, code: int, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """With a damaged file, a regression still gives 1, or `compare` gives 2. The error names the file."""

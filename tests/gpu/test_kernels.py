@@ -53,7 +53,7 @@ def test_kernels_are_right_at_awkward_shapes(name: str, flags: str) -> None:
 
 
 @pytest.mark.parametrize("name", COVERING_TRANSPOSES)
-def test_more_rows_than_a_grid_has_blocks_along_y(name: str) -> None:
+def test_more_tiles_than_blocks_along_y_are_transposed(name: str) -> None:
     run_and_check(catalog.KERNELS[name], "int8", FLAGS, rows=2_097_120 + 33, columns=3)
     run_and_check(catalog.KERNELS[name], "int8", FLAGS, rows=3, columns=2_097_120 + 33)
 

@@ -25,7 +25,7 @@ def _process() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("name", [*COVERING_TRANSPOSES, *EXTENTS])
-def test_indices_beyond_32_bits(name: str) -> None:
+def test_indices_beyond_32_bits_are_right(name: str) -> None:
     launch = Launch(name, "int8", arguments=EXTENTS.get(name, {"rows": 46349, "columns": 46351}))
     assert np.prod(list_array_shapes(registry.find_kernel(name), "int8", **launch.arguments)[1]) > 2**31
     try:

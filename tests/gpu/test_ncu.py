@@ -1,8 +1,8 @@
 """Counters and isolated times against Nsight Compute, for every kernel in every dtype.
 
 Requests, sectors and lines are equal. Requests and sectors of atomics in global memory are equal, too. Up to `MANY`
-useful bytes, wavefronts of shared stores are equal, and the device counts up to 5 % fewer or 8 % more of shared loads.
-In larger launches, its counters include replays.
+useful bytes, wavefronts of shared stores are equal. Of shared loads, the device counts up to 5 % fewer or 8 % more. In
+larger launches, its counters include replays.
 """
 
 from __future__ import annotations

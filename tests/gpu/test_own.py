@@ -40,8 +40,8 @@ def test_right_kernel_is_timed_and_wrong_one_refused(
 ) -> None:
     """A wrong kernel gets no time, unless it has no reference.
 
-    The time back to back is at most the isolated time plus the time to write back what fits in the L2 cache: an
-    isolated launch leaves up to an L2 cache of its writes there.
+    An isolated launch leaves up to an L2 cache of its writes in the cache. A launch back to back takes longer by at
+    most the time to write these back.
     """
     case = CASES[name]
     monkeypatch.setenv(CHECKOUT, str(tmp_path))

@@ -86,7 +86,7 @@ def test_isolated_launch_takes_longer() -> None:
 
 
 @pytest.mark.parametrize("length", [2**20 + 16, 3 * 2**20 + 5])
-def test_device_copy_of_odd_lengths(length: int) -> None:
+def test_plain_copy_copies_odd_lengths(length: int) -> None:
     """The plain copy copies all bytes, also of lengths that are no multiple of its block."""
     assert _measure_timed(DeviceCopy, (f"1x{length}", "int8")).samples
 

@@ -47,7 +47,9 @@ def test_unwritable_output_is_one_line(words: str, where: str, code: int, error:
          "kernelwatch: error: unrecognized arguments: --helo; put options of a subcommand after its name\n"),
     ],
 )  # fmt: skip
-def test_unknown_subcommand(words: list[str], code: int, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_subcommand_is_an_error(
+    words: list[str], code: int, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A wrong word is an error that lists the subcommands, without those for internal use."""
     assert main.main(words) == code
     assert message in (errors := capsys.readouterr().err)

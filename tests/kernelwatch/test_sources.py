@@ -100,7 +100,7 @@ def test_prelude_does_not_shift_lines_of_errors(checkout: Path) -> None:
         _kernel(prelude="using real = float;\n\n\n").compile_ptx("float32", arch="sm_90")
 
 
-def test_lines_of_a_header_in_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_of_a_header_are_read_from_the_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lines of a header are read from the checkout, even if cached PTX names another folder."""
     shown = []
     for name in ("one", "two"):
@@ -117,7 +117,7 @@ def test_lines_of_a_header_in_another_folder(tmp_path: Path, monkeypatch: pytest
     assert shown == [HEADER.splitlines()[-1]] * 2
 
 
-def test_lines_of_ptx_from_another_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_files_of_the_checkout_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """For PTX of another checkout, only the same file of this checkout is read, and no link out of it."""
     (tmp_path / "now" / "imaging").mkdir(parents=True)
     (tmp_path / "now" / "imaging" / "kernels.py").write_text("import triton\n")

@@ -83,7 +83,7 @@ SENTENCES: dict[str, tuple[list[dict[str, Any]], str]] = {
 
 
 @pytest.mark.parametrize(("groups", "sentence"), SENTENCES.values(), ids=SENTENCES)
-def test_sentence_on_a_commit(groups: list[dict[str, Any]], sentence: str) -> None:
+def test_sentence_names_the_worst_kernels(groups: list[dict[str, Any]], sentence: str) -> None:
     """The sentence on a commit names the two kernels that changed most, and counts the others."""
     assert words.summarize_changes([{"base": "b", "groups": [_group(**facts) for facts in groups]}]) == sentence
 

@@ -36,7 +36,7 @@ def _set_up(name: str, params: tuple[Any, ...]) -> tuple[Any, dict[str, CountOut
         ("StrideCopy", ("float64", 4, FLAGS), [32.0, 8.0]),
     ],
 )
-def test_sectors_and_lines_of_copies(name: str, params: tuple[Any, ...], expected: list[float]) -> None:
+def test_copies_have_their_sectors_and_lines(name: str, params: tuple[Any, ...], expected: list[float]) -> None:
     benchmark, cache = _set_up(name, params)
     benchmark.setup(cache, *params)
     assert [benchmark.track_load_sectors(cache, *params), benchmark.track_load_lines(cache, *params)] == expected
@@ -48,7 +48,7 @@ def _access(space: str, kind: str, requests: int, **counted: Any) -> Access:
     return Access(Source(1), space, kind, width=4, requests=requests, **counted)
 
 
-def test_metrics_of_counters() -> None:
+def test_metrics_are_ratios_or_sums() -> None:
     """Each metric is the count per request of one kind of access, or a sum. Metrics of no accesses are 0."""
     counters = LaunchCounters(
         threads=10,
@@ -94,7 +94,7 @@ def test_metrics_of_counters() -> None:
     assert {metric.value(LaunchCounters(0)) for metric in metrics.METRICS.values()} == {0.0}
 
 
-def test_merged_wavefronts_of_neighbouring_loads() -> None:
+def test_neighbouring_loads_have_merged_wavefronts() -> None:
     """Four neighbouring loads, which ptxas merges, take more wavefronts than one wide load, but as many merged ones."""
     wavefronts = {}
     for loads in ("s[i] + s[i + 1] + s[i + 2] + s[i + 3]", "w.x + w.y + w.z + w.w"):
@@ -133,7 +133,7 @@ __global__ void look_up(float* out, const float* all, int n) {{
 
 
 @pytest.mark.parametrize(("kernel", "conflicts"), [("", 0.0), ("_unpadded", 15.5)])
-def test_bank_conflicts_of_tiles(kernel: str, conflicts: float) -> None:
+def test_only_unpadded_tiles_have_bank_conflicts(kernel: str, conflicts: float) -> None:
     """A padded tile has no bank conflicts. An unpadded one has 15.5 per request: 31 per store and none per load."""
     params = (f"transpose_read_write_coalesced{kernel}", "float32", FLAGS)
     benchmark, cache = _set_up("Transpose", params)

@@ -150,7 +150,7 @@ def test_outputs_are_verified(name: str) -> None:
         (".param .b256 x", None),
     ],
 )
-def test_layouts_of_entry_points(parameter: str, layout: ParameterLayout | None) -> None:
+def test_layouts_of_entry_points_are_read(parameter: str, layout: ParameterLayout | None) -> None:
     """Size, alignment and dtype of each parameter are read, also of private entry points. Errors name other types."""
     text = f".version 9.0\n.target sm_90\n.address_size 64\n.entry one(.param .u32 n, {parameter})\n{{ ret; }}"
     with pytest.raises(ArgumentError, match=r"one: parameter x: \.b256 is not") if layout is None else nullcontext():

@@ -19,6 +19,6 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGpu]:
 
 @pytest.fixture
 def small_l2_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGpu]:
-    """Yield a fake GPU whose small L2 cache is filled by a few sets of buffers, so that all sets are compared."""
+    """Yield a fake GPU with a small L2 cache: few sets of buffers fill it, and all are compared."""
     with fake_gpu(monkeypatch, l2_bytes=24 << 10) as device:
         yield device

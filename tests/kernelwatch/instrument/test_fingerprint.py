@@ -42,7 +42,7 @@ TEXTS = {"name": "another kernel", "package_digest": "decade", "reference": "one
 
 
 @pytest.mark.parametrize("field", Job.__struct_fields__)
-def test_fields_in_a_job_fingerprint(field: str) -> None:
+def test_listed_fields_change_the_fingerprint(field: str) -> None:
     """Every field of a job is in one of the two tables, and changes the fingerprint if it is in `CHANGES`."""
     changed = served.job(**{field: (CHANGES | TEXTS)[field]})
     assert (fingerprint.hash_job(changed, "c") != fingerprint.hash_job(served.job(), "c")) == (field in CHANGES)
@@ -77,7 +77,7 @@ GPU = {
 }
 
 
-def test_gpu_facts_in_a_fingerprint() -> None:
+def test_lasting_gpu_facts_change_the_fingerprint() -> None:
     """All facts but the last two change the fingerprint. It is empty without a UUID, so that no stored time matches."""
     conditions = fingerprint.hash_conditions(GPU)
     assert fingerprint.hash_conditions({**GPU, "l2_fetch_bytes": 64}) == conditions, (

@@ -83,7 +83,7 @@ def no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("silent", ["", "GetMemoryBusWidth", "GetMaxClockInfo"])
 def test_gpu_has_name_and_peak(silent: str, nvml: FakeNvml) -> None:
-    """The theoretical peak is 2 x 3201 MHz x 6016 bits / 8, or None if the GPU lacks one of these facts."""
+    """The theoretical peak is 2 x 3201 MHz x 6016 bits / 8. Without one of these facts, it is None."""
     nvml.answers |= {silent: None}
     gpu = machine.find_gpu()
     assert gpu == machine.Gpu("NVIDIA H200", "sm_90", None if silent else 2 * 3201e6 * 6016 / 8)

@@ -156,7 +156,7 @@ def test_wrong_user_kernels_are_rejected(
 
 
 @pytest.mark.parametrize("size", [48 << 10, (48 << 10) + 1])
-def test_more_than_48_kib_of_shared_memory(
+def test_block_may_have_more_than_48_kib_of_shared_memory(
     size: int, own_gpu: FakeGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A block with more dynamic shared memory than the driver's default runs, because the limit is raised."""

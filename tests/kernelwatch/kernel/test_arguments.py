@@ -89,7 +89,9 @@ def test_numbers_that_do_not_fit_are_refused(value: float, type_text: str) -> No
     ],
     ids=["Numba", "Triton"],
 )  # fmt: skip
-def test_arguments_of_numba_and_triton(arguments: list[Any], lengths: dict[str, int], expected: list[Any]) -> None:
+def test_numba_and_triton_arguments_are_expanded(
+    arguments: list[Any], lengths: dict[str, int], expected: list[Any]
+) -> None:
     kernel = Kernel("k", arguments, 32, over=(max(lengths),), file="k.cu")
     bound = kernel.bind_arguments("int8", **lengths)
     values = [argument.value if isinstance(argument, ScalarArgument) else argument.shape for argument in bound]

@@ -73,7 +73,7 @@ def test_verdicts_on_times(name: str, tmp_path: Path, capsys: pytest.CaptureFixt
     assert mirrored["rows"][0]["verdict"] == MIRRORED.get(verdict, verdict).value
 
 
-def test_range_of_a_ratio() -> None:
+def test_range_of_a_ratio_covers_all_processes() -> None:
     """The range of a ratio covers the ratios of all pairs of processes, and the confidence interval."""
     base, head = (  # the confidence interval is 33 / 30 alone
         Point({}, median, (median,) * 40 + (second_median,) * 5, counts=(40, 5))

@@ -95,7 +95,7 @@ def test_compilers_without_results_are_refused(
     assert message in capsys.readouterr().err
 
 
-def test_machine_without_the_default_compiler(tmp_path: Path) -> None:
+def test_results_of_the_only_compiler_are_read(tmp_path: Path) -> None:
     """If a machine has no results of the default compiler, those of its own compiler are read."""
     assert History("gpu", write(tmp_path, _suite(8.0), compiler=NEW)).list_commits() == [BASE]
 

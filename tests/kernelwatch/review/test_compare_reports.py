@@ -60,7 +60,7 @@ def slower(root: Path, names: list[str], failing: int = 0, unpaired: int = 0) ->
 
 
 @pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
-def test_hostile_names(name: str, tmp_path: Path) -> None:
+def test_hostile_names_break_no_report(name: str, tmp_path: Path) -> None:
     """A hostile name starts no line, sends no escape sequence, and closes no fence."""
     comparison = slower(tmp_path, [name, "other"], failing=1, unpaired=1)
     written = FORMATS["terminal"]([comparison], 0.0, True)
@@ -147,7 +147,7 @@ WORDS = [
 
 
 @pytest.mark.parametrize(("words", "code", "message"), WORDS)
-def test_options_for_small_changes(
+def test_small_changes_are_counted_or_listed(
     words: list[str], code: int, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Small changes are counted, listed on request, and still give exit code 1. Wrong options give 2."""
@@ -238,7 +238,7 @@ def test_architectures_of_compiled_numbers_are_named_once(arch: str | None, tmp_
     ],
     ids=["corrected", "not corrected"],
 )
-def test_interval_before_correction(reason: Reason, text: str, tmp_path: Path) -> None:
+def test_uncorrected_interval_is_explained(reason: Reason, text: str, tmp_path: Path) -> None:
     """If p was corrected, the report says that the interval is that of the time alone, before the correction."""
     row = make_time(9.5, verdict=Verdict.UNDECIDED)
     judgement = replace(row.judgement, could_be=(0.9, 0.99), reasons=(reason,))

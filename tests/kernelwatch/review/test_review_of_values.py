@@ -103,7 +103,7 @@ REVIEWS: dict[str, tuple[dict[str, Point], dict[str, Point], dict[str, Any], str
 
 
 @pytest.mark.parametrize("name", REVIEWS)
-def test_verdict_exit_code_and_notes(name: str) -> None:
+def test_verdict_and_notes_follow_from_values(name: str) -> None:
     """Verdict, exit code and notes follow from the values. Reading the notes first changes nothing."""
     base, head, options, verdict, exit_code, notes = REVIEWS[name]
     outcome = review(make_commit(BASE, OLD, base), make_commit(HEAD, NEW, head), **options)

@@ -183,7 +183,7 @@ MANY = times(0, 600, "others")
     ("limit", "refused"),
     [(1.25, False), (1, False), *((bad_limit, True) for bad_limit in (0.9, "2", True, math.nan, math.inf))],
 )
-def test_limits_of_the_project(
+def test_project_may_limit_metrics(
     limit: object, refused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A number above the project's limit is a regression. An invalid limit is an error of one line."""

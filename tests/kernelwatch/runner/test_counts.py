@@ -149,7 +149,7 @@ def test_ratio_of_worst_metric(current: dict[str, float], stored: dict[str, floa
     assert measure_counts._worst_ratio(current, stored) == expected
 
 
-def test_benchmark_classes_of_a_module() -> None:
+def test_incomplete_benchmark_classes_are_left_out() -> None:
     """Classes are in the module's order, without imported, hidden and incomplete ones."""
     module = types.ModuleType("mine")
     axes = {"kernel": "k", "param_names": ("n",), "params": ((1,),)}

@@ -54,7 +54,9 @@ def _configuration(index: int, skipped: str = "", failed: str = "") -> RunConfig
     return RunConfiguration(group="time_a.A", index=index, params=str(index), skipped=skipped, failed=failed)
 
 
-def test_share_and_remaining_time(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_has_share_and_remaining_time(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The share counts started rounds, and all rounds of a finished configuration. The summary counts outcomes."""
     messages: list[str] = []
     clock = [0.0]

@@ -85,7 +85,7 @@ def test_one_difference_stops_reuse(ratio: float | None, threshold: float, diffe
     assert reused == (0 if differs else 115), "the numbers of c5 are those of the commit itself"
 
 
-def test_default_thresholds_of_times() -> None:
+def test_short_times_have_a_larger_threshold() -> None:
     """The threshold is 1 % from LONG_LAUNCH on, and 5 % below."""
     assert list(
         map(
@@ -236,7 +236,7 @@ def test_numbers_of_the_same_run_are_reused(
         ({}, "1", False),
     ],
 )
-def test_options_that_exclude_reuse(
+def test_some_options_exclude_reuse(
     options: dict[str, Any], variable: str, expected: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(commit_run.MEASURE_ALL, variable)

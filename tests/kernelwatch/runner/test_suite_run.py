@@ -192,7 +192,7 @@ def test_another_python_is_refused(python: str, is_own: bool, monkeypatch: pytes
         ({}, True, False, [sys.executable, sys.executable]),
     ],
 )
-def test_python_that_measures_a_commit(
+def test_python_of_the_run_measures_commits(
     requirements: dict[str, str], is_missing: bool, can_be_built: bool, python: list[str],
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip

@@ -63,7 +63,7 @@ def test_summary_without_ancestor_names_failures(tmp_path: Path) -> None:
     )
 
 
-def test_summary_in_a_shallow_clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_summary_says_how_to_deepen_a_shallow_clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a shallow clone without a measured ancestor, the summary says how to fetch more commits."""
     root = begin(tmp_path / "whole")
     first, second = commit(root), commit(root)
@@ -110,7 +110,9 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(("benchmark", "base", "head", "lines"), CHANGES)
-def test_headline_without_times(benchmark: str, base: float, head: float, lines: list[str], tmp_path: Path) -> None:
+def test_headline_without_times_counts_changes(
+    benchmark: str, base: float, head: float, lines: list[str], tmp_path: Path
+) -> None:
     """Without times, the verdict is WORSE, BETTER or SAME, and all changed numbers are counted."""
     name, cases = f"track_counted.X.{benchmark}", [str(n) for n in range(20)]
     write(tmp_path, {BASE: {name: dict.fromkeys(cases, base)}, HEAD_MADE: {name: dict.fromkeys(cases, head)}})

@@ -46,7 +46,7 @@ def test_changes_of_hashes_are_listed(tmp_path: Path) -> None:
     ("recorded", "compiler", "expected"),
     [(None, None, "22"), ("13.0.88", None, "22"), ("13.5.37", None, None), ("13.5.37", "13.5.0", "22")],
 )
-def test_hashes_of_another_machine(
+def test_hashes_of_another_machine_come_second(
     recorded: str | None, compiler: str | None, expected: str | None, tmp_path: Path
 ) -> None:
     """Hashes are those of the machine, else of another machine with the same compiler."""

@@ -52,7 +52,7 @@ MEASURED: dict[str, dict[str, str]] = {
 
 @pytest.mark.parametrize("backwards", [False, True])
 @pytest.mark.parametrize(("measured", "nearest"), MEASURED.items())
-def test_nearest_measured_ancestor(
+def test_nearest_measured_ancestor_is_found(
     measured: str, nearest: dict[str, str], backwards: bool, history: tuple[Path, dict[str, str]]
 ) -> None:
     """The nearest ancestor is found along first parents, then in merged commits, whatever the dates."""

@@ -51,7 +51,7 @@ WROTE: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
 
 
 @pytest.mark.parametrize("case", WROTE)
-def test_runs_behind_stored_values(case: str) -> None:
+def test_runs_behind_stored_values_are_found(case: str) -> None:
     """Values come from the run that began at their start time. Earlier runs stay behind what a partial run left."""
     runs, expected = WROTE[case]
     assert [run["run"] for run in record.runs_behind_values(runs, BASE, TIME, LATER)] == expected

@@ -56,7 +56,7 @@ def test_row_is_written_as_read() -> None:
     assert result_rows.serialize_row(row) == cells
 
 
-def test_configurations_of_a_row() -> None:
+def test_row_lists_its_configurations() -> None:
     """Each configuration of a row has its parameters without quotes, in asv's order, its value and its samples."""
     row: result_rows.RowColumns = {
         "result": [1.0, None, NAN, 4.0],

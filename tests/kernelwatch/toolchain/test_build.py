@@ -51,7 +51,9 @@ def test_cubin_has_code_and_resources() -> None:
         (("offset_copy", "float32", "-Xptxas -O3", "volta"), CompileError, "'volta' is not an architecture"),
     ],
 )
-def test_unknown_names_and_architectures(arguments: tuple[Any, ...], error: type[Exception], message: str) -> None:
+def test_unknown_names_and_architectures_are_errors(
+    arguments: tuple[Any, ...], error: type[Exception], message: str
+) -> None:
     """An unknown kernel or architecture is an error. Errors of nvcc have nvcc's text."""
     kernel, *how, arch = arguments
     with pytest.raises(error, match=message):

@@ -37,7 +37,7 @@ def _is_found(monkeypatch: pytest.MonkeyPatch, version: str | None) -> None:
     monkeypatch.setattr(nvcc, "version_text", lambda _: f"Cuda compilation tools, release 1, V{version}\n")
 
 
-def test_primary_compiler() -> None:
+def test_primary_compiler_is_default_or_most_used() -> None:
     """A machine's primary compiler is the default one, if the machine used it, else the one with most results."""
     assert [releases.primary_compiler(names) for names in ([], [None, "a", "a"], ["a", "b", "b"])] == [None, None, "b"]
 
