@@ -96,6 +96,9 @@ def test_guessed_template_arguments(parameter: str, argument: str) -> None:
         ("bool B, typename T = double", "v<true, double>"),
         ("int N", "v<256>"),
         ("int N = (2 * 8)", "v<(2 * 8)>"),
+        ("int N = 1 << 4, int M = 2", "v<1 << 4, 2>"),
+        ("int N = (sizeof(float) > 2), int M = 2", "v<(sizeof(float) > 2), 2>"),
+        ("typename T = std::array<int, 4>, int N = 2", "v<std::array<int, 4>, 2>"),
     ],
 )
 def test_guessed_instances(template: str, instance: str) -> None:
