@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 from .names import split_list
 
-#: Comments, string literals and directives, which are skipped; then words, and single characters.
+#: Comments, string literals and directives, which are skipped; then words, shifts, and single characters.
 _SKIPPED = re.compile(
     r"//(?:\\\n|[^\n])*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])+'|^[ \t]*#(?:\\\n|[^\n])*", re.S | re.M
 )
-_TOKEN = re.compile(r"[A-Za-z_]\w*|::|\s+|.", re.S)
+_TOKEN = re.compile(r"[A-Za-z_]\w*|::|<<|\s+|.", re.S)
 _BOUNDS = re.compile(r"__launch_bounds__\s*\(\s*(\d{1,4})\s*[,)]")
 #: A macro that stands for ``__global__ void`` or more, in one line.
 _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+([^\n\\]*\b__global__\b[^\n\\]*)$", re.M)
@@ -161,10 +161,14 @@ def _join_until(tokens: list[tuple[str, int]], place: int, ends: str) -> tuple[s
 def _find_closing(tokens: list[tuple[str, int]], place: int) -> int:
     """Return the index of the bracket that closes the one at an index; the last index if there is none."""
     opening, depth = tokens[place][0], 0
-    for index in range(place, len(tokens)):
-        depth += (tokens[index][0] == opening) - (tokens[index][0] == _CLOSING[opening])
+    while place < len(tokens):
+        word = tokens[place][0]
+        if opening == "<" and word == "(":  # "<" and ">" may compare in parentheses
+            place = _find_closing(tokens, place)
+        depth += (word == opening) - (word == _CLOSING[opening])
         if depth == 0:
-            return index
+            return place
+        place += 1
     return len(tokens) - 1
 
 

@@ -103,14 +103,19 @@ def parameter_types(mangled: str) -> list[str] | None:
 
 
 def split_list(text: str, separator: str = ",") -> list[str]:
-    """Split a text at separators outside of brackets; strip spaces around the parts."""
-    parts, depth = [""], 0
-    for letter in text:
-        depth += (letter in "([{<") - (letter in ")]}>")
-        if letter == separator and depth == 0:
+    """Split a text at separators outside of brackets; strip spaces around the parts.
+
+    ``<<`` is a shift, and ``<`` and ``>`` compare within other brackets.
+    """
+    parts, depth, angles = [""], 0, 0
+    for sign in re.findall("<<|.", text, re.S):
+        depth += (sign in "([{") - (sign in ")]}")
+        if depth == 0:
+            angles += (sign == "<") - (sign == ">")
+        if sign == separator and depth == angles == 0:
             parts.append("")
         else:
-            parts[-1] += letter
+            parts[-1] += sign
     return [part.strip() for part in parts]
 
 
