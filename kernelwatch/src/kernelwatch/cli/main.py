@@ -11,7 +11,7 @@ from kernelwatch.cli.failures import UNEXPECTED, catch_errors
 from kernelwatch.config import project_root
 from ptxcount.cli.ending import interruptible_import, run_command, scratch_folder
 
-#: Subcommand -> its function, which is imported when it is called, and its line in the help text.
+#: Subcommand -> its function, as "module:name", which is imported when it is called; and its line in the help text.
 COMMANDS = {
     "init": ("kernelwatch.cli.init:main", "start watching the kernels of a git repository"),
     "run": ("kernelwatch.cli.run:run", "measure with asv, write the website, print a summary"),
@@ -32,7 +32,7 @@ INTERNAL = {
     "pycuda-wheel": "kernelwatch.toolchain.pycuda_wheel:install_pycuda",
 }
 
-#: Subcommand -> its function.
+#: Subcommand -> its function, as "module:name".
 _PLACES = {name: place for name, (place, _) in COMMANDS.items()} | INTERNAL
 
 #: Subcommands that only read results. They do not need OpenBLAS's threads, a third of NumPy's import time.
