@@ -15,7 +15,7 @@ from pathlib import Path
 
 from kernelwatch.config import cache_dir
 
-#: cudaProfiler.h, which PyCUDA includes, has a wheel of its own.
+#: Requirement of CUDA's headers. cudaProfiler.h, which PyCUDA includes, is in the wheel of `profiler`.
 HEADERS = "cuda-toolkit[nvcc,cudart,crt,nvvm,cccl,profiler]==13.0.2"
 
 #: Requirement of the extra `gpu`.
@@ -44,7 +44,7 @@ def install_pycuda() -> None:
 
 
 def build_wheel() -> None:
-    """Build the wheel into `wheels_folder()`."""
+    """Build PyCUDA's wheel into `wheels_folder()`. Raises CalledProcessError if pip or a compiler fails."""
     with tempfile.TemporaryDirectory() as folder:
         work_folder = Path(folder)
         toolkit = _find_toolkit(work_folder)
@@ -82,6 +82,6 @@ def _find_toolkit(folder: Path) -> Path:
 
 
 def _run_pip(*arguments: str, quietly: bool = False) -> int:
-    """Run pip; unless `quietly`, show its output and raise CalledProcessError if it fails."""
+    """Run pip; return its exit code. Unless `quietly`, show its output, and raise CalledProcessError if it fails."""
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", *arguments]
     return subprocess.run(command, check=not quietly, capture_output=quietly).returncode
