@@ -72,7 +72,11 @@ def judge_pairs(
 
 
 def add_doubts(judgement: Judgement, pair: Pair, *, unchanged: bool | None, throttle_reasons: str) -> Judgement:
-    """Return the judgement on a time; UNDECIDED if machine code, copy or GPU make the change doubtful."""
+    """Return the judgement on a time with its doubts: UNDECIDED if the machine may have caused the change.
+
+    That is so if the GPU was throttled. With equal machine code, it is also so if GPUs differ, or the copy changed as
+    much.
+    """
     if judgement.verdict is Verdict.SAME:
         return judgement
     doubt, could_be, copies = None, judgement.could_be, _pair_copies(pair)
@@ -95,9 +99,9 @@ def _pair_copies(pair: Pair) -> tuple[float, float] | None:
 
 
 def _explain_throttling(base: CommitMeasurements, head: CommitMeasurements, pair: Pair) -> str:
-    """Return why the GPU was throttled or shared; empty if it was not, or if one run met the same state for both.
+    """Return why the GPU was throttled or shared, in base and in head; empty if it was not.
 
-    Some GPUs always throttle. One interleaved run then measures both commits under the same conditions.
+    If one interleaved run measured both commits with the same reasons, return an empty text: some GPUs always throttle.
     """
     runs = [side.benchmarks[pair.benchmark].runs for side in (base, head)]
     reasons = {"base": pair.base.throttle_reasons, "head": pair.head.throttle_reasons}
