@@ -43,7 +43,7 @@ def catch_errors(main: Callable[P, int]) -> Callable[P, int]:
 
 def _format_error(error: Exception) -> str:
     """Return an error as one line. If it is not one of ERRORS, add the file and line that raised it."""
-    from kernelwatch.errors import ERRORS  # noqa: PLC0415 -- with all of ptxcount
+    from kernelwatch.errors import ERRORS  # noqa: PLC0415 -- imports all of ptxcount
 
     if isinstance(error, ERRORS):
         return one_line(error)

@@ -14,7 +14,7 @@ from kernelwatch.store import git
 
 def list_revisions(words: Sequence[str]) -> list[str]:
     """Return the hashes of the commits that git revisions and ranges name, oldest first."""
-    # --no-walk does not affect ranges.
+    # --no-walk omits the ancestors of single commits; it does not affect ranges.
     return git.text(ROOT, "rev-list", "--reverse", "--no-walk", "--end-of-options", *words, "--").splitlines()
 
 

@@ -80,7 +80,7 @@ def count_launch(kernel: str | Kernel, dtype: DTypeLike, flags: str = FLAGS, /, 
     host_memory.require(sum(argument.nbytes * (3 if argument.is_written else 1) for argument in array_arguments))
     initial_arrays = {argument.name: inputs.make_content(argument) for argument in array_arguments}
     for array in initial_arrays.values():
-        array.flags.writeable = False  # writing to an input fails
+        array.flags.writeable = False  # so that writing to an input fails
     written = [argument.name for argument in array_arguments if argument.is_written]
     arrays, reference_arrays = (
         initial_arrays | {name: initial_arrays[name].copy() for name in written}

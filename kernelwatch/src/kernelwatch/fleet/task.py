@@ -108,7 +108,7 @@ def run_asv(commit: str, checkout: Path, bench: str) -> None:
     # parent_death.RUN: the run ends with this worker, even if the worker is killed.
     variables = {project_root.VARIABLE: checkout, parent_death.RUN: os.getpid(), "PYTHONUNBUFFERED": 1}
     environment = {**os.environ, **{name: str(value) for name, value in variables.items()}}
-    environment.pop(folders.RESULTS, None)  # the driver's
+    environment.pop(folders.RESULTS, None)  # it names the folder of the process that started the fleet
     cores = os.environ.get(CORES)
     taskset = ["taskset", "--cpu-list", cores] if cores else []
     try:

@@ -144,7 +144,7 @@ def request_outcome(
                     raise MeasuringError(
                         f"the reference has {reference.length} bytes, but the job's outputs need {answer.length}"
                     )
-                with suppress(ConnectionError):  # it has already answered, without the reference
+                with suppress(ConnectionError):  # the process has answered already, and does not need the reference
                     channel.send_handle((write_reference or _own_memory().write)(reference))
                 answer = _receive_answer(channel)
         if isinstance(answer, JobOutcome):

@@ -35,7 +35,7 @@ def compile_cubins(cubins: Iterable[CubinKey], processes: int | None = None) -> 
 
     Call this before CUDA is initialised in this process, because it forks.
     """
-    import multiprocessing  # noqa: PLC0415 -- a review imports this module, too
+    import multiprocessing  # noqa: PLC0415 -- a review, which imports this module, does not compile
     from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415
 
     with ProcessPoolExecutor(processes, multiprocessing.get_context("fork")) as pool:
@@ -64,7 +64,7 @@ def compile_for_archs(archs: Sequence[str], only: Container[tuple[str, ...]] | N
 
 def compile_for_device() -> None:
     """Compile all timed kernels and the helper kernels for this machine's GPU, if any. Does not initialise CUDA."""
-    from kernelwatch.instrument import machine  # noqa: PLC0415 -- with NVML
+    from kernelwatch.instrument import machine  # noqa: PLC0415 -- imports NVML
 
     gpu = machine.find_gpu()
     if gpu is not None:

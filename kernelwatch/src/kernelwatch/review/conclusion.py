@@ -98,7 +98,7 @@ def _decide_without_times(
     moved = [counted_row for counted_row in counted.values() if counted_row.counts_global_sectors]
     base_sectors, head_sectors = (sum(getattr(sectors, side) for sectors in moved) for side in ("base", "head"))
     frame = related.get((row.code, ARCH), {}).get(_FRAME)
-    # A sector takes the L1 cache and what lies behind it at least as long as a wavefront takes shared memory.
+    # A sector occupies the L1 cache and the memory behind it at least as long as a wavefront occupies shared memory.
     is_outweighed = not row.base and row.head <= base_sectors - head_sectors
     evidence = {
         ReasonKind.INSTRUCTIONS: row.metric == "instructions",

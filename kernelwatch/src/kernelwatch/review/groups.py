@@ -120,7 +120,7 @@ def group_rows(rows: Iterable[Row], arch: str | None, at_least: float = 0.0) -> 
         if elsewhere and select_changed(members, at_least):
             evidence = _join_texts(_list_differences(members, at_least, named=True))
             foreign.append(ChangeGroup(kernel, flags, (), select_changed(members, at_least), evidence, elsewhere=True))
-        elif select_changed(times, at_least):  # with all numbers of the same code
+        elif select_changed(times, at_least):  # the group has its counted and compiled numbers, too
             differences = (*_describe_traffic(numbers), *_list_differences(numbers, at_least))
             evidence = (*_join_texts(differences, _average_ratios(times)), *_describe_machine_code(members))
             timed.append(ChangeGroup(kernel, flags, times, select_changed(numbers, at_least), evidence))
@@ -193,7 +193,7 @@ def _list_differences(rows: Iterable[Row], at_least: float, *, named: bool = Fal
                 rises = {row.head > row.base for row in differing}
                 archs_by_amount[_Difference(text, (True in rises) - (False in rises))].append(arch)
         for amount, arch_names in archs_by_amount.items():
-            # A comma separates two differences.
+            # Join with "and", because a comma separates two differences.
             is_named = named or len(arch_names) < len(by_arch)
             yield replace(amount, text=f"{amount.text} on {' and '.join(arch_names)}") if is_named else amount
 

@@ -35,7 +35,7 @@ def judge_pairs(
     times = [pair for pair in pairs if classify_benchmark(pair.benchmark) == TIMED]
     limits = [thresholds.select(pair, describe) for pair in times]
     judged = time_verdicts.judge_times([(pair.base, pair.head) for pair in times], limits)
-    judgements = dict(zip(map(id, times), judged, strict=True))  # values of two pairs may be equal
+    judgements = dict(zip(map(id, times), judged, strict=True))  # by identity, because two pairs may be equal
     rows = []
     for pair in pairs:
         benchmark, old, new = pair
@@ -85,7 +85,7 @@ def add_doubts(judgement: Judgement, pair: Pair, *, unchanged: bool | None, thro
     elif unchanged and len(pair.gpus) > 1:
         doubt = Reason(ReasonKind.SEVERAL_GPUS)
     elif unchanged and copies and relative_change(compute_ratio(*copies)) <= judgement.threshold:
-        # Relative to the copy, whatever slows both kernel and copy cancels.
+        # In times divided by the copy's, influences on both kernel and copy cancel.
         doubt = Reason(ReasonKind.COPY, (compute_ratio(*copies),))
     reasons = judgement.reasons or ((doubt,) if doubt else ())
     reasons += (Reason(ReasonKind.UNCHANGED),) if unchanged else ()

@@ -85,7 +85,7 @@ def setup() -> None:
     """Prepare the environment and replace `Run.run`; asv calls this function after it has imported the plugin."""
     sys.excepthook = _print_uncaught_error
     git_environment.set_environment()
-    # asv.conf.json calls `kernelwatch provide`: this Python's folder has it, even if its environment is not activated.
+    # asv.conf.json calls `kernelwatch`, which is beside this Python. PATH may lack this folder.
     os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)])
     os.environ.setdefault(project_root.LIBRARIES, os.pathsep.join(project_root.list_libraries()))
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # the order of NVML, which names the machine

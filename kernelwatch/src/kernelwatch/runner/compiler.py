@@ -31,7 +31,7 @@ def choose_compiler(conf: Any) -> None:
         if "NVCC" in os.environ:
             raise UserError(str(error)) from None
     except (KernelwatchError, CompileError, OSError) as error:
-        raise UserError(str(error)) from None  # here once, instead of for every configuration
+        raise UserError(str(error)) from None  # reported once, instead of for every configuration
     matrix = dict(conf.matrix) if set(conf.matrix) <= _MATRIX_KEYS else {"req": conf.matrix}
     kind, variable = releases.MATRIX_KEY
     other_variables = {name: values for name, values in matrix.get(kind, {}).items() if name != variable}

@@ -75,7 +75,7 @@ def write_jobs(address: str, turn: int) -> None:
         lines = []
         for sweep in sweeps_by_class(registry.Kind.TIMED).values():
             for params in sweep.points():
-                with suppress(NotImplementedError):  # this commit does not have it
+                with suppress(NotImplementedError):  # this commit does not have the kernel
                     job = timed.describe_job(sweep, sweep.launch(params)).make_job(ready)
                     lines.append(msgspec.json.encode(job) + b"\n")
         Path(address).with_name(f"{turn}.jsonl").write_bytes(b"".join(lines))

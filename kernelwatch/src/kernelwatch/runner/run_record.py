@@ -95,7 +95,7 @@ class RunRecord:
                     configuration.params
                 )
         for by_rounds in process_counts.values():
-            by_rounds[max(by_rounds, key=lambda text: len(by_rounds[text]))] = []  # an empty list means all others
+            by_rounds[max(by_rounds, key=lambda text: len(by_rounds[text]))] = []  # an empty list stands for all others
         run.processes = {self._commit: process_counts} if process_counts else {}
         if not any(run.selected.values()):  # an empty table means all configurations
             run.selected = {}

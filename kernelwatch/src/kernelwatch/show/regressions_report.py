@@ -89,7 +89,7 @@ def _iter_changes(rows: Sequence[Row]) -> Iterator[str]:
         ratio = most.judgement.ratio
         subject = " ".join(filter(None, ["" if most.kind == TIMED else most.metric, most.parameters]))
         change = f"{format_quantity(most.base, unit)} -> {format_quantity(most.head, unit)}"
-        change += f", {format_percent(ratio)}" if ratio < 1e6 else ""  # from 0
+        change += f", {format_percent(ratio)}" if ratio < 1e6 else ""  # a change from 0 has no percentage
         counts = Counter(name_verdict(row.judgement.verdict, row.kind).lower() for row in members)
         listed = ", ".join(f"{count} {name}" for name, count in counts.items())
         yield f"{' '.join(filter(None, [kernel, shorten_flags(flags)]))}: {listed}; most: {subject}: {change}"

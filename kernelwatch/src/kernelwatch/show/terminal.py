@@ -29,7 +29,7 @@ def format_table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, list_
     """
     titles, body = list(headers), [list(row) for row in rows]
     names = {cells[0] for cells in body}
-    # Names, not paths.
+    # The function is for paths, but compares any texts.
     common = os.path.commonprefix(sorted(names)).rpartition("_")[0] if len(names) > 1 else ""  # noqa: RUF071
     if common:
         titles[0] = f"{common}_..."
@@ -37,7 +37,7 @@ def format_table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, list_
     widest = [max(map(len, column)) for column in zip(titles, *body, strict=True)]
     widths = [min(limit, width) for limit, width in zip(_WIDEST, widest, strict=True)]
     widths[_EVIDENCE] = COLUMNS - _GAP * (len(widths) - 1) - sum(widths) + widths[_EVIDENCE]
-    lacking = max(0, len(titles[_EVIDENCE]) - widths[_EVIDENCE])  # its title is not wrapped; the kernels' names are
+    lacking = max(0, len(titles[_EVIDENCE]) - widths[_EVIDENCE])  # kernels' names can be wrapped, titles cannot
     widths[0], widths[_EVIDENCE] = widths[0] - lacking, widths[_EVIDENCE] + lacking
     for cells in () if list_all else body:
         cells[_EVIDENCE] = _shorten_cell(cells[_EVIDENCE], widths[_EVIDENCE])

@@ -128,7 +128,8 @@ def iter_documents(folder: Path, commit: str = "") -> Iterator[models.Document]:
 def find_document(folder: Path, commit: str, environment: str) -> models.Document | None:
     """Return a machine's document of a commit in an environment; None if there is none."""
     documents = iter_documents(folder, commit)
-    return next((found for found in documents if (found.commit_hash, found.env_name) == (commit, environment)), None)
+    key = commit, environment
+    return next((document for document in documents if (document.commit_hash, document.env_name) == key), None)
 
 
 def merge_files(folder: Path, files: Iterable[tuple[Path, Any, models.Document]]) -> Iterator[models.Document]:

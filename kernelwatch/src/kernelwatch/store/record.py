@@ -85,7 +85,7 @@ def find_round_sizes(run: Mapping[str, Any], commit: str, benchmark: str, params
     """
     by_sizes: dict[str, list[str]] = run.get("processes", {}).get(commit, {}).get(benchmark, {})
     if not by_sizes:
-        if "began" in run:  # rounds of asv
+        if "began" in run:  # asv itself took the samples, and does not record rounds
             return ()
         return (SAMPLES_PER_ROUND,) * (total // SAMPLES_PER_ROUND)
     default_sizes = next((sizes for sizes, configurations in by_sizes.items() if not configurations), "")
@@ -116,7 +116,7 @@ def runs_behind_values(
 
 def _has_measured(run: Mapping[str, Any], commit: str, benchmark: str, began: float) -> bool:
     if run.get("selected") and benchmark not in run["selected"]:
-        return False  # fleets before 2026-11-26 began it only for its control
+        return False  # runs of fleets before 2026-11-26 have a time in `began` if only its control was selected
     if "began" in run:
         return benchmark in run["began"].get(commit, {})
     if run.get("selected") or not {"started", "ended"} <= set(run):

@@ -266,7 +266,7 @@ def _query_kernel(benchmark: str, params: Mapping[str, object], query: Callable[
 def find_useful_bytes(benchmark: str, params: Mapping[str, object]) -> int | None:
     """Return the bytes that a configuration must move; None if they are unknown."""
     launch = find_launch(benchmark, params)
-    with suppress(TypeError):  # the kernel takes other arguments
+    with suppress(TypeError):  # the launch has other arguments than the copy
         if launch is not None and launch.kernel == matrix_copy.NAME:
             return matrix_copy.useful_bytes(launch.dtype, **launch.arguments)
     return _query_kernel(

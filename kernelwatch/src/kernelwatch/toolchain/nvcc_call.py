@@ -28,7 +28,7 @@ class NvccOutput:
 def find_pycuda_problem() -> str | None:
     """Return why PyCUDA cannot be imported, with the remedy; None if it can. Importing needs the driver, no device."""
     try:
-        library = ctypes.CDLL("libcuda.so.1")  # before PyCUDA, which else warns of mismatched versions
+        library = ctypes.CDLL("libcuda.so.1")  # before PyCUDA does, which would warn of mismatched versions
     except OSError:
         return "this machine has no GPU: times are skipped (libcuda.so.1 of NVIDIA's driver is missing)"
     try:

@@ -50,7 +50,7 @@ def build_wheel() -> None:
         toolkit = _find_toolkit(work_folder)
         _run_pip("download", "--quiet", "--no-deps", "--no-binary=pycuda", "--dest", folder, REQUIREMENT)
         with tarfile.open(next(work_folder.glob("pycuda-*.tar.gz"))) as archive:
-            # Not an argument of extractall, because Python before 3.11.4 has no filters.
+            # The filter is not an argument of extractall, which lacks it in Python before 3.11.4.
             archive.extraction_filter = getattr(tarfile, "data_filter", lambda member, _: member)
             archive.extractall(work_folder)
         source = next(path for path in work_folder.glob("pycuda-*") if path.is_dir())

@@ -78,7 +78,7 @@ def installed_release() -> str | None:
     """Return the name of the nvcc that compiles kernels, as in results; None without nvcc."""
     try:
         return series_name(parse_version(nvcc.version_text(nvcc.find_nvcc())))
-    except (CompileError, NvccNotFoundError):  # compiling reports it
+    except (CompileError, NvccNotFoundError):  # compiling a kernel reports the error
         return None
 
 

@@ -40,7 +40,7 @@ def list_rows(costs_line: CostsLine) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     file = 0
     for text in costs_line.text.splitlines():
-        if cost := source_lines.COST.fullmatch(text):  # of the previous line; wasteful accesses come first
+        if cost := source_lines.COST.fullmatch(text):  # a cost of the line before; wasteful accesses come first
             costs = rows[-1]["costs"] if rows else []
             costs.insert(0 if cost[1] == ">>" else len(costs), cost[2])
         elif line := source_lines.LINE.fullmatch(text):

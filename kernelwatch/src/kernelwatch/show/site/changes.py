@@ -142,7 +142,7 @@ def pack_compared(history: History, compared: Mapping[str, list[list[Any]]]) -> 
 
 
 def _name_verdict(row: Row) -> str:
-    # A number that rose while times fell is a TRADE; its group counts it as risen.
+    # A number that rose while times became faster is a TRADE; its group counts it as risen.
     verdict = Verdict.SLOWER if row.judgement.verdict in _WORSE else row.judgement.verdict
     return text.name_verdict(verdict, row.kind).lower()
 

@@ -35,7 +35,7 @@ def write_site(conf: Any, repository: Path) -> Path:
     """
     folder = Path(conf.html_dir, FOLDER)
     site = SiteFolder(folder)
-    site.copy_folder(Path(__file__).parent / "static", "static", "*.css")  # scripts are joined by the pages
+    site.copy_folder(Path(__file__).parent / "static", "static", "*.css")  # `pages` writes the scripts
     site.copy_folder(Path(__file__).parent / "vendor", "vendor", "*/*")
     documentation = ROOT / DOCUMENTATION
     if has_documentation := (documentation / "index.html").is_file():

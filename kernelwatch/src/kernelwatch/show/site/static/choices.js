@@ -45,8 +45,8 @@ function makeChoices(display) {
         return commits.find((commit) => shortenHash(commit) === value);
     }
 
-    /** Add the choice of a commit; return it, by default the newest. If the newest has less than half as many values as another, a
-     * paragraph names that one.
+    /** Add the choice of a commit; return it, by default the newest. If this has less than half as many values as another, a paragraph
+     * names a fuller one.
      * @type {(machine: Machine, benchmarks: Benchmark[]) => Commit} */
     function pickCommit(machine, benchmarks) {
         const commits = filterCommits(machine, benchmarks);

@@ -16,10 +16,10 @@ const FITTED = 'fitted to the values';
 const NOT_MEASURED = {value: null, seconds: null, gpu: null, origin: null, failed: null, generators: null, part: 0, code: null};
 const MAX_BANDS = 2; // the noise bands of more lines would hide each other
 const MAX_LINES = 8; // readers cannot tell more lines apart; if there are more, only lines with changes are drawn
+const PEAK = '% of theoretical peak';
 
 /* Unit -> function that converts a time from seconds. It takes the time, the benchmark, the configuration's index and the commit. It
    returns null if the unit makes no sense for the configuration. */
-const PEAK = '% of theoretical peak';
 const UNITS = {
     'useful GB/s, higher is better': (seconds, {useful_bytes: bytes}, place) => computeRate(bytes[place], seconds),
     'GFLOP/s, higher is better': (seconds, {flops}, place) => computeRate(flops?.[place] ?? null, seconds),
