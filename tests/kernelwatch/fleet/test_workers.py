@@ -120,7 +120,7 @@ def test_worker_clones_the_commit(tmp_path: Path, checkout: str) -> None:
     [
         (["tcp://127.0.0.1:1"], "tcp://127.0.0.1:1 is not encrypted"),
         (["127.0.0.1:1", "--tls", "."], "127.0.0.1:1 is not encrypted"),
-        (["tls://127.0.0.1:1"], "needs cert.pem and key.pem: say --tls FOLDER"),
+        (["tls://127.0.0.1:1"], "needs cert.pem and key.pem: give --tls FOLDER"),
         (["tls://127.0.0.1:1", "--tls", "nowhere"], "nowhere has none"),
     ],
 )
