@@ -1,4 +1,4 @@
-"""The suite: it times and counts the kernels of the installed commit. It always comes from the checkout."""
+"""Benchmarks of the kernels of the installed commit. The benchmarks themselves always come from the checkout."""
 
 from __future__ import annotations
 

@@ -1,9 +1,11 @@
 """The kernels of the installed commit. Only this module knows the interfaces of older packages.
 
-`CONTRACT` of the package is the version of its interface. Older packages are not measured; their stored numbers stay:
-packages up to 917313d have no `CONTRACT`; up to version 2, a package builds its kernels itself; up to ac1c6ac, its
-kernels have arguments that `Kernel` no longer takes; up to 2a19b6a8^, it calls functions that kernelwatch no longer
-has.
+`CONTRACT` of a package is the version of its interface. Older packages are not measured. Their stored numbers stay:
+
+- up to 917313d: the package has no `CONTRACT`
+- up to version 2: the package builds its kernels itself
+- up to ac1c6ac: its kernels have arguments that `Kernel` no longer takes
+- up to 2a19b6a8^: it calls functions that kernelwatch no longer has
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Values of axes that several benchmark classes share.
 
-The kernels are listed here, not read from the installed package, because asv also runs these benchmarks on old commits,
-and all commits must have the same axes. To measure a new kernel, add its name to the kernels of its operation.
+The kernels are listed here, because all commits must have the same axes. The installed package may be that of an old
+commit. To measure a new kernel, add its name to the kernels of its operation.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 FLAG_SETS = ("-Xptxas -O3", "-Xptxas -O0", "-Xptxas -dlcm=cg")
 DEFAULT_FLAGS = FLAG_SETS[:1]
 
-#: Flag sets of copies, without -O0: the copies of matrix size show its cost.
+#: Flag sets of copies, without -O0: `MatrixSizedCopy` measures its cost.
 COPY_FLAG_SETS = (FLAG_SETS[0], FLAG_SETS[2])
 
 #: The architectures for which kernels are compiled, on any machine.

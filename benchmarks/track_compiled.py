@@ -9,7 +9,7 @@ from kernelwatch.benchmarks import base
 
 _COUNTED = [benchmark.sweep for benchmark in base.iter_benchmarks(track_counted)]
 
-#: The counted kernels. The first ones keep the order of stored results.
+#: The counted kernels. Stored results begin with the kernels that are named here.
 KERNELS = tuple(
     dict.fromkeys(
         (

@@ -34,7 +34,7 @@ exclude_patterns = ["_build"]
 myst_heading_anchors = 4  # levels
 myst_enable_extensions = ["colon_fence"]
 
-# Each class's page would repeat its members; they stand below it.
+# autodoc already documents a class's members below the class.
 numpydoc_show_class_members = False
 autodoc_typehints = "none"  # docstrings name the types
 autodoc_member_order = "bysource"
@@ -42,7 +42,7 @@ autodoc_member_order = "bysource"
 highlight_language = "none"  # blocks without a language are commands and their output
 
 html_theme = "pydata_sphinx_theme"
-html_sidebars = {"tutorial": []}  # it has no pages below it
+html_sidebars = {"tutorial": []}  # the tutorial has no subpages
 html_title = project
 html_theme_options = {
     "navigation_with_keys": False,
@@ -54,7 +54,7 @@ html_theme_options = {
 html_show_sourcelink = False
 html_copy_source = False
 
-#: Files of the repository that are pages here, with the page that includes each.
+#: File of the repository -> page of the documentation that includes the file.
 INCLUDED = {
     "README.md": "readme.md",
     "CONTRIBUTING.md": "contributing.md",
@@ -84,7 +84,7 @@ def _show_site_only_parts(app: Sphinx, docname: str, source: list[str]) -> None:
 
 
 def setup(app: Sphinx) -> None:
-    """Let links work both on GitHub and here."""
+    """Connect the functions that make links work both on GitHub and on the documentation's site."""
     app.connect("source-read", _show_site_only_parts)
     app.connect("source-read", _point_links_at_pages)
     app.connect("include-read", _point_included_links_at_pages)

@@ -1,1 +1,1 @@
-"""Experiments to repeat on your own GPU: bias against Nsight Compute, and times by other tools."""
+"""Experiments to repeat on your own GPU: times against Nsight Compute and other tools, and properties of the memory."""

@@ -1,8 +1,9 @@
-"""Bias of the suite's times, and of other tools', against Nsight Compute's duration of the same launch.
+"""Bias of times by the suite, and by other tools, against Nsight Compute's duration of the same launch.
 
-`python -m experiments.bias` times everything that the suite times from DRAM with its default flags, or given launches,
-such as "gather size=1000 float32". Nsight Compute times all of them first, in one process. docs/evidence/bias.md has
-the findings, docs/evidence/peers.md those of other tools (`--tools nvbench`; requirements/peers.txt).
+`python -m experiments.bias` times all launches that the suite times from DRAM with its default flags, or the given
+launches, such as "gather size=1000 float32". Nsight Compute first times all of them, in one process.
+docs/evidence/bias.md has the findings, docs/evidence/peers.md those of other tools (`--tools nvbench`;
+requirements/peers.txt).
 """
 
 from __future__ import annotations
@@ -26,19 +27,19 @@ from kernelwatch.kernel.launch import FLAGS
 from kernelwatch.suite import registry
 from ptxcount.util import atomic_write
 
-#: The largest acceptable bias: a share of the duration, or seconds, whichever is larger.
+#: Maximum acceptable bias: a share of the duration, or seconds, whichever is larger.
 SHARE, SECONDS = 0.05, 0.5e-6
 
-#: The suite's two instruments -> whether a launch is timed by itself.
+#: The suite's two ways of timing -> True if each launch is timed by itself.
 INSTRUMENTS = {"back to back": False, "isolated": True}
 
-#: Seconds of the longest launch that is timed by itself, 24 times a sample: the longest ones would take minutes.
+#: Maximum seconds of a launch that is timed by itself. Each sample has 24 launches, so longer ones would take minutes.
 LONGEST_ISOLATED = 10e-3
 
 
 @dataclass(frozen=True)
 class Bias:
-    """A launch's seconds by Nsight Compute and by another tool."""
+    """A launch's time in seconds by Nsight Compute (``nsight``), and by another tool (``seconds``)."""
 
     launch: str
     tool: str
@@ -47,7 +48,7 @@ class Bias:
 
     @property
     def percent(self) -> float:
-        """Excess of the tool's time, in percent."""
+        """Excess of the tool's time over Nsight Compute's, in percent."""
         return 100 * (self.seconds / self.nsight - 1)
 
     @property
@@ -64,14 +65,14 @@ def list_timed_launches() -> list[Launch]:
 
 
 def measure_biases(launches: Sequence[Launch], tools: Sequence[str] = tuple(INSTRUMENTS)) -> Iterator[Bias]:
-    """Yield the bias of each tool for each launch; omit a launch that another tool cannot time.
+    """Yield the bias of each tool for each launch, except launches that the tool cannot time.
 
     Raises
     ------
     NsightError
-        As `nsight.profile`.
+        Raised by `nsight.profile`.
     NotImplementedError, WrongOutputError, MeasuringError
-        As `kernelwatch.instrument.session.measure_launch`.
+        Raised by `kernelwatch.instrument.session.measure_launch`.
     """
     durations = list(zip(launches, map(median, nsight.measure_durations(launches)), strict=True))
     for tool in tools:
@@ -90,7 +91,7 @@ def measure_biases(launches: Sequence[Launch], tools: Sequence[str] = tuple(INST
 
 
 def format_report(biases: Sequence[Bias]) -> str:
-    """Return a table with a row a kernel and tool, and a table of unacceptable biases, the worst first."""
+    """Return a table with a row for each kernel and tool, and a table of unacceptable biases, the worst first."""
     groups: dict[tuple[str, str], list[Bias]] = {}
     for bias in biases:
         groups.setdefault((Launch.parse(bias.launch).kernel, bias.tool), []).append(bias)
@@ -119,7 +120,7 @@ def main(words: Sequence[str] | None = None) -> int:
     )
     tools = [*INSTRUMENTS, *peers.TOOLS]
     parser.add_argument("--tools", nargs="+", default=list(INSTRUMENTS), choices=tools, help="default: the suite's two")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="what is found, a JSON line each")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write each bias as a line of JSON")
     options = parser.parse_args(words)
     gpu = machine.find_gpu()
     if gpu is None:

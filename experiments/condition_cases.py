@@ -1,6 +1,6 @@
-"""Launches that obey or break a condition of bulk copies and tensor maps, each with the outcome that was guessed.
+"""Launches that obey or break a condition of bulk copies and tensor maps, each with a guessed outcome.
 
-The guesses were written before any launch ran (2026-11-29). Their sources are the comments of `cuda.h` 13.0 on
+The guesses were written before any launch ran (2026-11-29). They are from the comments of `cuda.h` 13.0 on
 `cuTensorMapEncodeTiled` and `cuTensorMapEncodeIm2col`, the PTX ISA, and docs/evidence/memory.md. Coordinates, boxes,
 extents and strides are in the driver's order: x first.
 """
@@ -24,10 +24,10 @@ NHWC = (2, 6, 7, 8)
 
 @dataclass(frozen=True)
 class MapRequest:
-    """Parameters of a call that encodes a tensor map: of `cuTensorMapEncodeIm2col` if there are corners.
+    """Parameters of `cuTensorMapEncodeTiled`; with `corners`, of `cuTensorMapEncodeIm2col`.
 
-    The extents and the pitches in bytes are those of a C-contiguous array, unless they are given; `offset` is added to
-    its address.
+    `extents`, and `pitches` in bytes, are by default those of a C-contiguous array of this shape. `offset` is added to
+    the address, in bytes.
     """
 
     shape: tuple[int, ...] = TWO
@@ -47,7 +47,10 @@ class MapRequest:
 
 @dataclass(frozen=True)
 class Condition:
-    """A launch, or only a call that encodes if there is no kernel; `numbers` are those of the kernel."""
+    """A launch of a kernel; without a kernel, only a call that encodes a tensor map.
+
+    `expectation` is the guessed outcome. `numbers` are the kernel's integer arguments.
+    """
 
     group: str
     name: str
@@ -57,26 +60,29 @@ class Condition:
     numbers: tuple[int, ...] = ()
 
 
-def _copy(
+def _make_copy(
     kernel: str, expectation: str, request: MapRequest, size: int, start: tuple[int, ...], **more: Any
 ) -> Condition:
-    """Make a launch that copies a tile of `size` bytes; `to`, `offsets`, `group` and `text` are optional."""
+    """Make a launch that copies a tile of `size` bytes at coordinates `start`.
+
+    `more` has its `group`, and optionally `to`, the shared offset, the im2col `offsets`, and a `text` for its name.
+    """
     to, offsets = more.get("to", 0), more.get("offsets", ())
     numbers = (to, size, *start, *(0,) * (5 - len(start)), *offsets, *(0,) * (3 - len(offsets)))
     words = [kernel, more.get("text", ""), f"at {start}", f"to {to}" * bool(to), f"offsets {offsets}" * bool(offsets)]
     return Condition(more["group"], " ".join(filter(None, words)), expectation, request, kernel, numbers)
 
 
-def _alignment() -> Iterator[Condition]:
+def _iter_alignments() -> Iterator[Condition]:
     for swizzle in (0, 32, 64, 128):
         request = MapRequest(box=(swizzle // 4 or 16, 16), swizzle=swizzle)
         for to in (128, 256, 384, 512, 64, 1040):
             for kernel in ("load_2d", "store_2d"):
-                yield _copy(kernel, MISALIGNED if to % 128 else RUNS, request, 64 * request.box[0], (0, 2), to=to,
-                            group="shared address", text=f"swizzle {swizzle}")  # fmt: skip
+                yield _make_copy(kernel, MISALIGNED if to % 128 else RUNS, request, 64 * request.box[0], (0, 2), to=to,
+                                 group="shared address", text=f"swizzle {swizzle}")  # fmt: skip
 
 
-def _sizes() -> Iterator[Condition]:
+def _iter_sizes() -> Iterator[Condition]:
     table = {
         "bulk_load": [((0, 0, 0, 0), RUNS), ((0, 8, 0, 0), FAILED), ((0, 40, 0, 0), FAILED),
                       ((0, 64, 0, 4), MISALIGNED), ((0, 64, 1 << 30, 0), BAD_ADDRESS),
@@ -93,41 +99,41 @@ def _sizes() -> Iterator[Condition]:
             yield Condition("sizes", text, expectation, None, kernel, (to, size, place, barrier, *(0,) * 6))
 
 
-def _beyond() -> Iterator[Condition]:
+def _iter_boxes_beyond() -> Iterator[Condition]:
     start: tuple[int, ...]
     small = MapRequest((6, 12), box=(32, 8))
     inside = [(0, 0), (8, 4), (12, 0), (0, 6), (0, 1 << 30), (1 << 30, 0)]
     for start in [*inside, (-16, -4), (-32, 0), (0, -8), (0, -(1 << 31)), (-(1 << 31), 0), (-4, 0), (1, 0), (3, 2)]:
         is_odd = start[0] % 4 != 0
-        yield _copy("load_2d", ILLEGAL if is_odd else RUNS, small, 1024, start, group="box beyond", text="6 x 12")
+        yield _make_copy("load_2d", ILLEGAL if is_odd else RUNS, small, 1024, start, group="box beyond", text="6 x 12")
         for kernel in ("store_2d", "reduce_2d"):
             expectation = RUNS if start in inside else ILLEGAL
-            yield _copy(kernel, expectation, small, 1024, start, group="box beyond", text="6 x 12")
+            yield _make_copy(kernel, expectation, small, 1024, start, group="box beyond", text="6 x 12")
     for shape in ((3, 6, 12), (2, 3, 6, 12), (2, 2, 3, 6, 12)):
         request, rank = MapRequest(shape, box=(16, 8, 4, 2, 2)[: len(shape)]), len(shape)
         size = 4 * 16 * 8 * 4 * 2 ** (rank - 3)
         for start in ((0,) * rank, (-4, *(-1,) * (rank - 1)), (4, *(1,) * (rank - 1))):
-            yield _copy(f"load_{rank}d", RUNS, request, size, start, group="box beyond", text=f"{shape}")
+            yield _make_copy(f"load_{rank}d", RUNS, request, size, start, group="box beyond", text=f"{shape}")
     for dtype, row in (("f4", 16), ("f2", 32), ("f8", 8)):
-        yield _copy("load_2d", RUNS, MapRequest(dtype=dtype, box=(row, 8), fill=1), 512, (-row // 2, -1),
-                    group="box beyond", text=f"{dtype}, NaN")  # fmt: skip
+        yield _make_copy("load_2d", RUNS, MapRequest(dtype=dtype, box=(row, 8), fill=1), 512, (-row // 2, -1),
+                         group="box beyond", text=f"{dtype}, NaN")  # fmt: skip
 
 
-def _steps() -> Iterator[Condition]:
+def _iter_steps() -> Iterator[Condition]:
     start: tuple[int, ...]
     for steps, rows in {(1, 2): 8, (1, 3): 6, (1, 8): 2, (2, 1): 16, (8, 1): 16}.items():
         for swizzle in (0, 64):
             request = MapRequest(box=(16, 16), steps=steps, swizzle=swizzle)
             text = f"element strides {steps}, swizzle {swizzle}"
             for start in ((0, 0), (4, 5), (0, -3)):
-                yield _copy("load_2d", RUNS, request, 64 * rows, start, group="element strides", text=text)
-            yield _copy("store_2d", RUNS, request, 64 * rows, (4, 5), group="element strides", text=text)
+                yield _make_copy("load_2d", RUNS, request, 64 * rows, start, group="element strides", text=text)
+            yield _make_copy("store_2d", RUNS, request, 64 * rows, (4, 5), group="element strides", text=text)
     request = MapRequest((9, 9, 16), box=(8, 6, 5), steps=(1, 2, 3))
     for start in ((0, 0, 0), (4, 1, -1)):
-        yield _copy("load_3d", RUNS, request, 32 * 3 * 2, start, group="element strides", text="(1, 2, 3)")
+        yield _make_copy("load_3d", RUNS, request, 32 * 3 * 2, start, group="element strides", text="(1, 2, 3)")
 
 
-def _encodings() -> Iterator[Condition]:
+def _iter_encodings() -> Iterator[Condition]:
     plain, three = MapRequest(), MapRequest((4, 64, 64), box=(16, 8, 2))
     column = MapRequest(NHWC, corners=((0, 0), (0, 0)))
     cubes = MapRequest((2, 3, 6, 7, 8), corners=((0, 0, 0), (0, 0, 0)))
@@ -175,7 +181,7 @@ def _encodings() -> Iterator[Condition]:
         yield Condition("encoding", text, expectation, replace(request, **changes))
 
 
-def _im2col() -> Iterator[Condition]:
+def _iter_im2col() -> Iterator[Condition]:
     plain = MapRequest(NHWC, corners=((0, 0), (0, 0)))
     padded = replace(plain, corners=((-1, -1), (-1, -1)))
     origin, none = (0, 0, 0, 0), (0, 0)
@@ -200,26 +206,26 @@ def _im2col() -> Iterator[Condition]:
         changes = f"corners {request.corners}, {request.channels} channels, {request.pixels} pixels"
         changes += f", steps {request.steps}" * bool(request.steps) + f", swizzle {request.swizzle}"
         size = request.channels * request.pixels * 4
-        yield _copy("im2col_4d", expectation, request, size, start, offsets=offsets, group="im2col", text=changes)
-    yield _copy("im2col_4d", MISALIGNED, plain, 512, origin, to=64, group="im2col")
+        yield _make_copy("im2col_4d", expectation, request, size, start, offsets=offsets, group="im2col", text=changes)
+    yield _make_copy("im2col_4d", MISALIGNED, plain, 512, origin, to=64, group="im2col")
     line = MapRequest((2, 7, 8), corners=((-1,), (0,)))
     cube = MapRequest((2, 3, 6, 7, 8), corners=((-1, -1, -1), (0, 0, 0)))
-    yield _copy("im2col_3d", RUNS, line, 512, (0, -1, 0), offsets=(1,), group="im2col")
-    yield _copy("im2col_5d", RUNS, cube, 512, (0, -1, -1, -1, 0), offsets=(1, 0, 1), group="im2col")
-    yield _copy("load_4d", ILLEGAL, plain, 512, origin, group="im2col", text="map of im2col, copy of a tile")
+    yield _make_copy("im2col_3d", RUNS, line, 512, (0, -1, 0), offsets=(1,), group="im2col")
+    yield _make_copy("im2col_5d", RUNS, cube, 512, (0, -1, -1, -1, 0), offsets=(1, 0, 1), group="im2col")
+    yield _make_copy("load_4d", ILLEGAL, plain, 512, origin, group="im2col", text="map of im2col, copy of a tile")
     tiled = MapRequest(NHWC, box=(8, 4, 4, 1))
-    yield _copy("im2col_4d", ILLEGAL, tiled, 512, origin, group="im2col", text="map of a tile")
+    yield _make_copy("im2col_4d", ILLEGAL, tiled, 512, origin, group="im2col", text="map of a tile")
     for start in (origin, (0, 3, 2, 1), (0, -1, 0, 0), (0, 0, 0, 5)):
-        yield _copy("store_im2col", RUNS if min(start) >= 0 else ILLEGAL, plain, 512, start, group="im2col")
+        yield _make_copy("store_im2col", RUNS if min(start) >= 0 else ILLEGAL, plain, 512, start, group="im2col")
     for corners in (((-1, 0), (0, 0)), ((0, 0), (1, 0)), ((1, 0), (-1, 0))):
         request, is_within = replace(plain, corners=corners), corners[0][0] > 0
         text = f"corners {corners}"
-        yield _copy(
+        yield _make_copy(
             "store_im2col", RUNS if is_within else ILLEGAL, request, 512, (0, 2, 2, 0), group="im2col", text=text
         )
 
 
-#: Field -> its index in the kernel `replace_2d`, and values with the bytes of the tile and the outcome.
+#: Field of a tensor map -> its index in the kernel `replace_2d`, and cases: new value, bytes of the tile, and outcome.
 REPLACEMENTS: dict[str, tuple[int, list[tuple[int, int, str]]]] = {
     "global_address": (0, [(0, 512, RUNS), (16, 512, RUNS), (8, 512, ILLEGAL)]),
     "rank": (1, [(1, 512, RUNS), (0, 512, ILLEGAL), (2, 512, ILLEGAL), (7, 512, ILLEGAL)]),
@@ -237,7 +243,7 @@ REPLACEMENTS: dict[str, tuple[int, list[tuple[int, int, str]]]] = {
 }
 
 
-def _replacements() -> Iterator[Condition]:
+def _iter_replacements() -> Iterator[Condition]:
     rows = [(MapRequest(), name, field, *case) for name, (field, cases) in REPLACEMENTS.items() for case in cases]
     rows.append((MapRequest(box=(8, 8)), "swizzle_mode", 11, 1, 256, RUNS))
     rows.append((MapRequest(dtype="f4"), "fill_mode", 12, 1, 512, RUNS))
@@ -248,7 +254,8 @@ def _replacements() -> Iterator[Condition]:
         yield Condition("tensormap.replace", name, expectation, request, "replace_2d", numbers)
 
 
-#: Launches first that nobody has tried.
+#: All conditions. Those without any earlier measurement come first.
 CONDITIONS = [
-    *_im2col(), *_replacements(), *_steps(), *_beyond(), *_sizes(), *_alignment(), *_encodings()
+    *_iter_im2col(), *_iter_replacements(), *_iter_steps(), *_iter_boxes_beyond(), *_iter_sizes(),
+    *_iter_alignments(), *_iter_encodings(),
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""ptxcount's side of the conditions: arguments of launches, its verdicts, and the bytes that came."""
+"""The conditions in ptxcount: arguments of launches, ptxcount's verdicts, and the bytes that the kernels copied."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from ptxcount.util.errors import PtxError
 
 SOURCE = Path(__file__).with_name("conditions.cu")
 ARCH = "sm_90a"
-#: Words of a tile, and the place of the word that is 1 if all bytes have come.
+#: Words of a tile, which are also the index of the word that is 1 if all bytes have arrived.
 WORDS = 4096
-#: Seconds that a launch may take.
+#: Maximum seconds of a launch.
 LIMIT = 20.0
 
 
 @dataclass(frozen=True, eq=False)
 class RequestedMap(TensorMap):
-    """An array with the parameters of its tensor map, which the driver may refuse."""
+    """An array with the parameters of its tensor map, without checks: the driver may refuse them."""
 
     request: MapRequest = field(default_factory=MapRequest)
 
     def __post_init__(self) -> None:
-        """Refuse nothing."""
+        """Skip the checks of `TensorMap`."""
 
     def make_fields(self, address: int = 0) -> MapFields:
-        """Return the fields of the map, right or wrong."""
+        """Return the fields of the map, valid or not."""
         return make_fields(self.request, address)
 
 
 def make_fields(request: MapRequest, address: int = 0) -> MapFields:
-    """Return the fields of a requested map, right or wrong; its offset is added to the address."""
+    """Return the fields of a requested map, valid or not, for an array at this address plus the request's offset."""
     dtype = np.dtype(request.dtype)
     extents = request.shape[::-1] if request.extents is None else request.extents
     pitches = [dtype.itemsize * int(np.prod(extents[:axis], dtype=object)) for axis in range(1, len(extents))]
@@ -51,7 +51,7 @@ def make_fields(request: MapRequest, address: int = 0) -> MapFields:
 
 
 def make_arguments(condition: Condition) -> list[Any]:
-    """Return the arguments of a launch; the words of an array differ, and none is 0."""
+    """Return the kernel's arguments. The elements of the array count up from 1."""
     request = condition.request or MapRequest()
     count = int(np.prod(request.shape))
     array = (np.arange(count) + 1).astype(request.dtype).reshape(request.shape)
@@ -63,7 +63,11 @@ def make_arguments(condition: Condition) -> list[Any]:
 
 
 def count_launch(condition: Condition, ptx: str) -> tuple[str, list[Any]]:
-    """Return ptxcount's verdict on a launch, and its arrays; the driver's part is that of `TensorMap`."""
+    """Return ptxcount's verdict on a condition, and the arrays after the launch.
+
+    The verdict is `RUNS`, or the error with its message. Conditions without a kernel, and failed launches, have no
+    arrays. `TensorMap` makes the checks of the driver.
+    """
     try:
         if not condition.kernel and condition.request:
             return make_fields(condition.request).find_problem() or RUNS, []
@@ -80,7 +84,7 @@ def count_launch(condition: Condition, ptx: str) -> tuple[str, list[Any]]:
 
 
 def describe_map(array: Any, request: MapRequest) -> TensorMap | Im2colMap:
-    """Return ptxcount's description of the tensor map of a launch."""
+    """Return the requested tensor map as ptxcount's `TensorMap` or `Im2colMap`."""
     options: dict[str, Any] = {
         "swizzle": request.swizzle,
         "steps": request.steps[::-1],
@@ -93,11 +97,11 @@ def describe_map(array: Any, request: MapRequest) -> TensorMap | Im2colMap:
 
 
 def list_bytes(arrays: Sequence[Any]) -> list[Any]:
-    """Return the bytes of the tile, with the word behind it, and of the array; then lies the replaced map."""
+    """Return as bytes the tile with the word after it, and the array. The replaced map after them is left out."""
     tile, array = (array.view(np.uint8).ravel() for array in arrays)
     return [tile[: 4 * WORDS + 4], array]
 
 
 def digest_arrays(arrays: Sequence[Any]) -> str:
-    """Return some digits of a hash of the bytes that came; nothing if there are none."""
+    """Return 12 hexadecimal digits of a hash of `list_bytes`; empty without arrays."""
     return hashlib.sha256(b"".join(part.tobytes() for part in list_bytes(arrays))).hexdigest()[:12] if arrays else ""

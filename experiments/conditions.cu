@@ -1,4 +1,5 @@
-// Bulk copies and tiles whose operands obey or break a condition: one warp each, by numbers from the host.
+// Bulk copies and tile copies whose operands obey or break a condition. Each kernel runs in one warp; `n` has numbers
+// from the host.
 // `python -m experiments.conditions` compiles it for sm_90a, which `tensormap.replace` needs.
 
 #include "../tests/kernels/cluster.cuh"
@@ -6,11 +7,11 @@
 #define BYTES 16384
 #define KERNEL(NAME) extern "C" __global__ void __launch_bounds__(32) NAME
 #define TILE __shared__ alignas(1024) u32 tile[BYTES / 4]; __shared__ alignas(8) u64 bar
-// Places in the numbers: of the shared address, of the bytes, of coordinates, and of offsets of im2col.
+// `n` has the offset of the shared address, the bytes, up to five coordinates, and up to three im2col offsets.
 #define TO (shared_address(tile) + n[0])
 #define BAR shared_address(&bar)
 
-// Sets the bytes of the tile, and the barrier to as many as are expected.
+// Fills the tile with a pattern, and makes the barrier expect `bytes` bytes.
 __device__ void begin(u32* tile, u64* bar, u32 bytes)
 {
     for (u32 i = 4 * threadIdx.x; i < BYTES / 4; i += 128)
@@ -24,7 +25,7 @@ __device__ void begin(u32* tile, u64* bar, u32 bytes)
     __syncwarp();
 }
 
-// Waits for the bytes for at most 0.1 s, then stores the tile, and a word that is 1 if they have come.
+// Waits at most 200 million clocks for the bytes. Then stores the tile, and a word that is 1 if all bytes have arrived.
 __device__ void end(const u32* tile, u64* bar, u32* out)
 {
     const long long start = clock64();
@@ -81,7 +82,7 @@ STORE(store_2d, "cp.async.bulk.tensor.2d.global.shared::cta", "{%2, %3}", C2)
 STORE(reduce_2d, "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add", "{%2, %3}", C2)
 STORE(store_im2col, "cp.async.bulk.tensor.4d.global.shared::cta.im2col_no_offs", "{%2, %3, %4, %5}", C4)
 
-// Bytes from `n[2]` bytes into an array.
+// Copies `n[1]` bytes from `n[2]` bytes into an array. The barrier's address is shifted by `n[3]` bytes.
 KERNEL(bulk_load)(const char* in, u32* out, const int* n)
 {
     TILE;
@@ -115,7 +116,7 @@ KERNEL(bulk_prefetch)(char* array, u32*, const int* n)
 #define FIELD_OF(INDEX, NAME) FIELD(INDEX, NAME, "b32", "0, %1", WORD); FIELD(INDEX + 1, NAME, "b32", "1, %1", WORD)
 #define CONSTANT(INDEX, NAME, N) if (field == INDEX && value == N) REPLACE(NAME, "b32", "%1", "n"(N))
 
-// Replaces a field of a map in shared memory, publishes it in `workspace`, and loads a tile by it. Fields:
+// Replaces a field of a tensor map in shared memory, copies the map to `workspace`, and loads a tile with it. Fields:
 // 0 address of `other` + value, 1 rank, 2 and 3 box, 4 and 5 extents, 6 row stride, 7 and 8 element strides,
 // 9 element type, 10 interleaving, 11 swizzle, 12 fill.
 KERNEL(replace_2d)(const __grid_constant__ Map map, u32* out, const int* n, const char* other, u64* workspace)

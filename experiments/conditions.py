@@ -1,8 +1,8 @@
-"""Conditions of bulk copies and tensor maps on a GPU, beside ptxcount's verdict on the same launches.
+"""Conditions of bulk copies and tensor maps: outcomes on a GPU, and ptxcount's verdicts on the same launches.
 
-`python -m experiments.conditions FOLDER` runs each launch of `condition_cases` in a process of its own, as a fault
-ends its context; calls that only encode share one. It prints a table, and writes conditions.json and conditions.npz
-(the bytes that came) into the folder. `--check` compiles, binds and counts them without a GPU.
+`python -m experiments.conditions FOLDER` runs each launch of `condition_cases` in its own process, because a fault ends
+a CUDA context. Calls that only encode share one process. The command prints a table. It writes conditions.json, and
+conditions.npz with the arrays after each launch, into the folder. `--check` compiles, binds and counts without a GPU.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ from experiments.condition_launches import (
 from ptxcount.source import cuda_compiler
 from tests.gpu.driver import Device, list_encoding
 
-#: Beginnings of the names of kernels that wait for bytes.
+#: Prefixes of the names of kernels that wait for the bytes of a copy.
 LOADS = ("load", "im2col", "bulk_load", "replace")
 
 digest_arrays = condition_launches.digest_arrays
 
 
 class DriverError(Exception):
-    """A driver's error code, in words."""
+    """An error of the driver. The message is its name in words, such as "illegal address"."""
 
 
 class RequestingDevice(Device):
-    """A device that encodes requested tensor maps."""
+    """A device whose driver calls raise `DriverError`."""
 
     def _call(self, name: str, *arguments: Any) -> Any:
         error, *results = getattr(self.cu, name)(*arguments)
@@ -56,13 +56,13 @@ class RequestingDevice(Device):
         return results[0] if len(results) == 1 else results
 
     def encode_for_memory(self, condition: Condition) -> None:
-        """Encode the map of a condition for new memory."""
+        """Encode the tensor map of a condition, if it has one, for newly allocated memory."""
         if condition.request:
             self.encode_map(make_fields(condition.request, int(self._call("cuMemAlloc", 1 << 20))))
 
 
 def find_device_problem() -> str:
-    """Return the reason why nothing can run on a device here, or an empty text."""
+    """Return the reason why no GPU can be used here; empty if one can."""
     try:
         from cuda.bindings import driver  # noqa: PLC0415 -- an optional package
 
@@ -73,7 +73,7 @@ def find_device_problem() -> str:
 
 
 def check_encodings() -> None:
-    """Make the arguments of each call that encodes as the driver's bindings want them, where these are installed."""
+    """Build the arguments of each encoding call with the driver's bindings, if they are installed, without a GPU."""
     try:
         from cuda.bindings import driver  # noqa: PLC0415 -- an optional package
     except ImportError:
@@ -84,7 +84,7 @@ def check_encodings() -> None:
 
 
 def run_on_device(conditions: Sequence[Condition], cubin: bytes, channel: Connection) -> None:
-    """Launch or encode on the device, and send each outcome, and what the arrays then hold."""
+    """Launch or encode each condition on the GPU; send its outcome and the arrays after it through ``channel``."""
     from cuda.bindings import driver  # noqa: PLC0415 -- an optional package
 
     for condition in conditions:
@@ -106,8 +106,8 @@ def run_on_device(conditions: Sequence[Condition], cubin: bytes, channel: Connec
 
 
 def iter_outcomes(conditions: Sequence[Condition], cubin: bytes) -> Iterator[tuple[str, list[Any]]]:
-    """Yield the outcome of each condition, and its arrays, from one process of its own."""
-    context = multiprocessing.get_context("forkserver")  # its processes begin without CUDA, whatever this one did
+    """Run conditions in a new process; yield the outcome of each, and the arrays after it."""
+    context = multiprocessing.get_context("forkserver")  # its processes start without CUDA, whatever this one did
     context.set_forkserver_preload(["experiments.conditions"])
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=run_on_device, args=(conditions, cubin, sender))
@@ -125,7 +125,7 @@ def iter_outcomes(conditions: Sequence[Condition], cubin: bytes) -> Iterator[tup
 
 
 def compare_arrays(ours: Sequence[Any], theirs: Sequence[Any]) -> str:
-    """Return "equal", or the number of different bytes; nothing if only one side ran."""
+    """Return "equal", or a text with the number of different bytes; empty unless both launches ran."""
     if not ours or not theirs:
         return ""
     count = sum(int((a != b).sum()) for a, b in zip(list_bytes(ours), list_bytes(theirs), strict=True))
@@ -133,16 +133,16 @@ def compare_arrays(ours: Sequence[Any], theirs: Sequence[Any]) -> str:
 
 
 def compile_cubin() -> bytes:
-    """Return machine code of the kernels."""
+    """Return the cubin of `SOURCE`."""
     return cubins.compile_cubin(SOURCE, ARCH)
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run all conditions, or count them; return 2 if there is no GPU."""
+    """Run all conditions, or with ``--check`` only count them; return the exit code: 2 without a GPU, else 0."""
     parser = argparse.ArgumentParser("python -m experiments.conditions", description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, help="folder for conditions.json and conditions.npz")
     parser.add_argument("--check", action="store_true", help="compile, bind and count, without a GPU")
-    parser.add_argument("--seconds", type=float, default=240.0, help="begin no launch after so long")
+    parser.add_argument("--seconds", type=float, default=240.0, help="start no launch after this time (%(default)s)")
     options = parser.parse_args(words)
     problem = "" if options.check else find_device_problem()
     if problem:

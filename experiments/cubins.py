@@ -1,4 +1,4 @@
-"""Machine code of the experiments' own kernels."""
+"""Cubins of the experiments' own kernels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ptxcount.source import cuda_compiler
 
 @cache
 def compile_cubin(source: Path, arch: str, flags: str = "") -> bytes:
-    """Return the machine code of a file for an architecture."""
+    """Compile a file for an architecture; return the cubin."""
     with tempfile.TemporaryDirectory() as folder:
         cubin = Path(folder, "kernels.cubin")
         command = [

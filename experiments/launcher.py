@@ -1,4 +1,4 @@
-"""A launch of the suite on the device: verified first, then repeated as often as a tool requests it."""
+"""A launch of the suite on the GPU: it is verified, and then repeated as often as a profiler or another tool asks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kernelwatch.kernel.arguments import insert_addresses
 
 
 class Launcher:
-    """The buffers of a launch on the device. The kernel has run on each set of them, and its outputs are verified.
+    """A launch with its buffers on the GPU. The kernel has run once on each set of buffers, and outputs are verified.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ class Launcher:
     stack : ExitStack
         Frees the buffers when it is closed.
     rotate : bool
-        Take the next set of buffers at each launch, as the suite does: for tools that do not flush the L2 cache.
+        Whether each launch takes the next set of buffers, as in the suite: for tools that do not flush the L2 cache.
 
     Raises
     ------
@@ -46,7 +46,7 @@ class Launcher:
         check_output.check_job_output(job, self._timed_job.rotation, lambda: content)
 
     def launch_for_profiler(self, times: int) -> None:
-        """Launch `times` times, one after the other and each on the same content, while a profiler records."""
+        """Launch `times` times, one after the other, each on the original content, while a profiler records."""
         cycle = self._timed_job.make_launches(self._job)
         device.cuda.start_profiler()
         for index in range(times):
@@ -56,7 +56,7 @@ class Launcher:
         device.cuda.stop_profiler()
 
     def make_starter(self) -> Callable[[int], None]:
-        """Return a function that launches on a stream by its handle, 0 for the default, at little cost for the host."""
+        """Return a function that launches on the stream with this handle, 0 for the default, with little host time."""
         job, rotation, call, driver = self._job, self._timed_job.rotation, device.call_driver, device.driver
         function = call(driver.cuModuleGetFunction, call(driver.cuModuleLoadData, job.cubin), job.entry.encode())
         sets = [
@@ -71,6 +71,9 @@ class Launcher:
 
 
 def _pack_extra(parameters: bytes) -> tuple[Any, ...]:
-    """Return cuLaunchKernel's `extra` for a block of parameters, and its targets: CUDA's keys are 1, 2 and 0."""
+    """Return cuLaunchKernel's `extra` for a parameter buffer, and the objects that it points to, to keep them alive.
+
+    The keys are CU_LAUNCH_PARAM_BUFFER_POINTER (1), _BUFFER_SIZE (2) and _END (0).
+    """
     block, size = ctypes.create_string_buffer(parameters, len(parameters)), ctypes.c_size_t(len(parameters))
     return (ctypes.c_void_p * 5)(1, ctypes.addressof(block), 2, ctypes.addressof(size), 0), block, size

@@ -9,7 +9,7 @@ __device__ u32 shared_address(const void* p) { return static_cast<u32>(__cvta_ge
 __device__ u64 index() { return blockIdx.x * static_cast<u64>(blockDim.x) + threadIdx.x; }
 __device__ u64 threads() { return gridDim.x * static_cast<u64>(blockDim.x); }
 
-// Rows of 16 bytes at `place[lane]` times 16 bytes.
+// `ldmatrix` and `stmatrix` of rows of 16 bytes; the row of a lane begins at byte `16 * place[lane]`.
 #define MATRIX(NAME, CODE)                                                       \
     KERNEL(NAME)(u32* out, const int* place)                                     \
     {                                                                            \
@@ -32,7 +32,7 @@ MATRIX(store_x2, "stmatrix.sync.aligned.m8n8.x2.shared.b16 [%4], {%0, %1};")
 MATRIX(store_x4, "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%4], {%0, %1, %2, %3};")
 MATRIX(store_x4_trans, "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%4], {%0, %1, %2, %3};")
 
-// Each thread reads eight neighbours, one after the other, `stride` floats from the next thread's.
+// Each thread reads eight consecutive floats, one after the other; threads are `stride` floats apart.
 KERNEL(strided)(const float* in, float* out, int stride)
 {
     float sum = 0, value;
@@ -43,7 +43,7 @@ KERNEL(strided)(const float* in, float* out, int stride)
     if (sum == 1) *out = sum;
 }
 
-// Writes of `TYPE` to one place of each sector of 32 bytes.
+// Each thread writes one `TYPE` at the beginning of its own sector of 32 bytes.
 #define PART(NAME, TYPE) \
     KERNEL(NAME)(char* out, int) { *reinterpret_cast<TYPE*>(out + 32 * index()) = TYPE{}; }
 PART(part_1, char)
@@ -54,7 +54,7 @@ KERNEL(part_32)(char* out, int)
 {
     reinterpret_cast<int4*>(out + 16 * index())[0] = int4{};
 }
-// Both halves of a sector, the second `distance` sectors later in the array, by the same thread.
+// Each thread writes the first half of a sector, and later the second half of the sector `distance` sectors ahead.
 KERNEL(halves)(char* out, int distance)
 {
     *reinterpret_cast<int4*>(out + 32 * index()) = int4{};
@@ -62,7 +62,7 @@ KERNEL(halves)(char* out, int distance)
     const u64 other = (index() + distance) % threads();
     *reinterpret_cast<int4*>(out + 32 * other + 16) = int4{};
 }
-// 28 of 32 bytes.
+// Each thread writes 28 bytes of its own sector of 32.
 KERNEL(part_28)(char* out, int)
 {
     int* p = reinterpret_cast<int*>(out + 32 * index());
@@ -71,7 +71,7 @@ KERNEL(part_28)(char* out, int)
     p[6] = 0;
 }
 
-// All blocks run at once, and meet here.
+// Barrier of all blocks of the grid, which must be resident at once.
 __device__ void meet(u32* arrivals)
 {
     __syncthreads();
@@ -144,7 +144,7 @@ KERNEL(forget)(uint4* hot, const uint4* cold, u64 hot_count, u64 cold_count, int
     if (sum == 1) out[1] = sum;
 }
 
-// Eight random words a thread, of a table of a power of two.
+// Each thread reads eight random words of a table, whose length is a power of two.
 __device__ u64 scatter(u64 i)
 {
     i = (i ^ (i >> 30)) * 0xbf58476d1ce4e5b9ull;
@@ -168,14 +168,14 @@ RANDOM(random_cg, const u32*, asm volatile("ld.global.cg.u32 %0, [%1];" : "=r"(v
 RANDOM(random_texture, u64, asm volatile("{ .reg .b32 a, b, c;\ntex.1d.v4.u32.s32 {%0, a, b, c}, [%1, {%2}]; }"
                                          : "=r"(value) : "l"(table), "r"(static_cast<int>(at))))
 
-// Places of a chain: `stride` bytes apart, each on another line of its first 32 KiB.
+// Byte offsets of a chain: `stride` bytes apart, plus one of 256 lines in turn, so that they differ in their line.
 __device__ u64 place(u64 i, u64 stride) { return i * stride + (i & 255) * 128; }
 KERNEL(link)(char* base, u64 stride, u64 count, u64 step)
 {
     for (u64 i = index(); i < count; i += threads())
         *reinterpret_cast<u64*>(base + place(i, stride)) = place((i + step) & (count - 1), stride);
 }
-// Clocks of a lap of `count` loads that wait for one another, after a lap that warms the caches.
+// Measures the clocks of `count` dependent loads, after as many that warm the caches.
 KERNEL(chase)(const char* base, u64 count, u64* out)
 {
     u64 at = 0;

@@ -1,9 +1,9 @@
-"""Paths through the memory of a GPU, by Nsight Compute's counters: each group asks one question of `path_cases`.
+"""Paths through the memory of a GPU, by Nsight Compute's counters. Each group of `path_cases` answers one question.
 
 `python -m experiments.memory_paths FOLDER` prints a table, and writes memory_paths.json into the folder. `--check`
-compiles, and counts small launches by ptxcount, without a GPU. Durations are Nsight Compute's, with flushed caches;
-latencies of chains are by the multiprocessor's clock, without it. docs/evidence/memory.md already has contended
-`cp.reduce.async.bulk`, and `red` beside `atom`.
+compiles, and counts small launches with ptxcount, without a GPU. Durations are Nsight Compute's, with flushed caches.
+Latencies of chains are by the SM's clock, without Nsight Compute. docs/evidence/memory.md already has contended
+`cp.reduce.async.bulk`, and `red` compared with `atom`.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from ptxcount.engine.execute import execute_kernel
 from ptxcount.source import cuda_compiler
 from ptxcount.util.errors import PtxError
 
-#: Seconds that Nsight Compute may take for a group.
+#: Maximum seconds of Nsight Compute for a group.
 LIMIT = 60.0
 
 
 def launch_group(group: str) -> None:
-    """Launch each path of a group for the profiler; print a JSON line of each."""
+    """Launch each path of a group for the profiler; print its name and time as a line of JSON."""
     from cuda.bindings import driver  # noqa: PLC0415 -- an optional package
 
     device = LaunchDevice(driver)
@@ -57,7 +57,10 @@ def launch_group(group: str) -> None:
 
 
 def profile_group(group: str, metrics: Sequence[str], mode: str) -> list[dict[str, Any]]:
-    """Return a row for each launch of a group, with its readings."""
+    """Profile a group with Nsight Compute; return a row for each launch with its guess and the metrics.
+
+    Raises `NsightError` if ncu fails or profiles another number of launches, and `subprocess.TimeoutExpired`.
+    """
     program = [sys.executable, "-m", "experiments.memory_paths", "--launch", group]
     options = [*nsight.OPTIONS.split(), "--replay-mode", mode, "--metrics", ",".join([nsight.DURATION, *metrics])]
     done = subprocess.run(
@@ -78,7 +81,10 @@ def profile_group(group: str, metrics: Sequence[str], mode: str) -> list[dict[st
 
 
 def measure_group(group: str, deadline: float) -> list[dict[str, Any]]:
-    """Profile a group; by other ways, or with the duration alone, where Nsight Compute fails before the deadline."""
+    """Profile a group; return its rows. If Nsight Compute fails, try kernel replay, and then the duration alone.
+
+    Return no rows if all fail, or after the deadline by `time.monotonic`.
+    """
     for mode, metrics in (("application", METRICS[group]), ("kernel", METRICS[group]), ("kernel", [])):
         if time.monotonic() > deadline:
             print(f"{group}: no time is left", file=sys.stderr)
@@ -91,7 +97,7 @@ def measure_group(group: str, deadline: float) -> list[dict[str, Any]]:
 
 
 def measure_chains() -> list[dict[str, Any]]:
-    """Measure the latency of each chain."""
+    """Measure the latency of each chain of loads in clocks; return a row for each."""
     from cuda.bindings import driver  # noqa: PLC0415 -- an optional package
 
     device, rows = LaunchDevice(driver), []
@@ -103,7 +109,10 @@ def measure_chains() -> list[dict[str, Any]]:
 
 
 def count_paths(*, small: bool) -> dict[tuple[str, str], dict[str, int]]:
-    """Return ptxcount's totals of launches by group and name: of small ones, or of those that are small anyway."""
+    """Count launches with ptxcount; return their totals by group and name.
+
+    With ``small``, all launches are counted in their small form; else only the "matrix rows", which are always small.
+    """
     totals = {}
     ptx = cuda_compiler.compile_source(SOURCE, "", "sm_90").ptx
     for path in list_paths(small=small):
@@ -119,7 +128,7 @@ def count_paths(*, small: bool) -> dict[tuple[str, str], dict[str, int]]:
 
 
 def make_array(argument: Any) -> Any:
-    """Return an argument for ptxcount: an array of its own for a buffer."""
+    """Return an argument for ptxcount: a new array or texture for a `Buffer`, else the argument or a copy."""
     if not isinstance(argument, Buffer):
         return argument if isinstance(argument, np.generic) else argument.copy()
     array = np.zeros(-(-argument.nbytes // 4), np.uint32)
@@ -127,11 +136,11 @@ def make_array(argument: Any) -> Any:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Measure all groups, or count small launches; return 2 if Nsight Compute is missing."""
+    """Measure all groups, or with ``--check`` count small launches; return the exit code: 2 without ncu, else 0."""
     parser = argparse.ArgumentParser("python -m experiments.memory_paths", description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=FilePath, nargs="?", help="folder for memory_paths.json")
     parser.add_argument("--check", action="store_true", help="compile and count small launches, without a GPU")
-    parser.add_argument("--seconds", type=float, default=200.0, help="begin no group after so long")
+    parser.add_argument("--seconds", type=float, default=200.0, help="start no group after this time (%(default)s)")
     parser.add_argument("--launch", metavar="GROUP", help="launch a group, under Nsight Compute")
     options = parser.parse_args(words)
     if options.launch:

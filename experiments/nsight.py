@@ -1,4 +1,4 @@
-"""Nsight Compute's readings of launches, which `python -m experiments.nsight TIMES LAUNCH ...` makes under it."""
+"""Nsight Compute's metrics of launches. ncu runs `python -m experiments.nsight TIMES LAUNCH ...` for this."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from kernelwatch.config.project_root import ROOT
 from kernelwatch.kernel import Launch
 from kernelwatch.suite import registry
 
-#: The duration of a launch, in nanoseconds.
+#: The metric with the duration of a launch, in nanoseconds.
 DURATION = "gpu__time_duration.sum"
 
-#: Options of ncu. Caches are flushed before each launch; the clocks are left alone, as for every other method.
+#: Options of ncu. It flushes the caches before each launch. It does not lock the clocks, nor does any other tool here.
 OPTIONS = "--profile-from-start off --cache-control all --clock-control none --csv --print-units base"
 
 
@@ -27,9 +27,9 @@ class NsightError(Exception):
 
 
 def profile(launches: Sequence[Launch], metrics: Sequence[str], repeat: int = 1) -> list[list[dict[str, float]]]:
-    """Return Nsight Compute's readings: of each launch, of each of its repetitions, a value by metric in base units.
+    """Return, for each launch and each of its repetitions, the values by metric, in base units.
 
-    One call of `ncu` profiles all. Each launch is first verified without profiling, which also loads its code.
+    One call of `ncu` profiles all launches. Each launch is first verified without profiling, which also loads its code.
 
     Raises
     ------
@@ -58,7 +58,10 @@ def _bare_function_name(name: str) -> str:
 
 
 def _parse_readings(lines: Iterable[str]) -> tuple[list[str], list[dict[str, float]]]:
-    """Return the function and the value of each metric of every launch; the program's own lines are skipped."""
+    """Parse ncu's CSV: return the function name, and the values by metric, of each launch; skip other lines.
+
+    Raises `NsightError` for a duration that is not in nanoseconds.
+    """
     functions: dict[str, str] = {}
     readings: dict[str, dict[str, float]] = {}
     for row in csv.DictReader(line for line in lines if line.startswith('"')):
@@ -70,14 +73,14 @@ def _parse_readings(lines: Iterable[str]) -> tuple[list[str], list[dict[str, flo
 
 
 def measure_durations(launches: Sequence[Launch], repeat: int = 5) -> list[list[float]]:
-    """Return the duration of each repetition of each launch. Raises as `profile`."""
+    """Return the durations in seconds of the repetitions of each launch. Raise as `profile`."""
     return [
         [1e-9 * reading[DURATION] for reading in repetitions] for repetitions in profile(launches, [DURATION], repeat)
     ]
 
 
 def launch_all(launches: Iterable[Launch], times: int) -> None:
-    """Verify each launch, then repeat it for the profiler."""
+    """Verify each launch, then repeat it `times` times for the profiler."""
     for launch in launches:
         with ExitStack() as stack:
             Launcher(launch, stack, rotate=False).launch_for_profiler(times)

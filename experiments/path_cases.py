@@ -1,4 +1,4 @@
-"""Launches of `memory_paths.cu`, each with the reading that was guessed before any ran (2026-11-29)."""
+"""Launches of `memory_paths.cu`. Each has a result that was guessed before any launch ran (2026-11-29)."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 MIB = 1 << 20
-#: Blocks of a launch whose blocks wait for one another: one on each multiprocessor.
+#: Blocks of a launch whose blocks wait for one another: one on each SM.
 RESIDENT = 132
 
 
 class Buffer(NamedTuple):
-    """Memory of a launch; `kind` is device, managed (set on the device before), untouched (managed), or texture."""
+    """Memory of a launch. `kind` is device, managed (zeroed on the GPU before), untouched (managed), or texture."""
 
     nbytes: int
     kind: str = "device"
@@ -22,9 +22,10 @@ class Buffer(NamedTuple):
 
 @dataclass(frozen=True)
 class Path:
-    """A launch: the guess is of the reading that its group is about; `window` are bytes that persist in L2.
+    """A launch of a kernel in `memory_paths.cu`.
 
-    `wavefronts` is the guess for the instruction that moves rows of matrices.
+    `guess` is the guessed result for the question of its group. `flags` are nvcc's. `window` is the number of bytes of
+    the first buffer that persist in L2. `wavefronts` is the guess for a `ldmatrix` or `stmatrix`.
     """
 
     group: str
@@ -39,7 +40,7 @@ class Path:
     wavefronts: int = 0
 
 
-#: Group -> metrics of Nsight Compute beside the duration.
+#: Group -> metrics of Nsight Compute in addition to the duration.
 METRICS = {
     "matrix rows": [
         "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum",
@@ -60,8 +61,11 @@ METRICS = {
 }  # fmt: skip
 
 
-def _matrices() -> Iterator[Path]:
-    """One phase for each eight rows; a phase takes as many wavefronts as rows share four banks."""
+def _iter_matrices() -> Iterator[Path]:
+    """Yield `ldmatrix` and `stmatrix` launches.
+
+    An instruction has a phase for each eight rows. The guess for a phase: as many wavefronts as rows share four banks.
+    """
     lane = np.arange(32)
     patterns = {f"{step} x 16 bytes apart": step * lane for step in (1, 2, 3, 4, 5, 8, 9, 10, 16, 17)}
     patterns |= {
@@ -82,7 +86,7 @@ def _matrices() -> Iterator[Path]:
                 yield Path("matrix rows", text, guess, kernel, 1, 32, arguments, wavefronts=int(wavefronts))
 
 
-def _strided(small: bool) -> Iterator[Path]:
+def _iter_strided(small: bool) -> Iterator[Path]:
     blocks = 2 if small else 4096
     for cache, stride in ((cache, stride) for cache in ("ca", "cg") for stride in (1, 2, 4, 8, 12, 16, 24, 32, 64)):
         hits = "no hit" if cache == "cg" else "7/8 hit" if stride <= 16 else "half hit: 2,048 threads take all of L1"
@@ -91,7 +95,7 @@ def _strided(small: bool) -> Iterator[Path]:
         yield Path("strided loads", name, hits, "strided", blocks, 256, arguments, f"-Xptxas -dlcm={cache}")
 
 
-def _parts(small: bool) -> Iterator[Path]:
+def _iter_parts(small: bool) -> Iterator[Path]:
     for sectors in (1 << 10,) if small else (1 << 19, 1 << 22):
         rows = [(f"part_{size}", 0, f"reads {sectors:,}") for size in (1, 4, 8, 16, 28)]
         rows += [("part_32", 0, "reads 0"), ("halves", 0, "reads 0"), ("halves", 1024, "reads 0")]
@@ -104,7 +108,7 @@ def _parts(small: bool) -> Iterator[Path]:
             )
 
 
-def _list_cached(small: bool) -> Iterator[Path]:
+def _iter_cached(small: bool) -> Iterator[Path]:
     cold, blocks = (1 << 14, 2) if small else (256 * MIB, RESIDENT)
     names = {
         0: ("plain", "all read again"), 1: ("createpolicy evict_last", "none read again"),
@@ -126,7 +130,7 @@ def _list_cached(small: bool) -> Iterator[Path]:
             yield Path("discard", name, guess, "forget", blocks, 1024, (*shared, np.int32(mode), *ends))
 
 
-def _randoms(small: bool) -> Iterator[Path]:
+def _iter_randoms(small: bool) -> Iterator[Path]:
     guesses = {
         "plain": "",
         "nc": "as plain",
@@ -141,7 +145,7 @@ def _randoms(small: bool) -> Iterator[Path]:
             yield Path("random reads", name, guess, f"random_{kind}", 2 if small else 4096, 256, arguments)
 
 
-def _pages(small: bool) -> Iterator[Path]:
+def _iter_pages(small: bool) -> Iterator[Path]:
     group, size, table = "managed memory", 1 << 12 if small else 1 << 30, 1 << 12 if small else 1 << 33
     blocks, threads = (2, 64) if small else (1056, 1024)
     for kind, guess in (("device", ""), ("managed", "as device"), ("untouched", "50 times as long: faults")):
@@ -153,17 +157,17 @@ def _pages(small: bool) -> Iterator[Path]:
 
 
 def list_paths(*, small: bool = False) -> list[Path]:
-    """Return the launches; small ones, of the same kernels, for a CPU."""
-    groups = (_strided, _parts, _list_cached, _randoms, _pages)
-    return [*_matrices(), *(path for group in groups for path in group(small))]
+    """Return all launches; with ``small``, launches of the same kernels that are small enough for ptxcount."""
+    groups = (_iter_strided, _iter_parts, _iter_cached, _iter_randoms, _iter_pages)
+    return [*_iter_matrices(), *(path for group in groups for path in group(small))]
 
 
-#: Kinds of memory of chains, with their strides and the footprints' logarithms.
+#: Kind of memory of a chain -> the strides in bytes, and the binary logarithms of the footprints in bytes.
 _CHAINS = {
     "device": ([1 << shift for shift in (16, 18, 20, 21, 22)], range(24, 37)),
     "managed": ([1 << 21], range(28, 35)),
 }
-#: Kind of memory, stride and footprint of each chain.
+#: Kind of memory, stride in bytes, and footprint in bytes of each chain.
 CHAINS = [
     (kind, stride, 1 << shift)
     for kind, (strides, shifts) in _CHAINS.items()
@@ -174,5 +178,5 @@ CHAINS = [
 
 
 def guess_latency(footprint: int) -> str:
-    """Guess the clocks of a load that hits L2, by the reach of two levels of translation."""
+    """Guess the latency in clocks of a load that hits L2, from the reach of two levels of address translation."""
     return "270" if footprint <= 1 << 25 else "350" if footprint <= 1 << 33 else "700"

@@ -1,4 +1,4 @@
-"""A device whose launches have large buffers: of its own memory, managed, behind a texture, or that persist in L2."""
+"""A device for launches with large buffers: device memory, managed memory, a texture, or memory that persists in L2."""
 
 from __future__ import annotations
 
@@ -18,15 +18,18 @@ CHAIN_KERNELS = "link", "chase"
 
 
 def compile_paths(flags: str = "") -> bytes:
-    """Return machine code for sm_90."""
+    """Return the cubin of `SOURCE` for sm_90."""
     return cubins.compile_cubin(SOURCE, "sm_90", flags)
 
 
 class LaunchDevice(Device):
-    """A device whose launches have large buffers that the host never sees."""
+    """A device for launches with large buffers, which are allocated for the launch and not copied to the host."""
 
     def launch(self, path: Path, around: Callable[[Callable[[], None]], None]) -> list[int]:
-        """Launch within `around`; return the first two words of the last argument if it is a buffer of 16 bytes."""
+        """Launch a path: call `around` with a function that launches the kernel.
+
+        Return the first two 64-bit words of the last argument if it is a `Buffer` of 16 bytes, else zeros.
+        """
         call, cu = self._call, self.cu
         data = np.frombuffer(compile_paths(path.flags) + b"\0", np.uint8)
         function = call("cuModuleGetFunction", call("cuModuleLoadData", data.ctypes.data), path.kernel.encode())
@@ -58,7 +61,7 @@ class LaunchDevice(Device):
         return [int(word) for word in result]
 
     def synchronize(self) -> None:
-        """Wait until the device has done all."""
+        """Wait until the GPU has finished all work of the context."""
         self._call("cuCtxSynchronize")
 
     def _persist(self, nbytes: int) -> None:
@@ -89,7 +92,7 @@ class LaunchDevice(Device):
         return int(self._call("cuTexObjectCreate", resource, description, None))
 
     def measure_chain(self, kind: str, stride: int, footprint: int) -> float:
-        """Return the clocks of a load of a chain over a footprint."""
+        """Return the average clocks of a load in a chain of dependent loads, `stride` bytes apart over a footprint."""
         count = footprint // stride
         memory: list[Any] = []
         base = self._bind(Buffer(footprint + (1 << 16), kind), memory)
@@ -112,7 +115,7 @@ class LaunchDevice(Device):
 
 
 def make_window(cu: Any, address: int, nbytes: int) -> Any:
-    """Return the attribute of a launch that lets bytes persist in L2."""
+    """Return the launch attribute that makes `nbytes` bytes at an address persist in L2."""
     window = cu.CUaccessPolicyWindow()
     window.base_ptr, window.num_bytes, window.hitRatio = address, nbytes, 1.0
     window.hitProp = cu.CUaccessProperty.CU_ACCESS_PROPERTY_PERSISTING

@@ -1,4 +1,4 @@
-"""Times of launches by other tools, each called as its users do; requirements/peers.txt has them."""
+"""Times of launches by other tools, each called as its users call it; requirements/peers.txt lists the tools."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from typing import Any
 from experiments.launcher import Launcher
 from kernelwatch.kernel import Launch
 
-#: Seconds that a launch may take a tool.
+#: Maximum seconds of a tool for a launch.
 LIMIT = 60.0
 
 
 def _time_with_cupyx(launch: Launch) -> Sequence[float]:
-    """Return the times of events around one launch, with the host waiting for each."""
+    """Return times by CUDA events around one launch, in seconds. The host waits for each launch."""
     import cupy  # noqa: PLC0415 -- an optional peer, like those below
     from cupyx.profiler import benchmark  # noqa: PLC0415
 
@@ -29,7 +29,7 @@ def _time_with_cupyx(launch: Launch) -> Sequence[float]:
 
 
 def _time_with_triton(launch: Launch) -> Sequence[float]:
-    """Return the times of `do_bench`, which clears the L2 cache before each launch."""
+    """Return the times of Triton's `do_bench`, in seconds. It clears the L2 cache before each launch."""
     import torch  # noqa: PLC0415
     from triton.testing import do_bench  # noqa: PLC0415
 
@@ -39,7 +39,7 @@ def _time_with_triton(launch: Launch) -> Sequence[float]:
 
 
 def _time_with_nvbench(launch: Launch) -> Sequence[float]:
-    """Return NVBench's "cold" times: one launch, each time after a flush of the L2 cache."""
+    """Return NVBench's "cold" times, in seconds. It flushes the L2 cache before each launch."""
     from cuda import bench  # noqa: PLC0415
     from cuda.bench.results import BenchmarkResult  # noqa: PLC0415
 
@@ -59,7 +59,7 @@ def _time_with_nvbench(launch: Launch) -> Sequence[float]:
     return list(state.samples)
 
 
-#: Name of a tool in tables and on the command line -> its function from a launch to samples in seconds.
+#: Name of a tool in tables and on the command line -> a function that times a launch, and returns samples in seconds.
 TOOLS: dict[str, Callable[[Launch], Sequence[float]]] = {
     "nvbench": _time_with_nvbench,
     "cupyx": _time_with_cupyx,
@@ -72,9 +72,9 @@ def _take_samples(tool: str, launch: Launch) -> Sequence[float]:
 
 
 def take_samples(tool: str, launch: Launch) -> Sequence[float]:
-    """Return a tool's seconds of a launch; empty, with a printed line, for a tool that is missing or fails.
+    """Return a tool's times of a launch, in seconds. If the tool is missing or fails, print a line and return none.
 
-    A process of its own does nothing else: earlier work changes times.
+    The tool runs in a new process, because earlier work of a process changes times.
     """
     try:
         with multiprocessing.get_context("fork").Pool(1) as pool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from .catalog import KERNELS
 from .catalog import MIXED as MIXED
 
-#: The version of the interface that `benchmarks` uses. It rises when older packages need another treatment. From 3 on,
-#: the rows of `KERNELS` are kernels of kernelwatch, which builds and launches them.
+#: Version of the interface that `benchmarks` uses. It rises when older packages need other treatment. From 3 on, the
+#: values of `KERNELS` are `kernelwatch.Kernel` objects, which kernelwatch builds and launches.
 CONTRACT = 3
 
 __all__ = ["CONTRACT", "KERNELS"]

@@ -1,4 +1,4 @@
-"""The catalog: all kernels by name. Each is a `.cu` in `kernels/` and one row here."""
+"""The catalog of all kernels by name. Each kernel is in a `.cu` in `kernels/`, and has one `Kernel` here."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from . import references
 
 _LINE, _SQUARE = 256, (32, 32)
 
-#: Rows and columns of the tiles of transpose_vectorized, by the bytes of an element.
+#: Rows and columns of a tile of transpose_vectorized, by the element size in bytes.
 _VECTOR_TILES = {1: (64, 256), 2: (128, 128), 4: (64, 64), 8: (32, 64), 16: (16, 32)}
 
-#: Multiples of rows and columns that large tiles need: output rows begin at a sector, input rows at a vector.
+#: Multiples that rows and columns of the matrix must be for each tile: output rows begin at a sector, input rows at a
+#: vector.
 _VECTOR_MULTIPLES: dict[tuple[int, ...], tuple[int, ...]] = {
     tile: (max(8, 32 // itemsize), 8) for itemsize, tile in _VECTOR_TILES.items()
 }
 
-#: Replacement tiles if rows or columns are no multiples of `_VECTOR_MULTIPLES`.
+#: The tile to use instead of each tile if rows or columns are not such multiples.
 _RAGGED_TILES: dict[tuple[int, ...], tuple[int, ...]] = {
     (64, 256): (64, 124),
     (128, 128): (128, 62),
@@ -55,7 +56,7 @@ _TRANSPOSE: dict[str, Any] = {
 
 
 def _product_fields(n: str) -> dict[str, Any]:
-    """Return the fields that products of two matrices share; `n` is the shape in which the second is stored."""
+    """Return the fields that products of two matrices share; `n` is the stored shape of the second matrix."""
     numbers = (scalar(name, least=1) for name in ("rows", "inner", "columns"))
     output = outputs("output", "rows columns", ulp={"float16": 0.5})  # sums of up to 2^15 are exact in float32
     return {
@@ -71,19 +72,22 @@ _TRANSPOSED_PRODUCT = {**_product_fields("columns inner"), "reference": referenc
 
 
 def _make_row(name: str, file: str, block: Any, over: tuple[str, ...] = (), **fields: Any) -> Kernel:
-    """Return a kernel of a file; if a matrix needs more blocks along y than a grid allows, z continues."""
+    """Return a kernel of a file. If a matrix needs more blocks along y than a grid allows, the grid continues in z."""
     fields = {"over": over, "grid": geometry.cover, **fields}
     return Kernel(name, block=block, file=f"gpu_kernels/kernels/{file}.cu", **fields)
 
 
 def _make_copy(name: str, length: str, number: Any, reference: Any) -> Kernel:
-    """Return a kernel that copies `size` elements of arrays of a length."""
+    """Return a kernel that copies `size` elements between two arrays of `length` elements.
+
+    `number` is the offset or the stride.
+    """
     arguments = [outputs("output", length), inputs("input", length, values="bits"), scalar("size", least=1), number]
     fields = {"useful_bytes": "2*size*itemsize", "reference": reference, **_MOVES}
     return _make_row(name, name, _LINE, ("size",), arguments=arguments, **fields)
 
 
-#: Kernels by name. A new one takes its `.cu`, a row here, and its name in the sweeps of `benchmarks/sweeps.py`.
+#: Kernels by name. A new kernel needs a `.cu`, a row here, and its name in a sweep of `benchmarks/sweeps.py`.
 KERNELS: dict[str, Kernel] = {
     row.name: row
     for row in (
@@ -150,5 +154,5 @@ KERNELS: dict[str, Kernel] = {
     )
 }
 
-#: Kernels that earlier packages held in a table of their own.
+#: Kernels that packages of earlier commits keep in this separate table.
 MIXED = {name: KERNELS[name] for name in ("row_sum", "gather", "histogram")}

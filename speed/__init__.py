@@ -1,1 +1,1 @@
-"""The speed of this project's own commands, watched by asv: `asv run --config speed/asv.conf.json`."""
+"""asv benchmarks of the speed of this project's own commands: `asv run --config speed/asv.conf.json`."""

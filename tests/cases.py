@@ -13,7 +13,7 @@ from kernelwatch.suite import registry
 
 TRANSPOSES = [name for name in KERNELS if name.startswith("transpose_")]
 
-#: Kernels with a thread per element; others loop over the matrix, which takes long.
+#: Transposes whose grid covers rows and columns. Other transposes loop over the matrix, which takes long.
 COVERING_TRANSPOSES = [name for name in TRANSPOSES if len(KERNELS[name].over) == 2]
 
 #: Kernels that multiply matrices.
@@ -38,7 +38,7 @@ def elements_a_thread(name: str, arguments: dict[str, int]) -> float:
     return math.prod(list_array_shapes(KERNELS[name], **arguments)[0]) / math.prod(geometry.grid + geometry.block)
 
 
-#: Shapes where kernels often fail: edges of blocks and tiles, thin, prime.
+#: Parameters -> their values for which kernels often fail: edges of blocks and tiles, thin, prime.
 SHAPES: dict[str, tuple[tuple[int, ...], ...]] = {
     "rows columns": (
         *((1, 1), (1, 65), (65, 1), (31, 33), (32, 32), (33, 31), (64, 96), (97, 101), (1, 3000), (3000, 1)),
@@ -66,7 +66,7 @@ def dtypes(name: str) -> list[str]:
     return sorted(registry.current_suite().dtypes[name])
 
 
-#: (kernel, its arguments): every kernel at shapes that do not fit its blocks, up to MOST_A_THREAD.
+#: (kernel, its arguments): every kernel at its `SHAPES`, up to MOST_A_THREAD elements per thread.
 AWKWARD: list[tuple[str, dict[str, int]]] = [
     (name, arguments)
     for name, kernel in KERNELS.items()
@@ -83,12 +83,12 @@ def awkward(name: str) -> list[dict[str, int]]:
 
 
 def steps_a_thread(name: str, arguments: dict[str, int]) -> int:
-    """Return the most steps of a thread over elements that the grid does not cover."""
+    """Return the number of a thread's iterations over the extents that the grid does not cover."""
     return math.prod(value for argument, value in arguments.items() if argument not in KERNELS[name].over)
 
 
-#: (kernel, dtype, its arguments): the same in every dtype of the kernel. Long loops run in one dtype, which changes
-#: neither their steps nor their edges.
+#: (kernel, dtype, its arguments): launches of AWKWARD in every dtype of the kernel. Long loops run only in `DTYPE`,
+#: because other dtypes change neither their steps nor their edges.
 AWKWARD_IN_EVERY_DTYPE = [
     (name, dtype, arguments)
     for name, arguments in AWKWARD

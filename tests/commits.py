@@ -1,4 +1,4 @@
-"""A repository of a few files for calls of git; `tests.repository` has one for asv."""
+"""Make small git repositories. `tests.repository` makes one for asv."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from kernelwatch.store import git
 
 
 def begin(folder: Path, author: str = "n") -> Path:
-    """Initialise a repository without commits; return it."""
+    """Initialise a repository without commits; return its folder."""
     folder.mkdir(parents=True, exist_ok=True)
     git.text(folder, "init", "--quiet", "--initial-branch=main")
     return set_identity(folder, author)
 
 
 def set_identity(folder: Path, author: str = "n") -> Path:
-    """Set an identity for commits; return the repository."""
+    """Set the author of commits; return the repository's folder."""
     for name, value in (("user.name", author), ("user.email", "e"), ("commit.gpgsign", "false")):
         git.text(folder, "config", name, value)
     return folder

@@ -17,10 +17,10 @@ import pytest
 
 from tests.site import browser
 
-#: A script's background job ignores this signal, and child processes would inherit that.
+# A background job of a script ignores SIGINT, and the tests' child processes would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Tests start hundreds of processes, and OpenBLAS's threads take a third of NumPy's import.
+# Tests start hundreds of processes, and starting OpenBLAS's threads takes a third of NumPy's import.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -93,14 +93,14 @@ _LONGEST = (
 def pytest_xdist_auto_num_workers() -> int:
     """Return one process more than processors, since tests wait a quarter of their time.
 
-    With a driver the tests share one process, because of the GPU's memory and profiler. The number 0 runs without
-    workers: xdist waits for ever for a killed worker.
+    If PyCUDA works, return 0: the tests share this process, because of the GPU's memory and profiler. One worker
+    would not do, because xdist waits for ever for a killed worker.
     """
     return 0 if _no_pycuda() is None else len(os.sched_getaffinity(0)) + 1
 
 
 def pytest_configure() -> None:
-    """Read only tracked results of this checkout, without those of local runs."""
+    """Hide results that git does not track from the tests, such as those of local runs."""
     os.environ.pop("KERNELWATCH_RESULTS", None)
     package_spec = importlib.util.find_spec("kernelwatch")
     if package_spec is None or package_spec.origin is None:  # the folder of this checkout is no installed package
@@ -132,7 +132,7 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print a line per marker and reason with its number of skipped tests."""
+    """Print the number of skipped tests of each marker, then of each other reason."""
     skipped: list[pytest.TestReport | pytest.CollectReport] = terminalreporter.stats.get("skipped", [])
     texts = [report.longrepr[2].removeprefix("Skipped: ") for report in skipped if isinstance(report.longrepr, tuple)]
     for marker in _NEEDS:
@@ -146,14 +146,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session")
 def checkout() -> None:
-    """Skip outside a git clone, as in an unpacked archive; a shallow clone will do."""
+    """Skip the test outside a git clone, as in an unpacked archive. A shallow clone suffices."""
     if _git_says("--show-toplevel") != [str(ROOT)]:
         pytest.skip("this folder is no checkout of git")
 
 
 @pytest.fixture
 def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Use an empty cache on disk and in this process."""
+    """Use an empty cache on disk and in this process; yield its folder of kernels."""
     from kernelwatch.kernel import compile_source
 
     folder = tmp_path / "cache"

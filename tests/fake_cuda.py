@@ -27,26 +27,29 @@ ARCH = "sm_90"
 
 
 class Entry(NamedTuple):
-    """A call in the log: its context, the nodes of a graph, and each kernel's number of address sets, and blocks."""
+    """A call in the log: its context, and the nodes of its graph.
+
+    `address_sets` has the number of each kernel's address sets, `blocks` the number of its blocks.
+    """
 
     context: str
     call: str
     nodes: list[str]
-    places: dict[str, int]
+    address_sets: dict[str, int]
     blocks: dict[str, int]
 
 
 class FakeGpu:
-    """The device.
+    """A fake GPU, with its PyCUDA (`cuda`) and cuda-bindings (`driver`).
 
     Parameters
     ----------
     multiprocessors : int
-        How many it has.
+        Number of multiprocessors.
     l2_bytes : int
-        Bytes of its L2 cache.
+        Size of the L2 cache, in bytes.
     total : int
-        Bytes of its memory.
+        Size of the memory, in bytes.
     """
 
     def __init__(self, multiprocessors: int = 2, l2_bytes: int = 64 << 10, total: int = 64 << 20) -> None:
@@ -71,7 +74,7 @@ class FakeGpu:
         """Add a call to the log."""
         nodes = ["event" if isinstance(node, int) else node.name for node in graph]
         blocks = {node.name: node.blocks for node in graph if not isinstance(node, int)}
-        self.log.append(Entry(self._contexts[-1], call, nodes, _count_places(graph), blocks))
+        self.log.append(Entry(self._contexts[-1], call, nodes, _count_address_sets(graph), blocks))
 
     @staticmethod
     def _address(allocation: Any) -> int:
@@ -80,7 +83,7 @@ class FakeGpu:
         return int(allocation)
 
     def find_allocation(self, address: int) -> Memory | None:
-        """Return the allocation that an address lies in."""
+        """Return the allocation that contains an address; None if none does."""
         for start, memory in self.allocations.items():
             if start <= address <= start + len(memory.held):
                 return memory
@@ -93,7 +96,7 @@ class FakeGpu:
         return memory.held[address - memory.address :]
 
     def _view_allocated(self, address_or_memory: Any, length: int) -> NDArray[np.uint8]:
-        """Return host-visible memory within one allocation."""
+        """Return `length` bytes of memory; assert that they are within one allocation."""
         address, allocations = self._address(address_or_memory), self.allocations.items()
         assert any(start <= address <= start + memory.size - length for start, memory in allocations), "out of bounds"
         return self.view(address)[:length]
@@ -227,34 +230,36 @@ class FakeGpu:
         return (0,)
 
     def new_context(self, l2_fetch_bytes: int = 0) -> Any:
-        """Run in a new context."""
+        """Return a new context."""
         self.contexts += 1
         name = f"context {self.contexts}" + (f" that fetches {l2_fetch_bytes} bytes" if l2_fetch_bytes else "")
         return SimpleNamespace(name=name, detach=lambda: self.note(f"end of {name}"))
 
     @contextmanager
     def within(self, context: Any) -> Iterator[None]:
-        """Run in the current context."""
+        """Log the calls in the block under a context."""
         self._contexts.append("" if context is self.cuda.Context else context.name)
         self.note(context.name)
         yield
         self._contexts.pop()
 
 
-def _count_places(graph: Sequence[Any]) -> dict[str, int]:
-    """Return each kernel's number of address sets, which must alternate."""
-    places: defaultdict[str, list[tuple[int, ...]]] = defaultdict(list)
+def _count_address_sets(graph: Sequence[Any]) -> dict[str, int]:
+    """Return the number of address sets by kernel; assert that a kernel's sets alternate."""
+    launches: defaultdict[str, list[tuple[int, ...]]] = defaultdict(list)
     for node in graph:
         if not isinstance(node, int):
-            places[node.name].append(node.addresses)
-    for used in places.values():
-        turns = list(dict.fromkeys(used))
-        assert used == [turns[place % len(turns)] for place in range(len(used))], "each place in its turn"
-    return {name: len({*used}) for name, used in places.items()}
+            launches[node.name].append(node.addresses)
+    for used in launches.values():
+        sets = list(dict.fromkeys(used))
+        assert used == [sets[number % len(sets)] for number in range(len(used))], (
+            "a kernel's address sets do not alternate"
+        )
+    return {name: len({*used}) for name, used in launches.items()}
 
 
 def install(monkeypatch: pytest.MonkeyPatch, gpu: FakeGpu) -> FakeGpu:
-    """Replace PyCUDA and cuda-bindings by a device."""
+    """Replace PyCUDA and cuda-bindings by a fake GPU; return it."""
     monkeypatch.setattr(device, "cuda", gpu.cuda)
     monkeypatch.setattr(device, "driver", gpu.driver)
     monkeypatch.setattr(device, "process_context", lambda: gpu.cuda.Context)
@@ -265,5 +270,5 @@ def install(monkeypatch: pytest.MonkeyPatch, gpu: FakeGpu) -> FakeGpu:
 
 
 def ptx_for_cubin(text: str, entry: str, *_: object, **__: object) -> build.Cubin:
-    """Replace `build.assemble_cubin`: PTX runs without assembly."""
+    """Return PTX as a cubin, in place of `build.assemble_cubin`."""
     return build.Cubin(entry, text.encode(), None)  # type: ignore[arg-type]

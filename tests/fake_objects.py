@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _PAGE = 64 << 10
 
 
-#: The memory that launches left: hash of the launch and the memory before -> contents.
+#: Hash of a launch and of its memory before -> contents of the memory after it.
 _EFFECTS: dict[bytes, list[NDArray[np.uint8]]] = {}
 
 
@@ -43,13 +43,13 @@ class Memory:
         return self.address
 
     def free(self) -> None:
-        """Free the memory; a second time is an error."""
+        """Free the memory. Freeing it twice is an error."""
         self._gpu.note(f"free {self.size} bytes")
         del self._gpu.allocations[self.address]
 
 
 class Node(NamedTuple):
-    """A launch in a graph: function if loaded, name, blocks, addresses, and executor."""
+    """A launch in a graph. `function` returns None once the kernel is unloaded, `blocks` is the number of blocks."""
 
     function: Callable[[], Any]
     name: str
@@ -59,7 +59,7 @@ class Node(NamedTuple):
 
 
 class Function:
-    """A kernel of a module of PTX."""
+    """A kernel of a PTX module."""
 
     def __init__(self, gpu: FakeGpu, module: PtxModule) -> None:
         self._gpu, self._module, self.name, self._shared = gpu, module, module.entry, MAX_SHARED
@@ -68,7 +68,7 @@ class Function:
         self._unpack = lru_cache(self._unpack_parameters)
 
     def prepare(self, codes: str) -> None:
-        """Record the sizes of the arguments."""
+        """Record the size of all arguments, in bytes."""
         self._length = int(codes.removesuffix("s"))
 
     def set_attribute(self, _: int, shared: int) -> None:
@@ -76,9 +76,9 @@ class Function:
         self._shared = shared
 
     def _launch_kernel(self, grid: Any, block: Any, parameters: bytes, shared_size: int, stream: Stream | None) -> None:
-        """Record a launch."""
+        """Record a launch in the log of launches and in the stream's graph."""
         assert len(parameters) == self._length
-        assert shared_size <= self._shared, "a driver refuses it"
+        assert shared_size <= self._shared, "more dynamic shared memory than was set"
         unpacked, addresses = self._unpack(parameters)
         self._gpu.launched.append((self.name, addresses))
         assert stream is not None, "launched outside a graph"
@@ -87,7 +87,7 @@ class Function:
         stream.captured.append(Node(weakref.ref(self), self.name, math.prod(grid), addresses, call))
 
     def _unpack_parameters(self, parameters: bytes) -> tuple[list[Any], tuple[int, ...]]:
-        """Return the values of packed parameters, and the addresses among them: a graph repeats both."""
+        """Return the values of packed parameters, and which of these values are addresses."""
         unpacked: list[Any] = []
         offset = 0
         for size, alignment, dtype in self._module.parameter_layout():
@@ -100,15 +100,15 @@ class Function:
         return unpacked, tuple(value for value in unpacked if isinstance(value, int))
 
     def _execute(self, grid: Any, block: Any, parameters: list[Any], shared_size: int) -> None:
-        """Execute a launch; a launch on equal memory, as of another set of buffers, has the same effect."""
+        """Execute a launch, or take its effect from `_EFFECTS` if it ran before on equal memory."""
         found = [self._gpu.find_allocation(value) if isinstance(value, int) else None for value in parameters]
         memories = [*dict.fromkeys(memory for memory in (*found, *self.variables.values()) if memory)]
         contents = [memory.held for memory in memories]
-        places = [
+        values = [
             (memories.index(memory), value - memory.address) if memory else value.tobytes()
             for memory, value in zip(found, parameters, strict=True)
         ]
-        launch = repr((self.name, grid, block, shared_size, places, [*self.variables], list(map(len, contents))))
+        launch = repr((self.name, grid, block, shared_size, values, [*self.variables], list(map(len, contents))))
         texts = [self._module.ptx.encode(), launch.encode(), *(held.tobytes() for held in contents)]
         key = sha256(b"".join(texts)).digest()
         if key not in _EFFECTS:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 
 def golden(file: str, text: str, commits: Mapping[str, str] = MappingProxyType({})) -> tuple[str, str]:
-    """Return a text with commits by name, and the file's content to compare with."""
+    """Return a text with hashes of commits replaced by their names, and the golden file's content."""
     for name, commit in commits.items():
         text = text.replace(commit, f"<{name}>").replace(commit[:8], f"<{name}>")
     path = Path(__file__).parent / "data" / file

@@ -1,4 +1,4 @@
-"""Launches measured on a fake GPU."""
+"""Measure launches on a fake GPU."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ def _forget() -> None:
 
 
 def make_fetch(described: build_job.JobDescription) -> FetchReference:
-    """Return a function that provides the reference of a launch."""
+    """Return a function that returns a reader of the launch's reference, as a session requests it."""
     return lambda _: memory.make_reader(described.reference.content())
 
 
 @contextmanager
 def fake_gpu(monkeypatch: pytest.MonkeyPatch, l2_bytes: int = 64 << 10) -> Iterator[FakeGpu]:
-    """Yield a small device: a wave is four blocks of 1024 threads, or 16 of 256."""
+    """Yield a small fake GPU: a wave is 4 blocks of 1024 threads, or 16 blocks of 256."""
     monkeypatch.setattr(build, "assemble_cubin", fake_cuda.ptx_for_cubin)
     monkeypatch.setattr(buffers, "_STAGING_BYTES", 64 << 10)
-    monkeypatch.setattr(inputs, "BLOCK", 16 * 65537)  # a prime, too; each device draws and pins it anew
+    monkeypatch.setattr(inputs, "BLOCK", 16 * 65537)  # 16 times a prime, as the real block
     monkeypatch.setattr(inputs, "_tiled_blocks", {})
     _forget()
     device = fake_cuda.install(monkeypatch, FakeGpu(l2_bytes=l2_bytes, total=16 << 20))
@@ -51,7 +51,7 @@ def fake_gpu(monkeypatch: pytest.MonkeyPatch, l2_bytes: int = 64 << 10) -> Itera
 
 
 def measure_launch(gpu: FakeGpu, launch: Launch, session: Session | None = None, **how: Any) -> Any:
-    """Return the outcome of a launch, its job, and the requested bytes."""
+    """Return the outcome of a launch, its job, and the length of each requested reference, in bytes."""
     described = build_job.describe_launch(launch, **{"samples": 3, **how})
     job = described.make_job(READY)
     gpu.seconds.setdefault(job.entry, SECONDS)

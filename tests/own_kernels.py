@@ -1,4 +1,4 @@
-"""Users' kernels with a wrong variant each, as a file, a text, a template, or PTX."""
+"""Users' kernels as a file, a text, a template or PTX, each with a wrong variant."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from tests.kernelwatch.strangers.texts import CUDA, HEADER, LOAD
 
 MATRIX, SMALL = {"w": 2000, "h": 1000}, {"w": 70, "h": 21}
 
-#: An array scaled in place: each launch needs fresh contents.
+#: A kernel that scales an array in place, so that each launch needs a fresh array.
 SCALE = "__global__ void scale(float* x, int n) { int i = blockIdx.x * 256 + threadIdx.x; if (i < n) x[i] *= 0.5f; }"
 
-#: A sum of a row per block with shuffles of a warp.
+#: A kernel that sums a row per block, with shuffles in a warp.
 ROW_SUM = """
 __global__ void row_sum(float* out, const float* in, int w) {
     float sum = 0;
@@ -39,9 +39,9 @@ __global__ void slow_row_sum(float* out, const float* in, int w) {
 
 @dataclass
 class Case:
-    """A kernel's text, the replacement that makes it wrong, and extents.
+    """A kernel's source, the replacement that makes it wrong, and its extents.
 
-    It comes as a text, as PTX, or as a file with others beside it.
+    The source is compiled from `text`, from PTX (`is_ptx`), or from `file`, with `headers` beside it.
     """
 
     declared: Kernel
@@ -55,7 +55,7 @@ class Case:
     headers: tuple[tuple[str, str], ...] = ()
 
     def kernel(self, text: str, folder: Path) -> Kernel:
-        """Return the kernel with that text."""
+        """Return the kernel with a source, whose files are written to a folder."""
         for name, content in ((self.file, text), *self.headers) if self.file else ():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(content, encoding="utf-8")
@@ -67,7 +67,7 @@ class Case:
 
 
 def _make_own_case(name: str, text: str, wrong: tuple[str, str], **extents: int) -> Case:
-    """Return a case of counting tests at another size."""
+    """Return a case of tests/kernelwatch/counting/test_own.py with other extents."""
     kernel, dtype, small = next(case for case in own.KERNELS.values() if case[0].name == name)
     return Case(kernel, text, wrong, extents, small, dtype)
 
@@ -81,7 +81,7 @@ def _brighten(**options: Any) -> Kernel:
 _ROWS: list[Any] = [outputs("out", "h"), inputs("in", "h w"), "w"]
 FOUR = ("* 4", "* 3")
 
-#: Kernels of CASES whose texts are above.
+#: Kernels of CASES whose sources are above.
 _SCALE: list[Any] = [in_and_out("x", "n"), scalar("n")]
 _HALVED = Kernel("scale", _SCALE, 256, over=("n",), text=SCALE, reference=lambda x: x * np.float32(0.5))
 _SUMMED_SLOWLY = Kernel("slow_row_sum", _ROWS, 1, grid=("h",), text=SLOW_ROW_SUM)

@@ -1,4 +1,4 @@
-"""A temporary repository with this project's tree, for commands of asv."""
+"""A temporary repository with a copy of this project, for commands of asv."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from kernelwatch.config.project_root import ROOT
 from tests.kernelwatch.strangers import Project
 
-#: Copied files and folders.
+#: Files and folders that are copied.
 PARTS = ["Makefile", "asv.conf.json", "pyproject.toml", "README.md", "requirements"]
 PARTS += ["benchmarks", "gpu_kernels", "ptxcount", "kernelwatch"]
 
@@ -33,7 +33,7 @@ SMALL_VALUES: dict[tuple[str, str], Sequence[str | int]] = {
     ("benchmarks/sweeps.py", "ARCHS"): ("sm_90",),
 }
 
-#: Code appended to modules of benchmarks, which keeps classes of few kernels.
+#: Code appended to modules of benchmarks, which removes the classes and kernels that are not in KERNELS.
 _FEWER = """
 
 def _of_few(one, kernels):
@@ -70,9 +70,9 @@ class Repository(Project):
     folder : Path
         An empty folder; the repository is `project` in it.
     kernels : sequence of str
-        The rows of the catalog that stay; all if none is named.
+        Names of the kernels that stay in the catalog. If there are none, all stay.
     values : mapping of tuple of str to sequence of str or int
-        Mapping (file, name) -> what a constant of the suite is in it.
+        Mapping (file, name) -> value of this constant.
     """
 
     def __init__(
@@ -83,14 +83,15 @@ class Repository(Project):
     ) -> None:
         super().__init__(folder)
         self.results = self.path / "results"
-        # Its own libraries come before those installed for this checkout.
+        # The copy's libraries take precedence over those installed for this checkout.
         libraries = os.pathsep.join(str(self.path / name / "src") for name in ("ptxcount", "kernelwatch"))
         config = os.environ.get("XDG_CONFIG_HOME", str(Path.home() / ".config"))
         self.environment |= {"PYTHONPATH": libraries, "XDG_CONFIG_HOME": config}
         for part in PARTS:
             source, target = ROOT / part, self.path / part
             if source.is_dir():
-                shutil.copytree(source, target, ignore=shutil.ignore_patterns("*.egg-info"))  # its bytecode stays valid
+                # Modification times are copied, so that the copied bytecode stays valid.
+                shutil.copytree(source, target, ignore=shutil.ignore_patterns("*.egg-info"))
             else:
                 shutil.copy(source, target)
         (self.path / ".git" / "info" / "exclude").write_text("__pycache__/\n")
@@ -107,13 +108,13 @@ class Repository(Project):
             self.write("benchmarks/track_control.py", _CONTROLS)
 
     def git(self, *arguments: str) -> str:
-        """Run git, which must succeed."""
+        """Run git and assert that it succeeds; return its output."""
         done = self.run("git", *arguments)
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 
     def assign(self, file: str, name: str, value: str) -> None:
-        """Assign a value to a constant of a module, as Python text."""
+        """Assign a value, as Python text, to a constant of a module."""
         path = self.path / file
         text = path.read_text(encoding="utf-8")
         assignments = (node for node in ast.parse(text).body if isinstance(node, ast.Assign | ast.AnnAssign))
@@ -129,14 +130,14 @@ class Repository(Project):
         path.write_text(text.replace(old, new), encoding="utf-8")
 
     def python(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run `python -m` on modules of the repository."""
+        """Run `python -m` in the repository; return the process with its output."""
         return self.run(sys.executable, "-m", *arguments)
 
     def make(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run make with the tools of this environment."""
+        """Run make with the tools of this environment; return the process with its output."""
         words = ("make", "--no-print-directory", "--old-file=.venv/installed", f"BIN={Path(sys.executable).parent}")
         return self.run(*words, *arguments)
 
     def asv(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run asv."""
+        """Run asv; return the process with its output."""
         return self.python("asv", *arguments)

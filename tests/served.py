@@ -21,18 +21,18 @@ from kernelwatch.instrument.reference_memory import Reference
 
 READY = Ready(arch="sm_90", multiprocessors=132)
 
-#: Bytes of an output and of its expected content, with the guard.
+#: Bytes of an output, and bytes of its expected content with the guard.
 OUTPUT, LENGTH = 5000, 5632
 
 
 def array(name: str = "output", direction: str = "out", **changes: Any) -> DeviceArray:
-    """Return an array of a job."""
+    """Return an array of a job, with some fields changed."""
     fields: dict[str, Any] = {"name": name, "direction": direction, "dtype": "int8", "shape": (OUTPUT,)}
     return DeviceArray(**{**fields, **changes})
 
 
 def job(**changes: Any) -> Job:
-    """Return a job without a kernel."""
+    """Return a job without a kernel, with some fields changed."""
     fields: dict[str, Any] = {
         "name": "no kernel",
         "package_digest": "c0ffee",
@@ -51,18 +51,18 @@ def job(**changes: Any) -> Job:
 
 
 class References:
-    """References that are missing unless set."""
+    """A store of references, of which only those in `known` exist."""
 
     def __init__(self) -> None:
         self.known: set[str] = set()
 
     def has_reference(self, name: str) -> bool:
-        """Return whether a reference is kept."""
+        """Return whether a reference is stored."""
         return name in self.known
 
 
 class Session:
-    """A session that fetches the reference and answers, or acts as configured."""
+    """A session that calls `act` with the job, fetches the reference, and returns an outcome."""
 
     def __init__(self, act: Callable[[Job], Any] = lambda _: None) -> None:
         self.references = References()
@@ -70,7 +70,7 @@ class Session:
         self._act = act
 
     def has_room(self, job: Job) -> bool:
-        """Return whether a terabyte suffices."""
+        """Return whether the job needs less than a tebibyte."""
         return job.set_bytes < 1 << 40
 
     def needs_reference(self, job: Job) -> bool:
@@ -78,7 +78,7 @@ class Session:
         return True
 
     def measure(self, jobs: Sequence[Job], fetch: FetchReference) -> list[JobOutcome]:
-        """Return an outcome."""
+        """Call `act`, fetch the reference, and return one outcome."""
         self._act(jobs[0])
         content = np.empty(LENGTH, np.uint8)
         fetch(LENGTH)(0, content)
@@ -89,7 +89,7 @@ class Session:
 
 @contextmanager
 def serve_session(session: Session, folder: Path, **limits: Any) -> Iterator[str]:
-    """Yield the address of a server in a thread."""
+    """Run a measuring server in a thread; yield its address."""
     address = str(folder / "measuring")
     answering = server.Server(session, READY, **limits)  # type: ignore[arg-type]
     goes_on: list[bool] = [True]
@@ -119,7 +119,7 @@ def serve_session(session: Session, folder: Path, **limits: Any) -> Iterator[str
 
 
 def sevens(into: Bytes) -> None:
-    """Write the expected content of an output."""
+    """Fill an array with the expected content of an output."""
     into[:] = 7
 
 
@@ -127,5 +127,5 @@ REFERENCE = Reference(LENGTH, sevens)
 
 
 def request_outcome(address: str, sent: Job, reference: Reference = REFERENCE) -> JobOutcome:
-    """Send a job and its reference to a process that measures, and return the outcome."""
+    """Send a job and its reference to a measuring process; return the outcome."""
     return client.request_outcome(address, lambda _: sent, reference)

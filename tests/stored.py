@@ -1,4 +1,4 @@
-"""Results of imaginary benchmarks, written with asv's classes, and their review."""
+"""Write results of imaginary benchmarks with asv's classes, and review them."""
 
 from __future__ import annotations
 
@@ -49,25 +49,25 @@ RUN = {
 
 
 def samples(seconds: float, count: int = 40, noise: float = 0.001, seed: int = 0) -> list[float]:
-    """Return samples around a median, with as many digits as are stored."""
+    """Return samples around a median, in seconds, with as many digits as are stored."""
     scatter = np.random.default_rng(seed).normal(0, noise, count)
     return [float(f"{sample:.7g}") for sample in seconds * (1 + scatter - np.median(scatter))]
 
 
 def pair(base: Outcome, head: Outcome, benchmark: str = TIME) -> Suite:
-    """Return two commits with one configuration."""
+    """Return BASE and HEAD with the outcomes of one configuration."""
     return {BASE: {benchmark: {"one": base}}, HEAD: {benchmark: {"one": head}}}
 
 
 def write_lines(path: Path, *lines: Mapping[str, Any]) -> Path:
-    """Write a record, a line per document; return its folder."""
+    """Write a file with a JSON document per line; return its folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
     return path.parent
 
 
 def find_results(root: Path, commit: str) -> tuple[History, Document]:
-    """Return the history of the machine, and its results of a commit, which exist."""
+    """Return the history of MACHINE, and its results of a commit; assert that they exist."""
     history = History(MACHINE, root)
     results = history.find_commit(commit)
     assert results is not None
@@ -75,13 +75,13 @@ def find_results(root: Path, commit: str) -> tuple[History, Document]:
 
 
 def review_stored(root: Path) -> Review:
-    """Return the review of both commits."""
+    """Return the review of BASE and HEAD."""
     (selection,) = select_commits(BASE, HEAD, None, root)
     return review_selection(selection, root)
 
 
 def review_as_json(root: Path, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str, Any]]:
-    """Return exit code and strict JSON of a review."""
+    """Return the exit code and the JSON of a review; assert that it is strict JSON."""
     code = main([*(words or (BASE, HEAD)), "--format", "json"], root)
     return code, json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
 
@@ -91,10 +91,10 @@ def write(
     began: Mapping[tuple[str, str], datetime] = MappingProxyType({}),
     axes: Mapping[str, Mapping[str, Sequence[str]]] = MappingProxyType({}),
 ) -> Path:  # fmt: skip
-    """Write a project's `asv.conf.json` and `results/` as asv would, perhaps of one compiler; return its folder.
+    """Write `asv.conf.json` and `results/` to a project's folder, as asv does; return this folder.
 
-    `began` returns the start of a benchmark at a commit, now by default. `axes` are those of a benchmark with outcomes
-    of all combinations, in asv's order.
+    With `compiler`, the results are those of this release of CUDA. `began` has the start of a benchmark at a commit,
+    now by default. `axes` has the axes of a benchmark, whose outcomes are those of all combinations, in asv's order.
     """
     variables = {VARIABLE: compiler} if compiler else {}
     environment += "".join(f"-{name}{value}" for name, value in variables.items())
@@ -115,25 +115,25 @@ def write(
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Return every file with its content."""
+    """Return the content of every file in a folder, by its path in the folder."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def change_document(path: Path, change: Callable[[Any], object]) -> None:
-    """Change a JSON document."""
+    """Change the document in a JSON file."""
     document = json.loads(path.read_text(encoding="utf-8"))
     change(document)
     path.write_text(json.dumps(document), encoding="utf-8")
 
 
 def read_rows(path: Path) -> dict[str, dict[str, Any]]:
-    """Return the rows of a file of results by benchmark and column."""
+    """Return the cells of a file of results, by benchmark and column."""
     document = json.loads(path.read_bytes())
     return {name: dict(zip(document["result_columns"], row, strict=False)) for name, row in document["results"].items()}
 
 
 def documents(folder: Path) -> dict[str, Any]:
-    """Return asv's results without dates and durations, by prefixes of hashes."""
+    """Return asv's result files without start times and durations, by the first eight digits of their commits."""
     results = {}
     for path in sorted(folder.glob("*/????????-*.json")):
         results[path.name[:8]] = json.loads(path.read_text(), parse_constant=str)
@@ -151,7 +151,7 @@ def _benchmark(label: str, axes: Mapping[str, Sequence[str]]) -> dict[str, Any]:
         "version": version or "1",
         "type": "time" if timed else "track",
         "unit": "seconds" if timed else "sectors",
-        # Values from elsewhere may differ from repr.
+        # asv's quotes, which may differ from those of repr.
         "params": [[f"'{value}'" for value in axis] for axis in axes.values()],
         "param_names": list(axes),
     }

@@ -1,4 +1,4 @@
-"""Rewrites the tables and draws the picture: `make readme`."""
+"""Rewrite the tables of the results page and draw its picture: `make readme`."""
 
 from __future__ import annotations
 

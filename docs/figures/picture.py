@@ -18,18 +18,20 @@ DTYPE = "float32"
 
 
 def describe_conditions(run: dict[str, Any]) -> str:
-    """By what a run measured, and when, for a reader."""
+    """Return a run's GPU, driver, nvcc version and date as one text."""
     nvcc = run["nvcc"].rpartition("V")[2]
     return f"{run['gpu']}, driver {run['before']['driver']}, nvcc {nvcc}, {run['started'][:10]}"
 
 
 def collect_rates(history: History) -> dict[str, Any]:
-    """Return what the picture shows: GB/s of each sweep by its first axis, and the peak.
+    """Return the data of the picture.
+
+    They are the measuring conditions, the theoretical peak in GB/s, and each sweep's useful GB/s by its first axis.
 
     Raises
     ------
     LookupError
-        There are no times of this machine.
+        No times of this machine are stored.
     """
     swept = dict(_iter_sweeps())
     first = next(iter(swept))
@@ -43,15 +45,16 @@ def collect_rates(history: History) -> dict[str, Any]:
         "rates": {
             sweep.title: rates
             for name, sweep in swept.items()
-            if (rates := _find_rates(history, results, name, sweep))  # none where the commit lacks the kernels
+            if (rates := _find_rates(history, results, name, sweep))  # empty if the commit lacks the kernels
         },
     }
 
 
 def _iter_sweeps() -> Iterator[tuple[str, Sweep]]:
-    """Yield the timed benchmarks from DRAM, back to back, whose first axis is the kernel or an argument of it.
+    """Yield the names and sweeps of the benchmarks that the picture shows.
 
-    Not of what computes, which may have another ceiling.
+    They are timed back to back from DRAM, and their first axis is the kernel or an argument of it. Kernels with
+    floating-point operations are left out, because memory may not limit them.
     """
     for name, (kind, sweep) in registry.current_suite().benchmarks.items():
         axis, chosen = next(iter(sweep.axes)), sweep.summary_point()
@@ -76,7 +79,7 @@ def _find_rates(history: History, results: Document, benchmark: str, sweep: Swee
 
 
 def draw_picture(history: History, path: Path) -> None:
-    """Draw the picture as SVG; its description holds the data that it shows."""
+    """Draw the picture as SVG. Its metadata hold the shown data as JSON."""
     import matplotlib as mpl  # noqa: PLC0415 -- slow to import, and only this needs it
 
     mpl.use("svg")

@@ -1,4 +1,4 @@
-"""Times that others published of the same launches on their own GPUs."""
+"""Published times of the same launches on other GPUs."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ LEVELS = ("-Xptxas -O3", "-Xptxas -O0")
 #: Values of a benchmark's axes, by their names.
 Params = Mapping[str, str | int]
 
-#: The plain copy that others are compared with.
+#: Axes of the plain copy with which kernels are compared.
 COPY_PARAMS: Params = {"rows x columns": sweeps.LARGEST, "dtype": DTYPE}
 
 
@@ -42,7 +42,7 @@ class Row:
 
     @property
     def label(self) -> str:
-        """The kernel's name, or the copy's."""
+        """The name of the kernel or of the copy, as code in Markdown."""
         return f"`{self.params.get('copy', self.launch.kernel)}`"
 
 
@@ -52,7 +52,7 @@ class ResultTables:
     Raises
     ------
     LookupError
-        The plain copy was never measured, or not at that size.
+        No results have the plain copy, or the newest ones lack it at `sweeps.LARGEST`.
     """
 
     def __init__(self, history: History) -> None:
@@ -69,7 +69,7 @@ class ResultTables:
             commit = results.commit_hash[:8]
             raise LookupError(f"the plain copy of {sweeps.LARGEST} was not measured on {commit}; run: make bench")
         self.copied = seconds
-        #: The kernels that move as many elements as the largest matrix has.
+        #: Rows of the kernels that move as many elements as the largest matrix has.
         self.rows = [
             Row(name, params, launch, seconds)
             for name, sweep in _iter_timed()
@@ -78,11 +78,11 @@ class ResultTables:
             if params.get("rows x columns", sweeps.LARGEST) == sweeps.LARGEST
             and (launch := sweep.launch(params)).dtype == DTYPE
             and launch.flags in LEVELS
-            and (seconds := self.find_value(name, params)) is not None  # absent: newer than the commit
+            and (seconds := self.find_value(name, params)) is not None  # None if the kernel is newer than the commit
         ]
 
     def find_value(self, benchmark: str, params: Params) -> float | None:
-        """Return the stored value of a configuration."""
+        """Return the stored value of a configuration; None if none is stored."""
         return self._history.find_value(self._results, benchmark, {axis: str(value) for axis, value in params.items()})
 
     def find_times(self, name: str) -> dict[tuple[str, str], tuple[float, float]]:
@@ -95,7 +95,7 @@ class ResultTables:
         }
 
     def format_cells(self, benchmark: str, params: Params, seconds: float) -> list[str]:
-        """Return a time in ms, its useful GB/s, their share of the peak in per cent, and the time in copies."""
+        """Return the cells of a row: ms, useful GB/s, per cent of the peak, and the time divided by the copy's."""
         copies = 1.0 if benchmark == self.copy else self.find_value(control_name(benchmark), params)
         rate = _find_useful_bytes(benchmark, params) / seconds
         share = f"{100 * rate / self.peak:.1f}"
@@ -103,7 +103,7 @@ class ResultTables:
 
     @property
     def facts(self) -> str:
-        """The measured size, the GPU and the day."""
+        """The size, GPU, driver, nvcc version, date, commit and theoretical peak, as one text."""
         size = sweeps.LARGEST.replace("x", " x ")
         commit = self._results.commit_hash[:8]
         conditions = f"{size} {DTYPE} elements, {describe_conditions(self.run)}, commit {commit}."
@@ -162,7 +162,7 @@ def _compare_with_others(results: ResultTables) -> Iterator[str]:
     )
 
 
-#: The pages that show results, and the lines between their markers.
+#: Page -> function that yields the lines between the page's markers.
 PAGES: dict[Path, Callable[[ResultTables], Iterator[str]]] = {
     ROOT / "docs" / "results.md": render_page,
 }
@@ -174,12 +174,12 @@ def _format_table(headers: list[str], body: list[list[str]], texts: int = 1) -> 
 
 
 def replace_between_markers(text: str, lines: Iterable[str]) -> str:
-    """Return `text` with other lines between the two markers.
+    """Return `text` with `lines` between `BEGIN` and `END`, instead of those there.
 
     Raises
     ------
     LookupError
-        The markers are not there, once each and in order.
+        `text` lacks `BEGIN`, or lacks `END` after it.
     """
     head, begin, remainder = text.partition(BEGIN)
     _, end, tail = remainder.partition(END)

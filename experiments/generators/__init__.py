@@ -1,1 +1,1 @@
-"""Four kernels in each language that compiles to PTX, counted for each architecture."""
+"""Four kernels in each of nine tools that compile to PTX, counted for four architectures."""

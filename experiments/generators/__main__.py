@@ -1,7 +1,7 @@
 """Count four kernels of each installed tool for each architecture: ``python -m experiments.generators [TOOL ...]``.
 
-Tools differ in their needs, so each may have an environment of its own with ptxcount beside it. The output is a row of
-the table in docs/evidence/generators.md for each tool.
+Tools may need different versions of packages. So each may have its own environment, in which ptxcount is installed,
+too. The output has the rows of the table in docs/evidence/generators.md: one for each tool and kernel.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import ptxcount
 
 from .problems import ARCHITECTURES, NAMES, Problem, make_problem
 
-#: Tools, the modules that show them installed, and the type of a product's factors.
+#: Tools -> the module to import to see if the tool is installed, and the dtype of a product's factors.
 TOOLS = {
     "triton": ("triton", "float16"),
     "numba_cuda": ("numba_cuda", "float32"),
@@ -31,7 +31,7 @@ TOOLS = {
 
 
 def count_problem(cases: Any, problem: Problem, arch: str) -> str:
-    """Count a problem's kernel; return its loads' and stores' sectors, or the reason why there are none."""
+    """Count a problem's kernel; return a table cell: the sectors of loads and of stores with findings, or the error."""
     try:
         launch = cases.make_launch(problem, arch)
         counters = ptxcount.count(
@@ -51,7 +51,7 @@ def count_problem(cases: Any, problem: Problem, arch: str) -> str:
 
 
 def main(words: Sequence[str]) -> None:
-    """Print a row for each tool and problem."""
+    """Print a table row for each problem of each tool in ``words``, or of all tools."""
     for name in [word for word in words if word in TOOLS] or TOOLS:
         module, dtype = TOOLS[name]
         try:

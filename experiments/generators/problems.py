@@ -1,4 +1,4 @@
-"""The four problems, their inputs and their references."""
+"""The four problems that a kernel solves, with their inputs and expected outputs."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 
 #: Rows and columns of the matrices.
 N = 64
-#: Threads of a block, for kernels that choose.
+#: Threads of a block, for kernels that can choose them.
 THREADS = 128
 
 
 @dataclass
 class Problem:
-    """Inputs of a kernel, an output that it fills, and what must stand there."""
+    """Inputs of a kernel, the output array that it fills, and the expected output (`reference`)."""
 
     name: str
     inputs: list[Any]
@@ -24,13 +24,13 @@ class Problem:
     reference: Any
 
     def is_solved(self) -> bool:
-        """Tell if the output is the reference, to the accuracy of sums in another order."""
+        """Tell if the output equals the reference, up to rounding errors of sums in another order."""
         return bool(np.allclose(self.output, self.reference, rtol=2e-3, atol=2e-3))
 
 
 @dataclass
 class Launch:
-    """A launch as `ptxcount.count` takes it."""
+    """The arguments of `ptxcount.count` for a launch."""
 
     kernel: Any
     grid: int | Sequence[int]
@@ -41,7 +41,7 @@ class Launch:
 
 
 def make_problem(name: str, dtype: str = "float32") -> Problem:
-    """Make a problem by its name; `dtype` is that of a product's factors."""
+    """Make the problem with this name from `NAMES`. `dtype` is that of the factors of a product."""
     random = np.random.default_rng(0)
     matrix = random.normal(size=(N, N)).astype(np.float32)
     if name == "copy":

@@ -1,1 +1,1 @@
-"""asv's benchmarks of kernelwatch's commands and of ptxcount's counting."""
+"""asv benchmarks of kernelwatch's commands, and of counting by ptxcount."""

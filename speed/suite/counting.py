@@ -1,4 +1,4 @@
-"""The time to count large launches, without compiling them, and the memory for one of 2^24 threads."""
+"""Time to count large launches, without compilation; and peak memory of counting a launch of 2^24 threads."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 KERNELS = Path(__file__).parents[2] / "gpu_kernels" / "kernels"
 
-#: A product of a sparse matrix with a vector, a row a thread.
+#: Product of a sparse matrix in CSR format with a vector; each thread computes one row.
 CSR = """
 extern "C" __global__ void multiply_csr(
     float* y, const int* begins, const int* columns, const float* values, const float* x, int rows) {
@@ -23,7 +23,7 @@ extern "C" __global__ void multiply_csr(
 
 
 class _Launch:
-    """A launch whose kernel is compiled before it is timed."""
+    """A launch to count. Its kernel is compiled in `setup`, which asv does not time."""
 
     timeout = 300.0
     number, repeat = 1, 5
@@ -40,7 +40,7 @@ class _Launch:
         self.arguments = self.make_arguments()
 
     def make_arguments(self) -> list[Any]:
-        """Return the arguments of the launch."""
+        """Return the kernel's arguments, in its order."""
         raise NotImplementedError
 
     def run(self) -> None:
@@ -51,12 +51,12 @@ class _Launch:
 
 
 class Csr(_Launch):
-    """262,144 rows of 1 to 32 numbers."""
+    """A sparse product with 262,144 rows of 1 to 32 numbers each."""
 
     source, entry, grid, block = CSR, "multiply_csr", (1024,), (256,)
 
     def make_arguments(self) -> list[Any]:
-        """Return a random matrix, and a vector."""
+        """Return the arguments, with a random matrix and a random vector."""
         rng, rows = np.random.default_rng(1), 1 << 18
         begins = np.concatenate([[0], np.cumsum(rng.integers(1, 33, rows))]).astype(np.int32)
         columns = rng.integers(0, rows, begins[-1]).astype(np.int32)
@@ -69,12 +69,12 @@ class Csr(_Launch):
 
 
 class StridedCopy(_Launch):
-    """2^24 threads, each 2 elements from the next."""
+    """A copy by 2^24 threads of every second element."""
 
     source, entry, grid, block = KERNELS / "stride_copy.cu", "stride_copy", (1 << 16,), (256,)
 
     def make_arguments(self) -> list[Any]:
-        """Return arrays of zeros."""
+        """Return the arguments, with arrays of zeros."""
         size, stride = 1 << 24, 2
         return [*(np.zeros(size * stride, np.float32) for _ in range(2)), np.int64(size), np.int64(stride)]
 
@@ -83,17 +83,17 @@ class StridedCopy(_Launch):
         self.run()
 
     def peakmem_count_strided_copy(self) -> None:
-        """Count the launch for its memory: 268 MB are the arrays."""
+        """Count the launch for asv's peak memory, of which the arrays take 268 MB."""
         self.run()
 
 
 class Product(_Launch):
-    """A product of two matrices of 512 x 512."""
+    """A tiled product of two matrices of 512 x 512."""
 
     source, entry, grid, block = KERNELS / "matmul_tiled.cu", "matmul_tiled", (16, 16), (32, 8)
 
     def make_arguments(self) -> list[Any]:
-        """Return three matrices."""
+        """Return the arguments, with three matrices of zeros."""
         return [*(np.zeros((512, 512), np.float32) for _ in range(3)), *[np.int64(512)] * 3]
 
     def time_count_product(self) -> None:
@@ -102,13 +102,13 @@ class Product(_Launch):
 
 
 class Transpose(_Launch):
-    """A matrix of 4096 x 4096."""
+    """A transpose of a matrix of 4096 x 4096."""
 
     source, entry = KERNELS / "transpose.cu", "transpose_read_coalesced"
     grid, block = (128, 128), (32, 32)
 
     def make_arguments(self) -> list[Any]:
-        """Return two matrices."""
+        """Return the arguments, with two matrices of zeros."""
         return [*(np.zeros((4096, 4096), np.float32) for _ in range(2)), *[np.int64(4096)] * 2]
 
     def time_count_transpose(self) -> None:
@@ -122,7 +122,7 @@ class Branches(_Launch):
     entry, grid, block = "branches", (1,), (32,)
 
     def setup(self) -> None:
-        """Write the PTX, which differs each time: ptxcount analyses a text once."""
+        """Write the PTX. It differs each time, because ptxcount caches its analysis of a text."""
         branches = "".join(f"@%p1 bra L{number};\nL{number}:\n" for number in range(3000))
         body = f".reg .pred %p<2>;\nsetp.eq.u32 %p1, 1, 1;\n{branches}ret;\n"
         head = f"// {uuid.uuid4()}\n.version 8.0\n.target sm_90\n.address_size 64\n"

@@ -1,7 +1,7 @@
-"""Projects with long stored histories, made of this repository's own results.
+"""Projects with long histories of stored results, made from this repository's own results.
 
-`python -m speed.suite.histories FOLDER 300` makes one with 300 commits. Each commit changes one file. Each machine
-has measured each commit: 800 numbers, of which a third are times, and the records beside them. Times scatter by 0.3 %;
+`python -m speed.suite.histories FOLDER 300` makes a project with 300 commits. Each commit changes one file. Each
+machine has results for each commit: 800 numbers, a third of them times, and the run records. Times scatter by 0.3 %;
 machine code never changes.
 """
 
@@ -18,22 +18,22 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 
-#: The stored results that the rows are taken of: machine, beginning of the files' names, and environment.
+#: Path of the stored results that are copied: the machine's folder, and the files' names without their endings.
 PATTERN = ROOT / "results" / "nvidia-h200" / "63ca89bd-virtualenv-py3-20261129T012047Z"
 MACHINES = "gpu-a", "gpu-b", "gpu-c"
 NUMBERS = 800
 
-#: Benchmarks whose rows are taken, in this order, until there are NUMBERS.
+#: Prefixes of the benchmarks whose results are copied, in this order, up to NUMBERS numbers.
 _PREFIXES = "time_copy.", "track_control.OffsetCopy", "track_control.StrideCopy.", "track_counted.StrideCopy"
 
-#: Number of different sets of times; neighbours always have two of them.
+#: Number of different sets of times. Neighbouring commits have different sets.
 _VARIANTS = 16
 
 _NOISE = 0.003
 
 
 def make_history(folder: Path, commits: int) -> list[str]:
-    """Make a project with so many measured commits in a new folder; return their hashes, oldest first."""
+    """Make a project with measured commits in a new folder; return the hashes of the commits, oldest first."""
     for name in ("benchmarks", "gpu_kernels"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("asv.conf.json", "pyproject.toml"):
@@ -63,7 +63,7 @@ def _find_date(place: int) -> int:
 
 
 def _make_commits(folder: Path, commits: int) -> list[str]:
-    """Commit the project, then one change an hour."""
+    """Commit the project, then one change per hour; return the hashes of these commits, oldest first."""
     git = ["git", "-c", "user.name=Speed", "-c", "user.email=speed@localhost"]
     for words in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-q", "-m", "Begin"]):
         subprocess.run([*git, *words], cwd=folder, check=True)
@@ -80,7 +80,7 @@ def _make_commits(folder: Path, commits: int) -> list[str]:
 
 
 def _select_pattern() -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the document with NUMBERS numbers, and the records of its benchmarks by their files' endings."""
+    """Return asv's result document, cut to NUMBERS numbers, and the records of its benchmarks by file ending."""
     document = json.loads(PATTERN.with_suffix(".json").read_text(encoding="utf-8"))
     selected: dict[str, Any] = {}
     count = 0
@@ -113,7 +113,7 @@ def _keep(table: dict[str, Any], names: Any) -> dict[str, Any]:
 
 
 def _iter_variants(document: dict[str, Any], rng: random.Random) -> Iterator[dict[str, Any]]:
-    """Yield the document with other times: each configuration's samples move together, by noise."""
+    """Yield copies of the document with other times: noise scales all samples of a configuration by one factor."""
     samples = document["result_columns"].index("samples")
     for _ in range(_VARIANTS):
         results = {}

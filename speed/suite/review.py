@@ -1,4 +1,4 @@
-"""The wait for a review, a report and the website, and their memory, as a stored history grows."""
+"""Time and peak memory of the commands `compare`, `regressions` and `site`, by the length of the stored history."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pathlib import Path
 
 from .histories import MACHINES, make_history
 
-#: Numbers of commits of the histories. A website's time grows with them, and that of 1,000 commits was not run.
+#: Numbers of commits of the histories. `regressions` and `site` are not run with 1,000 commits.
 _SIZES = 30, 300, 1000
 
 _IMPORT = [sys.executable, "-c", "import numpy, scipy.stats"]
 
 
 class _History:
-    """A command in a history whose index the cache has, as after a run."""
+    """A command in a project with a history. The cache has the index of the history, as after `kernelwatch run`."""
 
     params: tuple[int, ...] = _SIZES
     param_names = ("commits",)
@@ -28,8 +28,8 @@ class _History:
     number, repeat, warmup_time = 1, 5, 0
 
     def setup_cache(self) -> str:
-        """Make the histories in a folder of asv's, and return it."""
-        for commits in _SIZES:  # for all classes: asv runs it once
+        """Make the histories in asv's current folder, and return that folder."""
+        for commits in _SIZES:  # for all classes: asv runs this once
             folder = Path(f"history-{commits}").resolve()
             folder.mkdir()
             make_history(folder, commits)
@@ -38,7 +38,7 @@ class _History:
     setup_cache.timeout = 600  # type: ignore[attr-defined]
 
     def setup(self, root: str, commits: int) -> None:
-        """Go to the project, before each sample, and run the command once: it fills the cache."""
+        """Change to the project, and run the command once to fill the cache. asv calls this before each sample."""
         os.chdir(Path(root, f"history-{commits}"))
         os.environ |= {"KERNELWATCH_ROOT": str(Path.cwd()), "KERNELWATCH_CACHE": str(Path("cache").resolve())}
         self.run()
@@ -58,13 +58,13 @@ class _History:
         self._check_code(code, errors.getvalue())
 
     def _check_code(self, code: int, text: str) -> None:
-        """Refuse exit codes other than those of verdicts; 2 is undecided, or a failure with a text."""
+        """Raise `RuntimeError` unless the exit code is that of a verdict. A code of 2 with a text is a failure."""
         if code not in (0, 1, 2) or (code == 2 and text):
             raise RuntimeError(f"kernelwatch {' '.join(self.command)} returned {code}: {text}")
 
 
 class Compare(_History):
-    """The newest two commits of one machine."""
+    """`compare` of the newest two commits on one machine."""
 
     command = ("compare", "HEAD~1", "HEAD", "--machine", MACHINES[0])
 
@@ -73,7 +73,7 @@ class Compare(_History):
         self.run()
 
     def track_compare_imports(self, root: str, commits: int) -> float:
-        """Return the CPU time in imports of NumPy and `scipy.stats`."""
+        """Return the CPU time of the command, divided by the CPU time to import NumPy and `scipy.stats`."""
         seconds = []
         for run in (self.run, lambda: subprocess.run(_IMPORT, check=True)):
             run()
@@ -91,7 +91,7 @@ class Compare(_History):
 
 
 class Regressions(_History):
-    """All commits of one machine, each with its ancestors."""
+    """`regressions` over all commits of one machine."""
 
     params = _SIZES[:2]
     command = ("regressions", "--machine", MACHINES[0])
@@ -106,7 +106,7 @@ class Regressions(_History):
 
 
 class Site(_History):
-    """All pages of three machines, whose reviews the cache has."""
+    """`site` with all pages of three machines. The cache has their reviews."""
 
     params = _SIZES[:2]
     command = ("site",)
@@ -121,6 +121,6 @@ class Site(_History):
 
 
 def _read_cpu_seconds() -> float:
-    """Return the CPU time of the processes that have ended."""
+    """Return the CPU time, in seconds, of the child processes that have ended."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime

@@ -1,4 +1,4 @@
-"""The Python of docs/add-a-kernel.md, inserted where the page says: ruff has nothing to mend."""
+"""Python blocks of docs/add-a-kernel.md, inserted where the page says."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from kernelwatch.config.project_root import ROOT
 
-#: Files that the page extends, in its order, and the text before which its Python goes; "": the end.
+#: File that the page extends -> text before which the page's block goes, or "" for the file's end. In the page's order.
 FILES = {
     "gpu_kernels/catalog.py": "    )\n}\n",
     "gpu_kernels/references.py": "",
@@ -24,8 +24,8 @@ BLOCKS = [dedent(block) for block in re.findall(r"^ *```python\n(.*?)^ *```", PA
 
 
 @pytest.mark.parametrize(("file", "block"), [*zip(FILES, BLOCKS, strict=True)], ids=FILES)
-def test_ruff_accepts_the_page(file: str, block: str) -> None:
-    """Check and format each extended file by the project's settings."""
+def test_ruff_accepts_extended_file(file: str, block: str) -> None:
+    """`ruff check` and `ruff format` accept a file with the page's block inserted."""
     text, end = (ROOT / file).read_text(encoding="utf-8"), FILES[file]
     place = text.index(end) if end else len(text)
     inserted = f"{indent(block.rstrip(), ' ' * 8)},\n" if end else f"\n\n{block}"

@@ -17,10 +17,10 @@ from kernelwatch.runner import asv_plugin
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
-#: Prefix of library calls in targets of make.
+#: A call of `make compare` with a base, a head and a machine.
 COMPARE = re.compile(r"make compare BASE=(\w+) HEAD=(\w+) MACHINE=([\w-]+)")
 
-#: Test of commands, or the reason why none runs them -> prefixes of the commands.
+#: Test that runs commands, or the reason why none does -> prefixes of the commands.
 ELSEWHERE = {
     "tests/kernelwatch/runner/test_command.py": ("make bench",),
     "all tests": ("make test",),
@@ -43,7 +43,7 @@ ELSEWHERE = {
 
 
 def blocks(page: Path) -> Iterator[list[str]]:
-    """Return blocks of commands: without a language, or of a console with prompts `$`."""
+    """Yield the lines of each code block that has no language or the language `console`."""
     text = re.sub(r"<!--.*?-->", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     for language, block in re.findall(r"^ *```(\w*)\n(.*?)^ *```", text, flags=re.DOTALL | re.MULTILINE):
         if language in ("", "console"):
@@ -68,8 +68,8 @@ RUN += [example for example in commands() if "kernelwatch count transpose" in ex
 
 @pytest.mark.history
 @pytest.mark.parametrize(("command", "shown"), RUN, ids=[f"{number}" for number in range(len(RUN))])
-def test_run_as_it_stands(command: str, shown: list[str], tmp_path: Path) -> None:
-    """The shown lines of output appear in order."""
+def test_command_prints_shown_lines(command: str, shown: list[str], tmp_path: Path) -> None:
+    """A command prints the lines that the page shows below it, in order."""
     (source,) = re.findall(r"```cuda\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL)
     (tmp_path / "particles.cu").write_text(source, encoding="utf-8")
     compared = COMPARE.match(command)
@@ -84,15 +84,15 @@ def test_run_as_it_stands(command: str, shown: list[str], tmp_path: Path) -> Non
         assert line == "..." or line.startswith("⋮") or line in output, line
 
 
-def test_every_command_is_run_somewhere() -> None:
+def test_every_command_is_run_or_excused() -> None:
     ran = {command for command, _ in RUN}
     prefixes = tuple(prefix for prefixes in ELSEWHERE.values() for prefix in prefixes)
     assert [command for command, _ in commands() if command not in ran and not command.startswith(prefixes)] == []
     assert [place for place in ELSEWHERE if place.startswith("tests/") and not (ROOT / place).exists()] == []
 
 
-def test_options_of_asv_run() -> None:
-    """The table lists the options that the runner hands to asv, and those that it does not read."""
+def test_table_lists_options_of_asv_run() -> None:
+    """docs/run.md lists all options that the runner hands to asv, and all that it ignores."""
     table = re.findall(r"^\| (`--.*) \| (\w+) ", (ROOT / "docs" / "run.md").read_text(encoding="utf-8"), re.MULTILINE)
     by_verb = {verb: set(re.findall(r"--([a-z-]+)", options)) for options, verb in table}
     handed = {name.replace("_", "-") for name in asv_plugin._UNSUPPORTED_OPTIONS}

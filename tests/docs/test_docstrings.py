@@ -1,4 +1,4 @@
-"""Subjects of docstrings and comments."""
+"""First words of docstrings and `#:` comments."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CLAUSE = r"(What|Which|Whether|Who|Whose|How|When|Where|Why)\b"
     [*((folder, r'^ *r?"""\s*' + CLAUSE) for folder in FOLDERS)]
     + [(folder, rf"^ *#: ({CLAUSE}|(Of|By)\b)") for folder in FOLDERS[:-1]],
 )
-def test_nothing_begins_with_a_clause(folder: str, begin: str) -> None:
+def test_texts_do_not_begin_with_a_clause(folder: str, begin: str) -> None:
     clauses = [
         f"{path.relative_to(ROOT)}:{text.count(chr(10), 0, match.start()) + 1}: {match[0]}"
         for path in sorted((ROOT / folder).rglob("*.py"))

@@ -1,4 +1,4 @@
-"""Examples for kernels of other tools: each is short, on its page, and runs where its tool is installed."""
+"""Examples that count kernels of other tools: short, linked on the page, and run if the tool is installed."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from kernelwatch.config.project_root import ROOT
 
 PAGE = ROOT / "docs" / "count-other-languages.md"
 EXAMPLES = sorted((ROOT / "docs" / "languages").glob("*.py"))
-#: Most lines of an example, besides imports.
+#: Maximum number of an example's lines, without imports and blank lines.
 LINES = 8
 
 
-#: Example -> the distribution that it needs besides NumPy and ptxcount; packages of several share a first name.
+#: Example -> pattern of the distribution that it needs besides NumPy and ptxcount.
 DISTRIBUTIONS = {
     "cupy": r"cupy(-cuda\d+x)?", "cute": "nvidia-cutlass-dsl", "cutile": "cuda-tile", "numba_cuda": "numba-cuda",
     "numba_cuda_mlir": "numba-cuda-mlir", "tilelang": "tilelang", "triton": "triton", "warp": "warp-lang",
@@ -28,7 +28,7 @@ DISTRIBUTIONS = {
 
 
 def find_missing(example: Path, installed: Iterable[str]) -> str:
-    """Return the pattern of the distribution that an example needs, if none such is installed; else nothing."""
+    """Return the pattern of the distribution that an example needs; "" if one is installed."""
     pattern = DISTRIBUTIONS[example.stem.removeprefix("count_")]
     return "" if any(re.fullmatch(pattern, re.sub(r"[-_.]+", "-", name).lower()) for name in installed) else pattern
 
@@ -44,27 +44,27 @@ def list_installed() -> list[str]:
     [("cutile", ["cuda-bindings"], False), ("cutile", ["cuda_tile"], True), ("numba_cuda", ["numba"], False),
      ("cupy", ["cupy-cuda13x"], True)],
 )  # fmt: skip
-def test_missing(stem: str, installed: list[str], runs: bool) -> None:
-    """Another distribution may have the first name of a package, such as `cuda`."""
+def test_other_distributions_do_not_count(stem: str, installed: list[str], runs: bool) -> None:
+    """A tool is missing if only another distribution with the same package, such as `cuda`, is installed."""
     assert bool(find_missing(Path(f"count_{stem}.py"), installed)) != runs
 
 
-def test_page_names_all() -> None:
-    """The page links each example, and nothing else there."""
+def test_page_links_each_example() -> None:
+    """The page links each file of docs/languages, and no file that is not there."""
     links = re.findall(r"\(languages/(\w+\.py)\)", PAGE.read_text(encoding="utf-8"))
     assert sorted(links) == [example.name for example in EXAMPLES]
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.stem)
-def test_length(example: Path) -> None:
-    """Each example has at most LINES lines, as the page says."""
+def test_examples_are_short(example: Path) -> None:
+    """Each example has at most LINES lines besides imports, as the page says."""
     lines = example.read_text(encoding="utf-8").splitlines()
     assert len([line for line in lines if line and not line.startswith(("import ", "from "))]) <= LINES
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.stem)
-def test_example(example: Path, tmp_path: Path) -> None:
-    """It counts 32 sectors, those of 256 floats, both ways."""
+def test_example_counts_sectors(example: Path, tmp_path: Path) -> None:
+    """Each example counts 32 sectors of loads and 32 of stores: those of 256 floats."""
     if missing := find_missing(example, list_installed()):
         pytest.skip(f"{missing} not installed: before a release, in an environment of its own")
     done = subprocess.run([sys.executable, str(example)], cwd=tmp_path, capture_output=True, text=True)

@@ -23,8 +23,8 @@ def anchors(text: str) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def dead(page: Path) -> list[str]:
-    """Return links of a page that lead nowhere."""
+def find_dead_links(page: Path) -> list[str]:
+    """Return the links of a page whose file or heading does not exist."""
     links = []
     for file, anchor in _LINK.findall(_CODE.sub("", page.read_text(encoding="utf-8"))):
         target = page.parent / file if file else page
@@ -34,9 +34,9 @@ def dead(page: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links(page: Path) -> None:
-    """Links work on GitHub and in a clone; `make docs` checks the documentation's site."""
-    assert dead(page) == []
+def test_no_dead_links(page: Path) -> None:
+    """Links to files and headings work on GitHub and in a clone. `make docs` checks the documentation's site."""
+    assert find_dead_links(page) == []
 
 
 @pytest.mark.parametrize(
@@ -56,4 +56,4 @@ def test_dead_links_are_found(text: str, wrong: list[str], tmp_path: Path) -> No
     (tmp_path / "other.md").write_text("# Other\n\n## The end\n", encoding="utf-8")
     page = tmp_path / "page.md"
     page.write_text(f"# Here\n\n{text}\n", encoding="utf-8")
-    assert dead(page) == wrong
+    assert find_dead_links(page) == wrong

@@ -1,4 +1,4 @@
-"""Generated parts of the docs against the stored results; length of pages."""
+"""Generated parts of the docs are current, and pages are within their limits."""
 
 from __future__ import annotations
 
@@ -30,11 +30,13 @@ def test_picture_is_current(history: History) -> None:
     text = (ROOT / "docs" / "bandwidth.svg").read_text(encoding="utf-8")
     match = re.search(r"<dc:description>(.*?)</dc:description>", text, re.DOTALL)
     assert match is not None
-    assert json.loads(html.unescape(match[1])) == picture.collect_rates(history), "it is stale; run: make readme"
+    assert json.loads(html.unescape(match[1])) == picture.collect_rates(history), (
+        "docs/bandwidth.svg is stale; run: make readme"
+    )
 
 
 @pytest.mark.parametrize("text", ["", tables.BEGIN, tables.END, tables.END + tables.BEGIN])
-def test_missing_markers(text: str) -> None:
+def test_missing_markers_are_an_error(text: str) -> None:
     with pytest.raises(LookupError, match="lacks the markers"):
         tables.replace_between_markers(text, ["new"])
 
@@ -44,7 +46,7 @@ def test_text_outside_markers_stays() -> None:
     assert tables.replace_between_markers(text, ["new"]) == f"before {tables.BEGIN}\n\nnew\n{tables.END} after"
 
 
-def test_dependencies_of_ptxcount() -> None:
+def test_pages_name_dependencies_of_ptxcount() -> None:
     """README and CONTRIBUTING name all packages that ptxcount needs."""
     project = (ROOT / "ptxcount" / "pyproject.toml").read_text(encoding="utf-8")
     names = re.findall(r'^    "(\w+)', project.partition("\ndependencies = [")[2].partition("]")[0], re.MULTILINE)
@@ -54,7 +56,7 @@ def test_dependencies_of_ptxcount() -> None:
         assert [name for name in names if name not in line] == []
 
 
-def test_numbers_of_words() -> None:
-    """README and docs stay below their word limits."""
+def test_word_limits() -> None:
+    """README has at most 1,000 words, and docs/*.md have at most 9,000."""
     for folder, most in {"README.md": 1000, "docs/*.md": 9000}.items():
         assert sum(len(page.read_text(encoding="utf-8").split()) for page in ROOT.glob(folder)) <= most, folder

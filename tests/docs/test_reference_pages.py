@@ -1,4 +1,4 @@
-"""Hand-written reference pages: complete, without extra names."""
+"""Hand-written reference pages name everything that exists, and nothing else."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 
 
 def rows(text: str, heading: str) -> dict[str, str]:
-    """Return rows of tables below a heading: the name in the first column, and the row."""
+    """Return the rows of the tables below a heading, by the name in their first column."""
     section = text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0].partition("<!--")[0]
     lines = re.findall(r"^(\| \[?`([^`]+)`.*)$", section, re.MULTILINE)
     named = {name: line for line, name in lines}
@@ -28,8 +28,8 @@ def modules() -> set[str]:
     return {".".join(path.with_suffix("").parts).removesuffix(".__main__") for path in taking}
 
 
-def test_make_targets() -> None:
-    """Every target has a row, with variables of the Makefile."""
+def test_every_make_target_has_a_row() -> None:
+    """Every target has a row, and rows name only variables of the Makefile."""
     (phony,) = re.findall(r"^\.PHONY: (.*)$", MAKEFILE, re.MULTILINE)
     named = rows(COMMANDS, "make")
     assert set(named) == set(phony.split())
@@ -38,12 +38,12 @@ def test_make_targets() -> None:
         assert set(re.findall(r"`([A-Z_]+)`", line)) <= variables
 
 
-def test_modules_with_arguments() -> None:
+def test_page_lists_modules_with_arguments() -> None:
     assert set(rows(COMMANDS, "Modules")) == {"ptxcount"} | modules()
 
 
-def test_subcommands() -> None:
-    """Each subcommand of the help has a row with its line, and each subcommand has its function."""
+def test_every_subcommand_has_a_row() -> None:
+    """Each subcommand of the help has a row with its summary. The function of each subcommand exists."""
     lines = rows(COMMANDS, "kernelwatch")
     assert set(lines) == set(main.COMMANDS)
     assert all(f"| {summary} |" in lines[name] for name, (_, summary) in main.COMMANDS.items())
@@ -52,8 +52,8 @@ def test_subcommands() -> None:
         assert callable(getattr(importlib.import_module(module), function))
 
 
-def test_directives_are_comments() -> None:
-    """GitHub would show other directives as text."""
+def test_directives_stand_in_comments() -> None:
+    """Sphinx's directives stand in comments: GitHub would show others as text."""
     for path in (ROOT / "docs").glob("*.md"):
         shown = re.sub(r"<!--.*?-->", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
         assert not re.search(r"\{(program-output|eval-rst)\}|\{toctree\}\n(?!:hidden:)", shown), path.name

@@ -24,8 +24,8 @@ ONE, TWO = Launch("row_sum", arguments={"rows": 3, "columns": 9}), Launch("histo
 NAMES = {ONE: "void row_sum<float>(T1 *, const T1 *, int)", TWO: "histogram(unsigned int *)"}
 
 
-def test_every_kernel_has_cases() -> None:
-    """Kernels of sweeps have all their shapes, in every timed dtype, and the suite's times."""
+def test_every_kernel_has_launches() -> None:
+    """Each kernel has launches in all its dtypes. All but the serial transpose are timed, with the first flags."""
     names = {
         str(kernel) for sweep in registry.current_suite().counted for kernel in sweep.axes.get("kernel", [sweep.kernel])
     }
@@ -39,8 +39,8 @@ def test_every_kernel_has_cases() -> None:
 
 
 @pytest.mark.parametrize("kernel", registry.current_suite().kernels())
-def test_every_kernel_is_launched(kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Launches are verified, then profiled on the same buffers, under Nsight's names."""
+def test_every_kernel_is_profiled(kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A launch is profiled three times on the same buffers, under its entry's name. All buffers are freed."""
     launch = list_launches(kernel, SMALL)[0]
     with fake_gpu(monkeypatch) as gpu:
         streams: list[fake_objects.Stream] = []
@@ -73,7 +73,7 @@ def test_wrong_output_is_not_profiled(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def ncu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Make a folder in which ncu prints `said` and writes its arguments to `given`."""
+    """Install a fake ncu, which prints the file `said` and writes its arguments to `given`; return their folder."""
     script = tmp_path / "ncu"
     script.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {tmp_path}/given\ncat {tmp_path}/said\n', encoding="utf-8")
     script.chmod(0o755)
@@ -90,8 +90,8 @@ def _say(folder: Path, launches: list[Launch], unit: str = "ns") -> None:
     (folder / "said").write_text("\n".join(["==PROF== Connected", head, *rows, "what the program says"]), "utf-8")
 
 
-def test_readings(ncu: Path) -> None:
-    """Readings are lists by launch; templates go by name, launches by text."""
+def test_durations_are_listed_by_launch(ncu: Path) -> None:
+    """Each launch gets the list of its durations in seconds. ncu runs the launches, given as text."""
     _say(ncu, [ONE, ONE, TWO, TWO])
     first, second = nsight.measure_durations([ONE, TWO], repeat=2)
     assert first == pytest.approx([1e-6, 1.001e-6])
@@ -110,7 +110,7 @@ def test_readings(ncu: Path) -> None:
         (None, "", r"exit code 1: .*said"),
     ],
 )
-def test_unexpected_profiles(launches: list[Launch] | None, unit: str, message: str, ncu: Path) -> None:
+def test_unexpected_profiles_are_errors(launches: list[Launch] | None, unit: str, message: str, ncu: Path) -> None:
     """Missing or reordered launches, or another unit, are errors. If ncu fails, the error has its text."""
     if launches is not None:
         _say(ncu, launches, unit)
@@ -118,8 +118,11 @@ def test_unexpected_profiles(launches: list[Launch] | None, unit: str, message: 
         nsight.measure_durations([ONE, TWO], repeat=1)
 
 
-def test_bias() -> None:
-    """The bound is 5 % or 0.5 µs, whichever is larger; each kernel and instrument has a row, worst first."""
+def test_bias_bound_and_report() -> None:
+    """A bias of up to 5 % or 0.5 µs, whichever is larger, is acceptable.
+
+    The report has a row per kernel and instrument, then a row per unacceptable bias, largest first.
+    """
     for truth, most in ((2e-6, 0.5e-6), (1e-4, 5e-6)):
         read = [truth + sign * share * most for share in (0.99, 1.01) for sign in (1, -1)]
         assert [Bias("k", "isolated", truth, duration).is_acceptable for duration in read] == [True, True, False, False]
@@ -134,8 +137,8 @@ def test_bias() -> None:
     assert [row[0] for row in rows[4:]] == ["b", "a size=1"]
 
 
-def test_other_tools(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Times are medians of samples; a failing, dying or hanging tool has a line."""
+def test_failing_tools_are_reported(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """A tool's time is the median of its samples. A tool that fails, dies or hangs gets a line on stderr."""
     tools = {
         "works": lambda launch: [1.0, launch.arguments["rows"] * 3.0, 9999.0],
         "raises": lambda _: int("three"),
@@ -151,10 +154,10 @@ def test_other_tools(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
         assert line.format(ONE) in message
 
 
-def test_missing_requirements(
+def test_missing_requirements_are_reported(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without a GPU or Nsight Compute one line is printed and nothing written."""
+    """Without a GPU or Nsight Compute, the command prints the reason, writes nothing, and exits with 2."""
     words = ["gather size=1000 float32", "--out", str(tmp_path / "bias.jsonl")]
     monkeypatch.setenv("PATH", "/nowhere")
     for gpu, message in ((None, "no GPU here"), (SimpleNamespace(name="GPU X"), "ncu is not on PATH")):

@@ -1,1 +1,1 @@
-"""Killed, torn and concurrent runs; the first line of each module names the fault."""
+"""Tests of killed and concurrent runs, damaged files and faulty compilers. Each module's first line names the fault."""

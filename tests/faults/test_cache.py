@@ -25,8 +25,8 @@ MADE = NvccOutput(b"code" * 1000, "said")
 
 
 @contextmanager
-def room(free: int) -> Iterator[None]:
-    """Limit the size of files to some bytes."""
+def limit_file_size(free: int) -> Iterator[None]:
+    """Limit the size of files to `free` bytes in the block."""
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (free, limits[1]))
     try:
@@ -36,7 +36,7 @@ def room(free: int) -> Iterator[None]:
 
 
 def _refuse_mkdir(mkdir: object) -> object:
-    """Refuse folders below /nonexistent, even to root."""
+    """Return a `mkdir` that refuses folders below /nonexistent, even to root."""
 
     def refuse(path: object, *arguments: object, **options: object) -> None:
         if str(path).startswith("/nonexistent"):
@@ -46,14 +46,14 @@ def _refuse_mkdir(mkdir: object) -> object:
     return refuse
 
 
-#: Places of the cache: a file, a read-only file system, an invalid name, missing home folders (`docker run --user
-#: 54321`, an image). The last place is new and writable.
+#: Folders of the cache that cannot be written: below a file, on a read-only file system, with an invalid name, or below
+#: a missing home folder, as under `docker run --user 54321`.
 FOLDERS = ["file", "file/below", "/proc/cache", "x" * 300, "link", "HOME=", "HOME=/nonexistent/home", "HOME=/proc"]
 
 
 @pytest.fixture
 def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the folder of a case, in an empty working folder."""
+    """Return the cache's folder of kernels for a case of `FOLDERS`. The working folder is empty."""
     (tmp_path / "file").write_text("no folder")
     (tmp_path / "link").symlink_to("link")
     (tmp_path / "empty").mkdir()
@@ -71,8 +71,8 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("folder", FOLDERS, indirect=True)
-def test_no_folder(folder: Path) -> None:
-    """Results are returned; one line has the reason and a remedy."""
+def test_unwritable_cache_is_explained(folder: Path) -> None:
+    """Without a writable cache, lookups return results, and one line gives the reason and the remedy."""
     assert [cache.lookup(cache.make_key("a"), lambda: MADE) for _ in range(2)] == [MADE, MADE]
     line = cache.find_problem() or ""
     assert line.startswith(f"{folder} cannot be written: [Errno")
@@ -87,10 +87,10 @@ def test_no_folder(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("folder", ["new"], indirect=True)
-def test_full_disk(folder: Path) -> None:
-    """No incomplete file stays, and a later write succeeds."""
+def test_full_disk_leaves_no_file(folder: Path) -> None:
+    """A write to a full disk leaves no incomplete file, and a later write succeeds."""
     for free, entries in ((0, 0), (None, 1)):
-        with nullcontext() if free is None else room(free):
+        with nullcontext() if free is None else limit_file_size(free):
             assert cache.lookup(cache.make_key("a"), lambda: MADE) == MADE
         assert len([path for path in folder.rglob("*") if path.is_file()]) == entries
 
@@ -98,26 +98,26 @@ def test_full_disk(folder: Path) -> None:
 @pytest.mark.parametrize("folder", ["new/below"], indirect=True)
 @pytest.mark.parametrize("is_there", [False, True])
 @pytest.mark.parametrize(("free", "is_full"), [(0, True), (32 << 10, True), (1 << 20, False)])
-def test_room_for_a_cubin(folder: Path, free: int, is_full: bool, is_there: bool) -> None:
-    """A disk with room for less than a cubin is full; an existing folder is no problem."""
+def test_cache_needs_room_for_a_cubin(folder: Path, free: int, is_full: bool, is_there: bool) -> None:
+    """A cache has a problem if a cubin does not fit on its disk, whether or not its folder exists."""
     if is_there:
         folder.mkdir(parents=True)
-    with room(free):
+    with limit_file_size(free):
         assert (cache.find_problem() is not None) == is_full
 
 
 @pytest.mark.parametrize("folder", ["file"], indirect=True)
-def test_cubin_without_a_cache(folder: Path) -> None:
+def test_kernel_compiles_without_a_cache(folder: Path) -> None:
     assert KERNELS["offset_copy"].compile_cubin("float32", arch="sm_90").resources.registers > 0
 
 
 @pytest.mark.parametrize(("folder", "free"), [("file", 1 << 20), ("new", 0), ("new", 1 << 20)], indirect=["folder"])
-def test_warning_before_a_run(folder: Path, free: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_first_warns_of_unwritable_cache(folder: Path, free: int, monkeypatch: pytest.MonkeyPatch) -> None:
     messages: list[str] = []
     monkeypatch.setattr(log, "warning", messages.append)
     monkeypatch.setattr(compiler, "choose_compiler", lambda _: None)
     monkeypatch.setattr(machine, "find_gpu", mock.Mock(side_effect=InterruptedError))
-    with room(free), pytest.raises(InterruptedError):
+    with limit_file_size(free), pytest.raises(InterruptedError):
         whole_run.run_suite(SimpleNamespace(results_dir="results"), {})
     is_writable = folder.parent.name == "new" and free > 0
     assert [line.partition(" cannot be written: ")[0] for line in messages] == [str(folder)] * (not is_writable)

@@ -1,4 +1,4 @@
-"""Faulty compilers: one line before anything runs, and no files."""
+"""Faulty compilers: an error of one line before anything runs, and no files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.faults import test_orphans as orphans
 
 VERSION = 'case "$*" in --version) echo "Cuda compilation tools, release 13.0, V13.0.88"; exit 0;; esac; '
 
-#: An nvcc, and the error.
+#: Fault -> shell commands of an nvcc, and the error.
 COMPILERS: dict[str, tuple[str, str]] = {
     "hangs": ("exec sleep 60", "nvcc took longer than 0.2 s: {nvcc} --version; set NVCC to a working nvcc"),
     "hangs later": (f"{VERSION} sleep 60", "nvcc took longer than 0.2 s: {nvcc} --cubin probe.cu; set NVCC"),
@@ -44,7 +44,7 @@ COMPILERS: dict[str, tuple[str, str]] = {
 
 @pytest.fixture
 def fake(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return one of these compilers, with a second per call."""
+    """Set NVCC to a script with the given commands, and its time limit to 1 s; return its path."""
     path = tmp_path / "nvcc"
     path.write_text(f"#!/bin/sh\n{request.param}\n", encoding="utf-8")
     path.chmod(0o755)
@@ -54,14 +54,14 @@ def fake(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(("fake", "line"), COMPILERS.values(), ids=COMPILERS, indirect=["fake"])
-def test_probe(fake: Path, line: str) -> None:
+def test_faulty_nvcc_fails_the_probe(fake: Path, line: str) -> None:
     with pytest.raises(CompileError) as raised:
         nvcc.compile_probe(fake)
     assert str(raised.value).startswith(line.format(nvcc=fake))
     assert "\n" not in str(raised.value)
 
 
-#: Behaviour of nvcc for a kernel after its probe, and the error.
+#: Shell commands of an nvcc that passes the probe and then fails for a kernel, and the error.
 LATER = [
     ("sleep 60 & echo $! > ${0%/*}/child; sleep 60", "nvcc took longer than 1 s: "),
     ("exit 0", "nvcc wrote nothing: "),
@@ -72,20 +72,24 @@ LATER = [
 
 @pytest.mark.parametrize("through_pycuda", [False, pytest.param(True, marks=pytest.mark.pycuda)])
 @pytest.mark.parametrize(("fake", "text"), [(VERSION + body, text) for body, text in LATER], indirect=["fake"])
-def test_call(fake: Path, text: str, through_pycuda: bool, empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every call has a time limit, and output need not be text."""
+def test_nvcc_fails_after_the_probe(
+    fake: Path, text: str, through_pycuda: bool, empty_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each call has a time limit, which ends nvcc's children, too. A failed call caches nothing."""
     monkeypatch.setattr(nvcc_call, "can_import_pycuda", lambda: through_pycuda)
     with pytest.raises(CompileError, match=f"^{text}"):
         KERNELS["offset_copy"].compile_cubin("float32", arch="sm_90")
     assert not list(empty_cache.rglob("*.json"))
     child = fake.parent / "child"
     if child.exists():
-        orphans.gone(lambda: {n: line for n, line in orphans.processes().items() if n == int(child.read_text())})
+        orphans.assert_processes_end(
+            lambda: {n: line for n, line in orphans.processes().items() if n == int(child.read_text())}
+        )
 
 
 @pytest.mark.parametrize("fake", ["exec sleep 60"], indirect=True)
-def test_call_of_pycuda(fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pytools' forker is replaced only while PyCUDA compiles."""
+def test_pycuda_calls_nvcc_with_a_time_limit(fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyCUDA's nvcc has a time limit. The forker of pytools is replaced only while PyCUDA compiles."""
     prefork = SimpleNamespace(forker=object())
     forker = prefork.forker
 
@@ -103,8 +107,8 @@ def test_call_of_pycuda(fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert prefork.forker is forker
 
 
-def test_no_host_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nvcc works, but g++ is missing."""
+def test_missing_host_compiler_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If g++ is missing, the error says so in one line."""
     compiler = nvcc.find_nvcc()
     nvcc.compile_probe(compiler)
     nvcc.compile_probe.cache_clear()
@@ -117,8 +121,8 @@ def test_no_host_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize("is_named", [True, False])
-def test_no_compiler(is_named: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A named compiler must exist; without one a run goes on, with any form of asv's matrix."""
+def test_missing_nvcc_is_an_error_if_named(is_named: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A missing nvcc is an error only if NVCC names it. Otherwise a run goes on, with either form of asv's matrix."""
     monkeypatch.setattr(releases, "use_requested_release", lambda: None)
     monkeypatch.setattr(nvcc, "find_nvcc", mock.Mock(side_effect=NvccNotFoundError("there is no nvcc")))
     monkeypatch.setenv("NVCC", "nvcc") if is_named else monkeypatch.delenv("NVCC", raising=False)
@@ -130,7 +134,7 @@ def test_no_compiler(is_named: bool, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("fake", [COMPILERS[name][0] for name in ("hangs", "writes nothing")], indirect=True)
-def test_run_ends_early(fake: Path, tmp_path: Path) -> None:
+def test_run_ends_with_one_line_and_no_files(fake: Path, tmp_path: Path) -> None:
     conf = json.loads("\n".join(line for line in (ROOT / "asv.conf.json").read_text().splitlines() if "//" not in line))
     conf |= {"repo": str(ROOT), "benchmark_dir": str(ROOT / "benchmarks"), "env_dir": "env", "results_dir": "results"}
     (tmp_path / "asv.conf.json").write_text(json.dumps(conf))

@@ -1,4 +1,4 @@
-"""Signals during a compilation: one line after Ctrl-C, and no temporary file."""
+"""Signals during a compilation leave no temporary file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COMMANDS = {"kernelwatch init": "kernelwatch init", "asv run --record-samples HE
 
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a repository with a kernel, and a compiler that hangs for a minute."""
+    """Return a repository with a kernel; beside it are a compiler that hangs and a folder for temporary files."""
     root = commits.begin(tmp_path / "repository")
     monkeypatch.chdir(root)
     (root / "a.cu").write_text("__global__ void scale(float* out) { out[threadIdx.x] *= 2; }")
@@ -31,8 +31,8 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("command", COMMANDS)
-def test_signals(command: str, number: signal.Signals, repository: Path) -> None:
-    """Ctrl-C prints one line, SIGTERM none."""
+def test_signal_leaves_no_temporary_file(command: str, number: signal.Signals, repository: Path) -> None:
+    """Ctrl-C prints one line, SIGTERM prints nothing, and neither leaves a temporary file."""
     folder = repository.parent
     cache = str(folder / "cache")
     code, _, errors = end_process(command.split(), number, folder, repository, KERNELWATCH_CACHE=cache)

@@ -1,4 +1,4 @@
-"""Ctrl-C during the first `make`: the next one repairs `.venv`, or keeps a complete one."""
+"""Ctrl-C during `make install`: the next `make install` repairs an incomplete `.venv`, and keeps a complete one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from kernelwatch.config.project_root import ROOT
 
-#: A Python whose environments have the pip of these tests: they would unpack and compile Python's own for seconds.
+#: A Python that copies the pip of these tests into its environments: `ensurepip` would take seconds.
 PACKAGES = Path(pip.__file__).parents[1]
 PYTHON = f"""#!/bin/sh
 {sys.executable} "$@" --without-pip && cp -r {PACKAGES}/pip {PACKAGES}/pip-*.dist-info .venv/lib/python*/site-packages
@@ -20,14 +20,14 @@ PYTHON = f"""#!/bin/sh
 
 
 def _make(folder: Path) -> None:
-    """Install only the environment itself."""
+    """Run `make install` without installing packages."""
     words = ["make", "--silent", f"--file={ROOT / 'Makefile'}", "install", "PIP=true", "PYTHON=./python"]
     subprocess.run(words, cwd=folder, capture_output=True, text=True, check=True)
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return a folder with empty prerequisites of the Makefile's rule."""
+    """Return a folder with PYTHON and the empty prerequisites of the Makefile's rule."""
     (rule,) = re.findall(r"^\$\(VENV\)/installed: (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
     for name in rule.split():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -37,8 +37,8 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_interrupted_install(folder: Path) -> None:
-    """An incomplete pip is replaced by a working one."""
+def test_interrupted_install_is_repaired(folder: Path) -> None:
+    """An incomplete pip is replaced by a working one. An environment with a working pip is kept."""
     venv = folder / ".venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
     (packages,) = venv.glob("lib/python*/site-packages")

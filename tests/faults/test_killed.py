@@ -1,4 +1,4 @@
-"""Runs that are killed, lack space, or meet: every file loads, and no stored value is lost."""
+"""Killed runs, full disks and concurrent runs: every file still loads, and no stored value is lost."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from ptxcount.util.atomic_write import UNFINISHED
 
 MACHINE, COMMIT, ENVIRONMENT = "m", "c0ffee" * 6 + "c0ff", "virtualenv-py3"
 RECORD = "runs.jsonl"
-#: Writes per file: several.
+#: A text so long that its file takes several writes.
 LONG = "x" * 20_000
 
 
 def start(does: Callable[..., None], *args: Any) -> Any:
-    """Start a process that calls a function of this module."""
+    """Start a process that calls a function of this module; return the process."""
     process = multiprocessing.get_context("fork").Process(target=does, args=args, daemon=True)
     process.start()
     return process
 
 
 def store(folder: Path, number: int) -> None:
-    """Store as a run does: machine, benchmarks, one more benchmark of the commit, and the record."""
+    """Store machine, benchmarks, benchmark `time_x{number}` of the commit, and the run's record, as a run does."""
     came = folder.with_name(f"came-{number}")
     (came / MACHINE).mkdir(parents=True)
     (came / MACHINE / "machine.json").write_text('{"machine": "m"}')
@@ -53,7 +53,7 @@ def store(folder: Path, number: int) -> None:
 
 
 def _read_values(folder: Path) -> set[int]:
-    """Return the record's numbers after a check that every file loads and the commit has them."""
+    """Return the numbers in the record. Assert that every file loads, and that the commit has these numbers."""
     for path in folder.rglob("*.json"):
         assert isinstance(json.loads(path.read_bytes()), dict), path
     document = folders.CommitFiles(folder / MACHINE, COMMIT, ENVIRONMENT).read_merged() or {"results": {}}
@@ -65,16 +65,16 @@ def _read_values(folder: Path) -> set[int]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return a folder of results in a new folder."""
+    """Return the path of a folder of results, which does not exist yet."""
     return tmp_path / "results"
 
 
-#: Steps of a write.
+#: Step of a write -> owner and name of the function that does the step.
 STEPS: dict[str, tuple[Any, str]] = {"on the disk": (os, "fsync"), "named": (Path, "replace")}
 
 
 def _kill_at(folder: Path, number: int, step: str) -> None:
-    """Store a number, and die at a step of the file of that number: a run writes three."""
+    """Store a number, and die at a step of the file of that index: a run writes three files."""
     owner, name = STEPS[step]
     does, turns = getattr(owner, name), itertools.count()
 
@@ -86,8 +86,8 @@ def _kill_at(folder: Path, number: int, step: str) -> None:
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_kill_within_a_write(step: str, folder: Path) -> None:
-    """At each step of each file, only the number under way is lost."""
+def test_killed_write_keeps_stored_values(step: str, folder: Path) -> None:
+    """A run killed at any step of any file loses only its own number, and leaves no unfinished file."""
     store(folder, -1)
     for number in range(3):
         process = start(_kill_at, folder, number, step)
@@ -100,7 +100,7 @@ def test_kill_within_a_write(step: str, folder: Path) -> None:
 
 
 def _limit_size(folder: Path, number: int, size: int) -> None:
-    """Store a number with a limit on the size of files."""
+    """Store a number with a limit on the size of files, in bytes; exit with the error's number."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
     try:
         store(folder, number)
@@ -109,8 +109,8 @@ def _limit_size(folder: Path, number: int, size: int) -> None:
 
 
 @pytest.mark.parametrize(("free", "is_enough"), [*((size, False) for size in range(0, 20_000, 4985)), (200_000, True)])
-def test_no_room(free: int, is_enough: bool, folder: Path) -> None:
-    """Stored numbers stay; the next run adds to them, or stores all with enough room."""
+def test_full_disk_keeps_stored_values(free: int, is_enough: bool, folder: Path) -> None:
+    """Stored numbers stay when a run lacks room for its own. The next run adds its number."""
     store(folder, 1)
     process = start(_limit_size, folder, 2, free)
     process.join()
@@ -121,8 +121,11 @@ def test_no_room(free: int, is_enough: bool, folder: Path) -> None:
     assert 3 in _read_values(folder)
 
 
-def test_lines_of_a_record(tmp_path: Path) -> None:
-    """Each entry is one line, once; an incomplete line stays separate; no other file remains."""
+def test_record_lines_are_appended_once(tmp_path: Path) -> None:
+    """Each entry becomes one line, even if appended twice.
+
+    If JSON cannot represent an entry, none is appended. An incomplete line before them stays separate.
+    """
     entries: list[dict[str, Any]] = [{"name": "one", "samples": [1.0, 2.5]}, {"name": "µs\n", "n": []}, {}]
     path = tmp_path / "kept.jsonl"
     path.write_text("nan,")
@@ -137,8 +140,8 @@ def test_lines_of_a_record(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def _until(path: Path, text: str = "") -> None:
-    """Wait until a file holds a text."""
+def _wait_for_text(path: Path, text: str = "") -> None:
+    """Wait until a file contains a text; fail after a minute."""
     ends = time.monotonic() + 60
     while not (path.exists() and text in path.read_text()):
         assert time.monotonic() < ends, path
@@ -146,7 +149,7 @@ def _until(path: Path, text: str = "") -> None:
 
 
 def _hold_lock(folder: Path, number: int, is_quick: bool) -> None:
-    """Store a number under the lock of a run, at once or on a signal; write messages to a file."""
+    """Store a number under a run's lock, at once or when the file `go on` exists; write messages to a file."""
     with folder.with_name(f"said-{number}").open("w", buffering=1) as file, redirect_stdout(file):
         log._logger.handlers.clear()
         log.enable()
@@ -159,13 +162,13 @@ def _hold_lock(folder: Path, number: int, is_quick: bool) -> None:
 
 @pytest.mark.parametrize("is_killed", [False, True])
 def test_second_run_waits_for_the_first(is_killed: bool, folder: Path) -> None:
-    """The second run prints one message, then both have values; a killed first run releases it at once."""
+    """The second run prints that it waits, and stores its number after the first has ended or was killed."""
     first = start(_hold_lock, folder, 1, False)
-    _until(folder.with_name("began"))
+    _wait_for_text(folder.with_name("began"))
     second = start(_hold_lock, folder, 2, True)
-    _until(folder.with_name("said-2"), f"{folder} is in use by another run; waiting until it ends")
+    _wait_for_text(folder.with_name("said-2"), f"{folder} is in use by another run; waiting until it ends")
     second.join(0.5)
-    assert not (folder / MACHINE).exists(), "it waits"
+    assert not (folder / MACHINE).exists(), "the second run did not wait"
     if is_killed:
         first.kill()
     else:
@@ -178,8 +181,8 @@ def test_second_run_waits_for_the_first(is_killed: bool, folder: Path) -> None:
     assert folder.with_name("said-2").read_text().count("in use") == 1
 
 
-def test_file_system_without_locks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run warns and goes on beside an earlier run's file; it removes nothing."""
+def test_run_goes_on_without_locks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a file system without locks, a run warns and stores its number, although a lock file exists."""
     messages: list[str] = []
     monkeypatch.setattr(log, "warning", messages.append)
     no_locks = OSError(errno.ENOSYS, "Function not implemented")
@@ -193,8 +196,8 @@ def test_file_system_without_locks(folder: Path, monkeypatch: pytest.MonkeyPatch
     assert _read_values(folder) == {1, 2}
 
 
-def test_unwritable_results(folder: Path) -> None:
-    """One line precedes any measurement."""
+def test_unwritable_results_are_an_error(folder: Path) -> None:
+    """A folder of results that cannot be written is an error of one line, before any measurement."""
     folder.touch()
     with pytest.raises(UserError, match="results cannot be written: File exists"), folders.exclusive_lock(folder):
-        pytest.fail("nobody has that folder")
+        pytest.fail("a file was locked as a folder of results")

@@ -20,7 +20,7 @@ from kernelwatch.config.project_root import ROOT
 from kernelwatch.instrument import parent_death
 from kernelwatch.store import folders
 
-#: Seconds for each step, and for the end of every process.
+#: Seconds to wait for a step, and for the end of every process.
 BEGIN, PATIENCE = 60.0, 5.0
 
 #: Step of a run -> part of the command line of its process.
@@ -35,7 +35,7 @@ case "$*" in
 esac
 """
 
-#: A compiling process; nvcc and its child report their ids, ignore SIGTERM, and hang.
+#: A process that calls nvcc. nvcc and its child write their ids to a file, ignore SIGTERM, and hang.
 COMPILE = """
 import sys
 from kernelwatch.toolchain import nvcc
@@ -43,8 +43,8 @@ nvcc.run_nvcc(["/bin/sh", "-c", "trap '' TERM; sleep 60 & echo $$ $! > " + sys.a
 """
 
 
-def test_compiler_of_a_killed_process(tmp_path: Path) -> None:
-    """A hanging nvcc and its child end with the caller."""
+def test_nvcc_ends_with_a_killed_caller(tmp_path: Path) -> None:
+    """A hanging nvcc and its child end when their caller is killed."""
     output = tmp_path / "said"
     with subprocess.Popen([sys.executable, "-c", COMPILE, str(output)], cwd=ROOT) as caller:
         end = time.monotonic() + BEGIN
@@ -52,11 +52,11 @@ def test_compiler_of_a_killed_process(tmp_path: Path) -> None:
             time.sleep(0.01)
         caller.kill()
     numbers = set(map(int, output.read_text().split()))
-    gone(lambda: {process: line for process, line in processes().items() if process in numbers})
+    assert_processes_end(lambda: {process: line for process, line in processes().items() if process in numbers})
 
 
 @pytest.mark.parametrize("is_waited_for", [True, False])
-def test_late_process(is_waited_for: bool) -> None:
+def test_process_started_after_its_run_ends(is_waited_for: bool) -> None:
     """A process that starts after the end of its run ends at once."""
     with subprocess.Popen(["true"]) as run:
         os.waitid(os.P_PID, run.pid, os.WEXITED | (0 if is_waited_for else os.WNOWAIT))
@@ -65,8 +65,8 @@ def test_late_process(is_waited_for: bool) -> None:
         assert subprocess.run(words, cwd=ROOT, env=environment, check=False).returncode == 1
 
 
-def gone(find_processes: Callable[[], Mapping[int, str]]) -> None:
-    """Wait for processes to end; kill and report those that do not."""
+def assert_processes_end(find_processes: Callable[[], Mapping[int, str]]) -> None:
+    """Assert that processes end within `PATIENCE`; kill those that do not."""
     end = time.monotonic() + PATIENCE
     while (processes := find_processes()) and time.monotonic() < end:
         time.sleep(0.1)  # a look at all processes takes a while
@@ -77,7 +77,7 @@ def gone(find_processes: Callable[[], Mapping[int, str]]) -> None:
 
 
 def processes(mark: str = "") -> dict[int, str]:
-    """Return id and command line of each process with a mark in its environment."""
+    """Return the command lines of the processes with a mark in their environment, by id."""
     environments = {}
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # already ended
@@ -89,7 +89,7 @@ def processes(mark: str = "") -> dict[int, str]:
 
 @pytest.fixture
 def short_checkout(checkout: None) -> Iterator[Path]:
-    """Return a copy of this checkout at a short path, which asv's fork server needs for its socket."""
+    """Yield a folder of links to this checkout. Its path is short, as asv's fork server needs for its socket."""
     with tempfile.TemporaryDirectory() as folder:
         for path in ROOT.iterdir():
             if path.name != ".asv":
@@ -97,7 +97,7 @@ def short_checkout(checkout: None) -> Iterator[Path]:
         yield Path(folder)
 
 
-#: Killed process, signal, and time.
+#: Command that is killed, signal, and step of the run.
 KILLED = [
     *(("asv", "SIGKILL", step) for step in STEPS),
     *(("kernelwatch", signal, "as it compiles") for signal in ("SIGKILL", "SIGTERM", "SIGINT")),
@@ -106,7 +106,7 @@ KILLED = [
 
 @pytest.mark.parametrize(("command", "name", "step"), KILLED)
 def test_killed_run_leaves_nothing(command: str, name: str, step: str, tmp_path: Path, short_checkout: Path) -> None:
-    """Asv's processes and the compiler end within seconds; files go with the run if it can remove them."""
+    """The run's processes and compiler end within seconds. Its temporary folder stays only after SIGKILL."""
     compiler, output, mark = tmp_path / "nvcc", tmp_path / "said", f"MARK={uuid.uuid4()}"
     compiler.write_text(NVCC)
     compiler.chmod(0o755)
@@ -126,6 +126,6 @@ def test_killed_run_leaves_nothing(command: str, name: str, step: str, tmp_path:
         (folder,) = tmp_path.glob("kernelwatch-*")
         assert folder.stat().st_mode & 0o777 == 0o700
         run.send_signal(getattr(signal, name))
-    gone(lambda: processes(mark))
+    assert_processes_end(lambda: processes(mark))
     assert folder.exists() == (name == "SIGKILL")
     assert "Traceback" not in output.read_text()

@@ -1,4 +1,4 @@
-"""Damaged files give no verdict: exit code 2 and one line; 1 only means regression."""
+"""Damaged files give exit code 2 and one line. Exit code 1 always means a regression."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ compare = catch_errors(commands.compare)
 
 RESULT = f"gpu/{HEAD[:8]}-python3.11.json"
 
-#: A stored file, its content, exit code, and start of the error. An omitted part hides no regression.
+#: A stored file, its damaged content, the exit code, and the start of the error.
 DAMAGED: list[tuple[str, bytes, int, str]] = [
     (RESULT, b"null", 2, "left out: {file}: Expected `object`, got `null`"),
     (RESULT, b"[" * 100_000, 2, "left out: {file}: is not JSON: maximum recursion"),
@@ -39,10 +39,10 @@ DAMAGED: list[tuple[str, bytes, int, str]] = [
 
 
 @pytest.mark.parametrize(("file", "content", "code", "line"), DAMAGED)
-def test_damaged_file(
+def test_damaged_file_hides_no_regression(
     file: str, content: bytes, code: int, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A regression stays one, or cannot be judged; the error names the file."""
+    """With a damaged file, a regression still gives 1, or `compare` gives 2. The error names the file."""
     write(tmp_path, pair(samples(1.0), samples(2.0)))
     assert compare([BASE, HEAD], tmp_path) == 1
     capsys.readouterr()

@@ -1,7 +1,7 @@
 """Run all tests on a device, and print one table: `python -m tests.gpu`, or `make test-gpu`.
 
-Tests that may share the GPU run first, in parallel. The others, which time, profile or need the GPU alone, follow one
-by one. Arguments go to pytest; with -x the first failure ends the run.
+Tests that may share the GPU run first, in parallel. Tests that time, profile or need the GPU alone follow, one by one.
+Arguments go to pytest; with -x the first failure ends the run.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from kernelwatch.instrument import prebuild
 #: Files that may share the GPU. Each process gets a dozen tests at first, so long ones come last.
 TOGETHER = ("instructions", "matrices", "launches", "fuzz", "tools", "kernels")
 
-#: Files whose commands refuse a GPU with other processes, such as a parent with a context.
+#: Files whose commands refuse a GPU that another process uses, such as a parent process with a context.
 ONLY = ("strangers",)
 
-#: pytest loads the plugin of ptxcount before it can rewrite assertions, which the plugin lacks anyway.
+#: The warning is harmless: pytest cannot rewrite the assertions of ptxcount's plugin, and the plugin has none.
 OPTIONS = "-q --durations=5 -W ignore::pytest.PytestAssertRewriteWarning"
 
-#: Parallel processes; they create their contexts one at a time.
+#: Number of parallel processes. Processes create their contexts one at a time.
 PROCESSES = min(14, os.cpu_count() or 1)
 
 
 class Table:
-    """A pytest plugin that counts tests by file and keeps rows for the table."""
+    """A pytest plugin that counts tests by file and collects the rows of `report_share`."""
 
     def __init__(self) -> None:
         self.passed: dict[str, list[int]] = {}
@@ -51,7 +51,7 @@ class Table:
 
 
 def main() -> int:
-    """Run all parts."""
+    """Run all tests; return the largest exit code of pytest."""
     table, begin, codes = Table(), time.monotonic(), [0]
     prebuild.compile_for_device()  # on all processors, before CUDA is initialised
     together, only = ([f"tests/gpu/test_{name}.py" for name in names] for names in (TOGETHER, ONLY))

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from kernelwatch.kernel import Launch
 from kernelwatch.suite import registry
 
-#: Awkward shapes, small enough for the CPU. A kernel uses those with its parameters.
+#: Awkward shapes, small enough for the CPU. A kernel is launched at those that name its parameters.
 SMALL = (
     "rows=33 columns=65",
     "rows=1000 columns=700",
@@ -24,7 +24,7 @@ SMALL = (
     "bins=100 size=100003",
 )
 
-#: Shapes up to some milliseconds and hundreds of megabytes, for timing.
+#: Shapes for timing: launches take up to some milliseconds and some hundred megabytes.
 LARGE = (
     "rows=33 columns=65",
     "rows=512 columns=512",
@@ -42,17 +42,17 @@ LARGE = (
     "bins=50 size=50000000",
 )
 
-#: Limit on useful bytes of a thread: a single thread takes seconds for a large matrix.
+#: Limit on useful bytes per thread: a single thread takes seconds for a large matrix.
 MOST_A_THREAD = 1 << 18
 
 
 def list_launches(kernel: str, texts: Iterable[str]) -> list[Launch]:
-    """Return a kernel's launches at the shapes with its parameters, in every dtype that it is meant for.
+    """Return a kernel's launches at the shapes that name its parameters, in every dtype of the suite.
 
     Raises
     ------
     LookupError
-        There is none: a new kernel needs a shape above.
+        No shape fits. A new kernel needs shapes in `SMALL` and `LARGE`.
     """
     suite_kernel, dtypes = registry.find_kernel(kernel), sorted(registry.current_suite().dtypes[kernel])
     all_launches = [Launch.parse(f"{kernel} {text} {dtype}") for text in texts for dtype in dtypes]
@@ -65,7 +65,7 @@ def list_launches(kernel: str, texts: Iterable[str]) -> list[Launch]:
 
 
 def list_all_launches(texts: Iterable[str]) -> list[Launch]:
-    """Return the launches of all kernels of the suite. Raises as `launches`."""
+    """Return the launches of all kernels of the suite. Raise LookupError as `list_launches` does."""
     return [launch for kernel in registry.current_suite().kernels() for launch in list_launches(kernel, texts)]
 
 

@@ -9,5 +9,5 @@ import pytest
 
 @pytest.fixture
 def report_share(record_property: Callable[[str, object], None]) -> Callable[[str, int, int], None]:
-    """Return a function that takes a row: what was checked, of how many, and the total."""
+    """Return a function that adds a row: what was checked, how many passed, and the total."""
     return lambda title, good, total: record_property("held", [title, good, total])

@@ -19,12 +19,12 @@ TENSORS = {"f4": "FLOAT32", "f2": "FLOAT16", "f8": "FLOAT64", "u1": "UINT8", "u2
            "i4": "INT32", "u8": "UINT64", "i8": "INT64"}  # fmt: skip
 LAYERED, STORABLE, GATHERABLE = 1, 2, 8
 INTEGERS, NORMALIZED = 1, 2
-#: Stack of a thread in bytes: functions call themselves.
+#: Stack of a thread, in bytes: some kernels call functions that call themselves.
 STACK = 16384
 
 
 class Device:
-    """The first device with loaded modules; ``cu`` is ``cuda.bindings.driver``."""
+    """The first device and its loaded modules. ``cu`` is the module ``cuda.bindings.driver``."""
 
     def __init__(self, cu: Any) -> None:
         self.cu = cu
@@ -53,7 +53,7 @@ class Device:
         layered: bool = False,
         gather: bool = False,
     ) -> None:
-        """Launch a kernel of a cubin or of PTX; arrays then hold its results."""
+        """Launch a kernel of a cubin or of PTX, and copy its results to the arrays of `arguments`."""
         key = str(cubin)
         if key not in self._modules:
             data = cubin if isinstance(cubin, bytes) else cubin.read_bytes()
@@ -80,7 +80,7 @@ class Device:
     def _pack_value(
         self, argument: KernelArgument, copied_back: list[tuple[Any, Any]], layered: bool, gather: bool
     ) -> Any:
-        """Return the bytes of an argument as an array; memory to copy back goes to ``copied_back``."""
+        """Return an argument's bytes as an array. Append memory to copy back to ``copied_back``."""
         if isinstance(argument, np.generic):
             return np.frombuffer(argument.tobytes(), np.uint8)
         if isinstance(argument, Surface):
@@ -95,7 +95,7 @@ class Device:
         return np.array([int(memory)], np.uint64)
 
     def encode_map(self, fields: MapFields) -> Any:
-        """Return the words of a tensor map."""
+        """Return the 64-bit words of a tensor map that the driver encodes."""
         encoded = self._call(*list_encoding(self.cu, fields))
         return np.array([int(word) for word in encoded.opaque], np.uint64)
 
@@ -135,7 +135,7 @@ class Device:
         how = cu.CUDA_TEXTURE_DESC()
         modes = {"wrap": 0, "clamp": 1, "mirror": 2, "border": 3}
         assert modes.keys() == ADDRESSES.keys()
-        # Set the border mode only on existing axes, as a host does. Further ones halve one-dimensional filters.
+        # Border mode on an axis that the texture lacks would halve one-dimensional filters.
         used = [modes[surface.address]] * (len(extents) - layered)
         how.addressMode = [cu.CUaddress_mode(mode) for mode in (*used, 0, 0)[:3]]
         how.filterMode = cu.CUfilter_mode(int(surface.filter == "linear"))
@@ -144,7 +144,7 @@ class Device:
         return int(self._call("cuTexObjectCreate", resource, how, None))
 
     def _copy(self, array: Any, place: Any, surface: Surface, layered: bool, *, to_device: bool) -> None:
-        """Copy all layers between an array of the host and one of the device."""
+        """Copy all layers from an array of the host to one of the device, or back."""
         copy = self.cu.CUDA_MEMCPY3D()
         kinds = self.cu.CUmemorytype
         host_side, device_side = ("src", "dst") if to_device else ("dst", "src")

@@ -1,4 +1,4 @@
-"""A single launch on the device: outputs are poisoned and guarded, every array has its own memory.
+"""Run one launch on the device, with poisoned and guarded outputs, and memory of its own for every array.
 
 `python -m tests.gpu.harness LAUNCH ...` runs launches for compute-sanitizer.
 """
@@ -21,12 +21,12 @@ from kernelwatch.kernel.arguments import ArrayArgument, insert_addresses, pack_a
 from kernelwatch.kernel.kernel import Kernel
 from kernelwatch.suite import registry
 
-#: Bytes before and behind an output that must not change.
+#: Number of bytes before, and of bytes behind, an output that must not change.
 GUARD = 16384
 
 
 def run_and_check(kernel: Kernel, dtype: str, flags: str, **arguments: Any) -> None:
-    """Launch a kernel and compare all it wrote with NumPy's reference, the guards with poison, the inputs with before.
+    """Launch a kernel. Compare outputs with NumPy's reference, guards with poison, and inputs with those before.
 
     Raises
     ------
@@ -82,7 +82,13 @@ def _add_guards(content: NDArray[Any], argument: ArrayArgument) -> NDArray[np.ui
 def check_host(
     name: str, expected: NDArray[Any], dtype: np.dtype[Any], actual: NDArray[np.uint8], near: UlpTolerance | None
 ) -> None:
-    """Compare the bytes `found`, an output or its guard, with `expected`."""
+    """Compare the bytes of an output with `expected`, and those of the guard behind it with poison.
+
+    Raises
+    ------
+    WrongOutputError
+        They differ, or differ by more than `near` allows.
+    """
 
     def read(start: int, into: NDArray[Any]) -> None:
         into[:] = actual[start : start + len(into)]
@@ -100,7 +106,7 @@ def check_host(
 
 
 def main() -> None:
-    """Run the launches, and print their number."""
+    """Run the launches given on the command line, and print their number."""
     for text in sys.argv[1:]:
         launch = Launch.parse(text)
         run_and_check(registry.find_kernel(launch.kernel), launch.dtype, launch.flags, **launch.arguments)

@@ -24,12 +24,12 @@ from tests.ptxcount.test_matrices import WMMA
 from tests.ptxcount.test_textures import MODES
 
 RNG = np.random.default_rng(17)
-#: A folder of this process: others compile the same in parallel.
+#: A folder for this process alone: other processes compile the same files in parallel.
 FOLDER = tempfile.TemporaryDirectory()
 
 
 class DeviceLaunch(NamedTuple):
-    """A launch; a tolerance is relative, and options are those of `Device.run`."""
+    """A launch. Its tolerance is relative and absolute, and its options are those of `Device.run`."""
 
     name: str
     file: str
@@ -42,11 +42,11 @@ class DeviceLaunch(NamedTuple):
     arch: str = "sm_90"
 
     def copy_arguments(self) -> list[Any]:
-        """Return a copy of the arguments."""
+        """Return deep copies of the arguments."""
         return [copy.deepcopy(argument) for argument in self.arguments]
 
     def run_on_cpu(self, arguments: list[Any]) -> LaunchCounters:
-        """Execute on the CPU."""
+        """Execute the launch on the CPU; return its counters."""
         text = sources.ptx(self.file, arch=self.arch)
         return execute_kernel(
             text,
@@ -59,13 +59,13 @@ class DeviceLaunch(NamedTuple):
         )
 
     def run_on_device(self, device: Device, arguments: list[Any]) -> None:
-        """Launch on the device."""
+        """Launch the kernel on the device."""
         device.run(compile_cubin(self.file, self.arch), self.entry, self.grid, self.block, arguments, **self.options)
 
 
 @cache
 def compile_cubin(file: str, arch: str) -> Path:
-    """Compile a source of the tests to machine code."""
+    """Compile a source of the tests to a cubin; return the cubin's path."""
     cubin_file = Path(FOLDER.name, f"{file}-{arch}.cubin")
     source = sources.FOLDER / f"{file}.cu"
     subprocess.run([str(find_nvcc()), "--cubin", "-arch", arch, str(source), "-o", str(cubin_file)], check=True)
@@ -73,13 +73,13 @@ def compile_cubin(file: str, arch: str) -> Path:
 
 
 def list_arrays(arguments: list[Any]) -> list[Any]:
-    """Return the arrays of arguments."""
+    """Return the arrays among the arguments, and those of their descriptors."""
     arrays = [argument.array if isinstance(argument, ArrayDescriptor) else argument for argument in arguments]
     return [array for array in arrays if isinstance(array, np.ndarray)]
 
 
 def random_floats(*shape: int) -> Any:
-    """Return random numbers around zero."""
+    """Return normally distributed float32 numbers."""
     return RNG.normal(size=shape).astype(np.float32)
 
 

@@ -1,4 +1,4 @@
-"""Conditions of bulk copies and tensor maps, asked of a device again: outcomes and bytes of a choice of them."""
+"""Conditions of bulk copies and tensor maps: recorded outcomes, on this device and in ptxcount."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tests.ptxcount.test_tensor_maps import RECORD, find_differences
 
 pytestmark = pytest.mark.gpu
 
-#: Encodings, which share a process, and launches, which have one each: those of each group by turns.
+#: Numbers of encodings, which share a process, and of launches, each in a process of its own.
 ENCODINGS, LAUNCHES = 12, 42
 
 
 def choose_conditions(count: int, *, launches: bool) -> list[Condition]:
-    """Return conditions that are spread over all groups, and within each."""
+    """Return up to `count` conditions with or without a launch, spread evenly over and within the groups."""
     groups: dict[str, list[Condition]] = {}
     for condition in CONDITIONS:
         if bool(condition.kernel) == launches:
@@ -29,8 +29,8 @@ def choose_conditions(count: int, *, launches: bool) -> list[Condition]:
     return [condition for turn in zip_longest(*spread) for condition in turn if condition][:count]
 
 
-def test_outcomes(report_share: Callable[[str, int, int], None]) -> None:
-    """Each outcome is that of the record, which ptxcount is held to."""
+def test_device_gives_recorded_outcomes(report_share: Callable[[str, int, int], None]) -> None:
+    """The device gives the recorded outcomes and bytes of the chosen conditions."""
     record = json.loads(RECORD.read_text(encoding="utf-8"))["outcomes"]
     cubin = conditions.compile_cubin()
     encodings, launches = (choose_conditions(n, launches=n == LAUNCHES) for n in (ENCODINGS, LAUNCHES))
@@ -46,8 +46,8 @@ def test_outcomes(report_share: Callable[[str, int, int], None]) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_all_rows_of_ptxcount(report_share: Callable[[str, int, int], None]) -> None:
-    """Each condition ends in ptxcount as in the record; tests without a GPU try a part."""
+def test_ptxcount_gives_recorded_outcomes(report_share: Callable[[str, int, int], None]) -> None:
+    """Ptxcount gives the recorded outcome of every condition. Tests without a GPU try only some conditions."""
     wrong = find_differences(CONDITIONS)
     report_share("conditions of copies and maps by ptxcount", len(CONDITIONS) - len(wrong), len(CONDITIONS))
     assert not wrong, "\n".join(wrong)

@@ -1,4 +1,4 @@
-"""Random kernels: equal bits in the executor and on the chip."""
+"""Random kernels: equal bits in the executor and on the device."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ pytestmark = pytest.mark.gpu
 SEEDS = list(range(3_000_000, 3_000_050))
 
 
-def test_random_kernels(tmp_path: Path) -> None:
-    """Every array of fifty kernels is equal bit for bit, with seeds of their own."""
+def test_random_kernels_give_equal_bits(tmp_path: Path) -> None:
+    """Executor and device leave equal bits in every array of fifty random kernels."""
     load_function.current_context()
     ptx = ways.compile_ptx(SEEDS, tmp_path)
     chip = ways.Gpu(ptx)

@@ -28,8 +28,8 @@ def _launch(text: str, threads: int, arrays: list[Array]) -> None:
 
 
 @pytest.mark.parametrize(("operation", "group"), lanes.CASES)
-def test_results_between_lanes(operation: str, group: str) -> None:
-    """A GPU repeats the readings of an H200, of defined and undefined values; a row without one prints it."""
+def test_warp_operations_as_recorded(operation: str, group: str) -> None:
+    """The device repeats the recorded results of an H200, also for undefined values. A missing record is printed."""
     out = np.full((32, 2), lanes.UNTOUCHED, np.uint32)
     _launch(lanes.text(operation, group), 32, [out])
     name, results = f"{operation}; {group}", json.dumps(out.tolist(), separators=(",", ":"))
@@ -38,7 +38,7 @@ def test_results_between_lanes(operation: str, group: str) -> None:
 
 
 def _values(kind: str, place: int) -> Array:
-    """Return random bits, small numbers, and limits; bits for bf16."""
+    """Return COUNT values of a PTX type: random bits, small numbers and limits. bf16 values are uint16."""
     rng = np.random.default_rng([place, *kind.encode()])
     bits = rng.integers(0, 2**64, COUNT, dtype=np.uint64)
     if kind == "bf16":
@@ -61,7 +61,7 @@ def _values(kind: str, place: int) -> Array:
 
 
 MODES = ("rn", "rz", "rm", "rp")
-#: Instructions with destination and operands, kind of all operands, and of the result.
+#: An instruction, the type of its operands, and the type of its result.
 CASES: list[tuple[str, str, str]] = [
     *((f"{name}.{mode}{ftz}.{kind} {{d}}, {operands}", kind, kind)
       for name, operands in [("add", "{a}, {b}"), ("sub", "{a}, {b}"), ("mul", "{a}, {b}"), ("fma", "{a}, {b}, {c}"),
@@ -102,8 +102,8 @@ CASES: list[tuple[str, str, str]] = [
 
 
 @pytest.mark.parametrize(("instruction", "kind", "result"), CASES)
-def test_instruction(instruction: str, kind: str, result: str) -> None:
-    """Operands are random bits, small numbers and limits."""
+def test_instruction_gives_equal_bits(instruction: str, kind: str, result: str) -> None:
+    """Executor and device give equal bits, or both NaN, for random bits, small numbers and limits."""
     count = sum(f"{{{letter}}}" in instruction for letter in "abce")
     operands = [_values(kind, place) for place in range(count)]
     dtype = {"bf16": "u2", "bf16x2": "u4"}.get(

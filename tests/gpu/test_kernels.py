@@ -1,4 +1,4 @@
-"""Kernels on a device against NumPy, within the bound of their operation; and compute-sanitizer."""
+"""Kernels on a device give NumPy's results within their tolerance, and pass compute-sanitizer."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ pytestmark = pytest.mark.gpu
 
 
 @pytest.mark.parametrize("name", TRANSPOSES)
-def test_every_small_transpose(name: str) -> None:
-    """All shapes from 1 x 1 to 64 x 64 are exact in float32."""
+def test_small_transposes_are_exact(name: str) -> None:
+    """Transposes of all shapes from 1 x 1 to 64 x 64 are exact in float32."""
     kernel = catalog.KERNELS[name]
     for rows, columns in itertools.product(range(1, 65), repeat=2):
         run_and_check(kernel, "float32", FLAGS, rows=rows, columns=columns)
 
 
 @pytest.mark.parametrize("name", PRODUCTS)
-def test_products_at_edges_of_tiles(name: str) -> None:
-    """Rows, inner and columns are lengths near multiples of tiles, in every dtype."""
+def test_products_are_right_at_edges_of_tiles(name: str) -> None:
+    """Products are right in every dtype if rows, inner and columns are near multiples of the tile."""
     kernel = catalog.KERNELS[name]
     for lengths in itertools.product((1, 31, 32, 33, 127), repeat=3):
         for dtype in dtypes(name):
@@ -42,8 +42,8 @@ def test_products_at_edges_of_tiles(name: str) -> None:
 
 @pytest.mark.parametrize("flags", FLAG_SETS)
 @pytest.mark.parametrize("name", registry.current_suite().kernels())
-def test_awkward_shapes(name: str, flags: str) -> None:
-    """Shapes do not fit the blocks, in each dtype and flag set."""
+def test_kernels_are_right_at_awkward_shapes(name: str, flags: str) -> None:
+    """Kernels are right at shapes that do not fit their blocks, in each dtype and flag set."""
     awkward_cases = [(dtype, arguments) for kernel, dtype, arguments in AWKWARD_IN_EVERY_DTYPE if kernel == name]
     for dtype, arguments in (
         *awkward_cases,
@@ -53,7 +53,7 @@ def test_awkward_shapes(name: str, flags: str) -> None:
 
 
 @pytest.mark.parametrize("name", COVERING_TRANSPOSES)
-def test_more_rows_than_a_grid_has_blocks_along_y(name: str) -> None:
+def test_more_tiles_than_blocks_along_y_are_transposed(name: str) -> None:
     run_and_check(catalog.KERNELS[name], "int8", FLAGS, rows=2_097_120 + 33, columns=3)
     run_and_check(catalog.KERNELS[name], "int8", FLAGS, rows=3, columns=2_097_120 + 33)
 
@@ -62,7 +62,7 @@ def test_more_rows_than_a_grid_has_blocks_along_y(name: str) -> None:
     ("tool", "summary"),
     [("memcheck", "ERROR SUMMARY: 0 errors"), ("racecheck", "RACECHECK SUMMARY: 0 hazards displayed")],
 )
-def test_sanitizer(tool: str, summary: str, report_share: Callable[[str, int, int], None]) -> None:
+def test_sanitizer_finds_no_error(tool: str, summary: str, report_share: Callable[[str, int, int], None]) -> None:
     """The tool finds no error in small launches of every kernel and dtype."""
     sanitizer = shutil.which("compute-sanitizer")
     if sanitizer is None:

@@ -1,4 +1,4 @@
-"""Arrays of more than 2^31 elements, compared on the device by the measuring process."""
+"""Arrays of more than 2^31 elements, which the measuring process compares on the device."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ EXTENTS = {"offset_copy": {"size": 2**31 + 5, "offset": 3}, "stride_copy": {"siz
 
 @pytest.fixture(scope="module", autouse=True)
 def _process() -> Iterator[None]:
-    """Run a measuring process that keeps the shared reference of all transposes."""
+    """Run a measuring process for the module: it keeps the reference that all transposes share."""
     with server.start_server():
         yield
 
 
 @pytest.mark.parametrize("name", [*COVERING_TRANSPOSES, *EXTENTS])
-def test_indices_beyond_32_bits(name: str) -> None:
+def test_indices_beyond_32_bits_are_right(name: str) -> None:
     launch = Launch(name, "int8", arguments=EXTENTS.get(name, {"rows": 46349, "columns": 46351}))
     assert np.prod(list_array_shapes(registry.find_kernel(name), "int8", **launch.arguments)[1]) > 2**31
     try:

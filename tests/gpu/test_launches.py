@@ -1,4 +1,4 @@
-"""Textures, bulk copies, clusters, cooperative grids and everyday kernels: outputs of device and executor."""
+"""Textures, tensor cores, clusters, cooperative grids and everyday kernels: equal outputs of device and executor."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from tests.gpu.launches import LAUNCHES, DeviceLaunch, list_arrays
 
 pytestmark = pytest.mark.gpu
 
-#: Share of values that may differ (docs/evidence/counter.md). Causes are the order of atomics, extents that are no
-#: power of two, and weights of eight neighbours.
+#: Launch -> share of values that may differ (docs/evidence/counter.md). Causes are the order of atomics, extents that
+#: are no power of two, and weights of eight neighbours.
 DIFFER = {
     "compacted": 1.0,
     **{launch.name: 0.002 for launch in LAUNCHES if "linear" in launch.name and "19" in launch.name},
@@ -26,8 +26,8 @@ def device() -> Device:
 
 
 @pytest.mark.parametrize("launch", LAUNCHES, ids=[launch.name for launch in LAUNCHES])
-def test_outputs(launch: DeviceLaunch, device: Device) -> None:
-    """Every array that the launch reaches is compared."""
+def test_outputs_are_equal(launch: DeviceLaunch, device: Device) -> None:
+    """Executor and device leave equal values in every array, within the tolerance and `DIFFER`."""
     on_cpu, on_device = launch.copy_arguments(), launch.copy_arguments()
     launch.run_on_cpu(on_cpu)
     launch.run_on_device(device, on_device)

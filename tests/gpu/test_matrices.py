@@ -13,8 +13,8 @@ pytestmark = pytest.mark.gpu
 
 
 @pytest.mark.parametrize("product", PRODUCTS, ids=str)
-def test_product(product: Product) -> None:
-    """Both get the same registers; the chip sums fewer bits than float64."""
+def test_product_as_on_the_device(product: Product) -> None:
+    """Integer and float64 products are equal. Others are within a bound, as the device sums fewer bits than float64."""
     import pycuda.driver as cuda
 
     load_function.current_context()
@@ -38,8 +38,8 @@ def test_product(product: Product) -> None:
 
 @pytest.mark.parametrize("kind", ["f16", "f32"])
 @pytest.mark.parametrize("layouts", LAYOUTS)
-def test_quad_pairs(layouts: str, kind: str) -> None:
-    """The chip and the formulas place the elements of four products equally."""
+def test_quad_pairs_place_elements_as_the_formulas(layouts: str, kind: str) -> None:
+    """The device places the elements of four products as the formulas of `quad_pairs` do."""
     import pycuda.driver as cuda
 
     load_function.current_context()

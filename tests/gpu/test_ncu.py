@@ -1,8 +1,8 @@
 """Counters and isolated times against Nsight Compute, for every kernel in every dtype.
 
-Requests, sectors and lines are equal, also those of atomics in global memory. Wavefronts of shared stores are equal in
-launches of up to 8 MiB; those of loads are up to 5 % fewer or 8 % more on the chip. Its counters in larger launches
-include replays.
+Requests, sectors and lines are equal. Requests and sectors of atomics in global memory are equal, too. Up to `MANY`
+useful bytes, wavefronts of shared stores are equal. Of shared loads, the device counts up to 5 % fewer or 8 % more. In
+larger launches, its counters include replays.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ METRICS = {
     if kind != "atomic" or name in ("requests", "sectors")
 }
 
-#: Useful bytes up to which wavefronts agree.
+#: Useful bytes of a launch up to which wavefronts agree.
 MANY = 16 << 20
 
-#: Kernels whose shared loads ptxas merges: four elements of a row of a tile are one load of 16 bytes.
+#: Kernels whose shared loads ptxas merges: it loads four neighbouring elements of a tile's row as 16 bytes.
 MERGED = ("matmul_tiled", "matmul_corner_turning")
 
-#: Seconds by which Nsight Compute's duration may be longer, as for an empty kernel (docs/limits.md).
+#: Seconds by which Nsight Compute's duration may exceed the isolated time, as for an empty kernel (docs/limits.md).
 LONGER = 1.2e-6
 
-#: Kernels whose isolated time may be longer than Nsight Compute's, and by which share: docs/limits.md.
+#: Kernel -> share by which its isolated time may exceed Nsight Compute's duration (docs/limits.md).
 FARTHER = {"transpose_serial": 0.08, "transpose_row_per_thread": 0.1, "transpose_read_coalesced": 0.12}
 
 
 def find_allowed_range(name: str, counted: int, launch: Launch) -> tuple[float, float]:
-    """Return the range of readings allowed for the count `ours`."""
+    """Return the least and the largest reading of Nsight Compute that is allowed for a counter."""
     if not name.endswith("wavefronts"):
         return counted, counted
     if launch.kernel in MERGED and name == "shared_load_wavefronts":
@@ -67,8 +67,8 @@ def _totals(launch: Launch) -> dict[str, int]:
     return launch_counts.count_launch(launch.kernel, launch.dtype, launch.flags, **launch.arguments).counters.totals()
 
 
-def test_counters(report_share: Callable[[str, int, int], None]) -> None:
-    """The failure lists kernels with our number and the chip's."""
+def test_counters_as_in_nsight_compute(report_share: Callable[[str, int, int], None]) -> None:
+    """Nsight Compute's counters of each launch lie in the allowed range."""
     launches = [
         *list_all_launches(SMALL),
         *(Launch.parse(f"{name} rows=4096 columns=4096") for name in COVERING_TRANSPOSES),
@@ -88,8 +88,8 @@ def test_counters(report_share: Callable[[str, int, int], None]) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_isolated_times(report_share: Callable[[str, int, int], None]) -> None:
-    """Times lie within 5 % or 0.5 µs of Nsight Compute's, apart from explained kernels."""
+def test_isolated_times_as_in_nsight_compute(report_share: Callable[[str, int, int], None]) -> None:
+    """Isolated times lie within 5 % or 0.5 µs of Nsight Compute's durations, apart from `FARTHER` and `LONGER`."""
     biases = list(bias.measure_biases(list_all_launches(LARGE)[::2], ["isolated"]))
     print(bias.format_report(biases))
     report_share(

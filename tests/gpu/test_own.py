@@ -1,4 +1,4 @@
-"""Users' kernels on a device: timed and verified; wrong ones are refused without a time."""
+"""Users' kernels on a device: right kernels are timed, wrong kernels are refused."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.gpu
 
 @pytest.fixture(scope="module")
 def facts() -> Iterator[dict[str, Any]]:
-    """Yield the facts of the device from a measuring process."""
+    """Run a measuring process; yield its facts of the device."""
     with server.start_server() as facts:
         yield facts
 
@@ -35,12 +35,13 @@ def _measure(kernel: Kernel, case: Case, monkeypatch: pytest.MonkeyPatch, **how:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_times_and_verification(
+def test_right_kernel_is_timed_and_wrong_one_refused(
     name: str, facts: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Times are isolated and back to back; a wrong kernel has none, unless it has no reference.
+    """A wrong kernel gets no time, unless it has no reference.
 
-    A launch in a row waits until its writes are written back; an isolated one leaves up to an L2 cache of them.
+    An isolated launch leaves up to an L2 cache of its writes in the cache. A launch back to back takes longer by at
+    most the time to write these back.
     """
     case = CASES[name]
     monkeypatch.setenv(CHECKOUT, str(tmp_path))

@@ -1,4 +1,4 @@
-"""Sparse products on a device against NumPy: the layouts of metadata and the codes are the chip's."""
+"""Sparse products on a device equal NumPy's, so that the tests' layouts of metadata are the device's."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ pytestmark = pytest.mark.gpu
 
 
 @pytest.mark.parametrize("form", [form for form in FORMS if form.sparse and not form.kind], ids=str)
-def test_sparse(form: Form) -> None:
-    """Forms of sm_80 and sm_90; exact, as all numbers are small."""
+def test_sparse_mma_equals_numpy(form: Form) -> None:
+    """Sparse ``mma`` is exact in all forms of sm_80 and sm_90, as all numbers are small."""
     import pycuda.driver as cuda
 
     load_function.current_context()
@@ -29,8 +29,8 @@ def test_sparse(form: Form) -> None:
 
 
 @pytest.mark.parametrize("form", warpgroups.FORMS, ids=str)
-def test_sparse_warpgroups(form: warpgroups.Form) -> None:
-    """Sparse ``wgmma`` of all types, selectors and places of the left factor."""
+def test_sparse_wgmma_equals_numpy(form: warpgroups.Form) -> None:
+    """Sparse ``wgmma`` is right for all types and selectors, with the left factor in registers or in shared memory."""
     import pycuda.driver as cuda
 
     load_function.current_context()

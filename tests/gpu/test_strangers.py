@@ -1,4 +1,4 @@
-"""Unrelated repositories on a GPU: asv times their kernels, the review finds the commit."""
+"""Other projects' repositories on a GPU: asv times their kernels, and `compare` finds the slower commit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.kernelwatch.strangers import STRANGERS, Project, make_project, texts
 
 pytestmark = pytest.mark.gpu
 
-#: Timed sizes exceed counted ones.
+#: Arguments of the suite that make timed sizes larger than counted sizes.
 LARGER = 'archs=["sm_90"], timed={key: [FACTOR * value for value in values] for key, values in SIZES.items()}'
 SIZES = '{"h": [64], "w": [128]}'
 OF_EACH = LARGER.replace("FACTOR", '(64 if key in "hw" else 2000)').replace("SIZES", "sizes")
@@ -29,7 +29,7 @@ CHANGES = (
 )
 
 
-#: Kernels that a package compiles, which may be missing, or lack its own libraries.
+#: Stranger -> script that compiles its kernel with a package. The package or its libraries may be missing.
 PROBES = {"kernels of Numba": texts.NUMBA, "kernels of Triton": texts.TRITON}
 
 
@@ -50,7 +50,7 @@ def _make_project(name: str, folder: Path) -> tuple[Project, list[str]]:
 
 
 def _times(project: Project) -> Iterator[tuple[str, str, float]]:
-    """Yield commit, benchmark and median in seconds of all stored times."""
+    """Yield commit, benchmark, and the mean of the benchmark's stored medians, in seconds."""
     for path in sorted(project.path.glob("results*/*/????????-*.json")):
         document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         for name, row in document["results"].items():
@@ -64,7 +64,7 @@ def _times(project: Project) -> Iterator[tuple[str, str, float]]:
 
 @pytest.fixture(scope="module")
 def environments(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return an environment of asv, to be copied."""
+    """Return a folder of asv's environments, which tests copy."""
     project, _ = _make_project("a PyCUDA package", tmp_path_factory.mktemp("stranger"))
     environments = project.environments()
     if "ASV_PYTHONPATH" in os.environ:  # without network the packages are those of this Python
@@ -80,8 +80,8 @@ def environments(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("name", STRANGERS)
-def test_times_and_reviews(name: str, environments: Path, tmp_path: Path) -> None:
-    """The commit with strided accesses is slower in the review; a wrong kernel has no time."""
+def test_review_finds_the_slower_commit(name: str, environments: Path, tmp_path: Path) -> None:
+    """`compare` reports the commit with strided accesses as slower."""
     if name in PROBES:
         (tmp_path / "probe.py").write_text(f"{PROBES[name]}\nptx('sm_90')", encoding="utf-8")
         probe = [sys.executable, str(tmp_path / "probe.py")]

@@ -1,4 +1,4 @@
-"""Counters of bulk copies, other memories and half atomics beside Nsight Compute's, in one table.
+"""Counters of bulk copies, half atomics, local and constant memory equal Nsight Compute's; printed as one table.
 
 ``python -m tests.gpu.test_transfers transfers`` runs each launch of ``tests/ptxcount/transfers.py`` once on the device,
 ``... narrow`` those of ``narrow.py``.
@@ -28,7 +28,7 @@ pytestmark = [
     pytest.mark.skipif(not shutil.which("ncu"), reason="ncu is not on PATH; it comes with the CUDA toolkit"),
 ]
 
-#: CUDA source -> module of its launches, and the memory they reach.
+#: CUDA source -> module of its launches, and the memory that they access.
 SOURCES = {
     "transfers": (transfers, "bulk copies, clusters and local memory"),
     "narrow": (narrow, "half atomics and constant memory"),
@@ -36,7 +36,7 @@ SOURCES = {
 
 
 def measure_counters(source: str) -> dict[str, dict[str, float]]:
-    """Return the device's counters of each launch of a source, by our names."""
+    """Return the device's counters of each launch of a source, by the names of ptxcount."""
     module = SOURCES[source][0]
     metrics = {metric: None for names in module.METRICS.values() for metric in names}
     options = nsight.OPTIONS.replace("--profile-from-start off ", "").split()
@@ -53,7 +53,7 @@ def measure_counters(source: str) -> dict[str, dict[str, float]]:
 
 
 def format_pairs(pairs: Sequence[CounterPair]) -> str:
-    """Format a row for each kernel and counter: launches, equal ones, and both sums."""
+    """Format a row for each kernel and counter: number of launches, number of equal ones, and both sums."""
     row_key, rows = attrgetter("kernel", "counter"), []
     for (kernel, counter), group in groupby(sorted(pairs, key=row_key), row_key):
         members = [*group]

@@ -25,20 +25,20 @@ pytestmark = pytest.mark.gpu
 
 
 def _measure_timed(timed_class: type[Timed], params: tuple[object, ...]) -> JobOutcome:
-    """Measure a configuration of a class."""
+    """Measure a configuration of a benchmark class."""
     point = dict(zip(timed_class.param_names, params, strict=True))
     return session.measure_description(timed.describe_job(timed_class.sweep, timed_class.sweep.launch(point)))
 
 
 TILE = ("transpose_read_write_coalesced", "256x256", "float32", "-Xptxas -O3")
 
-#: Seconds allowed for a configuration, ten times the usual; only a hanging one exceeds it.
+#: Limit on the seconds of a configuration, ten times the usual. Only a hanging kernel exceeds it.
 LIMIT = 3.0
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _process() -> Iterator[None]:
-    """Run a measuring process."""
+    """Run a measuring process for the module."""
     with server.start_server(job_seconds=LIMIT):
         yield
 
@@ -54,7 +54,7 @@ def _measure(kernel: Kernel, arguments: dict[str, int], monkeypatch: pytest.Monk
 def test_wrong_kernels_are_rejected(
     kernel: Kernel, arguments: dict[str, int], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Process and harness reject each by name, without a time."""
+    """The measuring process and the harness reject each wrong kernel."""
     with pytest.raises(WrongOutputError, match=message):
         _measure(kernel, arguments, monkeypatch)
     with pytest.raises(WrongOutputError, match=kernel.name):
@@ -65,34 +65,34 @@ def test_wrong_kernels_are_rejected(
 def test_fault_costs_one_configuration(
     kernel: Kernel, arguments: dict[str, int], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A job that ends a context, or hangs, fails; the next process continues."""
+    """A kernel that faults or hangs fails its own configuration. The next one is measured."""
     with monkeypatch.context() as patched, pytest.raises(MeasuringError, match=message):
         _measure(kernel, arguments, patched)
     assert session.measure_launch(Launch("offset_copy", arguments={"size": 1000, "offset": 1})).samples
 
 
 @pytest.mark.parametrize("timed_class", [Transpose, IsolatedTranspose])
-def test_number_of_samples(timed_class: type[Timed]) -> None:
-    """All times are positive, each with a copy's time."""
+def test_samples_are_paired_and_limited(timed_class: type[Timed]) -> None:
+    """A configuration has as many copies as samples, within the limits of the stopping rule, at 0.1 µs to 1 ms."""
     outcome = _measure_timed(timed_class, TILE)
     assert stopping_rule.MIN_SAMPLES <= len(outcome.samples) == len(outcome.copies) <= stopping_rule.MAX_SAMPLES
     assert all(1e-7 < seconds < 1e-3 for seconds in (*outcome.samples, *outcome.copies))
 
 
 def test_isolated_launch_takes_longer() -> None:
-    """Launches back to back overlap; an isolated one pays for its start and end."""
+    """An isolated launch takes longer than one back to back, which overlaps with its neighbours."""
     alone, in_a_row = (min(_measure_timed(timed_class, TILE).samples) for timed_class in (IsolatedTranspose, Transpose))
     assert alone > in_a_row
 
 
 @pytest.mark.parametrize("length", [2**20 + 16, 3 * 2**20 + 5])
-def test_device_copy(length: int) -> None:
-    """The control copies all requested bytes."""
+def test_plain_copy_copies_odd_lengths(length: int) -> None:
+    """The plain copy copies all bytes, also of lengths that are no multiple of its block."""
     assert _measure_timed(DeviceCopy, (f"1x{length}", "int8")).samples
 
 
-def test_ratio_alone() -> None:
-    """A ratio takes samples of its own; a copy's ratio to a copy is about 1."""
+def test_ratio_without_a_time() -> None:
+    """A ratio is measured without a time before it. The ratio of a copy to the plain copy is about 1."""
     control = track_control.OffsetCopy()
     control.setup(0, 1 << 26, "complex128", "-Xptxas -O3")
     ratios = control.track_copy_ratio()["samples"]
@@ -117,7 +117,7 @@ def test_ratio_alone() -> None:
         (DeviceCopy, ("900000x900000", "float64"), "needs .* bytes of GPU memory, .* are free"),
     ],
 )
-def test_skips(timed_class: type[Timed], params: tuple[object, ...], reason: str) -> None:
-    """A job that cannot run is skipped with a reason."""
+def test_impossible_jobs_are_skipped(timed_class: type[Timed], params: tuple[object, ...], reason: str) -> None:
+    """A job without its kernel, or with too little memory, is skipped with the reason."""
     with pytest.raises(NotImplementedError, match=reason):
         _measure_timed(timed_class, params)

@@ -29,19 +29,19 @@ from tests.cases import (
 )
 from tests.wrong_kernels import WRITING, WRONG
 
-#: Largest rows and columns, for one thread per element and for loops over the matrix.
+#: Largest side for kernels with one thread per element, and for kernels whose threads loop over the matrix.
 SIDE, WALKED_SIDE = 64, 6
 
-#: Sides, and the last of those from 1 on that each is combined with: within a tile, and past it.
+#: Side -> largest other side, from 1 on, that it is combined with: within a tile, and past it.
 BESIDE = {17: 32, 33: SIDE}
 
-#: Limit on steps of a transpose's thread, which a GPU has not: longer loops repeat them.
+#: Most steps of a transpose's thread here; longer loops repeat the same steps, and run on a GPU.
 MOST_LOOPED = 1100
 
 
 @pytest.mark.parametrize("kernel", COVERING_TRANSPOSES)
-def test_every_small_transpose(kernel: str) -> None:
-    """Outputs and requests of each part of a tile are right for all sides to 64 in float32."""
+def test_small_transposes_are_right(kernel: str) -> None:
+    """Outputs and load requests are right in float32, for sides 17 and 33 with other sides to 32 and 64."""
     text, spec = launch_counts.compile_ptx(kernel, "float32", FLAGS), catalog.KERNELS[kernel]
     source = np.arange(1, SIDE * SIDE + 1, dtype=np.float32)
     reads_rows = kernel != "transpose_write_coalesced"
@@ -59,8 +59,8 @@ def test_every_small_transpose(kernel: str) -> None:
 
 
 @pytest.mark.parametrize("kernel", sorted(set(TRANSPOSES) - set(COVERING_TRANSPOSES)))
-def test_every_tiny_transpose(kernel: str) -> None:
-    """All shapes from 1 x 1 to 6 x 6 are right."""
+def test_tiny_transposes_are_right(kernel: str) -> None:
+    """Transposes with loops over the matrix are right for all shapes from 1 x 1 to 6 x 6."""
     for rows, columns in itertools.product(range(1, WALKED_SIDE + 1), repeat=2):
         problem = launch_counts.count_launch(kernel, "float32", rows=rows, columns=columns).problem
         assert problem is None, (rows, columns)
@@ -76,14 +76,14 @@ AWKWARD_BY_TURNS = [
 
 
 @pytest.mark.parametrize(("kernel", "dtype", "arguments"), AWKWARD_BY_TURNS, ids=str)
-def test_awkward_shapes(kernel: str, dtype: str, arguments: dict[str, int]) -> None:
-    """Edges of blocks and tiles are right in every dtype; memory outside stays."""
+def test_outputs_of_awkward_shapes_are_right(kernel: str, dtype: str, arguments: dict[str, int]) -> None:
+    """Outputs at edges of blocks and tiles are right in every dtype; memory around them is unchanged."""
     assert launch_counts.count_launch(kernel, dtype, **arguments).problem is None
 
 
 @pytest.mark.parametrize("flag_set", FLAG_SETS)
 @pytest.mark.parametrize("kernel", catalog.KERNELS)
-def test_every_flag_set(kernel: str, flag_set: str) -> None:
+def test_outputs_are_right_with_every_flag_set(kernel: str, flag_set: str) -> None:
     arguments = next(shape for shape in reversed(awkward(kernel)) if steps_a_thread(kernel, shape) <= MOST_STEPS)
     dtype = "float32" if "float32" in dtypes(kernel) else dtypes(kernel)[0]
     assert launch_counts.count_launch(kernel, dtype, flag_set, **arguments).problem is None
@@ -105,7 +105,7 @@ FOUND = {
 
 @pytest.mark.parametrize(("kernel", "arguments"), [row[:2] for row in WRONG], ids=[row[0].name for row in WRONG])
 def test_wrong_kernels_are_found(kernel: Kernel, arguments: dict[str, int]) -> None:
-    """The sign is a fault, or a wrong output."""
+    """A wrong kernel gives a fault, or a problem with its output."""
     try:
         problem = launch_counts.count_launch(kernel, "float32", **arguments).problem
     except KernelFaultError as fault:
@@ -115,16 +115,16 @@ def test_wrong_kernels_are_found(kernel: Kernel, arguments: dict[str, int]) -> N
 
 
 @pytest.mark.parametrize(("kernel", "arguments", "_"), WRITING, ids=lambda value: getattr(value, "name", ""))
-def test_kernels_that_write_to_an_input(kernel: Kernel, arguments: dict[str, int], _: str) -> None:
-    """The error has line and argument: the last one before the numbers."""
+def test_write_to_an_input_is_an_error(kernel: Kernel, arguments: dict[str, int], _: str) -> None:
+    """A write to an input is an error with its line and its argument, the last array."""
     last = len(list_array_shapes(kernel, **arguments)) - 1
     written = rf"wrong\.cu:\d+ .* write to a read-only array by .* of argument {last} of"
     with pytest.raises(ReadOnlyError, match=written):
         launch_counts.count_launch(kernel, "float32", **arguments)
 
 
-def test_rows_beyond_a_grids_y() -> None:
-    """Blocks of a very tall matrix continue along z."""
+def test_blocks_of_many_rows_continue_along_z() -> None:
+    """Blocks of a very tall matrix continue along z, and the output is right."""
     rows = 32 * 65535 + 5
     result = launch_counts.count_launch("transpose_read_coalesced", "int8", rows=rows, columns=1)
     assert result.geometry.grid[2] > 1
@@ -132,7 +132,7 @@ def test_rows_beyond_a_grids_y() -> None:
 
 
 def _count_gathered_sectors(sectors: int) -> float:
-    """Return sectors per request: 4 for indices, and the distinct ones of 32 random elements."""
+    """Return the mean sectors per request: 4 for 32 indices, and the distinct ones of 32 random elements."""
     return (4 + sectors * (1 - (1 - 1 / sectors) ** 32)) / 2
 
 
@@ -148,8 +148,8 @@ COUNTED: dict[str, dict[str, float]] = {
 
 
 @pytest.mark.parametrize("text", COUNTED)
-def test_metrics(text: str) -> None:
-    """Outputs equal the references; sectors and lines follow from addresses."""
+def test_metrics_follow_from_addresses(text: str) -> None:
+    """Outputs equal the references; sectors and lines are those that the addresses determine."""
     outcome = launch_counts.count_launches([Launch.parse(text)])[str(Launch.parse(text))]
     assert (outcome.failure, outcome.missing) == ("", "")
     assert {name: outcome.metrics[name] for name in COUNTED[text]} == pytest.approx(COUNTED[text], rel=0.01)

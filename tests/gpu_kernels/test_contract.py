@@ -25,8 +25,8 @@ IMPORTED = {
 }
 
 
-def test_names_of_older_packages() -> None:
-    """Both names of a kernel mean one object."""
+def test_names_of_older_packages_stay() -> None:
+    """Names that packages of older commits import exist; both names of `Kernel` mean one class."""
     for module, names in IMPORTED.items():
         assert all(hasattr(importlib.import_module(module), name) for name in names.split()), module
     assert kernelwatch.Kernel is kernelwatch.kernel.Kernel
@@ -42,7 +42,7 @@ SKIPPED = [
 
 
 def _install_package(package: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the installed package one with these attributes, or one whose import raises this error."""
+    """Replace the installed package by one with these attributes, or by one whose import raises this error."""
 
     def import_module(_: str) -> Any:
         if isinstance(package, Exception):

@@ -106,8 +106,8 @@ def _list_values(row: dict[str, Any]) -> dict[tuple[str, ...], float]:
     return dict(zip(points, row["result"], strict=True))
 
 
-def test_kernel_on_all_pages(repository: Repository) -> None:
-    """The kernel has registers, sectors, data of each page, and source lines."""
+def test_new_kernel_is_on_all_pages(repository: Repository) -> None:
+    """A new kernel has registers and sectors, data on each page, and its source line."""
     newest = _read_values(repository)[-1]
     registers = newest["track_compiled.Compiled.track_registers"]
     sectors = newest["track_counted.Subtract.track_load_sectors"]
@@ -124,8 +124,8 @@ def test_kernel_on_all_pages(repository: Repository) -> None:
     assert "output[i] = a[i] - b[i];" in sources
 
 
-def test_kernel_is_verified(repository: Repository) -> None:
-    """A broken kernel has a reason in place of counters."""
+def test_wrong_kernel_is_not_counted(repository: Repository) -> None:
+    """``kernelwatch count`` refuses a kernel with a wrong output, and names the element."""
     assert repository.python("kernelwatch", "count", "subtract", "size=1000", "int32").returncode == 0
     repository.replace("gpu_kernels/kernels/subtract.cu", "a[i] - b[i]", "a[i] + b[i]")
     wrong = repository.python("kernelwatch", "count", "subtract", "size=1000", "int32")
@@ -136,7 +136,7 @@ def test_kernel_is_verified(repository: Repository) -> None:
 
 
 def test_other_kernels_are_unchanged(repository: Repository) -> None:
-    """Another row changes no machine code and no count of the others."""
+    """A new kernel changes no machine code and no count of other kernels."""
     before, after = _read_values(repository)
     for benchmark, old in before.items():
         kept = {key: after[benchmark][key] for key, value in old.items() if value is not None and value == value}

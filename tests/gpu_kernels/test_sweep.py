@@ -29,7 +29,7 @@ from kernelwatch.suite.sweep import Sweep
         ("k, float16, -Xptxas -dlcm=cg", Launch("k", "float16", "-Xptxas -dlcm=cg")),
     ],
 )
-def test_texts_of_launches(text: str, expected: Launch) -> None:
+def test_texts_of_launches_are_read_back(text: str, expected: Launch) -> None:
     """Texts, including old ones, are read back as they were written."""
     assert Launch.parse(text) == expected
     assert Launch.parse(str(expected)) == expected
@@ -46,8 +46,8 @@ def test_texts_of_launches(text: str, expected: Launch) -> None:
         ("k size=1 size=2", "size is given twice"),
     ],
 )
-def test_invalid_text(text: str, message: str) -> None:
-    """The error has the right form."""
+def test_invalid_text_is_refused(text: str, message: str) -> None:
+    """The error for an invalid text has the right form, or the word that is wrong."""
     with pytest.raises(ArgumentError, match=message):
         Launch.parse(text)
 
@@ -76,10 +76,10 @@ CONFIGURATIONS: list[tuple[str, dict[str, Any], str, tuple[int | None, int | Non
 
 
 @pytest.mark.parametrize(("benchmark", "params", "text", "facts"), CONFIGURATIONS)
-def test_launch_of_a_configuration(
+def test_configuration_has_its_launch(
     benchmark: str, params: dict[str, Any], text: str, facts: tuple[int | None, int | None]
 ) -> None:
-    """Parameters are asv's values or stored texts; an unknown configuration is not "not verified"."""
+    """A configuration of asv's values, or of their stored texts, has its launch, bytes, operations and code name."""
     expected = Launch.parse(text)
     assert registry.find_launch(benchmark, params) == expected
     assert registry.find_launch(benchmark, {axis: str(value) for axis, value in params.items()}) == expected
@@ -89,21 +89,21 @@ def test_launch_of_a_configuration(
 
 
 @pytest.mark.parametrize("value", ["5003", "5003x", "3x4x5", "axb", ""])
-def test_value_outside_an_axis(value: str) -> None:
-    """The value launches nothing, without an error: results may be another suite's."""
+def test_value_outside_an_axis_is_no_launch(value: str) -> None:
+    """A value that the axis cannot have is no launch and no error: results may be another suite's."""
     params = {"kernel": "transpose_read_coalesced", "rows x columns": value, "dtype": "int8", "flags": "-Xptxas -O3"}
     assert registry.find_launch("time_transpose.Transpose.time_back_to_back", params) is None
 
 
 @pytest.mark.parametrize(("shown", "size"), [({}, 1), ({"size": 2}, 2), ({"size": 3}, 1)])
-def test_shown_values(shown: dict[str, int], size: int) -> None:
-    """The named value of each axis, if it still exists, or else the first."""
+def test_summary_has_the_named_values(shown: dict[str, int], size: int) -> None:
+    """A summary has the named value of each axis if it exists, and otherwise the first."""
     sweep = Sweep("Any", "", {"size": (1, 2), "dtype": ("int8", "float16")}, shown=shown)
     assert sweep.summary_point() == {"size": size, "dtype": "int8"}
 
 
 def test_every_kernel_is_measured() -> None:
-    """A kernel outside all sweeps would be unwatched."""
+    """Each kernel is in a timed sweep, in a counted sweep, and among the compiled kernels."""
     all_kernels = list(KERNELS)
     for sweeps in (registry.current_suite().timed, registry.current_suite().counted):
         assert set(all_kernels) == {sweep.launch(point).kernel for sweep in sweeps for point in sweep.points()}
@@ -111,7 +111,7 @@ def test_every_kernel_is_measured() -> None:
 
 
 def test_bank_conflicts_need_shared_memory() -> None:
-    """Sweeps with conflicts have a kernel whose PTX has shared memory."""
+    """A counted sweep has metrics of shared memory exactly if the PTX of one of its kernels uses it."""
     for sweep in registry.current_suite().counted:
         launches = sorted({(launch.kernel, launch.dtype) for launch in map(sweep.launch, sweep.points())})
         modules = (registry.find_kernel(kernel).compile_module(dtype, arch=metrics.ARCH) for kernel, dtype in launches)
@@ -119,8 +119,8 @@ def test_bank_conflicts_need_shared_memory() -> None:
         assert sweep.shared == any(".shared" in entry for entry in entries), sweep.name
 
 
-def test_dtypes_of_counted_kernels() -> None:
-    """Counted dtypes are the supported ones; pure copies use one of each size."""
+def test_counted_dtypes_are_the_supported_ones() -> None:
+    """Counted dtypes are those that a kernel supports; pure copies have one of each size."""
     for name, dtypes in registry.current_suite().dtypes.items():
         assert dtypes == set(KERNELS[name].dtypes or dtypes), name
         assert KERNELS[name].dtypes or name in MIXED or dtypes == set(MOVED)

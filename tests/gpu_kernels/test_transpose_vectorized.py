@@ -21,13 +21,13 @@ DTYPES = MOVED
 #: Bytes of a vector of large tiles.
 VECTOR = {"int8": 8, "float16": 16, "float32": 16, "float64": 16, "complex128": 16}
 
-#: Rows of int8 and float16 that are no multiple of 32 and 16 long begin within sectors, and take other tiles.
+#: Number of rows: a multiple of 32 for int8 and float16, since other output rows begin within sectors, in other tiles.
 PARTIAL_ROWS = {dtype: 2016 if dtype in ("int8", "float16") else 2040 for dtype in DTYPES}
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(2048, 1024), (PARTIAL_ROWS, 1144)], ids=("whole", "partial"))
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_large_tiles(dtype: str, rows: int | dict[str, int], columns: int) -> None:
+def test_large_tiles_move_vectors(dtype: str, rows: int | dict[str, int], columns: int) -> None:
     """All elements move as vectors without bank conflicts, also in the last tiles."""
     rows = rows[dtype] if isinstance(rows, dict) else rows
     result = launch_counts.count_launch(NAME, dtype, rows=rows, columns=columns)
@@ -37,8 +37,8 @@ def test_large_tiles(dtype: str, rows: int | dict[str, int], columns: int) -> No
     assert metrics.METRICS["bank_conflicts"].value(result.counters) == 0
 
 
-def test_rows_at_128_kib() -> None:
-    """A matrix whose blocks read in turns all over 16 KiB: each tile is moved once, by vectors."""
+def test_rows_of_128_kib_are_moved_once() -> None:
+    """In a matrix with rows of 128 KiB, each tile is moved once, by vectors."""
     result = launch_counts.count_launch(NAME, "complex128", rows=256, columns=8192)
     assert result.problem is None
     totals = result.counters.totals()
@@ -50,8 +50,10 @@ def test_rows_at_128_kib() -> None:
     ("dtype", "loads", "stores", "sectors", "conflicts"),
     [("int8", 1.7, 1.3, 1.06, 0), ("float16", 1.3, 1.15, 1.01, 0.004)],
 )
-def test_output_rows_within_sectors(dtype: str, loads: float, stores: float, sectors: float, conflicts: float) -> None:
-    """Ragged tiles load words and store vectors; two requests write few sectors, where large tiles write 95 of 64."""
+def test_output_rows_within_sectors_cost_little(
+    dtype: str, loads: float, stores: float, sectors: float, conflicts: float
+) -> None:
+    """If output rows begin within sectors, tiles load words, store vectors, and write few more sectors than needed."""
     rows, columns = 2040, 576
     result = launch_counts.count_launch(NAME, dtype, rows=rows, columns=columns)
     assert result.problem is None
@@ -62,7 +64,7 @@ def test_output_rows_within_sectors(dtype: str, loads: float, stores: float, sec
     assert metrics.METRICS["bank_conflicts"].value(result.counters) <= conflicts
 
 
-#: Shapes of each dtype; fewer rows reach the same instructions where these do not depend on the size.
+#: Dtype and shape; if instructions do not depend on the size, fewer rows reach them all.
 RAGGED = [
     (dtype, *shape)
     for dtype in DTYPES
@@ -74,10 +76,10 @@ RAGGED = [
 
 
 @pytest.mark.parametrize(("dtype", "rows", "columns"), RAGGED)
-def test_ragged_rows(dtype: str, rows: int, columns: int) -> None:
-    """Ragged rows have their own tiles, whole and partial on either side.
+def test_ragged_rows_have_few_conflicts(dtype: str, rows: int, columns: int) -> None:
+    """Outputs of ragged rows are right, with few bank conflicts.
 
-    Lines half a sector apart share banks in int8, and elements at ends of rows do.
+    Lines half a sector apart share banks in int8; so do elements at ends of rows.
     """
     result = launch_counts.count_launch(NAME, dtype, rows=rows, columns=columns)
     assert result.problem is None
@@ -88,8 +90,8 @@ def test_ragged_rows(dtype: str, rows: int, columns: int) -> None:
 @pytest.mark.parametrize(("rows", "columns"), [(203, 261), (512, 512)], ids=str)
 @pytest.mark.parametrize(("first_input", "first_output"), [(0, 1), (1, 0), (2, 3), (3, 2)])
 @pytest.mark.parametrize("dtype", ["int8", "float16", "float32"])
-def test_arrays_at_any_address(dtype: str, first_input: int, first_output: int, rows: int, columns: int) -> None:
-    """Loads are words and stores are sectors at any address and grid; other memory stays."""
+def test_arrays_may_be_at_any_address(dtype: str, first_input: int, first_output: int, rows: int, columns: int) -> None:
+    """Outputs are right for arrays at any address; memory around the output is unchanged."""
     length, word = rows * columns, np.dtype(f"u{np.dtype(dtype).itemsize}")
     memory = np.random.default_rng(1).integers(0, 251, first_input + length).astype(word)
     matrix, around = memory[first_input:], np.full(first_output + length + 3, 252, word)

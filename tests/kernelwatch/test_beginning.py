@@ -1,4 +1,4 @@
-"""`kernelwatch init`: discovery, written files, and unchanged files."""
+"""`kernelwatch init`: the files that it writes, and those that it leaves unchanged."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SOURCE = "__global__ void scale(float* out, const float* in, int n) {}\n"
 
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a repository with a kernel in an uncommitted file."""
+    """Return a repository with a kernel in an uncommitted file. Its branch is `trunk`."""
     subprocess.run(["git", "init", "--quiet", "--initial-branch=trunk"], cwd=tmp_path, check=True)
     (tmp_path / "include").mkdir()
     (tmp_path / "include" / "a.cu").write_text(SOURCE)
@@ -34,10 +34,12 @@ LIBRARY = "git+https://example.org/library@0123456789012345678901234567890123456
 
 
 @pytest.mark.parametrize(("results", "html"), [("", ""), ("perf/numbers", "perf/site"), ("$(id)", "html")])
-def test_workflows(results: str, html: str, repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Workflows have the pins of this repository, no secrets, and the branch; a linter accepts them.
+def test_written_workflows_are_valid(
+    results: str, html: str, repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Workflows have the branch, this repository's pinned actions and no secrets. Linters accept them.
 
-    Their folders are those of the configuration of asv, if the repository has one.
+    Their folders are those of asv.conf.json, if the repository has one.
     """
     if results:
         configuration = {"version": 1, "repo": ".", "results_dir": results, "html_dir": html}
@@ -67,7 +69,7 @@ def test_workflows(results: str, html: str, repository: Path, capsys: pytest.Cap
 
 @pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
 def test_existing_files_stay(encoding: str, repository: Path) -> None:
-    """A second call changes nothing; .gitignore gets its lines once, in any encoding and locale."""
+    """`init` leaves existing files unchanged, also its own. .gitignore gets its lines once, in any encoding."""
     (repository / "asv.conf.json").write_text("mine")
     text = "süß\nhtml".encode(encoding)
     (repository / ".gitignore").write_bytes(text)
@@ -81,7 +83,7 @@ def test_existing_files_stay(encoding: str, repository: Path) -> None:
     assert (repository / ".gitignore").read_bytes() == text + b"\n.asv/\n__pycache__/\n*.unfinished\nrun.lock\n"
 
 
-def test_unclosed_quote_in_flags(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unclosed_quote_in_flags_is_refused(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         init.main(["--flags='"])
     assert '--flags: flags "\'" cannot be split: No closing quotation; write them as on nvcc' in capsys.readouterr().err
@@ -90,7 +92,7 @@ def test_unclosed_quote_in_flags(repository: Path, capsys: pytest.CaptureFixture
 
 @pytest.mark.parametrize("changed", [False, True])
 def test_second_call_finds_kernels(changed: bool, repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A file without kernels is replaced unless a person changed it."""
+    """If the written file has no kernels, a second call replaces it, unless a person changed it."""
     (repository / "include" / "a.cu").rename(repository / "a.txt")
     assert init.main([]) == 0
     stub = repository / "benchmarks" / "kernels.py"
@@ -112,7 +114,7 @@ def test_second_call_finds_kernels(changed: bool, repository: Path, capsys: pyte
 
 URL = "git+https://example.org/a/b@v1.0"
 
-#: Commands of git, options of `init` -> the branch, or an error.
+#: Case -> commands of git, options of `init`, and the branch in asv.conf.json or a part of the error.
 SITUATIONS = {
     "a branch of any name": ("", [], "trunk"),
     "a branch beside main": ("branch main\nswitch -qc work", [], "main"),
@@ -134,10 +136,10 @@ SITUATIONS = {
 
 
 @pytest.mark.parametrize("name", SITUATIONS)
-def test_git_situations(
+def test_branch_of_asv_is_found(
     name: str, repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A subfolder writes correct files at the top, or nothing and the reason."""
+    """In a subfolder, `init` writes the files to the repository's root, or nothing and an error."""
     commits.commit(commits.set_identity(repository))
     commands, words, expected = SITUATIONS[name]
     for command in commands.splitlines():
@@ -162,8 +164,10 @@ def test_git_situations(
         "git+https://example.org/a/b@v1#subdirectory=x", "git+https://example.org/a/b@v 1", f"{URL}' && id '",
     ],
 )  # fmt: skip
-def test_invalid_requirements(url: str, repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing is written; the error lists the allowed values."""
+def test_library_that_pip_cannot_install_is_refused(
+    url: str, repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """If pip cannot install the library, nothing is written, and the error says what is allowed."""
     with pytest.raises(SystemExit):
         init.main(["--workflows", url])
     assert "pip cannot install this; give git+https://HOST/REPOSITORY@COMMIT" in capsys.readouterr().err
@@ -173,7 +177,7 @@ def test_invalid_requirements(url: str, repository: Path, capsys: pytest.Capture
 def test_shallow_clone_in_a_quoted_folder(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The folder names the project; the output says how to fetch older commits."""
+    """The folder's name is the project's name. In a shallow clone, the output says how to fetch older commits."""
     commits.commit(commits.set_identity(repository))
     clone = tmp_path / 'a "b" ß'
     subprocess.run(["git", "clone", "--quiet", "--depth=1", repository.as_uri(), str(clone)], check=True)
@@ -185,8 +189,8 @@ def test_shallow_clone_in_a_quoted_folder(
 
 
 @pytest.mark.parametrize("command", ["kernelwatch init", "kernelwatch measure HEAD~1 HEAD", "asv run HEAD^!"])
-def test_error_of_git(command: str, repository: Path) -> None:
-    """A folder of another user gives git's own text."""
+def test_error_of_git_is_shown(command: str, repository: Path) -> None:
+    """In a folder of another user, commands print git's own error, with its remedy."""
     assert init.main([]) == 0
     commits.commit(commits.set_identity(repository))
     environment = os.environ | {"GIT_TEST_ASSUME_DIFFERENT_OWNER": "1", "HOME": str(repository)}
@@ -198,8 +202,10 @@ def test_error_of_git(command: str, repository: Path) -> None:
     assert not [text for text in ("git init", "Traceback", "unexpected, at") if text in output]
 
 
-def test_environment_of_asv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
-    """The environment imports this library and system packages; a local build backend works offline."""
+def test_environment_of_asv_gets_the_libraries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """`provide` lets asv's environment import kernelwatch and system packages, and installs a package offline, too."""
     monkeypatch.setattr(sys, "path", ["/usr/lib/python3/dist-packages", "/usr/lib/python3.11", *sys.path])
     packages, commit, python = (tmp_path / path for path in ("lib/python3.11/site-packages", "c", "bin/python"))
     for folder in (packages, commit, python.parent):

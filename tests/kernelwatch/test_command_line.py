@@ -1,4 +1,4 @@
-"""`kernelwatch` in a shell: unwritable output, Ctrl-C, unexpected exceptions."""
+"""`kernelwatch` in a shell: unwritable output, wrong words, Ctrl-C and unexpected exceptions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests import commits
 
 CLOSED, FULL = "standard output is closed\n", "No space left on device\n"
 
-#: Arguments, target of standard output, exit code, and the error.
+#: Arguments, redirection of standard output, exit code, and the error.
 OUTPUTS = [
     ("--help", "| true", 141, ""),
     ("--help", ">&-", 2, f"kernelwatch: {CLOSED}"),
@@ -29,8 +29,8 @@ OUTPUTS = [
 
 
 @pytest.mark.parametrize(("words", "where", "code", "error"), OUTPUTS)
-def test_unwritable_output(words: str, where: str, code: int, error: str, tmp_path: Path) -> None:
-    """A closed pipe is not a failure; other write errors give one line."""
+def test_unwritable_output_is_one_line(words: str, where: str, code: int, error: str, tmp_path: Path) -> None:
+    """A closed pipe ends a command silently with 141. Other output that cannot be written gives one line."""
     wait = "sleep 1; " * where.startswith("|")  # the pipe is closed by then
     command = f"({wait}{sys.executable} -m kernelwatch {words}) {where}; exit ${{PIPESTATUS[0]}}"
     environment = {**os.environ, "PYTHONUNBUFFERED": ""}
@@ -47,23 +47,25 @@ def test_unwritable_output(words: str, where: str, code: int, error: str, tmp_pa
          "kernelwatch: error: unrecognized arguments: --helo; put options of a subcommand after its name\n"),
     ],
 )  # fmt: skip
-def test_unknown_subcommand(words: list[str], code: int, message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Standard error names the word and the subcommands."""
+def test_unknown_subcommand_is_an_error(
+    words: list[str], code: int, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A wrong word is an error that lists the subcommands, without those for internal use."""
     assert main.main(words) == code
     assert message in (errors := capsys.readouterr().err)
     assert "judge" not in errors
 
 
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+def test_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.main(["--version"]) == 0
     assert capsys.readouterr().out == f"kernelwatch {version('kernelwatch')}\n"
 
 
 @pytest.mark.parametrize("words", ["run", "measure a b", "compare init", "bisect x", "regressions", "site", "judge x"])
-def test_no_project(
+def test_commands_need_a_project(
     words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Outside of a project, no other project is used, such as the library's own checkout."""
+    """Outside a project, commands end with one line. No other project is used, such as the library's checkout."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("signal.signal", lambda *_: None)
     assert main.main(words.split()) == (main.STOP_BISECT if words == "judge x" else 2)
@@ -79,8 +81,8 @@ def test_no_project(
         ("compare a", "pyproject.toml", "not TOML: Expected '=' after a key in a key/value pair (at line 1, column 2)"),
     ],
 )
-def test_broken_settings(words: str, file: str, message: str, tmp_path: Path) -> None:
-    """One line names the file."""
+def test_broken_settings_are_one_line(words: str, file: str, message: str, tmp_path: Path) -> None:
+    """A broken asv.conf.json or pyproject.toml gives exit code 2 and one line, which names the file."""
     commits.begin(tmp_path)
     (tmp_path / "asv.conf.json").write_text("{}")
     (tmp_path / file).write_text("a\n:")
@@ -108,11 +110,11 @@ def test_help_describes_arguments(
 
 
 def raise_error(error: BaseException) -> None:
-    """Raise an error; a traceback ends here."""
+    """Raise an error, so that a traceback ends in this function."""
     raise error
 
 
-#: Origin of an unexpected exception.
+#: The place that an unexpected exception names.
 PLACE = f"(unexpected, at {__file__}:"
 
 
@@ -127,10 +129,10 @@ PLACE = f"(unexpected, at {__file__}:"
         (UnknownKernelError("no"), UNEXPECTED, "kernelwatch site: no\n"),
     ],
 )
-def test_unexpected_ends(
+def test_unexpected_exception_is_one_line(
     error: BaseException, code: int, message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The process prints one line or nothing."""
+    """A command that is interrupted or raises ends with its exit code, and prints one line or nothing."""
     monkeypatch.setattr("kernelwatch.cli.site.main", lambda *_: raise_error(error))
     monkeypatch.setattr("signal.signal", lambda *_: None)
     assert main.main(["site"]) == code

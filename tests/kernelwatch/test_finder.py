@@ -1,4 +1,4 @@
-"""Kernels, files and launches of many shapes: the text of `kernelwatch init`, and parsed launches."""
+"""Kernels and launches of many forms: the benchmarks that `kernelwatch init` writes for them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.golden import golden
 
 _F = "__global__ void f(float* x) {}"
 
-#: Content of the repository: a file for each found shape, or for each reason to skip.
+#: Files of the repository: one for each form of kernel or launch, or for each reason to skip.
 FILES = {
     "arguments.cu": """\
 #include <cstdint>
@@ -135,10 +135,10 @@ void go(float* a, int w, int h) { dim3 block(SIDE, SIDE / 2); convolve<<<dim3(w,
 }  # fmt: skip
 
 
-def test_written_benchmarks(
+def test_each_kernel_is_written_or_skipped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each kernel appears once, at its definition, or with a reason; WRITE_GOLDEN=1 rewrites the text."""
+    """The written benchmarks equal the golden text, with each kernel or the reason to skip it. They can be imported."""
     root = begin(tmp_path / "repository")
     monkeypatch.chdir(root)
     for file, text in FILES.items():
@@ -148,7 +148,7 @@ def test_written_benchmarks(
     (root / "gone.cu").unlink()
     assert init.main(["--flags=-DMORE=4"]) == 0
     written = (root / "benchmarks" / "kernels.py").read_text(encoding="utf-8")
-    assert written.count("\n") <= 6 + 8 * written.count("class "), "a long repository is read all the same"
+    assert written.count("\n") <= 6 + 8 * written.count("class "), "a class has more than eight lines"
     shown, expected = golden("init.txt", f"{capsys.readouterr().out}\n{written}")
     assert shown == expected
     program = "from benchmarks.kernels import SUITE; print(len(SUITE.kernels()))"
@@ -156,7 +156,7 @@ def test_written_benchmarks(
     assert int(done.stdout) == written.count("class ")
 
 
-#: Text before `k<T><<<1, block>>>(x);` -> block and template argument; None where unknown.
+#: Text before `k<T><<<1, block>>>(x);` -> block and template argument, both empty if unknown.
 DECLARED: dict[str, tuple[tuple[int, ...], str]] = {
     "const int T = 32; dim3 block(T, 8);": ((32, 8), "32"),
     "constexpr unsigned T{32U}; dim3 const block{T, 8U, 1U};": ((32, 8, 1), "32"),
@@ -171,7 +171,7 @@ DECLARED: dict[str, tuple[tuple[int, ...], str]] = {
 
 
 @pytest.mark.parametrize("declared", DECLARED)
-def test_initialisations(declared: str) -> None:
-    """Forms are `=`, braces and brackets, with suffixes and casts, of numbers and blocks."""
+def test_block_of_a_launch_is_parsed(declared: str) -> None:
+    """Blocks and constants are read if initialised by `=`, braces or brackets, also with suffixes and casts."""
     (launch,) = iter_launches("a.cu", f"void go() {{ {declared} k<T><<<1, block>>>(x); }}")
     assert (launch.block, *launch.template) == DECLARED[declared]

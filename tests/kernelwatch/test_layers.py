@@ -1,4 +1,4 @@
-"""The libraries: imports in one direction, without circles, and no dependence on suites; settings."""
+"""The structure of both libraries: imports, dependence on suites, and settings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gpu_kernels import KERNELS, MIXED
 from kernelwatch.config import project_root
 from kernelwatch.config.project_root import ROOT
 
-#: Library -> packages in order of imports; packages between two arrows do not import each other.
+#: Library -> its packages in order of imports. Packages between two `<` do not import each other.
 LAYERS = {
     "kernelwatch": "error_text errors < config < toolchain < kernel < suite < store < instrument < counting"
     " < benchmarks < scaffold review < workflow < show < runner < fleet < cli < __main__",
@@ -34,7 +34,10 @@ def _modules(library: str) -> dict[str, ast.Module]:
 
 
 def _iter_imports(module: str, tree: ast.Module, modules: dict[str, ast.Module], *, late: bool) -> Iterator[str]:
-    """Yield imported modules of the own library, without type checking; `late` includes those in functions."""
+    """Yield the modules of its library that a module imports, except for type checking.
+
+    `late` includes imports in functions.
+    """
     nodes: list[ast.AST] = list(tree.body)
     while nodes:
         node = nodes.pop()
@@ -51,8 +54,8 @@ def _iter_imports(module: str, tree: ast.Module, modules: dict[str, ast.Module],
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_packages_are_in_order(library: str) -> None:
-    """Imports in functions count, too."""
+def test_packages_import_only_earlier_ones(library: str) -> None:
+    """A package imports only packages before it in LAYERS, also in functions."""
     modules = _modules(library)
     places = {layer: place for place, layers in enumerate(LAYERS[library].split(" < ")) for layer in layers.split()}
     upward = [
@@ -67,8 +70,8 @@ def test_packages_are_in_order(library: str) -> None:
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_no_circles(library: str) -> None:
-    """Circles are checked among imports at module level."""
+def test_no_circular_imports(library: str) -> None:
+    """Imports at module level have no circles."""
     modules = _modules(library)
     graph = {
         module: {*_iter_imports(module, tree, modules, late=False)} - {module, library}
@@ -79,7 +82,7 @@ def test_no_circles(library: str) -> None:
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_no_mocks(library: str) -> None:
-    """Only tests replace objects by mocks."""
+    """Neither library imports `unittest`: mocks are for tests."""
     files = LIBRARIES[library].rglob("*.py")
     assert [path for path in files if "unittest" in path.read_text(encoding="utf-8")] == []
 
@@ -97,7 +100,7 @@ OWN = [path for path in FILES if "vendor" not in path.parts]
     ],
 )
 def test_imports_stay_within_the_library(folder: Path, foreign: set[str]) -> None:
-    """Local imports count, too: the tests of ptxcount run without library and suite."""
+    """Kernelwatch imports no suite. The tests of ptxcount import neither a suite nor kernelwatch."""
     for path in folder.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
@@ -110,8 +113,8 @@ def test_library_names_no_kernel_of_the_suite() -> None:
     assert [str(path) for path in OWN if pattern.search(path.read_text(encoding="utf-8"))] == []
 
 
-def test_project_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The variable's folder, or the nearest parent with asv's configuration outside asv's copies."""
+def test_project_root_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The root is the folder of the variable, else the nearest one upward with asv.conf.json, outside `.asv`."""
     for name in (project_root.VARIABLE, project_root.ASV_VARIABLE):
         monkeypatch.delenv(name, raising=False)
     copy = tmp_path / "mine" / ".asv" / "env" / "build"
@@ -119,13 +122,13 @@ def test_project_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for folder in (tmp_path / "mine", copy):
         (folder / "asv.conf.json").write_text("{}")
     assert project_root.find_root(copy) == project_root.find_root(tmp_path / "mine") == tmp_path / "mine"
-    for name in (project_root.ASV_VARIABLE, project_root.VARIABLE):  # the later of both counts
+    for name in (project_root.ASV_VARIABLE, project_root.VARIABLE):  # the second takes precedence
         monkeypatch.setenv(name, str(copy / name))
         assert project_root.find_root(tmp_path) == copy / name
 
 
-def test_advice_installs_from_a_clone() -> None:
-    """Neither library is installed from PyPI, where somebody else may use the name."""
+def test_no_advice_to_install_from_pypi() -> None:
+    """No text advises to install either library from PyPI, where somebody else may use the name."""
     advice = [path for path in OWN if re.search("pip install ['\"]?(kernelwatch|ptxcount)", path.read_text("utf-8"))]
     assert advice == []
 
@@ -134,8 +137,8 @@ def test_advice_installs_from_a_clone() -> None:
 OF_A_RUN = {f"KERNELWATCH_{name}" for name in ("RUN", "MEASURING", "FLEET", "FLEET_CORES", "LIBRARIES", "CHECKOUT", "")}
 
 
-def test_settings_are_in_one_table() -> None:
-    """No file reads another variable, and each has a row in the documentation."""
+def test_all_variables_are_documented() -> None:
+    """docs/settings.md has a row for each variable KERNELWATCH_* that a user may set."""
     texts = (path.read_text(encoding="utf-8") for path in OWN)
     variables = {name for text in texts for name in re.findall(r"\bKERNELWATCH_[A-Z_]*", text)}
     page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")

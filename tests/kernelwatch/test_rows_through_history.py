@@ -1,4 +1,4 @@
-"""A series follows its kernel through renames, new arguments, templates, grids and options."""
+"""Earlier forms of a kernel: one series through renames, new arguments, templates, grids and options."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ template <int N> __global__ void scale(float* out, const float* in, int n, int s
 }
 """
 
-#: Content of the file at each commit, oldest first; sectors per load request.
+#: Commit, oldest first -> content of the kernel's file, and sectors per load request.
 COMMITS = {
     "nothing is there": ("", 0),
     "it needs an option": ("#ifndef OLD\n#error set OLD\n#endif\n" + _TWICE, 4),
@@ -69,8 +69,8 @@ globals().update(watch(scale, {"n": [1024], "shift": [1]}, archs=["sm_90"]))
 """
 
 
-def test_one_series(tmp_path: Path) -> None:
-    """Commits with any form of the kernel are counted and verified; others are skipped. Bisect follows."""
+def test_earlier_forms_are_one_series(tmp_path: Path) -> None:
+    """Commits with any form of the kernel are counted, others skipped. Bisection works across the forms."""
     project = Project(tmp_path)
     project.write("benchmarks/kernels.py", ROW)
     assert project.run("kernelwatch", "init").returncode == 0
@@ -87,6 +87,7 @@ def test_one_series(tmp_path: Path) -> None:
     assert f"FOUND  {hashes[-1]}" in bisect.stdout, bisect.stdout + bisect.stderr
 
 
+#: Source -> value of the constant N, or a part of the error.
 CONSTANTS: dict[str, int | str] = {
     "#define N 32": 32,
     "#define N (128ull / 2) // of a block": 64,
@@ -108,8 +109,8 @@ CONSTANTS: dict[str, int | str] = {
 
 
 @pytest.mark.parametrize("text", CONSTANTS)
-def test_constants_of_a_source(text: str) -> None:
-    """Errors name other forms and repeated values."""
+def test_constant_is_read_from_the_source(text: str) -> None:
+    """A constant is read in all forms of C++. One without a value, or with several, is an error."""
     expected = CONSTANTS[text]
     if isinstance(expected, int):
         assert earlier_forms.read_constant("N", text) == expected
@@ -118,7 +119,7 @@ def test_constants_of_a_source(text: str) -> None:
             earlier_forms.read_constant("N", text)
 
 
-#: Declarations of the source, and the matching form: the newest sets four floats, the previous two.
+#: Declaration in the source -> index of the matching form. Form 0 sets four floats, form 1 two.
 VARIABLES = {
     "__constant__ float w[4];": 0,
     "__device__ float w[4];": 0,
@@ -130,8 +131,8 @@ VARIABLES = {
 
 
 @pytest.mark.parametrize("declared", VARIABLES)
-def test_variables_select_a_form(declared: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The name and size of a variable select the form. A constant given as a function matches any size."""
+def test_module_variables_select_a_form(declared: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The name and size of a module's variable select the form. A constant given as a function has any size."""
     monkeypatch.setenv(CHECKOUT, str(tmp_path))
     used = " + ".join(f"{name}[0]" for name in ("w", "v") if f" {name}[" in declared) or "0"
     (tmp_path / "k.cu").write_text(f"{declared}\n__global__ void k(float* out) {{ out[threadIdx.x] = {used}; }}")
@@ -142,8 +143,8 @@ def test_variables_select_a_form(declared: str, tmp_path: Path, monkeypatch: pyt
     assert [row, *row.earlier].index(row.form_at_commit) == VARIABLES[declared]
 
 
-def test_block_comes_from_the_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs record fixed blocks for reviews; a block that depends on the launch is not recorded."""
+def test_block_is_read_from_the_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`find_fixed_block` uses constants of the source. It returns None for a block that depends on the launch."""
     monkeypatch.setenv(CHECKOUT, str(tmp_path))
     (tmp_path / "k.cu").write_text("#define BLOCK 96")
     kernels = [
@@ -153,16 +154,16 @@ def test_block_comes_from_the_source(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert [kernel.find_fixed_block("float32") for kernel in kernels] == [(96, 384), (192, 0), None, None]
 
 
-def test_constant_of_zero(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A constant with the value 0 fits as any other."""
+def test_constant_of_zero_fits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A form that reads a constant fits even if the constant is 0."""
     monkeypatch.setenv(CHECKOUT, str(tmp_path))
     (tmp_path / "k.cu").write_text("#define HALO 0\n__global__ void k(float* out) { out[threadIdx.x] = HALO; }")
     row = Kernel("k", [outputs("out", "n")], 32, over=("n",), file="k.cu", read=("HALO",), earlier=[{"read": ()}])
     assert row.form_at_commit is row
 
 
-def test_form_is_selected_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Unchanged sources reuse the selection, even of a form that does not compile."""
+def test_form_is_selected_once_per_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The form is selected once for a source, and again after the source changed."""
     monkeypatch.setenv(CHECKOUT, str(tmp_path))
     checked: list[Kernel] = []
 
@@ -177,8 +178,11 @@ def test_form_is_selected_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         assert (row.form_at_commit, len(checked)) == (row.earlier[0], expected)
 
 
-def test_no_matching_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The newest form is compiled, and a compiler error of any form is shown."""
+def test_newest_form_if_none_matches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a matching form, the newest is used, or one that fails to compile.
+
+    An earlier form with an argument that launches lack is refused.
+    """
     monkeypatch.setenv(CHECKOUT, str(tmp_path))
     arguments: list[Any] = [outputs("out", "n"), inputs("in", "n"), "n"]
     row = Kernel("k", arguments, 32, over=("n",), file="k.cu", where="new", earlier=[{"entry": "old"}])

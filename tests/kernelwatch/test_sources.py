@@ -1,4 +1,4 @@
-"""Sources of kernels: preludes, options that name files, and lines of headers."""
+"""Sources of kernels: preludes, include folders, and lines of headers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _kernel(**options: Any) -> Kernel:
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a commit with a header that needs a prelude."""
+    """Return a commit's folder with a header that needs a prelude."""
     for name, text in FILES.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
@@ -42,8 +42,8 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         {"include": ["inc"], "options": ["-include", "cuda_fp16.h", "-DN=4"], "prelude": "#include <real.h>"},
     ],
 )
-def test_header_with_a_prelude(options: dict[str, Any], checkout: Path) -> None:
-    """The prelude works from any folder; line numbers stay, and includes are known."""
+def test_header_compiles_with_a_prelude(options: dict[str, Any], checkout: Path) -> None:
+    """A header compiles with a prelude or include options. Its line numbers stay, and its includes are known."""
     kernel = _kernel(**options)
     text = kernel.compile_ptx("float32", arch="sm_90")
     assert ".loc\t1 2 " in text
@@ -52,8 +52,8 @@ def test_header_with_a_prelude(options: dict[str, Any], checkout: Path) -> None:
     assert ("using real = float;" in full_text, HEADER in full_text) == (True, True)
 
 
-def test_missing_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error names the folder, except a run's folder, which is temporary."""
+def test_missing_file_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error names the folder of a missing file, or in a run says "the measured commit"."""
     places = []
     for name, folder in ((CHECKOUT, tmp_path / "gone"), ("ASV_BUILD_DIR", tmp_path)):
         monkeypatch.delenv(CHECKOUT, raising=False)
@@ -69,8 +69,8 @@ def test_missing_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [{"prelude": "\ufeffusing real = float;"}, {"prelude": '#include "real.h"'}, {}],
     ids=["prelude begins with mark", "include in prelude", "include in file"],
 )
-def test_byte_order_mark(options: dict[str, Any], checkout: Path) -> None:
-    """Nvcc compiles a file, its includes, and a prelude that begin with the mark."""
+def test_byte_order_marks_compile(options: dict[str, Any], checkout: Path) -> None:
+    """A file, an include and a prelude compile even if they begin with a byte order mark."""
     for name in ("k.cuh", "inc/real.h"):
         (checkout / name).write_text("\ufeff" + FILES[name], encoding="utf-8")
     text = '#include "inc/real.h"\n' + (checkout / "k.cuh").read_text(encoding="utf-8")
@@ -78,8 +78,8 @@ def test_byte_order_mark(options: dict[str, Any], checkout: Path) -> None:
     assert _kernel(include=["inc"], options=["-DN=4"], **options).compile_ptx("float32", arch="sm_90")
 
 
-def test_includes_of_a_package(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Include folders belong to the package or the repository."""
+def test_include_folders_of_package_and_repository(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Include folders are found in the kernel's package and in the repository."""
     package = checkout / "site" / "imaging_of_a_test"
     for folder in (package, package / "own"):
         folder.mkdir(parents=True)
@@ -94,14 +94,14 @@ def test_includes_of_a_package(checkout: Path, monkeypatch: pytest.MonkeyPatch) 
     assert kernel.compile_ptx("float32", arch="sm_90")
 
 
-def test_error_names_the_users_line(checkout: Path) -> None:
-    """A prelude does not shift it."""
+def test_prelude_does_not_shift_lines_of_errors(checkout: Path) -> None:
+    """An error of nvcc has the line of the user's file, in spite of a prelude."""
     with pytest.raises(CompileError, match=r"^k\.cuh\(2\): error"):
         _kernel(prelude="using real = float;\n\n\n").compile_ptx("float32", arch="sm_90")
 
 
-def test_cached_lines_of_a_header(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """PTX names the folder of its compilation; lines are shown from another commit's folder, too."""
+def test_lines_of_a_header_are_read_from_the_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines of a header are read from the checkout, even if cached PTX names another folder."""
     shown = []
     for name in ("one", "two"):
         (tmp_path / name / "inc").mkdir(parents=True)
@@ -117,8 +117,8 @@ def test_cached_lines_of_a_header(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert shown == [HEADER.splitlines()[-1]] * 2
 
 
-def test_lines_of_ptx_from_another_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cached PTX names the folder of an earlier commit; only the same file of this checkout is shown."""
+def test_only_files_of_the_checkout_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For PTX of another checkout, only the same file of this checkout is read, and no link out of it."""
     (tmp_path / "now" / "imaging").mkdir(parents=True)
     (tmp_path / "now" / "imaging" / "kernels.py").write_text("import triton\n")
     (tmp_path / "now" / "other.py").write_text("no\n")

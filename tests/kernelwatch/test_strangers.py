@@ -1,4 +1,4 @@
-"""Unrelated repositories: `init`, measurements, and reviews."""
+"""Repositories unrelated to this project: `init`, measurements and reviews."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.stored import documents
 
 @dataclass
 class MeasuredProject:
-    """A repository and the output of its commands."""
+    """A repository, its four commits, and the output of `asv run`."""
 
     project: Project
     commits: list[str]
@@ -39,7 +39,7 @@ class MeasuredProject:
 
     @cached_property
     def reviews(self) -> list[CompletedProcess[str]]:
-        """The pages, the review of the commit that spoils the kernels, and that of the next."""
+        """Output of `asv publish`, of the review of the spoiled commit, and of the review of the commit after it."""
         spoiled, unchanged = (self.commits[place : place + 2] for place in (1, 2))
         compare = ("kernelwatch", "compare", "--all")
         return [
@@ -47,7 +47,7 @@ class MeasuredProject:
         ]
 
 
-#: Packages that a stranger's kernels need, and no others: with their libraries they are 170 and 290 MB of wheels.
+#: Stranger -> package that its kernels need. The tests do not require them: their wheels have 170 and 290 MB.
 NEEDS = {"kernels of Numba": "numba_cuda", "kernels of Triton": "triton"}
 
 
@@ -59,10 +59,10 @@ def _is_installed(name: str) -> bool:
 def measured_projects(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Mapping[str, MeasuredProject]:
-    """Measure the requested repositories in parallel, in copies of one environment; return their results."""
+    """Measure the repositories of the requested tests in parallel; return them by name."""
     requested_tests = {item.name for item in request.session.items}
     names = [name for name in STRANGERS if any(f"[{name}]" in test for test in requested_tests) and _is_installed(name)]
-    tmp_path_factory.getbasetemp()  # one thread makes it: each first caller would remove another's
+    tmp_path_factory.getbasetemp()  # made here: threads would each make it, and remove each other's
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         measurements = [*pool.map(_measure_project, names, [tmp_path_factory] * len(names))]
         if any(test.startswith("test_init_to_review") for test in requested_tests):
@@ -81,14 +81,14 @@ def _measure_project(name: str, tmp_path_factory: pytest.TempPathFactory) -> Mea
 def stranger_project(
     request: pytest.FixtureRequest, measured_projects: Mapping[str, MeasuredProject]
 ) -> tuple[Stranger, MeasuredProject]:
-    """Return a repository and its output."""
+    """Return a stranger and its measured project. Skip if a package is missing."""
     if not _is_installed(request.param):
         pytest.skip(f"{NEEDS[request.param]} is not installed")
     return STRANGERS[request.param], measured_projects[request.param]
 
 
-def test_init_to_review(stranger_project: tuple[Stranger, MeasuredProject]) -> None:
-    """The third of four commits makes accesses strided: the review fails with its name and lines."""
+def test_init_to_review_finds_the_spoiled_commit(stranger_project: tuple[Stranger, MeasuredProject]) -> None:
+    """Review and bisection find the third of four commits, which makes accesses strided, and name kernel and line."""
     stranger, measured = stranger_project
     publish, spoiled_review, unchanged_review = measured.reviews
     for command in (measured.run, publish, unchanged_review):
@@ -106,14 +106,14 @@ def test_init_to_review(stranger_project: tuple[Stranger, MeasuredProject]) -> N
     bisect = measured.project.run("kernelwatch", "bisect", f"store_sectors {kernel}", *ends)
     assert bisect.returncode == 0, bisect.stdout + bisect.stderr
     assert f"FOUND  {measured.commits[2]}" in bisect.stdout
-    assert "measured" not in bisect.stderr, "the run has stored all that it needs"
+    assert "measured" not in bisect.stderr, "bisect measured although all numbers are stored"
     assert "subject  across rows" in bisect.stdout
     assert f"+{line:>5}  {at_fault}" in bisect.stdout
 
 
 @pytest.mark.parametrize("stranger_project", ["a project in C++"], indirect=True)
-def test_pages_of_asv(stranger_project: tuple[Stranger, MeasuredProject]) -> None:
-    """Asv's pages are unchanged and link to ours; ours link back and need no plugin."""
+def test_pages_of_asv_link_to_the_site(stranger_project: tuple[Stranger, MeasuredProject]) -> None:
+    """Asv's pages are unchanged, and link to the site's pages. These link back if asv's pages exist."""
     project = stranger_project[1].project
     html = project.path / "html"
     assert stranger_project[1].reviews[0].returncode == 0
@@ -129,8 +129,8 @@ def test_pages_of_asv(stranger_project: tuple[Stranger, MeasuredProject]) -> Non
 
 
 @pytest.mark.parametrize("stranger_project", ["a project in C++"], indirect=True)
-def test_without_the_plugin(stranger_project: tuple[Stranger, MeasuredProject], tmp_path: Path) -> None:
-    """All commands of asv work, store the same names and numbers, and find the regression."""
+def test_plain_asv_stores_the_same_numbers(stranger_project: tuple[Stranger, MeasuredProject], tmp_path: Path) -> None:
+    """Without the plugin, asv's commands work, store the same names and numbers, and find the regression."""
     measured, project = stranger_project[1], Project(tmp_path)
     base, head = measured.commits[1:3]
     bench = "Brighten.*(back_to_back|copy_ratio|store_sectors)|track_registers"
@@ -163,15 +163,15 @@ def test_without_the_plugin(stranger_project: tuple[Stranger, MeasuredProject], 
 
 
 def _read_values(results: Path, commit: str) -> dict[str, str]:
-    """Return all numbers of a commit by benchmark, as texts, in which NaN equals NaN."""
+    """Return a commit's numbers as text, by benchmark. In texts, NaN equals NaN."""
     (path,) = results.glob(f"*/{commit[:8]}-*.json")
     document = json.loads(path.read_text())
     return {name: str([*map(float, row[0])]) for name, row in document["results"].items()}
 
 
 @pytest.mark.parametrize("stranger_project", ["a project in C++"], indirect=True)
-def test_two_commits(stranger_project: tuple[Stranger, MeasuredProject]) -> None:
-    """Asv's `continuous` fails like the review; `kernelwatch measure` takes two commits."""
+def test_continuous_and_measure_take_two_commits(stranger_project: tuple[Stranger, MeasuredProject]) -> None:
+    """`asv continuous` finds the regression as the review does. `kernelwatch measure` measures both commits."""
     _, measured = stranger_project
     base, head = measured.commits[1:3]
     worse = measured.project.run("asv", "continuous", "--bench", "Brighten.track_store", base, head)
@@ -185,8 +185,8 @@ def test_two_commits(stranger_project: tuple[Stranger, MeasuredProject]) -> None
 
 @pytest.mark.fleet
 @pytest.mark.parametrize("stranger_project", ["a project in C++"], indirect=True)
-def test_killed_worker_of_a_fleet(stranger_project: tuple[Stranger, MeasuredProject]) -> None:
-    """A second worker takes over the work, and the results equal asv's."""
+def test_fleet_survives_a_killed_worker(stranger_project: tuple[Stranger, MeasuredProject]) -> None:
+    """If a worker is killed, another measures its commit. The results equal those of `asv run`."""
     import psutil
 
     _, measured = stranger_project

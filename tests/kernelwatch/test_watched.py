@@ -1,4 +1,4 @@
-"""Kernels that `benchmarks/kernels.py` watches: their benchmarks, refused ones, and errors of the file."""
+"""Kernels that `benchmarks/kernels.py` watches: their benchmarks, and errors of the file."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ watch(own("own"), {"n": [4]}, name="Other")
 """
 
 
-def test_watched_kernel(repository: Path) -> None:
-    """Times have their own sizes, back to back and isolated, both beside a copy.
+def test_watched_kernel_has_benchmarks(repository: Path) -> None:
+    """A watched kernel has counts, and times back to back and isolated, each with a control.
 
-    A kernel may have several sweeps, and a repeated line, as after a new import. A kernel of that name at another line
+    A kernel may be watched several times, also by one line that runs again. A kernel of the same name at another line
     is refused.
     """
     (repository / "a.py").write_text(WATCHED)
@@ -68,7 +68,7 @@ def test_watched_kernel(repository: Path) -> None:
         ({"n": [4]}, {"timed": {"m": [8]}}, "own: `timed` has the axes n, dtype, flags, m"),
     ],
 )
-def test_errors_of_watch(
+def test_watch_refuses_wrong_axes_and_names(
     axes: dict[str, Any], options: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watched, "_SWEEPS", {"Taken": Sweep("Taken", "another's", {}, kernel="other")})
@@ -91,8 +91,8 @@ def test_errors_of_watch(
         ),
     ],
 )
-def test_broken_suite(line: str, message: str, repository: Path) -> None:
-    """One line has file and line, for asv's commands and ours; nothing else runs."""
+def test_broken_suite_is_one_line(line: str, message: str, repository: Path) -> None:
+    """A broken benchmarks/kernels.py is one line with its file and line number, also in asv's commands."""
     init.main([])
     (repository / "benchmarks" / "kernels.py").write_text(f"from kernelwatch import Kernel\n\n{line}\n")
     commits.commit(commits.set_identity(repository))

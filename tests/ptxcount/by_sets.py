@@ -19,7 +19,7 @@ Lanes = Sequence["int | None"]
 
 
 def count_global(lanes: Lanes, width: int) -> list[int]:
-    """Return sectors and lines, and the fewest that hold the requested bytes."""
+    """Return the touched sectors and 128-byte lines, and the fewest sectors and lines that hold as many bytes."""
     requested_bytes = {byte for a in lanes if a is not None for byte in range(a, a + width)}
     touched = [len({byte // unit for byte in requested_bytes}) for unit in (32, 128)]
     return [*touched, *(-(-len(requested_bytes) // unit) for unit in (32, 128))]
@@ -39,12 +39,18 @@ def _count_waves(lanes: Lanes, width: int, group_size: int) -> list[int]:
 
 
 def count_store_wavefronts(lanes: Lanes, width: int) -> list[int]:
-    """Return wavefronts of shared memory with and without conflicts, for groups of 32 to 8 lanes."""
+    """Return the wavefronts of a store to shared memory, and the fewest without bank conflicts.
+
+    A wavefront serves lanes that access 128 bytes together: 32 lanes for 4 bytes each, 8 lanes for 16.
+    """
     return _count_waves(lanes, width, 128 // max(width, 4))
 
 
 def count_load_wavefronts(lanes: Lanes, width: int) -> list[int]:
-    """Count as `count_store_wavefronts`; paired 8- and 16-byte loads use double groups if that needs fewer."""
+    """Count as `count_store_wavefronts`, or with twice as many lanes a wavefront if that needs fewer.
+
+    8- and 16-byte loads can do that if lanes n and n ^ 1, or n and n ^ 2, share addresses.
+    """
     for lane_distance in (1, 2) if width > 4 else ():
         pairs = [(lanes[n], lanes[n ^ lane_distance]) for n in range(32)]
         if all(a == b for a, b in pairs if a is not None and b is not None):
@@ -63,7 +69,7 @@ def count_local_sectors(lanes: Lanes, width: int) -> list[int]:
 
 
 def count_constant_addresses(lanes: Lanes, width: int) -> list[int]:
-    """Count distinct addresses, for each half of 16 bytes."""
+    """Count distinct addresses; a 16-byte load counts each of them twice."""
     return [len({(a, half) for a in lanes if a is not None for half in range(max(width // 8, 1))})]
 
 
@@ -72,14 +78,20 @@ def _most(keys: Sequence[Any]) -> int:
 
 
 def count_global_atomics(lanes: Lanes, width: int) -> list[int]:
-    """Return most lanes on an address, their sum over sectors, then the counts of `count_global`."""
+    """Return the most lanes on one address, the sum of that maximum over sectors, and further counts.
+
+    Further counts are those of `count_global` without its first: lines, ideal sectors, ideal lines.
+    """
     addresses = [a for a in lanes if a is not None]
     sectors = {a // 32: [b for b in addresses if b // 32 == a // 32] for a in addresses}
     return [_most(addresses), sum(map(_most, sectors.values())), *count_global(lanes, width)[1:]]
 
 
 def count_shared_atomics(lanes: Lanes, width: int) -> list[int]:
-    """Return most lanes per address and per bank, wavefronts of rounds, wavefronts of a store; and the fewest."""
+    """Return the most lanes on one address, then three costs, then the lowest value of each cost.
+
+    Costs: most lanes on one bank, summed over groups; groups of lanes over all rounds of a loop; wavefronts of a store.
+    """
     addresses = [a for a in lanes if a is not None]
     (stored, groups), fewest = count_store_wavefronts(lanes, width), math.ceil(len(addresses) * width / 128)
     rounds = sum(count_store_wavefronts(pending, width)[1] for pending in _list_rounds(lanes, width))
@@ -89,9 +101,9 @@ def count_shared_atomics(lanes: Lanes, width: int) -> list[int]:
 
 
 def _list_rounds(lanes: Lanes, width: int) -> list[Lanes]:
-    """List the pending lanes of each round of a loop, which ends for the first lane of each bank in a group.
+    """List the lanes that begin each round of a retry loop.
 
-    A later group waits for an earlier one that changes the same word.
+    A round completes the first lane of each bank in each group, unless an earlier group changes its word.
     """
     rounds, pending, size = list[Lanes](), [*lanes], 128 // max(width, 4)
     while any(a is not None for a in pending):
@@ -107,7 +119,7 @@ def _list_rounds(lanes: Lanes, width: int) -> list[Lanes]:
 
 
 def count_loop_loads(lanes: Lanes, width: int) -> list[int]:
-    """Return further loads of a loop, and wavefronts of all loads with and without conflicts."""
+    """Return the loads of a loop after its first, and wavefronts of all loads with and without bank conflicts."""
     rounds = _list_rounds(lanes, width)
     counts = [count_load_wavefronts(pending, width) for pending in rounds]
     return [len(rounds) - 1, *map(sum, zip(*counts, strict=True))]
@@ -115,7 +127,7 @@ def count_loop_loads(lanes: Lanes, width: int) -> list[int]:
 
 _PATTERNS = ("sectors", "lines", "ideal_sectors", "ideal_lines")
 _SERVED = ("wavefronts", "conflict_free")
-#: Rule and counters by kind of access and space.
+#: Space, or space and kind, of an access -> counting rule and names of its counts.
 _COUNTED: dict[str, tuple[Callable[[Lanes, int], list[int]], tuple[str, ...]]] = {
     "global": (count_global, _PATTERNS), "global atomic": (count_global_atomics, ("together", *_PATTERNS)),
     "shared": (count_store_wavefronts, _SERVED), "shared load": (count_load_wavefronts, _SERVED),
@@ -123,7 +135,7 @@ _COUNTED: dict[str, tuple[Callable[[Lanes, int], list[int]], tuple[str, ...]]] =
 }  # fmt: skip
 
 
-#: Counts of each access by counter.
+#: ``id`` of an access -> counter -> count with sets.
 COUNTS_BY_ACCESS: dict[int, Counter[str]] = {}
 
 
@@ -133,7 +145,7 @@ class Watched(Access):
     def record(
         self, address: Value, active: Array, shape: tuple[int, int], turns: Any = None, again: bool = False
     ) -> None:
-        """Record as `Access.record`."""
+        """Record as `Access.record`, and count the same lanes with sets."""
         super().record(address, active, shape, turns, again)
         where, mask = dense(address), np.broadcast_to(active, shape)
         where = np.broadcast_to(where.view(f"i{where.itemsize}"), shape)

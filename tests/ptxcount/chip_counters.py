@@ -32,7 +32,7 @@ class ChipLaunch(NamedTuple):
         return sources.execute(self.source, self.kernel, self.copy_arguments(), **options)
 
     def count_totals(self) -> dict[str, int]:
-        """Return the compared counters."""
+        """Execute the launch; return its compared counters by name."""
         totals = self.execute().totals()
         for what in ("requests", "sectors"):
             totals[f"cluster_{what}"] = sum(totals.get(f"cluster_{kind}_{what}", 0) for kind in KINDS)
@@ -50,7 +50,7 @@ class CounterPair(NamedTuple):
 
     @property
     def is_equal(self) -> bool:
-        """Test that the numbers are equal."""
+        """True if the numbers are equal."""
         return self.expectation == self.chip
 
 

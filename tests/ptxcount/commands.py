@@ -1,4 +1,4 @@
-"""Calls of the command ``ptxcount``: a kernel of this project, and lines of errors."""
+"""The command ``ptxcount``: arguments that count the kernel ``row_sums``, and the error of a failing command."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROW_SUMS = f"--entry row_sums --grid 1 --block 32 {GIVEN}"
 
 
 def read_error(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    """Return the only line on standard error of a failing command."""
+    """Return the line that a failing command prints on standard error; assert that it prints nothing else."""
     assert main([*words]) == 1
     captured = capsys.readouterr()
     assert not captured.out

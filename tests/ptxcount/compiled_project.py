@@ -24,7 +24,7 @@ __global__ void k(int* out) { out[0] = VALUE; out[1] = NEAR; out[2] = LATER; }
 
 FLAGS = "-Ifirst -Isecond -I."
 
-#: Files by name.
+#: Content of each file of the project, by name.
 FILES = {
     "k.cu": SOURCE,
     "second/value.h": '#pragma once\n#include "inner.h"\n#define VALUE INNER\n',
@@ -36,7 +36,7 @@ FILES = {
 
 
 class Project:
-    """A folder with a source and headers, and its number of compilations."""
+    """A folder with a source and headers, and the number of compilations so far."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.flags, self.compiled = folder, FLAGS, 0
@@ -45,14 +45,14 @@ class Project:
             self.write(name, text)
 
     def write(self, name: str, text: str) -> None:
-        """Write a file and its folder."""
+        """Write a file; make its folder."""
         (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
         (self.folder / name).write_text(text)
 
     def compile(self, compile_recipe: Callable[[compilations.Recipe], compilations.Compiled] | None = None) -> str:
-        """Compile the source by a function or the cache; return the PTX.
+        """Return the PTX of the source from the cache, or else from `compile_recipe`.
 
-        Without a function nvcc only lists the files, in a fifth of the time, and once if the cache asks as well.
+        The default of `compile_recipe` is `list_files`: nvcc only lists the files, in a fifth of the time.
         """
 
         def count_compilation(recipe: compilations.Recipe) -> compilations.Compiled:
@@ -65,22 +65,22 @@ class Project:
         return compilations.load_or_compile(recipe, count_compilation)[0].ptx
 
     def is_compiled(self, compile_recipe: Callable[[compilations.Recipe], compilations.Compiled] | None = None) -> bool:
-        """Return whether a call compiles now."""
+        """Compile or use the cache; return True if the source was compiled."""
         before = self.compiled
         self.compile(compile_recipe)
         return self.compiled > before
 
     def is_compiled_once(self) -> bool:
-        """Return whether a call compiles now, and a second one does not."""
+        """Call `is_compiled` twice; return True if only the first call compiled."""
         return self.is_compiled() and not self.is_compiled()
 
     def query_layout(self, source: Path, flags: str, arch: str) -> inclusions.Layout | None:
-        """Ask nvcc for the files, and keep them."""
+        """Ask nvcc for the files of a compilation; keep its answer in `layout`."""
         self.layout = inclusions.query_layout(source, flags, arch)
         return self.layout
 
     def list_files(self, recipe: compilations.Recipe) -> compilations.Compiled:
-        """Return a compilation that has files, and no PTX."""
+        """Return a compilation with its list of files, and without PTX."""
         source, _, flags, arch = recipe
         layout = self.layout or self.query_layout(source, flags, arch)
         return Compilation("", [source, *map(Path, layout.files if layout else ())]), None
@@ -88,7 +88,7 @@ class Project:
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """Return a cached project in the current folder."""
+    """Return a project, and make its folder the current one."""
     project = Project(tmp_path / "project")
     monkeypatch.setattr(compilations, "query_layout", project.query_layout)
     monkeypatch.chdir(project.folder)

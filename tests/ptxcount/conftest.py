@@ -25,7 +25,7 @@ _compilations: dict[object, tuple[Compilation | CompileError, Path]] = {}
 
 def _compile_once(source: Path | str, flags: str = "", arch: str = ARCH, instances: Sequence[str] = ()) -> Compilation:
     folder = source.resolve().parent if isinstance(source, Path) else Path()
-    elsewhere = "-include" in flags or "-I" in flags.replace("-I include", "")  # which lies beside the source
+    elsewhere = "-include" in flags or "-I" in flags.replace("-I include", "")  # include lies beside the source
     if elsewhere or (isinstance(source, Path) and not source.is_file()):
         return _compile(source, flags, arch, instances)
     variables = sorted(
@@ -67,7 +67,7 @@ def _assemble_without_files(ptx: str, flags: str, arch: str) -> dict[str, ptxas.
 
 @pytest.fixture(autouse=True)
 def cache_compilations(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reuse earlier compilations wherever `ptxcount` compiles."""
+    """Reuse compilations of earlier tests wherever `ptxcount` compiles."""
     monkeypatch.setattr(cuda_compiler, "compile_source", _compile_once)
     monkeypatch.setattr(kernel_counts, "compile_source", _compile_once)
     monkeypatch.setattr(ptxas, "assemble", _assemble_without_files)
@@ -76,11 +76,11 @@ def cache_compilations(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _cache_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give each test a cache of its own, in a folder that a test with a cache makes."""
+    """Give each test a cache folder of its own, which does not exist yet."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / f"cache{next(_NUMBERS)}"))
 
 
 @pytest.fixture
 def arrays() -> Arrays:
-    """Make the arguments of a copy."""
+    """Return the arrays of a copy kernel."""
     return Arrays()

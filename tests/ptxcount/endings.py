@@ -20,7 +20,10 @@ sleep 60
 def end_process(
     words: list[str], number: signal.Signals, begun: Path, folder: Path, **variables: str
 ) -> tuple[int, str, str]:
-    """Send a signal to a module once `begun` has the file of that name; return exit code and outputs."""
+    """Run ``python -m`` with words, and send it a signal once its nvcc runs.
+
+    `NVCC` is the file ``nvcc`` of the folder `begun`. Return exit code, standard output and standard error.
+    """
     variables |= {"NVCC": str(begun / "nvcc"), "FOLDER": str(begun), "TMPDIR": str(begun / "temporary")}
     with subprocess.Popen(
         [sys.executable, "-m", *words], cwd=folder, env=os.environ | variables, stdout=subprocess.PIPE,

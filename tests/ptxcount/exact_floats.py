@@ -1,4 +1,4 @@
-"""Exact results of floating-point instructions: fractions, rounded once; and numbers to try."""
+"""Exact results of floating-point instructions, as fractions that are rounded once, and numbers to try."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def list_values(dtype: np.dtype[Any], count: int) -> list[float]:
     return [float(x) for x in np.array(special + random.tolist()).astype(dtype)]
 
 
-#: Modes of rounding.
+#: Rounding mode of PTX -> function that rounds a fraction to an integer.
 ROUNDINGS: dict[str, Callable[[Fraction], int]] = {
     "rn": round,  # Python rounds fractions to nearest even
     "rz": math.trunc,
@@ -60,7 +60,7 @@ def _log2(x: Fraction) -> int:
 
 
 def multiply_add(a: float, b: float, c: float, dtype: np.dtype[Any]) -> float:
-    """Return a product and a sum, rounded once."""
+    """Return a * b + c, rounded once to a dtype."""
     if all(map(math.isfinite, (a, b, c))) and Fraction(a) * Fraction(b) + Fraction(c):
         return round_fraction(Fraction(a) * Fraction(b) + Fraction(c), dtype)
     if math.isfinite(a) and math.isfinite(b) and not math.isfinite(c):

@@ -39,7 +39,7 @@ OTHER = LAUNCH.replace("= 4", "= 2")
 
 
 class Repository:
-    """A folder with a kernel, its launches, and the commands."""
+    """A folder with a kernel and its launches, where commands of ptxcount and git run."""
 
     def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self.folder, self._capsys = folder, capsys
@@ -47,7 +47,7 @@ class Repository:
         self.launch(LAUNCH)
 
     def kernel(self, stride: int, *edits: tuple[str, str]) -> None:
-        """Write the kernel with a stride and replacements."""
+        """Write the kernel with a stride, after replacements of its text."""
         text = KERNEL
         for old, new in edits:
             assert old in text
@@ -70,7 +70,7 @@ class Repository:
         return done.stdout.strip()
 
     def run(self, command: str, *words: str) -> tuple[int, list[str]]:
-        """Run a command in the folder; return its exit code and its lines, without that of success."""
+        """Run a command in the folder; return its exit code and its lines, except "N launches passed"."""
         previous = Path.cwd()
         os.chdir(self.folder)
         try:

@@ -1,7 +1,7 @@
 """Instructions between lanes of a warp, with all or some lanes active, as kernels of one warp.
 
 `tests/data/lanes-h200.json` holds the results of an H200; `tests/gpu/test_instructions.py` compares a GPU. A new
-row needs no results: it is skipped without a GPU, and on one its results are printed, to be added there.
+operation needs no results: without a GPU its test is skipped; on a GPU it prints the results to add to that file.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from tests.ptxcount.snippets import module
 
 #: Initial value of the output.
 UNTOUCHED = 12345
-#: Code of a lane, into %r3 and %p2: %r0 is its number, %r1 100 more, %r2 its number over 3, %p1 set for even numbers.
+#: Code of a lane, into %r3 and %p2: %r0 is its number, %r1 100 more, %r2 its number over 3, %p1 set if %r2 is even.
 OPERATIONS = {
     **{
         f"shfl {mode} {b} {c:#x}": f"shfl.sync.{mode}.b32 %r3|%p2, %r1, {b}, {c}, {{mask}};"
@@ -30,7 +30,7 @@ OPERATIONS = {
        for op in ("add", "min", "max", "and", "or", "xor")},
     "redux max u32": "redux.sync.max.u32 %r3, %r1, {mask};",
 }  # fmt: skip
-#: Active lanes, and their masks: the active lanes or the whole warp.
+#: Code that leaves some lanes active, and the member mask: the active lanes or the whole warp.
 GROUPS = {
     "all lanes": ("{operation}", "-1"),
     "the first 8": ("@!%p3 bra END; {operation} END:", "255"),
@@ -42,7 +42,7 @@ GROUPS = {
 
 
 def text(operation: str, group: str) -> str:
-    """Write the PTX of a case, with each lane's result in %r3 and predicate in %p2."""
+    """Write a kernel in which each lane that has not left stores its result, %r3, and its predicate, %p2."""
     code, mask = GROUPS[group]
     template = OPERATIONS[operation]
     body = code.format(operation=template.replace("{mask}", mask), other=template.replace("{mask}", "-256"))

@@ -19,7 +19,11 @@ Record = SimpleNamespace
 
 
 def write_copy(parameters: list[str], source: tuple[int, int] = (0, 0), output: tuple[int, int] = (1, 0)) -> str:
-    """Write PTX that copies between two pointers, each at an index and offset of the parameters."""
+    """Write a kernel that copies eight numbers from a pointer to another.
+
+    `source` and `output` locate the pointers: index of a parameter and offset in it. In `parameters`, text after ``|``
+    follows the parameter's name.
+    """
     declarations = ",\n".join(
         f"{kind} p{n}{size}" for n, (kind, _, size) in enumerate(p.partition("|") for p in parameters)
     )
@@ -43,7 +47,7 @@ $end: ret;
 
 
 def make_elf(machine: int, sections: dict[str, tuple[int, bytes]]) -> bytes:
-    """Make an ELF file of sections: their types and contents. Names in a table of symbols stand in the last section."""
+    """Make an ELF file from sections: name -> type and content. A table of symbols finds names in the last section."""
     names = b"\0".join(name.encode() for name in ("", *sections, ".shstrtab", ""))
     contents = [*sections.values(), (3, names)]
     offset, table = 64, bytes(64)
@@ -58,24 +62,24 @@ def make_elf(machine: int, sections: dict[str, tuple[int, bytes]]) -> bytes:
 
 
 def make_cubin(ptx: str, sections: dict[str, tuple[int, bytes]] | None = None) -> bytes:
-    """Make a cubin that carries PTX, with zeros for the ends of lines."""
+    """Make a cubin that holds PTX, with zeros for the ends of lines, and further sections."""
     return make_elf(190, {".nv_debug_ptx_txt": (1, ptx.replace("\n", "\0").encode()), **(sections or {})})
 
 
 class Arrays:
-    """A source and an output, and a check of the copy."""
+    """The source and the output of a copy kernel."""
 
     def __init__(self) -> None:
         self.source, self.output = np.arange(COUNT, dtype=np.float32), np.zeros(COUNT, np.float32)
 
     def count(self, kernel: Any, *arguments: Any, arch: str = "sm_90", grid: Any = 1) -> None:
-        """Count the kernel with both arrays and more, and check the output and its sector."""
+        """Count a copy kernel with both arrays and further arguments; assert its output and one sector an array."""
         counters = ptxcount.count(kernel, None, grid, None, [self.source, self.output, *arguments], arch=arch)
         assert (self.output == self.source).all()
         assert (counters.loads.sectors, counters.stores.sectors) == (1, 1)
 
 
 def stand_in(monkeypatch: pytest.MonkeyPatch, **modules: Any) -> None:
-    """Replace packages by modules, whose names have two underscores instead of a full stop."""
+    """Put modules into ``sys.modules``; ``__`` in a name stands for a full stop."""
     for name, module in modules.items():
         monkeypatch.setitem(sys.modules, name.replace("__", "."), module)

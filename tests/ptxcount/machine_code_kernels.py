@@ -1,7 +1,7 @@
 """Kernels in a shorthand, with accesses to shared memory that ptxas merges or keeps.
 
-``ld8`` and ``st.v2:8`` access 4 bytes, or twice 4, 8 bytes behind a register that is a multiple of 16; ``ld[%r6]:8``
-behind another register. PTX stands in angle brackets. Loaded values are stored to global memory at the end.
+``ld8`` loads 4 bytes from [%r3+8], where %r3 is a multiple of 16. ``st.v2:8`` stores two words there. ``ld[%r6]:8``
+loads from [%r6+8]. PTX stands in angle brackets. The kernel stores all loaded values to global memory at its end.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ mul.wide.u32 %d2, %r0, 2048; add.s64 %d3, %d0, %d2; add.s64 %d4, %d1, %d2; setp.
 
 
 def kernel(name: str, code: str) -> str:
-    """Return a kernel's PTX."""
+    """Write the PTX of a kernel whose code is in the shorthand."""
     lines, loaded = [], list[str]()
     for word in _WORD.findall(code):
         match = _ACCESS.fullmatch(word)
@@ -80,7 +80,7 @@ _BETWEEN = [
     ),
 ]
 
-#: PTX that computes %r10, the offset from a multiple of 16.
+#: PTX that computes %r10, an offset in the array ``s``, which is aligned to 16 bytes.
 _NUMBERS = [
     "ld.global.v2.u32 {%r11, %r12}, [%d4]; shl.b32 %r10, %r11, 4;",
     "ld.global.v2.u32 {%r10, %r12}, [%d4];",
@@ -104,7 +104,7 @@ _NUMBERS = [
     ),
 ]
 
-#: PTX that computes and stores a value from halfword ``n``.
+#: PTX that computes a value from halfword ``n`` and stores it to global memory.
 _HALFWORD_USES = [
     "cvt.f32.f16 %f{n}, %h{n}; st.global.f32 [%d3+{place}], %f{n};",
     "cvt.u32.u16 %r2{n}, %h{n}; st.global.u32 [%d3+{place}], %r2{n};",
@@ -124,12 +124,12 @@ def _use_halfwords(load: str, use: str) -> str:
     return f"<{load} {' '.join(use.format(n=n, place=4 * n) for n in (0, 1))}>"
 
 
-#: Code that makes %r6 a multiple of four only.
+#: Code that computes %r6, a multiple of 4 that need not be one of 8.
 _WORDS = "<shl.b32 %r10, %r0, 2; add.s32 %r6, %r10, %r1;>"
 _QUAD = "ld.shared.v4.u32 {%r30, %r31, %r32, %r33}, [%r3];"
 _LOAD_BEHIND = "<mov.u32 %r30, 1; @%p1 bra BEHIND; ld.shared.u32 %r30, [%r3+8]; BEHIND: st.global.u32 [%d3], %r30;>"
 
-#: PTX that computes %r6, a multiple of 16 and 8 more, which only some of it shows to ptxas.
+#: PTX that computes %r6, which is 8 modulo 16; ptxas recognizes that in some cases only.
 _REMAINDERS = [
     "add.s32 %r6, %r3, 8;",
     "sub.s32 %r6, %r3, 8;",
@@ -151,7 +151,7 @@ _REMAINDERS = [
 _UNALIGNED = "<shl.b32 %r11, %r9, 2; add.s32 %r6, %r11, %r1;>"
 _TWICE = "<add.s32 %r12, %r2, {}; mad.lo.s32 %r6, %r12, 4, %r1; mad.lo.s32 %r7, %r2, 4, %r1;>"
 _TURNED = "<mad.lo.s32 %r7, %r2, 4, %r1; add.s32 %r12, %r2, 1; mad.lo.s32 %r6, %r12, 4, %r1;>"
-#: Accesses through several registers whose difference is a number that ptxas sees, or does not.
+#: Accesses through several registers with a constant difference, which ptxas recognizes in some cases only.
 _THROUGH_SEVERAL = [
     *(
         f"<{ptx}> {kind}0 {kind}[%r7]:4"

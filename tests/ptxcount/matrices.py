@@ -59,15 +59,15 @@ class Product(NamedTuple):
         )
 
     def extent(self, role: str) -> tuple[int, int]:
-        """Return rows and columns."""
+        """Return the rows and columns of a, b, c or d."""
         return {"a": (self.m, self.k), "b": (self.k, self.n)}.get(role, (self.m, self.n))
 
     def bits(self, role: str) -> int:
-        """Return the bits of an element."""
+        """Return the bits of an element of a, b, c or d."""
         return ELEMENTS[self.types["dabc".index(role)]][0]
 
     def place(self, role: str, lane: int, i: int) -> tuple[int, int]:
-        """Return row and column of element ``i`` of a lane."""
+        """Return the row and column in a, b, c or d of element ``i`` of a lane."""
         group, within, per = lane >> 2, lane % 4, max(32 // self.bits(role), 1)
         if role in "cd":
             return group + 8 * (i >= 2), within * 2 + (i & 1)
@@ -78,12 +78,12 @@ class Product(NamedTuple):
         return group + 8 * (i // per % 2), within * per + i % per + i // (2 * per) * 4 * per
 
     def registers(self, role: str) -> int:
-        """Count the registers of a lane."""
+        """Count the registers of a lane for a, b, c or d; f64 has registers of 64 bits."""
         rows, columns = self.extent(role)
         return rows * columns * self.bits(role) // 32 // max(self.bits(role), 32)
 
     def text(self) -> str:
-        """Write a kernel: outputs, then a, b and c, register by register, 32 lanes each."""
+        """Write a kernel with arrays d, a, b and c as parameters: for each register, its value in 32 lanes."""
         kinds = {role: _REGISTERS.get(self.types["dabc".index(role)], "b32") for role in "dabc"}
         lines = ["mul.wide.u32 %rd9, %r0, 4;", "mul.wide.u32 %rd8, %r0, 8;"]
         declared = [f".reg .{kinds[role]} %{role}<{self.registers(role)}>;" for role in "dabc"]
@@ -104,7 +104,7 @@ class Product(NamedTuple):
         return module("\n".join(lines), 4, "\n".join(declared), target="8.4 sm_90")
 
     def inputs(self) -> tuple[list[Array], list[Array]]:
-        """Draw the registers of a, b and c, and their matrices."""
+        """Draw random registers of a, b and c; return them, and the matrices that they encode."""
         registers, matrices = [], []
         for role in "abc":
             count, bits = self.registers(role), self.bits(role)
@@ -134,12 +134,12 @@ class Product(NamedTuple):
         return np.ascontiguousarray(values).view(f"u{max(size, 4)}")[..., 0]
 
     def outputs(self, matrix: Array) -> Array:
-        """Arrange a matrix as registers of d, by element: (elements of a lane, 32)."""
+        """Arrange a matrix like the registers of d; return an array of shape (elements of a lane, 32 lanes)."""
         count = self.registers("d") * max(32 // self.bits("d"), 1)
         return np.array([[matrix[self.place("d", lane, i)] for lane in range(32)] for i in range(count)])
 
     def compute_expected(self, a: Array, b: Array, c: Array) -> Array:
-        """Compute the sums, not rounded."""
+        """Return a @ b + c, not rounded; for ``xor``, add the number of unequal bits to c."""
         if "xor" in self.modifiers:
             return np.asarray((a[:, :, None] != b[None]).sum(axis=1) + c)
         return np.asarray(a @ b + c)
@@ -168,7 +168,7 @@ LAYOUTS = ["row.col", "row.row", "col.col", "col.row"]
 
 
 def quad_pairs(layouts: str, kind: str) -> tuple[str, list[Array], Array]:
-    """Return ``m8n8k4`` of halves by the PTX ISA's formulas: module, registers, and expected output."""
+    """Return a kernel of ``mma.m8n8k4`` on halves, its registers a, b and c, and the expected d."""
     rng, dtype = np.random.default_rng(3), np.dtype({"f16": "f2", "f32": "f4"}[kind])
     a, b, c = (rng.integers(-8, 8, extent) for extent in ((4, 8, 4), (4, 4, 8), (4, 8, 8)))
     registers = [np.zeros((32, 4), "f2"), np.zeros((32, 4), "f2"), np.zeros((32, 8), dtype)]
@@ -196,7 +196,10 @@ def quad_pairs(layouts: str, kind: str) -> tuple[str, list[Array], Array]:
 
 
 def keep_half(rng: np.random.Generator, matrix: Array, size: int, unit: int = 1) -> tuple[Array, Array]:
-    """Zero half of each group of `size` numbers, in units; return the others, and a code of metadata a group."""
+    """Zero half of each group of `size` numbers of `matrix`, `unit` neighbours at a time.
+
+    Return the kept numbers, and the sparsity metadata of each group.
+    """
     groups = matrix.reshape(len(matrix), -1, size // unit, unit)
     keep = np.sort(rng.random(groups.shape[:3]).argsort(axis=2)[..., : groups.shape[2] // 2], axis=2)
     stored = np.take_along_axis(groups, keep[..., None], axis=2)

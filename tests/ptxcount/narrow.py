@@ -14,13 +14,13 @@ from tests.ptxcount.chip_counters import ChipLaunch, CounterPair
 MEASURED = Path(__file__).parents[1] / "data" / "narrow-h200.csv"
 LANES = np.arange(32)
 _RANDOM = np.random.default_rng(5)
-#: Half of 64 that each lane changes.
+#: Index of the half, of 64, that each lane changes.
 PLACES = {
     "neighbours": LANES, "one half": 0 * LANES, "one word": LANES % 2, "lane / 4": LANES // 4,
     "stride 2": 2 * LANES % 64, "stride 8": 8 * LANES % 64, "random": _RANDOM.integers(0, 64, 32),
     "reversed": 63 - LANES,
 }  # fmt: skip
-#: Element of 256 that each lane changes; -1: none.
+#: Index of the element, of 256, that each lane changes; -1 if it changes none.
 LOOP_PLACES = {
     "neighbours": LANES, "one address": 0 * LANES, "two a place": LANES // 2, "four places": LANES % 4,
     "stride 2": 2 * LANES, "stride 8": 8 * LANES, "stride 8, two a place": LANES // 2 * 8, "random": PLACES["random"],
@@ -37,24 +37,24 @@ LOOP_OPERANDS = {
     "all change": 0 * LANES + 1, "none changes": 0 * LANES, "odd lanes change": LANES % 2,
     "even lanes change": 1 - LANES % 2, "first half changes": LANES < 16,
 }  # fmt: skip
-#: Element of the table that each lane reads.
+#: Index of the element of a table that each lane reads.
 INDICES = {
     "uniform": 0 * LANES + 3, "stride 1": LANES, "lane / 2": LANES // 2, "lane % 4": LANES % 4,
     "lane / 16": LANES // 16, "reversed": 31 - LANES, "random": _RANDOM.integers(0, 64, 32), "stride 2": 2 * LANES,
 }  # fmt: skip
-#: Initial halves, and the addends.
+#: Initial value of all halves, and the addend of each lane.
 SUMS = {
     "all change": (0, 0 * LANES + 1), "none changes": (1, 0 * LANES), "odd lanes change": (1, LANES % 2),
     "even lanes change": (1, 1 - LANES % 2),
 }  # fmt: skip
-#: Operands that lanes compare with the half, which is 0.
+#: Number that each lane compares with its half; halves are 0 at first.
 SWAPS = {
     "all compare equal": 0 * LANES, "none compares equal": 0 * LANES + 7,
     "odd lanes compare equal": 7 - 7 * (LANES % 2), "chain": LANES,
 }  # fmt: skip
-#: A sum that adding 1 does not change, minus 8 and 4.
+#: Initial value of all halves, 8 or 4 less than the number to which adding 1 changes nothing.
 SATURATED = {"f16": 2040, "bf16": 252}
-#: Variable that a kernel reads; others read a parameter.
+#: Kernel -> variable in constant memory that it reads; kernels of `MEMBERS` read a parameter.
 VARIABLES = {"byte": "words", "word": "words", "pair": "pairs", "quad": "quads"}
 MEMBERS = ("member", "member_pair", "member_quad", "plain")
 #: Counter -> metrics of Nsight Compute that add up to it.
@@ -71,12 +71,12 @@ METRICS = {
 
 
 def encode(kind: str, values: Any) -> Any:
-    """Encode numbers as f16, or as bits of bf16 where they are exact."""
+    """Encode numbers as f16, or truncate them to the bits of bf16."""
     return np.asarray(values, "f2") if kind == "f16" else (np.asarray(values, "f4").view("u4") >> 16).astype("u2")
 
 
 def iter_atomics() -> Iterator[ChipLaunch]:
-    """Yield the loops of compare-and-swap."""
+    """Yield launches of 16-bit atomics, which are loops of compare-and-swap."""
     for kernel in ("red_f16", "atom_f16", "red_bf16", "cas_b16", "sh_f16", "sh_bf16", "sh_cas"):
         counters = [*METRICS][4:6] if kernel.startswith("sh_") else [*METRICS][:4]
         kind = kernel.rpartition("_")[2]
@@ -95,10 +95,10 @@ def iter_atomics() -> Iterator[ChipLaunch]:
 
 
 def iter_loops() -> Iterator[ChipLaunch]:
-    """Yield the loops and the wide swaps in shared memory.
+    """Yield launches of the loops and the wide swaps in shared memory.
 
-    Loops of 64 bits take fewer rounds where a lane that changes nothing precedes one of another group on its word.
-    ptxcount does not count that, so those operands are left out.
+    A 64-bit loop takes fewer rounds if a lane without a change precedes a lane of another group on its word.
+    ptxcount does not model that, so no launch has such operands.
     """
     for kernel, dtype in LOOP_TYPES.items():
         parts = 2 if dtype == "f2" else 1
@@ -113,7 +113,7 @@ def iter_loops() -> Iterator[ChipLaunch]:
 
 
 def iter_constants() -> Iterator[ChipLaunch]:
-    """Yield the loads of constant memory and of parameters by an index."""
+    """Yield launches that load an indexed element of constant memory or of a parameter."""
     for kernel in (*VARIABLES, *MEMBERS):
         table = [np.zeros(1, "V2560")[0]] * (kernel in MEMBERS)
         variables = {VARIABLES[kernel]: np.arange(2048, dtype="f4")} if kernel in VARIABLES else {}
@@ -127,9 +127,9 @@ LAUNCHES = [*iter_atomics(), *iter_constants(), *iter_loops()]
 
 
 def compare_counts(measured: dict[str, dict[str, float]]) -> list[CounterPair]:
-    """Pair each counter with the GPU's.
+    """Pair each counter with that of the GPU.
 
-    The GPU's constant requests include loads of parameters, which do not depend on the index.
+    Constant requests on the GPU include loads of parameters, so both counts are relative to a uniform index.
     """
     counts, pairs = {}, []
     for launch in (launch for launch in LAUNCHES if launch.name in measured):
@@ -142,7 +142,7 @@ def compare_counts(measured: dict[str, dict[str, float]]) -> list[CounterPair]:
 
 
 def read_measured() -> dict[str, dict[str, float]]:
-    """Return the counters of an H200 by launch and name."""
+    """Return the counters of an H200: launch -> counter -> value."""
     readings: dict[str, dict[str, float]] = {}
     with MEASURED.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):

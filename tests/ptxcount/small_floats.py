@@ -1,4 +1,4 @@
-"""The oracle of small floating-point types; modules of tests that import it are skipped without it."""
+"""ml_dtypes, the oracle of small floating-point types. Test modules that import this one are skipped without it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ml_dtypes = pytest.importorskip("ml_dtypes", reason="ml_dtypes, the oracle of sm
 
 
 def decode_scales(codes: npt.NDArray[np.uint8], scale: str) -> npt.NDArray[Any]:
-    """Return the numbers of block scales, by their type, ``ue8m0`` or ``ue4m3``."""
+    """Return the numbers that codes of block scales of type ``ue8m0`` or ``ue4m3`` encode."""
     if scale == "ue8m0":
         return np.asarray(np.ldexp(1.0, codes.astype(int) - 127))
     return np.asarray(codes.view(ml_dtypes.float8_e4m3fn).astype(np.float64))

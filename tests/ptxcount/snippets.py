@@ -22,9 +22,10 @@ def _kind(dtype: np.dtype[Any]) -> str:
 def module(
     body: str, parameters: int, registers: str = "", *, maps: int = 0, functions: str = "", target: str = "8.0 sm_90"
 ) -> str:
-    """Write a module with one kernel ``snippet`` with these numbers of parameters: tensor maps, then pointers.
+    """Write a module with one kernel, ``snippet``.
 
-    %r0 is the thread's index; `target` has the PTX version and the architecture.
+    Of its `parameters`, the first `maps` are tensor maps, and the rest are 64-bit values. %r0 is the thread's index;
+    `target` has the PTX version and the architecture.
     """
     version, arch = target.split()
     params = ", ".join(
@@ -62,14 +63,15 @@ def evaluate(
     Parameters
     ----------
     instruction : str
-        With ``{d}`` for the destination and ``{a}``, ``{b}``, ``{c}``, ``{e}`` for the operands; a name alone gets
-        all of them in this order.
+        Instruction with ``{d}`` for the destination and ``{a}``, ``{b}``, ``{c}``, ``{e}`` for the operands. An opcode
+        alone gets all of them in this order.
     operands : list of ndarray
         One array for each operand, one element a thread, at most 1024; bool for a predicate.
     result : dtype
-        What the destination holds; bool for a predicate.
+        Type of the destination; bool for a predicate.
     launch : callable, optional
-        Runs a module's kernel with so many threads on arrays, which it changes; on the CPU unless given.
+        Runs a module's kernel: takes the text, the number of threads, and arrays that it changes. The default
+        executes the kernel on the CPU.
     """
     count, lines, declared, names = len(operands[0]), [], [], {}
     result = np.dtype(result)
@@ -108,8 +110,8 @@ def evaluate(
     return arrays[0].astype(bool) if result.kind == "b" else arrays[0]
 
 
-#: Registers: %rd1 points to the thread's element of the argument, %r1 to its place in shared memory. %r2 points to that
-#: of the neighbour in its warp, %r3 to that of the thread in the next warp.
+#: Registers: %rd1 points to the thread's element of the argument, %r1 to its word in shared memory. %r2 points to the
+#: word of its neighbour in the warp, %r3 to the word of the same lane in the next warp.
 PLACES = """
 ld.param.u64 %rd1, [p0]; mad.wide.u32 %rd1, %r0, 4, %rd1;
 mov.u32 %r7, s; mad.lo.u32 %r1, %r0, 4, %r7; xor.b32 %r2, %r1, 4; xor.b32 %r3, %r1, 128;
@@ -118,7 +120,7 @@ SHARED = ".shared .align 16 .b8 s[256];"
 
 
 def words_after(body: str, *, threads: int = 64, blocks: int = 1, size: int = 64, step_limit: int = STEP_LIMIT) -> Any:
-    """Return the array of 32-bit words, initially 0, 1, 2, ..., after a kernel."""
+    """Run a kernel on an array of 32-bit words 0, 1, 2, ...; return the array afterwards."""
     out = np.arange(size, dtype=np.uint32)
     text = module(PLACES + body, 1, SHARED)
     policies = {"races": "error", "unwritten": "error"}

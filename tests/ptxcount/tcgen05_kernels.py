@@ -35,7 +35,7 @@ bar.sync 0; ld.shared.u32 %d, [base];
 bar.sync 0; setp.eq.u32 %p, %w, 0;
 @%p tcgen05.dealloc.cta_group::{group}.sync.aligned.b32 %d, {columns};
 """
-#: Wait for the phase of a barrier that begins with the launch.
+#: Code that waits for the first phase of ``barrier``.
 WAIT = "WAIT:\nmbarrier.try_wait.parity.shared.b64 %done, [barrier], 0;\n@!%done bra WAIT;\n"
 COMMIT = "@%p tcgen05.commit.cta_group::{group}.mbarrier::arrive::one.shared::cluster.b64 [barrier];\n"
 FIRST_THREAD = "setp.eq.u32 %p, %t, 0;\n"
@@ -48,7 +48,7 @@ def write_kernel(body: str, *, columns: int = 64, size: int = 128, group: int = 
 
 
 def dump(columns: int) -> str:
-    """Return code that stores each lane's columns as a row of ``out``, after the rows of earlier blocks."""
+    """Return code that stores each lane of tensor memory as a row of ``out``, after the rows of earlier blocks."""
     stores = "\n".join(f"st.global.u32 [%out+{4 * k}], %v{k};" for k in range(columns))
     return (
         "add.u32 %r5, %d, %quarter;\n"
@@ -59,12 +59,12 @@ def dump(columns: int) -> str:
 
 
 def finish(columns: int) -> str:
-    """Return code that commits the first thread's products, waits for them, and stores each lane's columns."""
+    """Return code that commits the first thread's products, waits for them, and stores each lane in ``out``."""
     return COMMIT.format(group=1) + WAIT + dump(columns)
 
 
 def store(words: Sequence[str], column: int = 0) -> str:
-    """Return code that stores words of each thread in its lane, from a column on."""
+    """Return code that stores each thread's words in its lane of tensor memory, from a column on."""
     return (
         f"add.u32 %r5, %d, %quarter;\ntcgen05.st.sync.aligned.32x32b.x{len(words)}.b32 [%r5+{column}], "
         f"{{{', '.join(words)}}};\ntcgen05.wait::st.sync.aligned;\n"
@@ -72,7 +72,7 @@ def store(words: Sequence[str], column: int = 0) -> str:
 
 
 def fill(columns: int) -> str:
-    """Return code that fills words with their lane (upper half) and column (lower half)."""
+    """Return code that fills tensor memory: the upper half of a word is its lane, the lower half its column."""
     names = [f"%v{k}" for k in range(columns)]
     sums = "".join(f"add.u32 {name}, %r4, {k};\n" for k, name in enumerate(names))
     return f"shl.b32 %r4, %t, 16;\n{sums}{store(names)}"
@@ -90,7 +90,7 @@ class Layout(NamedTuple):
     strides: tuple[int, ...]
 
     def offsets(self) -> Array:
-        """Return the offset of each coordinate, in order."""
+        """Return the offset of each coordinate; the innermost axis varies fastest."""
         places = np.array([*product(*(range(n) for n in reversed(self.sizes)))]).reshape(prod(self.sizes), -1)
         return np.asarray(places[:, ::-1] @ np.array(self.strides))
 
@@ -108,7 +108,7 @@ class Factor(NamedTuple):
 
 
 def lay_out(matrix: Array, swizzle: str, *, mn_major: bool) -> Factor:
-    """Lay out (outer, products) by 9.7.16.3.3 "Canonical Layouts", with the smallest strides."""
+    """Lay out a matrix (outer, products) by PTX ISA 9.7.16.3.3 "Canonical Layouts", with the smallest strides."""
     mode, units, (bits, base, shift) = SWIZZLES[swizzle]
     width, (outer, inner) = matrix.itemsize, matrix.shape
     t = 16 // width
@@ -137,7 +137,7 @@ def lay_out(matrix: Array, swizzle: str, *, mn_major: bool) -> Factor:
 
 
 def load_descriptors(left: Factor, right: Factor) -> str:
-    """Return code that makes the descriptors of two adjacent factors in ``factors``."""
+    """Return code that computes %a and %b, the descriptors of two adjacent factors in ``factors``."""
     lines = ["mov.u32 %r2, factors;", "shr.u32 %r2, %r2, 4;", "and.b32 %r2, %r2, 0x3FFF;", "cvt.u64.u32 %rd2, %r2;"]
     for name, factor, start in (("%a", left, 0), ("%b", right, len(left.image) >> 4)):
         lines.append(f"add.u64 {name}, %rd2, {factor.descriptor + start};")
@@ -145,7 +145,7 @@ def load_descriptors(left: Factor, right: Factor) -> str:
 
 
 def describe_product(rows: int, columns: int, codes: tuple[int, int, int], **fields: int) -> int:
-    """Encode an instruction descriptor: left, right, result, and further fields by position."""
+    """Encode an instruction descriptor from the type codes of left, right and result, and further fields."""
     left, right, result = codes
     bits = result << 4 | left << 7 | right << 10 | (columns >> 3) << 17 | (rows >> 4) << 24
     return bits | fields.get("negate", 0) << 13 | fields.get("turned", 0) << 15 | fields.get("saturate", 0) << 3

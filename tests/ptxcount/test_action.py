@@ -48,7 +48,7 @@ class Checkout(Repository):
         return self.git("rev-parse", "HEAD")
 
     def action(self, base: str, arguments: str = "") -> tuple[int, list[str], str]:
-        """Run the step for HEAD; return its exit code, log, and part of the job's summary."""
+        """Run the step for HEAD against a base; return its exit code, log, and lines of the job's summary."""
         self.git("worktree", "add", "-q", str(self.top / ".ptxcount-base"), base)
         summary = self.temp / "summary"
         summary.write_text("")
@@ -64,12 +64,12 @@ class Checkout(Repository):
 
 
 def _begins(log: list[str]) -> list[str]:
-    """Return the lines up to the rule's code."""
+    """Return each line up to its rule, ``PC...``."""
     return [line.partition("PC")[0] for line in log]
 
 
-def test_changes_on_a_pull_request(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Changes are good, bad or waived; `test_gate` has the other cases of `check`."""
+def test_rise_fails_unless_waived(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Equal counts pass, a rise fails with annotations, and a waived rise passes."""
     checkout = Checkout(tmp_path, capsys)
     checkout.stride(2)
     assert checkout.run("pin")[1] == ["ptxcount.lock: new: scale<float>"]
@@ -95,7 +95,8 @@ def test_changes_on_a_pull_request(tmp_path: Path, capsys: pytest.CaptureFixture
     assert f"{TITLE}1 line rose, 0 fell" in summary
 
 
-def test_forged_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_committed_counts_are_not_trusted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Counts that a commit adds to the checkout do not hide a rise; the cache is outside of it."""
     checkout = Checkout(tmp_path, capsys)
     checkout.stride(2)
     checkout.run("pin")

@@ -24,18 +24,18 @@ EXAMPLES = {
 #: All examples as one source, compiled once.
 SOURCE = "\n".join(f"namespace {code} {{\n{source}}}" for code, (_, source, *_) in EXAMPLES.items())
 ONE = ["out=float32[1024]", "in=float32[32768]=random(1)"]
-#: Launches other than that of `ONE`, on four blocks of 256 threads.
+#: Grid and block of a rule's example, if not 4 blocks of 256 threads; and its arguments after those of `ONE`.
 BLOCKS = {"PC105": (1, (32, 8))}
 MORE = {"PC102": ["n=int32:32"], "PC108": ["shuffled=int32[1024]=permutation(1)", "sorted=int32[1024]"]}
 
 
-def test_rules_have_chapters() -> None:
+def test_each_rule_has_a_chapter() -> None:
     assert {code: name for code, (name, *_) in EXAMPLES.items()} == {c: n for c, n in CODES.items() if c >= "PC1"}
 
 
 @pytest.mark.parametrize("code", EXAMPLES)
-def test_examples(code: str) -> None:
-    """The numbers are of the loads with the most sectors per request, which the rule concerns."""
+def test_example_has_its_advice_and_numbers(code: str) -> None:
+    """Only the kernel before the change gets the advice; the chapter's numbers are per request of the worst load."""
     numbers = EXAMPLES[code][2:]
     grid, block = BLOCKS.get(code, (4, (256,)))
     words = [*ONE, *MORE.get(code, [])]
@@ -59,7 +59,7 @@ out[i] = s[8 * lane]
 TILE = """__shared__ float tile[32][32]; int x = i % 32, y = threadIdx.x / 32;
 for (int m = y; m < 32; m += 8) tile[m][x] = in[i]; __syncthreads();
 for (int m = y; m < 32; m += 8) out[i] = tile[x][m];"""
-#: Offset by another array: rows do not begin at a multiple of their size.
+#: Another array precedes the tile, whose rows then do not begin at a multiple of their size.
 PAIRS = "__shared__ volatile float before[20]; before[i % 20] = 0; " + TILE.replace("[x][m]", "[x % 2][x / 2 + m / 2]")
 FOUR = "out[i] = (i < 512 ? in[4 * i] : 0) +\nin[4 * i + 1] +\nin[4 * i + 2] *\nin[4 * i + 3] +\nin[8 * i];"
 ROWS = "int y = i % 32, x = i / 32; out[i] = in[y * 33 + x];"
@@ -91,11 +91,11 @@ BODIES = [
 
 
 @pytest.mark.parametrize(("body", "codes"), BODIES)
-def test_good_accesses_get_no_advice(body: str, codes: list[str]) -> None:
+def test_access_patterns_get_their_advice(body: str, codes: list[str]) -> None:
     assert [code for code, _ in _list_advice(body)] == codes
 
 
-#: Ends of the advice, before the numbers.
+#: Body -> end of each advice, before the numbers in brackets.
 TEXTS = {
     ROWS: ["; the next warp is 4 bytes away: exchange the two axes, or use a tile in shared memory"],
     PADDED: ["pad every 128 bytes by 4 to get 1"],
@@ -106,18 +106,15 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("body", TEXTS)
-def test_padding_advice(body: str) -> None:
-    """One word of padding after every second row of the triangle removes its conflicts.
-
-    A pad that leaves most conflicts of the tile is not advised.
-    """
+def test_advice_names_array_and_remedy(body: str) -> None:
+    """Advice names the array first and the remedy last: a pad that removes most conflicts, or another order."""
     texts = [text.partition(" (")[0] for code, text in _list_advice(body)]
     assert all(text.endswith(end) for text, end in zip(texts, TEXTS[body], strict=True)), texts
     assert all(text.startswith(("load of tile: ", "store of tile: ", "load of s: ", "load of in: ")) for text in texts)
 
 
 def test_one_advice_per_cause() -> None:
-    """Neighbours of an array at one distance share an advice, at the one that costs most."""
+    """Accesses to neighbouring elements with one stride share an advice; the costliest is its first place."""
     first, second = _advice(FOUR)
     assert first.text.startswith("load of in: neighbouring lanes are 16 bytes apart, 4 accesses cover the gap")
     file, line = first.places[0]

@@ -35,7 +35,7 @@ TYPED = [
 def test_types_must_match(
     kind: str, word: str, needed: str, how: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """An array or number of another type would be read as other values."""
+    """An argument of another type than its parameter is refused; the error names the type to pass."""
     source = tmp_path / "k.cu"
     source.write_text("\n".join(f"{how}__global__ void k{n}({kind} a) {{}}" for n, (kind, *_) in enumerate(TYPED)))
     place = [row[:2] for row in TYPED].index((kind, word))
@@ -48,7 +48,7 @@ def test_types_must_match(
         assert main([*words, word]) == 0
 
 
-#: Arguments for a kernel of (out, in, n), and the labels in the error; empty if they are allowed.
+#: Arguments for a kernel of (out, in, n), and the labels in the error; empty if the arguments are allowed.
 ORDERED = [
     ("out=float32[32] in=float32[32] n=int32:32", ""), ("y=float32[32] x=float32[32] int32:32", ""),
     ("in=float32[32] out=float32[32] n=int32:32", "in, out, n"), ("in=float32[32] x=float32[32] int32:32", "in, x, -"),
@@ -57,8 +57,8 @@ ORDERED = [
 
 
 @pytest.mark.parametrize(("words", "labels"), ORDERED)
-def test_order_of_names(words: str, labels: str, tmp_path: Path) -> None:
-    """The name of another parameter is refused, also of a template in a header; other names are labels."""
+def test_labels_in_another_order_are_refused(words: str, labels: str, tmp_path: Path) -> None:
+    """A label that names another parameter is refused, also for a template in a header; other labels are free."""
     header = tmp_path / "k.h"
     header.write_text("template <class T> __global__ void k(T* out, T* in, int n) { out[0] = in[n]; }")
     error = pytest.raises(
@@ -68,7 +68,7 @@ def test_order_of_names(words: str, labels: str, tmp_path: Path) -> None:
         check_arguments(make_arguments(words.split()), words.split(), "_Z1kIfEvPT_S1_i", [Path(__file__), header])
 
 
-#: A parameter, its argument, and the error.
+#: Mangled type of a parameter, its argument, and the error; empty if the argument is allowed.
 MISMATCHED = [
     ("Pf", "in=int32:4", "argument in=int32:4 is int32, but the kernel takes float*; pass in=float32[N]"),
     ("P7__half2", "a=float64[4]", "argument a=float64[4] is float64, but the kernel takes __half2*; pass float16"),
@@ -91,26 +91,26 @@ MISMATCHED = [
 
 
 @pytest.mark.parametrize(("mangled", "word", "error"), MISMATCHED)
-def test_mismatches(mangled: str, word: str, error: str, tmp_path: Path) -> None:
-    """The error names the parameter's type or members, and what to give."""
+def test_mismatch_names_what_to_pass(mangled: str, word: str, error: str, tmp_path: Path) -> None:
+    """The error names the type or the members of the parameter, and what to pass."""
     source = tmp_path / "k.cu"
     source.write_text("struct P { float x; int n; float* q; };")
     with pytest.raises(LaunchError, match=f"^{re.escape(error)}") if error else nullcontext():
         check_arguments(make_arguments([word]), [word], f"_Z1k{mangled}", [source])
 
 
-def test_stored_array(tmp_path: Path) -> None:
-    """The array is writable, in C order."""
+def test_stored_array_is_writable(tmp_path: Path) -> None:
+    """An array from a file is writable and in C order."""
     stored = np.asfortranarray(np.arange(6, dtype=np.float32).reshape(2, 3))
     np.save(tmp_path / "in.npy", stored)
     array: Any = make_argument("a=@in.npy", folder=tmp_path)
     assert (array.tolist(), array.flags.c_contiguous, array.flags.writeable) == (stored.tolist(), True, True)
 
 
-def test_arrays_beyond_memory(
+def test_arrays_beyond_memory_are_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The check precedes the allocation: under overcommit NumPy raises nothing."""
+    """Variables and arrays that together exceed this machine's memory are refused before the allocation."""
     source = tmp_path / "huge.ptx"
     source.write_text(module("mov.u64 %rd1, g;", 0, functions=".global .b8 g[4294967295][4294967295];"))
     error = read_error(capsys, str(source), "--grid", "1", "--block", "1")
@@ -127,7 +127,7 @@ WHOLE = [("int" + str(n), -(1 << n - 1), (1 << n - 1) - 1) for n in (8, 16, 32, 
 
 WHOLE += [("uint" + str(n), 0, (1 << n) - 1) for n in (8, 16, 32, 64)]
 
-#: Descriptions and their values, or errors.
+#: Word of an argument, and its value or its error.
 ARGUMENTS: list[tuple[str, Any]] = [
     ("a=int16[2,3]", np.array([[0, 1, 2], [3, 4, 5]], np.int16)), ("a=f4[3]=arange", np.arange(3, dtype=np.float32)),
     ("a=f2[131072]", np.tile(np.arange(2048), 64).astype("f2")),
@@ -152,8 +152,8 @@ ARGUMENTS: list[tuple[str, Any]] = [
 
 
 @pytest.mark.parametrize(("word", "expected"), ARGUMENTS, ids=range(len(ARGUMENTS)))
-def test_arguments(word: str, expected: Any) -> None:
-    """Arrays hold 0, 1, 2, ... by default, scalars have their dtype, limits of types are exact."""
+def test_word_gives_value_or_error(word: str, expected: Any) -> None:
+    """Arrays hold 0, 1, 2, ... by default; scalars have their dtype; the limits of a type are the last valid values."""
     if isinstance(expected, str):
         with pytest.raises(LaunchError, match=re.escape(expected)):
             make_argument(word)

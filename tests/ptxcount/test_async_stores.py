@@ -31,7 +31,7 @@ def _count(body: str, cluster: int | None = 1) -> tuple[Any, ptxcount.LaunchCoun
     return out, ptxcount.count(module(_START + body + _END, 1, _SHARED), None, 1, 32, [out], cluster=cluster)
 
 
-#: Reductions of 12 with 0 to 31, one after the other.
+#: Operation -> function of the old value and a lane's operand.
 REDUCTIONS: dict[str, Callable[[int, int], int]] = {
     "inc.u32": lambda old, n: 0 if old >= n else old + 1,
     "dec.u32": lambda old, n: n if old == 0 or old > n else old - 1,
@@ -41,8 +41,8 @@ REDUCTIONS: dict[str, Callable[[int, int], int]] = {
 
 
 @pytest.mark.parametrize("operation", REDUCTIONS)
-def test_async_reductions(operation: str) -> None:
-    """All lanes reduce one address; the mbarrier completes when all bytes have arrived."""
+def test_red_async_reduces_all_lanes(operation: str) -> None:
+    """``red.async`` reduces the operands of all lanes into one address, and completes its mbarrier."""
     width = int(operation[-2:]) // 8
     operand = "%rd4" if width == 8 else "%r0"
     out, _ = _count(
@@ -54,7 +54,7 @@ def test_async_reductions(operation: str) -> None:
 
 
 @pytest.mark.parametrize("operation", REDUCTIONS)
-def test_turns_of_async_reductions(operation: str) -> None:
+def test_red_async_costs_as_much_as_red(operation: str) -> None:
     """In the own block's shared memory, ``red.async`` costs as much as ``red``; ptxas never aggregates its lanes."""
     operand = "%rd3" if operation.endswith("64") else "%r0"
     _, asynchronous = _count(f"{_RED_ASYNC}.{operation} [%r2], {operand}, [%r5];")
@@ -65,15 +65,15 @@ def test_turns_of_async_reductions(operation: str) -> None:
 
 
 @pytest.mark.parametrize("form", [f"{_RED_ASYNC}.inc.u32", "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32"])
-def test_no_clusters(form: str) -> None:
-    """An H200 ends asynchronous stores in a launch without clusters as an illegal instruction."""
+def test_async_stores_need_clusters(form: str) -> None:
+    """``red.async`` and ``st.async`` need a launch with clusters; without, an H200 finds an illegal instruction."""
     with pytest.raises(LaunchError, match=r"async needs a launch with clusters; set cluster=1"):
         _count(f"{form} [%r1], %r0, [%r5];", None)
 
 
 @pytest.mark.parametrize("form", ["st.bulk.weak.shared::cta [%r1+16], 64, 0;", "st.bulk [%rd5], %rd6, 0;"])
-def test_fill(form: str) -> None:
-    """The instruction stores zeros from an address on."""
+def test_st_bulk_stores_zeros(form: str) -> None:
+    """``st.bulk`` stores zeros from an address on."""
     out, _ = _count(
         f"cvt.u64.u32 %rd5, %r1; cvta.shared.u64 %rd5, %rd5; add.u64 %rd5, %rd5, 16; mov.u64 %rd6, 64; {form}"
     )
@@ -84,13 +84,13 @@ def test_fill(form: str) -> None:
     ("st.bulk.shared::cta [%r1+4], 64, 0;", MisalignedError, "64 bytes at 4: multiples of 8 are needed"),
     ("st.bulk.shared::cta [%r1], 64, 1;", UnsupportedInstructionError, "st.bulk"),
 ])  # fmt: skip
-def test_st_bulk_refuses(form: str, error: type[Exception], text: str) -> None:
+def test_st_bulk_refuses_misaligned_or_nonzero(form: str, error: type[Exception], text: str) -> None:
     """``st.bulk`` refuses a misaligned address, and a value other than 0."""
     with pytest.raises(error, match=text):
         _count(form)
 
 
-#: Code, and the first words after it.
+#: Code -> the first two words after it.
 FORMS = {
     "@%p1 mbarrier.arrive.shared.b64 %rd4, [bar]; @%p1 mbarrier.pending_count.b64 %r4, %rd4;"
     "@%p1 st.shared.u32 [%r1], %r4;": [1, 12],
@@ -101,8 +101,8 @@ FORMS = {
 
 
 @pytest.mark.parametrize("code", FORMS)
-def test_forms(code: str) -> None:
-    """Pending arrivals, special registers, and copies that a predicate turns into zeros."""
+def test_small_forms_give_expected_words(code: str) -> None:
+    """Pending arrivals, special registers, and copies that a predicate turns into zeros give these words."""
     out = np.full(32, 7, np.uint64)
     ptxcount.count(module(_START + code + _END, 1, _SHARED), None, 1, 32, [out], races="off")
     assert out[:2].tolist() == FORMS[code]
@@ -110,8 +110,8 @@ def test_forms(code: str) -> None:
 
 @pytest.mark.parametrize(("kind", "dtype"), [("f16", np.float16), ("bf16", ml_dtypes.bfloat16)])
 @pytest.mark.parametrize("name", ["min", "max"])
-def test_extremes_of_halves(name: str, kind: str, dtype: Any) -> None:
-    """``red`` of vectors of halves and of pairs: eight halves of each lane are added at one address."""
+def test_red_of_vectors_takes_the_extreme(name: str, kind: str, dtype: Any) -> None:
+    """``red`` of a vector stores the extreme of each of its eight halves over all lanes."""
     values = np.random.default_rng(4).normal(size=(32, 8)).astype(dtype)
     expected = getattr(values.astype(np.float32), name)(axis=0).astype(dtype)
     for vector, count in ((f"v8.{kind}", 8), (f"v4.{kind}x2", 4)):
@@ -131,7 +131,7 @@ _COPY = "cp.async.ca.shared.global [%r6+{}], [%rd1], 4;"
 _COMMIT, _READ = "cp.async.commit_group;", "ld.shared.u32 %r7, [%r6+{}];"
 _TWO_GROUPS = f"{_COPY.format(0)} {_COMMIT} {_COPY.format(512)} {_COMMIT}"
 _BLOCK_ONE = "mov.u32 %r4, %ctaid.x; setp.eq.u32 %p1, %r4, 1;"
-#: Code after which shared memory is read that a copy writes, and the first of three blocks that reads too early.
+#: Code that reads shared memory which ``cp.async`` writes -> the first of three blocks that reads too early.
 WAITS = {
     f"{_COPY.format(0)} {_READ.format(0)}": 0,
     f"{_COPY.format(0)} {_COMMIT} bar.sync 0; {_READ.format(0)}": 0,
@@ -150,8 +150,8 @@ WAITS = {
 
 
 @pytest.mark.parametrize(("code", "block"), WAITS.items())
-def test_reads_before_copies_arrive(code: str, block: int | None) -> None:
-    """Bytes that cp.async writes are unwritten until its thread waits for the copy."""
+def test_early_read_of_a_copy_is_unwritten(code: str, block: int | None) -> None:
+    """Bytes that ``cp.async`` writes count as unwritten until its thread has waited for the copy."""
     start = "ld.param.u64 %rd1, [p0]; mov.u32 %r5, cells; mad.lo.u32 %r6, %r0, 4, %r5; "
     start += "setp.eq.u32 %p2, %r0, 0; @%p2 mbarrier.init.shared.b64 [bar], 64; bar.sync 0; "
     shared = ".shared .align 16 .b8 cells[1024]; .shared .align 8 .b64 bar;"

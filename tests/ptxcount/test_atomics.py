@@ -12,7 +12,7 @@ from ptxcount.counting.access import RETRY_CAVEAT, WINNER_CAVEAT
 from ptxcount.isa.atomic_operations import ATOMICS, apply_operation
 from tests.ptxcount.snippets import execute_snippet, module
 
-#: Element of each lane: %r1 from its number %r0.
+#: Code that computes %r1, the element of a lane, from its number %r0.
 PLACES = {
     "one address": "and.b32 %r1, %r0, 0;",
     "neighbours": "mov.u32 %r1, %r0;",
@@ -20,8 +20,8 @@ PLACES = {
     "stride 8": "shl.b32 %r1, %r0, 3;",
     "four places": "and.b32 %r1, %r0, 3;",
 }
-#: Atomics, their width, and counts by place; None where not measured. Each place has sectors in global memory, then
-#: wavefronts in shared memory (H200, driver 580.159.04, nvcc 13.0.88, 2026-11-23).
+#: Atomic, its width, and counts for each of `PLACES`: sectors in global memory, wavefronts in shared memory. None: not
+#: measured (H200, driver 580.159.04, nvcc 13.0.88, 2026-11-23).
 READ = [
     ("add.u32 %r5, [A], %r2", 4, [32, 4, 4, 32, 8], [32, 1, 2, 8, 8]),
     ("add.u32 _, [A], 1", 4, [32, 4, 4, 32, 8], [1, 1, 1, 8, 1]),
@@ -38,7 +38,7 @@ READ = [
 def _count_atomic(
     atomic: str, code: str, width: int, space: str, threads: int = 32, blocks: int = 1, end: str = ""
 ) -> dict[str, int]:
-    """Count a kernel whose threads use the result of an atomic."""
+    """Return the totals of a kernel whose threads store the results of an atomic at element %r1."""
     base = (
         "mov.u32 %r7, s; mad.lo.u32 %r6, %r1, {0}, %r7;" if space == "shared" else "mad.wide.u32 %rd2, %r1, {0}, %rd1;"
     )
@@ -58,8 +58,10 @@ def _count_atomic(
 
 @pytest.mark.parametrize("space", ["global", "shared"])
 @pytest.mark.parametrize(("atomic", "width", "sectors", "wavefronts"), READ)
-def test_one_warp(atomic: str, width: int, sectors: list[int | None], wavefronts: list[int | None], space: str) -> None:
-    """The compiler cannot see that all lanes share an address."""
+def test_one_warp_as_on_h200(
+    atomic: str, width: int, sectors: list[int | None], wavefronts: list[int | None], space: str
+) -> None:
+    """Sectors, wavefronts and conflicts are those of an H200 if ptxas does not know the address to be uniform."""
     for (place, code), read in zip(PLACES.items(), sectors if space == "global" else wavefronts, strict=True):
         totals = _count_atomic(atomic, code, width, space)
         if read is not None:
@@ -70,8 +72,8 @@ def test_one_warp(atomic: str, width: int, sectors: list[int | None], wavefronts
         assert totals[f"{'shared_' * (space == 'shared')}atomic_together"] == together
 
 
-#: Atomics of 64 bits in shared memory by lanes on neighbours: wavefronts, the fewest, and loops. Machine code of
-#: sm_75 to sm_120 has one instruction for ``exch`` and ``cas`` (nvcc 13.0.88), and a loop for others.
+#: Atomics of 64 bits on neighbours in shared memory. By number of lanes: wavefronts, the fewest, and loops. Machine
+#: code of sm_75 to sm_120 has one instruction for ``exch`` and ``cas`` (nvcc 13.0.88), and a loop for others.
 WIDE = [
     ("exch.b64 %rd5, [A], %rd6", {1: (1, 1, 0), 16: (1, 1, 0), 32: (2, 2, 0)}),
     ("cas.b64 %rd5, [A], %rd6, 7", {1: (2, 2, 0), 16: (2, 2, 0), 32: (4, 4, 0)}),
@@ -80,8 +82,8 @@ WIDE = [
 
 
 @pytest.mark.parametrize(("atomic", "counts"), WIDE)
-def test_atomics_of_64_bits(atomic: str, counts: dict[int, tuple[int, int, int]]) -> None:
-    """Swaps of 64 bits retry nothing; a request takes at least the wavefronts of one pass without conflicts."""
+def test_swaps_of_64_bits_are_no_loops(atomic: str, counts: dict[int, tuple[int, int, int]]) -> None:
+    """Of atomics of 64 bits, only ``add`` is a loop, with the caveat of retries; none has conflicts on neighbours."""
     body = "mad.lo.u32 %r6, %r0, 8, s; st.shared.u64 [%r6], 0; bar.sync 0; ld.param.u64 %rd1, [p0];"
     text = module(
         f".shared .b64 s[32]; {body} atom.shared.{atomic.replace('A', '%r6')}; st.global.u64 [%rd1], %rd5;", 1
@@ -93,8 +95,8 @@ def test_atomics_of_64_bits(atomic: str, counts: dict[int, tuple[int, int, int]]
         assert ("retries" in access.caveat) == (expected[2] > 0)
 
 
-#: Atomics in shared memory that are loops of ``LDS`` and ``ATOMS.CAST.SPIN``, or not: loads by place, their
-#: wavefronts, and those without conflicts (H200, driver 580.159.04, nvcc 13.0.88, 2026-11-29).
+#: Atomics in shared memory, some of which are loops of ``LDS`` and ``ATOMS.CAST.SPIN``. For each of `PLACES`:
+#: loads of the loop, their wavefronts, and those without conflicts (H200, driver 580.159.04, nvcc 13.0.88, 2026-11-29).
 _FLOATS = [(32, 32, 32), (1, 1, 1), (2, 2, 2), (8, 36, 8), (8, 8, 8)]
 _PAIRS = [(32, 32, 32), (1, 2, 2), (2, 2, 2), (8, 72, 16), (8, 12, 12)]
 LOOPS = [
@@ -105,8 +107,8 @@ LOOPS = [
 
 
 @pytest.mark.parametrize(("atomic", "width", "loads"), LOOPS)
-def test_loads_of_loops(atomic: str, width: int, loads: list[tuple[int, int, int]]) -> None:
-    """Each round of a loop is a load, too; a round ends for one lane of each bank in a group of lanes."""
+def test_each_round_of_a_loop_loads(atomic: str, width: int, loads: list[tuple[int, int, int]]) -> None:
+    """Each round of a loop is a load, too; it completes one lane of each bank in a group of lanes."""
     for (place, code), expected in zip(PLACES.items(), loads, strict=True):
         totals = _count_atomic(atomic, code, width, "shared")
         requests, wavefronts, conflicts = (
@@ -118,8 +120,8 @@ def test_loads_of_loops(atomic: str, width: int, loads: list[tuple[int, int, int
     assert totals.get("shared_load_requests", 0) == 3 * (width == 8 if is_summed else loads[0][0])
 
 
-def test_caveats_of_several_atomics() -> None:
-    """The row of two swaps and a loop has the loop's caveat; swaps of 128 bits have none."""
+def test_loop_among_swaps_has_its_caveat() -> None:
+    """Shared atomics have the caveat of their loop, although two swaps of 128 bits have none."""
     swap, total = "atom.shared.exch.b128 %q1, [s], %q2;", "atom.shared.add.f64 %fd1, [s], 0d3FF0000000000000;"
     begin = ".shared .align 16 .b64 s[2]; st.shared.v2.u64 [s], {0, 0}; bar.sync 0; mov.b128 %q2, {%rd1, %rd2};"
     text = module(f"{begin} {swap} {total} {swap}", 0, ".reg .f64 %fd<2>; .reg .b128 %q<3>;")
@@ -127,7 +129,7 @@ def test_caveats_of_several_atomics() -> None:
     assert caveats == {"shared atomic": RETRY_CAVEAT}
 
 
-#: Threads that swap in a loop until the result says stop, and threads that swap once in a loop of two turns.
+#: Loop with a swap -> True if the result of the swap ends the loop.
 SWAPS = {
     "{swap} setp.ne.u32 %p1, %r5, %r4; mov.u32 %r4, %r5; @%p1 bra again;": True,
     "{swap} setp.eq.u32 %p1, %r5, 0; @%p1 st.global.u32 [%rd1+8], %r5; add.u32 %r4, %r4, 1; "
@@ -137,8 +139,8 @@ SWAPS = {
 
 @pytest.mark.parametrize(("loop", "is_retried"), SWAPS.items())
 @pytest.mark.parametrize("swap", ["cas.b32 %r5, [%rd1], %r4, %r3;", "exch.b32 %r5, [%rd1], %r4;"])
-def test_tries_that_depend_on_the_winner(swap: str, loop: str, is_retried: bool) -> None:
-    """Only a swap whose result ends its loop has a number of tries that depends on the order of threads."""
+def test_tries_that_end_a_loop_have_a_caveat(swap: str, loop: str, is_retried: bool) -> None:
+    """Only a swap whose result ends its loop has the caveat that its tries depend on the order of threads."""
     begin = "ld.param.u64 %rd1, [p0]; mov.u32 %r4, 0; add.u32 %r3, %r4, 1; again:"
     text = module(begin + loop.format(swap=f"atom.global.{swap}"), 1)
     caveats = execute_snippet(text, [np.zeros(4, np.uint32)]).caveats()
@@ -149,8 +151,8 @@ def test_tries_that_depend_on_the_winner(swap: str, loop: str, is_retried: bool)
     ("global", [0, 0x800000, 0x80800001]), ("shared", [33, 0x800020, 0x807FFFE1]),
 ])  # fmt: skip
 @pytest.mark.parametrize("target", ["%f2", "_"])
-def test_sums_of_subnormals(space: str, expected: list[int], target: str) -> None:
-    """Global memory flushes subnormals of float32, which shared memory keeps: 32 lanes add the least number."""
+def test_only_global_sums_flush_subnormals(space: str, expected: list[int], target: str) -> None:
+    """Sums of subnormal float32 are flushed to zero in global memory, and exact in shared memory."""
     base = "%rd1" if space == "global" else "s"
     text = module(
         ".shared .b32 s[3]; ld.param.u64 %rd1, [p0]; mov.b32 %f1, 0x1;\n"
@@ -165,14 +167,14 @@ def test_sums_of_subnormals(space: str, expected: list[int], target: str) -> Non
 
 
 @pytest.mark.parametrize("code", PLACES.values(), ids=PLACES)
-def test_used_sum_of_ones(code: str) -> None:
-    """An atomicAdd of 1 costs as much as of any value if its result is used."""
+def test_used_sum_of_ones_costs_as_any_sum(code: str) -> None:
+    """An ``atomicAdd`` of 1 costs as much as one of any value if its result is used."""
     totals = [_count_atomic(f"add.u32 %r5, [A], {number}", code, 4, "shared") for number in ("1", "%r2")]
     assert totals[0]["shared_atomic_wavefronts"] == totals[1]["shared_atomic_wavefronts"]
 
 
-#: Atomics on an address that the compiler sees to be one: sectors and wavefronts of a warp. Where it is 1 sector,
-#: machine code of nvcc 13.0.88 has a vote, a sum and one lane's atomic; an H200 agrees on ``add`` and ``or``.
+#: Atomics on an address that ptxas knows to be uniform: sectors and wavefronts of a warp. If it is 1 sector, machine
+#: code of nvcc 13.0.88 has a vote, a sum and one lane's atomic; an H200 agrees on ``add`` and ``or``.
 SUMMED = [
     *((f"{name} {target}, [A], {value}", 1, 1) for name in ("add.u32", "add.s32") for target in ("%r5", "_")
       for value in ("1", "%r2", "%r0")),
@@ -188,8 +190,8 @@ SUMMED = [
 
 
 @pytest.mark.parametrize(("atomic", "sectors", "wavefronts"), SUMMED)
-def test_uniform_addresses(atomic: str, sectors: int, wavefronts: int) -> None:
-    """A warp-aggregated atomic is one request. Otherwise, each lane on an address counts."""
+def test_uniform_address_may_be_aggregated(atomic: str, sectors: int, wavefronts: int) -> None:
+    """A warp-aggregated atomic costs one sector; without aggregation, each lane costs one."""
     width = 8 if "64" in atomic else 4
     totals = _count_atomic(atomic, "mov.u32 %r1, %ctaid.x;", width, "global", blocks=3)
     assert (totals["atomic_sectors"], totals["atomic_together"]) == (3 * sectors, 3 * 32)
@@ -199,8 +201,8 @@ def test_uniform_addresses(atomic: str, sectors: int, wavefronts: int) -> None:
         assert not totals["shared_atomic_bank_conflicts"]
 
 
-def test_sum_of_whole_warps() -> None:
-    """Sums of a number per lane whose result is used are summed only where all 32 lanes take part."""
+def test_used_sums_aggregate_in_full_warps() -> None:
+    """If lanes add different numbers and use the result, ptxas aggregates them only in full warps."""
     totals = [_count_atomic("add.u32 %r5, [A], %r0", "mov.u32 %r1, 0;", 4, "global", n) for n in (20, 32)]
     assert [counts["atomic_sectors"] for counts in totals] == [20, 1]
 
@@ -232,14 +234,14 @@ SEEN = {
 
 
 @pytest.mark.parametrize(("code", "is_seen"), SEEN.items())
-def test_addresses_that_the_compiler_sees(code: str, is_seen: bool) -> None:
-    """Lanes on one address are summed where ptxas sees that it is one."""
+def test_lanes_aggregate_if_ptxas_knows_the_address(code: str, is_seen: bool) -> None:
+    """Lanes on one address are aggregated if ptxas knows that it is uniform."""
     totals = _count_atomic("add.u32 _, [A], %r2", f"and.b32 %r3, %r0, 0; {code}", 4, "global", end="E: ")
     lanes = 9 if "bra E" in code else 32
     assert totals["atomic_sectors"] == (1 if is_seen else lanes)
 
 
-#: Addresses of 3000 threads by their numbers, some of them equal.
+#: Indices of elements from the numbers of 3000 threads; some threads share an element.
 MEETINGS: dict[str, Callable[[Any], Any]] = {
     "one address": lambda n: 0 * n,
     "four": lambda n: n % 4,
@@ -247,7 +249,7 @@ MEETINGS: dict[str, Callable[[Any], Any]] = {
     "runs": lambda n: n // 77,
     "none": lambda n: n,
 }
-#: Operations, dtype, and operands from random numbers.
+#: Operation, dtype, and limit of random operands.
 ORDERS = [
     ("add", "u4", 2**32), ("add", "u8", 2**63), ("add", "f4", 1000), ("min", "i4", 1000), ("max", "u8", 1000),
     ("and", "u4", 2**32), ("or", "u4", 2**32), ("xor", "u8", 2**63), ("exch", "u4", 50), ("cas", "u4", 2),
@@ -258,8 +260,8 @@ ORDERS = [
 
 @pytest.mark.parametrize(("name", "dtype", "below"), ORDERS)
 @pytest.mark.parametrize("meeting", MEETINGS)
-def test_order_of_conflicting_threads(name: str, dtype: str, below: int, meeting: str) -> None:
-    """Old values and final memory are exact for threads in sequence."""
+def test_atomics_execute_in_thread_order(name: str, dtype: str, below: int, meeting: str) -> None:
+    """Old values and final memory are those of threads that execute one after the other."""
     rng = np.random.default_rng(below)
     operation = ATOMICS[name]
     index = MEETINGS[meeting](np.arange(3000))

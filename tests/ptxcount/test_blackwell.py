@@ -19,7 +19,7 @@ from tests.ptxcount.snippets import evaluate, list_registers, module
 
 Array = npt.NDArray[Any]
 F32 = np.dtype("f4")
-#: Numbers with ties, subnormals, NaN, infinities and overflow of a format.
+#: Single-precision numbers, among them ties, subnormals, NaN, infinities and numbers beyond narrow formats.
 NUMBERS = np.concatenate([np.array(list_values(F32, 300), F32), np.arange(-640, 640, dtype=F32) / 64])[:1024]
 PARTNERS = np.roll(NUMBERS, 5)
 
@@ -27,8 +27,8 @@ PARTNERS = np.roll(NUMBERS, 5)
 @pytest.mark.parametrize("absolute", ["", ".abs"])
 @pytest.mark.parametrize("nan", ["", ".NaN"])
 @pytest.mark.parametrize("name", ["min", "max"])
-def test_minimum_of_three(name: str, nan: str, absolute: str) -> None:
-    """Three operands equal two nested operations of two."""
+def test_extreme_of_three_is_nested(name: str, nan: str, absolute: str) -> None:
+    """``min`` or ``max`` of three operands equals two nested operations of two."""
     operands = [NUMBERS, PARTNERS, np.roll(NUMBERS, 11)]
     got = evaluate(f"{name}{nan}{absolute}.f32", operands, F32)
     numpy_name = f"{name}imum" if nan else f"f{name}"
@@ -40,8 +40,8 @@ def test_minimum_of_three(name: str, nan: str, absolute: str) -> None:
 
 
 @pytest.mark.parametrize("modifiers", ["min", "max", "min.abs", "max.abs", "min.NaN", "max.abs.NaN"])
-def test_redux_of_floats(modifiers: str) -> None:
-    """Every lane gets the warp's extreme, with NaN among values and alone."""
+def test_redux_of_floats_gives_the_extreme(modifiers: str) -> None:
+    """Every lane gets the extreme of its warp, also with one NaN and with NaN only."""
     values = np.random.default_rng(1).normal(size=(8, 32)).astype(F32)
     values[2, 3], values[3] = np.nan, np.nan
     got = evaluate(f"redux.sync.{modifiers}.f32 {{d}}, {{a}}, -1", [values.reshape(-1)], F32).reshape(8, 32)
@@ -66,8 +66,8 @@ def _exact(name: str, a: float, b: float, c: float) -> float:
 
 
 @pytest.mark.parametrize("name", ["add", "sub", "mul", "fma"])
-def test_pairs_of_singles(name: str) -> None:
-    """Both singles of a 64-bit word are independent numbers."""
+def test_pairs_of_singles_are_independent(name: str) -> None:
+    """``f32x2`` computes each single of a 64-bit word on its own."""
     columns = [np.roll(NUMBERS, shift)[:1024] for shift in (0, 7, 19)]
     words = [np.stack([column, np.roll(column, 1)], axis=1).copy().view("u8")[:, 0] for column in columns]
     operands = words if name == "fma" else words[:2]
@@ -80,8 +80,8 @@ def test_pairs_of_singles(name: str) -> None:
 
 @pytest.mark.parametrize(("kind", "dtype"), [("f16", np.float16), ("bf16", ml_dtypes.bfloat16)])
 @pytest.mark.parametrize("name", ["add", "sub", "fma"])
-def test_mixed_operands(name: str, kind: str, dtype: Any) -> None:
-    """A sum of halves and a single is rounded once."""
+def test_mixed_operands_round_once(name: str, kind: str, dtype: Any) -> None:
+    """An operation on halves and a single is rounded once, to a single."""
     with np.errstate(all="ignore"):
         halves = [np.roll(NUMBERS, shift).astype(dtype) for shift in (0, 3)]
     words = [half.view(np.uint16) for half in (halves if name == "fma" else halves[:1])]
@@ -101,8 +101,8 @@ NARROW = {
 
 
 @pytest.mark.parametrize("kind", NARROW)
-def test_to_narrow_floats(kind: str) -> None:
-    """Rounding is that of ml_dtypes: nearest, ties to even; NaN saturates."""
+def test_singles_round_to_narrow_floats(kind: str) -> None:
+    """Rounding is that of ml_dtypes: to nearest, ties to even. NaN becomes the largest number."""
     instruction = f"cvt.rn.satfinite.{kind}.f32 {{d}}, {{a}}, {{b}}"
     if kind == "e2m1x2":
         instruction = (
@@ -117,8 +117,8 @@ def test_to_narrow_floats(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["e2m3x2", "e3m2x2"])
-def test_from_narrow_floats(kind: str) -> None:
-    """Every code is converted, also with a power of two as scale."""
+def test_narrow_floats_become_their_numbers(kind: str) -> None:
+    """Every code becomes its number, also times a power of two."""
     codes, scales = (axis.ravel() for axis in np.meshgrid(np.arange(64), [0, 1, 100, 127, 128, 200, 254, 255]))
     word = (codes | (codes[::-1] << 8)).astype(np.uint16)
     values = codes.astype(np.uint8).view(NARROW[kind]).astype(np.float32)
@@ -139,16 +139,16 @@ def test_from_narrow_floats(kind: str) -> None:
     ("rp", 0x00400001, 1), ("rz", 0x7F7FFFFF, 254), ("rp", 0x7F7FFFFF, 255), ("rp.satfinite", 0x7F7FFFFF, 254),
     ("rz", 0x7F800000, 255), ("rz.satfinite", 0x7F800000, 254), ("rz.satfinite", 0x7FC00000, 255), ("rz", 0, 0),
 ])  # fmt: skip
-def test_to_powers_of_two(rounding: str, bits: int, expected: int) -> None:
-    """Edges of ``ue8m0`` follow the emulation of cuda_fp8.hpp."""
+def test_limits_of_powers_of_two_as_in_cuda(rounding: str, bits: int, expected: int) -> None:
+    """Numbers at the limits become ``ue8m0`` as in the emulation of cuda_fp8.hpp."""
     numbers = [np.array([bits], np.uint32).view(F32), np.ones(1, F32)]
     got = evaluate(f"cvt.{rounding}.ue8m0x2.f32", numbers, np.uint16)
     assert got[0] == expected << 8 | 127  # the second number is 1, or 2**0, whose exponent is stored as 127
 
 
 @pytest.mark.parametrize("load", ["v8.b32", "v4.b64", "v8.f32", "v4.u64", "L1::no_allocate.v8.u32", "nc.v4.b64"])
-def test_32_bytes_a_thread(load: str) -> None:
-    """One request has as many sectors as threads, loaded and stored."""
+def test_32_bytes_a_thread_are_a_sector_each(load: str) -> None:
+    """One request of 32 bytes a thread has as many sectors as threads, loaded and stored."""
     wide = load.endswith("64")
     kind, count = ("f32" if load.endswith("f32") else "b64" if wide else "b32"), 4 if wide else 8
     names = list_registers("%w", count)
@@ -165,7 +165,7 @@ def test_32_bytes_a_thread(load: str) -> None:
 
 
 _STORE = "st.global.u64 [%rd2], %rd3;"
-#: Ways to read the first of two parameters of 8 bytes.
+#: Name -> code that reads the first of two parameters of 8 bytes.
 PARAMETERS = {
     "entry": "ld.param::entry.u64 %rd3, [p0];",
     "address": "mov.b64 %rd4, p0; ld.param.u64 %rd3, [%rd4];",
@@ -176,8 +176,8 @@ PARAMETERS = {
 
 @pytest.mark.parametrize("way", PARAMETERS)
 @pytest.mark.parametrize("hidden", ["", ".hidden "])
-def test_parameters(way: str, hidden: str) -> None:
-    """Parameters are read by name, by an address in a register, and by generic addresses."""
+def test_parameter_by_name_and_address(way: str, hidden: str) -> None:
+    """A parameter is read by its name, by its address in a register, and by its generic address."""
     text = module(f"ld.param.u64 %rd2, [p1]; {PARAMETERS[way]} {_STORE}", 2).replace(
         ".param .u64 p0", f"{hidden}.param .u64 p0"
     )
@@ -187,8 +187,8 @@ def test_parameters(way: str, hidden: str) -> None:
 
 
 @pytest.mark.parametrize(("version", "form"), [(v, f) for v, forms in RELEASED_FORMS.items() for f in forms])
-def test_required_releases(version: str, form: ReleasedForm) -> None:
-    """A form is refused with its version and line, or it is supported."""
+def test_newer_form_is_supported_or_refused(version: str, form: ReleasedForm) -> None:
+    """A form of a newer PTX release is supported, or the error names the release and the line."""
     if form.is_supported:
         assert re.fullmatch(form.pattern, form.example)
         assert not explain_release(form.example)
@@ -198,8 +198,8 @@ def test_required_releases(version: str, form: ReleasedForm) -> None:
         ptxcount.count(module(f"{form.example} %r1, %r0;", 0), None, 1, 1, [])
 
 
-def test_null_pointers() -> None:
-    """A null pointer is an argument, alone and in a struct; Triton's scratch memory is one."""
+def test_none_is_a_null_pointer() -> None:
+    """None is a null pointer as an argument and as a member, such as Triton's scratch memory."""
     body = "ld.param.u64 %rd1, [p0]; ld.param.u64 %rd2, [p1]; st.global.u64 [%rd1], %rd2;"
     for null in (None, {"scratch": None}):
         result = np.ones(1, np.uint64)
@@ -208,7 +208,7 @@ def test_null_pointers() -> None:
 
 
 def _pack_halves(numbers: Array, dtype: Any) -> tuple[Array, Array]:
-    """Return words of a number above its neighbour, and the numbers that the halves hold."""
+    """Return words with a number in the upper half and its predecessor in the lower, and the rounded numbers."""
     with np.errstate(all="ignore"):
         halves = numbers.astype(dtype)
     low = np.roll(halves, 1).view(np.uint16).astype(np.uint32)
@@ -217,8 +217,8 @@ def _pack_halves(numbers: Array, dtype: Any) -> tuple[Array, Array]:
 
 @pytest.mark.parametrize(("source", "dtype"), [("f16x2", np.float16), ("bf16x2", ml_dtypes.bfloat16)])
 @pytest.mark.parametrize("kind", ["e2m3x2", "e3m2x2"])
-def test_halves_to_narrow_floats(kind: str, source: str, dtype: Any) -> None:
-    """The upper half becomes the upper byte."""
+def test_halves_round_to_narrow_floats(kind: str, source: str, dtype: Any) -> None:
+    """Halves are rounded and clamped; the upper half becomes the upper byte."""
     words, numbers = _pack_halves(NUMBERS, dtype)
     got = evaluate(f"cvt.rn.satfinite.{kind}.{source}", [words], np.uint16)
     limit = float(ml_dtypes.finfo(NARROW[kind]).max)
@@ -228,8 +228,8 @@ def test_halves_to_narrow_floats(kind: str, source: str, dtype: Any) -> None:
 
 
 @pytest.mark.parametrize("scale", [None, 120, 127, 130])
-def test_fixed_point(scale: int | None) -> None:
-    """``s2f6`` is the nearest 64th of a number over its scale."""
+def test_fixed_point_is_the_nearest(scale: int | None) -> None:
+    """``s2f6`` holds the nearest 64th of a number over its scale, clamped."""
     scaled = "" if scale is None else ".scaled::n2::ue8m0"
     scale_words = [] if scale is None else [np.full(1024, scale | scale << 8, np.uint16)]
     got = evaluate(f"cvt.rn.satfinite{scaled}.s2f6x2.f32", [NUMBERS, PARTNERS, *scale_words], np.uint16)

@@ -20,25 +20,25 @@ STORE = _PLACES + "{lanes} cp.async.bulk.global.shared::cta.bulk_group [%rd1], [
 
 
 def _store(size: int, to: int, tile: int, lanes: str = "", threads: int = 1) -> ptxcount.LaunchCounters:
-    """Return PTX that copies bytes of shared memory to an array."""
+    """Count a bulk copy of bytes from offset `tile` of shared memory to offset `to` of an array."""
     text = module(STORE.format(size=size, to=to, tile=tile, lanes=lanes), 1, TILE)
     return execute_snippet(text, [np.zeros(1 << 16, np.uint8)], threads=threads, unwritten="off")
 
 
 def _pieces(size: int, to: int, tile: int) -> int:
-    """Count sectors byte by byte, for each 128-byte segment of shared memory."""
+    """Count sectors of the array byte by byte, separately for each 128-byte segment of shared memory."""
     return len({((tile + byte) // 128, (to + byte) // 32) for byte in range(size)})
 
 
 @pytest.mark.parametrize("size", [0, 16, 112, 128, 1024])
-def test_pieces_of_128_bytes(size: int) -> None:
-    """A copy is cut where its shared address is a multiple of 128."""
+def test_copies_split_at_128_bytes(size: int) -> None:
+    """A copy is split where its shared address is a multiple of 128; each part has its own sectors."""
     for to in range(0, 128, 16):
         for tile in range(0, 128, 16):
             assert _store(size, to, tile).totals()["bulk_store_sectors"] == _pieces(size, to, tile)
 
 
-#: Places in array and shared memory of a copy of 1,024 bytes, sectors, and advice.
+#: Offsets in array and shared memory of a copy of 1,024 bytes, its sectors, and the advice.
 ADVICE = [
     (16, 0, 40, "; 33.00 instead of 40.00 if the shared buffer is moved by 16 bytes"),
     (16, 16, 33, ""),
@@ -48,14 +48,14 @@ ADVICE = [
 
 
 @pytest.mark.parametrize(("to", "tile", "sectors", "advice"), ADVICE)
-def test_alignment_advice(to: int, tile: int, sectors: int, advice: str) -> None:
-    """The advice has the distance; an aligned tile gets none."""
+def test_advice_names_a_better_offset(to: int, tile: int, sectors: int, advice: str) -> None:
+    """If another offset of the shared buffer saves sectors, the advice names the distance and the saving."""
     (access,) = _store(1024, to, tile).accesses
     assert access.sectors == sectors
     assert describe_cost(access) == f"bulk store: {sectors}.00 sectors per request{advice}"
 
 
-#: Offsets of each lane of two warps, and their number of copies.
+#: Code that changes addresses by lane -> number of copies of two warps.
 LANES = {
     "": 2,
     "and.b32 %r2, %r0, 1; mul.wide.u32 %rd2, %r2, 1024; add.u64 %rd1, %rd1, %rd2;": 4,
@@ -66,8 +66,8 @@ LANES = {
 
 
 @pytest.mark.parametrize("lanes", LANES)
-def test_copies_of_a_warp(lanes: str) -> None:
-    """Lanes with equal operands make one copy."""
+def test_equal_lanes_share_a_store(lanes: str) -> None:
+    """Lanes of a warp with equal operands make one store together."""
     totals = _store(1024, 0, 0, lanes, threads=64).totals()
     assert (totals["bulk_store_requests"], totals["bulk_store_sectors"]) == (LANES[lanes], 32 * LANES[lanes])
 
@@ -89,8 +89,8 @@ def _find_launch(name: str) -> ChipLaunch:
 
 
 @pytest.mark.parametrize("name", WARPS)
-def test_equal_lanes_by_kind_of_copy(name: str) -> None:
-    """Equal lanes make one copy each or together; kernels wait for all bytes."""
+def test_equal_lanes_share_stores_only(name: str) -> None:
+    """Lanes with equal operands load and reduce once each, and store once together."""
     totals = _find_launch(name).execute().totals()
     counts = (
         sum(totals.get(f"bulk_{kind}_{what}", 0) for kind in ("load", "store")) for what in ("requests", "sectors")
@@ -98,8 +98,8 @@ def test_equal_lanes_by_kind_of_copy(name: str) -> None:
     assert (*counts,) == WARPS[name]
 
 
-def test_reductions_of_a_warp() -> None:
-    """Each lane adds, also if all lanes share one address."""
+def test_equal_lanes_each_reduce() -> None:
+    """Each lane adds once, although all lanes have equal operands."""
     reduction = "st.shared.u32 [%r1], 3; cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32"
     body = STORE.replace("cp.async.bulk.global.shared::cta.bulk_group", reduction)
     out = np.zeros(1 << 10, np.uint32)
@@ -108,7 +108,7 @@ def test_reductions_of_a_warp() -> None:
     assert (totals["bulk_store_requests"], totals["bulk_store_sectors"], out[0]) == (32, 32, 96)
 
 
-#: Copies of 1,024 bytes to shared memory.
+#: Name -> copy of 1,024 bytes to shared memory.
 ARRIVING = {
     "load": "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], 1024, [%r3];",
     "copy": "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r1+2048], [%r1], 1024, [%r3];",
@@ -120,7 +120,7 @@ ARRIVING = {
 @pytest.mark.parametrize("code", ARRIVING)
 @pytest.mark.parametrize(("copies", "phase"), [(32, 1), (33, 0)])
 def test_barrier_counts_all_copies(copies: int, phase: int, code: str) -> None:
-    """32 lanes copy, so the barrier expects the bytes of 32 copies."""
+    """A barrier gets the bytes of 32 copies, one a lane: it completes for 32, not for 33."""
     load = f"""
     ld.param.u64 %rd1, [p0]; mov.u32 %r1, s; mov.u32 %r3, b; setp.eq.u32 %p1, %r0, 0;
     @%p1 mbarrier.init.shared.b64 [b], 1;
@@ -158,12 +158,12 @@ READ_SECTORS = {
 
 
 @pytest.mark.parametrize("name", READ_SECTORS)
-def test_multicasts_and_clipped_tiles(name: str) -> None:
-    """Each destination of a multicast reads separately; zeros beyond a tensor count, too."""
+def test_multicasts_and_clipped_tiles_as_on_h200(name: str) -> None:
+    """Each destination of a multicast counts its own sectors; zeros outside a tensor count, too."""
     assert _find_launch(name).execute().totals()["bulk_load_sectors"] == READ_SECTORS[name]
 
 
-#: Bytes, offsets in array and shared memory, and the error.
+#: Bytes of a copy, its offsets in array and shared memory, and the error.
 CROOKED = [
     (24, 0, 0, "24 bytes: a multiple of 16 is needed; an H200 stores 16 of them"),
     (32, 0, 8, "shared address 8: not a multiple of 16"),
@@ -172,8 +172,8 @@ CROOKED = [
 
 
 @pytest.mark.parametrize(("size", "to", "tile", "message"), CROOKED)
-def test_misaligned_copies(size: int, to: int, tile: int, message: str) -> None:
-    """Addresses and sizes are multiples of 16 bytes (PTX ISA, ``cp.async.bulk``)."""
+def test_misaligned_copies_are_refused(size: int, to: int, tile: int, message: str) -> None:
+    """Addresses and sizes must be multiples of 16 bytes (PTX ISA, ``cp.async.bulk``)."""
     with pytest.raises(MisalignedError, match=message):
         _store(size, to, tile)
 
@@ -186,12 +186,12 @@ def _boxes(x: int, y: int, array: Any) -> ptxcount.LaunchCounters:
     return sources.execute("clusters", "boxes", arguments, threads=128)
 
 
-#: Columns of a matrix, elements from a row to the next, and the first element of a tile.
+#: Columns of a matrix, elements from a row to the next, and column and row where a tile begins.
 TILES = [(64, 64, 0, 0), (68, 68, 4, 3), (68, 68, 44, 50), (68, 68, 100, 0), (64, 64, 32, 200), (68, 84, 44, 50)]
 
 
 @pytest.mark.parametrize(("columns", "pitch", "x", "y"), TILES)
-def test_rows_of_tiles(columns: int, pitch: int, x: int, y: int) -> None:
+def test_rows_of_tiles_split_separately(columns: int, pitch: int, x: int, y: int) -> None:
     """Each row of a tile is split separately; zeros out of bounds count as sectors of shared memory."""
     totals = _boxes(x, y, np.zeros((64, pitch), np.float32)[:, :columns]).totals()
     places = [(row, column) for row in range(y, y + 32) for column in range(x, x + 32)]
@@ -203,7 +203,7 @@ def test_rows_of_tiles(columns: int, pitch: int, x: int, y: int) -> None:
 
 
 @pytest.mark.parametrize(("x", "y"), [(-4, 0), (-8, -3), (0, -1)])
-def test_tiles_before_a_tensor(x: int, y: int) -> None:
-    """A load from there is valid; a store ends the kernel on an H200 (CUDA guide, "Writing")."""
+def test_tile_store_before_a_tensor_is_refused(x: int, y: int) -> None:
+    """A tile store that starts below 0 is refused: it ends a kernel on an H200 (CUDA guide, "Writing")."""
     with pytest.raises(OutOfBoundsError, match=rf"the tile store starts at \({x}, {y}\); no coordinate may be below 0"):
         _boxes(x, y, np.zeros((64, 64), np.float32))

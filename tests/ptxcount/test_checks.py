@@ -33,7 +33,7 @@ def _ints(count: int) -> Any:
 
 Fault = type[errors.KernelFaultError]
 
-#: Kernel, grid, block, arguments, error, faulting block and thread, and part of the report.
+#: Kernel, grid, block, arguments, error, faulting block and thread, and a pattern of the message.
 CASES: list[tuple[str, Index3, Index3, list[Any], Fault, Index3, Index3, str]] = [
     ("off_by_one", (2, 1, 1), (64, 1, 1), [_floats(100), FLOATS[:100].copy(), np.int32(100)],
      errors.OutOfBoundsError, (1, 0, 0), (35, 0, 0),
@@ -76,7 +76,7 @@ def _line(entry: str) -> int:
 @pytest.mark.parametrize(
     ("entry", "grid", "block", "args", "error", "faulty_block", "thread", "text"), CASES, ids=[c[0] for c in CASES]
 )
-def test_faults(
+def test_fault_names_line_thread_and_address(
     entry: str,
     grid: Index3,
     block: Index3,
@@ -100,8 +100,8 @@ def test_faults(
 
 
 @pytest.mark.parametrize("place", [0, 1])
-def test_shared_input_and_output(place: int) -> None:
-    """Each argument's own flag allows stores, even if arguments share memory, in either order."""
+def test_read_only_argument_stays_read_only(place: int) -> None:
+    """A store to a read-only argument is refused although a writable argument shares its memory."""
     memory = _floats(64)
     arrays = [memory, memory]
     arrays[place] = memory.view()
@@ -126,23 +126,23 @@ GOOD = ("off_by_one", (1, 1, 1), (32, 1, 1), [_floats(64), FLOATS[:64].copy(), n
         "argument 1 is an array of >f4; it must hold numbers in the byte order",
     ),
 ])  # fmt: skip
-def test_invalid_launch(place: int, value: Any, text: str) -> None:
-    """The launch is refused before any thread runs."""
+def test_invalid_launch_is_refused(place: int, value: Any, text: str) -> None:
+    """An invalid launch is refused; the error has the value and what is allowed."""
     call: list[Any] = list(GOOD)
     call[place] = value
     with pytest.raises(errors.LaunchError, match=text):
         execute_kernel(sources.ptx("wrong"), *call)
 
 
-def test_too_much_shared_memory() -> None:
-    """The sum of static and dynamic shared memory has the hardware's limit."""
+def test_too_much_shared_memory_is_refused() -> None:
+    """Static and dynamic shared memory together are limited to what a block may have."""
     with pytest.raises(errors.LaunchError, match="233473 bytes of shared memory"):
         sources.execute("wrong", "trapped", [_ints(32)], dynamic_shared=233473)
 
 
 @pytest.mark.parametrize(("lane", "barrier"), [(1, "syncwarp"), (32, "syncthreads")])
-def test_barrier_for_a_race(lane: int, barrier: str) -> None:
-    """The advice for two lanes of one warp is a barrier of the warp."""
+def test_race_advises_its_barrier(lane: int, barrier: str) -> None:
+    """A race within a warp advises ``__syncwarp()``, and one between warps ``__syncthreads()``."""
     source = f"""__global__ void k(int* o) {{
         __shared__ int s[64]; int i = threadIdx.x;
         s[i] = i + 1;
@@ -152,8 +152,8 @@ def test_barrier_for_a_race(lane: int, barrier: str) -> None:
     assert f": no __{barrier}() between them" in finding.message
 
 
-def test_address_in_no_array() -> None:
-    """An address far beyond an array is not described by it: the index may be of another array."""
+def test_far_address_is_in_no_array() -> None:
+    """An address far from all arrays is in no array; the message gives the nearest array below."""
     source = 'extern "C" __global__ void k(int* a, int* b, long i) { a[i] = 1; }'
     text = f"in no array: {4393751543296 - 256} bytes after the end of the nearest below, "
     ptx, arguments = sources.compile_to_ptx(source), [_ints(64), _ints(64), np.int64(1 << 40)]
@@ -163,14 +163,14 @@ def test_address_in_no_array() -> None:
 
 
 @pytest.mark.parametrize(("index", "offset"), [(0, ""), (2, r" \+8 bytes"), (-1, " -4 bytes")])
-def test_null_pointer(index: int, offset: str) -> None:
-    """An address near 0 comes from a pointer that is not set."""
+def test_address_near_zero_is_a_null_pointer(index: int, offset: str) -> None:
+    """An access near address 0 is reported as a null pointer, with its offset."""
     ptx = sources.compile_to_ptx('extern "C" __global__ void k(int** a, int i) { a[0][i] = 1; }')
     with pytest.raises(errors.OutOfBoundsError, match=f"store of 4 bytes at -?0x.: a null pointer{offset}$"):
         execute_kernel(ptx, "k", (1, 1, 1), (1, 1, 1), [np.zeros(1, np.int64), np.int32(index)])
 
 
-#: Bodies of kernels with a barrier, and the number of threads with other lanes that skip it.
+#: Body of a kernel with a barrier -> number of threads that wait for lanes of their warp which skip it.
 SKIPPED = {
     "if (i < 48) { s[i] = 1; __syncthreads(); } o[i] = s[i % 32];": 16,
     "for (int k = 0; k < 2 + i / 48; k++) { s[i] = k; __syncthreads(); } o[i] = s[i % 32];": 16,
@@ -181,8 +181,11 @@ SKIPPED = {
 }
 
 
-def test_skipped_barriers() -> None:
-    """Lanes may exit before a barrier, but not skip it and then read memory."""
+def test_lanes_may_exit_but_not_skip_a_barrier() -> None:
+    """Lanes that skip a barrier and then load are a finding; under ``races="strict"``, also if they only store.
+
+    Lanes that exit without a store are no finding.
+    """
     head = "(int* o) { __shared__ int s[64]; int i = threadIdx.x;"
     kernels = (f"__global__ void k{n}{head} {body} }}\n" for n, body in enumerate(SKIPPED))
     ptx = sources.compile_to_ptx("".join(kernels))

@@ -20,12 +20,12 @@ _TO = "ld.param.u64 %rd1, [p0]; mad.wide.u32 %rd1, %r0, 4, %rd1; ld.global.u32 %
 _MAPA = "{to} mov.u32 %r2, %cluster_ctarank; mad.lo.u32 %r1, %r1, {width}, %q8; mapa.shared::cluster.u32 %r3, %r1, 1;"
 _SHARED = ".reg .b32 %q<9>; .shared .align 128 .b8 s[32768]; .shared .align 8 .b64 b;"
 _VECTOR = {4: ("u32", "%q1"), 8: ("v2.u32", "{%q1, %q2}"), 16: ("v4.u32", "{%q1, %q2, %q3, %q4}")}
-#: Word of each lane, in units of its width.
+#: Index of each lane's element; an element is as wide as the access.
 PATTERNS = {
     "stride 1": LANES, "stride 2": 2 * LANES, "stride 8": 8 * LANES, "stride 33": 33 * LANES, "one": 0 * LANES + 3,
     "pairs": LANES // 2, "modulo 8": LANES % 8, "random": _RANDOM.integers(0, 1024, 32),
 }  # fmt: skip
-#: Kind of an access, bytes of a lane, and instruction.
+#: Name -> kind of access, bytes of a lane, and instruction.
 ACCESSES = {
     **{f"ld {n}": ("load", n, f"ld.shared::cluster.{kind} {data}, [%r3];") for n, (kind, data) in _VECTOR.items()},
     **{f"st {n}": ("store", n, f"st.shared::cluster.{kind} [%r3], {data};") for n, (kind, data) in _VECTOR.items()},
@@ -42,7 +42,7 @@ def _run(body: str, arrays: list[Any], *, threads: int = 32, **options: Any) -> 
 
 
 def _count_sectors(kind: str, places: Any, width: int) -> int:
-    """Count sectors by the rule of global memory: for atomics, lanes of each sector's fullest address."""
+    """Count sectors like global memory; an atomic costs the most lanes on one address in each sector."""
     if kind != "atomic":
         return len({place // 32 for place in places})
     most: dict[int, int] = {}
@@ -53,8 +53,8 @@ def _count_sectors(kind: str, places: Any, width: int) -> int:
 
 @pytest.mark.parametrize("pattern", PATTERNS)
 @pytest.mark.parametrize("access", ACCESSES)
-def test_sectors(access: str, pattern: str) -> None:
-    """Requests and sectors follow global memory; the block's own wavefronts are zero."""
+def test_remote_accesses_count_sectors(access: str, pattern: str) -> None:
+    """Another block's shared memory counts requests and sectors like global memory, and no wavefronts."""
     kind, width, code = ACCESSES[access]
     index = PATTERNS[pattern].astype(np.int32)
     body = _MAPA.format(to=_TO, width=width) + f"setp.ne.u32 %p1, %r2, 0; @%p1 bra END; {code} END:"
@@ -67,16 +67,16 @@ def test_sectors(access: str, pattern: str) -> None:
     assert "cluster" in format_table(counters)
 
 
-def test_own_block() -> None:
-    """A cluster address of the own block costs wavefronts; others cost sectors."""
+def test_own_block_counts_as_shared_memory() -> None:
+    """Cluster addresses count by owner: shared memory for the own block, cluster memory for others."""
     body = f"{_TO} and.b32 %r4, %r0, 1; mapa.shared::cluster.u32 %r3, %q8, %r4; ld.shared::cluster.u32 %r5, [%r3];"
     counters = _run(body, [np.zeros(32, np.int32)], unwritten="off")
     totals = counters.totals()
     assert (totals["shared_load_requests"], totals["cluster_load_requests"], totals["cluster_load_sectors"]) == (2,) * 3
 
 
-def test_listing() -> None:
-    """The listing names the memory and marks scattered accesses."""
+def test_listing_names_distributed_memory() -> None:
+    """The cost of an access names distributed shared memory, with sectors and their ideal."""
     kind, width, code = ACCESSES["ld 4"]
     body = _MAPA.format(to=_TO, width=width) + f"setp.ne.u32 %p1, %r2, 0; @%p1 bra END; {code} END:"
     counters = _run(body, [(8 * LANES).astype(np.int32)], unwritten="off")
@@ -91,7 +91,7 @@ _MEET = "barrier.cluster.arrive; barrier.cluster.wait;"
 _OTHER = "mov.u32 %q8, s; mov.u32 %r2, %cluster_ctarank; xor.b32 %r4, %r2, 1; mapa.shared::cluster.u32 %r3, %q8, %r4;"
 _OWN, _FAR = "st.shared.u32 [s], %r2;", "ld.shared::cluster.u32 %r5, [%r3];"
 _FROM_FIRST = "setp.ne.u32 %p1, %r2, 0; @%p1 bra END; st.shared::cluster.u32 [%r3], 5; END:"
-#: Code of a thread in each of two blocks, and whether it races.
+#: Code of one thread in each of two blocks, and True if it races.
 RACES = {
     "barrier of the cluster": (f"{_OWN} {_MEET} {_FAR}", False),
     "none": (f"{_OWN} {_FAR}", True),
@@ -109,7 +109,7 @@ RACES = {
 
 
 @pytest.mark.parametrize("case", RACES)
-def test_races_in_a_cluster(case: str) -> None:
+def test_unordered_accesses_in_a_cluster_race(case: str) -> None:
     """Only synchronization orders accesses of different blocks; loads, atomics and equal stores do not race."""
     body, is_race = RACES[case]
     counters = _run(f"{_OTHER} {body}", [], threads=1, unwritten="off")

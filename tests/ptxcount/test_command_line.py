@@ -38,8 +38,10 @@ def _json(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, int]:
     ("turn", ["--flags", "-DFLOAT=float -O3"]), ("own::turn", ["--flags=-DFLOAT=float"]),
     ("_ZN3own4turnEPff", ["--flags", "-DFLOAT=float"]),
 ])  # fmt: skip
-def test_names_and_flags(name: str, flags: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Kernels without ``extern "C"`` go by C++ or mangled names; nvcc's flags may look like options."""
+def test_entry_is_a_cpp_or_mangled_name(
+    name: str, flags: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """``--entry`` takes a C++ or a mangled name; flags of nvcc may look like options."""
     source = tmp_path / "own.cu"
     source.write_text(
         "namespace own { __global__ void turn(FLOAT* out, FLOAT by) { extern __shared__ FLOAT s[]; "
@@ -52,8 +54,10 @@ def test_names_and_flags(name: str, flags: list[str], tmp_path: Path, capsys: py
     assert "4 bytes at shared address 0; the block has 0 bytes of shared memory: give --dynamic-shared BYTES" in error
 
 
-def test_ptx_file(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """PTX needs no nvcc, and refuses flags for it."""
+def test_ptx_file_needs_no_nvcc(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A PTX file needs no nvcc, and options for nvcc are refused."""
     file = tmp_path / "sums.ptx"
     file.write_text(ptx("row_sums"))
     monkeypatch.setenv("NVCC", "/nowhere/nvcc")
@@ -97,15 +101,15 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("command", "text"), REFUSED)
-def test_errors(command: str, text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit code 1 and one line on standard error."""
+def test_error_is_one_line(command: str, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """An error ends the command with exit code 1 and one line on standard error."""
     launch, good = f"{SUMS} --entry row_sums --grid 1 --block 1", f"{SUMS} {ROW_SUMS}"
     filled = {"sums": SUMS, "given": GIVEN, "one": launch, "good": good, "digits": "9" * 5000}
     error = read_error(capsys, *command.format(**filled).split())
     assert text.format(**filled) in error
 
 
-#: Words after a file with the kernels `a` and `b`, exit code, and a text of the output.
+#: Words after a file with the kernels `a` and `b`, exit code, and a part of the output.
 WITHOUT_GRID = [
     ("--entry b", 0, "ptxcount {file} --entry b --grid"),
     ("--entry c", 1, "LaunchError: there is no kernel 'c'; the file has "),
@@ -127,22 +131,22 @@ def test_options_without_grid(
     assert "a(float* x)" not in captured.out
 
 
-def test_page_in_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing is counted if the page cannot be written."""
+def test_unwritable_page_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An unwritable page is refused before the kernel is counted."""
     for page in (tmp_path / "none" / "page.html", tmp_path):
         assert main([SUMS, *ROW_SUMS.split(), "--step-limit", "9", "--html", str(page)]) == 2
         assert capsys.readouterr().err == f"OutputError: --html {page}: give a file in an existing folder\n"
 
 
-def test_unknown_architecture(capsys: pytest.CaptureFixture[str]) -> None:
-    """The listing ends with the skipped checks."""
+def test_listing_ends_with_skipped_checks(capsys: pytest.CaptureFixture[str]) -> None:
+    """The listing ends with the checks that an unknown architecture skips."""
     assert main([SUMS, *ROW_SUMS.split(), "--arch", "compute_90"]) == 0
     text = "unknown-limits: shared memory of a block was not checked: ptxcount does not know the limits of compute_90"
     assert capsys.readouterr().out.splitlines()[-1] == f"PTX line 1: {text}"
 
 
-def test_compile_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Our line precedes nvcc's own text, which may quote invalid UTF-8."""
+def test_compile_error_precedes_text_of_nvcc(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The line of ptxcount precedes nvcc's text, which may quote invalid UTF-8."""
     source = tmp_path / "latin1.cu"
     source.write_bytes(b'extern "C" __global__ void k(float* o) { asm volatile("// caf\xe9"); }')
     assert main([str(source), *ONE]) == 1
@@ -152,8 +156,10 @@ def test_compile_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
 
 
 @pytest.mark.parametrize(("encoding", "shown"), [("ascii", "/* \\ufffd \\xb5 */"), ("utf-8", "/* \ufffd µ */")])
-def test_encodings(encoding: str, shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Comments have any encoding; characters that a terminal lacks are escaped."""
+def test_source_lines_may_have_any_encoding(
+    encoding: str, shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Source lines may have any encoding; characters that the terminal lacks are escaped."""
     source = tmp_path / "own.cu"
     source.write_bytes(
         'extern "C" __global__ void k(float* o) { o[0] = 1; /* \xe9 µ */ }\n'.encode().replace(b"\xc3\xa9", b"\xe9")
@@ -173,7 +179,7 @@ template <typename T, int N> __global__ void rows(T* out, const T* in, int rows,
 """
 
 
-def test_suggested_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_suggested_command_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The suggested command runs as printed, with the caller's options."""
     folder, source = tmp_path / "of includes", tmp_path / "rows.cu"
     folder.mkdir()
@@ -189,8 +195,10 @@ def test_suggested_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 @pytest.mark.parametrize(
     ("arch", "is_noted"), [("sm_90", False), ("sm_90a", False), ("sm_80", True), ("sm_100f", True)]
 )
-def test_other_architectures(arch: str, is_noted: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The head of a listing says where no counter was read."""
+def test_listing_notes_other_architectures(
+    arch: str, is_noted: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The second line of a listing says if no GPU counter was read for its architecture."""
     file = tmp_path / "k.ptx"
     file.write_text(module("", 0, target=f"8.8 {arch}"))
     assert main([str(file), "--grid", "1", "--block", "32"]) == 0
@@ -200,7 +208,7 @@ def test_other_architectures(arch: str, is_noted: bool, tmp_path: Path, capsys: 
 
 FULL, CLOSED = "ptxcount: No space left on device\n", "ptxcount: standard output is closed\n"
 
-#: Redirection of standard output in a shell, exit code, and standard error.
+#: Words of the command, redirection of standard output in a shell, exit code, and standard error.
 OUTPUTS = [
     (f"sums.ptx {ROW_SUMS}", "> /dev/full", 1, FULL), (f"sums.ptx {ROW_SUMS} --json", ">&-", 1, CLOSED),
     (f"sums.ptx {ROW_SUMS}", "| true", 141, ""), ("--help", "> /dev/full", 1, FULL),
@@ -210,8 +218,8 @@ OUTPUTS = [
 
 
 @pytest.mark.parametrize(("words", "where", "code", "error"), OUTPUTS)
-def test_unwritable_output(words: str, where: str, code: int, error: str, tmp_path: Path) -> None:
-    """A full disk is an error in one line, a closed pipe none."""
+def test_unwritable_output_is_one_line(words: str, where: str, code: int, error: str, tmp_path: Path) -> None:
+    """A full disk or closed output is an error in one line; a closed pipe is none."""
     script = f"{sys.executable} -m ptxcount {words} {where}; exit ${{PIPESTATUS[0]}}"
     (tmp_path / "sums.ptx").write_text(ptx("row_sums"))
     buffered = {**os.environ, "PYTHONUNBUFFERED": ""}
@@ -219,7 +227,7 @@ def test_unwritable_output(words: str, where: str, code: int, error: str, tmp_pa
     assert (done.returncode, done.stderr, done.stdout) == (code, error, "")
 
 
-#: First line of the file, options of nvcc, file of ``#line``, and whether its line is shown.
+#: First line of the source, options of nvcc, file that ``#line`` names, and True if its line is shown.
 NAMED = [
     ("", "", "own/text.h", False), ("", "-I {folder}/included", "included/text.h", False),
     ("", "", "elsewhere/text.h", False), ("", "", "own/link.h", False),
@@ -233,10 +241,10 @@ NAMED = [
 
 
 @pytest.mark.parametrize(("begin", "flags", "named", "shown"), NAMED)
-def test_lines_of_other_files(
+def test_only_files_that_nvcc_read_are_shown(
     begin: str, flags: str, named: str, shown: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """``#line`` prints only files that the compiler has read; PTX does not list those."""
+    """A line of a file that ``#line`` names is shown only if nvcc has read the file; for PTX, never."""
     for file in ("own/text.h", "own/a b$.h", "included/text.h", "elsewhere/text.h"):
         (tmp_path / file).parent.mkdir(exist_ok=True)
         (tmp_path / file).write_text("// first\n// the second line\n")
@@ -255,7 +263,7 @@ def test_lines_of_other_files(
         assert ("the second line" in out) is expected
 
 
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+def test_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["--version"])
     assert ended.value.code == 0
@@ -272,8 +280,8 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         "Exit codes: 0 ",
     ],
 )
-def test_help(text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Help explains names, policies and exit codes."""
+def test_help_explains_names_and_policies(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Help explains names, fills, policies and exit codes."""
     with pytest.raises(SystemExit):
         main(["--help"])
     assert text in " ".join(capsys.readouterr().out.split())

@@ -1,4 +1,4 @@
-"""Advice on compiler errors: the wheel or folder of a header, another release of CUDA."""
+"""Advice on compiler errors: the wheel or folder of a header, another release of CUDA or architecture."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ptxcount.source import cuda_compiler
 from ptxcount.source.compile_advice import HEADERS, advise
 from ptxcount.util.errors import CompileError, NvccNotFoundError
 
-#: Missing headers -> wheel and arguments of pip.
+#: Missing header -> wheel, and the argument of ``pip install``.
 WHEELS = {
     "curand_kernel.h": ("nvidia-curand", "cuda-toolkit[curand]==13.0.2"),
     "cublas_v2.h": ("nvidia-cublas", "cuda-toolkit[cublas]==13.0.2"),
@@ -33,8 +33,8 @@ WHEELS = {
 
 
 @pytest.mark.parametrize("header", WHEELS)
-def test_header_of_a_wheel(header: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The advice has the command that installs it."""
+def test_advice_names_the_wheel_of_a_header(header: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Advice on a missing header names its wheel, and the command that installs the wheel."""
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     wheel, words = WHEELS[header]
     text = advise(f"k.cu:1:10: fatal error: {header}: No such file or directory", tmp_path / "k.cu")
@@ -52,7 +52,7 @@ FOLDERS = [
 
 
 @pytest.mark.parametrize(("included", "place", "folder"), FOLDERS)
-def test_header_nearby(
+def test_advice_names_the_nearest_folder(
     included: str,
     place: str,
     folder: str,
@@ -60,7 +60,7 @@ def test_header_nearby(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The suggested ``-I`` makes the command work. The nearest folder counts; hidden folders do not."""
+    """With the suggested ``-I`` the command works. The nearest folder is suggested, and no hidden one."""
     monkeypatch.chdir(tmp_path)
     subprocess.run(["git", "init", "-q"], check=True)
     for name in (place, "other/twice.h", ".hidden/src/beside.h", "src/k.cu"):
@@ -75,8 +75,8 @@ def test_header_nearby(
 
 
 @pytest.mark.parametrize("folder", ["torch/include", "torch/include/torch/csrc/api/include", "nvidia/cu13/include"])
-def test_header_of_an_installed_package(folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The advice names its folder, also of a library in the package."""
+def test_advice_names_a_folder_of_packages(folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Advice names the folder of a header in an installed package."""
     header = tmp_path / folder / "own" / "all.h"
     header.parent.mkdir(parents=True)
     header.touch()
@@ -85,7 +85,7 @@ def test_header_of_an_installed_package(folder: str, tmp_path: Path, monkeypatch
     assert text == f"own/all.h is in {tmp_path / folder}; add -I{tmp_path / folder}"
 
 
-def test_header_of_python(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_advice_names_the_folder_of_python(monkeypatch: pytest.MonkeyPatch) -> None:
     folder = sysconfig.get_path("include")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     if Path(folder, "Python.h").is_file():
@@ -93,23 +93,23 @@ def test_header_of_python(monkeypatch: pytest.MonkeyPatch) -> None:
         assert text == f"Python.h is in {folder}; add -I{folder}"
 
 
-def test_unknown_header(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The advice explains how to name a folder."""
+def test_unknown_header_has_advice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Advice on an unknown header says how to add its folder."""
     (tmp_path / "k.cu").write_text("#include <nowhere.h>\n")
     assert main([str(tmp_path / "k.cu")]) == 1
     assert capsys.readouterr().err.splitlines()[-1].endswith("add its folder: -IFOLDER")
 
 
-def test_name_that_cuda_13_lacks() -> None:
-    """The advice has the replacement and another release; other errors have none."""
+def test_removed_names_have_advice() -> None:
+    """Advice on a name that CUDA 13 removed has a link and the way to another release; other errors have none."""
     error = 'k.cu(3): error: namespace "{}" has no member "{}"'
     assert advise(error.format("cub", "Max"), None).startswith("this release of CUDA has no cub::Max; https://")
     assert "set NVCC to its nvcc" in advise(error.format("thrust", "unary_function"), None)
     assert not advise(error.format("own", "Max"), None)
 
 
-def test_unsupported_release(monkeypatch: pytest.MonkeyPatch) -> None:
-    """CUDA_TOOLKIT is refused unless NVCC names the compiler."""
+def test_unsupported_release_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An unsupported release in CUDA_TOOLKIT is refused unless NVCC names the compiler."""
     monkeypatch.setenv("NVCC", str(cuda_compiler.find_nvcc()))
     monkeypatch.setenv("CUDA_TOOLKIT", "13.5.0")
     assert cuda_compiler.compile_source("").ptx
@@ -118,13 +118,13 @@ def test_unsupported_release(monkeypatch: pytest.MonkeyPatch) -> None:
         cuda_compiler.compile_source("")
 
 
-def test_missing_header_of_a_text() -> None:
+def test_missing_header_of_a_text_has_advice() -> None:
     with pytest.raises(CompileError, match=r"\ncublas_v2\.h (comes with the wheel nvidia-cublas; run|is in )"):
         cuda_compiler.compile_source("#include <cublas_v2.h>")
 
 
 @pytest.mark.parametrize("is_text", [False, True])
-def test_errors_of_ptxas(is_text: bool, tmp_path: Path) -> None:
+def test_error_of_ptxas_names_its_line(is_text: bool, tmp_path: Path) -> None:
     """An error of ptxas names the line of the source, and the architecture that has the instruction."""
     source = tmp_path / "k.cu"
     source.write_text('\n__global__ void k() {\n  asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");\n}\n')

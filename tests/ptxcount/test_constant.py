@@ -24,8 +24,8 @@ def _constants(counters: LaunchCounters) -> list[tuple[str, int, int]]:
     return [(a.kind, a.requests, a.sectors) for a in counters.accesses if a.space == "constant"]
 
 
-def test_convolution(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Global loads are those of the image, as counted by sets; loads of the filter are counted separately."""
+def test_filter_in_constant_memory_needs_no_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the image is loaded from global memory; a filter at addresses that ptxas knows needs no load."""
     by_sets.COUNTS_BY_ACCESS.clear()
     monkeypatch.setattr("ptxcount.machine.chunk.Access", by_sets.Watched)
     rows, columns, block = 5, 203, 64
@@ -43,8 +43,8 @@ def test_convolution(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("from_constant", [0, 1])
-def test_generic_load(from_constant: int) -> None:
-    """One instruction counts by the space of its addresses."""
+def test_generic_load_counts_in_its_space(from_constant: int) -> None:
+    """A generic load counts in the space of its address: global or constant memory."""
     source, out = np.arange(9, dtype=np.float32), np.zeros(40, np.float32)
     args: list[Argument] = [out, source, np.int32(from_constant)]
     counters = sources.execute("constants", "through_a_pointer", args, threads=40)
@@ -53,8 +53,8 @@ def test_generic_load(from_constant: int) -> None:
     assert _constants(counters) == ([("load", 2, 0)] if from_constant else [])
 
 
-def test_generic_store() -> None:
-    """Constant memory stays as it is for the next launch."""
+def test_store_to_constant_memory_is_refused() -> None:
+    """A generic store may write global memory, and is refused for constant memory."""
     out = np.zeros(9, np.float32)
     sources.execute("constants", "write_through_a_pointer", [out, np.int32(0)], threads=9)
     assert out.tolist() == [1] * 9
@@ -62,8 +62,8 @@ def test_generic_store() -> None:
         sources.execute("constants", "write_through_a_pointer", [out, np.int32(1)], threads=9)
 
 
-def test_end_of_a_constant() -> None:
-    """A read after the end is out of bounds, as in global memory."""
+def test_read_behind_a_constant_is_refused() -> None:
+    """A read behind the end of a constant array is out of bounds."""
     ptx = sources.ptx("constants").replace("[taps+32]", "[taps+36]")
     args: list[Argument] = [np.zeros(32, np.float32), np.zeros(32, np.float32), np.int32(1), np.int32(32)]
     with pytest.raises(OutOfBoundsError, match=r"4 bytes at 0x.*, which is byte 36 of taps of 36 bytes"):
@@ -80,8 +80,8 @@ extern "C" __global__ void k(float* x, int use)
 """
 
 
-def test_variables_of_a_host() -> None:
-    """Variables are set by name; the error of an unset constant names it."""
+def test_variables_are_set_by_name() -> None:
+    """Variables are set by name; an unset constant, an unknown name and a wrong size are errors."""
     x, scale, seen = np.arange(4, dtype=np.float32), np.array([2, 10], np.float32), np.full(4, 7, np.uint32)
     variables: dict[str, Argument] = {"scale": scale, "total": np.int32(11), "seen": seen}
     ptxcount.count(SET, "k", 1, 4, [x, np.int32(1)], variables=variables)
@@ -114,21 +114,21 @@ extern "C" __global__ void both(float* x) { x[threadIdx.x] = one + a::one; }
     ("k", "taps", "2 variables of the kernel end in ::taps; name one of a::taps, b::taps"),
     ("none", "taps", "the kernel uses no variable; remove 'taps'"),
 ])  # fmt: skip
-def test_no_single_variable(kernel: str, name: str, message: str) -> None:
-    """The error tells if several variables, or none, have the name."""
+def test_ambiguous_or_unused_variable_is_refused(kernel: str, name: str, message: str) -> None:
+    """The error says if several variables have the name, or if the kernel uses none."""
     with pytest.raises(ptxcount.LaunchError, match=f"^{message}$"):
         ptxcount.count(TWO_TAPS, kernel, 1, 4, [np.zeros(4, np.float32)], variables={name: np.ones(4, np.float32)})
 
 
-def test_variable_outside_of_namespaces() -> None:
-    """A full name selects its variable, also if another one ends in it."""
+def test_full_name_selects_its_variable() -> None:
+    """A full name selects its variable, even if another name ends in it."""
     x = np.zeros(4, np.float32)
     ptxcount.count(TWO_TAPS, "both", 1, 4, [x], variables={"one": np.float32(2)})
     assert x.tolist() == [3, 3, 3, 3]
 
 
-def test_variables_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Values are written like arguments."""
+def test_variable_option_takes_values(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """``--variable`` takes values like those of arguments."""
     source = tmp_path / "own.cu"
     source.write_text(SET)
     words = [str(source), "--entry", "k", "--grid", "1", "--block", "4", "x=float32[4]", "int32:1"]
@@ -150,10 +150,10 @@ __global__ void k(float* out, const int* at) { int i = threadIdx.x; out[i] = tab
         ("", 32, ["32 constant addresses", "100%  table", "32 constant addresses per request, ideal 1"]),
     ],
 )
-def test_addresses_on_the_command_line(
+def test_scattered_constant_addresses_are_listed(
     fill: str, addresses: int, shown: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A table by lane is marked; a uniform load is in the totals alone."""
+    """A constant table that lanes index differently is listed with its cost; a uniform load is in the totals alone."""
     source = tmp_path / "by_lane.cu"
     source.write_text(BY_LANE)
     words = [str(source), "--grid", "1", "--block", "32", "out=float32[32]", f"at=int32[32]{'=' * bool(fill)}{fill}"]

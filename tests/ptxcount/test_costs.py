@@ -1,4 +1,4 @@
-"""Costs of a launch against address sets: order of arrays and lines, patterns, pictures."""
+"""Costs of a launch: order of arrays and lines, patterns of addresses, pictures of requests."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __global__ void k(float* out, const float* in, const int* at) {
 }
 """
 WORDS = ["out=float32[1024]", "in=float32[1024]", "at=int32[1024]=permutation(1)"]
-#: Array, line, kind, amount and least, and pattern, in the order of the listing.
+#: Array, line, kind, sectors or wavefronts, the fewest possible, and pattern, in the order of the listing.
 COSTS = [
     ("in", 4, "load", 1024, 128, "neighbouring lanes 128 bytes apart"),
     ("in", 7, "load", None, 128, "irregular addresses"),
@@ -56,8 +56,8 @@ PICTURE = """\
 """
 
 
-def test_order() -> None:
-    """Arrays come first, by sectors, with their lines; then shared memory. A broadcast has ideal 1."""
+def test_costly_arrays_come_first() -> None:
+    """Arrays in global memory precede those in shared memory, and costly arrays others. A broadcast is ideal."""
     costs = list_costs(count(SOURCE, "k", 1, (32, 32), make_arguments(WORDS)), WORDS)
     rows = [(cost.array, cost.worst.source.line, cost.worst.kind, cost.amount, cost.ideal) for cost in costs]
     expected = [row[:5] for row in COSTS]
@@ -67,8 +67,8 @@ def test_order() -> None:
     assert format_costs(_counters(1), [], lambda name: None).splitlines()[0] == "1 sector"
 
 
-def test_listing_and_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Both begin with the costs; source lines may hold any text."""
+def test_page_has_the_text_of_the_listing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Listing and page have the same text, costs first; source lines may contain any characters."""
     source, page = tmp_path / "k.cu", tmp_path / "page.html"
     source.write_text(SOURCE.replace("in[0] +", "in[0] +\t/* <b>\x1b[31m */"))
     assert main([str(source), "--grid", "1", "--block", "32,32", *WORDS, "--html", str(page)]) == 0
@@ -94,8 +94,8 @@ def _access(space: str, width: int, addresses: np.ndarray, lanes: np.ndarray) ->
 
 @pytest.mark.parametrize("width", [1, 2, 4, 8, 16])
 @pytest.mark.parametrize("seed", range(8))
-def test_sectors(width: int, seed: int) -> None:
-    """Each sector has a row, whose columns are its lanes."""
+def test_picture_has_a_row_for_each_sector(width: int, seed: int) -> None:
+    """A picture of global memory has a row for each sector, with marks for the lanes that access the sector."""
     random = np.random.default_rng(seed)
     addresses = random.integers(0, 4 << seed, 32) * width
     lanes = random.random(32) < (seed + 1) / 8
@@ -112,8 +112,8 @@ def test_sectors(width: int, seed: int) -> None:
 
 @pytest.mark.parametrize("width", [1, 4, 8, 16])
 @pytest.mark.parametrize("seed", range(8))
-def test_banks(width: int, seed: int) -> None:
-    """Each bank has a column, as high as the distinct words in it."""
+def test_picture_has_a_column_for_each_bank(width: int, seed: int) -> None:
+    """A picture of shared memory has a column for each bank, with as many marks as distinct words."""
     random = np.random.default_rng(seed)
     lanes = random.random(32) < (seed + 1) / 8
     lanes[seed] = True
@@ -135,8 +135,8 @@ def test_banks(width: int, seed: int) -> None:
 
 
 @pytest.mark.parametrize(("place", "name"), [(0, "a"), (127, "a"), (128, "_b"), (255, "_b"), (256, "")])
-def test_names_of_arrays(place: int, name: str) -> None:
-    """The first byte of a shared array is no part of the previous one."""
+def test_shared_address_is_in_its_array(place: int, name: str) -> None:
+    """The byte behind a shared array belongs to the next array, or to none."""
     access = Access(Source(1), "shared", "load", 1)
     access.record(np.full((1, 1), place), np.ones((1, 1), bool), (1, 32))
     assert find_array_name(access, [(0, 128, "a"), (128, 128, "_b")]) == name
@@ -144,7 +144,7 @@ def test_names_of_arrays(place: int, name: str) -> None:
 
 LANES = np.arange(32)
 HOLES = np.isin(LANES % 5, (0, 1, 3))
-#: Addresses of lanes, number of active lanes or those that are active, and the pattern.
+#: Addresses of lanes; number of active lanes, or their mask; pattern, or None.
 PATTERNS = [
     (LANES * 0, 32, "all lanes at one address"), (LANES * 4, 8, "neighbouring lanes at neighbouring elements"),
     (LANES * 4 + 4, 32, "neighbouring lanes at neighbouring elements; warps start inside a sector"),
@@ -171,8 +171,10 @@ PATTERNS = [
 
 
 @pytest.mark.parametrize(("addresses", "active", "words"), PATTERNS)
-def test_patterns(addresses: np.ndarray, active: int | np.ndarray, words: str | None) -> None:
-    """A pattern needs 8 lanes, and one distance for most of them."""
+def test_pattern_needs_8_lanes_and_a_distance(
+    addresses: np.ndarray, active: int | np.ndarray, words: str | None
+) -> None:
+    """A pattern needs at least 8 active lanes, and the same distance between most of them."""
     access = Access(Source(1), "global", "load", 4)
     access.record(addresses[None], (active > LANES if isinstance(active, int) else active)[None], (1, 32))
     pattern = find_pattern(access)
@@ -180,15 +182,15 @@ def test_patterns(addresses: np.ndarray, active: int | np.ndarray, words: str | 
 
 
 def _counters(*sectors: int) -> LaunchCounters:
-    """Record accesses at separate lines, with these sectors per request."""
+    """Record one access a line; numbers are the sectors per request of the accesses."""
     accesses = [Access(Source(n, "k.cu", n), "global", "load", 4) for n in range(1, 1 + len(sectors))]
     for access, number in zip(accesses, sectors, strict=True):
         access.record(LANES[None] * number, np.ones((1, 32), bool), (1, 32))
     return LaunchCounters(32, accesses=accesses)
 
 
-def test_selected_pictures() -> None:
-    """Each wasteful access has one picture; lines with little waste are summed up."""
+def test_most_wasteful_accesses_have_pictures() -> None:
+    """The three most wasteful accesses have pictures, equal ones once; cheap lines are summed up."""
     assert draw_pictures(list_costs(_counters(4, 4))) == {}
     assert len(draw_pictures(list_costs(_counters(4, 32, 32, 16)))) == 2
     assert len(draw_pictures(list_costs(_counters(*range(8, 33, 4))))) == 3
@@ -208,15 +210,15 @@ def test_no_picture_of_an_ideal_request() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_picture_of_the_worst(count: int) -> None:
-    """A picture of one of several instructions at a line says so."""
+def test_picture_of_several_loads_is_the_worst(count: int) -> None:
+    """If a line has several load instructions, its picture is titled the worst of them."""
     counters = _counters(8, 16)
     counters.accesses[0].source = Source(1, "k.cu", 2 if count == 2 else 1)
     text = format_costs(counters, [], lambda name: None)
     assert text.count("the worst of 2 load instructions:") == count - 1
 
 
-def test_typical_request() -> None:
+def test_picture_shows_the_most_frequent_request() -> None:
     """A picture shows the most frequent request; neighbours with one address share a wavefront."""
     access = Access(Source(1), "global", "load", 4)
     for step in (4, 128, 128, 128):
@@ -229,8 +231,8 @@ def test_typical_request() -> None:
 
 
 @pytest.mark.parametrize(("is_matrix", "wavefronts"), [(False, 2), (True, 4)])
-def test_rows_of_matrix(is_matrix: bool, wavefronts: int) -> None:
-    """Total, picture and advice take the rule of ``ldmatrix``: eight rows at once, also where lanes share them."""
+def test_ldmatrix_serves_eight_rows_at_once(is_matrix: bool, wavefronts: int) -> None:
+    """Wavefronts, picture and advice of ``ldmatrix`` serve eight rows at once, although lanes share rows."""
     access = Access(Source(1), "shared", "load", 16, is_matrix=is_matrix)
     access.record(LANES[None] // 2 * 16, np.ones((1, 32), bool), (1, 32))
     picture = draw_access(access)
@@ -239,15 +241,15 @@ def test_rows_of_matrix(is_matrix: bool, wavefronts: int) -> None:
     assert access.wavefront_rule is (count_store_wavefronts if is_matrix else count_load_wavefronts)
 
 
-def test_shared_fetches() -> None:
-    """A fetch that lanes share has no ideal below its actual sectors."""
+def test_ideal_of_fetches_is_at_most_their_sectors() -> None:
+    """The ideal of texture fetches is at most their sectors, although the bytes of all lanes would need more."""
     access = Access(Source(1), "texture", "load", 16)
     access.add_untraced(8, 8, 32 * 16)
     (cost,) = list_costs(LaunchCounters(32, accesses=[access]))
     assert (cost.amount, cost.ideal) == (8, 8)
 
 
-#: Accesses to local memory at compile-time offsets, and at others.
+#: Accesses to local memory; the load's offset is known to ptxas, or not.
 LOCAL = """
 ld.param.u64 %rd1, [p0]; mul.wide.u32 %rd2, %r0, 4; add.u64 %rd1, %rd1, %rd2;
 mov.u64 %rd3, array; and.b64 %rd4, %rd2, 252; add.u64 %rd5, %rd3, %rd4;
@@ -268,11 +270,11 @@ st.global.u32 [%rd1], %r2;
         ("%rd5", True, "52 sectors", "ptxas keeps 256 bytes per thread there"),
     ],
 )
-def test_local_memory(
+def test_costs_include_local_memory(
     place: str, has_nvcc: bool, first: str, caveat: str, tmp_path: Path, capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """Local memory leads if ptxas reports a stack frame; the table lists it in any case."""
+    """Costs include local memory unless ptxas keeps all of it in registers; the table always lists it."""
     if not has_nvcc:
         monkeypatch.setattr("ptxcount.source.ptxas.assemble", lambda *_: {})
     file = tmp_path / "local.ptx"
@@ -286,8 +288,8 @@ def test_local_memory(
     assert table.splitlines()[2].endswith(f"  {caveat}")
 
 
-def test_rows_within_a_warp() -> None:
-    """Two rows of 16 lanes, 20 floats apart, are no neighbouring elements, and the warp begins at a sector."""
+def test_two_rows_are_groups_of_lanes() -> None:
+    """Two rows of 16 lanes, 20 floats apart, are groups of consecutive elements."""
     body = """
         ld.param.u64 %rd1, [p0]; and.b32 %r1, %r0, 15; shr.u32 %r2, %r0, 4; mad.lo.u32 %r3, %r2, 20, %r1;
         mad.wide.u32 %rd2, %r3, 4, %rd1; ld.global.u32 %r4, [%rd2]; st.global.u32 [%rd2], %r4;

@@ -18,9 +18,9 @@ FUNCTION = "__CUDA_TILEIR_FUNC_ON_ARGUMENTS_CHANGE_0"
 
 
 def make_host_section(words: dict[int, int | None], *, machine: int = 62, link: int = 0) -> dict[str, Any]:
-    """Make the section of a host function that writes a map's words 48 bytes behind the first of the parameters.
+    """Make a section with a host function that writes words of a tensor map, 48 bytes behind the first parameter.
 
-    None is the first parameter. The function begins behind two bytes that stop a process.
+    A word that is None stands for the first parameter. Two bytes before the function would stop a process.
     """
     code = b"\x0f\x0b"
     for place, word in words.items():
@@ -28,7 +28,7 @@ def make_host_section(words: dict[int, int | None], *, machine: int = 62, link: 
         code += b"\x48\x89\x81" + (48 + place).to_bytes(4, "little")
     code += b"\x31\xc0\xc3"
     sections = {
-        FUNCTION: (3, b""),  # whose name is the first
+        FUNCTION: (3, b""),  # its name is the first of all names
         ".ltext": (1, code),
         ".rela.ltext": (4, struct.pack("<QQq", link, 0, 0)),
         ".symtab": (2, bytes(24) + struct.pack("<IBBHQQ", 1, 2, 0, 2, 2, len(code) - 2)),
@@ -37,7 +37,7 @@ def make_host_section(words: dict[int, int | None], *, machine: int = 62, link: 
 
 
 class Tile:
-    """Stand-in for the compiler of cuTile, whose constraints are records."""
+    """Stand-in for the compiler of cuTile; constraints are records."""
 
     int32, float32 = "int32", "float32"
     CallingConvention = Record(cutile_python_v1=lambda: "v1")
@@ -54,8 +54,11 @@ class Tile:
         file.write(self.cubin)
 
 
-def test_kernel_of_cutile(arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An array is a pointer, lengths and strides, and constants are none; tensor maps are made, or asked for."""
+def test_cutile_kernel_gets_arrays_and_maps(arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel of cuTile gets pointer, lengths and strides of arrays, no constants, and tensor maps.
+
+    If its host function does not make the maps, the error asks for them.
+    """
     parameters = [".param .u64", ".param .u32", ".param .u32"] * 2
     kernel = Record(
         _annotated_function=Record(parameter_annotations=[Record(constant=place == 2) for place in range(3)]),
@@ -88,8 +91,10 @@ ROWS = {0: None, 8: 0x18 << 32 | 0x40392, 32: 0x3F << 32 | 0x4F, 48: 0x0F << 56,
         0: None, 8: 0x8 << 32 | 0x240332, 16: 0xF00 << 32 | 0xC0, 32: 0x17 << 32 | 0x3F, 40: 0x5 << 32 | 0x13,
         48: 0x1F << 56, 56: 0x10303}, (2, 4, 4, 32), 0),
 ])  # fmt: skip
-def test_fields_of_maps(array: Any, words: dict[int, int | None], box: tuple[int, ...], swizzle: int) -> None:
-    """A map has the array's memory, its longest stride first, and the box and swizzle that the words say."""
+def test_map_has_the_fields_of_its_words(
+    array: Any, words: dict[int, int | None], box: tuple[int, ...], swizzle: int
+) -> None:
+    """A tensor map has the memory of the array, its longest stride first, and box and swizzle from its words."""
     cubin = make_cubin("", make_host_section(words))
     (tensor_map,) = make_tensor_maps(cubin, [array, *map(np.int32, array.shape)], 1)
     assert (tensor_map.box, tensor_map.swizzle) == (box, swizzle)
@@ -101,8 +106,8 @@ def test_fields_of_maps(array: Any, words: dict[int, int | None], box: tuple[int
     {8: 0x18 << 32 | 0x48392}, {8: 0x18 << 32 | 0x40393}, {8: 0x19 << 32 | 0x40392}, {32: 0x3E << 32 | 0x4F},
     {48: 0x0F << 56 | 1 << 32},
 ])  # fmt: skip
-def test_unknown_maps(words: dict[int, int | None]) -> None:
-    """Other flags, lengths, pitches and element strides are refused."""
+def test_unknown_maps_are_refused(words: dict[int, int | None]) -> None:
+    """Unknown flags, other lengths and pitches, and element strides in a map's words are refused."""
     cubin = make_cubin("", make_host_section(ROWS | words))
     with pytest.raises(
         LaunchError, match=r"^cuTile made a tensor map of .* of an array of \(64, 80\); ptxcount does not know"
@@ -111,7 +116,7 @@ def test_unknown_maps(words: dict[int, int | None]) -> None:
 
 
 @pytest.mark.parametrize(("options", "count"), [({}, 1), ({"machine": 183}, 0), ({"link": 4}, 0)])
-def test_host_functions_that_cannot_run(options: dict[str, int], count: int) -> None:
-    """Code of another machine is not called, nor code that needs a linker."""
+def test_unusable_host_functions_are_not_called(options: dict[str, int], count: int) -> None:
+    """Host code of another machine is not called, nor code that needs a linker."""
     maps = make_tensor_maps(make_cubin("", make_host_section(ROWS, **options)), [FLOATS[:, :80]], 1)
     assert len(maps) == count

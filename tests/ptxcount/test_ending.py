@@ -17,26 +17,26 @@ time.sleep(60)
 """
 
 
-#: Exit code and line of a command that a signal ends.
+#: Signal -> exit code and standard error of the command that it ends.
 ENDS = {signal.SIGINT: (130, "ptxcount: interrupted\n"), signal.SIGTERM: (143, "")}
 
 
 @pytest.mark.parametrize("number", ENDS)
 @pytest.mark.parametrize("words", [["check"], ["pin"], ["init", "scale.cu"], ["scale.cu"]], ids="-".join)
-def test_signals(words: list[str], number: signal.Signals, tmp_path: Path) -> None:
-    """The command exits at once, prints one line after Ctrl-C, and removes temporary files."""
+def test_signal_ends_a_command_at_once(words: list[str], number: signal.Signals, tmp_path: Path) -> None:
+    """A signal ends the command at once; it prints one line after Ctrl-C, and removes temporary files."""
     assert _end_command(words, {}, number, tmp_path) == (ENDS[number][0], "", ENDS[number][1])
     assert not list((tmp_path / "temporary").iterdir())
 
 
-def test_interrupted_import(tmp_path: Path) -> None:
+def test_interrupted_import_is_one_line(tmp_path: Path) -> None:
     assert _end_command(["scale.cu"], {"numpy.py": NUMPY}, signal.SIGINT, tmp_path) == (130, "", ENDS[signal.SIGINT][1])
 
 
 def _end_command(
     words: list[str], imported: dict[str, str], number: signal.Signals, folder: Path
 ) -> tuple[int, str, str]:
-    """Send a signal to a command that waits for nvcc or imports; return its exit code and outputs."""
+    """Send a signal to a command while nvcc or an imported file keeps it waiting; return exit code and outputs."""
     for name, text in {"scale.cu": "", "ptxcount.toml": LAUNCH, "nvcc": NVCC, **imported}.items():
         (folder / name).write_text(text)
     (folder / "nvcc").chmod(0o755)

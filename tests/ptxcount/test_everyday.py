@@ -177,7 +177,7 @@ BYTES = RNG.integers(0, 256, 5000, dtype=np.uint8)
 DIGITS = RNG.integers(-128, 128, (2, 64, 16)).astype(np.int8)
 FULL_COPY = ROWS.ravel()[:768].reshape(6, 32, 4)
 
-#: Kernel, grid and block, arguments, expected first arguments, and tolerance.
+#: Kernel; grid, block and bytes of shared memory; arguments; function of the first argument afterwards; tolerance.
 Case = tuple[str, tuple[Any, ...], list[Any], Callable[[], Any], float]
 CASES: list[Case] = [
     ("saxpy", ALL, [X.copy(), X[::-1].copy(), F(2), INT(N)], lambda: 2 * X[::-1] + X, 1e-6),
@@ -255,15 +255,15 @@ def _three(extent: Any) -> tuple[int, int, int]:
 
 
 def execute_case(case: Case) -> Any:
-    """Return the counters of a case, whose arguments then hold the output."""
+    """Execute a case, which changes its arguments; return its counters."""
     name, (grid, block, *shared), arguments, _, _ = case
     size = shared[0] if shared else 0
     return execute_kernel(sources.ptx("everyday"), name, _three(grid), _three(block), arguments, dynamic_shared=size)
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case[0] for case in CASES])
-def test_outputs_and_counters(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Outputs are exact or within the bound of rounding; sets count every access."""
+def test_outputs_as_in_numpy_and_counts_as_with_sets(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Outputs equal NumPy's, exactly or within a tolerance; counters equal a count with sets."""
     by_sets.COUNTS_BY_ACCESS.clear()
     monkeypatch.setattr("ptxcount.machine.chunk.Access", by_sets.Watched)
     arguments = [argument.copy() if isinstance(argument, np.ndarray) else argument for argument in case[2]]

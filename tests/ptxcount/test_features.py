@@ -27,7 +27,7 @@ SHAPE = np.zeros(1, np.dtype([("columns", "i4"), ("pad", "i2"), ("scale", "f4")]
 SHAPE["columns"], SHAPE["pad"], SHAPE["scale"] = 13, 100, 0.5
 WEIGHTS = [[w * (t + k) for k, w in enumerate([1.0, -2.0, 0.5, 4.0, 8.0])] for t in range(40)]
 FEW = np.arange(32, dtype=np.float32)
-#: Kernels, grid and block, first array before, other arguments, first array afterwards.
+#: Kernel, grid, block, first array before, other arguments, first array afterwards.
 CASES: list[tuple[str, Any, Any, Array, list[Any], list[Any]]] = [
     ("by_value", (2, 3, 2), (4, 3, 2), np.zeros(288, np.float32), [SHAPE[0], np.int8(-3)],
      [(i % 13) * 0.5 - 3 + 100 for i in range(288)]),
@@ -41,14 +41,16 @@ CASES: list[tuple[str, Any, Any, Array, list[Any], list[Any]]] = [
 @pytest.mark.parametrize(
     ("entry", "grid", "block", "initial", "arguments", "expected"), CASES, ids=[c[0] for c in CASES]
 )
-def test_outputs(entry: str, grid: Any, block: Any, initial: Array, arguments: list[Any], expected: list[Any]) -> None:
+def test_outputs_are_exact(
+    entry: str, grid: Any, block: Any, initial: Array, arguments: list[Any], expected: list[Any]
+) -> None:
     out = initial.copy()
     assert launch(entry, grid, block, out, *arguments).totals()["store_requests"]
     assert out.tolist() == expected
 
 
-def test_vectors() -> None:
-    """Vector loads and stores have 4, 8 and 16 bytes per thread."""
+def test_vector_accesses_have_their_sectors() -> None:
+    """Vector accesses of 4, 8 and 16 bytes a thread are right, and stores have the sectors of their bytes."""
     source = np.arange(512, dtype=np.float32).reshape(128, 4)
     out, wide, shorts = np.zeros_like(source), np.zeros((128, 2)), np.zeros((128, 2), np.int16)
     data = np.random.default_rng(1).integers(0, 256, (128, 4), dtype=np.uint8)
@@ -60,14 +62,14 @@ def test_vectors() -> None:
     assert totals["store_sectors"] == 4 * (16 + 16 + 4)
 
 
-def test_alignment_of_shared_variables() -> None:
-    """Static variables and a dynamic one share the memory of a block."""
+def test_shared_variables_do_not_overlap() -> None:
+    """Static and dynamic shared variables of a block do not overlap."""
     out = np.zeros((2, 32))
     launch("mixed_shared", 2, 32, out, dynamic_shared=64)
     assert out[0].tolist() == [(31 - t) * 0.5 + 10 + t % 3 + 100 * (t ^ 1) for t in range(32)]
 
 
-def test_read_only_operand() -> None:
+def test_nanosleep_keeps_its_operand() -> None:
     """``nanosleep`` does not write its first operand, which keeps each thread's value."""
     body = """
         ld.param.u64 %rd1, [p0]; mad.wide.u32 %rd1, %r0, 4, %rd1;
@@ -81,7 +83,7 @@ def test_read_only_operand() -> None:
 
 
 def test_hints_cost_nothing() -> None:
-    """Prefetches, priorities and fences change no count."""
+    """Prefetches, priorities and fences count as no access."""
     body = """
         ld.param.u64 %rd1, [p0]; prefetch.global.L2 [%rd1]; prefetchu.L1 [%rd1]; fence.acq_rel.gpu; membar.gl;
         applypriority.global.L2::evict_normal [%rd1], 128; discard.global.L2 [%rd1], 128;

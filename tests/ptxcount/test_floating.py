@@ -24,8 +24,8 @@ BELOW_TINY = float(np.nextafter(np.float32(TINY), np.float32(0)))
 
 
 @pytest.mark.parametrize("name", DTYPES)
-def test_fused_multiply_add(name: str) -> None:
-    """``fma`` rounds once: cancellation, subnormals, overflow, infinities, NaN."""
+def test_fma_rounds_once(name: str) -> None:
+    """``fma`` rounds once, also for cancellation, subnormals, overflow, infinities and NaN."""
     dtype = DTYPES[name]
     few = list_values(dtype, 4)
     rows = list(product(few, few, few))
@@ -42,8 +42,8 @@ def test_fused_multiply_add(name: str) -> None:
         assert_same(got, np.array(expected).astype(dtype))
 
 
-def test_fused_multiply_add_of_extremes() -> None:
-    """``fma.rn.f64`` with an underflowing error, overflowing halves, and a cancelling sum."""
+def test_fma_of_extremes_rounds_once() -> None:
+    """``fma.rn.f64`` rounds once if the product's error underflows, its halves overflow, or the sum cancels."""
     rng, powers = np.random.default_rng(11), (-1070, -800, -500, -401, -399, -300, 0, 300, 399, 401, 500, 800, 990)
     exponents = np.array(list(product(powers, powers)))
     a, b = np.ldexp(rng.uniform(1, 2, (len(exponents), 2)) * rng.choice([-1, 1], (len(exponents), 2)), exponents).T
@@ -56,14 +56,14 @@ def test_fused_multiply_add_of_extremes() -> None:
 
 
 def _root(exact: Fraction, dtype: np.dtype[Any], mode: str) -> float:
-    """Return the square root of a fraction as a root of an integer with extra bits."""
+    """Return the rounded square root of a fraction, from the integer root of a multiple."""
     scaled = exact * Fraction(4) ** 2200
     root = math.isqrt(math.floor(scaled))
     inexact = root * root != scaled
     return round_fraction(Fraction(2 * root + inexact, 2) / Fraction(2) ** 2200, dtype, mode)
 
 
-#: Operations, number of operands, and the exact result.
+#: Operation -> number of operands, and function of the exact result; for ``sqrt``, of its square.
 EXACT: dict[str, tuple[int, Callable[..., Fraction]]] = {
     "add": (2, lambda a, b: a + b),
     "sub": (2, lambda a, b: a - b),
@@ -76,14 +76,14 @@ EXACT: dict[str, tuple[int, Callable[..., Fraction]]] = {
 }
 
 
-#: Halves have fewer operations, rounded to nearest only.
+#: Operation, type and rounding mode; halves have fewer operations, rounded to nearest only.
 ROUNDED = [(name, kind, mode) for name in EXACT for kind in ("f32", "f64") for mode in ROUNDINGS]
 ROUNDED += [(name, "f16", "rn") for name in ("add", "sub", "mul", "fma")]
 
 
 @pytest.mark.parametrize(("name", "kind", "mode"), ROUNDED)
-def test_rounded_once(name: str, kind: str, mode: str) -> None:
-    """The exact result is rounded in each direction: overflow, subnormals, exact zeros."""
+def test_results_round_once_in_each_mode(name: str, kind: str, mode: str) -> None:
+    """Each mode rounds the exact result once, also for overflow, subnormals and zeros."""
     dtype, (count, exact) = DTYPES[kind], EXACT[name]
     values = [x for x in list_values(dtype, 20 if count < 3 else 4) if math.isfinite(x)]
     rows = list(product(values, repeat=count))
@@ -108,7 +108,7 @@ def test_rounded_once(name: str, kind: str, mode: str) -> None:
 
 
 def _sign_of_zero(name: str, mode: str, a: float, b: float = 1.0, c: float | None = None) -> float:
-    """Return the sign of a zero by IEEE 754, 6.3: the product of signs, or minus for sums rounded down."""
+    """Return the sign of a zero result by IEEE 754, 6.3: the product of signs, or minus for a sum rounded down."""
     first, second = math.copysign(1, a), math.copysign(1, b)
     if name in ("add", "sub"):
         second = -second if name == "sub" else second
@@ -142,7 +142,7 @@ TABLE: list[tuple[str, list[float], float]] = [
 
 
 @pytest.mark.parametrize(("instruction", "operands", "expected"), TABLE)
-def test_special_values(instruction: str, operands: list[float], expected: float) -> None:
+def test_special_values_as_in_the_ptx_isa(instruction: str, operands: list[float], expected: float) -> None:
     """NaN, signed zeros, saturation and subnormals follow the PTX ISA."""
     dtype = DTYPES[instruction.rsplit(".", 1)[1]]
     got = evaluate(instruction, [np.array([x], dtype) for x in operands], dtype)
@@ -155,7 +155,7 @@ ROUND: dict[str, Callable[[Fraction], int]] = {"rni": round, "rzi": math.trunc, 
 @pytest.mark.parametrize("source", DTYPES)
 @pytest.mark.parametrize("target", ["s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64"])
 @pytest.mark.parametrize("rounding", ROUND)
-def test_float_to_integer(source: str, target: str, rounding: str) -> None:
+def test_floats_round_to_integers(source: str, target: str, rounding: str) -> None:
     """Values are rounded as named and clamped; NaN is zero, or the sign bit if either type has 64 bits."""
     bits, signed = int(target[1:]), target[0] == "s"
     low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
@@ -180,8 +180,8 @@ _TO_FLOAT += [("f32", "f16"), ("f64", "f16"), ("f64", "f32")]
 
 @pytest.mark.parametrize(("source", "target"), _TO_FLOAT)
 @pytest.mark.parametrize("rounding", ["rn", "rz", "rm", "rp"])
-def test_to_float(source: str, target: str, rounding: str) -> None:
-    """Rounding modes are nearest, towards zero, down and up."""
+def test_numbers_round_to_floats(source: str, target: str, rounding: str) -> None:
+    """Integers and wider floats are rounded as the mode says: to nearest, towards zero, down or up."""
     dtype = DTYPES[target]
     if source[0] == "f":
         values: Array = np.array(list_values(DTYPES[source], 60), DTYPES[source])
@@ -216,14 +216,16 @@ INTEGER_CASES = [
 
 
 @pytest.mark.parametrize(("instruction", "source", "target", "values", "expected"), INTEGER_CASES)
-def test_conversion(instruction: str, source: str, target: str, values: list[float], expected: list[float]) -> None:
-    """Conversions extend, truncate, saturate and flush."""
+def test_conversions_extend_and_saturate(
+    instruction: str, source: str, target: str, values: list[float], expected: list[float]
+) -> None:
+    """Conversions between widths extend, truncate, saturate, round and flush as the PTX ISA says."""
     got = evaluate(instruction, [np.array(values, source)], target)
     assert got.tolist() == expected
 
 
 @pytest.mark.parametrize("name", ["finite", "infinite", "number", "notanumber", "normal", "subnormal"])
-def test_kinds_of_numbers(name: str) -> None:
+def test_testp_tells_kinds_of_numbers(name: str) -> None:
     values = [0.0, 1.0, -INF, NAN, 1e-40, -1e-40, 3e38, TINY, -TINY, BELOW_TINY]
     oracle: dict[str, Callable[[float], bool]] = {
         "finite": math.isfinite,

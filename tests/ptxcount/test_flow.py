@@ -7,10 +7,10 @@ import pytest
 from ptxcount.util.errors import PtxError
 from tests.ptxcount.snippets import execute_snippet, module
 
-#: Number of branches; a pairwise analysis took minutes.
+#: Number of branches; an analysis of all pairs of branches took minutes.
 COUNT = 2000
 
-#: Repeated code with the number of its repetition and of the previous one, and the start of the error.
+#: Name -> repeated code, with {0} for its number and {1} for the number before, and the start of the error.
 REPEATED = {
     "branch over nothing": ("@%p1 bra L{0};\nL{0}:\n", "StepLimitExceededError: PTX line "),
     "loop by itself": ("L{0}: @%p1 bra L{0};\n", "StepLimitExceededError: PTX line "),
@@ -23,8 +23,8 @@ REPEATED = {
 
 
 @pytest.mark.parametrize(("repeated", "message"), REPEATED.values(), ids=REPEATED)
-def test_many_branches(repeated: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The limit on steps ends any control flow, and one on visits the analysis of nested loops."""
+def test_many_branches_end_at_a_limit(repeated: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of branches end at the step limit, and nested loops at the analysis' limit on visits."""
     monkeypatch.setattr("ptxcount.ptx.flow.MAX_VISITS", 100_000)
     body = "".join(repeated.format(turn, max(turn - 1, 0)) for turn in range(COUNT))
     with pytest.raises(PtxError) as caught:

@@ -40,15 +40,15 @@ CASES: list[tuple[str, list[Any], Any]] = [
 
 
 @pytest.mark.parametrize(("entry", "arguments", "expected"), CASES, ids=[case[0] for case in CASES])
-def test_divergent_calls(entry: str, arguments: list[Any], expected: Any) -> None:
+def test_divergent_calls_give_right_values(entry: str, arguments: list[Any], expected: Any) -> None:
     copies = [argument.copy() for argument in arguments]
     counters = sources.execute("functions", entry, copies, threads=96)
     np.testing.assert_array_equal(copies[0], expected)
     assert not counters.findings
 
 
-def test_exhausted_heap(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A heap that is too small returns null, which is a finding."""
+def test_exhausted_heap_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``malloc`` from a heap that is too small returns null, which is a finding."""
     monkeypatch.setattr(runtime_calls, "HEAP", 4799)
     out = np.zeros(96, np.int32)
     (finding,) = sources.execute("functions", "heap", [out, np.int32(200)], threads=96).findings[:1]
@@ -56,14 +56,14 @@ def test_exhausted_heap(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (out == -1).sum() == finding.times
 
 
-def test_breakpoint() -> None:
-    """Without a debugger it ends the kernel."""
+def test_breakpoint_ends_the_kernel() -> None:
+    """A breakpoint ends the kernel, as on a GPU without a debugger."""
     with pytest.raises(TrapError, match=r"thread \(3, 0, 0\)"):
         sources.execute("functions", "stopped", [np.zeros(96, np.int32)], threads=96)
 
 
-def test_recursion_limit() -> None:
-    """A function calls itself once, but not twice."""
+def test_function_may_call_itself_once() -> None:
+    """A function may call itself once; a second nested call is refused."""
     text = """.func f(.param .b32 left) {
         .reg .b32 %r<2>; .reg .pred %p<2>;
         ld.param.b32 %r1, [left]; setp.eq.u32 %p1, %r1, 0; @%p1 ret;
@@ -76,8 +76,8 @@ def test_recursion_limit() -> None:
             execute_snippet(module(call, 0, functions=text), [])
 
 
-def test_child_kernels() -> None:
-    """For a kernel that launches another one, only the first is counted, with a finding."""
+def test_child_kernel_is_a_finding() -> None:
+    """A launch of a child kernel is a finding; the child is not counted."""
     declared = (
         ".extern .func (.param .b64 r) cudaGetParameterBufferV2(.param .b64 k, .param .align 4 .b8 g[12], "
         ".param .align 4 .b8 b[12], .param .b32 s);\n.extern .func (.param .b32 r) cudaLaunchDeviceV2(.param .b64 p, "
@@ -99,7 +99,7 @@ def test_child_kernels() -> None:
     assert counters.totals()["store_requests"] == 2
 
 
-def test_graph_conditions() -> None:
+def test_graph_condition_is_a_finding() -> None:
     declared = ".extern .func cudaGraphSetConditional(.param .b64 h, .param .b32 v);\n"
     body = """{ .param .b64 h; .param .b32 v; st.param.b64 [h], 5; st.param.b32 [v], %r0;
         call.uni cudaGraphSetConditional, (h, v); }"""
@@ -107,8 +107,8 @@ def test_graph_conditions() -> None:
     assert (finding.code, finding.times) == ("graph-condition", 32)
 
 
-def test_cache_policies() -> None:
-    """An L2 eviction policy as Triton writes it changes nothing."""
+def test_cache_policies_change_nothing() -> None:
+    """L2 eviction policies as in Triton's PTX change no value."""
     body = """
         createpolicy.fractional.L2::evict_first.b64 %rd3, 1.0;
         ld.param.u64 %rd1, [p0]; mad.wide.u32 %rd1, %r0, 8, %rd1;
@@ -130,8 +130,8 @@ extern "C" __global__ void check(int* a, int n) { assert(a[threadIdx.x] < n); a[
 """
 
 
-def test_printf(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A printing kernel is a finding; JSON follows its schema."""
+def test_printf_is_a_finding(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """``printf`` in a kernel is a finding; ``--json`` follows its schema."""
     (finding,) = ptxcount.count(SOURCE, "say", 2, 32, [np.arange(32, dtype=np.int32)]).findings
     assert (finding.code, finding.times) == ("printf", 32)
     (tmp_path / "say.cu").write_text(SOURCE)
@@ -144,8 +144,8 @@ def test_printf(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("jsonschema").validate(counts, schema)
 
 
-def test_assert() -> None:
-    """The fault has the assertion, its line, and the first thread."""
+def test_failed_assertion_is_a_fault() -> None:
+    """A failed assertion is a fault with its text, its line, and the first thread that fails."""
     a = np.arange(64, dtype=np.int32)
     assert not ptxcount.count(SOURCE, "check", 1, 64, [a.copy(), np.int32(64)]).findings
     message = r"thread \(40, 0, 0\): assertion 'a\[threadIdx.x\] < n' failed in .*:5"

@@ -1,4 +1,4 @@
-"""``ptxcount pin`` and ``check`` in a repository: good changes, bad ones, an improvement."""
+"""``ptxcount pin`` and ``check`` in a repository: findings and exit codes after changes."""
 
 from __future__ import annotations
 
@@ -130,15 +130,17 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
 
 
 @pytest.mark.parametrize(("changes", "code", "messages"), CHECKS)
-def test_check(changes: list[Change], code: int, messages: list[str], repository: Repository) -> None:
-    """Each finding has one line."""
+def test_check_has_a_line_for_each_finding(
+    changes: list[Change], code: int, messages: list[str], repository: Repository
+) -> None:
+    """After the changes, ``check`` prints one line for each finding, and ends with this exit code."""
     for change in changes:
         change(repository)
     exit_code, lines = repository.run("check")
     assert (exit_code, [line[: len(begins)] for line, begins in zip(lines, messages, strict=True)]) == (code, messages)
 
 
-#: Refused launches, the named line, and the reason.
+#: Text of ptxcount.toml, line in the error, and reason.
 REFUSED = [
     (
         LAUNCH.replace("block = [256]", "blocks = 4"),
@@ -177,22 +179,22 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("launch", "number", "message"), REFUSED)
-def test_refused_launch(launch: str, number: int, message: str, repository: Repository) -> None:
-    """One error and no counts."""
+def test_invalid_launches_are_one_error(launch: str, number: int, message: str, repository: Repository) -> None:
+    """An invalid ptxcount.toml gives one error at a line, and exit code 2."""
     repository.launch(launch)
     code, (line,) = repository.run("check")
     assert (code, line.partition(" PC009 ")[0], message in line) == (2, f"ptxcount.toml:{number}: error:", True), line
 
 
 @pytest.mark.parametrize(("folder", "problem"), [("scale.cu", "is a file"), ("none", "does not exist")])
-def test_no_folder(folder: str, problem: str, repository: Repository) -> None:
+def test_missing_folder_is_an_error(folder: str, problem: str, repository: Repository) -> None:
     code, (line,) = repository.run("check", folder)
     message = f"LaunchError: {folder} {problem}; pass the folder with ptxcount.toml"
     assert (code, line) == (2, f"{folder}/ptxcount.toml:1: error: PC009 {message}")
 
 
-def test_advice_on_what_changed(repository: Repository) -> None:
-    """Advice covers accesses whose counts differ from a revision's lock file, wherever the text changed."""
+def test_advice_covers_changed_counts(repository: Repository) -> None:
+    """Advice covers accesses whose counts differ from a revision's lock file; their lines need not have changed."""
 
     def list_advice(*words: str) -> list[str]:
         return [line[:26] for line in repository.run("check", "--changed", "HEAD", *words)[1] if " PC1" in line]
@@ -214,8 +216,8 @@ def test_advice_on_what_changed(repository: Repository) -> None:
     assert (code, "PC009 LaunchError: git cannot read revision gone: fatal: " in refusal) == (2, True)
 
 
-def test_compile_error_is_told_once(repository: Repository) -> None:
-    """Two launches of a file share it, at the line of the compiler's first error."""
+def test_compile_error_is_reported_once(repository: Repository) -> None:
+    """A compile error in two launches of a file is one finding, at the line of the compiler's first error."""
     repository.launch(LAUNCH + OTHER)
     repository.kernel(2, ("2 * in[", "2 * inn["))
     for command in ("pin", "check"):
@@ -225,15 +227,15 @@ def test_compile_error_is_told_once(repository: Repository) -> None:
 
 
 @pytest.mark.parametrize("form", ["text", "github"])
-def test_word_on_success(form: str, repository: Repository, capsys: pytest.CaptureFixture[str]) -> None:
-    """It is with the findings, but not in formats of other tools."""
+def test_success_is_one_line(form: str, repository: Repository, capsys: pytest.CaptureFixture[str]) -> None:
+    """Success is one line: on standard output as text, on standard error in formats of other tools."""
     assert main(["check", str(repository.folder), f"--format={form}"]) == 0
     word = "1 launch passed\n"
     assert capsys.readouterr() == ((word, "") if form == "text" else ("", word))
 
 
-def test_commands_in_messages(repository: Repository) -> None:
-    """Suggested commands work in the folder of the gate's call."""
+def test_suggested_commands_name_the_folder(repository: Repository) -> None:
+    """Suggested commands name the folder if ``check`` was called with one, so they run as printed."""
     (repository.folder / "ptxcount.lock").unlink()
     project, parent = repository.folder, repository.folder.parent
     name = project.name
@@ -245,8 +247,8 @@ def test_commands_in_messages(repository: Repository) -> None:
     assert f"{name}/{FELL}".replace("ptxcount pin", f"ptxcount pin {name}") in repository.run("check", name)[1][0]
 
 
-def test_control_characters(repository: Repository) -> None:
-    """Control characters never reach a terminal or another tool's file."""
+def test_control_characters_are_not_printed(repository: Repository) -> None:
+    """Control characters in a source never reach a terminal or another tool's file."""
     repository.kernel(2, ("int i =", "in\x1b[31mt i ="))
     for form in ("text", "github", "json", "sarif"):
         code, lines = repository.run("check", "--format", form)

@@ -45,14 +45,14 @@ def _source(text: str) -> Callable[[Repository], object]:
 
 
 def _drop_files(repository: Repository) -> None:
-    """Remove files from the lock file, as in an older release."""
+    """Remove the hashes of files from the lock file, as in one of an older release."""
     lock = repository.folder / "ptxcount.lock"
     document = json.loads(lock.read_text())
     del document["files"]
     lock.write_text(json.dumps(document))
 
 
-#: Changes, code and end of the first finding.
+#: Changes, code of a finding, and the end of its text.
 CAUSES: list[tuple[list[Callable[[Repository], object]], str, str]] = [
     ([_header(0, "#define TILE 8\n")], "PC003", "to 1024 (8 to 32 per request, ideal 4); include/tile.cuh changed"),
     ([_header(0, "#define TILE 1\n")], "PC004", "run ptxcount pin to keep the lower count; include/tile.cuh changed"),
@@ -82,8 +82,10 @@ CAUSES: list[tuple[list[Callable[[Repository], object]], str, str]] = [
 
 
 @pytest.mark.parametrize(("changes", "code", "end"), CAUSES)
-def test_causes(changes: list[Callable[[Repository], object]], code: str, end: str, headers: Repository) -> None:
-    """The message ends with the cause; an older lock file has none."""
+def test_finding_ends_with_its_causes(
+    changes: list[Callable[[Repository], object]], code: str, end: str, headers: Repository
+) -> None:
+    """A finding ends with the files and settings that changed since ``pin``; an older lock file has no files."""
     for change in changes:
         change(headers)
     line = next(line for line in headers.run("check")[1] if f" {code} " in line)
@@ -91,14 +93,14 @@ def test_causes(changes: list[Callable[[Repository], object]], code: str, end: s
 
 
 def test_pin_names_causes(headers: Repository) -> None:
-    """Pin names the causes of its changes; a second pin finds none."""
+    """``pin`` names the causes of changed counts; ``check`` then has no finding."""
     _header(0, "#define TILE 1\n")(headers)
     assert "; include/tile.cuh changed [" in headers.run("pin")[1][0]
     assert headers.run("check") == (0, [])
 
 
-def test_files_in_the_lock(headers: Repository) -> None:
-    """Each compiled file of the project has one line, in any order of reading; others have none."""
+def test_lock_has_hashes_of_compiled_files(headers: Repository) -> None:
+    """The lock file has the hashes of the project's files that nvcc read, and no others, sorted by name."""
     document = json.loads((headers.folder / "ptxcount.lock").read_text())
     assert [*document["files"]] == sorted([*HEADERS[:3], "scale.cu"])
     assert document["files"] == input_hashes.hash_files(headers.folder, [*HEADERS[:3], "scale.cu"])

@@ -1,4 +1,4 @@
-"""Cached compilations are valid while nvcc would read the same: against nvcc, change by change."""
+"""Cached compilations: a change that nvcc would notice compiles again."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _write(name: str, text: str) -> Callable[[Project], None]:
 
 
 def _edit_unseen(project: Project) -> None:
-    """Edit a header, keeping its size and time."""
+    """Edit a header; keep its size and time."""
     header = project.folder / "second" / "inner.h"
     status = header.stat()
     header.write_text("#define INNER 2\n")
@@ -50,7 +50,7 @@ def _all(*changes: Callable[[Project], None]) -> Callable[[Project], None]:
 def _nothing(project: Project) -> None: ...
 
 
-#: Preparation, later change, and whether it is noticed.
+#: Name -> change before the first compilation, change after it, and True if the source compiles again.
 CHANGES: dict[str, tuple[Callable[[Project], None], Callable[[Project], None], bool]] = {
     "nothing": (_nothing, _nothing, False),
     "the same text": (_nothing, _write("second/inner.h", FILES["second/inner.h"]), False),
@@ -108,7 +108,7 @@ CHANGES: dict[str, tuple[Callable[[Project], None], Callable[[Project], None], b
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_which_changes_compile_again(name: str, project: Project) -> None:
+def test_change_compiles_again_if_it_matters(name: str, project: Project) -> None:
     """A change that may alter the PTX compiles again; otherwise no compiler starts."""
     prepare, change, is_noticed = CHANGES[name]
     prepare(project)
@@ -117,8 +117,8 @@ def test_which_changes_compile_again(name: str, project: Project) -> None:
     assert project.is_compiled(lambda _: (Compilation("", []), None)) == is_noticed  # nvcc need not list the files
 
 
-def test_change_while_nvcc_runs(project: Project) -> None:
-    """A compilation is not stored if a file changed meanwhile."""
+def test_change_while_nvcc_runs_is_not_cached(project: Project) -> None:
+    """A compilation is not cached if a file changes while nvcc runs."""
 
     def edit_meanwhile(recipe: compilations.Recipe) -> compilations.Compiled:
         compiled = compute.compile_recipe(recipe)
@@ -130,8 +130,8 @@ def test_change_while_nvcc_runs(project: Project) -> None:
     assert not project.is_compiled()
 
 
-def test_random_changes(project: Project) -> None:
-    """Random changes of the files give the PTX that nvcc makes, which reads the listed files and is kept."""
+def test_cache_gives_the_ptx_of_nvcc(project: Project) -> None:
+    """After random changes of headers, the cache gives the PTX of nvcc; files are those that nvcc read."""
     draw = random.Random(1)
     names = ("value.h", "near.h", "later.h", "inner.h")
     for step in range(6):

@@ -1,4 +1,4 @@
-"""Compilers, variables and processes of cached compilations."""
+"""Cached compilations: compilers and environment variables that they depend on, and processes that they save."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tests.ptxcount.gate_repository import LAUNCH, Repository, repository
 __all__ = ["project", "repository"]
 
 
-def test_variables(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Variables of nvcc, gcc and the loader are part of the key; others are not."""
+def test_variables_of_compilers_are_in_the_key(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Environment variables of nvcc, gcc and the loader change the key of a compilation; others do not."""
     recipe = (project.folder / "k.cu", None, project.flags, "sm_90")
     before = compilations._find_entry_file(recipe)
     assert before is not None
@@ -33,7 +33,7 @@ def test_variables(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def own_nvcc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the folder of a copied nvcc, which NVCC names."""
+    """Copy nvcc, and set NVCC to the copy; return its folder."""
     toolkit, own = find_nvcc().resolve().parents[1], tmp_path / "toolkit"
     (own / "bin").mkdir(parents=True)
     for path in [*toolkit.iterdir(), *(toolkit / "bin").iterdir()]:
@@ -54,8 +54,8 @@ def cached(own_nvcc: Path, project: Project) -> Project:
     return project
 
 
-def test_changed_nvcc(own_nvcc: Path, cached: Project) -> None:
-    """Another nvcc, or other settings beside it, invalidate the cache."""
+def test_changed_nvcc_compiles_again(own_nvcc: Path, cached: Project) -> None:
+    """A rewritten nvcc, or a changed nvcc.profile beside it, compiles again, once."""
     program = (own_nvcc / "nvcc").read_bytes()
     (own_nvcc / "nvcc").write_bytes(program)
     assert cached.is_compiled_once()
@@ -64,8 +64,8 @@ def test_changed_nvcc(own_nvcc: Path, cached: Project) -> None:
     assert cached.is_compiled_once()
 
 
-def test_changed_host_compiler(own_nvcc: Path, cached: Project) -> None:
-    """A host compiler that is a script is always called; another one invalidates the cache."""
+def test_script_as_host_compiler_is_always_called(own_nvcc: Path, cached: Project) -> None:
+    """A host compiler that is a script compiles each time; a change back to gcc compiles once."""
     gcc = own_nvcc.parents[1] / "path" / "gcc"
     gcc.write_text(f'#!/bin/sh\nexec {shutil.which("gcc")} "$@"\n')
     gcc.chmod(0o755)
@@ -75,8 +75,8 @@ def test_changed_host_compiler(own_nvcc: Path, cached: Project) -> None:
     assert cached.is_compiled_once()
 
 
-def test_changed_link(own_nvcc: Path, cached: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another path to nvcc, and another target of a link in it, invalidate the cache."""
+def test_changed_link_compiles_again(own_nvcc: Path, cached: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another path to nvcc, and another target of a link in the path, compile again."""
     toolkit = (own_nvcc.parent / "include").resolve().parent
     link = own_nvcc.parents[1] / "link"
     link.symlink_to(own_nvcc.parent)
@@ -87,8 +87,8 @@ def test_changed_link(own_nvcc: Path, cached: Project, monkeypatch: pytest.Monke
     assert cached.is_compiled()
 
 
-def test_wrapper_script(own_nvcc: Path, cached: Project) -> None:
-    """An nvcc that is a script is always called."""
+def test_script_as_nvcc_is_always_called(own_nvcc: Path, cached: Project) -> None:
+    """An nvcc that is a script compiles each time."""
     script = own_nvcc / "nvcc"
     script.rename(own_nvcc / "real-nvcc")
     script.write_text(f'#!/bin/sh\nexec {own_nvcc / "real-nvcc"} "$@"\n')
@@ -102,13 +102,13 @@ def test_wrapper_script(own_nvcc: Path, cached: Project) -> None:
     [(["-I/x/usr/include"], ["/usr/include"]), (["-I/usr/include"], []), (["-isystem", "/usr/include"], []),
      (["-Xcompiler=-I/usr/include,-O2"], [])],
 )  # fmt: skip
-def test_system_folders(options: list[str], folders: list[str]) -> None:
-    """A folder that an option names is the user's; one that ends alike is another."""
+def test_folder_of_an_option_is_no_system_folder(options: list[str], folders: list[str]) -> None:
+    """A folder that an option names is no system folder; a path that only ends alike names none."""
     assert inclusions._list_system_folders(["/usr/include"], options) == folders
 
 
-def test_check_without_nvcc(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without changes check starts no process, imports neither NumPy nor dataclasses, and lists a folder once."""
+def test_unchanged_check_starts_no_process(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without changes, ``check`` starts no process, does not import NumPy or dataclasses, and lists a folder once."""
     monkeypatch.setattr(compilations, "query_layout", inclusions.query_layout)
     count_cache.nvcc_release.cache_clear()  # reported by an earlier test's folder
     repository.launch(LAUNCH + 'flags = "-I ."\n')

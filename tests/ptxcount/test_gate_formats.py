@@ -20,8 +20,8 @@ def _output(repository: Repository, form: str) -> str:
     return "\n".join(repository.run("check", "--advise", "--format", form)[1])
 
 
-def test_formats(repository: Repository) -> None:
-    """Each format has failure and place, with an encoded file name, and follows its tool's schema."""
+def test_formats_have_the_same_findings(repository: Repository) -> None:
+    """SARIF, JSON and annotations have the same findings; SARIF and JSON follow their schemas."""
     (repository.folder / "a b#%.cu").write_text("#define STRIDE 8\n" + KERNEL)
     repository.kernel(8, ("STRIDE];", "STRIDE];\n// ptxcount: sectors <= 4"))
     half = OTHER.replace("[[launch]]", '[[launch]]\nname = "half"')
@@ -62,8 +62,8 @@ def test_formats(repository: Repository) -> None:
     log.model_validate_json(sarif)
 
 
-def test_one_line_for_github(repository: Repository) -> None:
-    """A long error of nvcc becomes one annotation."""
+def test_long_error_is_one_annotation(repository: Repository) -> None:
+    """An error of nvcc of several lines is one annotation."""
     repository.kernel(2, ("int i =", "i ="))
     code, (annotation,) = repository.run("check", "--format", "github")
     assert code == 2
@@ -90,8 +90,10 @@ COMPARED = [
 
 
 @pytest.mark.parametrize(("stride", "launch", "messages"), COMPARED)
-def test_compare(stride: int, launch: str, messages: list[str], repository: Repository) -> None:
-    """The output has a title and a code block with changes since a revision's lock file."""
+def test_compare_prints_changes_since_a_revision(
+    stride: int, launch: str, messages: list[str], repository: Repository
+) -> None:
+    """``compare`` prints a title, and a code block with the changes since a revision's lock file."""
     repository.git("init", "-q")
     repository.git("add", ".")
     repository.git("commit", "-qm", "one")
@@ -110,8 +112,8 @@ def test_compare(stride: int, launch: str, messages: list[str], repository: Repo
     assert repository.run("compare", "gone") == (2, [])
 
 
-def test_fixture(repository: Repository) -> None:
-    """``def test_blur(ptxcount)`` runs in a repository of its own."""
+def test_pytest_fixture_counts_a_kernel(repository: Repository) -> None:
+    """The fixture ``ptxcount`` counts a kernel, or raises, in a test of a user's repository."""
     (repository.folder / "test_scale.py").write_text(
         """import pytest
 from ptxcount import LaunchError

@@ -1,4 +1,4 @@
-"""Words of the gate: the level of a finding, the launches of a warning, and the warnings of ``pin``."""
+"""Messages of the gate: levels of findings, launches of a warning, warnings of ``pin``, kernels of ``init``."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ RACE = ("if (i < n) out[i] = ", "__shared__ int s; s = i; if (i < n) out[i] = s 
 THIRD = LAUNCH.replace("= 4", "= 3")
 
 
-def test_levels_and_launches(repository: Repository) -> None:
-    """A warning does not fail, and names its first launch and the number of others."""
+def test_warning_does_not_fail_and_names_launches(repository: Repository) -> None:
+    """A warning does not fail ``check``, and names its first launch and the number of further launches."""
     repository.kernel(2, RACE)
     repository.launch(LAUNCH + OTHER + THIRD)
     repository.run("pin", "--accept")
@@ -35,7 +35,7 @@ def test_levels_and_launches(repository: Repository) -> None:
 
 
 def test_pin_prints_warnings(repository: Repository) -> None:
-    """Pin prints the warnings that check prints, without those that a comment waives."""
+    """``pin`` prints the warnings of ``check``, except those that a comment waives."""
     repository.kernel(2, RACE)
     code, lines = repository.run("pin", "--accept")
     assert (code, repository.run("check")) == (0, (0, lines[-1:]))
@@ -47,7 +47,7 @@ def test_pin_prints_warnings(repository: Repository) -> None:
 def test_init_leaves_out_known_kernels(
     repository: Repository, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Init prints each kernel once, in a file that it extends, and counts the others."""
+    """``init`` leaves out kernels that ptxcount.toml has, and says how many."""
     (repository.folder / "sum.cu").write_text("__global__ void sum(float* out) { out[threadIdx.x] = 1; }\n")
     repository.launch(LAUNCH.replace("<float>", "< float >"))
     code, lines = repository.run("init", "./scale.cu", "sum.cu")

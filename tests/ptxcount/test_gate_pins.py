@@ -17,7 +17,7 @@ from tests.ptxcount.gate_repository import FELL, LAUNCH, OTHER, ROSE, Change, Re
 __all__ = ["repository"]
 
 
-#: Change, options of pin, exit code, part of the output, and whether the lock file changes.
+#: Change, options of pin, exit code, part of the output, and True if the lock file changes.
 PINS: list[tuple[Change, list[str], int, str, bool]] = [
     (lambda repo: repo.kernel(8), [], 1, ROSE, False),
     (lambda repo: repo.kernel(8), ["--accept"], 0, ROSE.replace("error", "note"), True),
@@ -32,8 +32,10 @@ PINS: list[tuple[Change, list[str], int, str, bool]] = [
 
 
 @pytest.mark.parametrize(("change", "words", "code", "message", "written"), PINS)
-def test_pin(change: Change, words: list[str], code: int, message: str, written: bool, repository: Repository) -> None:
-    """Pin lists changes and needs consent to higher counts; a full disk leaves the file alone."""
+def test_pin_needs_consent_to_higher_counts(
+    change: Change, words: list[str], code: int, message: str, written: bool, repository: Repository
+) -> None:
+    """``pin`` writes changes, but higher counts only with ``--accept``; a full disk leaves the lock file alone."""
     change(repository)
     lock = repository.folder / "ptxcount.lock"
     old_text = lock.read_text()
@@ -55,8 +57,8 @@ def test_pin(change: Change, words: list[str], code: int, message: str, written:
     assert code or repository.run("check") == (0, [])
 
 
-def test_pin_beside_a_failure(repository: Repository) -> None:
-    """Launches that run are pinned; one that does not is listed, and keeps its counts."""
+def test_failing_launch_keeps_its_counts(repository: Repository) -> None:
+    """Launches that run are pinned; a launch that fails is an error, and keeps its counts."""
 
     def read_launches() -> dict[str, Any]:
         launches: dict[str, Any] = json.loads((repository.folder / "ptxcount.lock").read_text())["launches"]
@@ -76,8 +78,8 @@ def test_pin_beside_a_failure(repository: Repository) -> None:
     assert launches.keys() == old_launches.keys()
 
 
-def test_pin_above_a_limit(repository: Repository) -> None:
-    """Counts above a limit are pinned with a word that check will fail."""
+def test_pin_writes_counts_above_a_limit(repository: Repository) -> None:
+    """``pin`` writes counts above a limit, and says that ``check`` will fail."""
     repository.launch(f"{LAUNCH}limits = {{ load_sectors_per_request = 7 }}\n")
     repository.kernel(2, ("STRIDE];", "STRIDE];  // ptxcount: requests <= 31"))
     code, (limit, line, end) = repository.run("pin")
@@ -90,8 +92,8 @@ def test_pin_above_a_limit(repository: Repository) -> None:
     assert repository.run("check") == (1, [limit, line])
 
 
-def test_init(repository: Repository) -> None:
-    """The launches that init prints can be counted."""
+def test_launches_of_init_can_be_pinned(repository: Repository) -> None:
+    """Launches that ``init`` prints can be pinned."""
     (repository.folder / "include").mkdir()
     (repository.folder / "include" / "sum.h").write_text("#define SUM +=\n")
     source = '#include "sum.h"\n__global__ void sum(float* out) { out[blockIdx.x * blockDim.x + threadIdx.x] SUM 1; }\n'
@@ -111,8 +113,8 @@ def test_init(repository: Repository) -> None:
     ]
 
 
-def test_cache(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Changes of PTX, launch, arrays, ptxcount or nvcc count a launch again; nothing else does."""
+def test_only_changed_inputs_count_again(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A change of PTX, launch, arrays, ptxcount or nvcc counts a launch again; no other change does."""
     from ptxcount.gate import compute, count_cache
 
     counted: list[object] = []

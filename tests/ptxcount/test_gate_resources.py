@@ -8,8 +8,8 @@ from ptxcount.source.ptxas import list_machine_accesses
 from tests.ptxcount.sources import compile_to_ptx
 
 
-def test_spills() -> None:
-    """Ptxas gets nvcc's options, such as a limit on registers."""
+def test_register_limit_makes_ptxas_spill() -> None:
+    """A register limit in nvcc's flags makes ptxas spill. Without machine code, the list of accesses is empty."""
     names = [f"a{n}" for n in range(48)]
     loads = "".join(f"float {name} = x[{n} * 32]; " for n, name in enumerate(names))
     stores = "".join(f"x[{n} * 32 + 1] = {name}; " for n, name in enumerate(reversed(names)))
@@ -21,7 +21,7 @@ def test_spills() -> None:
     assert list_machine_accesses(ptx, "k", "", "compute_90") == list_machine_accesses("no PTX", "k", "", "sm_90") == []
 
 
-#: Functions with indexed arrays of 40 and 80 integers, the second calls the first; and one that spills.
+#: Functions with arrays of 40 and 80 integers, of which the second calls the first, and a function that spills.
 _FUNCTIONS = """
 __device__ __noinline__ int small(const int* g, int n) {
     int a[40]; for (int i = 0; i < 40; i++) a[i] = g[i]; return a[n];
@@ -45,7 +45,7 @@ extern "C" __global__ void __launch_bounds__(1024, 2) full(float* o, const float
     ("entry", "least", "most", "spills"),
     [("alone", 0, 0, False), ("shallow", 160, 300, False), ("deep", 480, 700, False), ("full", 100, 300, True)],
 )
-def test_memory_of_functions(entry: str, least: int, most: int, spills: bool) -> None:
+def test_kernel_has_frames_and_spills_of_functions(entry: str, least: int, most: int, spills: bool) -> None:
     """A kernel has the frames and spills of functions that it may call, and of no others."""
     frame, stores, loads = (
         access["bytes"] for access in list_machine_accesses(compile_to_ptx(_FUNCTIONS), entry, "", "sm_90")

@@ -31,8 +31,8 @@ def _replace_key(key: str, value: str) -> str:
     return "\n".join([*lines, f"{key} = {value}", ""])
 
 
-def test_values_at_keys(repository: Repository) -> None:
-    """Sampled values at every key are accepted or refused without a traceback."""
+def test_odd_values_have_no_traceback(repository: Repository) -> None:
+    """Odd values of each key of a launch are accepted, or refused with an error of the gate."""
     seeded = random.Random(55)
     for key in KEYS:
         for value in seeded.sample(VALUES, 10):
@@ -58,7 +58,7 @@ def test_values_at_keys(repository: Repository) -> None:
         ("scale.cu", "FIFO", "ptxcount.toml:1: error: PC009 LaunchError: "),
     ],
 )  # fmt: skip
-def test_odd_files(file: str, content: str, message: str, repository: Repository) -> None:
+def test_odd_file_is_an_error(file: str, content: str, message: str, repository: Repository) -> None:
     np.save(repository.folder / "in.npy", np.zeros(8192, np.float32))
     repository.launch(LAUNCH.replace("in=float32[8192]=random(1)", "in=@in.npy"))
     path = repository.folder / file
@@ -73,22 +73,22 @@ def test_odd_files(file: str, content: str, message: str, repository: Repository
 
 
 @pytest.mark.parametrize("argument", ['"n={' + "[" * 5000 + '"', '"n=[1]"', '"in=@/dev/zero"', "'n={\"a\": null}'"])
-def test_odd_arguments(argument: str, repository: Repository) -> None:
-    """An argument is nested too deeply, of another type, or a device."""
+def test_odd_argument_is_an_error(argument: str, repository: Repository) -> None:
+    """An argument that is nested too deeply, of another type, or from a device is an error."""
     repository.launch(LAUNCH.replace('"n=int32:1024"', argument))
     code, lines = repository.run("check")
     assert (code, lines[0].startswith("ptxcount.toml:1: error: PC009 LaunchError: ")) == (2, True), lines
 
 
 @pytest.mark.parametrize("content", [NESTED, "{}", "[]", '{"totals": 1}', '{"lines": [[]]}'])
-def test_damaged_cache(content: str, repository: Repository) -> None:
+def test_damaged_cache_is_ignored(content: str, repository: Repository) -> None:
     for path in cache_folder().glob("*.json"):
         path.write_text(content)
     assert repository.run("check") == (0, [])
 
 
-def test_line_of_a_header_that_went() -> None:
-    """The change names the line of the header that was removed."""
+def test_change_names_a_removed_header() -> None:
+    """A pinned line in a header that nvcc no longer reads is a change at line 1 of that header."""
     access = {"space": "global", "kind": "load", "requests": 1, "sectors": 4}
     row = {"file": "scale.cu", "line": 7, "text": "x = in[i];", "accesses": [access]}
     load = {"global load requests": 1, "global load sectors": 4}

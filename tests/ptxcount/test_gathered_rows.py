@@ -25,7 +25,7 @@ cp.async.bulk.tensor.2d.global.shared::cta{store}.bulk_group [%rd2, {{{to}}}], [
 def _run(
     source: np.ndarray, target: np.ndarray, rows: list[int], to: list[int], box: int = 1, swizzle: int = 0
 ) -> object:
-    """Load and store four rows: as a tile for two coordinates, else each by its own coordinate."""
+    """Copy four rows between matrices: two coordinates are those of a tile, five are a column and four rows."""
     load, store = (f".tile::{form}" * (len(at) > 2) for form, at in (("gather4", rows), ("scatter4", to)))
     body = _BODY.format(load=load, store=store, rows=", ".join(map(str, rows)), to=", ".join(map(str, to)))
     maps = [
@@ -36,8 +36,8 @@ def _run(
 
 
 @pytest.mark.parametrize("swizzle", [0, 32])
-def test_rows(swizzle: int) -> None:
-    """Rows in any order, the same twice and beyond the matrix, which are zeros and count, or are dropped."""
+def test_rows_are_copied_in_any_order(swizzle: int) -> None:
+    """Rows are copied in any order, also twice; a row beyond the matrix is loaded as zeros, and counts."""
     source = np.arange(1, 16 * 32 + 1, dtype=np.uint32).reshape(16, 32)
     target = np.zeros((16, 32), np.uint32)
     totals = _run(source, target, [8, 3, 12, 3, 40], [16, 9, 1, 0, 5], swizzle=swizzle).totals()  # type: ignore[attr-defined]
@@ -50,8 +50,8 @@ def test_rows(swizzle: int) -> None:
 
 
 @pytest.mark.parametrize(("rows", "to"), [([8, 3, 12, 5, 1], [16, 4]), ([8, 3], [16, 9, 1, 7, 5])])
-def test_order_of_rows(rows: list[int], to: list[int]) -> None:
-    """Gathered rows are written to shared memory in order, and scattered rows are read in order."""
+def test_rows_lie_in_order_in_shared_memory(rows: list[int], to: list[int]) -> None:
+    """Gathered rows lie in shared memory in the order of their coordinates; rows to scatter are read in order."""
     source = np.arange(16 * 32, dtype=np.uint32).reshape(16, 32)
     target = np.zeros((16, 32), np.uint32)
     _run(source, target, rows, to)
@@ -66,8 +66,8 @@ def test_order_of_rows(rows: list[int], to: list[int]) -> None:
     ([8, 3, 12, 5], [16, 4], 1, "has 4 coordinates; four rows need a map of 2 dimensions and 5"),
     ([8, 3], [16, 9, 1, 7], 1, "has 4 coordinates; four rows need a map of 2 dimensions and 5"),
 ])  # fmt: skip
-def test_wrong_rows(rows: list[int], to: list[int], box: int, message: str) -> None:
-    """Both forms take four rows, by a box of one."""
+def test_wrong_boxes_and_coordinates_are_refused(rows: list[int], to: list[int], box: int, message: str) -> None:
+    """A box of several rows, and another number of coordinates than five, are refused."""
     matrix = np.zeros((16, 32), np.uint32)
     with pytest.raises(LaunchError, match=message):
         _run(matrix, matrix.copy(), rows, to, box)

@@ -1,4 +1,4 @@
-"""Pointers into the middle of arrays, in structs, and in memory."""
+"""Pointers in arguments: into the middle of arrays, in structs, and in memory."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ZEROS = '"y": "float32[32]=zeros"'
 ROWS = '"rows": [{"x": "float32[32]", "n": "int32:0"}, {"x": "float32[32]=ones", "n": "int32:3"}]'
 ONE = f'{{{ROWS}, {ZEROS}, "by": "float32:2"}}'
 NODE = '{"next": {"*": {"next": "int64:0", "value": "float32:2"}}, "value": "float32:5"}'
-#: Kernels, arguments as text, variables, and the expected first float32 array of zeros.
+#: Kernel, words of arguments, words of variables, and the first array of zeros after the launch.
 CASES: list[tuple[str, list[str], list[str], list[float]]] = [
     ("of_struct", [f"s={ONE}"], [], [2 * n + 1 for n in range(32)]),
     ("of_rows", ["out=float32[32]=zeros", 'rows=["float32[32]", "float32[32]=ones"]'], [], [*[0, 1, 2, 1, 4, 1]]),
@@ -55,7 +55,7 @@ def ptx() -> str:
 
 
 def _zeros(argument: Any) -> list[Any]:
-    """List the arrays of zeros in an argument, in order."""
+    """List the arrays of zeros in an argument and its members, in order."""
     if isinstance(argument, dict):
         return [array for member in argument.values() for array in _zeros(member)]
     if isinstance(argument, list):
@@ -64,8 +64,10 @@ def _zeros(argument: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize(("entry", "words", "set_by_host", "expected"), CASES, ids=[case[0] for case in CASES])
-def test_pointers(entry: str, words: list[str], set_by_host: list[str], expected: list[float], ptx: str) -> None:
-    """Structs, rows, lists of nodes and variables may contain pointers, or a texture handle."""
+def test_pointers_reach_their_arrays(
+    entry: str, words: list[str], set_by_host: list[str], expected: list[float], ptx: str
+) -> None:
+    """Pointers in structs, arrays, linked nodes and variables reach their arrays, and a handle its texture."""
     arguments = make_arguments(words)
     arrays = _zeros(arguments)
     counters = ptxcount.count(ptx, entry, 1, 32, arguments, variables=make_variables(set_by_host))
@@ -73,13 +75,13 @@ def test_pointers(entry: str, words: list[str], set_by_host: list[str], expected
     assert counters.stores.sectors == 4
 
 
-#: Parts of an array of 64 for stores and loads, and the sectors of both.
+#: Slices of an array of 64 to store to and to load from, and the sectors of stores and loads.
 PARTS = [(slice(32, None), slice(1, 33), 4, 4), (slice(31, 63), slice(2, 34), 5, 5), (slice(0, 32), slice(8, 40), 4, 5)]
 
 
 @pytest.mark.parametrize(("to", "source", "stored", "loaded"), PARTS)
-def test_parts_of_an_array(to: slice, source: slice, stored: int, loaded: int, ptx: str) -> None:
-    """A slice keeps its address, and so its sectors. The kernel may read outside the slice."""
+def test_slice_keeps_its_address(to: slice, source: slice, stored: int, loaded: int, ptx: str) -> None:
+    """A slice keeps its address, and so its sectors; a kernel may read its base array outside of the slice."""
     array = np.arange(64, dtype=np.float32).reshape(8, 8)
     flat = array.reshape(-1)
     expected = flat[source.start - 1 : source.stop - 1].copy()
@@ -94,8 +96,8 @@ def test_parts_of_an_array(to: slice, source: slice, stored: int, loaded: int, p
         ptxcount.count(ptx, "copy", 1, 32, [flat[8:40], fixed])
 
 
-def test_part_of_an_input(ptx: str) -> None:
-    """A writable part is an output, even of an array that is read-only elsewhere."""
+def test_writable_slice_may_be_stored_to(ptx: str) -> None:
+    """A kernel may store to a writable slice although its base array is read-only."""
     array = np.ones(64, np.float32)
     part = array[32:]
     array.flags.writeable = False
@@ -104,15 +106,15 @@ def test_part_of_an_input(ptx: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["u64", "b64", "s64"])
-def test_race_behind_a_pointer(kind: str) -> None:
-    """A pointer from memory may reach any array."""
+def test_loaded_pointers_are_checked_for_races(kind: str) -> None:
+    """Stores through a pointer that the kernel loads are checked for races."""
     body = f"ld.param.u64 %rd1, [p0]; ld.global.{kind} %rd2, [%rd1]; st.global.u32 [%rd2], %r0;"
     findings = ptxcount.count(module(body, 1), None, 1, 32, [{"*": {"x": np.zeros(1, np.uint32)}}]).findings
     assert [finding.code for finding in findings] == ["global-race"]
 
 
-def test_slice_and_copy(ptx: str) -> None:
-    """Memory before a slice is out of bounds; a copy is an array of its own."""
+def test_slice_has_the_bounds_of_its_base(ptx: str) -> None:
+    """A slice has the bounds of its base array; a copy has its own."""
     array = np.zeros(64, np.float32)
     with pytest.raises(ptxcount.OutOfBoundsError, match="4 bytes before the base array of argument 1 of 256 bytes"):
         ptxcount.count(ptx, "shift", 1, 32, [np.zeros(32, np.float32), array[:32]])

@@ -12,7 +12,7 @@ import ptxcount
 from tests.ptxcount.snippets import execute_snippet, module
 from tests.ptxcount.test_races import Action, draw_action, list_words, write_lines
 
-#: Operations on a word of global memory at %rd2, and fences of a block after all earlier ones.
+#: Operations on words at %rd2, and operations that order a block after all earlier accesses to global memory.
 GLOBAL = {
     "load": "ld.global.u32 %r5, [%rd2];", "store": "st.global.u32 [%rd2], %r3;",
     "wide": "st.global.v2.u32 [%rd2], {1, 2};", "atomic": "atom.global.add.u32 %r5, [%rd2+1024], 1;",
@@ -21,7 +21,7 @@ GLOBAL = {
 
 
 def _find_race(program: list[Action]) -> int | None:
-    """Return the first race in global memory by lists of accesses, in blocks of four threads."""
+    """Return the number of the first action that races, found in lists of accesses; blocks have four threads."""
     touched: list[tuple[int, int, str]] = []
     behind = [0] * 4
     for number, action in enumerate(program):
@@ -39,8 +39,8 @@ def _find_race(program: list[Action]) -> int | None:
     return None
 
 
-def test_random_global_accesses() -> None:
-    """Threads of four blocks access global memory without synchronisation."""
+def test_first_race_as_in_lists_of_accesses() -> None:
+    """In random programs of four blocks, the first race is the one that lists of accesses give."""
     rng, clean = np.random.default_rng(5), 0
     for _ in range(100):
         kinds = rng.choice([*GLOBAL, "load"], 6).tolist()
@@ -57,8 +57,8 @@ def test_random_global_accesses() -> None:
 
 
 @pytest.mark.parametrize(("value", "races"), [(5, False), (6, True)])
-def test_silent_global_stores(value: int, races: bool) -> None:
-    """A store of the present value races with loads only under the strict policy."""
+def test_equal_store_races_only_if_strict(value: int, races: bool) -> None:
+    """A store of the value that is there races with loads only under the strict policy."""
     body = f"""
         ld.param.u64 %rd1, [p0]; ld.global.u32 %r5, [%rd1]; setp.eq.u32 %p1, %r0, 3; @%p1 st.global.u32 [%rd1], {value};
     """
@@ -68,7 +68,7 @@ def test_silent_global_stores(value: int, races: bool) -> None:
         assert bool(counters.findings) == (races or how == "strict")
 
 
-#: Two lines that race in global memory, and the other thread's part; no second line if one instruction does.
+#: Two lines that race in global memory, and what the earlier access does. The first is empty if one line races alone.
 LINES = {
     "x[i] = i;\nx[64 + i] = x[63 - i];": "writes",
     "int v = x[i]; x[i] = v + i + 1;\nx[63 - i] = v + 7;": "writes",
@@ -78,8 +78,8 @@ LINES = {
 
 
 @pytest.mark.parametrize(("lines", "verb"), LINES.items())
-def test_lines_of_a_global_race(lines: str, verb: str) -> None:
-    """The finding names the racing line and that of the earlier access."""
+def test_global_race_names_both_lines(lines: str, verb: str) -> None:
+    """A race in global memory names its line, and the line of the earlier access."""
     kernels = (f"__global__ void k{n}(int* x) {{ int i = threadIdx.x;\n{each}\n}}\n" for n, each in enumerate(LINES))
     place = [*LINES].index(lines)
     (finding,) = ptxcount.count("".join(kernels), f"k{place}", 1, 64, [np.zeros(128, np.int32)]).findings

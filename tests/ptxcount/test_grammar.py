@@ -1,4 +1,4 @@
-"""Numbers with their nouns."""
+"""Nouns and verbs that agree with a number."""
 
 from __future__ import annotations
 
@@ -16,6 +16,6 @@ from ptxcount.util.grammar import choose_form, count_noun
         (2, "more time", "2 more times are"),
     ],
 )
-def test_number_and_noun(number: int, noun: str, text: str) -> None:
-    """The noun and the verb agree with the number."""
+def test_noun_agrees_with_number(number: int, noun: str, text: str) -> None:
+    """Noun and verb agree with the number."""
     assert f"{count_noun(number, noun)} {choose_form(number, 'is', 'are')}" == text

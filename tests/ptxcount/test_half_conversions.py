@@ -1,4 +1,4 @@
-"""``cvt`` to halves: roundings, ``.relu`` and ``.satfinite``, against Python's exact comparisons of numbers."""
+"""``cvt`` to halves and tf32: roundings, ``.relu`` and ``.satfinite``, against exact arithmetic of Python."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.ptxcount.small_floats import ml_dtypes
 from tests.ptxcount.snippets import evaluate
 
 HALVES: dict[str, Any] = {"f16": np.float16, "bf16": ml_dtypes.bfloat16}
-#: Finite numbers of each half from zero on, by their codes, and the number that would follow.
+#: Type -> its finite numbers from zero on, indexed by code, and the number that would follow.
 GRIDS = {name: [*np.arange(code, dtype=np.uint16).view(HALVES[name]).astype(float).tolist(), beyond]
          for name, code, beyond in (("f16", 0x7C00, 2.0**16), ("bf16", 0x7F80, 2.0**128))}  # fmt: skip
 #: Ties of bfloat16 and tf32, and numbers just above one.
@@ -26,7 +26,7 @@ CLAMPS = ["", ".relu", ".satfinite", ".relu.satfinite", ".satfinite.relu"]
 
 
 def _round(number: Any, grid: list[float], rounding: str, clamps: str = "", random: Any = 0) -> float:
-    """Round a number, an integer or a float; ``random`` is below 1."""
+    """Round an integer or a float to a number of the grid; ``random``, below 1, is for the rounding ``rs``."""
     if isnan(number) or (".relu" in clamps and number <= 0):
         return nan if isnan(number) else 0.0
     size, last = abs(number), len(grid) - 1
@@ -57,8 +57,8 @@ def _expect(got: Any, half: str, expected: list[float]) -> None:
 @pytest.mark.parametrize("clamps", CLAMPS)
 @pytest.mark.parametrize("half", HALVES)
 @pytest.mark.parametrize("rounding", ["rn", "rz"])
-def test_clamped_halves(rounding: str, half: str, clamps: str) -> None:
-    """One half, and two in a word."""
+def test_halves_are_rounded_and_clamped(rounding: str, half: str, clamps: str) -> None:
+    """Singles are rounded and clamped to one half, or to two halves of a word."""
     expected = [_round(float(number), GRIDS[half], rounding, clamps) for number in F32]
     _expect(evaluate(f"cvt.{rounding}{clamps}.{half}.f32", [F32], np.uint16), half, expected)
     words = evaluate(f"cvt.{rounding}{clamps}.{half}x2.f32", [F32, F32[::-1].copy()], np.uint32)
@@ -71,8 +71,8 @@ _INTEGERS = [2**62 + d for d in (-1, 0, 1)] + [2**54 + 2**46 + d for d in (-1, 0
 
 @pytest.mark.parametrize("source", ["f16", "f32", "f64", "s16", "s32", "u32", "s64", "u64"])
 @pytest.mark.parametrize("rounding", ["rn", "rz", "rm", "rp"])
-def test_bfloat16_roundings(rounding: str, source: str) -> None:
-    """All roundings to bfloat16, also from 64-bit integers, of which a float64 holds 53 bits."""
+def test_each_mode_rounds_once_to_bfloat16(rounding: str, source: str) -> None:
+    """Each mode rounds once to bfloat16, also 64-bit integers with more than the 53 bits of float64."""
     if source[0] == "f":
         dtype = np.dtype(f"f{int(source[1:]) // 8}")
         values = np.array([*list_values(dtype, 250), *TIES], dtype)
@@ -88,8 +88,8 @@ _HALF_PAIRS = [(*pair, mode) for pair in (("f16", "bf16"), ("bf16", "f16")) for 
 
 
 @pytest.mark.parametrize(("half", "source", "rounding"), [*_HALF_PAIRS, ("f16", "f16", ""), ("bf16", "bf16", "")])
-def test_half_of_a_half(half: str, source: str, rounding: str) -> None:
-    """Without a rounding, to nearest, as ptxas assembles it; Triton converts 8-bit floats so."""
+def test_halves_convert_to_each_other(half: str, source: str, rounding: str) -> None:
+    """Halves become halves of the other type, rounded to nearest if the instruction has no mode, as in ptxas."""
     values = np.arange(0, 1 << 16, 67).astype(np.uint16)
     got = evaluate(f"cvt{'.' * bool(rounding)}{rounding}.{half}.{source} {{d}}, {{a}}", [values], np.uint16)
     with np.errstate(invalid="ignore"):  # signalling NaNs
@@ -99,8 +99,8 @@ def test_half_of_a_half(half: str, source: str, rounding: str) -> None:
 
 @pytest.mark.parametrize("clamps", CLAMPS)
 @pytest.mark.parametrize("rounding", ["rn", "rz", "rna"])
-def test_clamped_tf32(rounding: str, clamps: str) -> None:
-    """The 19 upper bits; the greatest number for infinities with ``.satfinite``."""
+def test_tf32_is_rounded_and_clamped(rounding: str, clamps: str) -> None:
+    """tf32 is the rounded upper 19 bits; ``.satfinite`` turns infinities into the greatest number."""
     numbers = F32[~np.isnan(F32)]
     bits = numbers.view(np.uint32).astype(np.int64)
     rest, kept = bits & 0x1FFF, bits & ~0x1FFF
@@ -116,8 +116,8 @@ def test_clamped_tf32(rounding: str, clamps: str) -> None:
 
 @pytest.mark.parametrize("clamps", CLAMPS)
 @pytest.mark.parametrize(("half", "bits"), [("f16", 13), ("bf16", 16)])
-def test_random_bits(half: str, bits: int, clamps: str) -> None:
-    """A carry out of random bits and the mantissa's lost ones rounds away from zero; f16 has normal results."""
+def test_random_bits_round_by_their_carry(half: str, bits: int, clamps: str) -> None:
+    """``rs`` rounds away from zero if the sum of random bits and lost mantissa bits has a carry."""
     numbers = np.append(F32, np.array([65519, -65519, 3.39e38], np.float32))
     sizes = np.abs(numbers)
     is_normal = (sizes == 0) | ((sizes >= 2.0**-14) & (sizes < 2.0**16)) | ~np.isfinite(numbers)
@@ -140,8 +140,8 @@ def test_random_bits(half: str, bits: int, clamps: str) -> None:
         ("", 65519.0, False), ("", 65536.0, True), (".satfinite", 1e9, False),
     ],
 )  # fmt: skip
-def test_undefined_random_bits(clamps: str, number: float, is_refused: bool) -> None:
-    """Numbers beyond the exponents of f16 are refused, unless they have one result whatever the bits are."""
+def test_undefined_random_bits_are_refused(clamps: str, number: float, is_refused: bool) -> None:
+    """``rs`` refuses results that f16 has no normal number for, unless all random bits give the same result."""
     operands = [np.array([number], np.float32), np.zeros(1, np.float32), np.zeros(1, np.uint32)]
     form = f"cvt.rs{clamps}.f16x2.f32 {{d}}, {{a}}, {{b}}, {{c}}"
     if is_refused:

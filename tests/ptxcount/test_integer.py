@@ -1,4 +1,4 @@
-"""Integer instructions against Python's integers, wrapped by the oracle."""
+"""Integer instructions against Python's integers, wrapped to the width of the result."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _insert_bits(n: int, field: int, a: int, start: int, length: int) -> int:
 BITS: dict[str, int] = {f"{kind}{bits}": bits for kind in "sub" for bits in (16, 32, 64)}
 
 #: Instruction without types, its types, operand types (t: same, w: twice as wide, u: u32, p: u32 with 8 bits used),
-#: result type, and the result for integers and a width.
+#: result type, and function of the width and the operands.
 CASES: list[tuple[str, str, str, str, Callable[..., int]]] = [
     ("add", "s16 u16 s32 u32 s64 u64", "tt", "t", lambda n, a, b: a + b),
     ("sub", "s16 u16 s32 u32 s64 u64", "tt", "t", lambda n, a, b: a - b),
@@ -104,8 +104,8 @@ ROWS = [(name, kind, *row_columns) for name, kinds, *row_columns in CASES for ki
 
 
 @pytest.mark.parametrize(("name", "kind", "reads", "writes", "oracle"), ROWS, ids=[f"{r[0]}.{r[1]}" for r in ROWS])
-def test_integer(name: str, kind: str, reads: str, writes: str, oracle: Callable[..., int]) -> None:
-    """Edge values and random ones are combined, up to 1024."""
+def test_integers_as_in_python(name: str, kind: str, reads: str, writes: str, oracle: Callable[..., int]) -> None:
+    """Results for edge and random operands, at most 1024 combinations, equal Python's, wrapped."""
     wide = f"{kind[0]}{int(kind[1:]) * 2}"
     types = [{"t": kind, "w": wide}.get(role, "u32") for role in reads]
     result = {"t": kind, "w": wide, "u": "u32"}[writes]
@@ -141,8 +141,8 @@ CARRIED: list[tuple[str, str, str, Callable[..., int]]] = [
     ("kind", "first", "second", "oracle"),
     [(kind, *instructions) for kinds, *instructions in CARRIED for kind in kinds.split()],
 )
-def test_carries(kind: str, first: str, second: str, oracle: Callable[..., int]) -> None:
-    """A carry or borrow reaches the next instruction, as in arithmetic of twice the width."""
+def test_carry_reaches_the_next_instruction(kind: str, first: str, second: str, oracle: Callable[..., int]) -> None:
+    """A carry or borrow reaches the next instruction: results equal those of twice the width."""
     edges = _edges(kind)
     rows = np.random.default_rng(2).choice(len(edges), (1024, 4))
     operands = [np.array([edges[k] for k in column], _dtype(kind)) for column in rows.T]
@@ -154,7 +154,7 @@ def test_carries(kind: str, first: str, second: str, oracle: Callable[..., int])
         assert result == _wrap(oracle(bits, *lower, *upper), kind), row
 
 
-def test_packed() -> None:
+def test_mov_packs_words_and_keeps_floats() -> None:
     """``mov`` packs the first word lowest, and keeps the bits of a float."""
     words = list(np.random.default_rng(9).integers(0, 2**32, (2, 64), dtype=np.uint32))
     packed = evaluate("mov.b64 {d}, {{{a}, {b}}}", words, np.uint64)

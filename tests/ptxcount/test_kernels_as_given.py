@@ -40,14 +40,14 @@ GATHER = "--grid 4 --block 256 out=float32[1024] in=float32[4096] n=int32:1024"
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """Write the source with an include beside it."""
+    """Write a source and a header beside it; return the source."""
     (tmp_path / "point.h").write_text(POINT)
     (tmp_path / "kernels.cu").write_text(SOURCE)
     return tmp_path / "kernels.cu"
 
 
-def test_single_file(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The output lists declared kernels, each with a command that counts after its blanks are filled."""
+def test_file_lists_kernels_with_commands(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file without a launch lists its kernels, each with a command that counts it once array sizes are right."""
     assert main([str(file)]) == 0
     out = capsys.readouterr().out
     assert f"{file}: 2 kernels" in out
@@ -61,8 +61,8 @@ def test_single_file(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("name", ["gather<float>", "phys::gather<float,2>", "phys::gather< float , 2 >"])
-def test_templates(name: str, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Templates are instantiated on demand, with lines of the file."""
+def test_entry_instantiates_a_template(name: str, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """``--entry`` instantiates a template; accesses have the lines of the file."""
     assert main([str(file), "--entry", name, *GATHER.split(), "--json"]) == 0
     counted = json.loads(capsys.readouterr().out)
     assert counted["load_sectors"] == 2 * counted["store_sectors"] == 256
@@ -70,16 +70,16 @@ def test_templates(name: str, file: Path, capsys: pytest.CaptureFixture[str]) ->
     assert counted["distinct_sectors"] == {"read": 256, "written": 128}
 
 
-def test_spelling_of_a_template(file: Path) -> None:
-    """A type alias selects the only instance; an unknown name is nvcc's error."""
+def test_other_spelling_selects_the_instance(file: Path) -> None:
+    """Another spelling of a type selects the only instance; an unknown type is nvcc's error."""
     arrays: list[Any] = [np.zeros(32, np.uint32), np.arange(64, dtype=np.uint32), np.int32(32)]
     assert ptxcount.count(file, "gather<unsigned>", 1, 32, arrays).loads.sectors_per_request == 8
     with pytest.raises(ptxcount.CompileError, match="nothing"):
         ptxcount.count(file, "gather<nothing>", 1, 32, arrays)
 
 
-def test_struct_and_constant(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A struct by value, a variable from a file, and an HTML page with the source."""
+def test_struct_and_variable_reach_the_kernel(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A struct and a variable from a file reach the kernel; the HTML page has source lines, and no link."""
     np.save(tmp_path / "taps.npy", np.array([1, 2, 3], np.float32))
     struct = '{"x": "float32:1", "y": "float64:2.5", "n": ["int32:1", "int32:2"]}'
     words = ["--entry", "filled", "--grid", "1", "--block", "32", "out=float64[32]", f"p={struct}"]
@@ -94,8 +94,8 @@ def test_struct_and_constant(file: Path, tmp_path: Path, capsys: pytest.CaptureF
     assert out.tolist() == [5.0] * 32
 
 
-def test_random_arrays() -> None:
-    """Values depend on the seed, within bounds; integers are indices by default."""
+def test_random_arrays_are_within_bounds() -> None:
+    """Random values depend on the seed only, and are within bounds; integers are indices by default."""
     make: Any = make_argument
     uniform = make("x=float32[1000]=random(1,-2,3)")
     assert -2 <= uniform.min() < -1.9 < 2.9 < uniform.max() < 3
@@ -112,12 +112,12 @@ def test_random_arrays() -> None:
     "word",
     ["x=float32[4]=random", "x=float32[4]=random(1,2)", "x=@gone.npy", "x={", 'x={"a": "float[4]"}', "x={}", "x=[7]"],
 )
-def test_unknown_words(word: str) -> None:
+def test_unknown_words_are_refused(word: str) -> None:
     with pytest.raises(LaunchError):
         make_arguments([word])
 
 
-def test_macros(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_object_like_macros_are_expanded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Object-like macros are expanded; function-like macros are not, with a warning."""
     source = tmp_path / "k.cu"
     source.write_text("""#define PLAIN extern "C" __global__ void  // of C
@@ -136,8 +136,8 @@ NAMED(b)(float* out, const float* in) { out[0] = in[0]; }
     assert "b(8 bytes p0, 8 bytes p1)  (names unknown" in listed
 
 
-def test_declarations() -> None:
-    """Comments and strings hold none; each has namespaces, template and parameters."""
+def test_declarations_are_found() -> None:
+    """Declarations have namespace, line, template and parameters; comments have no declarations."""
     declarations = find_declarations(SOURCE)
     places = [(declaration.name, declaration.line, declaration.planar) for declaration in declarations]
     assert places == [("phys::gather", 6, False), ("filled", 11, True)]
@@ -145,8 +145,8 @@ def test_declarations() -> None:
     assert declarations[0].parameters == [("T* __restrict__", "out"), ("const T*", "in"), ("int", "n")]
 
 
-def test_kernel_of_cupy() -> None:
-    """A ``cupy.RawKernel`` has source, name and options of NVRTC."""
+def test_kernel_of_cupy_is_compiled() -> None:
+    """A ``cupy.RawKernel`` is compiled from its source, with its options of NVRTC."""
     text = 'extern "C" __global__ void scale(float* o) { o[threadIdx.x] *= BY; }'
     kernel = SimpleNamespace(code=text, name="scale", options=("-DBY=2",))
     out = np.ones(32, np.float32)
@@ -154,8 +154,8 @@ def test_kernel_of_cupy() -> None:
     assert out.tolist() == [2] * 32
 
 
-def test_kernel_of_triton() -> None:
-    """A ``triton.compile`` kernel has PTX, pointers to scratch memory, and a number of warps."""
+def test_kernel_of_triton_gets_scratch_pointers() -> None:
+    """A kernel of ``triton.compile`` gets null pointers to scratch memory, and its number of warps as block."""
     ptx = compile_to_ptx(
         'extern "C" __global__ void add(float* o, void* scratch, void* profile) { o[threadIdx.x] += 1; }'
     )
@@ -166,7 +166,7 @@ def test_kernel_of_triton() -> None:
         assert (counters.threads, out.tolist()) == (threads, [1] * threads + [0] * (128 - threads))
 
 
-def test_unknown_object() -> None:
+def test_unknown_object_is_refused() -> None:
     kinds = (
         "a Path, a text, the bytes of a cubin, a CuPy RawKernel, a Numba dispatcher, a kernel of Triton, Warp, cuTile "
         "or tilelang, or a function that CuTe DSL compiled"
@@ -175,8 +175,8 @@ def test_unknown_object() -> None:
         ptxcount.count(7, None, 1, 32, [])
 
 
-def test_kernel_of_numba() -> None:
-    """Numba passes seven arguments for a vector, by the package where installed."""
+def test_kernel_of_numba_gets_arrays() -> None:
+    """A kernel of the installed Numba gets an array as its seven parameters."""
     pytest.importorskip("numba.cuda")
     cuda: Any = importlib.import_module("numba.cuda")
 
@@ -194,8 +194,8 @@ def _dispatcher(module: str) -> Any:
     return type("Dispatcher", (), {"py_func": len, "targetoptions": {}, "__module__": module})()
 
 
-def test_kernel_of_another_numba() -> None:
-    """The error names its package, with or without Numba."""
+def test_dispatcher_of_another_package_is_refused() -> None:
+    """The error for a dispatcher of another package names that package, also without Numba."""
     with pytest.raises(
         LaunchError, match=r"^a dispatcher of numba_hip is not supported, .* pass the PTX that numba_hip"
     ):
@@ -203,8 +203,10 @@ def test_kernel_of_another_numba() -> None:
 
 
 @pytest.mark.parametrize(("signature", "types"), [(None, ("float32",) * 3), ("void(...)", "void(...)")])
-def test_compiled_kernel_of_numba(signature: str | None, types: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A compiled kernel has an architecture, argument types or a signature, and source lines."""
+def test_numba_compiles_for_types_or_signature(
+    signature: str | None, types: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Numba gets the architecture, and argument types or a signature; accesses have source lines."""
     vector = "void*, void*, long long {0}_size, long long {0}_item, float* {0}, long long {0}_shape, long long {0}_step"
     text = (
         f'extern "C" __global__ void scale({vector.format("o")}, {vector.format("x")}, float by) {{\n'

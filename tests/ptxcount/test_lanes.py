@@ -16,8 +16,8 @@ READ = json.loads(Path("tests/data/lanes-h200.json").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(("operation", "group"), lanes.CASES)
-def test_results_of_an_h200(operation: str, group: str) -> None:
-    """Results and predicates are equal; a read from an inactive lane is a finding."""
+def test_results_as_on_an_h200(operation: str, group: str) -> None:
+    """Results and predicates equal those of an H200; a read from an inactive lane is a finding."""
     text = lanes.text(operation, group)
     out = np.full((32, 2), lanes.UNTOUCHED, np.uint32)
     counters = execute_snippet(text, [out])
@@ -25,12 +25,14 @@ def test_results_of_an_h200(operation: str, group: str) -> None:
     assert [finding.code for finding in counters.findings] == ["inactive-lane"] * reads_idle
     reading = READ.get(f"{operation}; {group}")
     if reading is None:
-        pytest.skip("no H200 has read this row of lanes.py yet: tests/gpu/test_instructions.py prints what to add")
+        pytest.skip(
+            "tests/data/lanes-h200.json lacks this case; on an H200, tests/gpu/test_instructions.py prints what to add"
+        )
     assert out.tolist() == reading
 
 
-def test_uniformity_of_collectives() -> None:
-    """Each instruction between lanes is known to give all lanes the same, or not: atomics of a warp depend on it."""
+def test_uniformity_of_collectives_is_known() -> None:
+    """Each instruction between lanes is listed as uniform or divergent, on which aggregation of atomics depends."""
     opcodes = {code.split("; ")[-1].split(".")[0] for code in lanes.OPERATIONS.values()}
     assert opcodes - {"shfl"} <= uniformity._UNIFORM_OPCODES | uniformity._DIVERGENT_OPCODES
 
@@ -42,7 +44,9 @@ def test_all_readings_are_used() -> None:
 @pytest.mark.parametrize(
     ("group", "leaders"), [("all lanes", (0, 0)), ("the first 8", (0, 999)), ("two groups", (0, 8))]
 )
-def test_elect(group: str, leaders: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_elect_takes_the_lowest_active_lane(
+    group: str, leaders: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(lanes.OPERATIONS, "elect", "elect.sync %r3|%p2, {mask};")
     out = np.zeros((32, 2), np.uint32)
     execute_snippet(lanes.text("elect", group), [out])
@@ -52,8 +56,8 @@ def test_elect(group: str, leaders: tuple[int, int], monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("kind", ["u32", "s32"])
 @pytest.mark.parametrize("name", ["add", "min", "max", "and", "or", "xor"])
-def test_reductions_of_partial_warps(name: str, kind: str) -> None:
-    """Inactive lanes do not affect the result, also at the limits of the type."""
+def test_redux_ignores_inactive_lanes(name: str, kind: str) -> None:
+    """Inactive lanes do not affect ``redux``, also at the limits of the type."""
     reduce = {"add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
               "xor": np.bitwise_xor}[name]  # fmt: skip
     for first in (-9, 5, -(2**31), 2**31 - 20):
@@ -63,8 +67,8 @@ def test_reductions_of_partial_warps(name: str, kind: str) -> None:
         assert {*result.tolist()} == {int(reduce.reduce(operand, dtype=operand.dtype))}
 
 
-def test_message() -> None:
-    """The finding has the line, the lane, and its source lane."""
+def test_finding_names_the_inactive_lane() -> None:
+    """The finding of a read from an inactive lane has its line, its lane, and the inactive lane."""
     text = lanes.text("shfl down 1 0x1f", "the first 8")
     (finding,) = execute_snippet(text, [np.zeros((32, 2), np.uint32)]).findings
     assert "shfl" in text.splitlines()[finding.source.ptx_line - 1]

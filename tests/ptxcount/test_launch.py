@@ -24,8 +24,8 @@ extern "C" __global__ void first(int* x) { x[threadIdx.y] = threadIdx.y; }
 FLOATS = "_ZN3own5scaleIfEEvPT_S1_"
 
 
-def test_cuda_text() -> None:
-    """Source lines name no temporary file; arrays are modified in place."""
+def test_text_has_lines_of_source_cu() -> None:
+    """Accesses of a text have lines of ``source.cu``; arrays are modified in place."""
     x = np.arange(256, dtype=np.float32)
     counters = ptxcount.count(TEXT, FLOATS, 2, 128, [x, np.float32(2)])
     assert x.tolist() == [2 * n for n in range(256)]
@@ -49,10 +49,10 @@ FIRST = """
 
 
 @pytest.mark.parametrize("grid", [1, (1,), [1, 1], (1, 1, 1), np.int64(1)])
-def test_sources(grid: Any, tmp_path: Path) -> None:
-    """A text or a file; only files ending in .ptx are not compiled.
+def test_count_takes_texts_and_files(grid: Any, tmp_path: Path) -> None:
+    """`count` takes a text of PTX, a .ptx file, and any other file as CUDA C++.
 
-    Sizes are one to three numbers of Python or NumPy.
+    Grid and block are one to three integers of Python or NumPy.
     """
     ptx, cuda = tmp_path / "kernels.ptx", tmp_path / "kernels.inc"
     ptx.write_text(_ptx())
@@ -64,7 +64,7 @@ def test_sources(grid: Any, tmp_path: Path) -> None:
         assert x.tolist() == [*range(8)]
 
 
-#: Mangled name, C++ name, name in the source; and other accepted names.
+#: Mangled name, C++ name, name in the source, and other accepted names.
 NAMES = [
     ("_Z5scalePf", "scale", "scale", ["scale(float*)"]), ("_ZL5scalePf", "scale", "scale", []),
     ("_ZN3own5scaleIfEEvPT_S1_", "own::scale<float>", "own::scale", ["scale", "scale<float>(float*, float)"]),
@@ -78,27 +78,27 @@ NAMES = [
 
 
 @pytest.mark.parametrize(("mangled", "name", "source", "aliases"), NAMES)
-def test_names(mangled: str, name: str, source: str, aliases: list[str]) -> None:
-    """C++ names match in whole or part; types of parameters are not part of them."""
+def test_kernel_matches_its_names(mangled: str, name: str, source: str, aliases: list[str]) -> None:
+    """A name matches with or without namespaces, template arguments and parameters; parts of words do not."""
     assert (cpp_name(mangled), source_name(mangled)) == (name, source)
     assert all(matches_name(mangled, alias) for alias in (name, source, *aliases))
     assert not any(matches_name(mangled, fragment) for fragment in ("cale", "ather", "Point", "gather<double>"))
 
 
-def test_parameter_types() -> None:
-    """Types of a name with nested brackets are split correctly."""
+def test_mangled_name_gives_parameter_types() -> None:
+    """A mangled name gives the types of its parameters, also types with commas; a name of C gives None."""
     types = [parameter_types(symbol) for symbol in ("_Z1kv", "_Z1kPFviiEi", "_Z1k1PIiLi2EES_IfLi3EE", "k")]
     assert types == [[], ["void (*)(int, int)", "int"], ["P<int, 2>", "P<float, 3>"], None]
 
 
-def test_exact_name() -> None:
+def test_exact_name_precedes_others() -> None:
     ptx = ".entry _ZN3own5scaleEv() { ret; } .entry scale() { ret; }"
     assert find_entry(ptx, "scale") == "scale"
     assert find_entry(ptx, "own::scale") == "_ZN3own5scaleEv"
 
 
-def test_template_without_instance(tmp_path: Path) -> None:
-    """The error shows an instance; a wrong name is refused."""
+def test_error_suggests_an_instance(tmp_path: Path) -> None:
+    """The error for a template without an instance suggests one; another name is refused."""
     source = tmp_path / "k.cu"
     source.write_text("namespace own { template <typename T, int N> __global__ void tm(T* x) { x[N] = 0; } }")
     ptx = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k()\n{\nret;\n}\n"
@@ -129,7 +129,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("change", "text"), REFUSED)
-def test_invalid_launches(change: dict[str, Any], text: str) -> None:
+def test_invalid_calls_are_refused(change: dict[str, Any], text: str) -> None:
     call: dict[str, Any] = {"source_or_ptx": TEXT, "entry": "first", "grid": 1, "block": 1}
     call |= {"arguments": [np.zeros(8, np.int32)]} | change
     if callable(call["source_or_ptx"]):
@@ -138,12 +138,12 @@ def test_invalid_launches(change: dict[str, Any], text: str) -> None:
         ptxcount.count(**call)
 
 
-def test_example_of_count() -> None:
+def test_examples_of_count_run() -> None:
     assert doctest.testmod(kernel_counts) == (0, 6)
 
 
 def test_errors_are_exported() -> None:
-    """All errors have a common base."""
+    """`ptxcount` exports all errors, which derive from PtxError."""
     from ptxcount.util import errors
 
     raised = {name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, Exception)}

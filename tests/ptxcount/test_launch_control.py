@@ -10,7 +10,7 @@ from ptxcount.util.errors import KernelFaultError, MisalignedError, OutOfBoundsE
 from tests.ptxcount.snippets import module
 
 _REQUEST = "clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes"
-#: A block adds to its own number, then asks for another until that fails.
+#: A block adds 1 to its row, then requests the work of further blocks until a request fails.
 _BODY = """
 ld.param.u64 %rd1, [p0]; mov.u32 %r1, %ctaid.x; setp.ne.u32 %p1, %r0, 0;
 @!%p1 mbarrier.init.shared.b64 [bar], 1;
@@ -32,8 +32,8 @@ _MEET = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
 
 
 @pytest.mark.parametrize(("multicast", "cluster"), [("", 1), ("", 2), (".multicast::cluster::all", 2)])
-def test_requests(multicast: str, cluster: int) -> None:
-    """Each block works once: 16 bytes arrive at the barrier of each block that is answered."""
+def test_failed_requests_are_a_finding(multicast: str, cluster: int) -> None:
+    """Requests fail, which is a finding; each answered block gets 16 bytes at its mbarrier, and works once."""
     body = _BODY.format(request=_REQUEST + multicast, expected=16, meet=_MEET if cluster > 1 else "")
     if multicast:  # the first block asks for all, the others only wait
         ask = body.index(_REQUEST)
@@ -49,8 +49,8 @@ def test_requests(multicast: str, cluster: int) -> None:
     ("response", 8, MisalignedError, "a response at shared address 8: a multiple of 16 is needed"),
     ("300000", 0, OutOfBoundsError, "16 bytes at shared address 300000; the block has 8"),
 ])  # fmt: skip
-def test_place_of_response(base: str, offset: int, error: type[KernelFaultError], message: str) -> None:
-    """A response is aligned to its 16 bytes (PTX ISA), within shared memory."""
+def test_misplaced_response_is_refused(base: str, offset: int, error: type[KernelFaultError], message: str) -> None:
+    """A response must be aligned to its 16 bytes (PTX ISA), and lie in shared memory."""
     body = f"mbarrier.init.shared.b64 [bar], 1; mov.u32 %r1, {base}; {_REQUEST}.b128 [%r1+{offset}], [bar];"
     with pytest.raises(error, match=message):
         ptxcount.count(module(body, 0, _REGISTERS), None, 1, 1, [])

@@ -47,7 +47,7 @@ BODIES = {"extern": SHARED, "tiled": TILE, "planar": "x[(blockIdx.y * blockDim.y
 
 @pytest.mark.parametrize(("declared", "options"), DECLARED.items())
 def test_suggested_launch_runs(declared: str, options: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its block fits the kernel, its grid the arrays, and it has the required dynamic shared memory."""
+    """The suggested command runs: block, grid and dynamic shared memory fit the kernel and its arrays."""
     source = tmp_path / "k.cu"
     body = next((body for word, body in BODIES.items() if word in declared), BODY)
     source.write_text(f"{declared} k(float* x, int rows, int columns) {{ {body} }}")
@@ -61,8 +61,10 @@ def test_suggested_launch_runs(declared: str, options: str, tmp_path: Path, caps
 @pytest.mark.parametrize(
     ("directive", "block"), [(".reqntid 8, 4, 2", "8,4,2"), (".reqntid 64", "64"), (".maxntid 96, 1, 1", "96")]
 )
-def test_blocks_of_ptx(directive: str, block: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """``.reqntid`` fixes the block, ``.maxntid`` bounds it."""
+def test_directives_of_ptx_give_the_block(
+    directive: str, block: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The suggested block is that of ``.reqntid``, or the largest that ``.maxntid`` allows."""
     file = tmp_path / "k.ptx"
     text = module("ret;", 1)
     head, bracket, body = text.partition("{")
@@ -75,8 +77,8 @@ def test_blocks_of_ptx(directive: str, block: str, tmp_path: Path, capsys: pytes
     ("planar", "most", "block"),
     [(False, 0, (256,)), (False, 1024, (256,)), (True, 0, (32, 8)), (True, 48, (32, 1)), (True, 16, (16, 1))],
 )
-def test_guessed_blocks(planar: bool, most: int, block: tuple[int, ...]) -> None:
-    """A block is a row, or rows of a warp, within the limit."""
+def test_guessed_block_is_within_the_limit(planar: bool, most: int, block: tuple[int, ...]) -> None:
+    """A guessed block is one row of threads, or several rows of 32 for a plane, within the limit."""
     assert guess_block(planar, most) == block
 
 
@@ -84,8 +86,8 @@ def test_guessed_blocks(planar: bool, most: int, block: tuple[int, ...]) -> None
     ("parameter", "argument"),
     [("typename T", "float"), ("class T = int", "int"), ("int N", "16"), ("bool B", "true"), ("unsigned N = 4", "4")],
 )
-def test_guessed_template_arguments(parameter: str, argument: str) -> None:
-    """The default, or a value for the kind."""
+def test_template_arguments_are_guessed(parameter: str, argument: str) -> None:
+    """A guessed template argument is the default, or a value of the parameter's kind."""
     assert guess_template_argument(parameter) == argument
 
 
@@ -96,10 +98,13 @@ def test_guessed_template_arguments(parameter: str, argument: str) -> None:
         ("bool B, typename T = double", "v<true, double>"),
         ("int N", "v<256>"),
         ("int N = (2 * 8)", "v<(2 * 8)>"),
+        ("int N = 1 << 4, int M = 2", "v<1 << 4, 2>"),
+        ("int N = (sizeof(float) > 2), int M = 2", "v<(sizeof(float) > 2), 2>"),
+        ("typename T = std::array<int, 4>, int N = 2", "v<std::array<int, 4>, 2>"),
     ],
 )
-def test_guessed_instances(template: str, instance: str) -> None:
-    """A parameter pack has one type; a size that separates rows of threads is a block's threads."""
+def test_instances_are_guessed(template: str, instance: str) -> None:
+    """A guess has one type for a parameter pack, and a block's threads for a size that multiplies ``blockIdx``."""
     text = f"template <{template}> __global__ void v(float* x) {{ x[blockIdx.x * N + threadIdx.x] = 0; }}"
     assert guess_instance(*find_declarations(text)) == instance
 
@@ -130,8 +135,8 @@ __global__ void scale(float* o, Params p, Half h) {
 """
 
 
-def test_structs() -> None:
-    """Members of structs with only data, also several of one type, and arrays."""
+def test_members_of_structs_are_found() -> None:
+    """`find_structs` gives type, name and array length of each member, and leaves out structs it cannot read."""
     structs = find_structs(STRUCTS)
     assert structs["Inner"] == [("const float*", "x", 0), ("int", "n", 2)]
     assert structs["Params"] == [("float", "by", 0), ("float", "to", 0), ("unsigned int", "n", 0), ("Inner", "in", 0)]
@@ -148,8 +153,8 @@ def test_structs() -> None:
 NUMBA_ARRAY = "_ZN1m4axpyE5ArrayIfLi1E1A7mutable7alignedEf"
 
 
-def test_parts_of_arrays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The name of Numba's PTX has an array, which its parameters have in parts; a float is one."""
+def test_array_of_numba_has_seven_arguments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """PTX of Numba needs seven arguments for an array, although its name has one; a float needs one."""
     file, kinds = tmp_path / "kernel.ptx", [*[".u64"] * 7, ".f32"]
     parameters = ", ".join(f".param {kind} p{n}" for n, kind in enumerate(kinds))
     entry = f".visible .entry {NUMBA_ARRAY}({parameters}) {{ ret; }}"
@@ -162,8 +167,8 @@ def test_parts_of_arrays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert "0 requests" in capsys.readouterr().out
 
 
-def test_pointers_within_struct(tmp_path: Path) -> None:
-    """A pointer to pointers is recognized, also within a struct and as a pointee."""
+def test_guesses_have_pointers_to_pointers(tmp_path: Path) -> None:
+    """Guessed arguments have pointers to pointers, also in a struct."""
     file = tmp_path / "kernel.cu"
     source = "struct P { float **rows; int n; };\n"
     file.write_text(source + "__global__ void k(float* o, P p, float ***q) { o[0] = p.n + p.rows[1][2] + q[1][1][3]; }")
@@ -173,8 +178,8 @@ def test_pointers_within_struct(tmp_path: Path) -> None:
     assert arguments[0][0] == 65536 + 2 + 3
 
 
-def test_struct_arguments(tmp_path: Path) -> None:
-    """Structs by value are described by their members, so that the command counts something."""
+def test_guessed_struct_has_its_members(tmp_path: Path) -> None:
+    """A guessed struct has its members, so that the kernel accesses memory."""
     file = tmp_path / "kernel.cu"
     file.write_text(STRUCTS)
     (kernel,) = list_kernels(file)
@@ -243,8 +248,8 @@ USES = (
 INSTANCES = "template __global__ void many<double, 64>(double*);\ntemplate __global__ void many<int, 128>(int*);\n"
 
 
-def test_uses(tmp_path: Path) -> None:
-    """The text determines blocks, sizes, iterations, indices and constants; a wrong bound is out of bounds."""
+def test_launch_is_guessed_from_the_text(tmp_path: Path) -> None:
+    """Blocks, sizes, iterations, indices and constants are guessed from the text; a wrong bound fails the launch."""
     file, head = tmp_path / "uses.cu", "#include <cuda_fp16.h>\n#define SIDE (WARP / 2)\n"
     head += "#define I (blockIdx.x * blockDim.x + threadIdx.x)\n"
     head += "constexpr int WARP = 32; struct P { float x, y, z; }; __constant__ float taps[9];\n"
@@ -276,7 +281,7 @@ DIRECTIONS = {
 
 
 @pytest.mark.parametrize("body", DIRECTIONS)
-def test_directions(body: str) -> None:
-    """Loads and stores by indices tell whether a kernel reads or writes an array."""
+def test_direction_follows_from_the_text(body: str) -> None:
+    """Indexed loads and stores in the text say whether a kernel reads or writes an array."""
     (declaration,) = find_declarations(f"__global__ void k(float* x, float* y, S s, int i) {{ {body} }}")
     assert KernelUses(declaration, "").find_direction("x") == DIRECTIONS[body]

@@ -60,8 +60,8 @@ LAUNCHES: list[tuple[str, int, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("entry", "threads", "options", "error"), LAUNCHES)
-def test_launches(entry: str, threads: int, options: dict[str, Any], error: str) -> None:
-    """A block beyond a multiprocessor or a bound of the kernel is refused."""
+def test_too_large_block_is_refused(entry: str, threads: int, options: dict[str, Any], error: str) -> None:
+    """A block that exceeds a multiprocessor, or a bound of its kernel, is refused."""
     arguments: list[Any] = [np.ones(4096, np.float32), np.int32(4096)]
     with pytest.raises(LaunchError, match=error) if error else nullcontext():
         assert count(SOURCE, entry, 1, threads, arguments, **options).totals()["store_requests"] > 0
@@ -83,10 +83,10 @@ PTX = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k()\n{}\n{
 
 
 @pytest.mark.parametrize(("directive", "block", "error"), DIRECTIVES)
-def test_directives_without_ptxas(
+def test_directives_are_checked_without_ptxas(
     directive: str, block: tuple[int, int], error: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The kernel's own bounds need no ptxas."""
+    """``.maxntid`` and ``.reqntid`` are checked without ptxas."""
     monkeypatch.setenv("NVCC", "/nowhere/nvcc")
     with pytest.raises(LaunchError, match=f"the kernel was {error}") if error else nullcontext():
         assert count(PTX.format(directive), "k", 1, block, []).totals()["load_requests"] == 0
@@ -95,8 +95,8 @@ def test_directives_without_ptxas(
 @pytest.mark.parametrize(("arch", "size"), [
     ("sm_75", 65536), ("sm_87", 166912), ("sm_88", 101376), ("sm_103a", 232448), ("sm_110", 232448), ("sm_121", 101376),
 ])  # fmt: skip
-def test_shared_memory_of_architectures(arch: str, size: int) -> None:
-    """The largest block of NVIDIA's tables is allowed, and no larger one."""
+def test_shared_memory_is_limited_by_architecture(arch: str, size: int) -> None:
+    """A block may have the shared memory of NVIDIA's tables, and no byte more."""
     count(PTX.format(""), "k", 1, 32, [], arch=arch, dynamic_shared=size)
     with pytest.raises(LaunchError, match=f"{size + 1} bytes of shared memory"):
         count(PTX.format(""), "k", 1, 32, [], arch=arch, dynamic_shared=size + 1)
@@ -112,8 +112,8 @@ def test_shared_memory_of_architectures(arch: str, size: int) -> None:
         ("sm_80", "compute_80", 98305, ""),
     ],
 )
-def test_limits_of_the_target(target: str, arch: str | None, size: int, message: str) -> None:
-    """PTX has the limits of its target, or of another architecture if passed; an unknown architecture is a finding."""
+def test_limits_are_those_of_the_target(target: str, arch: str | None, size: int, message: str) -> None:
+    """Limits are those of the PTX's target, or of ``arch`` if passed; an unknown architecture is a finding."""
     ptx = PTX.format("").replace("sm_90", target)
     if message:
         with pytest.raises(LaunchError, match=message):
@@ -123,10 +123,10 @@ def test_limits_of_the_target(target: str, arch: str | None, size: int, message:
         assert str(finding).endswith(f"ptxcount does not know the limits of {arch or target}")
 
 
-def test_gate_of_an_unknown_target(
+def test_unknown_target_is_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """``check`` warns, and holds the counts."""
+    """``check`` of a target without known limits warns, and passes."""
     monkeypatch.chdir(tmp_path)
     Path("k.ptx").write_text(write_copy([".param .u64"] * 2).replace("sm_90a", "sm_70"), encoding="utf-8")
     table = "[[launch]]\nfile = 'k.ptx'\ngrid = 1\nblock = 32\narguments = ['x=float32[8]', 'o=float32[8]']\n"
@@ -137,10 +137,10 @@ def test_gate_of_an_unknown_target(
     assert capsys.readouterr().out.splitlines()[-2:] == [text, "1 launch passed"]
 
 
-def test_gate_and_command_line(
+def test_exit_codes_of_an_impossible_launch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """``pin`` and ``check`` return 2 and pin nothing; ``ptxcount FILE`` returns 1."""
+    """An impossible launch ends ``pin`` and ``check`` with exit code 2, and ``ptxcount FILE`` with 1."""
     monkeypatch.chdir(tmp_path)
     Path("k.cu").write_text(SOURCE, encoding="utf-8")
     launch = "file = 'k.cu'\nkernel = 'heavy'\ngrid = 1\nblock = 1024"
@@ -156,8 +156,8 @@ def test_gate_and_command_line(
         assert main([*words, "--flags", flags]) == code // 2
 
 
-def test_registers_of_remedies() -> None:
-    """The named registers fit, and more do not, for every number of warps."""
+def test_advised_registers_are_the_most_that_fit() -> None:
+    """`fit_registers` gives the most registers that fit, for every number of warps."""
     for threads in range(32, 1025, 32):
         registers = architectures.fit_registers(threads)
         assert 32 * architectures.fit_warps(registers) >= threads

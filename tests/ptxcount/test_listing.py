@@ -19,7 +19,7 @@ from ptxcount.report.totals_table import format_table
 from ptxcount.util.errors import Source
 from ptxcount.util.findings import Finding
 
-#: A file of this many lines, and one that is missing.
+#: Name of a file, its number of lines, and the name of a missing file.
 FILE, LINES, OTHER = "folder/kernel.cu", 20, "gone.cuh"
 
 
@@ -100,8 +100,8 @@ local                   requests         sectors     per request    useful bytes
 64 threads, 2.5 PTX instructions each"""
 
 
-def test_listing() -> None:
-    """Accesses have two lines of context; a hidden file has only numbers."""
+def test_listing_has_two_lines_of_context() -> None:
+    """Lines with accesses have two lines of context; a file that is not shown has only line numbers."""
 
     def lines_of(name: str) -> list[str] | None:
         return [f"text {number}" for number in range(1, LINES + 1)] if name == FILE else None
@@ -109,8 +109,8 @@ def test_listing() -> None:
     assert listing.format_listing(LAUNCH, lines_of) == LISTING
 
 
-def test_rows_of_unrolled_loops() -> None:
-    """Instructions of one kind at a line share a row; wasteful ones have a row of their own."""
+def test_instructions_of_a_line_share_a_row() -> None:
+    """Instructions of one kind at a line share a row of the listing; wasteful ones have their own row."""
     loads = [
         _access(1, "global", "load", requests=n, sectors=4 * n + n // 3, lines=n, useful_bytes=128 * n)
         for n in (1, 2, 3)
@@ -126,20 +126,20 @@ def test_rows_of_unrolled_loops() -> None:
     ]
 
 
-def test_row_of_uniform_constants() -> None:
-    """The table has constant memory, also if each request has one address."""
+def test_table_has_uniform_constants() -> None:
+    """The table has a row for constant memory even if each request has one address."""
     access = _access(1, "constant", "load", requests=3, addresses=3)
     rows = format_table(LaunchCounters(32, [access])).splitlines()
     assert [row.split() for row in rows if "load" in row][-1] == ["load", "3", "3", "1.00", "1.00"]
 
 
-def test_table() -> None:
-    """Rows are sums by space and kind."""
+def test_table_has_sums_by_space_and_kind() -> None:
+    """Rows of the table are sums by space and kind."""
     assert format_table(LAUNCH) == TABLE
 
 
-def test_rows_sum_to_the_first_number() -> None:
-    """The rows of each unit, also that of copies, sum to the number above the arrays."""
+def test_rows_sum_to_the_headlines() -> None:
+    """Rows of the table add up to the sectors and wavefronts that head the costs, copies included."""
     copies = [_access(9, "shared", "copy", requests=2, wavefronts=8, conflict_free=6)]
     launch = replace(LAUNCH, accesses=[*LAUNCH.accesses, *copies])
     sums: Counter[str] = Counter()
@@ -150,15 +150,15 @@ def test_rows_sum_to_the_first_number() -> None:
     assert headlines == [(str(sums[unit]), unit) for unit in ("sectors", "wavefronts")]
 
 
-def test_merged_rows() -> None:
-    """A row of merged accesses is there if it differs."""
+def test_merged_accesses_have_a_row_if_they_differ() -> None:
+    """The table has a row for merged accesses if merging changes the counts."""
     merged = replace(LAUNCH, merged={"load": (2, 4), "store": (1, 2)})
     rows = format_table(merged).splitlines()
     assert [row.split()[:3] for row in rows if "as ptxas would merge" in row] == [["store", "1", "2"]]
 
 
-def test_json() -> None:
-    """Totals include a caveat on atomics if there are any."""
+def test_json_has_totals_and_caveats() -> None:
+    """JSON has totals, lines, findings and caveats; the caveat on atomics only if there are any."""
     without = LaunchCounters(64, LAUNCH.accesses[:4], 160, 5)
     nothing: dict[str, Any] = {"caveats": {"local store": LOCAL[None]}, "findings": []}
     printed = json.loads(listing.format_json(without))
@@ -174,7 +174,7 @@ def test_json() -> None:
 
 
 @pytest.mark.parametrize(("together", "is_told"), [(96, True), (3, False)])
-def test_warp_aggregation(together: int, is_told: bool) -> None:
+def test_aggregation_of_several_lanes_is_printed(together: int, is_told: bool) -> None:
     """Warp aggregation is printed unless each atomic has one active lane."""
     access = Access(Source(1), "global", "atomic", 4, 3, 3, together=together, aggregated=3)
     assert ("warp-aggregated" in format_table(LaunchCounters(96, [access]))) == is_told
@@ -182,8 +182,8 @@ def test_warp_aggregation(together: int, is_told: bool) -> None:
 
 
 @pytest.mark.parametrize(("fetched", "printed"), [(33026, 33026), (None, 33025)])
-def test_minimum_traffic(fetched: int | None, printed: int) -> None:
-    """One line has the minimum traffic, in whole fetches of L2."""
+def test_minimum_traffic_is_printed(fetched: int | None, printed: int) -> None:
+    """The table has the minimum traffic for cold caches: fetched sectors if known, else distinct ones."""
     counters = LaunchCounters(32, distinct_sectors=(33025, 32768), fetched_sectors=fetched)
     rows = format_table(counters).splitlines()
     assert "distinct sectors: 33025 read, 32768 written" in rows
@@ -191,8 +191,8 @@ def test_minimum_traffic(fetched: int | None, printed: int) -> None:
     assert minimum.partition(" (")[0].endswith(f"cold caches: {printed} sectors read, 32768 written")
 
 
-def test_empty_launch() -> None:
-    """No access and no thread cause no division by zero."""
+def test_launch_without_threads_has_dashes() -> None:
+    """The table of a launch without threads has dashes, and no division by zero."""
     rows = [line.split() for line in format_table(LaunchCounters(threads=0)).splitlines()]
     assert rows[1:3] == [["load", "0", "0", "-", "-"], ["store", "0", "0", "-", "-"]]
     assert rows[-1] == ["0", "threads,", "0.0", "PTX", "instructions", "each"]
@@ -200,7 +200,7 @@ def test_empty_launch() -> None:
 
 
 @pytest.mark.parametrize("name", ["gone.cu", "folder", "circle", "x" * 300, "a\0b"])
-def test_missing_source_files(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_files_are_not_shown(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folder").mkdir()
     (tmp_path / "circle").symlink_to("circle")
@@ -208,8 +208,8 @@ def test_missing_source_files(name: str, tmp_path: Path, monkeypatch: pytest.Mon
     assert listing.read_source_lines(shown)(name) is None
 
 
-def test_no_request() -> None:
-    """A launch that moves nothing says so."""
+def test_table_says_if_nothing_moves() -> None:
+    """The table says if a launch moves nothing."""
     assert "0 requests: no thread reached a load or a store" in format_table(LaunchCounters(32, [], 64, 2))
     assert "0 requests" not in format_table(LAUNCH)
 
@@ -218,10 +218,10 @@ def test_no_request() -> None:
     ("sources", "shown"),
     [(["."], ["a.py"]), ([".", "../b"], ["a.py", "b.py"]), (["../b/b.txt"], ["b.txt"]), ([], [])],
 )
-def test_sources_that_may_be_shown(
+def test_only_named_sources_are_shown(
     sources: list[str], shown: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Shown are files named in --source, and source files in named folders. PTX may name any file, such as .env."""
+    """Only files named in --source, and source files in named folders, are shown: PTX may name any file."""
     accesses = []
     for name in ("a/a.py", "a/.env", "b/b.py", "b/b.txt"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -232,8 +232,8 @@ def test_sources_that_may_be_shown(
     assert [line.rpartition(" ")[2] for line in text.splitlines() if "content of" in line] == shown
 
 
-def test_findings_of_report() -> None:
-    """Findings are one paragraph, a line each, on the command line and in Python."""
+def test_findings_end_the_text() -> None:
+    """Findings are the last paragraph of the text, a line each."""
     findings = [Finding(code, Source(line), "text") for line, code in ((1, "heap"), (2, "printf"))]
     text = format_counters(LaunchCounters(32, findings=findings), [])
     assert text.endswith(f"\n\n{findings[0]}\n{findings[1]}")

@@ -16,7 +16,7 @@ _STORE = "st.global.u32 [%rd1], %r5;"
 
 
 def _run(body: str, functions: str = "", threads: int = 64, blocks: int = 2) -> npt.NDArray[np.uint32]:
-    """Return %r5 of each thread of the first block; %r0 is its number, %p1 set below 40."""
+    """Run a body; return %r5 of each thread number. %r0 is the number, and %p1 is set below 40."""
     body = f"{_PLACE} setp.lt.u32 %p1, %r0, 40; mov.u32 %r5, 9;\n{body}\n{_STORE}"
     out = np.zeros(threads, np.uint32)
     execute_snippet(module(body, 1, functions=functions), [out], threads=threads, blocks=blocks)
@@ -27,7 +27,7 @@ TWICE = (
     ".func (.param .b32 d) twice(.param .b32 a) {{ .reg .b32 %r<3>; .reg .pred %p1; ld.param.b32 %r1, [a]; {} ret; }}"
 )
 CALL = "{{ .param .b32 x; .param .b32 y; st.param.b32 [x], %r0; {}call.uni (y), {}, (x); ld.param.b32 %r5, [y]; }}"
-#: Code of a function, guard of its call, and its result.
+#: Code of a function, predicate of its call, and the result of each thread.
 CALLS = [
     ("add.u32 %r2, %r1, %r1; st.param.b32 [d], %r2;", "", [2 * t for t in range(64)]),
     ("setp.gt.u32 %p1, %r1, 7; st.param.b32 [d], 1; @%p1 ret; st.param.b32 [d], 2;", "", [2] * 8 + [1] * 56),
@@ -39,8 +39,8 @@ CALLS = [
 
 
 @pytest.mark.parametrize(("code", "guard", "expected"), CALLS)
-def test_calls(code: str, guard: str, expected: list[int]) -> None:
-    """Registers, labels and exits belong to the function, at each of several calls."""
+def test_functions_have_their_own_registers(code: str, guard: str, expected: list[int]) -> None:
+    """Each call of a function has registers, labels and exits of its own."""
     functions = TWICE.format(code)
     outer = ".func (.param .b32 d) outer(.param .b32 a) { .reg .b32 %r<9>; ld.param.b32 %r0, [a];"
     functions += outer + CALL.format("", "twice") + "st.param.b32 [d], %r5; ret; }"
@@ -50,7 +50,7 @@ def test_calls(code: str, guard: str, expected: list[int]) -> None:
 
 
 BEFORE = ".shared .align 4 .b8 s[256]; mov.u32 %r7, s; mad.lo.u32 %r1, %r0, 4, %r7;"
-#: Code between a store of each thread and its final store, and that value.
+#: Code between a store of each thread to shared memory and its final store, and the final values.
 BARRIERS = [
     ("bar.sync 1, 64; xor.b32 %r2, %r1, 128; ld.shared.u32 %r5, [%r2];", [(t ^ 32) for t in range(64)]),
     ("shr.u32 %r3, %r0, 5; bar.sync %r3, 32; xor.b32 %r2, %r1, 4; ld.shared.u32 %r5, [%r2];",
@@ -66,21 +66,21 @@ BARRIERS = [
 
 
 @pytest.mark.parametrize(("code", "expected"), BARRIERS)
-def test_barriers(code: str, expected: list[int]) -> None:
-    """Barriers have some warps, predicates, numbers, arrivals or reductions, and prevent races."""
+def test_barriers_of_some_warps_order_threads(code: str, expected: list[int]) -> None:
+    """Barriers of some warps, with predicates, numbers, arrivals or reductions, order threads and reduce."""
     assert _run(f"{BEFORE} st.shared.u32 [%r1], %r0; {code}").tolist() == expected
 
 
 @pytest.mark.parametrize("code", ["@%p2 bar.sync 3, 64;", "@%p2 bar.arrive 3, 64; @!%p2 bar.sync 3, 96;"])
-def test_incomplete_barrier(code: str) -> None:
-    """The error names the waiting threads."""
+def test_incomplete_barrier_is_an_error(code: str) -> None:
+    """A barrier that too few threads reach is an error with its number and its threads."""
     with pytest.raises(
         errors.DivergentBarrierError, match=r"waits at barrier 3 for (64|96) threads, which never arrive"
     ):
         _run(f"setp.lt.u32 %p2, %r0, 32; {code}")
 
 
-#: Operation of lanes of one mask, and the same on lane numbers.
+#: Instruction of the lanes of a mask, and function of its result from their numbers.
 GROUPED = [
     ("redux.sync.add.u32 %r5, %r0, %r2;", sum),
     ("redux.sync.max.u32 %r5, %r0, %r2;", max),
@@ -92,7 +92,7 @@ GROUPED = [
 
 
 @pytest.mark.parametrize(("code", "expected"), GROUPED)
-def test_parts_of_a_warp(code: str, expected: object) -> None:
+def test_lanes_of_a_mask_are_a_group(code: str, expected: object) -> None:
     """Lanes with different masks act in separate groups, as tiles of cooperative groups do."""
     assert callable(expected)
     masks = "shr.u32 %r6, %r0, 3; and.b32 %r3, %r0, 24; shl.b32 %r2, 255, %r3;"
@@ -100,15 +100,15 @@ def test_parts_of_a_warp(code: str, expected: object) -> None:
     assert _run(masks + code).tolist() == [int(expected(group)) for group in groups for _ in group]
 
 
-def test_misaligned_part_of_a_copy() -> None:
-    """A copy of four bytes needs the alignment of its size."""
+def test_partial_copy_needs_full_alignment() -> None:
+    """A copy of 16 bytes must be aligned to 16, even if it reads only 4 bytes."""
     code = ".shared .align 16 .b8 s[16]; cp.async.cg.shared.global [s], [%rd1+4], 16, 4;"
     with pytest.raises(errors.MisalignedError, match=r"a copy of 16 bytes at 0x\w+4: a multiple of 16 is needed"):
         _run(code, threads=1)
 
 
-def test_parameters_by_address() -> None:
-    """Addresses may be in parameter space or generic."""
+def test_parameters_are_read_by_address() -> None:
+    """A parameter is read by its address in parameter space, or a generic one; behind it is out of bounds."""
     for code in ("mov.b64 %rd2, p0; ld.param.u64 %rd3, [%rd2];",
                  "mov.b64 %rd2, p0; cvta.param.u64 %rd4, %rd2; ld.u64 %rd3, [%rd4];"):  # fmt: skip
         assert _run(f"{code} setp.eq.u64 %p2, %rd3, %rd5; selp.u32 %r5, 1, 3, %p2;").tolist() == [3] * 64
@@ -116,7 +116,7 @@ def test_parameters_by_address() -> None:
         _run("mov.b64 %rd2, p0; ld.param.u64 %rd3, [%rd2+8];")
 
 
-#: Copies: size, operand of the source size, and the bytes that a thread reads.
+#: Bytes of a copy, operand for the source size, and function of the bytes that a thread reads.
 COPIES = [
     (16, "", lambda t: 16),
     (8, "", lambda t: 8),
@@ -129,7 +129,7 @@ COPIES = [
 
 
 @pytest.mark.parametrize(("size", "source_size", "read"), COPIES)
-def test_asynchronous_copies(size: int, source_size: str, read: Callable[[int], int]) -> None:
+def test_cp_async_counts_as_load_and_copy(size: int, source_size: str, read: Callable[[int], int]) -> None:
     """A copy counts as a load and a copy, not a store; it reads its source size, and stores zeros behind it."""
     words = range(0, size, 4)
     text = module(

@@ -16,7 +16,7 @@ from ptxcount.ptx.program import TYPES
 from ptxcount.source.cuda_compiler import find_nvcc
 from tests.ptxcount.machine_code_kernels import KERNELS, kernel
 
-#: Kinds and bytes of accesses -> number.
+#: Kind and bytes of an access to shared memory -> number of accesses.
 Accesses = Counter[tuple[str, int]]
 
 _HEADER = ".version 9.0\n.target sm_90\n.address_size 64\n"
@@ -27,7 +27,7 @@ _WIDTHS = {"128": 16, "64": 8, "U16": 2, "S16": 2, "U8": 1, "S8": 1}
 
 @pytest.fixture(scope="module")
 def nvdisasm() -> Path:
-    """Find the disassembler wheel beside nvcc."""
+    """Return the path of nvdisasm, beside nvcc; skip the test without it."""
     path = Path(find_nvcc()).resolve().with_name("nvdisasm")
     if not path.exists():
         pytest.skip(f"no {path}: pip install -r requirements/dev.txt")
@@ -35,7 +35,7 @@ def nvdisasm() -> Path:
 
 
 def disassemble(text: str, nvdisasm: Path, folder: Path) -> dict[str, Accesses]:
-    """Return the accesses in the machine code of each kernel."""
+    """Return the accesses to shared memory in the machine code of each kernel."""
     source, cubin = folder / "kernels.ptx", folder / "kernels.cubin"
     source.write_text(text)
     words = [str(nvdisasm.with_name("ptxas")), "-arch", "sm_90", str(source), "-o", str(cubin)]
@@ -54,14 +54,14 @@ def disassemble(text: str, nvdisasm: Path, folder: Path) -> dict[str, Accesses]:
 
 
 def predict(text: str) -> dict[str, Accesses]:
-    """Return the accesses of each kernel after ptxcount's merging."""
+    """Return the accesses to shared memory of each kernel, as ptxcount merges them."""
     program, kernels = parse(text), {}
     for name in program.entries:
         executable = prepare_executable(program, name)
         accesses: Accesses = Counter()
-        for group in executable.neighbours:
+        for group in executable.mergeable_groups:
             accesses.update((group.kind, width) for _, width in group.list_accesses())
-        grouped = {instruction for group in executable.neighbours for instruction in group.instructions}
+        grouped = {instruction for group in executable.mergeable_groups for instruction in group.instructions}
         for instruction in executable.entry.instructions:
             kind = {"ld": "load", "st": "store"}.get(instruction.opcode)
             if kind and "shared" in instruction.modifiers and id(instruction) not in grouped:
@@ -71,8 +71,8 @@ def predict(text: str) -> dict[str, Accesses]:
     return kernels
 
 
-def test_merged_accesses(nvdisasm: Path, tmp_path: Path) -> None:
-    """Kernels cover every rule."""
+def test_accesses_merge_as_in_ptxas(nvdisasm: Path, tmp_path: Path) -> None:
+    """Accesses are merged as ptxas merges them, in kernels for every rule."""
     text = _HEADER + "".join(kernel(f"k{number}", code) for number, code in enumerate(KERNELS))
     predicted, expected = predict(text), disassemble(text, nvdisasm, tmp_path)
     names = {f"k{number}": code for number, code in enumerate(KERNELS)}
@@ -84,8 +84,8 @@ def test_merged_accesses(nvdisasm: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["ld", "st"])
-def test_all_subsets_of_eight_words(kind: str, nvdisasm: Path, tmp_path: Path) -> None:
-    """Subsets of eight adjacent words, and orders of four, are complete."""
+def test_all_subsets_of_words_merge_as_in_ptxas(kind: str, nvdisasm: Path, tmp_path: Path) -> None:
+    """Every subset of eight adjacent words, and every order of four, is merged as by ptxas."""
     choices = [choice for count in range(1, 9) for choice in itertools.combinations(range(8), count)]
     choices += itertools.permutations(range(4))
     text = _HEADER + "".join(

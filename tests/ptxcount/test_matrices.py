@@ -15,8 +15,8 @@ from tests.ptxcount.snippets import execute_snippet, list_registers, module
 
 
 @pytest.mark.parametrize("product", PRODUCTS, ids=str)
-def test_products(product: Product) -> None:
-    """``mma.sync`` of every shape and type is exact for integers, rounded once for floats."""
+def test_mma_as_in_numpy(product: Product) -> None:
+    """``mma.sync`` of every shape and type is exact for integers, and right to rounding for floats."""
     registers, matrices = product.inputs()
     wide = product.bits("d") == 64
     out = np.zeros((product.registers("d"), 32), np.uint64 if wide else np.uint32)
@@ -39,8 +39,8 @@ def _split_halves(registers: Array) -> Array:
 
 @pytest.mark.parametrize("kind", ["f16", "f32"])
 @pytest.mark.parametrize("layouts", LAYOUTS)
-def test_quad_pairs(layouts: str, kind: str) -> None:
-    """``m8n8k4`` of halves has four exact products, placed by the PTX ISA's formulas."""
+def test_quad_pairs_are_exact(layouts: str, kind: str) -> None:
+    """``mma.m8n8k4`` of halves gives four exact products, placed by the PTX ISA's formulas."""
     text, registers, expected = quad_pairs(layouts, kind)
     out = np.zeros_like(expected)
     execute_snippet(text, [out, *registers])
@@ -58,8 +58,8 @@ WMMA = [
 
 
 @pytest.mark.parametrize(("name", "factor", "total", "shape", "orders"), WMMA, ids=[case[0] for case in WMMA])
-def test_wmma(name: str, factor: str, total: str, shape: tuple[int, int, int], orders: str) -> None:
-    """Matrices are in shared and global memory, by rows and columns; small integers keep sums exact."""
+def test_wmma_is_exact(name: str, factor: str, total: str, shape: tuple[int, int, int], orders: str) -> None:
+    """``wmma`` of small integers is exact, for matrices in shared and global memory, by rows or columns."""
     m, n, k = shape
     rng = np.random.default_rng(7)
     extents = [((m, k), factor), ((k, n), factor), ((m, n), total)]
@@ -74,7 +74,7 @@ def test_wmma(name: str, factor: str, total: str, shape: tuple[int, int, int], o
 
 @cache
 def _make_row_kernel() -> str:
-    """Return PTX that loads and stores one, two, four, and four transposed squares, each row where its lane says."""
+    """Return PTX that stores and loads one, two, four, and four transposed matrices; lanes pass the row of each."""
     registers = "%r5, %r6, %r7, %r8"
     body = "ld.param.u64 %rd1, [p0]; mov.u32 %r1, %tid.x; mad.wide.u32 %rd2, %r1, 4, %rd1; ld.global.u32 %r2, [%rd2];\n"
     body += "mov.u32 %r3, s; mad.lo.u32 %r4, %r2, 16, %r3; mov.u32 %r5, 0; mov.u32 %r6, 0; mov.u32 %r7, 0;\n"
@@ -87,7 +87,7 @@ def _make_row_kernel() -> str:
     return module(body, 1, ".shared .align 1024 .b8 s[32768];")
 
 
-def test_wavefronts_of_ldmatrix_and_stmatrix() -> None:
+def test_wavefronts_of_ldmatrix_as_on_h200() -> None:
     """``ldmatrix`` and ``stmatrix`` take the wavefronts that an H200 measured, for 120 row layouts."""
     expected_wavefronts: dict[str, list[int]] = {}
     places = {}
@@ -104,16 +104,16 @@ def test_wavefronts_of_ldmatrix_and_stmatrix() -> None:
         assert loads + stores == expected_wavefronts[name], name
 
 
-def test_rows_of_fragment() -> None:
-    """``wmma.load`` counts as ``ldmatrix``: four squares take four wavefronts, where all rows have one address."""
+def test_wmma_load_counts_as_ldmatrix() -> None:
+    """``wmma.load`` counts as ``ldmatrix``: four matrices take four wavefronts, though all rows have one address."""
     body = f"wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {list_registers('%r', 8, 1)}, [s], 0;"
     text = module(body, 0, ".shared .align 32 .b8 s[32];")
     counters = execute_snippet(text, [], unwritten="off")
     assert [(access.kind, access.wavefronts) for access in counters.accesses] == [("load", 4)]
 
 
-def test_transposed_squares() -> None:
-    """``ldmatrix.trans`` and ``stmatrix`` move four squares in four wavefronts each, as ``LDSM.x4``."""
+def test_four_matrices_take_four_wavefronts() -> None:
+    """``ldmatrix.trans`` and ``stmatrix`` of four matrices take four wavefronts each, as ``LDSM.x4``."""
     halves = np.arange(256, dtype=np.uint16)
     out = np.zeros(128, np.uint32)
     counters = sources.execute("tensor_cores", "rows", [out, halves.view(np.uint32)])

@@ -31,7 +31,10 @@ CASES = [(name, kind) for name in LAYOUTS for kind in _PACKED
 
 
 def _find_bits(name: str) -> tuple[Array, Array]:
-    """Return the row, a thread's, and the bit there of each register's bits, both (32, bits)."""
+    """Return, for each bit of each thread's registers, the thread that names its row, and its index in the row.
+
+    Both arrays have the shape (32, bits).
+    """
     rows, threads, values = LAYOUTS[name]
     places = threads.offsets()[:, None] + values.offsets()
     owners = {int(first) // 128: thread for thread, first in reversed([*enumerate(rows.offsets())])}
@@ -51,8 +54,8 @@ def _pack_rows(content: Array, bits: int) -> Array:
 
 
 @pytest.mark.parametrize(("name", "kind"), CASES)
-def test_rows(name: str, kind: str) -> None:
-    """Every thread names a row of its own; one request of each access."""
+def test_rows_as_in_cutlass(name: str, kind: str) -> None:
+    """Registers and rows agree with CUTLASS's layouts; an access is one request, with a wavefront for eight rows."""
     opcode, shape, number, *trans = name.split(".")
     rows, bits = _find_bits(name)
     count = rows.shape[1] // 32

@@ -7,14 +7,14 @@ from tests.ptxcount.chip_counters import describe_differences
 from tests.ptxcount.narrow import LAUNCHES, compare_counts, read_measured
 
 
-def test_counters_of_an_h200() -> None:
+def test_counters_as_on_an_h200() -> None:
     measured = read_measured()
     assert {launch.name for launch in LAUNCHES} == measured.keys()
     wrong = describe_differences(compare_counts(measured))
     assert not wrong, "\n".join(wrong)
 
 
-def test_note_on_retries() -> None:
+def test_loops_have_caveats_of_retries() -> None:
     caveats = {
         kernel: launch.execute().caveats() for kernel, launch in {each.kernel: each for each in LAUNCHES}.items()
     }

@@ -20,7 +20,7 @@ from tests.ptxcount.small_floats import ml_dtypes
 from tests.ptxcount.snippets import list_registers, module
 from tests.ptxcount.tcgen05_kernels import Array, Layout
 
-#: Types of elements: their bits in a register, the shift to there, and NumPy's type; None if no floats.
+#: Type of an element -> its bits in a register, the shift to its place there, and NumPy's type.
 TYPES: dict[str, tuple[int, int, Any]] = {
     "e4m3": (8, 0, ml_dtypes.float8_e4m3fn), "e5m2": (8, 0, ml_dtypes.float8_e5m2),
     "e2m3": (8, 0, ml_dtypes.float6_e2m3fn), "e3m2": (8, 0, ml_dtypes.float6_e3m2fn),
@@ -32,7 +32,7 @@ SCALE_TYPES = {"ue8m0": ml_dtypes.float8_e8m0fnu, "ue4m3": ml_dtypes.float8_e4m3
 
 
 class Form(NamedTuple):
-    """A product of 16 rows and 8 columns: its factors, products, kind, scales of a row and sparsity."""
+    """``mma`` of 16 rows and 8 columns: types of factors, K, kind, scales of a row, and sparsity."""
 
     left: str
     right: str
@@ -43,11 +43,11 @@ class Form(NamedTuple):
     sparse: str = ""
     result: str = "f32"
     selector: int = 0
-    #: First byte and thread of the scales of both sides.
+    #: First byte and thread of the scales of the left factor, then of the right one.
     places: tuple[int, int, int, int] = (0, 0, 0, 0)
 
     def bits(self, name: str) -> int:
-        """Bits of an element in a register."""
+        """Return the bits of an element in a register."""
         return 4 if self.kind.startswith("mxf4") else TYPES[name][0]
 
     def __str__(self) -> str:
@@ -127,7 +127,7 @@ def write_product(form: Form, registers: dict[str, Array]) -> str:
 
 
 def run(form: Form, registers: dict[str, Array], text: str = "") -> Array:
-    """Execute a product of one warp, `write_product` unless given; return the result, (16, 8)."""
+    """Execute a product of one warp; return the result, (16, 8). `text` replaces the kernel of `write_product`."""
     words = np.ascontiguousarray(np.concatenate(list(registers.values())))
     out = np.zeros((32, 2 if form.result == "f16" else 4), np.uint32)
     ptxcount.count(text or write_product(form, registers), None, 1, 32, [words, out])
@@ -165,7 +165,7 @@ FORMS = [
 
 
 def draw_product(form: Form) -> tuple[dict[str, Array], Array]:
-    """Draw the registers of a product, and its result."""
+    """Draw the registers of a product; return them and the exact result."""
     rng = np.random.default_rng(form.k)
     a, b = draw(rng, form.left, (16, form.k)), draw(rng, form.right, (8, form.k))
     registers, stored = {}, a
@@ -192,14 +192,14 @@ def draw_product(form: Form) -> tuple[dict[str, Array], Array]:
 
 
 @pytest.mark.parametrize("form", FORMS, ids=str)
-def test_products(form: Form) -> None:
-    """Every kind, type, selector and position of scales; exact, because all numbers are small."""
+def test_products_are_exact(form: Form) -> None:
+    """Products of every kind, type, selector and position of scales are exact, as all numbers are small."""
     registers, expected = draw_product(form)
     np.testing.assert_array_equal(run(form, registers).astype(np.float64), expected)
 
 
-def test_scales_in_braces() -> None:
-    """CUTLASS and cuTile write a register of scales in braces."""
+def test_scales_may_be_in_braces() -> None:
+    """A register of scales may be in braces, as CUTLASS and cuTile write it."""
     form = Form("e2m1", "e2m1", 64, "mxf4", 2, places=(2, 1, 0, 3))
     registers, expected = draw_product(form)
     text, count = re.subn(r", (%x\d+), \{", r", {\1}, {", write_product(form, registers))
@@ -214,8 +214,8 @@ def test_scales_in_braces() -> None:
     (Form("e2m1", "e2m1", 32), ""),
     (Form("e2m1", "e2m1", 32, "mxf4", 2, sparse=ORDERED), "K = 32 does not exist for sparse elements of 4 bits"),
 ])  # fmt: skip
-def test_refused(form: Form, why: str) -> None:
-    """Refuse undefined cases of the PTX ISA."""
+def test_undefined_products_are_refused(form: Form, why: str) -> None:
+    """Products that the PTX ISA does not define are refused with the reason."""
     count = form.k * form.bits(form.left) // 128
     registers = {"a": np.zeros((max(count, 2) if form.sparse else 2 * count, 32), np.uint32)}
     registers["b"] = np.zeros((count, 32), np.uint32)

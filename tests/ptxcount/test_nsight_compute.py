@@ -40,7 +40,7 @@ OTHERWISE: dict[str, set[str]] = {
     "function heap": {*LOADS, *STORES, *ATOMICS, "shared_atomic_wavefronts"},
     "beyond a surface": {"surface_load_sectors"},
 }
-#: Counters within a relative difference: fetches of eight neighbours, and of four of 16 bytes.
+#: Launch -> counter within a relative difference: fetches of eight neighbours, and of four of 16 bytes.
 NEAR = {
     **{name: ("texture_load_sectors", 0.007) for name in READINGS if name.startswith("fetch3") and "linear" in name},
     "float4 linear": ("texture_load_sectors", 0.001),
@@ -48,8 +48,8 @@ NEAR = {
 
 
 @pytest.mark.parametrize("device_launch", LAUNCHES, ids=[device_launch.name for device_launch in LAUNCHES])
-def test_counters_of_an_h200(device_launch: DeviceLaunch) -> None:
-    """Global, shared (merged as ptxas), texture and surface counters equal the chip's, except as listed."""
+def test_counters_as_on_an_h200(device_launch: DeviceLaunch) -> None:
+    """Global, shared (merged as by ptxas), texture and surface counters equal those of an H200, except as listed."""
     readings = READINGS[device_launch.name]
     counters = device_launch.run_on_cpu(device_launch.copy_arguments())
     totals = counters.totals()

@@ -1,4 +1,4 @@
-"""The search for nvcc, its absence, its time limit, and special file names."""
+"""The search for nvcc, its errors, its time limit, and file names with special characters."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _executable(path: Path, script: str = "exit 0") -> Path:
 
 @pytest.fixture
 def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
-    """Write a fake nvcc for each step of the search."""
+    """Write a fake nvcc for each step of the search; return the files by step."""
     wheels = tmp_path / "site-packages" / "nvidia"
     spec = importlib.machinery.ModuleSpec("nvidia", None, is_package=True)
     spec.submodule_search_locations = [str(wheels)]
@@ -45,8 +45,8 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
     return compilers
 
 
-def test_search_order(places: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The order is variable, newest wheel, PATH; without one, the error has a remedy."""
+def test_search_for_nvcc_in_order(places: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """NVCC precedes the newest wheel, and that precedes PATH; without nvcc, the error says how to get it."""
     assert cuda_compiler.find_nvcc() == places["NVCC"]
     monkeypatch.delenv("NVCC")
     assert cuda_compiler.find_nvcc() == places["wheel"]
@@ -66,15 +66,15 @@ def test_search_order(places: dict[str, Path], monkeypatch: pytest.MonkeyPatch) 
     )
 
 
-def test_variable_without_a_compiler(places: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variable_without_a_compiler_is_refused(places: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     places["NVCC"].unlink()
     with pytest.raises(NvccNotFoundError, match=f"^NVCC={places['NVCC']} is not an executable; {ADVICE}"):
         cuda_compiler.compile_source("")
     assert issubclass(NvccNotFoundError, PtxError)
 
 
-def test_time_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A hanging compiler is killed with its child processes."""
+def test_hanging_compiler_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the time limit, nvcc is killed with its child processes."""
     script = f"sleep 60 &\necho $! > {tmp_path}/child\nsleep 60"
     monkeypatch.setenv("NVCC", str(_executable(tmp_path / "nvcc", script)))
     monkeypatch.setenv("NVCC_TIME_LIMIT", "1")
@@ -87,8 +87,8 @@ def test_time_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert time.monotonic() < end
 
 
-def test_foreign_executable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The compiler is built for another machine."""
+def test_foreign_executable_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An nvcc of another machine is a CompileError that names the file."""
     broken = _executable(tmp_path / "nvcc")
     broken.write_bytes(b"\x7fELF")
     monkeypatch.setenv("NVCC", str(broken))
@@ -96,13 +96,13 @@ def test_foreign_executable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         cuda_compiler.compile_source("")
 
 
-def test_invalid_characters() -> None:
-    """Comments may hold characters that UTF-8 cannot encode; they are replaced."""
+def test_invalid_characters_are_replaced() -> None:
+    """Characters in a text that UTF-8 cannot encode are replaced."""
     assert ".version" in cuda_compiler.compile_source("// \ud800\n").ptx
 
 
-def test_text_of_nvcc() -> None:
-    """The error has it, without the name of a temporary file."""
+def test_error_has_the_text_of_nvcc() -> None:
+    """A CompileError has the text of nvcc, without the name of a temporary file."""
     with pytest.raises(CompileError, match=r'(?s)^nvcc failed: .*\nsource\.cu\(1\): error: .*"nothing" is undefined'):
         cuda_compiler.compile_source("nothing x;")
 
@@ -117,7 +117,7 @@ template <typename T> __global__ void k(T* x) { x[threadIdx.x] += BESIDE; }
 
 @pytest.mark.parametrize("name", NAMES)
 def test_file_name_is_no_command(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Included files are found; lines, files and errors keep the name."""
+    """No shell runs a file name: headers beside the file are found; lines, files and errors have the name."""
     monkeypatch.chdir(tmp_path)
     source = Path(name)
     source.parent.mkdir(exist_ok=True)
@@ -144,20 +144,20 @@ def test_folder_name_is_no_command(flags: str, tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("name", ['a".cu', "a\nb.cu"])
-def test_unquotable_name(name: str) -> None:
-    """C++ has no way to write it."""
+def test_unquotable_name_is_refused(name: str) -> None:
+    """A file name that ``#include`` cannot quote is refused."""
     with pytest.raises(CompileError, match="rename it"):
         cuda_compiler.compile_source(Path(name))
 
 
-def test_compiler_without_dependencies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only the source is listed."""
+def test_source_without_dependencies_is_the_only_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the compiler lists no dependencies, the source is the only file."""
     script = 'while [ "$1" != -o ]; do shift; done; echo > "$2"'
     monkeypatch.setenv("NVCC", str(_executable(tmp_path / "nvcc", script)))
     assert cuda_compiler.compile_source(Path("kernel.cu")).files == [Path("kernel.cu")]
 
 
-#: Value of the variable, and its seconds; None if invalid.
+#: Value of NVCC_TIME_LIMIT, and its seconds; None if invalid.
 LIMITS = [
     ("", 300),
     ("2.5", 2.5),
@@ -166,8 +166,8 @@ LIMITS = [
 
 
 @pytest.mark.parametrize(("text", "limit"), LIMITS)
-def test_time_limit_of_the_environment(text: str, limit: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error has the invalid value."""
+def test_variable_sets_the_time_limit(text: str, limit: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """NVCC_TIME_LIMIT is the limit in seconds; the error for an invalid value has that value."""
     monkeypatch.setenv("NVCC_TIME_LIMIT", text)
     error = pytest.raises(CompileError, match=r"^NVCC_TIME_LIMIT='.*' must be above 0 and below 1000000 seconds")
     with error if limit is None else nullcontext():

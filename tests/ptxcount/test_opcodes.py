@@ -43,8 +43,8 @@ def _integers(kind: str) -> Any:
 
 
 @pytest.mark.parametrize("kind", [f"{sign}{bits}" for sign in "sub" for bits in (16, 32, 64)])
-def test_integer_comparisons(kind: str) -> None:
-    """Comparisons at limits of types, single and combined, as predicates and numbers."""
+def test_integers_compare_as_in_python(kind: str) -> None:
+    """``setp`` and ``set`` of integers at limits of types equal Python's comparisons, alone and combined."""
     ends = _integers(kind)
     a, b = (np.array(column, ends.dtype) for column in zip(*product(ends, ends), strict=True))
     for name in INTEGER_COMPARISONS:
@@ -66,8 +66,8 @@ def test_integer_comparisons(kind: str) -> None:
 
 
 @pytest.mark.parametrize(("kind", "flushes"), [*((kind, False) for kind in FLOATS), ("f16", True), ("f32", True)])
-def test_float_comparisons(kind: str, flushes: bool) -> None:
-    """Comparisons of zeros, numbers, infinities and NaN; a pair of halves has two outcomes."""
+def test_floats_compare_as_in_the_ptx_isa(kind: str, flushes: bool) -> None:
+    """``setp`` and ``set`` of zeros, numbers, infinities and NaN follow the PTX ISA, also for pairs of halves."""
     dtype, encoded, decoded = FLOATS[kind]
     a, b = (encoded(column) for column in zip(*product(NUMBERS, NUMBERS), strict=True))
     tiny = float(np.finfo(dtype).tiny) if flushes else 0.0
@@ -100,7 +100,7 @@ def _sign_extend(value: int, bits: int) -> int:
 
 
 def _split(word: int, bits: int, signed: bool) -> list[int]:
-    """Split a word into parts, lowest first."""
+    """Split a word into numbers of `bits` bits, lowest first."""
     parts = [word >> place & (1 << bits) - 1 for place in range(0, 32, bits)]
     return [_sign_extend(part, bits) for part in parts] if signed else parts
 
@@ -126,7 +126,7 @@ def _prmt(picks: Callable[[int, int], int]) -> Callable[[int, int, int], int]:
 
 
 def _permute(a: int, b: int, c: int) -> int:
-    """Return ``prmt``: a byte, or its sign if the selector has bit 3."""
+    """Return ``prmt``: for each selector a byte, or its sign in all bits if the selector has bit 3."""
     picks = [c >> 4 * place & 15 for place in range(4)]
     return _join([_sign_extend((b << 32 | a) >> 8 * (pick & 7), 8) >> (7 if pick & 8 else 0) for pick in picks])
 
@@ -138,7 +138,10 @@ def _logic(table: int) -> Callable[[int, int, int], int]:
 
 
 def _products(name: str, first: bool, second: bool) -> Callable[[int, int, int], int]:
-    """Return ``dp4a``, ``dp2a.lo`` and ``.hi``: bytes, or 16 bits times the lower or upper bytes."""
+    """Return the function of ``dp4a``, ``dp2a.lo`` or ``dp2a.hi``.
+
+    ``dp4a`` multiplies bytes; ``dp2a`` multiplies 16-bit numbers by the lower or upper two bytes.
+    """
     bits, skipped = (8, 0) if name == "dp4a" else (16, 2 * name.endswith("hi"))
     return lambda a, b, c: c + sum(map(operator.mul, _split(a, bits, first), _split(b, 8, second)[skipped:]))
 
@@ -155,7 +158,7 @@ def _clamp(value: int, bits: int) -> int:
     return min(max(value, -(1 << (bits - 1))), (1 << (bits - 1)) - 1)
 
 
-#: Instructions, operands, and results for words.
+#: Instruction on words, number of operands, and function of the result.
 WORDS: list[tuple[str, int, Callable[..., int]]] = [
     *((f"{name}.{kind}", 2, _parts(function, 16, kind[0] == "s"))
       for name, function in (("add", operator.add), ("min", min), ("max", max)) for kind in ("s16x2", "u16x2")),
@@ -203,8 +206,8 @@ ENDS = np.array([0, 1, 2, 7, 8, 31, 32, 33, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFF, 0x
 
 
 @pytest.mark.parametrize(("instruction", "count", "oracle"), WORDS, ids=[row[0] for row in WORDS])
-def test_words(instruction: str, count: int, oracle: Callable[..., int]) -> None:
-    """Operands are limits of words, halves, bytes and 24 bits; three operands add random words."""
+def test_words_as_in_python(instruction: str, count: int, oracle: Callable[..., int]) -> None:
+    """Results equal Python's at limits of 8, 16, 24 and 32 bits; with three operands, also for random words."""
     rng = np.random.default_rng(len(instruction))
     rows = [row for row in product(ENDS, ENDS) if count == 2]
     rows = rows or [*rng.choice(ENDS, (500, 3)).tolist(), *rng.integers(0, 2**32, (500, 3)).tolist()]
@@ -213,8 +216,8 @@ def test_words(instruction: str, count: int, oracle: Callable[..., int]) -> None
     assert results == [oracle(*map(int, row)) & 0xFFFFFFFF for row in rows]
 
 
-def test_find_nth_set() -> None:
-    """``fns`` searches upwards, downwards, in place, and in vain."""
+def test_fns_finds_the_nth_set_bit() -> None:
+    """``fns`` finds the n-th set bit upwards or downwards, or the bit at its base, or none."""
     cases = [(mask, base, offset) for mask in (0, 0b10110, 0xFFFFFFFF, 0x80000001) for base in (0, 2, 3, 31)
              for offset in (0, 1, 2, -1, -2, 32, -32)]  # fmt: skip
     operands = [np.array(column, np.int64).astype(np.uint32) for column in zip(*cases, strict=True)]

@@ -1,4 +1,4 @@
-"""Kernels as Numba, Warp, CuTe DSL, cuTile and tilelang hold them, by stand-ins that have what these have.
+"""Kernels of Numba, Warp, CuTe DSL and tilelang, and cubins, with stand-ins for the objects of the packages.
 
 `python -m experiments.generators` counts kernels of the packages themselves.
 """
@@ -20,17 +20,17 @@ from ptxcount.util.errors import LaunchError
 from tests.ptxcount.languages import Arrays, Record, make_cubin, stand_in, write_copy
 
 
-def test_block_that_the_kernel_knows(arrays: Arrays) -> None:
+def test_default_block_is_that_of_the_kernel(arrays: Arrays) -> None:
     """``.reqntid`` is the default block; without it, the error names the missing block."""
     ptx = write_copy([".param .u64"] * 2)
     arrays.count(ptx)
-    with pytest.raises(LaunchError, match=r"^give a block: the kernel does not fix one$"):
+    with pytest.raises(LaunchError, match=r"^block is None, but the kernel has no \.reqntid: give a block$"):
         arrays.count(ptx.replace(".reqntid 32", ""))
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_kernel_of_numba_cuda_mlir(known: bool, arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An array is two pointers, an offset, the lengths, the strides; the driver is not queried for the architecture."""
+def test_numba_cuda_mlir_gets_arrays_in_parts(known: bool, arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An array is passed as two pointers, an offset, lengths and strides; the driver is not asked for its GPU."""
     tools = Record(**({"_cached_cc": None} if known else {}))
     ptx = write_copy([".param .u64"] * 10, (1, 0), (6, 0))
 
@@ -78,7 +78,7 @@ class Module:
 
 
 def make_warp_kernel(monkeypatch: pytest.MonkeyPatch, blocks: list[int], ptx: str, **kinds: Any) -> Record:
-    """Make a kernel with parameters of these kinds; its module notes each block that it is compiled for."""
+    """Make a kernel with parameters of these types; each compilation appends its block size to `blocks`."""
 
     def compile_module(module: Any, *, device: None, arch: int, module_dir: str, use_ptx: bool) -> list[Path]:
         blocks.append(module.options["block_dim"])
@@ -100,7 +100,7 @@ ARRAY, BOUNDS = ".param .align 8 .b8|[56]", ".param .align 8 .b8|[24]"
 
 
 class WarpArray(ctypes.Structure):
-    """An array as Warp describes it."""
+    """The C type of an array of Warp."""
 
     _fields_ = (("data", ctypes.c_void_p), ("rest", ctypes.c_uint64 * 6))
 
@@ -117,8 +117,8 @@ class Outer(ctypes.Structure):
     _fields_ = (("n", ctypes.c_byte), ("bias", ctypes.c_double), ("inner", Inner), ("unset", WarpArray))
 
 
-def test_struct_of_warp(arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An instance has numbers where its C type has them, and its arrays are those of its attributes."""
+def test_struct_of_warp_has_numbers_and_arrays(arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A struct of Warp has the numbers of its C type, and the arrays of its attributes; other types are refused."""
     content = Outer(n=-1, bias=0.5, inner=Inner(scale=0x3E00, offset=(1, 2, 3)))
     kinds = dict.fromkeys(("n", "bias", "scale", "offset"), Record()) | dict.fromkeys(
         ("table", "unset"), Record(ndim=1)
@@ -146,8 +146,8 @@ def test_struct_of_warp(arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None
             ptxcount.count(kernel, None, 8, 32, [other, arrays.output])
 
 
-def test_kernel_of_warp(arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The grid is the launch's ``dim``; an array is a struct; the module is compiled in a temporary folder."""
+def test_kernel_of_warp_gets_dim_and_arrays(arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The grid is the ``dim`` of Warp's launch, an array a struct; a module is compiled once for a block size."""
     blocks: list[int] = []
     ptx = write_copy([BOUNDS, ARRAY, ARRAY], (1, 0), (2, 0))
     kernel = make_warp_kernel(monkeypatch, blocks, ptx, x=Record(ndim=1), o=Record(ndim=1))
@@ -181,17 +181,17 @@ def test_kernel_of_warp(arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize(("size", "message"), [
-    (8, ""), (16, ""), (24, "a tensor has 24 bytes; one of 1 axes has"),
+    (8, ""), (16, ""), (24, "the kernel's tensor has 24 bytes; an array of 1 axes takes"),
     (0, r'has no PTX: compile it with options="--keep-ptx"'),
 ])  # fmt: skip
-def test_function_of_cute(size: int, message: str, arrays: Arrays) -> None:
-    """An array is a tensor with a static or with a dynamic layout; another one, or no PTX, is refused."""
+def test_function_of_cute_takes_arrays(size: int, message: str, arrays: Arrays) -> None:
+    """A function of CuTe DSL takes arrays as tensors of static or dynamic layout, and is refused without PTX."""
     ptx = write_copy([f".param .align 8 .b8|[{size}]"] * 2) if size else None
     with pytest.raises(LaunchError, match=message) if message else nullcontext():
         arrays.count(Record(kernel_info={}, __ptx__=ptx))
 
 
-def test_cubin(arrays: Arrays, tmp_path: Path) -> None:
+def test_cubin_is_counted_by_its_ptx(arrays: Arrays, tmp_path: Path) -> None:
     """A cubin, as a file or as bytes, is counted by its embedded PTX, without cuTile's listing after it."""
     pytest.importorskip("elftools")
     ptx = write_copy([".param .u64"] * 2)
@@ -207,15 +207,15 @@ def test_cubin(arrays: Arrays, tmp_path: Path) -> None:
         arrays.count(cubin[:40])
 
 
-def test_cubin_without_pyelftools(arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error names the package."""
+def test_cubin_needs_pyelftools(arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error for a cubin names pyelftools if it is not installed."""
     monkeypatch.setitem(sys.modules, "elftools.elf.elffile", None)
     with pytest.raises(LaunchError, match="to extract its PTX, run: pip install pyelftools"):
         arrays.count(make_cubin(""))
 
 
-def test_kernel_of_tilelang(arrays: Arrays, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """It is CUDA C++ whose parameters have another order than the function's, so they go by name."""
+def test_kernel_of_tilelang_takes_names(arrays: Arrays, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A kernel of tilelang takes arguments by name, as its CUDA C++ has another order of parameters."""
     source = 'extern "C" __global__ void copy_kernel(float* output, const float* source) {\n' \
         "if (threadIdx.x < 8) output[threadIdx.x] = source[threadIdx.x]; }"  # fmt: skip
     attributes = {"thread_extent": {"threadIdx.x": 32, "threadIdx.y": 1}, "dyn_shared_memory_buf": 512}
@@ -241,8 +241,8 @@ def test_kernel_of_tilelang(arrays: Arrays, monkeypatch: pytest.MonkeyPatch, tmp
         arrays.count(kernel)
 
 
-def test_tensor_maps_of_tilelang(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The launch makes tensor maps from the arrays, so a user passes arrays."""
+def test_tilelang_maps_are_made_from_arrays(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A tensor map of tilelang is made from the array that a user passes; another shape is refused."""
     numbers = [60, 8, 4, 256, 32, 4, 1, 2, 0, 3, 2, 1]  # padded rows, a swizzle of 128 bytes, NaN
     head = [Record(value="__tvm_tensormap_create_tiled"), Record(name="x_desc"), Record(value=7), Record(value=2)]
     call = [*head, Record(name="x"), *(Record(value=number) for number in numbers)]
@@ -271,8 +271,8 @@ def test_tensor_maps_of_tilelang(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
             adapt_kernel(kernel, None, arguments, "sm_90")
 
 
-def test_arrays_of_other_packages(arrays: Arrays) -> None:
-    """Arrays that NumPy views without a copy are taken; the others are named."""
+def test_arrays_of_other_packages_are_viewed(arrays: Arrays) -> None:
+    """Arrays that NumPy can view without a copy are arguments; the error for others names the type."""
 
     class Tensor:
         dtype = "float32"
@@ -292,7 +292,7 @@ def test_arrays_of_other_packages(arrays: Arrays) -> None:
         ptxcount.count(ptx, None, 1, None, [Tensor(None), arrays.output])
 
 
-def test_arguments_by_name_for_no_such_kernel(arrays: Arrays) -> None:
-    """PTX and CUDA C++ have no names of arguments."""
+def test_arguments_by_name_are_refused_for_ptx(arrays: Arrays) -> None:
+    """PTX takes no arguments by name."""
     with pytest.raises(LaunchError, match="arguments by name are only for Triton and tilelang"):
         ptxcount.count(write_copy([".param .u64"] * 2), None, 1, None, {"x": arrays.source})

@@ -35,8 +35,8 @@ def _imports(file: Path) -> Iterator[tuple[str, int, list[str]]]:
             yield node.module or "", node.level, [alias.name for alias in node.names]
 
 
-def test_imports() -> None:
-    """The package requires its declared dependencies, and pyelftools for cubins; counting needs NumPy only."""
+def test_package_imports_its_dependencies() -> None:
+    """The package imports its declared dependencies, and pyelftools in one module; the command loads only NumPy."""
     files = [file for file in PACKAGE.rglob("*.py") if file.stem != "pytest_plugin"]
     imports = {(name.partition(".")[0], file) for file in files for name, level, _ in _imports(file) if not level}
     assert [file.relative_to(PACKAGE) for name, file in imports if name == "elftools"] == [
@@ -51,8 +51,8 @@ def test_imports() -> None:
     assert loaded - {"ptxcount", "numpy"} <= sys.stdlib_module_names
 
 
-def test_no_circles() -> None:
-    """Indirect imports and imports in functions count, too."""
+def test_no_circular_imports() -> None:
+    """Modules do not import each other in a circle, not even in functions."""
     needs: dict[Path, list[Path]] = {}
     for file in PACKAGE.rglob("*.py"):
         if file == PACKAGE / "__init__.py":
@@ -83,7 +83,7 @@ assert ptxcount.TensorMap.__module__ == "ptxcount.isa.hopper.tensor_maps" and pt
 
 @pytest.fixture
 def empty_environment(tmp_path: Path) -> Path:
-    """Create a virtual environment with NumPy, borrowed from this one to avoid the network."""
+    """Create a virtual environment that links this one's NumPy; return its folder of programs."""
     folder = tmp_path / "environment"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     paths = sysconfig.get_paths(vars={"base": str(folder), "platbase": str(folder)})
@@ -92,13 +92,13 @@ def empty_environment(tmp_path: Path) -> Path:
     return Path(paths["scripts"])
 
 
-def test_installation(empty_environment: Path, tmp_path: Path) -> None:
+def test_installed_package_is_typed_and_runs(empty_environment: Path, tmp_path: Path) -> None:
     """``pip install ./ptxcount`` gives a typed package and a working command."""
     copied = shutil.copytree(ROOT, tmp_path / "copied", ignore=shutil.ignore_patterns("*.egg-info", "build"))
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     python = str(empty_environment / "python")
     if find_spec("setuptools") is None:  # importing it fails behind an import of distutils
-        pytest.skip("setuptools is missing; it builds from this environment, without downloads")
+        pytest.skip("setuptools is missing; the test builds with this environment's, without downloads")
     lent = {**clean, "PYTHONPATH": sysconfig.get_path("purelib")}
     pip = [sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-build-isolation"]
     subprocess.run([*pip, str(copied)], check=True, capture_output=True, env=lent)
@@ -119,12 +119,12 @@ def test_installation(empty_environment: Path, tmp_path: Path) -> None:
     assert ["load", "4", "64", "16.00", "4.00"] in [line.split() for line in done.stdout.splitlines()]
 
 
-#: The beginning of a line that imports: a package to import from, and names.
+#: An import at the beginning of a line: the package to import from, and the names.
 _IMPORT = re.compile(r"^(?:from (\S+) )?import (\([^)]*\)|.*)", re.MULTILINE)
 
 
-def test_needs_of_tests() -> None:
-    """These tests, and all modules here that they import, need NumPy and pytest besides ptxcount."""
+def test_tests_need_numpy_and_pytest() -> None:
+    """Tests of ptxcount, and the repository's modules that they import, need only NumPy and pytest besides."""
     root, folder = ROOT.parent, Path(__file__).parent
     pending, seen, packages = [root / "tests" / "conftest.py", *folder.rglob("*.py")], set[Path](), set[str]()
     while pending:

@@ -1,4 +1,4 @@
-"""The parser: accepted and refused texts, and no other exception."""
+"""The parser: texts that it accepts, and texts that it refuses with a PtxError."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ptxcount.util.errors import PtxError, PtxSyntaxError
 from tests.ptxcount import sources
 
 
-def test_program() -> None:
-    """A program has parameters, variables, labels, guards, operands and lines."""
+def test_program_is_parsed() -> None:
+    """A parsed program has parameters, variables, labels, guards, operands and lines."""
     text = """
     .version 9.0
     .target sm_90, debug
@@ -82,7 +82,7 @@ NOT_PTX = [
 
 
 @pytest.mark.parametrize(("text", "problem"), NOT_PTX)
-def test_not_ptx(text: str, problem: str) -> None:
+def test_text_that_is_no_ptx_is_refused(text: str, problem: str) -> None:
     """Text without statements, or without their ends, is refused with the line."""
     with pytest.raises(PtxSyntaxError) as caught:
         [entry.parse_body() for entry in parse(text).entries.values()]
@@ -90,7 +90,7 @@ def test_not_ptx(text: str, problem: str) -> None:
 
 
 def test_kernels_are_parsed_on_demand() -> None:
-    """An error in another kernel does not matter."""
+    """Only the kernel that runs is parsed, so an error in another kernel does not matter."""
     body = '{ .reg .b32 %r1; // }\n mov.u32 %r1, {1, 2}; .pragma "}"; /* } */ ret; }\n'
     kernels = [f".visible .entry k{n}(.param .u64 x) {body}" for n in range(200)]
     text = "\n".join([*kernels, ".entry broken() { what ? is : this }", ".entry asked() {\n ret; }"])
@@ -112,8 +112,8 @@ def test_kernels_are_parsed_on_demand() -> None:
     (2**32 - 1, "a block has 4294967295 bytes of static shared memory"),
     (2**32, "x: it is not a variable"),
 ])  # fmt: skip
-def test_elements_of_a_variable(count: int, problem: str) -> None:
-    """The number is between one and 2^32 - 1."""
+def test_number_of_elements_is_limited(count: int, problem: str) -> None:
+    """A variable has 1 to 2^32 - 1 elements; other numbers are refused."""
     text = f".entry k() {{ .shared .b8 x[{count}]; .reg .b32 %r1; ld.shared.u32 %r1, [x+4]; ret; }}"
     with pytest.raises(PtxError, match=problem):
         execute_kernel(text, "k", (1, 1, 1), (1, 1, 1), [])
@@ -121,8 +121,8 @@ def test_elements_of_a_variable(count: int, problem: str) -> None:
 
 @pytest.mark.parametrize("header", ["header.h", "/usr/include/header.h", "/v/site-packages/a.cuh", "pointer.jl"])
 @pytest.mark.parametrize(("kernel_file", "header_file"), [(1, 2), (2, 1)])
-def test_lines_of_a_header(kernel_file: int, header_file: int, header: str) -> None:
-    """An inlined function has its own line and that of its call; a library's has the line of its call."""
+def test_inlined_code_has_the_line_of_its_call(kernel_file: int, header_file: int, header: str) -> None:
+    """Inlined code has its own line and the line of its call; code of a library has the line of its call."""
     text = f"""
     .entry k() {{
         .loc {kernel_file} 7 3
@@ -163,8 +163,8 @@ def test_lines_of_inline_assembly() -> None:
     assert [(source.ptx_line, source.line) for source in sources] == [(7, 10), (11, 11)]
 
 
-def test_labels_of_a_scope() -> None:
-    """Inline assembly may repeat labels in separate braces."""
+def test_labels_may_repeat_in_scopes() -> None:
+    """Labels may repeat in separate braces, as in inline assembly."""
     text = """
     .entry k(.param .u64 out) {
         .reg .b32 %r<3>; .reg .b64 %rd1; .reg .pred p;
@@ -183,9 +183,9 @@ def test_labels_of_a_scope() -> None:
 
 
 def _kernels(name: str, flags: str = "") -> dict[str, str]:
-    """Compile a source to PTX modules of one kernel each, since a mutation hits only one.
+    """Compile a source; return a PTX module for each kernel, by its name.
 
-    The last kernel is followed by functions.
+    With one kernel a module, a mutation hits that kernel. Functions follow the last kernel only.
     """
     header, *entries = re.split(r"(?=^\.visible \.entry )", sources.ptx(name, flags), flags=re.MULTILINE)
     files = "".join(re.findall(r"^\t\.file.*\n", entries[-1], flags=re.MULTILINE))
@@ -212,7 +212,8 @@ def _mutate(text: str, rng: random.Random) -> str:
     return text[:offset] + text[offset:].replace(old, new, 1)
 
 
-def test_mutated_text() -> None:
+def test_mutated_text_is_loaded_or_refused() -> None:
+    """Mutated PTX is loaded, or refused with an error that names its line."""
     rng, outcomes = random.Random(20240607), {"loaded": 0, "refused": 0}
     texts = [*_kernels("layouts", "-DELEMENT=double2").values(), *_kernels("features").values()]
     for _ in range(250):
@@ -228,7 +229,7 @@ def test_mutated_text() -> None:
     assert min(outcomes.values()) > 30, outcomes
 
 
-def test_mutated_launches() -> None:
+def test_mutated_launches_end_or_raise() -> None:
     """Mutated PTX that loads runs to an end, or raises a documented error."""
     rng, refused = random.Random(7), 0
     text = _kernels("layouts", "-DELEMENT=float")["transpose_padded"]

@@ -18,7 +18,7 @@ from ptxcount.gate.launches import Launch
 from ptxcount.gate.lock_changes import format_markdown
 from ptxcount.util.errors import LaunchError
 
-#: Spaces, and kinds of their accesses.
+#: Pairs of a space and a kind of access.
 KINDS = [
     ("global", "load"), ("global", "store"), ("shared", "load"), ("cluster", "load"), ("local", "store"),
     ("texture", "load"), ("surface", "store"), ("bulk", "load"),
@@ -35,7 +35,7 @@ def _access(space: str, kind: str, requests: int, amount: int) -> dict[str, Any]
 
 
 def _make_rows(lines: Iterable[tuple[str, int]]) -> list[dict[str, Any]]:
-    """Make a row of one load for each text and count of sectors."""
+    """Make a row with one load for each text and its number of sectors."""
     return [_row(n, text, _access("global", "load", 1, count)) for n, (text, count) in enumerate(lines, 1)]
 
 
@@ -49,8 +49,8 @@ def _make_counts(rows: list[dict[str, Any]]) -> LaunchCounts:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_sums(seed: int) -> None:
-    """Changes add up to the difference of totals; lines of equal text and counts have none."""
+def test_changes_add_up_to_the_totals(seed: int) -> None:
+    """Changes of lines add up to the change of totals; equal rows have no changes."""
     draw = random.Random(seed)
 
     def rows() -> list[dict[str, Any]]:
@@ -81,7 +81,7 @@ def test_sums(seed: int) -> None:
     assert not [*pins.iter_changes(pinned, pins.pin_lines(pinned)[0])]
 
 
-#: Rows before and now, and code, line and end of the message.
+#: Rows before and now, and code, line and end of the finding; None without a finding.
 CHANGES = [
     ([("a", 8), ("b", 4)], [("b", 4), ("a", 8)], None),  # moved
     ([("a", 8), ("b", 4)], [("c", 8), ("b", 4)], None),  # another text with equal counts
@@ -92,10 +92,10 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(("pinned", "now", "expected"), CHANGES)
-def test_changes(
+def test_moved_lines_are_no_change(
     pinned: list[tuple[str, int]], now: list[tuple[str, int]], expected: tuple[str, int, str] | None, tmp_path: Path
 ) -> None:
-    """A moved line is no change; others are reported at the line with most."""
+    """A moved line is no change; a rise is reported at the line with the most sectors."""
     sides = [_make_rows(side) for side in (pinned, now)]
     pins.write_lock(tmp_path, [_make_counts(sides[0])], "13.0.88")
     lock = pins.read_lock(tmp_path)
@@ -120,8 +120,8 @@ def test_largest_increase_comes_first() -> None:
     assert re.findall(r"from \d+ to (\d+) ", text) == ["80", "9", "4"]
 
 
-def test_small_increases_of_lines() -> None:
-    """A share has two significant digits, and the title counts source lines, not launches."""
+def test_small_increases_have_two_digits() -> None:
+    """Percentages have two significant digits; the title counts source lines, not launches."""
     sides = [_make_rows([("a", 6722), ("b", 4)]), _make_rows([("a", 6732), ("b", 4)])]
     launches = [_make_counts(sides[1]), _make_counts(sides[1])]
     title, *lines = format_markdown(launches, pins.Lock("", {"k": pins.pin_lines(sides[0])[0]}), "").splitlines()
@@ -129,13 +129,13 @@ def test_small_increases_of_lines() -> None:
     assert [line.rpartition(" (")[2] for line in lines if " rose " in line] == ["+0.15 %)", "+0.15 %)"]
 
 
-#: Stack frames of lock file and kernel, and codes of findings.
+#: Bytes of stack frames in the lock file and now, and codes of findings; empty if unknown.
 FRAMES = [((0,), (1,), ["PC003"]), ((8,), (0,), ["PC004"]), ((), (32,), []), ((0,), (), ["PC009"])]
 
 
 @pytest.mark.parametrize(("pinned", "now", "codes"), FRAMES)
-def test_stack_frames(pinned: tuple[int, ...], now: tuple[int, ...], codes: list[str]) -> None:
-    """Frames are compared if known on both sides; a lost one fails."""
+def test_unknown_stack_frame_is_an_error(pinned: tuple[int, ...], now: tuple[int, ...], codes: list[str]) -> None:
+    """Stack frames are compared if both are known; a pinned frame that is now unknown is an error."""
     load = _row(1, "a", _access("global", "load", 1, 4))
     sides = [[load, *(_row(2, "void k()", _stack(number)) for number in side)] for side in (pinned, now)]
     lock = pins.Lock("13.0.88", {"k": pins.pin_lines(sides[0])[0]})
@@ -149,15 +149,15 @@ def test_stack_frames(pinned: tuple[int, ...], now: tuple[int, ...], codes: list
     ('{"k": {}}', "Object missing required field `nvcc`"),
     ("[]", "Expected `object`, got `array`"),
 ])  # fmt: skip
-def test_broken_lock(text: str, message: str, tmp_path: Path) -> None:
-    """The error names the file and the command that rewrites it."""
+def test_broken_lock_is_refused(text: str, message: str, tmp_path: Path) -> None:
+    """A broken lock file is refused with its name and the command that writes it again."""
     (tmp_path / pins.FILE).write_text(text)
     with pytest.raises(LaunchError, match=rf"ptxcount\.lock: .*{message}.*; run ptxcount pin to write it again"):
         pins.read_lock(tmp_path)
 
 
-def test_waivers_of_uncounted_lines(tmp_path: Path) -> None:
-    """A waiver is useless only if its line was counted."""
+def test_useless_waiver_is_reported_if_counted(tmp_path: Path) -> None:
+    """A waiver without a finding is reported only if its line was counted."""
     (tmp_path / "k.cu").write_text("x[i] = 1;  // ptxcount: ignore[rise] read once\n")
     directives = Directives(tmp_path, ["k.cu"])
     assert [*directives.apply_waivers([], counted_lines=set())] == []
@@ -169,13 +169,13 @@ def _make_load(requests: int, sectors: int, ideal: int) -> dict[str, Any]:
     return {**_access("global", "load", requests, sectors), "ideal_sectors": ideal}
 
 
-#: A limit, and the named line of three: most, most per request, or most above the ideal.
+#: Limit on sectors, and the line that its finding names.
 LIMIT_LINES = [(99, 2), ("1 x ideal", 3)]
 
 
 @pytest.mark.parametrize(("limit", "line"), LIMIT_LINES)
-def test_line_of_a_limit(limit: float | str, line: int) -> None:
-    """The finding names the line with most, or most above the ideal."""
+def test_broken_limit_names_the_worst_line(limit: float | str, line: int) -> None:
+    """A broken limit names the line with the most sectors, or most above the ideal for a relative limit."""
     rows = [_row(1, "a", _make_load(9, 9, 1)), _row(2, "b", _make_load(9, 90, 80)), _row(3, "c", _make_load(9, 60, 10))]
     counted = _make_counts(rows)._replace(
         launch=Launch(folder=Path(), file="k.cu", grid=[1], block=[1], limits={"load_sectors": limit}),

@@ -27,7 +27,7 @@ def _compile(parameters: str, *bodies: str) -> str:
     )
 
 
-#: Code of each thread before it adds one, and afterwards; ``lock`` points to 64 zeros.
+#: Name -> code of each thread before and after it adds one; ``lock`` points to 64 zeros.
 LOCKS = {
     "by the first thread": ("if (threadIdx.x) return; while (atomicCAS(lock, 0, 1));", "atomicExch(lock, 0);"),
     "by everybody": ("while (atomicCAS(lock, 0, 1) != 0);", "atomicExch(lock, 0);"),
@@ -63,8 +63,8 @@ def test_locks_are_exclusive(name: str) -> None:
     assert total[0] == (2 if "threadIdx.x) return" in LOCKS[name][0] else 68)
 
 
-def test_counts_of_locks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tries for a lock after a thread's first are polls: other counts are equal for any patience of threads."""
+def test_retried_locks_are_polls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tries for a lock after a thread's first are polls; other counts do not depend on the scheduler's patience."""
     ptx, requests = _compile("int* lock, int* sum", *map(_add_one, LOCKS)), []
     for place in range(len(LOCKS)):
         runs = []
@@ -78,7 +78,7 @@ def test_counts_of_locks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert requests[:-1] == [4, 6, 2, 8, 8, 6, 0]
 
 
-def test_retries_that_are_no_polls() -> None:
+def test_changing_retries_are_no_polls() -> None:
     """Loops whose operands change, and atomics that change memory each time, are counted each time."""
     ptx = _compile(
         "int* a", "int old = a[1], assumed; do { assumed = old; old = atomicCAS(a, assumed, assumed + 1); } "
@@ -88,7 +88,7 @@ def test_retries_that_are_no_polls() -> None:
     assert [(counters.totals()["atomic_requests"], counters.polls) for counters in counts] == [(32, 0), (2, 0)]
 
 
-def test_deadlock() -> None:
+def test_unreleased_lock_is_a_deadlock() -> None:
     """A lock that is never released raises NoProgressError at once."""
     ptx = _compile("int* lock", "while (atomicCAS(lock, 1, 0) == 0);")
     for blocks, threads, waits in ((2, 64, "128 threads wait"), (1, 1, "1 thread waits")):
@@ -97,8 +97,7 @@ def test_deadlock() -> None:
             ptxcount.count(ptx, None, blocks, threads, [np.zeros(1, np.int32)], time_limit=5)
 
 
-#: Arrivals that an mbarrier at shared address 16 expects, what thread 0 does there before 64 threads wait for it, and
-#: its state in the message.
+#: Expected arrivals of an mbarrier at shared address 16, code of thread 0 before 64 threads wait, part of the error.
 BARRIERS = [
     (65, "", "64 of 65 arrivals, 1 pending; 0"),
     (64, "mbarrier.expect_tx.shared.b64 [s+16], 48;", "64 of 64 arrivals, 0 pending; 48"),
@@ -107,8 +106,8 @@ BARRIERS = [
 
 
 @pytest.mark.parametrize(("count", "code", "state"), BARRIERS)
-def test_deadlock_at_an_mbarrier(count: int, code: str, state: str) -> None:
-    """The error has the barrier's address, the arrivals that lack, and the bytes."""
+def test_deadlock_names_the_mbarrier(count: int, code: str, state: str) -> None:
+    """The error for a deadlock at an mbarrier has its address, its arrivals, and its pending bytes."""
     wait = "W: mbarrier.test_wait.parity.shared.b64 %p2, [s+16], 0; @!%p2 bra W;"
     begin = ".shared .align 8 .b8 s[32]; setp.ne.u32 %p1, %r0, 0; @%p1 bra ON;"
     begin += f"mbarrier.init.shared.b64 [s+16], {count}; {code} ON: bar.sync 0;"
@@ -118,9 +117,9 @@ def test_deadlock_at_an_mbarrier(count: int, code: str, state: str) -> None:
         execute_kernel(text, "snippet", (1, 1, 1), (64, 1, 1), [np.zeros(1)])
 
 
-#: A barrier after which a block continues while others have polled in vain.
+#: A barrier that delays a block while other threads poll in vain.
 LATER = "__syncthreads();"
-#: Code of two blocks of 64 threads on ``a``, of zeros; counted load requests, and whether any polls.
+#: Name -> code of two blocks of 64 threads on zeros in ``a``, load requests, and True if there are polls, too.
 POLLS = {
     "a flag of another block": (
         f"if (blockIdx.x) {{ while (!a[0]); a[2] = a[1]; }} else {{ {LATER} a[1] = n; a[0] = 1; }}", 4, True
@@ -151,7 +150,7 @@ def _count(name: str) -> LaunchCounters:
 
 @pytest.mark.parametrize("name", POLLS)
 def test_counts_without_polls(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Other counts are equal for any patience of threads."""
+    """Counts other than polls do not depend on the scheduler's patience."""
     runs = []
     for patience, impatience in ((200, 4), (7, 3)):
         monkeypatch.setattr("ptxcount.engine.schedule._FIRST_PATIENCE", patience)
@@ -163,8 +162,8 @@ def test_counts_without_polls(name: str, monkeypatch: pytest.MonkeyPatch) -> Non
     assert (runs[0][1] != runs[1][1]) == POLLS[name][2]
 
 
-def test_reports_of_polls() -> None:
-    """The listing marks polls, costs omit them, JSON has their number."""
+def test_reports_have_the_number_of_polls() -> None:
+    """Table, listing and JSON have the number of polls; costs omit them."""
     counters = _count("a flag of another block")
     polls = counters.polls
     assert f"polling: {polls} repeated load requests, in no total" in format_table(counters)
@@ -177,7 +176,7 @@ def test_reports_of_polls() -> None:
     )
 
 
-#: Loops of thread 0 of two, with zeros in ``a``, and whether they stop within a second.
+#: Name -> loop of two threads, with zeros in ``a``, and True if it makes no progress.
 LOOPS = {
     "computes": ("unsigned i = 0; while (i != 77777) { i = i * 4 + 1; __nanosleep(1); } a[1] = i;", True),
     "asks one place": (
@@ -193,8 +192,8 @@ LOOPS = {
 
 
 @pytest.mark.parametrize("name", LOOPS)
-def test_endless_loops(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A launch without progress ends with the source line of each thread; one with progress continues."""
+def test_launch_without_progress_ends(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A launch without progress ends with the places of its threads; a launch with progress continues."""
     monkeypatch.setattr("ptxcount.machine.context.STALL_LIMIT", 0.2)
     monkeypatch.setattr(launch_progress, "_PATIENCE", 0.01)
     ptx = _compile("int* a", *(body for body, _ in LOOPS.values()))
@@ -209,10 +208,10 @@ def test_endless_loops(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("grid", "warns"), [((1, 65535, 65535), True), ((10, 1, 1), False)])
-def test_estimates(
+def test_long_launch_logs_an_estimate(
     grid: tuple[int, int, int], warns: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A launch of minutes prints an estimate and continues."""
+    """A long launch logs an estimate of its time, and continues."""
     monkeypatch.setattr(launch_progress, "_MIN_MEASURED", 0.0)
     monkeypatch.setattr(launch_progress, "_MIN_REPORTED", 1.0)
     with caplog.at_level(logging.WARNING, "ptxcount"):
@@ -225,7 +224,7 @@ def test_estimates(
     assert all("of 4294836225 blocks took" in text and "the rest will take about" in text for text in texts)
 
 
-#: Bodies of a loop over 8192 elements by 1024 threads, what follows it, and the requests of loads and stores.
+#: Body of a loop of 1024 threads over 8192 elements, code after the loop -> requests of loads and of stores.
 SEARCHES = {
     ("if (*(volatile int*)found >= 0) return; if (x[i] == key) { *found = i; return; }", ""): (96, 1),
     ("if (*(volatile int*)found >= 0) break; if (x[i] == key) { *found = i; break; }", ""): (96, 1),
@@ -234,8 +233,8 @@ SEARCHES = {
 }
 
 
-def test_early_exits() -> None:
-    """Threads that leave a loop early run their own code at once, if the others may read its results."""
+def test_threads_that_leave_a_loop_run_at_once() -> None:
+    """Threads that leave a loop early run the code after it at once, if other threads may read its results."""
     head = "for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)"
     bodies = (f"{head} {{ {body} }} {tail}" for body, tail in SEARCHES)
     ptx, numbers = _compile("const int* x, int n, int key, int* found", *bodies), np.arange(8192, dtype=np.int32)

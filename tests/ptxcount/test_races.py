@@ -18,12 +18,12 @@ ACTIONS = {
     "load": LOAD.format("%r6"), "store": STORE.format("%r6"), "atomic": "atom.shared.add.u32 %r5, [%r6], 1;",
     "wide": "st.shared.v2.u32 [%r6], {1, 2};", "block": "bar.sync 0;", "warp": "bar.warp.sync -1;",
 }  # fmt: skip
-#: An operation, first thread, end, and word: threads times a factor, plus a number.
+#: Operation, first thread, end of threads, and factor and shift of the word: thread * factor + shift.
 Action = tuple[str, int, int, int, int]
 
 
 def list_words(action: Action) -> list[tuple[int, int]]:
-    """List the threads of an action with their words."""
+    """List pairs of a thread of an action and a word that it accesses."""
     kind, first, stop, factor, shift = action
     words = {"wide": 2, "block": 0, "warp": 0}.get(kind, 1)
     return [(t, ((t * factor + shift) % 64) * 2 + k) for t in range(first, stop) for k in range(words)]
@@ -36,7 +36,10 @@ def draw_action(rng: np.random.Generator, kind: str, ends: list[int], shifts: li
 
 
 def write_lines(program: list[Action], codes: dict[str, str], thread: str, locate: str) -> list[str]:
-    """Write a line for each action, with the register of the thread's number, and code that locates the word %r6."""
+    """Write a line of PTX for each action.
+
+    `thread` is the register with the thread's number. `locate` is code that computes the address of word %r6.
+    """
     return [
         f"mad.lo.u32 %r6, {thread}, {factor}, {shift}; and.b32 %r6, %r6, 63; {locate} "
         f"sub.u32 %r4, {thread}, {first}; setp.lt.u32 %p1, %r4, {stop - first}; "
@@ -46,7 +49,7 @@ def write_lines(program: list[Action], codes: dict[str, str], thread: str, locat
 
 
 def _find_faults(program: list[Action]) -> dict[str, int]:
-    """Return the first race and the first unwritten read by lists of accesses."""
+    """Return, for each code of a finding, the number of the first action that causes it."""
     faults: dict[str, int] = {}
     touched: list[tuple[int, int, str, int]] = []
     written: set[int] = set()
@@ -75,8 +78,8 @@ def _find_faults(program: list[Action]) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("parted", [False, True])
-def test_random_accesses(parted: bool) -> None:
-    """The first race and the first unwritten read are found, also in blocks that diverged before."""
+def test_first_faults_as_in_lists_of_accesses(parted: bool) -> None:
+    """The first race and the first unwritten read are those of lists of accesses, also after blocks diverged."""
     rng, clean = np.random.default_rng(5), 0
     apart = "mov.u32 %r6, %ctaid.x; setp.lt.u32 %p2, %r6, 1; @%p2 bra ON; st.shared.u32 [%r1], %r0; ON: bar.sync 0;"
     for turn in range(100):
@@ -97,7 +100,7 @@ def test_random_accesses(parted: bool) -> None:
 
 
 @pytest.mark.parametrize("first", [0, 1])
-def test_barrier_of_one_block(first: int) -> None:
+def test_race_of_one_block_is_reported(first: int) -> None:
     """A race in one block is reported although another block has none."""
     body = f"""
         {STORE.format("%r1")} mov.u32 %r4, %ctaid.x; setp.eq.u32 %p1, %r4, {first}; ld.param.u64 %rd9, [p0];
@@ -110,23 +113,23 @@ def test_barrier_of_one_block(first: int) -> None:
     assert caught.value.block == (1 - first, 0, 0)
 
 
-def test_race_beside_reserved_memory() -> None:
-    """A thread in a library's memory hides no race of others."""
+def test_reserved_memory_hides_no_race() -> None:
+    """Threads that race are found although another thread accesses reserved shared memory."""
     place = "mov.u32 %r4, %reserved_smem_offset_1; setp.eq.u32 %p1, %r0, 0; selp.b32 %r5, %r4, %r7, %p1;"
     with pytest.raises(errors.SharedRaceError):
         words_after(f"{place} st.shared.u32 [%r5], %r0;")
 
 
 @pytest.mark.parametrize("first", [0, 300])
-def test_threads_of_a_race(first: int) -> None:
-    """The message has both threads, in blocks of any size."""
+def test_race_names_both_threads(first: int) -> None:
+    """The error names both racing threads, at any place in a block."""
     body = f"sub.u32 %r5, %r0, {first}; setp.lt.u32 %p1, %r5, 2; @%p1 st.shared.u32 [%r7], %r5;"
     with pytest.raises(errors.SharedRaceError, match=rf" races with thread \({first + 1}, 0, 0\)") as caught:
         words_after(body, threads=512, size=512)
     assert caught.value.thread == (first, 0, 0)
 
 
-#: Operations on a shared word, %r7, that holds 5, and whether they race.
+#: Preparation, operations on the shared word at %r7, which holds 5, and True if they race.
 SAME = [
     ("", "st.shared.u32 [%r7], 1;", False),  # equal in all threads
     ("", "st.shared.u32 [%r7], %r0;", True),
@@ -144,21 +147,21 @@ SAME = [
 
 @pytest.mark.parametrize("parted", [False, True])
 @pytest.mark.parametrize(("prelude", "stores", "races"), SAME)
-def test_silent_stores(prelude: str, stores: str, races: bool, parted: bool) -> None:
-    """A store without effect is no race, also in blocks that diverged before."""
+def test_stores_that_change_nothing_do_not_race(prelude: str, stores: str, races: bool, parted: bool) -> None:
+    """Stores of equal values, or of the value that is there, do not race, also after blocks diverged."""
     apart = "setp.lt.u32 %p2, %r6, 1; @%p2 bra ON; st.shared.u32 [%r1], %r0; ON: bar.sync 0;" if parted else ""
     body = f"mov.u32 %r6, %ctaid.x; {apart} st.shared.v2.u32 [%r7], {{5, 5}}; bar.sync 0; {prelude} {stores}"
     with pytest.raises(errors.SharedRaceError) if races else nullcontext():
         words_after(body, blocks=2)
 
 
-#: A plain word and a flag behind it, of zeros: what writes them, what warp 1 does meanwhile, and whether they race.
 _DATA, _READ = "st.shared.u32 [%r7], 42;", "ld.shared.u32 %r6, [%r7];"
 _WAIT = "L: {}; setp.ne.u32 %p3, %r5, 1; @%p3 bra L;"
 _RELEASE = "st.release.cta.shared.b32 [%r7+4], 1;"
 _ACQUIRE = _WAIT.format("ld.acquire.cta.shared.b32 %r5, [%r7+4]")
 _TEST = _WAIT.format("atom{}.shared.or.b32 %r5, [%r7+4], 0")
 _ONE_LANE = f"setp.ne.u32 %p4, %r0, 32; @%p4 bra W; {_ACQUIRE} W:"
+#: Code of thread 0 that writes a word and a flag behind it, code of warp 1, and True if they race. Both words are 0.
 FLAGS = [
     (f"{_DATA} {_RELEASE}", f"{_ACQUIRE} {_READ}", False),
     (f"{_DATA} st.volatile.shared.u32 [%r7+4], 1;",
@@ -181,8 +184,8 @@ FLAGS = [
 
 
 @pytest.mark.parametrize("mask", ["-1", "%r8"])
-def test_flags(mask: str) -> None:
-    """Strong accesses of a word do not race; a flag orders what lies before its store and behind its load."""
+def test_flags_order_accesses(mask: str) -> None:
+    """Strong accesses do not race; a flag orders accesses before its release and behind its acquire."""
     lines = [
         "bar.sync 0; @!%p1 st.shared.v4.u32 [%r7], {0, 0, 0, 0}; bar.sync 0; @%p2 bra C; @%p1 bra E; "
         f"{first} bra E; C: {others.replace('{mask}', mask)} E:"
@@ -198,7 +201,7 @@ def test_flags(mask: str) -> None:
 
 
 _OWN, _NEXT, _ACROSS = "%r7", "%r6", "%r5"
-#: Code after a volatile store to the own word, and its strict races; %r6 is the next lane's word, %r5 the next warp's.
+#: Code after a volatile store to the own word, and True if it races; %r6 is the next lane's word, %r5 the next warp's.
 VOLATILE = [
     (f"ld.volatile.shared.u32 %r3, [{_OWN}];", False), (f"ld.volatile.shared.u32 %r3, [{_NEXT}];", True),
     (f"st.volatile.shared.u32 [{_NEXT}], %r0;", True), (f"ld.volatile.shared.u32 %r3, [{_ACROSS}];", False),
@@ -212,8 +215,8 @@ VOLATILE = [
 
 @pytest.mark.parametrize(("code", "is_race"), VOLATILE)
 @pytest.mark.parametrize("races", ["strict", "report"])
-def test_volatile_accesses_within_a_warp(code: str, is_race: bool, races: str) -> None:
-    """The strict check reports volatile accesses of lanes that no barrier orders, but no polls."""
+def test_unordered_volatile_accesses_race_if_strict(code: str, is_race: bool, races: str) -> None:
+    """``races="strict"`` reports volatile accesses of lanes that no barrier orders, but no polls."""
     text = module(
         f"""mov.u32 %r1, s; shl.b32 %r2, %r0, 2; add.u32 %r7, %r1, %r2; xor.b32 %r2, %r2, 4; add.u32 %r6, %r1, %r2;
         xor.b32 %r2, %r2, 132; add.u32 %r5, %r1, %r2; mov.u32 %r8, -1; and.b32 %r4, %r0, 31; shl.b32 %r4, 1, %r4;
@@ -225,8 +228,8 @@ def test_volatile_accesses_within_a_warp(code: str, is_race: bool, races: str) -
 
 
 @pytest.mark.parametrize("races", ["report", "off"])
-def test_reported_races(races: str) -> None:
-    """A reported race is one finding per line; the kernel continues."""
+def test_kernel_continues_after_a_race(races: str) -> None:
+    """After a race the kernel continues; ``races="report"`` has one finding a line."""
     out = np.zeros(64, np.uint32)
     text = module(PLACES + "st.shared.u32 [%r7], %r0; ld.shared.u32 %r5, [%r7]; st.global.u32 [%rd1], %r5;", 1, SHARED)
     counters = execute_snippet(text, [out], threads=64, blocks=3, races=races)
@@ -239,7 +242,7 @@ def test_reported_races(races: str) -> None:
     assert all(message.startswith(race) for _, _, message in reports)
 
 
-#: Code behind arrivals of 64 threads at a barrier in memory, of which thread 40 has %p2, and its findings.
+#: Code after 64 threads have arrived at an mbarrier, and its findings; only thread 40 has %p2 set.
 INVALIDATIONS = {
     "@%p2 mbarrier.inval.shared.b64 [b];": [],  # as the last thread of cuda::pipeline, by a counter
     "@%p2 mbarrier.inval.shared.b64 [b]; mbarrier.arrive.shared.b64 _, [b];": ["unwritten-read"],
@@ -249,8 +252,8 @@ INVALIDATIONS = {
 
 
 @pytest.mark.parametrize(("code", "codes"), INVALIDATIONS.items())
-def test_invalid_barriers(code: str, codes: list[str]) -> None:
-    """A barrier that one thread invalidates races with no arrival, and is none afterwards."""
+def test_invalidated_mbarrier_is_unwritten(code: str, codes: list[str]) -> None:
+    """``mbarrier.inval`` does not race with arrivals; an invalidated mbarrier is unwritten memory."""
     text = module(
         ".shared .b64 b; setp.eq.u32 %p1, %r0, 0; setp.eq.u32 %p2, %r0, 40; @%p1 mbarrier.init.shared.b64 [b], 999;"
         f"bar.sync 0; mbarrier.arrive.shared.b64 _, [b]; {code}", 0
@@ -258,7 +261,7 @@ def test_invalid_barriers(code: str, codes: list[str]) -> None:
     assert [finding.code for finding in execute_snippet(text, [], threads=64).findings] == codes
 
 
-#: Loops of a plain load at %rd1, a guard %p2, and code: by another word, or by nothing that the load gives.
+#: Code of one thread in a loop with a plain load from %rd1, and True if it changes the loaded word.
 SCANS = {
     "atom.global.exch.b32 %r5, [%rd1], 7;": True, "st.volatile.global.u32 [%rd1], 7;": True,
     "atom.global.add.u32 %r5, [%rd1], 0;": False, "atom.global.exch.b32 %r5, [%rd1+4], 7;": False,
@@ -268,8 +271,8 @@ SCANS = {
 
 @pytest.mark.parametrize(("write", "is_race"), SCANS.items())
 @pytest.mark.parametrize("ends_loop", [True, False])
-def test_loops_that_others_end(write: str, is_race: bool, ends_loop: bool) -> None:
-    """A loop that ends by a plain load of a word that another thread writes strongly is told."""
+def test_loop_that_another_thread_ends(write: str, is_race: bool, ends_loop: bool) -> None:
+    """A loop that a plain load ends is a finding if another thread strongly changes the loaded word."""
     text = module(
         f".shared .b32 s; ld.param.u64 %rd1, [p0]; st.shared.u32 [s], 0; mov.u32 %r1, 0;\n"
         f"L: ld.global.u32 %r2, [%rd1]; setp.ne.u32 %p1, %r2, 0; {'@%p1 bra D;' * ends_loop}\n"
@@ -281,7 +284,7 @@ def test_loops_that_others_end(write: str, is_race: bool, ends_loop: bool) -> No
     assert all("another thread writes" in text and "counts depend on the order" in text for text in messages)
 
 
-def test_unknown_policies() -> None:
+def test_unknown_policies_are_refused() -> None:
     for word, allowed in (("races", "report, strict, error, off"), ("unwritten", "report, error, off")):
         policy: dict[str, Any] = {word: "never"}
         with pytest.raises(errors.LaunchError, match=f"{word} is 'never'; allowed are {allowed}"):

@@ -23,7 +23,7 @@ RNG = np.random.default_rng(3)
 
 
 def _run(name: str, first: Any, second: Any, words: Any, clamps: str = ".satfinite") -> Any:
-    """Convert the first number to the outer places of four, and the second to the inner ones."""
+    """Convert to four narrow floats: the first number is the outer two, the second number the inner two."""
     result = np.uint32 if TYPES[name][1] == 8 else np.uint16
     form = f"cvt.rs{clamps}.{name}x4.f32 {{d}}, {{{{{{a}}, {{b}}, {{b}}, {{a}}}}}}, {{c}}"
     return evaluate(form, [np.asarray(first, np.float32), np.asarray(second, np.float32), words], result)
@@ -43,8 +43,8 @@ def _list_finite(name: str) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("name", TYPES)
-def test_exact_numbers(name: str) -> None:
-    """Numbers of the type stay, whatever the bits are; greater ones are clamped."""
+def test_exact_numbers_stay(name: str) -> None:
+    """Numbers of the type stay for any random bits; greater numbers are clamped."""
     numbers, codes = _list_finite(name)
     greatest, nan = numbers.argmax(), TYPES[name][2]
     beyond = [numbers[greatest] * 1.01, 1e9, np.inf, np.nan]
@@ -57,7 +57,7 @@ def test_exact_numbers(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TYPES)
-def test_zero_bits(name: str) -> None:
+def test_zero_bits_round_towards_zero(name: str) -> None:
     """Without random bits, numbers are rounded towards zero; ``.relu`` makes negative ones zero."""
     numbers, codes = _list_finite(name)
     order = np.argsort(numbers[: len(numbers) // 2])
@@ -72,8 +72,8 @@ def test_zero_bits(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "upper"), [("e4m3", 0xFFFF0000), ("e3m2", 0xFFFF0000), ("e2m1", 0xFF00FF00)])
 @pytest.mark.parametrize("place", [0, 1, 2, 3])
-def test_open_results(name: str, upper: int, place: int) -> None:
-    """A number between two of the type is refused if a bit of its pair is set; bits of the other pair do not count."""
+def test_inexact_numbers_need_zero_bits(name: str, upper: int, place: int) -> None:
+    """A number between two of the type is refused if a random bit of its pair of results is set."""
     letters = ["{b}"] * 4
     letters[place] = "{a}"
     form = f"cvt.rs.satfinite.{name}x4.f32 {{d}}, {{{{{', '.join(letters)}}}}}, {{c}}"

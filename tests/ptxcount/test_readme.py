@@ -1,4 +1,4 @@
-"""Outputs in both READMEs are those of the commands."""
+"""Commands and outputs in both READMEs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _blocks(text: str, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
 
 
-#: Sources, and commands that count them, with outputs.
+#: CUDA source of a README, and a block with a command that counts it and the output.
 COMMANDS = [
     (_blocks(text, "cuda")[0], block)
     for text in (README, (ROOT / "README.md").read_text(encoding="utf-8"))
@@ -38,10 +38,10 @@ def _make_patterns(block: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(("source", "block"), COMMANDS)
-def test_commands(
+def test_commands_print_their_output(
     source: str, block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """All lines are printed in order."""
+    """A command prints the lines of its block, in order."""
     (tmp_path / "particles.cu").write_text(source)
     monkeypatch.chdir(tmp_path)
     command, output = block.split("\n", 1)
@@ -54,8 +54,8 @@ def test_commands(
         assert any(re.fullmatch(pattern, line) for line in printed), pattern
 
 
-def test_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The example prints the text below it."""
+def test_python_example_prints_its_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The example of Python prints the text below it."""
     (tmp_path / "particles.cu").write_text(_blocks(README, "cuda")[0])
     monkeypatch.chdir(tmp_path)
     example, output = re.findall(r"```python\n(.*?)```\n\n```\n(.*?)```", README, re.DOTALL)[0]

@@ -31,8 +31,8 @@ PTX = """.version 8.0
         ("", False),
     ],
 )
-def test_is_ptx(text: str, expected: bool, tmp_path: Path) -> None:
-    """A text, or a file of any name."""
+def test_ptx_is_recognized_by_content(text: str, expected: bool, tmp_path: Path) -> None:
+    """PTX is recognized by its content, in a text or in a file of any name."""
     file = tmp_path / "kernel.txt"
     file.write_text(text, encoding="utf-8")
     assert (is_ptx(text), is_ptx(file)) == (expected, expected)
@@ -55,10 +55,10 @@ def test_trailing_nul_is_ignored(name: str, tmp_path: Path, capsys: pytest.Captu
         ("kernel.ptx", None, "is a named pipe (FIFO); give a regular file"),
     ],
 )
-def test_foreign_files(
+def test_foreign_files_are_refused(
     name: str, content: bytes | None, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One line has the file and its kind."""
+    """A binary or a pipe is refused in one line, with its name and kind."""
     file = tmp_path / name
     if content is None:
         os.mkfifo(file)
@@ -70,7 +70,7 @@ def test_foreign_files(
 
 
 def test_device_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    """A device has no end."""
+    """A device, which may have no end, is refused."""
     assert main(["/dev/zero"]) == 1
     assert capsys.readouterr().err == "LaunchError: /dev/zero is a device; give a regular file\n"
 
@@ -78,7 +78,7 @@ def test_device_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("folder", "options", "is_shown"), [(".", [], True), ("b", [], False), ("b", ["--source", ".."], True)]
 )
-def test_lines_that_ptx_names(
+def test_lines_in_allowed_folders_are_shown(
     folder: str,
     options: list[str],
     is_shown: bool,

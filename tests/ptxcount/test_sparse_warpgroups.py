@@ -21,7 +21,7 @@ from tests.ptxcount.tcgen05_products import TYPES, make_factor
 
 RNG = np.random.default_rng(9)
 _COLUMNS = 16
-#: Bits of an element: threads and values of a warpgroup's metadata, over 64 rows and all products.
+#: Bits of an element -> CuTe's layouts of threads and of values of a warpgroup's metadata, over (64 rows, K).
 METADATA = {
     8: (Layout((2, 2, 8, 4), (8, 2048, 1, 16)), Layout((32,), (64,))),
     16: (Layout((2, 2, 8, 4), (1024, 0, 1, 16)), Layout((16, 2), (64, 8))),
@@ -34,14 +34,14 @@ Launcher = Callable[[str, list[Array]], None]
 
 
 class Form(NamedTuple):
-    """A product: types, memory of the left factor, and the threads of a quad with the metadata."""
+    """A product: types of result and factors, memory of the left factor, sparsity selector, and order."""
 
     result: str
     left: str
     right: str
     in_registers: bool = False
     selector: int = 0
-    #: Rows of the left factor, and columns of the right one, that are contiguous in memory.
+    #: Order of factors in shared memory: MN-major if true, otherwise K-major.
     turned: bool = False
 
     @property
@@ -65,7 +65,10 @@ FORMS = [
 
 
 def write_product(form: Form, size: int, right: int, descriptors: tuple[int, int]) -> str:
-    """Write a kernel of a warpgroup that copies factors of some bytes, and stores each thread's words of a product."""
+    """Write a kernel of a warpgroup that copies factors to shared memory, multiplies, and stores each thread's words.
+
+    Factors have `size` bytes, and the right one begins at byte `right`. `descriptors` lack the start addresses.
+    """
     count = _COLUMNS // 4 if form.result == "f16" else _COLUMNS // 2
     copies = "".join(f"ld.global.b32 %r1, [%rd1+{at}];\nst.shared.b32 [%r2+{at}], %r1;\n" for at in range(0, size, 512))
     loads = "".join(f"ld.global.b32 %a{k}, [%rd3+{512 * k}];\n" for k in range(4))
@@ -98,7 +101,7 @@ def pack(matrix: Array) -> Array:
 
 
 def encode_metadata(form: Form, codes: Array) -> Array:
-    """Return the word of each thread; words of unselected threads are arbitrary."""
+    """Return each thread's word of metadata; words of threads that are not selected are random."""
     threads, values = METADATA[form.bits]
     size = 2 if form.bits == 32 else 4
     places = threads.offsets()[:, None] + values.offsets()[::size]
@@ -128,7 +131,7 @@ def run(form: Form, stored: Array, b: Array, words: Array, launch: Launcher = _l
 
 
 def check_product(form: Form, launch: Launcher = _launch) -> None:
-    """Compare a product of a launcher with NumPy's; exact, as all numbers are small."""
+    """Assert that a product equals NumPy's exactly; all numbers are small."""
     products = 512 // form.bits
     a, b = make_factor(64, products, form.left), make_factor(_COLUMNS, products, form.right)
     stored, codes = keep_half(RNG, a, 2 if form.bits == 32 else 4)
@@ -138,8 +141,8 @@ def check_product(form: Form, launch: Launcher = _launch) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS, ids=str)
-def test_products(form: Form) -> None:
-    """All types and selectors, from shared memory and registers."""
+def test_sparse_products_are_exact(form: Form) -> None:
+    """Sparse ``wgmma`` is exact for all types and selectors, with the left factor in shared memory or registers."""
     check_product(form)
 
 
@@ -163,8 +166,8 @@ def test_block_without_a_product() -> None:
         (Form("f32", "tf32", "tf32"), 0x44444494, "the metadata 0b1001 of a group of elements is undefined"),
     ],
 )
-def test_refused(form: Form, word: int, why: str) -> None:
-    """Undefined selectors and codes of the PTX ISA are refused."""
+def test_undefined_products_are_refused(form: Form, word: int, why: str) -> None:
+    """Selectors and metadata that the PTX ISA does not define are refused."""
     stored, b = make_factor(64, 256 // form.bits, form.left), make_factor(_COLUMNS, 512 // form.bits, form.right)
     with pytest.raises(UnsupportedInstructionError, match=why):
         run(form, stored, b, np.full(128, word, np.uint32))

@@ -12,7 +12,7 @@ from tests.ptxcount.tcgen05_products import decode, make_code, make_factor, mult
 
 
 def _run_changed(descriptor: int, shape: int | None = None) -> None:
-    """Run a product with flipped bits of the left descriptor; check its result."""
+    """Run a product with flipped bits in the left descriptor; assert its result."""
     a = make_factor(128, 16, "f16")
     left, right = (lay_out(m, "none", mn_major=False) for m in (a, a[:64]))
     left = left._replace(descriptor=left.descriptor ^ descriptor)
@@ -34,20 +34,20 @@ def _run_changed(descriptor: int, shape: int | None = None) -> None:
         (0, describe_product(128, 64, (0, 0, 1)) | 4, TensorMemoryError, "bit 2 of the instruction descriptor"),
     ],
 )  # fmt: skip
-def test_wrong_descriptors(descriptor: int, shape: int | None, error: type[Exception], text: str) -> None:
-    """The fault of an undefined descriptor has its bits; an unsupported form is refused."""
+def test_wrong_descriptors_are_errors(descriptor: int, shape: int | None, error: type[Exception], text: str) -> None:
+    """An undefined descriptor is a fault that names its field; an unsupported one is refused."""
     with pytest.raises(error, match=text):
         _run_changed(descriptor, shape)
 
 
-def test_base_without_swizzle() -> None:
-    """Triton sets the base offset of factors without a swizzle, where it has no effect."""
+def test_base_offset_without_swizzle_has_no_effect() -> None:
+    """A base offset, which Triton sets also without a swizzle, has no effect there."""
     _run_changed(4 << 49)
 
 
 @pytest.mark.parametrize(("rows", "lane"), [(128, 16), (128, 64), (64, 8), (64, 32)])
-def test_lane_of_the_result(rows: int, lane: int) -> None:
-    """A result begins at lane 0, or at 16 if it fills half of each quarter."""
+def test_result_at_a_wrong_lane_is_a_fault(rows: int, lane: int) -> None:
+    """A result at a lane that its shape does not allow is a fault, which names the allowed lanes."""
     factor = lay_out(make_factor(128, 16, "f16"), "none", mn_major=False)
     code = make_code(factor, factor, "f16", describe_product(rows, 64, (0, 0, 1)))
     code = code.replace("[%d], %a", f"[%d+{lane << 16}], %a")
@@ -55,7 +55,7 @@ def test_lane_of_the_result(rows: int, lane: int) -> None:
         run_product(factor, factor, code, 64)
 
 
-def test_unwritten_factor() -> None:
+def test_unwritten_factor_is_a_fault() -> None:
     factor = lay_out(make_factor(128, 16, "f16"), "none", mn_major=False)
     code = make_code(factor, factor, "f16", describe_product(128, 64, (0, 0, 1)))
     text = write_kernel(code, columns=128, size=8192)
@@ -96,13 +96,13 @@ _LONG = describe_product(0, 64, (1, 1, 0)) | 1 << 23 | 1 << 27 | 1 << 31
         ),
     ],
 )
-def test_unsupported(form: str, text: str) -> None:
-    """The error names the unsupported part."""
+def test_unsupported_forms_are_refused(form: str, text: str) -> None:
+    """The error for an unsupported form names the instruction and the reason."""
     with pytest.raises(UnsupportedInstructionError, match=rf"tcgen05.*: {text}"):
         launch(write_kernel(f"{form};\n"), np.zeros(128, np.uint8), np.zeros(1))
 
 
-def test_store_without_wait() -> None:
+def test_store_without_wait_is_a_fault() -> None:
     """A product needs ``wait::st`` before it adds to stored words."""
     factor = make_factor(128, 16, "f16")
     before = fill(64).replace("tcgen05.wait::st.sync.aligned;\n", "")

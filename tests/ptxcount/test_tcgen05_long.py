@@ -55,7 +55,7 @@ def _split_nibbles(matrix: Array) -> Array:
 
 
 def _run(columns: int, block: int, firsts: tuple[int, int], scale: str, swizzle: str = "none") -> tuple[Array, Array]:
-    """Return the result of a product, and NumPy's."""
+    """Run a product; return its result and NumPy's."""
     count = 96 // block
     matrices = [RNG.integers(0, 256, (rows, 48), dtype=np.uint8) for rows in (128, columns)]
     low = (124, 130) if scale == "ue8m0" else (0x30, 0x48)
@@ -81,21 +81,21 @@ def _run(columns: int, block: int, firsts: tuple[int, int], scale: str, swizzle:
     ("block", "firsts", "scale"),
     [(32, (0, 0), "ue8m0"), (32, (3, 1), "ue8m0"), (32, (2, 3), "ue8m0"), (16, (0, 2), "ue4m3"), (16, (2, 0), "ue8m0")],
 )
-def test_long_products(block: int, firsts: tuple[int, int], scale: str, columns: int) -> None:
-    """Blocks of 16 or 32 products have a scale; the descriptor selects the byte of the first."""
+def test_long_products_as_in_numpy(block: int, firsts: tuple[int, int], scale: str, columns: int) -> None:
+    """Products equal NumPy's for scales of 16 or 32 elements, which begin at the descriptor's byte."""
     out, expected = _run(columns, block, firsts, scale)
     np.testing.assert_allclose(out, expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("swizzle", ["64", "128"])
-def test_swizzled_rows(swizzle: str) -> None:
-    """A row of 48 bytes lies within a line of a swizzle pattern."""
+def test_rows_within_swizzle_lines_as_in_numpy(swizzle: str) -> None:
+    """Products equal NumPy's if a row of 48 bytes lies within a line of the swizzle pattern."""
     out, expected = _run(64, 32, (0, 0), "ue8m0", swizzle)
     np.testing.assert_allclose(out, expected, rtol=1e-6)
 
 
-def test_row_across_lines() -> None:
-    """A row that leaves its line is refused: where it goes on is in another field of the descriptor."""
+def test_row_across_lines_is_refused() -> None:
+    """A row that crosses the end of its line is refused: another descriptor field says where the row goes on."""
     with pytest.raises(
         UnsupportedInstructionError,
         match="a row of 48 bytes that begins at byte 0 crosses the end of its swizzle of 32 bytes",
@@ -103,7 +103,7 @@ def test_row_across_lines() -> None:
         _run(64, 32, (0, 0), "ue8m0", "32")
 
 
-def test_sparse_long_products() -> None:
+def test_sparse_long_products_are_refused() -> None:
     factor = lay_out(np.ones((128, 32), np.uint8), "32", mn_major=False)
     code = _write_code([factor, factor], [[], []], f"{_KIND}32", _describe(64, (0, 0), "ue8m0") | 4, 64)
     code = code.replace("tcgen05.mma.", "tcgen05.mma.sp.").replace("%b, %r7", "%b, [%d+300], %r7")

@@ -40,8 +40,8 @@ def _expect_registers(shape: str, number: int, first: int, warp: int) -> Any:
     ("shape", "number"),
     [(shape, 1 << power) for shape in SHAPES for power in range(8) if SHAPES[shape][2] << power <= 128],
 )
-def test_fragments(shape: str, number: int) -> None:
-    """Registers hold the words of the ISA's figures; a store puts them back."""
+def test_registers_as_in_the_ptx_isa(shape: str, number: int) -> None:
+    """``tcgen05.ld`` fills registers as in the figures of the PTX ISA; ``tcgen05.st`` stores them back."""
     lanes, registers, width, *_ = SHAPES[shape]
     count = registers * number
     columns = width * number
@@ -66,8 +66,8 @@ def test_fragments(shape: str, number: int) -> None:
         np.testing.assert_array_equal(dumped[stored, columns:], expected[stored])
 
 
-def test_lanes_within_a_quarter() -> None:
-    """An address in the first quarter means the warp's own."""
+def test_load_reads_the_quarter_of_its_warp() -> None:
+    """A load from lanes of the first quarter reads the warp's own quarter."""
     body = (
         f"{fill(1)}tcgen05.ld.sync.aligned.32x32b.x1.b32 {{%v0}}, [%d];\n"
         "ld.param.u64 %out, [p1];\nmad.wide.u32 %out, %t, 4, %out;\nst.global.u32 [%out], %v0;\n"
@@ -77,8 +77,8 @@ def test_lanes_within_a_quarter() -> None:
     np.testing.assert_array_equal(out, np.arange(128) << 16)
 
 
-def test_half_split() -> None:
-    """The upper 16 threads access columns after the split."""
+def test_upper_threads_access_columns_behind_the_split() -> None:
+    """``.16x32bx2`` lets the upper 16 threads access columns behind the split."""
     body = (
         f"{fill(64)}add.u32 %r5, %d, %quarter;\ntcgen05.ld.sync.aligned.16x32bx2.x2.b32 {{%v0, %v1}}, [%r5+4], 20;\n"
         "ld.param.u64 %out, [p1];\nmad.wide.u32 %out, %t, 8, %out;\nst.global.v2.u32 [%out], {%v0, %v1};\n"
@@ -89,7 +89,7 @@ def test_half_split() -> None:
     np.testing.assert_array_equal(out, (32 * warp + lane) << 16 | (4 + 20 * half + register))
 
 
-def test_packed_halves() -> None:
+def test_halves_are_packed_and_unpacked() -> None:
     """``.pack::16b`` joins lower halves of adjacent columns, ``.unpack::16b`` separates them."""
     body = (
         f"{fill(8)}add.u32 %r5, %d, %quarter;\n"
@@ -104,8 +104,8 @@ def test_packed_halves() -> None:
 
 
 @pytest.mark.parametrize("group", [1, 2])
-def test_shifted_rows(group: int) -> None:
-    """A shift moves 32 bytes of each row but a warp's last one, in one block or both of a pair."""
+def test_shift_moves_rows(group: int) -> None:
+    """``tcgen05.shift`` moves 32 bytes into each row but a warp's last, in one block or both of a pair."""
     barrier = "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n"
     commit = COMMIT.format(group=group)
     if group == 2:
@@ -127,7 +127,7 @@ _SECOND = "setp.eq.u32 %p, %w, 1;\n"
 _ALLOC = "@%p tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [base], {};\n"
 _COPY = "mov.u64 %a, 0x400000000000;\n@%p tcgen05.cp.cta_group::1.128x128b [%d], %a;\n"
 _SHIFT = FIRST_THREAD + "@%p tcgen05.shift.cta_group::1.down [%d+{}];\n"
-#: Code, fault, and its text.
+#: Code, its fault, and a part of the message.
 WRONG_KERNELS: list[tuple[str, type[KernelFaultError], str]] = [
     (_OWN + _LOAD, UninitializedTensorReadError, "never-written tensor memory .* lane 0, column 0"),
     (
@@ -171,6 +171,6 @@ WRONG_KERNELS: list[tuple[str, type[KernelFaultError], str]] = [
 
 
 @pytest.mark.parametrize(("code", "error", "text"), WRONG_KERNELS, ids=range(len(WRONG_KERNELS)))
-def test_wrong_kernels(code: str, error: type[KernelFaultError], text: str) -> None:
+def test_wrong_kernels_are_faults(code: str, error: type[KernelFaultError], text: str) -> None:
     with pytest.raises(error, match=text):
         launch(write_kernel(code, size=2048), np.zeros(2048, np.uint8), np.zeros(1), unwritten="error")

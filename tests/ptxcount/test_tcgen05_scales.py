@@ -37,8 +37,8 @@ COPIES = {
 
 @pytest.mark.parametrize(("packing", "bits"), [("", 8), (".b8x16.b6x16_p32", 6), (".b8x16.b4x16_p64", 4)])
 @pytest.mark.parametrize("shape", COPIES)
-def test_copies(shape: str, packing: str, bits: int) -> None:
-    """Rows of shared memory go to the multicast's lanes; 16 elements of few bits become bytes."""
+def test_copies_reach_their_lanes(shape: str, packing: str, bits: int) -> None:
+    """``tcgen05.cp`` copies rows to the lanes of its shape; 16 elements of 4 or 6 bits become bytes."""
     rows, words, first = COPIES[shape]
     matrix = RNG.integers(0, 1 << 32, (rows, words), dtype=np.uint32)
     factor = lay_out(matrix, "none", mn_major=False)
@@ -55,8 +55,8 @@ def test_copies(shape: str, packing: str, bits: int) -> None:
 
 @pytest.mark.parametrize(("packing", "bits"), [("", 8), (".b8x16.b4x16_p64", 4)])
 @pytest.mark.parametrize("lane", [0, 31])
-def test_copy_of_four_rows(lane: int, packing: str, bits: int) -> None:
-    """Four rows go to one lane of each quarter, such as the last one, which a shift leaves."""
+def test_copy_of_four_rows_reaches_all_quarters(lane: int, packing: str, bits: int) -> None:
+    """``tcgen05.cp.4x256b`` copies four rows, one to a lane of each quarter."""
     matrix = RNG.integers(0, 1 << 32, (8, 8), dtype=np.uint32)
     factor = lay_out(matrix, "none", mn_major=False)
     copy = f"@%p tcgen05.cp.cta_group::1.4x256b{packing} [%d+{lane << 16 | 4}], %a;\n"
@@ -83,8 +83,10 @@ SCALED = [
 
 @pytest.mark.parametrize("columns", [32, 64])
 @pytest.mark.parametrize(("kind", "width", "count", "scale", "code", "dtype"), SCALED)
-def test_scales(kind: str, width: int, count: int, scale: str, code: int, dtype: type, columns: int) -> None:
-    """Each scale multiplies its part of a row; the descriptor selects a byte of the words, as an address may repeat."""
+def test_scales_multiply_parts_of_a_row(
+    kind: str, width: int, count: int, scale: str, code: int, dtype: type, columns: int
+) -> None:
+    """Each scale multiplies its part of a row; descriptor and address select the byte where scales begin."""
     bits = [RNG.integers(0, 120, (rows, width), dtype=np.uint8) for rows in (128, columns)]
     low = (124, 130) if scale == "ue8m0" else (0x30, 0x48)
     scales = [RNG.integers(*low, (rows, 4), dtype=np.uint8) for rows in (128, columns)]
@@ -130,8 +132,8 @@ def test_scales(kind: str, width: int, count: int, scale: str, code: int, dtype:
         (2, UnsupportedInstructionError, "the address of scales has byte 2, the instruction descriptor has 0"),
     ],
 )
-def test_wrong_scales(byte: int, error: type[Exception], text: str) -> None:
-    """Scales that are missing in other quarters, and an address of another byte than the descriptor's."""
+def test_wrong_scales_are_refused(byte: int, error: type[Exception], text: str) -> None:
+    """Scales that differ between quarters, and an address with another byte than the descriptor, are refused."""
     factor = lay_out(np.ones((128, 32), np.uint8), "32", mn_major=False)
     body = (
         f"{store(['%t'] * 8, 64)}{load_descriptors(factor, factor)}"
@@ -145,7 +147,7 @@ def test_wrong_scales(byte: int, error: type[Exception], text: str) -> None:
 
 @pytest.mark.parametrize("rows", [128, 256])
 @pytest.mark.parametrize("multicast", [False, True])
-def test_pair_of_blocks(rows: int, multicast: bool) -> None:
+def test_pair_of_blocks_multiplies(rows: int, multicast: bool) -> None:
     """A pair multiplies rows of both by columns of both (layouts A and B); a commit reaches both barriers."""
     a = RNG.integers(-3, 4, (rows, 16)).astype(np.float16)
     b = RNG.integers(-3, 4, (64, 16)).astype(np.float16)
@@ -179,7 +181,7 @@ def test_pair_of_blocks(rows: int, multicast: bool) -> None:
 _COPY_TILE = (
     "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster.cta_group::2"
 )
-#: Each block of a pair copies eight rows to itself; the barrier of the even block, an address without bit 24, has both.
+#: Each block of a pair copies eight rows to itself, and both signal the even block's barrier: its address lacks bit 24.
 _PAIR_COPY = f"""
 mov.u32 %r6, %cluster_ctarank; setp.eq.u32 %p1, %r0, 0; setp.eq.and.u32 %p2, %r6, 0, %p1;
 @%p1 mbarrier.init.shared.b64 [barrier], 1;
@@ -196,7 +198,7 @@ ld.param.u64 %rd2, [p1]; mad.lo.u32 %r6, %r6, 128, %r0; mad.wide.u32 %rd2, %r6, 
 """
 
 
-def test_copies_of_a_pair() -> None:
+def test_copies_of_a_pair_signal_one_barrier() -> None:
     """Both blocks of a pair copy rows and signal the even block's barrier."""
     rows = RNG.integers(0, 1 << 31, (16, 32)).astype(np.int32)
     out = np.zeros_like(rows)

@@ -1,4 +1,4 @@
-"""Tensor maps and bulk copies: outcomes of a chip, conditions of the driver API, maps that a kernel changes."""
+"""Tensor maps and bulk copies: outcomes of an H200, conditions of the driver API, maps that a kernel changes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _compile() -> str:
     return sources.compile_to_ptx(condition_launches.SOURCE, arch=condition_launches.ARCH)
 
 
-#: Parts of conditions that the GPU rejects, as "group: name" -> part of the error here.
+#: Parts of conditions that the GPU rejects, as "group: name" -> part of ptxcount's error.
 REFUSALS = {
     "global_address = 8": "must be a multiple of 16", "rank = 0": "has 2 coordinates; its map needs 1",
     "rank = 2": "the shape (0, 64, 64)", "rank = 7": "rank is 7; it is the number of dimensions minus 1",
@@ -53,7 +53,7 @@ REFUSALS = {
 }  # fmt: skip
 
 
-#: Launches that are undefined in PTX and that the GPU runs -> part of the error here.
+#: Launches that are undefined in PTX and that the GPU runs -> part of ptxcount's error.
 STRICTER = {
     "bulk_store: 8 bytes": "an H200 stores 0 of them", "bulk_store: 40 bytes": "an H200 stores 32 of them",
     "bulk_reduce: 8 bytes": "an H200 stores 0 of them", "bulk_reduce: 24 bytes": "an H200 stores 16 of them",
@@ -84,8 +84,8 @@ def find_differences(chosen: Sequence[Condition]) -> list[str]:
     return wrong
 
 
-def test_outcomes_of_chip() -> None:
-    """Launches and encodings end as on an H200: with its bytes, or refused with the line and the value.
+def test_outcomes_as_on_an_h200() -> None:
+    """Launches and encodings give the bytes of an H200, or the errors of `REFUSALS` and `STRICTER`.
 
     Of launches that ran in large groups a third is enough here; `tests/gpu/test_conditions.py` has all.
     """
@@ -134,8 +134,8 @@ CONDITIONS_OF_MAPS: list[tuple[type, Any, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("make", "array", "fields", "message"), CONDITIONS_OF_MAPS)
-def test_conditions(make: type, array: Any, fields: dict[str, Any], message: str) -> None:
-    """A map that breaks a condition is refused with the value."""
+def test_invalid_maps_are_refused(make: type, array: Any, fields: dict[str, Any], message: str) -> None:
+    """A map that breaks a condition of the driver API is refused with the value."""
     with pytest.raises(LaunchError, match=message):
         make(array, **fields)
 
@@ -158,7 +158,7 @@ def _write_changes(changes: Sequence[tuple[str, str, str]]) -> str:
     return body
 
 
-def test_map_of_zeros() -> None:
+def test_kernel_builds_a_map_from_zeros() -> None:
     """A kernel builds a tensor map in global memory from zeros (CUDA guide), and stores with it."""
     body = _write_changes(CHANGES)
     body += "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd2, {%r2, %r2}], [%r1];"
@@ -174,8 +174,8 @@ def test_map_of_zeros() -> None:
 _TILE_AND_BARRIER = ".reg .b16 %h<2>; .shared .align 1024 .b8 s[1024]; .shared .align 8 .b64 b;"
 
 
-def test_number_of_im2col_offsets() -> None:
-    """A copy of four dimensions has two offsets."""
+def test_wrong_number_of_im2col_offsets_is_refused() -> None:
+    """An ``im2col`` copy of four dimensions needs two offsets."""
     copy = "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes"
     body = "mov.b64 %rd1, p0; cvta.param.u64 %rd1, %rd1; mov.u32 %r2, 0; mov.u32 %r1, s; mov.u16 %h1, 0;"
     text = module(f"{body} {copy} [%r1], [%rd1, {{%r2, %r2, %r2, %r2}}], [b], {{%h1}};", 1, _TILE_AND_BARRIER, maps=1)
@@ -183,8 +183,8 @@ def test_number_of_im2col_offsets() -> None:
         execute_snippet(text, [ptxcount.Im2colMap(IMAGES, **COLUMN)], threads=1)
 
 
-def test_texture_of_changed_map() -> None:
-    """A handle of a map that the kernel made is none of a texture."""
+def test_tensor_map_is_no_texture() -> None:
+    """A word of a tensor map that a kernel made is refused as a texture handle."""
     fetch = "ld.global.u64 %rd4, [%rd2]; tex.2d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%rd4, {%r2, %r2}];"
     text = module(_write_changes(CHANGES) + fetch, 2, ".reg .f32 %f<5>; .shared .b8 s[16];")
     arguments: list[Any] = [np.ones((64, 64), np.uint32), np.zeros(16, np.uint64)]
@@ -192,12 +192,12 @@ def test_texture_of_changed_map() -> None:
         execute_snippet(text, arguments, threads=1, unwritten="off")
 
 
-#: Boxes of one row that are shorter than their swizzle, and multiples of 128 as shared addresses.
+#: Elements of a box of one row that is shorter than its swizzle, the swizzle, and a shared address.
 SHORT_ROWS = [(8, 128, 128), (4, 128, 384), (16, 128, 896), (4, 64, 256), (4, 32, 128), (4, 128, 0)]
 
 
 @pytest.mark.parametrize(("width", "swizzle", "tile"), SHORT_ROWS)
-def test_row_shorter_than_swizzle(width: int, swizzle: int, tile: int) -> None:
+def test_short_row_is_in_swizzled_units(width: int, swizzle: int, tile: int) -> None:
     """A row shorter than its swizzle is in the 16-byte units that the XOR of address bits selects."""
     load = "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r2, %r2}], [b];"
     body = f"""
@@ -214,8 +214,8 @@ def test_row_shorter_than_swizzle(width: int, swizzle: int, tile: int) -> None:
     assert out.tolist() == [*range(width)]
 
 
-def test_interleaved_map() -> None:
-    """A map that the driver encodes but ptxcount does not support is rejected, with its name."""
+def test_interleaved_map_is_refused() -> None:
+    """A map with an interleaved layout, which the driver encodes, is refused as unsupported."""
     thirds = [("box_dim", "2, ", "1"), ("global_dim", "2, ", "1"), ("global_stride", "1, ", "%rd3")]
     changes = [*CHANGES, ("rank", "", "2"), *thirds, ("element_stride", "2, ", "1"), ("interleave_layout", "", "1")]
     copy = "cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%rd2, {%r2, %r2, %r2}], [%r1];"

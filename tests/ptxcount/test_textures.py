@@ -32,7 +32,7 @@ def _index(place: int, extent: int, address: str) -> int | None:
 
 
 def _nearest(number: float, tie: float) -> float:
-    """Round a number to 8 fractional bits."""
+    """Round a number to 8 fractional bits; a tie goes down if `tie` is negative, else up."""
     return float(np.ceil(number * 256 - 0.5) if tie < 0 else np.floor(number * 256 + 0.5)) / 256
 
 
@@ -49,7 +49,7 @@ def _weight(choice: tuple[int, ...], parts: list[float]) -> float:
 
 
 def compute_fetch(array: Array, coordinates: tuple[float, ...], linear: bool, address: str, normalized: bool) -> float:
-    """Return one fetch by the formulas of the CUDA guide, with coordinates in order of axes."""
+    """Return the result of a fetch by the formulas of the CUDA guide; coordinates are in the order of axes."""
     scaled = np.array(coordinates) * (array.shape if normalized else 1)
     fixed = [int(x) for x in (np.floor(scaled * 256 + 0.5) - 128 if linear else np.floor(scaled) * 256)]
     total = 0.0
@@ -67,7 +67,7 @@ def compute_fetch(array: Array, coordinates: tuple[float, ...], linear: bool, ad
 def _expect_fetches(
     out: Array, arrays: Iterable[Array], coordinates: list[Array], linear: bool, address: str, normalized: bool
 ) -> None:
-    """Check one fetch from each array, at coordinates in order of axes."""
+    """Assert the results of fetches, one from each array; coordinates are in the order of axes."""
     points = zip(*(axis.tolist() for axis in coordinates), strict=True)
     pairs = zip(arrays, points, strict=True)
     expected = [compute_fetch(array, point, linear, address, normalized) for array, point in pairs]
@@ -83,8 +83,10 @@ MODES = [
 
 @pytest.mark.parametrize(("filter_", "address", "normalized"), MODES)
 @pytest.mark.parametrize(("entry", "shape"), [("fetch1", (19,)), ("fetch2", (7, 19)), ("fetch3", (5, 7, 19))])
-def test_fetches(entry: str, shape: tuple[int, ...], filter_: str, address: str, normalized: bool) -> None:
-    """Coordinates are in and out of bounds; x is the last axis."""
+def test_fetches_as_in_the_cuda_guide(
+    entry: str, shape: tuple[int, ...], filter_: str, address: str, normalized: bool
+) -> None:
+    """Fetches in and out of bounds follow the CUDA guide; x is the last axis."""
     array = RNG.normal(size=shape).astype(np.float32)
     extents = [1 if normalized else n for n in shape]
     coordinates = [RNG.uniform(-1.5 * extent, 2.5 * extent, COUNT).astype(np.float32) for extent in extents]
@@ -97,8 +99,8 @@ def test_fetches(entry: str, shape: tuple[int, ...], filter_: str, address: str,
 
 
 @pytest.mark.parametrize("shape", [(40, 100), (3, 20, 300), (5, 9, 40)])
-def test_places(shape: tuple[int, ...]) -> None:
-    """Each byte has a distinct address, within its sector; layers are consecutive."""
+def test_sector_of_a_surface_has_two_rows(shape: tuple[int, ...]) -> None:
+    """`Surface.place` gives each byte its own address; a sector has 16 bytes of two rows of a layer."""
     layered, size = len(shape) > 2, int(np.prod(shape))
     place = ptxcount.Surface(np.zeros(shape, np.uint8)).place(np.arange(size), layered=layered)
     assert len({*place.tolist()}) == size
@@ -108,8 +110,8 @@ def test_places(shape: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize(("entry", "shape"), [("layer1", (3, 19)), ("layer2", (3, 7, 19))])
-def test_layers(entry: str, shape: tuple[int, ...]) -> None:
-    """Layers are not filtered; the nearest layer replaces one beyond the end."""
+def test_layers_are_clamped_and_not_filtered(entry: str, shape: tuple[int, ...]) -> None:
+    """Layers are not filtered; the nearest layer replaces a layer beyond the end."""
     array, layer = RNG.normal(size=shape).astype(np.float32), RNG.integers(-1, 5, COUNT).astype(np.int32)
     coordinates = [RNG.uniform(0, n, COUNT).astype(np.float32) for n in shape[1:]]
     out = np.zeros(COUNT, np.float32)
@@ -119,7 +121,7 @@ def test_layers(entry: str, shape: tuple[int, ...]) -> None:
     _expect_fetches(out, array[layers], coordinates, True, "clamp", False)
 
 
-def test_elements() -> None:
+def test_tex1dfetch_converts_elements() -> None:
     """``tex1Dfetch`` takes integers and returns zeros out of bounds; halves and fractions become floats."""
     index = np.arange(-32, 96, dtype=np.int32)
     cases: list[tuple[Array, dict[str, Any], Any]] = [
@@ -138,8 +140,8 @@ def test_elements() -> None:
         assert counters.totals()["texture_load_sectors"] == max(8, 64 * array.itemsize // 32)
 
 
-def test_channels() -> None:
-    """An element has four channels; a gather has four elements around a coordinate."""
+def test_fetch_and_gather_give_four_numbers() -> None:
+    """A fetch returns four channels of an element; a gather returns four elements around a coordinate."""
     coordinates = [RNG.uniform(0, 8, 32).astype(np.float32) for _ in range(2)]
     column, row = (axis.astype(int) for axis in coordinates)
     colours, out = RNG.normal(size=(8, 8, 4)).astype(np.float32), np.zeros((32, 4), np.float32)
@@ -154,8 +156,8 @@ def test_channels() -> None:
     assert out[0].tolist() == [plane[5, 2], plane[5, 3], plane[4, 3], plane[4, 2]]
 
 
-def test_surfaces() -> None:
-    """X counts bytes; a row of 32 floats has 8 sectors of 16 bytes by two rows."""
+def test_surface_accesses_have_their_sectors() -> None:
+    """Surface accesses count bytes along x; 32 floats of a row have 8 sectors, of 16 bytes by two rows."""
     text, plane = sources.ptx("textures"), RNG.normal(size=(64, 64)).astype(np.float32)
     turned = np.zeros_like(plane)
     counters = execute_kernel(text, "turn", (2, 8, 1), (32, 8, 1), [ptxcount.Surface(turned), ptxcount.Surface(plane)])
@@ -169,8 +171,8 @@ def test_surfaces() -> None:
     np.testing.assert_array_equal(layers, volume[..., 0] + volume[..., 1])
 
 
-def test_beyond_a_surface() -> None:
-    """The result is the nearest element, zero, or an error."""
+def test_access_beyond_a_surface_follows_its_mode() -> None:
+    """An access beyond a surface gives the nearest element, zero, or a fault, as its mode says."""
     line, x, out = np.arange(1, 9, dtype=np.float32), np.arange(-8, 24, dtype=np.int32), np.zeros(32, np.float32)
     sources.execute("textures", "beyond", [out, ptxcount.Surface(line), x])
     near = np.clip(x, 0, 7)
@@ -191,14 +193,14 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("dtype", "options", "message"), WRONG)
-def test_invalid_textures(dtype: str, options: dict[str, Any], message: str) -> None:
+def test_invalid_textures_are_refused(dtype: str, options: dict[str, Any], message: str) -> None:
     """Textures that a host could not bind are refused."""
     with pytest.raises(LaunchError, match=message):
         ptxcount.Texture(np.zeros((4, 4), dtype), **options)
 
 
-def test_command_line() -> None:
-    """A geometry that the texture lacks is an error of the launch."""
+def test_words_make_textures_and_surfaces() -> None:
+    """Words make textures and surfaces; unknown options, and fetches of another geometry, are errors."""
     words = ["t=texture(linear,border):float32[8,8]=random(3)", "s=surface(2,rows):int32[4,2]=zeros"]
     texture, surface = make_arguments(words)
     assert isinstance(texture, ptxcount.Texture)
@@ -215,8 +217,8 @@ def test_command_line() -> None:
         sources.execute("textures", "fetch1", [np.zeros(1, "f4"), texture, np.zeros(1, "f4")], threads=1)
 
 
-def test_suggested_command() -> None:
-    """The command for a file proposes a texture and a surface."""
+def test_suggested_command_has_texture_and_surface() -> None:
+    """The suggested command has a texture and a surface."""
     listed = format_overview(sources.FOLDER / "textures.cu")
     assert "'t=texture:float32[256,256]'" in listed
     assert "'s=texture" not in listed

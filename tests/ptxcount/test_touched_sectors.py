@@ -1,4 +1,4 @@
-"""The sectors that an access touches, found from its blocks and threads, are those of all its addresses."""
+"""Sectors that an access touches, found from its addresses by block and by thread."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ BASE, SECTORS = 1 << 40, 64
         pytest.param([1000, 1512], range(-1000, 0, 100), id="negative parts"),
     ],
 )
-def test_touched_sectors(blocks: list[int], threads: range | list[int], written: bool) -> None:
-    """Exactly the sectors of the sums of all blocks and threads are noted."""
+def test_access_notes_its_sectors(blocks: list[int], threads: range | list[int], written: bool) -> None:
+    """An access notes exactly the sectors of the addresses of all blocks and threads."""
     flags = np.zeros(SECTORS, bool)
     region = Region(
         BASE, np.zeros(SECTORS * SECTOR, np.uint8), "array", True, read={2: np.zeros_like(flags)}, written=flags

@@ -20,14 +20,16 @@ from tests.ptxcount.languages import POINTER, Arrays, Record, stand_in, write_co
     ([POINTER] * 2, [None], "takes 2 arguments, not 3"),
     ([".param .u64 .ptr .align 1"] * 3, [], "takes 3 arguments, not 2"),  # nvcc declares none as one to global memory
 ])  # fmt: skip
-def test_scratch_pointers_of_triton(parameters: list[str], more: list[None], message: str, arrays: Arrays) -> None:
-    """Bare PTX of Triton needs none of the one or two that it ends with."""
+def test_scratch_pointers_need_no_arguments(
+    parameters: list[str], more: list[None], message: str, arrays: Arrays
+) -> None:
+    """PTX of Triton needs no arguments for the one or two scratch pointers at its end."""
     with pytest.raises(LaunchError, match=message) if message else nullcontext():
         arrays.count(write_copy(parameters), *more)
 
 
-def test_scratch_pointers_of_compiled_kernel(arrays: Arrays) -> None:
-    """The command line, the gate and the pytest plugin also add scratch pointers to compiled kernels."""
+def test_compiled_kernel_gets_scratch_pointers(arrays: Arrays) -> None:
+    """`count_compiled`, of the command line, the gate and the pytest plugin, adds the scratch pointers, too."""
     count_compiled(write_copy([POINTER] * 4), "copy", 1, 32, [arrays.source, arrays.output])
     assert (arrays.output == arrays.source).all()
 
@@ -37,7 +39,7 @@ def _parameter(name: str, **options: Any) -> Record:
     return Record(**{"name": name, "has_default": False, "default": None, "annotation_type": "", **defaults, **options})
 
 
-#: Values of a parameter, its options, and then its type, whether it is a constant, whether 16 divides it.
+#: Value and options of a parameter, its type, True if it is a constant, and True if 16 divides it.
 SPECIALIZED: list[tuple[Any, dict[str, Any], str, bool, bool]] = [
     (np.zeros(4, np.float16), {}, "*fp16", False, True),
     (np.zeros(40, np.float32)[1:], {}, "*fp32", False, False),
@@ -68,7 +70,7 @@ class Triton:
         self.maps: list[dict[str, Any]] = []
 
     def modules(self) -> dict[str, Any]:
-        """Return its modules."""
+        """Return the modules of Triton by name."""
         target = Record(GPUTarget=lambda *words: words)
         return {"triton": self, "triton__compiler": Record(ASTSource=Record), "triton__backends__compiler": target}
 
@@ -86,10 +88,10 @@ def _make_jit_function(*parameters: Record) -> Record:
 
 
 @pytest.mark.parametrize(("value", "options", "kind", "constant", "divisible"), SPECIALIZED)
-def test_specialization_of_triton(
+def test_functions_are_specialized_as_by_triton(
     value: Any, options: dict[str, Any], kind: str, constant: bool, divisible: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A function is compiled as a launch with these arguments compiles it."""
+    """A function is specialized as by a launch of Triton with this argument."""
     triton = Triton(write_copy([POINTER] * (3 - constant)))
     stand_in(monkeypatch, **triton.modules())
     adapted = adapt_kernel(_make_jit_function(_parameter("x", **options)), None, [value], "sm_120")
@@ -101,8 +103,8 @@ def test_specialization_of_triton(
 
 
 @pytest.mark.parametrize(("grid", "blocks"), [(3, 6), ((2, 3), 12)])
-def test_blocks_of_a_program(grid: Any, blocks: int, arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program with ``num_ctas`` has so many blocks along x."""
+def test_program_has_num_ctas_blocks(grid: Any, blocks: int, arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program of Triton has ``num_ctas`` blocks along x."""
     triton = Triton(write_copy([POINTER] * 2))
     stand_in(monkeypatch, **triton.modules())
     keywords = {"x": arrays.source, "o": arrays.output, "num_ctas": 2, "num_warps": 1}
@@ -110,8 +112,8 @@ def test_blocks_of_a_program(grid: Any, blocks: int, arrays: Arrays, monkeypatch
     assert counters.threads == 32 * blocks
 
 
-def test_function_of_triton(arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Arguments by name, options among them, the values of heuristics; a missing one is named."""
+def test_triton_function_takes_names_and_heuristics(arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A function takes arguments and options by name, and values of heuristics; errors name what is wrong."""
     triton = Triton(write_copy([POINTER] * 4))
     stand_in(monkeypatch, **triton.modules())
     parameters = [_parameter("x"), _parameter("o"), _parameter("SIZE", is_constexpr=True), _parameter("n")]

@@ -80,12 +80,12 @@ SNIPPETS = [
     ("", "cp.async.bulk.shared::cta.bulk_group [%rd1], [%r2], 16;", "cp.async.bulk.shared::cta.bulk_group", ""),
     ("", "cp.async.ca.shared.global [%r1], [%rd2], 5;", "cp.async.ca.shared.global", ""),
     ("", "cp.async.ca.shared.global [%r1], [%rd2], 8, 9;", "cp.async.ca.shared.global", "is 9; at most 8 bytes"),
-    ("", "st.async.release.gpu.global.u32 [%rd1], %r1;", "st.async.release.gpu.global.u32", "to global memory: ptxas"),
+    ("", "st.async.release.gpu.global.u32 [%rd1], %r1;", "st.async.release.gpu.global.u32", "it writes global memory"),
     ("", "red.async.mmio.release.sys.global.add.u32 [%rd1], %r1;", "red.async.mmio.release.sys.global.add.u32",
-     "without a barrier, to global memory"),
+     "without an mbarrier, it writes global memory"),
     ("", "elect.sync %r1, -1;", "elect.sync", ""),
     ("", "bar.red.xor.pred %p1, 0, %p1;", "bar.red.xor.pred", ""),
-    ("", "h: .callprototype (.param .b32 _) _ ();\ncall (%r1), %rd1, (), h;", "call", "the address is of no function"),
+    ("", "h: .callprototype (.param .b32 _) _ ();\ncall (%r1), %rd1, (), h;", "call", "no function with this sig"),
     ("", "table: .branchtargets AROUND;\nbrx.idx %r0, table;",
      "brx.idx", "it needs a table of this kernel, and an index within it"),
     ("", "brx.idx %r0, table;", "brx.idx", ""),
@@ -158,8 +158,8 @@ def _run(text: str, entry: str, *arguments: np.generic, threads: int = 1) -> int
 
 
 @pytest.mark.parametrize(("declarations", "code", "instruction", "why"), SNIPPETS)
-def test_unsupported(declarations: str, code: str, instruction: str, why: str) -> None:
-    """Other kernels of the file run, and so does this one until a thread gets there."""
+def test_unsupported_instruction_must_be_reached(declarations: str, code: str, instruction: str, why: str) -> None:
+    """A kernel fails only if a thread reaches the unsupported instruction; other kernels of the file run."""
     text = _MODULE.format(declarations=declarations, code=code)
     assert _run(text, "other") == 9
     assert _run(text, "snippet", np.uint32(0)) == 7
@@ -178,8 +178,8 @@ def test_unsupported(declarations: str, code: str, instruction: str, why: str) -
      ("mov.u32 %r1, ;", "mov.u32: expected an operand, found ';'"),
      ("mov.u32 %r1 %tid.x;", "mov.u32: expected ';', found '%tid'")],
 )  # fmt: skip
-def test_missing_commas(code: str, problem: str) -> None:
-    """An instruction that is no PTX is no unsupported one; it too stops no thread that does not get there."""
+def test_syntax_error_must_be_reached(code: str, problem: str) -> None:
+    """An instruction with a syntax error raises PtxSyntaxError, only if a thread reaches it."""
     text = _MODULE.format(declarations="", code=code)
     assert _run(text, "snippet", np.uint32(0)) == 7
     line = text.splitlines().index(code) + 1
@@ -188,8 +188,8 @@ def test_missing_commas(code: str, problem: str) -> None:
 
 
 @pytest.mark.parametrize("guard", ["%p0", "!%p0"])
-def test_guarded(guard: str) -> None:
-    """A false predicate, also of a jump, avoids the error."""
+def test_false_predicate_avoids_the_error(guard: str) -> None:
+    """An unsupported instruction or jump whose predicate is false is no error."""
     for instruction in ("frobnicate.now %r1;", "brx.idx %r0, table;"):
         text = _MODULE.format(declarations="", code=f"setp.eq.u32 %p0, %r0, 5;\n@{guard} {instruction}")
         fulfilled = 5 if guard == "%p0" else 4
@@ -199,7 +199,7 @@ def test_guarded(guard: str) -> None:
 
 
 def test_one_thread_is_enough() -> None:
-    """Only the last thread of a block reaches the instruction."""
+    """An error needs only one thread that reaches the instruction."""
     code = "mov.u32 %r1, %tid.x;\nadd.u32 %r1, %r1, %r0;\nsetp.ne.u32 %p1, %r1, 64;\n@%p1 bra AROUND;\nfrobnicate;"
     text = _MODULE.format(declarations="", code=code)
     assert _run(text, "snippet", np.uint32(1), threads=63) == 7
@@ -207,8 +207,8 @@ def test_one_thread_is_enough() -> None:
         _run(text, "snippet", np.uint32(1), threads=64)
 
 
-def test_variables_of_other_kernels() -> None:
-    """Shared memory of another kernel of the file does not count."""
+def test_shared_memory_of_other_kernels_does_not_count() -> None:
+    """The shared memory of a kernel does not count for other kernels of the file."""
     text = _MODULE.format(declarations=".shared .align 4 .b8 huge[300000];", code="st.shared.u32 [huge], 1;")
     assert _run(text, "other") == 9
     with pytest.raises(LaunchError, match="300000 bytes of static shared memory"):
@@ -220,16 +220,16 @@ def test_variables_of_other_kernels() -> None:
     (".u32 5", "expected a name, found '5'"), (".align 4 x", "parameter x: it has no type"),
     (".texref x", "parameter x: .texref is not supported"), (".texref x[]", "parameter x: .texref is not supported"),
 ])  # fmt: skip
-def test_unsupported_parameter(parameter: str, problem: str) -> None:
-    """The kernel is refused before it runs; others are not."""
+def test_unsupported_parameter_is_refused(parameter: str, problem: str) -> None:
+    """A kernel with an unsupported parameter is refused; other kernels of the file run."""
     text = _MODULE.format(declarations=f".entry odd(.param .u32 n, .param {parameter}) {{ ret; }}", code="")
     assert _run(text, "other") == 9
     with pytest.raises(UnsupportedInstructionError, match=f"PTX line 6: '.entry odd' is not supported: {problem}"):
         execute_kernel(text, "odd", (1, 1, 1), (1, 1, 1), [])
 
 
-def test_no_texture() -> None:
-    """The error of a rare fetch without a texture has its line."""
+def test_fetch_without_a_texture_is_an_error() -> None:
+    """A fetch without a texture is an error with its line, only if a thread reaches it."""
     text = sources.ptx("unsupported")
     out = np.zeros(32, np.float32)
     args: list[Argument] = [out, np.uint64(7)]

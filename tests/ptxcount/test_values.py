@@ -18,7 +18,7 @@ KINDS = ["s32", "u32", "s64", "u64"]
 
 
 def _operands(kind: str, rng: np.random.Generator) -> tuple[Value, Value]:
-    """Draw a sum near a limit of integers, and a sum or a number."""
+    """Draw a `Sum` near a limit of the type, and either a second `Sum` or a number."""
     size, bits = TYPES[kind].size, TYPES[kind].bits
     signed = f"i{size}"
     center = int(rng.choice([0, 1, -1, 2 ** (bits - 1) - 3, -(2 ** (bits - 1)) + 3, 2 ** (bits - 2), 1000]))
@@ -37,8 +37,8 @@ def _wrap(value: int, bits: int) -> int:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", COMPARISONS)
-def test_comparisons(name: str, kind: str) -> None:
-    """Bounds and arrays give the outcome for wrapped numbers."""
+def test_sums_compare_like_arrays(name: str, kind: str) -> None:
+    """`compare_sums` compares like the arrays, also where numbers wrap, or gives None."""
     rng, sort, decided = np.random.default_rng(1), TYPES[kind], 0
     for _ in range(500):
         first, second = _operands(kind, rng)
@@ -51,8 +51,8 @@ def test_comparisons(name: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["s32", "s64"])
-def test_sums_at_limits(kind: str) -> None:
-    """The greatest number is exact, the next one wraps."""
+def test_wrapping_sums_are_not_exact(kind: str) -> None:
+    """`split_exact` takes a sum with the greatest number, and none that wraps."""
     sort, top = TYPES[kind], 2 ** (TYPES[kind].bits - 1) - 1
     for thread, is_exact in (([-1, 0], True), ([0, 1], False)):
         number = Sum(np.array([[top - 1], [top]], sort.dtype), np.array([thread], sort.dtype))
@@ -69,8 +69,8 @@ ORACLES = {
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ORACLES)
-def test_ring_operations(name: str, kind: str) -> None:
-    """Additions, products and shifts wrap like the arrays."""
+def test_sums_wrap_like_arrays(name: str, kind: str) -> None:
+    """Additions, products and shifts of sums wrap like the arrays."""
     rng, sort, kept = np.random.default_rng(2), TYPES[kind], 0
     for _ in range(200):
         first, second = _operands(kind, rng)
@@ -88,8 +88,8 @@ def test_ring_operations(name: str, kind: str) -> None:
 
 @pytest.mark.parametrize("source", KINDS)
 @pytest.mark.parametrize("target", KINDS)
-def test_conversions(source: str, target: str) -> None:
-    """A sum that may have wrapped is not widened part by part."""
+def test_sums_convert_like_arrays(source: str, target: str) -> None:
+    """`convert_sum` converts like the array, or gives None if the sum may have wrapped."""
     rng, kept = np.random.default_rng(3), 0
     for _ in range(300):
         number, _ = _operands(source, rng)
@@ -104,8 +104,8 @@ def test_conversions(source: str, target: str) -> None:
 @pytest.mark.parametrize("size", [1, 2, 4, 8, 16])
 @pytest.mark.parametrize("blocks", [2, 16, 40])
 @pytest.mark.parametrize("stride", [-1, 0, 1, 2, None])
-def test_gather(stride: int | None, blocks: int, size: int) -> None:
-    """Lanes at one address, at neighbours, elsewhere, or at no constant distance; in units before the array's end."""
+def test_gather_reads_the_unit_of_each_thread(stride: int | None, blocks: int, size: int) -> None:
+    """`ArrayPart.gather` reads the unit of each thread, for any distance of lanes, up to the array's end."""
     rng = np.random.default_rng(1)
     region = Region(1 << 40, rng.integers(0, 256, 4096 * size, np.uint8), "a", True)
     lanes = rng.permutation(32) if stride is None else np.arange(32) * stride - min(31 * stride, 0)

@@ -16,7 +16,7 @@ from tests.ptxcount.snippets import PLACES, SHARED, execute_snippet, module, wor
 from tests.ptxcount.sources import compile_to_ptx
 
 THREADS = 40
-#: Masks of lanes, computed into %r4 from the lane in %r8; the same as functions for the model.
+#: Name -> code that computes %r4, a mask, from the lane in %r8, and the same as a function of the lane.
 MASKS: dict[str, tuple[str, Any]] = {
     "warp": ("mov.u32 %r4, -1;", lambda lane: (1 << LANES) - 1),
     "tiles of 8": ("and.b32 %r4, %r8, 24; shl.b32 %r4, 255, %r4;", lambda lane: 255 << (lane & 24)),
@@ -30,18 +30,18 @@ ACCESSES = {"load": "ld.{}.u32 %r5, [{}];", "store": "st.{}.u32 [{}], %r3;", "at
 
 
 class Step(NamedTuple):
-    """An access by threads from ``first`` to ``stop`` of each block, or a barrier of these warps' lanes in masks."""
+    """An access by threads ``first`` to ``stop`` of each block, or a barrier of their warps or blocks."""
 
     kind: str
     first: int
     stop: int
     factor: int
     shift: int
-    #: Only active block; None for all.
+    #: The only active block; None if all are.
     only: int | None = None
 
     def list_threads(self, blocks: int) -> list[int]:
-        """Return the active threads of the launch."""
+        """Return the numbers in the launch of the active threads."""
         return [
             block * THREADS + thread
             for block in range(blocks) if self.only in (None, block)
@@ -49,7 +49,7 @@ class Step(NamedTuple):
         ]  # fmt: skip
 
     def word(self, thread: int, *, shared: bool) -> int:
-        """Return the word of a thread; in shared memory it is the same in each block."""
+        """Return the word that a thread accesses; in shared memory it is the same in each block."""
         return ((thread % THREADS if shared else thread) * self.factor + self.shift) % 64
 
     @property
@@ -59,7 +59,7 @@ class Step(NamedTuple):
 
 
 def draw_program(rng: np.random.Generator, kinds: list[str], blocks: int) -> list[Step]:
-    """Draw steps with barriers of whole warps; half of the programs pass a store on through two barriers."""
+    """Draw a program of accesses and barriers; half of the programs begin with a store, two barriers and a load."""
     program = []
     if rng.integers(2):
         shift, (first_mask, second_mask) = int(rng.integers(32)), rng.choice([*MASKS], 2).tolist()
@@ -75,7 +75,10 @@ def draw_program(rng: np.random.Generator, kinds: list[str], blocks: int) -> lis
 
 
 def find_first_race(program: list[Step], blocks: int, *, shared: bool) -> int | None:
-    """Return the first step that races, by the accesses ordered before each thread's next."""
+    """Return the number of the first step that races; None without a race.
+
+    The model keeps, for each thread, the accesses that are ordered before its next one.
+    """
     preceding: list[set[int]] = [set() for _ in range(blocks * THREADS)]
     #: The number, thread and kind of the accesses to each word.
     accesses: dict[int, list[tuple[int, int, str]]] = defaultdict(list)
@@ -100,7 +103,7 @@ def find_first_race(program: list[Step], blocks: int, *, shared: bool) -> int | 
         else:
             now = [(place, thread, step.word(thread, shared=shared)) for place, thread in enumerate(threads, count)]
             count += len(now)
-            if kind == "store":  # which its own threads race with as well
+            if kind == "store":  # threads of one store race with each other, too
                 for place, thread, word in now:
                     accesses[word].append((place, thread, kind))
             for _, thread, word in now:
@@ -143,8 +146,8 @@ def run_program(program: list[Step], blocks: int, space: str) -> tuple[LaunchCou
 
 @pytest.mark.parametrize("blocks", [1, 2])
 @pytest.mark.parametrize("space", ["shared", "global"])
-def test_random_masks(space: str, blocks: int) -> None:
-    """The first race is the first access that no barrier orders."""
+def test_first_race_is_first_unordered_access(space: str, blocks: int) -> None:
+    """The first reported race is the first access that no barrier orders."""
     rng, clean = np.random.default_rng(7), 0
     kinds = ["load", "load", "store", "store", *MASKS, "block", *["atomic"] * (space == "shared")]
     for _ in range(75):
@@ -157,7 +160,7 @@ def test_random_masks(space: str, blocks: int) -> None:
     assert 10 < clean < 65
 
 
-#: Two paths of a warp, split by %p1, that store, wait, and load the other's word; and the finding.
+#: Name, waits of two paths of a warp after a store, and findings; the first path then loads a word of the second.
 PATHS = [
     ("a mask at two places", "bar.warp.sync -1;", "bar.warp.sync -1;", []),
     ("two masks", "bar.warp.sync -1;", "bar.warp.sync 0x7fffffff;", ["divergent-barrier", "mask-without-lane"]),
@@ -168,7 +171,7 @@ PATHS = [
 
 
 @pytest.mark.parametrize(("name", "first_code", "second_code", "expected"), PATHS)
-def test_waiting_lanes(name: str, first_code: str, second_code: str, expected: list[str]) -> None:
+def test_barrier_waits_for_lanes_of_its_mask(name: str, first_code: str, second_code: str, expected: list[str]) -> None:
     """A barrier waits for active lanes of its mask, on any path; missing lanes are a finding."""
     text = module(
         f"""{PLACES} setp.lt.u32 %p1, %r0, 8; @%p1 bra ONE;
@@ -194,16 +197,16 @@ MASKED = [
 
 @pytest.mark.parametrize("instruction", MASKED)
 @pytest.mark.parametrize(("mask", "times"), [("-1", 0), ("0x3fffffff", 4), ("0x7fffffff", 2)])
-def test_masks_without_the_lane(instruction: str, mask: str, times: int) -> None:
-    """A thread outside its own mask is a finding, in each of two blocks."""
+def test_thread_outside_its_mask_is_a_finding(instruction: str, mask: str, times: int) -> None:
+    """A thread that is not in its own mask is a finding, in each of two blocks."""
     text = module(f"mov.u32 %r4, {mask}; setp.gt.u32 %p1, %r0, 3; {instruction}", 1)
     counters = execute_snippet(text, [np.zeros(1)], blocks=2)
     findings = [(finding.code, finding.times) for finding in counters.findings]
     assert findings == [("mask-without-lane", times)] * (times > 0)
 
 
-def test_register_of_a_barrier() -> None:
-    """The register of a barrier's number stays live until all threads have arrived."""
+def test_register_of_a_barrier_stays_live() -> None:
+    """The register with a barrier's number stays live until all threads have arrived."""
     body = """setp.lt.u32 %p1, %r0, 32; mov.u32 %r4, 1; selp.u32 %r5, 1, 2, %p1; bar.sync %r5, 32; bar.sync 0;
         bar.sync %r4, 64;"""
     words_after(body)
@@ -211,7 +214,7 @@ def test_register_of_a_barrier() -> None:
         words_after("mov.u32 %r4, 5; bar.sync %r4, 96;")
 
 
-#: Waits of a warp between a store to the own cell and a load at a distance, and whether they race.
+#: Wait of a warp between a store and a load, distance of their words, and True if they race.
 TILES = [
     ("__syncwarp(0xffu << (lane & 24))", 16, True),
     ("__syncwarp(0xffu << (lane & 24))", 4, False),
@@ -223,8 +226,8 @@ TILES = [
 
 
 @pytest.mark.parametrize(("number", "races"), [(number, races) for number, (*_, races) in enumerate(TILES)])
-def test_tiles(number: int, races: bool) -> None:
-    """Tiles of a warp wait for their own lanes only, as CUDA C++ and cooperative groups compile."""
+def test_tiles_wait_for_their_own_lanes(number: int, races: bool) -> None:
+    """In compiled CUDA C++, tiles of a warp wait for their own lanes only."""
     kernels = [
         f"__global__ void k{n}(int* out) {{ __shared__ int s[64]; int t = threadIdx.x, lane = t & 31; "
         f"s[t] = t; {wait}; out[t] = s[t ^ {far}]; }}"

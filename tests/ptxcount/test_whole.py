@@ -11,7 +11,7 @@ import pytest
 from ptxcount.util import atomic_write
 
 
-def test_mode_stays(tmp_path: Path) -> None:
+def test_mode_of_a_file_stays(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("before")
     path.chmod(0o640)
@@ -19,8 +19,8 @@ def test_mode_stays(tmp_path: Path) -> None:
     assert (path.read_text(), path.stat().st_mode & 0o777) == ("after", 0o640)
 
 
-def test_special_files(tmp_path: Path) -> None:
-    """Examples are /dev/stdout and a shell's >(command)."""
+def test_special_files_stay(tmp_path: Path) -> None:
+    """A pipe, such as /dev/stdout or a shell's >(command), is written to and stays."""
     path, read = tmp_path / "pipe", []
     os.mkfifo(path)
     reader = threading.Thread(target=lambda: read.append(path.read_text()))
@@ -33,7 +33,7 @@ def test_special_files(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("owner", "step"), [(os, "fsync"), (Path, "replace")])
 def test_error_leaves_the_file(owner: object, step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An error may come before the rename."""
+    """An error before the rename leaves the file unchanged, and no temporary file."""
     path = tmp_path / "file"
     path.write_text("before")
 
@@ -48,7 +48,7 @@ def test_error_leaves_the_file(owner: object, step: str, tmp_path: Path, monkeyp
 
 
 def test_no_link_is_followed(tmp_path: Path) -> None:
-    """Another user may have guessed the temporary name."""
+    """A link at the temporary name, which another user may have guessed, is not followed."""
     path, theirs = tmp_path / "file", tmp_path / "theirs"
     theirs.write_text("before")
     (tmp_path / f"file.{threading.get_native_id()}{atomic_write.UNFINISHED}").symlink_to(theirs)

@@ -12,14 +12,14 @@ from ptxcount import TensorMap
 from tests.ptxcount.chip_counters import ChipLaunch, CounterPair
 
 LANES = np.arange(32)
-#: Place of each lane.
+#: Index of the word that each lane accesses.
 PLACES = {
     "stride 1": LANES, "stride 2": 2 * LANES, "stride 8": 8 * LANES, "stride 33": 33 * LANES, "one": 0 * LANES + 5,
     "pairs": LANES // 2, "modulo 8": LANES % 8, "random": np.random.default_rng(6).integers(0, 1024, 32),
 }  # fmt: skip
-#: A copy by a whole warp.
+#: Bulk copy by 32 lanes with equal operands.
 WARP_COPY = (0, 0, 1024, 32, 1)
-#: Bulk copy: offsets in global and shared memory, bytes, active lanes, and their offsets.
+#: Bulk copy: offsets in global and shared memory, bytes, active lanes, and number of different addresses.
 COPIES = [
     (0, 0, 1024, 1, 1), (16, 0, 1024, 1, 1), (16, 16, 1024, 1, 1), (0, 16, 1024, 1, 1), (112, 48, 112, 1, 1),
     (48, 80, 16, 1, 1), WARP_COPY, (0, 0, 1024, 32, 2), (16, 0, 1024, 32, 32), (0, 0, 512, 5, 3),
@@ -55,7 +55,7 @@ METRICS = {
         for kind, op in ops.items()
         for what in ("requests", "sectors")
     },
-    # One of the three has asynchronous stores.
+    # One of the three metrics counts asynchronous stores.
     **{
         f"cluster_{what}": [f"l1tex__t_{what}_pipe_lsu_mem_dshared_op_{op}.sum" for op in ("ld", "st", "atom")]
         for what in ("requests", "sectors")
@@ -64,7 +64,7 @@ METRICS = {
 
 
 def _make_launch(name: str, kernel: str, arguments: Sequence[Any], counters: Sequence[str]) -> ChipLaunch:
-    """Make a launch of one block, or of a cluster where blocks reach each other."""
+    """Make a launch of one block, or of a cluster if its blocks access each other's memory."""
     blocks = 4 if kernel.startswith("multicast") else 2 if kernel in REMOTE else 1
     return ChipLaunch("transfers", name, kernel, arguments, counters, blocks)
 
@@ -79,7 +79,7 @@ def _make_tile(kernel: str, tile: tuple[Any, ...], last: int, counters: Sequence
 
 
 def iter_launches() -> Iterator[ChipLaunch]:
-    """Yield the launches with their kinds of counters."""
+    """Yield the launches with the counters to compare."""
     for kind in ("load", "store", "reduce"):
         sectors, requests = (f"bulk_{'load' if kind == 'load' else 'store'}_{what}" for what in ("sectors", "requests"))
         for copy_numbers in COPIES:
@@ -116,7 +116,7 @@ LAUNCHES = [*iter_launches()]
 
 
 def compare_counts(measured: dict[str, dict[str, float]]) -> list[CounterPair]:
-    """Pair each counter with the GPU's."""
+    """Pair each counter with that of the GPU."""
     return [
         CounterPair(launch.kernel, launch.name, name, count, measured[launch.name][name])
         for launch in LAUNCHES

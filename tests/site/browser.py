@@ -1,4 +1,4 @@
-"""Programs and packages that the browser test needs."""
+"""Programs and packages that the tests in a browser need."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 
-#: The packages of npm that the tests need.
+#: Packages of npm that the tests need.
 PACKAGES = tuple(json.loads((HERE / "package.json").read_text(encoding="utf-8"))["dependencies"])
 
 CHROMIUM = next(
@@ -17,7 +17,7 @@ CHROMIUM = next(
 
 
 def explain_absence() -> str | None:
-    """Return the reason why the test cannot run here, or None."""
+    """Return the reason why the tests cannot run here, or None."""
     if shutil.which("node") is None:
         return "node is not installed"
     if CHROMIUM is None:

@@ -58,23 +58,26 @@ SOURCE = (
     "// A blur.\n__global__ void blur(float* out, const float* image, int w)\n{\n    out[threadIdx.x] = image[0];\n}\n"
 )
 ACCEPTED = '[[regression]]\nkernel = "sharpen"\nnumber = "spill bytes"\nreason = "it keeps a row"\n'
-#: Stored costs of lines: sectors of two accesses, and wavefronts in a header.
+#: The stored listing of `blur`, with two accesses in its file and one in a header.
 LISTING = (
     "      1  // A blur, of an image whose rows are so long that no line of a phone has room for them.\n"
     "        ...\n>>    4      out[threadIdx.x] = image[0];\n         ^ load: 1\n"
     ">>       ^ store: 8\n"
     "other.cuh:\n      4  tile[0] = 1;\n         ^ shared store: 2"
 )
+#: The stored costs of these lines: sectors, and wavefronts in the header.
 COSTS = [
     {"file": 0, "line": 4, "unit": "sectors", "amount": 3, "now": [1, 1 << 31], "best": [(1 << 8) - 1]},
     {"file": 1, "line": 4, "unit": "wavefronts", "amount": 1, "now": [3], "best": []},
 ]
 
-#: Subjects of commits: a side branch; measured without a GPU; the last timed; failed counts.
+#: Subjects of commits: on a side branch, measured without a GPU, and the last with times.
 ASIDE, ALONE, LAST = "Blur aside", "Sharpen spills less", "Blur along rows"
+#: Subjects of commits: with an accepted regression, and with failures.
 KEEPS, BREAKS = "Sharpen keeps a row", "Blur \x1bbreaks"
 
-#: Subject -> files; seconds and loaded sectors of `blur`, spilled bytes of `sharpen`. NaN: failed; None: not measured.
+#: Subject -> changed files, and three numbers: seconds and loaded sectors of `blur`, and spilled bytes of `sharpen`.
+#: NaN stands for a failure, None for a number that was not measured.
 STORY: dict[str, tuple[dict[str, str], tuple[float | None, float | None, float | None]]] = {
     "Blur and sharpen": ({"imaging/blur.cu": SOURCE, "README.md": "1"}, (4e-5, 64.0, 16.0)),
     f"Blur <down> {HOSTILE}": ({"imaging/blur.cu": SOURCE.replace("[0]", "[w]")}, (8e-5, 128.0, 16.0)),
@@ -85,19 +88,19 @@ STORY: dict[str, tuple[dict[str, str], tuple[float | None, float | None, float |
     LAST: ({"imaging/blur.cu": SOURCE}, (3e-5, 64.0, 24.0)),
     ALONE: ({"imaging/sharpen.cu": "// less"}, (None, None, 20.0)),
 }
-#: Subject -> seconds of flip and turn at 64x64 and 8x8 by flags, and of a copy.
+#: Subject -> seconds of `flip` and `turn` at 64x64 and 8x8 for each set of flags, then those of the plain copy.
 TURNS = {
     "Blur and sharpen": (*[1e-4, 2e-4, 3e-5, 4e-5] * 2, 5e-5, 1e-5),
     LAST: (1e-4, 2.1e-4, 3e-5, 4e-5, 1.5e-4, 2e-4, 2.5e-5, 4e-5, 5e-5, 1e-5),
 }
-#: Subject -> seconds of spin, whose PTX another version of Triton generates for the last commit.
+#: Subject -> seconds of `spin`. Another version of Triton generates its PTX at the last commit.
 SPINS = {"Blur and sharpen": 2e-5, f"Blur <down> {HOSTILE}": 2e-5, LAST: 4e-5}
 OLD, NEW = {"triton": "3.8.0"}, {"triton": "3.9.0"}
 
 
 @contextmanager
 def publish_site(folder: Path) -> Iterator[tuple[Path, dict[str, str]]]:
-    """Publish the site of the repository; yield its folder, and names of commits in golden texts by hash."""
+    """Publish the site of the repository; yield its folder, and the commits' names in golden texts by hash."""
     root = folder / "repository"
     with pytest.MonkeyPatch.context() as patch:
         suite = _suite()
@@ -113,14 +116,14 @@ def publish_site(folder: Path) -> Iterator[tuple[Path, dict[str, str]]]:
 
 
 def load_config(root: Path, html: Path) -> Config:
-    """Return asv's configuration of a repository, whose pages go to a folder."""
+    """Return asv's configuration of a repository, with `html` as folder of the pages."""
     config = Config.load(str(root / "asv.conf.json"))
     config.repo, config.results_dir, config.html_dir = str(root), str(root / "results"), str(html)
     return config
 
 
 def _suite() -> Suite:
-    """Return a suite without a package; one of its kernels has no reference."""
+    """Return a suite without a package. Its kernel `blur` has no reference."""
     image_parameters: Any = [outputs("out", "w"), inputs("image", "w"), "w"]
     matrix_parameters: Any = [outputs("out", "columns rows"), inputs("image", "rows columns"), "rows", "columns"]
     kernels: Any = {
@@ -141,7 +144,7 @@ def _suite() -> Suite:
 
 
 def _make_repository(root: Path) -> dict[str, str]:
-    """Make the repository with results of three machines; return names of commits by hash."""
+    """Make the repository with results of three machines; return the commits' names in golden texts by hash."""
     begin(root)
     stored: dict[str, dict[str, dict[str, dict[str, Outcome]]]] = {"no-gpu-x86_64": {}, "nvidia-h200": {}, HOSTILE: {}}
     names: dict[str, str] = {}
@@ -149,7 +152,7 @@ def _make_repository(root: Path) -> dict[str, str]:
     for place, (subject, (files, (seconds, sectors, spilled))) in enumerate(STORY.items()):
         if subject == ASIDE:
             git.text(root, "checkout", "--quiet", "-b", "side")
-        with mock.patch.dict(os.environ, GIT_COMMITTER_DATE=f"@{place} +0000"):  # orders the two branches
+        with mock.patch.dict(os.environ, GIT_COMMITTER_DATE=f"@{place} +0000"):  # orders commits of both branches
             commit_hash = commit(root, files, subject)
         if subject == ASIDE:
             git.text(root, "checkout", "--quiet", "main")
@@ -174,15 +177,16 @@ def _make_repository(root: Path) -> dict[str, str]:
             without[SPILLED] = _cases(0.0, 0.0, spilled, spilled)
         on_gpu |= without if subject != ALONE else {}
         hostile |= on_gpu if place < 2 else {}
-        dtypes = TIMED["dtype"][: 1 if place == 0 else 2]  # the first commit lacks part of its machine code
+        dtypes = TIMED["dtype"][: 1 if place == 0 else 2]  # the first commit lacks some hashes of machine code
         code = "a" if subject == ASIDE else str(min(place, 1))
         cubins = {f"blur {dtype} {FLAGS}": code * 64 for dtype in dtypes}
-        cubins[f"flip float32 {FLAGS}"] = str(int(subject == LAST)) * 64  # between its two commits lie others
+        # The times of `flip` are measured only at the first commit and at LAST.
+        cubins[f"flip float32 {FLAGS}"] = str(int(subject == LAST)) * 64
         codes.append({"commit": commit_hash, "arch": "sm_90", "cubins": cubins})
     for machine, stored_commits in stored.items():
         results = {commit_hash: outcomes for commit_hash, outcomes in stored_commits.items() if outcomes}
         write(root, results, machine, axes=AXES)
-    for path in (root / "results").glob("*/????????-*.json"):  # pairs of commits with equal dates
+    for path in (root / "results").glob("*/????????-*.json"):  # two commits each have equal dates
         change_document(path, lambda document: document.update(date=int(names[document["commit_hash"]][-1]) // 2))
     benchmarks = json.loads((root / "results" / "benchmarks.json").read_text(encoding="utf-8"))
     for name, title in TITLES.items():
@@ -194,7 +198,7 @@ def _make_repository(root: Path) -> dict[str, str]:
 
 
 def _records(results: Path, names: list[str], codes: list[Any], failed: list[Any]) -> None:
-    """Write run records: two GPUs measured the newest commit, and one number was reused."""
+    """Write the records: two GPUs measured the last timed commit, and one number was reused."""
     run = {"commits": names, "failed": failed, "arch": "sm_90", "peak_bytes_per_second": 1e9}
     first, second = ({**run, "before": {"uuid": f"GPU-{digit * 8}-9"}} for digit in "12")
     *earlier, newest, _ = names

@@ -1,4 +1,4 @@
-"""Settings of asv's Regressions page: patterns and ranges that it omits."""
+"""Settings in asv.conf.json for asv's page "Regressions"."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TIME = "time_transpose.Transpose.time_back_to_back"
 CONF = Config.load(str(ROOT / "asv.conf.json"))
 SUITE = json.loads((ROOT / "results" / "benchmarks.json").read_text(encoding="utf-8"))
 
-#: Stored configurations in the form that asv matches.
+#: Names of all configurations in the form that asv matches with patterns.
 NAMES = [
     f"{benchmark['name']}({', '.join(params)})@main"
     for benchmark in SUITE.values()
@@ -54,19 +54,19 @@ LISTED = {
 
 
 @pytest.mark.parametrize(("name", "is_listed"), LISTED.items())
-def test_listed_configurations(name: str, *, is_listed: bool) -> None:
-    """Repeated entries are omitted: ratios, other flags, dtypes and architectures."""
+def test_page_leaves_out_repeated_configurations(name: str, *, is_listed: bool) -> None:
+    """The page leaves out ratios, and further flags, dtypes and architectures."""
     assert f"{name}@main" in NAMES
     assert is_listed != any(re.match(pattern, f"{name}@main") for pattern in CONF.regressions_first_commits)
 
 
-#: Maximum number of rows of the page: one for each step of an entry.
+#: Maximum number of rows of the page. Each step of an entry has a row.
 MAX_ROWS = 60
 
 
 @pytest.mark.history
 def test_page_is_short(tmp_path: Path) -> None:
-    """Publish asv's page and feed of the stored history: few rows, each a step up, and none twice."""
+    """Asv's page of the stored history has at most MAX_ROWS rows, each a rise, and none twice. So has its feed."""
     conf, folder = copy.copy(CONF), ROOT / "results"
     conf.repo, conf.results_dir, conf.html_dir = str(ROOT), str(folder), str(tmp_path)
     repo, benchmarks, graphs = get_repo(conf), Benchmarks.load(conf), GraphSet()
@@ -80,7 +80,7 @@ def test_page_is_short(tmp_path: Path) -> None:
         for name in results.get_result_keys(benchmarks):
             axes = benchmarks[name]["params"]
             labels = (f"{name}({', '.join(params)})@main" for params in itertools.product(*axes))
-            # asv detects the steps of all configurations, and takes a minute; those that are left out have none here.
+            # Detecting the steps of all configurations would take a minute. Those that are left out get no values.
             values = [
                 None if any(re.match(pattern, label) for pattern in left_out) else value
                 for label, value in zip(labels, results.get_result_value(name, axes), strict=True)

@@ -1,4 +1,4 @@
-"""Values of Overview and of pages of commits, against the review and git."""
+"""Values on Overview and on the pages of commits are those of the review and of git."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kernelwatch.workflow.steps import list_measured
 from tests.commits import begin, commit
 
 MACHINE = "nvidia-h200"
-#: Neighbours among its stored commits.
+#: Pairs of neighbours among the machine's stored commits.
 STEPS = [("f22cf79", "926c240"), ("98a96e0", "740a787"), ("4df5b48", "a962974")]
 
 
@@ -44,8 +44,8 @@ def test_verdicts_are_those_of_the_review(base: str, head: str) -> None:
 
 
 @pytest.mark.history
-def test_pictures_show_the_worst() -> None:
-    """A group's picture shows a worse change that decides, rather than a larger one that does not."""
+def test_picture_shows_a_change_that_decides() -> None:
+    """If a number of a group decides that it is worse, the group's picture shows such a number."""
     groups = [group for change in _load_changes() for group in change["groups"] if group["picture"]["rows"]]
     assert {row["verdict"] for group in groups for row in group["picture"]["rows"]} <= words.SIGNS.keys()
     worse = [group for group in groups if group["slower" if group["timed"] else "rose"]]
@@ -54,7 +54,7 @@ def test_pictures_show_the_worst() -> None:
     assert hidden == []
 
 
-#: Verdicts and sizes of a group's rows, the shown one first.
+#: Verdicts and sizes of a group's rows. The row that is shown comes first.
 SHOWN = [
     [(Verdict.SLOWER, 1.0), (Verdict.NOTED, 9.0), (Verdict.FASTER, 9.0)],
     [(Verdict.TRADE, 2.0), (Verdict.SLOWER, 1.0), (Verdict.NOTED, 9.0)],
@@ -64,8 +64,8 @@ SHOWN = [
 
 
 @pytest.mark.parametrize("rows", SHOWN)
-def test_shown_row(rows: list[tuple[Verdict, float]]) -> None:
-    """A row that decides outranks larger ones that do not."""
+def test_deciding_row_is_shown(rows: list[tuple[Verdict, float]]) -> None:
+    """A row that decides is shown before larger rows that do not."""
     judged = ((SimpleNamespace(verdict=verdict), size) for verdict, size in rows[::-1])
     ranked: list[Any] = [SimpleNamespace(judgement=judgement, size=size) for judgement, size in judged]
     assert max(ranked, key=rank_row) is ranked[-1]
@@ -73,7 +73,7 @@ def test_shown_row(rows: list[tuple[Verdict, float]]) -> None:
 
 @cache
 def _load_changes() -> list[dict[str, Any]]:
-    """Return the changes at the heads of the steps."""
+    """Return the changes at the heads of STEPS."""
     history = History(MACHINE, ROOT)
     load_measured = cache(partial(list_measured, history))
     heads = (head for head in history.list_commits() if head.startswith(tuple(head for _, head in STEPS)))
@@ -97,14 +97,14 @@ C, C2, D = (f"track_counted.{name}(1)" for name in ("A.track_s", "A.track_t", "B
         ({T2: 2.0, D: None}, [T, T2, D]),
     ],
 )
-def test_selected_configurations(head: dict[str, float | None], selected: list[str]) -> None:
-    """A time that moved by 1 % or fails selects all times; a changed number selects its class."""
+def test_changed_numbers_select_their_class(head: dict[str, float | None], selected: list[str]) -> None:
+    """A time that changed by 1 % or fails selects all times. Another changed number selects all of its class."""
     base: dict[str, float | None] = dict.fromkeys((T, T2, C, C2, D), 1.0)
     assert select_configurations(base, base, base | head) == set(selected)
 
 
-def test_commits_whose_texts_hold_separators(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Names and subjects may hold separators; a commit unknown to git is omitted."""
+def test_texts_of_commits_may_have_separators(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Authors and subjects with separators are read correctly. Commits unknown to git are left out."""
     author, subject = "A\x1f\x1eB\u2028C", "one\x1f\x1etwo\u2028three\x0cfour"
     root = begin(tmp_path / "repository", author)
     hashes = [commit(root, {f"gpu_kernels/{number} ä": "x"}, subject) for number in range(3)]
@@ -124,14 +124,14 @@ def test_commits_whose_texts_hold_separators(tmp_path: Path, monkeypatch: pytest
     assert commits.describe_range(root, hashes[0], hashes[2]) == described_range
     monkeypatch.setattr(commits, "_MAX_LISTED", 1)
     assert commits.describe_range(root, hashes[0], hashes[2]) == {**described_range, "touching": touching[:1]}
-    # Three commits include a merge and its side.
+    # The three commits include a merge and the merged commit.
     assert commits.count_distance(root, hashes[1]) == {"commits": 3, "touching": 1}
     assert commits.count_distance(root, "0" * 40) is None
 
 
 KERNEL = "__global__ void k(int* p)\n{\n    p[threadIdx.x] = 0;\n}\n"
 
-#: Changed files of a commit, and lines of its page: number, whether added, text.
+#: Case -> changed files of a commit, and the lines on its page: number, whether added, and text.
 CHANGED_LINES: dict[str, tuple[dict[str, str], list[tuple[int, bool, str]]]] = {
     "a line of the kernel's file": (
         {"gpu_kernels/k.cu": KERNEL.replace("= 0", "= 1")},
@@ -152,8 +152,8 @@ CHANGED_LINES: dict[str, tuple[dict[str, str], list[tuple[int, bool, str]]]] = {
 
 
 @pytest.mark.parametrize("name", CHANGED_LINES)
-def test_source_lines_that_changed(name: str, tmp_path: Path) -> None:
-    """Lines of files that define the kernels come first, otherwise those of measured paths."""
+def test_changed_source_lines_are_shown(name: str, tmp_path: Path) -> None:
+    """The changed lines of files that define the kernels are shown. Without any, those of measured paths are."""
     files, expected = CHANGED_LINES[name]
     root = begin(tmp_path / "repository")
     kernels = {"gpu_kernels/k.cu": KERNEL, "gpu_kernels/l.cu": KERNEL.replace("k(", "l(")}
@@ -186,10 +186,13 @@ def _make_row(benchmark: str, size: str, head: float) -> Row:
         ({(TIME, "1"): 2.0}, True, []),
     ],
 )  # fmt: skip
-def test_compared_configurations(
+def test_compared_numbers_of_a_kernel(
     values: dict[tuple[str, str], float], elsewhere: bool, compared: list[tuple[str, str, str]]
 ) -> None:
-    """All times if one changed by 1 %, else all numbers of the benchmarks that changed; none of other architectures."""
+    """If a time changed by 1 %, all times are compared, else all numbers of each changed benchmark.
+
+    Groups of other architectures are not compared.
+    """
     rows = [_make_row(benchmark, size, head) for (benchmark, size), head in values.items()]
     listed = list_compared(rows, [{"kernel": "k", "elsewhere": elsewhere}])
     assert [(name, params[0], verdict) for name, params, _, _, verdict in listed.get("k", [])] == compared

@@ -1,4 +1,4 @@
-"""Data of the charts: scripts that hold the stored values."""
+"""Data of the charts: scripts with the stored values."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from tests.stored import BASE, COUNT, Suite, write
 
 
 def read_script(path: Path) -> Any:
-    """Return the data of a script, which is strict JSON without NaN."""
+    """Return the data of a script. Assert that they are strict JSON, without NaN."""
     match = re.fullmatch(r"arrived\('((?:[^'\\\n\r]|\\['\\])*)'\);\n", path.read_text(encoding="utf-8"))
     assert match is not None, path
     return json.loads(re.sub(r"\\(.)", r"\1", match[1]), parse_constant=pytest.fail)
 
 
-def test_of_several_pythons_the_last_counts(tmp_path: Path) -> None:
-    """The last Python by name counts, or an earlier one with a value. Failures differ from absent values."""
+def test_values_of_the_last_python_are_shown(tmp_path: Path) -> None:
+    """Of several Pythons, the first by name with a value is shown. Failures differ from missing values."""
     nothing = float("nan")
     for version, cases in {"3.9": (1.0, 2.0, None), "3.11": (3.0, 4.0, None), "3.10": (5.0, nothing, None)}.items():
         stored: Suite = {BASE: {COUNT: dict(zip(("one", "two", "three", "four"), (*cases, nothing), strict=True))}}
@@ -55,16 +55,16 @@ def test_of_several_pythons_the_last_counts(tmp_path: Path) -> None:
         (1e22, False, "1e+22"), (None, True, ""),
     ],
 )  # fmt: skip
-def test_packed_number(value: float | None, is_time: bool, text: str) -> None:
-    """Times have six digits, other numbers all; each is read as the number nearest to what is written."""
+def test_packed_number_is_read_as_written(value: float | None, is_time: bool, text: str) -> None:
+    """Times are written with six digits, other numbers with all. Each is read as the number nearest to the text."""
     packed_text = pack_numbers([None, value], is_time=is_time, digits=6 if is_time else None)
     assert packed_text == f",{text}"
     read = read_number(packed_text, 1, is_time=is_time)
     assert read == (value if value is None or not is_time else float(f"{value:.6g}"))
 
 
-def test_order_of_benchmarks() -> None:
-    """Benchmarks have the order of the suite; unknown ones come last."""
+def test_benchmarks_are_in_order_of_the_suite() -> None:
+    """Benchmarks are in the order of the suite. Those that the suite lacks come last."""
     benchmarks = list(registry.current_suite().benchmarks)
     numbered = data.number_benchmarks(["a.A.time_a", *reversed(benchmarks), "z.Z.time_z"])
     assert list(numbered) == [*benchmarks, "a.A.time_a", "z.Z.time_z"]
@@ -80,7 +80,7 @@ def test_order_of_benchmarks() -> None:
         *(([1.5, value], [1.5, None]) for value in (math.nan, math.inf, -math.inf)),
     ],
 )
-def test_script_hands_over_any_json(written: Any, read: Any, tmp_path: Path) -> None:
-    """The script is one call with an escaped argument; NaN and infinities become null."""
+def test_script_may_have_any_json(written: Any, read: Any, tmp_path: Path) -> None:
+    """A script gives its page any JSON unchanged, except that NaN and infinities become null."""
     (tmp_path / "piece.js").write_text(data.format_script(written), encoding="utf-8")
     assert read_script(tmp_path / "piece.js") == read

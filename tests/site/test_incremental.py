@@ -1,4 +1,4 @@
-"""Writing the site again: changed results, links, and files of an earlier site."""
+"""Writing the site again, after changed results, and over links and files of an earlier site."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tests.site import story
 from tests.stored import COUNT
 
 
-def test_a_later_write_equals_a_fresh_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With cached commits, the written files equal a fresh build after results changed, were removed, or were added."""
+def test_later_site_equals_a_fresh_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With cached commits, a site equals a fresh one, also after results were changed, removed and added."""
     root = begin(tmp_path / "project")
     commits = [commit(root) for _ in range(4)]
     values = dict(zip(commits, (1.0, 2.0, 2.0, 1.5), strict=True))
@@ -52,8 +52,8 @@ def test_a_later_write_equals_a_fresh_one(tmp_path: Path, monkeypatch: pytest.Mo
     assert write_site() == write_afresh() != second
 
 
-def test_link_is_refused(tmp_path: Path) -> None:
-    """Both writes fail, and the link's target stays as it is."""
+def test_link_as_site_folder_is_refused(tmp_path: Path) -> None:
+    """If the folder of the site is a link, nothing is written, and the link's target stays unchanged."""
     target = tmp_path / "target"
     target.mkdir()
     (target / "mine").write_text("mine")
@@ -69,8 +69,8 @@ def test_link_is_refused(tmp_path: Path) -> None:
         assert [path.name for path in target.iterdir()] == ["mine"]
 
 
-def test_unchanged_files_stay_and_others_go(tmp_path: Path) -> None:
-    """Only changed files are written; those of an earlier site, and links, are removed."""
+def test_unchanged_files_are_not_written_again(tmp_path: Path) -> None:
+    """Only changed files are written. Other files of an earlier site are removed, and links replaced by files."""
     (tmp_path / "mine").write_text("mine")
     path = tmp_path / "site"
     for texts in ({"a/b": "1", "c": "1"}, {"a/b": "1", "d/e": "2"}):

@@ -1,4 +1,4 @@
-"""Kept commits: a commit is read and reviewed once, and again when an input changes."""
+"""Cached commits of the site: a commit is read again only if an input of its review changes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.commits import begin, commit
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Provide a project of three commits, two of them measured, with an empty cache."""
+    """Yield a project of three commits, two of them measured, with an empty cache."""
     monkeypatch.setenv(cache_dir.CACHE, str(tmp_path / "cache"))
     root = begin(tmp_path / "project")
     _store_results(root, commit(root), commit(root))
@@ -32,14 +32,14 @@ def _store_results(root: Path, *commits: str, machine: str = "gpu") -> None:
     stored.write(root, {commit: {stored.COUNT: {"one": 1.0}} for commit in commits}, machine)
 
 
-def _write_record(root: Path, place: int, text: str = "") -> None:
-    """Write a run record at a place, or for all commits if the place is -1."""
-    name = f"{History('gpu', root).list_commits()[place][:8]}-x.runs.jsonl" if place >= 0 else "runs.jsonl"
+def _write_record(root: Path, index: int, text: str = "") -> None:
+    """Write a run record of the commit at an index, or one for all commits if the index is -1."""
+    name = f"{History('gpu', root).list_commits()[index][:8]}-x.runs.jsonl" if index >= 0 else "runs.jsonl"
     (root / "results" / "gpu" / name).write_text(text)
 
 
 def _write_hashes(root: Path) -> None:
-    """Write hashes of machine code of the second commit as another machine's."""
+    """Write a file of another machine for the second commit's hashes of machine code."""
     stored.write_lines(root / "results" / "other" / f"{History('gpu', root).list_commits()[1][:8]}-x.cubins.jsonl")
 
 
@@ -49,7 +49,7 @@ def _add_benchmark(root: Path) -> None:
     digest_code.cache_clear()
 
 
-#: Change, and whether the keys of the first and second commit change.
+#: Case -> change, and whether the keys of the first and of the second commit change.
 CHANGED: dict[str, tuple[Callable[[Path], object], list[bool]]] = {
     "nothing": (lambda root: None, [False, False]),
     "a result of the second": (lambda root: _write_record(root, 1), [False, True]),
@@ -67,8 +67,8 @@ CHANGED: dict[str, tuple[Callable[[Path], object], list[bool]]] = {
 
 
 @pytest.mark.parametrize("change_name", CHANGED)
-def test_keys(change_name: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keys depend on all inputs of a review, including earlier commits, and on nothing else."""
+def test_key_depends_on_inputs_of_the_review(change_name: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The key of a commit changes with each input of its review, also of earlier commits, and with nothing else."""
     monkeypatch.setattr("kernelwatch.config.settings.ROOT", root)
     keys = commit_cache.compute_keys(History("gpu", root), root)
     change, is_changed = CHANGED[change_name]
@@ -77,8 +77,8 @@ def test_keys(change_name: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert [changed_keys[commit] != keys[commit] for commit in keys] == is_changed
 
 
-def test_what_is_acknowledged(root: Path) -> None:
-    """The file in the folder counts for the commit that is checked out."""
+def test_key_depends_on_uncommitted_acknowledgements(root: Path) -> None:
+    """acknowledged.toml in the folder changes the key of the commit that is checked out, and no other."""
     git.text(root, "checkout", "--quiet", "--detach", "HEAD^")
     history = History("gpu", root)
     first, second = commit_cache.compute_keys(history, root).items()
@@ -88,8 +88,8 @@ def test_what_is_acknowledged(root: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [b"", b"\x81\xa1a", None])
-def test_commits(damage: bytes | None, root: Path, tmp_path: Path) -> None:
-    """A longer history repeats no commit. A damaged or read-only cache is ignored."""
+def test_cached_commits_are_not_read_again(damage: bytes | None, root: Path, tmp_path: Path) -> None:
+    """A commit is read once, also if the history grows. With a damaged or unwritable cache, all are read again."""
     read = list[str]()
 
     def read_commit(commit: str) -> dict[str, Any]:

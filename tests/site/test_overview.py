@@ -1,4 +1,4 @@
-"""The numbers of Overview's cells, and the spans of changes between commits that were not measured."""
+"""The sums in Overview's cells, and the sentence on changes over several commits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kernelwatch.show.site.measured import MeasuredCommit
 from kernelwatch.show.site.overview import ShownMachine, _SummaryConfiguration
 from kernelwatch.show.site.packed import pack_numbers
 
-#: Values of loaded, stored and cluster sectors at three commits; None: not measured, "": without the metric.
+#: Case, values of three metrics at three commits (None: not measured, "": without the metric), and the sums by commit.
 SUMS: list[tuple[str, list[list[Any]], dict[str, float]]] = [
     ("all are there", [[1, 2, 0], [1, 3, 0], [2, 3, 0]], {"a": 3, "b": 4, "c": 5}),
     ("a metric came later, and is 0", [[1, 2, ""], [1, 3, ""], [2, 3, 0]], {"a": 3, "b": 4, "c": 5}),
@@ -24,8 +24,8 @@ SUMS: list[tuple[str, list[list[Any]], dict[str, float]]] = [
 
 
 @pytest.mark.parametrize(("values", "expected"), [row[1:] for row in SUMS], ids=[row[0] for row in SUMS])
-def test_sums_of_metrics(values: list[list[Any]], expected: dict[str, float]) -> None:
-    """A commit has a sum if it lacks no metric that counts."""
+def test_sum_needs_all_metrics(values: list[list[Any]], expected: dict[str, float]) -> None:
+    """A commit has a sum unless it lacks a metric that is not 0 elsewhere."""
     graph = SimpleNamespace(line=["a", "b", "c"])
     history: Any = SimpleNamespace(find_axes=lambda _: {"w": ["1", "2"]}, get_type=lambda _: "track", graph=graph)
     measured = {}
@@ -37,13 +37,13 @@ def test_sums_of_metrics(values: list[list[Any]], expected: dict[str, float]) ->
     assert dict(machine.sum_series({"w": "2"}, *"LSC")) == expected
 
 
-def test_shared_memory_of_a_cluster_is_not_global() -> None:
+def test_cluster_sectors_are_not_summed() -> None:
     sweep: Any = SimpleNamespace(name="X", shared=True)
     benchmarks = _SummaryConfiguration("", sweep, {}).sector_benchmarks
     assert benchmarks == [f"track_counted.X.track_sectors_{kind}" for kind in ("loaded", "stored", "of_atomics")]
 
 
-#: Commits between base and head, those that touch kernels, and the words for them.
+#: Number of commits since base, number of those that touch kernels, and the sentence on them.
 SPANS = [
     (1, 1, ""),
     (2, 0, "Made in one of 2 commits since bbbbbbbb, none of which touch kernels."),
@@ -53,8 +53,8 @@ SPANS = [
 
 
 @pytest.mark.parametrize(("count", "touching", "text"), SPANS)
-def test_a_change_among_several_commits(count: int, touching: int, text: str) -> None:
-    """If several commits were measured together, no page blames a single one."""
+def test_change_over_several_commits_is_said(count: int, touching: int, text: str) -> None:
+    """If the commits between base and head were not measured, the page says how many there are."""
     group = {
         "machine": "gpu", "kernel": "k", "verdict": "slower", "timed": True, "size": 1.0, "elsewhere": False,
         "base": "b" * 40, "of": {"benchmark": "time_a.A.time_x", "params": {}},

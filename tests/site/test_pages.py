@@ -1,4 +1,4 @@
-"""Pages of a made-up repository: golden texts, loaded files, and a pass in Chromium."""
+"""Pages of a made-up repository: golden texts, loaded files, and a test in Chromium."""
 
 from __future__ import annotations
 
@@ -31,19 +31,22 @@ SHOWN = ("aria-label", "title", "points", "style", "d", "open", "data-groups")
 LOADING = {"script": "src", "link": "href", "img": "src", "iframe": "src"}
 
 
-#: Commits of the story with an entry in the feed, newest first.
+#: Commits of the story that have an entry in the feed, newest first.
 FEED = ["commit6", "commit5", "commit1"]
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, str]]]:
-    """Publish the site; yield its folder, and names of commits in golden texts by hash."""
+    """Publish the site; yield its folder, and the commits' names in golden texts by hash."""
     with story.publish_site(tmp_path_factory.mktemp("site")) as folder_and_names:
         yield folder_and_names
 
 
 class _Page(HTMLParser):
-    """Text of a page, with lines for blocks, separated cells and targets of links; and loaded files."""
+    """A page's text, loaded files, attributes and inline scripts.
+
+    The text has a line per block, cells separated by |, and the targets of links.
+    """
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -55,7 +58,7 @@ class _Page(HTMLParser):
         self.text = re.sub(r"\s*\n\s*", "\n", shown).strip()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Begin a block, a cell or a link."""
+        """Add the begin of an element to the text, and its attributes."""
         attributes = dict(attrs)
         self.attributes += attrs
         self.loaded += [value or "" for name, value in attrs if LOADING.get(tag) == name]
@@ -65,18 +68,18 @@ class _Page(HTMLParser):
             self._stack.append(attributes.get("href") or tag)
 
     def handle_endtag(self, tag: str) -> None:
-        """Add the target of a link."""
+        """Add the target of a link to the text."""
         link = self._stack.pop() if tag in ("a", "script") else ""
         self.text += f"[{link}]" if tag == "a" else ""
 
     def handle_data(self, data: str) -> None:
-        """Add a text as one line."""
+        """Add a text, as one line, to the text or the scripts."""
         self.text += re.sub(r"\s+", " ", data)
         self.scripts += data.strip() if self._stack[-1] == "script" else ""
 
 
 def _compare(name: str, texts: Mapping[str, str], names: Mapping[str, str]) -> None:
-    """Compare texts with a golden text."""
+    """Assert that the texts of pages equal a golden text."""
     text = "\n".join(f"== {page}\n{text}\n" for page, text in texts.items())
     for commit_hash, label in names.items():
         text = text.replace(commit_hash, label).replace(commit_hash[:8], label)
@@ -89,8 +92,8 @@ def _read_piece(path: Path) -> str:
     return re.sub(r"\\(.)", r"\1", path.read_text(encoding="utf-8")[len("arrived('") : -len("');\n")])
 
 
-def test_golden_texts_of_pages(site: tuple[Path, dict[str, str]]) -> None:
-    """Golden texts cover all pages, each commit, and the data of charts."""
+def test_pages_equal_golden_texts(site: tuple[Path, dict[str, str]]) -> None:
+    """All pages, the page of each commit, and the data of charts equal the golden text."""
     folder, names = site
     addresses = [f"{described.name}.html" for described in pages.PAGES]
     addresses += [f"commit/{commit_hash}.html" for commit_hash in names]
@@ -103,8 +106,8 @@ def test_golden_texts_of_pages(site: tuple[Path, dict[str, str]]) -> None:
     _compare("site-pages.txt", texts, names)
 
 
-def test_terms_of_short_names(site: tuple[Path, dict[str, str]]) -> None:
-    """Each page of a commit explains its shortened flags, and that instructions are PTX."""
+def test_commit_pages_explain_their_terms(site: tuple[Path, dict[str, str]]) -> None:
+    """Each page of a commit explains shortened flags, and that instructions are those of PTX."""
     commit_pages = [path.read_text(encoding="utf-8") for path in site[0].glob("commit/*.html")]
     assert commit_pages
     for page in commit_pages:
@@ -113,7 +116,7 @@ def test_terms_of_short_names(site: tuple[Path, dict[str, str]]) -> None:
 
 
 def test_nothing_comes_from_another_host(site: tuple[Path, dict[str, str]]) -> None:
-    """Pages load only files of the site; no script is inline, and the policy forbids them."""
+    """Pages load only files of the site. No script is inline, and the pages' policy forbids inline scripts."""
     for path in sorted(site[0].glob("**/*.html")):
         page = _Page(path.read_text(encoding="utf-8"))
         assert page.loaded
@@ -132,7 +135,7 @@ def test_nothing_comes_from_another_host(site: tuple[Path, dict[str, str]]) -> N
 
 
 def test_vendored_files_are_those_of_the_manifest() -> None:
-    """Each file has its hash and licence, and the folder holds no other file."""
+    """Each vendored file has the hash in the manifest, and its licence. The folder has no other file."""
     files = {str(path.relative_to(VENDOR)) for path in VENDOR.rglob("*") if path.is_file()}
     bundled = [row for row in MANIFEST if row["file"]]
     assert files == {"manifest.json", *(row["licence_file"] for row in MANIFEST), *(row["file"] for row in bundled)}
@@ -140,16 +143,16 @@ def test_vendored_files_are_those_of_the_manifest() -> None:
         assert hashlib.sha256((VENDOR / row["file"]).read_bytes()).hexdigest() == row["sha256"]
 
 
-def test_the_policy_knows_the_style_of_charts() -> None:
-    """The hash matches the style in Plot's source, with the charts' class."""
+def test_policy_allows_the_style_of_charts() -> None:
+    """The hash in the policy is that of the style in Plot's source, with the charts' class."""
     (source,) = (row["file"] for row in MANIFEST if row["file"])
     ((text, name),) = re.findall(r"`(:where\(\.\$\{(\w+)\}\) [^`]*)`", (VENDOR / source).read_text(encoding="utf-8"))
     written = text.replace(f"${{{name}}}", "plot")
     assert f"sha256-{base64.b64encode(hashlib.sha256(written.encode()).digest()).decode()}" == pages.PLOT_STYLE
 
 
-def test_values_on_bars_can_be_read() -> None:
-    """A bar's value has the paper's colour: in both themes its contrast is at least 4.5 (WCAG 2, AA)."""
+def test_values_on_bars_have_contrast() -> None:
+    """Text on bars has the colour of the paper. In both themes, its contrast is at least 4.5 (WCAG 2, AA)."""
     css = (Path(pages.__file__).parent / "static" / "project.css").read_text(encoding="utf-8")
     themes = re.findall(r":root \{(\s*--paper.*?)\}", css, flags=re.DOTALL)
     assert len(themes) == 2
@@ -169,7 +172,7 @@ def _compute_luminance(digits: str) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-def test_nothing_of_this_suite_is_in_the_pages() -> None:
+def test_code_of_the_site_names_nothing_of_this_suite() -> None:
     words = "|".join((*KERNELS, "transpose", "matrix", "rows x", "lecture", "float32", "int8", r"sm_\d", "make [bcs]"))
     folder = Path(pages.__file__).parent
     for path in (*folder.glob("*.py"), *folder.glob("static/*"), *folder.glob("templates/*")):
@@ -178,8 +181,8 @@ def test_nothing_of_this_suite_is_in_the_pages() -> None:
             assert code.startswith(("#", "/")) or not re.search(words, code), f"{path.name}: {line}"
 
 
-def test_commits_that_git_does_not_know(tmp_path: Path) -> None:
-    """Commits that a shallow clone lacks have pages without author and files. Publishing again writes no file."""
+def test_commits_unknown_to_git_have_pages(tmp_path: Path) -> None:
+    """Commits that git does not know have pages without author. Publishing again writes no file."""
     root = begin(tmp_path)
     suite: stored.Suite = {**stored.pair(1.0, 2.0, stored.COUNT), commit(root): {stored.COUNT: {"one": 2.0}}}
     for machine in ("gpu", "\N{NO-BREAK SPACE}gpu"):
@@ -194,8 +197,8 @@ def test_commits_that_git_does_not_know(tmp_path: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == times
 
 
-def test_feed_of_regressions(site: tuple[Path, dict[str, str]]) -> None:
-    """Each published commit that made something worse has an entry with its page, and no other."""
+def test_feed_has_each_worse_commit(site: tuple[Path, dict[str, str]]) -> None:
+    """The feed has an entry, with a link to its page, for each published commit that made something worse."""
     folder, names = site
     feed = ElementTree.parse(folder / "regressions.xml").getroot()
     links = [link.attrib["href"] for link in feed.iterfind("{*}entry/{*}link")]
@@ -209,16 +212,16 @@ def test_feed_of_regressions(site: tuple[Path, dict[str, str]]) -> None:
 
 
 @pytest.mark.browser
-def test_bundle_is_made_of_the_named_packages(tmp_path: Path) -> None:
-    """Bundling anew gives the same bytes."""
+def test_bundle_is_reproducible(tmp_path: Path) -> None:
+    """Bundling the packages again gives the vendored file."""
     subprocess.run(["node", "bundle.js", str(tmp_path / "plot.js")], cwd=browser.HERE, check=True, timeout=100)
     (row,) = (row for row in MANIFEST if row["file"])
     assert hashlib.sha256((tmp_path / "plot.js").read_bytes()).hexdigest() == row["sha256"]
 
 
 @pytest.mark.browser
-def test_in_a_browser(site: tuple[Path, dict[str, str]], tmp_path: Path) -> None:
-    """Every page works without network; charts have golden texts."""
+def test_pages_work_in_a_browser(site: tuple[Path, dict[str, str]], tmp_path: Path) -> None:
+    """Every page works in Chromium without a network. The charts equal the golden text."""
     folder, names = site
     charts, facts = tmp_path / "charts.json", {"commits": list(names), "hostile": story.HOSTILE, "kernel": "blur"}
     environment = {"SITE": str(folder), "CHROMIUM": str(browser.CHROMIUM), "KNOWN": json.dumps(facts)}

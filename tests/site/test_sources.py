@@ -21,7 +21,7 @@ from tests.stored import write_lines
 
 
 def test_uncounted_kernels_are_marked_not_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each kernel is listed with shares of its traffic. Uncounted kernels are marked, and not compiled."""
+    """Each kernel is listed, with the share of each line. Kernels without stored lines are marked, not compiled."""
     monkeypatch.setattr(nvcc_call, "compile_with_nvcc", pytest.fail)
     monkeypatch.setattr(counting, "count_launch", pytest.fail)
     for results in (ROOT / "results", tmp_path):
@@ -34,10 +34,10 @@ def test_uncounted_kernels_are_marked_not_compiled(tmp_path: Path, monkeypatch: 
     assert not any(source["lines"] for source in shown.values())
 
 
-def test_stored_lines_are_what_the_counter_says(tmp_path: Path) -> None:
-    """A new count of a source equals the stored lines, and replaces a missing entry."""
+def test_stored_lines_equal_a_new_count(tmp_path: Path) -> None:
+    """A new count equals the stored lines and costs. Only missing entries are counted."""
     counted, lines = list(source_lines.iter_missing(tmp_path)), source_lines.read_lines(ROOT / "results").items()
-    # A remark of counters before 2026-11-26, and a wording of those before 2026-11-30.
+    # Counters before 2026-11-26 added the remark. Those before 2026-11-30 wrote "a request".
     stored_texts = {
         key: line.text.replace("; requests may be split", "").replace(" a request, ", " per request, ")
         for key, line in lines
@@ -54,7 +54,7 @@ def test_stored_lines_are_what_the_counter_says(tmp_path: Path) -> None:
     assert list(source_lines.iter_missing(tmp_path)) == counted[:1]
 
 
-#: Counters and texts of a key by machine, and the text that is read. The current counter is "new".
+#: Case -> counters and texts of a key by machine, and the text that is read. The current counter is "new".
 READ = {
     "an older one of a later machine": ({"a": [("new", "right")], "b": [("old", "wrong")]}, "right"),
     "an older one behind it": ({"a": [("new", "right"), ("old", "wrong")]}, "right"),
@@ -64,8 +64,8 @@ READ = {
 
 
 @pytest.mark.parametrize("name", READ)
-def test_lines_of_todays_counter_are_read(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The current counter comes first, otherwise the first text of the last other counter."""
+def test_lines_of_the_current_counter_are_read(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first text of the current counter is read, else the first text of the last other counter."""
     files, expected = READ[name]
     monkeypatch.setattr(fingerprint, "VERSION", "new")
     access = {"file": 0, "line": 1, "unit": "sectors", "amount": 1}  # the newest counter has no accesses here

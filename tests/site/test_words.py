@@ -1,4 +1,4 @@
-"""Words of the pages of commits: sentences, numbers of things, and filters."""
+"""Texts on the pages of commits: sentences, verdicts and filters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.stored import COUNT
 
 
 def _group(**facts: Any) -> dict[str, Any]:
-    """Return a group of changes with defaults for other fields."""
+    """Return a group of changes with some facts, and defaults for its other fields."""
     timed = not facts.keys().isdisjoint(("slower", "faster"))
     group = {
         **dict.fromkeys(COUNTS, 0), "kernel": "k", "flags": "-O3", "base": "b", "elsewhere": False, "timed": timed,
@@ -28,6 +28,7 @@ def _group(**facts: Any) -> dict[str, Any]:
 
 SLOWER = {"slower": 4, "mean": "+4.4 %"}
 
+#: Case -> facts of groups, and the sentence on them.
 SENTENCES: dict[str, tuple[list[dict[str, Any]], str]] = {
     "nothing": ([], "Nothing changed."),
     "all times": ([SLOWER], "k is 4.4 % slower in the mean of 4 times; no other kernel changed."),
@@ -82,12 +83,12 @@ SENTENCES: dict[str, tuple[list[dict[str, Any]], str]] = {
 
 
 @pytest.mark.parametrize(("groups", "sentence"), SENTENCES.values(), ids=SENTENCES)
-def test_a_commit_in_a_sentence(groups: list[dict[str, Any]], sentence: str) -> None:
-    """The sentence names the two worst kernels and counts the others."""
+def test_sentence_names_the_worst_kernels(groups: list[dict[str, Any]], sentence: str) -> None:
+    """The sentence on a commit names the two kernels that changed most, and counts the others."""
     assert words.summarize_changes([{"base": "b", "groups": [_group(**facts) for facts in groups]}]) == sentence
 
 
-#: Verdict of a group -> verdicts of its configurations.
+#: Verdict of a group -> verdicts of its configurations, one text for each example.
 COUNTED = {
     "slower": ["slower rose", "slower"],
     "faster": ["faster undecided"],
@@ -105,14 +106,14 @@ COUNTED = {
 
 
 @pytest.mark.parametrize("word", COUNTED)
-def test_one_word(word: str) -> None:
-    """Changes rank above undecided configurations, which rank above acknowledged ones."""
+def test_verdict_on_a_group(word: str) -> None:
+    """A group's verdict is that of its changes, else undecided, else acknowledged, else noted."""
     assert {summarize_counts(Counter(words.split()))["verdict"] for words in COUNTED[word]} == {word}
 
 
 BEHIND = {"commits": 458, "touching": 4}
 
-#: Filter of the templates, input, output.
+#: A filter of the templates, its input and its output.
 FILTERS: list[tuple[Callable[[Any], object], object, object]] = [
     (words.describe_branch, "side", "on side"),
     (words.describe_branch, NO_BRANCH, "on no branch"),
@@ -134,7 +135,7 @@ FILTERS: list[tuple[Callable[[Any], object], object, object]] = [
 
 
 @pytest.mark.parametrize(("convert", "value", "expected"), FILTERS)
-def test_filters(convert: Callable[[Any], Any], value: Any, expected: Any) -> None:
-    """Names are escaped; machines that differ only in memory keep their full names."""
+def test_filters_of_templates(convert: Callable[[Any], Any], value: Any, expected: Any) -> None:
+    """Filters describe branches and ages, escape names, and shorten machines whose short names differ."""
     converted = convert(value)
     assert (list(converted.values()) if isinstance(converted, dict) else str(converted)) == expected

@@ -1,4 +1,4 @@
-"""Benchmarks of reviews, called as asv calls them."""
+"""Benchmarks of the review's speed, called as asv calls them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Help(review._History):
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Make a history of two commits; the benchmark's variables and folder end with the test."""
+    """Make a history of two commits; return its folder. Environment and working folder are restored after the test."""
     monkeypatch.setattr(review, "_SIZES", (2,))
     for name in ("KERNELWATCH_ROOT", "KERNELWATCH_CACHE"):
         monkeypatch.setenv(name, "")
@@ -27,21 +27,21 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return Help().setup_cache()
 
 
-def test_setup_again(root: str) -> None:
-    """Call `setup` once more, as asv does before each sample but the first."""
+def test_setup_can_be_repeated(root: str) -> None:
+    """`setup` may be called several times, as asv does: once before each sample."""
     for _ in range(2):
         Help().setup(root, 2)
     assert {path.parent.name for path in Path("results").glob("*/*-virtualenv-*.json")} == {*MACHINES}
 
 
-def test_undecided_is_a_verdict() -> None:
-    """Exit code 2 without a text is a verdict."""
+def test_exit_code_2_may_be_a_verdict() -> None:
+    """Exit code 2 without an error text is a verdict, so that its time counts."""
     Help()._check_code(2, "")
 
 
 @pytest.mark.parametrize("run", [Help.run, Help.run_here])
-def test_failed_command(run: Callable[[Help], None], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A command that fails has no time."""
+def test_failed_command_has_no_time(run: Callable[[Help], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command that fails raises, so that it has no time."""
     monkeypatch.setattr(Help, "command", ("none",))
     with pytest.raises(RuntimeError, match="kernelwatch none returned 2"):
         run(Help())

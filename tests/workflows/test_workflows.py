@@ -1,4 +1,4 @@
-"""Properties of the workflows beyond linters: permissions, runners, and existing calls."""
+"""Workflows of GitHub: permissions, pinned actions, triggers, and commands that exist."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ACTIONS = {
     "actions/deploy-pages@cd2ce8fcbc39b97be8ca5fce6e763baed58fa128": "v5.0.0",
 }
 
-#: (workflow, job) -> permissions to write.
+#: (workflow, job) -> its permissions to write.
 WRITES = {
     ("history.yml", "kept"): {"contents"},
     ("history.yml", "issue"): {"issues"},
@@ -33,30 +33,30 @@ WRITES = {
     ("release.yml", "publish"): {"id-token"},
 }
 
-#: Commands that run the project's code, which a job with write permission must not do.
+#: Commands that run the project's code. A job with permission to write must not run it.
 _OWN_CODE = re.compile(r"\bmake\b|kernelwatch (?!-)|\basv\b|pip install")
 
 
 def load(name: str) -> Any:
-    """Load a workflow; YAML takes its key `on` for a truth value."""
+    """Return a workflow. YAML reads its key `on` as true, so it is renamed."""
     document = yaml.safe_load((FOLDER / name).read_text(encoding="utf-8"))
     document["on"] = document.pop(True)
     return document
 
 
 def jobs() -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Return all jobs, each with the file of its workflow and its name."""
+    """Yield the workflow's file, the name and the content of each job."""
     for file in WORKFLOWS:
         yield from ((file, name, job) for name, job in load(file)["jobs"].items())
 
 
-def test_every_workflow_is_tested() -> None:
+def test_all_workflows_are_tested() -> None:
     """The folder has the tested workflows, and no others."""
     assert sorted(path.name for path in FOLDER.iterdir()) == list(WORKFLOWS)
 
 
-def test_permissions() -> None:
-    """The default is none, without secrets; jobs that write run none of our code."""
+def test_jobs_have_only_their_permissions() -> None:
+    """By default, jobs have no permission and no secrets. Jobs that may write run none of the project's code."""
     for file in WORKFLOWS:
         assert load(file)["permissions"] == {}
         assert "secrets." not in (FOLDER / file).read_text(encoding="utf-8")
@@ -69,8 +69,8 @@ def test_permissions() -> None:
 
 
 @pytest.mark.parametrize("file", WORKFLOWS)
-def test_actions(file: str) -> None:
-    """Actions are pinned with a version; a checkout stores no token."""
+def test_actions_are_pinned(file: str) -> None:
+    """Actions are pinned to a commit, with its version. A checkout stores no token."""
     text = (FOLDER / file).read_text(encoding="utf-8")
     assert set(re.findall(r"uses: (actions/\S+)(?: # (\S+))?$", text, re.MULTILINE)) <= set(ACTIONS.items())
     steps = [step for job in load(file)["jobs"].values() for step in job["steps"] if "uses" in step]
@@ -79,8 +79,8 @@ def test_actions(file: str) -> None:
     assert all(checkout["persist-credentials"] is False for checkout in checkouts)
 
 
-def test_triggers() -> None:
-    """Pull requests start read-only jobs; members start the GPU, one run at a time."""
+def test_pull_requests_start_no_gpu() -> None:
+    """Pull requests start no job on a GPU. Jobs on a GPU may only read, and run one at a time."""
     starts = {file: set(load(file)["on"]) for file in WORKFLOWS}
     assert starts == {
         "gpu.yml": {"workflow_dispatch"}, "history.yml": {"schedule", "workflow_dispatch"},
@@ -92,7 +92,7 @@ def test_triggers() -> None:
         assert job["permissions"] == {"contents": "read"}
     assert load("gpu.yml")["concurrency"]["group"] == "gpu"
     assert on_gpu[1][1]["concurrency"]["group"].endswith("|| 'gpu' }}")
-    assert on_gpu[0][1]["env"]["INTERLEAVED"] == "", "the commit's code and main's share no process"
+    assert on_gpu[0][1]["env"]["INTERLEAVED"] == "", "code of a commit and of main would share a process"
 
 
 def test_called_targets_and_commands_exist() -> None:

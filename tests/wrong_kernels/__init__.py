@@ -1,4 +1,4 @@
-"""Kernels with deliberate faults, and the errors of the verification."""
+"""Kernels with deliberate faults, and the errors that their verification raises."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _like(model: str, name: str, source: str = "wrong.cu") -> Kernel:
 
 _TILES, _VECTOR = {"rows": 64, "columns": 70}, {"size": 1000}
 
-#: (kernel, its arguments, error after its name).
+#: (kernel, its arguments, pattern of the error).
 WRONG: list[tuple[Kernel, dict[str, int], str]] = [
     (_like(model, name), arguments, f"{name}.*{message}")
     for model, name, arguments, message in (
@@ -37,7 +37,7 @@ WRONG: list[tuple[Kernel, dict[str, int], str]] = [
     )
 ]
 
-#: The same for kernels that write to an input, here the last one.
+#: (kernel, its arguments, pattern of the error) for kernels that write to an input.
 WRITING: list[tuple[Kernel, dict[str, int], str]] = [
     (_like(model, name), arguments, f"{name}.*buffer {message}")
     for model, name, arguments, message in (
@@ -49,7 +49,7 @@ WRITING: list[tuple[Kernel, dict[str, int], str]] = [
     )
 ]
 
-#: (kernel, its arguments, error of the measuring process) for kernels that destroy their context.
+#: (kernel, its arguments, pattern of the measuring process's error) for kernels that destroy their context or hang.
 FAULTY: list[tuple[Kernel, dict[str, int], str]] = [
     (_like("offset_copy", f"offset_copy_{fault}", "faulty.cu"), {"size": 1000, "offset": 3}, message)
     for fault, message in (("illegal_address", "illegal|process stopped"), ("endless", "took longer than"))

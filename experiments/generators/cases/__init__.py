@@ -1,1 +1,1 @@
-"""The four kernels, a module a tool, written as the tool has them."""
+"""The four kernels, in one module per tool."""

@@ -77,7 +77,7 @@ FUNCTIONS = {
 
 
 def make_launch(problem: Problem, arch: str) -> Launch:
-    """Make the launch of a problem; the lengths of its tensors are known when the kernel runs."""
+    """Make the launch of a problem. The layouts of its tensors are dynamic."""
     function, grid = FUNCTIONS[problem.name]
     arrays = [*problem.inputs, problem.output]
     tensors = [from_dlpack(array).mark_layout_dynamic(array.ndim - 1) for array in arrays]

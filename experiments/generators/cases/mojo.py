@@ -12,7 +12,7 @@ from pathlib import Path
 from ..problems import Launch, N, Problem
 
 VERSION = f"Mojo {version('mojo')}"
-#: Grids and blocks.
+#: Grid and block of each problem.
 LAUNCHES = {
     "copy": (N * N // 128, 128),
     "transpose": ((2, N // 4), (32, 4)),
@@ -23,7 +23,7 @@ LAUNCHES = {
 
 @lru_cache
 def compile_kernels(arch: str) -> dict[str, str]:
-    """Compile the file beside this one; return the PTX of each kernel by its name."""
+    """Compile `kernels.mojo`; return the PTX of each kernel by name."""
     source = Path(__file__).with_name("kernels.mojo")
     with tempfile.TemporaryDirectory() as folder:
         command = [str(Path(sys.prefix, "bin", "mojo")), "build", "--emit", "asm", "--target-accelerator", arch]

@@ -1,4 +1,4 @@
-"""The four kernels as both packages of Numba take them."""
+"""The four kernels for numba-cuda and numba-cuda-mlir."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..problems import THREADS, Launch, N, Problem
 
 
 def make_launch_with(cuda: Any, problem: Problem) -> Launch:
-    """Make the launch of a problem with a package's ``cuda``."""
+    """Make the launch of a problem. ``cuda`` is the module of numba-cuda or numba-cuda-mlir with ``jit``."""
 
     def copy(source: Any, output: Any) -> None:
         i = cuda.grid(1)

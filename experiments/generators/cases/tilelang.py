@@ -56,10 +56,10 @@ def make_launch(problem: Problem, arch: str) -> Launch:
         "reduction": (reduction, 1),
         "product": (product, 1),
     }[problem.name]
-    arch = arch.replace("sm_90", "sm_90a")  # whose wgmma it uses
+    arch = arch.replace("sm_90", "sm_90a")  # for wgmma
     target = tvm.target.Target({"kind": "cuda", "arch": arch})
     with target:
         artifact = tilelang.lower(function, target=target)
     inputs = ("left", "right") if problem.name == "product" else ("source",)
     arguments = dict(zip(inputs, problem.inputs, strict=True)) | {"output": problem.output}
-    return Launch(artifact, grid, None, arguments, options={"arch": None})  # that of the target
+    return Launch(artifact, grid, None, arguments, options={"arch": None})  # None: the target's architecture

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kernelwatch.kernel.parameters import scalar as scalar
 
 
-#: Public name -> its module, which is imported on first use.
+#: Public name -> its module. `__getattr__` imports the module when the name is first used.
 _PUBLIC = {
     "Kernel": "kernelwatch.kernel",
     **dict.fromkeys(("in_and_out", "inputs", "outputs", "scalar"), "kernelwatch.kernel.parameters"),

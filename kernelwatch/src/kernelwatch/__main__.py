@@ -1,4 +1,4 @@
-"""The command, as `python -m kernelwatch` runs it."""
+"""The entry point of `python -m kernelwatch`."""
 
 import sys
 

@@ -1,33 +1,33 @@
-"""Texts of errors as one printable line."""
+"""Short texts of errors for logs and records: one line, the first compiler error, or a text without its numbers."""
 
 import re
 
-#: Errors of a compiler: with file and line, or without, for errors in options.
+#: Patterns of compiler errors: with file and line, from nvcc or g++; with file and line, from ptxas; without a line.
 _ERRORS = (
     re.compile(r"\S+(?:\(\d+\)|:\d+)(?::\d+)?: (?:\w+ )?error\b.*"),
     re.compile(r"^ptxas \S+, line \d+; (?:fatal|error) *: .*", re.MULTILINE),
     re.compile(r"^(?:\S+: (?:fatal )?error|\w+ (?:fatal|error) *): .*", re.MULTILINE),
 )
 
-#: Numbers, in which errors of one cause differ.
+#: Pattern of a number. Errors of one cause may differ only in numbers.
 _NUMBERS = re.compile(r"-?\d[\w.+-]*")
 
-#: Maximum length of a shown error. A race has two places, with the paths of their files.
+#: Maximum number of characters of a shown error. A data race needs many: it names two source lines with their paths.
 _MAX_LENGTH = 1000
 
 
 def one_line(error: object) -> str:
-    """Return a text as one printable line of at most _MAX_LENGTH characters."""
+    """Return an error's text as one printable line of at most _MAX_LENGTH characters."""
     text = "".join(character if character.isprintable() else " " for character in str(error))
     return " ".join(text.split())[:_MAX_LENGTH]
 
 
 def first_error(text: str) -> str:
-    """Return the first compiler error in a text, with its file and line if present; else the first line."""
+    """Return the first compiler error in a text, with its file and line if present; without one, the first line."""
     match = next(filter(None, (pattern.search(text) for pattern in _ERRORS)), None)
     return match[0] if match else one_line(next(iter(text.strip().splitlines()), ""))
 
 
 def blank_numbers(text: str) -> str:
-    """Return a text with 0 for each number, to group errors of one cause."""
+    """Replace each number in a text by 0, so that errors that differ only in numbers become equal."""
     return _NUMBERS.sub("0", text)

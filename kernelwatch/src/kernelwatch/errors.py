@@ -33,15 +33,18 @@ class NoSuiteError(KernelwatchError):
 
 
 class SuiteError(KernelwatchError):
-    """The project's suite is missing or cannot be imported; a message on an import begins with the file and line."""
+    """The suite that the project names does not exist or cannot be imported.
+
+    The message on a failed import begins with the file and line that failed.
+    """
 
 
 class UnknownKernelError(KernelwatchError, LookupError):
-    """The suite has no kernel of that name."""
+    """The suite has no such kernel, or the measured commit lacks its source, its entry point or a constant it needs."""
 
 
 class UnknownDtypeError(KernelwatchError, LookupError):
-    """A kernel, or a mapping by item size, does not support a dtype."""
+    """A kernel does not support a dtype, or there is no C++ type or launch geometry for it."""
 
 
 class NoSuchDtypeError(UnknownDtypeError):
@@ -49,11 +52,11 @@ class NoSuchDtypeError(UnknownDtypeError):
 
 
 class UnknownFlagsError(KernelwatchError, LookupError):
-    """The package has no such set of flags, or the text of flags cannot be split into arguments."""
+    """The text of nvcc's flags cannot be split into arguments."""
 
 
 class ArgumentError(KernelwatchError, ValueError):
-    """A size, an offset, a stride or an array does not fit the kernel."""
+    """An argument of a declaration or a launch is not valid, or a function of the project fails."""
 
 
 class UnknownArgumentError(ArgumentError, LookupError):
@@ -61,8 +64,8 @@ class UnknownArgumentError(ArgumentError, LookupError):
 
 
 class NoDeviceError(KernelwatchError, RuntimeError):
-    """The driver or the device is missing, or the driver is too old for the compiler."""
+    """PyCUDA, the driver or a device is missing, the driver is older than nvcc, or a thread has no CUDA context."""
 
 
 class CompilerWarning(UserWarning):
-    """nvcc succeeded, but printed messages."""
+    """nvcc succeeded, but printed warnings."""

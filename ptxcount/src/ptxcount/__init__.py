@@ -10,7 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from .util import errors
-from .util.errors import *  # noqa: F403 - what it lists
+from .util.errors import *  # noqa: F403 - the names in its __all__
 
 if TYPE_CHECKING:
     from .counting.counters import Access, Amounts, LaunchCounters
@@ -34,7 +34,7 @@ __all__ = [
 ]
 __all__ += errors.__all__
 
-#: Names that are imported on first use, because they import NumPy -> their modules.
+#: Modules of the names that are imported on first use, because they import NumPy.
 _MODULES = {
     **dict.fromkeys(("Access", "Amounts", "LaunchCounters"), "counting.counters"),
     "Finding": "util.findings",

@@ -8,8 +8,8 @@ from .cli.options import is_gate_command
 
 
 def main() -> int:
-    """Run the command; Ctrl-C also works during its imports, which take half a second."""
-    # OpenBLAS would start a thread per CPU, a third of NumPy's import time; counting needs none.
+    """Run the command and return its exit code. Ctrl-C also works during its imports, which take half a second."""
+    # OpenBLAS would start a thread per CPU, which takes a third of NumPy's import time. Counting needs none.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     with interruptible_import("ptxcount"):
         if is_gate_command(sys.argv[1:]):

@@ -31,7 +31,7 @@ from .util.architectures import MEASURED
 from .util.errors import LaunchError, PtxError
 from .util.findings import RACES, UNWRITTEN
 
-#: Options passed to `count` unchanged.
+#: Options that `count_compiled` gets unchanged.
 _COUNT_OPTIONS = ("dynamic_shared", "step_limit", "time_limit", "races", "unwritten", "cluster")
 
 
@@ -52,7 +52,7 @@ A name before = labels an argument in the report. It may not be the name of anot
 
 
 class OutputError(LaunchError):
-    """The requested output is not possible."""
+    """The requested output is not possible: ``--json`` or ``--html`` without a launch, or ``--html`` in no folder."""
 
 
 class _ArgumentParser(argparse.ArgumentParser):
@@ -191,7 +191,7 @@ def _count(options: argparse.Namespace) -> tuple[Compilation, str, LaunchCounter
 
 
 def _render(options: argparse.Namespace, compilation: Compilation, entry: str, counters: LaunchCounters) -> str:
-    """Render the listing or the JSON, and write the page."""
+    """Return the listing or, with ``--json``, the JSON; with ``--html``, also write the page."""
     file = options.file
     # PTX can name any file as its source: only files of the current folder are shown.
     sources = [Path()] if is_ptx(file) else compilation.files

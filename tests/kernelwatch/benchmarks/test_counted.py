@@ -36,7 +36,7 @@ def _set_up(name: str, params: tuple[Any, ...]) -> tuple[Any, dict[str, CountOut
         ("StrideCopy", ("float64", 4, FLAGS), [32.0, 8.0]),
     ],
 )
-def test_sectors_and_lines_of_copies(name: str, params: tuple[Any, ...], expected: list[float]) -> None:
+def test_copies_have_their_sectors_and_lines(name: str, params: tuple[Any, ...], expected: list[float]) -> None:
     benchmark, cache = _set_up(name, params)
     benchmark.setup(cache, *params)
     assert [benchmark.track_load_sectors(cache, *params), benchmark.track_load_lines(cache, *params)] == expected
@@ -48,8 +48,8 @@ def _access(space: str, kind: str, requests: int, **counted: Any) -> Access:
     return Access(Source(1), space, kind, width=4, requests=requests, **counted)
 
 
-def test_relation_of_metrics() -> None:
-    """Metrics are counts per request of one kind, or sums; each metric has a different value."""
+def test_metrics_are_ratios_or_sums() -> None:
+    """Each metric is the count per request of one kind of access, or a sum. Metrics of no accesses are 0."""
     counters = LaunchCounters(
         threads=10,
         accesses=[
@@ -94,8 +94,8 @@ def test_relation_of_metrics() -> None:
     assert {metric.value(LaunchCounters(0)) for metric in metrics.METRICS.values()} == {0.0}
 
 
-def test_load_wavefronts_before_ptxas_merges() -> None:
-    """Ptxas merges four neighbouring loads into one; the counts of the PTX still differ."""
+def test_neighbouring_loads_have_merged_wavefronts() -> None:
+    """Four neighbouring loads, which ptxas merges, take more wavefronts than one wide load, but as many merged ones."""
     wavefronts = {}
     for loads in ("s[i] + s[i + 1] + s[i + 2] + s[i + 3]", "w.x + w.y + w.z + w.w"):
         text = f"""
@@ -114,8 +114,8 @@ __global__ void sums(float* out, const float* in, int n) {{
     assert (apart > wide, merged, merged_wide) == (True, wide, wide)
 
 
-def test_table_in_constant_memory() -> None:
-    """A table in constant memory costs fewer sectors; its addresses are counted instead."""
+def test_constant_memory_loads_no_sectors() -> None:
+    """Reads of a table in constant memory load no sectors. Their addresses and requests are counted instead."""
     counts = []
     for table in ("const float* __restrict__ table = all", "(void)all"):
         text = f"""
@@ -133,8 +133,8 @@ __global__ void look_up(float* out, const float* all, int n) {{
 
 
 @pytest.mark.parametrize(("kernel", "conflicts"), [("", 0.0), ("_unpadded", 15.5)])
-def test_bank_conflicts_of_tiles(kernel: str, conflicts: float) -> None:
-    """An unpadded tile has 31 conflicts per store and none per load; a padded tile has none."""
+def test_only_unpadded_tiles_have_bank_conflicts(kernel: str, conflicts: float) -> None:
+    """A padded tile has no bank conflicts. An unpadded one has 15.5 per request: 31 per store and none per load."""
     params = (f"transpose_read_write_coalesced{kernel}", "float32", FLAGS)
     benchmark, cache = _set_up("Transpose", params)
     benchmark.setup(cache, *params)
@@ -167,13 +167,13 @@ def test_parallel_counts_equal_serial_counts(monkeypatch: pytest.MonkeyPatch) ->
         (("add_coalesced", "float32", FLAGS), "it: add_coalesced takes size; given: columns, rows"),
     ],
 )
-def test_missing_names_are_skipped(params: tuple[str, ...], reason: str) -> None:
+def test_what_a_commit_lacks_is_skipped(params: tuple[str, ...], reason: str) -> None:
     benchmark, cache = _set_up("Transpose", params)
     with pytest.raises(NotImplementedError, match=f"^this commit does not have {reason}"):
         benchmark.setup(cache, *params)
 
 
-def test_broken_kernels_fail_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_are_outcomes_of_their_launch(monkeypatch: pytest.MonkeyPatch) -> None:
     params, refusal = ("float32", 1, FLAGS), CompileError("nvcc failed: nvcc kernel.cu")
     with monkeypatch.context() as patch:
         patch.setattr(launch_counts, "compile_ptx", mock.Mock(side_effect=refusal))

@@ -25,8 +25,8 @@ def _readings(name: str) -> list[dict[str, str]]:
     return list(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))
 
 
-def _case(row: dict[str, str]) -> tuple[str, dict[str, int]]:
-    """Return the kernel and the arguments of a reading."""
+def _parse_case(row: dict[str, str]) -> tuple[str, dict[str, int]]:
+    """Return the kernel and the arguments of a row of readings."""
     kernel = re.sub(r" \(.*", "_unpadded" * ("no padding" in row["kernel"]), row["kernel"])
     shape = row["shape (rows x columns)"]
     named = re.findall(r"(\w+)=(\d+)", shape) or zip(("rows", "columns"), shape.split("x"), strict=True)
@@ -35,8 +35,8 @@ def _case(row: dict[str, str]) -> tuple[str, dict[str, int]]:
 
 @pytest.mark.parametrize("row", _readings("nsight-compute-h200.csv"), ids=lambda row: "-".join(list(row.values())[:3]))
 def test_counters_match_nsight_compute(row: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
-    """Nsight Compute reports up to 8 % more wavefronts of shared loads than the rule."""
-    kernel, arguments = _case(row)
+    """Counters equal Nsight Compute's. It may report up to 8 % more wavefronts of shared loads."""
+    kernel, arguments = _parse_case(row)
     assert main([kernel, *(f"{name}={value}" for name, value in arguments.items()), row["dtype"], "--json"]) == 0
     totals = json.loads(capsys.readouterr().out)
     assert not any(totals[name] for name in ("caveats", "findings"))
@@ -48,15 +48,15 @@ def test_counters_match_nsight_compute(row: dict[str, str], capsys: pytest.Captu
 @pytest.mark.parametrize(
     "row", _readings("nsight-compute-lines-h200.csv"), ids=lambda row: f"{row['launch']} {row['access']}"
 )
-def test_lines_per_request(row: dict[str, str]) -> None:
-    """Lines per request are the L1 tag sets that a warp's request touches."""
+def test_lines_match_nsight_compute(row: dict[str, str]) -> None:
+    """Lines equal Nsight Compute's accesses of L1 tag sets."""
     launch = Launch.parse(row["launch"])
     totals = launch_counts.count_launch(launch.kernel, launch.dtype, **launch.arguments).counters.totals()
     assert totals[f"{row['access']}_lines"] == int(row["set_accesses"])
 
 
-def test_table_and_listing(capsys: pytest.CaptureFixture[str]) -> None:
-    """The listing marks only the line with the bank conflicts and agrees with the table."""
+def test_listing_agrees_with_table(capsys: pytest.CaptureFixture[str]) -> None:
+    """The listing marks only the line with bank conflicts. The table has the sectors and lines of the loads."""
     assert main(["transpose_read_write_coalesced_unpadded", "rows=64", "columns=64"]) == 0
     lines = capsys.readouterr().out.splitlines()
     marked = [line for line in lines if line.startswith(">>")]
@@ -68,8 +68,8 @@ def test_table_and_listing(capsys: pytest.CaptureFixture[str]) -> None:
         assert lines[heading + 1].split() == row.split()
 
 
-def test_example_of_the_help(capsys: pytest.CaptureFixture[str]) -> None:
-    """The example in the help can be counted."""
+def test_example_in_help_can_be_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    """The example in the help is a launch that can be counted."""
     with pytest.raises(SystemExit):
         main(["--help"])
     (example,) = re.findall("kernelwatch count (.* .*)", capsys.readouterr().out)
@@ -109,15 +109,15 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("command", "text"), REFUSED)
-def test_errors(command: str, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_refused_launches_print_one_line(command: str, text: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(command.split()) == 2
     captured = capsys.readouterr()
     assert text in captured.err
-    assert captured.err.count("\n") == 1 or "nvcc failed" in text, "nvcc's own words are lines"
+    assert captured.err.count("\n") == 1 or "nvcc failed" in text, "only nvcc's messages have several lines"
     assert not captured.out
 
 
-#: A kernel with a warning of nvcc, whose output may be shorter than what it writes.
+#: A kernel that nvcc warns of. A test may declare its output shorter than what it writes.
 WARNED = """__global__ void warned(float* out, int n) {
     int unused;
     if (threadIdx.x < n) out[threadIdx.x] = 0;
@@ -125,7 +125,7 @@ WARNED = """__global__ void warned(float* out, int n) {
 
 
 @pytest.mark.parametrize(("length", "code"), [("n", 0), ("n-1", 2)])
-def test_texts_name_the_source(
+def test_messages_name_the_source(
     length: str, code: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Warnings, errors and the listing never name nvcc's temporary file."""
@@ -140,15 +140,15 @@ def test_texts_name_the_source(
     assert ("\nwarned.cu:\n      1  __global__ void warned" in captured.out) == (code == 0)
 
 
-def test_requested_compiler(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_cuda_release_is_refused(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(releases.VARIABLE, "banana")
     assert main(["add_coalesced", "size=1000"]) == 2
     assert "CUDA_TOOLKIT=banana is not a release of CUDA" in capsys.readouterr().err
 
 
 def test_arrays_beyond_memory_are_refused(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The size is checked before the allocation, because Linux overcommits and NumPy raises nothing."""
-    words, needed = ["row_sum", "rows=10", "columns=100"], 4 * (3 * 10 + 1000)  # the output is counted three times
+    """A launch is refused if its arrays exceed the usable memory by one byte, before any allocation."""
+    words, needed = ["row_sum", "rows=10", "columns=100"], 4 * (3 * 10 + 1000)  # the output takes memory three times
     monkeypatch.setattr(host_memory, "usable_bytes", lambda: needed)
     assert main(words) == 0
     monkeypatch.setattr(host_memory, "usable_bytes", lambda: needed - 1)

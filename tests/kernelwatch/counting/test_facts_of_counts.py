@@ -19,7 +19,7 @@ from kernelwatch.kernel.arguments import ArrayArgument
 from kernelwatch.kernel.parameters import ArrayParameter, ScalarParameter
 from kernelwatch.suite import registry
 
-#: A module with two entry points and a variable; nothing of it is executed.
+#: A PTX module with two entry points and a variable. No test executes it.
 _ENTRY = ".visible .entry {0}(.param .u64 out, .param .u64 x, .param .u32 stride)\n{{\n{1}\tret;\n}}\n"
 _BARRIER = "\tbar.sync 0;\n"
 _HEAD = ".version 8.0\n.target sm_90\n.address_size 64\n.const .align 4 .b8 table[8];\n"
@@ -55,7 +55,7 @@ COUNTED: dict[str, Any] = {
     "constants": {"table": np.zeros(2, "f4")}, "reference": _zeros,
 }  # fmt: skip
 
-#: Field of a kernel, of an array or of a value -> other values, each of which must change the fingerprint of counts.
+#: Field of a kernel, an array or a scalar -> values, each of which must change the fingerprint of counts.
 COUNTED_CHANGES: dict[str, list[Any]] = {
     "block": [64, (32, 2)],
     "over": [("2*n",)],
@@ -77,7 +77,7 @@ COUNTED_CHANGES: dict[str, list[Any]] = {
         Kernel(**COUNTED | {"constants": {"table": np.arange(2, dtype="f4")}}),
         Kernel(**COUNTED | {"arguments": _make_arguments(number={"value": 2})}),
     ],
-    "array.name": ["y"],  # of which the seed is made, and by which a reference takes it
+    "array.name": ["y"],  # the seed depends on the name, and a reference takes the array by its name
     "array.shape": ["n+1", lambda n: (n, 1)],
     "array.direction": ["in and out"],
     "array.dtype": ["uint32", np.dtype([("a", "i4")])],
@@ -89,7 +89,7 @@ COUNTED_CHANGES: dict[str, list[Any]] = {
     "number.value": [32, "n", "2*n", lambda n: 3 * n],
 }  # fmt: skip
 
-#: Fields that count by the PTX, the extents or another form alone, or not at all: names and the work that must be done.
+#: Fields that affect counts only through the PTX or other fields, or not at all.
 INDIRECT = {
     *("name", "file", "text", "options", "dtypes", "include", "prelude", "read", "where", "earlier", "useful_bytes"),
     *("flops", "arguments", "number.name", "number.least"),
@@ -103,8 +103,8 @@ def _hash_counts(kernel: dict[str, Any], monkeypatch: pytest.MonkeyPatch, **laun
     return fingerprint_of_counts
 
 
-def test_facts_of_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each changed fact changes the fingerprint; equal facts give equal ones. Every field is in one of two tables."""
+def test_each_fact_changes_the_fingerprint(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Different facts give different fingerprints, and equal facts equal ones. Every field is in one of two tables."""
     fields = {*inspect.signature(Kernel).parameters}
     fields |= {f"array.{name}" for name in inspect.signature(ArrayParameter).parameters}
     fields |= {f"number.{name}" for name in inspect.signature(ScalarParameter).parameters}
@@ -129,8 +129,8 @@ def test_facts_of_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [names for names in by_hash.values() if len(names) > 1] == []
 
 
-def test_functions_of_a_module() -> None:
-    """Fingerprints of times cover the function that makes an input, even if functions share a module."""
+def test_functions_of_one_module_differ() -> None:
+    """Fingerprints of times tell functions that make inputs apart, even if they share a module."""
     texts = set()
     for values in (_zeros, _ones, _with_factor(3)):
         (argument,) = Kernel(**COUNTED | {"arguments": _make_arguments({"values": values})}).bind_arguments("f4", n=9)[
@@ -142,8 +142,10 @@ def test_functions_of_a_module() -> None:
 
 
 @pytest.mark.parametrize(("function", "counts"), [(np.add, True), (None, False), (Kernel(**COUNTED), False)])
-def test_suites_behind_a_function(function: Any, counts: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A function without source may be a closure of the suite; another kernel and no reference are not."""
+def test_function_without_source_depends_on_the_suite(
+    function: Any, counts: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The hash of a function without source covers the suite's files. That of a kernel or of None does not."""
     monkeypatch.setattr(registry, "find_measured_folder", lambda: tmp_path / "package")
     monkeypatch.setattr(fingerprint, "ROOT", tmp_path)
     monkeypatch.setattr(settings, "suite_folder", lambda: "suite")

@@ -1,4 +1,4 @@
-"""Users' kernels: several outputs, their own dtypes, indices, structs, constants; and errors."""
+"""Users' kernels with several outputs, own dtypes, indices, structs and constants, and their errors."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ KERNELS: dict[str, tuple[Kernel, str, dict[str, int]]] = {
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_outputs_are_verified(name: str) -> None:
-    """A wrong reference fails; without a reference nothing is compared."""
+    """Outputs that differ from the reference are a problem. Without a reference, nothing is compared."""
     kernel, dtype, extents = KERNELS[name]
     counted_launch = launch_counts.count_launch(kernel, dtype, **extents)
     assert counted_launch.problem is None
@@ -150,8 +150,8 @@ def test_outputs_are_verified(name: str) -> None:
         (".param .b256 x", None),
     ],
 )
-def test_entry_point_layouts(parameter: str, layout: ParameterLayout | None) -> None:
-    """Layouts are read from public and private entry points and all pointers; errors name unreadable ones."""
+def test_layouts_of_entry_points_are_read(parameter: str, layout: ParameterLayout | None) -> None:
+    """Size, alignment and dtype of each parameter are read, also of private entry points. Errors name other types."""
     text = f".version 9.0\n.target sm_90\n.address_size 64\n.entry one(.param .u32 n, {parameter})\n{{ ret; }}"
     with pytest.raises(ArgumentError, match=r"one: parameter x: \.b256 is not") if layout is None else nullcontext():
         assert PtxModule(text, "one").parameter_layout() == [(4, 4, np.dtype("u4")), layout]
@@ -188,8 +188,8 @@ WHOLE = (outputs("out", "n"), inputs("in", "n"), "n")
         {"arguments": (*WHOLE[:2], scalar("n", value=lambda: 1 // 0))},
     ],
 )
-def test_errors_of_functions(fields: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """If a function of a kernel raises, only the launches of this kernel fail."""
+def test_raising_functions_fail_their_launches(fields: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """If a function of a kernel raises, the kernel's launches fail with the function's place and error."""
     row: dict[str, Any] = {"arguments": WHOLE, "block": 32, "grid": ("1",), "text": COPY}
     kernel = Kernel("copy", **row | fields)
     monkeypatch.setattr(registry, "find_kernel", lambda _: kernel)
@@ -198,7 +198,7 @@ def test_errors_of_functions(fields: dict[str, Any], monkeypatch: pytest.MonkeyP
     assert re.fullmatch(
         r"ArgumentError: the function at .*test_own\.py:\d+ raises ZeroDivisionError: .*", outcome.failure
     )
-    assert launch_counts.hash_launches([launch]).keys() <= {str(launch)}, "it does not raise"
+    assert launch_counts.hash_launches([launch]).keys() <= {str(launch)}, "hash_launches has other launches"
 
 
 def test_faults_are_reported() -> None:
@@ -232,8 +232,10 @@ def test_faults_are_reported() -> None:
     (WHOLE, {"absent": np.ones(2, "f4")}, "variable absent: the module has table"),
     (WHOLE, {"table": np.ones(3, "f4")}, "copy: variable table has 8 bytes; constants= gives 12"),
 ])  # fmt: skip
-def test_older_sources(arguments: Any, constants: dict[str, Any], reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A commit whose source has other parameters or variables than today's suite is skipped; at HEAD it fails."""
+def test_other_parameters_are_skipped(
+    arguments: Any, constants: dict[str, Any], reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A source with other parameters or variables than its kernel declares is skipped with the reason."""
     text = f"__constant__ float table[2]; {COPY.replace('= in', '= table[0] * in')}"
     kernel = Kernel("copy", arguments, 32, grid=(1,), text=text, constants=constants)
     monkeypatch.setattr(registry, "find_kernel", lambda _: kernel)
@@ -245,7 +247,7 @@ def test_older_sources(arguments: Any, constants: dict[str, Any], reason: str, m
             kernel.variable_bytes("float32", arch="sm_90", n=32)
 
 
-def test_kernel_as_reference() -> None:
+def test_kernel_is_reference_of_another() -> None:
     slow = _copy(*WHOLE, body="if (i == 0) for (int k = 0; k < n; ++k) out[k] = in[k];")
     kernels = (_copy(*WHOLE, body=body, reference=slow) for body in ("out[i] = in[i];", "out[i] = in[0];"))
     right, wrong = (launch_counts.count_launch(kernel, "float32", n=32).problem for kernel in kernels)

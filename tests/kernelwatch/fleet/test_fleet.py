@@ -1,4 +1,4 @@
-"""A Dask fleet on this host: scheduling, lost workers, encryption. Stubs replace measurements."""
+"""A Dask fleet on this host: scheduling, lost workers and encryption. A stub replaces measurements."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ pytestmark = [pytest.mark.fleet, pytest.mark.filterwarnings("default")]  # warni
 
 COMMITS = [f"{number}" * 40 for number in range(1, 9)]
 
-#: The command of docs/fleet.md.
+#: The command that makes a certificate, as in docs/fleet.md.
 OPENSSL = (
     "openssl req -x509 -nodes -days 365 -subj /CN=fleet -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 "
     "-addext keyUsage=critical,digitalSignature,keyCertSign -keyout key.pem -out cert.pem"
 )
 
 
-def test_parse_revisions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commits and ranges are ordered from oldest to newest."""
+def test_revisions_become_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A revision gives its commit, a range its commits, and several revisions the commits of each."""
     root = commits.begin(tmp_path)
     first, second, third = (commits.commit(root, message=message) for message in ("one", "two", "three"))
     monkeypatch.setattr(command, "ROOT", root)
@@ -46,7 +46,7 @@ def test_parse_revisions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """Provide a client of two workers of this host."""
+    """Yield a client of two workers on this host."""
     from kernelwatch.fleet import workers
 
     with workers.run_local_cluster(tmp_path_factory.mktemp("work"), 2) as client:
@@ -89,7 +89,7 @@ def test_other_users_cannot_connect(fleet: Any, tmp_path: Path) -> None:
 
 
 def _stub(commit: str, bundle: bytes, bench: str) -> bytes:
-    """Replace a measurement: the first of COMMITS kills its worker once, the last always fails."""
+    """Return a result file without measuring. The first of COMMITS kills its worker once, the last always fails."""
     from distributed import get_worker
 
     assert bundle == b"packed"
@@ -108,7 +108,7 @@ def _stub(commit: str, bundle: bytes, bench: str) -> bytes:
 
 @pytest.fixture
 def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Provide a machine's folder of results; stubs measure."""
+    """Return the machine's folder of results. A stub replaces measurements."""
     monkeypatch.setattr(task, "measure_commit", _stub)
     monkeypatch.setattr(task, "bundle_repository", lambda _: b"packed")
     (tmp_path / "asv.conf.json").write_text('{"repo": ".", "results_dir": "of/gpus"}')
@@ -116,10 +116,10 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("stored", [[], [2, 3]])
-def test_unmeasured_commits_are_scheduled_once(
+def test_neighbouring_commits_share_a_worker(
     stored: list[int], fleet: Any, tmp_path: Path, results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neighbouring commits go to the same worker, in order."""
+    """Each worker gets half of the unmeasured commits, all neighbours, in order."""
     from kernelwatch.fleet import engine
 
     for folder, places in ((results, stored), (results.with_name("other"), [0])):
@@ -143,7 +143,7 @@ def test_unmeasured_commits_are_scheduled_once(
 
 
 def test_lost_commits_are_measured_again(fleet: Any, tmp_path: Path, results: Path) -> None:
-    """Another worker takes over; after three failures the commit is left out and reported."""
+    """The commit of a killed worker is measured again. A commit that fails MAX_TRIES times is reported."""
     from kernelwatch.fleet import engine
 
     messages: list[str] = []
@@ -151,7 +151,7 @@ def test_lost_commits_are_measured_again(fleet: Any, tmp_path: Path, results: Pa
     assert (tmp_path / "killed").exists()
     assert len((tmp_path / "tries").read_text()) == engine.MAX_TRIES
     kept = sorted(path.name[:8] for path in results.iterdir())
-    assert kept == [commit[:8] for commit in COMMITS[:-1]], "each once"
+    assert kept == [commit[:8] for commit in COMMITS[:-1]], "each commit has one file of results"
     name = f"{results.name}: {COMMITS[-1][:8]}"
     assert [line for line in messages if " failed: " in line] == [f"{name} failed: OSError: the disk is full"]
     assert sum("left, about" in line for line in messages) == len(kept)
@@ -180,7 +180,7 @@ def test_existing_results_stay_unchanged(name: str, is_refused: bool, tmp_path: 
 def test_backfill_without_workers_ends(
     present: list[dict[str, str]], message: str, fleet: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The error names the reason: no workers, or workers of several kinds."""
+    """Backfill ends with the reason: no worker, workers of several kinds, or workers that have gone."""
     from kernelwatch.fleet import engine
     from kernelwatch.fleet.workers import FleetError
 
@@ -194,7 +194,7 @@ def test_backfill_without_workers_ends(
 
 @pytest.mark.usefixtures("checkout")
 @pytest.mark.parametrize("is_done", [True, False])
-def test_exit_code_of_backfill(is_done: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unmeasured_commits_give_exit_code_1(is_done: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     from kernelwatch.fleet import engine, workers
 
     monkeypatch.setattr(workers, "run_local_cluster", lambda *_: nullcontext())
@@ -202,8 +202,8 @@ def test_exit_code_of_backfill(is_done: bool, monkeypatch: pytest.MonkeyPatch) -
     assert command.measure_commits(["HEAD"]) == (not is_done)
 
 
-def test_nothing_to_measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A line says so, and no commit is bundled."""
+def test_measured_commits_are_not_bundled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If all commits are measured, one line says so, and no commit is bundled."""
     from kernelwatch.fleet import engine
 
     (tmp_path / "results" / "gpu").mkdir(parents=True)

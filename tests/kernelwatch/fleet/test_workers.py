@@ -35,10 +35,10 @@ pytestmark = [pytest.mark.fleet, pytest.mark.filterwarnings("default")]  # warni
         ("", []),
     ],
 )
-def test_device_shares(
+def test_each_device_gets_a_worker(
     visible: str | None, visible_devices: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Each visible GPU or MIG slice gets a worker and an equal share of the cores."""
+    """Each visible GPU or MIG slice gets a worker with an equal share of the cores. Without any, the host gets one."""
     from kernelwatch.fleet import workers
 
     monkeypatch.setattr(machine, "nvml_handle", object)
@@ -63,14 +63,16 @@ def test_device_shares(
     ("body", "problem"),
     [
         ("[ $(cat) = abc ] || exit 1", ""),
-        (f"[ -z ${folders.RESULTS} ] || exit 1", ""),  # of the driver
-        (f"[ ${parent_death.RUN} = $PPID ] && exit 2", ""),  # see mortal.py: the process ends with its worker
+        (f"[ -z ${folders.RESULTS} ] || exit 1", ""),  # the host's variable
+        (f"[ ${parent_death.RUN} = $PPID ] && exit 2", ""),  # the process ends with its worker
         ("echo no such commit; exit 1", "asv run ended with exit code 1; the end of its output: no such commit"),
         ("echo still alive; exec sleep 60", "asv took longer than 0.5 s"),
     ],
 )
-def test_exit_codes_of_asv(body: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A failure or timeout of asv is an error; exit code 2 reports failed configurations."""
+def test_failed_run_of_asv_is_an_error(
+    body: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A failure or timeout of asv is an error. Exit code 2 is none: some configurations failed."""
     program = tmp_path / "python"
     program.write_text(f"#!/bin/sh\n{body}\n")
     program.chmod(0o755)
@@ -82,8 +84,8 @@ def test_exit_codes_of_asv(body: str, problem: str, tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.parametrize("checkout", ["the repository", "a clone", "a clone of one commit"])
-def test_clone_of_worker(tmp_path: Path, checkout: str) -> None:
-    """The clone has the commit and a branch main for asv, also after a worker was killed."""
+def test_worker_clones_the_commit(tmp_path: Path, checkout: str) -> None:
+    """The clone has the commit as HEAD and as branch `main`, also over an older clone whose worker was killed."""
     folder, clone = commits.begin(tmp_path / "origin"), tmp_path / "worker" / "clone"
     configuration = '{"repo": ".", "results_dir": "of/gpus"}'
     commits.commit(folder, {"file": "one", "of/gpus/old.json": "", "asv.conf.json": configuration})
@@ -92,7 +94,7 @@ def test_clone_of_worker(tmp_path: Path, checkout: str) -> None:
         origin, folder = folder, tmp_path / "checkout"
         git.text(tmp_path, "clone", "--quiet", str(origin), str(folder))
         commits.set_identity(folder)
-        assert "origin/HEAD" in git.text(folder, "branch", "--all"), "what a clone of GitHub's has"
+        assert "origin/HEAD" in git.text(folder, "branch", "--all"), "a clone of GitHub's repository has it"
     if checkout == "a clone of one commit":
         git.text(folder, "checkout", "--quiet", "--detach")
     bundle = task.bundle_repository(folder)
@@ -104,7 +106,7 @@ def test_clone_of_worker(tmp_path: Path, checkout: str) -> None:
     (clone / "of/gpus/mine.json").touch()
     (clone / ".git" / "index.lock").touch()
     task.clone_bundle(bundle, clone)
-    assert (clone / "of/gpus/mine.json").exists(), "of this fleet"
+    assert (clone / "of/gpus/mine.json").exists(), "cloning the same bundle again keeps results"
     commits.commit(folder, {"file": "two"})
     task.clone_bundle(task.bundle_repository(folder), clone)
     assert (clone / "file").read_text() == "two"
@@ -118,7 +120,7 @@ def test_clone_of_worker(tmp_path: Path, checkout: str) -> None:
     [
         (["tcp://127.0.0.1:1"], "tcp://127.0.0.1:1 is not encrypted"),
         (["127.0.0.1:1", "--tls", "."], "127.0.0.1:1 is not encrypted"),
-        (["tls://127.0.0.1:1"], "needs cert.pem and key.pem: say --tls FOLDER"),
+        (["tls://127.0.0.1:1"], "needs cert.pem and key.pem: give --tls FOLDER"),
         (["tls://127.0.0.1:1", "--tls", "nowhere"], "nowhere has none"),
     ],
 )
@@ -131,7 +133,7 @@ def test_unencrypted_addresses_are_refused(words: list[str], options: list[str],
 
 
 @pytest.mark.skipif(machine.find_gpu() is not None, reason="names are asserted that a machine without a GPU has")
-def test_documented_commands(tmp_path: Path) -> None:
+def test_documented_commands_start_a_fleet(tmp_path: Path) -> None:
     from kernelwatch.fleet import workers
 
     with closing(socket.socket()) as listening:
@@ -165,7 +167,7 @@ def test_documented_commands(tmp_path: Path) -> None:
 
 
 def _start_process(stack: ExitStack, module: str, *words: str) -> Any:
-    """Run a module until the end of the test."""
+    """Run a module until the end of the test; return its process."""
     quiet = subprocess.DEVNULL
     process = subprocess.Popen([sys.executable, "-m", module, *words], cwd=ROOT, stdout=quiet, stderr=quiet)
     stack.callback(process.wait)

@@ -1,4 +1,4 @@
-"""Verification of outputs on a fake GPU: real kernels and comparison, executed on the CPU."""
+"""Verification of outputs on a fake GPU, which executes the kernels and the comparison on the CPU."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def test_wrong_kernels_are_rejected(
         measure_launch(small_l2_gpu, Launch(kernel.name, arguments=arguments), session)
 
 
-#: Launch, array, offset behind its start (or its end, if negative), and the error without the buffer. `END` is the
-#: first byte of the guard.
+#: Launch, array, byte of the array (negative: from its end), and the error without the buffer. `END` is the first
+#: byte of the guard.
 END = 1 << 20
 TRANSPOSE = "transpose_read_coalesced rows=97 columns=101"
 FLIPPED: list[tuple[str, str, int, str]] = [
@@ -79,7 +79,7 @@ def test_flipped_bits_are_found(
     text: str, name: str, place: int, message: str, in_last_buffer: bool, is_in_pieces: bool, small_l2_gpu: FakeGpu,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """The flip may be in any buffer, output, input or guard, and in any repeat of a block."""
+    """A flipped bit is found in any buffer, output, input or guard, and in any repetition of a block."""
     session = Session()
     if is_in_pieces:
         monkeypatch.setattr(check_output, "_PIECE_BYTES", 4096)
@@ -103,7 +103,7 @@ def test_flipped_bits_are_found(
     assert message in str(raised.value)
 
 
-def test_inputs_of_two_dtypes(small_l2_gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_inputs_of_two_dtypes_are_verified(small_l2_gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
     arrays = [outputs("out", "n", "int32"), kernelwatch.inputs("a", "n"), kernelwatch.inputs("b", "n", "int32")]
     text = """extern "C" __global__ void chosen(int* out, const float* a, const int* b, long long n) {
         const long long i = blockIdx.x * 256 + threadIdx.x; if (i < n) out[i] = a[i] > 0 ? b[i] : 0; }"""
@@ -120,15 +120,15 @@ def test_inputs_of_two_dtypes(small_l2_gpu: FakeGpu, monkeypatch: pytest.MonkeyP
         (1.0 + 2**-10, 1.0, 1.0, True),
         (1.0 + 2**-9, 1.0, 1.0, False),
         (-8.0, -8.0 - 2**-8, 0.5, True),
-        # Below 1 the bound is one ulp of 1: sums with cancellation are not held to their own.
+        # References below 1 have the tolerance of 1, because sums may cancel.
         (2**-11, 0.0, 0.5, True),
         (2**-10, 0.0, 0.5, False),
         (float("nan"), 1.0, 100.0, False),
         (float("inf"), 1.0, 100.0, False),
     ],
 )
-def test_tolerance_of_float16(actual: float, expected: float, ulp: float, near: bool) -> None:
-    """The tolerance counts ulps from a float64 reference."""
+def test_float16_tolerance_is_in_ulps(actual: float, expected: float, ulp: float, near: bool) -> None:
+    """The tolerance is in units in the last place of float16, from a float64 reference."""
     message = "" if near else r"element \[0, 0\] is .* units in the last"
     _check_near(np.array([[actual]]), np.array([[expected]]), ulp, message)
 
@@ -145,8 +145,8 @@ def _check_near(values: NDArray[Any], reference: NDArray[Any], ulp: float, messa
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 64, 1000])
-def test_piecewise_comparison(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Any piece size reports the first element that differs."""
+def test_chunks_report_the_first_difference(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first element that differs is reported for any number of elements per chunk."""
     monkeypatch.setattr(tolerance, "_CHUNK_ELEMENTS", chunk)
     right = np.arange(63.0).reshape(7, 9)
     wrong = right.copy()
@@ -159,7 +159,7 @@ def test_piecewise_comparison(chunk: int, monkeypatch: pytest.MonkeyPatch) -> No
     _check_near(right, right, 0.0, f"case: wrote past the end of its output, first after {GUARD - 1} bytes", 0)
 
 
-def test_tolerance_on_device(small_l2_gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_device_reports_element_beyond_tolerance(small_l2_gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
     (wrong,) = (kernel for kernel, *_ in WRONG if kernel.name == "matmul_skipped_last_step")
     monkeypatch.setitem(catalog.KERNELS, wrong.name, wrong)
     with pytest.raises(

@@ -1,4 +1,4 @@
-"""Fingerprints change with each dependency of a number, and with nothing else."""
+"""Fingerprints change with each fact that a number depends on, and with no other."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kernelwatch.kernel.arguments import ArrayArgument
 from kernelwatch.suite import registry
 from tests import served
 
-#: Field of a job -> another value that must change the fingerprint.
+#: Field of a job -> another value, which must change the fingerprint. `TEXTS` has the values that must not.
 CHANGES: dict[str, Any] = {
     "cubin": b"\x7fELG",
     "entry": "other",
@@ -42,14 +42,14 @@ TEXTS = {"name": "another kernel", "package_digest": "decade", "reference": "one
 
 
 @pytest.mark.parametrize("field", Job.__struct_fields__)
-def test_fields_of_a_job(field: str) -> None:
-    """Every field belongs to one of the two tables."""
+def test_listed_fields_change_the_fingerprint(field: str) -> None:
+    """Every field of a job is in one of the two tables, and changes the fingerprint if it is in `CHANGES`."""
     changed = served.job(**{field: (CHANGES | TEXTS)[field]})
     assert (fingerprint.hash_job(changed, "c") != fingerprint.hash_job(served.job(), "c")) == (field in CHANGES)
 
 
 def test_stored_fingerprints_stay_valid() -> None:
-    """Fingerprints of job, array and reference kernel are stable; the order of facts is irrelevant."""
+    """Fingerprints of jobs and arrays are those of stored results, in any order of facts."""
     for facts in ({"a": 1, "b": b"x"}, {"b": b"x", "a": 1}):
         assert fingerprint.hash_facts(facts, [2]) == "f34f3043e6027493"
     assert fingerprint.hash_job(served.job(), "c") == "b5accd88cf0190d2"
@@ -60,7 +60,7 @@ def test_stored_fingerprints_stay_valid() -> None:
     assert fingerprint.hash_facts([build_job._device_array(array) for array in arrays]) == "05e7ab7bb0667d9f"
 
 
-#: Facts of a GPU. All count except the last two, which change from moment to moment.
+#: Facts of a GPU. The last two change from moment to moment and are not in the fingerprint.
 GPU = {
     "uuid": "GPU-1",
     "driver": "580.159.04",
@@ -77,18 +77,20 @@ GPU = {
 }
 
 
-def test_facts_of_a_gpu() -> None:
-    """A GPU without a UUID never matches, because it could be any GPU."""
+def test_lasting_gpu_facts_change_the_fingerprint() -> None:
+    """All facts but the last two change the fingerprint. It is empty without a UUID, so that no stored time matches."""
     conditions = fingerprint.hash_conditions(GPU)
-    assert fingerprint.hash_conditions({**GPU, "l2_fetch_bytes": 64}) == conditions, "as before it was recorded"
+    assert fingerprint.hash_conditions({**GPU, "l2_fetch_bytes": 64}) == conditions, (
+        "64 bytes are the default of results without this fact"
+    )
     assert fingerprint.hash_conditions({**GPU, "l2_fetch_bytes": 32}) != conditions
     changed = [fact for fact in GPU if fingerprint.hash_conditions({**GPU, fact: 1}) != conditions]
     assert changed == list(GPU)[:-2]
     assert fingerprint.hash_conditions({**GPU, "uuid": None}) == fingerprint.hash_conditions({}) == ""
 
 
-def test_instrument_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a new VERSION, no stored time or count matches."""
+def test_new_version_changes_fingerprints(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new VERSION changes the fingerprints of times and counts."""
     launch = registry.current_suite().counted[0].launch(next(iter(registry.current_suite().counted[0].points())))
     fingerprints = fingerprint.hash_conditions(GPU), launch_counts.hash_launches([launch])
     monkeypatch.setattr(fingerprint, "VERSION", "another")
@@ -97,7 +99,7 @@ def test_instrument_version(monkeypatch: pytest.MonkeyPatch) -> None:
     assert launch_counts.hash_launches([launch]) != fingerprints[1]
 
 
-#: A package whose reference module uses every form of import.
+#: A package whose module `rows` uses every form of import. No module imports `apart`.
 PACKAGE = {
     "__init__.py": "",
     "rows.py": """
@@ -123,11 +125,11 @@ EVERY = {"reference", "made", "partial"}
 
 
 @pytest.mark.parametrize("file", PACKAGE)
-def test_modules_behind_a_reference(file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fingerprint covers the imported modules, or the whole package."""
+def test_fingerprint_covers_imported_modules(file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A function's fingerprint covers the modules that it imports. That of a closure or partial covers the package."""
     monkeypatch.syspath_prepend(str(tmp_path))
     name = f"made_{file.partition('.')[0]}"
-    # One package name in all cases, so that imports read alike.
+    # The package has one name in both versions, so that only the changed file differs.
     prints = []
     for suffix in ("", "# another\n"):
         for module in [module_name for module_name in sys.modules if module_name.partition(".")[0] == name]:
@@ -145,14 +147,14 @@ def test_modules_behind_a_reference(file: str, tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("module", ["", "sys", "json.decoder.no", "no.module", "without_spec"])
-def test_references_without_source(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Functions of no module, built-ins and scripts have no known dependencies."""
+def test_function_without_source_has_unknown_imports(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`find_sources` returns None for a function whose module is empty, built-in, missing or without a spec."""
     monkeypatch.setitem(sys.modules, "without_spec", ModuleType("without_spec"))
     assert fingerprint.find_sources(FunctionType((lambda: 0).__code__, {"__name__": module})) is None
 
 
 def test_all_references_have_fingerprints() -> None:
-    """The dependencies of all references of this project are found; those of other projects include the package."""
+    """The sources of each reference are the module `references`. Those of a test that uses it have this module, too."""
     sources = {tuple(fingerprint.find_sources(kernel.reference) or ()) for kernel in catalog.KERNELS.values()}
     assert sources == {("references",)}
     assert "references" in (fingerprint.find_sources(test_all_references_have_fingerprints) or {})
@@ -204,8 +206,8 @@ PTX = """//
     ],
 )
 @pytest.mark.parametrize("head", [".visible .entry one(", ".entry one(", ".weak .entry one ("])
-def test_fingerprint_of_ptx(head: str, old: str, new: str, is_same: bool) -> None:
-    """A kernel's own instructions and shared declarations count; source lines and other kernels do not."""
+def test_ptx_fingerprint_covers_its_kernel(head: str, old: str, new: str, is_same: bool) -> None:
+    """The fingerprint covers a kernel's own instructions and the module's declarations, not lines or other kernels."""
     text = PTX.replace(".visible .entry one(", head)
     changed = PTX.replace(old, new).replace(".visible .entry one(", head)
     assert (fingerprint.hash_ptx(changed, "one") == fingerprint.hash_ptx(text, "one")) == is_same
@@ -216,7 +218,7 @@ def test_fingerprint_of_ptx(head: str, old: str, new: str, is_same: bool) -> Non
     ("file", "counts"),
     [("a.py", True), ("kernels/k.cu", True), ("kernels/k.cuh", True), ("k.h", True), ("kernels/README.md", False)],
 )
-def test_package_digest(file: str, counts: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_package_digest_covers_code(file: str, counts: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "kernels").mkdir()
     monkeypatch.setattr(registry, "find_measured_folder", lambda: tmp_path)
     digests = set()

@@ -35,12 +35,12 @@ def test_input_repeats_the_random_block(start: int, length: int) -> None:
     again = np.concatenate([inputs.input_block()] * 4)
     repeated = inputs.repeat_block(None, start, length)
     assert np.array_equal(repeated, again[first : first + length])
-    assert not repeated.flags.writeable, "a reference that writes into its input would spoil those of all others"
+    assert not repeated.flags.writeable, "a reference could write into the inputs of others"
 
 
 @pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "float64", "complex128", "bfloat16"])
 def test_inputs_have_exact_sums_and_products(dtype: str) -> None:
-    """No input is NaN, in any dtype that computes."""
+    """Inputs are finite, have `LEVELS` values, and exact sums. Products in float32 and float64 are exact, too."""
     kind = np.dtype(dtype)
     block = inputs.input_block(dtype)[: 16 * 6000].view(kind)
     cpu = [inputs.make_counter_input((40, 150), dtype, place, is_exact=True).reshape(-1) for place in (0, 1)]
@@ -54,7 +54,7 @@ def test_inputs_have_exact_sums_and_products(dtype: str) -> None:
     if kind.itemsize >= 4 and kind.kind == "f":
         first, second = (values.reshape(40, 150) for values in cpu)
         product = first.astype(np.float64) @ second.T.astype(np.float64)
-        assert np.array_equal(first @ second.T, product.astype(kind)), "a product of matrices depends on the order"
+        assert np.array_equal(first @ second.T, product.astype(kind)), "the product of matrices is rounded"
         assert np.abs(product).max() > 10
 
 
@@ -67,8 +67,8 @@ def test_inputs_have_exact_sums_and_products(dtype: str) -> None:
         ("bits", "int32", 7, (0, 6)),
     ],
 )
-def test_range_of_random_integers(values: str, dtype: str, limit: int | None, ends: tuple[int, int]) -> None:
-    """Integers cover their type; indices stay below their limit."""
+def test_integers_cover_their_range(values: str, dtype: str, limit: int | None, ends: tuple[int, int]) -> None:
+    """Random integers reach both ends of their type. Indices reach from 0 to their limit minus 1."""
     content = inputs.make_content(ArrayArgument("a", (30000,), np.dtype(dtype), "in", values, limit=limit))
     assert (content.min(), content.max()) == ends
 
@@ -79,7 +79,7 @@ def test_range_of_random_integers(values: str, dtype: str, limit: int | None, en
 def test_inputs_do_not_overlap(
     lengths: list[int], exact_dtype: str | None, block: int, gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All inputs hold what the host expects; the control's buffers fill the memory."""
+    """Inputs lie at least 512 bytes apart, and hold what the host expects. So do the arrays of the plain copy."""
     monkeypatch.setattr(inputs, "BLOCK", block)
     monkeypatch.setattr(inputs, "_tiled_blocks", {})
     inputs.input_block.cache_clear()
@@ -87,8 +87,8 @@ def test_inputs_do_not_overlap(
     facts: Any = {"dtype": dtype, "values": "exact" if exact_dtype else "bits"}
     shapes = [(length // np.dtype(dtype).itemsize,) for length in (4000, *lengths)]
     arrays = [DeviceArray(name="out", direction="out", shape=shapes[0], **facts)]
-    for place, shape in enumerate(shapes[1:]):
-        arrays.append(DeviceArray(name=f"in {place}", direction="in", shape=shape, ordinal=place, **facts))
+    for ordinal, shape in enumerate(shapes[1:]):
+        arrays.append(DeviceArray(name=f"in {ordinal}", direction="in", shape=shape, ordinal=ordinal, **facts))
     rotation = Rotation(arrays, 5, (4000 + sum(lengths)) // 2)
     places = [place for index in range(5) for place in zip(rotation.addresses(index)[1:], lengths, strict=True)]
     assert len(places) == 5 * len(lengths)
@@ -109,11 +109,11 @@ def test_inputs_do_not_overlap(
     [(2 * 256 * 256 * 4, 60 << 20, 360), (1 << 30, 60 << 20, 1), (120 << 20, 60 << 20, 2)],
 )
 def test_rotation_exceeds_the_l2(pair_bytes: int, l2: int, pairs: int) -> None:
-    """Buffers rotate through at least three times the L2."""
+    """The sets of buffers have at least three times the bytes of the L2 cache."""
     assert buffers.count_sets(pair_bytes, l2) == pairs
 
 
-#: Return type of a reference -> function that returns a copy of the input's last elements.
+#: Array that a reference returns -> reference that copies the input, except for one element.
 RETURNED: dict[str, Callable[[Array, Array], Array]] = {
     "another array": lambda output, input: np.concatenate([output[:1], input[1:]]),
     "the output, written into": lambda output, input: references.offset_copy(output, input, 1),
@@ -129,7 +129,7 @@ def _backwards(output: Array, input: Array) -> Array:
 @pytest.mark.parametrize("size", [5, 1 << 21])
 @pytest.mark.parametrize("returned", RETURNED)
 def test_unwritten_bytes_are_poison(returned: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Poison is expected in the first element, which the reference does not write, and behind the array."""
+    """The expected output has poison in the element that the reference does not write, and behind the array."""
     arrays = [kernelwatch.outputs("output", "size"), kernelwatch.inputs("input", "size", values="bits")]
     name = "copy_behind_the_first"
     kernel = kernelwatch.Kernel(name, arrays, 256, over=("size",), file="none.cu", reference=RETURNED[returned])
@@ -143,7 +143,7 @@ def test_unwritten_bytes_are_poison(returned: str, size: int, monkeypatch: pytes
     assert reference.length > 4 * size
 
 
-def test_resident_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_persistent_grid_has_blocks_per_multiprocessor(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = copy(CASES["in place"].declared)
     kernel.grid = geometry.persistent(3)
     monkeypatch.setitem(catalog.KERNELS, kernel.name, kernel)
@@ -151,8 +151,8 @@ def test_resident_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert build_job.describe_launch(launch, samples=1).make_job(READY).grid == (3 * READY.multiprocessors, 1, 1)
 
 
-def test_inputs_have_distinct_addresses() -> None:
-    """An array that is read and written has a separate address, too."""
+def test_inputs_have_ordinals() -> None:
+    """Arrays that are read have consecutive ordinals, also those that are read and written."""
     arrays = [kernelwatch.inputs("a", "size"), kernelwatch.outputs("b", "size"), kernelwatch.in_and_out("c", "size")]
     kernel = kernelwatch.Kernel("k", [*arrays, kernelwatch.inputs("d", "size")], 32, over=("size",), file="k.cu")
     arguments = [argument for argument in kernel.bind_arguments("int8", size=5) if isinstance(argument, ArrayArgument)]
@@ -166,14 +166,14 @@ def test_inputs_have_distinct_addresses() -> None:
         ("add_coalesced size=1 alignment=4", "add_coalesced takes size; given: alignment, size"),
     ],
 )
-def test_missing_names_are_skipped(launch: str, reason: str) -> None:
+def test_unknown_kernel_or_argument_is_skipped(launch: str, reason: str) -> None:
     with pytest.raises(NotImplementedError, match=f"^this commit does not have it: {reason}"):
         build_job.describe_launch(Launch.parse(launch))
 
 
 @pytest.mark.parametrize("length", [1, 15, 16, 17, 4095, 4096, 4097, 15003])
-def test_device_copy(length: int) -> None:
-    """The copy moves exactly the requested bytes; multiples of WIDTH with ideal accesses."""
+def test_plain_copy_is_exact(length: int) -> None:
+    """The plain copy copies exactly the requested bytes, and multiples of WIDTH with the fewest sectors."""
     arguments = helper_kernels.copy_arguments(length)
     copied = launch_counts.count_launch(helper_kernels.DEVICE_COPY, helper_kernels.DTYPE, **arguments)
     assert copied.problem is None

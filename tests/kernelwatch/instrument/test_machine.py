@@ -25,10 +25,10 @@ CLOCKS = ("GetMaxClockInfo", "GetClockInfo", "GetApplicationsClock")
 
 
 class FakeNvml:
-    """A fake NVML of a throttled H200 that reports no temperature."""
+    """A fake NVML of a throttled H200, which reports no temperature."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        #: Function without "nvmlDevice" -> result, perhaps by clock; None where the GPU reports nothing.
+        #: Function without "nvmlDevice" -> its result, or its results by clock; None if the GPU reports nothing.
         clocks = {pynvml.NVML_CLOCK_SM: 1980, pynvml.NVML_CLOCK_MEM: 3201}
         self.answers: dict[str, Any] = {
             "GetCount": 2,
@@ -70,20 +70,20 @@ class FakeNvml:
 
 @pytest.fixture
 def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
-    """Install the fake NVML of an H200."""
+    """Install the fake NVML of an H200; return it."""
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     return FakeNvml(monkeypatch)
 
 
 @pytest.fixture
 def no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Provide a machine without a driver."""
+    """Make NVML fail as on a machine without a driver."""
     monkeypatch.setattr(pynvml, "nvmlInit", mock.Mock(side_effect=pynvml.NVMLError_LibraryNotFound))
 
 
 @pytest.mark.parametrize("silent", ["", "GetMemoryBusWidth", "GetMaxClockInfo"])
-def test_facts_of_a_gpu(silent: str, nvml: FakeNvml) -> None:
-    """The theoretical peak is 2 x 3201 MHz x 6016 bits / 8."""
+def test_gpu_has_name_and_peak(silent: str, nvml: FakeNvml) -> None:
+    """The theoretical peak is 2 x 3201 MHz x 6016 bits / 8. Without one of these facts, it is None."""
     nvml.answers |= {silent: None}
     gpu = machine.find_gpu()
     assert gpu == machine.Gpu("NVIDIA H200", "sm_90", None if silent else 2 * 3201e6 * 6016 / 8)
@@ -106,10 +106,10 @@ def test_facts_of_a_gpu(silent: str, nvml: FakeNvml) -> None:
         (None, None, None, None, []),
     ],
 )
-def test_reports_of_throttling(
+def test_reasons_for_throttled_samples(
     reasons: int | None, sm: int | None, memory: int | None, processes: int | None, expected: list[str], nvml: FakeNvml
 ) -> None:
-    """Reports cover throttling, clocks below 90 % and other processes, but not idleness or settings."""
+    """Throttling, clocks below 90 % and other processes are reasons. Idleness and clock settings are none."""
     nvml.answers |= {
         "GetCurrentClocksThrottleReasons": reasons,
         "GetClockInfo": {pynvml.NVML_CLOCK_SM: sm, pynvml.NVML_CLOCK_MEM: memory},
@@ -121,8 +121,8 @@ def test_reports_of_throttling(
 
 
 @pytest.mark.usefixtures("nvml")
-def test_prebuild_for_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Only the timed launches of the suite are compiled; an error is printed."""
+def test_prebuild_compiles_timed_launches(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The suite's timed launches and the helper kernels are compiled. An error is printed."""
     built: list[tuple[str, ...]] = []
 
     def fails(cubins: list[prebuild.CubinKey]) -> list[Exception]:
@@ -138,8 +138,8 @@ def test_prebuild_for_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
 
 
 @pytest.mark.usefixtures("no_driver")
-def test_machine_without_a_gpu() -> None:
-    """The architecture names the machine; volatile facts are absent and nothing is built."""
+def test_cpu_names_machine_without_a_gpu() -> None:
+    """The CPU's architecture names the machine. There are no volatile facts, and nothing is compiled."""
     assert (machine.find_gpu(), throttling.watch_gpu()) == (None, None)
     assert machine.volatile_facts() == {}
     assert machine.default_name(None) == f"no-gpu-{platform.machine()}"
@@ -152,8 +152,8 @@ def test_machine_names_are_folder_names(name: str, expected: str) -> None:
     assert machine.default_name(machine.Gpu(name, "sm_90", 1.0)) == expected
 
 
-def test_volatile_facts(nvml: FakeNvml) -> None:
-    """Facts that the GPU does not report are None."""
+def test_volatile_facts_are_those_of_nvml(nvml: FakeNvml) -> None:
+    """Volatile facts are what NVML reports. They are None if it reports nothing."""
     nvml.answers |= {name: {key: f"{name} {key}" for key in nvml.answers[name]} for name in CLOCKS}
     sm, memory = pynvml.NVML_CLOCK_SM, pynvml.NVML_CLOCK_MEM
     assert machine.volatile_facts() == {
@@ -179,8 +179,10 @@ def test_volatile_facts(nvml: FakeNvml) -> None:
     ("visible", "handle"),
     [(None, 0), ("1,0", 1), ("GPU-abc", "GPU-abc"), ("", None), ("-1", None), ("2", None), ("MIG-x", None)],
 )
-def test_visible_device(visible: str | None, handle: object, nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first device of CUDA_VISIBLE_DEVICES names the machine; hidden devices do not."""
+def test_first_visible_device_is_used(
+    visible: str | None, handle: object, nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The machine is described by the first device of CUDA_VISIBLE_DEVICES, and by none if that does not exist."""
     if visible is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     assert (machine.nvml_handle() is None) == (handle is None)
@@ -201,7 +203,7 @@ def test_visible_device(visible: str | None, handle: object, nvml: FakeNvml, mon
 def test_old_drivers_are_refused(
     driver: int, devices: int, compiler: tuple[int, int], problem: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The error says what to do about a driver that cannot load nvcc's output."""
+    """A driver older than nvcc's release is refused, unless both have one major version. The error has the remedy."""
     h200 = SimpleNamespace(get_device=lambda: SimpleNamespace(compute_capability=lambda: (9, 0)))
     fake_driver = SimpleNamespace(Error=RuntimeError, init=lambda: None, get_driver_version=lambda: driver)
     fake_driver.Device = SimpleNamespace(count=lambda: devices)
@@ -226,8 +228,10 @@ def test_old_drivers_are_refused(
         ),
     ],
 )  # fmt: skip
-def test_no_pycuda(library: bool, error: ImportError | None, problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without PyCUDA the error names reason and remedy, even on a driver too old for PyCUDA."""
+def test_unusable_pycuda_is_explained(
+    library: bool, error: ImportError | None, problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If PyCUDA cannot be imported, the error has the reason and the remedy."""
 
     def load(name: str) -> Any:
         if not library:

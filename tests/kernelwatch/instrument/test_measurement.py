@@ -25,7 +25,7 @@ from tests.on_fake_gpu import LARGE, READY, SECONDS, SMALL, make_fetch, measure_
 from tests.own_kernels import CASES
 
 
-def test_sample_is_a_mean_of_launches(gpu: FakeGpu) -> None:
+def test_isolated_sample_is_a_mean_of_launches(gpu: FakeGpu) -> None:
     took = [1e-6] * (graph_replay.ISOLATED_LAUNCHES - 1) + [(1 + graph_replay.ISOLATED_LAUNCHES) * 1e-6]
     gpu.seconds[LARGE.kernel] = itertools.cycle(took)
     outcome, _, _ = measure_launch(gpu, LARGE, isolated=True)
@@ -33,8 +33,8 @@ def test_sample_is_a_mean_of_launches(gpu: FakeGpu) -> None:
 
 
 @pytest.mark.parametrize("fetched", [32, 128])
-def test_fetch_granularity(fetched: int, gpu: FakeGpu) -> None:
-    """A job with its own granularity gets a separate context, only for this job."""
+def test_l2_fetch_size_has_its_own_context(fetched: int, gpu: FakeGpu) -> None:
+    """A job with an L2 fetch size gets a context of its own, which ends after the job."""
     session = Session()
     settings: list[dict[str, int]] = [{}, {"l2_fetch_bytes": fetched}, {}]
     for options in settings:
@@ -60,13 +60,13 @@ def test_fetch_granularity(fetched: int, gpu: FakeGpu) -> None:
         ([2, 4], [0.01, -0.01, -0.01], 18, ()),
     ],
 )
-def test_samples_until_they_agree(
+def test_sampling_stops_when_samples_agree(
     throttled: Sequence[int], scatter: list[float], sample_count: int, reasons: tuple[str, ...], gpu: FakeGpu,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """A job takes five samples if they agree and at most twenty.
+    """A job takes five samples if they agree, and at most twenty otherwise.
 
-    Throttled samples are taken again while attempts remain. The kernel takes 30 µs; the median must be known to 0.1 %.
+    Samples agree if the median is known to 0.1 %. A throttled sample is taken again while attempts remain.
     """
 
     class Watch:
@@ -92,8 +92,8 @@ def test_samples_until_they_agree(
 
 
 @pytest.mark.parametrize("launch", [SMALL, LARGE])
-def test_verify_without_timing(launch: Launch, gpu: FakeGpu) -> None:
-    """Verification of an interleaved job frees everything."""
+def test_verification_frees_its_memory(launch: Launch, gpu: FakeGpu) -> None:
+    """`verify` launches only the kernel and the comparison. Only the pool of references stays allocated."""
     session = Session()
     described = build_job.describe_launch(launch, samples=3)
     session.verify(described.make_job(READY), make_fetch(described))
@@ -107,7 +107,7 @@ def test_verify_without_timing(launch: Launch, gpu: FakeGpu) -> None:
 
 @pytest.fixture
 def own_gpu(small_l2_gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeGpu:
-    """Provide a device whose project is a given folder."""
+    """Return a fake GPU; the project's folder is `tmp_path`."""
     monkeypatch.setenv(CHECKOUT, str(tmp_path))
     return small_l2_gpu
 
@@ -119,10 +119,10 @@ def _launch(kernel: Kernel, name: str, monkeypatch: pytest.MonkeyPatch) -> Launc
 
 @pytest.mark.parametrize("how", [{}, {"isolated": True}, {"in_l2": True}], ids=str)
 @pytest.mark.parametrize("name", CASES)
-def test_own_kernels_are_timed(
+def test_user_kernels_are_timed(
     name: str, how: dict[str, Any], own_gpu: FakeGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Own kernels are timed; afterwards, all memory is released."""
+    """Users' kernels are timed. Afterwards only the pool of references and module variables stay allocated."""
     session = Session()
     launch = _launch(CASES[name].kernel(CASES[name].text, tmp_path), name, monkeypatch)
     outcome, _, fetched_lengths = measure_launch(own_gpu, launch, session, **how)
@@ -133,10 +133,10 @@ def test_own_kernels_are_timed(
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_wrong_own_kernels_are_rejected(
+def test_wrong_user_kernels_are_rejected(
     name: str, own_gpu: FakeGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a reference, only writes past the end of an array are errors."""
+    """Wrong outputs are rejected. Without a reference, only writes past the end of an array are."""
     wrong = CASES[name].kernel(CASES[name].text.replace(*CASES[name].wrong), tmp_path)
     launch = _launch(wrong, name, monkeypatch)
     with pytest.raises(WrongOutputError, match=wrong.name):
@@ -156,8 +156,10 @@ def test_wrong_own_kernels_are_rejected(
 
 
 @pytest.mark.parametrize("size", [48 << 10, (48 << 10) + 1])
-def test_dynamic_shared_memory(size: int, own_gpu: FakeGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The limit of the driver is raised for blocks with more shared memory than the default."""
+def test_block_may_have_more_than_48_kib_of_shared_memory(
+    size: int, own_gpu: FakeGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A block with more dynamic shared memory than the driver's default runs, because the limit is raised."""
     kernel = CASES["a text"].kernel(CASES["a text"].text, tmp_path)
     kernel.dynamic_shared = size
     assert measure_launch(own_gpu, _launch(kernel, "a text", monkeypatch))[0].samples

@@ -1,4 +1,4 @@
-"""The measuring process, its connections and its supervision, without a GPU."""
+"""The measuring process and its connections, without a GPU."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.served import LENGTH, READY, REFERENCE, Session, array, job, request_
 
 
 def test_job_and_reference_are_exchanged(tmp_path: Path) -> None:
-    """The reference is sent once, unless it is requested again."""
+    """The process receives each job as sent, and its reference. The client receives the outcome."""
     seen: list[Job] = []
     session = Session(seen.append)
     sent = job(parameters=bytes(range(256)), oracle=job(entry="other"), most=3)
@@ -39,9 +39,9 @@ def test_job_and_reference_are_exchanged(tmp_path: Path) -> None:
     assert all((fetched == 7).all() and len(fetched) == LENGTH for fetched in session.fetched)
 
 
-#: A job too large for the device, and a reference that nobody may ask for.
+#: A job too large for the device, and a reference that must not be computed.
 HUGE = job(arrays=(array(shape=(1 << 42,)),), addresses=(0,))
-UNASKED = Reference(LENGTH, lambda _: pytest.fail("it is asked for"))
+UNASKED = Reference(LENGTH, lambda _: pytest.fail("the reference was computed"))
 
 
 @pytest.mark.parametrize(
@@ -55,10 +55,10 @@ UNASKED = Reference(LENGTH, lambda _: pytest.fail("it is asked for"))
         (None, job(), Reference(LENGTH + 1, sevens), MeasuringError, f"{LENGTH + 1} bytes, but the job"),
     ],
 )
-def test_exceptions_arrive(
+def test_exceptions_keep_their_type(
     raised: Exception | None, sent: Job, reference: Reference, expected: type[Exception], message: str, tmp_path: Path
 ) -> None:
-    """An exception keeps its type, even while a reference is being sent."""
+    """The client raises a skip or a wrong output as the process did, and MeasuringError for other exceptions."""
     session = Session(mock.Mock(side_effect=raised))
     with serve_session(session, tmp_path) as address, pytest.raises(expected, match=message):
         request_outcome(address, sent, reference)
@@ -70,18 +70,18 @@ def test_process_serves_one_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         request_outcome(address, job())
         with pytest.raises(MeasuringError, match="the measuring process did not start"):
             request_outcome(address, job(package_digest="decade"))
-        assert not Path(address).exists(), "this one is over"
+        assert not Path(address).exists(), "the process still listens"
 
 
-def test_invalid_job_is_rejected(tmp_path: Path) -> None:
-    """The process goes on."""
+def test_process_survives_an_invalid_job(tmp_path: Path) -> None:
+    """An invalid job is an error for its sender. The process measures the next job."""
     with serve_session(Session(), tmp_path) as address:
         with pytest.raises(MeasuringError, match="the measuring process stopped"):
             request_outcome(address, job(grid="wide"))
         assert request_outcome(address, job()).samples == (1.0, 2.0)
 
 
-def test_recent_mappings_stay() -> None:
+def test_most_recent_mappings_stay() -> None:
     writing_end, reading_end = map(Channel, multiprocessing.Pipe())
     memories = [ReferenceMemory() for _ in range(client._MAX_MAPPED + 1)]
     mapped_memory: dict[int, Bytes] = {}
@@ -99,7 +99,7 @@ def test_recent_mappings_stay() -> None:
     [(9, "abc", "ab"), (9, "xaab", "ab"), (1, "abc", "a"), (0, "abc", ""), (9, "", "")],
 )
 def test_references_are_written_ahead(room: int, later: str, written: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first two unrequested references are written once, up to a quarter of the memory."""
+    """The first two references of later jobs are written in advance, once, up to a quarter of the memory."""
     monkeypatch.setattr(os, "sysconf", lambda name: 4 * room if name == "SC_PHYS_PAGES" else LENGTH)
     filled: list[str] = []
 
@@ -113,13 +113,16 @@ def test_references_are_written_ahead(room: int, later: str, written: str, monke
     ahead._threads.shutdown()
     assert sorted(filled) == list(written)
     for name in "abx":
-        assert ahead._current not in ahead._free, "it would be overwritten"
+        assert ahead._current not in ahead._free, "the current reference could be overwritten"
         assert os.pread(ahead.write(references[name]), LENGTH, 0) == name.encode() * LENGTH
     assert sorted(filled) == list("abx")
 
 
-def test_jobs_in_turns(tmp_path: Path) -> None:
-    """Rounds of both commits alternate, and outcomes are verified on request. A third commit's job has no companion."""
+def test_jobs_of_two_commits_alternate(tmp_path: Path) -> None:
+    """Equal jobs of two commits are measured together, and their outcomes handed out one by one.
+
+    The partner's outcomes are verified when they are requested. A job without a partner is measured alone.
+    """
     own_job, partner_job = job(package_digest="ours"), job(package_digest="theirs")
     unpaired_job = job(package_digest="ours", name="another")
     (tmp_path / "0.jsonl").write_bytes(b"\n".join(map(msgspec.json.encode, (own_job, unpaired_job))))
@@ -158,8 +161,8 @@ def test_jobs_in_turns(tmp_path: Path) -> None:
         ({"samples": 3}, False),
     ],
 )
-def test_companions(changes: dict[str, Any], is_companion: bool, tmp_path: Path) -> None:
-    """A companion is the same launch of another commit that shares buffers and instrument."""
+def test_companion_is_the_same_launch(changes: dict[str, Any], is_companion: bool, tmp_path: Path) -> None:
+    """A companion is the job of another commit with the same launch and settings. Code and reference may differ."""
     own_job, partner_job = job(package_digest="ours"), job(**{"package_digest": "theirs", **changes})
     for place, turn_job in enumerate((own_job, partner_job)):
         (tmp_path / f"{place}.jsonl").write_bytes(msgspec.json.encode(turn_job) + b"\n")
@@ -171,8 +174,8 @@ def test_companions(changes: dict[str, Any], is_companion: bool, tmp_path: Path)
     assert server.InterleavedJobs(None).find_same_jobs(own_job) == []
 
 
-def test_messages_do_not_interleave(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A message waits for one that is being sent; a process that ends itself sends none."""
+def test_messages_wait_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A message waits until another one is sent. A process that ends does not wait, and sends none."""
     run_end, process_end = multiprocessing.Pipe()
     line = Channel(run_end)
     exits: list[int] = []

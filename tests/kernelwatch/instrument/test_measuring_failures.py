@@ -1,4 +1,4 @@
-"""Failures of the process that measures: hangs, lost GPUs, failed starts."""
+"""Failures of the measuring process: hangs, lost GPUs, failed starts."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ def test_failed_call_of_the_driver_is_named(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_silent_process_is_named() -> None:
-    """The message of a time limit says which process did not answer."""
+    """The error for a process that does not answer says which process it is."""
     ours, theirs = Pipe()
     with ours, theirs, pytest.raises(MeasuringError, match=r"^the measuring process did not answer within 0 s$"):
         client.Channel(ours).receive(Ready, 0.0)
 
 
-def test_late_timeout_is_ignored() -> None:
-    """If the timeout expires as the job ends, its handler finishes before the answer is sent."""
+def test_time_limit_waits_for_its_handler() -> None:
+    """If the time limit expires as the job ends, the block ends only after the limit's handler."""
     begun, goes_on, ended = threading.Event(), threading.Event(), threading.Event()
 
     def finish_late() -> None:
@@ -66,7 +66,7 @@ def test_late_timeout_is_ignored() -> None:
     assert ended.is_set()
 
 
-#: A measuring process whose GPU disappears during the second job.
+#: A measuring process whose GPU is lost during the second job.
 FALLS_OFF = """\
     #!{python}
     import sys
@@ -101,10 +101,10 @@ FALLS_OFF = """\
 """
 
 
-def test_lost_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Earlier outcomes stay, one configuration fails, later ones are skipped.
+def test_lost_gpu_fails_one_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The configuration that loses the GPU fails. Earlier outcomes stay, later configurations are skipped.
 
-    A new process starts after each end; all end with the run.
+    A new process starts after each that ends. The last one ends with the run.
     """
     script, arguments_file, fallen = (tmp_path / name for name in ("python", "told", "fallen"))
     script_fields = {"python": sys.executable, "root": str(ROOT), "fallen": str(fallen), "told": str(arguments_file)}
@@ -117,19 +117,19 @@ def test_lost_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         address = os.environ[client.ADDRESS]
         assert request_outcome(address, job()).samples == (1.0, 2.0)
         assert os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] == "1"
-        assert arguments_file.read_text() == str((7.5, Path(address).parent)), "what was said to it"
+        assert arguments_file.read_text() == str((7.5, Path(address).parent)), "the arguments of Server"
         with pytest.raises(MeasuringError, match=r"^RuntimeError: cuStreamSynchronize failed: GPU is lost$"):
             request_outcome(address, job())
         for _ in range(2):
             with pytest.raises(NotImplementedError, match=r"^no usable CUDA device: GPU is lost$"):
                 request_outcome(address, job())
-    assert facts == {"l2_bytes": 1, "l2_fetch_bytes": 64, "others_on_gpu": 0}, "of the first"
+    assert facts == {"l2_bytes": 1, "l2_fetch_bytes": 64, "others_on_gpu": 0}, "the facts of the first process"
     assert client.ADDRESS not in os.environ
     assert not Path(address).parent.exists()
 
 
-def test_failed_start_removes_the_folder(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing waits for a process that never started."""
+def test_process_that_cannot_start_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the process cannot start, there are no facts, and a job fails at once."""
     monkeypatch.setattr(sys, "executable", "/bin/false")
     monkeypatch.setattr(machine, "nvml_handle", lambda: "handle")
     with server.start_server() as facts:
@@ -138,8 +138,8 @@ def test_failed_start_removes_the_folder(monkeypatch: pytest.MonkeyPatch) -> Non
             request_outcome(os.environ[client.ADDRESS], job())
 
 
-def test_wait_is_deferred(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The block does not wait for the driver; the end of the run does."""
+def test_wait_for_the_process_is_deferred(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With `defers_wait`, the end of the run waits for the process and removes its folder, not the end of the block."""
     script, ends = tmp_path / "python", list[Callable[[], None]]()
     script.write_text("#!/bin/sh\necho '{}'\ncat\n")
     script.chmod(0o755)
@@ -153,8 +153,8 @@ def test_wait_is_deferred(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert not folder.exists()
 
 
-def test_end_without_its_folder(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that does not wait removes its folders first: no traceback follows."""
+def test_process_ends_without_its_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process ends without an error if the run has removed its folder."""
     folder = Path(tempfile.mkdtemp())
 
     def end_run(*_: object) -> tuple[list[int]]:

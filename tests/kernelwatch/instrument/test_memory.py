@@ -1,4 +1,4 @@
-"""Device memory of a session: the arena that all jobs share, and references."""
+"""Device memory of a session: the arena that its jobs share, and the references."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ H200_L2 = 62914560
 
 @pytest.mark.parametrize("between", [[100], [3 * PAGE], [PAGE, PAGE - 1], [1, 1]])
 def test_addresses_are_reproducible(between: list[int], gpu: FakeGpu) -> None:
-    """Each buffer starts a page at a fixed place; buffers too large for the arena are allocated separately."""
+    """Buffers start at pages, at the same addresses for each job. Too large buffers are allocated outside the arena."""
     arena = Arena(3 * PAGE)
     (first, second), _, again = (
         list(map(int, arena.allocate(*sizes))) for sizes in ((PAGE + 1, 5), between, (3 * PAGE,))
@@ -39,7 +39,7 @@ def test_addresses_are_reproducible(between: list[int], gpu: FakeGpu) -> None:
 
 
 def test_no_arena_on_a_small_device(gpu: FakeGpu) -> None:
-    """An arena takes at most half of the free memory."""
+    """An arena that would take more than half of the free memory is not allocated."""
     assert len(Arena(4 * PAGE + 1).allocate(7 * PAGE)) == 1
 
 
@@ -53,9 +53,9 @@ def test_arena_holds_every_job_of_the_suite() -> None:
 
 
 def test_session_measures_in_the_arena(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Large jobs share the arena; small jobs have separate memory.
+    """Large jobs share the arena. Small jobs have other memory.
 
-    The arena is released only if that makes a job fit.
+    The arena is released for a job that fits only without the arena.
     """
     monkeypatch.setattr(memory, "Arena", lambda: Arena(2 * PAGE))
     monkeypatch.setattr(memory, "ReferenceStore", lambda _: ReferenceStore(1 << 20))
@@ -63,7 +63,7 @@ def test_session_measures_in_the_arena(gpu: FakeGpu, monkeypatch: pytest.MonkeyP
     pool = session._arena._pool
 
     def launch_and_locate(launch: Launch) -> tuple[set[tuple[int, ...]], bool]:
-        """Return the addresses of a kernel's launches, and whether they are in the arena; verify the output."""
+        """Return the addresses of a kernel's launches, and whether all are in the arena."""
         del gpu.launched[:]
         on_fake_gpu.measure_launch(gpu, launch, session)
         places = {addresses for name, addresses in gpu.launched if name == launch.kernel}
@@ -83,8 +83,8 @@ def test_session_measures_in_the_arena(gpu: FakeGpu, monkeypatch: pytest.MonkeyP
     assert session._arena._pool is None
 
 
-def test_references_are_computed_once(gpu: FakeGpu) -> None:
-    """Shape, dtype and operation identify a reference, across kernels, flags and contexts."""
+def test_equal_references_are_fetched_once(gpu: FakeGpu) -> None:
+    """Launches with the same operation, shape and dtype share a reference, whatever their kernel and flags."""
     session = Session()
     other_flags = Launch("transpose_write_coalesced", LARGE.dtype, "-Xptxas -O0", LARGE.arguments)
     turned = Launch(LARGE.kernel, arguments={"rows": 101, "columns": 97})
@@ -100,8 +100,8 @@ def test_least_recent_references_are_evicted(monkeypatch: pytest.MonkeyPatch) ->
     assert [store.has_reference(name) for name in "abc"] == [True, False, True]
 
 
-def test_pool_of_references_on_the_device(gpu: FakeGpu) -> None:
-    """References are stored one after another; a reference larger than the pool is not stored."""
+def test_full_pool_drops_all_references(gpu: FakeGpu) -> None:
+    """A reference that the pool has no room for replaces all others. One larger than the pool is not stored."""
     store = ReferenceStore(1000)
 
     def read_stored(name: str, length: int) -> bytes | None:

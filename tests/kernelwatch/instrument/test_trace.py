@@ -26,7 +26,7 @@ SHAPE = "rows=97 columns=101 float32"
 PAIR = f"{LARGE} and transpose_write_coalesced {SHAPE}"
 MIXED_PAIR = f"{LARGE} and transpose_row_per_thread {SHAPE}"
 
-#: Jobs that one session measures in sequence (pairs in turns), the method, and whether they get new buffers.
+#: A job or a pair of jobs, its options, and whether it gets new buffers. One session measures all, in this order.
 MEASURED: list[tuple[str, dict[str, Any], bool]] = [
     (str(SMALL), {}, True),
     (str(LARGE), {}, True),
@@ -55,7 +55,7 @@ MEASURED: list[tuple[str, dict[str, Any], bool]] = [
 
 
 class Trace(NamedTuple):
-    """The calls for a job or a pair of jobs, and its outcomes or error."""
+    """The CUDA calls for a job or a pair of jobs, and its outcomes or error."""
 
     jobs: list[Job]
     how: dict[str, Any]
@@ -68,10 +68,10 @@ class Trace(NamedTuple):
 
     @property
     def timed(self) -> list[tuple[str, Entry]]:
-        """Replays with events or stamps, each with its kernel."""
+        """Kernel and log entry of each graph launch that has events or stamps."""
         replays = [entry for entry in self.log if {"event", "stamp"} & {*entry.nodes}]
         helpers = ("event", "stamp", "flush_l2")
-        return [(next(name for name in entry.places if name not in helpers), entry) for entry in replays]
+        return [(next(name for name in entry.address_sets if name not in helpers), entry) for entry in replays]
 
 
 def _measure_jobs(gpu: FakeGpu, session: Session, text: str, how: dict[str, Any], has_new_buffers: bool) -> Trace:
@@ -91,7 +91,7 @@ def _measure_jobs(gpu: FakeGpu, session: Session, text: str, how: dict[str, Any]
 
 @pytest.fixture(scope="module")
 def gpu_and_traces() -> Iterator[tuple[FakeGpu, list[Trace]]]:
-    """Measure all jobs in one session; yield the device after the session's end, and the traces."""
+    """Measure all jobs in one session and release its buffers; yield the fake GPU and the traces."""
     with pytest.MonkeyPatch.context() as patch, fake_gpu(patch) as gpu:
         for kernel in (CASES["in place"].declared, WRITING[1][0]):
             patch.setitem(catalog.KERNELS, kernel.name, kernel)
@@ -103,12 +103,12 @@ def gpu_and_traces() -> Iterator[tuple[FakeGpu, list[Trace]]]:
 
 @pytest.fixture
 def traces(gpu_and_traces: tuple[FakeGpu, list[Trace]]) -> list[Trace]:
-    """Return the traces of all jobs."""
+    """Return the traces of all `MEASURED` jobs."""
     return gpu_and_traces[1]
 
 
 def test_copies_precede_samples(traces: list[Trace]) -> None:
-    """Each turn is a copy and a sample of each job, in alternating order."""
+    """Each round times the plain copy, then each job. The order of two jobs alternates."""
     for trace in traces:
         entries = [job.entry for job in trace.jobs]
         turns = range(trace.jobs[0].samples)
@@ -116,10 +116,10 @@ def test_copies_precede_samples(traces: list[Trace]) -> None:
         assert trace.error or [kernel for kernel, _ in trace.timed][-len(expected) :] == expected
 
 
-def test_back_to_back_replays(traces: list[Trace]) -> None:
-    """Warm-up launches fill the L2, timed ones take a millisecond and use all buffers equally often.
+def test_back_to_back_launches_follow_a_warm_up(traces: list[Trace]) -> None:
+    """Warm-up launches fill the L2. Timed launches take `TARGET_MS` and use all buffers equally often.
 
-    Probes, and long launches, use each buffer once without a warm-up.
+    Graphs without a warm-up use each buffer once. Long launches have no warm-up.
     """
     for trace in traces:
         how, moved = trace.how, {job.entry: job.set_bytes for job in trace.jobs}
@@ -127,23 +127,23 @@ def test_back_to_back_replays(traces: list[Trace]) -> None:
         seconds = {job.entry: how.get("seconds", SECONDS) * (1 + place) for place, job in enumerate(trace.jobs)}
         seconds[COPY] = COPY_SECONDS
         led_in = set()
-        for kernel, (_, _, nodes, places, _) in trace.timed if not how.get("isolated") else ():
+        for kernel, (_, _, nodes, address_sets, _) in trace.timed if not how.get("isolated") else ():
             warm_up, stop = (place for place, name in enumerate(nodes) if name == "event")
             launches = stop - warm_up - 1
             assert nodes == [*[kernel] * warm_up, "event", *[kernel] * launches, "event"]
-            assert (places[kernel] == 1) if how.get("in_l2") else (launches % places[kernel] == 0)
+            assert (address_sets[kernel] == 1) if how.get("in_l2") else (launches % address_sets[kernel] == 0)
             if warm_up:
                 led_in.add(kernel)
                 assert (warm_up - 1) * moved[kernel] < 64 << 10 <= warm_up * moved[kernel]
                 assert launches * seconds[kernel] >= TARGET_MS * 1e-3
             else:
-                assert launches == places[kernel]
+                assert launches == address_sets[kernel]
         long_kernels = {kernel for kernel, duration in seconds.items() if duration >= LONG_LAUNCH}
         assert trace.error or how.get("isolated") or led_in == {*seconds} - long_kernels
 
 
-def test_isolated_replays(traces: list[Trace]) -> None:
-    """Each launch follows a flush of the L2 and lies between two stamps."""
+def test_isolated_launches_follow_a_flush(traces: list[Trace]) -> None:
+    """Each isolated launch follows a flush of the L2 and lies between two stamps."""
     isolated = [trace for trace in traces if trace.how.get("isolated")]
     for trace in isolated:
         for kernel, entry in trace.timed:
@@ -154,7 +154,7 @@ def test_isolated_replays(traces: list[Trace]) -> None:
 
 
 def test_small_grids_have_a_clean_context(traces: list[Trace]) -> None:
-    """A context with grids of one wave only changes memory by copies: a set is a large grid."""
+    """Grids of one wave are timed in a context of their own. No context but the process's own sets memory."""
     for trace in traces:
         contexts = {entry.context.partition(" ")[0] for _, entry in trace.timed}
         assert trace.error or contexts == ({""} if trace.has_waves else {"context"})
@@ -163,7 +163,7 @@ def test_small_grids_have_a_clean_context(traces: list[Trace]) -> None:
 
 
 def test_outputs_are_compared_on_the_device(traces: list[Trace]) -> None:
-    """The host reads a flag of 8 bytes per array, and values only within a tolerance."""
+    """The host reads 8 bytes per array, and values only for a kernel with a tolerance."""
     for trace in traces:
         if trace.outcomes and not trace.is_repeated and not trace.jobs[0].name.startswith("matmul"):
             (launched,) = (place for place, entry in enumerate(trace.log) if {*entry.nodes} == {trace.jobs[0].entry})
@@ -174,7 +174,7 @@ def test_outputs_are_compared_on_the_device(traces: list[Trace]) -> None:
 
 
 def test_repeated_jobs_are_not_verified_again(traces: list[Trace]) -> None:
-    """A later round of a verified job is timed, but not compared."""
+    """A job that was verified before is timed, but not compared again."""
     assert [place for place, trace in enumerate(traces) if trace.is_repeated] == [3, 9, 15, 16]
     for trace in traces:
         is_compared = any("compare" in entry.nodes for entry in trace.log)
@@ -182,7 +182,7 @@ def test_repeated_jobs_are_not_verified_again(traces: list[Trace]) -> None:
 
 
 def test_changed_inputs_are_restored(traces: list[Trace]) -> None:
-    """Prefilled outputs are uploaded before every sample."""
+    """Arrays that a kernel reads and writes are uploaded before each of its graphs."""
     prefilled = [trace for trace in traces if any(array.direction == "in and out" for array in trace.jobs[0].arrays)]
     for trace in prefilled:
         entry = trace.jobs[0].entry
@@ -192,20 +192,20 @@ def test_changed_inputs_are_restored(traces: list[Trace]) -> None:
     assert len(prefilled) == 2
 
 
-def test_buffers_are_shared(traces: list[Trace]) -> None:
-    """A job of the same shape uses the buffers of the last one; a second round and a failure do not."""
+def test_jobs_of_one_shape_share_buffers(traces: list[Trace]) -> None:
+    """A job allocates new buffers only if `MEASURED` says so."""
     for trace in traces:
         before = trace.log[: next((place for place, entry in enumerate(trace.log) if entry.nodes), None)]
         assert any(entry.call.startswith("allocate ") for entry in before) == trace.has_new_buffers
 
 
 def _sum_bytes(entries: Iterable[Entry], words: str) -> int:
-    """Return the bytes of the calls that contain some words."""
+    """Return the sum of the bytes of the calls that contain some words."""
     return sum(int(entry.call.split()[1]) for entry in entries if words in entry.call)
 
 
 def _measure_spans(job: Job) -> tuple[int, int]:
-    """Return the bytes of a set's outputs and inputs, each array with at least 512 behind it."""
+    """Return the bytes of a set's outputs and of its inputs. Each array has at least 512 bytes behind it."""
     outputs, inputs = (
         sum((array.nbytes + 1023) // 512 * 512 for array in job.arrays if array.is_written is is_written)
         for is_written in (True, False)
@@ -213,23 +213,23 @@ def _measure_spans(job: Job) -> tuple[int, int]:
     return outputs, inputs
 
 
-def test_sizes_of_buffers(gpu_and_traces: tuple[FakeGpu, list[Trace]]) -> None:
-    """As many sets as fill the L2 three times lie in new buffers, and uploads fill all inputs with their guards."""
+def test_buffers_exceed_the_l2_three_times(gpu_and_traces: tuple[FakeGpu, list[Trace]]) -> None:
+    """New buffers have as many sets as fill the L2 three times. Uploads fill all inputs and their guards."""
     gpu, traces = gpu_and_traces
     for trace in (trace for trace in traces if trace.has_new_buffers):
         job, first = trace.jobs[0], next(place for place, entry in enumerate(trace.log) if entry.nodes)
-        sets = next(entry.places[job.entry] for kernel, entry in trace.timed if kernel == job.entry)
+        sets = next(entry.address_sets[job.entry] for kernel, entry in trace.timed if kernel == job.entry)
         assert sets == (1 if trace.how.get("in_l2") else -(-3 * gpu.l2 // job.set_bytes))
         outputs, inputs = (sets * span for span in _measure_spans(job))
         allocated = [entry for entry in trace.log[:first] if entry.call.startswith("allocate ")]
         assert _sum_bytes(allocated[:1], "") == outputs
-        assert _sum_bytes(allocated[1:2], "") == (inputs or outputs // sets), "the copies need an input"
+        assert _sum_bytes(allocated[1:2], "") == (inputs or outputs // sets), "the plain copy needs an input"
         assert _sum_bytes(allocated[2:], "") == ((2 * gpu.l2 + 384) if trace.how.get("isolated") else 0)
         assert _sum_bytes(trace.log[:first], "upload ") == inputs
 
 
 def test_outputs_are_poisoned(traces: list[Trace]) -> None:
-    """All sets of outputs and their guards hold poison before the launches whose outputs are compared."""
+    """All sets of outputs and their guards are filled with poison before the launches whose outputs are compared."""
     for trace in traces:
         (job, *_), log = trace.jobs, trace.log
         launched = [place for place, entry in enumerate(log) if {*entry.nodes} == {job.entry}]
@@ -239,8 +239,8 @@ def test_outputs_are_poisoned(traces: list[Trace]) -> None:
             assert _sum_bytes(fills, " of poison") == len(log[place].nodes) * _measure_spans(job)[0]
 
 
-def test_blocks(traces: list[Trace]) -> None:
-    """Every launch has the job's grid; a copy has a thread for each 16 bytes."""
+def test_launches_have_their_grids(traces: list[Trace]) -> None:
+    """Every launch of a job has the job's number of blocks. A block of the plain copy copies 4096 bytes."""
     for trace in traces:
         for entry in trace.log:
             for job in trace.jobs:
@@ -248,8 +248,8 @@ def test_blocks(traces: list[Trace]) -> None:
             assert entry.blocks.get(COPY) in (None, -(-trace.jobs[0].useful_bytes // 2 // 4096))
 
 
-def test_outcomes(traces: list[Trace]) -> None:
-    """Samples are the times of the device; errors belong to the faulty job alone."""
+def test_samples_are_the_device_times(traces: list[Trace]) -> None:
+    """Samples are the seconds per launch on the device. A job's error does not affect later jobs."""
     for trace in traces:
         if not trace.how.get("isolated"):
             for place, outcome in enumerate(trace.outcomes):
@@ -261,7 +261,7 @@ def test_outcomes(traces: list[Trace]) -> None:
     ]  # fmt: skip
 
 
-def test_nothing_is_left(gpu_and_traces: tuple[FakeGpu, list[Trace]]) -> None:
+def test_session_releases_everything(gpu_and_traces: tuple[FakeGpu, list[Trace]]) -> None:
     """Memory, graphs and events are released with the session's buffers."""
     gpu, _ = gpu_and_traces
     assert not gpu.allocations

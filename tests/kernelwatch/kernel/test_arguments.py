@@ -1,4 +1,4 @@
-"""Arguments of kernels: allowed values, types, layouts, and Numba."""
+"""Arguments of kernels: allowed values, types, layouts, and those of Numba and Triton."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kernelwatch.errors import ArgumentError, UnknownArgumentError
 from kernelwatch.kernel.arguments import ArrayArgument, ParameterLayout, ScalarArgument, pack_arguments
 from kernelwatch.kernel.ptx_module import PtxModule
 
-#: Refused arguments, in int8 or complex128 -> value, allowed values, and remedy.
+#: Kernel, refused arguments, and the error: with the value and what is allowed.
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("offset_copy", {"size": 0, "offset": 0}, "size must be an integer of at least 1; given: 0"),
     ("offset_copy", {"size": 5, "offset": -1}, "offset must be an integer of at least 0; given: -1"),
@@ -34,8 +34,8 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("name", "arguments", "message"), REFUSED)
-def test_bad_arguments(name: str, arguments: dict[str, Any], message: str) -> None:
-    """An array that fits in int8 to the last byte exceeds 64-bit addresses in complex128."""
+def test_arguments_out_of_range_are_refused(name: str, arguments: dict[str, Any], message: str) -> None:
+    """Arguments out of range are refused, also arrays that exceed 64-bit addresses only in complex128."""
     KERNELS["offset_copy"].bind_arguments("int8", size=1, offset=2**63 - 2)
     KERNELS["stride_copy"].bind_arguments("int8", size=2, stride=2**60)
     dtype = "complex128" if "16" in message.split(maxsplit=1)[0] else "int8"
@@ -43,8 +43,8 @@ def test_bad_arguments(name: str, arguments: dict[str, Any], message: str) -> No
         KERNELS[name].bind_arguments(dtype, **arguments), KERNELS[name].compute_geometry(dtype, **arguments)
 
 
-def test_repeated_lengths() -> None:
-    """A square product uses its side three times; two arguments of one name are refused."""
+def test_a_length_may_be_repeated() -> None:
+    """An entry point may take a length several times. Two arguments of one name are refused."""
     square = Kernel("k", [outputs("c", "n n"), inputs("a", "n n"), "n", "n", "n"], 32, over=("n",), file="k.cu")
     assert square.parameters == ("n",)
     bound = square.bind_arguments("float32", n=4)
@@ -64,14 +64,14 @@ def test_repeated_lengths() -> None:
         ("f4", np.float32(0.5)),
     ],
 )
-def test_types_of_numbers(type_text: str, expected: np.generic) -> None:
-    """A number has the entry point's type; PTX does not distinguish signed types."""
+def test_number_has_type_of_the_parameter(type_text: str, expected: np.generic) -> None:
+    """A number takes the entry point's type. Negative numbers fit unsigned types: nvcc declares `int` as .u32."""
     typed = ScalarArgument("n", expected.item()).to_numpy(np.dtype(type_text))
     assert (typed, typed.dtype) == (expected, expected.dtype)
 
 
 @pytest.mark.parametrize(("value", "type_text"), [(-(2**31) - 1, "u4"), (2**32, "u4"), (1.5, "i4"), (1.5, "u4")])
-def test_numbers_that_do_not_fit(value: float, type_text: str) -> None:
+def test_numbers_that_do_not_fit_are_refused(value: float, type_text: str) -> None:
     with pytest.raises(ArgumentError, match=r"n: .* does not fit "):
         ScalarArgument("n", value).to_numpy(np.dtype(type_text))
 
@@ -79,25 +79,27 @@ def test_numbers_that_do_not_fit(value: float, type_text: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "lengths", "expected"),
     [
-        # Two Python addresses, elements, item size, address, lengths and strides in bytes.
+        # Two null pointers, elements, item size, the array, lengths, strides in bytes, and a length.
         (
             numba_arguments(outputs("x", "h w 2", "float64"), "w"), {"h": 3, "w": 5},
             [0, 0, 30, 8, (3, 5, 2), 3, 5, 2, 80, 16, 8, 5],
         ),
-        # Two null pointers follow.
+        # The array, a length, and two null pointers.
         (triton_arguments(outputs("x", "n"), "n"), {"n": 7}, [(7,), 7, 0, 0]),
     ],
     ids=["Numba", "Triton"],
 )  # fmt: skip
-def test_arguments_of_generators(arguments: list[Any], lengths: dict[str, int], expected: list[Any]) -> None:
+def test_numba_and_triton_arguments_are_expanded(
+    arguments: list[Any], lengths: dict[str, int], expected: list[Any]
+) -> None:
     kernel = Kernel("k", arguments, 32, over=(max(lengths),), file="k.cu")
     bound = kernel.bind_arguments("int8", **lengths)
     values = [argument.value if isinstance(argument, ScalarArgument) else argument.shape for argument in bound]
     assert values == expected
 
 
-def test_layout_of_arguments() -> None:
-    """Each is aligned as the entry point requires; errors name misfits."""
+def test_arguments_are_packed_as_the_entry_point_requires() -> None:
+    """Each argument has the entry point's alignment. A wrong number or size of arguments is an error."""
     array = ArrayArgument("x", (3,), np.dtype("f4"), "in", "bits")
     kinds = (("i", 1), ("u", 8), ("i", 4), ("f", 8))
     layout: list[ParameterLayout] = [(size, size, np.dtype(f"{kind}{size}")) for kind, size in kinds]
@@ -115,6 +117,6 @@ def test_layout_of_arguments() -> None:
     ("target", "arch", "expected"),
     [("sm_90a", "sm_90", "sm_90a"), ("sm_90", "sm_90", "sm_90"), ("sm_80", "sm_90", "sm_90"), ("", "sm_90", "sm_90")],
 )
-def test_architecture_of_ptx(target: str, arch: str, expected: str) -> None:
+def test_arch_specific_ptx_keeps_its_target(target: str, arch: str, expected: str) -> None:
     """PTX for sm_90a, as Triton writes it, is assembled for that architecture."""
     assert PtxModule(f".version 9.0\n.target {target}\n" if target else "", "k").target_arch(arch) == expected

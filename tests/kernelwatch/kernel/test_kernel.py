@@ -21,7 +21,7 @@ from kernelwatch.suite import registry
 
 
 def _sums(dtypes: tuple[str, ...] = (), ulp: Any = None, reference: Any = None) -> Kernel:
-    """Make a kernel with sums of `count` squares each."""
+    """Return a kernel with `size` sums of `count` squares each."""
     loop = "for (int k = 0; k < count; ++k) sum += in[i * count + k] * in[i * count + k];"
     return Kernel(
         "sums",
@@ -40,13 +40,13 @@ def _sums(dtypes: tuple[str, ...] = (), ulp: Any = None, reference: Any = None) 
 @pytest.mark.parametrize(
     ("dtype", "arch"), [("float16", "sm_80"), ("bfloat16", "sm_80"), ("bfloat16", "sm_100"), ("complex128", "sm_90")]
 )
-def test_dtypes_of_cuda_headers(dtype: str, arch: str) -> None:
-    """Types that C++ lacks come from CUDA's headers, with machine code of their own."""
+def test_dtypes_that_cpp_lacks_compile(dtype: str, arch: str) -> None:
+    """Types that C++ lacks come from CUDA's headers, and compile."""
     assert _sums().compile_cubin(dtype, arch=arch).resources.registers > 0
 
 
-def test_bound_of_halves() -> None:
-    """Rounded sums are compared with float64, within the stated bound only."""
+def test_float16_outputs_have_a_bound() -> None:
+    """float16 outputs are compared with a float64 reference, within the kernel's bound in ulps."""
 
     def sums(size: int, count: int, **arrays: Array) -> Array:
         assert arrays["in"].dtype == np.float64
@@ -79,8 +79,8 @@ BY_ITEMSIZE: dict[str, Any] = {
         (BY_ITEMSIZE, 8, Geometry((3, 32, 1), (512, 1, 1), 100000)),
     ],
 )
-def test_geometry(shape: dict[str, Any], itemsize: int, expected: Geometry) -> None:
-    """Grids cover tiles, are one block, a thread per row, or resident blocks; item sizes may select the shape."""
+def test_grid_and_block_of_a_launch(shape: dict[str, Any], itemsize: int, expected: Geometry) -> None:
+    """A grid covers tiles or rows, is one block, or has resident blocks. Shapes may depend on the item size."""
     kernel = Kernel("k", MATRIX, file="k.cu", **({"over": ("columns", "rows")} | shape))
     assert kernel.compute_geometry(f"f{itemsize}", **SIDES) == expected
 
@@ -96,8 +96,8 @@ def test_geometry(shape: dict[str, Any], itemsize: int, expected: Geometry) -> N
         (32, lambda rows: rows, None),
     ],
 )
-def test_constant_blocks(block: Any, shared: Any, fixed: tuple[int, int] | None) -> None:
-    """Threads and dynamic shared memory of a block may depend on no length."""
+def test_fixed_block_depends_on_no_length(block: Any, shared: Any, fixed: tuple[int, int] | None) -> None:
+    """The threads and dynamic shared memory of a block are None if they depend on a length."""
     kernel = Kernel("k", MATRIX, block, over=("columns",), file="k.cu", dynamic_shared=shared)
     assert kernel.find_fixed_block("float32") == fixed
 
@@ -116,8 +116,8 @@ def _without_memory() -> Any:
         (lambda a: a[1:], ArgumentError, r"returns output with the shape \(3,\), not \(4,\)"),
     ],
 )  # fmt: skip
-def test_failing_reference(reference: Any, error: type[Exception], message: str) -> None:
-    """The error has its cause; a MemoryError stays one."""
+def test_failing_reference_is_an_argument_error(reference: Any, error: type[Exception], message: str) -> None:
+    """A reference that raises, or returns or takes other arrays, is an ArgumentError. A MemoryError stays one."""
     vectors = [outputs("output", "size"), inputs("a", "size"), inputs("b", "size")]
     add = Kernel("add", vectors, 32, over=("size",), file="add.cu", reference=reference)
     with pytest.raises(error, match=message):
@@ -130,7 +130,7 @@ def _bind_length(shape: Any) -> None:
 
 TWO_KERNELS = ".version 8.0\n.target sm_90\n.address_size 64\n.entry a() { ret; }\n.entry b() { ret; }"
 
-#: Error of a call -> its message.
+#: A call, its error, and the error's message.
 REFUSED: list[tuple[Any, type[Exception], str]] = [
     (lambda: registry.find_kernel("nope"), UnknownKernelError, "there is no kernel 'nope'; allowed are offset_copy"),
     (lambda: to_dtype("float31"), UnknownDtypeError, "'float31' is not a NumPy dtype"),
@@ -148,14 +148,14 @@ REFUSED: list[tuple[Any, type[Exception], str]] = [
 
 
 @pytest.mark.parametrize(("call", "error", "message"), REFUSED)
-def test_unknown_names(call: Any, error: type[Exception], message: str) -> None:
+def test_errors_say_what_is_allowed(call: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()
 
 
 @pytest.mark.parametrize("is_generated", [True, False])
-def test_generators_of_ptx(is_generated: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Installed generators affect only kernels with generated PTX."""
+def test_generators_matter_for_generated_ptx(is_generated: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Versions of installed generators are listed only for kernels with generated PTX."""
     installed = {"triton": "3.8.0", "numba": "0.62"}
 
     def find_version(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Accepted regressions: scope and lifetime of an entry, its display, and errors."""
+"""Regressions accepted by acknowledged.toml: scope and lifetime of an entry, its display, and errors."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ ENTRY = f'[[regression]]\nkernel = "{TIME}"\nnumber = "time"\nreason = "{REASON}
 
 @pytest.fixture
 def base(tmp_path: Path) -> str:
-    """Make a repository with one commit; return its hash."""
+    """Make a repository with one commit; return the commit's hash."""
     return commit(begin(tmp_path))
 
 
 def _commit(root: Path, text: str | None) -> str:
-    """Commit a file with this text; None leaves the file alone."""
+    """Commit acknowledged.toml with a text, or unchanged if the text is None; return the hash."""
     return commit(root, {} if text is None else {ACKNOWLEDGED_FILE: text})
 
 
-def test_nothing_is_hidden(base: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The review shows count, reason and row; regressions without an entry still count."""
+def test_accepted_regressions_are_shown(base: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The review shows accepted regressions with their reason. Other regressions still give exit code 1."""
     root, head, other_benchmark = tmp_path, _commit(tmp_path, ENTRY), "time_y.Y.time_back_to_back"
     for slower, code in ((1e-3, 0), (1.02e-3, 1)):
         times: Suite = {base: {TIME: {"one": samples(1e-3)}, other_benchmark: {"one": samples(1e-3)}}}
@@ -47,7 +47,7 @@ def test_nothing_is_hidden(base: str, tmp_path: Path, capsys: pytest.CaptureFixt
 
 WORSE = make_time(12, kernel=TIME)
 
-#: Change, and whether ENTRY accepts it.
+#: Row of a review, and whether ENTRY accepts it.
 ROWS = [
     (WORSE, True),
     (make_time(12, kernel=TIME, verdict=Verdict.TRADE), True),
@@ -65,24 +65,25 @@ def _accepts(root: Path, base: str, head: str, row: Row = WORSE) -> bool:
 
 
 @pytest.mark.parametrize(("row", "accepted"), ROWS)
-def test_what_an_entry_names(row: Row, accepted: bool, base: str, tmp_path: Path) -> None:
-    """An entry names a kernel and a number in full."""
+def test_entry_accepts_a_regression_of_its_names(row: Row, accepted: bool, base: str, tmp_path: Path) -> None:
+    """An entry accepts regressions and trades of its kernel and number, and nothing else."""
     assert _accepts(tmp_path, base, _commit(tmp_path, ENTRY), row) is accepted
 
 
-def test_an_entry_that_names_nothing() -> None:
-    """A wrong kernel, or a number that is not as the review prints it, accepts nothing; the note names it."""
+def test_entry_without_a_row_is_noted() -> None:
+    """A note names each entry whose kernel or number no row has. Entries on times get one only beside other times."""
     registers = make_compiled(12, metric="registers", kernel=TIME)
     names = [(TIME, "time"), (TIME, "registers"), (TIME, "sectors_loaded"), ("Blur", "time")]
     entries = [Acknowledgement(kernel, number, REASON) for kernel, number in names]
     texts = ["'sectors_loaded' of 'time_x.X.time_back_to_back', which", "'time' of 'Blur', which"]
-    for rows, count in (([WORSE, registers], 2), ([registers], 1)):  # without times, they are another machine's
+    # Without times, an entry on times may be for another machine.
+    for rows, count in (([WORSE, registers], 2), ([registers], 1)):
         for note, text in zip(list_unmatched(rows, entries), texts[:count], strict=True):
             assert note.startswith(f"acknowledged.toml accepts {text} the commits do not have")
 
 
-def test_an_entry_counts_where_it_is_new(base: str, tmp_path: Path) -> None:
-    """An entry accepts the regressions of the commit that adds it, whatever the hash.
+def test_entry_counts_for_the_commit_that_adds_it(base: str, tmp_path: Path) -> None:
+    """An entry accepts the regressions of the commit that adds it, also after a squash or rebase.
 
     An uncommitted entry counts for the commit that is checked out.
     """
@@ -115,8 +116,8 @@ BAD: dict[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize(("text", "message"), BAD.values(), ids=BAD)
-def test_bad_file(text: str, message: str, base: str, tmp_path: Path) -> None:
-    """A faulty file accepts nothing; one line names the place in folder, base or head."""
+def test_faulty_file_accepts_nothing(text: str, message: str, base: str, tmp_path: Path) -> None:
+    """A faulty file accepts nothing. One line names the file: in the folder, in base or in head."""
     root, a = tmp_path, base
     content = text.encode(errors="surrogateescape")
     (root / ACKNOWLEDGED_FILE).write_bytes(content)
@@ -157,6 +158,6 @@ def test_launches_of_the_host_are_noted(old: str, new: str, is_named: bool, base
     assert load_changes(folder, *commits).launch_files == ("include/launch.cuh", "src/main.cu") * is_named
 
 
-def test_the_projects_own_file() -> None:
+def test_acknowledged_file_of_this_project_is_valid() -> None:
     path = ROOT / ACKNOWLEDGED_FILE
     parse_acknowledgements(path.read_bytes(), str(path))

@@ -1,4 +1,4 @@
-"""Bisection: METRIC, the judge, and the output of searches in one made-up repository."""
+"""Bisection: METRIC, the judge, and searches in one made-up repository."""
 
 from __future__ import annotations
 
@@ -51,29 +51,29 @@ WORDS = [
 
 
 @pytest.mark.parametrize(("words", "count", "number"), WORDS)
-def test_metric(words: str, count: int, number: str) -> None:
-    """METRIC is a stored name or words of it in any order; omitted words match all."""
+def test_words_of_metric_match_configurations(words: str, count: int, number: str) -> None:
+    """METRIC is a stored name, or words of one in any order. Omitted words match all values."""
     matches = match_configurations(words)
     assert len(matches) == count
     assert all(f".{number}" in match.benchmark for match in matches)
 
 
-def test_words_are_of_the_suite() -> None:
-    """A whole name is one configuration; without a kind, controls are left out."""
+def test_whole_name_matches_one_configuration() -> None:
+    """A whole name matches one configuration. Words without a kind match no controls."""
     for name in {number.benchmark: number.name for number in list_configurations()}.values():
         assert [match.name for match in match_configurations(name)] == [name]
     kinds = {Kind.TIMED, Kind.COUNTED, Kind.COMPILED}
     assert {match.kind for match in match_configurations("transpose_write_coalesced -O0")} == kinds
 
 
-def test_example_of_the_error() -> None:
+def test_example_in_error_matches() -> None:
     """The example in the error matches a configuration of the suite."""
     with pytest.raises(CannotCompareError) as raised:
         match_configurations("")
     assert match_configurations(str(raised.value).split("'")[-2])
 
 
-#: METRIC and its error.
+#: METRIC, and the error.
 REFUSED = [
     ("load_sector transpose_read_coalesced", "no configuration has 'load_sector'; did you mean load_sectors or "),
     (
@@ -88,8 +88,10 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("words", "message"), REFUSED)
-def test_what_cannot_be_asked(words: str, message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """The error names the allowed values; exit code 2."""
+def test_unusable_metric_is_refused(
+    words: str, message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """A METRIC that matches nothing, or numbers of several kinds, gives exit code 2 and suggestions."""
     ends = [commit(begin(tmp_path)), commit(tmp_path)]
     assert commands.bisect([words, *ends], tmp_path) == 2
     errors = capsys.readouterr().err
@@ -101,15 +103,15 @@ def test_what_cannot_be_asked(words: str, message: str, capsys: pytest.CaptureFi
     ("good", "value", "bad", "code"),
     [
         (4, 4, 8, 0), (4, 8, 8, 1), (4, 2, 8, 0), (4, 9, 8, 1), (0, 0, 5, 0), (0, 5, 5, 1),
-        (4, 5, 8, 0), (4, 7, 8, 1), (4, 6, 8, 0),  # decided by the nearer end: the middle is not bad yet
+        (4, 5, 8, 0), (4, 7, 8, 1), (4, 6, 8, 0),  # a value in the middle is good
         (8, 4, 4, 1), (8, 8, 4, 0),  # improvements are searched like regressions
         (4, None, 8, 125), (4, math.nan, 8, 125),
     ],
 )  # fmt: skip
-def test_judge(
+def test_judge_compares_with_both_ends(
     good: float, value: Outcome, bad: float, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The nearer of both ends decides, as in `git bisect run`."""
+    """A commit is good (0) or bad (1) as the end with the nearer value. Without a value, it is skipped (125)."""
     commits = [commit(begin(tmp_path)), commit(tmp_path), commit(tmp_path)]
     write(tmp_path, {commits[1]: {BENCHMARK: {CASE: value}}})
     git.text(tmp_path, "bisect", "start", "--no-checkout", commits[2], commits[0])
@@ -127,7 +129,7 @@ def test_judge(
 def test_exact_numbers_are_measured_once(
     machine_name: str, value: Outcome, compiler: str, is_stored: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Numbers that this machine has stored by this compiler are taken; others are measured."""
+    """Stored numbers of this machine and compiler are used. Other and missing numbers are measured."""
     own_name, commit_hash = machine.default_name(None), commit(begin(tmp_path))
     (configuration,) = match_configurations(MISALIGNED)
     benchmark, case = configuration.benchmark, ", ".join(configuration.params.values())
@@ -144,7 +146,7 @@ def test_exact_numbers_are_measured_once(
         assert numbers.find_value(commit_hash, configuration) == (value if is_stored else 5.0)
 
 
-def test_a_time_is_measured_beside_its_copy() -> None:
+def test_time_is_measured_with_its_control() -> None:
     numbers_wanted = match_configurations(TIME.replace(CASE, "transpose_read_coalesced, 256x256, int8, -Xptxas -O3"))
     names = set()
     for number in list_configurations():
@@ -158,15 +160,16 @@ def test_a_time_is_measured_beside_its_copy() -> None:
     assert re.search(pattern, f"{BENCHMARK}('-std=c++17 -DN=(2)')")
 
 
-#: Commit after the first -> file, old text, new text; without an old text, the new one is appended.
+#: The source of the changes below.
 STRIDE = "gpu_kernels/kernels/stride_copy.cu"
 RIGHT = "output[index * stride] = input[index * stride];"
-#: Many live values: more registers per thread, the same output.
+#: A loop with the same output and more registers per thread, because of many live values.
 MANY = """ELEMENT values[16];
         #pragma unroll
         for (int i = 0; i < 16; ++i) values[i] = input[(index + i) % size * stride];
         #pragma unroll
         for (int i = 15; i >= 0; --i) output[(index + i) % size * stride] = values[i];"""
+#: Commit after the first -> file, old text, new text. Without an old text, the new one is appended.
 CHANGES = {
     "beside": ("README.md", "", "a remark"),
     "a comment": (STRIDE, "", "// a remark"),
@@ -181,7 +184,7 @@ FIRST = "as it is"
 NAMES = [FIRST, *CHANGES]
 GOOD, BAD = NAMES[0], NAMES[-1]
 
-#: Times of a machine at NAMES in ms; None where not measured.
+#: Machine -> its times at NAMES in ms; None for commits that were not measured.
 TIMES: dict[str, list[float | None]] = {
     "two steps": [2.0, None, 1.6, 1.6, 1.6, 1.6, 1.0, 1.0, 1.0],
     "not all stored": [1.0, None, 1.0, None, None, 2.0, 2.0, 2.0, 2.0],
@@ -191,7 +194,7 @@ TIMES: dict[str, list[float | None]] = {
 
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory: pytest.TempPathFactory) -> tuple[Repository, dict[str, str]]:
-    """Return a repository with the times of several machines, and its commits by name."""
+    """Return a repository with results of the machines of TIMES, and its commits by name."""
     folder = tmp_path_factory.mktemp("searched")
     values = {("benchmarks/sweeps.py", name): ("-Xptxas -O3",) for name in ("FLAG_SETS", "COPY_FLAG_SETS")}
     project = Repository(folder, ("offset_copy", "stride_copy", "transpose_read_write_coalesced"), values)
@@ -229,8 +232,8 @@ SEARCHES: dict[str, tuple[str, str, str, str, int]] = {
 
 
 @pytest.mark.parametrize("name", SEARCHES)
-def test_search(name: str, repository: tuple[Repository, dict[str, str]]) -> None:
-    """The report has the outcome and the first line of the review; checkout and refs stay."""
+def test_search_reports_culprit_and_restores_git(name: str, repository: tuple[Repository, dict[str, str]]) -> None:
+    """The report equals the golden text. Checkout, references and worktrees stay."""
     (project, commits), (metric, good, bad, machine_name, code) = repository, SEARCHES[name]
     held_before = _list_held(project)
     words = ["bisect", metric, commits[good], commits[bad], *(["--machine", machine_name] if machine_name else [])]
@@ -241,7 +244,7 @@ def test_search(name: str, repository: tuple[Repository, dict[str, str]]) -> Non
     text = re.sub(r"^(\w+  \w{8} -> \w{8}.*\n)(?:.+\n)+", r"\1...\n", text, flags=re.MULTILINE)
     for label, commit_hash in commits.items():
         text = text.replace(commit_hash, f"<{label}>").replace(commit_hash[:8], f"<{label}>")
-    # Git chooses the commit to skip to.
+    # git chooses the commits after a skip, so their order may differ.
     text = re.sub(
         r"(?:^<.+> (?:good|bad|skip) .*\n)+", lambda log: "".join(sorted(log[0].splitlines(True))), text, flags=re.M
     )
@@ -249,8 +252,8 @@ def test_search(name: str, repository: tuple[Repository, dict[str, str]]) -> Non
     assert (done.returncode, shown) == (code, expected), done.stderr
 
 
-def test_json(repository: tuple[Repository, dict[str, str]]) -> None:
-    """JSON holds the same data, with the review as in `compare`."""
+def test_json_has_outcome_and_review(repository: tuple[Repository, dict[str, str]]) -> None:
+    """JSON has the culprit, its change, and the review of `compare`."""
     project, commits = repository
     words = [TIME, commits["does not build"], commits["hungry"], "--machine", "two steps", "--json"]
     done = project.run(sys.executable, "-m", "kernelwatch", "bisect", *words)
@@ -259,8 +262,8 @@ def test_json(repository: tuple[Repository, dict[str, str]]) -> None:
     assert (outcome["review"]["conclusion"], outcome["change"]["base"]) == ("FASTER", pytest.approx(1.6e-3, rel=1e-3))
 
 
-def test_a_bisection_of_the_users(repository: tuple[Repository, dict[str, str]]) -> None:
-    """`git bisect run` with our judge, in a worktree of its own: other tests search here, too."""
+def test_git_bisect_run_uses_the_judge(repository: tuple[Repository, dict[str, str]]) -> None:
+    """`git bisect run kernelwatch judge` finds the commit. Wrong calls of the judge give exit code 128."""
     project, commits = repository
     judge = (sys.executable, "-m", "kernelwatch", "judge")
     between, ends = (MISALIGNED, "--between", "4", "5"), (commits["a name"], commits["beside"])
@@ -279,8 +282,10 @@ def test_a_bisection_of_the_users(repository: tuple[Repository, dict[str, str]])
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_interrupted(number: signal.Signals, repository: tuple[Repository, dict[str, str]], tmp_path: Path) -> None:
-    """Ctrl-C leaves no state in git, no temporary file and no process."""
+def test_interrupted_search_restores_git(
+    number: signal.Signals, repository: tuple[Repository, dict[str, str]], tmp_path: Path
+) -> None:
+    """SIGINT and SIGTERM leave git as it was, and no temporary folder or process."""
     project, commits = repository
     held_before, environment = _list_held(project), project.environment | {"TMPDIR": str(tmp_path)}
     words = [sys.executable, "-m", "kernelwatch", "bisect", MISALIGNED, commits[GOOD]]
@@ -288,7 +293,7 @@ def test_interrupted(number: signal.Signals, repository: tuple[Repository, dict[
         assert process.stderr is not None
         assert any(line.startswith("running ") for line in process.stderr)
         process.send_signal(number)
-        process.stderr.read()  # until its writers have ended
+        process.stderr.read()  # waits until all processes that write to it have ended
     assert process.returncode == 128 + number
     assert _list_held(project) == held_before
     assert not [path for path in tmp_path.iterdir() if path.name.startswith("bisect-")]

@@ -1,4 +1,4 @@
-"""Bisections that do not begin: GOOD and BAD are one commit, or one has no number."""
+"""Bisections that cannot start: GOOD and BAD are the same commit, or one of them has no number."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ BENCHMARK = "time_transpose.Transpose.time_back_to_back"
 CASE = "transpose_read_coalesced, 256x256, float32, -Xptxas -O3"
 
 
-def test_one_commit(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """One commit as GOOD and BAD is an error before any measurement."""
+def test_equal_ends_are_an_error(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """The same commit as GOOD and BAD is an error before any measurement."""
     commit_hash = commit(begin(tmp_path))
     assert commands.bisect(["load_sectors offset_copy offset=0 float32 -O3", "HEAD"], tmp_path) == 2
     message = f"cannot search: GOOD and BAD are the same commit, {commit_hash[:8]}; give an earlier GOOD\n"
     assert capsys.readouterr().err == message
 
 
-def test_end_without_a_number(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """The error names the commit that lacks one, and the command that measures it."""
+def test_end_without_a_number_is_an_error(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """The error names the commit without a number, and the command that measures it."""
     good, bad = commit(begin(tmp_path)), commit(tmp_path)
     write(tmp_path, {good: {BENCHMARK: {CASE: samples(1.0)}}, bad: {BENCHMARK: {CASE: math.nan}}})
     name = f"{BENCHMARK}({CASE})"

@@ -1,4 +1,4 @@
-"""Verdicts on configurations and exit codes, on made-up results."""
+"""Verdicts on configurations, and exit codes, for made-up results."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ NAN = math.nan
 
 
 def two_rounds(first: float, second: float) -> list[float]:
-    """Return samples of two processes that disagree."""
+    """Return the samples of two processes, with medians near `first` and `second`."""
     return samples(first, 10, seed=1) + samples(second, 10, seed=2)
 
 
 #: Verdict -> verdict with base and head exchanged.
 MIRRORED = {SLOW: FAST, FAST: SLOW}
 
-#: Base, head, verdict, and part of the reason.
+#: Samples of base and of head, the verdict, and a part of the reason.
 TIMES: dict[str, tuple[Outcome, Outcome, Verdict, str]] = {
     "equal": (samples(30e-6), samples(30e-6), SAME, ""),
     "noise alone": (samples(30e-6), samples(30.1e-6, seed=9), SAME, ""),
@@ -61,8 +61,8 @@ TIMES: dict[str, tuple[Outcome, Outcome, Verdict, str]] = {
 
 
 @pytest.mark.parametrize("name", TIMES)
-def test_times(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A change must exceed the threshold and the spread of rounds, and be significant."""
+def test_verdicts_on_times(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A time is slower or faster if the change exceeds the threshold and the spread of rounds, and is significant."""
     base, head, verdict, reason = TIMES[name]
     code, document = review_as_json(write(tmp_path, pair(base, head)), capsys)
     (row,) = document["rows"]
@@ -73,9 +73,9 @@ def test_times(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert mirrored["rows"][0]["verdict"] == MIRRORED.get(verdict, verdict).value
 
 
-def test_where_a_ratio_may_lie() -> None:
-    """The range covers the ratios of single processes and the confidence interval."""
-    base, head = (  # interval of 33 / 30 alone
+def test_range_of_a_ratio_covers_all_processes() -> None:
+    """The range of a ratio covers the ratios of all pairs of processes, and the confidence interval."""
+    base, head = (  # the confidence interval is 33 / 30 alone
         Point({}, median, (median,) * 40 + (second_median,) * 5, counts=(40, 5))
         for median, second_median in ((30.0, 32.0), (33.0, 36.0))
     )
@@ -97,8 +97,8 @@ NUMBERS: dict[str, tuple[float, float, Verdict, float | None]] = {
 
 
 @pytest.mark.parametrize("benchmark", [COUNT, "track_compiled.Compiled.track_registers"])
-def test_exact_numbers(benchmark: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Counted and compiled numbers are exact; lower is better, and the worst come first."""
+def test_any_change_of_exact_numbers_counts(benchmark: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Any rise of a counted or compiled number is worse, any fall better. The worst come first."""
     base: dict[str, Outcome] = {name: row[0] for name, row in NUMBERS.items()}
     head: dict[str, Outcome] = {name: row[1] for name, row in NUMBERS.items()}
     suite = {BASE: {benchmark: base}, HEAD: {benchmark: head}}
@@ -110,7 +110,7 @@ def test_exact_numbers(benchmark: str, tmp_path: Path, capsys: pytest.CaptureFix
     assert code == 1
 
 
-#: Values of base and head, resulting list, reason, and exit code.
+#: Results of base and of head, key in JSON, reason, and exit code.
 ABSENT: list[tuple[dict[str, Any], dict[str, Any], str, str, int]] = [
     *(
         ({COUNT: {"one": base}}, {COUNT: {"one": head}}, place, reason, code)
@@ -133,10 +133,10 @@ ABSENT: list[tuple[dict[str, Any], dict[str, Any], str, str, int]] = [
 
 
 @pytest.mark.parametrize(("base", "head", "place", "reason", "exit_code"), ABSENT)
-def test_values_that_are_not_there(
+def test_missing_values_are_listed(
     base: Any, head: Any, place: str, reason: str, exit_code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A new failure is a regression; two failures are no success; two absences are not judged."""
+    """A failure in head alone gives exit code 1. Other missing values are listed with the reason, and give 2."""
     code, document = review_as_json(write(tmp_path, {BASE: base, HEAD: head}), capsys)
     entries = {
         key: document[key] for key in ("broken", "failed", "repaired", "only_base", "only_head") if document[key]
@@ -150,13 +150,16 @@ def test_values_that_are_not_there(
     ("p_values", "corrected"),
     [([], []), ([0.04], [0.04]), ([0.01, 0.04, 0.03], [0.03, 0.06, 0.06]), ([0.5, 0.9], [1.0, 1.0])],
 )
-def test_holm(p_values: list[float], corrected: list[float]) -> None:
-    """Holm multiplies by the number of hypotheses left, stays monotonic, and is at most 1."""
+def test_holm_correction(p_values: list[float], corrected: list[float]) -> None:
+    """Holm multiplies p by the number of remaining hypotheses. Results rise with p, and are at most 1."""
     assert time_verdicts.correct_holm(p_values) == pytest.approx(corrected)
 
 
 def points(seed: int, count: int = 1000, process: float = 0.0) -> list[Point]:
-    """Return configurations of 30 µs: 40 samples with 0.3 % noise in two processes."""
+    """Return configurations of 30 µs, with 40 samples in two processes.
+
+    Samples have 0.3 % noise, and processes the relative noise `process`.
+    """
     rng = np.random.default_rng(seed)
     noise = rng.normal(0, 0.003, (count, 40)) + np.repeat(rng.normal(0, process, (count, 2)), 20, axis=1)
     return [Point({"case": str(i)}, float(np.median(row)), tuple(row)) for i, row in enumerate(30e-6 * (1 + noise))]
@@ -167,10 +170,10 @@ def verdicts(base: list[Point], head: list[Point], threshold: float) -> set[Verd
     return {judged.verdict for judged in time_verdicts.judge_times(pairs, [threshold] * len(pairs))}
 
 
-def test_noise_changes_nothing() -> None:
-    """A thousand A/A configurations give no SLOW or FAST, though dozens have p < 0.05 uncorrected.
+def test_noise_gives_no_verdict() -> None:
+    """A thousand equal configurations give no SLOW or FAST, though dozens have p < 0.05 before the correction.
 
-    Nor do processes off by 0.2 %, ten times the spread of an H200 from 20 µs on.
+    Processes that differ by 0.2 %, ten times the spread of an H200 from 20 µs on, give none, either.
     """
     base, head = points(1), points(2)
     raw = [compute_p_value(old.samples, new.samples) for old, new in zip(base, head, strict=True)]
@@ -180,7 +183,7 @@ def test_noise_changes_nothing() -> None:
     assert verdicts(points(3, process=0.002), points(4, process=0.002), threshold=0.01) <= {SAME, UNDECIDED}
 
 
-def test_one_slowdown_among_a_thousand() -> None:
+def test_one_slowdown_among_a_thousand_is_found() -> None:
     base, head = points(5), points(6)
     slow = tuple(1.02 * sample for sample in head[500].samples)
     head[500] = Point(head[500].params, float(np.median(slow)), slow)

@@ -50,8 +50,10 @@ from tests.stored import (
         (["", ""], "'' is not a commit"),
     ],
 )
-def test_errors(words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The error has the input, the alternatives and a remedy; exit code 2."""
+def test_wrong_commits_are_refused(
+    words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A wrong commit or machine gives exit code 2. The error has the input and the alternatives."""
     write(tmp_path, pair(1.0, 1.0, COUNT))
     write(tmp_path, {"d" * 40: {COUNT: {"one": 1.0}}}, environment="python3.09")
     assert main(words, tmp_path) == 2
@@ -63,11 +65,11 @@ def test_errors(words: list[str], message: str, tmp_path: Path, capsys: pytest.C
 
 @pytest.mark.parametrize("variable", ["", "of-a-run"])
 @pytest.mark.parametrize("command", [main, regressions.main])
-def test_results_lie_elsewhere(
+def test_results_folder_is_found(
     command: Callable[..., int], variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    """The folder is that of a run, or of asv's configuration; without results the error names it and the remedy."""
+    """Results are read from the folder of the variable, or of asv.conf.json. If it has none, the error names it."""
     write(tmp_path, pair(1.0, 2.0, COUNT))
     change_document(tmp_path / "asv.conf.json", lambda configuration: configuration.update(results_dir="bench"))
     folder = tmp_path / (variable or "bench")
@@ -80,7 +82,7 @@ def test_results_lie_elsewhere(
     assert command(words, tmp_path) == 1
 
 
-#: Value of head (1 at base) by machine and environment, their order, and the exit code.
+#: Value of head by machine and environment (base has 1), the order of their reviews, and the exit code.
 SEVERAL: dict[str, tuple[dict[tuple[str, str], Outcome], list[tuple[str, str]], int]] = {
     "machines": ({("a", "py"): 1.0, ("b", "py"): 2.0}, [("b", "SLOWER"), ("a", "SAME")], 1),
     "environments": ({("a", "x"): 2.0, ("a", "y"): 1.0}, [("a, x", "SLOWER"), ("a, y", "SAME")], 1),
@@ -90,8 +92,8 @@ SEVERAL: dict[str, tuple[dict[tuple[str, str], Outcome], list[tuple[str, str]], 
 
 
 @pytest.mark.parametrize("case", SEVERAL)
-def test_several_are_judged(case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Every machine and environment that measured both commits is judged; the worst decides."""
+def test_each_machine_and_environment_is_judged(case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every machine and environment that measured both commits has a review. The worst decides the exit code."""
     heads, expected, exit_code = SEVERAL[case]
     for (name, environment), head in heads.items():
         write(tmp_path, pair(1.0, head, COUNT), machine=name, environment=environment)
@@ -110,8 +112,10 @@ def test_several_are_judged(case: str, tmp_path: Path, capsys: pytest.CaptureFix
 
 
 @pytest.mark.parametrize("names", [["case", "clock"], []])
-def test_stored_results_of_other_axes(names: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Stored results without names of axes are left out if the axes changed."""
+def test_results_of_other_axes_are_left_out(
+    names: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Stored results without names of axes are left out if the benchmark has other axes now."""
     suite: Suite = {commit: {name: {"one": 1.0} for name in (TIME, COUNT)} for commit in (BASE, HEAD)}
     write(tmp_path, suite)
     axes = {"param_names": names, "params": [["'one'"] for _ in names]}
@@ -132,11 +136,11 @@ def test_stored_results_of_other_axes(names: list[str], tmp_path: Path, capsys: 
         (False, None, ""),
     ],
 )
-def test_broken_suite(
+def test_broken_suite_ends_the_review(
     named: bool, text: str | None, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    """A suite that is named, but missing or broken, ends the review; a project that names none is reviewed."""
+    """If the suite that the project names is missing or broken, there is no review. A project may name no suite."""
     write(tmp_path, pair(1.0, 1.0, COUNT))
     if text:
         (tmp_path / "own_suite.py").write_text(text)
@@ -153,8 +157,8 @@ def test_broken_suite(
     assert re.match(message, capsys.readouterr().err)
 
 
-def test_git_revisions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Git resolves tags, branches and HEAD; the error for an unmeasured commit names the command."""
+def test_commits_are_git_revisions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Commits may be tags and HEAD. For a commit without results, the error names the command that measures it."""
     commits = [commit(begin(tmp_path)), commit(tmp_path), commit(tmp_path), commit(tmp_path)]
     git.text(tmp_path, "tag", "v1", commits[0])
     write(tmp_path, {commit_hash: {COUNT: {"one": 1.0}} for commit_hash in commits[:3]})
@@ -173,8 +177,8 @@ def test_git_revisions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
 
 @pytest.mark.parametrize("code", [0, 1])
 @pytest.mark.parametrize("target", ["compare", "compare-compilers", "regressions"])
-def test_exit_code_of_make(target: str, code: int, tmp_path: Path) -> None:
-    """Make turns exit code 1 into 2."""
+def test_make_exits_with_2_for_a_regression(target: str, code: int, tmp_path: Path) -> None:
+    """`make` exits with 2 if the command exits with 1."""
     command = tmp_path / "kernelwatch"
     command.write_text(f"#!/bin/sh\necho said\nexit {code}\n")
     command.chmod(0o755)
@@ -183,8 +187,8 @@ def test_exit_code_of_make(target: str, code: int, tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (2 * code, "said\n")
 
 
-def test_an_import_that_fails_is_no_verdict(tmp_path: Path) -> None:
-    """If an import of the review fails, it exits with code 2 and one line."""
+def test_failing_import_is_no_verdict(tmp_path: Path) -> None:
+    """If an import of `compare` fails, it exits with 2 and prints one line."""
     (tmp_path / "msgspec.py").write_text("raise ImportError('no such library')")
     where = os.pathsep.join([str(tmp_path), *sys.path])
     words = [sys.executable, "-m", "kernelwatch", "compare", BASE, HEAD]

@@ -1,4 +1,4 @@
-"""The review of two compilers at one commit; results of different compilers are kept apart."""
+"""Reviews of two compilers at one commit. Results of different compilers are kept apart."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NVCC = {OLD: "13.0.88", NEW: "13.5.37", OTHER: "13.1.80"}
 
 
 def _suite(*numbers: float) -> Suite:
-    """Return commits, oldest first, with a counted number each and a time of a thousandth of it."""
+    """Return results of BASE, then HEAD: a count, and a time of `1e-3 * count` seconds."""
     return {
         commit: {TIME: {"one": samples(1e-3 * number)}, COUNT: {"one": number}}
         for commit, number in zip((BASE, HEAD), numbers, strict=False)
@@ -26,7 +26,7 @@ def _suite(*numbers: float) -> Suite:
 
 
 def _root(folder: Path) -> Path:
-    """Provide two commits by the default compiler, the first also by another, and run records."""
+    """Write two commits with the default compiler, the first also with NEW, and run records; return the folder."""
     write(folder, _suite(4.0, 5.0))
     write(folder, _suite(8.0), compiler=NEW)
     runs = [
@@ -37,8 +37,8 @@ def _root(folder: Path) -> Path:
     return folder
 
 
-def test_verdicts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Verdicts, exit code and layout are those of the review; the compilers are named."""
+def test_two_compilers_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two compilers at one commit get the verdicts and exit code of a review, which names the compilers."""
     code, document = review_as_json(_root(tmp_path), capsys, "--compilers", OLD, NEW)
     assert code == 1
     assert document["base"] == {"given": OLD, "commit": BASE, "compiler": OLD}
@@ -47,7 +47,7 @@ def test_verdicts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         f"{TIME}(one)": ("SLOWER", pytest.approx(2.0)),
         f"{COUNT}(one)": ("SLOWER", 2.0),
     }
-    assert not document["notes"], "another compiler is no surprise here, and one commit no mistake"
+    assert not document["notes"], "a note warns of different compilers or of equal commits"
     assert main(["--compilers", NEW, OLD], tmp_path) == 0
     first = capsys.readouterr().out.splitlines()[0]
     assert first == f"FASTER  nvcc of CUDA {NEW} -> nvcc of CUDA {OLD} at {BASE[:8]}, gpu"
@@ -56,7 +56,7 @@ def test_verdicts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_two_commits_are_compared_by_one_compiler(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The default compiler, or the one that the variable names."""
+    """Two commits are compared by the default compiler, or by the one that CUDA_TOOLKIT names."""
     code, document = review_as_json(_root(tmp_path), capsys)
     assert (code, [row["ratio"] for row in document["rows"]]) == (1, [pytest.approx(1.25)] * 2)
     assert document["base"]["compiler"] == document["head"]["compiler"] == OLD
@@ -66,8 +66,8 @@ def test_two_commits_are_compared_by_one_compiler(
     assert (code, document["head"]["compiler"]) == (0, NEW)
 
 
-def test_commit_without_compilers(capsys: pytest.CaptureFixture[str]) -> None:
-    """`--commit` without `--compilers` is an error: it would be ignored."""
+def test_option_commit_needs_compilers(capsys: pytest.CaptureFixture[str]) -> None:
+    """`--commit` without `--compilers` is an error."""
     with pytest.raises(SystemExit):
         main([BASE, HEAD, "--commit", HEAD])
     assert f"--commit {HEAD} is only for --compilers; without it, give only BASE and HEAD" in capsys.readouterr().err
@@ -87,28 +87,28 @@ def test_commit_without_compilers(capsys: pytest.CaptureFixture[str]) -> None:
         ((OLD, NEW, "--machine", "x"), "has no results of x, only of gpu"),
     ],
 )
-def test_what_cannot_be_compared(
+def test_compilers_without_results_are_refused(
     words: tuple[str, ...], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """An unknown or unused compiler ends with exit code 2 and a remedy."""
+    """An unknown compiler, or one without results of the commit, gives exit code 2."""
     assert main(["--compilers", *words], _root(tmp_path)) == 2
     assert message in capsys.readouterr().err
 
 
-def test_a_machine_that_never_used_the_default(tmp_path: Path) -> None:
-    """For a machine without results of the default compiler, its own compiler's results are shown."""
+def test_results_of_the_only_compiler_are_read(tmp_path: Path) -> None:
+    """If a machine has no results of the default compiler, those of its own compiler are read."""
     assert History("gpu", write(tmp_path, _suite(8.0), compiler=NEW)).list_commits() == [BASE]
 
 
 @pytest.mark.parametrize(
     ("code", "count"),
     [("aa", "0 of 1 cubins"), ("bb", "1 of 1 cubins"), ("", "")],
-    ids=["equal hashes", "different hashes", "no code hash: no sentence"],
+    ids=["equal hashes", "different hashes", "no code hash"],
 )
-def test_equal_code_hashes_are_equal_code(
+def test_code_hashes_decide_between_compilers(
     code: str, count: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Equal code hashes count as equal, though cubins name their compilers."""
+    """Cubins of two compilers are equal if their code hashes are. Without code hashes, the review says nothing."""
     name, benchmark = "offset_copy float32 -Xptxas -O3", "track_compiled.Compiled.track_registers"
     axes = {"kernel": ["offset_copy"], "dtype": ["float32"], "flags": ["-Xptxas -O3"], "arch": ["sm_90"]}
     for compiler in ("", NEW):
@@ -124,8 +124,8 @@ def test_equal_code_hashes_are_equal_code(
     assert (match[1] if match else "") == count
 
 
-def test_the_newest_results_of_both(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of two machines that used both compilers, the one with the newer commit counts."""
+def test_newest_commit_of_both_compilers_is_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of two machines with results of both compilers, the one with the newer commit is reviewed."""
     for machine, suite in (("newer", _suite(4.0, 4.0)), ("older", _suite(4.0))):
         for compiler in ("", NEW):
             write(tmp_path, suite, machine=machine, compiler=compiler)

@@ -1,4 +1,4 @@
-"""Facts that affect the verdict on a time: machine code, copy, clocks, and noise."""
+"""Facts that affect the verdict on a time: machine code, the plain copy, throttling, GPUs and noise."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _suite(factor: float, copies: tuple[float, float | None] | None) -> Suite:
     return suite
 
 
-#: Name of every configuration's launch in `cubins.jsonl`.
+#: Name of the only kernel in `cubins.jsonl`.
 CUBIN = "offset_copy, float32, -Xptxas -O3"
 
 
@@ -49,13 +49,13 @@ def _write_records(root: Path, runs: list[dict[str, Any]], hashes: Sequence[str]
 
 
 def _load_both(root: Path) -> list[CommitMeasurements]:
-    """Return both commits as stored."""
+    """Return the stored measurements of base and head."""
     return [load_commit(History("gpu", root), commit, "python3.11") for commit in (BASE, HEAD)]
 
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Provide a project in which every configuration launches one kernel."""
+    """Return a project's folder. Every configuration launches the kernel KERNEL."""
     monkeypatch.setattr(registry, "find_code_name", lambda *_: KERNEL)
     return tmp_path
 
@@ -63,19 +63,19 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def run(
     *commits: str, throttled: Mapping[str, list[str]] = MappingProxyType({}), name: str = NAME, uuid: str | None = None
 ) -> dict[str, Any]:
-    """Return a run record whose GPU was throttled after a commit's samples of a configuration."""
+    """Return the record of a run of some commits. `throttled` has the reasons for throttling by commit."""
     entries = [{"commit": commit, "configuration": name, "reasons": reasons} for commit, reasons in throttled.items()]
     return {"commits": commits, "arch": "sm_90", "held_back": entries, "before": {"uuid": uuid}}
 
 
 def lasting(run: dict[str, Any], started: str, ended: str) -> dict[str, Any]:
-    """Return a run from one year to another; the driver depends on the year."""
+    """Return a run from one year to another. Its driver is named after the first year."""
     moments = {"started": f"{started}-01-01T00:00:00+00:00", "ended": f"{ended}-01-01T00:00:00+00:00"}
     return {**run, **moments, "before": {"driver": started, "uuid": None}}
 
 
 def apart(base: str | None, head: str | None) -> list[dict[str, Any]]:
-    """Return the runs of two commits on two GPUs."""
+    """Return a run of base and a run of head, each on its GPU; None is an unknown GPU."""
     return [run(BASE, uuid=base), run(HEAD, uuid=head)]
 
 
@@ -86,10 +86,10 @@ HELD_BOTH = [run(BASE, HEAD, throttled={BASE: POWER, HEAD: POWER})]
 HELD_IN_TURNS = [run(BASE, HEAD, throttled={HEAD: POWER})]
 UNCHANGED, SEVERAL = "machine code unchanged", "measured on different GPUs; machine code unchanged"
 
-#: Runs with a GPU for each configuration.
+#: Two runs of both commits on different GPUs, each of one configuration.
 FLEET = [{**run(BASE, HEAD, uuid=uuid), "selected": {TIME: [name]}} for uuid, name in (("A", "one"), ("B", "other"))]
 
-#: Head's relative time, both relative to copies, code hashes, and runs; verdict and reason.
+#: Time of head over that of base, both times in copies, code hashes, runs, verdict and reason.
 CASES: dict[str, tuple[float, tuple[float, float | None] | None, str, list[dict[str, Any]], str, str]] = {
     "nothing known": (1.1, None, "", TOGETHER, SLOW, ""),
     "the copy did not change": (1.1, (1.2, 1.32), "ab", TOGETHER, SLOW, ""),
@@ -130,8 +130,8 @@ CASES: dict[str, tuple[float, tuple[float, float | None] | None, str, list[dict[
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_evidence(name: str, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A time that changed with the machine is not blamed on the kernel; code hashes are evidence."""
+def test_changes_of_the_machine_are_undecided(name: str, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A slower time is undecided if the machine may be the cause: an equally slower copy, throttling or another GPU."""
     factor, copies, hashes, runs, verdict, reason = CASES[name]
     _write_records(write(root, _suite(factor, copies)), runs, hashes)
     _, document = review_as_json(root, capsys)
@@ -139,7 +139,7 @@ def test_evidence(name: str, root: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert row["verdict"] == verdict
     assert row["reason"].startswith(reason) if reason else row["reason"] == ""
     assert row["copies"] == (pytest.approx(copies) if copies and copies[1] else None)
-    assert document["only_base"] == [], "a copy only stands beside its time"
+    assert document["only_base"] == [], "a control has no entry of its own"
     apart_note = "several GPUs of one model measured 1 of 1 timed benchmarks: no threshold is below 8 %; "
     remedy = "to judge smaller changes measure both on one GPU: kernelwatch measure bbbbbbbb cccccccc"
     uuids = {run["before"]["uuid"] for run in runs if "other" not in run.get("selected", {}).get(TIME, ())}
@@ -147,8 +147,8 @@ def test_evidence(name: str, root: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 @pytest.mark.parametrize(("reasons", "shown"), [((), HELD), ((Reason(ReasonKind.CHANCE, (0.5, 1)),), "p = 0.5")])
-def test_first_reason_stays(reasons: tuple[Reason, ...], shown: str) -> None:
-    """The printed reason is that of the first rule that applies; a throttled time has no range."""
+def test_first_reason_is_printed(reasons: tuple[Reason, ...], shown: str) -> None:
+    """An undecided time keeps its first reason when it was throttled, too. A throttled time has no range."""
     judgement = Judgement(Verdict.UNDECIDED, 1.1, 0.01, reasons=reasons, could_be=(0.9, 1.0))
     point: Any = SimpleNamespace(copies=None)
     doubted = add_doubts(judgement, Pair(TIME, point, point), unchanged=None, throttle_reasons="in head: power")
@@ -160,12 +160,12 @@ def test_first_reason_stays(reasons: tuple[Reason, ...], shown: str) -> None:
     ("params", "ran_on", "unchanged"),
     [({"arch": "sm_100"}, "sm_90", False), ({"arch": "sm_90"}, "sm_100", True), ({}, "sm_90", True), ({}, None, True)],
 )
-def test_machine_code_of_an_architecture(
+def test_code_hash_of_the_architecture_decides(
     params: dict[str, str], ran_on: str | None, unchanged: bool, root: Path
 ) -> None:
-    """The hash of the configuration's architecture counts, else the GPU's, else the only one.
+    """The code hash of the configuration's architecture decides, else that of the GPU's, else the only one.
 
-    Only sm_100 changed here.
+    Here only the code for sm_100 changed.
     """
     folder = write(root, _suite(1.1, None)) / "results" / "gpu"
     write_lines(folder / "runs.jsonl", {"commits": [BASE, HEAD], **({"arch": ran_on} if ran_on else {})})
@@ -190,11 +190,11 @@ def test_machine_code_of_an_architecture(
          ["was measured with uncommitted changes in benchmarks/kernels.py"]),
     ],
 )  # fmt: skip
-def test_another_suite(
+def test_notes_on_suite_and_uncommitted_files(
     counts: tuple[float, float], hashes: str, files: list[str], notes: list[str], root: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    """Counts of equal machine code changed by the suite; a run of uncommitted files is named."""
+    """A note says that counts changed with equal machine code. Another names the uncommitted files of a run."""
     write(root, pair(*counts, COUNT))
     runs = [{"commits": [BASE]}, {"commits": [HEAD], "uncommitted": files}]
     _write_records(root, runs, hashes)
@@ -203,8 +203,8 @@ def test_another_suite(
     assert all(expected in note for expected, note in zip(notes, shown, strict=True))
 
 
-#: Unchanged times, their seconds, noise of head, code hashes, GPUs, and whether head reused the numbers; thresholds of
-#: long and short times.
+#: Number of unchanged times, their seconds, their noise in head, code hashes, runs, whether head reused the numbers,
+#: and the thresholds of long and short times.
 PAIRS: dict[str, tuple[int, float, float, str, list[dict[str, Any]], bool, tuple[float, float]]] = {
     "long": (MIN_CHANGES, 30e-6, 0.9991, "aa", apart("A", "A"), False, (0.002, 0.05)),
     "without any noise": (MIN_CHANGES, 30e-6, 1.0, "aa", apart("A", "A"), False, (0.001, 0.05)),
@@ -220,10 +220,10 @@ PAIRS: dict[str, tuple[int, float, float, str, list[dict[str, Any]], bool, tuple
 
 
 @pytest.mark.parametrize("name", PAIRS)
-def test_what_counts(
+def test_thresholds_come_from_noise(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Thresholds come from times of equal code that one GPU measured twice."""
+    """Thresholds come from at least MIN_CHANGES times of equal code that one GPU measured in two runs."""
     count, seconds, noisy, hashes, runs, taken_over, expected = PAIRS[name]
     other_launch = KERNEL.replace("float32", "float64")
     monkeypatch.setattr(

@@ -1,4 +1,4 @@
-"""Rows of a review by kernel and flags: grouping, related numbers and order."""
+"""Groups of a review's rows by kernel and flags: their evidence and order."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def row(
     same_code: bool | None = None,
     **params: str,
 ) -> Row:
-    """Return a configuration; a changed time is SLOW or FAST."""
+    """Return a row of a review. Without `verdict`, any change is slower or faster."""
     judged = judge_exact(base, head)
     judged = Judgement(verdict or judged.verdict, compute_ratio(base, head))
     params = {"flags": flags, **params}
@@ -60,7 +60,7 @@ def make_compiled(head: float, arch: str = "sm_90", metric: str = "registers", *
 
 LOADED = replace(make_count(40, metric="sectors_loaded"), useful_bytes=320)
 
-#: Configurations to group.
+#: Case -> rows to group.
 CASES: dict[str, list[Row]] = {
     "nothing changed": [make_time(10), make_count(10)],
     "a mean over sizes and dtypes": [
@@ -110,12 +110,12 @@ CASES: dict[str, list[Row]] = {
     "machine code of some": [make_time(9, same_code=True), make_time(9, "int8", same_code=False)],
 }  # fmt: skip
 
-#: Architecture of a machine without a GPU.
+#: Case -> architecture of the machine, if it is not sm_90. None: the machine has no GPU.
 ARCHS = {"architectures that differ, on a machine without a GPU": None}
 
 
-def test_groups() -> None:
-    """Kernel and flags form a row; counts that flags do not change are listed once."""
+def test_rows_are_grouped_by_kernel_and_flags() -> None:
+    """Rows of one kernel and flags form a group. Counts that are equal for all flags are listed once."""
     text = ""
     for name, rows in CASES.items():
         text += f"== {name}\n"
@@ -128,8 +128,8 @@ def test_groups() -> None:
 
 
 @pytest.mark.parametrize(("at_least", "kernels"), [(0.0, ["k", "l", "m"]), (0.01, ["k", "m"]), (0.03, ["m"])])
-def test_materiality(at_least: float, kernels: list[str]) -> None:
-    """Smaller changes are omitted, whatever their verdict; changes from 0 never are."""
+def test_small_changes_are_left_out(at_least: float, kernels: list[str]) -> None:
+    """Changes below `at_least` are left out, whatever their verdict. Changes from 0 never are."""
     rows = [make_time(10.2), make_time(10.05, kernel="l"), make_count(1e-9, base=0.0, kernel="m")]
     assert [group.kernel for group in group_rows(rows, "sm_90", at_least)] == kernels
 
@@ -142,8 +142,8 @@ def test_materiality(at_least: float, kernels: list[str]) -> None:
         (20.0, 0.01, ["moves 2 times what it needs (4 before)", "20 fewer sectors loaded"]),
     ],
 )
-def test_traffic_of_small_changes(head: float, at_least: float, evidence: list[str]) -> None:
-    """A group has times or numbers, and text on traffic only where its two figures differ."""
+def test_traffic_is_shown_if_its_figures_differ(head: float, at_least: float, evidence: list[str]) -> None:
+    """The sentence on traffic appears only if its two rounded figures differ. No group is empty."""
     loaded = replace(make_count(head, base=40.0, metric="sectors_loaded"), useful_bytes=320)
     groups = group_rows([loaded], "sm_90", at_least)
     assert [[*group.evidence] for group in groups] == [evidence] * bool(evidence)

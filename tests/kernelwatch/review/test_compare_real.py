@@ -1,4 +1,4 @@
-"""Reviews of this repository's stored commits, and agreement with asv."""
+"""Reviews of this repository's stored commits, and agreement of stored values with asv."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _read_once() -> Iterator[None]:
 
 @functools.cache
 def review(machine: str, base: str, head: str) -> Review:
-    """Return the review of two stored commits, cached for several tests."""
+    """Return the review of two stored commits."""
     (selection,) = select_commits(base, head, machine, ROOT)
     return review_selection(selection, ROOT)
 
@@ -48,7 +48,7 @@ def review(machine: str, base: str, head: str) -> Review:
 STORED = [
     (GPU, "f22cf79", "926c240", False),  # the padded tile
     (NO_GPU, "f22cf79", "926c240", False),  # shared memory without fewer blocks
-    (GPU, "f22cf79", "952ced2", False),  # one GPU: 0.6 % of a copy counts
+    (GPU, "f22cf79", "952ced2", False),  # on one GPU, a change of 0.6 % of a copy is judged
     (NO_GPU, "a0cc781", "ee4e49a", False),  # transactions of some sizes only
     (GPU, "c754aba", "bc98465", True),
     (GPU, "ab7cbc0", "a0cc781", False),  # another architecture's spills beside faster times
@@ -61,7 +61,7 @@ STORED = [
 
 
 @pytest.mark.history
-def test_stored_reviews() -> None:
+def test_reports_of_stored_commits() -> None:
     """Reports equal the golden text and have at most 100 columns."""
     text = ""
     for machine, base, head, list_all in STORED:
@@ -73,8 +73,8 @@ def test_stored_reviews() -> None:
     assert shown == expected
 
 
-def test_a_trade() -> None:
-    """A trade of cache lines for faster times passes where allowed; slower times still count."""
+def test_trade_passes_if_allowed() -> None:
+    """More cache lines for faster times pass if trades are allowed. Slower times still give exit code 1."""
     full_review = review(GPU, "2995c02", "63ca89b")
     traded = replace(full_review, rows=[row for row in full_review.rows if row.judgement.verdict is not Verdict.SLOWER])
     exit_codes = [replace(side, trade=trade).exit_code for side in (full_review, traded) for trade in (NONE, ALL)]
@@ -82,8 +82,8 @@ def test_a_trade() -> None:
     assert exit_codes == [1, 0, 1, 0]
 
 
-def test_times_of_other_names_decide() -> None:
-    """Metrics outside a selection are weighed with all times of both commits."""
+def test_selected_counts_are_weighed_with_all_times() -> None:
+    """A review of selected counts weighs them with all times of both commits."""
     counts = [row for row in review(GPU, "2995c02", "63ca89b").rows if row.kind != TIMED]
     (selection,) = select_commits("2995c02", "63ca89b", GPU, ROOT)
     alone = review_selection(selection, ROOT, {row.name for row in counts}).rows
@@ -91,8 +91,8 @@ def test_times_of_other_names_decide() -> None:
     assert [(row.name, row.judgement) for row in alone] == [(row.name, row.judgement) for row in counts]
 
 
-def test_json_of_a_time() -> None:
-    """JSON has rates and shares of the peak."""
+def test_json_has_rates_and_shares_of_the_peak() -> None:
+    """JSON has each time's bytes per second and their share of the theoretical peak."""
     document = json.loads(as_json.render_json(review(GPU, "f22cf79", "740a787")))
     assert document["peak_bytes_per_second"] == pytest.approx(4814e9, rel=0.001)
     assert sum(group["faster"] for group in document["groups"]) == document["totals"]["timed"]["FASTER"] > 0
@@ -105,9 +105,9 @@ def test_json_of_a_time() -> None:
 
 @pytest.mark.parametrize("machine", list_machines(ROOT / "results"))
 def test_stored_values_are_found(machine: str) -> None:
-    """Asv reads the values of every third file of `results/` for today's axes as the pages do.
+    """Values in `results/` are found by today's axes and have the version of their benchmark, as asv requires.
 
-    Times from before the measuring process have another version; asv skips them.
+    Every third file is read.
     """
     total = 0
     versions = json.loads((ROOT / "results" / "benchmarks.json").read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Texts of the review: order, width, and safety against hostile results."""
+"""Texts of the review: order, width, and names with markup or escapes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.golden import golden
 from tests.kernelwatch.review.test_compare_groups import make_compiled, make_count, make_time
 from tests.stored import BASE, COUNT, HEAD, RUN, TIME, Outcome, Suite, pair, review_stored, samples, write, write_lines
 
-#: Names with markup or terminal escapes.
+#: Names of configurations with markup or terminal escapes.
 HOSTILE = [
     "<script>alert(1)</script>",
     "</code></details>",
@@ -45,7 +45,7 @@ HOSTILE = [
 
 
 def slower(root: Path, names: list[str], failing: int = 0, unpaired: int = 0) -> Review:
-    """Return regressions of these names, failures, and benchmarks that one commit lacks."""
+    """Return a review with regressions of these names, failures, and benchmarks that one commit lacks."""
     base: dict[str, Outcome] = dict.fromkeys(names, 1.0)
     head: dict[str, Outcome] = dict.fromkeys(names, 2.0)
     broken = [f"{index}{'<' * 300}" for index in range(failing)]
@@ -60,7 +60,7 @@ def slower(root: Path, names: list[str], failing: int = 0, unpaired: int = 0) ->
 
 
 @pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
-def test_hostile_names(name: str, tmp_path: Path) -> None:
+def test_hostile_names_break_no_report(name: str, tmp_path: Path) -> None:
     """A hostile name starts no line, sends no escape sequence, and closes no fence."""
     comparison = slower(tmp_path, [name, "other"], failing=1, unpaired=1)
     written = FORMATS["terminal"]([comparison], 0.0, True)
@@ -75,8 +75,8 @@ def test_hostile_names(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("limit", "left_out"), [(10_000, 0), (220, 0), (200, 2), (150, 7), (100, 12)])
-def test_markdown_limit(limit: int, left_out: int) -> None:
-    """A comment holds whole lines from the start and counts the omitted ones."""
+def test_markdown_is_cut_at_whole_lines(limit: int, left_out: int) -> None:
+    """A text beyond the limit keeps its first whole lines, and says how many are left out."""
     lines = [f"{number:9}" for number in range(14)]
     fence, *kept, last = report.fence_text("".join(f"{line}\n" for line in lines), limit).splitlines()
     assert fence == last == "```"
@@ -84,7 +84,7 @@ def test_markdown_limit(limit: int, left_out: int) -> None:
     assert sum(len(line) + 1 for line in (fence, *kept, last)) <= limit
 
 
-#: Recorded failures, each with its commit and benchmark, and the printed reason.
+#: Recorded failures, and the printed reason. Missing fields are those of the failure in head.
 KEPT: list[tuple[list[dict[str, str]], str]] = [
     ([{"reason": "RuntimeError: wrong"}], "wrong"),
     ([{"reason": "RuntimeError: CompileError: k.cu(6): error: x"}], "k.cu(6): error: x"),
@@ -100,8 +100,8 @@ KEPT: list[tuple[list[dict[str, str]], str]] = [
 
 
 @pytest.mark.parametrize(("kept", "message"), KEPT)
-def test_why_it_fails_is_told(kept: list[dict[str, str]], message: str, tmp_path: Path) -> None:
-    """Failures come first, one line per kernel, with the newest run's reason or a hint where to look."""
+def test_failure_is_printed_with_its_reason(kept: list[dict[str, str]], message: str, tmp_path: Path) -> None:
+    """Failures come first, with the reason that the newest run recorded, or the command that shows it."""
     root = write(tmp_path, pair([1.0] * 40, None))
     failed = [{"commit": HEAD, "benchmark": TIME, "configurations": 1, **failure} for failure in kept]
     older = {"commit": HEAD, "benchmark": TIME, "configurations": 1, "reason": "older"}
@@ -112,7 +112,7 @@ def test_why_it_fails_is_told(kept: list[dict[str, str]], message: str, tmp_path
     assert shown.startswith(f"BROKEN: 1 time failed in head alone: {TIME}: {message}")
 
 
-#: Configurations that the run of head selected, and the line on the one without a value.
+#: Configurations that the run of head selected, and the line on the configuration without a value.
 SKIPPED = {
     "a whole run": ([], "1 configuration is skipped in head: {0} (1); this commit does not have it: no {0} Note:"),
     "a run in part": (["'one'"], "not measured in head, because its run was partial: {0} (1); --all says why"),
@@ -120,8 +120,8 @@ SKIPPED = {
 
 
 @pytest.mark.parametrize(("selected", "message"), SKIPPED.values(), ids=SKIPPED)
-def test_skipped_configurations(selected: list[str], message: str, tmp_path: Path) -> None:
-    """After a complete run, the review shows the recorded reason of a skip."""
+def test_skip_is_printed_with_its_reason(selected: list[str], message: str, tmp_path: Path) -> None:
+    """After a complete run, a skip has its recorded reason. After a partial run, the report says so."""
     suite: Suite = {BASE: {COUNT: {"one": 2.0, "two": 2.0}}, HEAD: {COUNT: {"one": 2.0, "two": math.nan}}}
     root = write(tmp_path, suite)
     reasons = [f"this commit does not have it: no {COUNT}", "no GPU here"]
@@ -132,7 +132,7 @@ def test_skipped_configurations(selected: list[str], message: str, tmp_path: Pat
     assert message.format(COUNT) in shown
 
 
-#: Options, and the output or error.
+#: Options, exit code, and a part of the output or of the error.
 WORDS = [
     ([], 1, "1 changed by less than 1 % (--at-least)"),
     (["--at-least", "0.5%"], 1, "sectors +0.6 %"),
@@ -147,8 +147,10 @@ WORDS = [
 
 
 @pytest.mark.parametrize(("words", "code", "message"), WORDS)
-def test_words(words: list[str], code: int, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Small changes are counted, listed on request, and remain regressions."""
+def test_small_changes_are_counted_or_listed(
+    words: list[str], code: int, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Small changes are counted, listed on request, and still give exit code 1. Wrong options give 2."""
     write(tmp_path, pair(1.0, 1.006, COUNT))
     with pytest.raises(SystemExit) if code == 2 else nullcontext() as ended:
         assert main([BASE, HEAD, *words], tmp_path) == code
@@ -157,7 +159,7 @@ def test_words(words: list[str], code: int, message: str, tmp_path: Path, capsys
 
 
 def seconds(base: float, head: float, dtype: str = "float32", **parameters: object) -> Row:
-    """Return a time in seconds."""
+    """Return a row with times in seconds."""
     return replace(make_time(head, dtype, base=base, **parameters), unit="seconds")
 
 
@@ -173,7 +175,7 @@ DOUBTS = [*TRADE_POLICIES, *(make_undecided(*doubt) for doubt in COULD_BE.items(
 LONG_NAME = "words_of_a_metric_that_nobody_has_any_room_for_in_a_line"
 MANY = ("instructions", "bank_conflicts", LONG_NAME, "warps", "requests")
 
-#: Change, and whether every configuration is listed.
+#: Case -> rows of a review, and whether every configuration is listed.
 MADE_UP: dict[str, tuple[list[Row], bool]] = {
     "units": (
         [seconds(*times) for times in ((7.831e-4, 8e-4), (2.4e-3, 3e-3), (1.5, 2.0), (5e-9, 6e-9), (0, 1))], True,
@@ -205,21 +207,21 @@ MADE_UP: dict[str, tuple[list[Row], bool]] = {
 
 
 def review_rows(folder: Path, rows: list[Row], arch: str | None = "sm_90") -> str:
-    """Return the review of these rows, with one space between words."""
+    """Return the report on these rows, with one space between words."""
     stored = review_stored(write(folder, pair(samples(1e-3), samples(1.2e-3))))
     return " ".join(report.render_review(replace(stored, rows=rows, arch=arch)).split())
 
 
 @pytest.mark.parametrize(("flags", "is_explained"), [("-Xptxas -O0", True), ("--use_fast_math", False)])
 def test_shortened_flags_are_explained(flags: str, is_explained: bool, tmp_path: Path) -> None:
-    """Nvcc rejects the shown flags, or takes them for others, so a sentence names the missing option."""
+    """If flags are printed without an option such as -Xptxas, a sentence names the option."""
     shown = review_rows(tmp_path, [make_time(12, flags=flags)])
     assert shown.endswith(f"Lower is better. {SHORTENED_FLAGS}" if is_explained else "Lower is better.")
 
 
 @pytest.mark.parametrize("arch", ["sm_90", None])
 def test_architectures_of_compiled_numbers_are_named_once(arch: str | None, tmp_path: Path) -> None:
-    """A review of a GPU explains rows of other architectures; one without a GPU has no other architectures."""
+    """A note names the architectures of compiled numbers and that of the GPU, if the machine has a GPU."""
     rows = [make_time(12), *(make_compiled(head, f"sm_{number}") for number, head in ((100, 12), (90, 10), (80, 10)))]
     note = "Note: compiled numbers cover sm_80, sm_90, sm_100; this machine's GPU is sm_90"
     assert review_rows(tmp_path, rows, arch).count(note) == (arch is not None)
@@ -236,15 +238,15 @@ def test_architectures_of_compiled_numbers_are_named_once(arch: str | None, tmp_
     ],
     ids=["corrected", "not corrected"],
 )
-def test_interval_before_correction(reason: Reason, text: str, tmp_path: Path) -> None:
-    """An interval without 0 beside a large p is explained."""
+def test_uncorrected_interval_is_explained(reason: Reason, text: str, tmp_path: Path) -> None:
+    """If p was corrected, the report says that the interval is that of the time alone, before the correction."""
     row = make_time(9.5, verdict=Verdict.UNDECIDED)
     judgement = replace(row.judgement, could_be=(0.9, 0.99), reasons=(reason,))
     assert text in review_rows(tmp_path, [replace(row, judgement=judgement)])
 
 
-def test_made_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reports on changes that no stored commit has; numbers without a reference are marked."""
+def test_reports_of_made_up_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reports on changes that no stored commit has equal the golden text."""
     monkeypatch.setattr(registry, "is_verified", lambda *_: False)
     stored = review_stored(write(tmp_path, pair(samples(1e-3), samples(1.2e-3))))
     text = f"== not verified\n{report.render_review(stored, list_all=True)}"

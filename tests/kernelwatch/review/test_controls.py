@@ -1,4 +1,4 @@
-"""Controls on two GPUs of one model: equal machine code limits the difference of other times."""
+"""Reviews of two GPUs of one model. Kernels with equal machine code are controls, which give the threshold."""
 
 from __future__ import annotations
 
@@ -21,23 +21,24 @@ from kernelwatch.store.default_thresholds import THRESHOLD_BETWEEN_GPUS
 from kernelwatch.store.measurements import BenchmarkMeasurements, CommitMeasurements, RunFacts, load_commit
 from kernelwatch.store.points import Point
 from kernelwatch.store.results import History
+from kernelwatch.suite import registry
 from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark
 from kernelwatch.workflow.load_review import describe_configuration, review_selection
 from kernelwatch.workflow.select_results import select_commits
 from tests.kernelwatch.review.test_review_of_values import review
 from tests.stored import BASE, HEAD, TIME, samples
 
-#: Kernel whose machine code changed; all others are controls.
+#: The kernel whose machine code changed. All other kernels are controls.
 CHANGED = "changed"
 
 
 def describe(benchmark: str, params: Mapping[str, str]) -> ConfigurationFacts:
-    """Return the facts of a suite with the cases as kernels."""
+    """Return the facts of a configuration whose kernel is named by its axis `case`."""
     return ConfigurationFacts(params["case"], code_name=params["case"])
 
 
 def make_commit(commit: str, gpu: str | None, factor: float, control: float, count: int, **facts: Any) -> Any:
-    """Return a commit with scaled times of 1 ms for the changed kernel and the controls."""
+    """Return a commit with `count` controls. Times are 1 ms times `factor` (changed kernel) or `control` (controls)."""
     kernels = {CHANGED: factor, **{f"copy{place}": control for place in range(count)}}
     defaults = {"copies": 1.0, "gpus": frozenset([gpu])}
     points: dict[tuple[tuple[str, str], ...], Point] = {
@@ -55,7 +56,7 @@ def make_commit(commit: str, gpu: str | None, factor: float, control: float, cou
     return CommitMeasurements("gpu", commit, "python3.11", None, benchmarks, cubins)
 
 
-#: Ratios of changed kernel and controls, number of controls, facts; verdict and threshold.
+#: Ratio of the changed kernel's times, that of the controls, number of controls, facts, verdict and threshold.
 TWO_GPUS: dict[str, tuple[float, float, int, dict[str, Any], str, float]] = {
     "3 %, controls agree": (1.03, 1.001, 40, {}, "SLOWER", 0.01),
     "3 % faster": (0.97, 1.001, 40, {}, "FASTER", 0.01),
@@ -70,8 +71,8 @@ TWO_GPUS: dict[str, tuple[float, float, int, dict[str, Any], str, float]] = {
 
 
 @pytest.mark.parametrize("name", TWO_GPUS)
-def test_controls_decide(name: str) -> None:
-    """The threshold is twice the largest difference of equal code, within that of two GPUs."""
+def test_controls_give_the_threshold(name: str) -> None:
+    """The threshold is twice the largest change of a control, at least 1 % and at most THRESHOLD_BETWEEN_GPUS."""
     changed, control, count, facts, verdict, threshold = TWO_GPUS[name]
     base = make_commit(BASE, "A", 1.0, 1.0, count, **facts)
     outcome = review(base, make_commit(HEAD, "B", changed, control, count, **facts), describe=describe)
@@ -83,8 +84,8 @@ def test_controls_decide(name: str) -> None:
     assert notes_on_controls == [False] + [True] * (count >= MIN_CONTROLS)
 
 
-def test_own_copy_is_a_control() -> None:
-    """The library's copy, which has no ratio to a copy, bounds other times where every kernel changed."""
+def test_plain_copy_is_a_control() -> None:
+    """Times of the library's plain copy are controls, although they have no ratio to a copy."""
     base, head = (make_commit(commit, gpu, 1.0, 1.0, 40) for commit, gpu in ((BASE, "A"), (HEAD, "B")))
     pairs = [
         pair._replace(base=replace(pair.base, copies=None), head=replace(pair.head, copies=None))
@@ -99,15 +100,15 @@ def test_own_copy_is_a_control() -> None:
 
 
 def test_one_gpu_needs_no_controls() -> None:
-    """Thresholds on one GPU come from its history."""
+    """If one GPU measured both commits, the thresholds are the defaults, and no note is printed."""
     outcome = review(make_commit(BASE, "A", 1.0, 1.0, 40), make_commit(HEAD, "A", 1.03, 1.02, 40), describe=describe)
     assert {row.judgement.threshold for row in outcome.rows} == {0.01}
     assert outcome.notes == []
 
 
 @pytest.mark.parametrize("side", [0, 1])
-def test_what_is_no_control(side: int) -> None:
-    """Throttled times, reused numbers and launches from L2 are not controls."""
+def test_doubtful_times_are_no_controls(side: int) -> None:
+    """Throttled times, reused numbers and launches from L2 are no controls. No control applies to times below 20 µs."""
     base, head = make_commit(BASE, "A", 1.0, 1.0, 1), make_commit(HEAD, "B", 1.0, 1.0, 1)
     pairs = pair_configurations(base, head, describe).pairs
     (pair,) = (pair for pair in pairs if pair.base.params["case"] != CHANGED)
@@ -122,8 +123,8 @@ def test_what_is_no_control(side: int) -> None:
     assert not is_comparable(Pair(pair.benchmark, *points), describe)
 
 
-def test_stored_transposes_that_became_slower() -> None:
-    """Two H200s measured transposes 3 % slower, beside copies that agree to 0.15 %."""
+def test_stored_controls_show_slower_transposes() -> None:
+    """In stored results of two H200s, 42 controls agree to 0.15 %, so that transposes 3 % slower are found."""
     (selection,) = select_commits("98a96e0", "993f78c4", "nvidia-h200", ROOT)
     outcome = review_selection(selection, ROOT)
     slower = [row.kernel for row in outcome.rows if row.judgement.verdict.value == "SLOWER"]
@@ -135,8 +136,12 @@ def test_stored_transposes_that_became_slower() -> None:
     assert largest == pytest.approx(0.0015, abs=1e-4)
 
 
+#: The suite's facts: each stored configuration is asked for hundreds of times.
+describe_stored = registry.cache_by_suite(describe_configuration)
+
+
 def iter_stored_pairs(machine: str) -> Iterator[tuple[Any, Any, list[Pair]]]:
-    """Yield each pair of stored commits of a machine, with the times that controls bound."""
+    """Yield each two stored commits of a machine, and their pairs of times that are controls."""
     history = History(machine, ROOT)
     commits = [
         load_commit(history, commit, environment, ("time",))
@@ -147,26 +152,26 @@ def iter_stored_pairs(machine: str) -> Iterator[tuple[Any, Any, list[Pair]]]:
     for base, head in itertools.combinations(commits, 2):
         shared = base.benchmarks.keys() & head.benchmarks.keys()
         old, new = (replace(side, benchmarks={name: side.benchmarks[name] for name in shared}) for side in (base, head))
-        pairs = pair_configurations(old, new, describe_configuration).pairs
+        pairs = pair_configurations(old, new, describe_stored).pairs
         timed = [pair for pair in pairs if classify_benchmark(pair.benchmark) == TIMED]
-        compared = [pair for pair in timed if is_comparable(pair, describe_configuration)]
-        yield base, head, [pair for pair in compared if is_control(base, head, pair, describe_configuration)]
+        compared = [pair for pair in timed if is_comparable(pair, describe_stored)]
+        yield base, head, [pair for pair in compared if is_control(base, head, pair, describe_stored)]
 
 
 @pytest.mark.parametrize(("machine", "least"), [("nvidia-h200", 3000), ("nvidia-h100-80gb-hbm3", 60)])
-def test_no_stored_time_of_equal_code_is_beyond_its_threshold(machine: str, least: int) -> None:
-    """Each kernel is judged with the others' equal code as controls."""
+def test_stored_controls_are_within_their_threshold(machine: str, least: int) -> None:
+    """No kernel of equal code changed by more than the threshold that the other kernels give it."""
     beyond, thresholds = [], []
     for base, head, pairs in iter_stored_pairs(machine):
-        kernels = {id(pair): describe_configuration(pair.benchmark, pair.base.params).kernel for pair in pairs}
+        kernels = {id(pair): describe_stored(pair.benchmark, pair.base.params).kernel for pair in pairs}
         for kernel in {*kernels.values()}:
             others = [pair for pair in pairs if kernels[id(pair)] != kernel]
-            limits = Thresholds(controls=find_controls(base, head, others, describe_configuration))
+            limits = Thresholds(controls=find_controls(base, head, others, describe_stored))
             for pair in pairs:
                 if kernels[id(pair)] == kernel:
                     change = relative_change(compute_ratio(pair.base.value or 0.0, pair.head.value or 0.0))
-                    thresholds.append(limits.select(pair, describe_configuration))
+                    thresholds.append(limits.select(pair, describe_stored))
                     beyond += [(base.commit[:8], head.commit[:8], pair.name)] * (change > thresholds[-1])
     assert beyond == []
     assert len(thresholds) > least
-    assert sorted(thresholds)[len(thresholds) // 2] <= 0.015, "half of the times of 20 µs and more"
+    assert sorted(thresholds)[len(thresholds) // 2] <= 0.015, "the median threshold exceeds 1.5 %"

@@ -1,4 +1,4 @@
-"""Blocks on a multiprocessor: of each commit, as NVIDIA's header computes them; kernels that fit none."""
+"""Occupancy: blocks per multiprocessor, and kernels of which no block fits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ptxcount.util.architectures import MULTIPROCESSORS
 from tests.kernelwatch.review.test_compare_groups import make_compiled
 from tests.stored import BASE, HEAD, TIME, Suite, pair, review_as_json, samples, write, write_lines
 
-#: Registers of base and head, their blocks, and the reason; more blocks are no reason.
+#: Registers of base and head, their blocks (threads, shared bytes), and the reason; "" if more threads fit.
 BLOCKS = [
     (32, 40, (1024, 0), (256, 0), "1536, 2048 before"),  # 2 blocks of 1024, 6 of 256
     (32, 40, (1024, 0), (128, 0), "1536, 2048 before"),  # 12 of 128
@@ -30,27 +30,27 @@ BLOCKS = [
     (33, 34, (1024, 0), (128, 0), "explanation only: 1536, 1024 before"),  # 1 of 1024, 12 of 128
     (30, 32, (1024, 0), (256, 0), "explanation only: 2048, 2048 before"),
     (34, 33, (1024, 0), (128, 0), ""),
-    (30, 32, (1024, 0), (1024, 200_000), "explanation only: 1024, 2048 before"),  # not because of registers
+    (30, 32, (1024, 0), (1024, 200_000), "explanation only: 1024, 2048 before"),  # limited by shared memory
 ]
 
 
 @pytest.mark.parametrize(("base", "head", "base_block", "head_block", "reason"), BLOCKS)
-def test_each_commit_has_its_own_block(
+def test_occupancy_compares_threads(
     base: int, head: int, base_block: tuple[int, int], head_block: tuple[int, int], reason: str
 ) -> None:
-    """Occupancy compares threads, whatever the size of a block."""
+    """Occupancy compares the threads that fit on a multiprocessor, even if the commits' blocks differ."""
     registers = make_compiled(head, "sm_90", "registers", base=base)
     (row,) = weigh_rows([registers], "sm_90", find_launched=lambda _: (base_block, head_block))
     assert row.judgement.reason.replace(" threads fit on a multiprocessor", "") == reason
     assert row.decides is not reason.startswith("explanation")
 
 
-#: Name of the launch in `cubins.jsonl`.
+#: Name of the kernel in `cubins.jsonl`.
 CUBIN = "offset_copy, float32, -Xptxas -O3"
 
 
-def test_blocks_of_each_commit(tmp_path: Path) -> None:
-    """Blocks come from the run records, else from the checkout."""
+def test_blocks_are_those_recorded(tmp_path: Path) -> None:
+    """A commit's block is the recorded one, or that of the checkout if none is recorded."""
     folder = write(tmp_path, pair(1.0, 1.1)) / "results" / "gpu"
     kernel = {"kernel": "transpose_write_coalesced", "dtype": "float32"}
     blocks = {" ".join(kernel.values()): [64, 128]}
@@ -65,11 +65,11 @@ def test_blocks_of_each_commit(tmp_path: Path) -> None:
     assert find(make_compiled(12, "sm_80", **kernel)) == (today, today)
 
 
-#: Registers of base and head, their blocks, and the reason; sm_90 allows 64 registers at 1024 threads.
+#: Registers of base and head, their blocks, and the key in JSON. On sm_90, 1024 threads allow 64 registers.
 UNLAUNCHABLE = {
     "too many registers": ((64, 65), ((1024, 0), (1024, 0)), "broken"),
     "a larger block": ((65, 65), ((896, 0), (1024, 0)), "broken"),
-    "a larger block, its own alone recorded": ((64, 65), (None, (1024, 0)), "broken"),
+    "a larger block, recorded in head alone": ((64, 65), (None, (1024, 0)), "broken"),
     "more shared memory": ((32, 32), ((256, 227 * 1024), (256, 227 * 1024 + 1)), "broken"),
     "fewer registers": ((65, 64), ((1024, 0), (1024, 0)), "repaired"),
     "in neither": ((65, 66), ((1024, 0), (1024, 0)), ""),
@@ -79,8 +79,8 @@ UNLAUNCHABLE = {
 
 
 @pytest.mark.parametrize("case", UNLAUNCHABLE)
-def test_kernels_that_cannot_be_launched(case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Unlaunchable kernels fail, even with a faster time."""
+def test_unlaunchable_kernel_is_broken(case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A kernel that cannot be launched in head alone is broken, even with a faster time."""
     registers, blocks, expected = UNLAUNCHABLE[case]
     name = "track_compiled.Compiled.track_registers"
     where = {"kernel": ["offset_copy"], "dtype": ["float32"], "flags": ["-O3"], "arch": ["sm_90"]}
@@ -105,7 +105,7 @@ def test_kernels_that_cannot_be_launched(case: str, tmp_path: Path, capsys: pyte
     assert capsys.readouterr().out.startswith("BROKEN") is broken
 
 
-#: Limits per multiprocessor as NVIDIA's calculator takes them, apart from blocks.
+#: A program that prints the blocks per multiprocessor that NVIDIA's header computes, one line per line of input.
 _PROBE = r"""
 #include <climits>
 #include <cstdio>
@@ -129,8 +129,8 @@ int main() {
 """
 
 
-def test_occupancy_is_nvidias(tmp_path: Path) -> None:
-    """Occupancy equals that of NVIDIA's calculator around each step of the inputs."""
+def test_occupancy_as_in_cuda_occupancy_h(tmp_path: Path) -> None:
+    """The number of blocks equals that of cuda_occupancy.h, around each step of threads, registers and shared bytes."""
     header = Path(nvcc.find_nvcc()).resolve().parent.parent / "include" / "cuda_occupancy.h"
     if not header.exists() or shutil.which("g++") is None:
         pytest.skip(f"no g++, or no {header}")

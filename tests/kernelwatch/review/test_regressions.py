@@ -1,4 +1,4 @@
-"""Unfixed regressions with their commits, drifts, and the report."""
+"""`regressions`: regressions that no later commit fixed, drifts, and the report."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.stored import COUNT, TIME, Outcome, Suite, change_document, pair, sam
 COMMITS = [f"{place:02x}" * 20 for place in range(1, 25)]
 A, B, C, D, E = COMMITS[:5]
 
-#: Base, head, ratio, and whether it is a drift.
+#: Base, head, ratio, and whether it is a drift, for each standing regression.
 Stands = list[tuple[str, str, float, bool]]
 
 
@@ -44,12 +44,12 @@ def list_standing(root: Path) -> Stands:
 
 
 def runs(root: Path, uuids: list[str]) -> None:
-    """Write the runs of COMMITS on these GPUs."""
+    """Write run records: each of COMMITS was measured on its GPU of `uuids`."""
     lines = ({"commits": [name], "before": {"uuid": uuid}} for name, uuid in zip(COMMITS, uuids, strict=False))
     write_lines(root / "results" / "gpu" / "runs.jsonl", *lines)
 
 
-#: Values of a count and a time by commit (None: failed, "": not measured); standing ratios and their commits.
+#: Values of a count and a time by commit (None: failed, "": not measured), standing regressions, and broken ones.
 HISTORIES: dict[str, tuple[list[float | str | None], list[tuple[str, str, float]], list[tuple[str, str]]]] = {
     "nothing": ([10, 10, 10], [], []),
     "a regression": ([10, 12, 12], [(A, B, 1.2)], []),
@@ -75,8 +75,8 @@ HISTORIES: dict[str, tuple[list[float | str | None], list[tuple[str, str, float]
 
 
 @pytest.mark.parametrize("name", HISTORIES)
-def test_standing(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A later commit fixes it: a time within its threshold, a count with the old value."""
+def test_regressions_stand_until_fixed(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A regression stands until a later commit fixes it: with a time within its threshold, or the old count."""
     values, worse, broken = HISTORIES[name]
     suite: Suite = {commit: {} for commit in COMMITS[: len(values)]}
     for place, (commit_hash, value) in enumerate(zip(COMMITS, values, strict=False)):
@@ -96,7 +96,7 @@ PLACES = np.arange(24)
 DRIFT = 0.03 * PLACES / 23
 HALVES = ["GPU-a"] * 12 + ["GPU-b"] * 12
 
-#: Relative times by commit, GPUs, and the ends of the drift or None.
+#: Logarithms of relative times by commit, GPUs by commit, and the ends of the drift or None.
 DRIFTS: dict[str, tuple[Any, list[str] | None, tuple[int, int] | None]] = {
     "nothing": (0 * DRIFT, None, None),
     "a drift": (DRIFT, None, (0, 23)),
@@ -116,7 +116,7 @@ DRIFTS: dict[str, tuple[Any, list[str] | None, tuple[int, int] | None]] = {
 
 
 def drifting(root: Path, changes: Any) -> Path:
-    """Write the times of a configuration at COMMITS."""
+    """Write times of 1 ms times `exp(change)` at COMMITS; return the project's folder."""
     noise = np.random.default_rng(5).normal(0, 2e-4, len(changes))
     changes_of_commits = zip(COMMITS, changes, noise, strict=False)
     times = {
@@ -127,8 +127,8 @@ def drifting(root: Path, changes: Any) -> Path:
 
 
 @pytest.mark.parametrize(("changes", "uuids", "ends"), DRIFTS.values(), ids=DRIFTS)
-def test_drift(changes: Any, uuids: list[str] | None, ends: tuple[int, int] | None, tmp_path: Path) -> None:
-    """A drift spans commits that do not differ from their neighbours, on one GPU."""
+def test_drifts_are_found(changes: Any, uuids: list[str] | None, ends: tuple[int, int] | None, tmp_path: Path) -> None:
+    """A drift is a slow rise over several commits on one GPU, without a step that the review finds."""
     drifting(tmp_path, changes)
     runs(tmp_path, uuids or [])
     drifts = [regression for regression in list_standing(tmp_path) if regression[3]]
@@ -136,7 +136,7 @@ def test_drift(changes: Any, uuids: list[str] | None, ends: tuple[int, int] | No
     assert all(1.01 <= ratio < 1.035 for _, _, ratio, _ in drifts)
 
 
-def test_a_drift_is_acknowledged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_drift_can_be_acknowledged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     entry = Acknowledgement(TIME, "time", "accepted")
 
     def changes(_: Path, base: str, head: str) -> SourceChanges:
@@ -146,16 +146,16 @@ def test_a_drift_is_acknowledged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert main([], drifting(tmp_path, DRIFT)) == 0
 
 
-def test_times_that_were_taken_over_are_no_measurements(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A drift ends with a measured commit, not with a reused time."""
+def test_reused_times_do_not_end_a_drift(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ends of a drift are commits that were measured, not those that reused a time."""
     monkeypatch.setattr(judge, "is_one_measurement", lambda _, __, pair: pair.base.samples == pair.head.samples)
     times = [samples(1e-3 * (1 + 0.008 * place)) for place in (0, 0, 1, 2, 2)]
     write(tmp_path, {commit: {TIME: {"one": time}} for commit, time in zip(COMMITS, times, strict=False)})
     assert list_standing(tmp_path) == [(B, D, 1.02, True)]
 
 
-def test_a_branch_is_no_predecessor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """An improvement on an unmerged branch is no predecessor of main."""
+def test_unmerged_branch_is_no_predecessor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Commits of main are compared with each other, not with those of an unmerged branch."""
     commits = [commit(begin(tmp_path)), commit(tmp_path)]
     git.text(tmp_path, "checkout", "--quiet", "-b", "feature")
     faster = commit(tmp_path)
@@ -177,7 +177,7 @@ def test_a_branch_is_no_predecessor(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert message in capsys.readouterr().err
 
 
-#: A commit whose count is stored anew or whose results are removed, and the heads whose steps are reviewed for it.
+#: A commit, its new count (None: its results are removed), and the heads whose steps are then reviewed again.
 LATER: dict[str, tuple[str, float | None, list[str]]] = {
     "nothing": (E, None, []),
     "one more": (E, 13.0, [E]),
@@ -189,8 +189,8 @@ LATER: dict[str, tuple[str, float | None, list[str]]] = {
 
 
 @pytest.mark.parametrize("case", LATER)
-def test_kept_history(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Steps are reviewed once; a cached history gives the same result as a new one."""
+def test_cached_steps_are_not_reviewed_again(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only steps of changed results are reviewed again. The result equals that without a cache."""
     commit_hash, count, reviewed = LATER[case]
     monkeypatch.setenv(cache_dir.CACHE, str(tmp_path / "cache"))
     values = {A: 10.0, B: 10.05, C: 10.11, D: 12.0, E: 12.0}
@@ -221,7 +221,7 @@ def test_kept_history(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 @pytest.fixture
 def project(tmp_path: Path) -> tuple[Path, list[str]]:
-    """Return a repository of five commits; the first two and the last are measured, each slower."""
+    """Return a repository and its five commits. The first two and the last are measured, each slower than before."""
     begin(tmp_path, author="A @person")
     commits = [commit(tmp_path, message=f"change {number} ```") for number in range(5)]
     values = {commits[0]: 10.0, commits[1]: 12.0, commits[4]: 15.0}
@@ -229,8 +229,8 @@ def project(tmp_path: Path) -> tuple[Path, list[str]]:
     return tmp_path, commits
 
 
-def test_an_entry_ends_with_its_commit(project: tuple[Path, list[str]]) -> None:
-    """An entry covers regressions up to its commit, and none later."""
+def test_entry_covers_regressions_up_to_its_commit(project: tuple[Path, list[str]]) -> None:
+    """An entry of acknowledged.toml covers regressions up to its commit, and no later one."""
     root, commits = project
     entry = f'[[regression]]\nkernel = "{COUNT}"\nnumber = "sectors"\nreason = "accepted"\n'
     accepted, later = commit(root, {"acknowledged.toml": entry}), commit(root)
@@ -244,17 +244,17 @@ def test_an_entry_ends_with_its_commit(project: tuple[Path, list[str]]) -> None:
     [(samples(1e-3), ["x", "x", "y"], True), (1e-3, [], True), (samples(1.005e-3), [], False)],
     ids=["by another GPU", "without samples", "within the threshold"],
 )
-def test_which_times_mend(last: Outcome, uuids: list[str], stand: bool, tmp_path: Path) -> None:
-    """A regression ends with a time within the threshold that has samples of the same GPU."""
+def test_times_that_fix_a_regression(last: Outcome, uuids: list[str], stand: bool, tmp_path: Path) -> None:
+    """A regression stands unless a later time with samples, by the same GPU, is within the threshold."""
     write(tmp_path, {A: {TIME: {"one": samples(1e-3)}}, B: {TIME: {"one": samples(1.05e-3)}}, C: {TIME: {"one": last}}})
     runs(tmp_path, uuids)
     assert list_standing(tmp_path) == [(A, B, 1.05, False)] * stand
 
 
-def test_text(
+def test_reports_of_regressions(
     project: tuple[Path, list[str]], tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The report names the commit, or both ends, and a remedy; the fence neutralises markup."""
+    """Reports on regressions and drifts equal the golden text. JSON has the same regressions."""
     (root, commits), folder = project, tmp_path_factory.mktemp
     quiet = write(folder("quiet"), pair(1.0, 1.0, COUNT))
     drifts, steps = drifting(folder("drifts"), DRIFT), write(folder("steps"), pair(1.0, 2.0, COUNT))
@@ -275,7 +275,7 @@ def test_shortened_flags_are_explained(flags: str, is_explained: bool, tmp_path:
     assert render_text([regression], tmp_path, "").endswith(f" {SHORTENED_FLAGS}\n") is is_explained
 
 
-def test_a_long_report_fits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_long_report_is_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     names = [f"track_counted.X{number}{'x' * 100}.track_sectors" for number in range(60)]
     write(
         tmp_path, {commit: {name: {"@" * 230: 1.0 + age} for name in names} for age, commit in enumerate(COMMITS[:16])}

@@ -1,4 +1,4 @@
-"""The steps of a review on values: two commits, pairs, judgements, conclusion."""
+"""A review of two commits as values, without files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OLD, NEW = RunFacts(("1",), "GPU-a", driver="1"), RunFacts(("2",), "GPU-a", driv
 
 
 def describe(benchmark: str, params: Mapping[str, str]) -> ConfigurationFacts:
-    """Return the facts of an empty suite."""
+    """Return the facts of a configuration of kernel k."""
     return ConfigurationFacts("k", code_name="k")
 
 
@@ -75,7 +75,7 @@ HOST_NOTE = (
 )
 OTHER_DRIVER = "different driver: 1 for base, 2 for head; to measure both alike: kernelwatch measure bbbbbbbb cccccccc"
 
-#: Values of base and head, evidence; verdict, exit code and notes.
+#: Points of base and of head, options of the review, verdict, exit code and notes.
 REVIEWS: dict[str, tuple[dict[str, Point], dict[str, Point], dict[str, Any], str, int, list[str]]] = {
     "slower": ({"time": time(1e-3)}, {"time": time(1.1e-3)}, {}, "SLOWER", 1, []),
     "faster": ({"time": time(1.1e-3)}, {"time": time(1e-3)}, {}, "FASTER", 0, []),
@@ -103,8 +103,8 @@ REVIEWS: dict[str, tuple[dict[str, Point], dict[str, Point], dict[str, Any], str
 
 
 @pytest.mark.parametrize("name", REVIEWS)
-def test_review(name: str) -> None:
-    """Verdict, exit code and notes follow from values, in any order of access."""
+def test_verdict_and_notes_follow_from_values(name: str) -> None:
+    """Verdict, exit code and notes follow from the values. Reading the notes first changes nothing."""
     base, head, options, verdict, exit_code, notes = REVIEWS[name]
     outcome = review(make_commit(BASE, OLD, base), make_commit(HEAD, NEW, head), **options)
     assert (outcome.notes, outcome.exit_code, outcome.conclusion.value) == (notes, exit_code, verdict)
@@ -114,8 +114,8 @@ def test_review(name: str) -> None:
     ("instructions", "beside", "is_noted"),
     [(200, {}, True), (199, {}, False), (200, {"time": time(1e-3)}, False)],
 )
-def test_many_more_instructions(instructions: float, beside: dict[str, Point], is_noted: bool) -> None:
-    """Twice the instructions change no verdict; without a time, a note names the kernel."""
+def test_note_on_twice_the_instructions(instructions: float, beside: dict[str, Point], is_noted: bool) -> None:
+    """Twice the PTX instructions without a time give a note, but no other verdict."""
     key, name = (("case", "one"),), "track_counted.X.track_instructions"
     sides = []
     for commit, run, value in ((BASE, OLD, 100), (HEAD, NEW, instructions)):
@@ -128,8 +128,8 @@ def test_many_more_instructions(instructions: float, beside: dict[str, Point], i
     assert [note.partition(":")[0] for note in outcome.notes] == ["more PTX instructions, ratio to base"] * is_noted
 
 
-def test_a_report_leaves_its_review_alone() -> None:
-    """Formatting a review twice gives one text."""
+def test_report_does_not_change_its_review() -> None:
+    """Formatting a review twice gives equal texts."""
     base, head = (make_commit(commit, OLD, {"track": count(4)}) for commit in (BASE, HEAD))
     outcome = SearchOutcome("m", BASE, HEAD, 1, [HEAD], review=review(base, head))
     first = render_json(outcome)
@@ -137,8 +137,8 @@ def test_a_report_leaves_its_review_alone() -> None:
     assert render_json(outcome) == first
 
 
-def test_another_driver() -> None:
-    """A difference between the two runs that explains a change is a note."""
+def test_different_drivers_are_noted() -> None:
+    """A note names the driver of each run if they differ."""
     times = {"time": time(1e-3)}
     sides = make_commit(BASE, OLD, times), make_commit(HEAD, NEW._replace(driver="2"), times)
     assert review(*sides).notes == [OTHER_DRIVER]
@@ -153,15 +153,15 @@ def test_another_driver() -> None:
         (("k: byte 256 of 256", "k: byte 0x40 of 64", "k: trap"), "byte 256 of 256; trap"),
     ],
 )
-def test_reason_of_a_failure(failures: tuple[str, ...], reason: str) -> None:
-    """The recorded reason of the kernel comes first, without names of Python classes."""
+def test_recorded_reason_of_the_kernel_is_shown(failures: tuple[str, ...], reason: str) -> None:
+    """A failure has the recorded reason of its kernel, else that of another, without names of Python classes."""
     head = make_commit(HEAD, NEW, {"track": count(None, failed=True)}, failures)
     (configuration,) = review(make_commit(BASE, OLD, {"track": count(4)}), head).unpaired["broken"]
     assert configuration.reason == reason
 
 
-def test_noise_is_measured_by_one_gpu() -> None:
-    """Repeated times of equal code on one GPU narrow the threshold."""
+def test_repeated_times_narrow_the_threshold() -> None:
+    """At least MIN_CHANGES repeated times of equal code on one GPU narrow the threshold."""
     base, head = make_commit(BASE, OLD, {"time": time(1e-3)}), make_commit(HEAD, NEW, {"time": time(1.0012e-3)})
     for side in (base, head):
         side.cubins._cubin_hashes[side.commit, ""] = {"k": "same"}
@@ -169,24 +169,26 @@ def test_noise_is_measured_by_one_gpu() -> None:
     (change,) = iter_noise(base, head, describe)
     assert change[1] == pytest.approx(0.0012)
     (pair,) = pair_configurations(base, head, describe).pairs
-    assert list(iter_noise(base, replace(head, benchmarks=base.benchmarks), describe)) == [], "in turns"
+    assert list(iter_noise(base, replace(head, benchmarks=base.benchmarks), describe)) == [], (
+        "one run measured both commits"
+    )
     assert narrow_thresholds([change] * MIN_CHANGES).select(pair, describe) == pytest.approx(0.003)
     assert narrow_thresholds([change] * (MIN_CHANGES - 1)).select(pair, describe) == 0.01
     changes = [(1e-3, relative) for relative in (*[0.0005] * 98, 0.002, 0.5)]
     assert narrow_thresholds(changes).select(pair, describe) == pytest.approx(0.004), (
-        "99 of 100 count, the largest does not"
+        "the largest of 100 changes is ignored"
     )
 
 
-#: Modules of the library and of Python that read files, run git or know the project.
+#: Modules of kernelwatch and of Python that read files, run git or depend on the project.
 OUTSIDE = {"registry", "config", "commit_checkout", "pathlib", "os", "subprocess", "io", "shutil"}
 
 #: Modules of the store that only hold values.
 VALUES = {"measurements", "default_thresholds", "points", "source_changes"}
 
 
-def test_the_review_reads_nothing() -> None:
-    """Modules of the review import values only."""
+def test_review_modules_import_only_values() -> None:
+    """No module of the review imports one that reads files, runs git or depends on the project."""
     against = []
     for path in sorted((ROOT / "kernelwatch" / "src" / "kernelwatch" / "review").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):

@@ -1,4 +1,4 @@
-"""The review's test and interval, with SciPy's as the oracle."""
+"""The review's p-value and confidence interval equal SciPy's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from kernelwatch.review import significance
 from kernelwatch.review.significance import Samples, compute_p_value, ratio_interval
 
-#: Samples of base and of head, the relative shift of head, and the decimals of a sample: few make ties.
+#: Numbers of samples of base and of head, relative shift of head, and decimals of a sample: few decimals make ties.
 CASES = [
     *((7, count, shift, 12) for count in (7, 13, 20) for shift in (0.0, 0.1)),
     *((count, 20, shift, decimals) for count in (9, 20) for shift in (0.0, 0.01) for decimals in (6, 7)),
@@ -25,22 +25,22 @@ def _divide(new: Any, old: Any, axis: int) -> Any:
 
 @pytest.fixture(scope="module")
 def stats() -> Any:
-    """Import SciPy's statistics, which takes two seconds, where a test needs them."""
+    """Return `scipy.stats`. Its import takes two seconds, so only tests that need it import it."""
     from scipy import stats
 
     return stats
 
 
 def make_samples(base: int, head: int, shift: float, decimals: int) -> tuple[Samples, Samples]:
-    """Return samples of 30 µs with noise of 1 %, those of head longer by a shift."""
+    """Return samples of 30 µs with 1 % noise, in seconds. Those of head are longer by the relative `shift`."""
     rng = np.random.default_rng(base + head)
     old, new = (30e-6 * (1 + rng.normal(0, 0.01, count)) for count in (base, head))
     return tuple(old.round(decimals).tolist()), tuple((new * (1 + shift)).round(decimals).tolist())
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_p_value(case: tuple[int, int, float, int], stats: Any) -> None:
-    """Exact with few samples, the normal approximation with many; ties, and samples that are all equal."""
+def test_p_value_as_in_scipy(case: tuple[int, int, float, int], stats: Any) -> None:
+    """The p-value is SciPy's: exact for up to 20 samples, else the normal approximation, also with ties."""
     base, head = make_samples(*case)
     method = "exact" if max(map(len, (base, head))) <= 20 else "asymptotic"
     expected = stats.mannwhitneyu(base, head, method=method).pvalue
@@ -49,8 +49,8 @@ def test_p_value(case: tuple[int, int, float, int], stats: Any) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_interval(case: tuple[int, int, float, int], stats: Any) -> None:
-    """The same resamples as SciPy's of that seed, so the same numbers to the last bit."""
+def test_interval_as_in_scipy(case: tuple[int, int, float, int], stats: Any) -> None:
+    """The interval is that of SciPy's bootstrap with the same seed, bit for bit."""
     base, head = make_samples(*case)
     options = {"n_resamples": significance.RESAMPLES, "confidence_level": significance.CONFIDENCE}
     rng = np.random.default_rng(significance.SEED)

@@ -18,7 +18,7 @@ COPY = "gpu_kernels/kernels/offset_copy.cu"
 ALIGNED = """    const long long index = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
     if (index < size) {
 """
-#: Equal elements, shifted by one: same output, but each warp touches one more sector.
+#: The same copy, shifted by one element: each warp accesses one more sector.
 MISALIGNED = """    const long long thread = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
     if (thread < size) {
         const long long index = thread + 1 < size ? thread + 1 : 0;
@@ -54,8 +54,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     return repository, commits
 
 
-def test_reviews(built: Built, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each commit is compared with its parent: regressions, improvements, exit code."""
+def test_reviews_of_neighbouring_commits(built: Built, capsys: pytest.CaptureFixture[str]) -> None:
+    """The review of each commit and its parent, and its exit code, equal the golden text."""
     repository, commits = built
     text = ""
     for base, head in itertools.pairwise(commits):
@@ -67,7 +67,7 @@ def test_reviews(built: Built, capsys: pytest.CaptureFixture[str]) -> None:
     assert shown == expected
 
 
-def test_a_night_without_new_commits(built: Built) -> None:
+def test_run_without_new_commits_changes_no_results(built: Built) -> None:
     repository, _ = built
     contents_before = contents(repository.results)
     idle = repository.make("history", BENCHMARKS)

@@ -1,4 +1,4 @@
-"""Deciding numbers, and the verdict on a comparison: docs/review.md has the rules."""
+"""Numbers that decide, and the verdict on two commits. docs/review.md has the rules."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ TILE = "transpose_read_write_coalesced"  # 1024 threads per block: two blocks fi
 
 
 def find_blocks(row: Row) -> launchable.LaunchedBlocks:
-    """Return the blocks of the tile's kernel at base and head."""
+    """Return threads and dynamic shared bytes of the block of TILE, in base and head; None for other kernels."""
     return ((1024, 0),) * 2 if row.kernel == TILE else (None, None)
 
 
 def make_number(metric: str, head: float, arch: str | None = None, base: float = 10.0, **parameters: str) -> Row:
-    """Return a counted number, or a compiled one of an architecture."""
+    """Return a counted number of TILE, or with `arch` a compiled one."""
     parameters = {"kernel": TILE, "dtype": "float32", **parameters}
     if arch is None:
         return make_count(head, metric=metric, base=base, **parameters)
@@ -39,7 +39,7 @@ def make_number(metric: str, head: float, arch: str | None = None, base: float =
 
 
 def make_timed(head: float, **parameters: str) -> Row:
-    """Return a time of the same kernel."""
+    """Return a time of TILE."""
     return make_time(head, kernel=TILE, **parameters)
 
 
@@ -51,10 +51,10 @@ LOADED, FIRST = make_number("sectors_loaded", 9), make_number("wavefronts", 8704
 FEWER = make_number("sectors_loaded", 10, base=8714)
 LARGE = make_number("shared_bytes", 120000, "sm_90", 4096)
 
-#: Ratio to base that a project allows where times are missing.
+#: Metric -> ratio to base that a project allows without times.
 LIMITS = {"instructions": 1.25, "registers": 1.25}
 
-#: Rows, and the verdict on the last.
+#: Case -> rows, and the verdict on the last row.
 NUMBERS: dict[str, tuple[list[Row], Verdict]] = {
     "transactions without a time": ([make_number("load_sectors", 11)], SLOW),
     "cache lines without a time": ([make_number("store_lines", 11)], SLOW),
@@ -140,15 +140,15 @@ NUMBERS: dict[str, tuple[list[Row], Verdict]] = {
 }  # fmt: skip
 
 
-#: Metrics that only rise, by the names of NUMBERS.
+#: Prefixes of cases in NUMBERS that are not tested with base and head exchanged.
 ONE_WAY = ("the first", "beyond")
 
 
 @pytest.mark.parametrize("name", NUMBERS)
-def test_which_numbers_decide(name: str) -> None:
-    """Times decide first; else transactions, spills, and resources that cost blocks.
+def test_times_decide_before_other_numbers(name: str) -> None:
+    """Times decide first. Without them, transactions, spills and resources that cost threads decide.
 
-    Improvements and regressions are treated alike.
+    With base and head exchanged, a number that decided still decides.
     """
     rows, expected = NUMBERS[name]
     *weighed, last = weigh_rows(rows, "sm_90", LIMITS, find_blocks)
@@ -165,13 +165,13 @@ def test_which_numbers_decide(name: str) -> None:
 
 
 def make_undecided(ratio: float, could_be: tuple[float, float] | None, kernel: str) -> Row:
-    """Return an undecided time."""
+    """Return an undecided time with a ratio and its range."""
     row = make_time(10 * ratio, kernel=kernel, verdict=UNDECIDED)
     return replace(row, judgement=replace(row.judgement, could_be=could_be))
 
 
 def times(undecided: int, total: int, kernel: str = "k", high: float = 1.02) -> list[Row]:
-    """Return times of a kernel, some of them undecided by up to a share."""
+    """Return `total` times of a kernel. Those `undecided` could have a ratio from 0.99 to `high`."""
     decided = total - undecided
     return [make_undecided(1.01, (0.99, high), kernel)] * undecided + [make_time(10, kernel=kernel)] * decided
 
@@ -183,10 +183,10 @@ MANY = times(0, 600, "others")
     ("limit", "refused"),
     [(1.25, False), (1, False), *((bad_limit, True) for bad_limit in (0.9, "2", True, math.nan, math.inf))],
 )
-def test_stated_limits(
+def test_project_may_limit_metrics(
     limit: object, refused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A project states limits; an invalid ratio is refused in one line."""
+    """A number above the project's limit is a regression. An invalid limit is an error of one line."""
     monkeypatch.setattr(settings, "_load_settings", lambda: settings.Settings(limits={"instructions": limit}))
     write(tmp_path, pair(10.0, 12.0, "track_counted.X.track_instructions"))
     for judge, words in ((main, [BASE, HEAD, "--all"]), (regressions, [])):
@@ -197,20 +197,20 @@ def test_stated_limits(
 
 
 def weigh(*changes: Row) -> list[Row]:
-    """Return changed numbers with their verdicts."""
+    """Return changed numbers with their weighed verdicts."""
     return [*weigh_rows(changes, "sm_90", find_launched=find_blocks)]
 
 
 (ROSE_MORE,), (FELL,) = weigh(make_number("load_sectors", 11)), weigh(make_number("load_sectors", 9))
 (LESS_CODE,), (LESS_SPACE,) = weigh(make_number("instructions", 9)), weigh(make_number("registers", 9, "sm_90"))
-#: A float4 version: a third of the sectors, in fewer and wider requests.
+#: A kernel with float4: fewer sectors, in fewer and wider requests.
 WIDER = weigh(make_number("sectors_loaded", 3), make_number("requests", 2), make_number("load_sectors", 16))
-#: Repeated reads of the input: as many sectors per request.
+#: A kernel that reads its input repeatedly: more requests, with as many sectors each.
 AGAIN = weigh(make_number("sectors_loaded", 40), make_number("requests", 40), make_number("load_sectors", 10))
-#: cp.async: more sectors, in fewer and wider requests.
+#: A kernel with cp.async: more sectors, in fewer and wider requests.
 ASYNC = weigh(make_number("sectors_loaded", 13), make_number("requests", 5), make_number("load_sectors", 26))
 
-#: Rows, failing configurations, verdict, and exit code by setting of TRADE_POLICIES.
+#: Rows, verdicts on configurations that fail or are repaired, verdict, and exit code by each of TRADE_POLICIES.
 WHOLE: dict[str, tuple[list[Row], tuple[Verdict, ...], Verdict, tuple[int, int, int]]] = {
     "nothing in both": ([], (), UNDECIDED, (2, 2, 2)),
     "nothing changed": ([STAYED], (), SAME, (0, 0, 0)),
@@ -261,8 +261,8 @@ WHOLE: dict[str, tuple[list[Row], tuple[Verdict, ...], Verdict, tuple[int, int, 
 
 
 @pytest.mark.parametrize("name", WHOLE)
-def test_the_whole(name: str) -> None:
-    """Slower configurations stay visible; undecided ones count only if they can change the verdict."""
+def test_verdict_on_two_commits(name: str) -> None:
+    """Any slower configuration shows in the verdict. Undecided ones count only if they can change it."""
     rows, failing, expected, codes = WHOLE[name]
     assert conclude(rows, failing) is expected
     assert tuple(exit_code(expected, rows, trade) for trade in TRADE_POLICIES) == codes

@@ -1,4 +1,4 @@
-"""A checkout stays clean: a run only adds files to `results/`, and a pull works."""
+"""A run only adds files to `results/`, so that the checkout stays clean and can pull."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SPILLS = REGISTERS.replace("registers", "spill_bytes")
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Repository:
-    """Clone a repository with results of this machine; return it with a commit without results."""
+    """Return a repository with an upstream clone. Its second commit has the results of the first."""
     repository = Repository(tmp_path, SMALL_KERNELS[:1], SMALL_VALUES)
     (repository.path / ".gitignore").write_text("__pycache__/\n/.asv/\n/html/\nrun.lock\n*.egg-info/\n")
     repository.commit("as it is")
@@ -37,14 +37,14 @@ def _run_successfully(repository: Repository, *words: str) -> str:
 
 
 def _list_untracked(repository: Repository) -> list[Path]:
-    """Return untracked files; check that git reports no other changes."""
+    """Return the untracked files. Assert that all are in results/, and that git reports no other change."""
     lines = repository.git("status", "--porcelain", "--untracked-files=all").splitlines()
     assert all(line.startswith("?? results/") for line in lines), lines
     return [repository.path / line.removeprefix("?? ") for line in lines]
 
 
-def test_run_and_pull(repository: Repository) -> None:
-    """Upstream measured the same commit and its parent; asv's commands read all results."""
+def test_results_survive_a_pull(repository: Repository) -> None:
+    """After a run, a pull of the same commit's results works, and asv's commands read both files."""
     _run_successfully(repository, "make", "bench", f"ARGS=--bench {REGISTERS}")
     head, base = repository.git("rev-parse", "HEAD", "HEAD^").split()
     result, *records = sorted(_list_untracked(repository), key=lambda path: path.suffix != ".json")
@@ -74,4 +74,6 @@ def test_run_and_pull(repository: Repository) -> None:
     _run_successfully(repository, sys.executable, "-m", "asv", "run", "--bench", REGISTERS, f"{head}^!")
     (again,) = (path for path in _list_untracked(repository) if path.name.endswith(record.RUNS_FILE))
     assert again.name.startswith(head[:8])
-    assert not [path for path in _list_untracked(repository) if path.suffix == ".json"], "the numbers are the same"
+    assert not [path for path in _list_untracked(repository) if path.suffix == ".json"], (
+        "equal numbers were stored again"
+    )

@@ -1,4 +1,4 @@
-"""`kernelwatch run` and `measure`: the commands of asv that they run, and their exit codes."""
+"""`kernelwatch run` and `kernelwatch measure`: their calls of asv, and their exit codes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kernelwatch.instrument import machine
 
 @pytest.fixture
 def asv_calls(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """Record asv's arguments with the contents of a file of commits; asv fails."""
+    """Return a list of asv's arguments, with the content of a HASHFILE in place of its name. asv exits with 3."""
     calls: list[list[str]] = []
 
     def run(*words: str) -> int:
@@ -26,8 +26,8 @@ def asv_calls(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     return calls
 
 
-def test_commands_of_measure(asv_calls: list[list[str]], capsys: pytest.CaptureFixture[str]) -> None:
-    """Two commits are measured interleaved; other options are passed to asv."""
+def test_measure_interleaves_two_commits(asv_calls: list[list[str]], capsys: pytest.CaptureFixture[str]) -> None:
+    """`measure` interleaves the rounds of two commits, and passes other options to asv."""
     with pytest.raises(SystemExit):
         command.measure(["main", "--bench", "Blur"])
     assert "before the options of asv run; given: main --bench Blur\n" in capsys.readouterr().err
@@ -36,7 +36,7 @@ def test_commands_of_measure(asv_calls: list[list[str]], capsys: pytest.CaptureF
 
 
 def _summarize(code: int, machine_name: str) -> tuple[str, int]:
-    """Stand in for the summary, in the process that makes it."""
+    """Return a summary of the exit code and machine, and the exit code."""
     return f"{code} on {machine_name}", code
 
 
@@ -45,11 +45,11 @@ def _summarize(code: int, machine_name: str) -> tuple[str, int]:
     [(0, 0, 0, 0), (2, 0, 0, 2), (2, 3, 0, 3), (2, 0, 1, 1)],
     ids=["all is well", "a benchmark failed", "not published", "no results"],
 )
-def test_commands_of_run(
+def test_run_exits_with_the_last_failure(
     measured: int, published: int, summarised: int, expected: int,
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    """The summary follows the pages; the last failure gives the exit code."""
+    """The exit code is that of the last step that failed: asv, the pages, the summary. A dry run has no summary."""
     monkeypatch.setattr(command, "_run_asv", lambda *words: measured)
     monkeypatch.setattr(site, "main", lambda words: published)
     monkeypatch.setattr(summary, "summarize", partial(_summarize, summarised))
@@ -61,8 +61,8 @@ def test_commands_of_run(
     assert (output.err if summarised else output.out) == f"{summarised} on here\n{summarised} on foo\n"
 
 
-def test_help(asv_calls: list[list[str]], capsys: pytest.CaptureFixture[str]) -> None:
-    """The differences to asv's help come before it."""
+def test_help_begins_with_differences_to_asv(asv_calls: list[list[str]], capsys: pytest.CaptureFixture[str]) -> None:
+    """The differences to `asv run` are printed before the help of asv."""
     assert command.run(["--help"]) == 3
     first, second, _ = capsys.readouterr().out.splitlines()
     assert "without RANGE, only HEAD is measured" in first
@@ -84,7 +84,7 @@ def test_help(asv_calls: list[list[str]], capsys: pytest.CaptureFixture[str]) ->
 def test_default_range_is_head(
     words: list[str], expected: list[str], asv_calls: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Asv's configured branch is ignored."""
+    """Without a range, HEAD is measured instead of the branches in asv.conf.json, unless asv measures no commit."""
     monkeypatch.setattr(site, "main", lambda words: 0)
     command.run(words)
     assert asv_calls == [["run", "--record-samples", *expected]]

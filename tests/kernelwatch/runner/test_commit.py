@@ -1,4 +1,4 @@
-"""The worker of a commit: its task, and the numbers from its messages."""
+"""The process that measures a commit: its task, and the results from its messages."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SUITE = [_benchmark(name) for names in GROUPS.values() for name in names]
 
 
 class FakeProcess:
-    """A fake process of a commit that sends messages and keeps its task."""
+    """A fake process of a commit, which sends given messages and keeps its task."""
 
     def __init__(self, *messages: Any, suite: list[dict[str, Any]] = SUITE, problem: str = "") -> None:
         self.messages, self.discovery, self.problem = messages, Discovery(suite, GROUPS), problem
@@ -54,7 +54,7 @@ class FakeProcess:
 def measure_commit(
     child: FakeProcess, folder: Path, regex: str = "", is_head: bool = False, **options: Any
 ) -> tuple[Any, Any]:
-    """Return the rows of asv's results by benchmark, and the lines of the record."""
+    """Return the rows of asv's results by benchmark, and the lines of the record by file."""
     results = Results({"machine": "m"}, {}, "c" * 40, 0, "3", "py3", {})
     benchmarks = Benchmarks(CONF, SUITE, regex=regex or None)
     run_record = RunRecord("c" * 40)
@@ -66,7 +66,7 @@ def measure_commit(
 
 
 def _list_reasons(lines: Any) -> set[str]:
-    """Return the reasons of failures in a record."""
+    """Return the reasons of the failures in a run record."""
     return {failure["reason"] for failure in lines[record.RUNS_FILE][0]["failed"]}
 
 
@@ -89,7 +89,7 @@ SAID = (
 
 
 def test_outcomes_become_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Skips are NaN, failures null; a configuration without an outcome failed. Digits are fixed."""
+    """Skips become NaN, and failures None. A configuration without an outcome failed. Samples are rounded."""
     errors, warnings = list[str](), list[str]()
     monkeypatch.setattr(log, "error", errors.append)
     monkeypatch.setattr(log, "warning", warnings.append)
@@ -115,7 +115,7 @@ def test_outcomes_become_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("is_head", [True, False])
-def test_missing_names_fail_at_head(is_head: bool, tmp_path: Path) -> None:
+def test_missing_kernel_fails_at_head(is_head: bool, tmp_path: Path) -> None:
     """At HEAD, a missing kernel is a failure. An unsupported dtype is a skip there, too."""
     reasons = [
         "this commit does not have it: there is no kernel k",
@@ -139,7 +139,7 @@ def test_missing_number_fails_the_benchmark(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf, None, [1.0, math.nan], [None]])
 def test_only_finite_numbers_are_stored(number: Any, tmp_path: Path) -> None:
-    """Other values fail their benchmark with a reason; the rest of the class stays."""
+    """A number that is not finite fails its configuration with a reason. Other numbers of the class are stored."""
     numbers = [{TIME: [1.0], RATIO: ratio} for ratio in (number, [2.0], [2.0])]
     messages = (_configuration("time_a.A", index, numbers=both) for index, both in enumerate(numbers))
     results, lines = measure_commit(FakeProcess(*messages), tmp_path, r"A\.(time|track_copy)", record_samples=True)
@@ -147,7 +147,7 @@ def test_only_finite_numbers_are_stored(number: Any, tmp_path: Path) -> None:
     assert _list_reasons(lines) == {f"{RATIO} has a number that is not finite; only finite numbers can be stored"}
 
 
-#: Options of `asv run` -> rounds, indices of timed and counted classes, benchmarks, and whether lines are counted.
+#: Options of `asv run`, rounds and indices by class, benchmarks, and whether costs of lines are counted.
 ASKED: dict[str, tuple[dict[str, Any], list[int], list[Any], list[str], bool]] = {
     "all": ({}, [2, 1, 1], [[0, 1, 2]] * 3, [TIME, RATIO, COUNT, REGISTERS], False),
     "HEAD": ({"is_head": True}, [2, 1, 1], [[0, 1, 2]] * 3, [TIME, RATIO, COUNT, REGISTERS], True),
@@ -161,7 +161,7 @@ ASKED: dict[str, tuple[dict[str, Any], list[int], list[Any], list[str], bool]] =
 
 @pytest.mark.parametrize("case", ASKED)
 def test_task_follows_options(case: str, tmp_path: Path) -> None:
-    """A ratio has the version of its time, which identifies stored numbers."""
+    """The task has the selected rounds, configurations and benchmarks. A ratio has its time's version."""
     options, rounds, indices, benchmarks, has_lines = ASKED[case]
     child = FakeProcess()
     _, lines = measure_commit(child, tmp_path, **options)
@@ -176,14 +176,14 @@ def test_task_follows_options(case: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("appends", [True, False])
-def test_appended_samples_stay(appends: bool, tmp_path: Path) -> None:
+def test_samples_are_kept_if_appended(appends: bool, tmp_path: Path) -> None:
     results, _ = measure_commit(FakeProcess(*SAID), tmp_path, append_samples=appends)
     assert (results[TIME].get("samples") is not None) == appends
 
 
 @pytest.mark.parametrize("change", [{"params": [["'x'"]]}, {"version": "4"}])
-def test_benchmarks_that_change_during_a_run(change: dict[str, Any], tmp_path: Path) -> None:
-    """Numbers of other axes or versions than the run's are not stored."""
+def test_numbers_of_changed_benchmarks_are_not_stored(change: dict[str, Any], tmp_path: Path) -> None:
+    """If a benchmark has other axes or another version than when the run began, its numbers are not stored."""
     process = FakeProcess(*SAID, suite=[{**benchmark, **change} for benchmark in SUITE])
     results, lines = measure_commit(process, tmp_path)
     assert {str(row["result"]) for row in results.values()} == {"None"}

@@ -1,4 +1,4 @@
-"""The commits that a run measures or skips: ranges read as asv reads them."""
+"""The commits that a run measures, and the benchmarks that it skips."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NAN, DAY = float("nan"), 86_400
 
 @pytest.fixture(scope="module")
 def asv_repository(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, list[str], Path]:
-    """Make a repository of four commits (two with tags), asv's clone, and results of the second."""
+    """Return asv's clone of a repository, its four commits, and a folder with results of the second."""
     folder = tmp_path_factory.mktemp("commits")
     root = begin(folder / "root")
     commits = []
@@ -69,7 +69,7 @@ def test_ranges_as_in_asv(
     range_text: Any, options: dict[str, Any], expected: Any, asv_repository: Any, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """Commits are in asv's order; an invalid line of a file is a warning, and an error if all commits are needed."""
+    """A range selects asv's commits, in asv's order. An unknown hash in a file is a warning, interleaved an error."""
     repo, commits, results = asv_repository
     warnings: list[str] = []
     monkeypatch.setattr(log, "warning", warnings.append)
@@ -90,13 +90,14 @@ def test_ranges_as_in_asv(
     assert warnings == ["Unknown commit hash no-such in input file"] * (range_text == "HASHFILE:FILE" and not options)
 
 
-def test_no_commit_yet(tmp_path: Path) -> None:
+def test_repository_without_commits_is_an_error(tmp_path: Path) -> None:
     repo = Git(str(begin(tmp_path / "root")), str(tmp_path / "mirror"))
     with pytest.raises(UserError, match=r"^the repository has no commits; commit first$"):
         revision_range.select_commits(SimpleNamespace(branches=["main"]), repo, {"range_spec": "HEAD"}, tmp_path)
 
 
-#: Options of asv -> skipped benchmarks among a measured time, a failed one, and a count of another version.
+#: Options of asv, last letter of the commit, environment, and the skipped benchmarks. Stored are a measured time, a
+#: failed time, and a count of another version.
 LEFT_OUT: list[tuple[dict[str, bool], str, str, set[str]]] = [
     ({}, "c", "py", set()),
     ({"skip_existing_commits": True}, "c", "py", {TIME, f"{TIME}s", COUNT}),
@@ -111,10 +112,10 @@ LEFT_OUT: list[tuple[dict[str, bool], str, str, set[str]]] = [
 
 
 @pytest.mark.parametrize(("options", "letter", "environment", "expected"), LEFT_OUT)
-def test_skipped_benchmarks(
+def test_stored_results_skip_benchmarks(
     options: dict[str, bool], letter: str, environment: str, expected: set[str], tmp_path: Path
 ) -> None:
-    """Results skip a commit or its benchmarks, only in its environment."""
+    """Options skip benchmarks with stored results of the commit, in any or in the same environment."""
     second_outcomes: dict[str, Outcome] = {TIME: NAN, f"{TIME}s": None, COUNT: 2.0}
     stored: dict[str, dict[str, Outcome]] = {name: {"one": 1.0, "two": two} for name, two in second_outcomes.items()}
     write(tmp_path, {"c" * 40: stored}, environment="py")

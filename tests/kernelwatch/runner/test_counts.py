@@ -21,7 +21,7 @@ from kernelwatch.suite.benchmark_names import control_name, measurement_group
 COPY = "track_counted.OffsetCopy"
 SECTORS = f"{COPY}.track_load_sectors"
 
-#: float32 at offsets 0 and 1 with all flag sets.
+#: Indices of the configurations with float32 and offset 0 or 1, with all flag sets.
 PLACES = list(range(48, 54))
 
 
@@ -31,14 +31,14 @@ def _task(stored: Any = None, version: str = "1", commit: str = "", **indices: l
 
 
 def _send_all(task: Task) -> tuple[list[RunConfiguration], list[Any]]:
-    """Return the configurations and the other messages of a task."""
+    """Perform a task; return its configurations by index, and its other messages."""
     messages: list[Any] = []
     measure_counts.send_all(task, messages.append)  # type: ignore[arg-type]
     return split_messages(messages)
 
 
 def split_messages(messages: list[Any]) -> tuple[list[RunConfiguration], list[Any]]:
-    """Return configurations in their order, and other messages."""
+    """Return the configurations by index, and the other messages."""
     configurations = [message for message in messages if isinstance(message, RunConfiguration)]
     others = [message for message in messages if not isinstance(message, RunConfiguration)]
     return sorted(configurations, key=lambda configuration: configuration.index), others
@@ -46,7 +46,7 @@ def split_messages(messages: list[Any]) -> tuple[list[RunConfiguration], list[An
 
 @pytest.fixture
 def counted_launches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Record executed launches, and execute them in this process."""
+    """Return a list that gets the executed launches. They are executed in this process."""
     launched: list[str] = []
 
     def count_here(launches: Any) -> Any:
@@ -60,8 +60,8 @@ def counted_launches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return launched
 
 
-def test_reuse_of_counts(counted_launches: list[str]) -> None:
-    """A second run executes one of six launches, and all after a difference or another version."""
+def test_stored_counts_are_reused(counted_launches: list[str]) -> None:
+    """A second run executes few of six launches. It executes all if one differs, or for another version."""
     first, _ = _send_all(_task(track_counted__OffsetCopy=PLACES))
     assert len(counted_launches) == 6
     assert [configuration.numbers[SECTORS] for configuration in first] == [4.0, 4.0, 4.0, 5.0, 5.0, 5.0]
@@ -80,15 +80,15 @@ def test_reuse_of_counts(counted_launches: list[str]) -> None:
     assert count_again()[1] == 0
     assert 1 <= count_again()[0] <= 6 - reused
     assert count_again()[3] == numbers
-    assert count_again(commit="c0")[2:] == ([False] * 6, numbers), "its own numbers are not another commit's"
+    assert count_again(commit="c0")[2:] == ([False] * 6, numbers), "numbers of the commit itself have no origin"
     assert count_again("2")[0] == 6
     for entry in entries.values():
         entry.values[SECTORS] += 1
     assert count_again()[:2] == (6, 1)
 
 
-def test_compiled_numbers() -> None:
-    """Selected configurations have resources and code hashes, others a reason."""
+def test_selected_configurations_are_compiled() -> None:
+    """Each selected configuration has its resources and code hashes, or the reason why it is skipped."""
     sweep = registry.current_suite().compiled
     group, points = f"track_compiled.{sweep.name}", list(sweep.points())
     reasons = {("offset_copy", "float32", "sm_90"): "", ("add_coalesced", "int8", "sm_90"): "does not support int8"}
@@ -119,7 +119,7 @@ def test_compiled_numbers() -> None:
 def test_compiler_errors_leave_no_number(
     kind: str, error: Exception, skipped: str, failed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A failure has its error; a missing kernel or architecture is a skip."""
+    """A compiler's error is a failure. A missing kernel or architecture is a skip. Neither has numbers."""
     refuse = mock.Mock(side_effect=error)
     monkeypatch.setattr(launch_counts, "compile_ptx", refuse)
     monkeypatch.setattr(measure_counts, "compile_cubin", refuse)
@@ -142,15 +142,15 @@ def test_compiler_errors_leave_no_number(
     ],
 )
 def test_ratio_of_worst_metric(current: dict[str, float], stored: dict[str, float], expected: float | None) -> None:
-    """The ratio farthest from 1 is returned; that to a stored 0 is 1 plus the current number.
+    """The ratio farthest from 1 is returned, or None if a stored metric is missing now.
 
-    It is None if a stored metric is missing now. New metrics are ignored.
+    The ratio to a stored 0 is 1 plus the current number. New metrics are ignored.
     """
     assert measure_counts._worst_ratio(current, stored) == expected
 
 
-def test_classes_of_a_module() -> None:
-    """The order is asv's; imported, hidden and incomplete classes are left out."""
+def test_incomplete_benchmark_classes_are_left_out() -> None:
+    """Classes are in the module's order, without imported, hidden and incomplete ones."""
     module = types.ModuleType("mine")
     axes = {"kernel": "k", "param_names": ("n",), "params": ((1,),)}
     vars(module).update(Base=kw.Counted, n=3)
@@ -161,8 +161,8 @@ def test_classes_of_a_module() -> None:
 
 
 @pytest.mark.parametrize(("kind", "module"), [(kw.Counted, "track_counted"), (kw.Compiled, "track_compiled")])
-def test_benchmark_names(kind: Any, module: str) -> None:
-    """Names do not depend on the file of a class; records join a time with its control."""
+def test_benchmark_names_do_not_depend_on_the_file(kind: Any, module: str) -> None:
+    """A benchmark's name has the kind of its class as module. A time and its control have one measurement group."""
     benchmark_class = type("One", (kind,), {"kernel": "k", "param_names": ("n",), "params": ((1,),)})
     method = next(name for name in vars(kind) if name.startswith("track_"))
     assert getattr(benchmark_class, method).benchmark_name == f"{module}.One.{method}"
@@ -171,7 +171,7 @@ def test_benchmark_names(kind: Any, module: str) -> None:
 
 
 @pytest.mark.parametrize("params", [(4096,), ("4096",), ((1,), (2,)), ((1,), 2)])
-def test_wrong_axes(params: Any) -> None:
-    """Each name has a list of values; a text is none."""
+def test_axes_need_lists_of_values(params: Any) -> None:
+    """`params` without one list of values for each name is refused. A text is no list."""
     with pytest.raises(ArgumentError, match=r"params needs a list of values for each of param_names, n; it is \("):
         type("One", (kw.Counted,), {"kernel": "k", "param_names": ("n",), "params": params})

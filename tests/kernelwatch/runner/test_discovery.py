@@ -21,13 +21,13 @@ from kernelwatch.store import commit_checkout
 from kernelwatch.suite import registry
 from kernelwatch.toolchain import nvcc_call
 
-#: Prefix of a name -> version of its history.
+#: Prefix of a benchmark's name -> the benchmark's version. Longer prefixes come first.
 VERSIONS = {"time_copy.DeviceCopy": "4", "time_": "3", "track_control": "3", "track_": "1"}
 
 
 @pytest.fixture(scope="module")
 def benchmarks() -> dict[str, Any]:
-    """Return benchmarks by name, as asv's runner discovers them."""
+    """Return the benchmarks that asv's runner discovers, by name."""
     return {benchmark.name: benchmark for benchmark in disc_benchmarks(str(ROOT / "benchmarks"))}
 
 
@@ -50,20 +50,22 @@ def read_identities(results: Path) -> dict[str, dict[str, Any]]:
 
 
 def test_stored_names_stay(benchmarks: dict[str, Any]) -> None:
-    """Names identify stored results; new ones may be added."""
+    """Every stored benchmark still exists, with the facts that identify its results. New ones may be added."""
     stored = read_identities(ROOT / "results")
     identities = {name: [getattr(benchmarks.get(name), field, None) for field in IDENTITY] for name in stored}
     assert identities == {name: list(identity.values()) for name, identity in stored.items()}
 
 
-def test_attributes_of_benchmarks(benchmarks: dict[str, Any]) -> None:
-    """Each has a version, a name, named axes, a unit, and time to compile.
+def test_benchmarks_have_their_attributes(benchmarks: dict[str, Any]) -> None:
+    """Each benchmark has its version, a title of its own, named axes, a unit, and a timeout to compile.
 
-    A time takes one replay a sample in two processes, with as many samples as reports assume.
+    A time has one launch of the timer per sample, two rounds, and MIN_SAMPLES samples.
     """
     for name, benchmark in benchmarks.items():
         version = next(version for begins, version in VERSIONS.items() if name.startswith(begins))
-        assert benchmark.version == version, f"{name}: a new history begins; if it is to, change VERSIONS"
+        assert benchmark.version == version, (
+            f"{name}: its version changed, so stored results no longer match; if this is meant, change VERSIONS"
+        )
         assert ":" in benchmark.pretty_name, name
         assert len(benchmark.param_names) == len(benchmark.params)
         assert not any(param.startswith("param") for param in benchmark.param_names)
@@ -76,15 +78,15 @@ def test_attributes_of_benchmarks(benchmarks: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("path", sorted((ROOT / "benchmarks").rglob("*.py")), ids=lambda path: path.name)
 def test_benchmarks_import_no_package(path: Path) -> None:
-    """Asv imports the suite at old commits, whose package may lack names."""
+    """No module of benchmarks/ imports gpu_kernels: at old commits, the package may lack names."""
     nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
     imported = {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
     imported |= {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     assert not [name for name in imported if name.partition(".")[0] == "gpu_kernels"]
 
 
-#: Report processes and CUDA libraries that an import starts or loads. Asv 0.6.1 has a module that hides Python's
-#: `statistics` in its processes, so classes of benchmarks import no asv.
+#: A program that fails if an import starts a process, or loads CUDA without need. It also fails if benchmark classes
+#: import asv: asv 0.6.1 has a module that hides Python's `statistics` in its processes.
 _WATCHED = """
 import sys
 def watch(event, args):
@@ -100,7 +102,7 @@ assert not [name for name in sys.modules if name.startswith(("pycuda", "cuda.bin
 
 
 def test_imports_start_nothing() -> None:
-    """Without a driver no import starts a process, a compiler or CUDA; classes of benchmarks import no asv."""
+    """No import starts a process, or without a driver loads CUDA. Benchmark classes import no asv."""
     modules = (
         "ptxcount, gpu_kernels, kernelwatch.benchmarks, benchmarks.track_compiled, benchmarks.track_counted, "
         "kernelwatch.store.results, kernelwatch.cli.compare, kernelwatch.show.site.publisher, "
@@ -125,7 +127,7 @@ class Copy(kw.Watched):
 
 
 def test_checkout_provides_the_suite(tmp_path: Path) -> None:
-    """The suite of an old commit, with other sizes, is not imported."""
+    """A commit's process imports the checkout's suite, not that of the commit."""
     for folder, size in (("checkout", 512), ("commit", 256)):
         (tmp_path / folder / "benchmarks").mkdir(parents=True)
         (tmp_path / folder / "asv.conf.json").write_text("{}")

@@ -1,4 +1,4 @@
-"""asv without the plugin: its loop over samples, and the timer that returns them."""
+"""Benchmarks in asv without the plugin: asv's loop over samples, and the timer that returns them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["gpu", "no_driver"]
 
 @pytest.fixture
 def own_gpu(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGpu]:
-    """Provide the device in this process."""
+    """Yield the fake GPU. This process measures, as if without a measuring process."""
     monkeypatch.setattr(machine, "nvml_handle", lambda: None)
     session._process_session.cache_clear()
     yield gpu
@@ -36,10 +36,10 @@ class SmallRatios(kw.Control):
 
 
 @pytest.mark.usefixtures("own_gpu")
-def test_timed_benchmark(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in asv's loop, each sample has one `setup` and two readings of the timer."""
+def test_asv_loop_takes_the_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asv's loop, with `setup` and two readings of the timer per sample, gets the samples of the instrument."""
     more = stopping_rule.MIN_SAMPLES + 2
-    monkeypatch.setattr(stopping_rule, "MIN_SAMPLES", more)  # the instrument gives their number
+    monkeypatch.setattr(stopping_rule, "MIN_SAMPLES", more)  # the number of samples that the instrument takes
     benchmark = Small()
     samples = []
     benchmark.setup("right", 64)
@@ -64,16 +64,16 @@ def test_timed_benchmark(monkeypatch: pytest.MonkeyPatch) -> None:
             Small().setup(kernel, 64)
 
 
-def test_no_device_skips(no_driver: FakeGpu) -> None:
+def test_setup_skips_without_a_device(no_driver: FakeGpu) -> None:
     with pytest.raises(NotImplementedError, match=NO_DRIVER):
         Small().setup("right", 64)
     assert not no_driver.launched
 
 
 def test_timeit_returns_samples_exactly() -> None:
-    """Two subtracted readings give each sample to the last bit, in order.
+    """Timeit returns each sample to the last bit, in order.
 
-    After an exception, asv's setup calls `reset`, so no sample is lost.
+    An exception loses no sample, because asv's setup calls `reset`.
     """
     clock = SampleClock()
     samples = [2e-3, 2.0000002e-3, 1e-6, 59.999996, float(np.float32(3.3)) * 1e-3 / 7]

@@ -1,4 +1,4 @@
-"""The plugin replaces one function of a compatible asv, or reports why not."""
+"""The plugin replaces one function of a compatible asv. For another asv, it says what is missing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from kernelwatch.runner import asv_plugin
 from kernelwatch.store.git import GitError
 from tests.commits import begin
 
-#: Changes in modules of asv and asv_runner after import and setup of the plugin.
+#: A program that prints the functions of asv and asv_runner that the plugin replaces.
 CHANGED = """
 import importlib, inspect, pkgutil, sys, asv, asv_runner
 for package in (asv, asv_runner):
@@ -59,12 +59,12 @@ print(*sorted(name for name in changed if callable(getattr(dict(members())[name]
 
 
 def test_two_setups_replace_only_run() -> None:
-    """The plugin replaces one function of asv, and its second setup nothing more."""
+    """The plugin replaces only `Run.run` of asv, also if it is set up twice."""
     done = subprocess.run([sys.executable, "-c", CHANGED], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["asv.commands.run:Run.run"]
 
 
-#: Name of a module or an object in the runner -> what it is of asv.
+#: Name of a variable in the runner -> asv's module or class that it holds.
 OBJECTS = {
     "environments": asv.environment,
     "util": asv.util,
@@ -92,7 +92,7 @@ def _iter_called_functions(tree: ast.Module) -> Iterator[tuple[str, set[str]]]:
             owner: Any = call.func.value
             function = getattr(OBJECTS.get(getattr(owner, "id", getattr(owner, "attr", ""))), call.func.attr, None)
             module, path = getattr(function, "__module__", None) or "", getattr(function, "__qualname__", "")
-        is_error = isinstance(function, type) and issubclass(function, Exception)  # imported before a run
+        is_error = isinstance(function, type) and issubclass(function, Exception)  # missing ones fail at import
         if function is not None and module.startswith("asv") and not is_error:
             keywords = {keyword.arg for keyword in call.keywords if keyword.arg} & {
                 *inspect.signature(function).parameters
@@ -108,8 +108,8 @@ def _iter_attributes(tree: ast.Module) -> Iterator[str]:
             yield f"{owner.__module__}:{owner.__qualname__}.{node.attr}"
 
 
-def test_everything_used_is_checked() -> None:
-    """The table has each function and attribute of asv that the runner uses, with the keywords that it gives."""
+def test_all_uses_of_asv_are_checked() -> None:
+    """REQUIRED_PARAMETERS has each function and attribute of asv that the runner uses, with the keywords given."""
     called: dict[str, set[str]] = {}
     attributes: set[str] = set()
     for path in Path(asv_plugin.__file__).parent.glob("*.py"):
@@ -138,7 +138,7 @@ def test_everything_used_is_checked() -> None:
 def test_incompatible_asv_stays_unchanged(
     where: str, names: str | None, problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One line names the missing parameter."""
+    """If asv lacks something that the runner needs, the plugin replaces nothing, and a warning names it."""
     warnings: list[str] = []
     run = SimpleNamespace(run=SimpleNamespace(__func__=lambda: None))
     monkeypatch.setattr(log, "warning", warnings.append)
@@ -147,7 +147,7 @@ def test_incompatible_asv_stays_unchanged(
     monkeypatch.delenv("CUDA_DEVICE_ORDER", raising=False)
     asv_run = run.run
     asv_plugin.setup()
-    assert os.environ["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID", "as NVML counts, which names the machine"
+    assert os.environ["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID", "CUDA and NVML number devices differently"
     shown = [line.partition(": ")[2].partition(f"; {asv_plugin._FALLBACK}")[0] for line in warnings]
     assert shown == [problem] * bool(problem)
     assert (run.run is asv_run) == bool(problem)
@@ -172,8 +172,10 @@ def test_incompatible_asv_stays_unchanged(
         ({"environment_type": "existing"}, "an existing environment"),
     ],
 )
-def test_options_for_asv_alone(options_of_asv: dict[str, Any], reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Profiling and existing environments are left to asv, with a message; the runner handles the rest."""
+def test_unsupported_options_are_left_to_asv(
+    options_of_asv: dict[str, Any], reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Asv itself runs with options that the runner does not support, and a message names them."""
     from kernelwatch.runner import whole_run
 
     calls: list[dict[str, Any]] = []
@@ -222,10 +224,10 @@ def _lack_name(_: Any) -> None:
         ("kernelwatch.runner.compiler", "choose_compiler", lambda _: [] + 3, ""),  # type: ignore[operator]
     ],
 )
-def test_incompatibility_on_the_way(
+def test_asv_runs_itself_if_it_lacks_a_name(
     module: str, name: str, replacement: Any, problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If asv lacks a name, asv runs the benchmarks itself, with one line; other errors are raised."""
+    """If a run finds that asv lacks a name, asv runs the benchmarks itself, with a warning. Other errors are raised."""
     from kernelwatch.runner import compiler
 
     monkeypatch.setattr(compiler, "choose_compiler", lambda conf: setattr(conf, "results_dir", "stage"))
@@ -245,15 +247,15 @@ def test_incompatibility_on_the_way(
     assert [line.partition(": ")[2][: len(problem)] for line in warnings] == [problem] * bool(problem)
 
 
-def test_error_of_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Settings that cannot be read, for example, take one line of asv's."""
+def test_kernelwatch_error_becomes_an_error_of_asv(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error of kernelwatch, such as unreadable settings, becomes asv's UserError, which prints one line."""
     monkeypatch.setattr(asv_plugin, "run_git", Mock(side_effect=KernelwatchError("pyproject.toml: tool is 3")))
     with pytest.raises(UserError, match=r"^pyproject\.toml: tool is 3$"):
         asv_plugin.wrap_run(lambda cls, conf: 3)(SimpleNamespace, SimpleNamespace(environment_type="virtualenv"))
 
 
-def test_project_in_a_subfolder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A project in a subfolder is an error: all kernels would be n/a, because their files are not found."""
+def test_project_in_a_subfolder_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A project in a subfolder of its repository is an error: the files of its kernels would not be found."""
     (begin(tmp_path) / "perf").mkdir()
     monkeypatch.setattr(project_root, "ROOT", tmp_path / "perf")
     with pytest.raises(
@@ -262,8 +264,8 @@ def test_project_in_a_subfolder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         asv_plugin.wrap_run(lambda cls, conf: 3)(SimpleNamespace, SimpleNamespace(environment_type="virtualenv"))
 
 
-def test_no_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Asv reports git's text as its own error; the site is not written, for the same reason."""
+def test_folder_without_git_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Outside a git repository, a run and the site end with git's message."""
     monkeypatch.setattr(site, "ROOT", tmp_path)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(GitError, match=r"^git rev-parse .* not a git repository"):

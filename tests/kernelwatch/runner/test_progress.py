@@ -1,4 +1,4 @@
-"""Progress of a run: its share, outcomes of modules, and failures."""
+"""Progress of a run: its share, remaining time, outcomes and failures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kernelwatch.instrument.skip_reasons import NOT_SUPPORTED
 from kernelwatch.runner.progress import Progress
 from kernelwatch.runner.protocol import RunConfiguration
 
-#: A race in a file with a long path: both lines stay visible.
+#: A race in a file with a long path: both of its line numbers stay visible.
 RACE = (
     f"SharedRaceError: {'folder/' * 20}k.cu:3 (PTX line 43): race in shared memory by block (0, 0, 0), thread "
     "(0, 0, 0): load of 4 bytes at shared address 252, also touched by thread (63, 0, 0) since the "
@@ -21,7 +21,7 @@ RACE = (
     f"{'folder/' * 20}k.cu:2 (PTX line 37); __syncthreads() between them orders both"
 )
 
-#: Text of a failure -> its line.
+#: Text of a failure -> its first error.
 ERRORS = {
     "CompileError: nvcc failed\na.cu(5): error: no such thing\n2 errors": "a.cu(5): error: no such thing",
     "WrongOutputError: k: element [0] is 1\nmore": "WrongOutputError: k: element [0] is 1",
@@ -45,8 +45,8 @@ ERRORS = {
 
 
 @pytest.mark.parametrize("text", ERRORS)
-def test_first_error_line(text: str) -> None:
-    """The compiler's first error with file and line, or else the first line."""
+def test_first_error_is_found(text: str) -> None:
+    """The first error is the compiler's first line with an error, else the first line, without control characters."""
     assert first_error(text) == ERRORS[text]
 
 
@@ -54,8 +54,10 @@ def _configuration(index: int, skipped: str = "", failed: str = "") -> RunConfig
     return RunConfiguration(group="time_a.A", index=index, params=str(index), skipped=skipped, failed=failed)
 
 
-def test_share_and_remaining_time(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Rounds count from their start; all rounds of a finished configuration count."""
+def test_progress_has_share_and_remaining_time(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The share counts started rounds, and all rounds of a finished configuration. The summary counts outcomes."""
     messages: list[str] = []
     clock = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])

@@ -1,4 +1,4 @@
-"""Reuse of earlier numbers: loading, reuse, and repeated measurements."""
+"""Reuse of stored numbers: loading, reuse, and checks by measuring some again."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TIME, RATIO = registry.current_suite().benchmarks_by_class[NAME]
 CASES = ["one", "two"]
 OLD, NEW = "b" * 40, "c" * 40
 MEASURED = datetime(2026, 11, 1, 12, 0, 30, tzinfo=timezone.utc)
-#: Start of the measurement in milliseconds, as asv stores it.
+#: Start of the measurement in milliseconds since 1970, as asv stores it.
 BEGAN = int(MEASURED.timestamp() * 1000)
 ENVIRONMENT = "virtualenv-py3"
 #: Start and end of a run that stored fingerprints.
@@ -36,7 +36,7 @@ MOMENTS = {"started": "2026-11-01T12:00:00+00:00", "ended": "2026-11-01T12:01:00
 
 
 def _configurations(count: int) -> list[RunConfiguration]:
-    """Return configurations of a class, the last one without a fingerprint."""
+    """Return configurations of one class. The last one has no fingerprint."""
     prints = [*(f"f{index}" for index in range(count - 1)), ""]
     return [
         RunConfiguration(group="time_a.A", index=index, params=str(index), fingerprint=fingerprint)
@@ -51,8 +51,8 @@ def _make_stored_task(indices: Sequence[int]) -> Task:
 @pytest.mark.parametrize(
     ("stored_indices", "checks"), [(range(119), 3), (range(50), 1), (range(3), 1), (range(1), 1), ((), 0)]
 )
-def test_measured_share(stored_indices: Sequence[int], checks: int) -> None:
-    """At least one stored number is measured; the others are reused."""
+def test_share_of_stored_numbers_is_measured(stored_indices: Sequence[int], checks: int) -> None:
+    """A share of the stored numbers, at least one, is measured again. The others are reused."""
     configurations = _configurations(120)
     measured: list[str] = []
 
@@ -73,7 +73,7 @@ def test_measured_share(stored_indices: Sequence[int], checks: int) -> None:
     [(1.25, 0.25, False), (0.75, 0.25, False), (1.26, 0.25, True), (0.98, 0.01, True), (None, 1, True)],
 )
 def test_one_difference_stops_reuse(ratio: float | None, threshold: float, differs: bool) -> None:
-    """A failure counts as a difference; own numbers have no origin."""
+    """One number beyond its threshold, or a failure, stops all reuse. Numbers of the commit itself have no origin."""
     configurations, task = _configurations(120), _make_stored_task(range(119))
     for entry in task.stored["time_a.A"].values():
         entry.threshold = threshold
@@ -82,11 +82,11 @@ def test_one_difference_stops_reuse(ratio: float | None, threshold: float, diffe
     assert differences == [Difference("time_a.A(0)", ratio)] * differs
     assert sum(bool(configuration.numbers) for configuration in configurations) == (0 if differs else 116)
     reused = sum(bool(configuration.reused) for configuration in configurations)
-    assert reused == (0 if differs else 115), "those of c5 are its own"
+    assert reused == (0 if differs else 115), "the numbers of c5 are those of the commit itself"
 
 
-def test_thresholds_of_times() -> None:
-    """The threshold is 1 % from 20 µs on, 5 % below."""
+def test_short_times_have_a_larger_threshold() -> None:
+    """The threshold is 1 % from LONG_LAUNCH on, and 5 % below."""
     assert list(
         map(
             default_thresholds.default_threshold,
@@ -97,7 +97,7 @@ def test_thresholds_of_times() -> None:
 
 @pytest.mark.parametrize("sizes", [[1], [7], [525], [525, 80, 35, 1], [1] * 60])
 def test_every_number_is_measured_within_fifty_runs(sizes: list[int]) -> None:
-    """Numbers measured longest ago come first; each class contributes neighbours."""
+    """Every stored number is measured again within fifty runs. A class's checks are neighbours."""
     keys = [(str(group), index) for group, size in enumerate(sizes) for index in range(size)]
     run_of = dict.fromkeys(keys, 0)
     runs = math.ceil(len(keys) / math.ceil(reuse.RECHECKED_SHARE * len(keys)))
@@ -119,7 +119,7 @@ def test_every_number_is_measured_within_fifty_runs(sizes: list[int]) -> None:
 
 
 def _store(folder: Path, commit: str = OLD, **changes: Any) -> None:
-    """Store two configurations of a class as after a run, with a line of fingerprints."""
+    """Store two configurations of a class as a run does, with fingerprints and a run record."""
     write_json(str(folder / "gpu" / "machine.json"), {"machine": "gpu"}, 1)
     results = Results({"machine": "gpu"}, {}, commit, 0, "3", changes.get("environment", ENVIRONMENT), {})
     for name, value in ((TIME, 2.0), (RATIO, 0.5)):
@@ -145,7 +145,7 @@ Entries = Callable[..., dict[str, StoredNumbers]]
 
 @pytest.fixture
 def entries(tmp_path: Path) -> Entries:
-    """Load the entries of a run of NEW."""
+    """Return a function that loads the reusable numbers for a run of a commit."""
 
     def load_entries(commit: str = NEW, groups: dict[str, list[str]] | None = None) -> dict[str, StoredNumbers]:
         groups = groups or {NAME: [TIME, RATIO]}
@@ -155,8 +155,8 @@ def entries(tmp_path: Path) -> Entries:
     return load_entries
 
 
-def test_entries(tmp_path: Path, entries: Entries) -> None:
-    """Both configurations have samples, ratios and a threshold; the newest fingerprint counts."""
+def test_stored_numbers_are_loaded(tmp_path: Path, entries: Entries) -> None:
+    """Reusable numbers are loaded by fingerprint, with their threshold. The newest commit of a fingerprint counts."""
     _store(tmp_path)
     both_numbers = StoredNumbers(OLD, {TIME: [2.0] * 20, RATIO: [0.5] * 20}, 0.01)
     assert entries() == {"one-print": both_numbers, "two-print": both_numbers}
@@ -170,24 +170,26 @@ def test_entries(tmp_path: Path, entries: Entries) -> None:
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        pytest.param({"commit": NEW}, [], id="the commit's own times: they are measured again"),
+        pytest.param({"commit": NEW}, [], id="the commit's own times"),
         pytest.param({"environment": "virtualenv-py3-other"}, [], id="another environment"),
         pytest.param({"began": MEASURED.replace(hour=13)}, [], id="a later run has replaced the numbers"),
         pytest.param({"second": math.nan}, ["one"], id="skipped there"),
         pytest.param({"second": None}, ["one"], id="failed there"),
-        pytest.param({"measured": ["two"]}, ["two"], id="the other was itself reused"),
+        pytest.param({"measured": ["two"]}, ["two"], id="one was itself reused"),
         pytest.param({"samples": 40}, [], id="more rounds"),
         pytest.param({"samples": 10}, [], id="fewer rounds"),
     ],
 )
-def test_unusable_numbers(changes: dict[str, Any], expected: list[str], tmp_path: Path, entries: Entries) -> None:
-    """Numbers without conditions or values are not loaded."""
+def test_unusable_numbers_are_not_loaded(
+    changes: dict[str, Any], expected: list[str], tmp_path: Path, entries: Entries
+) -> None:
+    """Numbers are not loaded if they have no value, no fingerprint, or other conditions."""
     _store(tmp_path, **changes)
     assert set(entries()) == {f"{case}-print" for case in expected}
 
 
-def test_counts_of_the_commit_itself(tmp_path: Path, entries: Entries) -> None:
-    """Counts of the commit itself are reused; none if one of the requested numbers is missing."""
+def test_counts_of_the_commit_itself_are_reused(tmp_path: Path, entries: Entries) -> None:
+    """Counts of the commit itself are loaded, unless one of the requested numbers is missing."""
     group, name = "track_counted.OffsetCopy", "track_counted.OffsetCopy.track_load_sectors"
     write_json(str(tmp_path / "gpu" / "machine.json"), {"machine": "gpu"}, 1)
     results = Results({"machine": "gpu"}, {}, NEW, 0, "3", ENVIRONMENT, {})
@@ -198,12 +200,16 @@ def test_counts_of_the_commit_itself(tmp_path: Path, entries: Entries) -> None:
     write_lines(tmp_path / "gpu" / record.FINGERPRINTS_FILE, line)
     write_lines(tmp_path / "gpu" / record.RUNS_FILE, {"run": "a", "commits": [NEW], "began": {NEW: {name: BEGAN}}})
     assert entries(groups={group: [name]}) == {"print": StoredNumbers(NEW, {name: 4.0})}
-    assert entries(groups={group: [name, f"{group}.track_requests"]}) == {}, "it has none of a number that is asked for"
+    assert entries(groups={group: [name, f"{group}.track_requests"]}) == {}, (
+        "counts were loaded although one is missing"
+    )
 
 
 @pytest.mark.parametrize(("reasons", "expected"), [([], {"one", "two"}), (["hot"], {"two"})])
-def test_entries_of_the_running_run(reasons: list[str], expected: set[str], tmp_path: Path, entries: Entries) -> None:
-    """Numbers of a commit are reused for the next commit of the run, unless the GPU was throttled."""
+def test_numbers_of_the_same_run_are_reused(
+    reasons: list[str], expected: set[str], tmp_path: Path, entries: Entries
+) -> None:
+    """Numbers of a commit are loaded for the next commit of the run, unless the GPU was throttled."""
     _store(tmp_path, measured=[])
     run_record = RunRecord(OLD)
     run_record.begin_benchmark(TIME, BEGAN)
@@ -230,14 +236,14 @@ def test_entries_of_the_running_run(reasons: list[str], expected: set[str], tmp_
         ({}, "1", False),
     ],
 )
-def test_options_that_exclude_reuse(
+def test_some_options_exclude_reuse(
     options: dict[str, Any], variable: str, expected: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(commit_run.MEASURE_ALL, variable)
     assert commit_run.may_reuse(options) is expected
 
 
-def test_record_round_trip(tmp_path: Path) -> None:
+def test_run_record_is_read_as_written(tmp_path: Path) -> None:
     run_record = RunRecord(NEW, {"slice": "1g"})
     run_record.begin_benchmark(TIME, BEGAN, ["'p1'"])
     cubin = ("a" * 64, "k float32 -O3", "sm_90")
@@ -278,8 +284,8 @@ def test_record_round_trip(tmp_path: Path) -> None:
     assert {*run} >= {"nvcc", "asv", "asv_runner", "host", "ended"}
 
 
-def test_last_origin_counts(tmp_path: Path) -> None:
-    """A configuration that was measured after all has no origin."""
+def test_last_line_decides_the_origin(tmp_path: Path) -> None:
+    """A configuration that was measured after a reuse has no origin."""
     lines = [
         {**MOMENTS, "commit": NEW, "fingerprints": {}, "reused": {NAME: {OLD: ["one", "two"]}}},
         {**MOMENTS, "commit": NEW, "fingerprints": {NAME: {"two": "p2"}}, "reused": {}},

@@ -1,4 +1,4 @@
-"""Runs of a repository of two kernels without a GPU: arguments, results, messages, exit codes."""
+"""Runs of a repository with two kernels, without a GPU: arguments, results, messages and exit codes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def read_rows(project: Project, commit: str) -> Mapping[str, Any]:
 
 
 def read_record(project: Project, file: str = record.RUNS_FILE) -> list[Any]:
-    """Return a record of the machine."""
+    """Return the lines of one of the machine's records."""
     return record.read_records(project.path / "results", MACHINE, file)
 
 
@@ -58,7 +58,7 @@ def list_measured_commits(project: Project) -> set[str]:
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, list[str]]:
-    """Make five commits: the third spoils coalescing, the kernel of the fifth does not compile."""
+    """Return a project and its five commits. The third spoils coalescing, the fifth does not compile."""
     project, commits = make_project(STRANGERS["a PyCUDA package"], tmp_path_factory.mktemp("runs"))
     project.write("imaging/brighten.cu", texts.CUDA.replace("* 4;", "* four;"))
     return project, [*commits, project.commit("does not compile")]
@@ -66,15 +66,15 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, list[st
 
 @pytest.fixture
 def repository(template: tuple[Project, list[str]], tmp_path: Path) -> tuple[Project, list[str]]:
-    """Copy the repository, without results."""
+    """Return a copy of the project without results, and its commits."""
     project = Project(tmp_path)
     shutil.rmtree(project.path)
     shutil.copytree(template[0].path, project.path, symlinks=True, ignore=shutil.ignore_patterns("results", ".asv"))
     return project, template[1]
 
 
-def test_results_of_a_range(repository: tuple[Project, list[str]]) -> None:
-    """The results are numbers, skips, code hashes and the record; a second run measures a share."""
+def test_range_is_measured_and_recorded(repository: tuple[Project, list[str]]) -> None:
+    """A run of a range stores numbers, skips, code hashes and records. A second run measures only a share."""
     project, commits = repository
     done = project.run("asv", "run", f"{commits[0]}..{commits[2]}")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -113,12 +113,14 @@ def test_results_of_a_range(repository: tuple[Project, list[str]]) -> None:
     assert blocks == [{"brighten float32": [256, 0], "darken float32": [256, 0]}] * 2
     first, second = (line["fingerprints"] for line in read_record(project, record.FINGERPRINTS_FILE))
     assert set(first) == set(second) == {"track_counted.Brighten", "track_counted.Darken"}
-    assert len(read_record(project, "lines.jsonl")) == 0, "neither is the checkout's commit"
+    assert len(read_record(project, "lines.jsonl")) == 0, "lines are counted only at HEAD"
     again = project.run("asv", "run", f"{commits[0]}^!")
     assert again.returncode == 0, again.stderr
     assert read_rows(project, commits[0])[STORES]["result"] == [4.0]
     (last,) = (line for line in read_record(project, record.FINGERPRINTS_FILE) if line["commit"] == commits[0])
-    assert [len(fingerprints) for fingerprints in last["fingerprints"].values()] == [1], "one is measured all the same"
+    assert [len(fingerprints) for fingerprints in last["fingerprints"].values()] == [1], (
+        "one of the reusable launches is measured again"
+    )
     assert project.run("git", "status", "--porcelain").stdout == "?? results/\n"
     contents_before = contents(project.path / "results")
     idle = project.run("asv", "run", f"{commits[0]}^!", "--skip-existing-successful", "--skip-existing-failed")
@@ -132,7 +134,7 @@ def test_results_of_a_range(repository: tuple[Project, list[str]]) -> None:
     assert contents(project.path / "results") == contents_before
 
 
-#: Arguments and standard input -> exit code, measured commits by number, and a message.
+#: Arguments, standard input, exit code, measured commits by number, and a message.
 TYPED: dict[str, tuple[tuple[str, ...], str, int, set[int], str]] = {
     "a file of hashes": (("HASHFILE:-",), "C1\nC0\nno-such-commit\n", 0, {0, 1}, "Unknown commit hash no-such-commit"),
     "one that does not compile": (("C4^!",), "", 2, {4}, 'brighten.cu(5): error: identifier "four" is undefined'),
@@ -150,7 +152,7 @@ TYPED: dict[str, tuple[tuple[str, ...], str, int, set[int], str]] = {
 
 
 @pytest.mark.parametrize("case", TYPED)
-def test_arguments(case: str, repository: tuple[Project, list[str]]) -> None:
+def test_arguments_as_in_asv(case: str, repository: tuple[Project, list[str]]) -> None:
     """Arguments have the same meaning as in asv; only benchmarks selected by --bench are counted."""
     project, commits = repository
     words, standard_input, code, stored, message = TYPED[case]
@@ -185,8 +187,8 @@ def test_run_by_asv_continues_the_history(repository: tuple[Project, list[str]])
     assert [path.name for path in (project.path / "results").glob("*/machine.json")] == ["machine.json"]
 
 
-def test_environment_variables(repository: tuple[Project, list[str]]) -> None:
-    """Variables of asv's matrix reach the compiler: with this one the last commit compiles."""
+def test_matrix_variables_reach_the_compiler(repository: tuple[Project, list[str]]) -> None:
+    """Variables of asv's matrix reach nvcc: with one of them, the last commit compiles."""
     project, commits = repository
     conf = json.loads((project.path / "asv.conf.json").read_text())
     project.write("asv.conf.json", json.dumps({**conf, "matrix": {"env": {"NVCC_APPEND_FLAGS": ["-Dfour=4"]}}}))
@@ -195,7 +197,7 @@ def test_environment_variables(repository: tuple[Project, list[str]]) -> None:
 
 
 def test_run_measures_head(repository: tuple[Project, list[str]]) -> None:
-    """HEAD may be detached; the report names a dirty tree."""
+    """`run` measures HEAD, also if detached, without uncommitted changes. A message names their files."""
     project, commits = repository
     project.run("git", "checkout", "--quiet", "--detach", commits[1])
     project.write("imaging/brighten.cu", "changed")
@@ -209,7 +211,7 @@ def test_run_measures_head(repository: tuple[Project, list[str]]) -> None:
     (source_line,) = read_record(project, "lines.jsonl")
     assert source_line["launch"].startswith("brighten h=64 w=128")
     assert project.run("kernelwatch", "run", "--bench", "Brighten.track_store").returncode == 0
-    assert read_record(project, "lines.jsonl") == [source_line], "source lines that are known are not counted again"
+    assert read_record(project, "lines.jsonl") == [source_line], "stored source lines were counted again"
 
 
 @pytest.mark.parametrize(
@@ -219,8 +221,10 @@ def test_run_measures_head(repository: tuple[Project, list[str]]) -> None:
         ("imaging/__init__.py", "1 / 0\n", 1, "imaging/__init__.py:1: ZeroDivisionError"),
     ],
 )
-def test_import_error(file: str, text: str, code: int, message: str, repository: tuple[Project, list[str]]) -> None:
-    """One line has file and line; nothing is stored."""
+def test_import_error_is_one_line(
+    file: str, text: str, code: int, message: str, repository: tuple[Project, list[str]]
+) -> None:
+    """An error during an import is one line with file and line number, and nothing is stored."""
     project, _ = repository
     path = project.path / file
     path.write_text(path.read_text() + text)
@@ -235,10 +239,10 @@ def test_import_error(file: str, text: str, code: int, message: str, repository:
     assert not list_measured_commits(project)
 
 
-def test_environments_of_asv(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> None:
-    """A package is built in asv's environment, with the commit's own numbers.
+def test_package_is_built_in_an_environment_of_asv(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> None:
+    """A package that needs a build is built and measured in asv's environment.
 
-    Asv runs a benchmark without kernels there, too; its results share the file of the kernels.
+    asv runs a benchmark without kernels there, too, and its result is in the same file.
     """
     stranger = STRANGERS["a PyCUDA package"]
     plain = {"benchmarks/__init__.py": "", "benchmarks/plain.py": "def track_seven():\n    return 7\n"}

@@ -1,4 +1,4 @@
-"""A run of commits: discovery, machine, interleaving, Python, and failing processes."""
+"""A run of commits: discovery, machine, interleaving, Python, and processes that fail."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ from tests.kernelwatch.runner.test_commit import CONF, FakeProcess
 
 
 class Repo:
-    """A repository with one branch."""
+    """A fake repository of asv with the branch `main`."""
 
     def get_hash_from_name(self, name: str) -> str:
-        """Return the tip."""
+        """Return the name of the branch's tip; raise NoSuchNameError for other names."""
         if name != "main":
             raise NoSuchNameError(name)
         return "tip"
@@ -52,13 +52,13 @@ def _run(options: dict[str, Any] | None = None, branches: tuple[str, ...] = ("ma
     return whole_run.SuiteRun(conf, Repo(), asv_machine, options or {}, Path(), Path(), {})
 
 
-#: Unimportable commits -> commit of the benchmarks, and commits with a process.
+#: Commits that cannot be imported -> commit that lists the benchmarks, and commits that got a process.
 BROKEN = {"": ("c", "c"), "c": ("tip", "c tip"), "c tip": ("b", "c tip b")}
 
 
 @pytest.mark.parametrize("broken", [*BROKEN, "c tip b"])
-def test_discovery(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first importable commit, or a branch's tip, is discovered; its process measures it."""
+def test_first_importable_commit_lists_benchmarks(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The benchmarks come from the first of these that can be imported: first commit, branch's tip, other commits."""
     begun: list[str] = []
 
     @contextmanager
@@ -84,8 +84,8 @@ def test_discovery(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("name", "commit"), [("other", "c"), ("e", "b")])
-def test_discovery_process_is_reused(name: str, commit: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only its own environment and commit reuse the process."""
+def test_discovery_process_is_for_its_commit(name: str, commit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process is not reused for another environment or commit."""
     monkeypatch.setattr(commit_process, "start_process", lambda *_: nullcontext("another"))
     suite_run = _run()
     suite_run.discovered = ("e", "c", FakeProcess())  # type: ignore[assignment]
@@ -94,8 +94,8 @@ def test_discovery_process_is_reused(name: str, commit: str, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_plain_benchmarks(fails: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Asv runs benchmarks without kernels; a failed installation fails the run."""
+def test_asv_runs_benchmarks_without_kernels(fails: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asv runs benchmarks without kernels, with the run's options. A failed installation fails the run."""
 
     def install(*_: Any) -> None:
         if fails:
@@ -115,8 +115,8 @@ def test_plain_benchmarks(fails: bool, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("machine_name", "facts"), [("mine", {"ram": "much"}), ("", {}), ("other", {})])
-def test_choice_of_machine(machine_name: str, facts: dict[str, str], tmp_path: Path) -> None:
-    """The named machine, or one named after its GPU; facts that asv stored take precedence."""
+def test_machine_is_named_or_default(machine_name: str, facts: dict[str, str], tmp_path: Path) -> None:
+    """The machine is the named one, or named after its GPU. Facts that asv stored of it take precedence."""
     file = tmp_path / "machine.json"
     file.write_text(json.dumps({"version": 1, "mine": {"machine": "mine", "ram": "much"}}))
     loaded = vars(whole_run.load_machine({"machine": machine_name or None, "_machine_file": str(file)}, None))
@@ -135,10 +135,10 @@ def test_choice_of_machine(machine_name: str, facts: dict[str, str], tmp_path: P
         (True, {"interleave_rounds": False}, 2, False),
     ],
 )
-def test_commits_in_turns(
+def test_commits_on_a_gpu_are_interleaved(
     has_gpu: bool, options: dict[str, Any], count: int, in_turns: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Several commits on a GPU are interleaved; without a GPU, devices are hidden from CUDA."""
+    """Several commits on a GPU are interleaved, unless the options forbid it. Without a GPU, CUDA sees no devices."""
     described: list[tuple[str, int]] = []
     device = machine.Gpu("GPU X", "sm_90", None) if has_gpu else None
 
@@ -173,7 +173,7 @@ def test_commits_in_turns(
     ("python", "is_own"), [("3", True), ("3.11", True), ("3.1", False), ("3.9", False), ("2", False)]
 )
 def test_another_python_is_refused(python: str, is_own: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The results of another Python would be false, as this one imports the package."""
+    """An environment with another Python than asv's is refused, because the running one imports the package."""
     monkeypatch.setattr("platform.python_version", lambda: "3.11.7")
     environment = SimpleNamespace(python=python)
     monkeypatch.setattr("asv.environment.get_environments", lambda *_: [environment])
@@ -192,11 +192,11 @@ def test_another_python_is_refused(python: str, is_own: bool, monkeypatch: pytes
         ({}, True, False, [sys.executable, sys.executable]),
     ],
 )
-def test_choice_of_python(
+def test_python_of_the_run_measures_commits(
     requirements: dict[str, str], is_missing: bool, can_be_built: bool, python: list[str],
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """The Python of the run is used, unless the environment has requirements or a build."""
+    """The Python of the run measures a commit, unless the environment has requirements or the package needs a build."""
     begun: list[tuple[str, dict[str, str]]] = []
 
     @contextmanager
@@ -223,19 +223,21 @@ def test_choice_of_python(
             pass
     assert [executable for executable, _ in begun] == python
     for executable, variables in begun:
-        assert (variables["CC"], variables["KERNELWATCH_ROOT"]) == ("theirs", "theirs"), "what asv's matrix sets"
+        assert (variables["CC"], variables["KERNELWATCH_ROOT"]) == ("theirs", "theirs"), (
+            "variables of asv's matrix are not set"
+        )
         assert ("PYTHONPATH" in variables) == (executable == sys.executable)
 
 
-def test_killed_counting_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The failure is reported after the times are measured."""
+def test_killed_counting_process_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the process that counts is killed, the task fails with its exit code."""
     monkeypatch.setattr(measure_times, "measure_task", lambda task, send, address, begin: begin())
     monkeypatch.setattr(measure_counts, "send_all", lambda task, send: os.kill(os.getpid(), 9))
     with pytest.raises(RuntimeError, match="the process that counts and compiles ended with exit code -9"):
         commit_worker._perform_task(Task(turn=0), None)  # type: ignore[arg-type]
 
 
-#: Action of a process -> error at its start, or else at its end.
+#: Case -> action of a process, error at its start, and problem at its end.
 ENDS: dict[str, tuple[str, str, str]] = {
     "it refuses": ("tell(ImportFailure('no suite', False))", "no suite", ""),
     "it breaks off": ("print('a\\nb', file=sys.stderr); sys.exit(3)", "a\nb", ""),
@@ -245,7 +247,7 @@ ENDS: dict[str, tuple[str, str, str]] = {
     "it is killed": ("begin(); os.kill(os.getpid(), 9)", "", "ended with -9: "),
 }
 
-#: Prologue of each action.
+#: The program before each action.
 BEGINS = """import os, sys
 from kernelwatch.runner.protocol import Discovery, ImportFailure, Sender
 tell = Sender(1)
@@ -256,8 +258,8 @@ def begin():
 
 
 @pytest.mark.parametrize(("does", "error", "ending"), ENDS.values(), ids=ENDS)
-def test_failing_processes(does: str, error: str, ending: str, tmp_path: Path) -> None:
-    """The error has the last line of the process's output."""
+def test_failing_process_is_explained(does: str, error: str, ending: str, tmp_path: Path) -> None:
+    """A process that fails at its start raises its message. One that fails later has a problem with its last line."""
     words, pipe = [sys.executable, "-c", BEGINS + does], subprocess.PIPE
     with (
         (tmp_path / "log").open("wb") as log,

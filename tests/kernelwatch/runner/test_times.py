@@ -1,4 +1,4 @@
-"""Times of a commit on a fake GPU: rounds, ratios, reuse, and failures."""
+"""Times of a commit on a fake GPU: rounds, ratios, reuse and failures."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TIME, RATIO = f"{GROUP}.time_back_to_back", "track_control.Small.track_copy_rati
 COPY = """extern "C" __global__ void NAME(float* out, const float* in, int n)
 { if (threadIdx.x < n) out[threadIdx.x] = in[threadIdx.x] * FACTOR; }"""
 
-#: Kernels and their factors; the reference multiplies by 4.
+#: Kernel -> factor by which it multiplies. The reference multiplies by 4.
 FACTORS = {"right": "4.0f", "also_right": "2.0f * 2.0f", "wrong": "3.0f"}
 ARGUMENTS: list[Any] = [outputs("out", "n"), inputs("image", "n"), "n"]
 SOURCES = {name: COPY.replace("NAME", name).replace("FACTOR", factor) for name, factor in FACTORS.items()}
@@ -75,11 +75,11 @@ class Compiled(kw.Compiled):
 
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGpu]:
-    """Provide the device, and a suite of these kernels."""
+    """Yield a fake GPU. The suite has the classes above."""
     small = registry.Suite(lambda: KERNELS, (Small.sweep,), Copy.sweep, (Counted.sweep,), Compiled.sweep)
     monkeypatch.setattr(registry, "_registered", [small])
     monkeypatch.setattr(machine, "find_gpu", lambda: None)  # no compilation ahead
-    # A dozen sets of buffers, each of which is verified.
+    # The L2 is so small that all sets of buffers, a dozen, are verified.
     with on_fake_gpu.fake_gpu(monkeypatch, l2_bytes=8 << 10) as fake:
         fake.seconds |= dict.fromkeys(KERNELS, on_fake_gpu.SECONDS)
         yield fake
@@ -100,7 +100,7 @@ Measure = Callable[..., tuple[list[RunConfiguration], list[Any]]]
 
 @pytest.fixture
 def measure(gpu: FakeGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measure:
-    """Return a function that measures configurations in a thread's process and returns other messages."""
+    """Return a function that measures configurations; it returns them and the other messages."""
     monkeypatch.setattr(served, "READY", msgspec.structs.replace(on_fake_gpu.READY, conditions="a GPU"))
 
     def ask(stored: Any = None, rounds: int = 2, benchmarks: Any = (TIME, RATIO), **task_fields: Any) -> Any:
@@ -115,8 +115,8 @@ def measure(gpu: FakeGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Me
     return ask
 
 
-def test_rounds(measure: Measure) -> None:
-    """Each round measures each configuration, reported once; a wrong output fails alone."""
+def test_each_round_measures_each_configuration(measure: Measure) -> None:
+    """Each of two rounds measures each configuration, which is reported once. A wrong kernel fails alone."""
     configurations, other_messages = measure()
     right, also_right, wrong, missing = configurations
     for configuration in (right, also_right):
@@ -131,11 +131,11 @@ def test_rounds(measure: Measure) -> None:
     assert "there is no kernel 'missing'" in missing.skipped
     assert not wrong.numbers
     assert not missing.numbers
-    assert [type(message) for message in other_messages] == [RoundStart] * 5, "what failed is not tried again"
+    assert [type(message) for message in other_messages] == [RoundStart] * 5, "a failed configuration was tried again"
 
 
-def test_machine_code_of_the_copy(measure: Measure) -> None:
-    """The library's own copy has machine code, too: a review knows that it is the same."""
+def test_plain_copy_has_machine_code(measure: Measure) -> None:
+    """The hash of the library's plain copy is recorded, so that a review can compare it."""
     time = "time_copy.Copy.time_back_to_back"
     (copy,), _ = measure(rounds=1, benchmarks=(time,), group="time_copy.Copy", indices=[0])
     assert copy.numbers[time]
@@ -143,15 +143,17 @@ def test_machine_code_of_the_copy(measure: Measure) -> None:
 
 
 @pytest.mark.parametrize("selected", [TIME, RATIO])
-def test_selected_configurations(selected: str, measure: Measure) -> None:
+def test_only_selected_numbers_are_measured(selected: str, measure: Measure) -> None:
     (configuration,), other_messages = measure(rounds=1, benchmarks=(selected,), indices=[1])
     assert (set(configuration.numbers), configuration.rounds, configuration.index) == ({selected}, [MIN_SAMPLES], 1)
     assert len(other_messages) == 1
 
 
 @pytest.mark.parametrize(("looks", "reused"), [([1.0, 9.9], 1), ([1.2, 1.0], 1), ([1.2, 0.8], 0), ([1.2, 0.0], 0)])
-def test_reuse_of_times(looks: list[float], reused: int, measure: Measure, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One of two stored times is measured again; a difference or failure stops the reuse."""
+def test_difference_stops_reuse_of_times(
+    looks: list[float], reused: int, measure: Measure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of two stored times is measured, and again if it differs. If it still differs or fails, none is reused."""
     first, _ = measure(indices=[0, 1])
     entries = {}
     for configuration in first:
@@ -180,12 +182,12 @@ def test_reuse_of_times(looks: list[float], reused: int, measure: Measure, monke
         for configuration in configurations
         if not configuration.reused
     ]
-    assert pytest.approx(looks[0]) in first_factors, "the first is kept, whether a second agrees better or not"
+    assert pytest.approx(looks[0]) in first_factors, "the first of two measurements was not kept"
 
 
 @pytest.mark.usefixtures("gpu")
 def test_rounds_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Samples, ratios and reasons of rounds add up; a configuration that fails is tried once."""
+    """The samples, ratios and throttle reasons of all rounds are joined. A skipped configuration is tried once."""
     outcomes = [
         JobOutcome(samples=(4.0,), copies=(2.0,), throttle_reasons=("hot",)),
         NotImplementedError("no room"),
@@ -212,8 +214,8 @@ def test_no_device_skips_every_time() -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_jobs_of_commits_in_turns(tmp_path: Path) -> None:
-    """Jobs equal those of the commit's own process, except for missing kernels."""
+def test_jobs_for_interleaving_are_written(tmp_path: Path) -> None:
+    """The written jobs are those that the commit's process measures. Missing kernels have none."""
     ready = on_fake_gpu.READY
     with served.serve_session(Session(), tmp_path) as address:  # type: ignore[arg-type]
         measure_times.write_jobs(address, 0)

@@ -1,4 +1,4 @@
-"""Warnings of uncommitted files: the measured commit lacks them, or the run uses them anyway."""
+"""Warnings of uncommitted files, which the measured commit lacks, or which the run imports."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ AS_THEY_ARE = "these uncommitted changes are used: "
          [f"{WITHOUT}a.cu, b.cu, c.cu, d.cu, e.cu, f.cu, g.cu, h.cu and 2 more"]),
     ],
 )  # fmt: skip
-def test_uncommitted_files(
+def test_uncommitted_files_are_named(
     package: str, changes: list[str], expected: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A run of HEAD names what it lacks; a run of any commit names what is imported as it is."""
+    """A run of HEAD names the uncommitted files that HEAD lacks. Any run names those that it imports."""
     files = ("a.cu", "benchmarks/a.py", "imaging/a.py", "results/benchmarks.json")
     commit = commits.commit(commits.begin(tmp_path), dict.fromkeys(files, "1"))
     for module in (uncommitted, settings):
@@ -54,8 +54,8 @@ def test_uncommitted_files(
     assert warnings == [text for text in expected if text.startswith(AS_THEY_ARE)]
 
 
-def test_folder_without_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Git's error is that of the run, not of the warning."""
+def test_no_warning_without_a_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Outside a repository, nothing is raised: the run itself raises git's error."""
     monkeypatch.setattr(uncommitted, "ROOT", tmp_path)
     assert git.try_text(tmp_path, "rev-parse", "HEAD") is None
     uncommitted.warn_of_changes(["0" * 40], tmp_path / "results")

@@ -1,4 +1,4 @@
-"""asv's page "Benchmark list", written as asv 0.6.6 writes it: see findings/asv_list_of_skipped.sh."""
+"""Files of asv's page "Benchmark list", as asv 0.6.6 writes them: see findings/asv_list_of_skipped.sh."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kernelwatch.show.site import publisher
 
 
 def test_empty_rows_are_dropped(tmp_path: Path) -> None:
-    """A zero is a value; other files of the page stay as they are."""
+    """Rows without a value are dropped from summary.json. A zero is a value. Other files stay unchanged."""
     rows = [{"name": "track_bytes", "idx": index, "last_value": value} for index, value in enumerate([None, 0.0, 16.0])]
     folder = tmp_path / "graphs" / "branch-main" / "machine-host"
     folder.mkdir(parents=True)

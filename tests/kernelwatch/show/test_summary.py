@@ -1,4 +1,4 @@
-"""The summary at the end of `make bench`, from this repository's results of a GPU."""
+"""The summary at the end of `make bench`."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ HEAD = "740a7872b13f3fc74408f59cea51df6a85d996d9"
 
 
 @pytest.mark.history
-def test_summary(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The summary has the verdict against the nearest measured ancestor, skips, page and command.
+def test_summary_has_verdict_skips_and_commands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The summary has the review with the nearest measured ancestor, the commit's skips, page and commands.
 
-    Skips belong to the commit. Combinations that no commit supports are not listed.
+    Skips of combinations that no commit supports are not listed. Without results, the summary fails.
     """
     history = History("nvidia-h200", ROOT)
     never = f"{skip_reasons.NOT_SUPPORTED}addition has no int8; it has float32, float64"
@@ -56,15 +56,15 @@ def test_summary(monkeypatch: pytest.MonkeyPatch) -> None:
     assert failed
 
 
-def test_failures_of_the_first_commit(tmp_path: Path) -> None:
+def test_summary_without_ancestor_names_failures(tmp_path: Path) -> None:
     history = History("gpu", write(tmp_path, {BASE: {COUNT: {"one": None, "two": 4.0}, TIME: {"one": None}}}))
     assert summary.render_verdict(history, BASE) == (
         f"Not compared: gpu has no results of an ancestor. FAILED: {TIME}, {COUNT}"
     )
 
 
-def test_shallow_clone_lacks_ancestors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The summary says how to fetch ancestors that git does not know."""
+def test_summary_says_how_to_deepen_a_shallow_clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a shallow clone without a measured ancestor, the summary says how to fetch more commits."""
     root = begin(tmp_path / "whole")
     first, second = commit(root), commit(root)
     clone = tmp_path / "clone"
@@ -77,7 +77,7 @@ def test_shallow_clone_lacks_ancestors(tmp_path: Path, monkeypatch: pytest.Monke
     )
 
 
-#: Configurations of head, and the note on absent ones.
+#: Case -> results of head, and the note on the configurations that it lacks.
 ABSENT = {
     "a configuration that a run left out": (
         {COUNT: {"one": 2.0, "two": math.nan}},
@@ -91,8 +91,10 @@ ABSENT = {
 
 
 @pytest.mark.parametrize(("suite", "message"), ABSENT.values(), ids=ABSENT)
-def test_absent_configurations(suite: dict[str, dict[str, Outcome]], message: str, tmp_path: Path) -> None:
-    """A partial run leaves configurations out; only those that the suite lost are gone."""
+def test_partial_runs_are_told_from_changed_axes(
+    suite: dict[str, dict[str, Outcome]], message: str, tmp_path: Path
+) -> None:
+    """Configurations that a partial run left out are not measured. Those that the axes lost are gone."""
     base: dict[str, dict[str, Outcome]] = {COUNT: {"one": 2.0, "two": 2.0}, TIME: {"one": 2.0}}
     write(tmp_path, {BASE: base, HEAD_MADE: {TIME: {"one": 2.0}, **suite}})
     assert message in " ".join(report.render_review(review_stored(tmp_path)).split())
@@ -108,8 +110,10 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(("benchmark", "base", "head", "lines"), CHANGES)
-def test_review_without_times(benchmark: str, base: float, head: float, lines: list[str], tmp_path: Path) -> None:
-    """All changed numbers are counted; the verdict is never SLOWER or FASTER."""
+def test_headline_without_times_counts_changes(
+    benchmark: str, base: float, head: float, lines: list[str], tmp_path: Path
+) -> None:
+    """Without times, the verdict is WORSE, BETTER or SAME, and all changed numbers are counted."""
     name, cases = f"track_counted.X.{benchmark}", [str(n) for n in range(20)]
     write(tmp_path, {BASE: {name: dict.fromkeys(cases, base)}, HEAD_MADE: {name: dict.fromkeys(cases, head)}})
     first, *further = report.render_headline(review_stored(tmp_path)).splitlines()

@@ -15,12 +15,12 @@ NAME = "offset_copy float32 -Xptxas -O3"
 
 
 def _line(commit: str, arch: str, cubins: str | dict[str, str], **fields: Any) -> dict[str, Any]:
-    """Return a line of the record; a string is the hash of the only kernel."""
+    """Return a line of cubins.jsonl. A string is the hash of kernel NAME."""
     return {"commit": commit, "arch": arch, "cubins": {NAME: cubins} if isinstance(cubins, str) else cubins, **fields}
 
 
 def test_later_lines_override_single_names(tmp_path: Path) -> None:
-    """Hashes of a later run of the commit and architecture count; old names are read."""
+    """A later line of a commit and architecture overrides the names that it has. Names with commas are read, too."""
     old = {"offset_copy, float32, -Xptxas -O3": "11", "other, int8, -O": "22"}
     blocks = {"offset_copy float32": [32, 0], "other int8": [64, 8]}
     lines = [_line("a", "sm_90", old, blocks=blocks), _line("a", "sm_80", "33")]
@@ -32,8 +32,8 @@ def test_later_lines_override_single_names(tmp_path: Path) -> None:
     assert hashes.archs == ["sm_80", "sm_90"]
 
 
-def test_runs(tmp_path: Path) -> None:
-    """A change is listed for each new hash, and None for a commit without a hash."""
+def test_changes_of_hashes_are_listed(tmp_path: Path) -> None:
+    """Each commit with another hash than the one before is listed, with None for a missing hash."""
     hashes = {"b": "11", "c": "11", "d": "22", "f": "22"}
     lines = [_line(commit, "sm_90", sha256) for commit, sha256 in hashes.items()]
     cubin_hashes = CubinHashes(write_lines(tmp_path / "m" / CUBINS_FILE, *lines, _line("a", "sm_80", "99")))
@@ -46,8 +46,10 @@ def test_runs(tmp_path: Path) -> None:
     ("recorded", "compiler", "expected"),
     [(None, None, "22"), ("13.0.88", None, "22"), ("13.5.37", None, None), ("13.5.37", "13.5.0", "22")],
 )
-def test_another_machine(recorded: str | None, compiler: str | None, expected: str | None, tmp_path: Path) -> None:
-    """Own hashes come first, then those of another machine with the same compiler."""
+def test_hashes_of_another_machine_come_second(
+    recorded: str | None, compiler: str | None, expected: str | None, tmp_path: Path
+) -> None:
+    """Hashes are those of the machine, else of another machine with the same compiler."""
     named = {} if recorded is None else {"nvcc": recorded}
     other_lines = [_line("a", "sm_90", "22"), _line("b", "sm_90", "33"), _line("b", "sm_80", "44")]
     write_lines(tmp_path / "here" / CUBINS_FILE, _line("b", "sm_90", "55"))
@@ -67,8 +69,10 @@ def test_another_machine(recorded: str | None, compiler: str | None, expected: s
         ("13.1.0", None, None, []),
     ],
 )
-def test_two_compilers(compiler: str | None, sha256: str | None, code: str | None, archs: Any, tmp_path: Path) -> None:
-    """Each compiler has its own hashes; lines without nvcc belong to the default."""
+def test_each_compiler_has_its_hashes(
+    compiler: str | None, sha256: str | None, code: str | None, archs: Any, tmp_path: Path
+) -> None:
+    """Each compiler has its own hashes. Lines without nvcc belong to the default compiler."""
     lines = [
         _line("a", "sm_90", "11"),
         _line("a", "sm_90", "22", nvcc="13.5.37", code={NAME: "ee"}),
@@ -82,8 +86,8 @@ def test_two_compilers(compiler: str | None, sha256: str | None, code: str | Non
 
 @pytest.mark.parametrize("name", ["", "a b c", "a b=c", "a b=1 b=2"])
 @pytest.mark.parametrize("hashes", ["cubins", "code"])
-def test_what_is_no_launch_is_left_out(hashes: str, name: str, tmp_path: Path) -> None:
-    """Other names of the line are read."""
+def test_invalid_names_are_left_out(hashes: str, name: str, tmp_path: Path) -> None:
+    """A name that is no launch is left out. The other names of its line are read."""
     line = _line("a", "sm_90", "11", code={NAME: "ee"})
     line[hashes] |= {name: "22"}
     cubin_hashes = CubinHashes(write_lines(tmp_path / "m" / CUBINS_FILE, line))

@@ -1,4 +1,4 @@
-"""The folder of results: tracked files stay, all runs are read as one, and nothing is lost."""
+"""The folder of results: tracked files stay unchanged, and the files of all runs are read together."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ ENVIRONMENT = "python3.11"
 NAN = float("nan")
 DAY = datetime(2026, 11, 26, tzinfo=timezone.utc)
 
-#: SHA-256 of all stored values until 2026-11-26.
+#: SHA-256 of all values in results/ until 2026-11-26.
 STORED = "a93f2c5fb081171b7a51755db8cd4a9fd4a3b8931e5818a58341ab640cd57549"
 
 
 def _measure(folder: Path, day: int, **benchmarks: dict[str, Outcome]) -> dict[str, object]:
-    """Return asv's file of one commit, measured on a day."""
+    """Return the content of asv's file of one commit, measured some days after DAY."""
     names = {"time": TIME, "count": COUNT}
     suite = {BASE: {names[name]: cases for name, cases in benchmarks.items()}}
     folder.mkdir(parents=True)
@@ -39,7 +39,7 @@ def _measure(folder: Path, day: int, **benchmarks: dict[str, Outcome]) -> dict[s
 
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
-    """Yield a repository with tracked results of a commit: a time and a count of three cases, one skipped."""
+    """Return a tracked folder of results of one commit: a time and a count, each with three cases, one skipped."""
     cases: dict[str, Outcome] = {"one": 1.0, "two": 2.0, "three": NAN}
     root = begin(tmp_path / "project")
     write(root, {BASE: {TIME: cases, COUNT: cases}}, began={(BASE, name): DAY for name in (TIME, COUNT)})
@@ -52,7 +52,7 @@ def _values(folder: Path) -> dict[str, str]:
     return {name: str(row.result) for name, row in document.results.items()}
 
 
-#: Later runs with their days -> benchmarks of the new file, and values read.
+#: Case -> later runs, one a day, benchmarks of the new file, and changed values that are read.
 AGAIN: dict[str, tuple[list[dict[str, dict[str, Outcome]]], set[str], dict[str, str]]] = {
     "the same": ([{"count": {"one": 1.0, "two": 2.0, "three": NAN}}], set(), {}),
     "another number": ([{"count": {"one": 4.0, "two": 2.0, "three": NAN}}], {COUNT}, {COUNT: "[4.0, 2.0, nan]"}),
@@ -67,8 +67,8 @@ AGAIN: dict[str, tuple[list[dict[str, dict[str, Outcome]]], set[str], dict[str, 
 
 
 @pytest.mark.parametrize("benchmark", AGAIN)
-def test_measured_again(benchmark: str, results: Path, tmp_path: Path) -> None:
-    """Tracked files stay unchanged; later runs write a second file, and both are read."""
+def test_later_runs_write_their_own_files(benchmark: str, results: Path, tmp_path: Path) -> None:
+    """Later runs leave tracked files unchanged and write changed benchmarks to new files. All files are read."""
     measured, new, read = AGAIN[benchmark]
     contents_before, values = contents(results), _values(results)
     for day, benchmarks in enumerate(measured, start=1):
@@ -84,11 +84,11 @@ def test_measured_again(benchmark: str, results: Path, tmp_path: Path) -> None:
     assert _values(results) == values | read
     results_of_asv = iter_results_for_machine_and_hash(str(results), MACHINE, BASE)
     names = {name for result in results_of_asv for name in result.get_all_result_keys()}
-    assert names == {TIME, COUNT}, "asv reads both files"
+    assert names == {TIME, COUNT}, "asv does not read both files"
 
 
-def test_others_are_not_touched(results: Path, tmp_path: Path) -> None:
-    """Commits with a common prefix and other environments have their own files."""
+def test_other_commits_have_their_own_files(results: Path, tmp_path: Path) -> None:
+    """Commits with an equal prefix, and other environments, have files of their own."""
     for commit, environment in ((f"{BASE[:8]}{32 * 'a'}", ENVIRONMENT), (BASE, "other")):
         assert CommitFiles(results / MACHINE, commit, environment).read_merged() is None
     document = _measure(tmp_path / "1", 1, count={"one": 4.0, "two": 2.0, "three": NAN})
@@ -101,7 +101,7 @@ def test_others_are_not_touched(results: Path, tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-#: Compilers that a machine has results by, the compiler of a run, and the folder and ending of the run's file.
+#: Compilers of a machine's earlier results, the compiler of a run, and the folder and suffix of the run's file.
 COMPILERS = [
     ([], "", (".", ".json")),
     ([""], "", (".", ".json")),
@@ -115,10 +115,10 @@ COMPILERS = [
 
 
 @pytest.mark.parametrize(("earlier", "compiler", "place"), COMPILERS)
-def test_other_compilers_are_out_of_the_way(
+def test_other_compilers_have_a_folder_of_their_own(
     earlier: list[str], compiler: str, place: tuple[str, str], tmp_path: Path
 ) -> None:
-    """Write other compilers' results where asv reads none; reviews read them, and a second run adds to its file."""
+    """Results of a further compiler are where asv reads none, and reviews read them. A second run adds to the file."""
     machine, variables = tmp_path / "results" / MACHINE, {VARIABLE: compiler} if compiler else {}
     measured = [_measure(tmp_path / str(day), day, count={"one": day}) for day in (1, 2)]
     for number, name in enumerate(earlier):
@@ -136,8 +136,8 @@ def test_other_compilers_are_out_of_the_way(
     assert len(list(results_of_asv)) == (place[1] == ".json")
 
 
-def test_descriptions(results: Path, tmp_path: Path) -> None:
-    """Descriptions are written if they differ in content; machines must be equal."""
+def test_changed_descriptions_are_written(results: Path, tmp_path: Path) -> None:
+    """Benchmarks are described anew only if they differ, apart from their code. Another machine is an error."""
     came = tmp_path / "came"
     (came / MACHINE).mkdir(parents=True)
     for name in (f"{MACHINE}/machine.json", reading.BENCHMARKS_FILE):
@@ -152,19 +152,19 @@ def test_descriptions(results: Path, tmp_path: Path) -> None:
     folders.copy_descriptions(results, came, MACHINE)
     assert (results / reading.BENCHMARKS_FILE).read_text() == '{"version": 2}'
     (came / MACHINE / "machine.json").write_text('{"machine": "another"}')
-    with pytest.raises(reading.UnreadableError, match=r"is not the machine of .*; choose another --machine"):
+    with pytest.raises(reading.UnreadableError, match=r"differs from .*; choose another --machine"):
         folders.copy_descriptions(results, came, MACHINE)
 
 
-def test_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variable_names_the_results_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     configuration = SimpleNamespace(results_dir=str(tmp_path))
     assert folders.results_folder(tmp_path, configuration) == tmp_path
     monkeypatch.setenv(folders.RESULTS, "elsewhere")
     assert folders.results_folder(tmp_path, configuration) == Path("elsewhere")
 
 
-def test_every_stored_value() -> None:
-    """Every value, sample, statistic and line until 2026-11-26 is read as it was."""
+def test_stored_values_are_read_as_before() -> None:
+    """Every value, sample, statistic and record line in results/ until 2026-11-26 is read as it was."""
     digest = hashlib.sha256()
     for folder in (ROOT / "results" / name for name in ("no-gpu-x86_64", "nvidia-h100-80gb-hbm3", "nvidia-h200")):
         for path, _, document in reading.iter_files(folder):

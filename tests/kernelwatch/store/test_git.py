@@ -15,7 +15,7 @@ from ptxcount.gate import pins
 from ptxcount.util import git_environment
 from tests.commits import begin, commit
 
-#: Code that calls git as asv does, with the plugin.
+#: A program that calls git through asv, with the plugin. It prints HEAD and the number of escapes in a diff.
 ASV = """
 import sys
 from asv.plugins.git import Git
@@ -28,7 +28,7 @@ print(repository.get_hash_from_name("HEAD"), repository._run_git(["diff", "HEAD^
 
 @pytest.fixture
 def repositories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, str, Path]:
-    """Return a repository, its newest commit, and another one, to which the caller's variables point."""
+    """Return a repository, its newest commit, and another repository, which git's environment variables name."""
     theirs, own_repository = begin(tmp_path / "theirs"), begin(tmp_path / "own")
     commit(theirs, {"file": "theirs", "ptxcount.lock": '{"nvcc": "", "launches": {"theirs": {}}}'})
     commit(own_repository, {"file": "1\n", "ptxcount.lock": '{"nvcc": "", "launches": {"own": {}}}'})
@@ -42,21 +42,23 @@ def repositories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path,
     return own_repository, newest, theirs
 
 
-def test_kernelwatch_asks_its_folder(repositories: tuple[Path, str, Path]) -> None:
-    """Commits and files are the folder's, without colours; `git -c` of the caller stays."""
+def test_kernelwatch_uses_the_repository_of_the_folder(repositories: tuple[Path, str, Path]) -> None:
+    """Commits and files are those of the folder's repository, without colours. Options of `git -c` stay."""
     own_repository, newest, _ = repositories
     assert git.text(own_repository, "rev-parse", "HEAD", "--show-toplevel").split() == [newest, str(own_repository)]
     assert git.text(own_repository, "diff", "HEAD^").splitlines()[-2:] == ["-1", "+2"]
     assert git.text(own_repository, "config", "user.name") == "of the caller"
     prompt = git.text(own_repository, "-c", "alias.asks=!echo $GIT_TERMINAL_PROMPT", "asks")
-    assert prompt == "0", "it never waits for a password"
+    assert prompt == "0", "git may wait for a password"
 
 
 @pytest.mark.parametrize(
     ("words", "is_raised"), [("fatal: detected dubious ownership: safe.directory", True), ("", False)]
 )
-def test_what_git_does_not_know(words: str, is_raised: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Unknown revisions are None; the error of a refused folder has git's remedy."""
+def test_git_errors_are_none_or_raised(
+    words: str, is_raised: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command that fails gives None, but a folder that git refuses gives an error with git's remedy."""
     (tmp_path / "git").write_text(f"#!/bin/sh\necho '{words}' >&2; exit 128\n")
     (tmp_path / "git").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
@@ -64,26 +66,30 @@ def test_what_git_does_not_know(words: str, is_raised: bool, tmp_path: Path, mon
         assert git.try_text(tmp_path, "status") is None
 
 
-def test_find_commits(repositories: tuple[Path, str, Path]) -> None:
-    """One process finds several revisions; an unknown one, a file and the look of an option are None."""
+def test_several_revisions_are_found_at_once(repositories: tuple[Path, str, Path]) -> None:
+    """Each revision gives its commit. An unknown revision, a file and an option give None."""
     own_repository, newest, _ = repositories
     found = git.find_commits(own_repository, "HEAD", "none", "HEAD:file", "--all", "HEAD")
     assert found == [newest, None, None, None, newest]
 
 
-def test_ptxcount_asks_its_folder(repositories: tuple[Path, str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ptxcount_uses_the_repository_of_the_folder(
+    repositories: tuple[Path, str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(repositories[0])
     assert pins.read_lock_at("HEAD^").launches == {"own": {}}
 
 
-def test_asv_asks_its_folder(repositories: tuple[Path, str, Path]) -> None:
+def test_asv_uses_the_repository_of_the_folder(repositories: tuple[Path, str, Path]) -> None:
     own_repository, newest, _ = repositories
     words = [sys.executable, "-c", ASV, str(own_repository)]
     process = subprocess.run(words, capture_output=True, text=True, check=True, cwd=own_repository)
     assert process.stdout.split() == [newest, "0"]
 
 
-def test_environment_is_made_once(repositories: tuple[Path, str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_for_git_is_idempotent(
+    repositories: tuple[Path, str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     once = git_environment.make_environment()
     for name in os.environ.keys() - once.keys():
         monkeypatch.delenv(name)

@@ -1,4 +1,4 @@
-"""Order of commits with a branch, a merge, a rebase and equal dates."""
+"""Order and branches of commits, with a branch, a merge, an amended commit and equal dates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.commits import begin, commit
 
 @pytest.fixture(scope="module")
 def history(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
-    r"""Return a repository, all of whose commits are of one second, and the commits by name.
+    r"""Return a repository and its commits by name. All commits have nearly the same date.
 
     M1 - M2 - M3 - G (merges F1) - M4      main
       \ F1 ------/
@@ -40,7 +40,7 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, s
     return root, commits_by_name
 
 
-#: Measured commits, and the nearest measured ancestor of each that has one.
+#: Measured commits -> nearest measured ancestor of each commit that has one.
 MEASURED: dict[str, dict[str, str]] = {
     "M1 M2 M3 M4": {"M2": "M1", "M3": "M2", "M4": "M3"},
     "M1 U1 M3 U2": {"U1": "M1", "M3": "M1", "U2": "U1"},
@@ -52,10 +52,10 @@ MEASURED: dict[str, dict[str, str]] = {
 
 @pytest.mark.parametrize("backwards", [False, True])
 @pytest.mark.parametrize(("measured", "nearest"), MEASURED.items())
-def test_ancestors(
+def test_nearest_measured_ancestor_is_found(
     measured: str, nearest: dict[str, str], backwards: bool, history: tuple[Path, dict[str, str]]
 ) -> None:
-    """First parents come before merged commits; dates play no role."""
+    """The nearest ancestor is found along first parents, then in merged commits, whatever the dates."""
     root, commits = history
     names = {commits[name]: name for name in measured.split()}
     graph = CommitGraph(root, {commit: -age if backwards else 0 for age, commit in enumerate(names)}, ["main"])
@@ -65,8 +65,8 @@ def test_ancestors(
         assert all(graph.commits.index(base) < graph.commits.index(name) for base in graph.iter_ancestors(name))
 
 
-def test_branches(history: tuple[Path, dict[str, str]]) -> None:
-    """Each commit has its branch; the published line follows first parents."""
+def test_published_line_and_branches(history: tuple[Path, dict[str, str]]) -> None:
+    """Commits on the branch's first parents have a position. Other commits have the name of their branch."""
     root, commits = history
     graph = CommitGraph(root, dict.fromkeys([*commits.values(), "f" * 40], 0), ["main"])
     names = {commit: name for name, commit in commits.items()}
@@ -87,14 +87,16 @@ def test_branches(history: tuple[Path, dict[str, str]]) -> None:
         CommitGraph(root, {commits["M1"]: 0}, ["main", "mian"]).line  # noqa: B018
     shallow = root / "shallow"
     git.text(root, "clone", "--quiet", "--depth=1", "--branch=feature", root.as_uri(), str(shallow))
-    assert CommitGraph(shallow, {commits["U2"]: 0}, ["main"]).line == [commits["U2"]], "as CI checks out a request"
+    assert CommitGraph(shallow, {commits["U2"]: 0}, ["main"]).line == [commits["U2"]], (
+        "a checkout of a pull request in CI has one branch"
+    )
     git.text(root, "checkout", "--quiet", "feature")
     assert CommitGraph(root, {commits["U1"]: 0, commits["U2"]: 0}, ["main"]).line == [commits["U1"], commits["U2"]]
     git.text(root, "checkout", "--quiet", "main")
 
 
-def test_no_repository(tmp_path: Path) -> None:
-    """Without git, commits are ordered by date."""
+def test_commits_without_git_are_ordered_by_date(tmp_path: Path) -> None:
+    """Outside a repository, commits are ordered by their stored dates."""
     graph = CommitGraph(tmp_path, {"a" * 40: 2, "b" * 40: 1, "c" * 40: 3})
     assert [commit[0] for commit in graph.line] == ["b", "a", "c"]
     assert [commit[0] for commit in graph.iter_ancestors("c" * 40)] == ["a", "b"]

@@ -1,4 +1,4 @@
-"""The commit and the samples of a stored number, from the record of its run."""
+"""The runs that measured a stored number, and its samples per round, from the run records."""
 
 from __future__ import annotations
 
@@ -11,23 +11,24 @@ import pytest
 from kernelwatch.store import record
 from tests.stored import BASE, HEAD, TIME, Suite, find_results, write, write_lines
 
-#: Start times of asv in milliseconds, and of runs without identities in seconds.
+#: Start times of a benchmark in milliseconds since 1970, as asv stores them.
 FIRST, LATER = 1_767_312_060_000, 1_767_398_460_000
+#: A record without the identity of its run, as early versions wrote it.
 OLD = {"commits": [BASE], "started": "2026-01-02T00:00:00+00:00", "ended": "2026-01-02T00:05:00+00:00"}
 
 
 def _run(run: str, moment: int, *cases: str, **fields: Any) -> dict[str, Any]:
-    """Return a run of all or some configurations of a benchmark."""
+    """Return the record of a run of the given configurations of TIME, or of all if none is given."""
     selected = {"selected": {TIME: [f"'{case}'" for case in cases]}} if cases else {}
     return {**OLD, "run": run, "began": {BASE: {TIME: moment}}, **selected, **fields}
 
 
 def _took(run: str, moment: int, processes: dict[str, list[str]], *cases: str, name: str = TIME) -> dict[str, Any]:
-    """Return a run whose record has the number of samples per configuration."""
+    """Return the record of a run with its numbers of samples per round -> configurations with these numbers."""
     return _run(run, moment, *cases, processes={BASE: {name: processes}})
 
 
-#: Case -> records, and those whose numbers are stored if asv began at LATER.
+#: Case -> run records, and the runs behind stored values that began at LATER.
 WROTE: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
     "nothing measured it": ([], []),
     "one run": ([_run("a", LATER)], ["a"]),
@@ -50,13 +51,13 @@ WROTE: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
 
 
 @pytest.mark.parametrize("case", WROTE)
-def test_wrote(case: str) -> None:
-    """Start times of asv match to the millisecond; a partial run replaces no other numbers."""
+def test_runs_behind_stored_values_are_found(case: str) -> None:
+    """Values come from the run that began at their start time. Earlier runs stay behind what a partial run left."""
     runs, expected = WROTE[case]
     assert [run["run"] for run in record.runs_behind_values(runs, BASE, TIME, LATER)] == expected
 
 
-#: Start in milliseconds and end of the old run.
+#: Start and end of OLD, in milliseconds since 1970.
 BEGAN, ENDED = FIRST - 60_000, FIRST + 240_000
 
 
@@ -66,13 +67,13 @@ BEGAN, ENDED = FIRST - 60_000, FIRST + 240_000
      (ENDED + 1_001, False)],
 )  # fmt: skip
 def test_old_records_are_read_by_time(began: int, is_read: bool) -> None:
-    """Old records have whole seconds and no identity; new records do not affect them."""
+    """A record without identity is behind values that began while its run lasted, to a second."""
     assert record.runs_behind_values([OLD, _run("a", LATER - 1)], BASE, TIME, began) == [OLD] * is_read
 
 
 @pytest.mark.parametrize(("cases", "is_selected"), [((), True), (("one",), True), (("two",), False)])
-def test_selects(cases: tuple[str, ...], is_selected: bool) -> None:
-    """A run without names of configurations selected all."""
+def test_run_without_names_selected_all(cases: tuple[str, ...], is_selected: bool) -> None:
+    """A run record without names of configurations means that all were selected."""
     assert record.has_selected(_run("a", FIRST, *cases), TIME, "one") is is_selected
 
 
@@ -91,8 +92,11 @@ def test_selects(cases: tuple[str, ...], is_selected: bool) -> None:
         ),
     ],
 )  # fmt: skip
-def test_rounds_are_as_the_record_says(runs: Any, expected: dict[str, list[int]], tmp_path: Path) -> None:
-    """The record has the samples per round. Without it, a round has ten samples; samples by asv are halved."""
+def test_rounds_are_as_recorded(runs: Any, expected: dict[str, list[int]], tmp_path: Path) -> None:
+    """Rounds have the recorded numbers of samples.
+
+    In old records, a round has ten samples. Samples taken by asv, or with wrong recorded numbers, have two rounds.
+    """
     suite: Suite = {BASE: {TIME: {case: [float(n) for n in range(1, 41)] for case in ("one", "two")}}}
     began = {(BASE, TIME): datetime.fromtimestamp(FIRST / 1000, timezone.utc)}
     write_lines(write(tmp_path, suite, began=began) / "results" / "gpu" / record.RUNS_FILE, *runs)

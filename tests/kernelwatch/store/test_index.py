@@ -1,4 +1,4 @@
-"""The cached index of results: a review reads only its commits; a stale index is rebuilt."""
+"""The cached index of results, so that a review reads only its own commits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COMMITS = [f"{place:02x}" * 20 for place in range(1, 9)]
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Provide eight commits with a time and a count each, and a cache."""
+    """Return a project with eight commits, each with a time and a count. The cache is beside it."""
     monkeypatch.setenv("KERNELWATCH_CACHE", str(tmp_path / "cache"))
     suite: Suite = {
         commit: {TIME: {"one": samples(1e-3, seed=place)}, COUNT: {"one": float(place)}}
@@ -33,7 +33,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def _files_read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Record the files of results that are read, by prefix."""
+    """Return a list that gets the first eight characters of the name of each file that is read."""
     read, content = list[str](), reading.read_content
 
     def read_recorded(path: Path) -> bytes:
@@ -44,10 +44,10 @@ def _files_read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return read
 
 
-def test_a_review_reads_its_own_commits(
+def test_review_reads_only_its_commits(
     root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With an index only the two commits are read; a new commit adds its neighbours."""
+    """With an index, a review reads only its two commits. After a new commit, it also reads that and its neighbours."""
     base, head = COMMITS[2], COMMITS[5]
     main([base, head], root)
     first = capsys.readouterr().out
@@ -63,14 +63,14 @@ def test_a_review_reads_its_own_commits(
 
 
 def _replace(path: Path) -> None:
-    """Replace a file by another commit's, of the same size and time."""
+    """Replace a file by one of another commit, with the same size and time."""
     status, other_path = path.stat(), path.with_name("other.json")
     other_path.write_text(path.read_text().replace(COMMITS[0], "d" * 40))
     os.utime(other_path, ns=(status.st_atime_ns, status.st_mtime_ns))
     other_path.replace(path)
 
 
-#: Change of the cache or a commit's file between two readings, and the resulting commits.
+#: Case -> change of the cache or of a commit's file between two readings, and the commits that are then read.
 BETWEEN: dict[str, tuple[Callable[[Path, Path], object], list[str]]] = {
     "nothing": (lambda _, __: None, COMMITS),
     "the index is gone": (lambda cache, _: cache.unlink(), COMMITS),
@@ -83,8 +83,8 @@ BETWEEN: dict[str, tuple[Callable[[Path, Path], object], list[str]]] = {
 
 
 @pytest.mark.parametrize(("change", "expected"), BETWEEN.values(), ids=BETWEEN)
-def test_stale_index(change: Callable[[Path, Path], object], expected: list[str], root: Path) -> None:
-    """The commits are those of the files, whatever the cache holds."""
+def test_stale_index_is_rebuilt(change: Callable[[Path, Path], object], expected: list[str], root: Path) -> None:
+    """The commits are those of the files, whatever the cache contains."""
     assert sorted(History(MACHINE, root).commit_dates()) == COMMITS
     (file,) = (root / "results" / MACHINE).glob(f"{COMMITS[0][:8]}-*.json")
     (cache,) = (root.parent / "cache" / "index").glob("*.msgpack")
@@ -93,8 +93,8 @@ def test_stale_index(change: Callable[[Path, Path], object], expected: list[str]
         assert sorted(History(MACHINE, root).commit_dates()) == sorted(expected)
 
 
-def test_texts_stay(root: Path) -> None:
-    """`NaN` in a string is text; only values are NaN."""
+def test_nan_in_texts_stays(root: Path) -> None:
+    """`NaN` within a string of a result file is read as text."""
     (file,) = (root / "results" / MACHINE).glob(f"{COMMITS[0][:8]}-*.json")
     variables = {"NaN": 'NaN, "NaN\\'}
     change_document(file, lambda document: document.update(env_vars=variables))
@@ -102,7 +102,7 @@ def test_texts_stay(root: Path) -> None:
 
 
 def test_old_files_are_removed_once_a_day(root: Path) -> None:
-    """A cache may hold ten thousands of files: each process would ask for the age of each."""
+    """Index files older than 30 days are removed, but files are looked at only once a day."""
     folder = root.parent / "cache" / "index"
     folder.mkdir(parents=True)
 
@@ -116,13 +116,13 @@ def test_old_files_are_removed_once_a_day(root: Path) -> None:
         return [name for name in days if (folder / f"{name}.msgpack").exists()]
 
     assert list_left("b" * 40, fresh=29, old=31) == ["fresh"]
-    assert list_left("c" * 40, fresh=29, old=31) == ["fresh", "old"], "it has looked today"
+    assert list_left("c" * 40, fresh=29, old=31) == ["fresh", "old"], "old files were removed twice on one day"
     for path in set(folder.iterdir()) - set(folder.glob("*.msgpack")):
         os.utime(path, (time.time() - 90_000,) * 2)
     assert list_left("d" * 40, fresh=29, old=31) == ["fresh"]
 
 
-def test_no_cache_folder(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_are_read_without_a_cache(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KERNELWATCH_CACHE", os.devnull)
     assert sorted(History(MACHINE, root).commit_dates()) == COMMITS
 
@@ -132,7 +132,7 @@ def _thresholds(root: Path) -> list[float]:
 
 
 def test_thresholds_follow_their_files(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cached thresholds hold until a file of their commits is written."""
+    """Cached thresholds are used until a file of their commits is written."""
     names = [f"case{number}" for number in range(MIN_CHANGES)]
     monkeypatch.setattr("kernelwatch.suite.registry.find_code_name", lambda *_: "k float32 -O3")
     commits = COMMITS[:2]
@@ -141,11 +141,11 @@ def test_thresholds_follow_their_files(root: Path, monkeypatch: pytest.MonkeyPat
     folder = write(root, times) / "results" / MACHINE
     runs: list[dict[str, Any]] = [{"commits": [commit], "arch": "sm_90", "before": {"uuid": "A"}} for commit in commits]
     write_lines(folder / "runs.jsonl", *runs)
-    assert _thresholds(root) == [0.01, 0.05], "no run noted the machine code"
+    assert _thresholds(root) == [0.01, 0.05], "thresholds narrowed without hashes of machine code"
     for commit in commits:
         line = {"commit": commit, "arch": "sm_90", "cubins": {"k float32 -O3": "a"}}
         write_lines(folder / f"{commit[:8]}-x.cubins.jsonl", line)
     assert _thresholds(root) == pytest.approx([0.003, 0.05])
     read = _files_read(monkeypatch)
     assert _thresholds(root) == pytest.approx([0.003, 0.05])
-    assert not {commit[:8] for commit in commits}.intersection(read), "the changes are kept"
+    assert not {commit[:8] for commit in commits}.intersection(read), "results were read again"

@@ -1,4 +1,4 @@
-"""Typed reading: invalid parts are named and left out; the rest of the history stays."""
+"""Reading of results: invalid files and lines are reported and left out. All others are read."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ RESULT = f"{MACHINE}/{HEAD[:8]}-python3.11.json"
 
 @pytest.fixture(autouse=True)
 def forget_reports() -> None:
-    """Forget earlier reports before each test."""
+    """Forget which files were reported before."""
     reading.report_omission.cache_clear()
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Provide results of two commits of a machine, and a record of their run."""
+    """Return a folder of results: two commits of a machine, and a run record."""
     suite: Suite = {
         commit: {TIME: {"one": samples(seconds), "two": None}, COUNT: {"one": 4.0, "two": float("nan")}}
         for commit, seconds in ((BASE, 1.0), (HEAD, 2.0))
@@ -56,12 +56,12 @@ def _row(document: Any, column: str, value: Any) -> None:
 
 
 def _expands(document: Any) -> None:
-    """Return 50 kB that describe two million configurations."""
+    """Add rows that describe two million configurations in 50 kB."""
     axes = [[str(place) for place in range(length)] for length in (46, 46, 47)]
     document["results"] |= {f"{TIME}_{place}": [None, axes, "1"] for place in range(20)}
 
 
-#: Fault of a document -> how to make it, and the message.
+#: Fault of a document -> function that makes it, and the message.
 WRONG: dict[str, tuple[Callable[[Any], object], str]] = {
     "no results": (lambda document: document.pop("results"), "missing required field `results`"),
     "results that are a list": (lambda document: document.update(results=[]), "Expected `object`, got `array`"),
@@ -83,8 +83,8 @@ WRONG: dict[str, tuple[Callable[[Any], object], str]] = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_a_file_that_does_not_fit(name: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One message has the reason; the other commit is read, and no file changes."""
+def test_invalid_file_is_left_out(name: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An invalid file is left out and reported once, with the reason. The other commit is read, no file changes."""
     change, message = WRONG[name]
     change_document(folder / RESULT, change)
     contents_before = (folder / RESULT).read_bytes()
@@ -100,21 +100,21 @@ TORN = {"empty": b"", "half": b'{"results": {', "no text": b"\xff", "no object":
 
 
 @pytest.mark.parametrize("content", TORN.values(), ids=TORN)
-def test_a_torn_file(content: bytes, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_torn_file_is_left_out(content: bytes, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / RESULT).write_bytes(content)
     assert History(MACHINE, folder.parent).list_commits() == [BASE]
     assert capsys.readouterr().err.startswith(f"left out: {folder / RESULT}: ")
 
 
-def test_a_large_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_too_large_file_is_not_read(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A sparse file of one tebibyte is not read."""
     os.truncate(folder / RESULT, 1 << 40)
     assert History(MACHINE, folder.parent).list_commits() == [BASE]
     assert f"has {1 << 40} bytes, more than {reading.LARGEST}" in capsys.readouterr().err
 
 
-def test_largest_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file of the limit is read, one byte more is not."""
+def test_limit_on_the_size_of_a_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of LARGEST bytes is read. A file with one byte more is not."""
     size = max(path.stat().st_size for path in folder.glob("*/????????-*.json"))
     for largest, count in ((size, 2), (size - 1, 1)):
         monkeypatch.setattr(reading, "LARGEST", largest)
@@ -123,8 +123,8 @@ def test_largest_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("last", "fits"), [(1_000, True), (1_001, False)])
-def test_most_configurations(last: int, fits: bool) -> None:
-    """The limit covers all benchmarks of a commit."""
+def test_limit_on_configurations_of_a_commit(last: int, fits: bool) -> None:
+    """The limit holds for the sum over all benchmarks of a commit."""
     axes = [[["x"] * 99, ["y"] * 1_000], [["z"] * last]]
     with nullcontext() if fits else pytest.raises(ValueError, match="more than 100000"):
         assert models.count_configurations(*axes) == models.MAX_CONFIGURATIONS
@@ -134,7 +134,7 @@ DEEP = json.dumps(RUN).encode()[:-1] + b', "host": {"x": ' + b"[" * 100_000
 
 
 @pytest.mark.parametrize("line", [b"{", b"[]", b"{}", b"\xff", DEEP, json.dumps(RUN | {"nvcc": []}).encode()])
-def test_a_line_that_does_not_fit(line: bytes, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_line_is_left_out(line: bytes, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = folder / MACHINE / record.RUNS_FILE
     contents = path.read_bytes()
     path.write_bytes(contents + line + b"\n\n" + contents)
@@ -142,15 +142,15 @@ def test_a_line_that_does_not_fit(line: bytes, folder: Path, capsys: pytest.Capt
     assert capsys.readouterr().err.startswith(f"left out: {path}, line 2: ")
 
 
-def test_oldest_first(folder: Path) -> None:
-    """Lines of several files are sorted by time."""
+def test_record_lines_are_sorted_by_time(folder: Path) -> None:
+    """Record lines of several files are sorted by their start, oldest first."""
     older = {**RUN, "started": "2026-01-01T03:04:05+00:00"}
     write_lines(folder / MACHINE / f"{HEAD[:8]}-py.{record.RUNS_FILE}", older)
     assert record.read_records(folder, MACHINE) == [older, RUN]
 
 
-def test_values(folder: Path) -> None:
-    """Stored values are a time with samples, a failure, a count, and a skip."""
+def test_stored_values_become_points(folder: Path) -> None:
+    """A time has its samples, a failure and a skip have no value, and only the failure is marked as failed."""
     history, results = find_results(folder.parent, HEAD)
     times, counts = (list(history.iter_points(results, name)) for name in (TIME, COUNT))
     assert [(point.value, len(point.samples), point.failed) for point in times] == [(2.0, 40, False), (None, 0, True)]
@@ -158,8 +158,8 @@ def test_values(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", list_machines(ROOT / "results"))
-def test_everything_stored_fits(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """No file of this repository's history is left out."""
+def test_all_stored_files_are_valid(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """No file and no line of this repository's results is left out."""
     folder = ROOT / "results" / name
     documents = [document for _, _, document in reading.iter_files(folder)]
     other_compilers = reading.list_paths(folder / reading.COMPILERS_FOLDER, "*")

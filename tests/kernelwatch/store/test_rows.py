@@ -1,4 +1,4 @@
-"""Merged rows of asv's results: each fills the other's gaps, whatever their axes."""
+"""Merged rows of asv's results: a row's missing values come from another row, even with other axes."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ NAN = math.nan
 
 
 def row(axis: str, *result: float | None, version: str = "1", moment: int = 0) -> result_rows.RowColumns:
-    """Return a row with a statistic for each number."""
+    """Return a row of results on one axis, with a quantile for each number."""
     quantiles = [None if value is None or value != value else 10 * value for value in result]
     return {"result": [*result], "params": [[*axis]], "version": version, "started_at": moment, "stats_q_25": quantiles}
 
 
-#: Two rows, their merged row, and whether they agree.
+#: Case -> row, row that fills its gaps, merged numbers, and whether both rows have the same numbers.
 BOTH: dict[str, tuple[result_rows.RowColumns, result_rows.RowColumns, list[float | None], bool]] = {
     "the same at another time": (row("xy", 1, 2), row("xy", 1, 2, moment=5), [1, 2], True),
     "the first one counts": (row("xy", 1, 2), row("xy", 3, 2), [1, 2], False),
@@ -35,8 +35,8 @@ BOTH: dict[str, tuple[result_rows.RowColumns, result_rows.RowColumns, list[float
 
 
 @pytest.mark.parametrize("name", BOTH)
-def test_united(name: str) -> None:
-    """The other row's result keeps its statistics; neither row changes."""
+def test_missing_values_are_filled(name: str) -> None:
+    """Missing values of a row are filled from the other row, with their statistics. Neither row changes."""
     columns, fallback, result, is_same = BOTH[name]
     texts_before = str((columns, fallback))
     filled = result_rows.fill_missing(columns, fallback)
@@ -47,8 +47,8 @@ def test_united(name: str) -> None:
     assert str((columns, fallback)) == texts_before
 
 
-def test_a_file_holds_what_was_read() -> None:
-    """Columns go by name; values after the last are omitted, as in asv."""
+def test_row_is_written_as_read() -> None:
+    """Cells become columns by name, and the same cells again. Trailing columns without a value are left out."""
     cells = [[1.0, 2.0], [["x", "y"]], "1", None, 3.0]
     columns = ["result", "params", "version", "started_at", "duration", "samples"]
     row = result_rows.read_row({"result_columns": columns, "results": {"b": cells}}, "b")
@@ -56,8 +56,8 @@ def test_a_file_holds_what_was_read() -> None:
     assert result_rows.serialize_row(row) == cells
 
 
-def test_each() -> None:
-    """Parameters are unquoted, in asv's order; samples are numbers."""
+def test_row_lists_its_configurations() -> None:
+    """Each configuration of a row has its parameters without quotes, in asv's order, its value and its samples."""
     row: result_rows.RowColumns = {
         "result": [1.0, None, NAN, 4.0],
         "params": [["'a'", "'b'"], ["1", "2"]],

@@ -1,4 +1,4 @@
-"""The runs behind a commit's numbers: a run's facts describe only its own numbers."""
+"""The runs behind a commit's numbers: the facts of a run are those of its own numbers only."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OTHER_TIME = "time_y.Y.time_back_to_back"
 
 SILENT, FIRST, LATER = (datetime(2026, 1, day, tzinfo=timezone.utc) for day in (1, 2, 3))
 
-#: Day of a run -> driver, compiler and GPU.
+#: Day of a run -> driver, compiler and UUID of the GPU.
 RUNS = {SILENT: (None, "x", "GPU-aaaaaaaa-1"), FIRST: ("1", "x", "GPU-aaaaaaaa-1"), LATER: ("2", "y", "GPU-bbbbbbbb-2")}
 
 #: Benchmark -> run that measured it.
@@ -25,7 +25,7 @@ Taken = dict[str, datetime]
 
 
 def _store_runs(root: Path, runs: dict[str, Taken], *, environment: str = "python3.11", uuids: bool = True) -> History:
-    """Return commits, their benchmarks, and the runs that measured these."""
+    """Store results of commits, each benchmark measured by a run of RUNS, and the run records; return the history."""
     suite: Suite = {commit: {name: {"one": 1.0} for name in names} for commit, names in runs.items()}
     began = {
         (commit, name): day + timedelta(minutes=1) for commit, names in runs.items() for name, day in names.items()
@@ -43,7 +43,7 @@ def _run(day: datetime, commits: list[str], uuid: str | None) -> dict[str, Any]:
     return {"commits": commits, "started": day.isoformat(), "ended": ended, "nvcc": compiler, "before": gpu}
 
 
-#: Remedy in the note.
+#: The remedy at the end of a note.
 ANEW = f"; to measure both alike: kernelwatch measure {BASE[:8]} {HEAD[:8]}"
 
 
@@ -60,8 +60,10 @@ ANEW = f"; to measure both alike: kernelwatch measure {BASE[:8]} {HEAD[:8]}"
         ),
     ],
 )
-def test_notes_of_a_review(head: Taken, notes: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A new driver is noted for times, a new compiler for whatever it compiled."""
+def test_different_driver_and_compiler_are_noted(
+    head: Taken, notes: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A different driver is noted if it ran times, a different compiler if it compiled any number."""
     _store_runs(tmp_path, {BASE: {TIME: FIRST, OTHER_TIME: FIRST, COUNT: FIRST}, HEAD: head})
     _, review = review_as_json(tmp_path, capsys)
     assert [note for note in review["notes"] if note.startswith("different ")] == notes
@@ -81,8 +83,10 @@ def test_notes_of_a_review(head: Taken, notes: list[str], tmp_path: Path, capsys
         ),
     ],
 )  # fmt: skip
-def test_other_facts(base: Any, head: Any, note: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A fact that explains a change is noted; one that a run did not record is not."""
+def test_different_fetch_size_and_generator_are_noted(
+    base: Any, head: Any, note: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Different L2 fetch sizes and generators are noted, unless one of the runs did not record them."""
     _store_runs(tmp_path, {BASE: {TIME: FIRST}, HEAD: {TIME: LATER}})
     lines = []
     for day, fact in ((FIRST, base), (LATER, head)):
@@ -105,8 +109,8 @@ def test_other_facts(base: Any, head: Any, note: str, tmp_path: Path, capsys: py
         ({COUNT: FIRST}, "2"),
     ],
 )
-def test_timed_run(runs: Taken, driver: str, tmp_path: Path) -> None:
-    """The facts are those of the run that timed, otherwise of the last run."""
+def test_facts_are_those_of_the_timing_run(runs: Taken, driver: str, tmp_path: Path) -> None:
+    """The facts of a commit are those of the last run that measured a time, else of the last run."""
     _store_runs(tmp_path, {BASE: runs, HEAD: {TIME: FIRST, COUNT: FIRST}})
     history, results = find_results(tmp_path, BASE)
     assert history.find_last_timed_run(results)["before"]["driver"] == driver
@@ -118,10 +122,10 @@ def test_timed_run(runs: Taken, driver: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("nvcc", "whose"), [(("13.0.88", "13.5.37"), [0]), (("13.5.37", "13.5.37"), [0, 1])])
-def test_runs_of_another_compiler(nvcc: tuple[str, str], whose: list[int], tmp_path: Path) -> None:
-    """Runs of another compiler are excluded.
+def test_runs_of_other_compilers_are_left_out(nvcc: tuple[str, str], whose: list[int], tmp_path: Path) -> None:
+    """Runs of another compiler are left out.
 
-    If this excludes all runs, all are kept: early runs did not separate compilers.
+    If no run would remain, all runs are kept: early runs did not separate compilers.
     """
     lines = [_run(FIRST, [BASE], "a") | {"nvcc": f"release 13, V{version}"} for version in nvcc]
     write_lines(write(tmp_path, {BASE: {TIME: {"one": 1.0}}}) / "results" / "gpu" / "runs.jsonl", *lines)
@@ -129,8 +133,8 @@ def test_runs_of_another_compiler(nvcc: tuple[str, str], whose: list[int], tmp_p
     assert history.list_runs(results) == [lines[place] for place in whose]
 
 
-def test_facts_on_the_site(tmp_path: Path) -> None:
-    """The site shows facts of the times, even if another Python counted later."""
+def test_site_shows_facts_of_the_times(tmp_path: Path) -> None:
+    """The site shows the facts of the run that measured the times, even if another environment counted later."""
     _store_runs(tmp_path, {BASE: {TIME: FIRST}})
     suite = {TIME: FIRST, COUNT: LATER}
     _store_runs(tmp_path, {HEAD: suite})  # makes both benchmarks known
@@ -142,11 +146,11 @@ def test_facts_on_the_site(tmp_path: Path) -> None:
 
     assert (facts(history)["nvcc"], facts(history)["gpus"]) == ("x", {"aaaaaaaa": [TIME]})
     unknown = _store_runs(tmp_path, {BASE: {TIME: FIRST}}, uuids=False)
-    assert facts(unknown)["gpus"] == {measured.UNKNOWN_GPU: [TIME]}, "it may be another"
+    assert facts(unknown)["gpus"] == {measured.UNKNOWN_GPU: [TIME]}, "a run without a UUID may be of another GPU"
 
 
 def test_each_series_has_its_gpu(tmp_path: Path) -> None:
-    """Records of a fleet without configurations say nothing about a series."""
+    """In a fleet, the GPU of each configuration is that of the run that selected it."""
     folder = write(tmp_path, {commit: {TIME: {"one": 1.0, "two": 2.0}} for commit in (BASE, HEAD)}) / "results" / "gpu"
     shards = [(["'one'"], "GPU-aaaaaaaa-1"), (["'two'"], "GPU-bbbbbbbb-2")]
     lines = [_run(FIRST, [HEAD], uuid) | {"selected": {TIME: texts}} for texts, uuid in shards]
@@ -156,7 +160,7 @@ def test_each_series_has_its_gpu(tmp_path: Path) -> None:
     assert measured.list_remarks(history, BASE, TIME) == {}
 
 
-def test_unknown_machine() -> None:
+def test_unknown_machine_is_an_error() -> None:
     """The error lists the machines with results."""
     message = r"no results of 'nope', only of no-gpu-x86_64, .*nvidia-h200; run: asv run"
     with pytest.raises(FileNotFoundError, match=message):

@@ -1,6 +1,6 @@
 """Repositories unrelated to this project: four commits, of which the third spoils coalescing.
 
-`Project` is a repository, `STRANGERS` lists their contents, `make_project` makes one.
+`STRANGERS` has their contents, and `make_project` makes one as a `Project`.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ class Stranger(NamedTuple):
     Parameters
     ----------
     benchmarks : str
-        Its benchmarks/kernels.py; if empty, `kernelwatch init` writes it.
+        Text of benchmarks/kernels.py. If it is empty, `kernelwatch init` writes the file.
     files : mapping of str to str
-        Everything else at the first commit, by name.
+        All other files of the first commit: name -> text.
     spoiled : tuple of tuple of str
-        Of each kernel that the third commit spoils: its name and file, the text that is replaced, and by what; then
-        the line that the review is to show, and its number in the file.
+        For each kernel that the third commit spoils: name, file, old text, new text, source line that the review
+        shows, and the number of this line in the file.
     """
 
     benchmarks: str
@@ -82,7 +82,7 @@ STRANGERS = {
 
 
 class Project:
-    """A repository with a home of its own."""
+    """A repository in `path`, with a home folder of its own."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "project"
@@ -99,27 +99,27 @@ class Project:
         self.environment = {**outer_variables, **git_identity, **own}
         # A run starts dozens of processes; asv has installed the build requirements.
         self.environment |= {"PYTHONDONTWRITEBYTECODE": "", "PIP_NO_COMPILE": "1", "PIP_NO_BUILD_ISOLATION": "0"}
-        self.environment["VIRTUALENV_NO_PERIODIC_UPDATE"] = "1"  # in the background, of a home that is new each time
+        self.environment["VIRTUALENV_NO_PERIODIC_UPDATE"] = "1"  # each test's home is new, so each would be updated
         self.run("git", "init", "--quiet", "--initial-branch=main")
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """Run a command."""
+        """Run a command in the repository; return the process with its output."""
         return self.ask("", *words)
 
     def ask(self, standard_input: str, *words: str) -> subprocess.CompletedProcess[str]:
-        """Run a command that reads a text."""
+        """Run a command with a text as standard input; return the process with its output."""
         return subprocess.run(
             words, cwd=self.path, env=self.environment, input=standard_input, capture_output=True, text=True
         )
 
     def environments(self) -> Path:
-        """Make asv's environment without its package; return its folder, to be copied."""
+        """Make asv's environments, without the project's package; return their folder."""
         setup = self.run("asv", "setup")
         assert "Creating environments" in setup.stdout, setup.stdout + setup.stderr  # asv's exit code is 1 all the same
         return self.path / ".asv" / "env"
 
     def copy_environments(self, tmp_path_factory: pytest.TempPathFactory) -> None:
-        """Provide asv's environment without its package: made once, also for several worker processes, and copied."""
+        """Copy asv's environments, without the package, to this project. All test processes share their source."""
         shared = tmp_path_factory.getbasetemp()
         shared = shared.parent if "PYTEST_XDIST_WORKER" in os.environ else shared
         with (shared / "environments.lock").open("w") as lock:
@@ -129,7 +129,7 @@ class Project:
         shutil.copytree(shared / "environments", self.path / ".asv" / "env", symlinks=True)
 
     def write(self, file: str, text: str) -> None:
-        """Write a file."""
+        """Write a file of the repository."""
         path = self.path / file
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-#: A kernel with one thread per element along rows, and the replacement that walks along columns.
+#: The index with which a warp walks along a row, and the index that replaces it: a warp walks along a column.
 ALONG = "y * w + x"
 ACROSS = "x * h + y"
 
@@ -135,7 +135,7 @@ globals().update(watch(brighten, {{"h": [64], "w": [128]}}, archs=["sm_90"]))
 
 
 def benchmarks(*, numba: bool = False, **sources: str) -> str:
-    """Return the file of benchmarks for a source of kernels."""
+    """Return the text of benchmarks/kernels.py. `sources` has the argument with the source of each kernel."""
     shape = "h*w" if numba else "h w"
     text = _IMPORT + "".join(
         _BENCHMARKS.format(name=name, source=source, shape=shape) for name, source in sources.items()

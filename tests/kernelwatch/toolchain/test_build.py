@@ -1,4 +1,4 @@
-"""Compilation to cubins, with working, failing and missing nvcc."""
+"""Compilation to cubins, with a working or a failing nvcc."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kernelwatch.toolchain import build, code_hash, nvcc, nvcc_call, resources
 
 
 def fake_nvcc(folder: Path, body: str) -> Path:
-    """Write an nvcc that answers --version like a real one, and otherwise runs `body`."""
+    """Write a script that answers `--version` like nvcc, and otherwise runs `body`; return its path."""
     path = folder / "nvcc"
     folder.mkdir(parents=True, exist_ok=True)
     path.write_text(f'#!/bin/sh\n[ "$1" = --version ] && echo "release 13.0, {folder}" && exit\n{body}\n')
@@ -30,8 +30,8 @@ def fake_nvcc(folder: Path, body: str) -> Path:
     return path
 
 
-def test_cubin() -> None:
-    """A cubin is an ELF image with only its own entry point, plausible resources and a stable digest."""
+def test_cubin_has_code_and_resources() -> None:
+    """A cubin is an ELF file with its entry point alone, plausible resources and a reproducible hash."""
     first, second = (KERNELS["transpose_read_write_coalesced"].compile_cubin("float32", arch="sm_90") for _ in range(2))
     assert first == second
     assert first.sha256 == second.sha256
@@ -51,15 +51,17 @@ def test_cubin() -> None:
         (("offset_copy", "float32", "-Xptxas -O3", "volta"), CompileError, "'volta' is not an architecture"),
     ],
 )
-def test_unknown_names_and_architectures(arguments: tuple[Any, ...], error: type[Exception], message: str) -> None:
-    """Errors of nvcc keep its text."""
+def test_unknown_names_and_architectures_are_errors(
+    arguments: tuple[Any, ...], error: type[Exception], message: str
+) -> None:
+    """An unknown kernel or architecture is an error. Errors of nvcc have nvcc's text."""
     kernel, *how, arch = arguments
     with pytest.raises(error, match=message):
         registry.find_kernel(kernel).compile_cubin(*how, arch=arch)
 
 
-def test_pinned_nvcc() -> None:
-    """Error message, `requirements/nvcc.txt` and this environment agree on the version."""
+def test_nvcc_is_the_pinned_one() -> None:
+    """The wheel that errors name is in requirements/nvcc.txt, and its release is installed."""
     pinned = Path(__file__).parents[3] / "requirements" / "nvcc.txt"
     assert nvcc.WHEEL in pinned.read_text(encoding="utf-8").splitlines()
     assert "NVCC" in os.environ or nvcc.find_release(nvcc.find_nvcc()) == (13, 0)
@@ -74,10 +76,10 @@ def test_pinned_nvcc() -> None:
     ],
     ids=["front end", "ptxas", "PyCUDA"],
 )
-def test_failing_nvcc(
+def test_error_of_nvcc_is_raised(
     pycuda: bool, input_pattern: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_cache: Path
 ) -> None:
-    """The error has command line and text of nvcc, and is not cached."""
+    """An error of nvcc has nvcc's command line and text, and is not cached."""
     monkeypatch.setattr(nvcc_call, "can_import_pycuda", lambda: pycuda)
     failing = f'case "$*" in {input_pattern}) echo "kernel.cu(8): error: no such thing" >&2; exit 2;; esac'
     body = f'{failing}; echo ".visible .entry offset_copy() {{}}" > kernel.ptx'
@@ -99,8 +101,10 @@ def test_newer_ptx(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_cache:
         build.assemble_cubin(".version 9.4", "k", [], arch="sm_90")
 
 
-def test_warning_nvcc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_cache: Path) -> None:
-    """Other text of nvcc becomes a Python warning, also from the cache."""
+def test_warning_of_nvcc_is_a_python_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_cache: Path
+) -> None:
+    """A warning of nvcc becomes a Python warning, also if the cubin comes from the cache."""
     report = """ptxas info    : Compiling entry function 'offset_copy' for 'sm_90'
 ptxas info    : Function properties for offset_copy
     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
@@ -113,8 +117,8 @@ ptxas info    : Used 12 registers, used 0 barriers"""
             KERNELS["offset_copy"].compile_cubin("float32", arch="sm_90")
 
 
-def test_report_of_spills() -> None:
-    """Spill stores and loads of the entry point add up; an unknown report is shown as an error."""
+def test_resources_are_parsed() -> None:
+    """Registers, spills, shared and stack bytes are read from ptxas -v. Text without them is an error that shows it."""
     with pytest.raises(CompileError, match=r"has no resources of 'offset_copy'; it is:\nhello"):
         resources.parse_resources("hello", "offset_copy")
     text = """
@@ -141,17 +145,17 @@ ptxas info    : Function properties for _Z6spillyPKfi
 
 
 def test_prebuild_reports_errors(empty_cache: Path) -> None:
-    """Errors come in order; successes are cached."""
+    """Each cubin gives its error or None, in order. Compiled cubins are cached."""
     good = ("offset_copy", "float32", "-Xptxas -O3 -DALONE", "sm_90")
     errors = list(prebuild.compile_cubins([good, ("nope", *good[1:]), (*good[:3], "sm_10")], processes=2))
     assert errors[0] is None
     assert isinstance(errors[1], UnknownKernelError)
     assert isinstance(errors[2], CompileError)
-    assert len(list(empty_cache.rglob("*.json"))) == 2, "PTX and cubin"
+    assert len(list(empty_cache.rglob("*.json"))) == 2, "not only PTX and cubin are cached"
 
 
-def test_prebuild_list(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cubins of the installed commit's counted kernels appear once, grouped by flags."""
+def test_prebuild_lists_counted_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cubins of the installed commit's counted kernels are listed once, those of one source one after another."""
     gone = next(reversed(KERNELS))  # the last one: the others keep their order when it is back
     monkeypatch.delitem(KERNELS, gone)
     monkeypatch.delitem(MIXED, gone)
@@ -165,7 +169,7 @@ def test_prebuild_list(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_changed_header_changes_ptx(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The kernel's own text stays the same."""
+    """A kernel is compiled again if a header that it includes changes."""
     monkeypatch.setenv(CHECKOUT, str(tmp_path))
     body = "{ if (threadIdx.x < n) out[threadIdx.x] = VALUE; }"
     (tmp_path / "fill.cu").write_text(f'#include "value.h"\n__global__ void fill(float* out, int n) {body}')
@@ -177,19 +181,19 @@ def test_changed_header_changes_ptx(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.fixture(scope="module")
 def cubin() -> bytes:
-    """Compile a copy."""
+    """Return the cubin of a copy."""
     return KERNELS["offset_copy"].compile_cubin("float32", arch="sm_90").data
 
 
 def _section_offset(cubin: bytes, section: str) -> int:
-    """Return the offset of a section's first byte in the file."""
+    """Return the offset of a section in the cubin, in bytes."""
     sections = ELFFile(io.BytesIO(cubin)).iter_sections()
     return next(int(elf_section["sh_offset"]) for elf_section in sections if elf_section.name.startswith(section))
 
 
 @pytest.mark.parametrize("section", [".text.", ".nv.constant0", ".note.nv.tkinfo", ".nv.info", ".debug_frame"])
-def test_code_hash(section: str, cubin: bytes) -> None:
-    """Instructions and constants count; notes, which name nvcc, do not."""
+def test_code_hash_covers_instructions_and_constants(section: str, cubin: bytes) -> None:
+    """Instructions and constants change the code hash. Other sections, such as notes that name nvcc, do not."""
     changed = bytearray(cubin)
     changed[_section_offset(cubin, section)] ^= 1
     is_changed = code_hash.hash_machine_code(cubin) != code_hash.hash_machine_code(bytes(changed))
@@ -197,8 +201,8 @@ def test_code_hash(section: str, cubin: bytes) -> None:
 
 
 @pytest.mark.parametrize("written", [b"", b"garbage", b"\x7fELF", b"\x7fELF\2\1\1" + b"\xff" * 200])
-def test_no_machine_code(written: bytes) -> None:
-    """One line names nvcc and a remedy."""
+def test_output_without_machine_code_is_an_error(written: bytes) -> None:
+    """Output of nvcc that is no cubin is an error of one line, with the remedy."""
     message = r"^nvcc's output is not machine code \([^\n]+\); set NVCC to a working nvcc$"
     with pytest.raises(ValueError, match=message):
         code_hash.hash_machine_code(written)

@@ -1,4 +1,4 @@
-"""PTX and cubins are compiled once each; damage of the cache is repaired."""
+"""Compilation in two steps, to PTX and to a cubin, and the cache of both."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from kernelwatch.toolchain.nvcc_call import NvccOutput
         ("transpose_write_coalesced", "float16", "-Xptxas -dlcm=cg", "sm_100"),
     ],
 )
-def test_two_steps_equal_one(name: str, dtype: str, flags: str, arch: str, tmp_path: Path) -> None:
-    """Cubin and report are equal to the byte; PTX names the kernel's file."""
+def test_two_steps_equal_one_call_of_nvcc(name: str, dtype: str, flags: str, arch: str, tmp_path: Path) -> None:
+    """Cubin, resources and PTX equal those of one call of nvcc, except that PTX names the kernel's file."""
     kernel = KERNELS[name]
     (tmp_path / "kernel.cu").write_text(kernel.load_source("float32", "sm_90").text, encoding="utf-8")
 
@@ -47,8 +47,8 @@ def test_two_steps_equal_one(name: str, dtype: str, flags: str, arch: str, tmp_p
     assert from_library == from_nvcc.replace(str(tmp_path / "kernel.cu"), kernel.file)
 
 
-def test_shared_ptx(empty_cache: Path) -> None:
-    """Kernels and flag sets of ptxas share the PTX of a source; dtypes and architectures do not."""
+def test_kernels_share_the_ptx_of_a_source(empty_cache: Path) -> None:
+    """Kernels of one source and flags of ptxas share the cached PTX. Dtypes and architectures do not."""
     KERNELS["transpose_read_coalesced"].compile_cubin("float32", "-Xptxas -O3", arch="sm_90")
     for dtype, arch in (("float32", "sm_90"), ("int8", "sm_90"), ("int8", "sm_80")):
         KERNELS["transpose_write_coalesced"].compile_cubin(dtype, "-Xptxas -O0", arch=arch)
@@ -57,7 +57,9 @@ def test_shared_ptx(empty_cache: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore:nvcc on .*Too big maxrregcount")  # from the step that makes PTX
 @pytest.mark.parametrize("variable", ["NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"])
-def test_options_of_the_environment(variable: str, monkeypatch: pytest.MonkeyPatch, empty_cache: Path) -> None:
+def test_flags_in_environment_change_the_cubin(
+    variable: str, monkeypatch: pytest.MonkeyPatch, empty_cache: Path
+) -> None:
     kernel, how = KERNELS["transpose_read_write_coalesced"], ("complex128", "-Xptxas -O0")
     plain = kernel.compile_cubin(*how, arch="sm_90").resources.registers
     monkeypatch.setenv(variable, "-maxrregcount=24")
@@ -82,7 +84,7 @@ def _pipe(path: Path) -> None:
     os.mkfifo(path)
 
 
-#: Damage of an entry of "code" and "said".
+#: Damage of a cache entry with the data "code" and the messages "said".
 DAMAGE: dict[str, Callable[[Path], object]] = {
     "empty": lambda path: path.write_bytes(b""),
     "cut": lambda path: path.write_bytes(path.read_bytes()[:-1]),
@@ -110,7 +112,7 @@ def test_damaged_entry_is_compiled_again(damage: Callable[[Path], object], empty
     assert cache.lookup(name, make) == cache.lookup(name, make)
     assert len(calls) == 1
     path = empty_cache / name[:2] / f"{name}.json"
-    assert [*empty_cache.rglob("*.json")] == [path], "where a fleet looks for them"
+    assert [*empty_cache.rglob("*.json")] == [path], "a fleet copies files from this folder"
     damage(path)
     assert cache.lookup(name, make) == NvccOutput(b"code", "said")
     assert len(calls) == 2
@@ -118,13 +120,13 @@ def test_damaged_entry_is_compiled_again(damage: Callable[[Path], object], empty
     assert len(calls) == 2
 
 
-def test_keys_are_unambiguous() -> None:
-    """A character moved to the next part changes the key."""
+def test_cache_keys_are_unambiguous() -> None:
+    """Moving a character to the next part changes the key."""
     assert cache.make_key("ab", "c") != cache.make_key("a", "bc")
 
 
 def _list_inputs() -> dict[str, tuple[str, tuple[str, ...]]]:
-    """Return inputs of nvcc that hold each kernel's text and each set of options at least once, by their names."""
+    """Return pairs of source and options for nvcc, by name, with each source and each set of options at least once."""
     inputs: dict[str, tuple[str, tuple[str, ...]]] = {}
     seen: set[str | tuple[str, ...]] = set()
     for name, kernel in KERNELS.items():
@@ -140,7 +142,7 @@ def _list_inputs() -> dict[str, tuple[str, tuple[str, ...]]]:
 @pytest.mark.pycuda
 @pytest.mark.parametrize(("text", "options"), _list_inputs().values(), ids=_list_inputs())
 def test_pycuda_and_nvcc_agree(text: str, options: tuple[str, ...]) -> None:
-    """Through PyCUDA or directly, nvcc compiles equal code and prints nothing."""
+    """Nvcc gives equal PTX through PyCUDA and directly, and prints nothing."""
     arguments: Any = (nvcc.find_nvcc(), "ptx", options, "sm_90", text)
     with_pycuda, with_nvcc = nvcc_call.compile_with_pycuda(*arguments), nvcc_call.compile_with_nvcc(*arguments)
     assert with_pycuda.data == with_nvcc.data
@@ -148,7 +150,7 @@ def test_pycuda_and_nvcc_agree(text: str, options: tuple[str, ...]) -> None:
 
 
 @pytest.mark.pycuda
-def test_pycuda_compiles_if_installed(monkeypatch: pytest.MonkeyPatch, empty_cache: object) -> None:
+def test_installed_pycuda_compiles_ptx(monkeypatch: pytest.MonkeyPatch, empty_cache: object) -> None:
     directly = nvcc_call.compile_with_nvcc
 
     def assemble(nvcc: Path, target: str, *how: Any) -> NvccOutput:
@@ -161,7 +163,7 @@ def test_pycuda_compiles_if_installed(monkeypatch: pytest.MonkeyPatch, empty_cac
 
 
 @pytest.mark.pycuda
-def test_driver_without_a_device() -> None:
+def test_driver_without_a_device_is_an_error() -> None:
     import pycuda.driver as cuda
 
     try:

@@ -1,4 +1,4 @@
-"""Releases of CUDA: names, wheels, and asv's matrix."""
+"""Releases of CUDA: their names, wheels, and asv's matrix."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ V130, V135 = "13.0.88", "13.5.37"
 
 @pytest.fixture(autouse=True)
 def anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forget compilers of other tests."""
+    """Forget the compilers of other tests, and unset the variables that choose one."""
     for name in (releases.VARIABLE, cache_dir.CACHE, "NVCC"):
         monkeypatch.setenv(name, "")
     releases.installed_release.cache_clear()
@@ -37,14 +37,14 @@ def _is_found(monkeypatch: pytest.MonkeyPatch, version: str | None) -> None:
     monkeypatch.setattr(nvcc, "version_text", lambda _: f"Cuda compilation tools, release 1, V{version}\n")
 
 
-def test_primary_compiler() -> None:
-    """The primary compiler is the default if the machine used it, else the one with most results."""
+def test_primary_compiler_is_default_or_most_used() -> None:
+    """A machine's primary compiler is the default one, if the machine used it, else the one with most results."""
     assert [releases.primary_compiler(names) for names in ([], [None, "a", "a"], ["a", "b", "b"])] == [None, None, "b"]
 
 
 @pytest.mark.parametrize("matrix", [{}, {"req": {"numpy": ["2"]}}, {"numpy": ["2"]}])
 def test_run_has_one_compiler(matrix: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """One environment of asv's matrix stays, named after the actual nvcc; it is built once."""
+    """A run has one environment of asv's matrix, named after the release of nvcc. All releases share its folder."""
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr(cache, "lookup", lambda *_: None)
     folders = set()
@@ -68,10 +68,10 @@ def test_run_has_one_compiler(matrix: dict[str, Any], monkeypatch: pytest.Monkey
     ids=["by itself", "a run"],
 )
 @pytest.mark.parametrize("release_text", ["13", "new", "13.5.0; x", "../13.5.0"])
-def test_invalid_release(
+def test_invalid_release_is_refused(
     use: Callable[[], object], error: type[Exception], release_text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An invalid release is rejected by every compilation, before pip runs."""
+    """A CUDA_TOOLKIT that is no release is an error, in a run and without one, before pip runs."""
     monkeypatch.setenv(releases.VARIABLE, release_text)
     monkeypatch.setattr(releases, "_install_wheels", pytest.fail)
     message = re.escape(f"CUDA_TOOLKIT={release_text} is not a release of CUDA, such as 13.0.2; ")
@@ -79,8 +79,8 @@ def test_invalid_release(
         use()
 
 
-def test_installed_compiler_is_not_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither the installed default nor the one that NVCC names is fetched."""
+def test_installed_release_is_not_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the nvcc that is found has the requested release, no wheel is installed."""
     for release, version in (("13.0.2", V130), ("13.5.0", V135)):
         _is_found(monkeypatch, version)
         monkeypatch.setenv(releases.VARIABLE, release)
@@ -90,7 +90,7 @@ def test_installed_compiler_is_not_fetched(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def _wheel(folder: Path, cicc: str) -> None:
-    """Write a wheel of a release with nvcc and cicc."""
+    """Write a wheel of CUDA 1.2.0 with nvcc and cicc."""
     with zipfile.ZipFile(folder / "cuda_toolkit-1.2.0-py3-none-any.whl", "w") as wheel:
         for name in ("bin/nvcc", cicc, "nvvm/libdevice/libdevice.10.bc"):
             wheel.writestr(f"nvidia/cu13/{name}", "")
@@ -103,8 +103,8 @@ def _wheel(folder: Path, cicc: str) -> None:
 
 
 @pytest.mark.parametrize("cicc", ["bin/cicc", "nvvm/bin/cicc", ""], ids=["13.0.0", "13.1", "not there"])
-def test_wheels_are_fetched_once(cicc: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each release has a folder; a failed installation leaves no file and a message."""
+def test_wheels_are_installed_once(cicc: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nvcc of a release is installed once, in a folder of its own. A failed installation leaves no folder."""
     if cicc:
         _wheel(tmp_path, cicc)
     for name, value in (("PIP_NO_INDEX", "1"), ("PIP_FIND_LINKS", str(tmp_path)), ("PIP_CONFIG_FILE", os.devnull)):

@@ -190,7 +190,7 @@ def kernel(seed: int, name: str) -> str:
 
 
 def name(seed: int) -> str:
-    """Name the kernel of a seed in `module`."""
+    """Return the name of a seed's kernel in `module`."""
     return f"fuzz_{seed}"
 
 

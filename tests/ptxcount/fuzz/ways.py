@@ -48,7 +48,7 @@ class Memory:
 
 
 def memory(seed: int) -> Memory:
-    """Draw inputs from a seed, and clear the outputs."""
+    """Draw input arrays from a seed; return them with zeros as outputs."""
     rng, size = np.random.default_rng(seed), grammar.TABLE
     return Memory(
         np.zeros(_THREADS, np.uint32),
@@ -64,14 +64,14 @@ def memory(seed: int) -> Memory:
 
 
 def compile_ptx(seeds: list[int], folder: Path) -> str:
-    """Compile the kernels of some seeds to PTX."""
+    """Compile the kernels of these seeds to PTX."""
     source = folder / "fuzz.cu"
     source.write_text(grammar.module(seeds), encoding="utf-8")
     return compile_to_ptx(source, FLAGS)
 
 
 def executor(ptx: str, seed: int) -> Memory:
-    """Run a kernel in the executor."""
+    """Execute the kernel of a seed with ptxcount; return its arrays."""
     buffers = memory(seed)
     grid, block = (grammar.BLOCKS, 1, 1), (grammar.BLOCK, 1, 1)
     execute_kernel(ptx, grammar.name(seed), grid, block, [*buffers.arrays(), np.int32(STORES)])
@@ -79,7 +79,7 @@ def executor(ptx: str, seed: int) -> Memory:
 
 
 class Host:
-    """The kernels as a library of host C++."""
+    """The kernels of some seeds as a library of host C++."""
 
     def __init__(self, seeds: list[int], folder: Path) -> None:
         parameters = ", ".join(f"static_cast<{kind}*>(a[{place}])" for place, kind in enumerate(_ELEMENTS))
@@ -99,7 +99,7 @@ class Host:
         self._library = ctypes.CDLL(str(library))
 
     def __call__(self, seed: int) -> Memory:
-        """Run a kernel."""
+        """Run the kernel of a seed; return its arrays."""
         buffers = memory(seed)
         pointers = (ctypes.c_void_p * len(buffers.arrays()))(*(array.ctypes.data for array in buffers.arrays()))
         self._library[f"run_{seed}"](pointers)
@@ -120,7 +120,7 @@ class Gpu:
         self._module = cuda.module_from_buffer(ptx.encode())
 
     def __call__(self, seed: int) -> Memory:
-        """Run a kernel."""
+        """Run the kernel of a seed; return its arrays."""
         import pycuda.driver as cuda
 
         buffers = memory(seed)
@@ -142,7 +142,10 @@ def differences(first: Memory, second: Memory) -> list[str]:
 
 
 def without_shortcuts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Disable every shortcut: no sums, no shared blocks, no divergence of blocks, many chunks."""
+    """Disable the executor's shortcuts.
+
+    No symbolic sums, no common check of equal blocks, no divergence of blocks, and small chunks.
+    """
     for module in (symbolic_values, rule_sums):
         monkeypatch.setattr(module, "split_sum", lambda value, size: None)
     monkeypatch.setattr(schedule, "_MAX_DIVERGENCE_DEPTH", 0)

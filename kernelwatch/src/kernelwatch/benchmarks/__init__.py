@@ -29,7 +29,7 @@ __all__ = [
 
 
 def suite_of(kernels: Callable[[], Mapping[str, Kernel]], *modules: ModuleType) -> Suite:
-    """Return the suite of the benchmark classes in some modules, in their order.
+    """Return the suite of the benchmark classes that the modules define, in the order of their definitions.
 
     Parameters
     ----------

@@ -1,4 +1,7 @@
-"""The base of all kernel benchmarks: a class is a sweep; its names are those of stored results, and permanent."""
+"""The base class of all kernel benchmarks.
+
+Results are stored under the names of a class, its methods and its axes. So these names are permanent.
+"""
 
 import inspect
 import re
@@ -19,7 +22,7 @@ _MEASURED_NAME = re.compile(r"(time|track)_.+")
 class Benchmark:
     """Launches of one or several kernels, for all values of the axes. A subclass with `params` is a benchmark of asv.
 
-    The first line of its docstring is the title. Everything else is a class attribute.
+    The first line of the subclass's docstring is the title. Everything else is a class attribute.
 
     Parameters
     ----------
@@ -72,13 +75,13 @@ class Benchmark:
 
     @classmethod
     def make_sweep(cls) -> Sweep:
-        """Return the launches described by the class's attributes."""
+        """Return the sweep that the class's attributes describe."""
         attributes = {field.name: getattr(cls, field.name) for field in fields(Sweep) if hasattr(cls, field.name)}
         return Sweep(**{**attributes, "name": cls.__name__, "axes": cls.read_axes()})
 
     @classmethod
     def read_axes(cls) -> dict[str, tuple[Any, ...]]:
-        """Return the values of each axis. Raises ArgumentError unless `params` has a list for each name."""
+        """Return axis -> its values. Raises ArgumentError unless `params` has a list for each of `param_names`."""
         are_lists = all(isinstance(values, Iterable) and not isinstance(values, str) for values in cls.params)
         if len(cls.params) != len(cls.param_names) or not are_lists:
             names = ", ".join(cls.param_names)
@@ -97,16 +100,16 @@ class Benchmark:
 
     @classmethod
     def format_title(cls, method: Any) -> str:
-        """Return the title of a method's numbers."""
+        """Return the title of a method's numbers in asv's pages: the class's title and the method's."""
         return f"{cls.title}: {method._title}"
 
     def name_params(self, params: Sequence[Any]) -> dict[str, Any]:
-        """Return a configuration's parameters by name."""
+        """Return parameter -> value of a configuration, from its values in the order of `param_names`."""
         return dict(zip(self.param_names, params, strict=True))
 
 
 def measures(title: str, unit: str = "") -> Callable[[F], F]:
-    """Set the title and the unit of the numbers of a method."""
+    """Return a decorator that sets the title and the unit of a method's numbers."""
 
     def decorate(method: F) -> F:
         method._title = title  # without the underscore, asv would store it
@@ -118,7 +121,7 @@ def measures(title: str, unit: str = "") -> Callable[[F], F]:
 
 
 def iter_benchmarks(module: Any) -> Iterator[type[Benchmark]]:
-    """Yield the benchmarks that a module defines, in the order in which asv finds them."""
+    """Yield the benchmark classes that a module defines, in the order in which asv finds them."""
     for name, benchmark in vars(module).items():
         if name.startswith("_"):
             continue

@@ -10,7 +10,7 @@ from kernelwatch.toolchain.build import Cubin
 
 
 class Compiled(Benchmark):
-    """Resources of one kernel, as ptxas reports them: a `track_` method for each of RESOURCES.
+    """Resources of one kernel, as ptxas reports them. It has a `track_` method for each of `registry.RESOURCES`.
 
     The axes are kernel, dtype, flags and arch.
     """
@@ -20,13 +20,13 @@ class Compiled(Benchmark):
     timeout = 120.0
 
     def setup_cache(self) -> None:
-        """Compile everything once, in parallel."""
+        """Compile all kernels into the cache, in parallel; asv calls this once."""
         prebuild.compile_for_archs(list(map(str, self.sweep.axes["arch"])))
 
     setup_cache.timeout = prebuild.TIMEOUT  # type: ignore[attr-defined]
 
     def setup(self, kernel: str, dtype: str, flags: str, arch: str) -> None:
-        """Read the compiler's report; skip the configuration if the commit or the compiler does not support it."""
+        """Compile a kernel and read its resources; skip it if the commit or the compiler does not support it."""
         self.resources = compile_cubin(kernel, dtype, flags, arch).resources
 
 
@@ -45,6 +45,6 @@ for _name in registry.RESOURCES:
 
 
 def compile_cubin(kernel: str, dtype: str, flags: str, arch: str) -> Cubin:
-    """Compile a configuration; raise NotImplementedError if the commit or the compiler does not support it."""
+    """Compile a kernel to a cubin. Raises NotImplementedError if the commit or the compiler does not support it."""
     with skip_reasons.skip_unknown_names(kernel, dtype), skip_reasons.skip_unknown_archs():
         return registry.find_kernel(kernel).compile_cubin(dtype, flags, arch=arch)

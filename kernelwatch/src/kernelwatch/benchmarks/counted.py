@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class Counted(Benchmark):
-    """Memory transactions of one launch: a `track_` method for each row of METRICS."""
+    """Memory transactions of one launch. It has a `track_` method for each metric of METRICS."""
 
     module = COUNTED_MODULE
     version = "1"
@@ -41,7 +41,7 @@ class Counted(Benchmark):
     setup_cache.timeout = prebuild.TIMEOUT  # type: ignore[attr-defined]
 
     def setup(self, outcomes: dict[str, CountOutcome], *params: Any) -> None:
-        """Look up a configuration's numbers; skip if the commit has no such kernel, fail if its output is wrong."""
+        """Look up a configuration's numbers. Skip it if the commit lacks the kernel; fail if counting it failed."""
         outcome = outcomes[str(self.sweep.launch(self.name_params(params)))]
         if outcome.missing:
             raise NotImplementedError(outcome.missing)
@@ -51,7 +51,7 @@ class Counted(Benchmark):
 
     @classmethod
     def format_title(cls, method: Any) -> str:
-        """Return the title of a method's numbers."""
+        """Return the title of a method's numbers in asv's pages: class's title, "counted", and method's title."""
         return f"{cls.title}, counted: {method._title}"
 
 
@@ -76,7 +76,10 @@ for _name, _metric in METRICS.items():
 def map_groups(
     pool: ProcessPoolExecutor, function: Callable[[Sequence[Launch]], dict[str, T]], launches: Iterable[Launch]
 ) -> dict[str, T]:
-    """Apply a function to launches in parallel, one task per PTX; return the results by the launch's text."""
+    """Apply a function to launches in parallel, one task per kernel and dtype.
+
+    Return text of a launch -> its result. `function` returns the same for the launches of one task.
+    """
     groups: defaultdict[tuple[str, str], list[Launch]] = defaultdict(list)
     for launch in launches:
         groups[launch.kernel, launch.dtype].append(launch)

@@ -1,10 +1,11 @@
-"""Benchmarks that are timed on a GPU, and their controls.
+"""Benchmarks that are timed on a GPU, and their controls: times divided by a copy's time.
 
 The runner gets the samples from the run's measuring process. Without the runner, `setup` measures in asv's own process:
 it compiles, takes the samples with CUDA events and verifies the output. Then `timer` returns one sample per call.
 
-A control stores the same times divided by the time of a plain copy of the same bytes. Their samples are
-interleaved. The ratio cancels what changes all times, such as the temperature. Lower is better; 1 is as fast as a copy.
+A control stores the same times divided by the time of a plain copy of the same bytes. The samples of kernel and copy
+are interleaved. The ratio cancels influences on all times, such as the temperature. Lower is better; 1 is as fast as a
+copy.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ class Isolated(Timed):
 
 
 class Control(Benchmark):
-    """The control of a timed benchmark: a subclass names the class in `timed`."""
+    """The control of a timed benchmark: a subclass names the benchmark's class in `timed`."""
 
     module = CONTROL_MODULE
     version = "3"
@@ -89,7 +90,7 @@ class Control(Benchmark):
     timed: ClassVar[type[Timed]]
 
     def __init_subclass__(cls) -> None:
-        """Take the axes of the timed class."""
+        """Take the axes and the title of the timed class."""
         cls.params, cls.param_names = cls.timed.params, cls.timed.param_names
         cls.title = f"{cls.timed.title}, isolated" if cls.timed.isolated else cls.timed.title
         super().__init_subclass__()
@@ -98,7 +99,7 @@ class Control(Benchmark):
 
     @classmethod
     def make_sweep(cls) -> Sweep:
-        """Return the launches of the timed class."""
+        """Return the sweep of the timed class."""
         return cls.timed.sweep
 
     def setup(self, *params: Any) -> None:
@@ -112,20 +113,23 @@ class Control(Benchmark):
 
 
 def copy_ratios(*outcomes: JobOutcome) -> list[float]:
-    """Return the samples of outcomes, each divided by the time of the copy before it."""
+    """Return each sample of the outcomes divided by the time of the copy before it, rounded to DIGITS places."""
     pairs = (pair for outcome in outcomes for pair in zip(outcome.samples, outcome.copies, strict=True))
     return [round(seconds / copy, DIGITS) for seconds, copy in pairs]
 
 
 def _measure(sweep: Sweep, params: Mapping[str, Any]) -> JobOutcome:
-    """Measure in this process, without the runner."""
+    """Measure a configuration for asv without the runner; `session.measure_description` has the exceptions."""
     from kernelwatch.instrument import session  # noqa: PLC0415 -- not needed for counting and compiling
 
     return session.measure_description(describe_job(sweep, sweep.launch(params)))
 
 
 def describe_job(sweep: Sweep, launch: Launch) -> build_job.JobDescription:
-    """Describe a sweep's launch for the measuring process."""
+    """Describe the job that times a sweep's launch under the sweep's conditions.
+
+    Raises NotImplementedError if the commit does not have the kernel, dtype or flags.
+    """
     from kernelwatch.instrument import build_job  # noqa: PLC0415 -- as above
 
     job_fields: dict[str, Any] = {

@@ -19,17 +19,18 @@ from kernelwatch.suite.sweep import Sweep
 #: The architectures for which kernels are compiled by default.
 ARCHS = ("sm_80", "sm_90", "sm_100")
 
-#: Declarations of this process's benchmarks: kernels by name, counted sweeps, timed sweeps.
+#: Declarations in this process: kernels by name; counted and timed sweeps by the class's name.
 _KERNELS: dict[str, Kernel] = {}
 _SWEEPS: dict[str, Sweep] = {}
-
-#: Kernel -> file and line of its first class, to detect a second one. Importing a file again gives the same place.
-_FIRST_PLACES: dict[str, str] = {}
 _TIMED: dict[str, Sweep] = {}
+
+#: Kernel -> file and line of its first class, to refuse a second kernel of this name. If a file is imported again, its
+#: file and line are the same.
+_FIRST_PLACES: dict[str, str] = {}
 
 
 class Watched(kw.CountedWithShared):
-    """A watched kernel: a subclass is its counted benchmark, and creates its compiled and timed ones.
+    """A watched kernel: a subclass is its counted benchmark, and creates its compiled and timed benchmarks.
 
     Write subclasses only in `benchmarks/kernels.py`. The benchmarks are called `track_counted.NAME.track_...`,
     `track_compiled.Compiled.track_...`, `time_kernel.NAME.time_back_to_back`, `time_kernel.IsolatedNAME.time_isolated`
@@ -50,14 +51,14 @@ class Watched(kw.CountedWithShared):
     Raises
     ------
     ArgumentError
-        The axes do not match the kernel's arguments, another kernel has the same name, or another file of the
-        benchmarks watches the kernel, too.
+        The axes do not match the kernel's arguments, another kernel has the same name, or the class is in a file of the
+        benchmarks other than the suite's module.
     """
 
     module = "track_counted"
     archs: ClassVar[Sequence[str]] = ARCHS
     timed: ClassVar[Mapping[str, Sequence[str | int | float]]] = {}
-    #: Names to define in the benchmark module: the classes of the kernel, and the suite of all kernels so far.
+    #: Name -> object to define in the benchmark module: the kernel's classes, and the suite of all kernels so far.
     module_names: ClassVar[dict[str, Any]]
 
     def __init_subclass__(cls, frame: FrameType | None = None) -> None:

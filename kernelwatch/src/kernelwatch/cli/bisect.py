@@ -15,7 +15,7 @@ from kernelwatch.workflow.bisect.numbers import open_numbers
 from kernelwatch.workflow.bisect.search import search_culprit
 from kernelwatch.workflow.select_results import CannotCompareError, resolve_commit
 
-_WHOSE = "machine whose times to use (default: this one, or the only one with times of both)"
+_WHOSE = "machine whose times to use (default: this machine, or else the only one with times of both commits)"
 
 
 def bisect(words: Sequence[str] | None = None, root: Path = ROOT) -> int:

@@ -24,7 +24,8 @@ def _render_terminal(reviews: Sequence[Review], at_least: float, list_all: bool)
     return "\n".join(reports.render_review(review, at_least, list_all=list_all) for review in reviews)
 
 
-#: Format -> function of the reviews (worst first), the smallest listed change, and whether to list all.
+#: Format -> function that returns the text of reviews. Its arguments are the reviews, worst first, the smallest
+#: relative change to list, and True to list each configuration.
 FORMATS: dict[str, Callable[[Sequence[Review], float, bool], str]] = {
     "terminal": _render_terminal,
     "markdown": lambda reviews, at_least, list_all: reports.fence_text(_render_terminal(reviews, at_least, list_all)),
@@ -68,7 +69,7 @@ docs/review.md of kernelwatch has the rules.
     listed = "list changes of at least this size (default: 1%%); verdict and exit code use all changes"
     add("--at-least", type=_parse_share, default=AT_LEAST, metavar="PERCENT", help=listed)
     traded = (
-        "when a TRADE has exit code 0. none: never; numbers: if only numbers are worse, beside faster times; "
+        "when a TRADE has exit code 0. none: never; numbers: if times are faster and only numbers are worse; "
         "all: always (default: %(default)s)"
     )
     add("--trade", choices=TRADE_POLICIES, default=settings.trade_policy(), help=traded)
@@ -94,7 +95,7 @@ docs/review.md of kernelwatch has the rules.
 
 
 def _parse_share(text: str) -> float:
-    """Parse a percentage: "1%" and "1" are 0.01."""
+    """Return a percentage as a share: "1%" and "1" are 0.01. Raises ArgumentTypeError if it is not 0 or more."""
     with suppress(ValueError):
         if 0 <= (share := float(text.rstrip("% ")) / 100) < math.inf:
             return share

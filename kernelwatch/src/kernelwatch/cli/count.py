@@ -19,7 +19,7 @@ from kernelwatch.toolchain import build, releases
 from ptxcount.report import listing
 from ptxcount.report.totals_table import format_table
 
-#: PTX by which nvcc checks flags of ptxas, which counting itself does not need.
+#: PTX of a minimal kernel. nvcc assembles it only to reject wrong flags of ptxas, because counting does not use ptxas.
 _PROBE = ".version 6.0\n.target sm_70\n.address_size 64\n.visible .entry probe() { ret; }\n"
 
 #: Help of the positional arguments.

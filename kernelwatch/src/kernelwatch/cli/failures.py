@@ -42,8 +42,8 @@ def catch_errors(main: Callable[P, int]) -> Callable[P, int]:
 
 
 def _format_error(error: Exception) -> str:
-    """Return an error as one line, with its place if it is unexpected."""
-    from kernelwatch.errors import ERRORS  # noqa: PLC0415 -- with all of ptxcount
+    """Return an error as one line. If it is not one of ERRORS, add the file and line that raised it."""
+    from kernelwatch.errors import ERRORS  # noqa: PLC0415 -- imports all of ptxcount
 
     if isinstance(error, ERRORS):
         return one_line(error)
@@ -52,6 +52,6 @@ def _format_error(error: Exception) -> str:
 
 
 def report_failure(action: str, error: object) -> int:
-    """Print a failed action and its reason; return the exit code UNEXPECTED."""
+    """Print "cannot", an action (a verb) and the reason on standard error; return the exit code UNEXPECTED."""
     print(f"cannot {action}: {error}", file=sys.stderr)
     return UNEXPECTED

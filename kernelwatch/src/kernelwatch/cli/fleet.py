@@ -13,13 +13,13 @@ from kernelwatch.store import git
 
 
 def list_revisions(words: Sequence[str]) -> list[str]:
-    """Return the hashes of commits and ranges, oldest first."""
-    # --no-walk does not affect ranges.
+    """Return the hashes of the commits that git revisions and ranges name, oldest first."""
+    # --no-walk omits the ancestors of single commits; it does not affect ranges.
     return git.text(ROOT, "rev-list", "--reverse", "--no-walk", "--end-of-options", *words, "--").splitlines()
 
 
 def measure_commits(words: Sequence[str] | None = None) -> int:
-    """Measure commits on a fleet; return 0, or 1 if some were not measured."""
+    """Measure commits on the GPUs of a fleet; return 0, or 1 if some commits were not measured."""
     parser = argparse.ArgumentParser(description="Measure commits on many GPUs.")
     parser.add_argument("commits", nargs="+", metavar="COMMIT", help="git revision or range")
     parser.add_argument("--scheduler", metavar="ADDRESS", help="Dask scheduler (default: the GPUs of this host)")
@@ -72,7 +72,7 @@ def _add_shared_options(parser: argparse.ArgumentParser, without_gpu: int) -> No
 
 
 def _import_workers(parser: argparse.ArgumentParser) -> Any:
-    """Import the module that needs Dask."""
+    """Return the module `fleet.workers`; without Dask, exit with an error of the parser."""
     try:
         from kernelwatch.fleet import workers  # noqa: PLC0415 -- the help text does not need Dask
     except ModuleNotFoundError as error:

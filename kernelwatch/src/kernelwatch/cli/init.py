@@ -1,8 +1,8 @@
 """Start watching the kernels of a git repository. Existing files are not changed.
 
-It writes an asv.conf.json that calls `kernelwatch provide ENVIRONMENT COMMIT`. This command installs a commit's
-package, and makes this library importable in the environment. A run calls it if a package cannot be imported from the
-commit's files.
+`kernelwatch init` writes an asv.conf.json that calls `kernelwatch provide ENVIRONMENT COMMIT`. `kernelwatch provide`
+installs a commit's package, and makes this library importable in the environment. A run calls it if a package cannot
+be imported from the commit's files.
 """
 
 import argparse
@@ -28,19 +28,19 @@ from ptxcount.util.grammar import count_noun
 
 _TEMPLATES = Path(__file__).parents[1] / "scaffold" / "templates"
 
-#: The benchmarks/kernels.py of a repository without kernels. A later call replaces it unless it was changed.
+#: Text of benchmarks/kernels.py for a repository without kernels. A later `kernelwatch init` replaces an unchanged one.
 _STUB = (_TEMPLATES / "no_kernels.txt").read_text(encoding="utf-8")
 
-#: Files that asv and this library create in a repository.
+#: Lines for .gitignore: files that asv and this library create in a repository.
 _IGNORED = (".asv/", "__pycache__/", "/html/", "*.unfinished", "run.lock")
 
-#: The compiler that workflows install, as in README.md.
+#: Requirement of the compiler that workflows install, as in README.md.
 _NVCC = "cuda-toolkit[nvcc,cudart,crt,nvvm,cccl]==13.0.2"
 
-#: URL from which pip can install without credentials: a commit, a tag or a branch.
+#: Pattern of a URL from which pip can install without credentials: a commit, a tag or a branch of a repository.
 _LIBRARY = re.compile(r"git\+https://[\w.-]+(:\d+)?(/[\w.~-]+)+@[\w.+-]+(/[\w.+-]+)*")
 
-#: The name of a branch or folder without special characters for shells and YAML.
+#: Pattern of a branch or folder without special characters of shells and YAML.
 _NAME = re.compile(r"[\w+-][\w./+-]*")
 
 
@@ -89,7 +89,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _print_unwatched(classes: Mapping[str, str], text: str) -> None:
-    """Print the classes of the kernels that are not in a file."""
+    """Print the classes of the kernels whose names are not in a file's text."""
     names = [kernel for kernel in classes if not re.search(rf"\b{kernel}\b", text)]
     if names:
         print(f"not watched in it: {', '.join(names)}; add these classes, and replace the guesses:\n")
@@ -128,7 +128,7 @@ def _fill_template(template: str, **values: str) -> str:
 
 
 def _iter_classes(root: Path, flags: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield each kernel with its class; print the number of kernels, and which are left out."""
+    """Yield the name of each kernel and the text of its class. Print the kernels that are left out, and why."""
     texts = find_kernels.read_sources(root)
     candidates, omitted = find_kernels.find_kernels(root, texts, flags)
     problems = [(candidate, write_classes.find_problem(candidate)) for candidate in candidates]
@@ -153,7 +153,10 @@ def _iter_launches(texts: Mapping[str, str]) -> Iterator[HostLaunch]:
 def _choose_launch(
     kernel: KernelCandidate, candidates: Sequence[KernelCandidate], launches: Sequence[HostLaunch]
 ) -> HostLaunch | None:
-    """Return the most detailed launch of a kernel: in its own file, or in any file if its name is unique."""
+    """Return the kernel's launch with the most known dimensions of the block; None without a launch.
+
+    Launches in other files count only if no other kernel has the same name.
+    """
     last = kernel.name.rpartition("::")[2]
     is_alone = sum(candidate.name.rpartition("::")[2] == last for candidate in candidates) == 1
     fitting = [launch for launch in launches if launch.name == last and launch.arguments == len(kernel.parameters)]
@@ -187,7 +190,8 @@ def _extend_gitignore(path: Path) -> None:
 def provide_libraries(words: Sequence[str] | None = None) -> int:
     """Let an environment import this Python's packages, after its own; install a commit's package into it.
 
-    Packages are built with the tools in their pyproject.toml; without network, with the installed tools.
+    Packages are built with the tools in their pyproject.toml. If that fails, as without network, the installed tools
+    are used. Return pip's exit code, 0 if there is nothing to install.
     """
     parser = argparse.ArgumentParser("kernelwatch provide")
     parser.add_argument("environment", type=Path, help="folder of asv's environment")

@@ -11,7 +11,7 @@ from kernelwatch.cli.failures import UNEXPECTED, catch_errors
 from kernelwatch.config import project_root
 from ptxcount.cli.ending import interruptible_import, run_command, scratch_folder
 
-#: Subcommand -> its function, which is imported when it is called, and its line in the help text.
+#: Subcommand -> its function, as "module:name", which is imported when it is called; and its line in the help text.
 COMMANDS = {
     "init": ("kernelwatch.cli.init:main", "start watching the kernels of a git repository"),
     "run": ("kernelwatch.cli.run:run", "measure with asv, write the website, print a summary"),
@@ -32,7 +32,7 @@ INTERNAL = {
     "pycuda-wheel": "kernelwatch.toolchain.pycuda_wheel:install_pycuda",
 }
 
-#: Subcommand -> its function.
+#: Subcommand -> its function, as "module:name".
 _PLACES = {name: place for name, (place, _) in COMMANDS.items()} | INTERNAL
 
 #: Subcommands that only read results. They do not need OpenBLAS's threads, a third of NumPy's import time.
@@ -72,7 +72,7 @@ def _print_help(word: str) -> int:
         parser.parse_args([word])
     except SystemExit as end:
         return int(end.code or 0)
-    raise AssertionError(word)  # main runs subcommands
+    raise AssertionError(word)  # a subcommand, which `main` runs
 
 
 def _run_subcommand(name: str, arguments: Sequence[str]) -> int:
@@ -85,7 +85,7 @@ def _run_subcommand(name: str, arguments: Sequence[str]) -> int:
     def command() -> int:
         needs_project = name not in _WITHOUT_PROJECT and {"-h", "--help"}.isdisjoint(arguments)
         if needs_project and not project_root.find_project(folder):
-            from kernelwatch.errors import KernelwatchError  # noqa: PLC0415 -- with all of ptxcount
+            from kernelwatch.errors import KernelwatchError  # noqa: PLC0415 -- imports all of ptxcount
 
             advice = f"run kernelwatch init, or set {project_root.VARIABLE}"
             raise KernelwatchError(f"no {project_root.CONFIG_FILE} in {folder} or above; {advice}")
@@ -97,6 +97,6 @@ def _run_subcommand(name: str, arguments: Sequence[str]) -> int:
 
     try:
         code = catch_errors(command)()
-    except SystemExit as error:  # argparse
+    except SystemExit as error:  # argparse exits after --help or an error
         code = int(error.code or 0)
     return STOP_BISECT if (name, code) == ("judge", UNEXPECTED) else code

@@ -38,7 +38,7 @@ docs/review-a-change.md of kernelwatch explains drifts and how to confirm one.
         histories = load_histories(options.machine, root)
         regressions = [regression for history in histories for regression in find_regressions(history, root)]
     except (CannotCompareError, OSError, ValueError) as error:
-        return report_failure("tell regressions", one_line(error))
+        return report_failure("report regressions", one_line(error))
     branches = [pair for history in histories for pair in history.graph.branches.items()]
     if unknown := {commit for commit, branch in branches if branch == UNKNOWN}:
         listed = format_commits(sorted(unknown))

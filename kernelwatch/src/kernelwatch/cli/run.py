@@ -19,10 +19,10 @@ from kernelwatch.runner.asv_plugin import is_existing
 from kernelwatch.store import asv_files
 from ptxcount.cli.ending import run_command
 
-#: Range of only HEAD.
+#: Git's range with HEAD as its only commit.
 HEAD_ONLY = "HEAD^!"
 
-#: Lines before asv's help, which differs.
+#: Lines before the help of `asv run`: the differences of `kernelwatch run`.
 _HELP = f"""\
 kernelwatch run [OPTION OF asv run ...] [RANGE]: without RANGE, only HEAD is measured ({HEAD_ONLY}).
 Without --machine, the machine has the GPU's name. Then the website is written. --quick stores its results, too.
@@ -47,7 +47,7 @@ def run(words: Sequence[str] | None = None) -> int:
     if parsed.range is None and not any(map(is_existing, parsed.env_spec)):
         arguments = [HEAD_ONLY, *arguments]
     status = _run_asv("run", "--record-samples", *arguments)
-    # Nothing was measured, the run was interrupted, or nothing was stored.
+    # Otherwise nothing was measured, the run was interrupted, or nothing was stored.
     if status not in (0, 2) or parsed.dry_run:
         return status
     from kernelwatch.cli import site, summary  # noqa: PLC0415 -- not needed while measuring

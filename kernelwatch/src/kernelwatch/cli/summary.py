@@ -1,4 +1,4 @@
-"""The summary at the end of `kernelwatch run`: the verdict, the skipped configurations with reasons, and the pages."""
+"""The summary at the end of `kernelwatch run`: the verdict, the skipped configurations, and where the results are."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from ptxcount.util.grammar import count_noun
 
 
 def iter_lines(history: History, results: Document) -> Iterator[str]:
-    """Yield the skipped configurations of one commit by reason, and the places of results."""
+    """Yield the lines of the summary below the verdict: skipped configurations by reason, and where the results are."""
     skipped: Counter[str] = Counter()
     for entry in history.find_last_run(results).get("skipped", []):
         if entry["commit"] == results.commit_hash and not entry["reason"].startswith(NOT_SUPPORTED):

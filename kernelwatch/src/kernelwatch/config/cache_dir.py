@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 #: The environment variable that names the folder of caches.
 CACHE = "KERNELWATCH_CACHE"
 
-#: Content of a trial file, as large as a cubin, because a full disk still accepts an empty file.
+#: Content of a file that tests a folder. It is as large as a cubin, because a full disk still accepts an empty file.
 _TRIAL_BYTES = bytes(1 << 16)
 
 
@@ -47,7 +47,7 @@ def find_problem(folder: Path) -> str | None:
 
 
 def make_file_lock(path: Path) -> FileLock:
-    """Return a lock that is released when its process ends; the existence of the file is not the lock."""
+    """Return a lock on a file. The system releases it when its process ends; the file may remain."""
     from filelock import FileLock  # noqa: PLC0415 -- PyCUDA's wheel is built without installed packages
 
     return FileLock(path, fallback_to_soft=False)

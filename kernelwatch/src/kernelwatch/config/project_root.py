@@ -11,16 +11,16 @@ from types import FrameType
 #: Environment variable with the project's folder.
 VARIABLE = "KERNELWATCH_ROOT"
 
-#: Environment variable with the project's folder in asv's processes, also without the plugin.
+#: Environment variable with the project's folder. asv sets it in its processes, also without this library's plugin.
 ASV_VARIABLE = "ASV_CONF_DIR"
 
-#: Environment variable with the folder of the measured commit; asv has its own variable for it.
+#: Environment variable with the folder of the measured commit's files. asv has other variables; see `checkout_folder`.
 CHECKOUT = "KERNELWATCH_CHECKOUT"
 
-#: Environment variable with the folders of the libraries, for the processes of a run.
+#: Environment variable with the folders of this library and ptxcount, for the processes of a run.
 LIBRARIES = "KERNELWATCH_LIBRARIES"
 
-#: File that marks the project, and the folder in which asv keeps copies of the commits that it measures.
+#: File that marks the project's folder, and the folder in which asv keeps copies of the commits that it measures.
 CONFIG_FILE, _ASV_FOLDER = "asv.conf.json", ".asv"
 
 
@@ -31,10 +31,10 @@ def find_project(start: Path) -> Path | None:
 
 
 def find_root(start: Path) -> Path:
-    """Return the project's folder.
+    """Return the project's folder, as `find_project`.
 
-    Processes of `asv run --python=same` start outside of it. Then it is the folder of the code that imports this
-    library, or of the library's checkout, or `start`.
+    Processes of `asv run --python=same` start outside of the project. Then the code that imports this library, or this
+    library itself, may lie in a folder with asv's configuration. Return this folder, or else `start`.
     """
     importers = (folder for file in _iter_importers() for folder in file.parents)
     fallbacks = itertools.chain(importers, Path(__file__).resolve().parents)
@@ -62,7 +62,7 @@ ROOT = find_root(Path.cwd())
 
 
 def list_libraries() -> list[str]:
-    """Return the folders from which this library and ptxcount are imported; in a run, those of the run."""
+    """Return the folders from which this library and ptxcount are imported; in a run's processes, those of the run."""
     if paths := os.environ.get(LIBRARIES):
         return paths.split(os.pathsep)
     origins = [getattr(find_spec(name), "origin", None) for name in ("kernelwatch", "ptxcount")]

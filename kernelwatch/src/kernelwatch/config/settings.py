@@ -53,7 +53,7 @@ def _load_settings() -> Settings:
 
 
 def refuse_unknown_names(names: Iterable[str], allowed: Collection[str], subtable: str = "") -> None:
-    """Raise KernelwatchError for an unknown name in `[tool.kernelwatch]`, or in a table of it."""
+    """Raise KernelwatchError if a name in `[tool.kernelwatch]`, or in its table `subtable`, is not allowed."""
     for name in names:
         if name not in allowed:
             similar = difflib.get_close_matches(name, allowed, 1)
@@ -87,9 +87,10 @@ def trade_policy() -> str:
 
 
 def evidence_limits() -> dict[str, float]:
-    """Return the limits of numbers that otherwise only explain: name in the review -> ratio of head to base.
+    """Return the project's limits: metric, as the review names it -> ratio of head to base.
 
-    Raises ValueError if a limit is not a finite number of at least 1.
+    A number above its limit decides the verdict, even if it otherwise only explains. Raises ValueError if a limit is
+    not a finite number of at least 1.
     """
     limits = _load_settings().limits
     for name, ratio in limits.items():
@@ -107,7 +108,7 @@ def package_name() -> str:
 
 
 def code_folders() -> tuple[str, ...]:
-    """Return the project's folders whose code may affect numbers."""
+    """Return the project's folders, relative to its root, whose code may affect numbers."""
     libraries = ("ptxcount/src", "kernelwatch/src")
     return tuple(
         folder for folder in (suite_folder(), package_name(), *libraries) if folder and (ROOT / folder).is_dir()

@@ -23,7 +23,7 @@ from ptxcount.counting.counters import LaunchCounters
 from ptxcount.engine.execute import execute_kernel
 from ptxcount.util import host_memory
 
-#: Version of ptxcount's counting rules. Raise it with each change of ptxcount that may change a count, but no time.
+#: Version of ptxcount's counting rules. Raise it with each change of ptxcount that may change a count but not a time.
 _COUNTING_VERSION = 3
 
 
@@ -31,8 +31,8 @@ _COUNTING_VERSION = 3
 class CountedLaunch:
     """The counters of a launch, its geometry, its arrays after the launch by name, and its first wrong element.
 
-    `problem` describes the first element that differs from the reference; None if all are equal or there is no
-    reference.
+    `problem` describes the first wrong element: its index, its value and the reference's. It is None if no element is
+    wrong, or if the kernel has no reference.
     """
 
     counters: LaunchCounters
@@ -43,12 +43,12 @@ class CountedLaunch:
 
 @lru_cache(maxsize=64)
 def compile_ptx(kernel: str, dtype: str, flags: str) -> str:
-    """Return the PTX of a kernel of the installed commit, with source lines."""
+    """Return the PTX of a kernel of the installed commit, with source lines, for the architecture ARCH."""
     return registry.find_kernel(kernel).compile_ptx(dtype, flags, arch=ARCH)
 
 
 def count_launch(kernel: str | Kernel, dtype: DTypeLike, flags: str = FLAGS, /, **arguments: Any) -> CountedLaunch:
-    """Compile a kernel, execute its whole grid, verify its output, and count.
+    """Compile a kernel, execute its whole grid on the CPU, count its memory transactions, and verify its output.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def count_launch(kernel: str | Kernel, dtype: DTypeLike, flags: str = FLAGS, /, 
     KernelwatchError
         A name is unknown, an argument is out of bounds, or the compilation failed.
     PtxError
-        The PTX is not supported, or the kernel is wrong.
+        ptxcount does not support the PTX, or found an error of the kernel, such as a data race.
     MemoryError
         The arrays are larger than this machine's memory.
     """
@@ -80,7 +80,7 @@ def count_launch(kernel: str | Kernel, dtype: DTypeLike, flags: str = FLAGS, /, 
     host_memory.require(sum(argument.nbytes * (3 if argument.is_written else 1) for argument in array_arguments))
     initial_arrays = {argument.name: inputs.make_content(argument) for argument in array_arguments}
     for array in initial_arrays.values():
-        array.flags.writeable = False  # writing to an input fails
+        array.flags.writeable = False  # so that writing to an input fails
     written = [argument.name for argument in array_arguments if argument.is_written]
     arrays, reference_arrays = (
         initial_arrays | {name: initial_arrays[name].copy() for name in written}
@@ -170,9 +170,10 @@ class CountOutcome:
 
 
 def hash_launches(launches: Iterable[Launch]) -> dict[str, str]:
-    """Return text -> fingerprint of the metrics of each launch, without execution; launches that fail are left out.
+    """Return text of a launch -> fingerprint of its metrics, without executing it.
 
-    Kernels with the same PTX have the same fingerprint, even with different flags.
+    Launches that raise an error are left out. Launches that differ only in flags, with the same PTX, have the same
+    fingerprint.
     """
     by_text: dict[str, str] = {}
     for launch in launches:
@@ -195,7 +196,10 @@ def _hash_launch(kernel: Kernel, launch: Launch) -> str:
 
 
 def check_dtype_is_used(kernel: Kernel, launch: Launch) -> None:
-    """Raise UnknownDtypeError if the suite lacks the dtype, and the launch is the same with a dtype of the suite."""
+    """Raise UnknownDtypeError for a dtype that has no effect: the launch is the same with a dtype of the suite.
+
+    A dtype of the suite is always accepted.
+    """
     element, suite_dtypes = kernel.check_dtype(launch.dtype), registry.current_suite().dtypes.get(launch.kernel)
     if suite_dtypes and element not in suite_dtypes:
         facts, suite_facts = (
@@ -224,7 +228,10 @@ def _execution_facts(kernel: Kernel, dtype: str, launch: Launch) -> list[Any]:
 
 
 def _list_array_facts(kernel: Kernel, dtype: str, launch: Launch) -> list[Any]:
-    """Return the content and the comparison of each array, without functions that make contents."""
+    """Return the facts of each array that determine its content and its comparison.
+
+    Functions that compute a content are left out.
+    """
     arguments = kernel.bind_arguments(dtype, **launch.arguments)
     arrays = [argument for argument in arguments if isinstance(argument, ArrayArgument)]
     return [
@@ -237,7 +244,10 @@ def _list_array_facts(kernel: Kernel, dtype: str, launch: Launch) -> list[Any]:
 
 
 def count_launches(launches: Iterable[Launch]) -> dict[str, CountOutcome]:
-    """Execute launches, once per different PTX. Return text of the launch -> outcome."""
+    """Execute launches, and return text of a launch -> its outcome.
+
+    Launches that differ only in flags, with the same PTX, are executed once.
+    """
     by_launch: dict[str, CountOutcome] = {}
     by_text: dict[Any, CountOutcome] = {}
     for launch in launches:

@@ -1,6 +1,6 @@
 """Costs of the kernels' source lines, stored with a machine's results.
 
-A run that counts the checkout's commit adds missing kernels; publishing only reads them.
+A run that counts the checkout's commit adds the costs of missing kernels; the website only reads them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ NO_ACCESSES = "no source line accesses memory"
 
 
 def select_launches(classes: Container[str] | None = None) -> list[Launch]:
-    """Return the most informative counted launch of each kernel, in the suite's order; only of `classes` if given."""
+    """Return one counted launch of each kernel, in the suite's order: that of the summary in its last sweep.
+
+    If `classes` is given, return only launches of these benchmark classes.
+    """
     by_kernel = {}
     for sweep in registry.current_suite().counted:
         for kernel in map(str, sweep.axes.get("kernel", [sweep.kernel])):
@@ -45,7 +48,7 @@ def select_launches(classes: Container[str] | None = None) -> list[Launch]:
 def launch_key(launch: Launch) -> str:
     """Return the hash of a launch's source, geometry and values.
 
-    With the counter's version, they determine its lines.
+    Launches with the same hash have the same costs of source lines, if one version of the counter counted both.
     """
     kernel = registry.find_kernel(launch.kernel)
     shape = kernel.compute_geometry(launch.dtype, **launch.arguments)
@@ -54,7 +57,7 @@ def launch_key(launch: Launch) -> str:
 
 
 def _iter_values(kernel: Kernel, launch: Launch) -> Iterator[list[str]]:
-    """Yield the values that are not in the launch's text; most launches have none."""
+    """Yield name and value of each argument, array or variable that the launch's text does not determine."""
     for argument in kernel.bind_arguments(launch.dtype, **launch.arguments):
         if isinstance(argument, ScalarArgument):
             if launch.arguments.get(argument.name) != argument.value:
@@ -73,29 +76,29 @@ def load_source(kernel: Kernel, dtype: str) -> KernelSource:
 
 
 def read_lines(results: Path) -> dict[str, CostsLine]:
-    """Return the stored lines of all machines by `launch_key`: those of the current counter, or else the last ones.
+    """Return `launch_key` -> stored costs of the source lines, from the records of all machines.
 
-    Of two with the same counter and key, the first is used. If both texts are equal, it is the first with accesses. A
-    later record with another text is ignored.
+    Records of the current version of the counter are preferred, then records with accesses. Of records with the same
+    version and key, the first is used. If it has no accesses, the first with the same text and accesses replaces it.
     """
     by_key: dict[tuple[str, str], CostsLine] = {}
     for line in (line for path in reading.list_paths(results, "*") for line in _iter_stored(path)):
         first = by_key.setdefault((line.counter, line.key), line)
         if line.text == first.text and line.accesses and not first.accesses:
             by_key[line.counter, line.key] = line
-    # Sort those of the current counter last; then those with accesses.
+    # Sort preferred records last, because the last record of a key is used.
     by_age = sorted(by_key.values(), key=lambda line: (line.counter == fingerprint.VERSION, bool(line.accesses)))
     return {line.key: line for line in by_age}
 
 
 def _iter_stored(folder: Path) -> Iterator[CostsLine]:
-    """Yield a machine's stored costs of source lines."""
+    """Yield the records of source lines in a machine's folder."""
     for path in record.list_record_paths(folder, record.LINES_FILE):
         yield from (line for _, line in reading.iter_lines(path, CostsLine))
 
 
 def iter_missing(folder: Path, classes: Container[str] | None = None) -> Iterator[dict[str, Any]]:
-    """Count the kernels of `select_launches` that are missing in a machine's folder; yield their records.
+    """Count the launches of `select_launches` without a record in a machine's folder; yield their records.
 
     Kernels that cannot be counted or have a wrong output are left out; the run has reported them.
     """
@@ -124,7 +127,7 @@ def _annotate_source(launch: Launch) -> dict[str, Any]:
 
 
 def _iter_accesses(counters: LaunchCounters) -> Iterator[dict[str, Any]]:
-    """Yield the cost of each access of a source line, in the order of files and lines."""
+    """Yield the cost of each memory access, as the fields of `AccessCost`, in the order of files and lines."""
     from ptxcount.report.picture import draw_access  # noqa: PLC0415 -- imports everything that executes PTX
 
     places = {(file, line): accesses for (file, line), accesses in counters.by_line().items() if file and line}

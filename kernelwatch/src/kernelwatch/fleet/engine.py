@@ -1,4 +1,4 @@
-"""Distribution of commits to workers, and storage of their results. Dask repeats the tasks of a lost worker."""
+"""Distribute commits to Dask's workers, and store the results. Dask repeats the tasks of a lost worker."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ from ptxcount.util.grammar import count_noun
 #: Maximum number of attempts to measure a commit.
 MAX_TRIES = 3
 
-#: Seconds to wait for a worker before giving up.
+#: Seconds without a connected worker after which a backfill gives up.
 WORKER_LIMIT = 120.0
 
 
@@ -39,7 +39,7 @@ def backfill(
     repository : Path
         Folder of the commits and the results.
     commits : sequence of str
-        Hashes of the commits, in the order of the history.
+        Hashes of the commits, oldest first.
     bench : str, optional
         Regular expression that selects benchmarks by name, also for commits that are stored.
     report : callable, optional
@@ -99,13 +99,16 @@ def backfill(
 
 
 def _machines_by_worker(client: Client) -> dict[str, str]:
-    """Return address of a worker -> machine for which it measures."""
+    """Return address of a worker -> name of the machine under which its results are stored."""
     workers: dict[str, Any] = client.scheduler_info(n_workers=-1)["workers"]
     return {address: next(iter(worker["resources"])) for address, worker in workers.items() if worker["resources"]}
 
 
 def _find_machine(client: Client) -> tuple[str, list[str]]:
-    """Wait for a worker; return the machine for which all workers measure, and their addresses."""
+    """Wait for a worker; return the name of the machine of all workers, and their addresses.
+
+    Raises FleetError if no worker connects within WORKER_LIMIT, or the workers have different machines.
+    """
     end = time.monotonic() + WORKER_LIMIT
     while not (by_worker := _machines_by_worker(client)):
         if time.monotonic() > end:
@@ -118,7 +121,7 @@ def _find_machine(client: Client) -> tuple[str, list[str]]:
 
 
 def store_files(outcome: MeasuredFiles, results: Path) -> None:
-    """Write the files of an outcome that do not exist yet. Raises ValueError for a file outside the folder."""
+    """Write an outcome's files that do not exist yet. Raises ValueError for a file outside the folder of results."""
     for name, content in outcome.files.items():
         path = results / name
         if not path.resolve().is_relative_to(results.resolve()):

@@ -1,4 +1,4 @@
-"""The task of a worker for a commit: run asv in the worker's own clone, and return the new files.
+"""The task of a worker: measure one commit with asv in the worker's own clone, and return the new files.
 
 The worker does not use CUDA. The run's measuring process uses the GPU that CUDA_VISIBLE_DEVICES names.
 """
@@ -19,7 +19,7 @@ from kernelwatch.error_text import one_line
 from kernelwatch.instrument import machine, parent_death
 from kernelwatch.store import folders, git
 
-#: Environment variables with a worker's folder, and the number of cores of its runs.
+#: Environment variables with a worker's folder, and the cores of its runs, as a list for taskset.
 WORK_FOLDER, CORES = "KERNELWATCH_FLEET", "KERNELWATCH_FLEET_CORES"
 
 #: Files of results that do not belong to a commit.
@@ -30,7 +30,7 @@ RUN_LIMIT = 3600.0
 
 
 class MeasuredFiles(msgspec.Struct):
-    """New files of results from a worker by name, and the seconds of the measurement."""
+    """The worker's name, the new files by name, relative to the folder of results, and the seconds of the run."""
 
     worker: str
     files: dict[str, bytes]
@@ -38,7 +38,7 @@ class MeasuredFiles(msgspec.Struct):
 
 
 def bundle_repository(repository: Path) -> bytes:
-    """Pack a repository with all its branches, tags and HEAD."""
+    """Return a git bundle of a repository, with all branches and tags and HEAD."""
     # Without origin/HEAD: a bundle lists a symbolic ref under its target's name, and git rejects duplicate names.
     refs = git.text(repository, "for-each-ref", "--format=%(if)%(symref)%(then)%(else)%(refname)%(end)").split()
     with tempfile.TemporaryDirectory() as folder:
@@ -70,7 +70,7 @@ def clone_bundle(bundle: bytes, folder: Path) -> Path:
 
 
 def measure_commit(commit: str, bundle: bytes, bench: str) -> bytes:
-    """Measure a commit of a bundled repository, or only the benchmarks whose names match `bench`.
+    """Measure a commit of a bundled repository; with `bench`, only the benchmarks whose names match this expression.
 
     Returns
     -------
@@ -103,12 +103,12 @@ def measure_commit(commit: str, bundle: bytes, bench: str) -> bytes:
 
 
 def run_asv(commit: str, checkout: Path, bench: str) -> None:
-    """Run asv for a commit. Raises RuntimeError with its last lines if it fails."""
+    """Run asv for a commit. Raises RuntimeError if it fails, with the end of its output, or exceeds RUN_LIMIT."""
     words = ["asv", "run", "--record-samples", *(["--bench", bench] if bench else []), "HASHFILE:-"]
     # parent_death.RUN: the run ends with this worker, even if the worker is killed.
     variables = {project_root.VARIABLE: checkout, parent_death.RUN: os.getpid(), "PYTHONUNBUFFERED": 1}
     environment = {**os.environ, **{name: str(value) for name, value in variables.items()}}
-    environment.pop(folders.RESULTS, None)  # the driver's
+    environment.pop(folders.RESULTS, None)  # it names the folder of the process that started the fleet
     cores = os.environ.get(CORES)
     taskset = ["taskset", "--cpu-list", cores] if cores else []
     try:

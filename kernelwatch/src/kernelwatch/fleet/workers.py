@@ -38,11 +38,11 @@ _WORKER_OPTIONS: dict[str, Any] = {
 
 
 class FleetError(KernelwatchError):
-    """An address is not encrypted or does not answer, or a certificate is missing."""
+    """A scheduler or worker does not answer, a connection is not encrypted, or the workers differ in their GPUs."""
 
 
 def list_devices() -> list[str]:
-    """Return the UUIDs of the GPUs or MIG slices that this process may use, without initialising CUDA."""
+    """Return the UUIDs of the GPUs or MIG slices that CUDA_VISIBLE_DEVICES allows, without initialising CUDA."""
     with set_variables({"CUDA_VISIBLE_DEVICES": "0"}):
         if machine.nvml_handle() is None:
             return []
@@ -53,9 +53,10 @@ def list_devices() -> list[str]:
 
 
 def specify_workers(work: Path, names: list[str], **options_of_all: Any) -> dict[str, dict[str, Any]]:
-    """Return Dask's specification of this host's workers by name: one per GPU, or one per name without a GPU.
+    """Return Dask's specification of this host's workers by name: one per GPU; without GPUs, one for each of `names`.
 
-    Dask's resources name the machine for which a worker measures. Each has one thread, and an equal share of the cores.
+    Dask's resources of a worker name the machine under which its results are stored. Each worker has one thread and an
+    equal share of the cores. `options_of_all` are Dask's options of every worker.
     """
     uuids, by_name = list_devices(), {}
     cores, workers = sorted(os.sched_getaffinity(0)), uuids or names
@@ -73,7 +74,7 @@ def specify_workers(work: Path, names: list[str], **options_of_all: Any) -> dict
 
 @contextmanager
 def run_local_cluster(work: Path, without_gpu: int) -> Iterator[Client]:
-    """Start a scheduler and workers on this host, and yield a client; they end with the block."""
+    """Start a scheduler and workers on this host, and yield a client. All end with the `with` block."""
     local_options: dict[str, Any] = {"security": Security.temporary(), "host": "127.0.0.1"}
     work.mkdir(parents=True, exist_ok=True)
     workers = specify_workers(
@@ -114,9 +115,9 @@ async def run_workers(address: str, folder: Path | None, work: Path, names: list
 
 
 def make_security(address: str, folder: Path | None) -> Security:
-    """Return Dask's settings for a connection with a folder's certificate.
+    """Return Dask's settings for a connection to `address` with the certificate in `folder`.
 
-    Raises FleetError without TLS or certificate.
+    Raises FleetError if the address is not one of TLS, or the folder lacks the certificate or its key.
     """
     if not address.startswith("tls://"):
         raise FleetError(
@@ -124,7 +125,7 @@ def make_security(address: str, folder: Path | None) -> Security:
             "Start the scheduler at tls://HOST:PORT (docs/fleet.md)"
         )
     if folder is None or not all((folder / name).is_file() for name in (CERTIFICATE, KEY)):
-        advice = f"{folder} has none" if folder else "say --tls FOLDER"
+        advice = f"{folder} has none" if folder else "give --tls FOLDER"
         raise FleetError(f"{address} needs {CERTIFICATE} and {KEY}: {advice} (docs/fleet.md has the command)")
     paths = {"cert": str(folder / CERTIFICATE), "key": str(folder / KEY)}
     roles = ("client", "scheduler", "worker")

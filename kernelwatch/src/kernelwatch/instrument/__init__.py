@@ -1,1 +1,1 @@
-"""The timing of kernels: clock, graph replays, buffers, verification, machine facts."""
+"""The timing of kernels on a GPU: buffers, replays of CUDA graphs, verification, and the facts of the machine."""

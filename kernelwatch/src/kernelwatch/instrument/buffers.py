@@ -1,12 +1,12 @@
 """Device buffers that rotate, so that no launch finds its data in the L2 cache.
 
 Launch i uses set i mod k of k sets; a set has all arrays of a launch. All sets together are at least three times as
-large as the L2. Before a set is used again, the others have displaced it from the L2. With k = 1, the data stays in L2
-if it fits.
+large as the L2. Before a set is used again, the other sets have displaced it from the L2. With k = 1, the data stays
+in the L2 if it fits.
 
-The inputs of all sets have the same bytes, so one reference suffices. They are filled only by uploads, because a grid
-of many waves leaves a state in the context that slows down short launches (docs/evidence/times.md, "Contexts
-remember"). Arrays that a kernel both reads and writes are refilled before each sample by the same uploads.
+The inputs of all sets have the same bytes, so one reference suffices. They are filled only by uploads. A grid of many
+waves would leave a state in the context that slows down short launches (docs/evidence/times.md, "Contexts remember").
+Arrays that a kernel both reads and writes are refilled before each sample by the same uploads.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _STAGING_BYTES = 8 << 20
 
 @lru_cache
 def _staging_buffer() -> Bytes:
-    """Return page-locked memory, from which uploads reach the full speed of the bus."""
+    """Return _STAGING_BYTES of page-locked host memory, from which uploads reach the full speed of the bus."""
     return device.allocate_page_locked(_STAGING_BYTES)
 
 
 @lru_cache(maxsize=4)
 def pin_block(exact_dtype: str | None) -> Bytes:
-    """Return the block of bytes that inputs repeat, in page-locked memory."""
+    """Return the bytes of `inputs.input_block`, in page-locked host memory."""
     block = inputs.input_block(exact_dtype)
     pinned = device.allocate_page_locked(len(block))
     pinned[:] = block
@@ -48,33 +48,33 @@ def pin_block(exact_dtype: str | None) -> Bytes:
 
 
 def count_sets(set_bytes: int, l2_bytes: int) -> int:
-    """Return the number of sets of `set_bytes` that fill L2_MULTIPLE times the L2."""
+    """Return the number of sets, of `set_bytes` each, that together have at least L2_MULTIPLE times the L2's bytes."""
     return max(1, -(-L2_MULTIPLE * l2_bytes // set_bytes))
 
 
 def pad_length(length: int) -> int:
-    """Return the aligned distance in bytes from one buffer to the next, including a guard."""
+    """Return the bytes of a buffer of `length` bytes with its guard, rounded up to the alignment of the next one."""
     return -(-(length + _GUARD) // _ALIGNMENT) * _ALIGNMENT
 
 
 class ReferencePart(NamedTuple):
-    """A part of the memory that a commit's process writes: `length` bytes of an array from `start` on, and a guard."""
+    """The bytes of an array in a reference: `length` bytes from byte `start` of the memory on, and then a guard."""
 
     array: DeviceArray
     start: int
     length: int
 
     def view_in(self, memory: Bytes) -> Bytes:
-        """Return this part of the memory, with its guard."""
+        """Return the bytes of the array and its guard as a view of a reference's memory."""
         return memory[self.start : self.start + pad_length(self.length)]
 
 
 def lay_out_reference(
     arrays: Sequence[DeviceArray], *, is_verified: bool
 ) -> tuple[list[ReferencePart], list[ReferencePart], int]:
-    """Return the parts with expected outputs, the parts with contents before a launch, and the total bytes.
+    """Return the layout of a reference: parts of expected outputs, parts of contents before a launch, total bytes.
 
-    Expected outputs with a tolerance are float64.
+    Unless `is_verified`, there are no expected outputs. Expected outputs with a tolerance are float64.
     """
     outputs = [array for array in arrays if array.is_written and is_verified]
     prefilled = [array for array in arrays if array.is_prefilled]
@@ -86,11 +86,11 @@ def lay_out_reference(
 
 
 class _ArrayGroup:
-    """The memory of the inputs or of the outputs: set after set, each with its arrays one after another."""
+    """The memory of all inputs or of all outputs, at least `room` bytes. It has set after set, in each all arrays."""
 
     def __init__(self, arrays: Iterable[DeviceArray], sets: int, room: int) -> None:
         self.arrays = tuple(arrays)
-        #: Bytes of each array with its guard.
+        #: Bytes of each array with its guard, as `pad_length` returns them.
         self.lengths = [pad_length(array.nbytes) for array in self.arrays]
         *self.starts, self.pitch = itertools.accumulate(self.lengths, initial=0)
         self.room = max(sets * self.pitch, pad_length(room))
@@ -128,7 +128,10 @@ class Rotation:
         self._fill_sets(self._inputs)
 
     def _fill_sets(self, group: _ArrayGroup) -> None:
-        """Fill the arrays of all sets by uploads, many small sets at a time. Small outputs are poisoned."""
+        """Upload the contents of all sets, many small sets at a time.
+
+        Outputs in small sets are poisoned; outputs in large sets are left undefined.
+        """
         if group.pitch > _STAGING_BYTES:
             for index, array in itertools.product(range(self.sets), group.arrays):
                 self._upload(array, self.address(array, index))
@@ -145,7 +148,7 @@ class Rotation:
                 device.cuda.memcpy_htod(int(group.memory) + index * group.pitch, staged[: count * group.pitch])
 
     def _upload(self, array: DeviceArray, address: int) -> None:
-        """Fill a large array by uploads; leave an output undefined."""
+        """Upload the content of one array; leave an output undefined."""
         if array.is_prefilled:
             device.cuda.memcpy_htod(address, self.contents[array.name])
         elif not array.is_written:
@@ -157,12 +160,15 @@ class Rotation:
                 uploaded += len(piece)
 
     def restore_inputs(self) -> None:
-        """Refill the arrays that are both read and written."""
+        """Upload again the contents of the arrays that are both read and written."""
         if any(array.direction == "in and out" for array in self.arrays):
             self._fill_sets(self._outputs)
 
     def poison_outputs(self, *, by_upload: bool = False) -> None:
-        """Fill all outputs and their guards with POISON; `by_upload` avoids grids."""
+        """Fill all outputs and their guards with POISON, then call `restore_inputs`.
+
+        With `by_upload`, only uploads are used, and no grid is launched.
+        """
         outputs, room = int(self._outputs.memory), self._outputs.room
         if by_upload:
             poison = _staging_buffer()
@@ -194,7 +200,7 @@ class Rotation:
     def slices(self, length: int) -> list[tuple[int, int]]:
         """Return the device addresses (output, input) of slices of `length` bytes, as many as fit into the memory.
 
-        The slices are adjacent and ignore the limits of buffers.
+        The slices follow one another from the beginning of the memory on, regardless of the arrays in it.
         """
         count = min(group.room for group in self._groups) // pad_length(length)
         output_address, input_address = (int(group.memory) for group in self._groups)

@@ -1,4 +1,4 @@
-"""Build jobs for the measuring process from launches of the installed commit's kernels, with the expected outputs."""
+"""Build jobs for the measuring process from launches of the installed commit's kernels, with their references."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kernelwatch.toolchain.build import Cubin
 
 
 class JobDescription(NamedTuple):
-    """A launch: a function that makes its job for a device, and the reference of its output."""
+    """A function that makes the job of a launch for a device, and the reference of the launch."""
 
     make_job: Callable[[Ready], Job]
     reference: Reference
@@ -98,7 +98,7 @@ def _describe_kernel(launch: Launch, job_fields: dict[str, Any]) -> JobDescripti
 
 
 def _call_fields(kernel: Kernel, launch: Launch, ready: Ready) -> dict[str, Any]:
-    """Return the fields of a job that describe its call."""
+    """Compile a kernel; return the fields of `Call` for its launch on a device."""
     dtype, flags, arguments = launch.dtype, launch.flags, dict(launch.arguments)
     with skip_reasons.skip_unknown_names():
         cubin, parameter_layout = _compile_kernel(kernel, dtype, flags, ready.arch)
@@ -121,9 +121,9 @@ def _compile_kernel(kernel: Kernel, dtype: str, flags: str, arch: str) -> tuple[
 
 
 def _make_oracle_job(kernel: Kernel, launch: Launch, ready: Ready, arrays: tuple[DeviceArray, ...]) -> Job:
-    """Return the job of a kernel that computes another kernel's expected output.
+    """Return the job of a kernel that computes another kernel's expected outputs.
 
-    Its name, digest and reference are empty, so it is the same for all commits.
+    Its name, digest and reference are empty, so that the job is the same for all commits.
     """
     call_fields = _call_fields(kernel, replace(launch, kernel=kernel.name), ready)
     texts: dict[str, Any] = dict.fromkeys(("name", "package_digest", "reference"), "")
@@ -150,7 +150,7 @@ def _device_array(argument: ArrayArgument) -> DeviceArray:
 
 
 def _content_before_launch(argument: ArrayArgument, array: DeviceArray) -> Array:
-    """Return an array's content before a launch; empty for an output that is compared bit for bit."""
+    """Return an array's content before a launch; no elements for an output that is compared bit for bit."""
     if array.direction == "out" and array.ulp is None:
         return np.empty(0, argument.dtype)
     if array.is_prefilled or array.is_written:
@@ -159,7 +159,11 @@ def _content_before_launch(argument: ArrayArgument, array: DeviceArray) -> Array
 
 
 def _reference_name(kernel: Kernel, arguments: Sequence[ArrayArgument]) -> str:
-    """Return a name of the expected output, from the first kernel with this reference, and the arrays."""
+    """Return a text that identifies the expected outputs: a kernel's name, and the facts of the arrays.
+
+    Kernels with one reference get the name of the suite's first. A kernel without a reference, or with an array whose
+    values a function computes, gets its own name.
+    """
     shared = kernel.reference is not None and not any(callable(argument.values) for argument in arguments)
     kernels = registry.current_suite().kernels().items() if shared else ()
     facts = [
@@ -180,7 +184,7 @@ def _reference_name(kernel: Kernel, arguments: Sequence[ArrayArgument]) -> str:
 
 
 def _describe_copy(launch: Launch, job_fields: dict[str, Any]) -> JobDescription:
-    """Describe the library's copy of a matrix."""
+    """Describe a launch of the library's copy of a matrix."""
     shape = (launch.arguments["rows"], launch.arguments["columns"])
     output = DeviceArray(name="output", dtype=launch.dtype, shape=shape, direction="out")
     input_array = DeviceArray(name="input 0", dtype=launch.dtype, shape=shape, direction="in")
@@ -204,7 +208,7 @@ def _describe_copy(launch: Launch, job_fields: dict[str, Any]) -> JobDescription
 
 
 def _write_part(expected: Array, memory: Bytes) -> None:
-    """Copy an array to the beginning of memory unless it is there already, and poison the rest, on all cores."""
+    """Copy an array to the beginning of memory, on all cores, unless it is there already; poison the rest."""
     target = memory[: expected.nbytes].view(expected.dtype).reshape(expected.shape)
     if expected.__array_interface__ != target.__array_interface__:
         parallel_copy.copy_array(expected.copy() if np.may_share_memory(expected, memory) else expected, target)

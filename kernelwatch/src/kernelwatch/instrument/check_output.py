@@ -1,4 +1,4 @@
-"""Compare outputs with their references on the device, and inputs with the uploaded bytes, including guards.
+"""Compare outputs with their references on the device, and inputs with the uploaded bytes; check the guards of both.
 
 A changed input is detected after any number of launches, unless a later launch undoes the change.
 """
@@ -26,7 +26,10 @@ _NO_DIFFERENCE = np.uint64(2**64 - 1)
 
 
 class _ExpectedPiece(NamedTuple):
-    """Expected memory from byte `start` on: `length` bytes at a device address, `times` times, `pitch` bytes apart."""
+    """Expected bytes of an array: the `length` bytes at the device address `address`, expected from byte `start` on.
+
+    They are expected `times` times, `pitch` bytes apart. Byte 0 is the array's first byte in the first set.
+    """
 
     start: int
     length: int
@@ -43,8 +46,8 @@ def check_job_output(
 ) -> None:
     """Compare every input of a rotation with the uploaded bytes, and every output with the reference.
 
-    The job was launched on each set. The reference has the bytes of an output and its guard, or float64 elements for an
-    output with a tolerance. Without a reference, only guards are checked.
+    The job must have been launched on each set. The reference has the bytes of an output and its guard, or float64
+    elements for an output with a tolerance. If `expected` is None, only the guards of outputs are checked.
 
     Parameters
     ----------
@@ -53,7 +56,7 @@ def check_job_output(
     rotation : Rotation
         Its buffers.
     expected : callable or None
-        Returns the expected outputs on the host, in the layout of `lay_out_reference`.
+        Returns the reference in host memory, in the layout of `lay_out_reference`.
     on_device : callable
         Returns the reference's address on the device, or None if it is not stored there.
 
@@ -89,13 +92,16 @@ def _upload_temporarily(content: Bytes) -> Iterator[int]:
 
 
 class _OutputComparison:
-    """Compares arrays of a job that was launched on each set; `result` is device memory for one element."""
+    """Compares arrays of a job that was launched on each set; `result` is device memory for the first difference.
+
+    The methods raise WrongOutputError at the first difference.
+    """
 
     def __init__(self, job: Job, rotation: Rotation, result: Any) -> None:
         self._job, self._rotation, self._result = job, rotation, result
 
     def check_inputs(self) -> None:
-        """Compare every input with its content, or with the part of the block that it repeats."""
+        """Compare every input in all sets with the uploaded bytes: its own content, or a part of the repeated block."""
         input_arrays = [array for array in self._job.arrays if not array.is_written]
         for dtype in dict.fromkeys(array.exact_dtype for array in input_arrays if not array.is_prefilled):
             same_block = [array for array in input_arrays if not array.is_prefilled and array.exact_dtype == dtype]
@@ -112,7 +118,10 @@ class _OutputComparison:
                     self._check_piece(array, self._piece_in_all_sets(array, 0, len(content), address))
 
     def check_output(self, part: ReferencePart, expected: Callable[[], Bytes], on_device: int | None) -> None:
-        """Compare an output with a reference: at once if the device has it, else piece by piece."""
+        """Compare an output in all sets with the reference, bit for bit.
+
+        `on_device` is the reference's address on the device. If it is None, the reference is uploaded in pieces.
+        """
         if on_device is not None:
             length = buffers.pad_length(part.length)
             self._check_piece(part.array, self._piece_in_all_sets(part.array, 0, length, on_device + part.start))
@@ -124,7 +133,7 @@ class _OutputComparison:
                 self._check_piece(part.array, self._piece_in_all_sets(part.array, start, len(piece), address))
 
     def check_guards(self, array: DeviceArray) -> None:
-        """Check the guards of an output without a reference, in all sets."""
+        """Check the guards of an output in all sets."""
         for index in range(self._rotation.sets):
             read_bytes = partial(self._rotation.read_array, array, index)
             guard = buffers.pad_length(array.nbytes) - array.nbytes
@@ -147,7 +156,11 @@ class _OutputComparison:
         return _ExpectedPiece(start, length, address, self._rotation.sets, self._rotation.set_pitch(array))
 
     def _iter_block_pieces(self, array: DeviceArray, block: int, period: int) -> Iterator[_ExpectedPiece]:
-        """Yield the pieces of an input: a part of the block, or for each set its end, whole blocks, its beginning."""
+        """Yield the expected pieces of an input that repeats the block at a device address, of `period` bytes.
+
+        An input within one block is one piece. A longer one has, in each set, the end of a block, whole blocks, and the
+        beginning of a block.
+        """
         offset, length, pitch = array.block_offset, buffers.pad_length(array.nbytes), self._rotation.set_pitch(array)
         if offset + length <= period:
             yield self._piece_in_all_sets(array, 0, length, block + offset)
@@ -162,7 +175,7 @@ class _OutputComparison:
                 yield _ExpectedPiece(start + length - remainder, remainder, block, 1, remainder)
 
     def _check_piece(self, array: DeviceArray, piece: _ExpectedPiece) -> None:
-        """Compare a piece with the memory that begins at an array of the first set."""
+        """Compare an array's memory with a piece on the device, and raise WrongOutputError at the first difference."""
         device.cuda.memcpy_htod(self._result, np.array([_NO_DIFFERENCE]))
         size, pitch = piece.length // helper_kernels.WIDTH, piece.pitch // helper_kernels.WIDTH
         compare = helper_kernels.load_helper(helper_kernels.COMPARE, size=size, sets=piece.times, pitch=pitch)
@@ -184,12 +197,15 @@ class _OutputComparison:
         )
 
     def _describe_array(self, index: int, array: DeviceArray) -> str:
-        """Return the job and the buffer for messages, and the array if there are several outputs."""
+        """Return the job's name, the buffer's index, and the array's name if there are several outputs."""
         suffix = f", {array.name}" if sum(other_array.is_written for other_array in self._job.arrays) > 1 else ""
         return f"{self._job.name}, buffer {index}{suffix}"
 
     def _make_error(self, array: DeviceArray, byte: int, actual: bytes, expected: bytes) -> WrongOutputError:
-        """Return the error for a byte, counted over all sets, with the actual and the expected element."""
+        """Return the error for a wrong byte, with the actual and the expected element.
+
+        `byte` counts from the array's first byte in the first set.
+        """
         index, byte = divmod(byte, self._rotation.set_pitch(array))
         name, distance = self._describe_array(index, array), byte - array.nbytes
         if array.is_written and distance >= 0:

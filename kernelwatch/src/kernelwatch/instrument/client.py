@@ -1,4 +1,4 @@
-"""The connection between a commit's process and the measuring process: `job_messages` over a Unix socket."""
+"""The connection between a commit's process and the measuring process: messages over a Unix socket."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kernelwatch.instrument.tolerance import WrongOutputError
 #: The environment variable with the path of the measuring process's Unix socket.
 ADDRESS = "KERNELWATCH_MEASURING"
 
-#: Maximum seconds of the measuring process for a job, and for its start.
+#: Maximum seconds that the measuring process may take for a job, and to start.
 JOB_LIMIT, START_LIMIT = 60.0, 30.0
 
 _MAX_MESSAGE_BYTES = 128 << 20
@@ -32,7 +32,7 @@ _MAX_MESSAGE_BYTES = 128 << 20
 #: Maximum number of mapped memories of other processes.
 _MAX_MAPPED = 3
 
-#: Decoders. Building them takes 2 ms, so they are built once, before a commit's process forks.
+#: Type of a message -> its decoder. Building them takes 2 ms, so they are built before a commit's process forks.
 _DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {kind: msgspec.json.Decoder(kind) for kind in (Answer, Job)}
 
 
@@ -40,10 +40,10 @@ class MeasuringError(RuntimeError):
     """The measuring process returned no outcome."""
 
 
-#: Kind of a problem -> exception.
+#: `JobProblem.kind` -> the exception to raise.
 _ERRORS = {"skipped": NotImplementedError, "wrong": WrongOutputError, "failed": MeasuringError}
 
-#: Reference memory of this process, if the caller passes none.
+#: Function that returns the reference memory of this process, for callers without a `write_reference`.
 _own_memory = cache(ReferenceMemory)
 
 
@@ -52,7 +52,7 @@ class Channel:
 
     def __init__(self, connection: Connection[Any, Any]) -> None:
         self._connection = connection
-        #: Lock of the sending thread.
+        #: Lock that a thread holds while it sends.
         self._send_lock = threading.Lock()
 
     def send(self, message: Message, *, waits: bool = True) -> None:
@@ -64,31 +64,32 @@ class Channel:
                 self._send_lock.release()
 
     def receive(self, kind: Any, seconds: float) -> Any:
-        """Return the next message, of type `kind`.
+        """Return the next message, which must be of type `kind`.
 
-        Raises MeasuringError if none arrives in time or its type differs.
+        Raises MeasuringError if none arrives within `seconds`, or it has another type.
         """
         self._wait_for_data(seconds)
         try:
             return _DECODERS[kind].decode(self._connection.recv_bytes(_MAX_MESSAGE_BYTES))
         except msgspec.MsgspecError as error:
-            raise MeasuringError(f"not a message: {error}") from None
+            raise MeasuringError(f"a message is not valid: {error}") from None
 
     def _wait_for_data(self, seconds: float) -> None:
         if not self._connection.poll(max(0.0, seconds)):
             raise MeasuringError(f"the measuring process did not answer within {seconds:.0f} s")
 
     def send_handle(self, handle: int) -> None:
-        """Send the handle of memory that holds the requested reference."""
+        """Send a file descriptor of memory that holds the requested reference."""
         reduction.send_handle(self._connection, handle, None)
 
     def receive_reference(
         self, length: int, seconds: float, mapped_memory: dict[int, Bytes]
     ) -> Callable[[int, Bytes], None]:
-        """Return a reader of the `length` bytes that the other process wrote; it is valid until the next request.
+        """Receive the handle of a reference; return a function that reads it, which is valid until the next request.
 
-        `mapped_memory` caches the mapped memory of other processes by inode, because mapping takes as long as reading.
-        Raises MeasuringError if there are fewer bytes, or after `seconds`.
+        The function takes the first byte to read and the array to fill. `mapped_memory` caches the mapped memory of
+        other processes by inode, because mapping takes as long as reading. Raises MeasuringError if the memory has
+        fewer than `length` bytes, or no handle arrives within `seconds`.
         """
         self._wait_for_data(seconds)
         handle = reduction.recv_handle(self._connection)
@@ -113,9 +114,10 @@ def request_outcome(
     reference: Reference,
     write_reference: Callable[[Reference], int] | None = None,
 ) -> JobOutcome:
-    """Let the process at an address measure a job; `make_job` builds the job for its device.
+    """Let the measuring process at an address measure a job, and return the outcome.
 
-    The reference is written only on request, by `write_reference` or, by default, `ReferenceMemory.write`.
+    `make_job` builds the job for the device of the measuring process. If that requests the reference,
+    `write_reference` writes it and returns the handle of its memory; by default it is `ReferenceMemory.write`.
 
     Raises
     ------
@@ -124,7 +126,7 @@ def request_outcome(
     WrongOutputError
         Its output is wrong.
     MeasuringError
-        The measuring process does not exist, or it stopped.
+        The measuring process does not start or stopped, or its measurement failed.
     """
     deadline = time.monotonic() + START_LIMIT
     while True:
@@ -142,7 +144,7 @@ def request_outcome(
                     raise MeasuringError(
                         f"the reference has {reference.length} bytes, but the job's outputs need {answer.length}"
                     )
-                with suppress(ConnectionError):  # it has already answered, without the reference
+                with suppress(ConnectionError):  # the process has answered already, and does not need the reference
                     channel.send_handle((write_reference or _own_memory().write)(reference))
                 answer = _receive_answer(channel)
         if isinstance(answer, JobOutcome):
@@ -160,14 +162,20 @@ def _receive_answer(channel: Channel) -> Answer:
 
 
 def query_device(address: str) -> Ready | None:
-    """Return the measuring process's device; None if it cannot measure. Raises MeasuringError."""
+    """Return the measuring process's device; None if it cannot measure.
+
+    Raises MeasuringError if the process does not start or does not answer.
+    """
     with closing(connect(address, time.monotonic() + START_LIMIT)) as connection:
         answer = Channel(connection).receive(Answer, START_LIMIT)
     return answer if isinstance(answer, Ready) else None
 
 
 def connect(address: str, deadline: float) -> Connection[Any, Any]:
-    """Connect; wait while the process is starting. Raises MeasuringError if none starts."""
+    """Connect to the measuring process at an address; wait while it starts.
+
+    Raises MeasuringError if it has not started by `deadline`, a time of `time.monotonic`.
+    """
     while time.monotonic() < deadline and Path(address).parent.exists():
         with suppress(FileNotFoundError, ConnectionRefusedError):
             return Client(address, "AF_UNIX")

@@ -1,4 +1,4 @@
-"""The timer for asv's attribute `timer`; it returns samples that the GPU measured."""
+"""The timer that asv's attribute `timer` names: it returns times that the GPU measured."""
 
 from __future__ import annotations
 

@@ -38,12 +38,12 @@ cuda, driver = _import_drivers()
 
 @cache
 def process_context() -> Any:
-    """Return the context of this process, and make it current.
+    """Return the CUDA context of this process. The first call makes it current.
 
     Raises
     ------
     NotImplementedError
-        No device is usable; asv skips the benchmark and shows the reason.
+        No device is usable, or cuda-bindings is missing; asv skips the benchmark and shows the reason.
     """
     try:
         context = load_function.current_context()
@@ -69,12 +69,15 @@ def count_multiprocessors() -> int:
 
 
 def describe_device(conditions: str = "") -> Ready:
-    """Return the device and its fingerprint, for building jobs."""
+    """Return the device's facts that jobs depend on; `conditions` is the fingerprint of library and GPU."""
     return Ready(arch=device_arch(), multiprocessors=count_multiprocessors(), conditions=conditions)
 
 
 def make_context(l2_fetch_bytes: int = 0) -> Any:
-    """Return another context of the device, not current; with a fetch granularity of L2 if given."""
+    """Return a new context of the device, which is not current.
+
+    `l2_fetch_bytes` is its L2 fetch granularity, 32, 64 or 128; 0 stands for the driver's default.
+    """
     process_context()
     new_context = cuda.Device(0).make_context()
     if l2_fetch_bytes:
@@ -101,7 +104,10 @@ def allocate_page_locked(length: int) -> NDArray[np.uint8]:
 
 
 def allocate(*sizes: int) -> list[Any]:
-    """Allocate device memory of each of these sizes, in bytes. Raises NotImplementedError if there is too little."""
+    """Return one allocation of device memory for each size, in bytes.
+
+    Raises NotImplementedError if too little memory is free.
+    """
     free, _total = cuda.mem_get_info()
     try:
         if sum(sizes) > free:
@@ -138,20 +144,20 @@ class BoundKernel:
         self._function, self._call = load_function.prepare_function(cuda, call.cubin, *arguments), call
 
     def pack_addresses(self, *addresses: int) -> bytes:
-        """Return the packed arguments of the entry point, with these addresses."""
+        """Return the packed arguments of the entry point, with these device addresses of its arrays."""
         return insert_addresses(self._call.parameters, self._call.addresses, addresses)
 
     def __call__(self, stream: Any, packed: bytes) -> None:
-        """Launch on a stream, without waiting.
+        """Launch on a stream with packed arguments, without waiting.
 
-        This bypasses PyCUDA's argument handling, because a graph has thousands of launches, and packing the arguments
-        takes longer than the driver needs.
+        This bypasses PyCUDA's handling of arguments. A graph has thousands of launches, and packing their arguments
+        would take longer than the driver needs.
         """
         self._function._launch_kernel(self._call.grid, self._call.block, packed, self._call.dynamic_shared, stream)
 
 
 def fits_in_one_wave(call: Call) -> bool:
-    """Return whether all blocks of a grid can run at the same time, if only the number of threads limits them."""
+    """Return whether all blocks of a launch can run at the same time, if only the number of threads limits them."""
     attribute, get_attribute = cuda.device_attribute, cuda.Context.get_device().get_attribute
     (x, y, z), (i, j, k) = call.grid, call.block
     blocks_at_once = get_attribute(attribute.MULTIPROCESSOR_COUNT) * (

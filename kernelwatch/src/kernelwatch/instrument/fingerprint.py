@@ -1,4 +1,4 @@
-"""Fingerprints of measurements: a short hash of everything on which a number depends.
+"""Fingerprints of measurements: short hashes of everything on which a number depends.
 
 The inputs are the machine code, the launch, the reference, the conditions on a GPU, and the library's VERSION.
 """
@@ -29,7 +29,7 @@ VERSION = "1"
 #: Number of hexadecimal digits. The probability that two of a million fingerprints are equal is 3e-8.
 DIGITS = 16
 
-#: Fields of a job that do not affect samples: texts for messages, and the package.
+#: Fields of a job that do not affect its samples.
 _TEXT_FIELDS = ("name", "package_digest", "reference")
 
 #: Facts of `machine.volatile_facts` that affect times and are constant during a run.
@@ -47,7 +47,7 @@ _GPU_FACTS = (
 )
 
 
-#: The L2 fetch granularity of times from before it was recorded: the default of H100s and H200s.
+#: The L2 fetch granularity in bytes if a run did not record it: the default of H100s and H200s.
 L2_FETCH_BYTES = 64
 
 
@@ -58,10 +58,11 @@ def hash_facts(*parts: object) -> str:
 
 @cache
 def hash_function(function: Callable[..., Any]) -> str:
-    """Return the fingerprint of a function's module and of its imports from its own and the measured package.
+    """Return the fingerprint of a function's sources: its module, and the modules that this imports.
 
-    If the imports cannot be determined, the fingerprint covers the whole installed package; for a function also the
-    suite, which may have created it.
+    Only modules of the function's own package and of the measured package count. If the source does not show the
+    imports, all modules of the measured package count. For a callable, those of the suite count, too, because it may
+    have created the callable.
     """
     files, package = find_sources(function), registry.find_measured_folder()
     if files is None:
@@ -72,9 +73,9 @@ def hash_function(function: Callable[..., Any]) -> str:
 
 
 def list_function_facts(function: Callable[..., Any]) -> list[Any]:
-    """Return facts that identify a user's function: its sources, its place and its defaults.
+    """Return facts that identify a user's function: hash of its sources, name and line, and defaults of parameters.
 
-    Two functions of one module may differ only in place or defaults.
+    The sources alone do not tell apart two functions of one module.
     """
     code = getattr(function, "__code__", None)
     defaults = [getattr(function, name, None) for name in ("__defaults__", "__kwdefaults__")]
@@ -83,9 +84,9 @@ def list_function_facts(function: Callable[..., Any]) -> list[Any]:
 
 
 def find_sources(function: object) -> dict[str, Path] | None:
-    """Return the files that can affect a function's result: module without the package's name -> file.
+    """Return the files that can affect a function's result: name of a module without its package -> file.
 
-    Return None if the source does not show this: for closures, and for objects that are not functions of a module.
+    Return None if the source does not show them: for closures, and for objects that are not functions of a module.
     """
     name = (
         function.__globals__.get("__name__", "")
@@ -131,7 +132,7 @@ def list_imports(name: str, path: Path) -> tuple[str, ...]:
 
 
 def hash_conditions(gpu: Mapping[str, object]) -> str:
-    """Return the fingerprint of VERSION and a GPU; empty if the GPU has no UUID."""
+    """Return the fingerprint of VERSION and of a GPU's facts, as recorded; empty if the GPU has no UUID."""
     fetch = gpu.get("l2_fetch_bytes", L2_FETCH_BYTES)
     facts = {name: gpu.get(name) for name in _GPU_FACTS}
     facts |= {"l2_fetch_bytes": fetch} if fetch != L2_FETCH_BYTES else {}

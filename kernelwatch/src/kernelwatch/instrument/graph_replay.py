@@ -23,11 +23,11 @@ TARGET_MS = 1.0
 #: Minimum number of launches in a replay, even if a launch is long.
 MIN_LAUNCHES = 2
 
-#: Minimum seconds of a long launch: the cost of the events and of writing back earlier data in the L2 (15 µs on an
-#: H200) is below 0.05 % of it.
+#: Minimum seconds of a long launch. The events, and writing back earlier data in the L2, cost at most 0.05 % of it: 15
+#: µs on an H200.
 LONG_LAUNCH = 0.03
 
-#: Maximum number of launches for determining the length of a replay.
+#: Maximum number of launches in the replay that determines the number of launches of a sample.
 MAX_PROBED = 64
 
 #: Number of isolated launches in a sample.
@@ -36,24 +36,24 @@ ISOLATED_LAUNCHES = 24
 #: Bytes that are read before each isolated launch, as a multiple of the L2 cache's size.
 FLUSH_MULTIPLE = 2
 
-#: Seconds of a launch that Nsight Compute counts before the first stamp and after the last stamp. Kernels that do
-#: nothing, of 1 to 16384 blocks, differ by 0.27 to 0.36 µs on an H200 (docs/evidence/times.md).
+#: Seconds of a launch that Nsight Compute counts, but that lie before the first stamp or after the last. Empty kernels
+#: of 1 to 16384 blocks have 0.27 to 0.36 µs on an H200 (docs/evidence/times.md).
 STAMP_OVERHEAD = 0.33e-6
 
 
 @dataclass(frozen=True)
 class Cycle:
-    """Launches that rotate through buffers, and can be repeated."""
+    """A repeatable sequence of launches that rotates through the sets of buffers."""
 
-    #: Function of a launch's index and a stream that puts the launch on the stream.
+    #: Function that puts launch `index` on a stream; its arguments are the index and the stream.
     enqueue: Callable[[int, Any], None]
-    #: Number of launches that use all of the memory once.
+    #: Number of launches that use each set of buffers once.
     length: int
     #: Bytes that one launch reads and writes.
     bytes_moved: int
     #: PyCUDA stream, not the default one.
     stream: Any
-    #: Restores the arrays that launches change, before launches are timed.
+    #: Function that restores the arrays that launches change, before a sample is taken.
     restore: Callable[[], None] = lambda: None
 
 
@@ -95,7 +95,7 @@ class TimedGraph:
         self._graph = CapturedGraph(capture, cycle.stream, stack)
 
     def take_sample(self) -> float:
-        """Replay the graph once; return the seconds of one launch."""
+        """Replay the graph once; return the mean seconds of its launches."""
         self._restore()
         self._graph.launch()
         return self._read_seconds()
@@ -132,14 +132,14 @@ class BackToBackLaunches(TimedGraph):
         super().__init__(cycle, capture, stack)
 
     def _read_seconds(self) -> float:
-        """Read the events; the driver returns milliseconds as float32."""
+        """Return the mean seconds of a launch between the events; the driver returns milliseconds as float32."""
         return (
             float(device.call_driver(device.driver.cuEventElapsedTime, self._start, self._stop)) * 1e-3 / self.launches
         )
 
 
 def make_back_to_back(cycle: Cycle, stack: ExitStack) -> BackToBackLaunches:
-    """Return a graph of about TARGET_MS of launches; for long launches, of one cycle."""
+    """Return a graph of about TARGET_MS of launches; if one takes at least LONG_LAUNCH, a graph of one cycle."""
     with ExitStack() as probing:
         seconds = BackToBackLaunches(cycle, min(cycle.length, MAX_PROBED), probing, is_led_in=False).take_sample()
     if seconds >= LONG_LAUNCH:
@@ -184,7 +184,7 @@ class IsolatedLaunches(TimedGraph):
         self._functions = flush, stamp  # they must stay loaded as long as the graph
 
     def _read_seconds(self) -> float:
-        """Read the stamps; return the mean time of the launches."""
+        """Return the mean seconds of a launch between its stamps, plus STAMP_OVERHEAD."""
         stamps = np.empty((ISOLATED_LAUNCHES, 2), np.uint64)
         device.cuda.memcpy_dtoh(stamps, self._stamps)
         return float((stamps[:, 1] - stamps[:, 0]).mean()) * 1e-9 + STAMP_OVERHEAD

@@ -1,4 +1,4 @@
-"""The library's own kernels that are launched during measurements."""
+"""The library's own kernels for measurements: a copy, a read that flushes the L2 cache, a comparison, a time stamp."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ _BLOCKS, _THREADS = 4, 512
 
 
 def _make_helper(name: str, source: str, threads: int, grid: geometry.Grid = geometry.cover, **numbers: int) -> Kernel:
-    """Return a kernel over `size` elements with parameters for an output, inputs, and 64-bit integers."""
+    """Return a kernel over `size` elements: an output, one or two inputs, then `size` and `numbers` as 64-bit integers.
+
+    `numbers` maps further parameters to their minimums. With `sets` among them, there is a second input.
+    """
     input_parameters = [inputs(name, "size") for name in ("input", "other")[: 1 + ("sets" in numbers)]]
     minimums = {"size": 1, **numbers}
     return Kernel(
@@ -79,7 +82,7 @@ def load_helper(helper: Kernel, **arguments: int) -> BoundKernel:
 
 
 def count_elements(length: int) -> int:
-    """Return the number of elements for `length` bytes, rounded up."""
+    """Return the number of elements of WIDTH bytes that have `length` bytes, rounded up."""
     return -(-length // WIDTH)
 
 

@@ -36,9 +36,9 @@ _SEED = 20230319
 
 @lru_cache(maxsize=2)
 def input_block(exact_dtype: str | None = None) -> Bytes:
-    """Return the bytes that inputs repeat: exact values of a dtype, or random ones.
+    """Return the BLOCK bytes that inputs repeat: exact values of a dtype, or random bits if `exact_dtype` is None.
 
-    They resemble real data; zeros may move faster, and would hide wrong indices.
+    They resemble real data. Zeros may move faster, and would hide wrong indices.
     """
     generator = np.random.default_rng(_SEED)
     if exact_dtype is None:
@@ -61,12 +61,12 @@ def _exact_values(levels: NDArray[Any], dtype: DTypeLike) -> NDArray[Any]:
 
 
 def block_offset(ordinal: int) -> int:
-    """Return the index of an input's first byte in the block. It differs for all inputs of a launch."""
+    """Return the offset in bytes of an input in the block. Inputs of one launch have different offsets."""
     return ordinal * _OFFSET_STEP
 
 
 def repeat_block(exact_dtype: str | None, offset: int, length: int) -> Bytes:
-    """Return `length` bytes, from byte `offset` on, of memory that repeats a block; do not write to them."""
+    """Return `length` bytes of endless repetitions of `input_block`, from byte `offset` on; do not write to them."""
     period = input_block(exact_dtype)
     offset %= len(period)
     if offset + length <= len(period):
@@ -77,7 +77,7 @@ def repeat_block(exact_dtype: str | None, offset: int, length: int) -> Bytes:
         return _tiled_blocks[exact_dtype][offset : offset + length]
 
 
-#: Cached repetitions of blocks, because writing them takes as long as writing a reference.
+#: Dtype of exact values -> cached repetitions of its block. Writing them takes as long as writing a reference.
 _tiled_blocks: dict[str | None, Bytes] = {}
 _tiling_lock = threading.Lock()
 
@@ -95,9 +95,10 @@ def _tile_block(block: Bytes, length: int) -> Bytes:
 
 
 def make_counter_input(shape: tuple[int, ...], dtype: DTypeLike, ordinal: int, *, is_exact: bool) -> NDArray[Any]:
-    """Return an input for a launch on the CPU: a function of the element's index. All inputs of a launch differ.
+    """Return an input of a launch on the CPU, computed from the index of each element. Inputs of one launch differ.
 
-    The bits are those of a counter, so all elements of 4 bytes or more differ.
+    With `is_exact`, the elements are exact values. Otherwise their bits are those of a counter, so all elements of 4
+    bytes or more differ.
     """
     element, step = np.dtype(dtype), 2654435761 + 2 * ordinal
     nbytes = math.prod(shape) * element.itemsize

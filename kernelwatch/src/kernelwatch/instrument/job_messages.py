@@ -20,7 +20,7 @@ Extent = tuple[int, int, int]
 
 
 class DeviceArray(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"ordinal": "place"}):
-    """An array of a launch."""
+    """An array of a launch, as the measuring process needs it."""
 
     name: str
     #: NumPy's name of the elements' dtype, such as "V16" for structs of 16 bytes.
@@ -58,7 +58,7 @@ class DeviceArray(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     @property
     def block_offset(self) -> int:
-        """Index of the array's first byte in the block."""
+        """Offset in bytes of the array's first byte in the repeated block."""
         return inputs.block_offset(self.ordinal)
 
     def repeat_block(self, length: int) -> Bytes:
@@ -71,7 +71,7 @@ class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True)
 
 
 class Call(Message, frozen=True, kw_only=True):
-    """Machine code, and the arguments of its launch."""
+    """Machine code, with the geometry and the arguments of its launch."""
 
     cubin: bytes
     entry: str
@@ -141,7 +141,7 @@ class Ready(Message, frozen=True, kw_only=True):
 
 
 class ReferenceRequest(Message, frozen=True):
-    """A request for the job's reference of `length` bytes; the answer is the handle of memory with it."""
+    """A request for the job's reference of `length` bytes. The answer is the handle of memory that holds it."""
 
     length: int
 
@@ -165,7 +165,7 @@ class JobProblem(Message, frozen=True, kw_only=True):
 
 
 class Restart(Message, frozen=True):
-    """A request to ask again: this process has measured another commit and ends; a new one follows."""
+    """A request to connect again: this process has measured another commit and ends; a new process follows."""
 
 
 Answer = Ready | ReferenceRequest | JobOutcome | JobProblem | Restart

@@ -1,6 +1,6 @@
 """Facts about this machine.
 
-Stable facts name it and its series of results; volatile facts are recorded with results.
+Stable facts identify the machine and its series of results in asv. Volatile facts are recorded with each run.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Gpu:
 
 
 def nvml_handle() -> Any:
-    """Return NVML's handle of the GPU that CUDA uses by default, or None without a driver or a GPU.
+    """Return NVML's handle of the GPU that CUDA uses by default; None without a driver or a GPU.
 
     CUDA numbers devices as NVML does only with CUDA_DEVICE_ORDER=PCI_BUS_ID.
     """
@@ -65,7 +65,7 @@ def nvml_handle() -> Any:
 
 
 def find_gpu() -> Gpu | None:
-    """Return the GPU of this machine, or None. Does not initialise CUDA."""
+    """Return the GPU that CUDA uses by default; None without one. Does not initialise CUDA."""
     handle = nvml_handle()
     if handle is None:
         return None
@@ -77,7 +77,7 @@ def find_gpu() -> Gpu | None:
 
 
 def query_nvml(query: Callable[..., Any], *arguments: Any) -> Any:
-    """Return the result of an NVML function, None if it fails: a missing fact must not stop a measurement."""
+    """Return the result of an NVML function; None if it fails, because a missing fact must not stop a measurement."""
     try:
         return query(*arguments)
     except pynvml.NVMLError:
@@ -91,14 +91,17 @@ def nvcc_release() -> str | None:
 
 
 def default_name(device: Gpu | None) -> str:
-    """Return the machine's name in results: that of the GPU or the CPU architecture, because host names change."""
+    """Return the machine's name in results: the GPU's name, or "no-gpu" and the CPU's architecture.
+
+    Host names are not used, because they change.
+    """
     if device is None:
         return f"{NO_GPU}-{platform.machine()}"
     return re.sub(r"[^a-z0-9]+", "-", device.name.lower()).strip("-")
 
 
 def stable_facts(name: str, device: Gpu | None) -> dict[str, str]:
-    """Return the facts that identify a series in asv: those that all machines with this model of GPU share."""
+    """Return the facts that identify a series in asv. They are equal on all machines with this model of GPU."""
     return {
         "machine": name,
         "os": platform.system(),
@@ -141,7 +144,7 @@ def volatile_facts() -> dict[str, Any]:
 
 
 def host_facts() -> dict[str, Any]:
-    """Return facts of the host that change too often to identify a series."""
+    """Return facts of the host for the record of a run. They change too often to identify a series."""
     return {
         "node": platform.node(),
         "kernel": platform.release(),

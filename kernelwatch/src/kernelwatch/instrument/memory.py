@@ -1,8 +1,8 @@
 """Device memory that a measuring process reuses: an arena for the buffers of large jobs, and references.
 
-The time of strided writes depends on the address: on an H200, read-coalesced transposes differed by up to 5.7 % with
-the place of their buffers (docs/evidence/times.md, "Where buffers lie"). An arena that is allocated first keeps the
-buffers of a job at the same place. A reference is written once and used for many comparisons.
+The time of strided writes depends on the address. On an H200, other addresses changed the times of read-coalesced
+transposes by up to 5.7 % (docs/evidence/times.md, "Where buffers lie"). An arena that is allocated first keeps the
+buffers of a job at the same addresses. A reference is written once and used for many comparisons.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ ARENA_BYTES = 6 << 30
 #: Bytes of a page of large allocations; buffers in the arena are aligned like separate allocations.
 _PAGE = 2 << 20
 
-#: Function that reads from a reference, with the first byte and the host memory to fill.
+#: Function that reads a reference. Its arguments are the first byte to read and the host memory to fill.
 ReferenceReader = Callable[[int, Bytes], None]
 
-#: Function that requests a reference of a length in bytes.
+#: Function that requests a reference; its argument is the length in bytes.
 FetchReference = Callable[[int], ReferenceReader]
 
 #: Maximum bytes of references on the host; the newest are kept.
@@ -43,7 +43,7 @@ def _staging_buffer() -> Bytes:
 
 
 class _ArenaPart(NamedTuple):
-    """A part of the arena, with the interface of PyCUDA's allocations."""
+    """A part of the arena that begins at a device address, with the interface of PyCUDA's allocations."""
 
     address: int
 
@@ -87,9 +87,9 @@ class Arena(_DevicePool):
 
 
 class ReferenceStore(_DevicePool):
-    """References by name: on the device in a pool, and on the host for comparisons there.
+    """References by name: in a pool of `size` bytes on the device, and in host memory.
 
-    The pool is allocated before any buffers, so that it does not change their place.
+    The pool is allocated before any buffers, so that it does not change their addresses.
     """
 
     def __init__(self, size: int = 0) -> None:
@@ -103,7 +103,7 @@ class ReferenceStore(_DevicePool):
         return name in self._on_host or name in self._on_device
 
     def load_on_host(self, name: str, length: int, fetch: FetchReference) -> Bytes:
-        """Return a reference in host memory."""
+        """Return a reference of `length` bytes in host memory; call `fetch` unless it is there already."""
         if name not in self._on_host:
             reference = np.empty(length, np.uint8)
             fetch(length)(0, reference)
@@ -114,10 +114,10 @@ class ReferenceStore(_DevicePool):
         return self._on_host[name]
 
     def load_on_device(self, name: str, length: int, fetch: FetchReference) -> int | None:
-        """Return the address of a reference on the device, of `length` bytes, in the current process's context.
+        """Return the device address of a reference of `length` bytes; call `fetch` unless it is stored already.
 
-        Return None if it does not fit there. If the pool is full, all other references are dropped, and their addresses
-        become invalid.
+        Return None if the pool is smaller than the reference. If the pool is full, all other references are dropped,
+        and their addresses become invalid.
         """
         if name not in self._on_device:
             if self._pool is None or length > self._size:

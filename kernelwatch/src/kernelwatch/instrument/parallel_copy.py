@@ -16,7 +16,7 @@ MIN_BYTES = 4 << 20
 
 @cache
 def _start_threads() -> ThreadPoolExecutor:
-    """Return this process's thread pool. It is cached, because starting threads takes longer than copying 8 MiB."""
+    """Return the thread pool of this process. Starting new threads takes longer than copying 8 MiB."""
     return ThreadPoolExecutor(os.cpu_count())
 
 
@@ -29,7 +29,7 @@ def run_in_steps(function: Callable[[int], None], length: int, step: int) -> Non
 
 
 def copy_array(source: NDArray[Any], target: NDArray[Any]) -> None:
-    """Copy an array into another one of its shape."""
+    """Copy an array into another one of the same shape, in pieces of MIN_BYTES, in threads."""
     rows = max(1, MIN_BYTES * len(source) // max(1, source.nbytes))
 
     def copy_part(first: int) -> None:

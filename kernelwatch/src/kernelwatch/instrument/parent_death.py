@@ -1,6 +1,6 @@
-"""Processes that end with their parent, even if it is killed: the system sends them a signal.
+"""End processes with their parent, even if the parent is killed: Linux sends them SIGKILL.
 
-A process with RUN in its environment that imports this module requests the signal; so do its forks.
+Importing this module in a process with RUN in its environment requests the signal, for the process and its forks.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _forking_process = 0
 
 
 def end_with_parent() -> None:
-    """Request SIGKILL when the parent's thread that started this process ends."""
+    """Request SIGKILL for this process when the thread that started it ends."""
     if _prctl is not None:
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -41,7 +41,7 @@ def _end_child_with_parent() -> None:
 
 
 def _has_ended(process: int) -> bool:
-    """Return whether a process has ended, even if its parent has not waited for it."""
+    """Return whether a process has ended; true for a zombie, too."""
     try:
         return Path(f"/proc/{process}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()[0] == "Z"
     except (FileNotFoundError, ProcessLookupError):

@@ -1,4 +1,4 @@
-"""Compile everything in advance, on all cores, so that no benchmark waits for nvcc."""
+"""Compile the measured kernels into the cache in advance, on all cores, so that no benchmark waits for nvcc."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from kernelwatch.errors import ERRORS
 from kernelwatch.suite import registry
 
-#: Maximum seconds for compiling everything. Two busy cores need over two minutes.
+#: Maximum seconds for compiling all kernels. Two busy cores need over two minutes.
 TIMEOUT = 1200.0
 
 #: A kernel's name, dtype, flags and architecture.
@@ -15,7 +15,7 @@ CubinKey = tuple[str, str, str, str]
 
 
 def list_cubins(archs: Sequence[str]) -> list[CubinKey]:
-    """Return all measured cubins that the installed commit has.
+    """Return the cubins that the suite compiles, for some architectures, if the installed commit has their kernels.
 
     Cubins that differ only in flags are neighbours, because they share nvcc's longest step.
     """
@@ -31,11 +31,11 @@ def list_cubins(archs: Sequence[str]) -> list[CubinKey]:
 
 
 def compile_cubins(cubins: Iterable[CubinKey], processes: int | None = None) -> Iterator[Exception | None]:
-    """Compile cubins into the cache, in parallel processes. Yield an error or None for each.
+    """Compile cubins into the cache, in parallel processes. Yield for each the error of its compilation, or None.
 
     Call this before CUDA is initialised in this process, because it forks.
     """
-    import multiprocessing  # noqa: PLC0415 -- a review imports this module, too
+    import multiprocessing  # noqa: PLC0415 -- a review, which imports this module, does not compile
     from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415
 
     with ProcessPoolExecutor(processes, multiprocessing.get_context("fork")) as pool:
@@ -52,9 +52,9 @@ def _compile_cubin(cubin: CubinKey) -> Exception | None:
 
 
 def compile_for_archs(archs: Sequence[str], only: Container[tuple[str, ...]] | None = None) -> None:
-    """Compile all cubins for `archs` into the cache, or only those whose kernel, dtype and flags are in `only`.
+    """Compile all cubins for `archs` into the cache, or only those whose (kernel, dtype, flags) is in `only`.
 
-    Errors are only printed; the benchmark that needs the cubin raises them again.
+    Errors are only printed. The benchmark that needs the cubin raises the error again.
     """
     cubins = [cubin for cubin in list_cubins(archs) if only is None or cubin[:3] in only]
     for cubin, error in zip(cubins, compile_cubins(cubins), strict=True):
@@ -63,8 +63,8 @@ def compile_for_archs(archs: Sequence[str], only: Container[tuple[str, ...]] | N
 
 
 def compile_for_device() -> None:
-    """Compile all timed kernels for the GPU of this machine, if it has one. Does not initialise CUDA."""
-    from kernelwatch.instrument import machine  # noqa: PLC0415 -- with NVML
+    """Compile all timed kernels and the helper kernels for this machine's GPU, if any. Does not initialise CUDA."""
+    from kernelwatch.instrument import machine  # noqa: PLC0415 -- imports NVML
 
     gpu = machine.find_gpu()
     if gpu is not None:

@@ -1,4 +1,7 @@
-"""References: a commit's process writes them into shared memory for the measuring process, some in advance."""
+"""References: expected outputs, and contents before a launch that do not repeat a block.
+
+A commit's process writes them into shared memory for the measuring process, some in advance.
+"""
 
 from __future__ import annotations
 
@@ -12,25 +15,25 @@ import numpy as np
 
 from kernelwatch.instrument.inputs import Bytes
 
-#: Maximum number of references that are written at the same time while the GPU measures.
+#: Maximum number of references that are written in advance, while the GPU measures.
 _MAX_AHEAD = 2
 
 
 class Reference(NamedTuple):
-    """The expected content of an output: its length in bytes, and a function that writes it into memory."""
+    """A reference of a launch: its length in bytes, and a function that writes it into memory."""
 
     length: int
     fill: Callable[[Bytes], None]
 
     def content(self) -> Bytes:
-        """Return the content as bytes of this process."""
+        """Return the reference's bytes in new memory of this process."""
         memory = np.empty(self.length, np.uint8)
         self.fill(memory)
         return memory
 
 
 def map_memory(handle: int, length: int) -> Bytes:
-    """Map the memory of a handle: `length` bytes, or all for 0."""
+    """Map the shared memory of a file descriptor: `length` bytes, or all of it for 0."""
     return np.frombuffer(mmap.mmap(handle, length, mmap.MAP_SHARED), np.uint8)
 
 
@@ -45,7 +48,7 @@ class ReferenceMemory:
         self._memory: Bytes = np.empty(0, np.uint8)
 
     def write(self, reference: Reference) -> int:
-        """Write a reference and return the memory's handle."""
+        """Write a reference into the memory; return the memory's handle."""
         if reference.length > len(self._memory):
             os.truncate(self.handle, reference.length)
             self._memory = map_memory(self.handle, reference.length)
@@ -66,7 +69,11 @@ class ReferenceWriter:
         self._seen_names: set[str] = set()
 
     def look_ahead(self, current: str, later: Iterable[tuple[str, Reference]]) -> None:
-        """Start to write new later references, while slots are free and they need at most a quarter of the memory."""
+        """Start writing later references in threads, except those that have been written.
+
+        Stop when _MAX_AHEAD references wait for their requests, or these would need more than a quarter of the host's
+        memory. `current` is the name of the reference of the job that is measured now.
+        """
         self._seen_names.add(current)
         room = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4
         for name, reference in later if self._free else ():
@@ -80,7 +87,7 @@ class ReferenceWriter:
                     return
 
     def write(self, reference: Reference) -> int:
-        """Return the handle of memory with a reference. It is valid until the next request."""
+        """Write a reference unless it was written in advance; return the memory's handle, valid until the next call."""
         if reference not in self._ahead:
             return self._current.write(reference)
         self._free.append(self._current)

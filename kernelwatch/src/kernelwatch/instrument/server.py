@@ -1,4 +1,4 @@
-"""The measuring process. A run has one per GPU. Only it uses CUDA; commits' processes send it jobs.
+"""The measuring process of a run. Only this process uses CUDA; commits' processes send it jobs.
 
 `python -m kernelwatch.instrument.server SOCKET SECONDS` prints a line of facts when it is ready, and ends when its
 standard input is closed. A forked process initialises CUDA and serves the jobs of one commit, or of several in an
@@ -43,7 +43,7 @@ END_LIMIT = 20.0
 
 
 class InterleavedJobs:
-    """The jobs of all commits of an interleaved run: one file per commit in a folder, read when needed."""
+    """The jobs of all commits of an interleaved run, read from a folder with one file per commit when needed."""
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
@@ -54,18 +54,24 @@ class InterleavedJobs:
         return [msgspec.json.decode(line, type=Job) for path in paths for line in path.read_bytes().splitlines()]
 
     def find_packages(self, job: Job) -> set[str]:
-        """Return the digests of the packages that may share a process with a job: its own and interleaved ones."""
+        """Return the digests of the packages whose jobs may share a process with a job.
+
+        A job of the interleaved run may share with the packages of all its commits, other jobs only with their own.
+        """
         digests = {job.package_digest for job in self._jobs}
         return digests if job.package_digest in digests else {job.package_digest}
 
     def find_same_jobs(self, job: Job) -> list[Job]:
-        """Return the same job of each other commit that can be interleaved with it; empty for an unknown job."""
+        """Return the other commits' jobs of the same name that can be interleaved with a job; none if it is unknown."""
         same_jobs = [same_job for same_job in self._jobs if same_job.name == job.name and same_job.shares_buffers(job)]
         return [same_job for same_job in same_jobs if same_job != job] if job in same_jobs else []
 
 
 class Server:
-    """Serves connections one after another. A job may take `job_seconds`; `companions` has jobs to interleave."""
+    """Serves connections one after another. A job may take `job_seconds`.
+
+    `companions` is the folder with the jobs of an interleaved run.
+    """
 
     def __init__(
         self, session: Session, ready: Ready, job_seconds: float = JOB_LIMIT, companions: Path | None = None
@@ -80,7 +86,7 @@ class Server:
         self._unverified: defaultdict[Job, deque[JobOutcome]] = defaultdict(deque)
 
     def serve_connection(self, channel: Channel) -> bool:
-        """Serve a connection; return whether this process may continue."""
+        """Serve one connection; return whether this process may serve further ones."""
         channel.send(self._ready)
         job: Job = channel.receive(Job, START_LIMIT)
         if self._package_digests and job.package_digest not in self._package_digests:
@@ -100,7 +106,7 @@ class Server:
         return not (isinstance(outcome, JobProblem) and outcome.kind == "failed")
 
     def _measure_job(self, job: Job, channel: Channel) -> JobOutcome:
-        """Return the outcome of a job; store those of interleaved jobs, which are requested next."""
+        """Return the outcome of a job; keep the outcomes of jobs interleaved with it for their requests."""
         _, _, length = buffers.lay_out_reference(job.arrays, is_verified=job.is_verified)
         requests_early = (
             length
@@ -126,7 +132,7 @@ class Server:
         return own_outcome
 
     def _end_process(self, channel: Channel) -> None:
-        """End this process, because its kernel does not end. Report this, unless a message is being sent."""
+        """End this process, because a job took too long. Report this to the client, unless a message is being sent."""
         with suppress(OSError):
             channel.send(JobProblem(kind="failed", text=f"took longer than {self._limit:g} s"), waits=False)
         os._exit(1)
@@ -134,7 +140,7 @@ class Server:
 
 @contextmanager
 def _limit_time(seconds: float, expired: Any) -> Iterator[None]:
-    """Call `expired` if the `with` block takes longer than `seconds`. The call never outlasts the block."""
+    """Call `expired` in a thread if the `with` block takes longer than `seconds`. The block waits for a begun call."""
     timer = threading.Timer(seconds, expired)
     timer.daemon = True
     timer.start()
@@ -146,9 +152,9 @@ def _limit_time(seconds: float, expired: Any) -> Iterator[None]:
 
 
 def main(address: str, job_seconds: str) -> None:
-    """Fork serving processes one after another, until a process fails to start or the run closes our standard input.
+    """Fork serving processes one after another, until one fails to start or the run closes this standard input.
 
-    A job may take `job_seconds`.
+    `address` is the path of the Unix socket. A job may take `job_seconds`.
     """
     fork, run_input = multiprocessing.get_context("fork"), os.dup(sys.stdin.fileno())
     # A run that does not wait for this process may have removed the folder, which the listener does not expect.
@@ -166,7 +172,7 @@ def main(address: str, job_seconds: str) -> None:
 
 
 def _serve_jobs(listener: Listener, folder: Path, job_seconds: float, facts_pipe: Any, run_input: int) -> None:
-    """Serve until the run ends, or this process must end."""
+    """Send the device's facts through a pipe, then serve connections until the run ends or this process must end."""
     threading.Thread(target=_end_with_run, args=(run_input,), daemon=True).start()
     other_processes = throttling.count_processes(machine.nvml_handle())
     server: Server | None = None
@@ -193,7 +199,7 @@ def _serve_jobs(listener: Listener, folder: Path, job_seconds: float, facts_pipe
 
 
 def _end_with_run(run_input: int) -> None:
-    """End this process when the run ends, in whatever way."""
+    """End this process when the run closes its end of the pipe, or ends in any other way."""
     os.read(run_input, 1)
     os._exit(0)
 
@@ -202,9 +208,10 @@ def _end_with_run(run_input: int) -> None:
 def start_server(job_seconds: float = JOB_LIMIT, *, defers_wait: bool = False) -> Iterator[dict[str, Any]]:
     """Run a measuring process for the processes that are started within the `with` block.
 
-    It has one queue to the GPU instead of eight, which halves the time of creating a context. A job may take
-    `job_seconds`. Yields the facts of the device; they are empty without a GPU, and until the process is ready. The
-    process ends with the block. The block waits for its end; with `defers_wait`, the end of this process waits.
+    A job may take `job_seconds`. Yield the facts of the device; they are empty without a GPU, and until the measuring
+    process is ready. The measuring process ends with the block, which waits for its end. With `defers_wait`, the
+    interpreter waits at its exit instead. The measuring process has one queue to the GPU instead of eight, which halves
+    the time of creating a context.
     """
     facts: dict[str, Any] = {}
     if machine.nvml_handle() is None:

@@ -2,7 +2,7 @@
 
 A grid of many waves changes the times of later small launches in the same context, by up to 9 %
 (docs/evidence/times.md, "Contexts remember"). Therefore launches whose blocks all run at once are measured in a
-separate context. Their verification there uses only uploads and launches of this size.
+separate context. Their verification in this context uses only uploads and launches whose blocks all run at once.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ def measure_description(description: build_job.JobDescription) -> JobOutcome:
 
 @cache
 def _process_session() -> tuple[Session, Ready]:
-    """Return the session of this process. Its context ends with the process."""
+    """Return the session of this process, and its device."""
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # the order of NVML, which watches the clocks
     return Session(throttling.watch_gpu()), device.describe_device()
 
 
 @dataclass
 class _LastJobs:
-    """The context and buffers of the last jobs, for later jobs that share them, and the jobs that used them."""
+    """The context and the buffers of the last jobs, which later jobs may share, and the jobs that used them."""
 
     jobs: list[Job]
     is_small: bool
@@ -103,9 +103,9 @@ class Session:
         return job not in self._verified or any(array.is_prefilled for array in job.arrays)
 
     def measure(self, jobs: Sequence[Job], fetch: FetchReference) -> list[JobOutcome]:
-        """Time jobs that share buffers, interleaved, and verify the first, unless an earlier round verified it.
+        """Time jobs that share buffers, interleaved; verify the first, unless an earlier round verified it.
 
-        `fetch` requests its reference.
+        `fetch` requests the reference of the first job.
 
         Raises
         ------
@@ -130,9 +130,10 @@ class Session:
 
     @contextmanager
     def _prepare_buffers(self, jobs: Sequence[Job], fetch: FetchReference) -> Iterator[TimedJob]:
-        """Yield buffers for jobs that share them, in the context that they need; those of the last job if possible.
+        """Yield buffers for jobs that share them, with the context that the jobs need current.
 
-        A repeated job gets new buffers, so that its rounds are independent.
+        The buffers of the last job are used again if they fit. A repeated job gets new buffers, so that its rounds are
+        independent. Raises NotImplementedError as `measure`.
         """
         job = jobs[0]
         is_small = bool(job.l2_fetch_bytes) or (not job.isolated and any(map(fits_in_one_wave, jobs)))
@@ -164,9 +165,10 @@ class Session:
             last.stack.close()
 
     def _choose_context(self, job: Job, stack: ExitStack) -> Callable[[], AbstractContextManager[None]]:
-        """Return a context without large grids: a shared one, or a new one if the copy or the oracle needs large grids.
+        """Return a function that makes a context current, as a context manager, for a job of small grids.
 
-        A job that sets the L2 fetch granularity gets a new one, too.
+        It is the session's clean context, in which no large grid runs. A job gets a new context if its copy or oracle
+        needs large grids, or it sets the L2 fetch granularity.
         """
         helper_calls = [helper_kernels.make_copy_call(job.useful_bytes // 2), *([job.oracle] if job.oracle else [])]
         if not job.l2_fetch_bytes and all(map(fits_in_one_wave, helper_calls)):
@@ -177,7 +179,7 @@ class Session:
         return partial(device.use_context, context)
 
     def _make_buffers(self, job: Job, last: _LastJobs, fetch: FetchReference) -> TimedJob:
-        """Return a job's buffers; release memory of the session if they need it."""
+        """Return a job's buffers. If they do not fit, free the session's references, then its arena, and try again."""
         _, prefilled, end = buffers.lay_out_reference(job.arrays, is_verified=job.is_verified)
         reference_bytes = (
             self.references.load_on_host(job.reference, end, fetch) if prefilled else np.empty(0, np.uint8)

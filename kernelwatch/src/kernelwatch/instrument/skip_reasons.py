@@ -1,4 +1,4 @@
-"""Skips of benchmarks because an older commit lacks something, or a kernel does not support a dtype.
+"""Skips of benchmarks: an older commit lacks a kernel, a dtype, an argument or flags, or a kernel lacks a dtype.
 
 HEAD must have everything that its suite declares, so there a run turns such a skip into a failure.
 """
@@ -22,7 +22,7 @@ from kernelwatch.suite import registry
 #: Message of nvcc for an architecture that it does not know.
 _UNSUPPORTED = re.compile(r"Unsupported gpu architecture.*")
 
-#: Errors of a package for a name that it does not know.
+#: Errors for a kernel, a dtype, flags or an argument that the measured commit does not have.
 UNKNOWN_NAME_ERRORS = (UnknownKernelError, UnknownDtypeError, UnknownFlagsError, UnknownArgumentError)
 
 
@@ -51,9 +51,9 @@ def skip_unknown_names(kernel: str = "", dtype: str = "") -> Iterator[None]:
 
 
 def format_missing(error: Exception) -> str:
-    """Return the reason of a skip that concerns only this commit.
+    """Return the reason of a skip at this commit, for an error of UNKNOWN_NAME_ERRORS.
 
-    A kernel may support other dtypes at other commits.
+    A dtype that the kernel does not support has its own text, because other commits may support it.
     """
     is_limit = isinstance(error, UnknownDtypeError) and not isinstance(error, NoSuchDtypeError)
     return f"this commit does not have the dtype: {error}" if is_limit else f"{LACKS}{error}"

@@ -1,4 +1,4 @@
-// Notes when it runs, in nanoseconds (PTX ISA, "Special Registers: %globaltimer").
+// Stores the time at which it runs, in nanoseconds (PTX ISA, "Special Registers: %globaltimer").
 extern "C" __global__ void stamp(unsigned long long* output, const void*, long long)
 {
     unsigned long long now;

@@ -16,7 +16,7 @@ from kernelwatch.store import default_thresholds
 #: is 2 / 184,756, which suffices after Holm's correction for 4,600 times.
 MIN_SAMPLES, MAX_SAMPLES = 5, 20
 
-#: Maximum standard error of the median, as a share of the change that a review reports.
+#: Maximum standard error of the median, as a share of the default threshold of a review.
 ERROR_SHARE = 0.1
 
 

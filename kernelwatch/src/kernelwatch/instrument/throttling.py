@@ -24,7 +24,7 @@ def count_processes(handle: Any) -> int:
 
 
 class ThrottleWatch:
-    """Watches clocks and throttle reasons of a GPU through NVML, and reports a second process."""
+    """Watches a GPU through NVML: its clocks, its throttle reasons, and the number of processes on it."""
 
     def __init__(self, handle: Any) -> None:
         self._handle = handle
@@ -33,7 +33,7 @@ class ThrottleWatch:
         }
 
     def find_reasons(self) -> list[str]:
-        """Return the reasons why the GPU is now slower than possible; empty if there are none."""
+        """Return the reasons why the GPU may now be slower than possible; none if it runs at full clocks, unshared."""
         mask = machine.query_nvml(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons, self._handle) or 0
         reasons = [name for name, bit in machine.THROTTLING.items() if mask & bit]
         for name, kind in _CLOCKS.items():

@@ -1,4 +1,4 @@
-"""The buffers of a job on the device, launches that use them, and samples."""
+"""The samples of a job on the device: its buffers, the launches that use them, and their times."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from kernelwatch.instrument.stopping_rule import is_sufficient
 
 
 class TimedJob:
-    """A job with its buffers: takes samples of launches that use them; `stack` frees everything.
+    """The buffers of a job, which takes samples of launches that use them. Closing `stack` frees the buffers.
 
-    `allocate` and `contents` are passed to `Rotation`. Grids of many waves are launched only if `has_waves`. Raises
-    NotImplementedError if the buffers do not fit in the device's free memory.
+    `allocate` and `contents` are passed to `Rotation`. Without `has_waves`, outputs are poisoned by uploads instead of
+    a grid of many waves. Raises NotImplementedError if the buffers do not fit in the device's free memory.
     """
 
     def __init__(
@@ -41,11 +41,11 @@ class TimedJob:
         #: Frees the graphs of one job.
         self._graphs = stack.enter_context(ExitStack())
         self._control: TimedGraph | None = None
-        #: Functions, which must stay loaded as long as the graphs that launch them: first the copy, then the job's.
+        #: Kernels that must stay loaded as long as the graphs that launch them: first the copy's, then those of jobs.
         self._functions: list[BoundKernel] = []
 
     def release_job(self) -> None:
-        """Free the graphs of the last job."""
+        """Free the graphs and kernels of the last job, but not those of the copy."""
         self._graphs.close()
         del self._functions[1:]
 
@@ -73,9 +73,10 @@ class TimedJob:
         return Cycle(launch, len(packed), bytes_moved, self._stream, restore)
 
     def take_samples(self, jobs: Sequence[Job], watch: throttling.ThrottleWatch | None) -> list[JobOutcome]:
-        """Take interleaved samples of jobs until they suffice: in each turn a copy, then a sample of each job.
+        """Take interleaved samples of jobs until they suffice; return an outcome for each job.
 
-        Samples taken while the GPU was throttled are repeated, up to the maximum number of samples.
+        In each turn, time a copy, then take a sample of each job. If the GPU was throttled, drop the samples of the
+        turn, unless too few turns remain for the minimum number of samples.
         """
         control = self._control = self._control or self._make_timed_graph(self._make_copies(), self._stack)
         timed_graphs = [self._make_timed_graph(self.make_launches(job), self._graphs) for job in jobs]
@@ -107,7 +108,7 @@ class TimedJob:
         return timed_graph
 
     def run_oracle(self, oracle: Job) -> Bytes:
-        """Return the output of an oracle's launch, the reference of a kernel that must write the same."""
+        """Launch the oracle's kernel on the job's buffers; return its outputs as the job's reference."""
         self.launch_on_all_sets(oracle)
         outputs, _, end = buffers.lay_out_reference(self._job.arrays, is_verified=True)
         reference = np.full(end, POISON, np.uint8)

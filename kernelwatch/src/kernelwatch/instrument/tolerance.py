@@ -1,6 +1,6 @@
-"""Comparison of an output with NumPy's within a tolerance, and error messages.
+"""Comparison of an output with a float64 reference within a tolerance, on the host; and messages of wrong outputs.
 
-`check_output` compares on the device.
+`check_output` compares bit for bit on the device.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from kernelwatch.instrument.inputs import POISON
 
 Array = NDArray[Any]
 
-#: Function that reads a part of an output and its guard, with the first byte and the host array to fill.
+#: Function that reads an output or its guard. Its arguments are the first byte to read and the host array to fill.
 ReadOutput = Callable[[int, Array], None]
 
-#: Elements to read back and compare at a time: as they fit in a core's cache, this takes an eighth of the time.
+#: Number of elements to read back and compare at a time. They fit in a core's cache, which makes this 8 times as fast.
 _CHUNK_ELEMENTS = 1 << 16
 
 
@@ -27,13 +27,13 @@ class WrongOutputError(AssertionError):
 
 
 class UlpTolerance(NamedTuple):
-    """The tolerance of an output of `dtype` to its float64 reference, in units in the last place."""
+    """The tolerance of an output to its float64 reference: `ulp` units in the last place of the output's `dtype`."""
 
     dtype: str
     ulp: float
 
     def is_near(self, actual: Array, expected: Array) -> NDArray[np.bool_]:
-        """Return for each element whether the error is at most `ulp` ulps of max(|reference|, 1); false for NaN."""
+        """Return, for each element, whether its error is at most `ulp` ulps of max(|reference|, 1); false for NaN."""
         scale = np.maximum(np.abs(expected), 1.0).astype(actual.dtype)
         above = np.nextafter(scale, scale.dtype.type(np.inf)).astype(np.float64)
         near: NDArray[np.bool_] = np.abs(actual.astype(np.float64) - expected) <= self.ulp * (above - scale)
@@ -69,7 +69,7 @@ def check_within_tolerance(
 
 
 def check_guard(name: str, end: int, guard: int, read_output: ReadOutput) -> None:
-    """Compare the guard of an output, after byte `end`, with poison."""
+    """Compare the `guard` bytes after an output of `end` bytes with poison. Raises WrongOutputError if they differ."""
     raw = np.empty(guard, np.uint8)
     read_output(end, raw)
     touched = np.flatnonzero(raw != POISON)
@@ -78,7 +78,7 @@ def check_guard(name: str, end: int, guard: int, read_output: ReadOutput) -> Non
 
 
 def format_overrun(name: str, distance: int) -> str:
-    """Return the message for a write past the end of an output, by its distance in bytes."""
+    """Return the message for a write past the end of an output; `distance` is that from the end, in bytes."""
     return f"{name}: wrote past the end of its output, first after {distance} bytes"
 
 

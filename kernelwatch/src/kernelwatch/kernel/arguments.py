@@ -25,9 +25,10 @@ Direction = Literal["in", "out", "in and out"]
 
 @dataclass(frozen=True, eq=False)
 class ArrayArgument:
-    """An array of a launch: an `ArrayParameter` with its shape, its dtype and the extents.
+    """An array of a launch: an `ArrayParameter` with its shape, its dtype and the launch's extents.
 
-    If the elements are indices, they are below `limit`. `ordinal` distinguishes inputs whose content repeats a block.
+    If the elements are indices, they are below `limit`. `ordinal` numbers the arrays of a launch that the kernel reads,
+    so that inputs that repeat a block differ.
     """
 
     name: str
@@ -48,12 +49,12 @@ class ArrayArgument:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of the array."""
+        """The size of the array in bytes."""
         return int(np.prod(self.shape, dtype=object)) * self.dtype.itemsize
 
     @property
     def has_own_content(self) -> bool:
-        """True if only the commit's process can produce its content, because the content does not repeat a block."""
+        """True if its content does not repeat a block, so that only the commit's process can produce it."""
         return self.values not in ("bits", "exact") or self.limit is not None
 
 
@@ -66,7 +67,10 @@ class ScalarArgument:
     dtype: np.dtype[Any] | None = None
 
     def to_numpy(self, dtype: np.dtype[Any] | None = None) -> np.generic:
-        """Return the value with the entry point's dtype. Raises ArgumentError if it does not fit."""
+        """Return the value with its own dtype, or else with `dtype`, that of the entry point.
+
+        Raises ArgumentError if the value does not fit, or both dtypes are None.
+        """
         target = self.dtype or dtype
         if self.dtype is None and dtype is not None and dtype.kind == "u" and self.value < 0:
             target = np.dtype(f"i{dtype.itemsize}")  # PTX does not distinguish signed and unsigned
@@ -90,9 +94,9 @@ ParameterLayout = tuple[int, int, np.dtype[Any] | None]
 def pack_arguments(
     arguments: Sequence[ArrayArgument | ScalarArgument], layout: Sequence[ParameterLayout]
 ) -> tuple[bytes, tuple[int, ...]]:
-    """Return arguments as packed parameter memory, with zeros for addresses, and the offsets of the addresses.
+    """Return the packed bytes of an entry point's parameters, with zeros for addresses, and the addresses' offsets.
 
-    Raises UnknownArgumentError if the entry point has other parameters.
+    `layout` is that of the entry point. Raises UnknownArgumentError if it does not fit the arguments.
     """
     if len(layout) != len(arguments):
         raise UnknownArgumentError(f"the entry point takes {len(layout)} arguments, but {len(arguments)} are declared")
@@ -111,7 +115,7 @@ def pack_arguments(
 
 
 def insert_addresses(parameters: bytes, offsets: Sequence[int], addresses: Sequence[int]) -> bytes:
-    """Return the memory of `pack_arguments` with addresses at their offsets."""
+    """Return the packed bytes of `pack_arguments` with device addresses at their offsets."""
     packed = bytearray(parameters)
     for offset, address in zip(offsets, addresses, strict=True):
         struct.pack_into("Q", packed, offset, address)
@@ -119,7 +123,7 @@ def insert_addresses(parameters: bytes, offsets: Sequence[int], addresses: Seque
 
 
 def to_dtype(dtype: DTypeLike) -> np.dtype[Any]:
-    """Return a NumPy dtype. Raises NoSuchDtypeError if it does not exist or holds Python objects."""
+    """Return the NumPy dtype. Raises NoSuchDtypeError if it does not exist or holds Python objects."""
     try:
         numpy_dtype = np.dtype(dtype if dtype is not None else "None")  # NumPy reads None as float64
     except TypeError:
@@ -135,7 +139,7 @@ def is_real_or_complex(dtype: np.dtype[Any]) -> bool:
 
 
 def check_integer(kernel: str, name: str, value: object, minimum: int) -> int:
-    """Return an argument as a Python integer, from `minimum` to MAX_INT64, or raise ArgumentError."""
+    """Return an argument as a Python integer. Raises ArgumentError unless it is one from `minimum` to MAX_INT64."""
     try:
         number = None if isinstance(value, bool | np.bool_) else operator.index(value)  # type: ignore[arg-type]
     except TypeError:

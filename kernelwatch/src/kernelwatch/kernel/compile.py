@@ -1,4 +1,4 @@
-"""The code of a kernel: its source at the measured commit, its entry point, and nvcc's options."""
+"""The code of a kernel: its source at the measured commit, its entry point, nvcc's options, and its compilation."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -34,7 +34,7 @@ class KernelCode:
 
     @property
     def source(self) -> Path:
-        """The kernel's file; without one, a file name made of the kernel's name."""
+        """The kernel's file as declared; without one, the kernel's name with the suffix `.cu`."""
         return Path(self.file or f"{self.name}.cu")
 
     @property
@@ -59,7 +59,7 @@ class KernelCode:
         return name
 
     def nvcc_options(self, dtype: DTypeLike) -> tuple[str, ...]:
-        """Return the kernel's options of nvcc.
+        """Return the kernel's options of nvcc, with C++ types filled in.
 
         Raises UnknownDtypeError if the dtype is unsupported or has no C++ type.
         """
@@ -67,7 +67,10 @@ class KernelCode:
         return tuple(dtypes.fill_options(self._options, dtype))
 
     def load_source(self, dtype: DTypeLike, arch: str) -> KernelSource:
-        """Return the source at the measured commit. Raises UnknownKernelError if the commit has none."""
+        """Return the kernel's source at the measured commit, for a swept dtype and an architecture.
+
+        Raises UnknownKernelError if the commit has no such source.
+        """
         if self.file:
             source = sources.load_file(self.file, self._include)
         else:
@@ -81,7 +84,7 @@ class KernelCode:
         )[0]
 
     def compile_module(self, dtype: DTypeLike, flags: str = FLAGS, *, arch: str, lines: bool = False) -> PtxModule:
-        """Compile the kernel to PTX, and find its entry point."""
+        """Compile the kernel to PTX, and find its entry point. With `lines`, the PTX has source lines."""
         options = (*split_flags(flags), *self.nvcc_options(dtype), *(["-lineinfo"] if lines else []))
         source = self.load_source(dtype, arch)
         return compile_source.compile_module(
@@ -107,18 +110,18 @@ class KernelCode:
         return build.assemble_cubin(module.ptx, module.entry, split_flags(flags), arch=target, name=self.origin.name)
 
     def parameter_layout(self, dtype: DTypeLike, flags: str = FLAGS, *, arch: str) -> list[ParameterLayout]:
-        """Return the layout of the entry point's parameters."""
+        """Compile the kernel; return the layout of its entry point's parameters."""
         return self.compile_module(dtype, flags, arch=arch).parameter_layout()
 
     def variable_values(self, extents: Mapping[str, Any]) -> dict[str, Array]:
-        """Return the values of module variables for a launch, by their names in the source."""
+        """Return variable of the source -> its value for a launch, from `constants`."""
         return {
             name: np.asarray(expressions.evaluate_function(value, extents) if callable(value) else value)
             for name, value in self.constants.items()
         }
 
     def bind_variables(self, module: PtxModule, extents: Mapping[str, Any]) -> dict[str, Array]:
-        """Return the host's values of module variables, by their names in the machine code.
+        """Return variable of the machine code -> its value for a launch, from `constants`.
 
         Raises UnknownArgumentError if the module has no such variable, or one of another size.
         """
@@ -133,7 +136,7 @@ class KernelCode:
         return values
 
     def variable_bytes(self, dtype: DTypeLike, flags: str = FLAGS, /, *, arch: str, **extents: Any) -> dict[str, bytes]:
-        """Return the bytes of `bind_variables`."""
+        """Compile the kernel; return variable of the machine code -> the bytes of its value for a launch."""
         if not self.constants:  # true for most kernels: nothing needs to be compiled
             return {}
         values = self.bind_variables(self.compile_module(dtype, flags, arch=arch), extents)

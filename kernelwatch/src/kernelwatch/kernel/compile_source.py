@@ -16,15 +16,16 @@ from kernelwatch.toolchain import build
 _ENTRY_VARIABLE = "kernelwatch_entry"
 _ENTRY_DECLARATION = f'\nextern "C" __device__ const void* {_ENTRY_VARIABLE} = (const void*)&{{}};\n'
 
-#: An error of nvcc or of the host's compiler, at its file and line.
+#: Pattern of an error of nvcc or of the host's compiler, with file and line.
 _COMPILER_ERROR = re.compile(r"^\S+?[(:]\d+\b.*\berror\b.*$", re.MULTILINE)
 
 
 def compile_module(source: KernelSource, name: str, options: tuple[str, ...], arch: str) -> PtxModule:
     """Compile a source to PTX with nvcc's options, and find an entry point.
 
-    Its name is the one in the source, with namespaces and template arguments, or the mangled one. Raises
-    UnknownKernelError if the entry point does not exist, NvccNotFoundError or CompileError if nvcc is missing or fails.
+    `name` is the entry point's name in the source, with namespaces and template arguments, or its mangled name. PTX is
+    not compiled. Raises UnknownKernelError if the entry point does not exist, NvccNotFoundError or CompileError if nvcc
+    is missing or fails.
     """
     if source.is_ptx:
         return PtxModule(source.text, find_entry(source.text, name))
@@ -37,9 +38,10 @@ def compile_module(source: KernelSource, name: str, options: tuple[str, ...], ar
 def compile_source_to_ptx(
     source: KernelSource, options: Sequence[str], arch: str, root: Path | None = None, suffix: str = ""
 ) -> str:
-    """Compile CUDA C++ with a suffix to PTX. Raises NvccNotFoundError or CompileError.
+    """Compile CUDA C++, followed by the text `suffix`, to PTX.
 
-    The message begins and ends with the first error in the user's file, because a log shows only one line.
+    Raises NvccNotFoundError or CompileError. Because a log shows only one line, the message begins and ends with the
+    first error that has a file and line. File names in it are relative to `root`, by default the measured commit.
     """
     try:
         return build.compile_to_ptx(
@@ -83,7 +85,10 @@ def _compile_module(
 
 
 def _explain_missing(errors: str, name: str, source: KernelSource) -> str:
-    """Return the first error; without its place if that is the declaration, which the user's file does not have."""
+    """Return the first compiler error, and CUDA headers that `name` needs but the source does not include.
+
+    An error in _ENTRY_DECLARATION gets no file and line, because the user's file does not have this declaration.
+    """
     error = first_error(errors)
     if _ENTRY_VARIABLE in errors.partition(f"{error}\n  ")[2].partition("\n")[0]:
         error = error.partition("error: ")[2]

@@ -43,7 +43,7 @@ def fill_types(text: str, dtype: DTypeLike) -> str:
 
 
 def fill_options(texts: tuple[str, ...], dtype: DTypeLike) -> Iterator[str]:
-    """Yield options of nvcc with C++ types filled in, first the include of a needed header."""
+    """Yield options of nvcc with the C++ types of a dtype for {T} and {bits}; first the include of a needed header."""
     header = any("{T}" in text for text in texts) and _look_up_type(CPP, to_dtype(dtype).name, "{T}")[1]
     yield from ("-include", header) if header else ()
     yield from (fill_types(text, dtype) for text in texts)

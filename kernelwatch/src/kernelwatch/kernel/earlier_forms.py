@@ -1,4 +1,4 @@
-"""The form of a kernel at a commit: a declaration may list the names, arguments and launches of earlier commits."""
+"""The forms of a kernel: a declaration may list other names, arguments and geometries for earlier commits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ptxcount.util.grammar import count_noun
 if TYPE_CHECKING:
     from kernelwatch.kernel.kernel import Kernel
 
-#: Architecture of the check. Any would do, because only the text, the entry point and its parameters matter.
+#: Architecture for which forms are compiled. Any would do: only the text, the entry point and its parameters matter.
 _ARCH = "sm_90"
 
 
@@ -41,9 +41,9 @@ def read_constant(name: str, text: str) -> int:
 
 
 def select_form(kernel: Kernel) -> Kernel:
-    """Return the first form, newest first, that fits the source of the measured commit.
+    """Return the newest form that fits the source of the measured commit.
 
-    If none fits, return the first that does not compile, to report its error; else the newest. The result is cached
+    If none fits, return the newest that does not compile, to report its error, or else the newest. The result is cached
     until the sources or the compiler change.
     """
     return _select_form(kernel, cache.make_key(*map(_full_text, (kernel, *kernel.earlier)), *build.compiler_identity()))
@@ -85,7 +85,7 @@ def fits_commit(kernel: Kernel) -> bool:
 
 
 def _full_text(kernel: Kernel) -> str:
-    """Return the text of the source with its includes; empty if the commit has none."""
+    """Return the text of a kernel's source with its includes; empty if the commit does not have the source."""
     try:
         source = kernel.load_source(next(iter(kernel.dtypes), DTYPE), _ARCH)
     except KernelwatchError:

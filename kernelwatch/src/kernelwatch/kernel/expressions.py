@@ -1,4 +1,4 @@
-"""Expressions of lengths over named extents, such as "w" and "2*(h+1)"; calls of functions by parameter names."""
+"""Expressions for lengths over named extents, such as "w" and "2*(h+1)", and calls of a project's functions by name."""
 
 import ast
 import inspect
@@ -40,12 +40,15 @@ def _compile_expression(text: str) -> CodeType:
 
 
 def evaluate(text: str, variables: Mapping[str, Any]) -> Any:
-    """Return the value of an expression; `variables` has all of its names. Raises ArgumentError for other texts."""
+    """Return the value of an expression; `variables` must have all of its names.
+
+    Raises ArgumentError if the text is not an expression.
+    """
     return eval(_compile_expression(text), {}, dict(variables))  # only allowed nodes
 
 
 def list_parameters(function: Callable[..., Any]) -> list[str]:
-    """Return the names of a function's parameters, without `**`."""
+    """Return the names of a function's parameters, except that of `**`."""
     return [
         parameter.name
         for parameter in inspect.signature(function).parameters.values()
@@ -54,7 +57,7 @@ def list_parameters(function: Callable[..., Any]) -> list[str]:
 
 
 def list_required(function: Callable[..., Any]) -> set[str]:
-    """Return the names of a function's parameters that have no default, without `*` and `**`."""
+    """Return the names of a function's parameters without a default, except those of `*` and `**`."""
     parameters = inspect.signature(function).parameters.values()
     variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     named = [parameter for parameter in parameters if parameter.kind not in variadic]
@@ -62,14 +65,17 @@ def list_required(function: Callable[..., Any]) -> set[str]:
 
 
 def call_with_known(function: Callable[..., Any], variables: Mapping[str, Any]) -> Any:
-    """Call a function with the variables that its parameters name; with all variables if it takes `**`."""
+    """Call a function with the variables that its parameters name, or with all variables if it takes `**`."""
     kinds = {parameter.kind for parameter in inspect.signature(function).parameters.values()}
     names = variables if inspect.Parameter.VAR_KEYWORD in kinds else list_parameters(function)
     return function(**{name: variables[name] for name in names if name in variables})
 
 
 def evaluate_function(function: Callable[..., Any], variables: Mapping[str, Any]) -> Any:
-    """Call a user's function. Raises ArgumentError for any error, so that only its kernel fails."""
+    """Call a user's function as `call_with_known`; return its result.
+
+    Any error of the function, except MemoryError, becomes ArgumentError, so that only its kernel fails.
+    """
     try:
         return call_with_known(function, variables)
     except (KernelwatchError, MemoryError):

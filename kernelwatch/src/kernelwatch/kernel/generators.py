@@ -1,4 +1,4 @@
-"""The installed packages that generate PTX, and their versions."""
+"""The versions of installed packages that generate PTX, such as Triton."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -6,7 +6,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from kernelwatch.kernel.kernel import Kernel
 
-#: Names of distributions.
+#: Distributions on PyPI that generate PTX.
 _GENERATORS = (
     "cuda-tile",
     "numba",
@@ -20,7 +20,7 @@ _GENERATORS = (
 
 
 def list_generators(kernels: Iterable[Kernel]) -> dict[str, str]:
-    """Return the version of each installed generator; none if no kernel has generated PTX."""
+    """Return distribution -> version of the installed generators of PTX; none if no kernel has generated PTX."""
     versions: dict[str, str] = {}
     if any(kernel.is_generated for kernel in kernels):
         for name in _GENERATORS:

@@ -1,4 +1,4 @@
-"""Launch geometry: from the elements of a launch to its grid and its blocks."""
+"""Launch geometry: the grid, the block and the dynamic shared memory of a launch, from its extents."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +31,10 @@ class Geometry:
 
 
 class GridSide(NamedTuple):
-    """One side of a grid: the argument with its length, the length in elements, and the elements of a block."""
+    """One side of a grid: the argument that has its length, the length in elements, and the elements of a tile.
+
+    A block covers one tile.
+    """
 
     argument: str
     length: int
@@ -43,12 +46,12 @@ class GridSide(NamedTuple):
         return -(-self.length // self.tile)
 
 
-#: Kernel's name, sides along x and, for matrices, along y, and the device's multiprocessors -> the grid.
+#: Function that returns a grid, from the kernel's name, the sides along x and y, and the device's multiprocessors.
 Grid = Callable[[str, Sequence[GridSide], int], Extent]
 
 
 def cover(kernel: str, sides: Sequence[GridSide], multiprocessors: int) -> Extent:
-    """Return a grid of one block per tile. If a matrix needs more blocks along y than allowed, z continues y.
+    """Return a grid of one block per tile. If it needs more blocks along y than allowed, z continues y.
 
     Raises ArgumentError if the tiles need more blocks than a grid allows.
     """
@@ -78,8 +81,9 @@ def cover_or_finer(
 ) -> Grid:
     """Return a function like `cover`, but with tiles of at most `side` elements if there are fewer than `least` blocks.
 
-    If a length is not a multiple of `multiple`, `ragged` maps the kernel's tile to the tile to use, and `least_ragged`
-    replaces `least`. `multiple` is one number, or maps the tile to one number per side.
+    `multiple` is one number, or maps the kernel's tile to one number per side. A grid is ragged if a side's length is
+    not a multiple of its number. Then `ragged` maps the kernel's tile to the tile to use, and `least_ragged` replaces
+    `least`.
     """
 
     def grid(kernel: str, sides: Sequence[GridSide], multiprocessors: int) -> Extent:
@@ -106,7 +110,10 @@ def persistent(per_multiprocessor: int) -> Grid:
 
 
 def select_by_itemsize(value: Value | Mapping[int, Value], itemsize: int) -> Value:
-    """Return a mapping's value for an element's bytes; return other values unchanged. Raises UnknownDtypeError."""
+    """Return the value of a mapping for the bytes of an element; return a value that is not a mapping unchanged.
+
+    Raises UnknownDtypeError if the mapping has no such size.
+    """
     if not isinstance(value, Mapping):
         return value
     if itemsize not in value:
@@ -116,19 +123,22 @@ def select_by_itemsize(value: Value | Mapping[int, Value], itemsize: int) -> Val
 
 
 def to_extent(value: Any, extents: Mapping[str, Any]) -> Extent:
-    """Return blocks or threads along x, y and z for these extents; missing values are 1."""
+    """Return the numbers of blocks or threads along x, y and z, as `evaluate_lengths`; missing ones are 1."""
     x, y, z = (*evaluate_lengths(value, extents), 1, 1, 1)[:3]
     return x, y, z
 
 
 def evaluate_lengths(value: Any, extents: Mapping[str, Any]) -> list[int]:
-    """Return the lengths for these extents; `value` is one length, several, or a function that returns them."""
+    """Return lengths as integers, for the extents of a launch.
+
+    `value` is one length, a sequence of lengths, or a function of extents that returns either.
+    """
     lengths = expressions.evaluate_function(value, extents) if callable(value) else value
     return [evaluate_length(axis_length, extents) for axis_length in ([lengths] if np.ndim(lengths) == 0 else lengths)]
 
 
 def evaluate_length(value: LengthLike, extents: Mapping[str, Any]) -> int:
-    """Return a length for these extents."""
+    """Return a length as an integer, for the extents of a launch: evaluate an expression, or call a function."""
     if callable(value):
         return int(expressions.evaluate_function(value, extents))
     return int(expressions.evaluate(value, extents) if isinstance(value, str) else value)

@@ -1,4 +1,4 @@
-"""The arguments of kernels compiled by Numba and Triton, which have more parameters than the Python functions."""
+"""The parameters of kernels compiled by Numba and Triton. Their PTX has more parameters than the Python functions."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -9,10 +9,11 @@ from kernelwatch.kernel.parameters import ArrayParameter, Parameter, ScalarParam
 
 
 def numba_arguments(*arguments: Parameter | str) -> list[Parameter]:
-    """Return the parameters of numba-cuda's PTX for these arguments of a Python function.
+    """Return the parameters of numba-cuda's PTX for the arguments of a Python function.
 
-    An array becomes: two addresses of Python objects (0 here), the number of elements, the bytes of an element, the
-    address, the lengths, and the strides in bytes. Arrays are in C order.
+    An array becomes several parameters. They are two addresses of Python objects (0 here), the number of elements, the
+    bytes of an element, and the address. The length of each axis, and the stride of each axis in bytes, follow. Arrays
+    are in C order.
 
     Parameters
     ----------
@@ -23,7 +24,9 @@ def numba_arguments(*arguments: Parameter | str) -> list[Parameter]:
 
 
 def triton_arguments(*arguments: Parameter | str) -> list[Parameter]:
-    """Return the parameters of Triton's PTX for these arguments: they and two null pointers to scratch memory.
+    """Return the parameters of Triton's PTX: the arguments of a Python function, and two null pointers.
+
+    Triton passes scratch memory through these pointers.
 
     Parameters
     ----------
@@ -59,7 +62,7 @@ def _axis_stride(array: ArrayArgument, axis: int) -> int:
 
 
 def _descriptor_field(array: ArrayParameter, name: str, describe: Callable[[ArrayArgument], int]) -> ScalarParameter:
-    """Return a scalar that `describe` computes from an array of a launch."""
+    """Return a scalar parameter `ARRAY.name`, whose value `describe` computes from the array of a launch."""
     return ScalarParameter(
         f"{array.name}.{name}", "int64", lambda **variables: describe(array.bind(variables["dtype"], variables))
     )

@@ -176,11 +176,11 @@ class Kernel(KernelCode):
 
     @property
     def form_at_commit(self) -> Kernel:
-        """The form of the kernel that fits the measured commit."""
+        """The form of the kernel that fits the measured commit; without earlier forms, the kernel itself."""
         return earlier_forms.select_form(self) if self.earlier else self
 
     def _iter_settings(self) -> Iterator[Any]:
-        """Yield the values that may depend on extents: strings, numbers and functions."""
+        """Yield the strings, numbers and functions of all settings that may depend on extents."""
         for setting in (
             self.over,
             self.block,
@@ -194,7 +194,7 @@ class Kernel(KernelCode):
                 yield from value if isinstance(value, list | tuple) else [value]
 
     def find_fixed_block(self, dtype: DTypeLike) -> tuple[int, int] | None:
-        """Return a block's threads and its bytes of dynamic shared memory; None if they depend on extents."""
+        """Return the threads of a block and its bytes of dynamic shared memory; None if they depend on extents."""
         block, shared = (
             select_by_itemsize(value, to_dtype(dtype).itemsize) for value in (self.block, self.dynamic_shared)
         )
@@ -227,7 +227,7 @@ class Kernel(KernelCode):
         return checked | self._read_constants()
 
     def _read_constants(self) -> dict[str, int]:
-        """Return the integers of `read`, from the source."""
+        """Return name -> value of the integers in `read`, from the source."""
         text = self.load_source(DTYPE, "sm_90").full_text() if self.read else ""
         return {name: earlier_forms.read_constant(name, text) for name in self.read}
 
@@ -250,7 +250,7 @@ class Kernel(KernelCode):
     def compute_geometry(
         self, dtype: DTypeLike = DTYPE, multiprocessors: int = geometry.DEFAULT_MULTIPROCESSORS, /, **extents: Any
     ) -> Geometry:
-        """Return the launch geometry. Raises ArgumentError if a grid is too large or a name is missing."""
+        """Return the launch geometry. Raises ArgumentError if the grid is too large or an extent is missing."""
         extents, itemsize = self.check_extents(extents), to_dtype(dtype).itemsize
         block, tile = select_by_itemsize(self.block, itemsize), select_by_itemsize(self.tile, itemsize)
         threads = geometry.to_extent(block, extents)
@@ -283,7 +283,10 @@ class Kernel(KernelCode):
     def compute_expected(
         self, arrays: Mapping[str, Array], extents: Mapping[str, Any], *, is_near: bool = False
     ) -> list[Array]:
-        """Return the reference function's output arrays, in their order. Raises ArgumentError if it fails."""
+        """Return the output arrays that the reference function computes, in the order of the declaration.
+
+        `references.call_reference` explains `is_near`. Raises ArgumentError if the function fails.
+        """
         assert callable(self.reference), "the reference is a function"
         extents = self.check_extents(extents)
         return call_reference(self.name, self.reference, arrays, extents, self._output_names, is_near=is_near)

@@ -1,4 +1,4 @@
-"""A launch: a kernel, its arguments, the element type and nvcc's flags; its text form identifies it."""
+"""A launch: a kernel, its arguments, a dtype and nvcc's flags. Its text identifies it in commands and results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kernelwatch.errors import ArgumentError, UnknownFlagsError
 DTYPE = "float32"
 FLAGS = "-Xptxas -O3"
 
-#: Options of nvcc whose value is the next word, whatever that is.
+#: Pattern of the options of nvcc whose value is the next word.
 _TAKES_NEXT_WORD = re.compile(r"-(X\w+|[DIU]|isystem)|--[\w-]+-options?")
 
 
@@ -48,7 +48,7 @@ def _parse_argument(name: str, text: str) -> int | float:
 
 @dataclass(frozen=True)
 class Launch:
-    """A kernel, its arguments, the element type and nvcc's flags.
+    """A kernel, its arguments, the swept dtype and nvcc's flags.
 
     Commands, results and reports use its text: "transpose rows=65 columns=33 float32 -Xptxas -O3". The text without
     arguments names the machine code.
@@ -61,7 +61,7 @@ class Launch:
 
     @classmethod
     def parse(cls, text: str) -> Launch:
-        """Parse a launch; dtype and flags have defaults. Raises ArgumentError if the text is not a launch."""
+        """Parse the text of a launch; dtype and flags may be left out. Raises ArgumentError if it is not a launch."""
         if ", " in text:  # the format until 917313d: "kernel, dtype, flags"
             text = text.replace(", ", " ")
         words = text.split()

@@ -1,4 +1,4 @@
-"""Load kernels with PyCUDA. Importing this module does not initialise CUDA."""
+"""Load machine code with PyCUDA. Importing this module does not initialise CUDA."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 def current_context() -> cuda.Context:
     """Return the current CUDA context; without one, make device 0's primary context current.
 
-    Raises NoDeviceError without a usable device, and in another thread than the main one without a current context.
+    Raises NoDeviceError without a usable device. In threads other than the main one, it does so without a current
+    context, too.
     """
     current = load_driver().Context.get_current()
     if current is None and threading.current_thread() is not threading.main_thread():
@@ -32,7 +33,7 @@ def current_context() -> cuda.Context:
 
 
 def load_driver() -> Any:
-    """Return PyCUDA's driver if there is a usable device, without creating a context.
+    """Return the module `pycuda.driver` if there is a usable device, without creating a context.
 
     Raises NoDeviceError if PyCUDA, the driver or a device is missing, or the driver is older than nvcc. Raises
     NvccNotFoundError or CompileError if nvcc is missing or broken.
@@ -89,10 +90,10 @@ def prepare_function(
     dynamic_shared: int,
     variables: Sequence[tuple[str, bytes]] = (),
 ) -> Any:
-    """Load machine code in the current context; return its function, which keeps the module alive.
+    """Load machine code in the current context; return the function of its entry point, prepared for launches.
 
-    `cuda` is `pycuda.driver`, `signature` is PyCUDA's, and `variables` are the contents of the module's variables.
-    Raises ValueError if the size of a variable differs.
+    The function keeps the module loaded. `cuda` is `pycuda.driver`, `signature` is PyCUDA's text of argument types, and
+    `variables` are names and contents of module variables. Raises ValueError if a variable has another size.
     """
     module = cuda.module_from_buffer(cubin)
     for name, content in variables:

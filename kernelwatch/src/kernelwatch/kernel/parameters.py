@@ -1,6 +1,7 @@
-"""Parameters of an entry point, in its order: arrays with a dtype and a direction, and scalars.
+"""The parameters of a kernel's entry point: arrays, with a dtype and a direction, and scalars.
 
-`inputs`, `outputs`, `in_and_out` and `scalar` declare them. A launch binds them to `ArrayArgument`s and values.
+`inputs`, `outputs`, `in_and_out` and `scalar` declare them. A launch binds them to `ArrayArgument`s and
+`ScalarArgument`s.
 """
 
 import math
@@ -40,13 +41,13 @@ class ArrayParameter:
         One expression over the extents for each dimension, separated by spaces: "h w", "2*n+1"; or a function of
         extents.
     direction : {"in", "out", "in and out"}
-        Use by the kernel.
+        The kernel reads the array, writes it, or reads and writes it.
     dtype : dtype, optional
         NumPy dtype of the elements, which may be structured; by default the swept dtype.
     values : {"bits", "exact", "random", "zeros"} or callable
-        Content before the launch. A function gets what its parameters name of the extents, `shape` and `dtype`.
+        Content before the launch. A function gets those of the extents, `shape` and `dtype` that its parameters name.
     index : str, optional
-        Length of the indexed array, if the elements are indices: they are below it.
+        If the elements are indices: the length of the indexed array, an expression. The indices are below it.
     seed : int
         Seed of random values and of indices.
     ulp : float or mapping, optional
@@ -78,7 +79,10 @@ class ArrayParameter:
         ]
 
     def bind(self, swept: DTypeLike, extents: Mapping[str, Any]) -> ArrayArgument:
-        """Return the array of a launch. Raises ArgumentError if a length is not a positive integer."""
+        """Return the array of a launch, for the swept dtype and the extents.
+
+        Raises ArgumentError if a length is not a positive integer, or the array is too large for 64-bit addresses.
+        """
         texts = self.shape if callable(self.shape) else self.shape.split()
         lengths = (
             expressions.evaluate_function(texts, extents)
@@ -132,7 +136,7 @@ class ScalarParameter:
         return expressions.find_names(text) if isinstance(text, str) else []
 
     def bind(self, extents: Mapping[str, Any]) -> ScalarArgument:
-        """Return the value of a launch."""
+        """Return the scalar of a launch, with its value for the extents."""
         if callable(self.value):
             value = expressions.evaluate_function(self.value, extents)
         else:
@@ -173,5 +177,5 @@ scalar = ScalarParameter
 
 
 def to_parameters(parameters: Any) -> tuple[Parameter, ...]:
-    """Return parameters; strings become scalars."""
+    """Return the parameters as a tuple; a string becomes a scalar of this name."""
     return tuple(ScalarParameter(parameter) if isinstance(parameter, str) else parameter for parameter in parameters)

@@ -16,7 +16,7 @@ def call_reference(
 ) -> list[Array]:  # fmt: skip
     """Return the output arrays of a kernel's reference function, in their order.
 
-    With `is_near`, the reference takes and returns floats as float64. Raises ArgumentError if the reference fails, or
+    With `is_near`, the function gets arrays of floats as float64. Raises ArgumentError if the function fails, or
     returns a wrong number of arrays or a wrong shape.
     """
     if is_near:

@@ -24,7 +24,7 @@ from kernelwatch.kernel.ptx_module import parse_ptx
 if TYPE_CHECKING:
     from ptxcount.report import listing
 
-#: A text of a package: the text itself, its place "package.module:name", or a function that returns the text.
+#: A source of a package: the text itself, "package.module:name" of a text or function, or a function that returns it.
 TextSource = str | Callable[..., str]
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">\n]+)[">]', re.MULTILINE)
@@ -40,7 +40,7 @@ _PRAGMA_ONCE = re.compile(r"^\ufeff?[ \t]*#[ \t]*pragma[ \t]+once\b.*$", re.MULT
 
 
 def checkout_folder() -> Path:
-    """Return the folder of the measured commit: asv's own copy of it, or the project's."""
+    """Return the folder with the files of the measured commit; outside of a run, the project's folder."""
     folder = os.environ.get(CHECKOUT) or os.environ.get("ASV_BUILD_DIR")
     if folder:
         return Path(folder)
@@ -50,7 +50,7 @@ def checkout_folder() -> Path:
 
 @dataclass(frozen=True)
 class KernelSource:
-    """The text of a kernel at the measured commit: CUDA C++, or PTX."""
+    """The source of a kernel at the measured commit: CUDA C++ or PTX, and its folders of includes."""
 
     text: str
     #: Folders to search for includes.
@@ -68,7 +68,7 @@ class KernelSource:
         return _BYTE_ORDER_MARK.sub("", prelude + _PRAGMA_ONCE.sub("", self.text))
 
     def find_included_files(self) -> dict[Path, str]:
-        """Return all files that the text includes from its folders, directly or indirectly."""
+        """Return path -> text of all files that the source includes from its folders, directly or indirectly."""
         files: dict[Path, str] = {}
         pending = [(f"{self.prelude}\n{self.text}", self.folders)]
         while pending and not self.is_ptx:
@@ -81,7 +81,7 @@ class KernelSource:
         return files
 
     def full_text(self) -> str:
-        """Return the text with all files that it includes from its folders; in PTX, file names replace paths."""
+        """Return prelude, text and included files as one text. PTX has file names instead of its paths of sources."""
         if self.is_ptx:
             return reduce(lambda text, file: text.replace(file, Path(file).name), self._debug_files(), self.text)
         return "".join((self.prelude, self.text, *self.find_included_files().values()))
@@ -110,7 +110,10 @@ class KernelSource:
         return read_included_lines
 
     def find_included_file(self, name: str, included: Mapping[Path, str]) -> Path | None:
-        """Return the included file for a name in PTX. Cached PTX may name files of another folder."""
+        """Return the included file that a name in PTX means; None if there is none.
+
+        Cached PTX may name files of another folder, so file names and texts are compared.
+        """
         path = Path(name)
         text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else None
         candidates = [file for file, content in included.items() if file.name == path.name and text in (None, content)]
@@ -122,7 +125,10 @@ class KernelSource:
 
 
 def load_file(name: str, include: Sequence[str]) -> KernelSource:
-    """Return a file of the installed package, or of the checkout. Raises UnknownKernelError if the commit has none."""
+    """Return the source in a file of the installed package, or else of the measured commit's folder.
+
+    Raises UnknownKernelError if neither has the file.
+    """
     first, *inner_parts = Path(name).parts
     spec = importlib.util.find_spec(first) if inner_parts and first.isidentifier() else None
     package = Path(spec.origin).parent if spec is not None and spec.origin and spec.origin.endswith(".py") else None
@@ -155,7 +161,11 @@ def _find_debug_file(name: str) -> Path | None:
 
 
 def make_text(source: TextSource, variables: Mapping[str, Any]) -> str:
-    """Return the text that a package generates. Raises UnknownKernelError if the commit has no such module or name."""
+    """Return the text of a package's source. A function gets those of `variables` that its parameters name.
+
+    Raises UnknownKernelError if the commit has no such module or name, CompileError if the function fails. Raises
+    KernelwatchError if it does not return a text.
+    """
     value: Any = source
     if isinstance(source, str) and re.fullmatch(r"[\w.]+:[\w.]+", source):
         module, _, name = source.partition(":")
@@ -181,9 +191,10 @@ def make_text(source: TextSource, variables: Mapping[str, Any]) -> str:
 def apply_include_options(
     source: KernelSource, options: Sequence[str], root: Path | None = None
 ) -> tuple[KernelSource, tuple[str, ...]]:
-    """Resolve nvcc's `-I` and `-include` in a repository: by default the measured commit.
+    """Move nvcc's options `-I` and `-include` that name folders or files of a repository into a source.
 
-    Return the source with these folders and this prelude, and the remaining options.
+    The repository is `root`, by default the measured commit. Return the source with these folders and includes, and the
+    remaining options.
     """
     root = checkout_folder() if root is None else root
     folders, lines = list(source.folders), source.prelude.splitlines()

@@ -1,1 +1,1 @@
-"""The review: what changed between two measured commits, `kernelwatch compare BASE HEAD`; see docs/review.md."""
+"""The review of two measured commits, for `kernelwatch compare BASE HEAD`; see docs/review.md."""

@@ -13,7 +13,7 @@ _TIME = "time"
 
 
 def select_entries(row: Row, acknowledgements: Iterable[Acknowledgement]) -> list[Acknowledgement]:
-    """Return the acknowledgements of a row's kernel and number."""
+    """Return the acknowledgements that accept a row's number for its kernel."""
     return [entry for entry in acknowledgements if (entry.kernel, entry.number) == _name_row(row)]
 
 
@@ -22,7 +22,7 @@ def _name_row(row: Row) -> tuple[str, str]:
 
 
 def list_unmatched(rows: Sequence[Row], acknowledgements: Iterable[Acknowledgement]) -> Iterator[str]:
-    """Yield a note for each acknowledgement without a row. If nothing was timed, entries for times are ignored."""
+    """Yield a note for each acknowledgement that fits no row. If nothing was timed, entries for times are ignored."""
     names = set(map(_name_row, rows))
     is_timed = any(number == _TIME for _, number in names)
     for entry in acknowledgements:
@@ -34,7 +34,7 @@ def list_unmatched(rows: Sequence[Row], acknowledgements: Iterable[Acknowledgeme
 
 
 def accept_row(row: Row, acknowledgements: Iterable[Acknowledgement]) -> Row:
-    """Return the row; an acknowledged regression gets the verdict ACKNOWLEDGED and the reason."""
+    """Return a row; if an acknowledgement accepts its regression, with the verdict ACKNOWLEDGED and the reason."""
     if row.judgement.verdict not in (Verdict.SLOWER, Verdict.TRADE):
         return row
     if not (entries := select_entries(row, acknowledgements)):

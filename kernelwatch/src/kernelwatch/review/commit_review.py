@@ -26,10 +26,10 @@ from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark
 class Review(ReviewSides):
     """The review of two commits: all data that the terminal, JSON, the website and bisect show.
 
-    `rows` are sorted worst first. `unpaired` has the configurations without two values, by category (UNPAIRED). `peak`
-    is the machine's theoretical bandwidth in bytes per second, if a run recorded it. `arch` is the architecture of its
-    GPU, if it has one. `thresholds` are those of the times. `notes` are other differences between the two runs,
-    `changes` those of the source. `trade`, one of TRADE_POLICIES, says when a TRADE passes.
+    `rows` are sorted worst first. `unpaired` maps each category of UNPAIRED to the configurations without two values.
+    `peak` is the theoretical bandwidth of the machine's GPU in bytes per second, `arch` its architecture. Both are None
+    if unknown. `thresholds` are those of the times. `notes` are sentences about the measurements and the source.
+    `changes` are the changes of the source. `trade`, one of TRADE_POLICIES, says when a TRADE passes.
     """
 
     rows: list[Row]
@@ -76,10 +76,10 @@ def compare_commits(
     limits: Mapping[str, float] = MappingProxyType({}),
     names: Set[str] | None = None,
 ) -> Review:
-    """Judge the configurations of two commits: all, or those in `names`, which are values of `Row.name`.
+    """Return the review of two commits: of all configurations, or of those whose `Row.name` is in `names`.
 
-    The other configurations still affect which numbers decide. `limits` maps a metric to a ratio of head to base,
-    beyond which a number decides even if it otherwise only explains.
+    Configurations outside of `names` still affect which numbers decide. `limits` maps a metric to a ratio of head to
+    base. A number beyond its limit decides, even if it otherwise only explains.
     """
     pairs, unpaired = pairing
     times = [pair for pair in pairs if classify_benchmark(pair.benchmark) == TIMED]

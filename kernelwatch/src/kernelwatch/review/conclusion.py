@@ -1,4 +1,4 @@
-"""The verdict on a whole comparison, its exit code, and the numbers that decide it; docs/review.md has the rules."""
+"""The verdict on a whole review, its exit code, and the numbers that decide it; docs/review.md has the rules."""
 
 import math
 from collections import Counter, defaultdict
@@ -16,7 +16,7 @@ from ptxcount.util.architectures import MULTIPROCESSORS
 #: Resources that limit the blocks on a multiprocessor. They decide only if the number of threads that fit changes.
 _RESOURCES = ("registers", "shared bytes")
 
-#: The stack frame in local memory. ptxas may need less of it than the PTX declares.
+#: Metric of the stack frame in local memory. ptxas may need less of it than the PTX declares.
 _FRAME = "stack bytes"
 
 #: Counted metrics, named as in `Row.metric`.
@@ -31,7 +31,7 @@ _OF_CLUSTERS = ("cluster sectors", "cluster requests")
 #: The metric of constant memory that decides.
 _ADDRESSES = "constant addresses"
 
-#: Numbers of both commits by launch, or by machine code and architecture, then by metric.
+#: Key of a counted launch, or of compiled machine code on an architecture -> metric -> its row.
 _RowsByMetric = Mapping[object, Mapping[str, Row]]
 
 
@@ -41,7 +41,7 @@ def weigh_rows(
     limits: Mapping[str, float] = MappingProxyType({}),
     find_launched: Callable[[Row], LaunchedBlocks] = lambda _: (None, None),
 ) -> Iterator[Row]:
-    """Yield the rows with final verdicts.
+    """Yield the rows, in their order, with final verdicts and `decides`.
 
     A number that rose becomes NOTED if it does not decide, and TRADE if its kernel's times became faster.
 
@@ -89,7 +89,7 @@ _TIME_VERDICTS = (Verdict.SLOWER, Verdict.FASTER, Verdict.SAME)
 def _decide_without_times(
     row: Row, related: _RowsByMetric, limits: Mapping[str, float], find_launched: Callable[[Row], LaunchedBlocks]
 ) -> tuple[bool, Reason | None]:
-    """Return whether a changed number decides if there are no times, and the reason."""
+    """Return whether a changed number would decide the review without times, and the reason."""
     if row.judgement.ratio > limits.get(row.metric, math.inf):
         return True, Reason(ReasonKind.ABOVE_LIMIT, (limits[row.metric],))
     if row.metric in _RESOURCES:
@@ -98,7 +98,7 @@ def _decide_without_times(
     moved = [counted_row for counted_row in counted.values() if counted_row.counts_global_sectors]
     base_sectors, head_sectors = (sum(getattr(sectors, side) for sectors in moved) for side in ("base", "head"))
     frame = related.get((row.code, ARCH), {}).get(_FRAME)
-    # A sector takes the L1 cache and what lies behind it at least as long as a wavefront takes shared memory.
+    # A sector occupies the L1 cache and the memory behind it at least as long as a wavefront occupies shared memory.
     is_outweighed = not row.base and row.head <= base_sectors - head_sectors
     evidence = {
         ReasonKind.INSTRUCTIONS: row.metric == "instructions",
@@ -119,7 +119,10 @@ def _decide_without_times(
 
 
 def _explains(requests: Row, base_sectors: float, head_sectors: float) -> bool:
-    """Return whether sectors changed in the direction of the requests, or by at least their ratio in the other."""
+    """Return whether the sectors explain a changed number of requests, and so decide instead of it.
+
+    They do if they changed in the same direction, or in the other direction by at least the ratio of the requests.
+    """
     if requests.head > requests.base:
         rose, fell = head_sectors > base_sectors, requests.head * head_sectors <= requests.base * base_sectors
     else:
@@ -128,10 +131,10 @@ def _explains(requests: Row, base_sectors: float, head_sectors: float) -> bool:
 
 
 def _decide_by_occupancy(row: Row, resources: Mapping[str, Row], launched: LaunchedBlocks) -> tuple[bool, Reason]:
-    """Return whether a resource changes the number of threads that fit on a multiprocessor, and the reason."""
+    """Return whether a changed resource changes the number of threads that fit on a multiprocessor, and the reason."""
 
     def count_threads(*metrics: str) -> tuple[int, ...]:
-        """Return the number of threads that fit in base and in head, if only these resources limit it."""
+        """Return how many threads fit on a multiprocessor in base and in head, if only these resources limit them."""
         totals = []
         for block, side in zip(launched, ("base", "head"), strict=True):
             threads, dynamic = block or (0, 0)
@@ -150,22 +153,23 @@ def _decide_by_occupancy(row: Row, resources: Mapping[str, Row], launched: Launc
     return False, Reason(ReasonKind.OCCUPANCY_SAME, (head_threads, base_threads))
 
 
-#: Maximum share of all times that may be undecided and possibly slower. Two runs of one commit differ beyond their
-#: thresholds in about this share.
+#: Maximum share of all times that may be undecided and possibly slower without affecting the verdict. Two runs of one
+#: commit differ beyond their thresholds in about this share.
 MAX_DOUBT_SHARE = 1 / 100
 
 #: The same maximum for the times of one kernel with the same flags.
 MAX_DOUBT_SHARE_OF_KERNEL = 1 / 10
 
-#: Policies for a TRADE. NONE: it never passes. NUMBERS: only numbers may be worse, beside faster times. ALL: it always
-#: passes.
+#: Policies for a TRADE. NONE: it never passes. NUMBERS: it passes if times are faster and only numbers are worse. ALL:
+#: it always passes.
 TRADE_POLICIES = NONE, NUMBERS, ALL = "none", "numbers", "all"
 
 
 def conclude(rows: Sequence[Row], failing: Collection[Verdict] = ()) -> Verdict:
-    """Return the verdict of the worst row. NOTED rows and a small share of UNDECIDED rows do not count.
+    """Return the verdict on a whole review: the worst one, or TRADE if something is worse and something is better.
 
-    `failing` has the verdicts on configurations that fail in head, in both commits, or in base.
+    NOTED rows, and UNDECIDED rows up to a small share, do not count. `failing` has the verdicts of the failures:
+    BROKEN, FAILED or REPAIRED.
     """
     verdicts = {row.judgement.verdict for row in rows} | {*failing}
     rules = {
@@ -181,14 +185,17 @@ def conclude(rows: Sequence[Row], failing: Collection[Verdict] = ()) -> Verdict:
 
 
 def is_better(rows: Sequence[Row]) -> bool:
-    """Return whether a time is faster; if nothing was timed, whether a deciding number fell."""
+    """Return whether some time is faster, or, if nothing was timed, some deciding number fell."""
     times = [row for row in rows if row.kind == TIMED]
     deciding = times or (row for row in rows if row.decides)
     return any(row.judgement.verdict is Verdict.FASTER for row in deciding)
 
 
 def exit_code(conclusion: Verdict, rows: Sequence[Row], trade: str) -> int:
-    """Return 0 if the review passes, 1 if something became worse, 2 if not judged. `trade` is one of TRADE_POLICIES."""
+    """Return the exit code: 0 if the review passes, 1 if something became worse, 2 if there is no verdict.
+
+    `trade` is one of TRADE_POLICIES.
+    """
     if conclusion is Verdict.TRADE:
         worse = ALL if any(row.judgement.verdict is Verdict.SLOWER for row in rows) else NUMBERS
         return int(TRADE_POLICIES.index(worse) > TRADE_POLICIES.index(trade))
@@ -196,7 +203,11 @@ def exit_code(conclusion: Verdict, rows: Sequence[Row], trade: str) -> int:
 
 
 def iter_reasons_for_undecided(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield a sentence for each set of times with enough undecided ones to change the verdict."""
+    """Yield a sentence for each set of times of which too many are undecided and could be slower.
+
+    The sets are all times, and the times of each kernel and flags. Their limits are MAX_DOUBT_SHARE and
+    MAX_DOUBT_SHARE_OF_KERNEL.
+    """
     times = [row for row in rows if row.kind == TIMED]
     kernels: dict[str, list[Row]] = defaultdict(list)
     for row in times:

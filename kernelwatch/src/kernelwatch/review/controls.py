@@ -1,6 +1,6 @@
-"""Controls: times of equal machine code on two GPUs of one model; they show how much the GPUs differ.
+"""Controls: times of equal machine code on two GPUs of one model. They show how much the times of the GPUs differ.
 
-This holds only for kernels that are almost as fast as a copy. An uncoalesced transpose differed by 5 % between GPUs
+They hold only for kernels that are almost as fast as a copy. An uncoalesced transpose differed by 5 % between GPUs
 whose copies agreed to 0.6 % (docs/evidence/agreement.md).
 """
 
@@ -13,7 +13,7 @@ from kernelwatch.review.verdict import compute_ratio, relative_change
 from kernelwatch.store.default_thresholds import LONG_LAUNCH
 from kernelwatch.store.measurements import CommitMeasurements
 
-#: Minimum number of controls.
+#: Minimum number of controls for which a review uses them.
 MIN_CONTROLS = 12
 
 #: Largest ratio of a kernel's time to the copy's for which controls apply.
@@ -30,7 +30,7 @@ class Controls(NamedTuple):
 def find_controls(
     base: CommitMeasurements, head: CommitMeasurements, times: Iterable[Pair], describe: Describe
 ) -> Controls | None:
-    """Return the controls among pairs of times; None if there are too few."""
+    """Return number and largest change of the controls among pairs of times; None for fewer than MIN_CONTROLS."""
     changes = [
         relative_change(compute_ratio(pair.base.value or 0.0, pair.head.value or 0.0))
         for pair in times
@@ -40,9 +40,10 @@ def find_controls(
 
 
 def is_comparable(pair: Pair, describe: Describe) -> bool:
-    """Return whether controls apply to a pair: two known GPUs, long times, and at most MAX_COPIES on both.
+    """Return whether controls apply to a pair of times.
 
-    Pairs of the library's own copy are controls in every review, even if all kernels changed.
+    They do if several known GPUs took the times, and both are at least LONG_LAUNCH and at most MAX_COPIES copies. For
+    the copy itself, the last condition holds always.
     """
     points = (pair.base, pair.head)
     if len(pair.gpus) < 2 or None in pair.gpus or any((point.value or 0.0) < LONG_LAUNCH for point in points):
@@ -53,7 +54,10 @@ def is_comparable(pair: Pair, describe: Describe) -> bool:
 
 
 def is_control(base: CommitMeasurements, head: CommitMeasurements, pair: Pair, describe: Describe) -> bool:
-    """Return whether both commits launched the same machine code, and each measured it without throttling."""
+    """Return whether both commits launched the same machine code, each measured it, and the GPU was not throttled.
+
+    Launches from L2 and isolated launches are no controls.
+    """
     if pair.base.throttle_reasons or pair.head.throttle_reasons or is_one_measurement(base, head, pair):
         return False
     facts = describe(pair.benchmark, pair.base.params)

@@ -1,4 +1,4 @@
-"""The rows of a review, grouped by kernel and flags: changes, mean ratio, and related changes."""
+"""The changes of a review, grouped by kernel and flags, with mean ratios, counts and evidence."""
 
 import math
 from collections import Counter, defaultdict
@@ -15,13 +15,13 @@ from kernelwatch.suite.metrics import RATIOS
 #: Bytes of a sector, as in `ptxcount.counting.transactions.SECTOR`, whose import would be slow.
 _SECTOR = 32
 
-#: Smallest relative change that a report lists by default.
+#: Smallest relative change that reports list by default.
 AT_LEAST = 0.01
 
-#: Flags of a group for all flag sets of its kernel.
+#: `ChangeGroup.flags` of a group that has all sets of flags of its kernel.
 ANY_FLAGS = "any"
 
-#: Verdicts on a time.
+#: Verdicts on times that `ChangeGroup.counts` counts.
 _JUDGED = (Verdict.SLOWER, Verdict.FASTER, Verdict.SAME, Verdict.UNDECIDED)
 
 #: Displayed names of ratios whose names sound like totals.
@@ -34,7 +34,7 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class _Difference:
-    """A change of numbers as text; `direction` is 1 if all rose, -1 if all fell, 0 if some rose and others fell."""
+    """A change of numbers as text; `direction` is 1 if all rose, -1 if all fell, 0 if some rose and some fell."""
 
     text: str
     direction: int
@@ -65,7 +65,7 @@ class ChangeGroup:
 
     @cached_property
     def counts(self) -> dict[str, int]:
-        """Number of times per verdict, and of exact numbers that rose, fell, or are noted or acknowledged."""
+        """The number of times by verdict, and of exact numbers that rose, fell, or are noted or acknowledged."""
         times, deciding, numbers = (
             Counter(row.judgement.verdict for row in rows) for rows in (self.times, self._deciding, self.numbers)
         )
@@ -91,12 +91,12 @@ class ChangeGroup:
 
     @property
     def _deciding(self) -> Sequence[Row]:
-        """Its numbers that decide; if there are none, those that explain."""
+        """Its numbers that decide; if none decides, all its numbers."""
         return [row for row in self.numbers if row.decides] or self.numbers
 
 
 def select_changed(rows: Iterable[Row], at_least: float = 0.0) -> tuple[Row, ...]:
-    """Return the rows with a relative change of at least `at_least`."""
+    """Return the rows with a verdict other than SAME and a relative change of at least `at_least`."""
     differing = (row for row in rows if row.judgement.verdict is not Verdict.SAME)
     return tuple(row for row in differing if relative_change(row.judgement.ratio) >= at_least)
 
@@ -120,7 +120,7 @@ def group_rows(rows: Iterable[Row], arch: str | None, at_least: float = 0.0) -> 
         if elsewhere and select_changed(members, at_least):
             evidence = _join_texts(_list_differences(members, at_least, named=True))
             foreign.append(ChangeGroup(kernel, flags, (), select_changed(members, at_least), evidence, elsewhere=True))
-        elif select_changed(times, at_least):  # with all numbers of the same code
+        elif select_changed(times, at_least):  # the group has its counted and compiled numbers, too
             differences = (*_describe_traffic(numbers), *_list_differences(numbers, at_least))
             evidence = (*_join_texts(differences, _average_ratios(times)), *_describe_machine_code(members))
             timed.append(ChangeGroup(kernel, flags, times, select_changed(numbers, at_least), evidence))
@@ -146,7 +146,10 @@ def group_rows(rows: Iterable[Row], arch: str | None, at_least: float = 0.0) -> 
 
 
 def _merge_alike(groups: Iterable[ChangeGroup], flag_sets: Set[tuple[str, str]]) -> Iterator[ChangeGroup]:
-    """Yield one group for all groups that differ only in their flags."""
+    """Yield the groups; those of one kernel with equal evidence become one group with all of their flags.
+
+    `flag_sets` has each kernel with each of its sets of flags.
+    """
     alike: dict[tuple[str, tuple[str, ...]], list[ChangeGroup]] = defaultdict(list)
     for group in groups:
         alike[group.kernel, group.evidence].append(group)
@@ -166,7 +169,7 @@ def _average_ratios(times: Iterable[Row]) -> float | None:
 
 
 def _join_texts(differences: Iterable[_Difference], time_ratio: float | None = None) -> tuple[str, ...]:
-    """Return the texts; if times changed by `time_ratio`, numbers that changed in the other direction come last."""
+    """Return the texts of differences. If times changed by `time_ratio`, changes in the other direction come last."""
 
     def is_opposed(difference: _Difference) -> bool:
         return time_ratio is not None and (time_ratio - 1) * difference.direction < 0
@@ -190,7 +193,7 @@ def _list_differences(rows: Iterable[Row], at_least: float, *, named: bool = Fal
                 rises = {row.head > row.base for row in differing}
                 archs_by_amount[_Difference(text, (True in rises) - (False in rises))].append(arch)
         for amount, arch_names in archs_by_amount.items():
-            # A comma separates two differences.
+            # Join with "and", because a comma separates two differences.
             is_named = named or len(arch_names) < len(by_arch)
             yield replace(amount, text=f"{amount.text} on {' and '.join(arch_names)}") if is_named else amount
 
@@ -207,7 +210,11 @@ def _format_part(count: int, total: int) -> str:
 
 
 def _format_change(metric: str, rows: Sequence[Row]) -> str:
-    """Format a change: as a number if it is equal in all rows, as two values if one is zero, else in per cent."""
+    """Format the change of a metric in some rows.
+
+    If all rows changed by the same integer, give this number, as in "2 more registers". If a row changed from or to 0,
+    give the means of both commits. Otherwise give the change in per cent.
+    """
     metric = _NAMES.get(metric, metric)
     step, *other_steps = {round(row.head - row.base, 6) for row in rows}
     ratios = [row.judgement.ratio for row in rows]
@@ -223,9 +230,9 @@ def _format_change(metric: str, rows: Sequence[Row]) -> str:
 
 
 def _describe_traffic(rows: Iterable[Row]) -> Iterator[_Difference]:
-    """Yield bytes moved over bytes needed, over all launches whose traffic changed.
+    """Yield the bytes that launches move divided by the bytes that they need, before and now, as one difference.
 
-    Yields nothing if both print alike, or where a kernel moves fewer bytes than its declared arrays have.
+    Only launches with changed sectors count. Yield nothing if both ratios print alike, or a ratio is below 1.
     """
     launches: dict[object, list[Row]] = defaultdict(list)
     for row in rows:

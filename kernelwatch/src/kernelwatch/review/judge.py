@@ -35,7 +35,7 @@ def judge_pairs(
     times = [pair for pair in pairs if classify_benchmark(pair.benchmark) == TIMED]
     limits = [thresholds.select(pair, describe) for pair in times]
     judged = time_verdicts.judge_times([(pair.base, pair.head) for pair in times], limits)
-    judgements = dict(zip(map(id, times), judged, strict=True))  # values of two pairs may be equal
+    judgements = dict(zip(map(id, times), judged, strict=True))  # by identity, because two pairs may be equal
     rows = []
     for pair in pairs:
         benchmark, old, new = pair
@@ -72,7 +72,11 @@ def judge_pairs(
 
 
 def add_doubts(judgement: Judgement, pair: Pair, *, unchanged: bool | None, throttle_reasons: str) -> Judgement:
-    """Return the judgement on a time; UNDECIDED if machine code, copy or GPU make the change doubtful."""
+    """Return the judgement on a time with its doubts: UNDECIDED if the machine may have caused the change.
+
+    That is so if the GPU was throttled. With equal machine code, it is also so if GPUs differ, or the copy changed as
+    much.
+    """
     if judgement.verdict is Verdict.SAME:
         return judgement
     doubt, could_be, copies = None, judgement.could_be, _pair_copies(pair)
@@ -81,7 +85,7 @@ def add_doubts(judgement: Judgement, pair: Pair, *, unchanged: bool | None, thro
     elif unchanged and len(pair.gpus) > 1:
         doubt = Reason(ReasonKind.SEVERAL_GPUS)
     elif unchanged and copies and relative_change(compute_ratio(*copies)) <= judgement.threshold:
-        # Relative to the copy, whatever slows both kernel and copy cancels.
+        # In times divided by the copy's, influences on both kernel and copy cancel.
         doubt = Reason(ReasonKind.COPY, (compute_ratio(*copies),))
     reasons = judgement.reasons or ((doubt,) if doubt else ())
     reasons += (Reason(ReasonKind.UNCHANGED),) if unchanged else ()
@@ -95,9 +99,9 @@ def _pair_copies(pair: Pair) -> tuple[float, float] | None:
 
 
 def _explain_throttling(base: CommitMeasurements, head: CommitMeasurements, pair: Pair) -> str:
-    """Return why the GPU was throttled or shared; empty if it was not, or if one run met the same state for both.
+    """Return why the GPU was throttled or shared, in base and in head; empty if it was not.
 
-    Some GPUs always throttle. One interleaved run then measures both commits under the same conditions.
+    If one interleaved run measured both commits with the same reasons, return an empty text: some GPUs always throttle.
     """
     runs = [side.benchmarks[pair.benchmark].runs for side in (base, head)]
     reasons = {"base": pair.base.throttle_reasons, "head": pair.head.throttle_reasons}

@@ -1,4 +1,4 @@
-"""Blocks of a kernel that fit on a multiprocessor, and kernels whose block fits in only one of two commits.
+"""The number of blocks that fit on a multiprocessor, and kernels that can be launched at only one of two commits.
 
 The rules are those of NVIDIA's occupancy calculator, `cuda_occupancy.h` of the CUDA Toolkit 13.0; a test compares the
 results.
@@ -14,7 +14,7 @@ from ptxcount.util.architectures import MULTIPROCESSORS, REGISTERS, WARP, fit_wa
 #: Resources of a block, as `Row.metric` has them.
 _REGISTERS, _SHARED = "registers", "shared bytes"
 
-#: The threads of a block and its bytes of dynamic shared memory, in base and in head; None if unknown.
+#: (threads of a block, its bytes of dynamic shared memory) in base and in head; None if unknown.
 LaunchedBlocks = tuple[tuple[int, int] | None, tuple[int, int] | None]
 
 
@@ -32,10 +32,10 @@ def count_blocks(arch: str, threads: int, registers: int, shared: int) -> int:
 def find_unlaunchable(
     rows: Iterable[Row], find_recorded: Callable[[Row], LaunchedBlocks]
 ) -> Iterator[tuple[Verdict, UnpairedConfiguration]]:
-    """Yield each kernel that cannot be launched only in head, with BROKEN, or only in base, with REPAIRED.
+    """Yield each kernel that can be launched at only one commit: with BROKEN if at base, with REPAIRED if at head.
 
-    `find_recorded` returns the blocks that runs of both commits launched. A kernel that fits in neither commit never
-    ran on this architecture. A kernel without a recorded block in head is not judged.
+    `find_recorded` returns the blocks that runs of both commits launched. A kernel that cannot be launched at either
+    commit never ran on this architecture, and is left out. So is a kernel without a recorded block in head.
     """
     kernels: defaultdict[tuple[object, str], dict[str, Row]] = defaultdict(dict)
     for row in rows:
@@ -56,7 +56,7 @@ def find_unlaunchable(
 
 
 def _find_problem(arch: str, resources: dict[str, Row], side: str, block: tuple[int, int]) -> str:
-    """Return why a block cannot be launched; empty if it can."""
+    """Return why a block with a kernel's resources at a commit cannot be launched; empty if it can."""
     threads, dynamic = block
     registers, shared = (
         int(getattr(resources[name], side)) if name in resources else 0 for name in (_REGISTERS, _SHARED)

@@ -1,4 +1,4 @@
-"""Notes on a review: differences between the runs of the two commits."""
+"""Notes on a review: sentences about the runs of both commits, the launches and the source."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -13,7 +13,7 @@ from kernelwatch.store.measurements import CommitMeasurements
 from kernelwatch.store.source_changes import SourceChanges
 from kernelwatch.suite.benchmark_names import TIMED
 
-#: Facts of a run that alone may explain a change: label -> field, and asv's types of benchmarks that they affect.
+#: Label of a fact that may explain a change -> its field in `RunFacts`, and asv's types of affected benchmarks.
 _FACTS = {
     "GPU": ("gpu", ("time",)),
     "driver": ("driver", ("time",)),
@@ -22,7 +22,7 @@ _FACTS = {
     "generator of PTX": ("generators", ("time", "track")),
 }
 
-#: Smallest ratio of instructions that a note names.
+#: Smallest ratio of head's PTX instructions to base's that a note names.
 _MANY_INSTRUCTIONS = 2.0
 
 
@@ -33,7 +33,7 @@ def list_notes(
     times: Sequence[Pair],
     thresholds: Thresholds,
 ) -> Iterator[str]:
-    """Yield the notes, one sentence each."""
+    """Yield notes on the runs: one commit twice, uncommitted files, differing facts, several GPUs, reused times."""
     if base.commit == head.commit and not sides.is_of_compilers:
         yield f"base and head are the same commit, {base.commit[:8]}: give another BASE"
     command = sides.measure_command
@@ -62,7 +62,7 @@ def list_notes(
 
 
 def list_relaunched(rows: Iterable[Row], command: str) -> Iterator[str]:
-    """Yield the kernels whose counts changed with equal machine code, and how to measure both commits."""
+    """Yield one note: the kernels whose counts changed with equal machine code, if any, and how to measure again."""
     counts = (row for row in rows if row.kind != TIMED and row.arch is None and row.base != row.head)
     if kernels := ", ".join(sorted({row.kernel for row in counts if row.code_unchanged})):
         yield (
@@ -72,7 +72,7 @@ def list_relaunched(rows: Iterable[Row], command: str) -> Iterator[str]:
 
 
 def list_source_notes(changes: SourceChanges) -> Iterator[str]:
-    """Yield the notes on the source: problems, and the files whose launches changed in the host's code."""
+    """Yield notes on the source: problems with acknowledged.toml, and files with changed launches in host code."""
     yield from changes.problems
     if changes.launch_files:
         yield (
@@ -82,9 +82,9 @@ def list_source_notes(changes: SourceChanges) -> Iterator[str]:
 
 
 def list_more_instructions(rows: Iterable[Row]) -> Iterator[str]:
-    """Yield one note: the kernels that execute at least twice as many PTX instructions.
+    """Yield one note: the kernels that execute at least twice as many PTX instructions, if any.
 
-    Kernels with times, and ratios above a limit, are left out.
+    Kernels whose times or limits decide are left out.
     """
     ratios: dict[str, float] = {}
     for row in rows:
@@ -96,7 +96,7 @@ def list_more_instructions(rows: Iterable[Row]) -> Iterator[str]:
 
 
 def _list_differing_facts(sides: ReviewSides, base: CommitMeasurements, head: CommitMeasurements) -> Iterator[str]:
-    """Yield the facts that differ. Each benchmark has the facts of its own last run."""
+    """Yield each fact of _FACTS that differs between the last runs of a benchmark at both commits, with both values."""
     for fact, (field, types) in _FACTS.items():
         if fact == "compiler" and sides.is_of_compilers:
             continue

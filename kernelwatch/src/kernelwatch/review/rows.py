@@ -1,4 +1,4 @@
-"""A configuration in two commits: its values and the verdict, or why a value is missing."""
+"""A configuration in two commits: its values and the verdict on them, or why a value is missing."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -9,7 +9,7 @@ from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark
 from kernelwatch.suite.metrics import GLOBAL_SECTORS
 from ptxcount.util.grammar import count_noun
 
-#: Parameters whose values are shown without the parameter's name.
+#: Parameters whose values reports show without the parameter's name.
 _PLAIN = ("copy", "dtype", "arch")
 
 
@@ -55,12 +55,12 @@ class Row:
 
     @property
     def metric(self) -> str:
-        """Name of a counted or compiled number: "load sectors", "registers"."""
+        """Name of a counted or compiled number, such as "load sectors" or "registers"."""
         return self.benchmark.rpartition(".track_")[2].replace("_", " ")
 
     @property
     def launch(self) -> tuple[str, ...]:
-        """Key of a launch, equal for all its counted numbers: the class, and the values of its parameters."""
+        """Key of a launch, which all its counted numbers share: the benchmark class, and the values of parameters."""
         return (self.benchmark.rpartition(".track_")[0], *self.params.values())
 
     @property
@@ -75,21 +75,21 @@ class Row:
 
     @property
     def rates(self) -> tuple[float, float] | None:
-        """Useful bytes per second of base and head; None for counts, and without useful bytes or positive times."""
+        """Useful bytes per second in base and in head; None unless they are times with useful bytes, and positive."""
         if self.kind != TIMED or self.useful_bytes is None or min(self.base, self.head) <= 0:
             return None
         return self.useful_bytes / self.base, self.useful_bytes / self.head
 
     @property
     def parameters(self) -> str:
-        """The parameters without kernel and flags: "12800x12800 float32 from L2", "offset 3 float32"."""
+        """The parameters without kernel and flags, and the conditions, as in "12800x12800 float32 from L2"."""
         others = {name: value for name, value in self.params.items() if name not in ("kernel", "flags")}
         words = [value if " x " in name or name in _PLAIN else f"{name} {value}" for name, value in others.items()]
         return " ".join([*words, *self.conditions])
 
     @property
     def size(self) -> float:
-        """Size of the change, without its direction; infinite if a value is 0."""
+        """Size of the change: the absolute logarithm of head / base; infinite if only one value is 0."""
         ratio = self.judgement.ratio
         return math.inf if ratio <= 0 or math.isinf(ratio) else abs(math.log(ratio))
 
@@ -126,7 +126,7 @@ class Failure:
 
 
 def group_failures(verdict: Verdict, unpaired: Iterable[UnpairedConfiguration]) -> list[Failure]:
-    """Return one failure per kernel and reason, for all metrics together; those with most configurations first."""
+    """Return one failure for each kernel and reason, over all benchmarks; those with most configurations first."""
     by_reason: dict[tuple[str, str], list[UnpairedConfiguration]] = {}
     for configuration in unpaired:
         by_reason.setdefault((configuration.kernel or configuration.benchmark, configuration.reason), []).append(

@@ -18,8 +18,8 @@ class ReviewSide:
 class ReviewSides:
     """The two sides of a review: results of one machine in one of asv's environments.
 
-    `distance` is the distance from base to head, such as "3 commits"; empty if git does not know it. `where` is the
-    machine. It also names the environment if both commits have several.
+    `distance` is the distance from base to head, such as "3 commits"; empty if git does not know it. `where` names the
+    machine, and the environment if both commits have several.
     """
 
     machine: str

@@ -47,10 +47,11 @@ def compute_p_value(base: Samples, head: Samples) -> float:
 
 @functools.cache
 def _cumulate_u(fewer: int, more: int) -> NDArray[np.float64]:
-    """Return the cumulative distribution of Mann and Whitney's U without ties.
+    """Return the cumulative distribution of Mann and Whitney's U without ties, for `fewer` and `more` samples.
 
-    It is the share of orders that win at most 0, 1, 2, ... pairs. The number of orders that win k pairs is a
-    coefficient of the Gaussian binomial, the product of (1 - q^(more + i)) / (1 - q^i).
+    Element k is the share of the orders of all samples in which one side wins at most k pairs. The number of orders
+    with k won pairs is a coefficient of a polynomial. This polynomial is the Gaussian binomial, the product of
+    (1 - q^(more + i)) / (1 - q^i).
     """
     orders = np.zeros(fewer * more + 1, dtype=np.int64)
     orders[0] = 1
@@ -73,7 +74,10 @@ def ratio_interval(base: Samples, head: Samples) -> tuple[float, float]:
 
 @functools.cache
 def _draw_resamples(*counts: int) -> tuple[NDArray[np.integer], ...]:
-    """Return for each side an array (samples by resamples) of how often a resample draws a sample."""
+    """Return, for each number of samples, an array of integers: how often each resample draws each sample.
+
+    Its shape is (samples, RESAMPLES). The draws have a fixed seed.
+    """
     rng = np.random.default_rng(SEED)
     sides = []
     for count in counts:
@@ -85,7 +89,11 @@ def _draw_resamples(*counts: int) -> tuple[NDArray[np.integer], ...]:
 
 
 def _resample_medians(samples: Samples, drawn: NDArray[np.integer]) -> NDArray[np.float64]:
-    """Return the median of each resample: the first sample at which half of its draws are counted."""
+    """Return the median of each resample, in the unit of the samples.
+
+    `drawn` is an array of `_draw_resamples`. A median is the first sample, in order of size, at which half of the draws
+    are counted.
+    """
     values = np.array(samples)
     order = values.argsort()
     ordered, counted = values[order], drawn[order]

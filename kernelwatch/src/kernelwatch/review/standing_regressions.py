@@ -16,13 +16,13 @@ from kernelwatch.suite.benchmark_names import TIMED
 #: Minimum number of commits of a drift. Two commits are neighbours, which the review compares anyway.
 MIN_DRIFT_COMMITS = 3
 
-#: An environment of asv, and a configuration in it.
+#: An environment of asv, and the name of a configuration in it.
 Key = tuple[str, str]
 
-#: A function of an environment, two commits and names of configurations that returns their review.
+#: Function that returns a review, from base, head, asv's environment and the names of configurations.
 ReviewEnds = Callable[[str, str, str, Set[str]], Review]
 
-#: The first and the last commit of a stretch, and a time that is slower in the last.
+#: The first and the last commit of a drift, and the row of a time that is slower in the last.
 Drift = tuple[str, str, Row]
 
 
@@ -30,8 +30,8 @@ Drift = tuple[str, str, Row]
 class Regression:
     """A change to the worse between two commits of a machine.
 
-    `base` and `head` are consecutive measured commits, or the ends of a drift. `rows` have times first, then the
-    largest changes. `broken` has what fails since then.
+    `head` is the commit that made it, and `base` the measured ancestor before; for a drift, they are its ends. `rows`
+    have times first, then the largest changes. `broken` are the failures that began at `head`.
     """
 
     machine: str
@@ -44,7 +44,7 @@ class Regression:
 
 @dataclass
 class _StandingRegression:
-    """A configuration that became worse, and its current time divided by that of base."""
+    """A configuration that became worse, and its time at the latest commit divided by its time at `base`."""
 
     base: str
     head: str
@@ -52,7 +52,11 @@ class _StandingRegression:
     relative_time: float
 
     def apply_step(self, later: Row) -> bool:
-        """Apply a later step; return whether it fixed the regression. Exact numbers are compared by value."""
+        """Take in the row of a later commit; return whether the regression is fixed.
+
+        A time is fixed if the product of the ratios of all its changes since base is within the threshold. Another
+        number is fixed if it is at most its value at base.
+        """
         if later.kind != TIMED:
             return later.head <= self.row.base
         if later.judgement.verdict in CHANGED_TIMES:
@@ -61,7 +65,7 @@ class _StandingRegression:
 
 
 class _UnchangedRun(NamedTuple):
-    """Consecutive commits without a change, on comparable GPUs: first, last, their number, and the last time."""
+    """Consecutive commits without a change of a time, on comparable GPUs: first, last, their number, the last time."""
 
     first: str
     last: str
@@ -71,9 +75,9 @@ class _UnchangedRun(NamedTuple):
 
 @dataclass
 class RegressionTracker:
-    """The regressions, failures and unchanged times after some steps of a machine's history.
+    """The regressions, failures and unchanged times of a machine's history up to a commit.
 
-    A step is a commit with the reviews against its ancestors. Steps are added oldest first.
+    Commits are added oldest first, each with its reviews against its ancestors.
     """
 
     heads: list[str] = field(default_factory=list)
@@ -82,7 +86,7 @@ class RegressionTracker:
     stretches: dict[Key, _UnchangedRun] = field(default_factory=dict)
 
     def add_step(self, head: str, reviews: Iterable[Review]) -> None:
-        """Add the next step."""
+        """Add the next commit with its reviews: add its regressions and failures; drop what it fixed or accepts."""
         self.heads.append(head)
         for review in reviews:
             base, environment = review.base.commit, review.environment
@@ -114,9 +118,9 @@ class RegressionTracker:
         self.stretches[key] = _UnchangedRun(stretch.first, ends[1], stretch.commits + 1, row.head)
 
     def iter_drifts(self, review_ends: ReviewEnds) -> Iterator[Drift]:
-        """Yield the times that are slower in the review of a stretch's first and last commit.
+        """Yield the drifts: times without a change from commit to commit that are slower in the last than in the first.
 
-        `review_ends` reviews some configurations of these commits in an environment.
+        `review_ends` returns the review of the first and the last commit.
         """
         ends: dict[tuple[str, str, str], set[str]] = defaultdict(set)
         for (environment, name), stretch in self.stretches.items():
@@ -128,7 +132,7 @@ class RegressionTracker:
                     yield base, head, row
 
     def list_regressions(self, machine: str, drifts: Iterable[Drift]) -> list[Regression]:
-        """Return the regressions and drifts that are not fixed, newest first."""
+        """Return the regressions that are not fixed, newest first, and then the drifts, newest first."""
         rows: dict[tuple[bool, str, str], list[Row]] = defaultdict(list)
         broken: dict[tuple[bool, str, str], list[UnpairedConfiguration]] = defaultdict(list)
         for regression in (regression for regressions in self.standing.values() for regression in regressions):

@@ -1,4 +1,4 @@
-"""The thresholds of a machine: the defaults, narrowed if its stored history shows less noise.
+"""The thresholds of a machine's times: the defaults, narrowed if its stored history shows less noise.
 
 Times of equal machine code differ only by noise. rustc-perf also derives its thresholds from its history (see its
 documentation, "How we determine if a change is significant").
@@ -19,11 +19,12 @@ from kernelwatch.store.default_thresholds import (
 )
 from kernelwatch.store.measurements import CommitMeasurements
 
-#: Maximum number of pairs of neighbouring commits to use, the newest first; minimum number of changes to narrow a
-#: default.
+#: Maximum number of pairs of neighbouring commits whose noise is used, newest first. Minimum number of changes with
+#: which a default is narrowed.
 MAX_PAIRS, MIN_CHANGES = 30, 100
 
-#: The quantile of the changes. The rest may be real: equal machine code can have another grid.
+#: Quantile of the changes that counts as the noise. Larger changes may be real: equal machine code can have another
+#: grid.
 NOISE_QUANTILE = 0.99
 
 #: Safety factor on this quantile, since one false SLOWER fails a build.
@@ -41,7 +42,7 @@ class Thresholds:
     """The thresholds of a machine: minimum duration in seconds -> largest relative change that is SAME."""
 
     by_duration: Mapping[float, float] = field(default_factory=lambda: dict(DEFAULT_THRESHOLDS))
-    #: Times of equal machine code on two GPUs, if there are enough.
+    #: The controls of the review, if it has enough.
     controls: Controls | None = None
 
     def select(self, pair: Pair, describe: Describe) -> float:
@@ -52,7 +53,7 @@ class Thresholds:
 
     @property
     def between_gpus(self) -> float:
-        """The threshold of times on two GPUs for which controls apply."""
+        """The threshold of a time that two GPUs took, if controls apply to it."""
         if self.controls is None:
             return THRESHOLD_BETWEEN_GPUS
         return min(
@@ -68,7 +69,10 @@ class Thresholds:
 
 
 def narrow_thresholds(changes: Iterable[Change]) -> Thresholds:
-    """Return the defaults, narrowed by changes that are only noise, if there are enough."""
+    """Return the default thresholds; each class of durations with enough changes has at most SAFETY times their noise.
+
+    `changes` must be only noise: those of equal machine code.
+    """
     by_class: dict[float, list[float]] = {least: [] for least in DEFAULT_THRESHOLDS}
     for seconds, relative in changes:
         by_class[find_duration_class(seconds)].append(relative)
@@ -88,7 +92,7 @@ def _round_up(change: float) -> float:
 
 
 def iter_noise(base: CommitMeasurements, head: CommitMeasurements, describe: Describe) -> Iterator[Change]:
-    """Yield each change of a time between two runs of the same machine code on one GPU."""
+    """Yield the changes of times between two commits that are only noise: same machine code, same GPU, two runs."""
     for benchmark, measured in head.benchmarks.items():
         runs = measured.runs[-1:], base.benchmarks[benchmark].runs[-1:]
         # Interleaved runs agree better; they would underestimate the noise.

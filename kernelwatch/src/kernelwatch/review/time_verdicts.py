@@ -1,8 +1,8 @@
 """Verdicts on times, from the recorded samples.
 
-A change counts only if all of this holds. It is larger than the machine's threshold and than the sum of both commits'
-spreads between rounds. It is significant by Mann-Whitney's test after Holm's correction. The bootstrap interval of the
-ratio excludes 1.
+A change counts only if four conditions hold. It is larger than the machine's threshold. It is larger than the sum of
+both commits' spreads between rounds. It is significant by Mann-Whitney's test after Holm's correction. The bootstrap
+interval of the ratio excludes 1.
 """
 
 import statistics
@@ -22,7 +22,10 @@ ALPHA = 0.05
 
 
 def judge_times(pairs: Sequence[tuple[Point, Point]], thresholds: Sequence[float]) -> list[Judgement]:
-    """Judge pairs of base and head. A change up to the pair's threshold is SAME. Holm's correction covers all pairs."""
+    """Return the judgement on each pair of times (base, head). `thresholds` has the threshold of each pair.
+
+    A change up to the threshold is SAME. Holm's correction covers all pairs.
+    """
     tested = [
         index
         for index, pair in enumerate(pairs)

@@ -1,4 +1,4 @@
-"""Verdicts on configurations and whole comparisons, with their reasons, as data."""
+"""Verdicts on configurations and on whole reviews, with their reasons, as data."""
 
 import math
 from dataclasses import dataclass
@@ -8,9 +8,9 @@ from enum import Enum
 class Verdict(Enum):
     """Verdicts, worst first.
 
-    For a single configuration, only numbers can be TRADE or NOTED. For a whole comparison, BROKEN means that some
-    configurations fail only in head, FAILED that some fail in both commits, and REPAIRED that some fail only in base.
-    TRADE means that some became worse and others better.
+    Of single configurations, only numbers can be TRADE or NOTED. A whole review is BROKEN if some configurations fail
+    only in head, FAILED if some fail in both commits. It is REPAIRED if some fail only in base, and a TRADE if some
+    became worse and some better.
     """
 
     BROKEN = "BROKEN"
@@ -25,7 +25,7 @@ class Verdict(Enum):
     SAME = "SAME"
 
 
-#: Verdicts on a number that rose and is not acknowledged, whether it decides or not.
+#: Verdicts on a number that rose and is not acknowledged. NOTED does not decide.
 RISES = (Verdict.SLOWER, Verdict.TRADE, Verdict.NOTED)
 
 #: Verdicts on a configuration that failed in one commit or both.
@@ -36,7 +36,7 @@ CHANGED_TIMES = (Verdict.SLOWER, Verdict.ACKNOWLEDGED, Verdict.FASTER)
 
 
 class ReasonKind(Enum):
-    """Reasons for a verdict, as format strings."""
+    """Reasons for a verdict, as format strings for the values in `Reason.figures`."""
 
     NOT_POSITIVE = "a time is zero or negative"
     FEW_SAMPLES = "{} + {} samples, but at least {} per commit are needed; measure with --record-samples"
@@ -132,6 +132,6 @@ def format_percent(ratio: float) -> str:
 
 
 def judge_exact(base: float, head: float) -> Judgement:
-    """Judge a counted or compiled number: the same input gives the same number, and lower is always better."""
+    """Return the judgement on a counted or compiled number: any difference counts, and lower is better."""
     verdict = Verdict.SLOWER if head > base else Verdict.FASTER
     return Judgement(verdict if base != head else Verdict.SAME, compute_ratio(base, head))

@@ -1,1 +1,1 @@
-"""Runs the benchmark classes: one process per commit, one process that measures, and reuse of stored numbers."""
+"""Runs of the benchmark classes: one process per commit, one process that measures, and reuse of stored numbers."""

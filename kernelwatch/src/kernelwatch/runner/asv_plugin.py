@@ -28,8 +28,8 @@ from kernelwatch.store.git import text as run_git
 from ptxcount.cli.ending import interruptible_import, scratch_folder
 from ptxcount.util import git_environment
 
-#: Functions of asv -> the parameters that the runner passes; None for attributes that it reads. The plugin replaces the
-#: first function, and calls the others.
+#: Function of asv -> the parameters that the runner passes, separated by spaces; attribute of asv -> None. The plugin
+#: replaces the first function. The runner uses all others.
 REQUIRED_PARAMETERS: dict[str, str | None] = {
     "asv.commands.run:Run.run": "conf range_spec bench attribute machine env_spec dry_run record_samples _returns",
     "asv.benchmarks:Benchmarks": "conf benchmarks regex",
@@ -74,7 +74,7 @@ REQUIRED_PARAMETERS: dict[str, str | None] = {
     "asv_runner.discovery:list_benchmarks": "root fp",
 }
 
-#: End of the messages that the runner is not used.
+#: End of the message if the runner is not used.
 _FALLBACK = "asv runs the benchmarks itself, which is slower"
 
 #: Options of `asv run` that the runner does not support.
@@ -82,10 +82,10 @@ _UNSUPPORTED_OPTIONS = ("profile", "set_commit_hash", "durations")
 
 
 def setup() -> None:
-    """Prepare the environment and replace `Run.run`; asv calls this after it has imported the plugin."""
+    """Prepare the environment and replace `Run.run`; asv calls this function after it has imported the plugin."""
     sys.excepthook = _print_uncaught_error
     git_environment.set_environment()
-    # asv.conf.json calls `kernelwatch provide`: this Python's folder has it, even if its environment is not activated.
+    # asv.conf.json calls `kernelwatch`, which is beside this Python. PATH may lack this folder.
     os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)])
     os.environ.setdefault(project_root.LIBRARIES, os.pathsep.join(project_root.list_libraries()))
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # the order of NVML, which names the machine
@@ -116,7 +116,7 @@ class WatchPages(OutputPublisher):  # type: ignore[misc]
 
     @classmethod
     def publish(cls, conf: Any, repo: Any, benchmarks: Any, graphs: Any, revisions: Any) -> None:
-        """Add the pages to the site that asv writes, and shorten its list."""
+        """Write the pages into asv's site, and drop rows without values from asv's lists."""
         from kernelwatch.show.site import publisher  # noqa: PLC0415 -- no other command of asv needs it
 
         publisher.drop_empty_rows(Path(conf.html_dir))
@@ -128,9 +128,10 @@ class WatchPages(OutputPublisher):  # type: ignore[misc]
 
 
 def find_incompatibility(location: str, parameters_needed: str | None) -> str:
-    """Return the difference between a name of asv and the runner's needs; empty if there is none.
+    """Return why the runner cannot use a function or attribute of asv; empty if it can.
 
-    Attributes that asv sets only in instances cannot be checked: `Git._path` and `Benchmarks._all_benchmarks`.
+    `location` and `parameters_needed` are a key and its value in REQUIRED_PARAMETERS. Attributes that asv sets only in
+    instances cannot be checked: `Git._path` and `Benchmarks._all_benchmarks`.
     """
     module, _, path = location.partition(":")
     try:
@@ -159,7 +160,7 @@ def is_existing(environment: str) -> bool:
 
 
 def _is_incompatibility(error: ImportError | AttributeError) -> bool:
-    """Return whether asv lacks a name. `setup` has checked the arguments of calls."""
+    """Return whether an error means that asv lacks a module or an attribute; other packages do not count."""
     if isinstance(error, AttributeError):
         module = getattr(error.obj, "__module__", None) or getattr(error.obj, "__name__", "")
     else:
@@ -168,11 +169,11 @@ def _is_incompatibility(error: ImportError | AttributeError) -> bool:
 
 
 def wrap_run(asv_run: Any) -> Any:
-    """Return the replacement of asv's own `Run.run`."""
+    """Return the function that replaces asv's own `Run.run`, which is `asv_run`."""
 
     @functools.wraps(asv_run)
     def run(cls: type[Run], conf: Any, *args: Any, **kwargs: Any) -> Any:
-        """Run the suite, or call asv's own `run` if the runner does not support an option."""
+        """Run the suite, or call asv's own `run` if the runner does not support an option or this asv."""
         arguments = inspect.signature(asv_run).bind(cls, conf, *args, **kwargs).arguments
         options = {name: value for name, value in arguments.items() if name not in ("cls", "conf")}
         unsupported_options = [f"--{name.replace('_', '-')}" for name in _UNSUPPORTED_OPTIONS if options.get(name)]

@@ -1,4 +1,4 @@
-"""The process of a commit, as the run controls it: its package, its messages and its end."""
+"""The process of a commit, from the run's side: how it gets the commit's package, its messages, and its end."""
 
 import os
 import subprocess
@@ -32,11 +32,11 @@ class PackageError(Exception):
 
 
 class _MissingError(PackageError):
-    """A module is missing that an installation may provide."""
+    """A commit's process cannot import a module; installing the commit's package may provide it."""
 
 
 class CommitProcess:
-    """A running process of a commit that has sent its discovery; its standard error is in a log file.
+    """A running process of a commit that has sent its `discovery`; `log` is the file of its standard error.
 
     Raises PackageError if the process cannot import the package or the suite.
     """
@@ -53,7 +53,7 @@ class CommitProcess:
         self.discovery = message
 
     def send_task(self, task: Task) -> None:
-        """Send the task and close the process's standard input."""
+        """Send the process its only task."""
         assert self._process.stdin is not None
         self._process.stdin.write(msgspec.json.encode(task) + b"\n")
         self._process.stdin.close()
@@ -64,9 +64,9 @@ class CommitProcess:
         return map(_decoder.decode, self._process.stdout)
 
     def write_jobs(self, index: int) -> None:
-        """Let the process write the jobs of a commit of an interleaved run; `index` is its place among the commits.
+        """Let the process write its commit's jobs for an interleaved run, and wait until it has ended.
 
-        Raises PackageError if the process failed.
+        `index` is that of the commit in the run. Raises PackageError if the process fails.
         """
         self.send_task(Task(turn=index))
         if problem := self.problem:
@@ -74,7 +74,7 @@ class CommitProcess:
 
     @property
     def problem(self) -> str:
-        """The exit code and the last log line of a failed process; empty if it succeeded."""
+        """The exit code and the last log line of a failed process, after its end; empty if it succeeded."""
         code = self._process.wait()
         return f"the commit's process ended with {code}: {(self._read_log() or [''])[-1]}" if code else ""
 
@@ -84,10 +84,10 @@ class CommitProcess:
 
 @contextmanager
 def start_process(conf: Any, environment: Any, repo: Any, commit: str, scratch: Path) -> Iterator[CommitProcess]:
-    """Start the process of a commit, which ends with the block.
+    """Start the process of a commit, and yield it. It ends with the `with` block.
 
-    The package is unpacked from git. asv installs it into its environment if the environment has requirements of its
-    own, or if the unpacked package cannot be imported.
+    The package is unpacked from git. If it cannot be imported, or the environment has requirements of its own, asv
+    installs the package into its environment.
 
     Raises PackageError if the package cannot be obtained, installed or imported.
     """

@@ -1,4 +1,4 @@
-"""One commit of a run: sends its process a task, and adds the outcomes to asv's results and the run's record."""
+"""One commit of a run: the task for its process, and its outcomes in asv's results and in the run's record."""
 
 import math
 import os
@@ -34,7 +34,7 @@ DIGITS = 8
 #: The environment variable that disables the reuse of stored numbers.
 MEASURE_ALL = "KERNELWATCH_MEASURE_ALL"
 
-#: Options of `asv run` that exclude stored numbers: they change the samples, or interleave the commits.
+#: Options of `asv run` with which no stored number is reused: they change the samples, or interleave the commits.
 _NO_REUSE_OPTIONS = ("quick", "attribute", "append_samples", "interleave_rounds", "dry_run")
 
 
@@ -47,7 +47,7 @@ def may_reuse(options: Mapping[str, Any]) -> bool:
 class CommitMeasurement:
     """Measures the kernel benchmarks of one commit in its process, and adds the outcomes to asv's results."""
 
-    #: Results of asv for the commit, and the selected benchmarks.
+    #: asv's results of the commit, and the selected benchmarks.
     results: Results
     benchmarks: Benchmarks
     #: Class -> all of its benchmarks.
@@ -57,10 +57,10 @@ class CommitMeasurement:
     #: The machine's folder of results.
     folder: Path
     record: RunRecord
-    #: True for HEAD of the checkout: the suite belongs to it, and the website shows its source lines.
+    #: True if the commit is the checkout's HEAD: the suite belongs to it, and the website shows its source lines.
     is_head: bool
 
-    #: Class -> index -> configuration with its outcome; class -> seconds of its measurement.
+    #: Class -> index -> configuration with its outcome. Class -> seconds of its measurement so far.
     configurations: defaultdict[str, dict[int, RunConfiguration]] = field(default_factory=lambda: defaultdict(dict))
     seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     started_at: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
@@ -72,7 +72,10 @@ class CommitMeasurement:
         return {group: names for group, names in selected.items() if names}
 
     def measure(self, process: AbstractContextManager[CommitProcess]) -> None:
-        """Measure the commit, and add the results."""
+        """Measure the commit in its process, and add the outcomes to the results and the record.
+
+        Configurations without an outcome fail with the reason, such as that of PackageError.
+        """
         task = self._make_task()
         for name in task.benchmarks:
             texts = result_rows.list_configurations(self.benchmarks[name]["params"])
@@ -106,7 +109,10 @@ class CommitMeasurement:
         return list(self.benchmarks.benchmark_selection.get(name) or ())
 
     def _refuse_other_axes(self, discovery: Discovery) -> None:
-        """Raise PackageError if a benchmark has changed since the run began: its indices would mean other launches."""
+        """Raise PackageError if the axes or the version of a benchmark changed since the run began.
+
+        The indices of configurations would mean other launches.
+        """
         current = {benchmark["name"]: benchmark for benchmark in discovery.benchmarks}
         for name, benchmark in self.benchmarks.items():
             if any(current.get(name, {}).get(key) != benchmark[key] for key in ("params", "version")):

@@ -1,4 +1,4 @@
-"""The process of a commit: it imports the commit's package, and the library and the suite of the checkout.
+"""The process of a commit. It imports the commit's package, and this library and the suite from the checkout.
 
 `python -m kernelwatch.runner.commit_worker BENCHMARKS` sends the benchmarks that it discovers, reads a task from
 standard input, and sends the outcome of each configuration. It and the processes that it forks end with the run.
@@ -42,7 +42,7 @@ def main(folder: str) -> int:
 
 
 def _discover_benchmarks(folder: str) -> Discovery:
-    """Discover the benchmarks as asv does, and group those that share a measurement."""
+    """Return the benchmarks that asv finds in the folder, the groups that share a measurement, and the generators."""
     suite, output = registry.current_suite(), io.StringIO()
     list_benchmarks(folder, output)
     generators = list_generators(suite.kernels().values())
@@ -56,7 +56,10 @@ def _format_import_error(error: BaseException) -> str:
 
 
 def _perform_task(task: Task, send: Sender) -> None:
-    """Measure times; meanwhile, compile and count in a process that is forked before this one has threads."""
+    """Measure the task's times; meanwhile, compile and count in a process that is forked before this one has threads.
+
+    Without times, this process compiles and counts itself.
+    """
     from kernelwatch.runner import measure_counts  # noqa: PLC0415 -- so that errors of the suite are reported first
 
     counting: list[BaseProcess] = []

@@ -1,4 +1,4 @@
-"""The compiler of a run. A run has only one; it is part of the names of asv's environments."""
+"""The compiler of a run. A run has only one. Its release is part of the names of asv's environments."""
 
 import os
 from typing import Any
@@ -9,14 +9,14 @@ from kernelwatch.errors import CompileError, KernelwatchError, NvccNotFoundError
 from kernelwatch.toolchain import cache, nvcc, releases
 from kernelwatch.toolchain.nvcc_call import NvccOutput
 
-#: Keys of asv's matrix; a matrix with other keys has only requirements.
+#: Keys of asv's matrix. A matrix without these keys is a table of requirements.
 _MATRIX_KEYS = {"req", "env", "env_nobuild"}
 
 
 def choose_compiler(conf: Any) -> None:
-    """Choose the compiler that the environment variable names, try it, and make it the only one in asv's matrix.
+    """Choose the compiler that the environment variable requests, test it, and make it the only one in asv's matrix.
 
-    Raises UserError if the compiler is missing, is not a release of CUDA, or fails to compile.
+    Raises UserError if NVCC names no compiler, the variable no release of CUDA, or the compiler does not compile.
     """
     try:
         releases.use_requested_release()
@@ -31,7 +31,7 @@ def choose_compiler(conf: Any) -> None:
         if "NVCC" in os.environ:
             raise UserError(str(error)) from None
     except (KernelwatchError, CompileError, OSError) as error:
-        raise UserError(str(error)) from None  # here once, instead of for every configuration
+        raise UserError(str(error)) from None  # reported once, instead of for every configuration
     matrix = dict(conf.matrix) if set(conf.matrix) <= _MATRIX_KEYS else {"req": conf.matrix}
     kind, variable = releases.MATRIX_KEY
     other_variables = {name: values for name, values in matrix.get(kind, {}).items() if name != variable}

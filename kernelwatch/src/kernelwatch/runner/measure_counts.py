@@ -1,4 +1,4 @@
-"""Counted and compiled numbers of a commit, in the process that has its package."""
+"""Counted and compiled numbers of a commit, computed in the commit's process."""
 
 import multiprocessing
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ from kernelwatch.toolchain.build import Cubin
 
 
 def send_all(task: Task, send: Sender) -> None:
-    """Count and compile the task's configurations."""
+    """Compile and count the task's configurations, and missing source lines if requested; send the outcomes."""
     compile_cubins(task, send)
     count_launches(task, send)
     if task.lines:
@@ -33,7 +33,7 @@ def send_all(task: Task, send: Sender) -> None:
 
 
 def sweeps_by_class(kind: registry.Kind) -> dict[str, Sweep]:
-    """Return the sweep of each class of a kind, in asv's order."""
+    """Return benchmark class -> its sweep, for the classes of a kind, in asv's order."""
     return {
         name.rpartition(".")[0]: sweep
         for name, (benchmark_kind, sweep) in sorted(registry.current_suite().benchmarks.items())
@@ -55,7 +55,7 @@ def list_configurations(task: Task, kind: registry.Kind) -> list[tuple[RunConfig
 
 
 def count_launches(task: Task, send: Sender) -> None:
-    """Count the selected launches whose numbers are not stored."""
+    """Count the task's launches, except those whose stored numbers are reused; send all outcomes."""
     selected = list_configurations(task, registry.Kind.COUNTED)
     if not selected:
         return
@@ -97,12 +97,12 @@ def count_launches(task: Task, send: Sender) -> None:
 
 
 def _metric_names(group: str) -> list[tuple[str, str]]:
-    """Return the benchmarks of a class, each with the name of its metric."""
+    """Return the benchmarks of a class as (name, name of its metric or resource)."""
     return [(name, name.partition(".track_")[2]) for name in registry.current_suite().benchmarks_by_class[group]]
 
 
 def _worst_ratio(current: Mapping[str, float], stored: Mapping[str, float]) -> float | None:
-    """Return the largest ratio of a current number to the stored one; 1 if all are equal, None if one is missing."""
+    """Return the ratio of a current number to the stored one that differs most from 1; None if a number is missing."""
     if not stored.keys() <= current.keys():
         return None
     ratios = [current[name] / stored[name] if stored[name] else 1.0 + current[name] for name in stored]
@@ -110,7 +110,7 @@ def _worst_ratio(current: Mapping[str, float], stored: Mapping[str, float]) -> f
 
 
 def compile_cubins(task: Task, send: Sender) -> None:
-    """Compile the selected kernels, and read the compiler's report. All cubins are then in the cache."""
+    """Compile the task's kernels, and send the resources that ptxas reports. All cubins are then in the cache."""
     selected = list_configurations(task, registry.Kind.COMPILED)
     if not selected:
         return
@@ -138,7 +138,7 @@ def compile_cubins(task: Task, send: Sender) -> None:
 
 
 def _compile_or_error(arguments: tuple[str, str, str, str]) -> Cubin | Exception:
-    """Return a configuration's cubin, or the error that the compiler raised."""
+    """Return the cubin of (kernel, dtype, flags, arch), or the error of its compilation."""
     try:
         return compile_cubin(*arguments)
     except (NotImplementedError, *ERRORS) as error:

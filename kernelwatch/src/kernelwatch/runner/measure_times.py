@@ -1,4 +1,4 @@
-"""Times of a commit: the process that has its package describes jobs, and the measuring process takes samples."""
+"""Times of a commit: the commit's process describes the jobs, and the measuring process takes the samples."""
 
 import hashlib
 import statistics
@@ -26,10 +26,10 @@ from kernelwatch.suite import registry
 from kernelwatch.suite.benchmark_names import Kind, control_name, find_kind
 from kernelwatch.suite.sweep import Sweep
 
-#: Number of measurements of a time that must all disagree with the stored one before a difference is reported.
+#: Number of measurements of a time that must all differ from the stored one before a difference is reported.
 _TRIES = 2
 
-#: Maximum number of later configurations whose references are written while the GPU is busy.
+#: Maximum number of later configurations whose references may be written in advance, while the GPU measures.
 _LOOK_AHEAD = 60
 
 #: A class and the index of a configuration in it.
@@ -39,7 +39,11 @@ ConfigurationKey = tuple[str, int]
 def measure_task(
     task: Task, send: Sender, address: str | None, start_counting: Callable[[], None] = lambda: None
 ) -> None:
-    """Measure the task's times, or write its jobs. Call `start_counting` once all timed kernels are compiled."""
+    """Measure the task's times and send the outcomes; for an interleaved run's jobs (`turn`), only write the jobs.
+
+    `address` is that of the measuring process. If it can measure, call `start_counting` once all timed kernels are
+    compiled.
+    """
     if task.turn is not None:
         return write_jobs(str(address), task.turn)
     selected = list_configurations(task, registry.Kind.TIMED)
@@ -62,35 +66,35 @@ def measure_task(
 
 
 def write_jobs(address: str, turn: int) -> None:
-    """Write all timed jobs to `<turn>.jsonl`, one per line.
+    """Write all timed jobs of the commit to `<turn>.jsonl` beside the socket `address`, one per line.
 
-    The measuring process interleaves them with those of the other commits.
+    The measuring process interleaves them with the jobs of the other commits.
     """
     prebuild.compile_for_device()
     if ready := client.query_device(address):
         lines = []
         for sweep in sweeps_by_class(registry.Kind.TIMED).values():
             for params in sweep.points():
-                with suppress(NotImplementedError):  # this commit does not have it
+                with suppress(NotImplementedError):  # this commit does not have the kernel
                     job = timed.describe_job(sweep, sweep.launch(params)).make_job(ready)
                     lines.append(msgspec.json.encode(job) + b"\n")
         Path(address).with_name(f"{turn}.jsonl").write_bytes(b"".join(lines))
 
 
 class TimeMeasurement:
-    """Measures configurations of a commit by requests to the measuring process, whose device is ready."""
+    """Measures configurations of a commit by requests to the measuring process; `ready` describes its device."""
 
     def __init__(self, task: Task, send: Sender, address: str, ready: Ready) -> None:
         self._task, self._send, self._address, self._ready = task, send, address, ready
         self._launches: dict[ConfigurationKey, tuple[Launch, Sweep]] = {}
         self._cached_description = cache(self._describe_job)
         self._references = ReferenceWriter()
-        #: Outcomes measured to check stored numbers; they serve as a first round if the numbers are not reused.
+        #: Outcomes measured to check stored numbers. If these are not reused, each serves as a first round.
         self._checked_outcomes: dict[ConfigurationKey, JobOutcome] = {}
         self._outcomes: defaultdict[ConfigurationKey, list[JobOutcome]] = defaultdict(list)
 
     def measure(self, selected: Sequence[tuple[RunConfiguration, Launch, Sweep]]) -> None:
-        """Measure the configurations whose numbers are not stored, round by round."""
+        """Measure the configurations round by round, unless their stored numbers are reused; send all outcomes."""
         configurations = [configuration for configuration, _, _ in selected]
         for configuration, launch, sweep in selected:
             self._launches[_configuration_key(configuration)] = launch, sweep
@@ -140,13 +144,16 @@ class TimeMeasurement:
             )
 
     def _describe_job(self, key: ConfigurationKey) -> build_job.JobDescription:
-        """Return a configuration's description; its job is built only once."""
+        """Return the description of a configuration's job; the job is built only once."""
         launch, sweep = self._launches[key]
         description = timed.describe_job(sweep, launch)
         return build_job.JobDescription(cache(description.make_job), description.reference)
 
     def _measure_checks(self, checks: Sequence[Check]) -> list[float | None]:
-        """Measure each configuration and keep the outcome; return the ratios of the medians to the stored ones."""
+        """Measure each configuration, and keep its outcome.
+
+        Return for each the ratio of its median to the stored samples' median, None if it cannot be measured.
+        """
         keys = [_configuration_key(check.configuration) for check in checks]
         return [self._measure_ratio(check, keys[index + 1 :]) for index, check in enumerate(checks)]
 
@@ -165,7 +172,7 @@ class TimeMeasurement:
         return ratio
 
     def _split_stored(self, configuration: RunConfiguration) -> None:
-        """Keep the selected benchmarks' numbers, and split the stored samples into rounds."""
+        """Keep only the selected benchmarks' numbers of a reused configuration, and set the sizes of its rounds."""
         count = len(_find_samples(configuration.numbers))
         per_round = -(-count // self._task.rounds[configuration.group])
         configuration.rounds = [min(per_round, count - first) for first in range(0, count, per_round)]
@@ -221,5 +228,5 @@ def _configuration_key(configuration: RunConfiguration) -> ConfigurationKey:
 
 
 def _find_samples(values: dict[str, list[float]]) -> list[float]:
-    """Return the samples of a time among its numbers."""
+    """Return the samples of the time among the numbers of a timed class."""
     return next(samples for name, samples in values.items() if find_kind(name) is Kind.TIMED)

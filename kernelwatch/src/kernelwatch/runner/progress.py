@@ -21,19 +21,19 @@ _TICK, _ESTIMATE_AFTER = 0.2, 2.0
 
 @dataclass
 class Progress:
-    """Progress of one commit."""
+    """Progress of the measurement of one commit."""
 
-    #: Class -> its number of configurations, the rounds of each, and its selected benchmarks.
+    #: Class -> its number of configurations. Class -> rounds of each configuration. Class -> its selected benchmarks.
     counts: Mapping[str, int]
     rounds: Mapping[str, int]
     benchmarks: Mapping[str, Sequence[str]]
     #: True to show the whole text of a failure.
     shows_all: bool = False
 
-    #: Class and index -> rounds that have begun; module -> outcomes of its benchmarks.
+    #: Class and index -> rounds that have begun. Module -> "measured", "n/a" or "FAILED" -> number of values.
     rounds_begun: Counter[tuple[str, int]] = field(default_factory=Counter)
     counts_by_module: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    #: Reason without numbers -> the full reasons.
+    #: Reason with its numbers blanked -> all reasons of failures that differ from it only in numbers.
     failures: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     #: Reason of a skip -> number of benchmarks skipped for it, over all configurations.
     skips: Counter[str] = field(default_factory=Counter)
@@ -43,7 +43,7 @@ class Progress:
         self.began = time.monotonic()
 
     def begin_rounds(self, group: str, index: int, rounds: int = 1) -> None:
-        """Count rounds that begin; on a terminal, print the progress."""
+        """Count the begun rounds of a configuration; on a terminal, print the percentage."""
         self.rounds_begun[group, index] += rounds
         now = time.monotonic()
         if sys.stdout.isatty() and now - self.last_shown > _TICK:
@@ -55,7 +55,7 @@ class Progress:
             print(f"{_CLEAR}{share:4.0%}{estimate}: {group}", end="", flush=True)
 
     def note_configuration(self, configuration: RunConfiguration) -> None:
-        """Count a configuration's outcome, and print its failure: once for reasons that differ only in numbers."""
+        """Count a configuration's outcome, and print its failure: only the first of those that differ in numbers."""
         self.begin_rounds(
             configuration.group,
             configuration.index,
@@ -76,7 +76,7 @@ class Progress:
                 log.error(f"{configuration.group}({configuration.params}) FAILED\n{reason}")
 
     def print_summary(self) -> None:
-        """Print a line for each module with the outcomes of its benchmarks."""
+        """Print the numbers of outcomes of each module, the reasons of skips, and the failures that occurred again."""
         _clear_line()
         for module, outcomes in self.counts_by_module.items():
             counts = ", ".join(f"{outcomes[word]} {word}" for word in ("measured", "n/a", "FAILED") if outcomes[word])

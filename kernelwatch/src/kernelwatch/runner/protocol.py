@@ -12,12 +12,12 @@ import msgspec
 
 
 class StoredNumbers(msgspec.Struct):
-    """Numbers stored for a fingerprint, and the measured commit."""
+    """Numbers that are stored for a fingerprint, and the commit at which they were measured."""
 
     commit: str
     #: Benchmark -> its number, or its samples.
     values: dict[str, Any]
-    #: Largest relative difference of an equal time; counted numbers must be identical.
+    #: Largest relative difference up to which a time measured again agrees; counted numbers must be identical.
     threshold: float = 0.0
     #: Index of the run that measured the numbers among all recorded runs, oldest first.
     run: int = 0
@@ -34,15 +34,15 @@ class Task(msgspec.Struct):
     indices: dict[str, list[int]] = {}
     #: Names of the selected benchmarks.
     benchmarks: list[str] = []
-    #: Group -> the version of its benchmarks; group -> the rounds of a time.
+    #: Group -> the version of its benchmarks. Group -> the number of rounds of its times.
     versions: dict[str, str] = {}
     rounds: dict[str, int] = {}
-    #: Numbers of earlier runs, and the commit to measure: its own numbers do not count as reused.
+    #: Reusable numbers of earlier runs, and the commit to measure, whose own numbers do not count as reused.
     stored: StoredByGroup = {}
     commit: str = ""
-    #: The machine's folder, with the stored costs of source lines; empty if they are not needed.
+    #: The machine's folder of results if the costs of source lines are needed; else empty.
     lines: str = ""
-    #: Place of the commit in an interleaved run, if only the jobs of its times are requested.
+    #: Index of the commit in an interleaved run, if the process must only write the jobs of its times; else None.
     turn: int | None = None
 
 
@@ -58,14 +58,14 @@ class Discovery(msgspec.Struct, tag=True):
 
 
 class ImportFailure(msgspec.Struct, tag=True):
-    """An import error of the commit's package or the suite; `is_missing` if a module was not found."""
+    """An import error of the commit's package or of the suite. `is_missing` is true if a module was not found."""
 
     text: str
     is_missing: bool
 
 
 class RoundStart(msgspec.Struct, tag=True):
-    """The start of a round of a configuration."""
+    """A message that a round of a configuration begins."""
 
     group: str
     index: int
@@ -78,13 +78,13 @@ class RunConfiguration(msgspec.Struct, tag=True, omit_defaults=True, kw_only=Tru
     index: int
     #: Parameters, as reports print them.
     params: str
-    #: Hash of everything that the numbers depend on; empty if unknown: then they are never reused.
+    #: Hash of everything that the numbers depend on. It is empty if unknown; then the numbers are never reused.
     fingerprint: str = ""
-    #: SHA-256 of the cubin, launch and architecture; last the SHA-256 of its machine code, if it was computed.
+    #: SHA-256 of the cubin, text of the launch, architecture, and the SHA-256 of the machine code alone if computed.
     machine_code: tuple[str, ...] = ()
     #: Threads of a block and its bytes of dynamic shared memory; None if they depend on the launch.
     block: tuple[int, int] | None = None
-    #: Commit whose numbers are reused; empty if the configuration was measured.
+    #: Other commit whose numbers are reused; empty if the numbers are the commit's own.
     reused: str = ""
     #: Reason of a skip; error of a failure.
     skipped: str = ""
@@ -98,7 +98,7 @@ class RunConfiguration(msgspec.Struct, tag=True, omit_defaults=True, kw_only=Tru
 
 
 class Difference(msgspec.Struct, tag=True):
-    """A measured number that differs from the stored one; then no number of its kind is reused."""
+    """A configuration whose check differs from its stored numbers, or fails. Then no number of its kind is reused."""
 
     configuration: str
     #: Measured over stored number; None if it could not be measured.
@@ -106,7 +106,7 @@ class Difference(msgspec.Struct, tag=True):
 
 
 class SourceLine(msgspec.Struct, tag=True):
-    """A record of a kernel's source lines."""
+    """The costs of a kernel's source lines, as a line of their record."""
 
     line: dict[str, Any]
 

@@ -1,7 +1,7 @@
-"""Reuse of earlier commits' numbers if the fingerprints are equal; a share of them is measured again.
+"""Reuse of stored numbers for configurations with equal fingerprints.
 
-A share of the reusable configurations is measured again, to check that equal inputs give equal numbers. If one of them
-differs, no number of its kind is reused.
+A share of the reusable configurations is measured again, to check that equal fingerprints give equal numbers. If one of
+them differs, no number of its kind is reused.
 """
 
 import math
@@ -26,9 +26,10 @@ RECHECKED_SHARE = 0.02
 def load_reusable(
     folder: Path, environment: str, commit: str, groups: Mapping[str, Sequence[str]], rounds: Mapping[str, int]
 ) -> StoredByGroup:
-    """Return the reusable numbers of a machine: times of other commits, and counts of all commits.
+    """Return a machine's reusable numbers: class -> fingerprint -> stored numbers.
 
-    If a commit is measured again, its times are not reused.
+    Times of a class are reused only if the commit has none yet; otherwise the user measures it again. Counts may come
+    from any commit.
 
     Parameters
     ----------
@@ -48,7 +49,7 @@ def load_reusable(
 
     @cache
     def load_numbers(commit: str, benchmark: str) -> dict[str, Any]:
-        """Return numbers by parameters: samples where they are stored; missing and NaN values are omitted."""
+        """Return parameters -> number, or samples if they are stored. Missing and NaN values are left out."""
         document = load_document(commit)
         if document is None or benchmark not in document.results:
             return {}
@@ -88,9 +89,10 @@ def load_reusable(
 
 
 def _find_threshold(stored: StoredNumbers, run: Mapping[str, Any], time: str, params: str, rounds: int) -> float | None:
-    """Return the threshold for comparing a new time with a stored one; None unless that has samples of as many rounds.
+    """Return the threshold for comparing a new time with a stored one: the largest relative change that agrees.
 
-    One new round differs more from two stored rounds than two from two. The thresholds are for the latter.
+    Return None unless the stored time has samples of `rounds` rounds. Thresholds hold only for equal numbers of rounds:
+    one round differs from two by more than two differ from two.
     """
     samples = stored.values[time]
     if not isinstance(samples, list):
@@ -100,7 +102,7 @@ def _find_threshold(stored: StoredNumbers, run: Mapping[str, Any], time: str, pa
 
 
 class Check(NamedTuple):
-    """A configuration with stored numbers that is measured again."""
+    """A configuration with stored numbers that may be reused, or is measured again as a check."""
 
     configuration: RunConfiguration
     stored: StoredNumbers
@@ -109,10 +111,10 @@ class Check(NamedTuple):
 def reuse_stored(
     configurations: Sequence[RunConfiguration], task: Task, measure: Callable[[Sequence[Check]], Sequence[float | None]]
 ) -> list[Difference]:
-    """Reuse stored numbers for configurations if the measured share agrees; return the differences.
+    """Measure a share of the reusable configurations again; if all agree, reuse the stored numbers of the others.
 
-    The configurations are changed in place. `measure` returns the ratio of each current number to the stored one, None
-    if it cannot be measured.
+    Return the differences. Reused numbers are set in the configurations. `measure` returns, for each check, the current
+    number divided by the stored one, None if it cannot be measured.
     """
     reusable = [
         Check(configuration, stored)
@@ -136,10 +138,10 @@ def reuse_stored(
 
 
 def choose_checks(checks: Sequence[Check]) -> list[Check]:
-    """Return the configurations to measure again: a share, rounded up, of those that were measured longest ago.
+    """Return the checks to measure: the share RECHECKED_SHARE, rounded up, that was measured longest ago.
 
-    Of the configurations of one run, each class contributes neighbours, in proportion to its size. Neighbours share
-    references and buffers, which saves time.
+    Of configurations measured by one run, each class contributes a number in proportion to its size. They are
+    neighbours in asv's order, because neighbours share references and buffers.
     """
     sizes = Counter(check.configuration.group for check in checks)
 

@@ -1,4 +1,4 @@
-"""The commits of a run: the user's range, parsed as in asv."""
+"""The commits and the skipped benchmarks of a run, from the options of `asv run`."""
 
 import shlex
 import sys
@@ -13,14 +13,14 @@ from asv.repo import NoSuchNameError
 
 from kernelwatch.store import reading, result_rows
 
-#: Error text for a revision that git does not know.
+#: Message for a revision that git does not know.
 _NO_COMMIT = "{!r} is not a commit; give a branch, a tag or a hash"
 
 
 def select_commits(conf: Any, repo: Any, options: Mapping[str, Any], results: Path) -> list[str]:
-    """Return the hashes of the commits of a range; the range has the syntax of `asv run`.
+    """Return the hashes of the commits that the options of `asv run` select: range, date period and steps.
 
-    Raises UserError if the range, branch or file does not exist, or it has no commit.
+    Raises UserError if a revision, a branch or the file of hashes does not exist, or no commit is selected.
     """
     range_spec: Any = options.get("range_spec")
     paths = results.glob("*") if range_spec in ("NEW", "EXISTING") else ()
@@ -78,7 +78,7 @@ def _read_hash_file(repo: Any, name: str, are_all_needed: bool) -> list[str]:
 def find_benchmarks_to_skip(
     results: Path, machine: str, commit: str, environment: str, benchmarks: Benchmarks, options: Mapping[str, Any]
 ) -> set[str]:
-    """Return the benchmarks of a commit that the options skip."""
+    """Return the benchmarks of a commit that the options `--skip-existing...` exclude, from its stored results."""
     folder, skipped = results / machine, set[str]()
     measured_commits = (document.commit_hash for document in reading.iter_documents(folder, commit))
     if options.get("skip_existing_commits") and commit in measured_commits:

@@ -1,4 +1,4 @@
-"""Records of a run at one commit: its facts, the machine code, and the origin of each number."""
+"""The records of a run at one commit: its facts, the hashes of machine code, and the origins of reused numbers."""
 
 import uuid
 from collections import Counter
@@ -19,7 +19,7 @@ from kernelwatch.toolchain import nvcc, releases
 
 
 class RunRecord:
-    """Collects the facts of a run at a commit, from its construction to `collect_lines`.
+    """Collects the facts of a run at a commit. The run lasts from the construction to the call of `collect_lines`.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class RunRecord:
     facts : mapping of str to object, optional
         More facts of the machine, by name; the caller may add facts until `collect_lines`.
     uncommitted : sequence of str, optional
-        Files that the run imports although they are not committed.
+        Files with uncommitted changes that the run imports.
     """
 
     def __init__(self, commit: str, facts: Mapping[str, Any] | None = None, uncommitted: Sequence[str] = ()) -> None:
@@ -36,7 +36,7 @@ class RunRecord:
         self._commit = commit
         self._run = models.RunLine(run=uuid.uuid4().hex, started=_utc_timestamp(), commits=[commit], began={commit: {}})
         self._run.uncommitted = list(uncommitted)
-        #: Each configuration, and the benchmarks of its class that were measured.
+        #: Each configuration with its outcome, and the selected benchmarks of its class.
         self.configurations: list[tuple[RunConfiguration, Sequence[str]]] = []
         #: Generator of PTX -> its version.
         self.generators: Mapping[str, str] = {}
@@ -44,15 +44,16 @@ class RunRecord:
         self.source_lines: list[dict[str, Any]] = []
 
     def begin_benchmark(self, benchmark: str, started_ms: int, selected: Sequence[str] = ()) -> None:
-        """Record that a benchmark is measured, and its configurations if only some are selected.
+        """Record the start of a benchmark, and its selected configurations if only some are selected.
 
-        `started_ms` is asv's start time in milliseconds; it identifies the stored numbers.
+        `started_ms` is the start time that asv stores with the numbers, in milliseconds. It identifies the run that
+        measured them.
         """
         self._run.began[self._commit][benchmark] = started_ms
         self._run.selected[benchmark] = list(selected)
 
     def collect_lines(self) -> dict[str, list[dict[str, Any]]]:
-        """Return the lines of each record: suffix of its files -> lines."""
+        """Complete the facts of the run; return suffix of a record's files -> lines to add."""
         self._complete_run()
         compiler = releases.parse_version(self._run.nvcc)
         return {
@@ -94,13 +95,13 @@ class RunRecord:
                     configuration.params
                 )
         for by_rounds in process_counts.values():
-            by_rounds[max(by_rounds, key=lambda text: len(by_rounds[text]))] = []  # an empty list means all others
+            by_rounds[max(by_rounds, key=lambda text: len(by_rounds[text]))] = []  # an empty list stands for all others
         run.processes = {self._commit: process_counts} if process_counts else {}
         if not any(run.selected.values()):  # an empty table means all configurations
             run.selected = {}
 
     def _count_reasons(self, reasons: Iterable[tuple[str, str]]) -> list[models.SkippedConfigurations]:
-        """Return the reasons of each benchmark with their numbers of configurations."""
+        """Return each reason of a benchmark with its number of configurations, from (benchmark, reason) pairs."""
         counts = Counter((benchmark, one_line(reason)) for benchmark, reason in reasons if reason)
         return [
             models.SkippedConfigurations(commit=self._commit, benchmark=benchmark, reason=reason, configurations=count)
@@ -108,7 +109,7 @@ class RunRecord:
         ]
 
     def _cubin_records(self, compiler: str | None) -> list[models.CubinsLine]:
-        """Return the hashes of machine code, one line per architecture."""
+        """Return the lines with hashes of machine code, one per architecture."""
         by_arch: dict[str, models.CubinsLine] = {}
         for configuration in (configuration for configuration, _ in self.configurations if configuration.machine_code):
             sha256, launch, arch, *code = configuration.machine_code
@@ -120,7 +121,7 @@ class RunRecord:
         return [by_arch[arch] for arch in sorted(by_arch)]
 
     def _fingerprint_records(self, compiler: str | None) -> list[models.FingerprintsLine]:
-        """Return the fingerprints of measured configurations, and the origin of the reused ones."""
+        """Return the line with the fingerprints of measured configurations and the origins of reused ones, if any."""
         measured: dict[str, dict[str, str]] = {}
         reused: dict[str, dict[str, list[str]]] = {}
         for configuration, _ in self.configurations:

@@ -1,4 +1,4 @@
-"""Warnings of uncommitted files: a run measures commits, but with the suite and the libraries of the checkout."""
+"""Warnings of uncommitted changes: a run measures commits, but with the suite and the libraries of the checkout."""
 
 from collections.abc import Sequence
 from pathlib import Path, PurePath
@@ -12,8 +12,8 @@ from kernelwatch.store import git
 #: Suffixes of untracked files that a kernel may need.
 _SOURCES = (".cu", ".cuh", ".h", ".hpp", ".ptx", ".py")
 
-#: Number of fields before the path in git's records of changed, unmerged and untracked files (git-status(1), version
-#: 2).
+#: First word of a record of `git status` -> number of fields before the path (git-status(1), version 2). The records
+#: are those of changed, unmerged and untracked files.
 _FIELDS_BEFORE_PATH = {"1": 7, "u": 9, "?": 0}
 
 #: Maximum number of files that a warning names.
@@ -21,9 +21,9 @@ _MAX_NAMES = 8
 
 
 def warn_of_changes(commits: Sequence[str], results: Path) -> list[str]:
-    """Warn of uncommitted files: those that the measurement of HEAD lacks, and those that are imported anyway.
+    """Warn of uncommitted files: those that the measurement of HEAD lacks, and those that the run imports.
 
-    Return the latter. Files of `results` are not named, because runs write them.
+    Return those that the run imports. Files in the folder `results` are left out, because runs write them.
     """
     package, folders = settings.package_name(), settings.code_folders()
     head, changes = _list_changes()

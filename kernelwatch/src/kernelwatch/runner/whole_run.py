@@ -1,4 +1,4 @@
-"""A run: one process per commit, one process that measures, reuse of stored numbers, and results in asv's files."""
+"""A whole run: the commits and environments, one process for each commit, and the results in asv's files."""
 
 import json
 import os
@@ -36,7 +36,10 @@ from ptxcount.util.grammar import count_noun
 
 
 def run_suite(conf: Any, options: Mapping[str, Any]) -> int | None:
-    """Measure the commits and benchmarks that `asv run` selected; return its exit code."""
+    """Measure the commits and benchmarks that the options of `asv run` select; return its exit code, None for 0.
+
+    Raises UserError if an option, the compiler or a commit cannot be used.
+    """
     if options.get("interleave_rounds") and options.get("dry_run"):
         raise UserError("--interleave-rounds and --dry-run cannot be used together")  # as in asv
     compiler.choose_compiler(conf)
@@ -74,7 +77,10 @@ def run_suite(conf: Any, options: Mapping[str, Any]) -> int | None:
 
 
 def _select_environments(conf: Any, options: Mapping[str, Any]) -> list[Any]:
-    """Return asv's environments, which must have the Python of this process: it imports the package and the suite."""
+    """Return asv's selected environments. Raises UserError if there are none, or one has another version of Python.
+
+    The runner imports commits' packages and the suite in the Python of this process.
+    """
     selected = list(environments.get_environments(conf, options.get("env_spec")))
     if not selected:
         raise UserError("no environment is selected; correct --environment, or `environment_type` in asv.conf.json")
@@ -88,13 +94,16 @@ def _select_environments(conf: Any, options: Mapping[str, Any]) -> list[Any]:
 
 
 def _interleaves(options: Mapping[str, Any]) -> bool:
-    """Return whether the commits are interleaved if possible; None is the default of `asv continuous`, which does."""
+    """Return whether the options interleave commits. None does: it is the default of `asv continuous`."""
     return options.get("interleave_rounds", False) is not False
 
 
 @contextmanager
 def run_environment() -> Iterator[Path]:
-    """Provide a folder for files of this run, and set variables of its processes; it is also HOME if they have none."""
+    """Yield a temporary folder of this run, and set the environment variables of its processes.
+
+    If the user has no home folder, HOME is this folder.
+    """
     with tempfile.TemporaryDirectory(prefix="run-", ignore_cleanup_errors=True) as folder:
         variables = {parent_death.RUN: str(os.getpid()), project_root.VARIABLE: str(ROOT)}
         if not cache_dir.has_home():
@@ -104,7 +113,10 @@ def run_environment() -> Iterator[Path]:
 
 
 def load_machine(options: Mapping[str, Any], device: machine.Gpu | None) -> Machine:
-    """Return asv's description of the named machine; the default name is that of the GPU."""
+    """Return asv's description of the machine that the options name; by default, the name is that of the GPU.
+
+    The description comes from asv's file of machines, or else from the facts of this machine.
+    """
     name = options.get("machine") or Machine.hardcoded_machine_name or machine.default_name(device)
     loaded = Machine()
     try:
@@ -115,7 +127,10 @@ def load_machine(options: Mapping[str, Any], device: machine.Gpu | None) -> Mach
 
 
 def describe_machine(options: Mapping[str, Any]) -> None:
-    """Describe the runner's machine to asv, which is about to run the benchmarks itself: the history is the same."""
+    """Save the runner's machine in asv's file of machines, because asv is about to run the benchmarks itself.
+
+    So its results belong to the same history as the runner's.
+    """
     described = load_machine(options, machine.find_gpu())
     MachineCollection.save(described.machine, vars(described), _path=options.get("_machine_file"))
     Machine.hardcoded_machine_name = described.machine
@@ -123,9 +138,9 @@ def describe_machine(options: Mapping[str, Any]) -> None:
 
 @contextmanager
 def _start_measuring(device: machine.Gpu | None) -> Iterator[dict[str, Any]]:
-    """Run a measuring process if there is a GPU; yield the facts of the device.
+    """Run a measuring process if there is a GPU; yield the facts of the device, empty without one.
 
-    The driver takes up to a second to end the process; meanwhile the results are shown.
+    The end of the measuring process takes up to a second, so only the end of this process waits for it.
     """
     if device is None:
         yield {}
@@ -138,7 +153,7 @@ def _start_measuring(device: machine.Gpu | None) -> Iterator[dict[str, Any]]:
 
 @dataclass
 class SuiteRun:
-    """Measures commits."""
+    """Measures the commits of a run, one after another, and stores their results."""
 
     #: Objects of asv, and the options of `asv run` under asv's names.
     conf: Any
@@ -152,14 +167,14 @@ class SuiteRun:
     device_facts: Mapping[str, Any]
 
     has_failed: bool = False
-    #: Files that are imported although they are not committed.
+    #: Files with uncommitted changes that the run imports.
     uncommitted: Sequence[str] = ()
-    #: Environment's name, commit and process of the discovery; the exit stack ends the process.
+    #: Name of the environment, commit and process that discovered the benchmarks. The exit stack ends the process.
     discovered: tuple[str, str, CommitProcess] | None = None
     exit_stack: ExitStack = field(default_factory=ExitStack)
 
     def measure(self, commits: Sequence[str], asv_environments: Sequence[Any]) -> int | None:
-        """Measure commits in asv's environments; return the exit code."""
+        """Measure commits in asv's environments; return the exit code: 2 if something failed, else None."""
         with self.exit_stack:
             discovery = self._discover_benchmarks(commits, asv_environments[0])
             benchmarks = Benchmarks(self.conf, discovery.benchmarks, regex=self.options.get("bench"))
@@ -184,7 +199,11 @@ class SuiteRun:
         return 2 if self.has_failed else None
 
     def _discover_benchmarks(self, commits: Sequence[str], environment: Any) -> Discovery:
-        """Return the benchmarks of the first commit that can be imported: of the range, then of the branches' tips."""
+        """Return the benchmarks that the process of the first importable commit discovers.
+
+        First, the first commit of the run is tried, then the tips of the branches, then its other commits. Raises
+        UserError with all reasons if none can be imported.
+        """
         tips = []
         for branch in self.conf.branches:
             try:
@@ -205,7 +224,7 @@ class SuiteRun:
 
     @contextmanager
     def _enter_process(self, environment: Any, commit: str) -> Iterator[CommitProcess]:
-        """Enter the commit's process; if the discovery used this commit, it is the same process."""
+        """Yield the process of a commit: that of the discovery if it used this commit, else a new one."""
         discovered, self.discovered = self.discovered, None
         if discovered is not None and discovered[:2] == (environment.name, commit):
             yield discovered[2]
@@ -254,7 +273,7 @@ class SuiteRun:
             stored.save(json.loads(saved.read_bytes()), record.collect_lines())
 
     def _run_with_asv(self, results: Results, environment: Any, benchmarks: Benchmarks) -> None:
-        """Let asv run the benchmarks without kernels in its own environment."""
+        """Let asv itself run the benchmarks that are not kernel benchmarks, in its environment."""
         try:
             environment.create()
             environment.install_project(self.conf, self.repo, results.commit_hash)

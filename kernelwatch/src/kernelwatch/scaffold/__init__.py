@@ -1,1 +1,1 @@
-"""The kernels in a repository, and the classes that `kernelwatch init` writes for them."""
+"""The search for kernels in a repository, and the classes that `kernelwatch init` writes for them."""

@@ -1,4 +1,4 @@
-"""The kernels of a repository: declarations, as ptxcount parses them, and entry points in the PTX from nvcc."""
+"""The kernels of a repository, from their declarations in the sources and the entry points in the PTX from nvcc."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from ptxcount.util.errors import LaunchError
 
 _SUFFIXES = (".cu", ".cuh", ".h", ".hpp", ".hh", ".hxx", ".inl", ".inc", ".cpp", ".cc", ".cxx", ".py")
 
-#: Advice if a file does not compile, neither by itself nor in a file that includes it.
+#: Advice if a file compiles neither by itself nor in a file that includes it, and ptxcount has no advice.
 _HEADER_ADVICE = "pass options to nvcc with --flags, or declare the text that must precede the file with prelude="
 
 
 class KernelParameter(NamedTuple):
-    """A kernel's parameter: its C++ type, its name, its type as written, and its bytes if known from the compiler."""
+    """A kernel's parameter: its C++ type, its name, its type in the source, and its bytes if nvcc gives them."""
 
     kind: str
     name: str
@@ -39,9 +39,10 @@ class KernelParameter(NamedTuple):
 
 
 class CompilationUnit(NamedTuple):
-    """A unit of compilation: a file, or a string in Python with `python_name` "module:NAME".
+    """A text to compile: a file, or a string in a Python file, which `python_name` names as "module:NAME".
 
-    If a header does not compile by itself, `through` has the units that include it.
+    `include` are the folders of its includes. `through` are the sources that include it, for a header that does not
+    compile by itself.
     """
 
     file: str
@@ -53,7 +54,10 @@ class CompilationUnit(NamedTuple):
 
 
 class KernelCandidate(NamedTuple):
-    """A kernel in the repository: its place, its name for `entry=`, its parameters, and the threads of its blocks."""
+    """A kernel in the repository: its file and line, its names, its parameters, and the threads of its blocks.
+
+    `entry` is the name for the argument `entry` of `Kernel`.
+    """
 
     unit: CompilationUnit
     file: str
@@ -81,7 +85,7 @@ def read_sources(root: Path) -> dict[str, str]:
 
 
 def find_kernels(root: Path, files: dict[str, str], options: Sequence[str]) -> tuple[list[KernelCandidate], list[str]]:
-    """Return the kernels in the order of files and lines, and a message for each omitted one."""
+    """Return the kernels in the order of files and lines, and a message for each text or kernel left out."""
     units: list[CompilationUnit | str] = []
     inclusions = Inclusions(files)
     for file in (name for name, text in files.items() if "__global__" in text):
@@ -104,7 +108,7 @@ def find_kernels(root: Path, files: dict[str, str], options: Sequence[str]) -> t
 
 
 def _make_unit(file: str, files: dict[str, str], inclusions: Inclusions) -> CompilationUnit:
-    """Return the unit of a file, with the folders of its includes, and the sources that include it."""
+    """Return the unit of a file, with the folders of its includes and the sources that include it."""
     through = tuple(
         CompilationUnit(includer, files[includer], include=inclusions.list_included(includer)[1])
         for includer in inclusions.list_includers(file)
@@ -113,7 +117,7 @@ def _make_unit(file: str, files: dict[str, str], inclusions: Inclusions) -> Comp
 
 
 def _iter_python_units(file: str, text: str) -> Iterator[CompilationUnit | str]:
-    """Yield the CUDA C++ in named strings of a Python module, and a message for each string without a name."""
+    """Yield the named strings of a Python module that declare kernels, and a message for each unnamed string."""
     try:
         tree = ast.parse(text)
     except SyntaxError as error:
@@ -183,7 +187,10 @@ def _cpp_name(mangled: str) -> str:
 def _merge_parameters(
     declaration: Declaration, mangled: str, sizes: Sequence[int | None]
 ) -> tuple[KernelParameter, ...]:
-    """Return the parameters with the compiler's types, except for textures, and the names in the declaration."""
+    """Return a kernel's parameters, with names as declared, and with sizes and types from the compiler.
+
+    Textures have the declared type.
+    """
     kinds = parameter_types(mangled) or [kind for kind, _ in declaration.parameters]
     rows = enumerate(zip(declaration.parameters, kinds, sizes, strict=True))
     return tuple(
@@ -193,7 +200,7 @@ def _merge_parameters(
 
 
 def _shortest_entry(ptx: str, mangled: str) -> str:
-    """Return the shortest name by which `Kernel` finds the kernel."""
+    """Return the shortest name for which `find_entry` returns the kernel: without namespaces if possible."""
     name = _cpp_name(mangled)
     for candidate in (name.rpartition("::")[2], name, demangle(mangled)):
         with suppress(LaunchError):

@@ -1,4 +1,4 @@
-"""The `#include`s between files of a repository."""
+"""The graph of `#include`s between the files of a repository."""
 
 import os
 import re
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from pathlib import PurePosixPath
 
-#: Includes of headers in the repository; `<name.h>` without a folder is a system header.
+#: Pattern of includes that may be files of the repository; `<name.h>` without a folder is a system header.
 _INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"\n]+)"|<([^>\n]+/[^>\n]+)>)', re.MULTILINE)
 
 
@@ -27,7 +27,7 @@ class Inclusions:
             self._named[PurePosixPath(file).name].append(file)
 
     def list_included(self, file: str) -> tuple[list[str], tuple[str, ...]]:
-        """Return a file and all files that it includes, and the folders to pass with -I.
+        """Return a file and all files that it includes, directly or not, and the folders to pass with -I.
 
         If several files have the same name, the nearest is used.
         """
@@ -46,7 +46,7 @@ class Inclusions:
 
     @cached_property
     def _direct(self) -> dict[str, dict[str, str]]:
-        """File -> included file -> include folder that it needs; empty if it needs none."""
+        """File -> included file -> the folder of the include that nvcc needs with -I; empty if it needs none."""
         return {file: self._find_direct(file) for file in self._files}
 
     def _find_direct(self, file: str) -> dict[str, str]:

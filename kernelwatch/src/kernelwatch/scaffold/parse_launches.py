@@ -13,7 +13,12 @@ _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\\\n", re.DOTALL)
 
 
 class HostLaunch(NamedTuple):
-    """A launch of a kernel: its text, the block in numbers, and the known template arguments."""
+    """A launch of a kernel in host code.
+
+    `arguments` is the number of arguments, `template` has the template arguments ("" if unknown). `block` has the
+    threads of a block, empty if unknown. `shared` are the bytes of dynamic shared memory, or their expression. `text`
+    is the execution configuration.
+    """
 
     name: str
     arguments: int
@@ -25,7 +30,10 @@ class HostLaunch(NamedTuple):
 
 
 def iter_launches(file: str, text: str, included: str = "") -> Iterator[HostLaunch]:
-    """Yield the launches in a text, with the kernel's name without namespaces; `included` may define constants."""
+    """Yield the launches in the text of a file. `included` is the text of its includes, which may define constants.
+
+    Names of kernels have no namespaces.
+    """
     text = _COMMENT.sub(" ", text)
     for match in _LAUNCH.finditer(text):
         name, template, configuration, arguments = (" ".join((group or "").split()) for group in match.groups())
@@ -46,7 +54,7 @@ def iter_launches(file: str, text: str, included: str = "") -> Iterator[HostLaun
 
 
 def _split_extents(text: str, preceding: str) -> list[str]:
-    """Return the given texts of x, y and z, from `dim3(a, b)` or a variable of type dim3."""
+    """Return the expressions of x, y and z that `dim3(a, b)`, a variable of it, or a single expression has."""
     # `dim3 grid = dim3(a, b);`, `dim3 grid(a, b);`, `dim3 grid{a, b};`, or `auto grid(a, b);` if `text` is "grid".
     variable = rf"\b(?:dim3|auto)\b[^;]*?\b{text}\s*(?:=\s*(?:dim3\s*)?)?([({{][^;]*);"
     declared = re.findall(variable, preceding) if text.isidentifier() else []
@@ -56,6 +64,6 @@ def _split_extents(text: str, preceding: str) -> list[str]:
 
 
 def _evaluate(text: str, preceding: str) -> str:
-    """Evaluate an expression of numbers and variables; return digits, or an empty text if it is unknown."""
+    """Return the value of an expression of numbers and variables as a text; empty if it is unknown."""
     value = evaluate_constant(text, preceding, VARIABLES)
     return "" if value is None else str(value)

@@ -18,17 +18,18 @@ from ptxcount.source.declarations import guess_template_argument
 #: C++ types -> NumPy's dtypes.
 _DTYPES = {**TYPES, "__nv_bfloat16": "bfloat16", "nv_bfloat16": "bfloat16"}
 
-#: Usual names of numbers of rows, numbers of columns, and lengths of one-dimensional arrays.
+#: Usual names of the number of columns, the number of rows, and the length of a one-dimensional array.
 _LENGTHS = (
     ("w", "width", "cols", "columns", "ncols", "nx"),
     ("h", "height", "rows", "nrows", "ny"),
     ("n", "size", "count", "length"),
 )
 
-#: Lengths of one- and two-dimensional arrays. If threads check bounds, the lengths are not multiples of a block.
+#: Guessed length of a one-dimensional array, and of each side of a matrix. The second pair is for kernels whose threads
+#: check bounds: its lengths are not multiples of a block.
 _SIZES, _BOUNDED_SIZES = (4096, 256), (4088, 248)
 
-#: Reserved names: axes that are not arguments, and parameters of grid functions.
+#: Names that arguments must not have: axes that are not arguments, and parameters of grid functions.
 _RESERVED = ("kernel", "dtype", "flags", "arch", "copy", "sides", "multiprocessors")
 
 
@@ -53,7 +54,7 @@ def _find_direction(array: KernelParameter, uses: KernelUses) -> str:
 
 
 def name_kernels(kernels: Sequence[KernelCandidate]) -> Iterator[str]:
-    """Yield a unique name for each kernel, and so for its class; if necessary with the name of its file."""
+    """Yield a name for each kernel, such that all classes have different names: if necessary, with the file's name."""
     used_titles = {"Compiled", "Suite"}
     for kernel in kernels:
         path, name = PurePosixPath(kernel.unit.file), kernel.name.rpartition("::")[2]
@@ -68,13 +69,13 @@ def name_kernels(kernels: Sequence[KernelCandidate]) -> Iterator[str]:
 
 
 def name_class(name: str) -> str:
-    """Return the name of a kernel's class."""
+    """Return the name of a kernel's class: the kernel's name in camel case."""
     joined = "".join(part[:1].upper() + part[1:] for part in re.split(r"\W|_", name))
     return joined if joined.isidentifier() and not keyword.iskeyword(joined) else f"Kernel{joined}"
 
 
 def write_class(kernel: KernelCandidate, name: str, launch: HostLaunch | None, flags: Sequence[str] = ()) -> str:
-    """Return the text of the class that watches a kernel; its TODO lists what only the author can know."""
+    """Return the text of the class that watches a kernel. Its TODO lists guesses, which the author must replace."""
     todo = ["the grid"] if launch and launch.block else ["the grid", "the block"]
     planar = kernel.uses.declaration.planar
     parameters = [
@@ -149,7 +150,7 @@ def write_class(kernel: KernelCandidate, name: str, launch: HostLaunch | None, f
 
 
 def _fill_lines(first: str, subsequent: str, items: Sequence[str], between: str) -> str:
-    """Return items in lines of 119 columns, broken only between items, so that a bracket fits after them."""
+    """Join items to lines of at most 119 columns, broken only between items; a bracket after them needs the 120th."""
     text = between.join(item.replace(" ", "\0") for item in items)
     lines = textwrap.wrap(
         text, 119, initial_indent=first, subsequent_indent=subsequent, break_long_words=False, break_on_hyphens=False
@@ -158,14 +159,17 @@ def _fill_lines(first: str, subsequent: str, items: Sequence[str], between: str)
 
 
 def _choose_shape(uses: KernelUses, over: Sequence[str], *, is_square: bool) -> str:
-    """Return the shape of arrays; a matrix is square if one number bounds its rows and columns."""
+    """Return the guessed shape of all arrays, as a text for `Kernel`: the lengths in `over`, slowest axis first.
+
+    A matrix is square if one number bounds its rows and columns.
+    """
     if len(over) == 1 and (is_square or (uses.is_bound(over[0]) and uses.is_pitch(over[0]))):
         return f"{over[0]} {over[0]}"
     return " ".join(reversed(over))
 
 
 def _choose_axes(integers: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of lengths that the grid covers: width and height, or only one length."""
+    """Return which integer arguments the grid covers: width and height, or one length, "n" without any."""
     width, height, length = (
         next((integer for integer in integers if integer.lower() in names), "") for names in _LENGTHS
     )
@@ -173,19 +177,22 @@ def _choose_axes(integers: Sequence[str]) -> tuple[str, ...]:
 
 
 def _rename_reserved(name: str) -> str:
-    """Return an argument's name, changed if it is reserved."""
+    """Return an argument's name, with an underscore at its end if it is reserved."""
     return f"{name}_" if keyword.iskeyword(name) or name in _RESERVED else name
 
 
 def _split_element(parameter: KernelParameter, uses: KernelUses) -> tuple[str, int, str | None]:
-    """Return a parameter's type without pointers, the count of numbers in an element, and their dtype if known."""
+    """Return a parameter's type without pointers, how many numbers an element has, and their dtype if known."""
     base = strip_qualifiers(parameter.kind).rstrip("* []").strip()
     dtype, count = describe_element(base, uses.structs) or (_DTYPES.get(base), 1)
     return base, count, dtype
 
 
 def _declare_argument(parameter: KernelParameter, shape: str, swept: str, todo: list[str], uses: KernelUses) -> str:
-    """Return the declaration of a parameter; arrays have the shape."""
+    """Return the text that declares a parameter for `Kernel`; append what is unknown to `todo`.
+
+    `shape` is the shape of arrays. `swept` is the template type of the swept dtype, "" without one.
+    """
     base, count, dtype = _split_element(parameter, uses)
     name_text = _format_value(parameter.name)
     if _is_array(parameter):
@@ -213,7 +220,10 @@ def _declare_argument(parameter: KernelParameter, shape: str, swept: str, todo: 
 
 
 def _choose_entry(kernel: KernelCandidate, launch: HostLaunch | None, todo: list[str]) -> tuple[str, str, list[str]]:
-    """Return the entry point, its swept template type, and the dtypes of this type."""
+    """Return the entry point for `Kernel`, its template type that {T} replaces, and the dtypes of this type.
+
+    Without a template, the last two are empty. Unknown template arguments are appended to `todo`.
+    """
     if not kernel.template:
         return kernel.entry, "", []
     arguments = list(_iter_guesses(kernel.template, launch, todo))
@@ -229,7 +239,10 @@ def _choose_entry(kernel: KernelCandidate, launch: HostLaunch | None, todo: list
 
 
 def _iter_guesses(template: Sequence[str], launch: HostLaunch | None, todo: list[str]) -> Iterator[str]:
-    """Yield template arguments: from the host code, else the default, else a guess."""
+    """Yield each template argument: that of the launch in host code, else the default, else a guess.
+
+    Guesses are appended to `todo`.
+    """
     for place, declared in enumerate(template):
         head, _, default = declared.partition("=")
         host_argument = "".join(launch.template[place : place + 1]) if launch else ""
@@ -239,7 +252,7 @@ def _iter_guesses(template: Sequence[str], launch: HostLaunch | None, todo: list
 
 
 def _format_value(value: object) -> str:
-    """Return a value as Python code with double quotes."""
+    """Return a value as Python code; strings have double quotes."""
     if isinstance(value, tuple | list):
         inside = ", ".join(map(_format_value, value))
         if isinstance(value, list):

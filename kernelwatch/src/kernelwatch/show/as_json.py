@@ -1,4 +1,4 @@
-"""The review as strict JSON for programs, with all data."""
+"""A review as strict JSON for programs, with all its data."""
 
 import json
 from collections import Counter
@@ -13,7 +13,7 @@ from kernelwatch.review.verdict import Verdict
 from kernelwatch.suite.benchmark_names import KINDS
 from kernelwatch.toolchain import releases as compilers
 
-#: Version of the JSON. Raise it if the meaning of a key changes or a key is removed.
+#: Version of the format. Raise it if the meaning of a key changes or a key is removed.
 FORMAT = 5
 
 #: Fields of the review that are written unchanged.
@@ -21,7 +21,10 @@ _REVIEW_KEYS = ("machine", "environment", "conclusion", "exit_code")
 
 
 def render_json(review: Review, *more_reviews: Review) -> str:
-    """Return the JSON of all configurations, including SAME ones; an infinite ratio is null."""
+    """Return the JSON of reviews: the first at the top level, further ones as the list "others".
+
+    All configurations are in it, SAME ones, too. An infinite ratio is null.
+    """
     document = {**_describe_review(review), "others": list(map(_describe_review, more_reviews))}
     encoded = json.dumps(msgspec.to_builtins(document))
     strict = json.loads(encoded, parse_constant=lambda _: None)  # JSON has no infinity
@@ -52,7 +55,7 @@ def _describe_review(review: Review) -> dict[str, Any]:
 
 
 def describe_row(row: Row) -> dict[str, Any]:
-    """Return a configuration's fields; `conditions` is left out, because only pages show it."""
+    """Return the fields of a row except `conditions`, which only pages show."""
     document: dict[str, Any] = msgspec.to_builtins(row)
     return {name: value for name, value in document.items() if name != "conditions"}
 

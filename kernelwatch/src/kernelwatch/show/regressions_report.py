@@ -1,4 +1,4 @@
-"""The report on a stored history, as the text of an issue and as JSON."""
+"""The report of `kernelwatch regressions`, as the text of an issue and as JSON."""
 
 import shlex
 from collections import Counter, defaultdict
@@ -16,7 +16,7 @@ from kernelwatch.store import git
 from kernelwatch.suite.benchmark_names import TIMED
 from ptxcount.util.grammar import count_noun
 
-#: Version of the JSON. Raise it if the meaning of a key changes or a key is removed.
+#: Version of the format. Raise it if the meaning of a key changes or a key is removed.
 FORMAT = 5
 
 #: Maximum number of regressions, lines per regression, and characters per line, so that the text fits in an issue.
@@ -34,7 +34,10 @@ def render_json(regressions: Sequence[Regression]) -> str:
 
 
 def render_text(regressions: Sequence[Regression], root: Path, fence: str) -> str:
-    """Return each regression with its commit, its changes and useful commands; in a fence if given."""
+    """Return each regression with its commit, its changes and commands for the next steps.
+
+    `fence` is the line before and after the text in Markdown, such as three backticks; empty for a terminal.
+    """
     if not regressions:
         return "No regressions and no drifts: each was fixed or acknowledged.\n"
     drifts = sum(regression.is_drift for regression in regressions)
@@ -74,7 +77,10 @@ def _iter_section(regression: Regression, root: Path) -> Iterator[str]:
 
 
 def _iter_changes(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield a line for each kernel and flags, largest change first."""
+    """Yield a line for each kernel and set of flags: numbers of rows by verdict, and the first row's change.
+
+    `rows` has the largest changes first.
+    """
     groups: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in rows:
         groups[row.kernel, row.flags].append(row)
@@ -83,7 +89,7 @@ def _iter_changes(rows: Sequence[Row]) -> Iterator[str]:
         ratio = most.judgement.ratio
         subject = " ".join(filter(None, ["" if most.kind == TIMED else most.metric, most.parameters]))
         change = f"{format_quantity(most.base, unit)} -> {format_quantity(most.head, unit)}"
-        change += f", {format_percent(ratio)}" if ratio < 1e6 else ""  # from 0
+        change += f", {format_percent(ratio)}" if ratio < 1e6 else ""  # a change from 0 has no percentage
         counts = Counter(name_verdict(row.judgement.verdict, row.kind).lower() for row in members)
         listed = ", ".join(f"{count} {name}" for name, count in counts.items())
         yield f"{' '.join(filter(None, [kernel, shorten_flags(flags)]))}: {listed}; most: {subject}: {change}"

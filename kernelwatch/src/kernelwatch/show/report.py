@@ -1,4 +1,4 @@
-"""A review as text: for a terminal, or in a fence for a comment or a job's summary."""
+"""A review as text: for a terminal, or in a Markdown fence for a comment or a job's summary."""
 
 import re
 from collections import Counter
@@ -29,13 +29,13 @@ HEADERS = ["kernel", "flags", "time", "why (compiled, counted)", "configurations
 #: Maximum number of characters of a comment on GitHub.
 COMMENT_LIMIT = 65_536
 
-#: Limits: kernels named per line, characters of a failure's reason.
+#: Maximum number of kernels in a line, and of characters of a failure's reason.
 _MAX_NAMES, _MAX_REASON = 8, 1000
 
 #: Text that replaces lines beyond the size limit of a comment.
 _LEFT_OUT = "{} more lines are left out: a comment has no more room.\n"
 
-#: Order of verdicts in a line.
+#: Verdicts in a line of counts, in this order.
 _ORDER = (Verdict.SLOWER, Verdict.FASTER, Verdict.SAME, Verdict.UNDECIDED, Verdict.ACKNOWLEDGED)
 
 
@@ -57,7 +57,10 @@ def render_review(review: Review, at_least: float = 0.0, *, list_all: bool = Fal
 
 
 def fence_text(text: str, limit: int = COMMENT_LIMIT) -> str:
-    """Return Markdown that shows a text unchanged. Text beyond the limit is replaced by the number of omitted lines."""
+    """Return Markdown of at most `limit` characters that shows a text unchanged.
+
+    Lines that do not fit are replaced by their number.
+    """
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
     room = limit - 2 * len(fence) - len(_LEFT_OUT) - 12
     kept = text if len(text) <= room else text[:room].rpartition("\n")[0] + "\n"
@@ -148,7 +151,7 @@ def _format_sides(review: Review) -> str:
 
 
 def _iter_counts(review: Review) -> Iterator[str]:
-    """Yield the number of configurations per verdict, and of cubins that differ between compilers."""
+    """Yield texts with the numbers of configurations by verdict; for compilers, also that of differing cubins."""
     for noun, kinds in (("time", (TIMED,)), ("counted and compiled number", EXACT)):
         counts = Counter(row.judgement.verdict for row in review.rows if row.kind in kinds)
         if total := counts.total():
@@ -190,13 +193,13 @@ def _join_counts(counts: dict[str, int]) -> str:
 
 
 def _list_kernels(unpaired: Sequence[UnpairedConfiguration]) -> str:
-    """Return the kernels of configurations, most configurations first."""
+    """Format the kernels of configurations with the number of each, most configurations first."""
     counts = Counter(plain(configuration.kernel or configuration.benchmark) for configuration in unpaired).most_common()
     return _join_kernels([f"{name} ({count})" for name, count in counts])
 
 
 def _group_unmeasured(unpaired: Sequence[UnpairedConfiguration]) -> dict[str, list[UnpairedConfiguration]]:
-    """Return the configurations by label: left out, skipped, of another generator's version, or gone."""
+    """Return label -> the configurations that only base has, by the reason why head lacks them."""
     groups: dict[str, list[UnpairedConfiguration]] = {
         "not measured in head, because its run was partial": [],
         SKIPPED: [],

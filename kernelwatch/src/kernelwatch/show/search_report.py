@@ -1,4 +1,4 @@
-"""The outcome of a search for the commit that changed a number, as text and as JSON."""
+"""The outcome of `kernelwatch bisect`, as text and as JSON."""
 
 import json
 import math
@@ -18,12 +18,12 @@ from kernelwatch.store import git
 from kernelwatch.workflow.bisect.search import SearchOutcome
 from ptxcount.util.grammar import choose_form, count_noun
 
-#: Version of the JSON. Raise it if the meaning of a key changes or a key is removed.
+#: Version of the format. Raise it if the meaning of a key changes or a key is removed.
 FORMAT = 6
 
 
 def render_json(outcome: SearchOutcome) -> str:
-    """Return the outcome as JSON; an infinite ratio is null. The review is that of `compare --format json`."""
+    """Return the outcome as JSON; an infinite ratio is null. Its review has the format of `compare --format json`."""
     review = outcome.review and json.loads(as_json.render_json(outcome.review))
     fields = msgspec.to_builtins(replace(outcome, review=None))
     change = outcome.change and as_json.describe_row(outcome.change)
@@ -32,7 +32,7 @@ def render_json(outcome: SearchOutcome) -> str:
 
 
 def render_text(outcome: SearchOutcome, root: Path) -> str:
-    """Return the outcome first, then the evidence, and last the review and the source lines."""
+    """Return the outcome as text: culprit or reason, change, judged commits, review, changed source lines."""
     lines = (
         line for paragraph in _iter_lines(outcome, root) for line in terminal.wrap_line(paragraph, indent=6) or [""]
     )

@@ -1,4 +1,4 @@
-"""Text of single configurations in a review: the largest changes, trades, undecided times, and facts."""
+"""Texts about single configurations of a review: the largest changes, trades, undecided times, and facts."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,11 @@ _MAX_UNDECIDED = 3
 
 
 def iter_largest(listed: Sequence[Row]) -> Iterator[str]:
-    """Yield the largest changes to the worse and to the better: of times, or of numbers if no time changed."""
+    """Yield a line about the largest changes to the worse, and one to the better.
+
+    They are changes of times, or, if no time changed, of deciding numbers. A line has the largest absolute change of a
+    time, and the largest relative change of the same kernel.
+    """
     rows = [row for row in listed if row.judgement.is_change and row.decides]
     times = [row for row in rows if row.kind == TIMED]
     for verdict in (Verdict.SLOWER, Verdict.FASTER):
@@ -29,7 +33,7 @@ def iter_largest(listed: Sequence[Row]) -> Iterator[str]:
 
 
 def iter_trades(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield a line for each kernel and number that rose while times fell, or fell while times rose."""
+    """Yield a line for each kernel and metric that rose while times became faster, or fell while they became slower."""
     by_number: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         fell = row.kind != TIMED and row.judgement.verdict is Verdict.FASTER and row.judgement.reasons
@@ -42,7 +46,7 @@ def iter_trades(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def iter_facts(row: Row, peak: float | None) -> Iterator[str]:
-    """Yield facts about a configuration; "% of peak" is that of head."""
+    """Yield the facts about a configuration, each as a text. `peak` is the bandwidth in bytes per second, if known."""
     judged, rates = row.judgement, row.rates
     yield _format_values(row)
     yield f"ratio {judged.ratio:.3f}".replace("inf", "∞")
@@ -59,7 +63,7 @@ def iter_facts(row: Row, peak: float | None) -> Iterator[str]:
 
 
 def iter_undecided(review: Review) -> Iterator[str]:
-    """Yield notes on the undecided times: the command that measures more, and their ranges, slowest first."""
+    """Yield notes on the undecided times: the command that measures them again, and the ranges of the worst."""
     rows = [row for row in review.rows if row.judgement.verdict is Verdict.UNDECIDED]
     if rows:
         how = "measure again" if review.is_of_compilers else "measure both interleaved"
@@ -78,7 +82,7 @@ def iter_undecided(review: Review) -> Iterator[str]:
 
 
 def _format_change(row: Row) -> str:
-    """Format one configuration's change: "k 27 % faster at 12800x12800 float32 -O3 (1073 µs -> 783 µs)"."""
+    """Format the change of a row, as in "k 27 % faster at 12800x12800 float32 -O3 (1073 µs -> 783 µs)"."""
     return f"{plain(row.kernel)} {_format_amount(row)}"
 
 
@@ -99,5 +103,5 @@ def _format_place(row: Row) -> str:
 
 
 def note_unverified(*rows: Row) -> list[str]:
-    """Return "not verified" if a row's kernel has no reference."""
+    """Return a list with "not verified" if the kernel of some row has no reference; else an empty list."""
     return [] if all(row.verified for row in rows) else ["not verified"]

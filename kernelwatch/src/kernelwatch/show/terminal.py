@@ -1,4 +1,4 @@
-"""Lines and tables of at most 100 columns."""
+"""Lines and tables of at most COLUMNS columns."""
 
 import os.path
 import textwrap
@@ -6,28 +6,30 @@ from collections.abc import Iterator, Sequence
 
 COLUMNS = 100
 
-#: Maximum widths of the cells of the table by kernel and flags; longer cells are wrapped. The evidence gets the rest.
+#: Maximum widths of the columns of the table by kernel and flags, in characters. Longer cells are wrapped. The evidence
+#: gets the remaining width.
 _WIDEST = (40, 13, 8, 0, 20)
 _ALIGN = ("left", "left", "right", "left", "left")
 _EVIDENCE = 3
 
-#: Columns between two cells.
+#: Number of spaces between two columns.
 _GAP = 2
 
 
 def wrap_line(line: str, indent: int = 9) -> list[str]:
-    """Wrap a line; continuation lines are indented."""
+    """Return the lines of a wrapped line; all but the first are indented by `indent` spaces."""
     return textwrap.wrap(line, COLUMNS, subsequent_indent=" " * indent, break_on_hyphens=False)
 
 
 def format_table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, list_all: bool) -> Iterator[str]:
-    """Yield the lines of the table by kernel and flags. A common prefix of all kernels' names moves to the title.
+    """Yield the lines of the table by kernel and flags.
 
-    Without `list_all`, evidence is cut to one line, so that more groups fit on a screen.
+    If all kernels' names have a common prefix, only the title has it. Without `list_all`, evidence is cut to one line,
+    so that more groups fit on a screen.
     """
     titles, body = list(headers), [list(row) for row in rows]
     names = {cells[0] for cells in body}
-    # Names, not paths.
+    # The function is for paths, but compares any texts.
     common = os.path.commonprefix(sorted(names)).rpartition("_")[0] if len(names) > 1 else ""  # noqa: RUF071
     if common:
         titles[0] = f"{common}_..."
@@ -35,7 +37,7 @@ def format_table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, list_
     widest = [max(map(len, column)) for column in zip(titles, *body, strict=True)]
     widths = [min(limit, width) for limit, width in zip(_WIDEST, widest, strict=True)]
     widths[_EVIDENCE] = COLUMNS - _GAP * (len(widths) - 1) - sum(widths) + widths[_EVIDENCE]
-    lacking = max(0, len(titles[_EVIDENCE]) - widths[_EVIDENCE])  # its title is not wrapped; the kernels' names are
+    lacking = max(0, len(titles[_EVIDENCE]) - widths[_EVIDENCE])  # kernels' names can be wrapped, titles cannot
     widths[0], widths[_EVIDENCE] = widths[0] - lacking, widths[_EVIDENCE] + lacking
     for cells in () if list_all else body:
         cells[_EVIDENCE] = _shorten_cell(cells[_EVIDENCE], widths[_EVIDENCE])
@@ -50,7 +52,7 @@ def format_table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, list_
 
 
 def _shorten_cell(cell: str, width: int) -> str:
-    """Return the first items of a cell that fit, and the number of the others: "-4 %, +2"."""
+    """Return the first items of a cell that fit into `width`, and how many are omitted, as in "-4 %, +2"."""
     first, *further = cell.split(", ")
     shown = [first, *further] if len(cell) <= width else [first]
     for item in further if len(shown) == 1 else ():
@@ -61,6 +63,6 @@ def _shorten_cell(cell: str, width: int) -> str:
 
 
 def _fold_cell(cell: str, width: int) -> str:
-    """Wrap a cell at a width; between its items if each of them fits in a line."""
+    """Return a cell with line breaks, so that lines fit into `width`. Items that fit into a line are not broken."""
     items = [item.replace(" ", "\xa0") if len(item) < width else item for item in cell.split(", ")]
     return "\n".join(textwrap.wrap(", ".join(items), width, break_on_hyphens=False)).replace("\xa0", " ")

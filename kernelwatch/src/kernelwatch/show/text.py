@@ -14,13 +14,13 @@ __all__ = [
     "shorten_flags",
 ]
 
-#: Option of nvcc that passes the next flag to ptxas. Reports leave it out, and say so.
+#: Option of nvcc that passes the next flag to ptxas. Reports leave it out, and explain it with SHORTENED_FLAGS.
 PASSING_OPTION = "-Xptxas "
 
 #: Sentence below a report with shortened flags.
 SHORTENED_FLAGS = "Flags are shown without -Xptxas: -O3 stands for -Xptxas -O3."
 
-#: Minimum seconds for a unit, and its name.
+#: (minimum seconds for a unit of time, its name), largest unit first.
 _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (0.0, "ns"))
 
 #: Words for a verdict on counted or compiled numbers.
@@ -31,7 +31,7 @@ _UNTIMED_WORDS = {Verdict.SLOWER: "WORSE", Verdict.FASTER: "BETTER"}
 
 
 def format_quantity(value: float, unit: str) -> str:
-    """Format a value, with a unit of time if it is in seconds."""
+    """Format a value. Only seconds get a unit, s, ms, µs or ns; other values get none."""
     if unit != "seconds":
         return f"{value:.0f}" if value == round(value) and abs(value) < 1e15 else f"{value:.4g}"
     least, name = next((row for row in _SECONDS if abs(value) >= row[0]), _SECONDS[-1])
@@ -39,12 +39,12 @@ def format_quantity(value: float, unit: str) -> str:
 
 
 def name_verdict(verdict: Verdict, kind: str) -> str:
-    """Return the word of a verdict: SLOWER and FASTER for times, ROSE and FELL for numbers."""
+    """Return the word for a verdict on a configuration: counted and compiled numbers have ROSE and FELL."""
     return verdict.value if kind == TIMED else _EXACT_WORDS.get(verdict, verdict.value)
 
 
 def name_conclusion(conclusion: Verdict, *, is_timed: bool) -> str:
-    """Return the word of a comparison's verdict: WORSE and BETTER if nothing was timed."""
+    """Return the word for the verdict on a review: WORSE and BETTER replace SLOWER and FASTER if nothing was timed."""
     return conclusion.value if is_timed else _UNTIMED_WORDS.get(conclusion, conclusion.value)
 
 

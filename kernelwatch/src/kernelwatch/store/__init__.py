@@ -1,1 +1,1 @@
-"""The stored results of runs: reading, writing and checking."""
+"""The stored results of runs: reading, checking, merging and writing; and git, which knows the commits."""

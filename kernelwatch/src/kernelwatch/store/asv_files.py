@@ -16,7 +16,7 @@ from kernelwatch.store import reading
 #: Version of asv's list of benchmarks.
 BENCHMARKS_VERSION = 2
 
-#: A line that is a comment. asv's own parser reads configurations with other comments.
+#: Pattern of a line that is a comment. asv's own parser reads configurations with other comments.
 _COMMENT_LINE = re.compile(rb"^\s*//.*$", re.MULTILINE)
 
 
@@ -41,7 +41,7 @@ class Configuration(msgspec.Struct):
     """The settings of asv that the library reads, with asv's defaults."""
 
     repo: str
-    #: Published branches; None is the one that is checked out.
+    #: Published branches; None is the checked-out branch.
     branches: Sequence[str | None] = (None,)
     project: str = "project"
     results_dir: str = "results"
@@ -55,7 +55,7 @@ class Configuration(msgspec.Struct):
 
 
 def load_configuration(path: Path) -> Configuration:
-    """Return a configuration of asv. Raises UnreadableError if the file is missing, or asv rejects it."""
+    """Return the configuration in an asv.conf.json. Raises UnreadableError if it is missing, or asv rejects it."""
     text = _COMMENT_LINE.sub(b"", reading.read_content(path))
     try:
         document: object = json.loads(text)
@@ -75,9 +75,9 @@ def _load_with_asv(path: Path) -> dict[str, object]:
 
 
 def load_benchmarks(results: Path) -> Mapping[str, BenchmarkDescription]:
-    """Return the benchmarks that asv lists in a folder of results, by name.
+    """Return name -> description of the benchmarks that asv lists in a folder of results.
 
-    Raises UnreadableError if the list is missing or does not fit its model.
+    Raises UnreadableError if the list is missing, has another version, or does not fit its model.
     """
     path = results / reading.BENCHMARKS_FILE
     try:

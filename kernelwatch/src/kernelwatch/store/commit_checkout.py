@@ -1,4 +1,4 @@
-"""A commit's package in a temporary folder, and Python processes that run the checkout's library on it."""
+"""A commit's package in a temporary folder, and Python processes that import it with the checkout's library."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ from kernelwatch.store import git
 
 @contextmanager
 def unpack_commit(commit: str, root: Path = ROOT) -> Iterator[Path]:
-    """Provide a temporary folder with a commit's package. Working trees are not changed.
+    """Yield a temporary folder with a commit's package, or all files if the settings name none. No worktree changes.
 
     Parameters
     ----------
@@ -36,13 +36,13 @@ def unpack_commit(commit: str, root: Path = ROOT) -> Iterator[Path]:
 
 
 def run_python(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run `python -m` on the package in a folder; capture its output."""
+    """Run `python -m WORDS` with the package in a folder; return the ended process with its output."""
     command, variables = [sys.executable, "-m", *words], make_environment(folder)
     return subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, check=False)
 
 
 def make_environment(folder: Path) -> dict[str, str]:
-    """Return the environment in which Python imports first the package in a folder, then this checkout's modules."""
+    """Return environment variables with which Python imports the package in a folder, then this checkout's modules."""
     # `python -m` searches the working folder first, so the commit's package comes before the checkout's.
     path = os.pathsep.join([str(folder / "src"), str(ROOT), os.environ.get("PYTHONPATH", "")])
     return os.environ | {"PYTHONPATH": path, project_root.VARIABLE: str(ROOT), project_root.CHECKOUT: str(folder)}

@@ -15,7 +15,7 @@ from kernelwatch.toolchain import releases as compilers
 
 
 class _HashLine(msgspec.Struct):
-    """A line of the record: hashes by the text of a launch without its arguments."""
+    """A line of the record, with hashes by the name of the machine code: a launch's text without its arguments."""
 
     commit: str
     arch: str
@@ -51,11 +51,11 @@ class CubinHashes:
             if machine_folder != folder:
                 self._read_machine(machine_folder)
         own_archs = self._read_machine(folder)  # last, so that its own hashes are preferred
-        #: The architectures with recorded hashes; this machine's come first.
+        #: The architectures with recorded hashes, those of this machine first.
         self.archs = sorted({arch for _, arch in self._cubin_hashes}, key=lambda arch: (arch not in own_archs, arch))
 
     def _read_machine(self, folder: Path) -> set[str]:
-        """Read the lines of a machine; return their architectures."""
+        """Add the hashes in a machine's folder, which replace earlier ones; return their architectures."""
         all_lines = (
             line
             for path in list_record_paths(folder, CUBINS_FILE, self._commit)
@@ -69,11 +69,11 @@ class CubinHashes:
         return {line.arch for line in lines}
 
     def find_cubin_hash(self, commit: str, arch: str, launch: str) -> str | None:
-        """Return the hexadecimal hash of a launch's cubin at a commit; None if not stored."""
+        """Return the hexadecimal SHA-256 of the cubin of a machine code's name at a commit; None if not stored."""
         return self._cubin_hashes.get((commit, arch), {}).get(launch)
 
     def find_code_hash(self, commit: str, arch: str, launch: str) -> str | None:
-        """Return the hash of only the machine code of a launch, which two compilers may share; None if not stored."""
+        """Return the hash of the machine code alone, which two compilers may share; None if not stored."""
         return self._code_hashes.get((commit, arch), {}).get(launch)
 
     def find_block_resources(self, commit: str, arch: str, kernel: str, dtype: str) -> tuple[int, int] | None:
@@ -81,9 +81,10 @@ class CubinHashes:
         return self._blocks.get((commit, arch), {}).get(f"{kernel} {dtype}")
 
     def list_hash_changes(self, commits: Sequence[str], arch: str) -> dict[str, list[tuple[int, str | None]]]:
-        """Return the changes of each kernel's machine code: index in `commits`, oldest first, and new hash.
+        """Return name of machine code -> its changes, each as (index in `commits`, new hash).
 
-        The hash is None if not stored. Kernels without any hash are left out.
+        `commits` are oldest first. The hash is None from a commit on at which none is stored. Names without any hash
+        are left out.
         """
         stored = [self._cubin_hashes.get((commit, arch), {}) for commit in commits]
         return {
@@ -97,7 +98,7 @@ class CubinHashes:
 
 
 def _read_lines(path: Path, commit: str) -> Iterator[_HashLine]:
-    """Yield the lines of a file, or those of a commit, with the names of machine code as keys."""
+    """Yield the lines of a record's file, only those of `commit` if given; their keys become names of machine code."""
     for _, line in reading.iter_lines(path, _HashLine, commit):
         line.cubins, line.code = (
             {launch: sha256 for name, sha256 in hashes.items() if (launch := _machine_code(name)) is not None}
@@ -108,9 +109,9 @@ def _read_lines(path: Path, commit: str) -> Iterator[_HashLine]:
 
 @functools.cache
 def _machine_code(name: str) -> str | None:
-    """Return the name of a launch's machine code; None if the text is not a launch.
+    """Return the name of the machine code for a key of a record; None if the key is not a launch.
 
-    Cached, as all runs repeat the names.
+    It is cached, because all runs repeat the keys.
     """
     try:
         return Launch.parse(name).code_name

@@ -5,17 +5,17 @@ from collections.abc import Iterable
 #: Minimum seconds of a launch whose start and end do not matter.
 LONG_LAUNCH = 20e-6
 
-#: Class of durations, by its minimum seconds -> largest relative change that is SAME. Two runs of an H200 agreed to
-#: 0.45 % from 20 µs on, and to 9.47 % below (docs/evidence/agreement.md, "One GPU").
+#: Minimum seconds of a class of durations -> largest relative change that is SAME. Two runs of an H200 agreed to 0.45 %
+#: from 20 µs on, and to 9.47 % below (docs/evidence/agreement.md, "One GPU").
 DEFAULT_THRESHOLDS = {LONG_LAUNCH: 0.01, 0.0: 0.05}
 
-#: The threshold between two GPUs of one model. Without times that are too noisy to judge, H200s differed by up to 2 %
-#: in the median and by at most 7.3 % (docs/evidence/agreement.md).
+#: Threshold of a time that two GPUs of one model took. H200s differed by up to 2 % in the median and by at most 7.3 %,
+#: without times that are too noisy to judge (docs/evidence/agreement.md).
 THRESHOLD_BETWEEN_GPUS = 0.08
 
 
 def find_duration_class(seconds: float, classes: Iterable[float] = DEFAULT_THRESHOLDS) -> float:
-    """Return the class of a duration by its minimum seconds: the largest minimum that it reaches."""
+    """Return the class of a duration: the largest of the minimum seconds in `classes` that it reaches."""
     return max((least for least in classes if seconds >= least), default=0.0)
 
 

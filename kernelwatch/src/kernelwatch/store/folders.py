@@ -1,8 +1,8 @@
 """The folder of results. A run adds files; of those that git tracks, it changes only asv's list of benchmarks.
 
 Each commit has its own files: asv's JSON, and records. Their names begin as asv's do and end with the time of the run.
-Several files of a commit and environment are read as one. This folder has the results of the default compiler, or of
-the machine's first compiler. Results of other compilers are in a subfolder, which asv's pages do not read.
+Several files of a commit and environment are read as one. A machine's folder has the results of the default compiler,
+or of the machine's first compiler. Results of other compilers are in its subfolder, which asv's pages do not read.
 """
 
 import json
@@ -43,16 +43,16 @@ def project_results(root: Path) -> Path:
 
 
 def list_machines(folder: Path) -> list[str]:
-    """Return the names of the machines with results."""
+    """Return the names of the machines with results in a folder, sorted."""
     return [path.name for path in reading.list_paths(folder, "*") if (path / "machine.json").exists()]
 
 
 @contextmanager
 def exclusive_lock(folder: Path) -> Iterator[None]:
-    """Lock a folder of results, and remove unfinished files.
+    """Lock a folder of results for the `with` block, and remove unfinished files of killed runs.
 
     If another run has the lock, warn and wait until it ends. The system releases the lock of a killed process. If the
-    file system has no locks, warn and continue. Unfinished files are then kept, as they may be another run's.
+    file system has no locks, warn and continue, but keep unfinished files, which may be another run's.
 
     Raises UserError if the folder cannot be written.
     """
@@ -81,7 +81,7 @@ def exclusive_lock(folder: Path) -> Iterator[None]:
 
 
 class CommitFiles:
-    """The files of a commit in one of asv's environments.
+    """A machine's files of a commit in one of asv's environments.
 
     Parameters
     ----------
@@ -111,12 +111,15 @@ class CommitFiles:
         self._stem = untracked[-1].stem if untracked else f"{plain}-{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}"
 
     def read_merged(self) -> dict[str, Any] | None:
-        """Return the merged content of all files, in asv's format; None if there are none."""
+        """Return the merged content of all files as a document of asv; None if there are none."""
         contents = [*self._tracked_contents, *self._untracked_contents]
         return result_rows.merge_documents(*contents) if contents else None
 
     def save(self, document: Mapping[str, Any], records: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
-        """Add results and lines of records, without the numbers in files that git tracks."""
+        """Save a document of asv, and add lines of records: suffix of a record's files -> lines.
+
+        Results that a file tracked by git has already are left out.
+        """
         tracked = result_rows.merge_documents(*self._tracked_contents) if self._tracked_contents else {"results": {}}
         merged = result_rows.merge_documents(*self._tracked_contents, *self._untracked_contents, document)
         changed = {
@@ -148,28 +151,28 @@ class CommitFiles:
 
 
 def append_lines(path: Path, *entries: Mapping[str, Any]) -> None:
-    """Append the entries that a file of JSON lines lacks, atomically; create the file if it is missing."""
+    """Append to a file of JSON lines the entries that it lacks, atomically; create the file if it is missing."""
     existing_lines = path.read_bytes().splitlines() if path.exists() else []
     if new_lines := [line for line in (json.dumps(entry).encode() for entry in entries) if line not in existing_lines]:
         atomic_write.write(path, b"".join(line + b"\n" for line in (*existing_lines, *new_lines)))
 
 
 def _strip_code(description: Any) -> Any:
-    """Return a description without the source text and line numbers of classes, because versions are explicit."""
+    """Return a description of benchmarks without source texts and lines, which change without a new version."""
     if not isinstance(description, dict):
         return description
     return {name: _strip_code(value) for name, value in description.items() if name not in ("code", "setup_cache_key")}
 
 
 def copy_descriptions(folder: Path, source: Path, machine: str) -> None:
-    """Copy the descriptions of a machine and of the benchmarks from a folder if they differ.
+    """Copy asv's descriptions of a machine and of the benchmarks from `source` into `folder` if they differ.
 
-    Raises UnreadableError if the folder describes a different machine with this name.
+    Raises UnreadableError if `folder` describes another machine by this name.
     """
     for name in (f"{machine}/machine.json", reading.BENCHMARKS_FILE):
         new, path = reading.parse_json(source / name), folder / name
         if path.exists() and name != reading.BENCHMARKS_FILE and reading.parse_json(path) != new:
-            raise reading.UnreadableError(f"{source / name}: is not the machine of {path}; choose another --machine")
+            raise reading.UnreadableError(f"{source / name}: differs from {path}; choose another --machine")
         if not path.exists() or _strip_code(reading.parse_json(path)) != _strip_code(new):
             path.parent.mkdir(parents=True, exist_ok=True)
             atomic_write.write(path, (source / name).read_bytes())

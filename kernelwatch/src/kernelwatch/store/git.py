@@ -1,4 +1,4 @@
-"""The one place where git is run."""
+"""Functions that run git. No other module of the library runs it."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ from ptxcount.util import git_environment
 
 
 class GitError(KernelwatchError, RuntimeError):
-    """Git failed, is missing, or took too long; the message contains git's."""
+    """Git failed, is missing, or took too long. The message contains that of git."""
 
 
 def run(folder: Path, *words: str, input: str = "", timeout: float | None = None) -> bytes:
@@ -78,7 +78,7 @@ def read_objects(folder: Path, *names: str) -> list[bytes | None]:
 
 
 def run_visibly(folder: Path, *words: str) -> None:
-    """Run git with its output on standard error; end all processes that it started."""
+    """Run git with its output on standard error, and wait; at the end, stop all processes that it started."""
     process = subprocess.Popen(
         ["git", *words], cwd=folder, env=git_environment.make_environment(), stdout=2, start_new_session=True
     )
@@ -105,14 +105,14 @@ def find_commit(folder: Path, revision: str) -> str | None:
 
 
 def find_commits(folder: Path, *revisions: str) -> list[str | None]:
-    """Return the hashes of revisions as `find_commit`, with one process."""
+    """Return the hash of each revision as `find_commit` does, with one process for all."""
     names = "".join(f"{revision}^{{commit}}\n" for revision in revisions)
     lines = text(folder, "cat-file", "--batch-check=%(objectname)", input=names).splitlines()
     return [line if line.isalnum() else None for line in lines]  # the line of an unknown revision has spaces
 
 
 def try_text(folder: Path, *words: str, timeout: float | None = None) -> str | None:
-    """Run git like `text`; return None if it fails. Raises GitError if git rejects the folder."""
+    """Run git as `text` does; return None if it fails. Raises GitError if git rejects the folder."""
     try:
         return text(folder, *words, timeout=timeout)
     except GitError as error:

@@ -8,21 +8,19 @@ from kernelwatch.config.project_root import CONFIG_FILE
 from kernelwatch.store import git
 from kernelwatch.store.reading import UnreadableError
 
-#: Place of a commit that is not on the published line: merged, on no branch, or missing in this repository.
+#: Values of `CommitGraph.branches` for commits that are merged, on no branch, or missing in this repository.
 MERGED, NO_BRANCH, UNKNOWN = "merged", "no branch", "unknown to git"
 
 
 class CommitGraph:
-    """The history of some commits.
-
-    If git knows none of the commits, their dates give the order.
+    """The history of measured commits. If git knows none of them, their dates give the order.
 
     Parameters
     ----------
     root : Path
         The repository's folder.
     dates : mapping of str to int
-        Commit -> its date.
+        Measured commit -> its date in milliseconds since 1970.
     branches : sequence of str or None
         The published branches, as in asv's configuration; None is the checked-out branch.
     """
@@ -32,13 +30,13 @@ class CommitGraph:
 
     @cached_property
     def parents(self) -> dict[str, list[str]]:
-        """Commit -> its parents, for the measured commits and all their ancestors, parents first."""
+        """Commit -> its parents, for the measured commits and all their ancestors; ancestors come first."""
         words = ("--ignore-missing", "--date-order", "--reverse", *self._dates)
         return self._list_parents(*words) if self._dates else {}
 
     @cached_property
     def commits(self) -> list[str]:
-        """The measured commits, oldest first, each after its parents even if the dates disagree."""
+        """The measured commits, oldest first, each after its ancestors even if the dates disagree."""
         moments, last = dict(self._dates), 0
         places = {commit: place for place, commit in enumerate(self.parents)}
         for commit in self.parents:
@@ -71,12 +69,12 @@ class CommitGraph:
 
     @cached_property
     def line(self) -> list[str]:
-        """The measured commits of the published branches, oldest first, without merged ones."""
+        """The published line: measured commits on the first parents of the published branches, oldest first."""
         return [commit for commit in self.commits if not self.branches[commit]]
 
     @cached_property
     def positions(self) -> dict[str, int]:
-        """Commit of the line -> number of commits up to it, measured or not."""
+        """Commit of `line` -> number of commits, measured or not, that it and earlier commits of `line` reach."""
         positions, reached = dict[str, int](), set[str]()
         for commit in self.line:
             pending = [commit]
@@ -89,7 +87,7 @@ class CommitGraph:
 
     @cached_property
     def branches(self) -> dict[str, str]:
-        """Branch of each commit, or MERGED, NO_BRANCH or UNKNOWN; empty for commits of the published line."""
+        """Measured commit -> its branch, or MERGED, NO_BRANCH or UNKNOWN; empty for commits of the published line."""
         if not self.parents:
             return dict.fromkeys(self._dates, "")
         published = [tip for branch in self._branches if branch for tip in self._resolve_branch(branch)]
@@ -102,7 +100,7 @@ class CommitGraph:
         }
 
     def _trace_line(self, tips: Sequence[str | None]) -> tuple[set[str], Set[str]]:
-        """Return the first parents of some commits, and all commits that these reach; both with the commits."""
+        """Return all commits on the first parents of some tips, and all commits that the tips reach; with the tips."""
         parents, line = self._list_parents(*filter(None, tips)), set[str]()
         for tip in tips:
             commit = tip
@@ -112,7 +110,10 @@ class CommitGraph:
         return line, parents.keys()
 
     def _resolve_branch(self, branch: str) -> list[str]:
-        """Return the tips of a local branch and of origin's; none in a shallow clone without the branch."""
+        """Return the tips of a branch in this repository and at origin; none in a shallow clone without the branch.
+
+        Raises UnreadableError if a full clone does not have the branch.
+        """
         tips = git.find_commits(self._root, branch, f"origin/{branch}")
         if not any(tips) and not git.is_shallow(self._root):
             advice = "fetch it, or choose another"

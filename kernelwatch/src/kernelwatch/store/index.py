@@ -1,7 +1,6 @@
 """An index of a machine's files of results, in the user's cache, so that a review opens only its commits' files.
 
-A changed file is recognised by its name, size, time or inode. If the cache is missing or stale, the files are read
-again.
+A changed file is recognised by its size, time or inode. If the cache is missing or stale, the files are read again.
 """
 
 import contextlib
@@ -31,7 +30,7 @@ Stamp = tuple[int, int, int]
 
 
 class IndexEntry(msgspec.Struct, array_like=True, frozen=True):
-    """The commit and environment of a file of results."""
+    """The facts of a file of results: its stamp, commit, environment, commit's date, and environment variables."""
 
     stamp: Stamp
     commit: str
@@ -41,7 +40,10 @@ class IndexEntry(msgspec.Struct, array_like=True, frozen=True):
 
 
 def list_results(folder: Path) -> dict[Path, IndexEntry]:
-    """Return the readable files of a machine's results, sorted by name; only new and changed files are read."""
+    """Return path -> entry of the readable files of a machine's results, sorted by name.
+
+    Only new and changed files are read.
+    """
     cache_file = cache_path("results", folder)
     cached = load_cached(cache_file, dict[str, IndexEntry]) or {}
     entries: dict[str, IndexEntry] = {}
@@ -65,7 +67,7 @@ def _read_entry(path: Path, stamp: Stamp) -> IndexEntry | None:
 
 
 def _read_document(path: Path) -> models.Document | None:
-    """Return a file's document; None if it is not readable. Skipped configurations may look like failed ones here."""
+    """Return a file's document for its facts; None if it is not readable. Its results may have null instead of NaN."""
     with contextlib.suppress(msgspec.MsgspecError, RecursionError, UnicodeDecodeError, reading.UnreadableError):
         content = reading.read_content(path)
         # Without escapes, every second part between quotes is a string.
@@ -85,7 +87,9 @@ def stamp_file(path: Path) -> Stamp:
 
 
 class CommitStamps:
-    """The stamps of all files about a machine's commits: its own, and other machines' hashes of machine code.
+    """The stamps of all files on which reviews of a machine's commits depend.
+
+    These are the machine's own files, and the hashes of machine code of other machines.
 
     Parameters
     ----------
@@ -106,7 +110,7 @@ class CommitStamps:
         )
 
     def digest_commits(self, *commits: str) -> str:
-        """Return a digest of all files about some commits, and of the code that reads them."""
+        """Return a digest of the stamps of all files about some commits, and of the code that reads the files."""
         return digest_texts(self._shared, *(f"{commit} {self._list_commit_stamps(commit)}" for commit in commits))
 
     def _list_commit_stamps(self, commit: str) -> list[tuple[str, Stamp]]:
@@ -117,7 +121,7 @@ class CommitStamps:
 
 
 def _list_folders(machine: Path) -> list[Path]:
-    """Return the folders of a machine's results: that of its first compiler, and that of others."""
+    """Return the folders of a machine's results: that of its first compiler, and that of further compilers."""
     return [machine, machine / reading.COMPILERS_FOLDER]
 
 
@@ -137,13 +141,13 @@ def digest_file(path: Path) -> str:
 
 @cache
 def digest_code(root: Path) -> str:
-    """Return the digest of this library's code, and of the project's."""
+    """Return a digest of all Python files of this library and of the project's code folders."""
     folders = (_LIBRARY, *(root / folder for folder in settings.code_folders()))
     return digest_texts(*map(digest_file, sorted({path for folder in folders for path in folder.rglob("*.py")})))
 
 
 def cache_path(name: str, folder: Path) -> Path:
-    """Return the path of a cached value `name` for a machine's folder."""
+    """Return the path of the cache's file for the value `name` of a machine, whose folder of results is `folder`."""
     return cache_dir.cache_folder("index") / f"{digest_texts(str(folder.resolve()))}-{name}.msgpack"
 
 

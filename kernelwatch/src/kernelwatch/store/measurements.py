@@ -1,4 +1,4 @@
-"""All measurements of one commit, typed: values, samples, GPUs, clocks, machine code, failures and skips."""
+"""All measurements of one commit as typed values: results, samples, GPUs, machine code, failures and skips."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +16,10 @@ from kernelwatch.toolchain import releases as compilers
 
 
 class RunFacts(NamedTuple):
-    """The facts of a run that may explain a change; None for facts that it did not record."""
+    """The facts of a run that may explain a change. A fact that the run did not record is None.
+
+    `identity` is equal only for the same run. `uuid` is that of the GPU.
+    """
 
     identity: tuple[object, ...] = ()
     uuid: str | None = None
@@ -32,10 +35,11 @@ class RunFacts(NamedTuple):
 
 @dataclass(frozen=True)
 class BenchmarkMeasurements:
-    """The configurations of a benchmark at a commit, and the runs that measured them, oldest first.
+    """The results of a benchmark at a commit, and the runs that measured them, oldest first.
 
-    `absence` says why there are no points. `type` is asv's, "time" or "track". `failures` are the reasons from the
-    newest run that recorded any. `skips` are the same, from runs of all configurations.
+    `type` is asv's, "time" or "track". `absence` says why there are no `points`, which are by parameters. `failures`
+    are the reasons of failures from the newest run that recorded any. `skips` are the reasons of skips, from the newest
+    run of all configurations that recorded any.
     """
 
     type: str
@@ -48,7 +52,7 @@ class BenchmarkMeasurements:
 
     @property
     def last_run(self) -> RunFacts:
-        """The last run; without facts if none was recorded."""
+        """The last run; a run without facts if none was recorded."""
         return self.runs[-1] if self.runs else RunFacts()
 
 
@@ -56,8 +60,9 @@ class BenchmarkMeasurements:
 class CommitMeasurements:
     """All measurements of one machine at one commit in one of asv's environments.
 
-    `benchmarks` has all benchmarks of the machine, times first. `arch` and `peak` (bytes per second) come from the run
-    that timed. `skips` maps a reason to the number of skipped configurations.
+    `benchmarks` has all benchmarks of the machine by name, times first, without controls. `arch` is the architecture of
+    the GPU, `peak` its bandwidth in bytes per second, both from the last run that timed. `skips` maps a reason to the
+    number of configurations that the last run skipped.
     """
 
     machine: str
@@ -122,7 +127,7 @@ def _load_benchmark(history: History, results: Document, name: str) -> Benchmark
 def _add_circumstances(
     history: History, results: Document, name: str, runs: Sequence[Mapping[str, Any]]
 ) -> Iterator[Point]:
-    """Yield the times of a benchmark, with their GPUs, throttle reasons and ratios to the copy."""
+    """Yield the results of a timed benchmark, with the GPUs, the throttle reasons and the ratio to the copy's time."""
     copies = {tuple(point.params.items()): point.value for point in history.iter_points(results, control_name(name))}
     throttle_reasons: dict[str, dict[str, None]] = {}
     for entry in (entry for run in runs for entry in run.get("held_back") or ()):

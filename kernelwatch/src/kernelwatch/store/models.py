@@ -17,7 +17,7 @@ Text = Annotated[str, Meta(max_length=10_000)]
 Name = Annotated[str, Meta(max_length=2_000)]
 Hash = Annotated[str, Meta(pattern=r"^[0-9a-f]{40}\Z")]
 Sha256 = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
-#: Points in time: ISO 8601, and milliseconds since 1970.
+#: A time as text (ISO 8601), and a time in milliseconds since 1970.
 Moment = Annotated[str, Meta(pattern=r"^[0-9]{4}-[0-9-]{5}T[0-9:.]{8,}(\+00:00)?\Z")]
 Time = Annotated[int, Meta(ge=0, lt=1 << 43)]
 Seconds = Annotated[float, Meta(ge=0, lt=1e7)]
@@ -30,7 +30,7 @@ Column = list[float | None] | None
 
 
 class StoredRow(msgspec.Struct, array_like=True, eq=False):
-    """A benchmark's results as asv stores them, by column; null stands for a column of nulls."""
+    """A benchmark's row in a file of asv, by column; null stands for a column of nulls."""
 
     result: Column
     params: list[list[Text]]
@@ -58,7 +58,10 @@ _OF_CONFIGURATIONS = ("result", *(name for name in StoredRow.__struct_fields__ i
 
 
 def count_configurations(*benchmark_axes: Sequence[Sequence[str]]) -> int:
-    """Return the total number of configurations of benchmarks with these axes, at most MAX_CONFIGURATIONS."""
+    """Return the total number of configurations of benchmarks with these axes.
+
+    Raises ValueError if there are more than MAX_CONFIGURATIONS.
+    """
     count = sum(math.prod(map(len, axes)) for axes in benchmark_axes)
     if count > MAX_CONFIGURATIONS:
         raise ValueError(f"has {count} configurations, more than {MAX_CONFIGURATIONS}")
@@ -79,7 +82,7 @@ class Document(msgspec.Struct, eq=False, weakref=True):
     env_vars: dict[Name, Text] = {}
 
     def get_row(self, benchmark: str) -> dict[str, Any]:
-        """Return a benchmark's row by column."""
+        """Return a benchmark's row: column -> its values."""
         return msgspec.structs.asdict(self.results[benchmark])
 
     def without_samples(self) -> Document:
@@ -95,7 +98,7 @@ class Document(msgspec.Struct, eq=False, weakref=True):
 
 
 class Record(msgspec.Struct, omit_defaults=True, kw_only=True):
-    """The base of the lines of records and of their parts."""
+    """The base of the models of records' lines and of their parts."""
 
 
 class ThrottledConfiguration(Record):
@@ -107,7 +110,7 @@ class ThrottledConfiguration(Record):
 
 
 class SkippedConfigurations(Record):
-    """Configurations of a benchmark that were skipped, or that failed."""
+    """The number of configurations of a benchmark that were skipped, or that failed, for one reason."""
 
     commit: Hash
     benchmark: Name
@@ -148,7 +151,7 @@ class RunLine(Record):
 
 
 class CubinsLine(Record):
-    """A line of `cubins.jsonl`: hashes of cubins, and of only their machine code."""
+    """A line of `cubins.jsonl`: `cubins` has the hashes of cubins, `code` those of their machine code alone."""
 
     commit: Hash
     arch: Name
@@ -160,7 +163,10 @@ class CubinsLine(Record):
 
 
 class FingerprintsLine(Record):
-    """A line of `fingerprints.jsonl`: measured configurations by fingerprint, and the origins of reused numbers."""
+    """A line of `fingerprints.jsonl`: the fingerprints of measured configurations, and the origins of reused numbers.
+
+    `fingerprints` maps class -> parameters -> fingerprint, `reused` class -> measured commit -> parameters.
+    """
 
     commit: Hash
     started: Moment
@@ -172,7 +178,10 @@ class FingerprintsLine(Record):
 
 
 class AccessCost(Record):
-    """The cost of an access in a source line, and a picture of one request: rows are bit masks of lanes or banks."""
+    """The cost of a memory access in a source line: its sectors or wavefronts.
+
+    `now` and `best` are pictures of one request: a row is a bit mask of lanes or banks.
+    """
 
     file: Count
     line: Count
@@ -195,5 +204,5 @@ class CostsLine(Record):
     accesses: list[AccessCost] = []
 
 
-#: `<beginning of the hash>-<environment>.json`, or `.jsonl` by another compiler.
+#: Pattern of the names of result files: `<first digits of the hash>-<environment>.json`, `.jsonl` for another compiler.
 RESULT_NAME = re.compile(r"(?P<commit>[0-9a-f]{8})-(?P<environment>[A-Za-z0-9][A-Za-z0-9._-]*)\.jsonl?")

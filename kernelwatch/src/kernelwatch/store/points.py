@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Point:
-    """The stored result of one configuration, with its parameters by name."""
+    """The stored result of one configuration at a commit."""
 
+    #: Parameter -> its value.
     params: dict[str, str]
     #: The value, lower is better; None if the configuration failed or was skipped, or the value is not finite.
     value: float | None
@@ -28,10 +29,10 @@ class Point:
 
     @property
     def rounds(self) -> list[tuple[float, ...]]:
-        """The samples by round.
+        """The samples of each round, in seconds.
 
-        asv stores the rounds one after another. Files from before 2026-11-21 16:00, and plain asv, do not record their
-        sizes. Then the samples are split in halves. A few samples in the wrong half hardly change a median.
+        asv stores the rounds one after another. Files from before 2026-11-21 16:00, and plain asv, do not record the
+        sizes of rounds. Then the samples are split in halves. A few samples in the wrong half hardly change a median.
         """
         count = len(self.samples)
         sizes = self.counts if sum(self.counts) == count else (-(-count // 2), count // 2)

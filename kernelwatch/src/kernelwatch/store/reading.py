@@ -37,7 +37,7 @@ _SETTLED = 2_000_000_000
 
 
 class UnreadableError(KernelwatchError, ValueError):
-    """A file or a line does not fit its model; the message begins with its place."""
+    """A file or a line cannot be read or does not fit its model. The message begins with its path."""
 
 
 def read_content(path: Path) -> bytes:
@@ -70,7 +70,7 @@ def parse_json(path: Path) -> Any:
 
 
 def list_paths(folder: Path, pattern: str) -> list[Path]:
-    """Return the sorted paths in a folder that match a pattern; none if the folder is missing."""
+    """Return the sorted paths of a folder whose names match a pattern such as "*.json"; none if it is missing."""
     names = _list_names(folder)
     prefix = re.split(r"[*?[]", pattern, maxsplit=1)[0]
     start, end = (bisect.bisect_left(names, bound) for bound in (prefix, f"{prefix}\U0010ffff"))
@@ -78,7 +78,7 @@ def list_paths(folder: Path, pattern: str) -> list[Path]:
 
 
 def _list_names(folder: Path) -> Sequence[str]:
-    """Return the sorted names in a folder. They are cached, because a review asks a hundred times."""
+    """Return the sorted names in a folder; none if it is missing. They are cached: a review needs them 100 times."""
     try:
         modified = folder.stat().st_mtime_ns
         # The clock of file times is coarse: a folder may change again without a new time.
@@ -95,7 +95,7 @@ def _read_names(folder: Path, _modified: int) -> Sequence[str]:
 
 
 def result_paths(folder: Path, commit: str = "") -> list[Path]:
-    """Return the paths of a machine's files of asv, of all its compilers; only those of a commit if it is named."""
+    """Return the paths of a machine's files of asv, for all its compilers; with `commit`, only those of this commit."""
     stem = f"{commit[:8] or '????????'}-*"
     paths = [*list_paths(folder, f"{stem}.json"), *list_paths(folder / COMPILERS_FOLDER, f"{stem}.jsonl")]
     names = (path for path in paths if models.RESULT_NAME.fullmatch(path.name))
@@ -103,12 +103,12 @@ def result_paths(folder: Path, commit: str = "") -> list[Path]:
 
 
 def iter_files(folder: Path, commit: str = "") -> Iterator[tuple[Path, Any, models.Document]]:
-    """Yield the path, the JSON and the document of a machine's files of asv; only those of a commit if it is named."""
+    """Yield path, JSON and document of a machine's files of asv; with `commit`, only those of this commit."""
     return read_files(result_paths(folder, commit))
 
 
 def read_files(paths: Iterable[Path]) -> Iterator[tuple[Path, Any, models.Document]]:
-    """Yield the path, the JSON and the document of some of asv's files."""
+    """Yield path, JSON and document of files of asv. Unreadable files are reported and left out."""
     for path in paths:
         try:
             json_content = parse_json(path)
@@ -118,7 +118,7 @@ def read_files(paths: Iterable[Path]) -> Iterator[tuple[Path, Any, models.Docume
 
 
 def iter_documents(folder: Path, commit: str = "") -> Iterator[models.Document]:
-    """Yield one document per commit and environment of a machine; only those of a commit if it is named.
+    """Yield a machine's documents, one per commit and environment; with `commit`, only those of this commit.
 
     If several files have numbers of a benchmark, the latest are used.
     """
@@ -126,13 +126,17 @@ def iter_documents(folder: Path, commit: str = "") -> Iterator[models.Document]:
 
 
 def find_document(folder: Path, commit: str, environment: str) -> models.Document | None:
-    """Return the document of a commit and environment of a machine; None if there is none."""
+    """Return a machine's document of a commit in an environment; None if there is none."""
     documents = iter_documents(folder, commit)
-    return next((found for found in documents if (found.commit_hash, found.env_name) == (commit, environment)), None)
+    key = commit, environment
+    return next((document for document in documents if (document.commit_hash, document.env_name) == key), None)
 
 
 def merge_files(folder: Path, files: Iterable[tuple[Path, Any, models.Document]]) -> Iterator[models.Document]:
-    """Yield one document per commit and environment of some files."""
+    """Yield one document per commit and environment, merged from files as `read_files` yields them.
+
+    Files of one commit must be adjacent.
+    """
     for _, commit_files in itertools.groupby(files, lambda file: file[0].name[:8]):
         by_environment: dict[tuple[str, str], list[tuple[Any, models.Document]]] = {}
         for _, json_content, document in commit_files:
@@ -149,9 +153,10 @@ def merge_files(folder: Path, files: Iterable[tuple[Path, Any, models.Document]]
 
 
 def iter_lines(path: Path, model: type[M], word: str = "") -> Iterator[tuple[bytes, M]]:
-    """Yield the lines of a record that contain a word, as bytes and as the model; none if the file is missing.
+    """Yield the lines of a record's file that contain a word, as bytes and as the model.
 
-    Lines without the word are not decoded. An incomplete line is always reported, because the word may be lost.
+    A missing file has no lines. Lines without the word are not decoded, except incomplete ones: they may have lost the
+    word. Lines that do not fit the model are reported and left out.
     """
     encoded_word = word.encode()
     if not path.exists():
@@ -167,5 +172,5 @@ def iter_lines(path: Path, model: type[M], word: str = "") -> Iterator[tuple[byt
 
 @functools.cache
 def report_omission(why: str) -> None:
-    """Print once why something is left out."""
+    """Print on standard error, once, why a file or line is left out."""
     print(f"left out: {why}", file=sys.stderr)

@@ -1,8 +1,8 @@
-"""The records of runs: the run and the commit that measured each stored number, and more facts.
+"""The records of runs: which run and commit measured each stored number, machine code, and costs of source lines.
 
 They are `.jsonl` files, because asv reads every `.json` under `results/`, where facts would split its series. asv drops
 unknown keys of its files, so a result cannot name its run. Instead, the record of a run has the start time of each
-benchmark in milliseconds, which asv stores with the results, too.
+benchmark in milliseconds. asv stores the same time with the results.
 """
 
 import json
@@ -15,20 +15,22 @@ from kernelwatch.store import models, reading
 from kernelwatch.suite.benchmark_names import measurement_group
 from kernelwatch.toolchain import releases as compilers
 
-#: Suffixes of records' names. This record has one line per run of a commit.
+#: Suffix of the files with the facts of runs: one line per run of a commit.
 RUNS_FILE = "runs.jsonl"
 
-#: One line per run, commit and architecture: the SHA-256 of the cubins by configuration, and of only their machine
-#: code. Later lines of the same nvcc add to earlier ones. A line without nvcc belongs to the default compiler.
+#: Suffix of the files with hashes, with one line per run, commit and architecture. A line has the SHA-256 of each cubin
+#: and of its machine code alone. Later lines of the same nvcc add to earlier ones. A line without nvcc is of the
+#: default compiler.
 CUBINS_FILE = "cubins.jsonl"
 
-#: One line per run and commit: the fingerprints of measured configurations, and the origins of reused numbers.
+#: Suffix of the files with one line per run and commit: fingerprints of measured configurations, and origins of reused
+#: numbers.
 FINGERPRINTS_FILE = "fingerprints.jsonl"
 
-#: One line per kernel: the cost of each source line.
+#: Suffix of the files with one line per kernel: the costs of its source lines.
 LINES_FILE = "lines.jsonl"
 
-#: Record -> the model of its lines.
+#: Suffix of a record's files -> the model of its lines.
 RECORDS: dict[str, type[models.Record]] = {
     RUNS_FILE: models.RunLine,
     CUBINS_FILE: models.CubinsLine,
@@ -36,17 +38,20 @@ RECORDS: dict[str, type[models.Record]] = {
     LINES_FILE: models.CostsLine,
 }
 
-#: Samples per round if no record has them: in all runs from 2026-11-21 16:00 to 2026-11-23.
+#: Number of samples per round of the runs from 2026-11-21 16:00 to 2026-11-23, which did not record it.
 SAMPLES_PER_ROUND = 10
 
 
 def list_record_paths(folder: Path, file: str, commit: str = "") -> list[Path]:
-    """Return a machine's files of a record: first the file of all runs (until 2026-11-26), then one per commit."""
+    """Return the paths of a machine's files of a record: first the file of all runs before 2026-11-26, then commits'.
+
+    With `commit`, of the latter only those of this commit.
+    """
     return [*reading.list_paths(folder, file), *reading.list_paths(folder, f"{commit[:8] or '????????'}-*.{file}")]
 
 
 def read_records(results_dir: str | Path, name: str, file: str = RUNS_FILE, commit: str = "") -> list[dict[str, Any]]:
-    """Return the lines of a record of the machine `name`, oldest first; only those of a commit if it is named."""
+    """Return the lines of a record of the machine `name`, oldest first; with `commit`, only those that contain it."""
     model, places = RECORDS[file], list_record_paths(Path(results_dir, name), file, commit)
     lines = (line for path in places for line, _ in reading.iter_lines(path, model, commit))
     return sorted(map(json.loads, lines), key=lambda line: line.get("started", ""))
@@ -55,7 +60,10 @@ def read_records(results_dir: str | Path, name: str, file: str = RUNS_FILE, comm
 def find_origins(
     results_dir: str | Path, name: str, commit: str, compiler: str | None = None
 ) -> dict[str, dict[str, str]]:
-    """Return the origins of the numbers reused at a commit: measurement -> parameters -> commit that measured them."""
+    """Return the origins of reused numbers at a commit: `measurement_group` -> parameters -> commit that measured them.
+
+    `compiler` is the name of the compiler, None for the default.
+    """
     reused: dict[str, dict[str, str]] = {}
     for line in read_records(results_dir, name, FINGERPRINTS_FILE, commit):
         if (line["commit"], compilers.series_name(line.get("nvcc"))) != (commit, compiler):
@@ -70,14 +78,14 @@ def find_origins(
 
 
 def find_round_sizes(run: Mapping[str, Any], commit: str, benchmark: str, params: str, total: int) -> tuple[int, ...]:
-    """Return the number of a configuration's stored samples per round of a run.
+    """Return the number of samples of each round of a configuration, from the record of its run; () if unknown.
 
-    `processes` of a run has the sizes of rounds, such as "5 5 5" -> the configurations with them. An entry without
-    configurations is the default.
+    `total` is the number of its stored samples. The field `processes` maps sizes of rounds, such as "5 5 5", to the
+    configurations with these sizes. An entry without configurations is the default.
     """
     by_sizes: dict[str, list[str]] = run.get("processes", {}).get(commit, {}).get(benchmark, {})
     if not by_sizes:
-        if "began" in run:  # rounds of asv
+        if "began" in run:  # asv itself took the samples, and does not record rounds
             return ()
         return (SAMPLES_PER_ROUND,) * (total // SAMPLES_PER_ROUND)
     default_sizes = next((sizes for sizes, configurations in by_sizes.items() if not configurations), "")
@@ -88,10 +96,10 @@ def find_round_sizes(run: Mapping[str, Any], commit: str, benchmark: str, params
 def runs_behind_values(
     runs: Iterable[dict[str, Any]], commit: str, benchmark: str, began: float
 ) -> list[dict[str, Any]]:
-    """Return the runs whose numbers of a benchmark at a commit are stored, oldest first.
+    """Return the runs that measured the stored numbers of a benchmark at a commit, oldest first.
 
-    There are several if later runs selected some configurations. `began` is the start time that is stored with the
-    numbers, in milliseconds; it identifies the run that wrote them last.
+    There are several if later runs measured only some configurations. `began` is the start time that is stored with the
+    numbers, in milliseconds. It identifies the run that wrote them last.
     """
     candidates = [run for run in runs if commit in run["commits"] and _has_measured(run, commit, benchmark, began)]
     latest = [
@@ -108,7 +116,7 @@ def runs_behind_values(
 
 def _has_measured(run: Mapping[str, Any], commit: str, benchmark: str, began: float) -> bool:
     if run.get("selected") and benchmark not in run["selected"]:
-        return False  # fleets before 2026-11-26 began it only for its control
+        return False  # runs of fleets before 2026-11-26 have a time in `began` if only its control was selected
     if "began" in run:
         return benchmark in run["began"].get(commit, {})
     if run.get("selected") or not {"started", "ended"} <= set(run):
@@ -119,7 +127,7 @@ def _has_measured(run: Mapping[str, Any], commit: str, benchmark: str, began: fl
 
 
 def has_selected(run: Mapping[str, Any], benchmark: str, params: str) -> bool:
-    """Return whether a run measured a configuration of a benchmark; `params` are the text in reports."""
+    """Return whether a run measured a configuration of a benchmark; `params` is the text of its values in reports."""
     selected = list_selected(run, benchmark)
     return not selected or any(text.replace("'", "") == params for text in selected)
 
@@ -130,6 +138,6 @@ def format_generators(run: Mapping[str, Any]) -> str:
 
 
 def list_selected(run: Mapping[str, Any], benchmark: str) -> list[str]:
-    """Return the configurations of a benchmark that a run selected; none if it selected all."""
+    """Return the configurations of a benchmark that a partial run selected, as asv's texts; none if it ran all."""
     selected: list[str] = run.get("selected", {}).get(benchmark, [])
     return selected

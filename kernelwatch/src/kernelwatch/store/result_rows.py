@@ -1,4 +1,4 @@
-"""Rows of asv's results: the content of a file for one benchmark at one commit. Only this module parses them.
+"""Rows of asv's result files: the results of one benchmark at one commit. Only this module parses them.
 
 A file stores a row as a list, without trailing nulls, and names the columns separately. Here a row is a dict by column.
 Most columns have one value per configuration, in the order of the axes; null stands for a column of nulls. A result is
@@ -12,29 +12,29 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-#: A row by column.
+#: Column of a row -> its value.
 RowColumns = dict[str, Any]
 
-#: Columns with a value for the whole benchmark.
+#: Columns with one value for the whole benchmark; others have one value per configuration.
 BENCHMARK_COLUMNS = ("params", "version", "started_at", "duration", "profile")
 
-#: Columns about the time of the measurement, which are not results.
+#: Columns that describe a measurement, and are not results.
 _TIME_COLUMNS = ("started_at", "duration", "profile")
 
 
 def list_configurations(axes: Iterable[Sequence[str]]) -> list[str]:
-    """Return the configurations of a benchmark with these axes, as text of asv, in the order of a row."""
+    """Return the texts of a benchmark's configurations as asv writes them, in the order of a row with these axes."""
     return list(map(", ".join, itertools.product(*axes)))
 
 
 def read_row(document: Mapping[str, Any], benchmark: str) -> RowColumns:
-    """Return a benchmark's row of a file."""
+    """Return a benchmark's row from the JSON of a file."""
     columns, cells = document["result_columns"], document["results"][benchmark]
     return dict(itertools.zip_longest(columns, cells[: len(columns)]))
 
 
 def serialize_row(row: RowColumns) -> list[Any]:
-    """Return a row as it is stored in a file."""
+    """Return a row as a file stores it: a list without trailing nulls."""
     cells = list(row.values())
     while cells and cells[-1] is None:
         cells.pop()
@@ -53,9 +53,9 @@ def iter_configurations(row: RowColumns) -> Iterator[tuple[tuple[str, ...], floa
 
 
 def reindex(row: RowColumns, axes: list[list[str]]) -> RowColumns:
-    """Return a row for other axes.
+    """Return a row with its values in the order of other axes.
 
-    Configurations that the row lacks count as not measured; those that the axes lack are dropped.
+    Configurations that the row lacks are not measured: NaN. Configurations that the axes lack are dropped.
     """
     if row["params"] == axes:
         return row
@@ -70,9 +70,9 @@ def reindex(row: RowColumns, axes: list[list[str]]) -> RowColumns:
 
 
 def fill_missing(row: RowColumns, fallback: RowColumns) -> RowColumns:
-    """Return a row with unmeasured configurations filled from another row; the row itself if nothing is filled.
+    """Return a row whose unmeasured configurations have the values of `fallback`; the row itself if none has one.
 
-    A row of another version of the benchmark is not used.
+    A fallback of another version of the benchmark is not used.
     """
     if row["version"] != fallback["version"] or not isinstance(row["result"], list):
         return row
@@ -95,7 +95,10 @@ def fill_missing(row: RowColumns, fallback: RowColumns) -> RowColumns:
 
 
 def merge_documents(*documents: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge several documents of a commit: each benchmark has its latest numbers, filled from earlier ones."""
+    """Return one document from several of a commit and environment.
+
+    A benchmark has its latest numbers. Configurations that these do not measure have earlier numbers.
+    """
     merged_rows: dict[str, list[Any]] = {}
     for name in dict.fromkeys(name for document in documents for name in document["results"]):
         candidates = [read_row(document, name) for document in reversed(documents) if name in document["results"]]
@@ -106,7 +109,7 @@ def merge_documents(*documents: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def have_same_numbers(first: RowColumns, second: RowColumns) -> bool:
-    """Return whether two rows of a benchmark agree in all numbers that both have, whenever they were measured."""
+    """Return whether two rows have the same numbers once each is filled from the other, whenever they were measured."""
     first_text, second_text = (  # as text, because NaN equals NaN there
         json.dumps({column: values for column, values in filled.items() if column not in _TIME_COLUMNS})
         for filled in (fill_missing(first, second), fill_missing(second, first))
@@ -115,7 +118,7 @@ def have_same_numbers(first: RowColumns, second: RowColumns) -> bool:
 
 
 def _get_value(values: object, place: int) -> Any:
-    """Return a configuration's value. A column of nulls may itself be null."""
+    """Return the value of a column at an index. A column of nulls may itself be null."""
     return values[place] if isinstance(values, list) and place < len(values) else None
 
 

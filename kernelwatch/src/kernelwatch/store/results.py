@@ -1,4 +1,4 @@
-"""The stored history of a machine: the results of each commit, and the runs that measured them."""
+"""The stored history of a machine: the results of all commits, and the runs that measured them."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class History:
         self._choose_compiler(compiler or compilers.primary_compiler(used_compilers))
 
     def _choose_compiler(self, compiler: str | None) -> None:
-        #: The compiler of these results.
+        #: Name of the compiler of these results; None is the default.
         self.compiler = compiler
         entries = [
             entry for entry in self._files.values() if compilers.compiler_of_results(entry.variables) == compiler
@@ -85,26 +85,26 @@ class History:
         for commit, environment in sorted({(entry.commit, entry.environment) for entry in entries}):
             self._names.setdefault(commit, []).append(environment)
         self._origins: dict[str, dict[str, dict[str, str]]] = {}
-        #: The order of its commits.
+        #: The measured commits in git.
         self.graph = CommitGraph(self._root, self.commit_dates(), self._branches)
 
     def select_compiler(self, compiler: str | None) -> History:
-        """Return the results of another compiler on the same machine."""
+        """Return the history of another compiler on the same machine."""
         history = copy.copy(self)
         history._choose_compiler(compiler)
         return history
 
     def list_benchmarks(self, asv_type: str) -> list[str]:
-        """List the benchmarks of one of asv's types, "time" or "track"."""
+        """Return the names of the benchmarks of one of asv's types, "time" or "track", sorted."""
         return [name for name in sorted(self._benchmarks) if self.get_type(name) == asv_type]
 
     def find_commit(self, prefix: str) -> Document | None:
-        """Return the results of the commit with a prefix, in its last environment; None without results."""
+        """Return the results of a commit, named by the beginning of its hash, in its last environment; None without."""
         commits = (commit for commit in self._dates if commit.startswith(prefix))
         return next((self.load_document(commit, self._names[commit][-1]) for commit in commits), None)
 
     def list_commits(self) -> list[str]:
-        """List the hashes of the measured commits, oldest first, each after its ancestors."""
+        """Return the hashes of the measured commits, oldest first, each after its ancestors."""
         return list(self.graph.commits)
 
     def commit_dates(self) -> dict[str, int]:
@@ -112,13 +112,13 @@ class History:
         return dict(self._dates)
 
     def list_environments(self, commit_hash: str) -> list[str]:
-        """List the names of asv's environments that measured a commit, in order."""
+        """Return the names of asv's environments that measured a commit, sorted."""
         return list(self._names.get(commit_hash, ()))
 
     def load_environments(self, commit_hash: str) -> dict[str, Document]:
-        """Return the results of one commit: name of asv's environment -> document, sorted by name.
+        """Return name of asv's environment -> results of a commit, sorted by name.
 
-        Samples are left out; those of a long history would not fit into memory.
+        Samples are left out: those of a long history would not fit into memory.
         """
         documents = self._documents_without_samples
         for key in (keys := [(commit_hash, name) for name in self.list_environments(commit_hash)]):
@@ -127,7 +127,7 @@ class History:
         return {key[1]: documents[key] for key in keys}
 
     def load_document(self, commit_hash: str, environment: str) -> Document:
-        """Return the results of one commit in one of asv's environments; the last ones are cached."""
+        """Return the results of a commit in one of asv's environments. Results that were read last are cached."""
         return self._read_document(commit_hash, environment)
 
     def _read_files(self, commit_hash: str, environment: str) -> Document:
@@ -137,11 +137,11 @@ class History:
         return document
 
     def load_cubin_hashes(self, commit_hash: str, results: Document) -> CubinHashes:
-        """Return the hashes of a commit's machine code for the compiler of some results; the last ones are cached."""
+        """Return the hashes of a commit's machine code by the compiler of `results`. Those read last are cached."""
         return self._read_cubin_hashes(compilers.compiler_of_results(results.env_vars), commit_hash)
 
     def find_axes(self, benchmark: str) -> dict[str, list[str]]:
-        """Return the current axes of a benchmark: parameter -> its values; none before its first run."""
+        """Return the axes of a benchmark as asv lists it now: parameter -> values; none for an unknown benchmark."""
         if (description := self._benchmarks.get(benchmark)) is None:
             return {}
         values = [[text.strip("'") for text in axis] for axis in description.params]
@@ -152,7 +152,7 @@ class History:
         return self._benchmarks[benchmark].unit or ""
 
     def get_title(self, benchmark: str) -> str:
-        """Return the pretty name of a benchmark."""
+        """Return the pretty name of a benchmark, or else its name."""
         return self._benchmarks[benchmark].pretty_name or benchmark
 
     def get_type(self, benchmark: str) -> str:
@@ -160,7 +160,7 @@ class History:
         return self._benchmarks[benchmark].type
 
     def list_values(self, results: Document, benchmark: str) -> list[float | None]:
-        """Return one commit's values in the order of the current axes; None for a missing value; empty if not run."""
+        """Return a benchmark's values in the order of its current axes; None for a missing value; empty if not run."""
         if self.explain_absence(results, benchmark):
             return []
         axes = self._benchmarks[benchmark].params
@@ -179,7 +179,7 @@ class History:
         return "" if has_same_axes else "measured with other axes"
 
     def find_newest(self, benchmark: str) -> Document | None:
-        """Return the results of the newest commit with a value of `benchmark`, or None."""
+        """Return the results, without samples, of the newest commit with a value of a benchmark; None without one."""
         newest_first = sorted(self._dates, key=self._dates.__getitem__, reverse=True)
         for results in (document for commit in newest_first for document in self.load_environments(commit).values()):
             if any(point.value is not None for point in self.iter_points(results, benchmark)):
@@ -187,7 +187,7 @@ class History:
         return None
 
     def iter_points(self, results: Document, benchmark: str) -> Iterator[Point]:
-        """Yield the configurations of a benchmark at one commit, in the order of its axes; none if it was not run."""
+        """Yield a benchmark's result of each configuration, in the order of its stored axes; none if it was not run."""
         # Cached, because publishing compares a commit with several and reads its points dozens of times.
         by_benchmark = self._points.setdefault(results, {})
         if benchmark not in by_benchmark:
@@ -210,13 +210,13 @@ class History:
             )
 
     def find_origins(self, commit_hash: str, benchmark: str) -> dict[str, str]:
-        """Return the reused configurations of a benchmark at a commit -> the commit that measured them."""
+        """Return parameters -> commit that measured them, for a benchmark's reused numbers at a commit."""
         if commit_hash not in self._origins:
             self._origins[commit_hash] = record.find_origins(self.results, self.machine, commit_hash, self.compiler)
         return self._origins[commit_hash].get(measurement_group(benchmark), {})
 
     def find_value(self, results: Document, benchmark: str, params: Mapping[str, str]) -> float | None:
-        """Return the value of one configuration, or None; some parameters may be left out."""
+        """Return the value of the first configuration with some parameters; None without one."""
         values = (
             point.value for point in self.iter_points(results, benchmark) if params.items() <= point.params.items()
         )
@@ -225,7 +225,8 @@ class History:
     def list_runs(self, results: Document, benchmark: str | None = None) -> list[dict[str, Any]]:
         """Return the records of the runs that measured a commit, oldest first.
 
-        With `benchmark`, only those whose numbers are stored: several if GPUs shared the work, none if not run.
+        With `benchmark`, return only the runs whose numbers of it are stored. They are several if GPUs shared the work,
+        and none if the benchmark was not run.
         """
         if benchmark and self.explain_absence(results, benchmark):
             return []
@@ -256,11 +257,11 @@ class History:
         return {(run.get("before") or {}).get("uuid") for run in selecting_runs}
 
     def find_last_run(self, results: Document, benchmark: str | None = None) -> dict[str, Any]:
-        """Return the last of `list_runs`; empty if no record was kept."""
+        """Return the last record of `list_runs`; empty without one."""
         return (self.list_runs(results, benchmark) or [{}])[-1]
 
     def find_last_timed_run(self, results: Document) -> dict[str, Any]:
-        """Return the last run that timed a commit; without one, the last run."""
+        """Return the record of the last run that timed a commit; without one, of the last run."""
         timed_runs = [run for name in self.list_benchmarks("time") for run in self.list_runs(results, name)]
         return next(
             (run for run in reversed(self.list_runs(results)) if run in timed_runs), self.find_last_run(results)

@@ -1,4 +1,4 @@
-"""The changes of the source between two commits: the acknowledged regressions and the host's launches."""
+"""The changes of the source between two commits: new acknowledgements, and changed launches in host code."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -17,14 +17,14 @@ ACKNOWLEDGED_FILE = "acknowledged.toml"
 #: Maximum size of the file, in characters: a pull request may contain any file.
 _LARGEST = 64 * 1024
 
-#: Files that may launch kernels with `<<<`, anywhere in the repository.
+#: Git's pathspecs of files that may launch kernels with `<<<`, anywhere in the repository.
 _CUDA_FILES = tuple(f":(top)*.{suffix}" for suffix in ("cu", "cuh", "h", "hpp"))
 
 _Line = Annotated[str, Meta(pattern=r"^\S[^\x00-\x1f\x7f]*\Z", max_length=200)]
 
 
 class Acknowledgement(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """One acknowledged regression: the kernel, "time" or the number's name in the review, and the reason."""
+    """An acknowledged regression: the kernel, the number ("time", or a metric as in the review), and the reason."""
 
     kernel: _Line
     number: _Line
@@ -37,10 +37,11 @@ class _AcknowledgedDocument(msgspec.Struct, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class SourceChanges:
-    """The acknowledgements in head's file that base's file does not have; none if there are `problems`.
+    """The changes of the source from base to head.
 
-    So an entry accepts only changes between these commits. `launch_files` are the files of CUDA C++ in which lines with
-    `<<<` differ.
+    `acknowledgements` are those of head's acknowledged.toml that base's file lacks, so that an entry accepts only
+    changes between these commits. `problems` are messages on files that are not valid; then there are no
+    acknowledgements. `launch_files` are the files of CUDA C++ in which lines with `<<<` differ.
     """
 
     acknowledgements: tuple[Acknowledgement, ...] = ()
@@ -49,12 +50,15 @@ class SourceChanges:
 
 
 def locate_project(results: Path, root: Path) -> Path:
-    """Return the folder of the file: the parent of the folder of results if it is there, else the project's."""
+    """Return the folder of acknowledged.toml: the parent of the folder of results if it is there, else `root`."""
     return results.parent if (results.parent / ACKNOWLEDGED_FILE).exists() else root
 
 
 def parse_acknowledgements(text: bytes, where: object) -> Sequence[Acknowledgement]:
-    """Return the entries of a file's text. Raises ValueError, one line with `where`, if the text is not valid."""
+    """Return the entries in the text of acknowledged.toml.
+
+    Raises ValueError if the text is not valid. The message is one line that begins with `where`.
+    """
     try:
         if len(text) > _LARGEST:
             raise ValueError(f"it has {len(text)} characters; {_LARGEST} are allowed")
@@ -64,7 +68,7 @@ def parse_acknowledgements(text: bytes, where: object) -> Sequence[Acknowledgeme
 
 
 def load_changes(root: Path, base: str, head: str) -> SourceChanges:
-    """Return the changes between two commits. For the checked-out commit, the file in the folder is used."""
+    """Return the changes between two commits. If head is checked out, its acknowledged.toml is that in the folder."""
     names = (
         f"{base}^{{commit}}",
         f"{head}^{{commit}}",

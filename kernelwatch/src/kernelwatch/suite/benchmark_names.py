@@ -1,9 +1,9 @@
-"""Names of benchmarks: the kind of its numbers, and the benchmarks that share one measurement."""
+"""Names of benchmarks: they tell the kind of the numbers, and which benchmarks share one measurement."""
 
 from enum import Enum
 from functools import cache
 
-#: Modules in benchmarks' names; the file of the class does not matter. All other modules have times.
+#: First parts of the names of benchmarks of each kind. Benchmarks whose names begin otherwise are timed.
 COUNTED_MODULE, COMPILED_MODULE, CONTROL_MODULE = "track_counted", "track_compiled", "track_control"
 
 
@@ -19,26 +19,26 @@ class Kind(Enum):
 
 _KIND_OF_MODULE = {COUNTED_MODULE: Kind.COUNTED, COMPILED_MODULE: Kind.COMPILED, CONTROL_MODULE: Kind.CONTROL}
 
-#: Names of the kinds in a review: times vary, all others are exact.
+#: Kinds in a review: times vary, counted and compiled numbers are exact.
 TIMED = Kind.TIMED.value
 EXACT = (Kind.COUNTED.value, Kind.COMPILED.value)
 KINDS = (TIMED, *EXACT)
 
 
 def find_kind(name: str) -> Kind:
-    """Return the kind of a benchmark, or of a class of benchmarks: "track_counted.Transpose"."""
+    """Return the kind of a benchmark, or of a class of benchmarks, from a name such as "track_counted.Transpose"."""
     return _KIND_OF_MODULE.get(name.partition(".")[0], Kind.TIMED)
 
 
 @cache
 def classify_benchmark(name: str) -> str:
-    """Return one of KINDS; a control counts as a time."""
+    """Return the kind of a benchmark's numbers in a review, one of KINDS; a control is a time."""
     kind = find_kind(name).value
     return kind if kind in EXACT else TIMED
 
 
 def control_name(name: str) -> str:
-    """Return the name of a timed benchmark's control, with the times divided by the copy's."""
+    """Return the name of the control of a timed benchmark: of its times divided by the copy's."""
     return f"{CONTROL_MODULE}.{name.split('.')[1]}.track_copy_ratio"
 
 

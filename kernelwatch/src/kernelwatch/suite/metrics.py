@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from ptxcount.counting.counters import LaunchCounters
 
-#: The architecture whose PTX is counted. Data movement compiles to the same loads and stores for all architectures.
+#: Architecture for which kernels are compiled to count. Data movement has the same loads and stores for all others.
 ARCH = "sm_90"
 
 
@@ -26,7 +26,10 @@ class Metric(NamedTuple):
 
 
 def _make_ratio(count: str, base: str) -> Callable[[LaunchCounters], float]:
-    """Return a function for the ratio of two totals; 0 without requests. A name with {} sums load and store."""
+    """Return a function that computes the ratio of two totals of a launch; 0 without requests.
+
+    {} in the names stands for "load" and "store", whose totals are added.
+    """
 
     def compute(counters: LaunchCounters) -> float:
         totals = counters.totals()
@@ -37,14 +40,17 @@ def _make_ratio(count: str, base: str) -> Callable[[LaunchCounters], float]:
     return compute
 
 
-#: State spaces of PTX whose sectors are in global memory.
+#: Spaces of accesses, as ptxcount names them, whose sectors are in global memory.
 _GLOBAL = ("global", "texture", "surface", "bulk")
 _CONSTANT = ("constant",)
 _CLUSTER = ("cluster",)
 
 
 def _make_sum(count: str, *kinds: str, spaces: tuple[str, ...] = _GLOBAL) -> Callable[[LaunchCounters], float]:
-    """Return a function that sums a counter over accesses to some spaces, of some kinds (by default all)."""
+    """Return a function that sums an attribute of accesses, `count`, over the accesses to `spaces` of a launch.
+
+    If `kinds` are given, only accesses of these kinds count, such as "load".
+    """
     return lambda counters: float(
         sum(
             getattr(access, count)
@@ -55,7 +61,7 @@ def _make_sum(count: str, *kinds: str, spaces: tuple[str, ...] = _GLOBAL) -> Cal
 
 
 def _count_merged_wavefronts(counters: LaunchCounters) -> float:
-    """Return the wavefronts of shared memory, with neighbouring accesses merged as ptxas merges them."""
+    """Return the wavefronts of a launch in shared memory, with neighbouring accesses merged as ptxas merges them."""
     merged = counters.merged
     unmerged = (access for access in counters.accesses if access.space == "shared" and access.kind not in merged)
     return float(sum(wavefronts for _, wavefronts in merged.values()) + sum(access.wavefronts for access in unmerged))

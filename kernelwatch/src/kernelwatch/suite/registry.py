@@ -30,8 +30,7 @@ T = TypeVar("T")
 #: Type of a configuration's parameters.
 P = TypeVar("P")
 
-
-#: Compiled metric of the compiler's report -> its unit and title.
+#: Resource in the report of ptxas -> its unit and title.
 RESOURCES = {
     "registers": ("registers/thread", "registers per thread"),
     "spill_bytes": ("bytes/thread", "bytes spilled per thread"),
@@ -86,7 +85,7 @@ class Suite:
 
     @cached_property
     def benchmarks_by_class(self) -> dict[str, list[str]]:
-        """Class with its module -> the benchmarks that share one measurement, a time first."""
+        """Benchmark class, with its module -> its benchmarks. A timed class has the time first, then its control."""
         by_class: dict[str, list[str]] = {}
         for name, (kind, _) in self.benchmarks.items():
             if kind is not Kind.CONTROL:
@@ -97,7 +96,7 @@ class Suite:
 
     @property
     def example(self) -> str:
-        """A counted launch, for texts of help and errors."""
+        """The text of a counted launch, as an example in help texts and errors."""
         launches = (sweep.launch(point) for sweep in self.counted for point in sweep.points())
         return str(next(launches, "KERNEL NAME=NUMBER ... DTYPE FLAGS"))
 
@@ -148,7 +147,10 @@ def _load_suite() -> Suite | KernelwatchError:
 
 
 def _import_module(module: str) -> Any:
-    """Import a module of the checkout's suite. For all other modules, those of the commit come first."""
+    """Import a module of the suite from the checkout; return None if it does not exist.
+
+    Other modules are imported from the measured commit first. Raises SuiteError if the import fails.
+    """
     if str(ROOT) not in sys.path:
         sys.path.append(str(ROOT))
     try:
@@ -174,7 +176,7 @@ def _pin_package(package: str) -> None:
 
 
 def _find_place(error: Exception) -> str:
-    """Return the project's last line in an error's traceback, or the line that Python cannot parse."""
+    """Return file and line of the project's last frame in an error's traceback, or of the text that is not Python."""
     if isinstance(error, SyntaxError):
         return f"{error.filename}:{error.lineno}"
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<frozen")]
@@ -190,12 +192,12 @@ def _find_place(error: Exception) -> str:
 
 
 def find_kernel(name: str) -> Kernel:
-    """Return a kernel's form at the measured commit. Raises UnknownKernelError if the commit has none."""
+    """Return a kernel's form at the measured commit. Raises UnknownKernelError if the suite has no such kernel."""
     return find_declared_kernel(name).form_at_commit
 
 
 def find_declared_kernel(name: str) -> Kernel:
-    """Return the declaration of a kernel. Raises UnknownKernelError if the commit has none."""
+    """Return a kernel's newest form, as declared. Raises UnknownKernelError if the suite has no such kernel."""
     kernels = current_suite().kernels()
     if name not in kernels:
         allowed = f"allowed are {', '.join(kernels)}" if kernels else "the package defines no kernelwatch kernels"
@@ -204,7 +206,7 @@ def find_declared_kernel(name: str) -> Kernel:
 
 
 def find_measured_folder() -> Path:
-    """Return the folder of the measured code: the installed commit's package, or else its checkout."""
+    """Return the folder of the measured code: the installed package if the settings name one, else the commit's."""
     if not settings.package_name():
         return sources.checkout_folder()
     file = importlib.import_module(settings.package_name()).__file__
@@ -218,7 +220,7 @@ def time_benchmark_name(sweep: Sweep) -> str:
 
 
 def cache_by_suite(compute: Callable[[str, Mapping[str, P]], T]) -> Callable[[str, Mapping[str, P]], T]:
-    """Cache a function of a configuration for the current suite; a review of a history calls it for every commit."""
+    """Cache a function of a configuration, separately for each suite: a review of a history repeats its calls."""
 
     @cache
     def compute_once(_suite: int, benchmark: str, *params: tuple[str, P]) -> T:
@@ -264,7 +266,7 @@ def _query_kernel(benchmark: str, params: Mapping[str, object], query: Callable[
 def find_useful_bytes(benchmark: str, params: Mapping[str, object]) -> int | None:
     """Return the bytes that a configuration must move; None if they are unknown."""
     launch = find_launch(benchmark, params)
-    with suppress(TypeError):  # the kernel takes other arguments
+    with suppress(TypeError):  # the launch has other arguments than the copy
         if launch is not None and launch.kernel == matrix_copy.NAME:
             return matrix_copy.useful_bytes(launch.dtype, **launch.arguments)
     return _query_kernel(

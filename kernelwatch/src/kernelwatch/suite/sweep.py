@@ -33,7 +33,7 @@ class Sweep:
         Raises
         ------
         ValueError
-            A value is not on its axis.
+            A value does not have the form of its axis, such as "5003x2999" for "rows x columns".
         """
         launch_fields = read_parameters(params)
         launch_fields["arguments"] = {**self.fixed, **launch_fields["arguments"]}
@@ -45,6 +45,6 @@ class Sweep:
             yield dict(zip(self.axes, values, strict=True))
 
     def summary_point(self) -> dict[str, str | int]:
-        """Return each axis's value in summaries."""
+        """Return axis -> its value in summaries: that of `shown`, or else the first."""
         shown = ((axis, self.shown.get(axis), values) for axis, values in self.axes.items())
         return {axis: values[0] if value is None or value not in values else value for axis, value, values in shown}

@@ -1,1 +1,1 @@
-"""From source to machine code: nvcc, the cache of its output, and facts parsed from this output."""
+"""From source to machine code: nvcc, the cache of its output, and facts that are parsed from the output."""

@@ -16,7 +16,7 @@ from kernelwatch.errors import CompileError, CompilerWarning
 from kernelwatch.toolchain import cache, nvcc, nvcc_call, resources
 from kernelwatch.toolchain.resources import Resources
 
-#: The name of nvcc's file: in its messages, and with a folder that is gone in PTX.
+#: Pattern of the file kernel.cu that nvcc compiled, in messages and in PTX. In PTX, its folder no longer exists.
 _NVCC_FILE = re.compile(r'^(?:kernel\.cu(?=[(:])|(\s*\.file\s+\d+\s+")[^"\n]*\bkernel\.cu(?="))', re.MULTILINE)
 
 
@@ -52,7 +52,7 @@ def compile_to_ptx(
     options : sequence of str
         Options of nvcc, without those of ptxas.
     arch, name : str
-        For example "sm_90", and the name of the text in errors, warnings and PTX.
+        The architecture, for example "sm_90"; and the file name for `text` in errors, warnings and PTX.
     folders, included_texts : sequence of Path and of str
         Folders of the includes, and the texts of the files included from them.
 
@@ -83,7 +83,7 @@ def compiler_identity() -> tuple[str, ...]:
 
 
 def drop_ptxas_options(options: Sequence[str]) -> Iterator[str]:
-    """Yield the options without those for ptxas."""
+    """Yield the options of nvcc without `-Xptxas` and their values."""
     words = iter(options)
     for word in words:
         if word == "-Xptxas":
@@ -113,5 +113,5 @@ def _compile_cached(
 
 
 def _rename_file(text: str, name: str) -> str:
-    """Give nvcc's file, which the cache shares among sources, the name of the source."""
+    """Replace kernel.cu in nvcc's output by the name of the source. The cache shares outputs among equal sources."""
     return _NVCC_FILE.sub(lambda match: f"{match[1] or ''}{name}", text)

@@ -35,14 +35,14 @@ def cache_folder() -> Path:
 
 
 def make_key(*parts: str) -> str:
-    """Return the name of an entry: the SHA-256 of the parts, concatenated without ambiguity."""
+    """Return the name of an entry: the hexadecimal SHA-256 of a JSON list of the parts."""
     return hashlib.sha256(json.dumps([_FORMAT, *parts]).encode()).hexdigest()
 
 
 def lookup(name: str, make: Callable[[], NvccOutput]) -> NvccOutput:
-    """Return the entry `name`; if it is missing or damaged, call `make` and store the result if possible.
+    """Return nvcc's output from the entry `name`; if this is missing or damaged, call `make`, and store the result.
 
-    Exceptions of `make` are passed on.
+    A result that cannot be stored is returned all the same. Exceptions of `make` are passed on.
     """
     path = cache_folder() / name[:2] / f"{name}.json"
     with suppress(OSError, msgspec.MsgspecError, UnicodeError, RecursionError):

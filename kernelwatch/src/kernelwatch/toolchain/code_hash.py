@@ -1,4 +1,4 @@
-"""The hash of only the machine code, to compare two compilers: a whole cubin contains its compiler's name."""
+"""The hash of a cubin's machine code alone, to compare two compilers: a whole cubin contains its compiler's name."""
 
 import hashlib
 import struct
@@ -12,9 +12,9 @@ _ELF, _NO_BITS = b"\x7fELF\x02", 8
 
 
 def hash_machine_code(cubin: bytes) -> str:
-    """Return the hexadecimal hash of a cubin's instructions and constants.
+    """Return the hexadecimal SHA-256 of a cubin's instructions and constants.
 
-    Raises ValueError if `cubin` is not a cubin.
+    Raises ValueError if `cubin` is not a 64-bit ELF image.
     """
     digest = hashlib.sha256()
     try:

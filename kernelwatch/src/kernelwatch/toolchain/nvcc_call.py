@@ -13,7 +13,7 @@ from pathlib import Path
 from kernelwatch.errors import CompileError
 from kernelwatch.toolchain.nvcc import run_nvcc
 
-#: Remedy for a missing PyCUDA.
+#: End of the message that PyCUDA is not installed: the remedy.
 _BUILD_ADVICE = "`kernelwatch pycuda-wheel` then builds PyCUDA"
 #: ptxas' error for PTX of a newer release, as recent Triton writes it. CUDA 13.N has PTX 9.N.
 _NEWER_PTX = re.compile(r"Unsupported \.version 9\.(\d+); current version is '[\d.]+'")
@@ -21,7 +21,7 @@ _NEWER_PTX = re.compile(r"Unsupported \.version 9\.(\d+); current version is '[\
 
 @dataclass(frozen=True)
 class NvccOutput:
-    """The output of nvcc: the object, and its messages."""
+    """The output of nvcc: the bytes of the PTX or the cubin, and its messages."""
 
     data: bytes
     messages: str
@@ -29,9 +29,9 @@ class NvccOutput:
 
 @lru_cache
 def find_pycuda_problem() -> str | None:
-    """Return why PyCUDA cannot be imported, with the remedy, or None. Compiling needs no device."""
+    """Return why PyCUDA cannot be imported, with the remedy; None if it can. Importing needs the driver, no device."""
     try:
-        library = ctypes.CDLL("libcuda.so.1")  # before PyCUDA, which else warns of mismatched versions
+        library = ctypes.CDLL("libcuda.so.1")  # before PyCUDA does, which would warn of mismatched versions
     except OSError:
         return "this machine has no GPU: times are skipped (libcuda.so.1 of NVIDIA's driver is missing)"
     try:
@@ -55,7 +55,7 @@ def can_import_pycuda() -> bool:
 
 
 def compile_with_pycuda(nvcc: Path, target: str, options: Sequence[str], arch: str, text: str) -> NvccOutput:
-    """Compile CUDA C++ with `pycuda.compiler.compile`. Raises CompileError with nvcc's own text."""
+    """Compile CUDA C++ with `pycuda.compiler.compile`. Raises CompileError with nvcc's messages."""
     import pycuda.compiler  # noqa: PLC0415 -- may be missing
     import pycuda.driver  # noqa: PLC0415 -- comes with it
     from pytools import prefork  # noqa: PLC0415 -- comes with PyCUDA
@@ -76,7 +76,7 @@ def compile_with_pycuda(nvcc: Path, target: str, options: Sequence[str], arch: s
 
 
 class _TimedForker:
-    """Replacement for pytools' caller of nvcc, which has no time limit."""
+    """Replacement for the class with which pytools calls nvcc, and which has no time limit."""
 
     @staticmethod
     def call_capture_output(
@@ -88,7 +88,7 @@ class _TimedForker:
 
 
 def compile_with_nvcc(nvcc: Path, target: str, options: Sequence[str], arch: str, text: str) -> NvccOutput:
-    """Call nvcc on CUDA C++ for PTX, or on PTX for a cubin. Raises CompileError with nvcc's own text."""
+    """Compile CUDA C++ to PTX, or PTX to a cubin, with nvcc. Raises CompileError with nvcc's messages."""
     with tempfile.TemporaryDirectory() as folder:
         # kernel.cu is PyCUDA's file name, too; nvcc may write it into its output.
         name = "kernel.cu" if target == "ptx" else "kernel.ptx"

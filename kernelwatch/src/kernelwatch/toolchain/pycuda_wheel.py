@@ -15,7 +15,7 @@ from pathlib import Path
 
 from kernelwatch.config import cache_dir
 
-#: cudaProfiler.h, which PyCUDA includes, has a wheel of its own.
+#: Requirement of CUDA's headers. cudaProfiler.h, which PyCUDA includes, is in the wheel of `profiler`.
 HEADERS = "cuda-toolkit[nvcc,cudart,crt,nvvm,cccl,profiler]==13.0.2"
 
 #: Requirement of the extra `gpu`.
@@ -44,13 +44,13 @@ def install_pycuda() -> None:
 
 
 def build_wheel() -> None:
-    """Build the wheel into `wheels_folder()`."""
+    """Build PyCUDA's wheel into `wheels_folder()`. Raises CalledProcessError if pip or a compiler fails."""
     with tempfile.TemporaryDirectory() as folder:
         work_folder = Path(folder)
         toolkit = _find_toolkit(work_folder)
         _run_pip("download", "--quiet", "--no-deps", "--no-binary=pycuda", "--dest", folder, REQUIREMENT)
         with tarfile.open(next(work_folder.glob("pycuda-*.tar.gz"))) as archive:
-            # Not an argument of extractall, because Python before 3.11.4 has no filters.
+            # The filter is not an argument of extractall, which lacks it in Python before 3.11.4.
             archive.extraction_filter = getattr(tarfile, "data_filter", lambda member, _: member)
             archive.extractall(work_folder)
         source = next(path for path in work_folder.glob("pycuda-*") if path.is_dir())
@@ -82,6 +82,6 @@ def _find_toolkit(folder: Path) -> Path:
 
 
 def _run_pip(*arguments: str, quietly: bool = False) -> int:
-    """Run pip; unless `quietly`, show its output and raise CalledProcessError if it fails."""
+    """Run pip; return its exit code. Unless `quietly`, show its output, and raise CalledProcessError if it fails."""
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", *arguments]
     return subprocess.run(command, check=not quietly, capture_output=quietly).returncode

@@ -1,7 +1,7 @@
 """Releases of CUDA: the compiler of a run, the folder of its wheels, and the name of its results.
 
-A run has one compiler, selected by an environment variable: `CUDA_TOOLKIT=13.5.0 asv run`. For asv it is a value of its
-matrix without a rebuild. Without the variable, the compiler is the default one, whose results have asv's plain names.
+A run has one compiler. An environment variable selects it: `CUDA_TOOLKIT=13.5.0 asv run`. In asv's matrix, it is a
+value of `env_nobuild`. Without the variable, the compiler is the default one, whose results have asv's plain names.
 """
 
 import os
@@ -18,11 +18,11 @@ from kernelwatch.config import cache_dir
 from kernelwatch.errors import CompileError, KernelwatchError, NvccNotFoundError
 from kernelwatch.toolchain import nvcc
 
-#: Environment variable with a release of CUDA; also its key in asv's matrix.
+#: Environment variable with a release of CUDA, and the keys of its value in asv's matrix.
 VARIABLE = "CUDA_TOOLKIT"
 MATRIX_KEY = ("env_nobuild", VARIABLE)
 
-#: Name of a release's wheels, and the default release, whose results have asv's plain names.
+#: Requirement of the compiler's wheels without the release, and the default release.
 _WHEEL_NAME, _, DEFAULT = nvcc.WHEEL.rpartition("==")
 
 #: Release of CUDA -> the version of its nvcc, as in records.
@@ -34,7 +34,7 @@ NVCC_VERSIONS = {
 
 _VERSION_PATTERN = re.compile(r"\bV(\d[\d.]*\d)")
 
-#: Syntax of releases and versions that pip and asv's file names accept.
+#: Pattern of releases and versions that pip and asv's file names accept.
 RELEASE_PATTERN = re.compile(r"\d+(\.\d+)+")
 
 #: Number of pip's last lines in an error message.
@@ -68,7 +68,7 @@ def primary_compiler(names: Sequence[str | None]) -> str | None:
 
 
 def find_requested_compiler(variables: Mapping[str, str] = os.environ) -> str | None:
-    """Return the name of the compiler that the variable requests; None for the default compiler."""
+    """Return the name of the compiler that the environment variable requests, as in results; None for the default."""
     requested = variables.get(VARIABLE) or DEFAULT
     return series_name(NVCC_VERSIONS.get(requested, requested))
 
@@ -78,14 +78,14 @@ def installed_release() -> str | None:
     """Return the name of the nvcc that compiles kernels, as in results; None without nvcc."""
     try:
         return series_name(parse_version(nvcc.version_text(nvcc.find_nvcc())))
-    except (CompileError, NvccNotFoundError):  # compiling reports it
+    except (CompileError, NvccNotFoundError):  # compiling a kernel reports the error
         return None
 
 
 def use_requested_release() -> None:
-    """Set the compiler of this process and its children to the release that the variable names, if any.
+    """Set the compiler of this process and its children to the release that the environment variable names, if any.
 
-    Raises KernelwatchError if it is not a release, or pip cannot install its wheels; then with pip's last lines.
+    Raises KernelwatchError if it is not a release, or pip cannot install its wheels. The latter has pip's last lines.
     """
     requested = os.environ.get(VARIABLE)
     if requested and installed_release() != find_requested_compiler():
@@ -94,9 +94,9 @@ def use_requested_release() -> None:
 
 
 def install_nvcc(release: str) -> Path:
-    """Return the nvcc of a release, which is installed once into its own folder.
+    """Return the path of a release's nvcc; install it into its own folder if necessary.
 
-    Raises KernelwatchError if that fails.
+    Raises KernelwatchError if `release` is not a release, or pip fails.
     """
     if not RELEASE_PATTERN.fullmatch(release):
         raise KernelwatchError(
@@ -118,7 +118,7 @@ def install_nvcc(release: str) -> Path:
 
 
 def _install_wheels(release: str, folder: Path) -> str:
-    """Install the wheels; return pip's last lines if it fails, else an empty string."""
+    """Install a release's wheels into a folder; return pip's last lines if it fails, else an empty string."""
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
     # Without pip's cache, because a release has some 300 MB.
     words = [*pip, "--no-cache-dir", "--target", str(folder), f"{_WHEEL_NAME}=={release}"]

@@ -41,5 +41,5 @@ def parse_resources(messages: str, entry: str) -> Resources:
 
 
 def extract_remarks(messages: str) -> str:
-    """Return nvcc's messages without its report: the warnings."""
+    """Return the lines of nvcc's messages that are not a report of resources: the warnings."""
     return "\n".join(line for line in messages.splitlines() if not _REPORT.match(line))

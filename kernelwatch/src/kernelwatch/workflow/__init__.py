@@ -1,1 +1,1 @@
-"""From revisions and stored files to reviews: this layer loads the values that the layer `review` judges."""
+"""From revisions and stored files to reviews: this package loads the values that the package `review` judges."""

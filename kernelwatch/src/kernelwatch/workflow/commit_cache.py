@@ -1,4 +1,4 @@
-"""The cache of values computed from results. A commit's value is reused until one of its inputs changes."""
+"""A cache of values that are computed for each measured commit. A value is reused until one of its inputs changes."""
 
 import itertools
 from collections.abc import Callable
@@ -20,9 +20,9 @@ M = TypeVar("M")
 def load_commits(
     name: str, history: History, model: type[M], read_commit: Callable[[str], M], root: Path
 ) -> dict[str, M]:
-    """Return `read_commit(commit)` for each commit, from the cache if its inputs are unchanged.
+    """Return commit -> `read_commit(commit)` for all commits of a history, from the cache if its inputs are unchanged.
 
-    New values are encoded and decoded, too, so they equal cached ones.
+    `name` is that of the cached value, `model` its type. New values are encoded and decoded, so they equal cached ones.
     """
     path = index.cache_path(name, history.folder)
     cached = index.load_cached(path, dict[str, model]) or {}  # type: ignore[valid-type]
@@ -36,10 +36,10 @@ def load_commits(
 
 
 def compute_keys(history: History, root: Path) -> dict[str, str]:
-    """Return the digest of each commit's inputs: results up to the commit, benchmarks, settings and code.
+    """Return commit -> digest of its inputs: results up to the commit, benchmarks, settings, code, acknowledgements.
 
-    The results include other machines' hashes of machine code. For the checked-out commit, acknowledgements are those
-    in the folder; for others, the commit's hash stands for them.
+    The results include other machines' hashes of machine code. The acknowledgements of the checked-out commit are those
+    in its folder; for other commits, the hash of the commit determines them.
     """
     files: dict[str, list[str]] = {}
     cubins = (path for path in history.results.glob(f"*/*{CUBINS_FILE}") if path.parent != history.folder)

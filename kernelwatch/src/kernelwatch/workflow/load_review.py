@@ -1,4 +1,4 @@
-"""Load two measured commits, the thresholds and the source changes, and pass these values to the layer `review`."""
+"""Load two measured commits, the thresholds and the source changes, and review these values."""
 
 import itertools
 from collections.abc import Iterator, Mapping, Set
@@ -22,10 +22,10 @@ from kernelwatch.workflow.select_results import CannotCompareError, Selection
 
 
 def review_selection(selection: Selection, root: Path, names: Set[str] | None = None) -> Review:
-    """Return the review of two selected commits: of all configurations, or of those in `names`.
+    """Return the review of two selected commits: of all configurations, or of those whose name is in `names`.
 
-    Raises CannotCompareError if the suite, the machine's hashes or a limit cannot be read. Without a suite, only the
-    stored numbers are reviewed.
+    Raises CannotCompareError if the suite cannot be imported, a limit is not valid, or results cannot be read. In a
+    project without a suite, the stored numbers are reviewed without the suite's facts.
     """
     history, (base, head) = selection.history, (side.commit for side in selection.base_and_head)
     try:
@@ -35,7 +35,8 @@ def review_selection(selection: Selection, root: Path, names: Set[str] | None = 
         metrics = [name.replace("_", " ") for name in (*METRICS, *registry.RESOURCES)]
         settings.refuse_unknown_names(limits, metrics, ".limits")
         old, new = _load_sides(selection)
-        pairing = pair_configurations(old, new, describe_configuration)
+        describe = registry.cache_by_suite(describe_configuration)  # a review asks several times
+        pairing = pair_configurations(old, new, describe)
         is_timed = any(classify_benchmark(pair.benchmark) == TIMED for pair in pairing.pairs)
         thresholds = load_thresholds(history, head, root) if is_timed else Thresholds()
     except (SuiteError, ValueError) as error:
@@ -46,7 +47,7 @@ def review_selection(selection: Selection, root: Path, names: Set[str] | None = 
         old,
         new,
         pairing,
-        describe_configuration,
+        describe,
         thresholds=thresholds,
         changes=changes,
         limits=limits,
@@ -55,7 +56,7 @@ def review_selection(selection: Selection, root: Path, names: Set[str] | None = 
 
 
 def _load_sides(selection: Selection) -> tuple[CommitMeasurements, CommitMeasurements]:
-    """Load both sides. Two compilers have different environments."""
+    """Return the measurements of base and head. Two compilers have different histories and environments."""
     base, head = (
         load_commit(history, side.commit, environment)
         for history, side, environment in zip(
@@ -65,9 +66,8 @@ def _load_sides(selection: Selection) -> tuple[CommitMeasurements, CommitMeasure
     return base, head
 
 
-@registry.cache_by_suite
 def describe_configuration(benchmark: str, params: Mapping[str, str]) -> ConfigurationFacts:
-    """Return the suite's facts on a configuration."""
+    """Return the suite's facts about a configuration."""
     launch = registry.find_launch(benchmark, params)
     is_sized = classify_benchmark(benchmark) == TIMED or benchmark.rpartition(".track_")[2] in GLOBAL_SECTORS
     return ConfigurationFacts(
@@ -91,7 +91,7 @@ def _list_conditions(benchmark: str) -> tuple[str, ...]:
 
 
 def _find_block(kernel: str, dtype: str) -> tuple[int, int] | None:
-    """Return the threads and dynamic shared memory of a block in this checkout; None without such a launch."""
+    """Return the threads and bytes of dynamic shared memory of a kernel's block in this checkout; None if unknown."""
     try:
         return registry.find_declared_kernel(kernel).find_fixed_block(dtype)
     except ERRORS:
@@ -99,9 +99,9 @@ def _find_block(kernel: str, dtype: str) -> tuple[int, int] | None:
 
 
 def load_thresholds(history: History, head: str, root: Path) -> Thresholds:
-    """Return a machine's thresholds, from its history up to a commit; so later commits do not change verdicts.
+    """Return a machine's thresholds, from its history up to a commit, so that later commits do not change verdicts.
 
-    The changes between two commits are cached; the key has the stamps of all files on which they depend.
+    The noise between two commits is cached until a file on which it depends changes.
     """
     line = [head, *history.graph.iter_ancestors(head)]
     pairs = itertools.islice(itertools.pairwise(line), MAX_PAIRS)
@@ -128,4 +128,4 @@ def _iter_noise(history: History, base: str, head: str) -> Iterator[Change]:
     shared = set(history.list_environments(base)) & set(history.list_environments(head))
     for environment in sorted(shared):
         old, new = (load_commit(history, commit, environment, ("time",)) for commit in (base, head))
-        yield from iter_noise(old, new, describe_configuration)
+        yield from iter_noise(old, new, registry.cache_by_suite(describe_configuration))

@@ -1,4 +1,4 @@
-"""Select the stored results of two commits, or of two compilers at one commit, by the user's arguments."""
+"""Select the stored results of two commits, or of two compilers at one commit, from the user's arguments."""
 
 import itertools
 import re
@@ -15,7 +15,7 @@ from ptxcount.util.grammar import count_noun
 
 _HASH = re.compile("[0-9a-f]{4,40}")
 
-#: The dots in a range of commits.
+#: Pattern of the dots in a range of commits.
 _RANGE = re.compile(r"\.{2,3}")
 
 #: Maximum number of commits that an error message lists.
@@ -28,7 +28,7 @@ class CannotCompareError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Selection(ReviewSides):
-    """Two sides with their histories; two compilers have different histories."""
+    """The two sides of a review, with the history and asv's environment of each; two compilers have two histories."""
 
     histories: tuple[History, History]
     environments: tuple[str, str]
@@ -40,10 +40,10 @@ class Selection(ReviewSides):
 
 
 def select_commits(base: str, head: str, name: str | None, root: Path) -> list[Selection]:
-    """Return the stored results of two revisions: git's, or abbreviated hashes of commits with results.
+    """Return the stored results of two revisions, which are git's or abbreviated hashes of commits with results.
 
-    There is one selection per machine that measured both (or only for the machine `name`) and per common environment of
-    asv. `root` is the folder of `asv.conf.json` and the repository.
+    There is one selection for each machine, and for each environment of asv on it, that measured both commits. If
+    `name` is given, only this machine counts. `root` is the folder of `asv.conf.json` and the repository.
 
     Raises CannotCompareError if a revision is unknown, or its results are missing.
     """
@@ -74,7 +74,7 @@ def select_commits(base: str, head: str, name: str | None, root: Path) -> list[S
 
 
 def select_environments(history: History, revisions: tuple[str, str], commits: Sequence[str]) -> list[Selection]:
-    """Return the results of one machine, for each of asv's environments that both commits have."""
+    """Return one machine's selections of two commits, one for each of asv's environments that measured both."""
     base, head = (history.list_environments(commit) for commit in commits)
     shared = [name for name in base if name in head]  # environments are separate series
     return [
@@ -94,8 +94,9 @@ def select_environments(history: History, revisions: tuple[str, str], commits: S
 def select_compilers(base: str, head: str, commit: str | None, machine: str | None, root: Path) -> Selection:
     """Return the stored results of two compilers (releases of CUDA such as "13.0.2") at one commit.
 
-    The default commit is the newest one that both compiled; the default machine is the one with the newest such
-    results. `root` is as in `select_commits`. Raises CannotCompareError without such results.
+    The default commit is the newest that both compilers compiled. The default machine is that with the newest such
+    commit. `root` is as in `select_commits`. Raises CannotCompareError if a release is not valid, or results are
+    missing.
     """
     for text in (base, head):
         if not compilers.RELEASE_PATTERN.fullmatch(text):
@@ -138,7 +139,10 @@ def select_compilers(base: str, head: str, commit: str | None, machine: str | No
 
 
 def load_histories(name: str | None, root: Path) -> list[History]:
-    """Return the results of one machine, or of all machines. Raises CannotCompareError if none can be read."""
+    """Return the history of one machine, or of all machines, for the compiler that the environment requests.
+
+    Raises CannotCompareError if there are no results, or they cannot be read.
+    """
     try:
         machines = folders.list_machines(folder := folders.results_folder(root))
         if not machines:
@@ -171,7 +175,10 @@ def _format_distance(base: str, head: str, root: Path) -> str:
 
 
 def resolve_commit(revision: str, root: Path, measured: list[str]) -> str:
-    """Return the full hash of a revision, from git, or else from the stored results."""
+    """Return the full hash of a revision, from git, or else from the hashes of measured commits.
+
+    Raises CannotCompareError if neither knows it.
+    """
     if full_hash := git.find_commit(root, revision):
         return full_hash
     matches = [commit for commit in measured if _HASH.fullmatch(revision) and commit.startswith(revision)]
@@ -189,6 +196,6 @@ def resolve_commit(revision: str, root: Path, measured: list[str]) -> str:
 
 
 def format_commits(commits: list[str]) -> str:
-    """Format the first hashes, abbreviated, and the number of further ones."""
+    """Format the first _LISTED hashes, abbreviated, and the number of further ones."""
     shown = ", ".join(commit[:8] for commit in commits[:_LISTED]) or "no commit"
     return f"{shown} and {len(commits) - _LISTED} more" if len(commits) > _LISTED else shown

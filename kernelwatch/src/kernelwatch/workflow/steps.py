@@ -1,4 +1,4 @@
-"""The review of every measured commit of a machine against the nearest ancestors with the same configurations."""
+"""Reviews of each measured commit of a machine against the nearest ancestors that measured the same configurations."""
 
 import copy
 import itertools
@@ -28,8 +28,8 @@ MeasuredValues = Mapping[str, Mapping[str, float | None]]
 class HistoryStep:
     """A measured commit `head` of a history, and the ancestors to compare it with.
 
-    `previous` is its nearest measured ancestor. `new` counts the configurations that no ancestor has. `shared` maps
-    (nearest ancestor that measured them, asv's environment) to the other configurations.
+    `previous` is its nearest measured ancestor. `new` is the number of configurations that no ancestor has. `shared`
+    maps (ancestor, asv's environment) to the configurations of which this is the nearest ancestor that measured them.
     """
 
     head: str
@@ -39,9 +39,9 @@ class HistoryStep:
 
 
 def review_step(history: History, step: HistoryStep, root: Path) -> tuple[list[Review], list[str]]:
-    """Return the reviews of a step against its ancestors, and the reasons why others could not be compared.
+    """Return the reviews of a step's commit against its ancestors, and the messages of comparisons that failed.
 
-    Each review has only the shared configurations.
+    A review has only the configurations that `step.shared` has for its ancestor.
     """
     reviews, problems = list[Review](), list[str]()
     for (base, environment), names in step.shared.items():
@@ -59,49 +59,50 @@ def review_between(history: History, base: str, head: str, environment: str, nam
     return review_selection(selection, root, names)
 
 
-class _KeptFold(msgspec.Struct):
-    """The fold of a history up to a commit, and the drifts up to it; None if they were not searched."""
+class _CachedTracker(msgspec.Struct):
+    """The regressions of a history up to a commit, and the drifts up to it; None if they were not searched."""
 
-    fold: RegressionTracker
+    tracker: RegressionTracker
     drifts: list[Drift] | None = None
 
 
 def find_regressions(history: History, root: Path) -> list[Regression]:
     """Return the unfixed regressions and drifts of a machine on the published branches, newest first.
 
-    The fold is cached up to the newest commit and up to the one before it. New results for the newest commit continue
-    from the latter. Raises CannotCompareError if a file that the review needs is not valid.
+    The regressions up to the newest commit, and those up to the commit before it, are cached. If the newest commit gets
+    new results, the search continues from the latter. Raises CannotCompareError if a file that a review needs is not
+    valid.
     """
     heads, keys = history.graph.line, commit_cache.compute_keys(history, root)
     # Digests of the steps up to each commit.
     digests = [*itertools.accumulate((keys[head] for head in heads), index.digest_texts, initial="")]
     path = index.cache_path("regressions", history.folder)
-    cached = index.load_cached(path, dict[str, _KeptFold]) or {}
+    cached = index.load_cached(path, dict[str, _CachedTracker]) or {}
     digest = next((digest for digest in reversed(digests) if digest in cached), "")
-    state = cached.get(digest) or _KeptFold(RegressionTracker())
+    state = cached.get(digest) or _CachedTracker(RegressionTracker())
     if digest != digests[-1] or state.drifts is None:
-        earlier = dict[str, _KeptFold]()
+        earlier = dict[str, _CachedTracker]()
         for step in list_steps(history, heads[digests.index(digest) :]):
             if step.head == heads[-1]:
-                earlier[digests[-2]] = _KeptFold(copy.deepcopy(state.fold))
+                earlier[digests[-2]] = _CachedTracker(copy.deepcopy(state.tracker))
             reviews, problems = review_step(history, step, root)
             if problems:
                 raise CannotCompareError(problems[0])
-            state.fold.add_step(step.head, reviews)
-        state.drifts = [*state.fold.iter_drifts(partial(review_between, history, root=root))]
+            state.tracker.add_step(step.head, reviews)
+        state.drifts = [*state.tracker.iter_drifts(partial(review_between, history, root=root))]
         index.save_cached(path, {**earlier, digests[-1]: state})
-    return state.fold.list_regressions(history.machine, state.drifts)
+    return state.tracker.list_regressions(history.machine, state.drifts)
 
 
 def list_steps(history: History, heads: Iterable[str]) -> Iterator[HistoryStep]:
-    """Yield the steps to commits of a machine's history."""
+    """Yield the steps of some commits of a machine's history; commits without a measured ancestor have none."""
     measured = cache(partial(list_measured, history))
     steps = (find_step(history, head, measured) for head in heads)
     return (step for step in steps if step is not None)
 
 
 def find_step(history: History, head: str, measured: Callable[[str], MeasuredValues]) -> HistoryStep | None:
-    """Return the step to a commit; None if it has no measured ancestor. `measured` returns the values of a commit.
+    """Return the step of a commit; None if it has no measured ancestor. `measured` returns the values of a commit.
 
     A run may measure only a part of the suite. So each configuration is compared with the nearest ancestor that
     measured it. If it failed there, it is also compared with the nearest ancestor that has a value.
@@ -130,7 +131,7 @@ def _select_valued(measured: Mapping[str, float | None]) -> set[str]:
 
 
 def list_measured(history: History, commit: str) -> dict[str, dict[str, float | None]]:
-    """Return the measured values of a commit."""
+    """Return asv's environment -> configuration -> its value at a commit; None if it failed."""
     return {
         environment: {
             name: value
@@ -147,13 +148,16 @@ def list_measured(history: History, commit: str) -> dict[str, dict[str, float | 
 
 @cache
 def _list_names(benchmark: str, axes: tuple[tuple[str, ...], ...]) -> list[str]:
-    """Return the names of a benchmark's configurations, as of `Point.format_name`, in the order of a row."""
+    """Return the names of a benchmark's configurations, as `Point.format_name` gives them, in the order of a row."""
     unquoted = [[text.strip("'") for text in axis] for axis in axes]
     return [f"{benchmark}({text})" if axes else benchmark for text in result_rows.list_configurations(unquoted)]
 
 
 def list_failing(history: History, commit: str) -> list[str]:
-    """Return the kernels that fail at a commit; needed for commits without an ancestor to compare with."""
+    """Return the kernels with a configuration that failed at a commit.
+
+    Reports need it for commits without an ancestor to compare with.
+    """
     names = history.list_benchmarks("time") + history.list_benchmarks("track")
     kernels = (
         describe_configuration(name, point.params).kernel

@@ -19,7 +19,7 @@ _SCALAR = re.compile(r"(?P<dtype>[a-z]+\d*):(?P<value>[-+.\w]+)")
 _NAMED = re.compile(r"(?P<name>[\w:]+)=(?P<value>.*)", re.S)
 _HANDLE = re.compile(r"(?P<kind>texture|surface|tensor)(?:\((?P<words>[^()]*)\))?:(?P<rest>.*)", re.S)
 _BYTES = re.compile(r"bytes:((?:[0-9a-fA-F]{2})+)")
-#: Keys: names such as float32 and f4. NumPy's float and int have other sizes than CUDA's.
+#: Dtypes by names such as float32 and f4. ``float`` and ``int`` are missing: NumPy's have other sizes than CUDA's.
 _DTYPES = {name: dtype for dtype in map(np.dtype, "?bhiqBHIQefdFD") for name in (dtype.name, dtype.str[1:])}
 #: Fills of an array -> minimum and maximum number of their parameters.
 _FILL_COUNTS = {"zeros": (0, 0), "ones": (0, 0), "arange": (0, 0), "random": (1, 3), "permutation": (1, 1)}
@@ -28,7 +28,7 @@ _SHOWN = 60
 
 
 def make_arguments(words: Sequence[str], folder: Path | None = None) -> list[KernelArgument]:
-    """Make a kernel's arguments from their texts, in the kernel's order, as `make_argument`."""
+    """Make a kernel's arguments from their texts, in order; errors are those of `make_argument`."""
     arguments: list[KernelArgument] = []
     for word in words:
         arguments.append(make_argument(word, sum(map(total_bytes, arguments)), folder))
@@ -42,7 +42,10 @@ def name_arguments(words: Sequence[str]) -> list[str]:
 
 
 def make_variables(words: Sequence[str], folder: Path | None = None) -> dict[str, KernelArgument]:
-    """Make variables of the module by name, as `make_argument`; raise `LaunchError` for a text without a name."""
+    """Make the values of module variables from texts such as ``taps=float32[9]``; return them by name.
+
+    Raises `LaunchError` for a text without a name, and as `make_argument`.
+    """
     for word in words:
         if not _NAMED.fullmatch(word):
             raise LaunchError(f"variable {_shorten(word)}: give its name, as in taps=float32[9]=ones")
@@ -72,7 +75,7 @@ def make_argument(word: str, used_bytes: int = 0, folder: Path | None = None) ->
     ============================================  =====================================================
 
     Only arrays need a name. Raises `LaunchError` for an invalid text, and `MemoryError` if the array and the
-    ``used_bytes`` of earlier ones exceed the memory of this machine.
+    ``used_bytes`` of earlier arrays exceed the memory of this machine.
     """
     named = _NAMED.fullmatch(word)
     value = named["value"] if named else word
@@ -159,7 +162,7 @@ def _parse_number(text: str, dtype: np.dtype[Any]) -> np.generic:
 
 
 def _make_members(value: object, used_bytes: int, folder: Path | None) -> KernelArgument:
-    """Make a struct from a mapping, or a list; members are texts such as ``int32:7``."""
+    """Make a struct from a mapping, or an embedded array from a list; members are texts such as ``int32:7``."""
     if isinstance(value, Mapping) and value:
         return {name: _make_members(member, used_bytes, folder) for name, member in value.items()}
     if isinstance(value, list) and value:
@@ -170,10 +173,10 @@ def _make_members(value: object, used_bytes: int, folder: Path | None) -> Kernel
 
 
 def _make_handle(kind: str, words: Sequence[str], array: object) -> ArrayDescriptor:
-    """Make a texture, a surface or a tensor map from words of a command line; raise `LaunchError` for unknown words.
+    """Make a texture, a surface or a tensor map of an array; raise `LaunchError` for unknown ``words``.
 
     For textures and surfaces, words are a filter, an address mode, a layout, ``normalized``, ``fractions``, or the
-    number of channels. For a tensor map, they are the numbers of its box, and ``swizzle=`` with bytes.
+    number of channels. For a tensor map, they are the lengths of its box, and ``swizzle=`` with bytes.
     """
     from ..isa.hopper.tensor_maps import TensorMap  # noqa: PLC0415 - few kernels take any
     from ..isa.textures import ADDRESSES, FILTERS, LAYOUTS, Surface, Texture  # noqa: PLC0415
@@ -193,7 +196,8 @@ def _make_handle(kind: str, words: Sequence[str], array: object) -> ArrayDescrip
         elif word in options_by_word:
             options |= [options_by_word[word]]
         else:
-            raise LaunchError(f"{kind}: {word!r} is not known; {', '.join(options_by_word)}, swizzle=, and numbers are")
+            allowed = ", ".join(options_by_word)
+            raise LaunchError(f"{kind}: {word!r} is not known; allowed are {allowed}, swizzle=BYTES, and numbers")
     if kind == "tensor":
         options["box"] = tuple(numbers)
     elif numbers:

@@ -13,9 +13,9 @@ from ..util.environment import set_variables
 
 
 def run_command(name: str, command: Callable[[], int], failure: int) -> int:
-    """Run a command and return its exit code; 130 after Ctrl-C, 141 after a closed pipe.
+    """Run a command and return its exit code: 130 after Ctrl-C, 141 after a closed pipe, ``failure`` after `OSError`.
 
-    Errors are one line on standard error, ``name: text``. An empty name suppresses it.
+    An interrupt or an `OSError` prints one line on standard error, ``name: text``, unless the name is empty.
     """
     try:
         try:
@@ -33,13 +33,13 @@ def run_command(name: str, command: Callable[[], int], failure: int) -> int:
         return failure
 
 
-#: The temporary folder of the running command, if it has one.
+#: The temporary folder of the running command; empty if it has none.
 _scratch: list[str] = []
 
 
 @contextmanager
 def interruptible_import(name: str) -> Iterator[None]:
-    """Exit at once on Ctrl-C, with one line: an interrupted import of NumPy would print many."""
+    """Exit at once on Ctrl-C within the block, with one line: an interrupted import of NumPy would print many."""
 
     def exit_now(number: int, frame: FrameType | None) -> None:
         os._exit(report_interrupt(name))
@@ -52,7 +52,8 @@ def interruptible_import(name: str) -> Iterator[None]:
 def scratch_folder(prefix: str) -> Iterator[None]:
     """Create a folder for temporary files of this process and its children; remove it after the block.
 
-    SIGTERM ends the block as Ctrl-C does. There is no new folder within another such block, or if none can be created.
+    SIGTERM ends the block as Ctrl-C does. A block within another such block uses the same folder. If no folder can be
+    created, temporary files go to their usual place.
     """
     if _scratch:
         yield
@@ -80,7 +81,7 @@ def scratch_folder(prefix: str) -> Iterator[None]:
 
 @contextmanager
 def _handle_signal(number: int, handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """Handle a signal within the block, if this is the main thread."""
+    """Handle a signal with ``handler`` within the block, if this is the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -92,7 +93,7 @@ def _handle_signal(number: int, handler: Callable[[int, FrameType | None], None]
 
 
 def report_interrupt(name: str) -> int:
-    """Report that a command was interrupted; return its exit code."""
+    """Print that a command was interrupted, unless ``name`` is empty; return the exit code 130."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # a second Ctrl-C exits silently
     _print_error(name, "interrupted")
     return 128 + signal.SIGINT

@@ -27,11 +27,11 @@ from .transactions import (
 #: Caveats for atomics that compile to CAS loops: float and 64-bit in shared memory, and 16-bit.
 RETRY_CAVEAT = "retries between warps are not counted"
 CAS_LOOP_CAVEAT = "a compare-and-swap loop on the 32-bit word: one load, then one request per round"
-#: Caveat for swaps that the kernel itself repeats.
+#: Caveat for atomic swaps that the kernel itself repeats until they succeed.
 WINNER_CAVEAT = "the number of tries depends on which lane or warp wins; here threads try in the order of their indices"
 _WAVEFRONTS = ("wavefronts", "conflict_free")
 _PATTERNS = ("sectors", "lines", "ideal_sectors", "ideal_lines")
-#: Counting rules by space, or by space and kind, and the counts that they return.
+#: Counting rules by space, or by space and kind; each with the names of the counts that it returns.
 _RULES: dict[str, tuple[Rules, tuple[str, ...]]] = {
     "shared loop": (count_loop_loads, ("requests", *_WAVEFRONTS)),
     "global": (count_global, _PATTERNS), "global atomic": (count_global_atomics, ("together", *_PATTERNS)),
@@ -43,7 +43,7 @@ _SUMMED_COUNTS = (
     "requests", "sectors", "lines", "wavefronts", "conflict_free", "useful_bytes", "together", "aggregated", "loops",
     "ideal_sectors", "ideal_lines", "polls", "addresses",
 )  # fmt: skip
-#: Counts that a warp-aggregated request adds to those of its rule.
+#: Counts of one warp-aggregated request, instead of those that its rule returns.
 _AGGREGATED = {"requests": 0, "sectors": 1, "wavefronts": 1, "conflict_free": 1}
 
 
@@ -79,10 +79,10 @@ class Access:
     loops : int
         Atomics: the requests of CAS loops, which repeat while other warps modify the same word.
     ideal_sectors, ideal_lines : int
-        The sectors and lines that the distinct bytes of a request would fill if packed, summed: 1 for a broadcast.
+        The sectors and lines that a request's distinct bytes would fill if packed, summed over the requests.
     polls : int
-        The further requests that read a place again until another thread writes it, or try for a lock. How many there
-        are depends on the order in which blocks run here; no other number has them.
+        The repeated requests of spin-waits: loads until another thread writes the address, and tries for a lock. Their
+        number depends on the order in which ptxcount runs blocks. No other count includes them.
     shifted_sectors : list of int
         Bulk copies: the sectors if the shared buffer were moved by 0, 16, 32 ... 112 bytes.
     samples : list of Sample
@@ -128,7 +128,7 @@ class Access:
 
     @property
     def caveat(self) -> str:
-        """Costs that the numbers of an atomic leave out, or of which nothing is known; else empty."""
+        """Text on costs of an atomic that its counts leave out, or that depend on scheduling; else empty."""
         if self.kind != "atomic":
             return ""
         is_narrow, is_shared = self.width == 2, self.space == "shared"
@@ -152,9 +152,10 @@ class Access:
         cost: AtomicCost | None = None,
         is_replay: bool = False,
     ) -> None:
-        """Count one execution by a chunk of ``shape``, from the byte address and the active mask of its threads.
+        """Count one execution by a chunk of ``shape`` (blocks, threads), from byte addresses and the active mask.
 
-        ``is_replay``: the hardware replays a request of threads that were counted before.
+        ``cost`` is that of an atomic instruction, also for the loads of its CAS loop. With ``is_replay``, the hardware
+        replays a counted request: `useful_bytes` and `samples` stay.
         """
         if cost is not None and cost.min_aggregated_lanes > 1:  # only warps with enough active lanes
             lanes = lanes_by_warp(spread(active, shape), shape[1])
@@ -209,12 +210,12 @@ class Access:
         self.ideal_sectors = -(-self.useful_bytes // SECTOR)
 
     def add_shifted(self, sectors: list[int]) -> None:
-        """Add the sectors of a bulk copy for each shift of its shared buffer."""
+        """Add the sectors of a bulk copy, one number for each shift of its shared buffer, to `shifted_sectors`."""
         self.shifted_sectors = [sum(pair) for pair in zip_longest(self.shifted_sectors, sectors, fillvalue=0)]
 
 
 def sum_accesses(accesses: Sequence[Access]) -> Access:
-    """Sum up the counts of accesses of one space and kind; all else is that of the first."""
+    """Return an access with the summed counts of accesses of one space and kind, and the source of the first."""
     first = accesses[0]
     total = Access(first.source, first.space, first.kind, first.width, is_retried=first.is_retried)
     for name in _SUMMED_COUNTS:

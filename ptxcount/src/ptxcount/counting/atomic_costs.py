@@ -1,4 +1,4 @@
-"""Cost of atomics in shared memory."""
+"""Cost of atomics: wavefronts in shared memory, and aggregation by warp in shared and global memory."""
 
 from typing import NamedTuple
 
@@ -9,11 +9,11 @@ from ..ptx.program import Type
 class AtomicCost(NamedTuple):
     """Cost of one atomic instruction (measured: 160 kernels of one warp on an H200)."""
 
-    #: Index of the result of `transactions.count_shared_atomics` that is the number of rounds.
+    #: Index of the number of rounds in the result of `transactions.count_shared_atomics`.
     rounds_index: int
     #: Wavefronts per round.
     per_round: int = 1
-    #: Wavefronts of an attempt before a CAS loop.
+    #: Wavefronts of a first try, before a CAS loop.
     before: int = 0
     #: True for a CAS loop: it repeats while other warps modify the word.
     loops: bool = False
@@ -28,10 +28,12 @@ class AtomicCost(NamedTuple):
         return self.rounds_index == _ROUNDS
 
 
+#: Indices in the result of `transactions.count_shared_atomics`.
 _BANKS, _ROUNDS, _WORDS_OF_LOAD = 1, 2, 3
-#: Minimum active lanes for warp aggregation by ptxas, if it can prove a uniform address. First number: uniform value.
-#: Second: a value per lane. 0, and operations not listed: never aggregated. Keys: operation, bytes, is its result used?
-#: (Machine code of nvcc 13.0.88 for sm_90, 544 kernels; the same for global and shared memory.)
+#: Minimum active lanes for warp aggregation by ptxas, if it can prove a uniform address. Key: operation, bytes, and
+#: True if its result is used. First number: for a uniform value. Second: for a value per lane. 0, and operations that
+#: are not listed: never aggregated. (Machine code of nvcc 13.0.88 for sm_90, 544 kernels; the same for global and
+#: shared memory.)
 _AGGREGATED_LANES = {
     ("add", 4, False): (1, 1), ("add", 4, True): (1, LANES), ("add", 8, False): (1, 0), ("add", 8, True): (1, 0),
     **{(name, 4, False): (1, 1) for name in ("min", "max", "and", "or", "xor")},
@@ -41,11 +43,12 @@ _AGGREGATED_LANES = {
 def find_atomic_cost(
     name: str, kind: Type, *, returns: bool, adds_one: bool, one_value: bool = False, one_address: bool = False
 ) -> AtomicCost:
-    """Find the cost of an operation on a type; ``adds_one``: it adds the literal 1.
+    """Find the cost of an atomic operation on a type.
 
-    ``one_value``, ``one_address``: ptxas can prove that the value, or the address, is uniform in a warp. PTX does not
-    say which instruction ptxas takes: this is what it took for the kernels measured. ``exch`` and ``cas`` of 64 and
-    128 bits are one instruction, too (sm_75 to sm_120, nvcc 13.0.88; 240 launches of one warp on an H200).
+    ``returns``: its result is used. ``adds_one``: it adds the literal 1. ``one_value``, ``one_address``: ptxas can
+    prove that the value, or the address, is uniform in a warp. PTX does not determine the instruction that ptxas
+    chooses. These rules match its choice in the measured kernels. ``exch`` and ``cas`` of 64 and 128 bits are single
+    instructions, too (sm_75 to sm_120, nvcc 13.0.88; 240 launches of one warp on an H200).
     """
     can_aggregate = one_address and kind.kind in ("u", "s", "b")
     min_lanes = _AGGREGATED_LANES.get((name, kind.size, returns), (0, 0))

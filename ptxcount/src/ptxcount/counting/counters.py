@@ -26,9 +26,10 @@ class Amounts:
     Attributes
     ----------
     accesses : list of Access
-        One kind of access to one space. ``requests``, ``sectors``, ``lines``, ``wavefronts``, ``ideal_sectors``,
-        ``ideal_lines``, ``bank_conflicts``, ``useful_bytes``, ``together``, ``aggregated`` and ``addresses`` are sums
-        of the accesses. ``sectors_per_request`` and its like are means over the requests, and 0 without requests.
+        Accesses of one kind to one space. The attributes ``requests``, ``sectors``, ``lines``, ``wavefronts``,
+        ``ideal_sectors``, ``ideal_lines``, ``bank_conflicts``, ``useful_bytes``, ``together``, ``aggregated`` and
+        ``addresses`` are sums over them. With the suffix ``_per_request``, as in ``sectors_per_request``, they are
+        means over the requests; 0 without requests.
     """
 
     accesses: list[Access]
@@ -46,8 +47,9 @@ class Amounts:
 class LaunchCounters:
     """The counters of a launch.
 
-    ``loads``, ``stores``, ``atomics``, ``shared_loads``, ``shared_stores`` and ``shared_atomics`` are the `Amounts` of
-    these accesses, as ``counters.loads.sectors_per_request``.
+    ``loads``, ``stores`` and ``atomics`` are the `Amounts` of the accesses to global memory, as in
+    ``counters.loads.sectors_per_request``. For shared memory, they are ``shared_loads``, ``shared_stores`` and
+    ``shared_atomics``.
 
     Attributes
     ----------
@@ -62,14 +64,14 @@ class LaunchCounters:
     arrays : list of tuple
         Address, size in bytes and name of each array and shared variable during the launch.
     distinct_sectors : tuple of int or None
-        The distinct sectors of global memory that the launch read, and wrote; None if not counted. Each must be
-        transferred at least once with cold caches.
+        The number of distinct sectors of global memory that the launch read, and that it wrote; None if not counted.
+        With cold caches, each is transferred at least once.
     fetched_sectors : int or None
         Minimum sectors read from DRAM, if an L2 miss fetches 64 bytes, the default of
         ``cudaLimitMaxL2FetchGranularity``, or 128 by ``.L2::128B`` or ``.L2::256B``.
     merged : dict of str to tuple
-        For ``load`` and ``store``: the requests and wavefronts of shared memory after merging by ptxas (`merging`).
-        Only kinds with accesses that can merge.
+        For ``load`` and ``store``: the requests and wavefronts of shared memory after merging by ptxas (`merging`). A
+        kind without accesses that can merge is missing.
     stack_frame : int or None
         Bytes of local memory per thread, from ptxas; None if ptxas was not run.
     """
@@ -100,14 +102,18 @@ class LaunchCounters:
         Returns
         -------
         dict of str to int
-            For global memory ``load_``, ``store_`` and ``atomic_`` with ``requests``, ``sectors``, ``ideal_sectors``,
-            ``lines``, ``ideal_lines`` and ``useful_bytes``; for shared memory the same with ``shared_`` in front, and
-            ``wavefronts`` and ``bank_conflicts`` for sectors and lines; ``threads``, ``thread_instructions``,
-            ``warp_instructions``; for atomics also ``together``, the maximum number of lanes on one address, summed
-            over the requests. If present, also ``requests``, ``sectors`` and ``useful_bytes`` of ``local_load``,
-            ``local_store``, ``texture_load``, ``surface_load``, ``surface_store``, ``bulk_load`` and ``bulk_store``;
-            for constant memory ``constant_requests`` and ``constant_addresses``; for distributed shared memory the same
-            and ``ideal_sectors`` of ``cluster_load``, ``cluster_store`` and ``cluster_atomic``.
+            Always ``threads``, ``thread_instructions`` and ``warp_instructions``. Other keys are a prefix and a count,
+            such as ``load_sectors``.
+
+            - Global memory: ``load_``, ``store_`` and ``atomic_`` with ``requests``, ``sectors``, ``ideal_sectors``,
+              ``lines``, ``ideal_lines`` and ``useful_bytes``.
+            - Shared memory: ``shared_load_``, ``shared_store_`` and ``shared_atomic_`` with ``requests``,
+              ``wavefronts``, ``bank_conflicts`` and ``useful_bytes``.
+            - If present, ``local_``, ``texture_``, ``surface_`` and ``bulk_``, each with the kind, as in
+              ``local_load_``: ``requests``, ``sectors`` and ``useful_bytes``.
+            - If present, distributed shared memory, as in ``cluster_load_``: the same and ``ideal_sectors``.
+            - If present, constant memory: ``constant_requests`` and ``constant_addresses``.
+            - Atomics also have ``together``: the maximum number of lanes on one address, summed over the requests.
         """
         result = {"threads": self.threads}
         present = {(access.space, access.kind) for access in self.accesses}
@@ -129,12 +135,12 @@ class LaunchCounters:
         return sum(access.polls for access in self.accesses)
 
     def caveats(self) -> dict[str, str]:
-        """Return the costs that numbers leave out.
+        """Return the costs that the counts leave out.
 
         Returns
         -------
         dict of str to str
-            From space and kind, such as ``shared atomic``, to the caveat. Only accesses of the launch that have one.
+            The caveat by space and kind, such as ``shared atomic``. Accesses without a caveat are missing.
         """
         notes: defaultdict[str, dict[str, None]] = defaultdict(dict)
         for access in self.accesses:
@@ -153,7 +159,7 @@ class LaunchCounters:
         Returns
         -------
         dict
-            From (file, line) to the accesses there; both None without source lines.
+            The accesses by (file, line), which are both None without source lines.
         """
         lines: dict[tuple[str | None, int | None], list[Access]] = {}
         for access in self.accesses:

@@ -14,15 +14,16 @@ _ALL_THREADS = np.ones((1, 1), bool)
 _MAX_CACHED = 1 << 11
 #: Counts do not change if all addresses move by a multiple of this many bytes.
 _PERIOD = BANKS * WORD
-#: Functions of the addresses, the active lanes (None for all) and the bytes per lane; they return counts per request.
+#: A function of addresses (requests, 32), the mask of active lanes (None for all) and the bytes per lane. It returns
+#: arrays with one number per request, one array for each count.
 Rules = Callable[[Array, "Array | None", int], Sequence[Array]]
 
 
 def sum_rules(rules: Rules, address: Value, active: Array, shape: tuple[int, int], width: int) -> list[int]:
-    """Apply the rules to all requests of a chunk of ``shape`` (blocks, threads), and sum each.
+    """Apply the rules to all requests of a chunk of ``shape`` (blocks, threads); return the sum of each count.
 
-    Counts are invariant under a shift of all addresses by 128 bytes. So blocks that differ only by such shifts are
-    counted once. ``active`` is broadcastable to the shape; a thread touches ``width`` bytes.
+    ``active`` is a mask that is broadcastable to the shape. A thread touches ``width`` bytes. Counts are invariant
+    under a shift of all addresses by 128 bytes. So blocks that differ only by such shifts are counted once.
     """
     blocks, threads = shape
     split = split_sum(address, address.itemsize) if isinstance(address, np.ndarray) else address
@@ -58,7 +59,7 @@ def sum_rules(rules: Rules, address: Value, active: Array, shape: tuple[int, int
 
 
 def _tabulate_kinds(rules: Rules, residues: Array, offsets: Array, threads: int, width: int) -> Array:
-    """Apply the rules to each warp of each kind of block; the result is (rules, kinds, warps)."""
+    """Apply the rules to each warp of one block per residue; the result has the shape (counts, residues, warps)."""
     rows, exists = residues[:, None, None] + offsets, None
     if threads % LANES:
         exists = spread(lanes_by_warp(_ALL_THREADS, threads), rows.shape)
@@ -66,7 +67,7 @@ def _tabulate_kinds(rules: Rules, residues: Array, offsets: Array, threads: int,
 
 
 def _apply_rules(rules: Rules, addresses: Array, lanes: Array | None, width: int) -> Array:
-    """Apply the rules to each request, (rules, requests). Small inputs are cached."""
+    """Apply the rules; return an array (counts, requests). The results of small inputs are cached."""
     addresses = addresses.astype(np.int64, copy=False)
     if addresses.size <= _MAX_CACHED:
         return _apply_cached(rules, width, addresses.tobytes(), None if lanes is None else lanes.tobytes())

@@ -25,7 +25,10 @@ class Sample(NamedTuple):
 
 
 def sample_warps(address: Value, active: Array, shape: tuple[int, int], earlier: list[Sample]) -> list[Sample]:
-    """Sample some warps of a chunk, if any of them is active; the same warps as in ``earlier`` samples."""
+    """Sample up to four warps of up to three blocks of a chunk; return one `Sample`, or none if no lane is active.
+
+    The blocks are those of ``earlier`` samples. A chunk with another number of blocks gives no sample.
+    """
     blocks, threads = shape
     if earlier and earlier[0].block_count != blocks:
         return []

@@ -30,7 +30,7 @@ _ONE_IN_EACH_BYTE = np.uint64(0x0101010101010101)
 
 
 def _count_true(flags: Array) -> Array:
-    """Count the true flags of each row. In rows of 32, eight bytes are added as one 64-bit word."""
+    """Count the true flags of each row. In rows of 32 flags, eight bytes are added as one 64-bit word."""
     if flags.shape[1] != LANES:
         return np.asarray(np.count_nonzero(flags, axis=1))
     words = np.ascontiguousarray(flags).view(np.uint64)
@@ -39,9 +39,9 @@ def _count_true(flags: Array) -> Array:
 
 
 def _count_segments(units: Array, lanes: Array | None, *sizes: int) -> list[Array]:
-    """Count the distinct aligned segments that the active lanes of each request touch, for each segment size.
+    """Count the distinct aligned segments that the active lanes of each request touch.
 
-    Sizes are powers of two.
+    The result has one array per segment size, with one number per request. Sizes are powers of two.
     """
     if units.size and int(units.min()) >> 32 == (int(units.max()) + LINE) >> 32:  # no lane is on the line of -1
         units = units.astype(np.int32)  # 32-bit arithmetic takes half the time
@@ -71,9 +71,9 @@ def _count_distinct(units: Array, lanes: Array | None) -> Array:
 def count_sectors(addresses: Array, lanes: Array | None, width: int) -> Array:
     """Count the sectors of each request.
 
-    A lane touches exactly one sector, because accesses are naturally aligned and at most 32 bytes wide. ``addresses``
-    are byte addresses, (requests, 32). ``lanes`` is the mask of active lanes in the same shape, or None for all.
-    ``width`` is in bytes per lane. The result has one number per request. The other rules have the same signature.
+    ``addresses`` are byte addresses, (requests, 32). ``lanes`` is the mask of active lanes in the same shape, or None
+    for all. ``width`` is in bytes per lane. The result has one number per request. The other rules have these
+    parameters, too. A lane touches one sector, because accesses are naturally aligned and at most 32 bytes wide.
     """
     return _count_distinct(addresses >> 5, lanes)
 
@@ -151,7 +151,7 @@ def count_wavefronts(addresses: Array, lanes: Array | None, width: int) -> Array
 
 
 def _count_grouped_wavefronts(addresses: Array, active: Array, width: int, word_count: int) -> Array:
-    """Count the wavefronts of each request if ``word_count`` words form one group."""
+    """Count the wavefronts of each request if lanes are served in groups of ``word_count`` words."""
     words = (addresses >> 2)[:, :, None] + np.arange(max(width // WORD, 1))
     words = np.sort(np.where(active[:, :, None], words, -1).reshape(-1, word_count), axis=1)
     new = words >= 0
@@ -169,15 +169,15 @@ def count_conflict_free(addresses: Array, lanes: Array | None, width: int) -> Ar
 
 
 def count_store_wavefronts(addresses: Array, lanes: Array | None, width: int) -> list[Array]:
-    """Count the wavefronts of each request, and its conflict-free wavefronts."""
+    """Return the wavefronts of each request, and its conflict-free wavefronts; parameters as in `count_sectors`."""
     return [count_wavefronts(addresses, lanes, width), count_conflict_free(addresses, lanes, width)]
 
 
 def count_load_wavefronts(addresses: Array, lanes: Array | None, width: int) -> list[Array]:
-    """Count as `count_store_wavefronts`, but 8- and 16-byte loads may use groups of twice as many lanes.
+    """Count as `count_store_wavefronts`, but 8- and 16-byte loads may be served in groups of twice as many lanes.
 
-    Condition: all active lanes n and n ^ 1, or all n and n ^ 2, have equal addresses. The larger group is used only if
-    it needs fewer wavefronts (measured on an H100 with all regular address patterns).
+    This needs equal addresses in all active lanes n and n ^ 1, or in all n and n ^ 2. The larger group is used only if
+    it takes fewer wavefronts (measured on an H100 with all regular address patterns).
     """
     served = count_store_wavefronts(addresses, lanes, width)
     if width > WORD:
@@ -207,10 +207,10 @@ def _find_maxima(requests: int, row: Array, counts: Array) -> Array:
 
 
 def count_global_atomics(addresses: Array, lanes: Array | None, width: int) -> list[Array]:
-    """Return the counts of a global atomic, for each request.
+    """Return five counts of a global atomic for each request; parameters as in `count_sectors`.
 
-    The maximum number of lanes on one address; the sum of that maximum over its sectors; then lines, ideal sectors and
-    ideal lines as in `count_global`.
+    The first is the maximum number of lanes on one address. The second counts as sectors: the same maximum within each
+    sector, summed over the sectors. Then follow lines, ideal sectors and ideal lines as in `count_global`.
     """
     row, address, counts = _group_lanes(addresses, lanes)
     is_first = np.ones(len(row), bool)
@@ -221,11 +221,13 @@ def count_global_atomics(addresses: Array, lanes: Array | None, width: int) -> l
 
 
 def count_shared_atomics(addresses: Array, lanes: Array | None, width: int) -> list[Array]:
-    """Return the counts of a shared atomic, for each request.
+    """Return seven counts of a shared atomic for each request; parameters as in `count_sectors`.
 
-    The maximum number of lanes on one address; then three costs: the maximum number of lanes in one bank, summed over
-    the groups of lanes that are served together; such groups, summed over the rounds of a CAS loop; wavefronts, as of
-    a load. The last three are the ideals of these costs.
+    0. The maximum number of lanes on one address.
+    1. The maximum number of lanes in one bank, summed over the groups of lanes that are served together.
+    2. The number of such groups, summed over the rounds of a CAS loop.
+    3. The wavefronts of a load or store.
+    4. to 6. The minimum of counts 1, 2 and 3 without conflicts.
     """
     count, active = len(addresses), np.full(len(addresses), LANES) if lanes is None else np.count_nonzero(lanes, axis=1)
     most_lanes = _find_maxima(count, *_group_lanes(addresses, lanes)[::2])
@@ -242,10 +244,11 @@ def count_shared_atomics(addresses: Array, lanes: Array | None, width: int) -> l
 
 
 def count_loop_loads(addresses: Array, lanes: Array | None, width: int) -> list[Array]:
-    """Count the loads of a CAS loop after the first; the wavefronts of all, and those without bank conflicts.
+    """Return three counts of the loads in a CAS loop for each request; parameters as in `count_sectors`.
 
-    ptxas makes it of atomics on floats and 64 bits in shared memory: each round is ``LDS`` and ``ATOMS.CAST.SPIN``
-    (nvcc 13.0.88, sm_90).
+    They are the loads after the first, the wavefronts of all loads, and those without bank conflicts. ptxas emits such
+    a loop for atomics on floats and on 64 bits in shared memory. Each round is ``LDS`` and ``ATOMS.CAST.SPIN`` (nvcc
+    13.0.88, sm_90).
     """
     rounds = [
         [mask.any(axis=1), *count_load_wavefronts(addresses, mask, width)]
@@ -256,10 +259,10 @@ def count_loop_loads(addresses: Array, lanes: Array | None, width: int) -> list[
 
 
 def _iter_rounds(addresses: Array, lanes: Array | None, width: int) -> Iterator[Array]:
-    """Yield the pending lanes in each round of a loop of compare-and-swap, which changes the word.
+    """Yield the mask of the pending lanes in each round of a compare-and-swap loop, (requests, 32).
 
-    A round ends for the lowest pending lane on each bank, in each group of lanes that are served together, unless a
-    group before changed the same word. Measured: H200, 84 launches of one warp, all three counters equal.
+    In each round, the lowest pending lane succeeds, per bank and per group of lanes that are served together. It fails
+    if an earlier group changed the same word. (Measured: H200, 84 launches of one warp, all three counters equal.)
     """
     pending = np.ones(addresses.shape, bool) if lanes is None else lanes.copy()
     group, earlier = np.arange(LANES) // (BANKS * WORD // width), np.tri(LANES, k=-1, dtype=bool)

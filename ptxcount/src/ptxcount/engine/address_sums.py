@@ -1,4 +1,4 @@
-"""Addresses as sums, as ptxas sees them: in any order, with a number apart that becomes an offset (nvcc 13.0.88)."""
+"""Addresses as sums of operands and a constant offset, as ptxas compares them: in any order (nvcc 13.0.88)."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import NamedTuple
 
 from ..ptx.program import TYPES, Immediate, Instruction, Operand
 
-#: Instructions whose results are the same where their operands are.
+#: Instructions whose result depends only on their operands.
 _PURE = frozenset(("mov", "add", "sub", "mul", "mad", "shl", "shr", "and", "or", "xor", "cvt", "cvta", "bfe", "selp"))
-#: Instructions whose results may be sums, and their operands.
+#: Instructions whose result may be a sum -> the number of their source operands.
 _OPERANDS = {"mov": 1, "add": 2, "sub": 2, "mul": 2, "shl": 2, "mad": 3}
 _INTEGERS = frozenset(("s32", "u32", "b32", "s64", "u64", "b64"))
 
 
 class AddressSum(NamedTuple):
-    """A sum of operands, each times a number, and a number."""
+    """A sum of operands, each times a factor, and a constant offset."""
 
     terms: frozenset[tuple[Operand, int]]
     offset: int
 
     def add(self, other: AddressSum, factor: int, bits: int) -> AddressSum:
-        """Add another sum times a number; the offset is a signed number of some bits."""
+        """Add another sum times a factor; the offset wraps to a signed integer of ``bits`` bits."""
         counts = Counter(dict(self.terms))
         for operand, number in other.terms:
             counts[operand] += number * factor
@@ -32,13 +32,15 @@ class AddressSum(NamedTuple):
 
 
 class TracedSums(NamedTuple):
-    """The sums that registers are, and of each the first register that is it, but for a number."""
+    """The traced sums of a kernel's registers."""
 
+    #: Sum of each traced register, by name.
     by_name: dict[str, AddressSum]
+    #: First register with these terms, and the offset of its sum, by the terms.
     roots: dict[frozenset[tuple[Operand, int]], tuple[Operand, int]]
 
     def find_sum(self, operand: Operand | None) -> AddressSum:
-        """Return the sum that an operand is."""
+        """Return the sum that an operand equals; for an untraced register, the register itself as the only term."""
         if operand is None:
             return _ZERO
         if isinstance(operand, Immediate) and isinstance(operand.value, int):
@@ -46,7 +48,7 @@ class TracedSums(NamedTuple):
         return self.by_name.get(getattr(operand, "name", ""), AddressSum(frozenset(((operand, 1),)), 0))
 
     def find_root(self, operand: Operand | None) -> tuple[Operand | None, int]:
-        """Return the operand that ptxas computes an address from, and the number that is part of it."""
+        """Return the register from which ptxas computes an address, and the offset that this register includes."""
         terms = self.find_sum(operand).terms
         return self.roots.get(terms, (next(iter(terms))[0] if terms else operand, 0))
 
@@ -55,7 +57,7 @@ _ZERO = AddressSum(frozenset(), 0)
 
 
 def trace_sums(code: Sequence[Instruction], names: Iterable[str]) -> TracedSums:
-    """Trace registers that are written once to sums; those of some names are wanted."""
+    """Trace the registers with these names to sums; registers that are written more than once are not traced."""
     writes = Counter(name for instruction in code for name in instruction.writes)
     definitions = {name: i for i in code for name in i.writes if writes[name] == 1 and _is_traceable(i)}
     needed, work = set[str](), [*names]
@@ -83,7 +85,7 @@ def _is_traceable(instruction: Instruction) -> bool:
 
 
 def _add_parts(instruction: Instruction, parts: Sequence[AddressSum]) -> AddressSum | None:
-    """Return the sum that an instruction computes from those of its operands; None if it is none."""
+    """Return the sum that an instruction computes from the sums of its operands; None if it computes no sum."""
     kind = instruction.modifiers[-1] if instruction.modifiers else ""
     is_sum = kind in _INTEGERS and instruction.modifiers[:-1] in ((), ("lo",))
     if not is_sum or len(parts) != _OPERANDS.get(instruction.opcode):

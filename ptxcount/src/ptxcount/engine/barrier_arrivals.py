@@ -10,7 +10,7 @@ import numpy as np
 
 from ..lanes.warps import Array
 
-#: Barrier number of the cluster, and the count that stands for all threads of a block.
+#: Barrier number of the cluster, and the thread count that stands for all threads of a block.
 CLUSTER, ALL = -1, -1
 #: Barrier number of a warp; its key has the mask instead of the thread count.
 WARP = 1 << 32
@@ -22,7 +22,8 @@ Key = tuple[int, int]
 class BarrierArrival(NamedTuple):
     """Threads that have arrived at a barrier.
 
-    ``stopped_at`` is the basic block at whose end they wait; None if they only arrive.
+    ``threads`` is their mask, broadcastable to (blocks, threads). ``stopped_at`` is the index of the basic block at
+    whose end they wait; None if they arrive without waiting.
     """
 
     key: Key
@@ -30,7 +31,7 @@ class BarrierArrival(NamedTuple):
     stopped_at: int | None
 
     def describe(self) -> str:
-        """Describe the missing threads."""
+        """Describe the barrier, and the threads that it waits for in vain."""
         number, count = self.key
         expected = "all threads" if count == ALL else f"{count} threads"
         return f"it waits at barrier {number} for {expected}, which never arrive"
@@ -42,7 +43,7 @@ def is_cluster_barrier(key: Key) -> bool:
 
 
 def select_waiting(arrivals: Iterable[BarrierArrival]) -> list[tuple[int, BarrierArrival]]:
-    """Select the arrivals that wait, each with its basic block."""
+    """Return the arrivals that wait, each after the index of its basic block."""
     return [(arrival.stopped_at, arrival) for arrival in arrivals if arrival.stopped_at is not None]
 
 
@@ -52,11 +53,11 @@ def mask_waiting(arrivals: Iterable[BarrierArrival]) -> list[Array]:
 
 
 def find_complete_blocks(arrived: Array, elsewhere: list[Array]) -> Array:
-    """Find the blocks where threads have arrived, and no thread is elsewhere."""
+    """Return the mask (blocks, 1) of the blocks where threads have arrived, and no thread is ``elsewhere``."""
     complete = np.asarray(arrived.any(axis=1, keepdims=True))
     return complete & ~union(elsewhere).any(axis=1, keepdims=True) if elsewhere else complete
 
 
 def union(masks: Iterable[Array]) -> Array:
-    """Return the threads of any of these masks."""
+    """Return the union of masks."""
     return np.asarray(reduce(np.logical_or, masks))

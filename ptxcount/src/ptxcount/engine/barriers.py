@@ -38,7 +38,7 @@ class BarrierQueue:
     def __init__(self, chunk: Chunk, code: list[CodeBlock]) -> None:
         self._chunk, self._code = chunk, code
         self._arrivals: list[BarrierArrival] = []
-        #: Threads that run code after a block barrier while others wait there.
+        #: Threads that run code after a block barrier while other threads wait at it.
         self._bypassing = np.zeros((1, 1), bool)
         self._bypasses: dict[tuple[int, int], bool] = {}
 
@@ -47,11 +47,11 @@ class BarrierQueue:
 
     @property
     def waiting(self) -> list[tuple[int, BarrierArrival]]:
-        """Waiting arrivals, each with its basic block."""
+        """Waiting arrivals, each after the index of its basic block."""
         return select_waiting(self._arrivals)
 
     def find_continuations(self) -> list[int]:
-        """Return the basic blocks after the barriers where threads wait."""
+        """Return the indices of the basic blocks after the barriers where threads wait."""
         return [self._code[stop].successors[0] for stop, _ in self.waiting]
 
     def add_arrivals(self, index: int, active: Array) -> None:
@@ -70,7 +70,7 @@ class BarrierQueue:
                 self._arrivals.append(BarrierArrival(key, arrived, index if barrier.waits else None))
 
     def note_bypass(self, index: int, active: Array) -> None:
-        """Note the threads that run a basic block after a block barrier where others wait."""
+        """Note the threads that run a basic block after a block barrier while other threads wait there."""
         for stop, arrival in self.waiting:
             if arrival.key[1] == ALL and arrival.key[0] not in (CLUSTER, WARP):
                 if (stop, index) not in self._bypasses:
@@ -79,10 +79,10 @@ class BarrierQueue:
                     self._bypassing = self._bypassing | active
 
     def _is_behind(self, stop: int, index: int) -> bool:
-        """Tell if every path from the barrier reaches this basic block, and if the block loads memory.
+        """Tell if every path from the barrier reaches this basic block, and the block loads from memory.
 
-        A block that only stores may be an early return, which is legal: the compiler merges stores of two paths. The
-        strict check takes it for a skipped barrier.
+        A block that only stores may be an early return, which is legal: the compiler merges the stores of two paths.
+        Only the strict check counts a store as a skipped barrier.
         """
         barrier = self._code[stop].barrier
         if barrier is None or not barrier.aligned:
@@ -108,19 +108,19 @@ class BarrierQueue:
         self._arrivals += arrivals
         return [arrival.key for arrival in arrivals]
 
-    def find_releasable(self) -> list[Key]:
+    def list_keys(self) -> list[Key]:
         """Return the keys of all barriers, clusters last."""
         return sorted({arrival.key for arrival in self._arrivals}, reverse=True)
 
-    def find_warp_keys(self) -> list[Key]:
+    def list_warp_keys(self) -> list[Key]:
         """Return the keys of the warp barriers."""
         return sorted({arrival.key for arrival in self._arrivals if arrival.key[0] == WARP})
 
     def release(self, key: Key, running: Iterable[Array]) -> list[Resumed] | None:
-        """Release a barrier if all expected threads have arrived; else return None.
+        """Release a barrier if all expected threads have arrived: return where they continue. Else return None.
 
         A barrier expects all threads of a block that have not exited, or a number of threads, in whole warps.
-        ``running`` are the threads that wait at no barrier.
+        ``running`` has the masks of the threads that wait at no barrier.
         """
         if key[0] == WARP:
             return self.release_warps(key, running, late=False)
@@ -149,14 +149,14 @@ class BarrierQueue:
         return resumed
 
     def _find_counted_blocks(self, arrived: Array, count: int) -> Array:
-        """Find the blocks where a number of threads has arrived, in whole warps."""
+        """Return the mask (blocks, 1) of the blocks where at least ``count`` threads have arrived, in whole warps."""
         warps = np.count_nonzero(lanes_by_warp(arrived, self._chunk.shape[1]).any(axis=2), axis=1, keepdims=True)
         return np.asarray((warps * LANES >= count) & (warps > 0))
 
     def release_warps(self, key: Key, running: Iterable[Array], *, late: bool) -> list[Resumed] | None:
-        """Release the warps in which all lanes of the mask have arrived; None if there are none.
+        """Release the warps in which all lanes of the mask have arrived; return None if there are none.
 
-        ``late``: the missing lanes never arrive, so all warps are released, and reported.
+        With ``late``, missing lanes never arrive: all waiting warps are released, and reported.
         """
         chunk = self._chunk
         arrivals, others = self._split(key)
@@ -175,7 +175,7 @@ class BarrierQueue:
         return self._remove(arrivals, others, released)
 
     def _split(self, key: Key) -> tuple[list[BarrierArrival], list[BarrierArrival]]:
-        """Split the arrivals into those at a barrier, and all others."""
+        """Split the arrivals into those at the barrier of this key, and all others."""
         arrivals = [arrival for arrival in self._arrivals if arrival.key == key]
         return arrivals, [arrival for arrival in self._arrivals if arrival.key != key]
 
@@ -208,7 +208,7 @@ class BarrierQueue:
             self._report_divergence(by_thread(warps & is_part, threads), self._code[waiting[0][0]].source, text)
 
     def _report_split_arrivals(self, arrivals: list[BarrierArrival]) -> None:
-        """Raise if lanes of one warp wait at different barriers; report warps of a block that do."""
+        """Raise `DivergentBarrierError` if lanes of a warp wait at different barriers; report warps that do."""
         waiting = [(stop, arrival) for stop, arrival in select_waiting(arrivals) if arrival.threads.any()]
         for (first_stop, first), (second_stop, second) in pairwise(waiting):
             barrier, chunk = self._code[second_stop].barrier, self._chunk
@@ -231,7 +231,7 @@ class BarrierQueue:
             self._report_divergence(second.threads & is_shared, source, text)
 
     def _report_divergence(self, threads: Array, source: Source, text: str) -> None:
-        """Report threads that wait at a barrier, with undefined behaviour in CUDA."""
+        """Add a finding on threads that wait at a barrier, which is undefined in CUDA."""
         self._chunk.active = threads
         fault = self._chunk.make_fault(DivergentBarrierError, f"{text}: undefined in CUDA", source=source)
         count = find_active_lanes(threads, self._chunk.shape).threads

@@ -15,9 +15,9 @@ from ..util.errors import Source
 class CodeBlock:
     """A basic block as executable steps."""
 
-    #: Instructions, their steps, and the registers that are dead afterwards.
+    #: Each instruction, the step that executes it, and the registers that are dead after it.
     steps: list[tuple[Instruction, Step, list[str]]]
-    #: Successors: the next basic block, then the target of a branch.
+    #: Indices of its successors: the next basic block, then the target of a branch.
     successors: list[int]
     #: Kind of its end.
     end: End

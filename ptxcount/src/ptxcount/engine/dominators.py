@@ -21,7 +21,7 @@ class Dominators:
 
     def __init__(self, successors: Sequence[Sequence[int]]) -> None:
         self._successors = successors
-        self.order = self._reverse_postorder()
+        self.order = self._list_reverse_postorder()
         self._place = {block: place for place, block in enumerate(self.order)}
         self._before: list[list[int]] = [[] for _ in successors]
         for block in self.order:
@@ -39,11 +39,11 @@ class Dominators:
                 ]
                 common = ready[0]
                 for predecessor in ready[1:]:
-                    common = self._common(common, predecessor)
+                    common = self._find_common(common, predecessor)
                 changed = changed or self.immediate[block] != common
                 self.immediate[block] = common
 
-    def _reverse_postorder(self) -> list[int]:
+    def _list_reverse_postorder(self) -> list[int]:
         order: list[int] = []
         seen, work = {0}, [(0, iter(self._successors[0]))]
         while work:
@@ -57,7 +57,7 @@ class Dominators:
                 work.append((following, iter(self._successors[following])))
         return order[::-1]
 
-    def _common(self, a: int, b: int) -> int:
+    def _find_common(self, a: int, b: int) -> int:
         while a != b:
             if self._place[a] < self._place[b]:
                 a, b = b, a
@@ -65,7 +65,10 @@ class Dominators:
         return a
 
     def find_between(self, first: int, last: int) -> set[int]:
-        """Return the blocks on paths from the end of ``first`` to ``last``, which is among them if it is in a loop."""
+        """Return the blocks between the end of ``first`` and ``last``, on any path.
+
+        ``last`` itself is included if a loop leads back to it without passing ``first``.
+        """
         between: set[int] = set()
         work = [predecessor for predecessor in self._before[last] if predecessor != first]
         while work:
@@ -99,7 +102,7 @@ class Dominators:
 
     @cached_property
     def continues_previous(self) -> list[bool]:
-        """True for each block with only the previous block as predecessor, and which is its only successor."""
+        """For each block: True if the previous block is its only predecessor, and has no other successor."""
         transitions = [
             (index - 1, before, {*self._successors[index - 1]}) for index, before in enumerate(self._before) if index
         ]

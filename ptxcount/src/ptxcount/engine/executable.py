@@ -29,40 +29,40 @@ from .uniformity import find_divergent
 
 @dataclass(frozen=True)
 class Executable:
-    """An executable kernel: its parsed form, its control flow, and its steps."""
+    """An executable kernel: its parsed form, its control flow, and its basic blocks with their steps."""
 
     entry: Entry
     flow: Flow
     code: list[CodeBlock]
     #: The variables that it references.
     variables: list[Variable]
-    #: Its smallest access to shared memory in bytes.
+    #: Bytes of its smallest access to shared memory.
     shared_unit: int
     #: Number of registers that it writes.
     registers: int
     #: True if its blocks may wait for each other (cooperative launch).
-    whole_grid: bool
-    #: The functions and kernels whose address it takes.
+    syncs_grid: bool
+    #: The names of the functions and kernels whose address it takes.
     functions: list[str]
-    #: Accesses that ptxas may merge.
-    neighbours: list[MergeableGroup]
-    #: Bytes of shared memory before its own, reserved for cooperative groups.
+    #: Groups of accesses to shared memory that ptxas may merge.
+    mergeable_groups: list[MergeableGroup]
+    #: Bytes reserved for cooperative groups at the beginning of shared memory.
     reserved: int
     #: True if it allocates stack memory (``alloca``).
-    stack: bool
-    #: The parameters and variables through which it accesses memory.
-    through: ReachedNames
+    allocates_stack: bool
+    #: Names of the parameters and variables through which it accesses global memory.
+    reached_names: ReachedNames
     #: Lanes of a warp that its barriers can distinguish.
     ordered_lanes: int
-    #: The loads that may poll, by instruction identity.
+    #: Loads that may poll, and atomics that may be tried again, by the instruction's ``id``.
     polls: dict[int, Poll]
-    #: The weak loads that end loops, by their identity.
+    #: The ``id`` of each weak load whose value ends a loop.
     scans: frozenset[int]
 
 
 @lru_cache(maxsize=256)
 def load_executable(ptx_text: str, entry: str) -> Executable:
-    """Parse PTX and prepare one entry. An unsupported instruction raises when a thread reaches it.
+    """Parse PTX and prepare one kernel. An unsupported instruction raises when a thread reaches it.
 
     Raises `PtxSyntaxError`, `LaunchError` if there is no such entry, and `UnsupportedInstructionError` if a parameter
     has an unsupported type.
@@ -71,7 +71,7 @@ def load_executable(ptx_text: str, entry: str) -> Executable:
 
 
 def prepare_executable(program: Program, entry: str) -> Executable:
-    """Prepare one entry of a parsed module; raises as `load_executable`."""
+    """Prepare one kernel of a parsed module; raise as `load_executable`."""
     require_entry(program.entries, entry)
     kernel = program.entries[entry]
     if kernel.problem:
@@ -102,12 +102,12 @@ def prepare_executable(program: Program, entry: str) -> Executable:
         variables,
         shared_unit=min((size for i in instructions for size in i.units), default=1),
         registers=len({name for i in instructions for name in i.writes}),
-        whole_grid=not special.isdisjoint(GRID_REGISTERS),
+        syncs_grid=not special.isdisjoint(GRID_REGISTERS),
         functions=[name for name in (*program.functions, *program.entries) if name in named],
-        neighbours=find_mergeable(instructions, flow.blocks, addresses),
+        mergeable_groups=find_mergeable(instructions, flow.blocks, addresses),
         reserved=reserved,
-        stack=any(i.opcode == "alloca" for i in instructions),
-        through=find_reached_names(instructions, scans),
+        allocates_stack=any(i.opcode == "alloca" for i in instructions),
+        reached_names=find_reached_names(instructions, scans),
         ordered_lanes=count_ordered_lanes(instructions),
         polls=find_polls(instructions, flow),
         scans=scans,
@@ -115,7 +115,7 @@ def prepare_executable(program: Program, entry: str) -> Executable:
 
 
 def _rebind_atomics(code: list[Instruction], steps: list[Step], flow: Flow) -> None:
-    """Bind atomics again, with facts of the whole code: unused results, uniform registers, swaps that are retried."""
+    """Bind atomics again, with facts of the whole kernel: unused results, uniform registers, and retried swaps."""
     atomics = [place for place, instruction in enumerate(code) if instruction.opcode in ("atom", "red")]
     divergent = find_divergent(code, flow) if atomics else set()
     read = {name for instruction in code for name in instruction.reads} if atomics else set()
@@ -130,7 +130,10 @@ def _rebind_atomics(code: list[Instruction], steps: list[Step], flow: Flow) -> N
 
 
 def lay_out_variables(variables: Iterable[Variable], start: int = 0) -> tuple[dict[str, int], int]:
-    """Lay out variables in shared or local memory from ``start``, dynamic memory last; return offsets and end."""
+    """Lay out variables in shared or local memory from ``start``, the dynamic array last.
+
+    Return the byte offset of each variable by name, and the end.
+    """
     places = {}
     for variable in sorted(variables, key=lambda candidate: candidate.size is None):
         places[variable.name] = -(-start // variable.align) * variable.align
@@ -163,7 +166,7 @@ def _iter_code(entry: Entry, flow: Flow, all_steps: list[Step]) -> Iterator[Code
 
 
 def _find_barrier(instruction: Instruction) -> Barrier | None:
-    """Return the barrier of an instruction; None if it is unsupported, because its step raises."""
+    """Return the barrier of an instruction; None if it is unsupported, as its step raises."""
     with suppress(UnsupportedInstructionError):
         return parse_barrier(instruction)
     return None

@@ -27,7 +27,7 @@ from .schedule import Schedule
 CHUNK_THREADS = 1 << 18
 #: Maximum bytes of the registers and the shared memory of a chunk.
 CHUNK_BYTES = 256 << 20
-#: Maximum instructions of a chunk: an endless loop stops within a minute, and a long kernel still completes.
+#: Default maximum of instructions of a chunk: an endless loop stops within a minute, and a long kernel completes.
 STEP_LIMIT = 2_000_000
 
 # Freeing one large untouched array raises glibc's trim threshold. Otherwise memory is returned to the system and
@@ -54,9 +54,9 @@ def execute_kernel(  # noqa: PLR0913 -- options of a launch, by keyword
 ) -> LaunchCounters:
     """Execute a kernel of a PTX module for a whole grid, and count its memory transactions.
 
-    Like `ptxcount.count`, but with the mangled name and three-dimensional grid and block. Array arguments start at
-    multiples of 256 bytes. ``distinct`` also counts distinct sectors, and checks for races in global memory, which
-    takes a little time. ``names`` are the names of the arguments in errors.
+    Parameters and errors are those of `ptxcount.count`, but ``entry`` is the mangled name, and grid and block have
+    three numbers. Array arguments start at multiples of 256 bytes. ``distinct`` also counts distinct sectors, and
+    checks for races in global memory. ``names`` are the names of the arguments in errors.
     """
     kernel = load_executable(ptx_text, entry)
     options = LaunchOptions(
@@ -76,7 +76,7 @@ def execute_kernel(  # noqa: PLR0913 -- options of a launch, by keyword
     if time_limit is not None:
         context.deadline, context.progress.limit = time.monotonic() + time_limit, float("inf")
     with np.errstate(all="ignore"):
-        context.merged = {group.instructions[0]: MergedCounter(group) for group in kernel.neighbours}
+        context.merged = {group.instructions[0]: MergedCounter(group) for group in kernel.mergeable_groups}
         _run_chunks(kernel, context)
     _count_merged(kernel, context)
     counters = context.counters
@@ -90,7 +90,7 @@ def execute_kernel(  # noqa: PLR0913 -- options of a launch, by keyword
 
 
 def _iter_shared_arrays(kernel: Executable, context: Context) -> Iterator[tuple[int, int, str]]:
-    """Yield address, size and name of each shared variable; dynamic memory extends to the end."""
+    """Yield offset, size in bytes, and name of each shared variable; the dynamic array extends to the end."""
     for shared in kernel.variables:
         if shared.space == "shared" and shared.name in context.symbols:
             first = context.symbols[shared.name]
@@ -98,7 +98,7 @@ def _iter_shared_arrays(kernel: Executable, context: Context) -> Iterator[tuple[
 
 
 def _run_chunks(kernel: Executable, context: Context) -> None:
-    """Run chunk by chunk. Chunks that wait for blocks of others are interleaved with them."""
+    """Run the grid chunk by chunk. A chunk that waits for blocks of another chunk is interleaved with it."""
     schedules: deque[Schedule] = deque()
     chunks, stuck, started_blocks = _iter_chunks(kernel, context), 0, 0
     estimate = Estimate(prod(context.grid))
@@ -125,8 +125,8 @@ def _run_chunks(kernel: Executable, context: Context) -> None:
 
 
 def _count_merged(kernel: Executable, context: Context) -> None:
-    """Count requests and wavefronts after merging by ptxas."""
-    single = {index for group in kernel.neighbours for index in group.instructions}
+    """Count the requests and wavefronts of shared memory after merging by ptxas."""
+    single = {index for group in kernel.mergeable_groups for index in group.instructions}
     unmerged = [
         access for (index, space, _), access in context.accesses.items() if index not in single and space == "shared"
     ]
@@ -139,7 +139,7 @@ def _count_merged(kernel: Executable, context: Context) -> None:
 
 
 def _iter_chunks(kernel: Executable, context: Context) -> Iterator[Array]:
-    """Yield the block indices of each chunk, within the limits on threads and bytes; clusters stay whole."""
+    """Yield the linear block indices of each chunk, within the limits on threads and bytes; clusters stay whole."""
     block_bytes = context.threads * (8 * kernel.registers + context.local_size) + 32 * context.shared_size
     size = max(1, min(CHUNK_THREADS // context.threads, CHUNK_BYTES // max(block_bytes, 1)))
     blocks, cluster = prod(context.grid), prod(context.cluster)

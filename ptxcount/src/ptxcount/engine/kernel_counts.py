@@ -93,8 +93,8 @@ def count(  # noqa: PLR0913 -- options of a launch, by keyword
     Returns
     -------
     LaunchCounters
-        Counts of the launch (``totals()``), of each instruction (``accesses``) and source line (``by_line()``);
-        ``findings``.
+        Counts of the launch (``totals()``), of each instruction (``accesses``) and of each source line (``by_line()``);
+        warnings (``findings``).
 
     Raises
     ------
@@ -126,7 +126,7 @@ def count(  # noqa: PLR0913 -- options of a launch, by keyword
     adapted_kernel = adapt_kernel(source_or_ptx, entry, arguments, arch or ARCH, grid, block)
     flags, arch = " ".join(filter(None, (adapted_kernel.flags, flags))), arch or adapted_kernel.arch
     compilation, entry_name = compile_entry(adapted_kernel.source, adapted_kernel.entry, flags, arch or ARCH)
-    x, y, z = _extent("grid", grid if adapted_kernel.grid is None else adapted_kernel.grid)
+    x, y, z = _parse_extent("grid", grid if adapted_kernel.grid is None else adapted_kernel.grid)
     return count_compiled(
         compilation.ptx,
         entry_name,
@@ -161,9 +161,10 @@ def count_compiled(  # noqa: PLR0913 -- options of a launch, by keyword
     time_limit: float | None = None,
     **options: Any,
 ) -> LaunchCounters:
-    """Count a launch of a compiled kernel from `compile_entry`; other parameters as in `count` and `execute_kernel`.
+    """Count a launch of a kernel that `compile_entry` compiled.
 
-    ``flags`` are the compiler options, which also go to ptxas. ``arch`` is as in `find_chip`.
+    ``flags`` are the compiler options, which also go to ptxas. ``arch`` is as in `find_chip`. Other parameters and
+    errors are as in `count` and `execute_kernel`.
     """
     for name, limit in (("step", step_limit), ("time", time_limit)):
         if limit is not None and not limit > 0:
@@ -172,21 +173,21 @@ def count_compiled(  # noqa: PLR0913 -- options of a launch, by keyword
         kernel_entry = parse_cached(ptx).entries.get(entry)
         block = kernel_entry.exact_block if kernel_entry else None
     if block is None:
-        raise LaunchError("give a block: the kernel does not fix one")
-    threads = _extent("block", block)
+        raise LaunchError("block is None, but the kernel has no .reqntid: give a block")
+    threads = _parse_extent("block", block)
     chip = find_chip(ptx, arch)
     require_launchable(ptx, entry, threads, dynamic_shared, flags, chip)
     counters = execute_kernel(
         ptx,
         entry,
-        _extent("grid", grid),
+        _parse_extent("grid", grid),
         threads,
         add_scratch_pointers(ptx, entry, arguments),
         dynamic_shared=dynamic_shared,
         step_limit=step_limit,
         distinct=True,
         time_limit=time_limit,
-        cluster=None if cluster is None else _extent("cluster", cluster),
+        cluster=None if cluster is None else _parse_extent("cluster", cluster),
         **options,
     )
     if find_multiprocessor(chip) is None:
@@ -196,9 +197,10 @@ def count_compiled(  # noqa: PLR0913 -- options of a launch, by keyword
 
 
 def compile_entry(source: Path | str, entry: str | None, flags: str = "", arch: str = ARCH) -> tuple[Compilation, str]:
-    """Compile a kernel; return its PTX with the source files, and its mangled name; parameters as in `count`.
+    """Compile a kernel; return its PTX with the source files, and its mangled name.
 
-    A template that the source does not instantiate is instantiated with the arguments in the kernel's name.
+    A template that the source does not instantiate is instantiated with the arguments in the kernel's name. Parameters
+    and errors are as in `count`.
     """
     if entry is None or not entry.endswith(">") or is_ptx(source):
         compilation = read_or_compile(source, flags, arch)
@@ -217,7 +219,7 @@ def compile_entry(source: Path | str, entry: str | None, flags: str = "", arch: 
 
 
 def find_kernel(source: Path | str, ptx: str, name: str | None) -> str:
-    """Find the mangled name of a kernel as `find_entry`; raise `LaunchError` for no kernel, and for a template."""
+    """Find the mangled name of a kernel as `find_entry`; raise `LaunchError` for no kernel, or only a template."""
     entries = parse_cached(ptx).entries
     is_missing = find_entry(ptx, name) not in entries if name is not None else not entries
     for declaration in find_declarations(read_source(source)) if is_missing and not is_ptx(source) else ():
@@ -254,7 +256,7 @@ def read_or_compile(
     return Compilation(text.rstrip("\0"), [source] if isinstance(source, Path) else [])
 
 
-def _extent(dimension: str, value: int | Sequence[int]) -> Index3:
+def _parse_extent(dimension: str, value: int | Sequence[int]) -> Index3:
     try:
         numbers = [operator.index(n) for n in ([value] if not isinstance(value, Sequence) else value)]
     except TypeError:

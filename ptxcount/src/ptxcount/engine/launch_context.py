@@ -37,7 +37,7 @@ FIRST_FUNCTION = 1 << 54
 
 @dataclass(frozen=True)
 class LaunchOptions:
-    """A launch as the caller describes it; see `execute.execute_kernel`."""
+    """The parameters of `execute.execute_kernel` that describe a launch."""
 
     grid: Index3
     block: Index3
@@ -54,14 +54,14 @@ class LaunchOptions:
 
 @dataclass
 class _Memories:
-    """The memories of a launch, and the addresses in them by name."""
+    """The memories of a launch, and the addresses of parameters, variables and functions by name."""
 
     memory: ArrayMemory
     constants: ArrayMemory = field(default_factory=lambda: ArrayMemory(FIRST_CONSTANT))
     parameters: ArrayMemory = field(default_factory=lambda: ArrayMemory(FIRST_PARAMETER, guard=PARAMETER_GUARD))
     descriptors: dict[int, BoundDescriptor] = field(default_factory=dict)
     symbols: dict[str, int] = field(default_factory=dict)
-    #: Declared bytes of shared memory per block and of local memory per thread.
+    #: Declared bytes of ``shared`` memory per block, and of ``local`` memory per thread.
     sizes: dict[str, int] = field(default_factory=dict)
 
 
@@ -80,7 +80,7 @@ def make_context(kernel: Executable, options: LaunchOptions) -> Context:
         memories.symbols[name] = memories.parameters.add(np.frombuffer(content, np.uint8), name)
     threads = prod(options.grid) * prod(options.block)
     resident_blocks = count_resident_blocks(prod(options.block), shared_size - kernel.reserved)
-    is_cooperative = kernel.whole_grid and prod(options.grid) <= resident_blocks
+    is_cooperative = kernel.syncs_grid and prod(options.grid) <= resident_blocks
     if is_cooperative:
         memories.symbols[GRID_WORKSPACE] = memories.memory.add(np.zeros(256, np.uint8), GRID_WORKSPACE)
     has_dynamic = any(variable.size is None for variable in kernel.variables if not variable.problem)
@@ -105,7 +105,7 @@ def make_context(kernel: Executable, options: LaunchOptions) -> Context:
         cluster=cluster,
         has_clusters=bool(options.cluster or kernel.entry.cluster),
         has_concurrent_blocks=is_cooperative or prod(cluster) > 1,
-        max_resident_blocks=resident_blocks if kernel.whole_grid and not is_cooperative else 0,
+        max_resident_blocks=resident_blocks if kernel.syncs_grid and not is_cooperative else 0,
         reserved_shared_bytes=kernel.reserved,
         dynamic=(dynamic if options.dynamic_shared else ": give --dynamic-shared BYTES") * has_dynamic,
         dynamic_size=options.dynamic_shared,
@@ -117,7 +117,7 @@ def make_context(kernel: Executable, options: LaunchOptions) -> Context:
 
 
 def _check_dimensions(entry: Entry, options: LaunchOptions) -> Index3:
-    """Check grid, block and cluster, and the policies; return the cluster."""
+    """Raise `LaunchError` for a wrong grid, block, cluster or policy; return the cluster."""
     for option, policy, allowed in (("races", options.races, RACES), ("unwritten", options.unwritten, UNWRITTEN)):
         if policy not in allowed:
             raise LaunchError(f"{option} is {policy!r}; allowed are {', '.join(allowed)}")
@@ -145,7 +145,7 @@ def _check_dimensions(entry: Entry, options: LaunchOptions) -> Index3:
 
 
 def _place_variables(kernel: Executable, options: LaunchOptions, memories: _Memories, layout: ArgumentLayout) -> None:
-    """Assign an address to each variable and function, and initialize the variables."""
+    """Assign an address to each variable and function; initialize the variables."""
     host_memory.require(sum(v.size or 0 for v in kernel.variables if v.space in ("global", "const")))
     values = _match_variables(kernel.variables, options.variables)
     usable = [variable for variable in kernel.variables if not variable.problem]
@@ -169,13 +169,13 @@ def _place_variables(kernel: Executable, options: LaunchOptions, memories: _Memo
     generic = {v.name: window_base(v.space) + symbols.get(v.name, 0) for v in usable} | functions
     for variable, content in address_tables:
         _write_addresses(variable, content, generic)
-    if kernel.stack:
+    if kernel.allocates_stack:
         symbols[STACK.name] = -(-sizes["local"] // 16) * 16
         sizes["local"] = symbols[STACK.name] + STACK_BYTES
 
 
 def _check_sizes(kernel: Executable, dynamic_shared: int, sizes: Mapping[str, int]) -> int:
-    """Check the sizes of shared and local memory; return that of shared memory."""
+    """Raise `LaunchError` for too much shared or local memory; return the bytes of shared memory per block."""
     shared_size = sizes["shared"] + dynamic_shared
     own_bytes = shared_size - kernel.reserved
     require_static_shared(sizes["shared"] - kernel.reserved, kernel.entry.language)
@@ -189,15 +189,15 @@ def _check_sizes(kernel: Executable, dynamic_shared: int, sizes: Mapping[str, in
 def _watch_races(
     kernel: Executable, options: LaunchOptions, memory: ArrayMemory, parameters: Mapping[str, bytes]
 ) -> bool:
-    """Watch the arrays that the kernel accesses for races, unless the check is off; tell if any is watched."""
+    """Watch for races in the arrays that the kernel accesses, unless the check is off; tell if any is watched."""
     if not options.distinct or options.races == "off":
         return False
-    reached_arrays = [_resolve_arrays(names, memory, parameters) for names in kernel.through]
+    reached_arrays = [_resolve_arrays(names, memory, parameters) for names in kernel.reached_names]
     return memory.watch(reached_arrays, strict=options.races == "strict")
 
 
 def _resolve_arrays(names: set[str], memory: ArrayMemory, parameters: Mapping[str, bytes]) -> set[str] | None:
-    """Return the names of the arrays that some parameters and variables point to; None for any array."""
+    """Return the names of the arrays that parameters and variables point to; None if they may point to any array."""
     if ANYTHING in names:
         return None
     addresses = {int(word) for name in names & parameters.keys()
@@ -211,7 +211,7 @@ def _resolve_arrays(names: set[str], memory: ArrayMemory, parameters: Mapping[st
 def _match_variables(
     variables: Sequence[Variable], variable_values: Mapping[str, KernelArgument]
 ) -> dict[str, KernelArgument]:
-    """Match values to variables of the module, by their names in the PTX."""
+    """Return the values by the variables' names in the PTX; raise `LaunchError` if a name matches none or several."""
     contents: dict[str, KernelArgument] = {}
     names = [variable.name for variable in variables if variable.space in ("const", "global")]
     for name, value in variable_values.items():
@@ -258,7 +258,7 @@ def _initial_content(variable: Variable) -> Array:
 
 
 def _write_addresses(variable: Variable, content: Array, generic: Mapping[str, int]) -> None:
-    """Write the addresses in a variable's initial value; 0 for unknown names."""
+    """Write the addresses of a variable's initial value into its content; 0 for unknown names."""
     writeable, content.flags.writeable = content.flags.writeable, True
     for place, name, offset in variable.addresses:
         address_bytes = (generic.get(name, -offset) + offset).to_bytes(8, "little")
@@ -269,7 +269,7 @@ def _write_addresses(variable: Variable, content: Array, generic: Mapping[str, i
 def _pack_parameters(
     entry: Entry, args: Sequence[KernelArgument], layout: ArgumentLayout, names: Sequence[str]
 ) -> dict[str, bytes]:
-    """Return the bytes of each argument, by parameter name."""
+    """Return the bytes of each argument by parameter name; raise `LaunchError` for a wrong number or size."""
     kernel = demangle(entry.name)
     if len(args) != len(entry.parameters):
         raise LaunchError(f"{kernel} takes {len(entry.parameters)} arguments, not {len(args)}")

@@ -6,13 +6,13 @@ from math import prod
 
 from ..source import ptxas
 from ..util import architectures
-from ..util.architectures import PARTS, REGISTER_UNIT, REGISTERS, STATIC_SHARED, WARP, round_up
+from ..util.architectures import PARTITIONS, REGISTER_UNIT, REGISTERS, STATIC_SHARED, WARP, round_up
 from ..util.errors import Index3, LaunchError
 from .executable import Executable, lay_out_variables, load_executable
 
 #: Maximum registers per thread (CUDA C++ Programming Guide, technical specifications).
 _MAX_REGISTERS = 255
-#: The ``.language`` of tileiras, cuTile's compiler: its static shared memory has the limit of dynamic.
+#: The ``.language`` of tileiras, cuTile's compiler. Its static shared memory has only the limit of dynamic memory.
 _TILES = 7
 #: Multiprocessors of an H200.
 _MULTIPROCESSORS = 132
@@ -21,8 +21,8 @@ _MULTIPROCESSORS = 132
 def require_launchable(ptx: str, entry: str, block: Index3, dynamic_shared: int, flags: str, arch: str) -> None:
     """Raise `LaunchError` if an SM of the architecture cannot hold a block of the kernel.
 
-    ptxas reports the registers per thread, with nvcc's ``flags``; without ptxas, registers are not checked. ptxas does
-    not run if even the maximum registers per thread would fit.
+    ptxas reports the registers per thread, with nvcc's ``flags``. Registers are not checked without ptxas, or if even
+    255 per thread would fit.
     """
     threads = prod(block)
     shared = count_static_shared(load_executable(ptx, entry)) + dynamic_shared
@@ -39,7 +39,7 @@ def require_launchable(ptx: str, entry: str, block: Index3, dynamic_shared: int,
         return
     max_threads = WARP * architectures.fit_warps(resources.registers)
     if threads > max_threads:
-        warps = round_up(-(-threads // WARP), PARTS)
+        warps = round_up(-(-threads // WARP), PARTITIONS)
         needed_registers = warps * round_up(WARP * resources.registers, REGISTER_UNIT)
         raise LaunchError(
             f"block {block} has {threads} threads of {resources.registers} registers; they need {needed_registers}, "
@@ -58,11 +58,14 @@ def require_static_shared(size: int, language: int) -> None:
 
 
 def count_resident_blocks(threads: int, shared: int) -> int:
-    """Return how many blocks an H200 holds at once, as a cooperative launch needs it, if their registers fit."""
+    """Return the maximum resident blocks of an H200, which limit a cooperative launch; ignore registers.
+
+    ``threads`` and ``shared``, in bytes, are those of a block.
+    """
     return _MULTIPROCESSORS * architectures.MULTIPROCESSORS["sm_90"].fit_blocks(threads, shared)
 
 
 def count_static_shared(kernel: Executable) -> int:
-    """Return the bytes of a kernel's own static shared memory."""
+    """Return the bytes of static shared memory per block that a kernel declares."""
     variables = (variable for variable in kernel.variables if variable.space == "shared" and not variable.problem)
     return lay_out_variables(variables)[1]

@@ -25,28 +25,28 @@ from ..ptx.program import (
 )
 from ..source.names import demangle
 
-#: Largest number of instructions of a kernel with its calls inlined.
+#: Maximum instructions of a kernel with its calls inlined.
 MAX_INSTRUCTIONS = 200_000
-#: Advice for a missing function: another file may define it, but ptxcount does not link files.
+#: Advice for a function without a body: another file may define it, but ptxcount does not link files.
 _ONE_FILE = 'one file must contain all functions that a kernel calls: add #include "other.cu"'
-#: A modifier with its own operand, the last: a cache eviction policy, which is ignored.
+#: Modifier for a cache eviction policy, which is the last operand. Both are removed.
 _POLICY = "L2::cache_hint"
 #: State spaces of parameters of kernels and of calls.
 _PARAMETERS = frozenset(("param", "param::entry", "param::func"))
 
 
 def lower_calls(program: Program, entry: Entry) -> Entry:
-    """Return a copy of the kernel without calls."""
+    """Return a copy of the kernel with its calls inlined, and no predicated barriers."""
     result = replace(entry, instructions=[], labels={}, variables={})
     _Inliner(CalleeTable(program, entry), result, {}, ()).copy_body(entry)
     return result
 
 
 class _Inliner:
-    """Appends a function's code to the kernel.
+    """Appends a function's code to the kernel ``into``.
 
-    ``names`` maps its parameters to the names at the call. ``callers`` are the functions being inlined, this one last,
-    each with the suffix of its names.
+    ``names`` maps the function's results and parameters to the names at the call. ``callers`` are the functions being
+    inlined, this one last; each has the suffix that makes its names unique.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class _Inliner:
             self._into.instructions.append(copy)
 
     def _split_guarded(self, instruction: Instruction) -> None:
-        """Rewrite ``@p x`` as ``@!p bra BEHIND; x; BEHIND:``."""
+        """Append the instruction ``@p x`` as ``@!p bra BEHIND; x; BEHIND:``."""
         code = self._into.instructions
         label = f"@{len(code)}behind"
         inverse = replace(instruction.guard, negated=not instruction.guard.negated) if instruction.guard else None
@@ -122,7 +122,7 @@ class _Inliner:
         if instruction.opcode == "call":
             self._inline_call(instruction)
         elif instruction.opcode == "brx":
-            for number, label in enumerate(symbol_names(instruction.operands[1])):
+            for number, label in enumerate(list_symbol_names(instruction.operands[1])):
                 self._branch_unless(instruction, "ne", instruction.operands[0], Immediate(number), label)  # type: ignore[arg-type]
             code.append(instruction)
         elif (
@@ -151,7 +151,7 @@ class _Inliner:
             self._inline_function(call, name, results, arguments)
             code.append(_make_jump(call, done))
             self._into.labels[next_candidate] = len(code)
-        code.append(replace(call, problem="the address is of no function with this signature"))
+        code.append(replace(call, problem="no function with this signature has the address that it calls"))
         self._into.labels[done] = len(code)
 
     def _inline_function(self, call: Instruction, name: str, results: list[str], arguments: list[str]) -> None:
@@ -175,7 +175,7 @@ class _Inliner:
         _Inliner(self._functions, self._into, names, callers).copy_body(self._functions.parse_body(name))
 
     def _is_call_parameter(self, instruction: Instruction) -> bool:
-        """Tell if an access is to the parameters of a call, not of the kernel."""
+        """Tell if a load or store accesses a parameter of a call, not of the kernel."""
         for operand in instruction.operands:
             if isinstance(operand, Address):
                 base = operand.base
@@ -218,24 +218,24 @@ class CalleeTable:
                 name
                 for instruction in body.instructions
                 if instruction.opcode == "mov"
-                for name in symbol_names(Group(instruction.operands))
+                for name in list_symbol_names(Group(instruction.operands))
             }
         return [name for name in self.named if name in taken_names]
 
     def find_candidates(self, results: int, parameters: int) -> list[str]:
-        """Return the functions with this number of results and parameters, which an indirect call may reach."""
+        """Return the names of functions that an indirect call with so many results and parameters may reach."""
         counts = {name: (len(function.results), len(function.parameters)) for name, function in self.named.items()}
         return [name for name in self.address_taken if counts[name] == (results, parameters)]
 
 
 def split_call(call: Instruction) -> tuple[list[str], Operand | None, list[str]]:
-    """Return results, callee and arguments of a call; the name is empty for an operand that is no variable."""
+    """Return result names, callee and argument names of a call; the name of an operand that is no variable is empty."""
     operands = list(call.operands)
-    results = symbol_names(operands.pop(0)) if operands and isinstance(operands[0], Group) else []
-    return results, operands[0] if operands else None, symbol_names(operands[1]) if len(operands) > 1 else []
+    results = list_symbol_names(operands.pop(0)) if operands and isinstance(operands[0], Group) else []
+    return results, operands[0] if operands else None, list_symbol_names(operands[1]) if len(operands) > 1 else []
 
 
-def symbol_names(operand: Operand | None) -> list[str]:
+def list_symbol_names(operand: Operand | None) -> list[str]:
     """Return the names in an operand or a list of operands; the name is empty for an operand that is no variable."""
     if isinstance(operand, Symbol):
         return [operand.name]

@@ -1,9 +1,10 @@
 """Merging of shared memory accesses by ptxas, as in its machine code (nvcc 13.0.88).
 
-Loads, or stores, that add different numbers to the same sum (`address_sums`) become one of up to four elements and 16
-bytes where that surely begins at a multiple of its size (`find_residues`) and nothing comes between that orders them
-(`shared_accesses`). Vectors count as their elements, of which those that nobody reads are left out. A load fetches one
-element too many if it needs three of four. Global memory, bytes and what is extended with a sign stay as they are.
+Loads whose addresses differ only by a constant offset (`address_sums`) become one load of up to four elements and 16
+bytes; so do stores. ptxas must be able to prove that the merged access is aligned to its size (`find_residues`). No
+instruction between the accesses may order them (`shared_accesses`). A vector counts as its elements, without those that
+nothing reads. A load of four elements may replace loads of three. Accesses to global memory, to bytes, and with sign
+extension are not merged.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class MergeableGroup:
     #: ``load`` or ``store``, and the element size in bytes.
     kind: str
     size: int
-    #: Residue of the operands' sum, and the block of the first instruction.
+    #: Residue of the address without its offset, and the basic block of the first instruction.
     base: Residue
     block: int
     #: In code order: the identities of the instructions, and their accesses.
@@ -48,13 +49,13 @@ class MergeableGroup:
     accesses: list[SharedAccess] = field(default_factory=list)
 
     def add_access(self, identity: int, access: SharedAccess) -> None:
-        """Add an instruction. A vector lies at a multiple of its size, so that more is known of the sum."""
+        """Add the access of an instruction. A vector is aligned to its size, which refines the residue."""
         self.instructions.append(identity)
         self.accesses.append(access)
         self.base = self.base.align(access.width, access.offset) if access.width > WORD else self.base
 
     def is_ended_by(self, instruction: Instruction) -> bool:
-        """Tell if an instruction writes a register of the address."""
+        """Tell if an instruction writes a register of the group's address."""
         return any(getattr(operand, "name", "") in instruction.writes for operand, _ in self.accesses[0].base)
 
     @property
@@ -63,17 +64,17 @@ class MergeableGroup:
         return min(_MAX_ELEMENTS * self.size, _MAX_BYTES, self.base.modulus)
 
     def accepts_store(self, access: SharedAccess) -> bool:
-        """Tell if a store can join the group: it writes other bytes of the same aligned window."""
+        """Tell if a store can join the group: it writes other bytes of the group's aligned window."""
         first = self.accesses[0]
         stored = {offset for earlier in self.accesses for offset in earlier.needed}
         places = {(offset + self.base.remainder) // max(self.window, 1) for offset in (first.offset, access.offset)}
         return access.key == first.key and len(places) == 1 and stored.isdisjoint(access.needed)
 
     def list_accesses(self) -> list[tuple[int, int]]:
-        """List the merged accesses, as (first offset, bytes).
+        """List the merged accesses, as (offset, bytes).
 
-        Greedy: first windows of four elements, then of two; the rest stays as written. Stores are not merged if one is
-        narrower than the first.
+        The search is greedy: first windows of four elements, then of two; the rest stays as written. Stores are not
+        merged if one is narrower than the first.
         """
         if self.kind == "store" and any(access.width < self.accesses[0].width for access in self.accesses):
             return [(access.offset, access.width) for access in self.accesses]
@@ -97,7 +98,10 @@ class MergeableGroup:
 def find_mergeable(
     code: Sequence[Instruction], blocks: Sequence[BasicBlock], addresses: Mapping[str, int]
 ) -> list[MergeableGroup]:
-    """Find groups of mergeable accesses, and single wide accesses; ``addresses`` are those of variables."""
+    """Find groups of mergeable accesses to shared memory, and single accesses of more than 4 bytes.
+
+    ``addresses`` has the byte address of each variable in shared memory by name.
+    """
     accesses = find_accesses(code)
     if not accesses:
         return []
@@ -151,7 +155,7 @@ class _MergeFinder:
                     run = None
 
     def merge_loads(self) -> Iterator[MergeableGroup]:
-        """Yield groups of loads through one register, without ordering instructions on any path between them."""
+        """Yield groups of loads with one base, without ordering instructions on any path between them."""
         at_end: dict[int, _Open] = {}
         for index in self._flow.order:
             groups = at_end[index] = self._inherit(index, at_end)
@@ -165,7 +169,7 @@ class _MergeFinder:
                 _close_groups(groups, instruction)
 
     def _inherit(self, block: int, at_end: Mapping[int, _Open]) -> _Open:
-        """Return the groups that are open at the beginning of a basic block: those of its immediate dominator."""
+        """Return the groups of the immediate dominator that are still open at the beginning of a basic block."""
         dominator = self._flow.immediate[block]
         if dominator is None:
             return {}
@@ -187,7 +191,7 @@ def _close_groups(groups: _Open, instruction: Instruction) -> None:
 
 
 class MergedCounter:
-    """Counts the merged accesses of a group, at each execution of its first instruction."""
+    """Counts requests and wavefronts of a group's merged accesses, at each execution of its first instruction."""
 
     def __init__(self, group: MergeableGroup) -> None:
         self.kind, self.requests, self.wavefronts = group.kind, 0, 0

@@ -29,13 +29,13 @@ from .barriers import BarrierQueue, Resumed
 from .code_blocks import CodeBlock
 
 _PRED, _U32 = TYPES["pred"], TYPES["u32"]
-#: Maximum number of splits of a chunk by branches that differ between blocks. Typical: the first bounds check splits
-#: interior from edge blocks, the second splits off idle blocks. Small chunks are not split.
+#: Maximum splits of a chunk by branches that differ between blocks, and minimum blocks for a split. Typically, the
+#: first bounds check splits interior from edge blocks, and the second splits off idle blocks.
 _MAX_DIVERGENCE_DEPTH = 2
 _MIN_BLOCKS_PER_SPLIT = 16
-#: Failed polls before other threads of the chunk are scheduled: the first time, and later times.
+#: Failed polls before other threads of the chunk are scheduled: for the first time, and later.
 _FIRST_PATIENCE, _LATER_PATIENCE = 200, 4
-#: Fruitless polling rounds before other chunks are scheduled.
+#: Rounds of failed polls before other chunks are scheduled.
 _MAX_VAIN_ROUNDS = 8
 #: Maximum number of source lines in a message.
 _MAX_SHOWN = 4
@@ -45,7 +45,7 @@ _LONG = "stopped after {} instructions of a group of blocks: an endless loop; if
 
 
 class Schedule:
-    """The threads of one chunk, by the basic block that they run next."""
+    """The threads of one chunk by the basic block that they run next, and the barriers where threads wait."""
 
     def __init__(self, chunk: Chunk, code: list[CodeBlock], flow: Flow) -> None:
         self._chunk, self._code, self._flow = chunk, code, flow
@@ -56,9 +56,10 @@ class Schedule:
         self.has_progress = False
 
     def run_turn(self) -> list[Schedule]:
-        """Run until all threads exit, the chunk is split, or it waits for others; return the schedules still to run.
+        """Run until all threads exit, the chunk is split, or it waits for other chunks; return what is left to run.
 
-        A schedule that waits for other chunks returns itself. ``has_progress`` tells if it has written since this call.
+        The result is empty, the schedules of the parts, or this schedule. ``has_progress`` is True if a thread has
+        written to memory during this call.
         """
         rank, self.has_progress, self._polls = self._flow.rank, False, 0
         while self._waiting or self._barriers.waiting:
@@ -108,7 +109,7 @@ class Schedule:
         return not self._release_complete() and self._polls > _MAX_VAIN_ROUNDS * len(self._waiting)
 
     def report_stall(self) -> None:
-        """Raise the fault of a launch without progress, with the source lines of waiting threads."""
+        """Raise `NoProgressError` or `DivergentBarrierError`, with the source lines of waiting threads."""
         for index, threads in self._waiting.items():
             is_barrier = bool(self._describe_wait(threads))
             cause = "waits for an mbarrier" if is_barrier else "polls a location that no thread writes"
@@ -128,7 +129,7 @@ class Schedule:
         return ", ".join(starmap(self._describe_place, places[:_MAX_SHOWN]))
 
     def _describe_place(self, index: int, threads: Array, verbs: tuple[str, str], where: str) -> str:
-        """Describe the threads at a block of code, and the mbarrier that the first of them waits for."""
+        """Describe the threads at a basic block, and the mbarrier that the first of them waits for."""
         count, wait = find_active_lanes(threads, self._chunk.shape).threads, self._describe_wait(threads)
         subject = f"{count_noun(count, 'thread')} {choose_form(count, *verbs)}"
         reason = f" for {wait}" if wait and (verbs, where) == (_WAIT, "at") else ""
@@ -183,7 +184,7 @@ class Schedule:
         return self._flow.needed(frozenset([*self._waiting, *self._barriers.find_continuations()]))
 
     def _arrive(self, index: int, code: CodeBlock, active: Array) -> None:
-        """Let threads arrive at the barrier of a basic block, and wait there unless they only arrive."""
+        """Let threads arrive at the barrier of a basic block, and wait there unless it is a ``bar.arrive``."""
         barrier = code.barrier
         if barrier is None:
             return
@@ -205,14 +206,14 @@ class Schedule:
             self._resume(self._barriers.release_warps(key, self._waiting.values(), late=False))
 
     def _release_late_lanes(self) -> bool:
-        """Release threads that wait for lanes that never arrive; tell if there are any."""
-        keys = self._barriers.find_warp_keys()
+        """Release threads that wait at a warp barrier for lanes that never arrive; tell if there are any."""
+        keys = self._barriers.list_warp_keys()
         return bool(keys) and self._resume(self._barriers.release_warps(keys[0], self._waiting.values(), late=True))
 
     def _release_complete(self) -> bool:
-        """Release all complete barriers; those of clusters only if no thread waits elsewhere. Tell if there are any."""
+        """Release all complete barriers; tell if there are any. Cluster barriers wait until no thread can run."""
         is_released = False
-        for key in self._barriers.find_releasable():
+        for key in self._barriers.list_keys():
             if not is_cluster_barrier(key) or not (is_released or self._waiting):
                 is_released |= self._resume(self._barriers.release(key, self._waiting.values()))
         return is_released
@@ -224,7 +225,10 @@ class Schedule:
         return resumed is not None
 
     def _branch(self, index: int, guard: Register, active: Array) -> list[Schedule]:
-        """Branch: threads whose guard is true go to the last successor, or exit; the others fall through."""
+        """Branch: threads whose guard is true go to the last successor, or exit; all others fall through.
+
+        Return the schedules of the parts if the branch splits the chunk.
+        """
         predicate = dense(self._chunk.read(guard.name, _PRED))
         is_taken = ~predicate if guard.negated else predicate
         is_only_mask = active.size == 1 and not self._waiting and not self._barriers

@@ -27,22 +27,23 @@ _OPCODES_OF_WORDS = frozenset(("add", "sub", "or", "xor", "shl"))
 _NAMES_OF_WORDS = frozenset(("cvt.u32.u16", "cvt.f32.bf16", "mul.lo.u16", "mul.wide.u16", "shr.u16"))
 
 
-#: The operands of an address, each times a number; and the properties that accesses share which may be merged.
+#: The operands of an address without its offset, each with a factor.
 Base = frozenset[tuple[Operand, int]]
+#: Kind, element size and base, which mergeable accesses share.
 AccessKey = tuple[str, int, Base]
 
 
 class SharedAccess(NamedTuple):
     """A load or a store that ptxas may merge with others."""
 
-    #: ``load`` or ``store``, the bytes of an element, and the operands that the offset is added to.
+    #: ``load`` or ``store``, the bytes of an element, and the address without its offset.
     kind: str
     size: int
     base: Base
-    #: The operand that ptxas computes it from, and the number that is part of that.
+    #: The register from which ptxas computes the address, and the offset that this register includes.
     root: Operand | None
     root_offset: int
-    #: Offset, and elements as written; and the offsets of those elements that are needed.
+    #: Byte offset of the first element, number of elements in the PTX, and byte offsets of those that are needed.
     offset: int
     elements: int
     needed: tuple[int, ...]
@@ -59,7 +60,7 @@ class SharedAccess(NamedTuple):
 
 
 def find_accesses(code: Sequence[Instruction]) -> dict[int, SharedAccess]:
-    """Return the accesses that ptxas may merge, by the identity of the instruction."""
+    """Return the accesses to shared memory that ptxas may merge, by the instruction's ``id``."""
     shared = [
         instruction for instruction in code if instruction.opcode in _ACCESS_KINDS and "shared" in instruction.modifiers
     ]
@@ -98,7 +99,7 @@ def _parse_access(
 
 
 def _is_widened_halfword(target: Operand, readers: Mapping[str, Sequence[Instruction]]) -> bool:
-    """Tell if a 16-bit value is loaded into a 32-bit register, or needed zero-extended."""
+    """Tell if a 16-bit value is loaded into a 32-bit register, or a reader needs it zero-extended."""
     if not isinstance(target, Register):
         return False
     return target.type.size == WORD or any(map(_needs_word, readers.get(target.name, ())))

@@ -24,7 +24,7 @@ _DIVERGENT_OPCODES = frozenset(
 
 
 def find_divergent(code: Sequence[Instruction], flow: Flow) -> set[str]:
-    """Find the registers that may be divergent within a warp; instructions must be bound."""
+    """Find the names of registers that may differ within a warp; `isa.dispatch` must have bound the instructions."""
     joins, whole_shuffles = _Joins(code, flow), _find_whole_shuffles(code, flow)
     pending, divergent, count = {*joins.guards}, set[str](), -1
     while count < len(divergent):
@@ -39,7 +39,7 @@ def find_divergent(code: Sequence[Instruction], flow: Flow) -> set[str]:
 
 
 def _find_whole_shuffles(code: Sequence[Instruction], flow: Flow) -> set[int]:
-    """Find the shuffles that take any lane of their warp, by identity: their last lane is seen to be 31."""
+    """Return the ``id`` of each shuffle that can read any lane of the warp: its operand ``c`` is known to be 31."""
 
     def is_move(instruction: Instruction) -> bool:
         return instruction.opcode == "mov" and instruction.operands[1:] == (Immediate(31),) and not instruction.guard
@@ -72,7 +72,7 @@ def _is_divergent(instruction: Instruction, divergent: set[str], whole_shuffles:
 
 
 class _Joins:
-    """Registers that hold what lanes wrote on different ways through a kernel."""
+    """Registers that become divergent where the paths of a divergent branch join."""
 
     def __init__(self, code: Sequence[Instruction], flow: Flow) -> None:
         self._flow, self._blocks = flow, flow.blocks
@@ -100,7 +100,11 @@ class _Joins:
         return {index - 1: block - 1 for index, block in enumerate(Dominators(reverse).immediate) if block}
 
     def find_joined(self, block: int) -> set[str]:
-        """Find the registers that differ if lanes part at the end of a block; loops that they leave rewrite theirs."""
+        """Return the registers that become divergent if lanes diverge at the end of a basic block.
+
+        They are written on a path to the join, live there, and written more than once. If the block is in a loop, one
+        of the last two conditions is enough: lanes may leave the loop in different iterations.
+        """
         meeting = self._meeting_block.get(block)
         live = self._flow.needed(frozenset() if meeting is None else frozenset((meeting,)))
         region, work = set[int](), [*self._blocks[block].successors]

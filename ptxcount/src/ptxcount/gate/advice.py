@@ -22,7 +22,7 @@ _MAX_STRUCT_BYTES = 128
 
 
 class Advice(NamedTuple):
-    """A code, a text, and the files and lines with this cause, the most expensive first."""
+    """Advice on similar accesses: its code, its text, and their files and lines, the most expensive first."""
 
     code: str
     text: str
@@ -30,7 +30,7 @@ class Advice(NamedTuple):
 
 
 class _LaunchPatterns:
-    """The patterns of a launch, and facts about its arrays."""
+    """The patterns of a launch's loads and stores, and facts about its arrays."""
 
     def __init__(self, counters: LaunchCounters, arguments: Sequence[KernelArgument], words: Sequence[str]) -> None:
         patterns = [find_pattern(access) for access in counters.accesses if access.kind in ("load", "store")]
@@ -48,11 +48,11 @@ class _LaunchPatterns:
         self._min_sectors = _MIN_SHARE * sum(pattern.access.sectors for pattern in self.patterns)
 
     def find_array(self, pattern: Pattern) -> str:
-        """Return the counters' name of an access's array."""
+        """Return the name of an access's array in the counters, such as ``argument 0``; empty if unknown."""
         return find_array_name(pattern.access, self._arrays)
 
     def is_significant(self, pattern: Pattern) -> bool:
-        """Tell if accesses with this lane stride, or at this line, move a significant share of the sectors."""
+        """Tell if accesses to the array with this lane stride, or at this line, move at least 2 % of the sectors."""
         return any(self._moved[group] >= self._min_sectors for group in self._list_groups(pattern))
 
     def _list_groups(self, pattern: Pattern) -> list[tuple[str, str, int | None]]:
@@ -63,11 +63,11 @@ class _LaunchPatterns:
         ]
 
     def find_name(self, pattern: Pattern) -> str:
-        """Return the launch's name of an array."""
+        """Return the name of an access's array for messages: the argument's label if it has one."""
         return find_array_name(pattern.access, self._arrays, self._words) or f"{pattern.access.space} memory"
 
     def find_neighbours(self, pattern: Pattern) -> list[tuple[int, Pattern]]:
-        """Return the accesses to the array with the same lane stride, each with its offset from this one."""
+        """Return the accesses to the array with this lane stride, each after its distance in bytes from this one."""
         neighbours = []
         for neighbour in self.patterns:
             if (
@@ -81,14 +81,14 @@ class _LaunchPatterns:
         return neighbours
 
     def describe_pitch(self, pattern: Pattern) -> str:
-        """Describe a lane stride that is a declared row, or equals a scalar argument (a sector or more); else empty."""
+        """Describe a lane stride that is a row of the array, or a scalar argument in elements; else return ""."""
         if self.has_row_stride(pattern):
             return f"a declared row of {self.find_name(pattern)}"
         scalars = self._scalars if pattern.stride >= SECTOR else []
         return next((f"the value of argument {n}" for n in scalars if n * pattern.access.width == pattern.stride), "")
 
     def has_row_stride(self, pattern: Pattern) -> bool:
-        """Tell if the lane stride equals the stride of a declared axis of the array other than the last."""
+        """Tell if the lane stride equals the stride of an axis of the array other than the last."""
         array = self._shapes.get(self.find_array(pattern))
         return array is not None and pattern.stride in array.strides[:-1]
 
@@ -96,7 +96,7 @@ class _LaunchPatterns:
 def find_advice(
     counters: LaunchCounters, arguments: Sequence[KernelArgument], words: Sequence[str]
 ) -> Iterator[Advice]:
-    """Yield the advice on a launch, in PTX order; similar accesses to one array share one."""
+    """Yield the advice on a launch, in PTX order; similar accesses to one array share one `Advice`."""
     launch = _LaunchPatterns(counters, arguments, words)
     causes: dict[tuple[str, object], list[tuple[Pattern, str]]] = {}
     seen_places = set()
@@ -147,7 +147,7 @@ _SCATTERED = (
 
 
 def _explain_waste(pattern: Pattern, launch: _LaunchPatterns) -> tuple[str, str] | None:
-    """Explain wasted sectors: strided lanes, a row per lane, short rows, or no pattern."""
+    """Return code and text of the cause of wasted sectors: strided lanes, a row per lane, short rows, or no pattern."""
     if pattern.stride >= 2 * pattern.access.width:
         code, text = _explain_stride(pattern, launch)
         return code, f"{pattern.pair} are {pattern.stride} bytes apart{text}"
@@ -163,7 +163,7 @@ def _explain_waste(pattern: Pattern, launch: _LaunchPatterns) -> tuple[str, str]
 
 
 def _explain_stride(pattern: Pattern, launch: _LaunchPatterns) -> tuple[str, str]:
-    """Explain a lane stride by the first matching cause."""
+    """Return code and text of the first cause that matches a lane stride."""
     access, stride, width = pattern.access, pattern.stride, pattern.access.width
     fields = [
         (offset, neighbour.access) for offset, neighbour in launch.find_neighbours(pattern) if abs(offset) < stride
@@ -194,7 +194,7 @@ def _explain_stride(pattern: Pattern, launch: _LaunchPatterns) -> tuple[str, str
 
 
 def _is_misaligned(pattern: Pattern, launch: _LaunchPatterns) -> bool:
-    """Tell if whole warps with consecutive elements start inside a sector, and no access to the array is aligned."""
+    """Tell if warps at consecutive elements start inside a sector, and no similar access to the array is aligned."""
     if (
         pattern.lane != pattern.access.width
         or pattern.run < 16
@@ -220,7 +220,7 @@ def _is_misaligned(pattern: Pattern, launch: _LaunchPatterns) -> bool:
 
 
 def _find_warp_starts(pattern: Pattern) -> Array:
-    """Return the byte offset within a sector at which each full warp starts."""
+    """Return the byte offset within a sector of lane 0, for each sampled request without inactive lanes."""
     return pattern.rows[pattern.lanes.all(axis=1)][:, 0] % SECTOR
 
 

@@ -7,14 +7,14 @@ import numpy as np
 from ..counting.transactions import BANKS, WORD
 from ..report.patterns import Pattern
 
-#: Minimum bytes of a row of a tile.
+#: Minimum bytes of a row of a tile in shared memory.
 _MIN_ROW_BYTES = 32
-#: A distance larger than between any two lanes.
+#: A distance in bytes, larger than any between two lanes.
 _UNREACHABLE = 1 << 40
 
 
 def describe_conflict(pattern: Pattern, patterns: Sequence[Pattern]) -> str:
-    """Describe the cause of a conflict; ``patterns`` are all accesses to shared memory."""
+    """Describe the bank conflicts of an access, and a padding against them. ``patterns`` are all shared accesses."""
     access = pattern.access
     now, free = (count / access.requests for count in (access.wavefronts, access.conflict_free))
     head = f"{now:.3g} wavefronts per request, {free:.3g} without bank conflicts"
@@ -29,7 +29,7 @@ def describe_conflict(pattern: Pattern, patterns: Sequence[Pattern]) -> str:
 
 
 def _find_tile(pattern: Pattern, patterns: Sequence[Pattern]) -> list[Pattern]:
-    """Find the accesses that overlap the address range of an access."""
+    """Return the accesses whose address range overlaps that of ``pattern``."""
     extents = {
         candidate: (int(candidate.rows[candidate.lanes].min()), int(candidate.rows[candidate.lanes].max()))
         for candidate in patterns
@@ -39,9 +39,9 @@ def _find_tile(pattern: Pattern, patterns: Sequence[Pattern]) -> list[Pattern]:
 
 
 def find_padding(pattern: Pattern, patterns: Sequence[Pattern]) -> tuple[int, int, float] | None:
-    """Return (row bytes, padding bytes, remaining conflicts) with the fewest conflicts in the tile.
+    """Return row bytes, padding bytes, and the access's remaining conflicts, for the padding with the fewest conflicts.
 
-    Only paddings that at least halve the conflicts qualify.
+    A padding must at least halve the conflicts of the access, and of all accesses to the tile. None if there is none.
     """
     tile = _find_tile(pattern, patterns)
     base = min(int(access_pattern.rows[access_pattern.lanes].min()) for access_pattern in tile)
@@ -64,7 +64,7 @@ def find_padding(pattern: Pattern, patterns: Sequence[Pattern]) -> tuple[int, in
 
 
 def _iter_pitches(pattern: Pattern) -> Iterator[int]:
-    """Yield candidates for the row size in bytes, the most frequent distance first."""
+    """Yield up to six candidates for the bytes of a row: the most frequent distances between lanes or runs of lanes."""
     distances = np.diff(pattern.rows, axis=1)
     distances[~(pattern.lanes[:, 1:] & pattern.lanes[:, :-1])] = 0
     starts = []

@@ -20,9 +20,9 @@ from .directives import Directives
 from .formats import FORMATS
 from .launches import FILE, Launch, TableError, read_launches
 
-#: A command in messages; the folder is appended.
+#: The command in messages; `_report_findings` appends the folder.
 _PIN = "ptxcount pin"
-#: Codes of findings that list changed inputs -> the text if no input changed.
+#: Codes of findings to which `_name_causes` adds the changed inputs -> the text if no input changed.
 _CAUSED = {**dict.fromkeys(("PC003", "PC004"), "no file of the project changed, only the count"), "PC006": ""}
 
 
@@ -63,7 +63,7 @@ def _make_parser() -> argparse.ArgumentParser:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run a command line; return its exit code: 0 (passed), 1 (failed), 2 (not checked), or that of `run_command`."""
+    """Run a command line; return its exit code: 0 passed, 1 failed, 2 not checked, or that of `run_command`."""
     command_words = sys.argv[1:] if words is None else words
 
     def run_in_scratch_folder() -> int:
@@ -86,7 +86,7 @@ def _run_words(words: Sequence[str]) -> int:
     except BrokenPipeError:
         raise
     except Exception as error:  # noqa: BLE001 - exit code 1 means that counts do not hold, so a traceback may not set it
-        is_table = isinstance(error, TableError)  # its message says all
+        is_table = isinstance(error, TableError)  # its message is enough, without the type
         text = str(error) if is_table else f"{type(error).__name__}: {error}"
         if options.command in ("pin", "check"):
             file = getattr(error, "file", FILE)
@@ -98,7 +98,10 @@ def _run_words(words: Sequence[str]) -> int:
 
 @contextmanager
 def _enter_folder(options: argparse.Namespace) -> Iterator[None]:
-    """Change to the folder: paths, also in nvcc's flags, are relative to it; messages to the caller's folder."""
+    """Change to ``options.folder`` within the block; set ``options.shown_folder`` for messages.
+
+    Paths, also in nvcc's flags, are relative to the folder. Paths in messages are relative to the caller's folder.
+    """
     previous_folder, options.folder = Path.cwd(), options.folder.resolve()
     options.shown_folder = (
         options.folder.relative_to(previous_folder)
@@ -160,7 +163,7 @@ def _pin_counts(options: argparse.Namespace) -> int:
 
 
 def _find_unwaived(folder: Path, launch_counts: Sequence[LaunchCounts]) -> list[Diagnostic]:
-    """Find counts above limits and wrong kernels, without those that comments waive."""
+    """Find counts above limits and wrong kernels that no waiver in the source suppresses."""
     directives = Directives(folder, (file for counts in launch_counts for file in counts.files))
     findings = [finding for counts in launch_counts for finding in limits.check_all(counts, directives)]
     findings += [warning for counts in launch_counts for warning in counts.warnings if warning.code < ADVICE]
@@ -237,13 +240,13 @@ def _compare_revision(options: argparse.Namespace) -> int:
 
 
 def _find_changed_lines(counts: LaunchCounts, lock: pins.Lock) -> set[tuple[str, int]]:
-    """Find the lines of a launch whose counts changed."""
+    """Return the files and lines of a launch whose counts differ from the lock file."""
     changes = pins.iter_changes(counts.lines, lock.find_launch(counts) or {})
     return {place for change in changes for place in (change.places or [(change.file, change.line)])}
 
 
 def _restrict_finding(finding: Diagnostic, places: set[tuple[str, int]]) -> Diagnostic | None:
-    """Restrict a finding to these source lines; None if it has none of them."""
+    """Return a finding with only those of its locations that are in ``places``; None if there are none."""
     kept_places = [place for place in ((finding.file, finding.line), *finding.also) if place in places]
     return (
         finding._replace(file=kept_places[0][0], line=kept_places[0][1], also=tuple(kept_places[1:]))
@@ -253,7 +256,7 @@ def _restrict_finding(finding: Diagnostic, places: set[tuple[str, int]]) -> Diag
 
 
 def _merge_repeated(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """Merge repeated findings; of warnings, also those of several launches."""
+    """Merge equal findings, and equal warnings of several launches."""
     repeated: dict[Diagnostic, dict[str, None]] = {}
     for finding in findings:
         key = finding._replace(launch="") if finding.level == "warning" else finding
@@ -265,7 +268,7 @@ def _merge_repeated(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
 
 
 def _format_folder(options: argparse.Namespace) -> str:
-    """Format the folder as the last argument of a command."""
+    """Format the folder as the last argument of a command, after a space; empty for the current folder."""
     return "" if options.shown_folder == Path() else f" {shlex.quote(str(options.shown_folder))}"
 
 

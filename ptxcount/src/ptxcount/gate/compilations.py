@@ -1,7 +1,8 @@
 """Cached compilations, valid while nvcc would read the same files with the same options.
 
-As in ccache's direct mode, no compiler is started. An entry has the hash of each file that was read. It also has the
-names of absent files that nvcc would have read: so a new header earlier on the path invalidates it.
+As in ccache's direct mode, a valid entry is found without running a compiler. An entry has a hash of the files that
+nvcc read. It also has the names of absent files that nvcc would have read. So a new header in an earlier include folder
+invalidates it.
 """
 
 import hashlib
@@ -23,7 +24,7 @@ from .inclusions import Candidates, Disk, Layout, find_folders, find_names, list
 
 #: A file, a template instance or None, nvcc's flags, and the architecture.
 Recipe = tuple[Path, "str | None", str, str]
-#: PTX with its input files, and the mangled name of a template instance.
+#: PTX with its input files, and the mangled name of the template instance or None.
 Compiled = tuple[Compilation, "str | None"]
 #: Environment variables that nvcc, the host compiler or the system's loader reads.
 _VARIABLES = re.compile(
@@ -32,20 +33,20 @@ _VARIABLES = re.compile(
 
 
 class _Snapshot(msgspec.Struct):
-    """Files, names, candidates and tools that a compilation depends on, taken before it runs."""
+    """Everything that a compilation depends on, recorded before it runs: files, header names, candidates, compilers."""
 
     layout: Layout
     #: Names of headers, by the hash of the including text.
     names: dict[str, list[str]]
     candidates: Candidates
-    #: Hashes of the compilers, and of the files that were read or would be read if present.
+    #: Hash of the compilers; hash of the files that were read, and of the list of present candidates.
     tools_state: str
     files_state: str
 
     def holds_for(self, compilation: Compilation) -> bool:
-        """Tell if the compilation read a subset of these files, and nothing has changed.
+        """Tell if the compilation read only files of the snapshot, and no input has changed since.
 
-        Other files are those that only host code includes.
+        The snapshot may have more files: those that only host code includes.
         """
         return (
             {*map(os.path.realpath, compilation.files)} <= {*map(os.path.realpath, self.layout.files)}
@@ -64,9 +65,9 @@ class _Entry(_Snapshot):
 
 
 def load_or_compile(recipe: Recipe, compile_recipe: Callable[[Recipe], Compiled]) -> Compiled:
-    """Return a valid compilation of a recipe from the cache, or compile and store it. Raises as the function.
+    """Return a valid compilation of a recipe from the cache, or compile and store it. Raise as ``compile_recipe``.
 
-    It is stored if its inputs were the same before and after.
+    A compilation is stored only if its inputs did not change while it ran.
     """
     file = _find_entry_file(recipe)
     if file is None:
@@ -97,7 +98,7 @@ def _read_entry(file: Path) -> _Entry | None:
 
 
 def _find_entry_file(recipe: Recipe) -> Path | None:
-    """Return the file of a recipe's entry, named by all inputs except files; None for PTX, or without nvcc."""
+    """Return the cache file of a recipe, named by a hash of all inputs except files; None for PTX, or without nvcc."""
     source, instance, flags, arch = recipe
     try:
         if is_ptx(source):
@@ -113,7 +114,7 @@ def _find_entry_file(recipe: Recipe) -> Path | None:
 def _take_snapshot(recipe: Recipe, entry: _Entry | None) -> _Snapshot | None:
     """Take a snapshot of all inputs of a recipe's compilation; None if they cannot be listed.
 
-    The files are those of its last entry; if it reads others now, the entry is not stored.
+    The list of files is that of its last entry. If nvcc reads other files now, `_Snapshot.holds_for` is false.
     """
     source, _, flags, arch = recipe
     with suppress(OSError, PtxError, ValueError, KeyError):
@@ -142,15 +143,15 @@ def _hash_files(layout: Layout, candidates: Candidates, disk: Disk) -> str:
 
 
 def _hash_tools(layout: Layout) -> str:
-    """Hash the identities of the called compilers, by their file times."""
+    """Hash the sizes and file times of the compilers that nvcc calls."""
     program = shutil.which(layout.host_compiler, path=layout.path) or ""
     return hash_facts([program, *map(identify_file, (*layout.tools, program))])
 
 
-#: The files on disk, read once per command.
+#: `Disk` that reads each file once per command.
 _read_disk = cache(Disk)
 
 
 def forget_files() -> None:
-    """Forget cached files, which may have changed."""
+    """Clear the cache of files read from disk: they may have changed since."""
     _read_disk.cache_clear()

@@ -13,20 +13,23 @@ from .advice import find_advice
 from .compilations import Compiled, Recipe
 from .launches import Launch
 
-#: Codes for findings that are no fault of the kernel.
+#: Codes of findings on a launch that are no fault of the kernel; others are PC006.
 _CODES = {"unknown-limits": "PC011"}
 
 
 def compile_recipe(recipe: Recipe) -> Compiled:
-    """Compile a source; also return the mangled name of a template instance. Raises as `compile_entry`."""
+    """Compile a source; return the compilation and the mangled name of the template instance, or None.
+
+    Raises as `compile_entry`.
+    """
     file, instance, flags, arch = recipe
     return compile_entry(file, instance, flags, arch) if instance else (read_or_compile(file, flags, arch), None)
 
 
 def compute_counts(launch: Launch, compilation: Compilation, name: str | None) -> dict[str, Any]:
-    """Compute the counts for the cache: all results that depend only on the PTX, with its file names.
+    """Count a launch; return what `count_cache` stores: all results that depend only on the PTX and the launch.
 
-    ``name`` is the mangled name of a template instance. Raises as `ptxcount.count`.
+    ``name`` is the mangled name of a template instance, or None. Raises as `ptxcount.count`.
     """
     entry = name or find_kernel(launch.folder / launch.file, compilation.ptx, launch.kernel)
     checked_arguments = check_arguments(

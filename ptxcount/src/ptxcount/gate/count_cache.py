@@ -21,7 +21,7 @@ from ..util import atomic_write
 from ..util.errors import PtxError
 from .launches import Launch
 
-#: Days before an unused file is removed.
+#: Days after which an unused file is removed.
 _DAYS = 30
 #: Environment variables that affect ptxas.
 _VARIABLES = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
@@ -45,8 +45,8 @@ class _Counts(TypedDict):
 def cached_counts(launch: Launch, ptx: str, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Return the cached counts of a launch, or compute and store them.
 
-    A file's name is the hash of all inputs, including the version of ptxcount. A checkout cannot provide such a file.
-    Without write access to the folder, nothing is stored.
+    The name of a cache file is a hash of all inputs and of ptxcount's code. The cache is outside of any checkout, so a
+    repository cannot provide counts. Without write access to the cache, nothing is stored.
     """
     facts = {name: value for name, value in msgspec.structs.asdict(launch).items() if name not in _IRRELEVANT}
     words = "\n".join([*launch.arguments, *launch.variables])
@@ -70,7 +70,7 @@ def cache_folder() -> Path:
 
 
 def store_file(file: Path, content: str | bytes) -> None:
-    """Store a file of the cache, ignoring errors of the system, and remove long unused files of its folder."""
+    """Store a file of the cache, and remove files of its folder that were unused for `_DAYS` days; ignore `OSError`."""
     oldest = time.time() - _DAYS * 86400
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -81,7 +81,7 @@ def store_file(file: Path, content: str | bytes) -> None:
 
 
 def hash_facts(facts: Any) -> str:
-    """Hash facts that JSON can represent."""
+    """Return a hash of 32 hexadecimal digits of a value that JSON can represent."""
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
 
 
@@ -104,7 +104,7 @@ def hash_counter() -> str:
 def nvcc_release() -> str:
     """Return the release of nvcc, such as 13.0.88; empty without nvcc.
 
-    For a program, unlike a script, the result is cached until its file changes.
+    The result is cached until the file of nvcc changes, unless nvcc is a script, which may call another nvcc.
     """
     try:
         nvcc = str(find_nvcc())
@@ -121,13 +121,16 @@ def nvcc_release() -> str:
 
 
 def is_program(path: str) -> bool:
-    """Tell if a file is a program and not a script, which may call anything."""
+    """Tell if a file is an ELF program, not a script."""
     with Path(path).open("rb") as file:
         return file.read(4) == b"\x7fELF"
 
 
 def identify_file(path: str) -> list[int] | None:
-    """Identify the state of a file without reading it, by size and times; the change time cannot be set back."""
+    """Return inode, size, and times of modification and status change of a file; None if it is missing.
+
+    They identify its state without reading it: users cannot set the time of the status change.
+    """
     try:
         status = Path(path).stat()
     except OSError:

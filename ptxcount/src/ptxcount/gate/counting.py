@@ -21,16 +21,16 @@ from .launches import FILE, Launch
 
 
 class LaunchCounts(NamedTuple):
-    """The counts of a launch, as plain numbers."""
+    """The counts of a launch, as numbers and texts that JSON can represent."""
 
     launch: Launch
     #: File, C++ name, grid, block and arguments.
     description: str
     #: `LaunchCounters.totals`, plus the bytes of the stack frame and of spills.
     totals: dict[str, int]
-    #: `listing.list_lines` with paths relative to the folder; the kernel's own line has the stack frame and spills.
+    #: `listing.list_lines` with paths relative to the folder. The line that declares the kernel has frame and spills.
     lines: list[dict[str, Any]]
-    #: The advice, and the findings of the run.
+    #: The advice, and the findings of the launch.
     warnings: list[Diagnostic]
     #: Its source files in the folder.
     files: list[str]
@@ -39,7 +39,7 @@ class LaunchCounts(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Key in the lock file: the launch's own name, or the description."""
+        """Key in the lock file: the name in ``ptxcount.toml``, or without one the description."""
         return self.launch.name or self.description
 
 
@@ -49,7 +49,7 @@ _IDLE = "it accesses no memory, so there is nothing to check: look at its grid, 
 
 
 def iter_counts(launches: Sequence[Launch]) -> Iterator[LaunchCounts | Diagnostic]:
-    """Yield the counts of each launch, or a finding instead: PC006 if the kernel is wrong, else PC009."""
+    """Yield the counts of each launch; for a launch that fails, a finding: PC006 for a wrong kernel, else PC009."""
     count_cache.hash_counter()  # fill the cache before threads start
     for function in (_compile_once, _resolve_files, _resolve_file, _resolve_folder, _read_declarations):
         function.cache_clear()  # files may have changed since the last command in this process
@@ -75,7 +75,7 @@ def iter_counts(launches: Sequence[Launch]) -> Iterator[LaunchCounts | Diagnosti
 
 @lru_cache(maxsize=256)
 def _compile_once(recipe: Recipe) -> Compiled:
-    """Compile a recipe that several launches share once, if the cache lacks it."""
+    """Compile a recipe once for all launches that share it, unless the cache on disk has it."""
     return compilations.load_or_compile(recipe, lambda recipe: _import_compute().compile_recipe(recipe))
 
 
@@ -91,7 +91,7 @@ def _find_recipe(launch: Launch) -> Recipe:
 
 
 def _compile_all(recipes: Iterable[Recipe]) -> None:
-    """Compile in parallel. A failed compilation is repeated, and reported, when its launch is counted."""
+    """Compile recipes in parallel. A failed compilation is repeated, and reported, when its launch is counted."""
 
     def try_compile(recipe: Recipe) -> None:
         with suppress(Exception):
@@ -113,7 +113,7 @@ def _compile_all(recipes: Iterable[Recipe]) -> None:
 
 
 def _count_launch(launch: Launch) -> LaunchCounts:
-    """Count a launch, with the line numbers of the current source. Raises as `ptxcount.count`."""
+    """Count a launch, or take its counts from the cache; add the current source lines. Raise as `ptxcount.count`."""
     compilation, name = _compile_once(_find_recipe(launch))
     cached = count_cache.cached_counts(
         launch, compilation.ptx, lambda: _import_compute().compute_counts(launch, compilation, name)
@@ -149,7 +149,7 @@ def _count_launch(launch: Launch) -> LaunchCounts:
 
 
 def list_files(launch: Launch) -> list[str]:
-    """List the source files of a launch in the folder, its own source first."""
+    """List the files in the launch's folder that its compilation read, as relative paths, its own source first."""
     root = f"{launch.folder}/"
     paths = _resolve_files(_find_recipe(launch))
     return [path.removeprefix(root) for path in paths if path.startswith(root)]
@@ -157,7 +157,7 @@ def list_files(launch: Launch) -> list[str]:
 
 @lru_cache(maxsize=256)
 def _resolve_files(recipe: Recipe) -> list[str]:
-    """Resolve the paths of a recipe's source files."""
+    """Return the resolved paths of the files that a recipe's compilation read."""
     return [*dict.fromkeys(map(_resolve_file, map(str, _compile_once(recipe)[0].files)))]
 
 
@@ -173,7 +173,7 @@ _resolve_folder = lru_cache(maxsize=1 << 12)(os.path.realpath)
 
 
 def _find_declaration(kernel: str, files: list[str], root: Path) -> dict[str, Any]:
-    """Find the line that declares a kernel; the first of its file if none is found."""
+    """Find the file and line that declare a kernel, and the line's text; line 1 of the first file if none is found."""
     name = source_name(kernel)
     for file in files:
         if name in (lines := _read_declarations(root / file)):
@@ -183,7 +183,7 @@ def _find_declaration(kernel: str, files: list[str], root: Path) -> dict[str, An
 
 @lru_cache(maxsize=256)
 def _read_declarations(path: Path) -> dict[str, dict[str, Any]]:
-    """Read the first line that declares each kernel of a file, and its text."""
+    """Return the number and text of the first line that declares each kernel of a file, by the kernel's name."""
     text = path.read_text(encoding="utf-8", errors="replace")
     lines = text.splitlines()
     return {

@@ -21,8 +21,9 @@ ADVICE = "PC1"
 class Diagnostic(NamedTuple):
     """One finding of `check`.
 
-    ``level`` is ``error``, which fails the check, ``warning`` or ``note``. ``launch`` is the label of its launch, if
-    any; ``more_launches`` are the labels of others with the same finding. ``also`` lists its other files and lines.
+    ``level`` is ``error``, which fails the check, ``warning`` or ``note``. ``launch`` is the label of its launch, or
+    empty. ``more_launches`` are the labels of other launches with the same finding. ``also`` lists its other files and
+    lines.
     """
 
     file: str

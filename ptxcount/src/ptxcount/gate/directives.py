@@ -1,6 +1,6 @@
 """Directives in the source: ``// ptxcount: sectors <= 4``, ``// ptxcount: ignore[bank-conflict] tile is read once``.
 
-A directive applies to its line; on a line of its own, to the next line of code.
+A directive applies to its line. On a line without code, it applies to the next line of code.
 """
 
 import re
@@ -18,7 +18,7 @@ _NAMES = {**{name: code for code, name in CODES.items()}, **{code: code for code
 
 
 class DirectiveError(LaunchError):
-    """An invalid directive, at a ``line`` of a ``file``."""
+    """An invalid directive in a source, at ``line`` of ``file``."""
 
     def __init__(self, file: str, line: int, message: str) -> None:
         super().__init__(message)
@@ -26,7 +26,7 @@ class DirectiveError(LaunchError):
 
 
 class LineLimit(NamedTuple):
-    """Limit on the cost of a line: a number, or a multiple of the ideal."""
+    """Limit on a count of a source line. If ``relative``, ``number`` is a multiple of the ideal count."""
 
     file: str
     line: int
@@ -36,7 +36,10 @@ class LineLimit(NamedTuple):
 
 
 class Waiver(NamedTuple):
-    """A waiver: the suppressed codes of a line, their spelling in the source, and the reason."""
+    """A waiver: it suppresses findings with these codes at the line ``holds_for``.
+
+    ``words`` are the codes as spelled in the source. ``line`` is the waiver's own line.
+    """
 
     file: str
     line: int
@@ -47,7 +50,7 @@ class Waiver(NamedTuple):
 
 
 class Directives:
-    """The directives of files, and the set of limits that are ``bound`` to an access."""
+    """The directives of files. ``used_limits`` are those that an access was compared with."""
 
     def __init__(self, folder: Path, files: Iterable[str]) -> None:
         self.used_limits: set[LineLimit] = set()
@@ -57,7 +60,7 @@ class Directives:
             self._read_file(file, (folder / file).read_text(encoding="utf-8", errors="replace").splitlines())
 
     def find_limits(self, file: str, line: int | None) -> list[LineLimit]:
-        """Return the limits of a line."""
+        """Return the limits that apply to a line."""
         return self._limits.get((file, line or 0), [])
 
     def find_unbound(self) -> Iterator[Diagnostic]:
@@ -69,9 +72,9 @@ class Directives:
     def apply_waivers(
         self, findings: Iterable[Diagnostic], *, counted_lines: set[tuple[str, int]]
     ) -> Iterator[Diagnostic]:
-        """Yield the findings without a waiver, and findings on waivers that match nothing or lack a reason.
+        """Yield the findings without a waiver; then findings on waivers that match no finding or lack a reason.
 
-        Only waivers at ``counted`` lines can be found to match nothing.
+        A waiver for a line that is not in ``counted_lines`` is not reported as unmatched.
         """
         used_waivers = set()
         for finding in findings:
@@ -91,7 +94,10 @@ class Directives:
                 yield Diagnostic(waiver.file, waiver.line, "PC007", "a waiver needs a reason: ignore[...] reason")
             elif useless and (waiver.file, waiver.holds_for) in counted_lines:
                 yield Diagnostic(
-                    waiver.file, waiver.line, "PC007", f"ignore[{', '.join(useless)}] matches no finding any more"
+                    waiver.file,
+                    waiver.line,
+                    "PC007",
+                    f"ignore[{', '.join(useless)}] matches no finding any more; remove it",
                 )
 
     def _read_file(self, file: str, lines: list[str]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from .counting import LaunchCounts
 from .diagnostics import CODES, Diagnostic
 
-#: The version of the JSON; `check.schema.json` describes it.
+#: Version of the JSON format, which `check.schema.json` describes.
 VERSION = 3
 _GITHUB = {"error": "error", "warning": "warning", "note": "notice"}
 

@@ -16,9 +16,9 @@ import msgspec
 from ..source.cuda_compiler import find_nvcc, read_rule, run_nvcc, split_flags
 from .count_cache import is_program
 
-#: Options with untracked inputs: option files, this machine's GPU, plug-ins.
+#: Parts of options whose inputs are not tracked: option files, this machine's GPU, plug-ins.
 _UNTRACKED = re.compile(r"optf|options-file|@|native|spec|plugin|wrapper|pch|module|dryrun|clean")
-#: Environment variables that may have such options.
+#: Environment variables with options that nvcc adds.
 _FLAG_VARIABLES = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
 #: Environment variables with include folders for gcc.
 _PATH_VARIABLES = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH")
@@ -28,12 +28,12 @@ _SETTING = re.compile(r"^#\$ (\w+)=(.*)$", re.MULTILINE)
 _PREPROCESSOR = re.compile(r"^#\$ (.+ -E -x c\+\+ .*)$", re.MULTILINE)
 _COMPILER, _CC1PLUS = re.compile(r"^COLLECT_GCC=(.*)$", re.MULTILINE), re.compile(r"^ (/\S*/cc1plus) -E ", re.MULTILINE)
 _BUILT_IN = "Using built-in specs."
-#: Rests of lines that may be part of a directive; separate patterns, because they match fastest.
+#: Texts up to the end of a line that may be part of a directive. Separate patterns match fastest.
 _DIRECTIVES = (re.compile(rb"#[^\n]*"), re.compile(rb"%:[^\n]*"), re.compile(rb"include[^\n]*"))
 _SPLICE = re.compile(rb"\\[ \t]*\r?\n")
-#: Texts in quotes or angle brackets, also those that overlap.
+#: Texts in quotes or angle brackets; they may overlap.
 _NAME = re.compile(rb'["<](?=([^"<>\n]{1,255})[">])')
-#: Computed header names, and macros of date and time.
+#: Header names computed by macros, trigraphs, and macros of date and time.
 _COMPUTED = re.compile(
     rb"""(?:\#|%:)(?:\s|/\*.*?\*/)*(?:include(?:_next)?|import|embed)\b\s*+(?!["<])
     | (?<!ifdef\ )(?<!ifndef\ )(?<!defined)(?<!defined\ )(?<!defined\()\b__has_(?:include|embed)\w*+\s*+(?!\(\s*["<])
@@ -43,7 +43,7 @@ _COMPUTED = re.compile(
 
 
 class Layout(msgspec.Struct, frozen=True):
-    """The files and folders that nvcc reads for a source."""
+    """The files that nvcc reads for a source, the include folders that it searches, and its compilers."""
 
     #: Input files.
     files: list[str]
@@ -59,7 +59,7 @@ class Layout(msgspec.Struct, frozen=True):
 
 
 def query_layout(source: Path, flags: str, arch: str) -> Layout | None:
-    """Query nvcc for the files and folders that it reads for a source; None if they cannot be listed.
+    """Run nvcc to list the files and folders that it reads for a source; None if they cannot be listed.
 
     Raises as `run_nvcc`, `find_nvcc` and `split_flags`.
     """
@@ -93,16 +93,16 @@ def query_layout(source: Path, flags: str, arch: str) -> Layout | None:
 
 
 def _list_system_folders(folders: Iterable[str], compiler_options: Iterable[str]) -> list[str]:
-    """List the folders that come neither from an option such as ``-I/usr/include`` nor from a variable."""
+    """List the absolute folders that no option such as ``-I/usr/include``, and no environment variable, names."""
     texts = [*compiler_options, *(os.environ.get(name, "") for name in _PATH_VARIABLES)]
     named = {re.sub(r"^-[^/]*", "", word) for text in texts for word in re.split(r"[\s:=,\"']+", text)}
     return [folder for folder in folders if Path(folder).is_absolute() and folder not in named]
 
 
 def find_names(content: bytes, *, is_system: bool) -> list[str] | None:
-    """Find the names of headers in a file, as a superset. None if some are computed.
+    """Return all header names that a file may include, sorted; None if macros compute a name.
 
-    Headers of the compilers may compute names, from their own texts.
+    In headers of the compilers, macros may compute names: they use only texts of these headers.
     """
     spliced = _SPLICE.sub(b"", content)
     if not is_system and _COMPUTED.search(spliced):
@@ -113,9 +113,9 @@ def find_names(content: bytes, *, is_system: bool) -> list[str] | None:
 
 
 def find_folders(files: Iterable[str], folders: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """Find the innermost folder that contains each file, and the relative path; empty if there is none.
+    """Return the innermost of ``folders`` that contains each file, and the file's path in it; else empty texts.
 
-    gcc spells paths of system files differently from their folders.
+    Symbolic links are resolved: gcc spells the paths of system files differently from their folders.
     """
     real_folders = {os.path.realpath(folder): folder for folder in folders}
     places = {}
@@ -127,7 +127,10 @@ def find_folders(files: Iterable[str], folders: Iterable[str]) -> dict[str, tupl
 
 
 class Candidates(msgspec.Struct, frozen=True):
-    """Files that nvcc would read if present: names by subfolder of each include folder, and names by folder."""
+    """Files that nvcc would read if present.
+
+    ``searched`` has file names by subfolder of each of ``folders``. ``beside`` has file names by folder.
+    """
 
     folders: list[str]
     searched: dict[str, list[str]]
@@ -135,7 +138,7 @@ class Candidates(msgspec.Struct, frozen=True):
 
 
 def list_candidates(layout: Layout, names_of_file: Mapping[str, Iterable[str]], flags: str) -> Candidates:
-    """List the files that these header names may resolve to, including names in nvcc's options."""
+    """List the files that nvcc may find for the header names of each file, and for names in its options."""
     words = [*split_flags(flags), *(os.environ.get(name, "") for name in _FLAG_VARIABLES)]
     searched = {*words, *(part for word in words for part in re.split(r"[\s=,]+", word)), "cuda_runtime.h"}
     beside: dict[str, set[str]] = defaultdict(set)
@@ -157,7 +160,7 @@ def _group_names(names: Iterable[str]) -> dict[str, list[str]]:
 
 
 class Disk:
-    """Cache of files and folders, as on first access: several sources include the same headers."""
+    """Files and folders as they were on first access. They are cached: several sources include the same headers."""
 
     def __init__(self) -> None:
         self.hash_file, self.is_readable = lru_cache(None)(_hash_file), lru_cache(None)(_is_readable)

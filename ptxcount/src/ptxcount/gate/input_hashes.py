@@ -9,13 +9,16 @@ from .launches import Launch
 
 
 def hash_files(folder: Path, files: Iterable[str]) -> dict[str, str]:
-    """Hash files of a folder independently of line ends, which git may change."""
+    """Return a hash of 16 hexadecimal digits for each file. Line ends do not matter, because git may change them."""
     texts = {file: (folder / file).read_bytes().replace(b"\r\n", b"\n") for file in sorted({*files})}
     return {file: hashlib.sha256(text).hexdigest()[:16] for file, text in texts.items()}
 
 
 def describe_settings(launch: Launch) -> str:
-    """Describe the settings that are not in a launch's lock key: all for a named launch, else only the architecture."""
+    """Return the settings that a launch's key in the lock file lacks: all for a named launch, else the architecture.
+
+    The default architecture is left out.
+    """
     extents = f"{launch.grid} {launch.block} {launch.dynamic_shared} {launch.cluster or ''}"
     words = []
     if launch.name:

@@ -25,7 +25,7 @@ _Extents = _Extent | Annotated[list[_Extent], msgspec.Meta(min_length=1, max_len
 
 
 class _LaunchTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The keys of a table [[launch]], with their types."""
+    """The keys of a ``[[launch]]`` table, with their types."""
 
     file: Annotated[str, msgspec.Meta(pattern=r"^[^\0]+$")]
     grid: _Extents
@@ -42,9 +42,9 @@ class _LaunchTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Launch(_LaunchTable, frozen=True, kw_only=True):
-    """One launch of a file's kernel.
+    """One launch of a kernel, from a ``[[launch]]`` table.
 
-    Paths are relative to ``folder``. ``name`` is the author's name, ``label`` the name in findings.
+    Paths are relative to ``folder``. ``name`` is from the table, or empty. ``label`` is the name in findings.
     """
 
     folder: Path
@@ -61,12 +61,12 @@ _ERROR_LINE = re.compile(r"\(at line (\d+),")
 
 
 class TableError(LaunchError):
-    """An invalid table of launches.
+    """A missing or invalid ``ptxcount.toml``.
 
     Attributes
     ----------
     line : int
-        Its line in the file.
+        The line of the problem.
     """
 
     def __init__(self, message: str, line: int = 1) -> None:
@@ -75,7 +75,7 @@ class TableError(LaunchError):
 
 
 def read_launches(folder: Path) -> list[Launch]:
-    """Read the launches of a folder; raise `TableError` if there is no file, or for an invalid entry."""
+    """Read the launches of a folder; raise `TableError` if ``ptxcount.toml`` is missing or invalid."""
     path = folder / FILE
     if not path.exists():
         raise TableError(f"there is no {FILE}; ptxcount init FILE.cu prints entries")
@@ -118,9 +118,9 @@ def _expand_extent(extent: int | list[int]) -> list[int]:
 
 
 def _label_launches(path: Path, unlabelled: list[Launch]) -> list[Launch]:
-    """Label launches by name or kernel, with the position in the file if several have the same.
+    """Label launches by their name, else by their kernel, else by their file. Equal labels get their position.
 
-    Raises `TableError` for duplicate names.
+    Raises `TableError` if two launches have the same name.
     """
     repeated_name = next(
         (name for name, times in Counter(launch.name for launch in unlabelled).items() if name and times > 1), None

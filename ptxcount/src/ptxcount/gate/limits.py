@@ -12,16 +12,16 @@ from .directives import DirectiveError, Directives
 from .launches import TableError
 
 _RELATIVE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*x\s*ideal\s*")
-#: A count of accesses in totals(): the space (empty for global memory) with the kind, and the amount.
+#: A count of accesses in ``totals()``: space (empty for global memory) and kind, then the amount, as in load_sectors.
 _COUNT = re.compile(r"((?:[a-z]+_)?(?:load|store|atomic|frame)_|constant_)(\w+)")
-#: Counts allowed in a limit on a line -> the count of their ideal.
+#: Counts allowed in a limit on a line -> the count that is their ideal, or empty.
 _NAMES = {
     "sectors": "ideal_sectors", "lines": "ideal_lines", "wavefronts": "", "addresses": "", "bank_conflicts": "",
     "requests": "",
 }  # fmt: skip
-#: Counts per request.
-_OF_REQUEST = ("sectors", "lines", "wavefronts", "addresses")
-#: Counts allowed in a limit even if the launch has no such accesses.
+#: Counts that a limit on a line compares per request.
+_PER_REQUEST = ("sectors", "lines", "wavefronts", "addresses")
+#: Counts that a limit may name even if the launch has no such accesses; they are 0 then.
 _PERHAPS = (
     "constant_requests", "constant_addresses",
     *(f"cluster_{kind}_{name}" for kind in ("load", "store", "atomic") for name in ("requests", "sectors")),
@@ -29,7 +29,10 @@ _PERHAPS = (
 
 
 def check_all(counts: LaunchCounts, directives: Directives) -> list[Diagnostic]:
-    """Check the limits of the launch's table, and of the lines that it executes."""
+    """Return findings for exceeded limits: those in the launch's table, and those at the source lines it executes.
+
+    Raises `DirectiveError` or `TableError` for an invalid limit.
+    """
     try:
         return [*check_launch(counts), *check_lines(counts, directives)]
     except DirectiveError:
@@ -39,7 +42,10 @@ def check_all(counts: LaunchCounts, directives: Directives) -> list[Diagnostic]:
 
 
 def check_launch(counts: LaunchCounts) -> Iterator[Diagnostic]:
-    """Check the limits of the launch's table: names of ``totals()``, optionally with the suffix ``_per_request``."""
+    """Yield a finding for each exceeded limit in the launch's table; raise `LaunchError` for an invalid limit.
+
+    A limit names a count of ``totals()``, or ``bank_conflicts`` for all kinds, optionally with ``_per_request``.
+    """
     totals = counts.totals | {name: counts.totals.get(name, 0) for name in _PERHAPS}
     totals["bank_conflicts"], all_requests = (
         sum(value for key, value in totals.items() if key.startswith("shared_") and key.endswith(name))
@@ -74,7 +80,7 @@ def check_launch(counts: LaunchCounts) -> Iterator[Diagnostic]:
 
 
 def _sum_accesses(row: dict[str, Any], prefix: str, amount: str) -> tuple[int, int, int]:
-    """Sum a count of a line's accesses, its ideal, and the requests."""
+    """Return the sum of a count over a line's accesses, the sum of its ideal, and the sum of the requests."""
     accesses = [
         access
         for access in row["accesses"]
@@ -95,7 +101,10 @@ def _resolve_limit(name: str, limit: Any, ideal: float | None) -> float:
 
 
 def check_lines(counts: LaunchCounts, directives: Directives) -> Iterator[Diagnostic]:
-    """Check the limits in the source at the lines that this launch executes, for the worst access of each line."""
+    """Yield a finding for each limit in the source that an access of this launch exceeds.
+
+    Of several accesses at a line, the worst is reported. Raises `DirectiveError` if a limit names no count.
+    """
     for row in counts.lines:
         for limit in directives.find_limits(row["file"], row["line"]):
             name, ideal_name = limit.name, _NAMES.get(limit.name)
@@ -107,7 +116,7 @@ def check_lines(counts: LaunchCounts, directives: Directives) -> Iterator[Diagno
             directives.used_limits |= {limit} if accesses else set()
             costs = []
             for access in accesses:
-                requests = access["requests"] if name in _OF_REQUEST else 1
+                requests = access["requests"] if name in _PER_REQUEST else 1
                 costs.append((access[name] / requests, access[ideal_name] / requests if limit.relative else 1.0))
             value, ideal = max(costs, key=lambda cost: cost[0] / cost[1] if cost[1] else 0, default=(0.0, 1.0))
             if ideal and value > limit.number * ideal:

@@ -14,9 +14,9 @@ _MAX_LISTED = 200
 
 
 def format_markdown(outcomes: Sequence[LaunchCounts | Diagnostic], lock: Lock, release: str) -> str:
-    """Format Markdown: a title, and a code block.
+    """Format the changes since a lock file as Markdown: a title, and a code block.
 
-    The block lists failed, new and removed launches, then changed counts, the largest rise first.
+    The block lists failed, new and removed launches. Then it lists changed counts, the largest rise first.
     """
     launch_counts = [outcome for outcome in outcomes if isinstance(outcome, LaunchCounts)]
     failures = dict.fromkeys(outcome for outcome in outcomes if isinstance(outcome, Diagnostic))
@@ -50,7 +50,7 @@ def format_markdown(outcomes: Sequence[LaunchCounts | Diagnostic], lock: Lock, r
 
 
 def _count_lines(changes: Sequence[Change]) -> str:
-    """Count the source lines whose counts rose, and those whose counts fell."""
+    """Describe how many source lines have counts that rose, and how many have counts that fell."""
     rising, falling = (
         {(change.file, change.line) for change in changes if (change.now > change.before) is rose}
         for rose in (True, False)

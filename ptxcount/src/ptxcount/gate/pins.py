@@ -1,4 +1,4 @@
-"""Pinned counts: a lock file keyed by launch and by the text of a source line, so that lines may move."""
+"""Pinned counts: a lock file with counts by launch and by the text of a source line, so that lines may move."""
 
 import json
 import subprocess
@@ -22,7 +22,7 @@ from .launches import Launch
 
 FILE = "ptxcount.lock"
 _SECTORS, _WAVEFRONTS = ("requests", "sectors"), ("requests", "wavefronts")
-#: Pinned counts of an access, by space. The stack frame and spills are from ptxas.
+#: Names of the pinned counts of an access, by space. Stack frame and spills are from ptxas.
 PINNED = {
     "global": _SECTORS, "cluster": _SECTORS, "shared": _WAVEFRONTS, "local": _SECTORS, "texture": _SECTORS,
     "surface": _SECTORS, "bulk": _SECTORS, "constant": ("requests", "addresses"), "stack": ("bytes",),
@@ -30,14 +30,14 @@ PINNED = {
 }  # fmt: skip
 #: Spaces whose counts come from ptxas.
 MACHINE = {"stack", "spill"}
-#: Maximum number of changed files in a finding.
+#: Maximum number of changed files that a finding names.
 _MAX_NAMED = 2
-#: Keys: the source line, then the count.
+#: Pinned counts by the file and text of the source line, then by the name of the count.
 Lines = dict[str, dict[str, int]]
 
 
 class Change(NamedTuple):
-    """A changed count, at one line, or in total at several lines whose text changed."""
+    """A changed count of one source line, or the changed total of several lines whose text changed (``places``)."""
 
     file: str
     line: int
@@ -55,10 +55,10 @@ class Change(NamedTuple):
 
 
 class Lock(msgspec.Struct, frozen=True):
-    """A lock file: the nvcc release of the counts, and the counts of each launch.
+    """A lock file: the nvcc release of the counts, and the counts of each launch by its key.
 
-    ``files`` has the hashes of the project's files, ``settings`` the settings that are not in the keys of launches.
-    Older locks have neither.
+    ``files`` has the hashes of the project's files. ``settings`` has, by a launch's key, the settings that the key
+    lacks. Older locks have neither.
     """
 
     nvcc: str
@@ -67,16 +67,16 @@ class Lock(msgspec.Struct, frozen=True):
     settings: dict[str, str] = {}
 
     def find_launch(self, counts: LaunchCounts) -> Lines | None:
-        """Find the counts of a launch by its name or its description."""
+        """Find the pinned counts of a launch by its name or its description; None if it is not pinned."""
         return self.launches.get(counts.key, self.launches.get(counts.description))
 
     def list_removed(self, launch_counts: Iterable[LaunchCounts]) -> list[str]:
-        """List the pinned launches that are no longer in the table, in one short line each."""
+        """List the keys of the pinned launches that are not among ``launch_counts``, each in at most 80 characters."""
         current_keys = {key for counts in launch_counts for key in (counts.key, counts.description)}
         return [plain(key, 80) for key in sorted(self.launches.keys() - current_keys)]
 
     def list_changes(self, launch: Launch, key: str, files: Sequence[str], nvcc_release: str) -> list[str]:
-        """List the changed inputs: a few files by name, the compiler, the settings of the launch."""
+        """List the inputs of a launch that differ from the lock: up to two files by name, nvcc, and its settings."""
         hashes = hash_files(launch.folder, files)
         changed_files = [plain(file) for file in files if hashes[file] != self.files.get(file)]
         more_count = len(changed_files) - _MAX_NAMED
@@ -95,7 +95,7 @@ NO_LOCK = Lock("", {})
 
 
 def pin_lines(lines: Iterable[dict[str, Any]]) -> tuple[Lines, dict[str, tuple[str, int]]]:
-    """Return the pinned counts of each source line, by file and text, and the locations of these lines."""
+    """Return the counts to pin for each source line, and the line's file and number, both by file and text."""
     pinned: Lines = {}
     places: dict[str, tuple[str, int]] = {}
     repetitions: Counter[str] = Counter()
@@ -115,9 +115,9 @@ def pin_lines(lines: Iterable[dict[str, Any]]) -> tuple[Lines, dict[str, tuple[s
 
 
 def write_lock(folder: Path, launch_counts: Sequence[LaunchCounts], nvcc_release: str, kept: Lock = NO_LOCK) -> None:
-    """Write the lock file: JSON with one line per source line, file, and settings of a named launch.
+    """Write the lock file. Each source line, file, and setting is on its own line of the JSON.
 
-    Launches of ``kept`` that were not counted keep their counts.
+    Launches of ``kept`` that are not among ``launch_counts`` keep their counts.
     """
     launches: list[str] = []
     replaced = {key for counts in launch_counts for key in (counts.key, counts.description)}
@@ -161,7 +161,10 @@ def _parse_lock(text: bytes, name: str) -> Lock:
 
 
 def read_lock_at(revision: str) -> Lock:
-    """Read the lock file of a revision in this folder; return an empty lock if there is none. Raises `LaunchError`."""
+    """Read this folder's lock file as of a git revision; return `NO_LOCK` if there is none.
+
+    Raises `LaunchError` if git cannot read the revision, and `LockError` for an invalid file.
+    """
     place = f"./{FILE}"
     if not _run_git(revision, "ls-tree", "--end-of-options", revision, place):
         return NO_LOCK
@@ -179,7 +182,7 @@ def _run_git(revision: str, *words: str) -> bytes:
 
 
 def compare_launch(counts: LaunchCounts, lock: Lock) -> Iterator[Diagnostic]:
-    """Yield findings for counts that rose or fell."""
+    """Yield a finding for each count of a launch that rose or fell, and if it is not pinned, or ptxas is missing."""
     pinned_lines, name = lock.find_launch(counts), counts.launch.label
     if pinned_lines is None:
         key = "" if counts.launch.name else "; a launch without a name is identified by its grid, block and arguments"
@@ -201,7 +204,7 @@ def compare_launch(counts: LaunchCounts, lock: Lock) -> Iterator[Diagnostic]:
 def _describe_cost(
     name: str, before: Mapping[str, int], now: Mapping[str, int], lines: Iterable[dict[str, Any]], places: Any
 ) -> str:
-    """Describe an amount per request, before and now, and the ideal of the accesses at these lines."""
+    """Describe a count per request, before and now, and its ideal at these lines; empty for requests."""
     space, kind, unit = name.split(" ")
     requests = f"{space} {kind} requests"
     if name == requests or not now.get(requests):
@@ -220,10 +223,10 @@ def _describe_cost(
 
 
 def iter_changes(lines: Sequence[dict[str, Any]], pinned_lines: Lines) -> Iterator[Change]:
-    """Yield the changes of the counts; those from ptxas only if both sides have them.
+    """Yield the differences between the counts of a launch (``lines``) and its pinned counts.
 
-    Lines with changed text are matched if their counts are equal. The remaining ones are compared in total, together
-    with removed lines.
+    A line with a new text matches a removed line with equal counts. The remaining new and removed lines are compared
+    in total. Counts from ptxas are compared only if both have them.
     """
     current_lines, places = pin_lines(lines)
     incomparable = MACHINE - (_find_spaces(current_lines) & _find_spaces(pinned_lines))
@@ -262,7 +265,7 @@ def iter_changes(lines: Sequence[dict[str, Any]], pinned_lines: Lines) -> Iterat
 def _find_former_place(
     name: str, removed_keys: list[str], pinned_lines: Lines, places: Mapping[str, tuple[str, int]]
 ) -> tuple[str, int]:
-    """Return a location in the file of a removed line: another pinned line, or line 1."""
+    """Return a location in the file of the removed line with the largest count: that of another line, or line 1."""
     file = max(removed_keys, key=lambda key: pinned_lines[key].get(name, 0)).partition(": ")[0]
     return next((place for place in places.values() if place[0] == file), (file, 1))
 
@@ -272,7 +275,7 @@ def _find_spaces(lines: Lines) -> set[str]:
 
 
 def _exclude_spaces(spaces: set[str], lines: Lines) -> Lines:
-    """Exclude the counts of some spaces, and lines without other counts."""
+    """Return the lines without the counts of these spaces; drop lines that have no others."""
     remaining = {
         key: {name: count for name, count in line.items() if name.partition(" ")[0] not in spaces}
         for key, line in lines.items()

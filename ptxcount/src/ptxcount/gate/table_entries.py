@@ -36,7 +36,7 @@ def print_entries(files: Sequence[Path], flags: str) -> int:
 
 
 def _is_launched(file: Path, overview: KernelOverview, launch: Launch) -> bool:
-    """Tell if a launch is of this kernel; a launch without a name is of the file's only kernel."""
+    """Tell if a launch is of this kernel. A launch without ``kernel`` is of the file's only kernel."""
     entry, name = (f"::{text}".replace(" ", "") for text in (overview.entry, launch.kernel or ""))
     return (launch.kernel is None or entry.endswith(name)) and Path(launch.file).resolve() == file.resolve()
 

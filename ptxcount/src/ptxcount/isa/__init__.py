@@ -1,1 +1,1 @@
-"""Instructions: a table of simple ones, and a module per family of others."""
+"""PTX instructions: a table of simple ones, and a module for each family of others."""

@@ -18,10 +18,10 @@ _QUEUE = 4
 
 
 class AtomicOperation(NamedTuple):
-    """Update of a value from the old value and the operands; ``ufunc`` does the same for many threads in order.
+    """Atomic operation: ``update`` maps the old value and the operands to the new value.
 
-    ``queue`` takes the value of one address, as an array of one, and the operands of its threads in order. It returns
-    the old value of each thread, and the final value.
+    ``ufunc`` does so for many threads in order. ``queue`` takes the value of one address, as an array of one, and the
+    operands of its threads in order. It returns the old value of each thread, and the final value.
     """
 
     update: Callable[..., Any]
@@ -95,14 +95,14 @@ def _add_flushed(old: Array, new: Array) -> Array:
 
 
 _FLUSHED_SUM = AtomicOperation(_add_flushed, frozenset({"f32"}), queue=_queue_flushed_sums)
-#: Sums of numbers of this size and more are zero or normal.
+#: Sums of numbers of at least this magnitude are zero or normal.
 _LEAST_SUMMAND = np.finfo(np.float32).tiny * 2.0**24
 
 
 def ftz_sums(operation: AtomicOperation, *numbers: Array) -> AtomicOperation:
-    """Return a sum of float32 as global memory makes it, ``RED.F32.FTZ`` in machine code: subnormals become zeros.
+    """Return the float32 sum that global memory executes, ``RED.F32.FTZ``: subnormals become zeros.
 
-    The operation itself gives the same, faster, where no number is small.
+    If no number is small, ``operation`` itself gives the same result, and is faster.
     """
     is_small = any(bool(((np.abs(number) < _LEAST_SUMMAND) & (number != 0)).any()) for number in numbers)
     return _FLUSHED_SUM if is_small else operation

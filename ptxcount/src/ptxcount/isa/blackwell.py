@@ -46,7 +46,7 @@ def _extreme_of_three(instruction: Instruction) -> Step | None:
 def _reduce_floats(
     name: str, absolute: str | None, nan: str | None, chunk: Chunk, values: Array, masks: Array
 ) -> list[Array]:
-    """Reduce over lanes. Numbers win over NaN unless ``.NaN``. Inactive lanes are neutral."""
+    """Reduce over the active lanes. Numbers win over NaN, except with ``.NaN``."""
     choose = _EXTREMES[f"{name}NaN" if nan else name]
     neutral = np.float32(np.inf if name == "min" else -np.inf) if nan else np.float32(np.nan)
 
@@ -90,7 +90,7 @@ def _split_halves(word: Array, kind: str) -> list[Array]:
 
 
 def _decode_scales(scale: tuple[Array, ...]) -> list[Any]:
-    """Return the factors of two numbers, the upper one first; 1 without an operand."""
+    """Return the scales of two numbers from a ``ue8m0x2`` operand, the upper one first; 1 without an operand."""
     return [decode_scale((factor >> shift) & 0xFF) for factor in scale for shift in (8, 0)] or [1.0, 1.0]
 
 

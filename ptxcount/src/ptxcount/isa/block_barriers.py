@@ -16,9 +16,10 @@ from .operands import Reader, expect_count, reader, unsupported
 
 
 class Barrier(NamedTuple):
-    """A barrier: its number (None: cluster), thread count (None: all), whether threads wait, whether it is aligned.
+    """Operands and form of a barrier.
 
-    The number of a warp barrier is its mask.
+    ``number`` reads the barrier's number, or the mask of a warp barrier; None for a cluster barrier. ``threads`` reads
+    the thread count; None for all threads. ``waits`` is False for ``.arrive``.
     """
 
     number: Reader | None
@@ -61,7 +62,8 @@ def _bind_barrier(instruction: Instruction) -> Step | None:
     return lambda chunk: None
 
 
-#: ``bar.red`` after its barrier: functions of the predicates of arrived threads, false for others.
+#: Reductions of ``bar.red``: functions of the predicates, false for threads that have not arrived, and of the mask of
+#: arrived threads.
 _BLOCK_REDUCTIONS: dict[str, Callable[[Array, Array], Array]] = {
     "popc": lambda barrier, arrived: np.count_nonzero(barrier, axis=1, keepdims=True).astype(np.uint32),
     "and": lambda on, arrived: np.asarray((on | ~arrived).all(axis=1, keepdims=True)),
@@ -79,11 +81,13 @@ def _reduce_predicate(operation: str, chunk: Chunk, predicate: Array) -> list[Ar
 
 @op("(trap|brkpt)", "=")
 def _raise_trap(opcode: str, chunk: Chunk) -> list[Array]:
-    """Raise a trap, also of a grid barrier in too large a grid; ``brkpt`` ends a kernel without a debugger."""
+    """Raise `TrapError`, or `LaunchError` for the trap of a grid barrier in too large a grid.
+
+    Without a debugger, ``brkpt`` ends a kernel as ``trap``.
+    """
     if max_resident_blocks := chunk.context.max_resident_blocks:
         raise LaunchError(
-            f"the grid has {prod(chunk.context.grid)} blocks; a grid's barrier needs a cooperative launch, which may "
-            f"have at most {max_resident_blocks} blocks of {chunk.context.threads} threads, which an H200 holds at a "
-            "time"
+            f"the grid has {prod(chunk.context.grid)} blocks; a grid barrier needs a cooperative launch, with at "
+            f"most {max_resident_blocks} blocks of {chunk.context.threads} threads: an H200 holds no more at a time"
         )
     raise chunk.make_fault(TrapError, "the kernel executed trap (__trap() or a failed assert)")

@@ -31,7 +31,7 @@ from .ptx_releases import explain_release
 from .table import COMBINATIONS, FLOAT_COMPARISONS, INSTRUCTIONS, INTEGER_COMPARISONS, TRUE, Computation
 
 _U32, _PRED = TYPES["u32"], TYPES["pred"]
-#: Modules of binders that are imported on demand, by prefixes of instructions.
+#: Modules of binders that are imported on demand, by the beginning of the instruction's name.
 _LAZY_MODULES = {
     **dict.fromkeys(("ldmatrix", "stmatrix", "movmatrix"), "tensor_cores.matrix_rows"),
     "mma": "tensor_cores.mma",
@@ -48,7 +48,7 @@ _LAZY_MODULES = {
     "cvt.rs": "random_rounding",
 }
 _TABLE_OPCODES = {key.partition(".")[0] for key in INSTRUCTIONS}
-#: Wrappers of functions of numbers, for registers with f16 pairs or bfloat16.
+#: Wrappers that let a function of floats compute on registers with f16 pairs ("h") or bfloat16 ("e").
 _HALVES = {"h": floating.wrap_for_halves, "e": bfloat.wrap_for_bits}
 _PAIRS = {"u16x2": "u2", "s16x2": "i2"}
 #: Sets of modifiers that the lookup in the table may ignore, smallest first.
@@ -125,7 +125,7 @@ def _guard_step(step: Step, guard: Register) -> Step:
 
 
 def _find_computation(instruction: Instruction) -> tuple[str, Computation, list[str], Type]:
-    """Find the row of the table for an instruction, its options and its type."""
+    """Return the key and the row of the table for an instruction, its options and its type."""
     names, types = split_name(instruction)
     if len(types) != 1:
         raise unsupported(instruction)
@@ -215,7 +215,7 @@ def _bind_comparison(instruction: Instruction) -> Step:
 
 
 def _comparison(comparison: str, kind: Type, ftz: bool) -> Callable[[Value, Value], list[Array]]:
-    """Return a function that compares two operands: one result, or for pairs two, the lower half first."""
+    """Return a function that compares two operands. It returns one mask, or two for pairs, the lower half first."""
     if kind.kind in "feh":
         compare = FLOAT_COMPARISONS[comparison]
 

@@ -27,7 +27,7 @@ def _minus(a: Array, b: Array, borrow: Array) -> tuple[Array, Array]:
     return first - borrow, (a < b) | (first < borrow)
 
 
-#: Opcode and half -> operands, a function to the two summands, and the sum; both unsigned.
+#: Number of operands, function that returns two unsigned summands, and function that adds them, by opcode and half.
 _SUMS: dict[
     str, tuple[int, Callable[..., tuple[Array, Array]], Callable[[Array, Array, Array], tuple[Array, Array]]]
 ] = {
@@ -63,7 +63,7 @@ def _sum_with_carry(instruction: Instruction) -> Step | None:
 
 
 def _parts(words: Array, kind: Type, size: int) -> list[Array]:
-    """Return the parts of ``size`` bytes of 32-bit words, lowest first, extended by the type."""
+    """Return the parts of ``size`` bytes of 32-bit words, lowest first, sign- or zero-extended to int64."""
     cut = np.ascontiguousarray(words.view(np.uint32)).view(f"{'i' if kind.kind == 's' else 'u'}{size}")
     parts = cut.reshape(*words.shape, 4 // size)
     return [parts[..., place].astype(np.int64) for place in range(4 // size)]

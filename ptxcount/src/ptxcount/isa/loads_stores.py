@@ -86,7 +86,7 @@ def _prefetch_bulk(instruction: Instruction) -> Step | None:
 
 
 def _check_alignment(chunk: Chunk, access: str, place: Value, width: int) -> None:
-    """Report the first active thread whose address is no multiple of some bytes."""
+    """Report the first active thread whose address is not a multiple of ``width`` bytes."""
     addresses = spread(dense(place), chunk.shape)
     wrong = spread(chunk.active, chunk.shape) & (addresses % width != 0)
     for row, thread in np.argwhere(wrong)[:1].tolist():
@@ -101,11 +101,10 @@ _WAITS = {"async", "bulk", "commit_group", "wait_group", "wait_all", "read"}
 
 @binds("cp")
 def _async_copy(instruction: Instruction) -> Step | None:
-    """``cp.async.{ca,cg}.shared.global [to], [from], size{, bytes}``: copied at once; zeros follow the ``bytes``.
+    """Bind ``cp.async.{ca,cg}.shared.global [to], [from], size{, bytes}``, which copies immediately.
 
-    In place of ``bytes``, a predicate that is true stores zeros alone.
-
-    An H200's counters of shared stores leave these copies out, so that they are a kind of their own here.
+    Zeros follow the ``bytes``. A true predicate in place of ``bytes`` stores only zeros. In shared memory, these copies
+    have their own kind: counters of shared stores on an H200 do not include them.
     """
     names = [name for name in instruction.modifiers if name not in HINTS]
     if {*names} <= _WAITS or {"prefetch", "tensor"} <= {*names}:
@@ -126,7 +125,7 @@ def _async_copy(instruction: Instruction) -> Step | None:
     fetch = fetch_options(instruction)
 
     def load_bytes(chunk: Chunk, place: Value, copied: Array) -> list[Array]:
-        """Load words of which a thread reads its first bytes alone."""
+        """Load words, of which each thread reads only the first ``copied`` bytes; the others are zeros."""
         _check_alignment(chunk, f"a copy of {width} bytes", place, width)
         lacking = spread(np.where(chunk.active, width - copied, 0), chunk.shape)
         chunk.find_counters("global", "load", width).useful_bytes -= int(lacking.sum())
@@ -195,7 +194,10 @@ def _stack(instruction: Instruction) -> Step:
     "setmaxnreg",
 )  # fmt: skip
 def _nothing(instruction: Instruction) -> Step:
-    """Bind fences, cache hints, and waits for a previous kernel to no operation: memory is always consistent here."""
+    """Bind fences to the race check of shared memory, and cache hints and waits to no operation.
+
+    Memory is always consistent here.
+    """
     if instruction.opcode in ("fence", "membar"):
         return lambda chunk: chunk.shared.order_fences(chunk.active)
     return lambda chunk: None

@@ -17,7 +17,7 @@ from .opcode_registry import Step, allow_clamps, binds, op, step_of
 from .operands import as_array, expect_count, plus, split_name, unsupported
 from .spaces import SPACES, WINDOW_BITS, WINDOWS, window_base
 
-#: Number added to the bits of a float before the lowest 13 are truncated, by rounding.
+#: Number added to the bits of a float before the lowest 13 are truncated, by rounding modifier.
 _TF32: dict[str, Callable[[Array], Any]] = {
     "rna": lambda bits: 0x1000,
     "rn": lambda bits: 0xFFF + (bits >> 13 & 1),
@@ -104,7 +104,7 @@ def _refuse_outside_normal(chunk: Chunk, values: Array, clamps: str) -> None:
 @op("cvt.pack.sat.([us])(16).s32", "b32 = s32 s32")
 @op("cvt.pack.sat.([us])(8|4|2).s32.b32", "b32 = s32 s32 u32")
 def _pack_saturated(sign: str, bits: str, chunk: Chunk, *integers: Array) -> list[Array]:
-    """Pack two clamped numbers, below the lower bits of a third."""
+    """Pack two clamped integers, and above them the lower bits of a third."""
     width, lowest = int(bits), -(1 << int(bits) - 1) if sign == "s" else 0
     upper, lower = (
         np.clip(integer, lowest, lowest + 2**width - 1).astype(np.int64) & (2**width - 1) for integer in integers[:2]
@@ -153,7 +153,7 @@ def _expect_half(instruction: Instruction, names: list[str], target: Type, sourc
         raise unsupported(instruction, ".relu and .satfinite need a 16-bit result of .f32")
     if "e" in (target.kind, source.kind):
         roundings = {"rn", *MODES}
-        # By default, it rounds to nearest.
+        # Between 16-bit floats, the rounding modifier is optional: rn.
         is_half = target.size == 2 == source.size and source.kind in "fe" and {*names} <= roundings
         narrows = is_half or (target.size == 2 and source.kind in "fesu" and roundings & {*names})
         widens = {*names} <= roundings | {"ftz"} and target.kind == "f" and target.size > 2
@@ -164,7 +164,7 @@ def _expect_half(instruction: Instruction, names: list[str], target: Type, sourc
 
 @binds("mov")
 def _bind_move(instruction: Instruction) -> Step:
-    """Bind ``mov.type d, a``; either side may be a vector of equal parts of the other."""
+    """Bind ``mov.type d, a``; either operand may be a vector of equal parts of the other."""
     _, types = split_name(instruction)
     expect_count(instruction, 2)
     if len(types) != 1 or len(instruction.modifiers) != 1:

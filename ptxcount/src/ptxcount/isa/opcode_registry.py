@@ -15,14 +15,14 @@ from .operands import destination, expect_count, items, reader, unsupported
 Step = Callable[[Chunk], None]
 #: Functions that bind an instruction to a step, or return None for instructions of other binders.
 Binder = Callable[[Instruction], "Step | None"]
-#: Binders of complete names (`op`), by opcode. They are tried first; a name has one form.
+#: Binders that `op` registers for complete names, by opcode. They are tried first; a name matches only one.
 FORMS: dict[str, list[Binder]] = {}
 #: Other binders (`binds`), by opcode. Each returns None for instructions of the others, so their order is irrelevant.
 BINDERS: dict[str, list[Binder]] = {}
 
 
 def binds(*opcodes: str, having: Collection[str] = ()) -> Callable[[Binder], Binder]:
-    """Register a binder of instructions with one of some opcodes, and one of the modifiers ``having`` if given."""
+    """Register a binder for some opcodes; with ``having``, only for instructions with one of these modifiers."""
 
     def register(binder: Binder) -> Binder:
         def bind(instruction: Instruction) -> Step | None:
@@ -70,7 +70,10 @@ def op(name: str, operands: str, *, sums: bool = False) -> Callable[[Callable[..
 
 
 def allow_clamps(name: str) -> str:
-    """Expand ``[clamps]`` to a group of ``.relu`` and ``.satfinite`` in any order; ``[saturated]`` needs the latter."""
+    """Expand ``[clamps]`` in a name to a group that matches ``.relu`` and ``.satfinite``, both optional, in any order.
+
+    ``[saturated]`` is the same, but requires ``.satfinite``.
+    """
     saturated = "(.satfinite(?:.relu)?|.relu.satfinite)"
     return name.replace("[clamps]", "((?:.relu|.satfinite){0,2})").replace("[saturated]", saturated)
 
@@ -91,7 +94,7 @@ def step_of(
     wider: bool = False,
     sums: bool = False,
 ) -> Step:
-    """Return the step that reads operands, computes from the chunk and their arrays, and writes each result.
+    """Return the step that reads operands, calls ``compute`` with the chunk and their values, and writes the results.
 
     With ``wider``, registers may have more bits than their types. With ``sums``, ``compute`` gets values that may be a
     `Sum`. Raises as `reader` and `destination`.

@@ -1,4 +1,4 @@
-"""Operands: functions that read them from a chunk. Making them records the registers that an instruction uses."""
+"""Functions that read operands from a chunk. To make one records the registers that the instruction uses."""
 
 import re
 from collections.abc import Callable
@@ -37,14 +37,14 @@ def unsupported(instruction: Instruction, why: str = "") -> UnsupportedInstructi
 
 
 def expect_count(instruction: Instruction, *counts: int) -> None:
-    """Check the number of operands."""
+    """Raise `UnsupportedInstructionError` unless the number of operands is one of ``counts``."""
     if len(instruction.operands) not in counts:
         allowed = " or ".join(map(str, counts))
         raise unsupported(instruction, f"the number of operands is {len(instruction.operands)}; it must be {allowed}")
 
 
 def split_name(instruction: Instruction) -> tuple[list[str], list[Type]]:
-    """Split the modifiers of an instruction: those that are not types, and its types."""
+    """Return the modifiers of an instruction that are not types, and its types."""
     names = [name for name in instruction.modifiers if name not in TYPES]
     return names, [TYPES[name] for name in instruction.modifiers if name in TYPES]
 
@@ -74,7 +74,7 @@ def reader(instruction: Instruction, operand: Operand, kind: Type, wider: bool =
 
 
 def _bind_symbol(name: str, kind: Type, offset: int) -> Reader:
-    """Bind a read of a variable's address plus an offset, which wraps around."""
+    """Return a function that reads a variable's address plus an offset; the sum wraps around."""
     dtype = np.dtype(f"u{kind.size}")
 
     def read(chunk: Chunk) -> Value:
@@ -152,18 +152,18 @@ def destination(instruction: Instruction, operand: Operand, kind: Type, wider: b
 
 
 def _describe_operand(operand: Operand) -> str:
-    """Describe an operand that does not fit; of a name that no register has, say so."""
+    """Format an operand for an error; say so if no register of its name is declared."""
     is_undeclared = any(isinstance(leaf, Special) for leaf in leaves(operand))
     return format_operand(operand) + (": no register of this name is declared" if is_undeclared else "")
 
 
 def items(operand: Operand) -> tuple[Operand, ...]:
-    """Return the parts of an operand such as ``p|q``; else the operand itself."""
+    """Return the parts of an operand such as ``p|q``, or the operand itself, as a tuple."""
     return operand.items if isinstance(operand, Group) else (operand,)
 
 
 def elements(operand: Operand, count: int, instruction: Instruction) -> tuple[Operand, ...]:
-    """Return the operands of a vector of ``count``, or the one operand of a scalar."""
+    """Return the elements of a vector, or a scalar as one; raise `UnsupportedInstructionError` if not ``count``."""
     operands = items(operand)
     if len(operands) != count or any(isinstance(item, (Group, Address)) for item in operands):
         raise unsupported(instruction, f"the vector has {len(operands)} elements; {count} are needed")

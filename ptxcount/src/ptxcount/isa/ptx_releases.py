@@ -1,4 +1,4 @@
-"""Instruction forms added by each PTX release from 9.0 on (PTX ISA, "Release Notes"), and if they are supported."""
+"""Instruction forms added by each PTX release from 9.0 on (PTX ISA, "Release Notes"), and whether ptxcount has them."""
 
 import re
 from collections.abc import Iterator

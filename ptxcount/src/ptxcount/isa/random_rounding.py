@@ -1,8 +1,9 @@
 """``cvt.rs`` to four floats of 4, 6 or 8 bits (PTX ISA, ``cvt``, ``rbits``).
 
-Two operands share 16 random bits, and the PTX ISA does not assign them to the two. Published measurements of GPUs
-differ: straight bytes (sm_100a) or reversed bits (sm_103a), by github.com/Dao-AILab/quack, ``quack/rounding.py``. So
-only results that do not depend on the assignment are defined here: exact or clamped numbers, and bits that are zero.
+Two operands share 16 random bits. The PTX ISA does not say which operand gets which bits, and GPUs differ.
+Measurements show straight bytes on sm_100a, reversed bits on sm_103a (github.com/Dao-AILab/quack,
+``quack/rounding.py``). So ptxcount converts only if the result does not depend on that: exact or clamped numbers, or
+random bits that are zero.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from .opcode_registry import Step, allow_clamps, binds, step_of
 from .operands import expect_count, items, unsupported
 
 _FORM = re.compile(allow_clamps("cvt.rs[saturated].(e4m3|e5m2|e2m3|e3m2|e2m1)x4.f32").replace(".", r"\."))
-#: Bits that the first two operands share; the other two share the rest.
+#: Mask of the random bits that the first two operands share, by bits of a result; the other two share the rest.
 _UPPER_BITS = {4: 0xFF00FF00, 8: 0xFFFF0000}
 
 
@@ -52,7 +53,7 @@ def _bind_four(instruction: Instruction) -> Step | None:
 
 
 def _round_number(chunk: Chunk, numbers: Array, random: Array, narrow: NarrowFormat) -> Array:
-    """Round towards zero if no random bit is set; raise if the assignment of set bits may change the result."""
+    """Round towards zero if no random bit is set; raise if set bits may change the result."""
     sizes, greatest = np.abs(numbers).astype(np.float64), narrow.encode(np.array([np.inf]))
     nearest = narrow.encode(sizes)
     below = nearest - (narrow.decode(nearest) > sizes)
@@ -60,6 +61,6 @@ def _round_number(chunk: Chunk, numbers: Array, random: Array, narrow: NarrowFor
     undefined = spread((below != above) & (random != 0), chunk.shape) & spread(chunk.active, chunk.shape)
     if undefined.any():
         number = f"{spread(numbers, chunk.shape)[undefined][0]:g} is not exact in this type, and needs random bits"
-        problem = "the PTX ISA does not assign them to two numbers, and GPUs differ; pass zero bits or exact numbers"
+        problem = "the PTX ISA does not say which operand gets which bits; pass zero bits or exact numbers"
         raise unsupported(chunk.instruction, f"{number}; {problem}")
     return np.where(np.isnan(numbers), nearest, below | narrow.encode(np.copysign(0.0, numbers)))

@@ -13,7 +13,7 @@ from .operands import Reader
 
 
 def make_row_reporter(chunk: Chunk) -> Report:
-    """Return a reporter that keeps the block of a fault, and names its first active thread."""
+    """Return a reporter that reports each fault for the first active thread of its block."""
     report, active = chunk.make_reporter(), spread(chunk.active, chunk.shape)
 
     def report_for_row(error: Any, position: tuple[int, int], text: str, place: int, *others: Any) -> None:
@@ -23,7 +23,7 @@ def make_row_reporter(chunk: Chunk) -> Report:
 
 
 def iter_threads(chunk: Chunk, readers: Sequence[Reader]) -> Iterator[tuple[tuple[int, ...], list[int]]]:
-    """Yield distinct operand values of active threads, and the blocks with these values, in thread order."""
+    """Yield operand values of active threads in thread order, with the blocks whose n-th active thread has them."""
     rows, threads = np.nonzero(spread(chunk.active, chunk.shape))
     columns = [spread(dense(read(chunk)), chunk.shape)[rows, threads].tolist() for read in readers]
     groups: dict[tuple[int, tuple[int, ...]], list[int]] = {}

@@ -14,7 +14,7 @@ SPACES = {
     "global": "global", "const": "constant", "shared": "shared", "shared::cta": "shared", "shared::cluster": "shared",
     "local": "local", "param": "parameter", "param::entry": "parameter", "param::func": "local", GIVEN: "local",
 }  # fmt: skip
-#: The bits from here on select the state space of a generic address; 0 is global memory.
+#: First bit of the part of a generic address that selects its state space in `WINDOWS`.
 WINDOW_BITS = 56
 WINDOWS = ("global", "shared", "local", "constant", "parameter")
 #: Cache and ordering modifiers. They do not change results, requests or sectors. Those of `FETCHED` change
@@ -46,9 +46,10 @@ def find_space(instruction: Instruction) -> str | None:
 def decode_access(
     instruction: Instruction, *allowed: str, allows_others: bool = False
 ) -> tuple[str | None, int, Type, list[str]]:
-    """Return state space, vector size, type, and other modifiers.
+    """Return an access's state space (None: generic), elements per thread, type, and other modifiers.
 
-    ``allowed`` are modifiers that the caller handles. With ``allows_others``, it checks all that are returned.
+    ``allowed`` are modifiers that the caller handles. Raises `UnsupportedInstructionError` for other modifiers, unless
+    ``allows_others``: then the caller checks them.
     """
     names, types = split_name(instruction)
     spaces = [SPACES[name] for name in names if name in SPACES]
@@ -73,7 +74,10 @@ def fetch_options(instruction: Instruction) -> dict[str, int]:
 
 
 def make_resolver(space: str | None, read: Reader) -> Callable[[Chunk], tuple[str, Value]]:
-    """Return a function that returns the state space of the active threads, and their addresses within it."""
+    """Return a function that returns the state space of the active threads, and their addresses within it.
+
+    It raises `UnsupportedInstructionError` if the addresses are in different state spaces.
+    """
     if space is not None:
         return lambda chunk: (space, read(chunk))
 
@@ -113,7 +117,7 @@ def _iter_spaces(chunk: Chunk, value: Value) -> Iterator[tuple[str, Value, Array
 def make_access(
     space: str | None, read: Reader, access: Callable[[Chunk, str, Value], list[Array]]
 ) -> Callable[[Chunk], list[Array]]:
-    """Return a function that accesses a state space, or each state space of generic addresses."""
+    """Return a function that calls ``access`` for a state space, or for each state space of generic addresses."""
     if space is not None:
         return lambda chunk: access(chunk, space, read(chunk))
 

@@ -25,7 +25,7 @@ def iter_swap_rounds(
 
     Parameters
     ----------
-    operation : Atomic
+    operation : AtomicOperation
         The operation on 16-bit halves of words.
     chunk : Chunk
         The blocks with the active threads.

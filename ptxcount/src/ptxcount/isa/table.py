@@ -34,7 +34,7 @@ APPROX = frozenset({"approx", "full", "rn", "ftz"})
 
 
 class Computation(NamedTuple):
-    """Row of an instruction: its function, operands, types, and options."""
+    """Row of the table: function, type letters of operands, types, options, and type letter of the result."""
 
     compute: Callable[..., Any]
     reads: str
@@ -170,7 +170,7 @@ FLOAT_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "num": lambda a, b: (a == a) & (b == b),
     "nan": lambda a, b: (a != a) | (b != b),
 }
-#: Value of ``set`` for true, by result type, and True if it is per half of a pair.
+#: Value of ``set`` for true, by result type and whether the operands are pairs; then it is that of each half.
 TRUE = {
     **dict.fromkeys((("u32", False), ("s32", False)), 0xFFFFFFFF),
     **dict.fromkeys((("u16", False), ("s16", False), ("u32", True), ("s32", True)), 0xFFFF),

@@ -12,7 +12,8 @@ from .opcode_registry import op
 
 _LANE = np.arange(LANES)
 
-#: ``shfl`` modes: functions of lane, operand and clamp that return the source lane, and whether it is in the segment.
+#: ``shfl`` modes: functions of ``b``, ``minLane`` and ``maxLane`` of the PTX ISA. They return the source lane, and
+#: whether it is in the segment.
 _MODES: dict[str, Callable[[Array, Array, Array], tuple[Array, Array]]] = {
     "up": lambda b, low, high: (_LANE - b, _LANE - b >= high),
     "down": lambda b, low, high: (_LANE + b, _LANE + b <= high),
@@ -27,14 +28,15 @@ def lanes_of(chunk: Chunk, values: Array) -> Array:
 
 
 def threads_of(chunk: Chunk, values: Array) -> Array:
-    """Return (rows, warps, 1 or 32) as a register's values."""
+    """Return values of lanes, (rows, warps, 1 or 32), as a register's values, (rows, threads)."""
     return by_thread(spread(values, (values.shape[0], warp_count(chunk.shape[1]), LANES)), chunk.shape[1])
 
 
 def _find_readable(chunk: Chunk, lane: Array, active: Array) -> Array:
-    """Tell if the source lanes are active. In CUDA, the value of an inactive lane is undefined.
+    """Tell if the source lanes are active; add a finding for inactive ones.
 
-    On an H200 it is 0: for exited lanes, lanes that wait elsewhere, and lanes beyond the block.
+    In CUDA, the value of an inactive lane is undefined. On an H200 it is 0: for exited lanes, lanes that wait
+    elsewhere, and lanes beyond the block.
     """
     is_readable = np.take_along_axis(active, lane, axis=2)
     reads_inactive = active & ~is_readable
@@ -73,7 +75,7 @@ def _pack_ballot(votes: Array) -> Array:
 def compute_by_mask(
     chunk: Chunk, operand: Array, masks: Array, compute: Callable[[Array, Array], list[Array]]
 ) -> list[Array]:
-    """Compute for the lanes of each ``membermask`` together.
+    """Call ``compute`` for the lanes of each ``membermask``; return its results for all threads.
 
     ``compute`` takes the values of lanes, and the mask of participating lanes, (blocks, warps, 32).
     """
@@ -93,7 +95,7 @@ def compute_by_mask(
 
 @op("shfl.sync.(up|down|bfly|idx).b32", "b32|pred? = b32 u32 u32 u32")
 def _shuffle(mode: str, chunk: Chunk, *operands: Array) -> Iterable[Array]:
-    """Follow the PTX ISA's pseudo-code."""
+    """Shuffle as the pseudo-code of the PTX ISA does."""
     _check_own_lane(chunk, operands[3])
     a, b, c = (lanes_of(chunk, operand) if operand.size > 1 else operand[:, :, None] for operand in operands[:3])
     b, bound, segment = (count.astype(np.int64) for count in (b & 31, c & 31, (c >> 8) & 31))

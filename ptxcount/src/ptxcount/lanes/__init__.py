@@ -1,1 +1,1 @@
-"""Values of registers over the threads of a block, and their warps."""
+"""Register values of all threads of some blocks, and the warps of these threads."""

@@ -22,7 +22,7 @@ _ZERO = {size: np.zeros((1, 1), dtype) for size, dtype in _SIGNED.items()}
 
 
 class Sum:
-    """An integer value: a column (blocks, 1) plus a row (1, threads), both of one signed dtype."""
+    """An integer value: a column (blocks, 1) plus a row (1, threads), both of the same signed dtype."""
 
     __slots__ = ("_bounds", "block", "thread")
 
@@ -42,17 +42,17 @@ Value = Array | Sum
 
 
 def dense(value: Value) -> Array:
-    """Return a value as an array."""
+    """Return a value as an array; add up a `Sum`."""
     return value.block + value.thread if isinstance(value, Sum) else value
 
 
 def add_column_row(block: Array, thread: Array) -> Value:
-    """Add a column and a row; the result is an array if either is a single number."""
+    """Return a column plus a row: an array if either has one element, else a `Sum`."""
     return block + thread if block.size == 1 or thread.size == 1 else Sum(block, thread)
 
 
 def split_sum(value: Value, size: int) -> Sum | None:
-    """Split a value of ``size`` bytes into a column plus a row; None if it is neither."""
+    """Split a value of ``size``-byte integers into a column plus a row; None if it has several rows and columns."""
     if isinstance(value, Sum):
         return value
     signed = value.view(_SIGNED[size])
@@ -62,7 +62,7 @@ def split_sum(value: Value, size: int) -> Sum | None:
 
 
 def split_exact(value: Value, kind: Type) -> Sum | None:
-    """Split a value into a column plus a row whose sum provably does not wrap as ``kind``; else None."""
+    """Split a value as `split_sum`; None also if the sum may overflow the integer type ``kind``."""
     split = split_sum(value, kind.size)
     if split is not None:
         low, high = split.bounds()
@@ -106,7 +106,7 @@ def _multiply_wide(kind: Type, left: Value, right: Value) -> Value | None:
     return None if a is None or b is None else _multiply(wide, a, b)
 
 
-#: Effects of instructions on sums; a function returns None if the result is not provably a sum.
+#: Functions that compute instructions without adding up sums, by name; they return None if that is impossible.
 SUM_RULES: dict[str, Callable[..., Value | None]] = {
     "add": partial(_combine, operator.add),
     "sub": partial(_combine, operator.sub),
@@ -118,7 +118,7 @@ SUM_RULES: dict[str, Callable[..., Value | None]] = {
 
 
 def convert_sum(value: Value, source: Type, target: Type) -> Value | None:
-    """Convert a sum of integers (PTX ISA ``cvt``); None if the result is no sum."""
+    """Convert a value between integer types (PTX ISA ``cvt``) without adding up a sum; None if that is impossible."""
     a = split_sum(value, source.size) if target.size <= source.size else split_exact(value, source)
     if a is None:
         return None
@@ -132,7 +132,7 @@ COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def compare_sums(name: str, kind: Type, left: Value, right: Value) -> Array | None:
-    """Compare integers by their bounds; None if the bounds do not decide."""
+    """Compare integers without adding up sums. Return a mask, or None if a sum may overflow or is too large."""
     a = split_exact(left, kind)
     b = None if a is None else split_exact(right, kind)
     if a is None or b is None:
@@ -145,7 +145,8 @@ def compare_sums(name: str, kind: Type, left: Value, right: Value) -> Array | No
         return np.full((1, 1), outcomes.pop())
     if max(abs(bound) for bound in (a_low, a_high, b_low, b_high)) >= 2**61:
         return None
-    wide = np.int64  # t + b < u is t < u - b: one pass over (blocks, threads)
+    # a.thread + a.block < b.thread + b.block, rearranged: only the comparison has (blocks, threads) elements.
+    wide = np.int64
     difference = b.block.astype(wide) - a.block.astype(wide)
     result: Array = compare(a.thread.astype(wide) - b.thread.astype(wide), difference)
     return result

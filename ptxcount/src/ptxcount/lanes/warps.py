@@ -22,12 +22,12 @@ def spread(values: Array, shape: tuple[int, ...]) -> Array:
 
 
 def unsigned(size: int) -> np.dtype[Any]:
-    """Return the dtype of ``size`` bytes: an unsigned integer if NumPy has one."""
+    """Return the dtype of ``size`` bytes: an unsigned integer up to 8 bytes, else raw bytes (``V``)."""
     return np.dtype(f"u{size}" if size <= 8 else f"V{size}")
 
 
 def choose(mask: Array, chosen: Array, alternative: Array) -> Array:
-    """Choose as `numpy.where`, for operands of one dtype. Large arrays are blended bitwise."""
+    """Select elements as `numpy.where`; both operands have one dtype. Large arrays are blended bitwise."""
     if mask.size < _SMALL_SIZE or chosen.itemsize > 8:
         return np.where(mask, chosen, alternative)
     kind, bits = chosen.dtype, f"u{chosen.itemsize}"
@@ -42,7 +42,7 @@ def warp_count(threads: int) -> int:
 
 
 def by_warp(values: Array, threads: int) -> Array:
-    """Reshape (rows, 1 or threads) to (rows, warps, 32); lanes beyond the last thread repeat it."""
+    """Reshape (rows, 1 or threads) to (rows, warps, 32); lanes beyond the last thread repeat its value."""
     full = spread(values, (values.shape[0], threads))
     missing = -threads % LANES
     if missing:
@@ -51,7 +51,7 @@ def by_warp(values: Array, threads: int) -> Array:
 
 
 def lanes_by_warp(active: Array, threads: int) -> Array:
-    """Reshape a mask (rows, 1 or threads) to (rows, warps, 32); lanes beyond the last thread are off."""
+    """Reshape a mask (rows, 1 or threads) to (rows, warps, 32); lanes beyond the last thread are False."""
     lanes = by_warp(active, threads)
     if threads % LANES:
         lanes[:, -1, threads % LANES :] = False
@@ -59,13 +59,17 @@ def lanes_by_warp(active: Array, threads: int) -> Array:
 
 
 def find_busy(lanes: Array) -> Array:
-    """Find the warps with an active lane, from (rows, warps, 32). Eight bool lanes are tested as one 64-bit word."""
+    """Return the mask (rows, warps) of warps with an active lane, from a mask of lanes (rows, warps, 32)."""
+    # Eight bool lanes are tested as one 64-bit word.
     words = np.ascontiguousarray(lanes).view(np.uint64)
     return np.asarray((words[..., 0] | words[..., 1] | words[..., 2] | words[..., 3]) != 0)
 
 
 def find_step(row: Array) -> int | None:
-    """Find the lane stride that all warps of a row of threads share; None if they differ."""
+    """Return the difference between adjacent lanes, if it is the same in all warps.
+
+    None if it differs, or if the last warp is incomplete.
+    """
     if row.size % LANES:
         return None
     lanes = row.reshape(-1, LANES)
@@ -74,21 +78,24 @@ def find_step(row: Array) -> int | None:
 
 
 def take_by_warp(units: Array, leaders: Array, adjacent: bool) -> Array:
-    """Gather per warp, from the unit of its first lane, (blocks, warps): broadcast it, or read 32 adjacent ones."""
+    """Gather an element per thread, (blocks, threads), from the index of each warp's first lane, (blocks, warps).
+
+    ``adjacent``: the lanes of a warp read 32 adjacent elements; otherwise, all read the same element.
+    """
     if not adjacent:
         return units.take(leaders).repeat(LANES, axis=1)
-    # The units of a warp are read as one element.
+    # The 32 elements of a warp are read as one.
     warp_type = np.dtype(f"V{LANES * units.itemsize}")
     warps = np.ndarray(units.size - LANES + 1, warp_type, units.data, strides=units.itemsize)
     return np.asarray(warps[leaders].view(units.dtype))
 
 
 class ActiveLanes:
-    """Active threads of a chunk, from a mask that never changes.
+    """Active threads of a chunk by warp, from a mask that nobody modifies later.
 
     ``lanes`` is the mask of active lanes, (1 or blocks, warps, 32), or None if all lanes of whole warps are active.
-    ``warps`` is the mask of warps with an active lane, (1 or blocks, warps). ``requests`` is the number of these warps,
-    ``threads`` the number of active threads.
+    ``warps`` is the mask of warps with an active lane, (1 or blocks, warps). ``requests`` is the number of such
+    warps in the chunk, ``threads`` the number of active threads.
     """
 
     def __init__(self, active: Array, shape: tuple[int, ...]) -> None:
@@ -102,11 +109,11 @@ class ActiveLanes:
 
     @property
     def places(self) -> Array:
-        """The indices of the active threads in the chunk."""
+        """Indices of the active threads in the chunk, block by block."""
         return np.flatnonzero(spread(self.active, self.shape))
 
 
-#: The last `ActiveLanes`: consecutive instructions have the same mask.
+#: The last `ActiveLanes`, because consecutive instructions often have the same mask.
 _last = [ActiveLanes(np.ones((1, 1), bool), (1, 1))]
 
 

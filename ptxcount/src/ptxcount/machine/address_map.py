@@ -44,9 +44,9 @@ def is_aligned(address: Value, width: int) -> bool:
 
 
 class AddressMap:
-    """The arrays that a launch can access, from an address on. ``distinct``: also track the touched sectors.
+    """Arrays that a launch can access, at addresses from ``first`` on, at least ``guard`` bytes apart.
 
-    There are ``guard`` bytes between two arrays.
+    ``distinct``: track the sectors that are read or written.
     """
 
     def __init__(self, first: int = FIRST_ADDRESS, *, distinct: bool = False, guard: int = GUARD) -> None:
@@ -55,10 +55,10 @@ class AddressMap:
         self._next, self._guard = first, guard
 
     def add(self, array: Array, name: str, *, unset: bool = False) -> int:
-        """Map a C-contiguous array, which is modified in place unless it is read-only; return its address.
+        """Map a C-contiguous array, and return its address. Stores modify a writable array in place.
 
-        ``name`` is its name in errors. ``unset``: a read is a fault. Raises `LaunchError` if a kernel cannot use its
-        layout in memory.
+        ``name`` is its name in errors. ``unset``: an access is a fault. Raises `LaunchError` if the array is not
+        C-contiguous, has foreign byte order, or holds Python objects.
         """
         if not array.flags.c_contiguous or not array.dtype.isnative or array.dtype.hasobject:
             raise LaunchError(
@@ -79,7 +79,10 @@ class AddressMap:
         self, address: Value, size: int, width: int, active: Array, report: Report, shapes: Sequence[tuple[int, ...]],
         kind: str,
     ) -> tuple[tuple[int, ...], list[ArrayPart]]:  # fmt: skip
-        """Find the arrays that an access touches; report addresses outside of all arrays."""
+        """Split an access of ``width`` bytes per active thread by array; report bad addresses.
+
+        Return the broadcast shape of addresses, mask and ``shapes``, and the parts, whose ``places`` are indices in it.
+        """
         low, high = _find_bounds(address)
         region = self._find_region(low, high, width) if active.size == 1 else None
         shape: tuple[int, ...] = (1, 1)
@@ -100,13 +103,13 @@ class AddressMap:
         return shape, parts
 
     def _find_region(self, low: int, high: int, width: int) -> Region | None:
-        """Find the array that contains all accesses from one address to another."""
+        """Return the array that contains accesses of ``width`` bytes from ``low`` to ``high``, or None."""
         return next((region for region in self._regions if region.base <= low and high + width <= region.end), None)
 
     def _split_by_region(
         self, addresses: Array, width: int, report: Callable[[Any, int, str], None]
     ) -> list[tuple[Region, Selection]]:
-        """Split addresses by the array that contains them."""
+        """Return each accessed array with the selection of its addresses; report the first bad address."""
         region = self._find_region(*_find_bounds(addresses), width)
         if region is not None and is_aligned(addresses, width):
             return [(region, np.s_[:])]
@@ -140,6 +143,6 @@ class AddressMap:
             return f"{access}, {nearest.base - address} bytes before {size}"
         byte = address - nearest.base
         if byte > 2 * nearest.data.size and len(self._regions) > 1:  # far outside: the index may be of another array
-            size = re.sub(r"^(\S+) \(", r"'\1' (", size)  # a name may be a word, such as in
+            size = re.sub(r"^(\S+) \(", r"'\1' (", size)  # quote a name that may read as a word, such as in
             return f"{access}, in no array: {address - nearest.end} bytes after the end of the nearest below, {size}"
         return f"{access}, which is byte {byte} of {size}"

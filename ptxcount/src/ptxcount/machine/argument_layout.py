@@ -13,7 +13,7 @@ from .global_memory import ArrayMemory
 
 @dataclass(frozen=True, eq=False)
 class ArrayDescriptor:
-    """Array with a descriptor, such as a texture: passed as a handle, or as opaque bytes."""
+    """Array accessed through a descriptor, such as a texture: the argument is a handle or opaque bytes."""
 
     array: Array
 
@@ -29,14 +29,14 @@ class ArrayDescriptor:
 
 
 class BoundDescriptor(NamedTuple):
-    """Descriptor of a handle, and the address of its array."""
+    """Descriptor that a handle stands for, and the address of its array."""
 
     descriptor: ArrayDescriptor
     base: int
 
 
 Argument = Array | np.generic
-#: Also descriptors, structs as mappings, and pointees.
+#: Also a descriptor, a struct (a mapping), elements in memory or in a struct (a list), or the null pointer (None).
 KernelArgument = Argument | ArrayDescriptor | Mapping[str, Any] | list[Any] | None
 #: The only key of a mapping that represents a pointer.
 POINTER = "*"
@@ -69,7 +69,7 @@ class ArgumentLayout:
         a scalar            its bytes
         a texture, ...      its handle
         a mapping           a struct with these members, laid out as in C++
-        a list in one       an array of such elements in the struct
+        a list in a struct  an array member with these elements
         ``{"*": given}``    the address of memory that holds ``given``
         a list              the address of memory that holds its elements
         None                the null pointer
@@ -114,7 +114,7 @@ class ArgumentLayout:
         raise LaunchError(f"{name} has the type {type(argument).__name__}; pass an array or a NumPy scalar")
 
     def _place_array(self, array: Array, name: str) -> int:
-        """Return the address of an array: within its base array, if that is contiguous."""
+        """Add an array to memory, unless it is there, and return its address: within its base array, if contiguous."""
         owner = array
         while isinstance(owner.base, np.ndarray):
             owner = owner.base

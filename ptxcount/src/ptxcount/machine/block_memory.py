@@ -21,7 +21,7 @@ from .warp_clocks import WarpClocks
 
 
 class SharedMemory(ClusterAddresses):
-    """Shared memory of each block of a chunk, including clusters.
+    """Shared memory of each block of a chunk, including accesses to other blocks of a cluster.
 
     Writes and races are tracked per ``unit`` bytes, the smallest access of the kernel.
     """
@@ -49,7 +49,7 @@ class SharedMemory(ClusterAddresses):
         self._reserved, self._copies = 0, PendingCopies()
 
     def select(self, rows: Array) -> SharedMemory:
-        """Select the memory of some of the blocks."""
+        """Return the memory of the blocks ``rows``."""
         part = copy(self)
         part._shape, part._data = (len(rows), self._shape[1]), self._data[rows]
         part._written = self._written[rows] if len(self._written) > 1 else self._written.copy()
@@ -69,7 +69,7 @@ class SharedMemory(ClusterAddresses):
         return results
 
     def _gather_row(self, data: Array, index: Array) -> Array:
-        """Read the same elements from each block, for the threads of a block (at least one)."""
+        """Read the elements at ``index``, one per thread, from each block: (blocks, threads)."""
         blocks, step = data.reshape(self._shape[0], -1), find_step(index)
         if step not in (0, 1):
             return blocks.take(index, axis=1, mode="clip")
@@ -84,20 +84,20 @@ class SharedMemory(ClusterAddresses):
             data[index + k if k else index] = value if position is None else spread(value, self._shape)[position]
 
     def start_copies(self, address: Value, size: int, active: Array) -> None:
-        """Treat what active threads copied asynchronously as unwritten until they wait."""
+        """Mark the bytes that active threads copy by ``cp.async`` as unwritten until they wait."""
         self._mark_bytes(self._copies.add(self.strip_rank(address), active, size), size, is_written=False)
 
     def commit_copies(self, active: Array) -> None:
-        """Let active threads close a group of asynchronous copies."""
+        """Commit the pending ``cp.async`` copies of the active threads as a group."""
         self._copies.commit_group(active)
 
     def wait_copies(self, active: Array, newest: int | None = None) -> None:
-        """Complete the asynchronous copies of active threads: all, or all groups but so many newest ones."""
+        """Complete the ``cp.async`` copies of active threads, except their last ``newest`` groups; None: all."""
         for addresses, size in self._copies.complete(active, newest):
             self._mark_bytes(addresses, size, is_written=True)
 
     def _mark_bytes(self, addresses: Array, size: int, *, is_written: bool) -> None:
-        """Mark the bytes at the address of each thread; -1 for none."""
+        """Mark ``size`` bytes at the address of each thread, -1 for none, as written or unwritten."""
         if len(addresses) > 1:
             self.track_blocks()
         rows, threads = np.nonzero(addresses >= 0)
@@ -112,20 +112,20 @@ class SharedMemory(ClusterAddresses):
         return [(self._data.reshape(-1).view(unsigned(size)), index, np.ones(len(index), bool))]
 
     def track_blocks(self) -> None:
-        """Track each block separately from now on."""
+        """Track the written bytes and races of each block separately from now on."""
         if len(self._written) < self._shape[0]:
             self._written = self._written.repeat(self._shape[0], axis=0)
             self.races.expand(self._shape[0])
 
     def reserve_bytes(self, count: int) -> None:
-        """Treat the first bytes as written, and check no races there: a library synchronizes through them."""
+        """Mark the first ``count`` bytes as written, and do not check their races: cooperative groups use them."""
         self._written[:, : count // self._unit] = True
         self._reserved = count
 
     def view_bytes(self, row: int, offset: int, count: int, report: Report, *, is_written: bool | None) -> Array:
-        """View the bytes of a block from an offset on, for a bulk copy.
+        """Return a view of ``count`` bytes of a block's memory, from ``offset`` on.
 
-        ``is_written``: True if it writes all of them, False if it reads all, None if it reads some.
+        ``is_written``: True if the caller writes all of them, False if it reads all, None if it reads some.
         """
         if not 0 <= offset <= self._size - count:
             text = f"{count} bytes at shared address {offset}; the block has {self._size} bytes of shared memory"
@@ -140,12 +140,12 @@ class SharedMemory(ClusterAddresses):
         return self._data[row, offset : offset + count]
 
     def forget_bytes(self, row: int, offset: int, count: int) -> None:
-        """Take the bytes of a block from an offset on as unwritten."""
+        """Mark ``count`` bytes of a block, from ``offset`` on, as unwritten."""
         self.track_blocks()
         self._written[row, offset // self._unit : (offset + count) // self._unit] = False
 
     def gather_elements(self, row: int, places: Array, width: int, report: Report) -> Array:
-        """Return the elements of ``width`` bytes at some offsets of a block, for an asynchronous matrix product."""
+        """Return the elements of ``width`` bytes at offsets ``places`` of a block, for an asynchronous product."""
         first = int(places.min())
         content = self.view_bytes(row, first, int(places.max()) + width - first, report, is_written=None)
         unwritten = ~self._written[row, places // self._unit]
@@ -171,14 +171,14 @@ class SharedMemory(ClusterAddresses):
             self.cluster_races.order(None if rows.all() else np.flatnonzero(rows))
 
     def order_lanes(self, warps: Array, mask: int) -> None:
-        """Synchronize the lanes of a mask in some warps, (1 or blocks, warps)."""
+        """Synchronize the lanes in the 32-bit ``mask``, in each warp of the mask ``warps``, (1 or blocks, warps)."""
         if len(warps) > 1:
             self.track_blocks()
         if self.races.clocks is not None:
             self.races.clocks.order_lanes(warps, mask)
 
     def order_fences(self, threads: Array) -> None:
-        """Let fences of threads in a mask (1 or blocks, 1 or threads) order what these have read."""
+        """Execute a fence of the threads in a mask, (1 or blocks, 1 or threads): order what they have observed."""
         if self.races.clocks is not None:
             if len(threads) > 1:
                 self.track_blocks()
@@ -198,8 +198,9 @@ class SharedMemory(ClusterAddresses):
     ) -> tuple[tuple[Array, Array] | None, Array]:
         """Check an access to ``count`` elements of ``size`` bytes, and record it; a store with its values.
 
-        Returns blocks and threads of the active threads, and the first element of each. If all blocks do the same:
-        None, and the elements of (blocks, threads); for a load, those of the threads in one block.
+        Return the positions of the active threads, (blocks, threads), and the index of the first element of each. If
+        all threads are active, with the same addresses in all blocks, the positions are None. Then the indices are
+        those of all threads; for a load, those of one block.
         """
         row, width, blocks = dense(address), size * count, self._shape[0]
         row = row.view(f"i{row.itemsize}").astype(np.int64)
@@ -249,7 +250,7 @@ class SharedMemory(ClusterAddresses):
             elements = full if position is None else [value[position][None, :] for value in full]
             data = self._data.reshape(-1).view(unsigned(size))
             stored = StoredValues(data, index if is_uniform else index[None, :], elements, len(self._written) == 1)
-        if is_uniform and len(self._written) > 1:  # the blocks have diverged before: check each
+        if is_uniform and len(self._written) > 1:  # the blocks have diverged before: check each block
             owners = rows = np.arange(blocks).repeat(len(threads))
             threads, offsets = np.tile(threads, blocks), np.tile(offsets, blocks)
         units = (offsets // self._unit)[:, None] + np.arange(width // self._unit)

@@ -1,4 +1,4 @@
-"""Some thread blocks of a launch while they run: their registers, memories and position."""
+"""Thread blocks of a launch that run together: their registers, memories and position."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ class Chunk:
     """Whole thread blocks that run together."""
 
     context: Context
-    #: Blocks, and threads per block.
+    #: Number of blocks, and of threads per block.
     shape: tuple[int, int]
     #: The current instruction.
     instruction: Instruction
-    #: The threads that execute it, broadcastable to (blocks, threads).
+    #: Mask of the threads that execute the instruction, broadcastable to (blocks, threads).
     active: Array
     #: Registers that inactive threads still need, so writes must be masked. None: all registers.
     live_elsewhere: frozenset[str] | None
     #: Consecutive polls without a write in between.
     spins: int
-    #: True if anything was written since the last look.
+    #: True if anything was written since the scheduler last cleared this flag.
     has_written: bool
 
     def __init__(self, context: Context, block_ids: Array) -> None:
@@ -72,13 +72,13 @@ class Chunk:
         self.steps = self.spins = 0
         self.has_written, self.last_ordered = False, np.zeros(len(block_ids), np.int64)
         self._specials: dict[str, Array] = {}
-        #: The last address that each thread loaded in a wait loop, by load; -1: none since it entered the loop.
+        #: Address of each thread's last load in a wait loop, by `id` of the load; -1: none since it entered the loop.
         self._poll_places: dict[int, Array] = {}
         #: The address of the mbarrier that each thread waits for, -1 for none; empty until one waits.
         self.barrier_waits = np.zeros((0, 0), np.int64)
 
     def select(self, rows: Array) -> Chunk:
-        """Return some of the blocks as a new chunk."""
+        """Return the blocks ``rows`` as a new chunk."""
         part = copy(self)
         part.block_ids, part.last_ordered = self.block_ids[rows], self.last_ordered[rows]
         part.shape = (len(rows), self.shape[1])
@@ -116,13 +116,16 @@ class Chunk:
         return self._specials.get(name)
 
     def rank_address(self, offset: int) -> Array:
-        """Return the address of an offset in each block's shared memory; with its rank, if there are clusters."""
+        """Return the shared address of an offset in each block, (1 or blocks, 1); in a cluster, with the rank."""
         if not self.shared.has_cluster:
             return np.array([[offset]])
         return make_ranked(np.array([[offset]]), SPECIALS["%cluster_ctarank"](self).astype(np.int64))
 
     def locate(self, unit: str, axis: int) -> Any:
-        """Return the index along an axis of each thread, block (``ctaid``), cluster, or block within its cluster."""
+        """Return the indices along an axis, broadcastable to (blocks, threads).
+
+        ``unit`` is "tid", "ctaid", "clusterid", or "cluster_ctaid" for the index of a block within its cluster.
+        """
         context, cluster = self.context, self.context.cluster
         if unit == "tid":
             return split_index(np.arange(self.shape[1])[None, :], context.block)[axis]
@@ -137,7 +140,7 @@ class Chunk:
         return self._tensor
 
     def note_waits(self, threads: Array, places: Value) -> None:
-        """Note that threads in a mask have waited for a phase of the mbarriers at shared addresses."""
+        """Note that the threads in a mask have waited for a phase of the mbarriers at shared addresses ``places``."""
         self.shared.reset_races(threads)
         self.order_blocks(threads)
         self.shared.order_blocks(threads)
@@ -180,10 +183,10 @@ class Chunk:
         remote_kind: str = "",
         is_matrix: bool = False,
     ) -> None:
-        """Count an access of the active threads, or of a given mask, as `Access.record`.
+        """Count an access of the active threads, or of the mask ``active``, to addresses ``place`` (`Access.record`).
 
-        ``remote_kind`` is the kind for accesses to another block's shared memory. Kernel parameters are in constant
-        memory. Arguments of calls are in registers: they have no accesses.
+        ``remote_kind`` is the kind of accesses to another block's shared memory. Accesses to kernel parameters count
+        as constant memory. Arguments of calls are in registers: they are not counted.
         """
         if GIVEN in self.instruction.modifiers:
             return
@@ -219,7 +222,10 @@ class Chunk:
         cost: AtomicCost | None = None,
         is_failed_attempt: Array = ALL_THREADS,
     ) -> None:
-        """Count an access; count polls apart: failed attempts at the address of the last attempt in this loop."""
+        """Count an access as `record`, but polls separately.
+
+        A poll is a failed attempt at the address of the thread's last attempt in this loop.
+        """
         poll = self.context.polls.get(id(self.instruction))
         if poll is None:
             self.record(space, kind, width, place, cost=cost)
@@ -235,18 +241,18 @@ class Chunk:
             self.context.progress.note_place(poll.load, place)
 
     def enter_block(self, block: int) -> None:
-        """Enter a basic block. Threads outside of its loop forget a poll."""
+        """Forget the polled addresses of active threads in each wait loop that does not contain the basic block."""
         for load, places in self._poll_places.items():
             if block not in self.context.polls[load].loop:
                 places[spread(self.active, self.shape)] = -1
 
     def order_blocks(self, threads: Array) -> None:
-        """Order the blocks of some threads after all earlier accesses."""
+        """Order the blocks of the threads in a mask after all earlier accesses to global memory."""
         if self.context.checks_global_races:
             self.last_ordered[spread(np.asarray(threads.any(axis=1)), (self.shape[0],))] = self.context.clock.now
 
     def make_event(self, places: Array) -> AccessEvent:
-        """Return the event of an access by the threads at some indices of the chunk."""
+        """Return the event of the current instruction's access by the threads at indices ``places`` of the chunk."""
         rows, threads = places // self.shape[1], places % self.shape[1]
         numbers = (self.block_ids[rows] * self.shape[1] + threads) % _MAX_THREAD_NUMBER + 1
         clocks, warp = self.shared.races.clocks, None
@@ -273,7 +279,7 @@ class Chunk:
         return error(source or self.instruction.source, block, thread, text, address)
 
     def check_exit(self) -> None:
-        """Check the tensor memory of the blocks when all of their threads have exited."""
+        """Raise `TensorMemoryError` if a block whose threads have exited has not deallocated its tensor memory."""
         leak = None if self._tensor is None else self._tensor.find_leak()
         if leak is not None:
             text = f"{leak.columns} columns are still allocated when the block ends; tcgen05.dealloc is needed"

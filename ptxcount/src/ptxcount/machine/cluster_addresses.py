@@ -12,7 +12,7 @@ WITHIN, _MAX_RANK = (1 << _RANK_BITS) - 1, (1 << (_RANKED - _RANK_BITS)) - 1
 
 
 def find_rank(addresses: Array) -> Array:
-    """Return the ranks in addresses of shared memory, 64-bit signed integers; -1 for the own block."""
+    """Return the block ranks in int64 shared addresses; -1 for an address without a rank (own block)."""
     return np.where(addresses >> _RANKED & 1, addresses >> _RANK_BITS & _MAX_RANK, -1)
 
 
@@ -22,7 +22,7 @@ def make_ranked(offsets: Array, ranks: Array) -> Array:
 
 
 class ClusterAddresses:
-    """The owners of shared addresses, in a chunk of (blocks, threads) with clusters of some blocks."""
+    """Owners of shared addresses in a chunk of ``shape`` (blocks, threads), with ``cluster`` blocks per cluster."""
 
     def __init__(self, shape: tuple[int, int], cluster: int) -> None:
         self._shape, self._cluster = shape, cluster
@@ -44,7 +44,7 @@ class ClusterAddresses:
         return offsets[:1] if (offsets == offsets[:1]).all() else offsets
 
     def find_first_block(self, row: int) -> int:
-        """Return the block of rank 0 in the cluster of a block."""
+        """Return the chunk index of the block with rank 0 in the cluster of the block ``row``."""
         return row // self._cluster * self._cluster
 
     def find_owner(self, row: int, address: int) -> tuple[int, int]:

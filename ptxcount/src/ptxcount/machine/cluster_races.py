@@ -1,9 +1,9 @@
 """Races between blocks of a cluster in distributed shared memory.
 
 Accesses of two blocks to one address race as those of two threads do (`shared_races`), unless the blocks synchronize in
-between: by a cluster barrier, a wait at an ``mbarrier``, an atomic, or a polling load. Block barriers do not
-synchronize blocks. For each unit and access kind, the last access of the own block and the last access of another block
-are kept.
+between. They do so by a cluster barrier, a wait at an ``mbarrier``, an atomic, or a polling load, but not by a block
+barrier. For each unit and access kind, the check keeps two accesses: the last by the block that owns the unit, and the
+last by another block.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from ..lanes.warps import Array, spread
 from ..util.errors import Source
 from .shared_races import CONFLICTING_KINDS, StoredValues
 
-#: Record of each unit: times of the last access by its block and by another, that other block, and both source lines.
+#: Record of each unit: times of the owner's and of another block's last access, that block, and both source lines.
 _OWN_TIME, _FAR_TIME, _FAR_BLOCK, _OWN_LINE, _FAR_LINE = range(5)
 
 
 class ClusterRaces:
-    """Race check for distributed shared memory, by units of bytes."""
+    """Race check for distributed shared memory, with ``units`` of bytes per block."""
 
     def __init__(self, blocks: int, units: int) -> None:
         self._units, self._now = units, 0
@@ -29,7 +29,7 @@ class ClusterRaces:
         self._sources: dict[Source, int] = {}
 
     def select(self, rows: Array) -> ClusterRaces:
-        """Select the detector of some of the blocks: whole clusters."""
+        """Return the race check of the blocks ``rows``, which are whole clusters."""
         part = ClusterRaces(len(rows), self._units)
         part._now, part._ordered, part._sources = self._now, self._ordered[rows], self._sources
         place = np.full(len(self._ordered), -1, np.int32)
@@ -46,10 +46,10 @@ class ClusterRaces:
     def record_access(
         self, kind: str, owner: Array, block: Array, unit: Array, source: Source, stored: StoredValues | None = None
     ) -> tuple[int, int, Source] | None:
-        """Record accesses of blocks to units of their owners, (accesses, units per access); stores with values.
+        """Record the accesses of an instruction; return the first racing access, the other block, and its source.
 
-        Return the first racing access, the other block, and its source. Stores that do not change memory race only with
-        atomics, as in `shared_races.RaceDetector.record_access`.
+        Each access is by a ``block`` to the memory of its ``owner``; ``unit`` is (accesses, units per access). Stores
+        that do not change memory race only with atomics, as in `shared_races.RaceDetector.record_access`.
         """
         self._now += 1
         line = self._sources.setdefault(source, len(self._sources))
@@ -89,7 +89,7 @@ class ClusterRaces:
     def _find_clash(
         self, now: Array, me: Array, own: Array, stored: StoredValues | None
     ) -> tuple[int, int, Source] | None:
-        """Find the first unit that two blocks store to by the same instruction."""
+        """Find the first access to a unit that another block stores to by the same instruction."""
         clash = (now[_FAR_TIME] == self._now) & (now[_FAR_BLOCK] != me)
         if clash.any() and stored is not None:
             clash &= ~stored.all_agree()[:, None]

@@ -29,16 +29,19 @@ class Context:
     memory: ArrayMemory
     constants: ArrayMemory
     parameters: ArrayMemory
-    #: The addresses of variables and parameters by name, and the reasons why others have none.
+    #: Addresses of variables and parameters by name.
     symbols: dict[str, int]
+    #: Reasons why other names have no address.
     unavailable: dict[str, str]
     #: The names of variables in shared memory.
     shared_names: frozenset[str]
-    #: Bytes of shared memory per block, of its smallest access, and of local memory per thread.
+    #: Shared memory per block, in bytes.
     shared_size: int
+    #: Width of the smallest access to shared memory, in bytes.
     shared_unit: int
+    #: Local memory per thread, in bytes.
     local_size: int
-    #: Maximum instructions of a chunk.
+    #: Maximum number of instructions that a chunk executes.
     step_limit: int
     #: Policies for races (`findings.RACES`), and for reads of unwritten memory (`findings.UNWRITTEN`).
     races: str
@@ -46,8 +49,9 @@ class Context:
     counters: LaunchCounters
     #: Descriptors of textures, surfaces and tensors, by handle.
     descriptors: dict[int, Any]
-    #: Cluster size in blocks, and True if the launch has clusters, even of one block.
+    #: Cluster size in blocks.
     cluster: Index3
+    #: True if the launch has clusters, even of one block.
     has_clusters: bool
     #: True if the blocks of a chunk may wait for each other, so the chunk must not be split.
     has_concurrent_blocks: bool = False
@@ -55,31 +59,33 @@ class Context:
     max_resident_blocks: int = 0
     #: Reserved bytes at the beginning of shared memory, initially zero.
     reserved_shared_bytes: int = 0
-    #: Note on dynamic shared memory for messages about accesses out of bounds, and its size in bytes.
+    #: Note on dynamic shared memory, added to messages about accesses out of bounds.
     dynamic: str = ""
+    #: Dynamic shared memory per block, in bytes.
     dynamic_size: int = 0
     #: True if races in global memory are checked.
     checks_global_races: bool = False
     #: Counter of the checked accesses.
     clock: Clock = field(default_factory=Clock)
-    #: The source of each access, by its time.
+    #: Source of each checked access, by its `clock` time.
     access_sources: dict[int, Source] = field(default_factory=dict)
-    #: Lanes of a warp that its barriers can distinguish (`warp_clocks.count_ordered_lanes`).
+    #: Number of clocks that a warp needs (`warp_clocks.count_ordered_lanes`).
     ordered_lanes: int = 0
-    #: The loads that may poll, by instruction identity.
+    #: Loads and atomics that may poll (`polls.find_polls`), by `id` of the instruction.
     polls: dict[int, Poll] = field(default_factory=dict)
-    #: The weak loads that end loops, by their identity.
+    #: `id` of each weak load that ends a loop (`polls.find_scans`).
     scans: frozenset[int] = frozenset()
     #: Deadline of the launch, by `time.monotonic`.
     deadline: float = float("inf")
     #: Progress of the launch.
     progress: LaunchProgress = field(default_factory=lambda: LaunchProgress(STALL_LIMIT))
-    #: The address of the heap of ``malloc``, 0 before the first call, and its allocated bytes.
+    #: Address of the heap of ``malloc``; 0 before the first call.
     heap: int = 0
+    #: Allocated bytes of the heap.
     heap_used: int = 0
-    #: Counters of mergeable groups, by the identity of the first instruction.
+    #: Counters of mergeable groups, by `id` of the first instruction.
     merged: dict[int, Any] = field(default_factory=dict)
-    #: Handles of tensor maps that the kernel changed, by fields.
+    #: Handles of tensor maps that the kernel changed, by the fields of the map.
     map_handles: dict[Any, int] = field(default_factory=dict)
     #: Fields of tensor maps that the kernel created, by handle.
     maps: dict[int, Any] = field(default_factory=dict)
@@ -96,7 +102,10 @@ class Context:
     def add_finding(
         self, code: str, source: Source, message: str, times: int, other_source: Source | None = None
     ) -> None:
-        """Add a finding, with the source of the other access of a race. Findings with the same lines are merged."""
+        """Add ``times`` occurrences of a finding. Findings with the same code and source lines are merged.
+
+        ``other_source`` is the source of the other access of a race.
+        """
         lines = frozenset(
             (place.file, place.line) if place.file else place.ptx_line for place in (source, other_source or source)
         )

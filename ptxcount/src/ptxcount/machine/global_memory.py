@@ -14,7 +14,7 @@ from .address_map import AddressMap, Report
 from .global_races import AccessHistory
 from .regions import ArrayPart, Region, Selection
 
-#: Number of stores to a write-only array that are checked for races.
+#: Number of stores to a write-only array whose threads are compared with each other.
 _COMPARED_STORES = 16
 
 
@@ -22,12 +22,12 @@ class ArrayMemory(AddressMap):
     """An `AddressMap` with the accesses of a launch: content, touched sectors and races."""
 
     def distinct_sectors(self) -> tuple[int, int]:
-        """Count the distinct sectors that were read, and written."""
+        """Return the number of distinct sectors that were read, and that were written."""
         written = [np.count_nonzero(region.written) for region in self._regions if region.written is not None]
         return sum(region.count_read() for region in self._regions), int(sum(written))
 
     def fetched_sectors(self) -> int:
-        """Count the minimum sectors read from DRAM, if a miss fetches 64 bytes, or as its instruction says."""
+        """Return the minimum number of sectors read from DRAM: an L2 miss fetches 64 bytes, or what its load says."""
         return sum(region.count_fetched() for region in self._regions)
 
     def load(
@@ -50,7 +50,10 @@ class ArrayMemory(AddressMap):
         return results
 
     def watch(self, reached: Sequence[set[str] | None], *, strict: bool) -> bool:
-        """Look for races in the arrays of `ReachedNames`, None for all, that are written; tell if there are any."""
+        """Begin to check races in writable arrays that the kernel writes; return True if there is any.
+
+        ``reached`` has the array names of each field of `ReachedNames`; None means all arrays.
+        """
         for place, region in enumerate(self._regions):
             loads, stores, scans, strong_writes = (names is None or region.name in names for names in reached)
             if region.writable and (stores or (scans and strong_writes)):
@@ -65,7 +68,7 @@ class ArrayMemory(AddressMap):
     def _check_race(
         self, part: ArrayPart, size: int, count: int, shape: tuple[int, ...], report: Any, values: Sequence[Array] = ()
     ) -> None:
-        """Look whether an access races, if somebody asks; a store that orders others is only noted."""
+        """Report the first race of an access, if races in its array are checked; a strong store is only noted."""
         region, plain = part.region, getattr(report, "plain", False)
         chunk: Any = getattr(report, "chunk", None)
         histories = [region.watched if plain else region.scanned if values else None]
@@ -91,7 +94,7 @@ class ArrayMemory(AddressMap):
                 position = divmod(int(places[race[0]]), chunk.shape[1])
                 text = race[1]
                 if history is region.scanned:
-                    text += "; a loop ends by it, so that counts depend on the order"
+                    text += "; this load ends a loop, so counts depend on the order of threads"
                 report(GlobalRaceError, position, text, region.base + int(index[race[0]]) * width)
 
     def store(self, address: Value, size: int, values: list[Array], active: Array, report: Report) -> None:

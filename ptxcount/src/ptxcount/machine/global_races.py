@@ -1,10 +1,13 @@
 """Races in global memory: two threads access one address without synchronization, and one of them writes.
 
-What orders are barriers of the block, and atomics and loads that are volatile, relaxed or acquire, of any thread of the
-block that comes later; and ``bar.warp.sync`` the lanes of its mask (of several readers of a place the last one's time
-counts). So a race is not seen where a block does one of these for another purpose, nor between an atomic and a plain
-access, unless that is a load that ends a loop, nor in what textures, bulk copies and tensor cores access. Of an array
-that the kernel only stores to, only the threads of one store are compared, in the first 16 that a launch makes to it.
+A block barrier orders its block after all earlier accesses. So does an atomic, or a volatile, relaxed or acquire load,
+of any thread of the block. ``bar.warp.sync`` orders the lanes of its mask; of several readers of an address, the check
+keeps only the last time. The check misses races
+
+- of a block that executes one of these instructions for another purpose,
+- between a strong and a weak access, except a strong write and a load that ends a loop,
+- of textures, bulk copies and tensor cores,
+- between stores to an array that the kernel only writes, except the threads of one store in the first 16 stores.
 """
 
 from collections.abc import Callable, Mapping, Sequence, Set
@@ -29,7 +32,7 @@ ANYTHING = "*"
 
 @dataclass(frozen=True)
 class WarpOrder:
-    """The order of an access after warp barriers."""
+    """Order that warp barriers make between an access and earlier accesses of its warp."""
 
     #: The lane of each thread, and the number of lanes in its warp.
     lanes: Array
@@ -42,12 +45,15 @@ class WarpOrder:
         return np.asarray(thread - self.lanes[:, None])
 
     def find_lane(self, other_thread: Array, thread: Array) -> tuple[Array, Array]:
-        """Return the lanes of other threads in each thread's warp, and whether they are in that warp."""
+        """Return the lane of each other thread in the thread's warp, and whether it is in that warp."""
         lane = other_thread - self.first_thread(thread)
         return lane, (lane >= 0) & (lane < self.count[:, None])
 
     def is_ordered(self, other_thread: Array, times: Array, lane_bits: Array | None, thread: Array) -> Array:
-        """Tell if barriers order earlier accesses, of threads or of the lanes in a mask, before each thread."""
+        """Tell if warp barriers order the last access, at ``times``, before each thread.
+
+        It is an access by ``other_thread``, or by all lanes of the thread's warp in ``lane_bits``.
+        """
         lane, inside = self.find_lane(other_thread, thread)
         is_warp = other_thread == (_WARP_LANES | self.first_thread(thread))
         if lane_bits is None:  # all lanes have one clock
@@ -66,8 +72,9 @@ class AccessEvent:
 
     #: Time of the access; later ones have greater times.
     time: int
-    #: The number of each thread in the launch, from 1 on, and the time when its block last synchronized with others.
+    #: Number of each thread in the launch, from 1 on.
     threads: Array
+    #: Time up to which all accesses are ordered before each thread's block.
     ordered: Array
     #: True if a store that does not change memory can race.
     strict: bool
@@ -122,7 +129,7 @@ class AccessHistory:
     def _note_warp_lanes(
         self, places: Array, last_read: Array, is_shared: Array, thread: Array, event: AccessEvent
     ) -> Array:
-        """Note units that several lanes of one warp have read; return those that other warps have read as well."""
+        """Note units that several lanes of one warp have read. Return the mask of those that other warps read, too."""
         warp, lane_bits, reader = event.warp, self._find_lane_bits(places), last_read & _THREAD
         assert warp is not None
         if warp.ordered_times.shape[1] > 1 and lane_bits is None:
@@ -149,7 +156,7 @@ class AccessHistory:
     def note_strong_write(
         self, index: Array, width: int, values: Sequence[Array], cells: Array, event: AccessEvent
     ) -> None:
-        """Note a write that races with weak loads alone, where cells differ from the values."""
+        """Note a strong write, which races only with weak loads, if ``cells``, the memory, differ from ``values``."""
         changed = np.flatnonzero(_find_changes(index, values, cells))
         places = self._find_units(index[changed], width)
         self._written[places] = np.broadcast_to(event.threads[changed, None] | event.time << _TIME, places.shape)
@@ -196,7 +203,10 @@ class AccessHistory:
         last_access: Array | None = None,
         event: AccessEvent | None = None,
     ) -> tuple[int, str] | None:
-        """Return the first racing access, and a message with the source of the other access, if that is another."""
+        """Return the index of the first racing access, and a message; None without a race.
+
+        The message has the source of ``last_access``, if it is given.
+        """
         if not race.any():
             return None
         access, place = (int(axis[0]) for axis in np.nonzero(race))
@@ -209,7 +219,7 @@ class AccessHistory:
 
 
 def _find_changes(index: Array, values: Sequence[Array], cells: Array) -> Array:
-    """Tell where the cells of accesses differ from values."""
+    """Tell for each access if its memory, ``cells``, differs from ``values``."""
     first = index * len(values)
     return np.asarray(np.logical_or.reduce([cells[first + k] != value for k, value in enumerate(values)]))
 
@@ -225,7 +235,7 @@ class ReachedNames(NamedTuple):
 
 
 def find_reached_names(instructions: Sequence[Instruction], scans: Set[int] = frozenset()) -> ReachedNames:
-    """Find the parameters and variables that the addresses of accesses are made of; `ANYTHING` if unknown."""
+    """Find the parameters and variables from which addresses are computed; `ANYTHING` if one is loaded from memory."""
     sources: dict[str, frozenset[str]] = {}
     changed = True
     while changed:

@@ -6,9 +6,9 @@ import time
 from ..lanes.symbolic_values import Value, dense
 from ..lanes.warps import Array
 
-#: CPU seconds without progress before an error, and before addresses are tracked.
+#: CPU seconds without progress: until an error, and until addresses are tracked.
 STALL_LIMIT, _PATIENCE = 20.0, 1.0
-#: Seconds before the remaining time is estimated, and minimum remaining seconds for a message.
+#: Minimum elapsed seconds for an estimate of the remaining time, and minimum remaining seconds for a message.
 _MIN_MEASURED, _MIN_REPORTED = 1.0, 60.0
 _UNITS = [(86400, "days"), (3600, "hours"), (60, "minutes")]
 _log = logging.getLogger("ptxcount")
@@ -27,19 +27,19 @@ class LaunchProgress:
         self._places: dict[object, Array] = {}
 
     def note_progress(self) -> None:
-        """Note progress of a block."""
+        """Note progress: the limit for stalls starts again."""
         self._since = time.thread_time()
         self._tracks_places = False
 
     def is_stalled(self) -> bool:
-        """Tell if the time without progress exceeds the limit."""
+        """Tell if the time without progress exceeds the limit; after a second without progress, track addresses."""
         idle = time.thread_time() - self._since
         if idle > _PATIENCE and not self._tracks_places:
             self._tracks_places, self._places = True, {}
         return idle > self.limit
 
     def note_place(self, instruction: object, place: Value) -> None:
-        """While a stall is suspected, count a changed address as progress."""
+        """Note the address of an access. While addresses are tracked, a change since the last execution is progress."""
         if not self._tracks_places:
             return
         new, old = dense(place), self._places.get(instruction)
@@ -55,7 +55,7 @@ class Estimate:
         self._blocks, self._start, self._is_reported = blocks, time.monotonic(), False
 
     def report_remaining_time(self, done: int) -> None:
-        """Report the remaining time, if the finished blocks took long enough for an estimate."""
+        """Log the remaining time after ``done`` blocks, if they took long enough for an estimate."""
         elapsed = time.monotonic() - self._start
         if self._is_reported or not done or elapsed < _MIN_MEASURED:
             return

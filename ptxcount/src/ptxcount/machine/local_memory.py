@@ -21,7 +21,7 @@ class LocalMemory:
         self._data = np.zeros((blocks, threads * self._stride), np.uint8)
 
     def select(self, rows: Array) -> LocalMemory:
-        """Select the memory of some of the blocks."""
+        """Return the memory of the blocks ``rows``."""
         part = copy(self)
         part._shape, part._data = (len(rows), self._shape[1]), self._data[rows]
         return part

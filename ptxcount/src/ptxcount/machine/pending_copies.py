@@ -13,16 +13,16 @@ class PendingCopies:
     """The pending copies of the threads of a chunk; one row represents all blocks while they do the same."""
 
     def __init__(self) -> None:
-        #: The groups that each thread has committed.
+        #: Number of groups that each thread has committed.
         self._commits = np.zeros((1, 1), np.int64)
-        #: For each instruction: the address to which each thread copies, -1 for none; its group; bytes per thread.
+        #: For each instruction: the address to which each thread copies, -1 for none; the group; bytes per thread.
         self._copies: list[tuple[Array, Array, int]] = []
 
     def __bool__(self) -> bool:
         return bool(self._copies)
 
     def select(self, rows: Array) -> PendingCopies:
-        """Select the copies of some of the blocks."""
+        """Return the copies of the blocks ``rows``."""
         part = PendingCopies()
         part._commits = _select_rows(self._commits, rows)
         part._copies = [(_select_rows(at, rows), _select_rows(group, rows), size) for at, group, size in self._copies]
@@ -34,11 +34,14 @@ class PendingCopies:
         return self._copies[-1][0]
 
     def commit_group(self, active: Array) -> None:
-        """Let active threads close a group of copies."""
+        """Commit the pending copies of the active threads as a group."""
         self._commits = self._commits + active
 
     def complete(self, active: Array, newest: int | None) -> Iterator[tuple[Array, int]]:
-        """Yield the completed copies of active threads: all, or all groups but so many newest ones."""
+        """Complete the copies of active threads, except their last ``newest`` groups; None: all.
+
+        Yield the addresses that each instruction copied to, -1 for none, and its bytes per thread.
+        """
         pending, self._copies = self._copies, []
         for addresses, groups, size in pending:
             is_done = active if newest is None else active & (groups < self._commits - newest)

@@ -12,25 +12,23 @@ _STRONG = frozenset({"volatile", "relaxed", "acquire"})
 _STRONG_STORES = frozenset({"volatile", "relaxed", "release"})
 _SWAPS = frozenset({"cas", "exch"})
 _ACQUIRING = frozenset({"acquire", "acq_rel"})
-#: Instructions that a pure wait loop does not contain.
+#: Opcodes that a pure wait loop does not contain.
 _WORK = frozenset({"st", "atom", "red", "bar", "barrier", "reduced", "call", "cp", "trap"})
-
-
-#: Instructions that compute the same again from the same operands.
+#: Opcodes whose result depends only on the operands.
 _PURE = frozenset({"mov", "cvt", "cvta", "add", "sub", "mul", "mad", "shl", "and"})
 
 
 class Poll(NamedTuple):
     """A load that may poll, or an atomic that may try again."""
 
-    #: The identity of the instruction, of which one before the loop is the first turn.
+    #: `id` of the instruction in the loop; a copy of it before the loop has the same.
     load: int
-    #: The basic blocks of the innermost loop; of an atomic those of the way back to its next try.
+    #: Basic blocks of the innermost loop; for an atomic, those that lead back to its next try.
     loop: frozenset[int]
 
 
 def is_strong(instruction: Instruction) -> bool:
-    """Tell if an instruction loads values that other threads may write concurrently."""
+    """Tell if an instruction is a strong load: ``volatile``, ``relaxed`` or ``acquire``."""
     return instruction.opcode == "ld" and not _STRONG.isdisjoint(instruction.modifiers)
 
 
@@ -40,16 +38,16 @@ def is_acquire(instruction: Instruction) -> bool:
 
 
 def is_strong_store(instruction: Instruction) -> bool:
-    """Tell if other threads may access the address of a store concurrently."""
+    """Tell if an instruction is a strong store: ``volatile``, ``relaxed`` or ``release``."""
     return instruction.opcode == "st" and not _STRONG_STORES.isdisjoint(instruction.modifiers)
 
 
 def find_polls(code: Sequence[Instruction], flow: Flow) -> dict[int, Poll]:
-    """Find loads in pure wait loops, by identity, with the basic blocks of the innermost loop around each.
+    """Return the loads of pure wait loops, and the atomics that take a lock, by `id` of the instruction.
 
-    The loop does nothing but load, and what was loaded decides whether it ends. A compiler may put its first turn
-    before it: the same load there is one of the loop's. So do atomics that take a lock, and so are tried again with
-    the same operands; what a thread does with the lock may lie in the loop.
+    A pure wait loop only loads, and a loaded value decides whether it ends. A compiler may move its first iteration
+    before it: the same load there belongs to the loop. An atomic that takes a lock is tried again with the same
+    operands; the loop may also contain the critical section.
     """
     polls: dict[int, Poll] = {}
     if not any(is_strong(instruction) or instruction.opcode == "atom" for instruction in code):
@@ -72,7 +70,7 @@ def find_polls(code: Sequence[Instruction], flow: Flow) -> dict[int, Poll]:
 
 
 def find_retried_swaps(code: Sequence[Instruction], flow: Flow) -> set[int]:
-    """Find the atomic swaps whose result decides whether a loop ends, by their identity."""
+    """Return the `id` of each ``cas`` or ``exch`` whose result decides whether a loop ends."""
     swaps = {
         id(instruction)
         for instruction in code
@@ -93,7 +91,7 @@ def find_retried_swaps(code: Sequence[Instruction], flow: Flow) -> set[int]:
 def _find_retries(
     code: Sequence[Instruction], flow: Flow, head: int, loop: frozenset[int]
 ) -> tuple[frozenset[int], list[Instruction]]:
-    """Find the blocks of a loop that do nothing but try atomics again from its head on, and these atomics."""
+    """Return the basic blocks of a loop that, from its head on, only try atomics again, and these atomics."""
 
     def list_code(blocks: Iterable[int]) -> list[Instruction]:
         return [instruction for index in sorted(blocks) for instruction in _slice_block(code, flow.blocks[index])]
@@ -122,7 +120,7 @@ def _read_operands(instruction: Instruction) -> set[str]:
 
 
 def _find_varying(loop_code: Sequence[Instruction]) -> set[str]:
-    """Find the registers that may differ from turn to turn of a loop."""
+    """Find the registers that may differ between iterations of a loop."""
     varying, size = {name for instruction in loop_code for name in instruction.writes}, -1
     while size != len(varying):
         size = len(varying)
@@ -136,12 +134,12 @@ def _find_varying(loop_code: Sequence[Instruction]) -> set[str]:
 
 
 def is_strong_write(instruction: Instruction) -> bool:
-    """Tell if an instruction writes global memory in an order with other threads."""
+    """Tell if an instruction is a strong store, an ``atom`` or a ``red``."""
     return is_strong_store(instruction) or instruction.opcode in ("atom", "red")
 
 
 def find_scans(code: Sequence[Instruction], flow: Flow) -> frozenset[int]:
-    """Find the loads that no order keeps from racing with strong writes, and that end a loop, by their identity."""
+    """Return the `id` of each weak load that decides whether a loop ends; none if the code has no strong writes."""
     scans = set[int]()
     for _, loop in _iter_loops(flow) if any(map(is_strong_write, code)) else ():
         loop_code = [instruction for index in sorted(loop) for instruction in _slice_block(code, flow.blocks[index])]
@@ -151,10 +149,10 @@ def find_scans(code: Sequence[Instruction], flow: Flow) -> frozenset[int]:
 
 
 def rank_blocks(code: Sequence[Instruction], flow: Flow) -> list[int]:
-    """Order basic blocks for execution, with early exits of polling loops first.
+    """Return the rank of each basic block for execution: early exits of polling loops come first.
 
-    Threads at an early exit never reconverge with the loop, so the GPU does not let them wait: a search ends soon after
-    the first thread stores its result and returns. Blocks that all exits of the loop reach stay after it.
+    Threads at an early exit never reconverge with the loop, so the GPU does not let them wait. So a search ends soon
+    after the first thread stores its result and returns. Blocks that all exits of the loop reach stay after it.
     """
     loops = defaultdict[int, frozenset[int]](frozenset)
     for head, loop in _iter_loops(flow) if any(map(is_strong, code)) else ():
@@ -230,7 +228,7 @@ def _iter_loops(flow: Flow) -> Iterator[tuple[int, frozenset[int]]]:
 def _find_deciding_registers(
     loop_code: Sequence[Instruction], code: Sequence[Instruction], flow: Flow, loop: frozenset[int]
 ) -> set[str]:
-    """Find the registers in a loop that branches out of it depend on."""
+    """Find the registers of a loop that decide whether it ends."""
     exits = [
         code[flow.blocks[index].stop - 1].guard
         for index in loop

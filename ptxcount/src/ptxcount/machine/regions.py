@@ -12,9 +12,9 @@ from ..lanes.symbolic_values import Sum, Value
 from ..lanes.warps import LANES, Array, find_step, take_by_warp, unsigned
 from .global_races import AccessHistory
 
-#: Minimum blocks for which searching a lane stride pays off.
+#: Minimum number of blocks for which `find_step` saves time.
 _MIN_BLOCKS = 16
-#: Sectors that a miss may fetch: 64 bytes by default, or 128 by a prefetch modifier.
+#: Sectors that an L2 miss fetches: 64 bytes by default, or 128 bytes with a prefetch modifier.
 _FETCHES = (2, 4)
 #: Selection of threads: a mask, or a slice for all.
 Selection = Array | slice
@@ -27,21 +27,22 @@ def _count_any(flags: Iterable[Array]) -> int:
 
 @dataclass(frozen=True)
 class Region:
-    """One array: its address, its bytes, its name, and whether it is a constant without a value."""
+    """Array in memory: its address, bytes and name. ``unset``: a constant without a value, so an access is a fault."""
 
     base: int
     data: Array
     name: str
     writable: bool
     unset: bool = False
-    #: Flags of the read sectors, by sectors per fetch, and of the written sectors; None: not counted.
+    #: Masks of the read sectors, by sectors per L2 miss; None: not counted.
     read: dict[int, Array] | None = None
+    #: Mask of the written sectors; None: not counted.
     written: Array | None = None
     #: History of accesses, if races are checked.
     watched: AccessHistory | None = None
-    #: History of strong writes, and of weak loads that end loops.
+    #: History of strong writes and of weak loads that end loops, if races between them are checked.
     scanned: AccessHistory | None = None
-    #: Number of further stores that are checked for races within the store.
+    #: Number of stores whose threads are still to be compared with each other; a list, because it changes.
     compared: list[int] = field(default_factory=lambda: [0])
 
     @property
@@ -54,7 +55,7 @@ class Region:
         return self.data[: self.data.size // size * size].view(unsigned(size))
 
     def count_fetched(self) -> int:
-        """Count the sectors that its reads fetch, if no sector misses twice."""
+        """Count the sectors that L2 misses of its reads fetch, if no sector misses twice."""
         fetched = []
         for sectors, flags in (self.read or {}).items():
             padded = np.pad(flags, (0, -flags.size % _FETCHES[-1]))
@@ -68,9 +69,10 @@ class Region:
 
 @dataclass(frozen=True, eq=False)
 class ArrayPart:
-    """Part of an array that an access touches: the addresses of all threads, or of the threads at ``places``.
+    """Threads of an access that touch one array.
 
-    ``chosen`` selects them among the active threads; ``size`` is the unit in bytes.
+    ``address`` has their addresses, and ``places`` their indices in the chunk; None: all threads. ``chosen`` selects
+    them among the active threads. ``size`` is the size of an element in bytes.
     """
 
     region: Region
@@ -81,11 +83,11 @@ class ArrayPart:
 
     @cached_property
     def unit(self) -> Array:
-        """The first unit of each thread."""
+        """Index of the first element that each thread accesses."""
         return unit_index(self.address, self.region.base, self.size)
 
     def touch(self, *, written: bool, fetch: int = 2) -> None:
-        """Note the sectors of an access: one per address, because accesses are aligned.
+        """Mark the sectors that an access reads or writes. Accesses are aligned, so each address is in one sector.
 
         A read that misses the L2 cache fetches ``fetch`` sectors.
         """
@@ -97,9 +99,9 @@ class ArrayPart:
         flags[self._find_sectors()] = True
 
     def _find_sectors(self) -> Array:
-        """Find the touched sectors of the array.
+        """Return the indices of the touched sectors of the array.
 
-        If all blocks begin at the same place of a sector, each is one of the blocks' sectors plus one of the threads'.
+        If the blocks' parts of a `Sum` have the same offset in a sector, each index is a block's plus a thread's.
         """
         if isinstance(self.address, Sum):
             blocks = self.address.block - self.region.base
@@ -110,7 +112,7 @@ class ArrayPart:
         return np.asarray(self.unit >> (SECTOR // self.size).bit_length() - 1)
 
     def gather(self, offset: int) -> Array:
-        """Read the element ``offset`` units after each thread's first."""
+        """Return, per thread, the element ``offset`` elements after its first one."""
         units, address = self.region.units(self.size), self.address
         if isinstance(address, Sum) and address.block.size >= _MIN_BLOCKS:
             step = find_step(address.thread)
@@ -127,9 +129,9 @@ def _sort_distinct(values: Array) -> Array:
 
 
 def unit_index(address: Value, base: int, size: int) -> Array:
-    """Return the indices of aligned addresses in an array of units of ``size`` bytes."""
+    """Return the element index of each aligned address in an array at ``base`` with elements of ``size`` bytes."""
     shift = size.bit_length() - 1
-    if isinstance(address, Sum):  # only the sum of the parts is a multiple of the size
+    if isinstance(address, Sum):  # block and thread alone need not be multiples of the size
         first = address.thread.flat[0]
         return np.asarray(((address.block + (first - base)) >> shift) + ((address.thread - first) >> shift))
     return np.asarray((address.view(np.int64) - base) >> shift)

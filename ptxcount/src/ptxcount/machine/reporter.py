@@ -22,7 +22,7 @@ _RECOVERABLE: dict[Any, tuple[str, str]] = {
 
 
 class Reporter:
-    """Reports a fault as an error, as a finding, or not at all, by the launch options.
+    """Reports a fault as an error, as a finding, or not at all, as the launch options say.
 
     ``plain``: the instruction is a weak load or store, which does not synchronize.
     """
@@ -34,7 +34,11 @@ class Reporter:
         self, error: Any, position: tuple[int, int], text: str, address: int, other_source: Source | None = None,
         other_thread: int | None = None,
     ) -> None:  # fmt: skip
-        """Report a fault of the thread at a position in the chunk; for a race, with the other thread's source line."""
+        """Report a fault of the thread at ``position``, (block, thread) in the chunk.
+
+        For a race, ``other_source`` is the source of the other access, and ``other_thread`` the index of its thread in
+        the block.
+        """
         context = self.chunk.context
         if not spread(self.chunk.active, self.chunk.shape)[position]:
             position = self.chunk.first_active()

@@ -1,15 +1,17 @@
-"""Races in shared memory, from the threads that accessed each byte since the last barrier.
+"""Race check for shared memory, by the threads that accessed each byte since the last barrier.
 
 Two threads race if they access the same byte, at least one of them writes, and not both accesses are strong: atomic,
 volatile, relaxed, acquire or release. A barrier of the block between the accesses prevents that, and so does
-``bar.warp.sync`` between lanes of its mask (PTX memory consistency model, 8.9). A thread whose strong load reads what
-another wrote comes behind all that the block did before that write; so does one whose atomic did, from a fence on. For
-each byte and kind of access it is enough to keep the first and the last thread that touched it: a thread conflicts
-with another exactly if one of these two is not itself. Where masks are not of whole warps, each lane's last access is
-kept as well, and compared with what the lanes know of each other (`warp_clocks`).
+``bar.warp.sync`` between lanes of its mask (PTX memory consistency model, 8.9). A strong load that reads another
+thread's write is ordered after all accesses of the block before that write. The same holds for an atomic, from the
+thread's next fence on.
 
-The strict check has kinds of their own for volatile accesses that do not poll. They race between lanes of one warp:
-since Volta, lanes do not run in lockstep.
+For each byte and access kind, the check keeps only the lowest and the highest thread. Another thread has accessed the
+byte if and only if one of these two is another thread. If masks of ``bar.warp.sync`` may be partial, the check also
+keeps the time of each lane's last access. It compares this time with the vector clocks of `warp_clocks`.
+
+The strict check gives volatile accesses that do not poll their own kinds. Two of them race if their threads are in the
+same warp: since Volta, lanes do not run in lockstep.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ class StoredValues(NamedTuple):
     data: Array
     #: Index of the first element of each access: (blocks, threads), or (1, accesses).
     places: Array
-    #: Stored elements, in the same shape.
+    #: Stored elements, one array of this shape per element of an access.
     values: list[Array]
     #: True if one row of accesses represents all blocks.
     one_row: bool
@@ -90,7 +92,7 @@ class RaceDetector:
 
     def __init__(self, units: int, clocks: WarpClocks | None) -> None:
         self._units, self._rows = units, 1
-        #: The order within warps; None without warp barriers.
+        #: Order by warp barriers and flags; None without them.
         self.clocks = clocks
         #: Last accesses, by kind.
         self._touched: dict[str, _LastAccesses] = {}
@@ -111,7 +113,7 @@ class RaceDetector:
             self._rows = blocks
 
     def select(self, rows: Array) -> RaceDetector:
-        """Select the detector of some of the blocks."""
+        """Return the race check of the blocks ``rows``."""
         part = RaceDetector(self._units, None if self.clocks is None else self.clocks.select(rows))
         part._sources = self._sources
         index = rows if self._rows > 1 else np.zeros(1, int)
@@ -140,11 +142,12 @@ class RaceDetector:
         *,
         acquires: bool = False,
     ) -> tuple[int, int, Source] | None:
-        """Record accesses: rows, ascending threads, and units (accesses, units per access); stores with values.
+        """Record the accesses of an instruction; return the first racing access, the other thread, and its source.
 
-        A store of what everybody else stores there, or of what is there already, changes nothing for anybody: it races
-        with no load and with no other store. An access that ``acquires`` comes behind what others did before they
-        wrote what it reads. Gives the first access that races, the other thread, and its line.
+        ``row`` and ``thread`` have one element per access, ``unit`` is (accesses, units per access). The threads of a
+        row are ascending. With ``stored`` values, a store that does not change memory races only with atomics. Stores
+        of equal values by one instruction do not race with each other. An access that ``acquires`` is ordered after the
+        accesses before the writes that it reads.
         """
         self._now = self._sources.setdefault(source, len(self._sources))
         flat = row[:, None] * self._units + unit
@@ -161,7 +164,10 @@ class RaceDetector:
         return store_race if earlier_race is None else earlier_race
 
     def _find_write_times(self, flat: Array, thread: Array, *, is_atomic: bool) -> Array:
-        """Find the times of the strong writes of others that accesses read; atomics of one instruction read others'."""
+        """Return the time of another thread's last strong write that each access reads; 0 if there is none.
+
+        Atomics of one instruction to the same address read each other's writes.
+        """
         times = np.zeros(len(flat), np.int32)
         for kind in ("strong store", "volatile store", "atomic"):
             if kind in self._touched:
@@ -176,7 +182,7 @@ class RaceDetector:
     def _find_earlier_race(
         self, kind: str, flat: Array, thread: Array, ordered: OrderedTimes | None, stored: StoredValues | None
     ) -> tuple[int, int, Source] | None:
-        """Find the first access that races with an earlier one; return it, the other thread, and its source."""
+        """Return the first access that races with an earlier one, the other thread, and its source."""
         for other_kind in CONFLICTING_KINDS[kind]:
             if other_kind in self._touched:
                 touched = self._touched[other_kind].map(np.ravel)
@@ -206,7 +212,10 @@ class RaceDetector:
     def _compare_lanes(
         self, other_kind: str, flat: Array, thread: Array, ordered_times: Array, extremes: tuple[Array, Array]
     ) -> tuple[Array, Array, Array]:
-        """Return the lowest and the highest thread that no barrier orders before each access, and a mask."""
+        """Return the lowest and the highest thread that no barrier orders before each access.
+
+        Also return the mask of accesses for which there is such a thread.
+        """
         first, last = extremes
         warp = thread // LANES
         foreign = (first <= last) & ((first // LANES != warp) | (last // LANES != warp))
@@ -228,7 +237,7 @@ class RaceDetector:
         first, last, times, source_index = self._touched[kind].map(np.ravel)
         old_first, old_last = first[flat], last[flat]
         if ordered is not None and self.clocks is not None:
-            # Earlier accesses of the own warp are kept by lane, if at all.
+            # With a clock per lane, `_by_lane` keeps the accesses of the own warp: drop them here.
             if self.clocks.is_by_lane:
                 ordered = ordered._replace(lanes=_ALWAYS)
             is_ordered = _is_ordered(old_first, old_last, times[flat], thread, ordered)
@@ -238,8 +247,8 @@ class RaceDetector:
                 if kind not in self._by_lane:
                     self._by_lane[kind] = np.zeros((self._rows, self._units, LANES), np.int32)
                 self._by_lane[kind].reshape(-1, LANES)[flat, thread % LANES] = self.clocks.clock.now
-        # If several threads access one unit, NumPy keeps the last assignment: the highest thread here, the lowest in
-        # reverse order (a copy, because NumPy iterates over a reversed view in memory order).
+        # If several threads access one unit, NumPy keeps the last assignment: of the highest thread, or in reverse
+        # order of the lowest. The copies are needed: NumPy iterates over a reversed view in memory order.
         last[flat] = np.maximum(old_last, thread)
         first[flat[::-1].copy()] = np.minimum(old_first, thread)[::-1].copy()
         source_index[flat] = self._now
@@ -255,7 +264,7 @@ class RaceDetector:
 
 
 def _is_ordered(first: Array, last: Array, times: Array, thread: Array, ordered: OrderedTimes) -> Array:
-    """Tell if all earlier accesses were at times that the thread knows, of the block or of its own warp."""
+    """Tell for each access if the last accesses, of threads ``first`` to ``last``, are ordered before its thread."""
     warp = thread // LANES
     is_same_warp = (first // LANES == warp) & (last // LANES == warp)
     return np.asarray((times <= ordered.block) | is_same_warp & (times <= ordered.lanes))

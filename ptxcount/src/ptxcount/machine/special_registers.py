@@ -42,7 +42,7 @@ def _per_axis(name: str, read_axis: Callable[[_Chunk, int], Any]) -> dict[str, C
     }
 
 
-#: Special registers except clocks.
+#: Functions that compute special registers from a chunk, by name; clocks are not included.
 SPECIALS: dict[str, Callable[[_Chunk], Any]] = {
     **{
         key: value

@@ -38,20 +38,21 @@ class TensorMemory:
     def __init__(self, blocks: int) -> None:
         self._data = np.zeros((blocks, LANE_COUNT, COLUMN_COUNT), np.uint32)
         self._written = np.zeros((blocks, LANE_COUNT, COLUMN_COUNT), bool)
-        #: The first column of the allocation that each column belongs to.
+        #: First column of the allocation that each column belongs to, or `_FREE`.
         self._owners = np.full((blocks, COLUMN_COUNT), _FREE)
         self._sources: dict[tuple[int, int], Source] = {}
         self._relinquished = np.zeros(blocks, bool)
-        #: Columns of products and copies without a ``commit``, and of those whose mbarrier no thread has waited for.
+        #: Columns written by products and copies without a ``commit``.
         self._uncommitted = np.zeros((blocks, COLUMN_COUNT), bool)
+        #: Columns written by products and copies with a ``commit`` whose mbarrier no thread has waited for.
         self._unfinished = np.zeros((blocks, COLUMN_COUNT), bool)
-        #: Columns that the phase of an mbarrier covers, per block, by the mbarrier's block and offset.
+        #: Columns of each block whose products and copies an mbarrier tracks, by the mbarrier's block and offset.
         self._covered: dict[tuple[int, int], dict[int, Array]] = {}
         #: Columns of stores without a ``wait::st``, by quarter of the lanes.
         self._stored = np.zeros((blocks, 4, COLUMN_COUNT), bool)
 
     def select(self, rows: Array) -> TensorMemory:
-        """Select the memory of some of the blocks."""
+        """Return the memory of the blocks ``rows``."""
         part = TensorMemory(0)
         for name in ("_data", "_written", "_owners", "_relinquished", "_uncommitted", "_unfinished", "_stored"):
             setattr(part, name, getattr(self, name)[rows])
@@ -144,11 +145,11 @@ class TensorMemory:
             self._stored[rows, lanes // 32, columns] = True
 
     def finish_stores(self, rows: Array, quarters: Array) -> None:
-        """Note that the stores of warps are complete, by blocks and quarters of the lanes."""
+        """Note that the stores to ``quarters`` of the lanes in the blocks ``rows`` are complete."""
         self._stored[rows, quarters] = False
 
     def commit(self, rows: list[int], barriers: list[tuple[int, int]]) -> None:
-        """Let mbarriers, by block and offset, cover the columns that products and copies of blocks have written."""
+        """Let mbarriers, given by block and offset, track all products and copies of the blocks ``rows``."""
         for row in rows:
             self._unfinished[row] |= self._uncommitted[row]
             self._uncommitted[row] = False
@@ -157,7 +158,7 @@ class TensorMemory:
                 covered[row] = self._unfinished[row] | covered.get(row, False)
 
     def note_waits(self, rows: Array, offsets: Array) -> None:
-        """Note that threads of blocks have waited for a phase of mbarriers."""
+        """Note that threads have waited for mbarriers, by block and offset: what these track is complete."""
         if not self._covered:
             return
         for barrier in {*zip(rows.tolist(), offsets.tolist(), strict=True)}:

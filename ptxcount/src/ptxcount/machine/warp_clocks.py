@@ -1,9 +1,9 @@
-"""The order that barriers make among the lanes of a warp (PTX ISA, ``bar.warp.sync``), and flags among threads.
+"""Order of accesses by ``bar.warp.sync`` (PTX ISA), and by flags in shared memory.
 
-Such a barrier orders the lanes of its mask alone. So each lane keeps for each other lane of its warp the time of the
-last access that surely came before: a vector clock (Fidge 1988, Mattern 1989). A barrier joins the clocks of its lanes.
-A thread that reads a flag in shared memory by a strong load comes behind all that its block did before the flag was
-written: it keeps one time for all of them.
+``bar.warp.sync`` orders only the lanes of its mask. So each lane has a vector clock (Fidge 1988, Mattern 1989). It has
+a time for each lane of the warp: accesses of that lane up to this time are ordered before. A barrier joins the clocks
+of its lanes. A strong load that reads a flag is ordered after all accesses of its block before the write of the flag.
+For this order, each thread has a single time.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class Clock:
 
 
 class OrderedTimes(NamedTuple):
-    """Times up to which accesses come before some threads."""
+    """Times up to which accesses are ordered before some threads."""
 
-    #: Those of each lane of the thread's warp, or of all of them, (threads, 1 or 32).
+    #: Time for each lane of the thread's warp, (threads, 32); (threads, 1) if all lanes have the same.
     lanes: Array
-    #: Those of all threads of the block, (threads, 1).
+    #: Time for all threads of the block, (threads, 1).
     block: Array
 
 
@@ -52,9 +52,9 @@ def is_warp_barrier(instruction: Instruction) -> bool:
 
 
 def count_ordered_lanes(code: Iterable[Instruction]) -> int:
-    """Count the lanes of a warp that barriers may tell apart: 1 if all are of whole warps, or if only flags order.
+    """Return the number of clocks that a warp needs: 32 if the mask of a warp barrier may be partial.
 
-    None without barriers and flags.
+    Otherwise 1, or 0 if the code has neither warp barriers nor flags.
     """
     instructions = [*code]
     masks = [
@@ -73,7 +73,7 @@ def count_ordered_lanes(code: Iterable[Instruction]) -> int:
 
 
 def find_missing_lanes(masks: Array, active: Array, threads: int) -> Array:
-    """Find the active threads whose mask lacks their own lane; broadcastable to (blocks, threads)."""
+    """Return the mask (blocks, threads), or broadcastable, of active threads that lack their lane in ``masks``."""
     lane = np.arange(threads)[None, :] % LANES
     return np.asarray(active & (masks >> lane.astype(np.uint32) & 1 == 0))
 
@@ -83,9 +83,9 @@ class WarpClocks:
 
     def __init__(self, threads: int, lanes: int, clock: Clock) -> None:
         self.clock = clock
-        #: For each warp, (lanes, lanes): accesses of the second lane up to this time are ordered before the first lane.
+        #: Time, by block, warp, lane and other lane, up to which the other lane's accesses come before the lane.
         self._times = np.zeros((1, warp_count(threads), lanes, lanes), np.int32)
-        #: The time up to which all accesses come before each thread, and up to which a fence will order them.
+        #: Times, by block, warp and lane, up to which all accesses come before the thread: now, and after a fence.
         self._acquired, self._observed = (np.zeros((1, warp_count(threads), LANES), np.int32) for _ in range(2))
 
     @property
@@ -94,7 +94,7 @@ class WarpClocks:
         return self._times.shape[2] > 1
 
     def select(self, rows: Array) -> WarpClocks:
-        """Select the clocks of some of the blocks."""
+        """Return the clocks of the blocks ``rows``."""
         part = copy(self)
         for name in _TIMES:
             times = getattr(self, name)
@@ -108,11 +108,11 @@ class WarpClocks:
                 setattr(self, name, getattr(self, name).repeat(blocks, axis=0))
 
     def order_block(self, rows: Array | None) -> None:
-        """Order all earlier accesses before the blocks in ``rows``, or all blocks."""
+        """Order all earlier accesses before the blocks ``rows``; None: before all blocks."""
         self._times[slice(None) if rows is None else rows] = self.clock.now
 
     def order_lanes(self, warps: Array, mask: int) -> None:
-        """Synchronize the lanes of a mask in some warps, (1 or blocks, warps)."""
+        """Synchronize the lanes in the 32-bit ``mask``, in each warp of the mask ``warps``, (1 or blocks, warps)."""
         self.expand(len(warps))
         indices = np.nonzero(spread(warps, self._times.shape[:2]))
         lanes = np.flatnonzero(mask >> np.arange(LANES) & 1)
@@ -126,19 +126,22 @@ class WarpClocks:
         self._times[rows, warps, lanes] = joined[:, None, :]
 
     def observe(self, rows: Array, threads: Array, times: Array, *, is_ordering: bool) -> None:
-        """Order some threads behind what came before the times of writes that they read, now or from a fence on."""
+        """Note that threads have read values written at ``times``, and order accesses up to these times before them.
+
+        ``is_ordering``: the order holds from now on; otherwise, from the thread's next fence on.
+        """
         place = rows if len(self._times) > 1 else 0, threads // LANES, threads % LANES
         known = self._acquired if is_ordering else self._observed
         known[place] = np.maximum(known[place], times)
 
     def order_fences(self, threads: Array, count: int) -> None:
-        """Let fences of threads in a mask (1 or blocks, 1 or so many) order what these have read."""
+        """Execute a fence of the threads in a mask, (1 or blocks, 1 or ``count``): order what they have observed."""
         self.expand(len(threads))
         is_active = lanes_by_warp(threads, count)
         self._acquired = np.where(is_active, np.maximum(self._acquired, self._observed), self._acquired)
 
     def find_ordered_times(self, rows: Array, threads: Array) -> OrderedTimes:
-        """Return the times up to which accesses are ordered before some threads."""
+        """Return the times up to which accesses are ordered before the threads at (``rows``, ``threads``)."""
         row, warp, lane = rows if len(self._times) > 1 else 0, threads // LANES, threads % LANES
         block = self._acquired[row, warp, lane][:, None]
         times = self._times[row, warp, lane if self.is_by_lane else 0]
@@ -146,5 +149,5 @@ class WarpClocks:
 
 
 def find_warps(threads: Array, count: int) -> Array:
-    """Find the warps with threads in a mask, (1 or blocks, 1 or ``count``)."""
+    """Return the mask (1 or blocks, warps) of warps with threads in a mask, (1 or blocks, 1 or ``count``)."""
     return np.asarray(by_warp(threads, count).any(axis=2))

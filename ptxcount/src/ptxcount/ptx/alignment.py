@@ -19,13 +19,13 @@ _MAX_MODULUS = 16
 
 
 class Residue(NamedTuple):
-    """All values of a register have this remainder modulo a power of two."""
+    """The remainder that all values of a register have modulo a power of two; modulus 1 if nothing is known."""
 
     modulus: int
     remainder: int
 
     def join(self, second: Residue) -> Residue:
-        """Merge the facts of two control-flow paths."""
+        """Return the residue that holds after two control-flow paths join."""
         return _make_residue(gcd(self.modulus, second.modulus, self.remainder - second.remainder), self.remainder)
 
     def drop_remainder(self) -> Residue:
@@ -33,11 +33,14 @@ class Residue(NamedTuple):
         return Residue(gcd(self.modulus, self.remainder), 0)
 
     def subtract(self, number: int) -> Residue:
-        """Return the residue of a register that is less by a number."""
+        """Return the residue of the register minus a number."""
         return _make_residue(self.modulus, self.remainder - number)
 
     def align(self, size: int, offset: int) -> Residue:
-        """Use a vector access as proof of alignment: if its offset is 0 modulo ``size``, so is the register."""
+        """Return the residue after a vector access of ``size`` bytes at register + offset.
+
+        PTX requires natural alignment. So if the offset is 0 modulo ``size``, the register is, too.
+        """
         return Residue(size, 0) if size > self.modulus and not offset % size else self
 
 
@@ -60,7 +63,7 @@ def _add(a: Residue, b: Residue) -> Residue:
 
 
 def _mask(a: Residue, b: Residue) -> Residue:
-    """Apply a mask: bits known in both operands are known, and so are bits that a known mask clears."""
+    """Return the residue of ``a & b``: low bits known in both are known, and so are zeros of a known mask ``b``."""
     if b.modulus < _MAX_MODULUS:
         return Residue(min(a.modulus, b.modulus), a.remainder & b.remainder & min(a.modulus, b.modulus) - 1)
     modulus = a.modulus
@@ -70,11 +73,11 @@ def _mask(a: Residue, b: Residue) -> Residue:
 
 
 def _insert_bits(a: Residue, b: Residue, place: Residue, count: Residue) -> Residue:
-    """Keep the low bits of the second operand of ``bfi``, if the insertion is at bit 4 or above."""
+    """Return the residue of ``bfi``: that of the second operand if the insertion is at bit 4 or above, else unknown."""
     return b if place.modulus == _MAX_MODULUS and place.remainder >= 4 else _UNKNOWN
 
 
-#: Functions from the residues of the operands to that of the result, by instruction.
+#: Functions by opcode: they map the residues of the operands to the residue of the result.
 _RULES: dict[str, Callable[..., Residue]] = {
     "mov": lambda a: a,
     "cvt": lambda a: a,
@@ -97,7 +100,7 @@ _RULES: dict[str, Callable[..., Residue]] = {
 def find_residues(code: Sequence[Instruction], addresses: Mapping[str, int]) -> Callable[[Operand | None], Residue]:
     """Return a function that gives the residue of an operand, valid on every control-flow path.
 
-    ``addresses`` are those of the variables.
+    ``addresses`` maps the names of variables to their byte addresses.
     """
     known: dict[str, Residue] = {}
 
@@ -110,7 +113,7 @@ def find_residues(code: Sequence[Instruction], addresses: Mapping[str, int]) -> 
             return _make_residue(_MAX_MODULUS, addresses[operand.name])
         return _UNKNOWN
 
-    for instruction in code:  # vectors, pairs and additional results
+    for instruction in code:  # registers in vectors and pairs, and further results, are unknown
         target = instruction.operands[0] if instruction.operands else None
         known |= dict.fromkeys(instruction.writes - {getattr(target, "name", "")}, _UNKNOWN)
     writes = Counter(name for instruction in code for name in instruction.writes)
@@ -132,7 +135,7 @@ def find_residues(code: Sequence[Instruction], addresses: Mapping[str, int]) -> 
 
 
 def _derive_residue(instruction: Instruction, find_residue: Callable[[Operand], Residue | None]) -> Residue | None:
-    """Derive the residue of a result; None while an operand has none."""
+    """Derive the residue of an instruction's result; None while an operand has no residue."""
     operands = [find_residue(operand) for operand in instruction.operands[1:]]
     if instruction.opcode == "shl" and len(operands) == 2 and operands[0]:
         a, amount = operands[0], instruction.operands[2]

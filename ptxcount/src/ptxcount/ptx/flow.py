@@ -14,7 +14,7 @@ from functools import cache
 from ..util.errors import UnsupportedInstructionError
 from .program import Entry, Instruction, Symbol
 
-#: Maximum visits of basic blocks while ordering them, one per block and enclosing loop: some seconds.
+#: Maximum visits of basic blocks while ordering them, which take some seconds: one per block and enclosing loop.
 MAX_VISITS = 1_000_000
 
 
@@ -29,7 +29,7 @@ class End(Enum):
 
 @dataclass
 class BasicBlock:
-    """Straight-line instructions ``start`` to ``stop``; the last may branch, exit or wait."""
+    """Straight-line instructions from ``start`` up to, without, ``stop``. The last may branch, exit or wait."""
 
     start: int
     stop: int
@@ -47,24 +47,24 @@ class Flow:
     rank: list[int]
     #: Registers that are live across basic blocks.
     outliving: frozenset[str]
-    #: Function from basic blocks to the registers that are live at their beginning.
+    #: Function from a set of basic blocks to the registers that are live at the beginning of any of them.
     needed: Callable[[frozenset[int]], frozenset[str]]
 
 
-def _target(entry: Entry, instruction: Instruction) -> int | None:
+def _find_target(entry: Entry, instruction: Instruction) -> int | None:
     label = instruction.operands[0] if len(instruction.operands) == 1 else None
     return entry.labels.get(label.name) if isinstance(label, Symbol) else None
 
 
 def find_end(entry: Entry, instruction: Instruction) -> End:
-    """Return the end of a basic block with this last instruction: fall-through, unless it is a jump or a block barrier.
+    """Return the end of a basic block whose last instruction is this one.
 
-    An unsupported jump (``brx.idx``, or an undefined label) falls through as well: its step raises when a thread
-    reaches it.
+    An unsupported jump (``brx.idx``, or an undefined label) is a fall-through: its step raises when a thread reaches
+    it.
     """
     if instruction.problem:
         return End.FALL_THROUGH
-    if instruction.opcode == "bra" and _target(entry, instruction) is not None:
+    if instruction.opcode == "bra" and _find_target(entry, instruction) is not None:
         return End.BRANCH
     if instruction.opcode in ("ret", "exit"):
         return End.EXIT
@@ -73,13 +73,14 @@ def find_end(entry: Entry, instruction: Instruction) -> End:
 
 
 def analyse(entry: Entry) -> Flow:
-    """Analyse the control flow of a kernel whose instructions are bound. The last basic block is empty: the exit.
+    """Analyse the control flow of a kernel. The last basic block is empty: the exit.
 
-    Raises `UnsupportedInstructionError` if its loops are nested so deep that this would take minutes.
+    `isa.dispatch` must have set the registers that each instruction reads and writes. Raises
+    `UnsupportedInstructionError` if loops are nested so deep that ordering takes over `MAX_VISITS` visits.
     """
     code = entry.instructions
     ends = [find_end(entry, instruction) for instruction in code]
-    targets = {index: _target(entry, code[index]) for index, end in enumerate(ends) if end is End.BRANCH}
+    targets = {index: _find_target(entry, code[index]) for index, end in enumerate(ends) if end is End.BRANCH}
     starts = {0, len(code), *(place for place in targets.values() if place is not None)}
     starts |= {
         index + 1 for index, end in enumerate(ends) if end is not End.FALL_THROUGH or code[index].opcode == "trap"
@@ -95,18 +96,20 @@ def analyse(entry: Entry) -> Flow:
         target = targets.get(block.stop - 1)
         if target is not None:
             block.successors.append(block_index[target])
-    order = _weak_topological(entry, [block.successors for block in blocks])
+    order = _order_blocks(entry, [block.successors for block in blocks])
     rank = [len(blocks)] * len(blocks)
     for place, index in enumerate(order):
         rank[index] = place
-    uses = [_uses(code[block.start : block.stop]) for block in blocks]
-    live = _live(blocks, order, uses)
+    uses = [_find_uses(code[block.start : block.stop]) for block in blocks]
+    live = _find_live_registers(blocks, order, uses)
     outliving = frozenset[str]().union(*(read for read, _ in uses))
-    needed = cache(lambda some: frozenset[str]().union(*(live[each] for each in some)))
+    needed = cache(lambda indices: frozenset[str]().union(*(live[index] for index in indices)))
     return Flow(blocks, rank, outliving, needed)
 
 
-def _live(blocks: list[BasicBlock], order: list[int], uses: list[tuple[set[str], set[str]]]) -> list[frozenset[str]]:
+def _find_live_registers(
+    blocks: list[BasicBlock], order: list[int], uses: list[tuple[set[str], set[str]]]
+) -> list[frozenset[str]]:
     """Find the registers that are live at the beginning of each basic block."""
     live = [frozenset(read) for read, _ in uses]
     predecessors: list[list[int]] = [[] for _ in blocks]
@@ -125,8 +128,8 @@ def _live(blocks: list[BasicBlock], order: list[int], uses: list[tuple[set[str],
     return live
 
 
-def _weak_topological(entry: Entry, successors: list[list[int]]) -> list[int]:
-    """Order the nodes reachable from node 0; each loop is contiguous, and begins with its head."""
+def _order_blocks(entry: Entry, successors: list[list[int]]) -> list[int]:
+    """Return the nodes reachable from node 0 in a weak topological order: each loop is contiguous, its head first."""
     order: list[int] = []
     pieces: list[tuple[int, frozenset[int]]] = [(0, frozenset(range(len(successors))))]
     visits = 0
@@ -141,16 +144,17 @@ def _weak_topological(entry: Entry, successors: list[list[int]]) -> list[int]:
             raise UnsupportedInstructionError(entry.source, f".entry {entry.name}", why)
         remaining = inside - {head}
         roots = [node for node in successors[head] if node in remaining]
-        pieces += _components(successors, roots, remaining)
+        pieces += _find_components(successors, roots, remaining)
     return order
 
 
-def _components(
+def _find_components(
     successors: list[list[int]], roots: list[int], inside: frozenset[int]
 ) -> list[tuple[int, frozenset[int]]]:
-    """Return the strongly connected components reachable from ``roots``, in reverse topological order.
+    """Return the strongly connected components of ``inside`` that ``roots`` reach, in reverse topological order.
 
-    Each has the node at which the search entered it (Tarjan, Depth-first search and linear graph algorithms, 1972).
+    The first element of a pair is the node at which the search entered the component (Tarjan, Depth-first search and
+    linear graph algorithms, 1972).
     """
     number: dict[int, int] = {}
     low: dict[int, int] = {}
@@ -184,8 +188,8 @@ def _components(
     return found
 
 
-def _uses(code: list[Instruction]) -> tuple[set[str], set[str]]:
-    """Find the registers that a basic block reads before it surely wrote them, and those that it surely writes."""
+def _find_uses(code: list[Instruction]) -> tuple[set[str], set[str]]:
+    """Return the registers that a basic block may read before it writes them, and those that it always writes."""
     read: set[str] = set()
     written: set[str] = set()
     for instruction in code:

@@ -29,7 +29,7 @@ _FILE = re.compile(r"""\.file\s+(\d+)\s+"([^"\n]*)\"""", re.ASCII)
 
 
 class Token(NamedTuple):
-    """One token: its kind (string, dot, number, name, mark or end), its text, its line, and its offset in the text."""
+    """One token: its kind (string, dot, number, name, mark or end), its text, its line, and its offset in the PTX."""
 
     kind: str
     text: str
@@ -37,10 +37,10 @@ class Token(NamedTuple):
     start: int
 
 
-def number(word: str, line: int) -> int | float:
-    """Return the value of a literal: integers in base 2, 8, 10 or 16, ``0f`` and ``0d`` bit patterns, decimals.
+def parse_number(word: str, line: int) -> int | float:
+    """Return the value of a literal: an integer in base 2, 8, 10 or 16, a ``0f`` or ``0d`` bit pattern, or a decimal.
 
-    Raises `PtxSyntaxError` for this line if the word is no literal.
+    Raises `PtxSyntaxError` with the line if the word is no literal, or has more than 64 bits.
     """
     prefix, digits = word[:2].lower(), word[2:].rstrip("U")
     try:
@@ -62,9 +62,9 @@ def number(word: str, line: int) -> int | float:
 
 
 class Stream:
-    """The tokens of a part of a module, read in order. Every error names the line and the expected token.
+    """The tokens of a text from offset ``start`` to ``stop``, read in order. Errors name the line.
 
-    Tokens are made on demand, so skipped text costs nothing. ``line`` is the line in which the part begins.
+    Tokens are made on demand, so skipped text costs nothing. ``line`` is the line at ``start``.
     """
 
     def __init__(self, text: str, start: int = 0, stop: int | None = None, line: int = 1) -> None:
@@ -93,7 +93,7 @@ class Stream:
             self._tokens.append(Token("end", "end of file", line, stop))
 
     def peek(self, ahead: int = 0) -> Token:
-        """Return the next token, or one further ahead."""
+        """Return the next token, or the token ``ahead`` positions after it, without taking it."""
         place = self._at + ahead
         while place >= len(self._tokens):
             if self._tokens and self._tokens[-1].kind == "end":
@@ -108,7 +108,7 @@ class Stream:
         return token
 
     def accept(self, *texts: str) -> bool:
-        """Take the next token if it is one of these."""
+        """Take the next token if its text is one of ``texts``; tell if it was taken."""
         matches = self.peek().text in texts
         self._at += matches
         return matches
@@ -118,31 +118,31 @@ class Stream:
         raise PtxSyntaxError(self.peek().line, f"expected {expected}, found {self.peek().text!r}")
 
     def expect(self, text: str) -> None:
-        """Take the next token, which must have this text."""
+        """Take the next token; raise `PtxSyntaxError` if it has another text."""
         if not self.accept(text):
             self.fail(repr(text))
 
     def take(self, kind: str, expected: str) -> str:
-        """Take the next token, which must be of this kind."""
+        """Take the next token and return its text; raise `PtxSyntaxError` if it is of another kind."""
         if self.peek().kind != kind:
             self.fail(expected)
         return self.next().text
 
-    def number(self) -> int | float:
-        """Return the value of a literal: integers in base 2, 8, 10 or 16, ``0f`` and ``0d`` bit patterns, decimals."""
+    def take_number(self) -> int | float:
+        """Take a literal with its sign; return its value."""
         sign = -1 if self.accept("-") else 1
         line = self.peek().line
-        return sign * number(self.take("number", "a number"), line)
+        return sign * parse_number(self.take("number", "a number"), line)
 
-    def integer(self) -> int:
-        """Take an integer literal with its sign."""
-        line, value = self.peek().line, self.number()
+    def take_integer(self) -> int:
+        """Take an integer literal with its sign; return its value."""
+        line, value = self.peek().line, self.take_number()
         if not isinstance(value, int):
             raise PtxSyntaxError(line, f"expected an integer, found {value}")
         return value
 
     def skip_past(self, *stops: str) -> str:
-        """Skip everything up to and including the first of these tokens; return it."""
+        """Skip tokens up to and including the first whose text is one of ``stops``; return that text."""
         while self.peek().text not in stops:
             if self.next().kind == "end":
                 self.fail(" or ".join(map(repr, stops)))
@@ -154,7 +154,7 @@ class Stream:
             self.next()
 
     def skip_block(self) -> Callable[[], Stream]:
-        """Skip the rest of a ``{ ... }`` after its opening brace; return a function that makes its `Stream`."""
+        """Skip the rest of a ``{ ... }`` after its opening brace; return a function that makes a `Stream` of it."""
         start, line, depth = self._position, self._line, 1
         for brace in _BRACES.finditer(self._text, start, self._stop):
             depth += {"{": 1, "}": -1}.get(brace[0], 0)
@@ -167,10 +167,10 @@ class Stream:
         return partial(Stream, self._text, start, end, line)
 
     def parse_statement(self, parse: Callable[[], None]) -> str:
-        """Parse the rest of a statement with ``parse``, and take its ``;``.
+        """Parse the rest of a statement with ``parse``, and take its ``;``. Return an empty text.
 
-        If ``parse`` fails, skip the statement and return the problem, so that a bad statement fails only the kernel
-        that contains it. Raises `PtxSyntaxError` if the statement has no end.
+        If ``parse`` raises `PtxSyntaxError`, skip the statement and return the problem. So a bad statement fails only
+        the kernel that contains it. Raises `PtxSyntaxError` if the statement has no end.
         """
         start = self._at
         try:
@@ -187,10 +187,10 @@ class Stream:
             return error.problem
         return ""
 
-    def files(self) -> dict[int, str]:
-        """Find the file names of ``.file`` directives, which may follow their uses in ``.loc``."""
+    def find_files(self) -> dict[int, str]:
+        """Return the file names of all ``.file`` directives by number. They may follow their uses in ``.loc``."""
         names = {}
         for match in _FILE.finditer(self._text):
             if "//" not in self._text[self._text.rfind("\n", 0, match.start()) + 1 : match.start()]:
-                names[int(number(match[1], 0))] = match[2]
+                names[int(parse_number(match[1], 0))] = match[2]
         return names

@@ -31,16 +31,16 @@ def parse(text: str) -> Program:
     an end is an error.
     """
     stream = Stream(_INLINE.sub(lambda part: _LOC.sub(lambda line: " " * len(line[0]), part[0]), text))
-    return _Parser(stream, stream.files()).module()
+    return _Parser(stream, stream.find_files()).parse_module()
 
 
 def list_essential_tokens(text: str, entry: str) -> list[str]:
-    """List the tokens that one kernel depends on, without other kernels, debug sections, source lines and comments.
+    """List the tokens that one kernel depends on: all but other kernels, debug sections, source lines and comments.
 
     Raises `PtxSyntaxError` as `parse` does.
     """
     parser = _Parser(Stream(text), {})
-    declarations = [*parser.declarations(), ("", len(text))]
+    declarations = [*parser.iter_declarations(), ("", len(text))]
     irrelevant = {".file", ".section", *parser.program.entries} - {entry}
     stream = Stream(
         "\n".join(text[start:stop] for (name, start), (_, stop) in pairwise(declarations) if name not in irrelevant)
@@ -54,11 +54,12 @@ def list_essential_tokens(text: str, entry: str) -> list[str]:
     return tokens
 
 
-#: Directives of a kernel with one to three numbers, the attribute that these or their product are.
+#: Directives of a kernel with one to three numbers -> the attribute of `Entry` that holds these numbers.
 _EXTENTS = {".reqnctapercluster": "cluster", ".reqntid": "exact_block"}
+#: Directives of a kernel with one to three numbers -> the attribute of `Entry` that holds their product.
 _PRODUCTS = {".maxntid": "max_threads", ".language": "language"}
-#: The directive of a kernel whose launch gives the grid in clusters.
-_OF_CLUSTERS = ".blocksareclusters"
+#: Directive of a kernel whose launch gives the grid in clusters.
+_GRID_OF_CLUSTERS = ".blocksareclusters"
 
 
 class _Parser:
@@ -66,17 +67,17 @@ class _Parser:
         self._stream, self._files = stream, files
         self.program = Program(files=files)
 
-    def module(self) -> Program:
-        for _ in self.declarations():
+    def parse_module(self) -> Program:
+        for _ in self.iter_declarations():
             pass
         return self.program
 
-    def declarations(self) -> Iterator[tuple[str, int]]:
-        """Parse each declaration; yield the name of a kernel, or its directive, and its offset in the text."""
+    def iter_declarations(self) -> Iterator[tuple[str, int]]:
+        """Parse each declaration; yield the kernel's name, or else the directive, and the offset in the text."""
         while (first := self._stream.peek()).kind != "end":
-            yield self._declaration(), first.start
+            yield self._parse_declaration(), first.start
 
-    def _declaration(self) -> str:
+    def _parse_declaration(self) -> str:
         stream = self._stream
         while stream.accept(".visible", ".extern", ".weak", ".common"):
             pass
@@ -86,15 +87,15 @@ class _Parser:
             while stream.accept(","):
                 stream.next()
         elif token.text == ".file":
-            stream.integer()
+            stream.take_integer()
             stream.take("string", "a file name")
             stream.skip_line(token.line)
         elif token.text in SPACES:
-            stream.parse_statement(lambda: self._module_variable(token.text))
+            stream.parse_statement(lambda: self._parse_module_variable(token.text))
         elif token.text == ".entry":
-            return self._entry()
+            return self._parse_entry()
         elif token.text == ".func":
-            self._function()
+            self._parse_function()
         elif token.kind == "dot":  # sections, aliases: a kernel that needs one fails later
             if stream.skip_past("{", ";") == "{":
                 stream.skip_block()
@@ -102,24 +103,24 @@ class _Parser:
             raise PtxSyntaxError(token.line, f"expected a directive, found {token.text!r}")
         return token.text
 
-    def _module_variable(self, space: str) -> None:
-        variable = self.variable(space)
+    def _parse_module_variable(self, space: str) -> None:
+        variable = self.parse_variable(space)
         self.program.variables[variable.name] = variable
 
-    def variable(self, space: str) -> Variable:
+    def parse_variable(self, space: str) -> Variable:
         """Parse a variable after its state space: alignment, type, name, extents and initial value."""
         stream, align, problem = self._stream, 0, ""
         element: Type | None = None
         while stream.peek().kind == "dot":
             word = stream.next().text
             if word == ".align":
-                align = self._alignment()
+                align = self._take_alignment()
             elif word == ".attribute":
                 stream.skip_past(")")
             elif word == ".ptr":  # .global .align 8: facts about the pointee
                 while stream.peek().kind == "dot":
                     if stream.next().text == ".align":
-                        self._alignment()
+                        self._take_alignment()
             elif element is None and word[1:] in TYPES:
                 element = TYPES[word[1:]]
             else:
@@ -130,52 +131,52 @@ class _Parser:
             if stream.accept("]"):
                 count = None
             else:
-                count = (count or 1) * self._count()
+                count = (count or 1) * self._take_count()
                 stream.expect("]")
         if element is None:
             problem, element = problem or "it has no type", TYPES["b8"]
         initial = bytearray()
         addresses: list[tuple[int, str, int]] = []
         if stream.accept("="):
-            problem = self._initial(element, initial, addresses) or problem
+            problem = self._parse_initial(element, initial, addresses) or problem
         size = count * element.size if count is not None else len(initial) or None
         if size is not None and len(initial) > size:
             problem = f"more initial values than its {size} bytes hold"
         align = align or element.size
         return Variable(name, space.lstrip("."), align, size, bytes(initial), problem, tuple(addresses), element)
 
-    def _alignment(self) -> int:
-        line, align = self._stream.peek().line, self._stream.integer()
+    def _take_alignment(self) -> int:
+        line, align = self._stream.peek().line, self._stream.take_integer()
         if align <= 0 or align & (align - 1):
             raise PtxSyntaxError(line, f"an alignment is a power of two, not {align}")
         return align
 
-    def _count(self) -> int:
-        count = self._stream.integer()
+    def _take_count(self) -> int:
+        count = self._stream.take_integer()
         if not 0 < count < 2**32:
             self._stream.fail(f"a number of elements (not {count}) before")
         return count
 
-    def _initial(self, element: Type, values: bytearray, addresses: list[tuple[int, str, int]]) -> str:
-        """Parse initial values up to the ``;``; return the problem with them, or an empty string."""
+    def _parse_initial(self, element: Type, values: bytearray, addresses: list[tuple[int, str, int]]) -> str:
+        """Parse initial values, up to the ``;``, into ``values`` and ``addresses``; return the problem, or ""."""
         stream, problem = self._stream, ""
         while (token := stream.peek()).text != ";":
             if token.kind == "end":
                 stream.fail("';'")
             if token.kind == "number" or token.text == "-":
-                value = stream.number()
+                value = stream.take_number()
                 try:
                     values += _encode_value(value, element)
                 except (ArithmeticError, ValueError):
                     problem = f"its initial value {value} does not fit .{element.name}"
             elif token.kind == "name" and element.size == 8:
-                addresses.append((len(values), *self._address()))
+                addresses.append((len(values), *self._parse_address()))
                 values += bytes(element.size)
             elif stream.next().text not in ("{", "}", ","):
                 problem = f"its initial value {token.text!r} is not a number"
         return problem
 
-    def _address(self) -> tuple[str, int]:
+    def _parse_address(self) -> tuple[str, int]:
         """Parse ``name`` or ``generic(name)``, and a number added to it."""
         stream, offset = self._stream, 0
         name = stream.take("name", "a variable's name")
@@ -183,10 +184,10 @@ class _Parser:
             name = stream.take("name", "a variable's name")
             stream.expect(")")
         while stream.accept("+") or stream.peek().text == "-":
-            offset += stream.integer()
+            offset += stream.take_integer()
         return name, offset
 
-    def _entry(self) -> str:
+    def _parse_entry(self) -> str:
         stream = self._stream
         line, name = stream.peek().line, stream.take("name", "a kernel's name")
         if name in self.program.entries:
@@ -200,26 +201,27 @@ class _Parser:
                 stream.expect(")")
         except PtxSyntaxError as error:
             entry.problem = error.problem
-        while (stop := stream.skip_past("{", ";", ".pragma", _OF_CLUSTERS, *_EXTENTS, *_PRODUCTS)) not in ("{", ";"):
+        stops = ("{", ";", ".pragma", _GRID_OF_CLUSTERS, *_EXTENTS, *_PRODUCTS)
+        while (stop := stream.skip_past(*stops)) not in ("{", ";"):
             if stop == ".pragma":
                 stream.skip_past(";")
                 continue
-            if stop == _OF_CLUSTERS:
+            if stop == _GRID_OF_CLUSTERS:
                 entry.has_grid_of_clusters = True
                 continue
-            extents = [stream.integer()]
+            extents = [stream.take_integer()]
             while stream.accept(","):
-                extents.append(stream.integer())
+                extents.append(stream.take_integer())
             if stop in _PRODUCTS:
                 setattr(entry, _PRODUCTS[stop], prod(extents))
             else:
                 setattr(entry, _EXTENTS[stop], (*extents, 1, 1)[:3])
         if stop == "{":
-            entry.body = self._body()
+            entry.body = self._make_body_parser()
             self.program.entries[name] = entry
         return name
 
-    def _function(self) -> None:
+    def _parse_function(self) -> None:
         """Parse the names of a function's results and parameters; its body is parsed on demand."""
         stream = self._stream
         results = self._parse_parameter_names() if stream.peek().text == "(" else ()
@@ -227,21 +229,21 @@ class _Parser:
         parameters = self._parse_parameter_names() if stream.peek().text == "(" else ()
         if stream.skip_past("{", ";") == "{":
             self.program.functions[name] = Function(
-                results, parameters, Entry(name, Source(line), body=self._body()).parse_body
+                results, parameters, Entry(name, Source(line), body=self._make_body_parser()).parse_body
             )
 
-    def _body(self) -> Callable[[Entry], None]:
+    def _make_body_parser(self) -> Callable[[Entry], None]:
         """Skip a body; return a function that parses it into an entry."""
         block, files = self._stream.skip_block(), self._files
 
         def parse_into(entry: Entry) -> None:
             inner = _Parser(block(), files)
-            Body(inner._stream, entry, files, inner.variable).parse()
+            Body(inner._stream, entry, files, inner.parse_variable).parse()
 
         return parse_into
 
     def _parse_parameter_names(self) -> tuple[str, ...]:
-        """Parse the names in a list of parameters; the name is empty for anything but a variable."""
+        """Return the names in a list of parameters; the name is empty for a parameter that is no variable."""
         stream, names = self._stream, [""]
         while (token := stream.next()).text != ")":
             if token.kind == "end":
@@ -255,7 +257,7 @@ class _Parser:
     def _parse_parameter(self, entry: Entry) -> None:
         hidden = self._stream.accept(".hidden")
         self._stream.expect(".param")
-        parameter = replace(self.variable(".param"), hidden=hidden)
+        parameter = replace(self.parse_variable(".param"), hidden=hidden)
         if parameter.problem or parameter.size is None:
             entry.problem = f"parameter {parameter.name}: {parameter.problem or 'it has no size'}"
         entry.parameters.append(parameter)

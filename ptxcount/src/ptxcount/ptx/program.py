@@ -17,8 +17,8 @@ DType = np.dtype[Any]
 class Type:
     """A fundamental type (PTX ISA, "Fundamental Types").
 
-    Its name, its kind (``s``, ``u``, ``b``, ``f``; ``p`` for pred, ``h`` for f16x2, ``e`` for bf16 and bf16x2, ``v``
-    for pairs of integers) and its size in bytes.
+    ``kind`` is ``s``, ``u``, ``b`` or ``f``; ``p`` for pred, ``h`` for f16x2, ``e`` for bf16 and bf16x2, ``v`` for
+    pairs of integers. ``size`` is in bytes.
     """
 
     name: str
@@ -70,7 +70,7 @@ class Special:
 
 @dataclass(frozen=True)
 class Immediate:
-    """A literal: an integer, or a float with the width it was written in (0 when decimal)."""
+    """A literal: an integer or a float."""
 
     value: int | float
 
@@ -84,7 +84,7 @@ class Symbol:
 
 @dataclass(frozen=True)
 class Address:
-    """``[base + offset]``, the operand of a memory instruction; no base for an absolute address."""
+    """``[base + offset]``, the operand of a memory instruction; ``base`` is None for an absolute address."""
 
     base: Register | Special | Symbol | None
     offset: int
@@ -98,11 +98,12 @@ class Group:
 
 
 Operand = Register | Special | Immediate | Symbol | Address | Group
+#: The operand of a result that nothing reads.
 SINK = Symbol("_")
 
 
 def format_operand(operand: Operand) -> str:
-    """Format an operand as PTX writes it."""
+    """Format an operand in PTX syntax."""
     if isinstance(operand, Address):
         base = format_operand(operand.base) if operand.base else ""
         return f"[{base}{operand.offset:+d}]" if operand.offset or not base else f"[{base}]"
@@ -113,7 +114,7 @@ def format_operand(operand: Operand) -> str:
     return f"!{operand.name}" if getattr(operand, "negated", False) else operand.name
 
 
-#: The space of call parameters: local memory without accesses in machine code.
+#: State space of the parameters of calls: local memory that machine code does not access.
 GIVEN = "local::param"
 
 
@@ -134,15 +135,15 @@ class Instruction:
     uniform: frozenset[str] = frozenset()
     #: True for a swap whose result decides whether a loop tries again.
     is_retried: bool = False
-    #: The names of the registers that it reads, including its guard, and of those that it writes.
+    #: Names of the registers that the instruction reads, including its guard, and of those that it writes.
     reads: set[str] = field(default_factory=set, init=False, compare=False, repr=False)
     writes: set[str] = field(default_factory=set, init=False, compare=False, repr=False)
-    #: The widths in bytes of its accesses to what may be shared memory.
+    #: Widths in bytes of its accesses that may be to shared memory.
     units: set[int] = field(default_factory=set, init=False, compare=False, repr=False)
 
     @property
     def name(self) -> str:
-        """The instruction without its operands."""
+        """The opcode and the modifiers, such as ``ld.global.f32``."""
         return ".".join((self.opcode, *self.modifiers))
 
 
@@ -161,7 +162,7 @@ class Variable:
     initial: bytes = b""
     #: Reason why it cannot be used; empty if it can.
     problem: str = ""
-    #: Addresses in its initial value: the byte offset, the symbol, and the number added to it.
+    #: Addresses in its initial value: the byte offset in the variable, the symbol, and the number added to its address.
     addresses: tuple[tuple[int, str, int], ...] = ()
     #: The type of its elements.
     element: Type = TYPES["b8"]
@@ -177,11 +178,11 @@ class Entry:
     name: str
     #: Source of its beginning.
     source: Source
-    #: In order.
+    #: Parameters, in order.
     parameters: list[Variable] = field(default_factory=list)
-    #: In order.
+    #: Instructions, in order.
     instructions: list[Instruction] = field(default_factory=list)
-    #: Indices into the instructions, by label.
+    #: Index of the instruction after each label.
     labels: dict[str, int] = field(default_factory=dict)
     #: Its own variables by name.
     variables: dict[str, Variable] = field(default_factory=dict)
@@ -191,16 +192,16 @@ class Entry:
     cluster: tuple[int, int, int] | None = None
     #: True if a launch gives the grid in clusters instead of blocks.
     has_grid_of_clusters: bool = False
-    #: Maximum threads per block, and required threads along each axis; 0 and None if not specified.
+    #: Maximum threads per block (``.maxntid``), and required threads along each axis (``.reqntid``); else 0 and None.
     max_threads: int = 0
     exact_block: tuple[int, int, int] | None = None
-    #: The number of the language that it was written in, as far as it is told.
+    #: Number of the source language (``.language``); 0 without one.
     language: int = 0
     #: Function that parses the text between the braces into an entry; None if it was parsed.
     body: Callable[[Entry], None] | None = None
 
     def parse_body(self) -> Entry:
-        """Return the kernel with its instructions; raise `PtxSyntaxError` if they are no PTX."""
+        """Return the kernel with its instructions; raise `PtxSyntaxError` if the body is no PTX."""
         if self.body is None:
             return self
         entry = replace(self, instructions=[], labels={}, variables={}, body=None)

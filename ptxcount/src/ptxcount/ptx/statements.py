@@ -24,7 +24,7 @@ from .program import (
     unknown_type,
 )
 
-#: Files of C++, and folders of libraries: of compilers, and of Python's packages.
+#: Suffixes of C++ files, and folders of libraries: the system's, Python's packages, and those of a CUDA toolkit.
 _CPP = re.compile(r"\.(cuh?|hh?|[hc](pp|xx)|cc?|in[lc])$")
 _LIBRARY = re.compile(r"^/(usr|opt)/|/(site|dist)-packages/|/targets/[^/]+/include/")
 #: The state spaces that variables are declared in.
@@ -32,7 +32,7 @@ SPACES = (".global", ".const", ".shared", ".local")
 
 
 def _is_library(file: str) -> bool:
-    """Tell if a file is of a library, or not in C++: programs in other languages inline their libraries."""
+    """Tell if a file is of a library. A file that is not C++ counts as one: other languages inline their libraries."""
     return _CPP.search(file) is None or _LIBRARY.search(file) is not None
 
 
@@ -48,7 +48,7 @@ class _Scope:
         self.ranges: dict[str, tuple[int, Type]] = {}
 
     def rename_label(self, operand: Operand) -> Operand:
-        """Return a jump target, with the unique name of its label."""
+        """Return a jump target; if its label is of this scope, with the label's unique name."""
         if isinstance(operand, Group):
             return Group(tuple(map(self.rename_label, operand.items)))
         is_local = isinstance(operand, Symbol) and operand.name in self.labels
@@ -87,9 +87,9 @@ class Body:
     def parse(self) -> None:
         """Parse to the closing brace; raise `PtxSyntaxError` if braces or ends of statements do not match."""
         while self._scopes:
-            self._statement()
+            self._parse_statement()
 
-    def _statement(self) -> None:
+    def _parse_statement(self) -> None:
         stream, token = self._stream, self._stream.peek()
         if stream.accept("{"):
             self._scopes.append(_Scope(self._scope_count, len(self._entry.instructions)))
@@ -121,7 +121,7 @@ class Body:
             self._parse_instruction()
 
     def _leave_scope(self) -> None:
-        """Give the labels of a scope unique names, as its registers have, also in branches to them."""
+        """Leave the innermost scope: give its labels unique names, also in the branches to them."""
         scope, code = self._scopes.pop(), self._entry.instructions
         self._entry.labels |= {name + scope.suffix: index for name, index in scope.labels.items()}
         if not (scope.suffix and scope.labels):
@@ -142,11 +142,11 @@ class Body:
     def _locate(self, ptx_line: int) -> None:
         """Parse ``.loc file line column``, and ``inlined_at file line column`` after it."""
         stream = self._stream
-        place = caller = (stream.integer(), stream.integer())
+        place = caller = (stream.take_integer(), stream.take_integer())
         self._file = self._file or place[0]
         while stream.peek().line == ptx_line and stream.peek().kind != "end":
             if stream.next().text == "inlined_at":
-                caller = (stream.integer(), stream.integer())
+                caller = (stream.take_integer(), stream.take_integer())
         caller = self._callers.get(caller, caller)
         if place[0] != self._file and _is_library(self._files.get(place[0], "")):  # show the line that calls it
             self._callers[place] = place = caller
@@ -156,14 +156,14 @@ class Body:
             self._location = (file, place[1], calls)
 
     def _declare_registers(self) -> None:
-        """Declare the registers of a directive; raises `PtxSyntaxError`."""
+        """Declare the registers of a ``.reg`` directive; raise `PtxSyntaxError` if it is invalid."""
         stream = self._stream
         name = stream.take("dot", "a type")[1:]
         kind = TYPES.get(name) or unknown_type(name)
         while True:
             register = stream.take("name", "a register's name")
             if stream.accept("<"):
-                self._scopes[-1].ranges[register] = stream.integer(), kind
+                self._scopes[-1].ranges[register] = stream.take_integer(), kind
                 stream.expect(">")
             else:
                 self._scopes[-1].names[register] = kind
@@ -191,7 +191,7 @@ class Body:
         self._entry.instructions.append(Instruction(opcode, tuple(modifiers), checked_operands, guard, source, problem))
 
     def _parse_guard(self, negated: bool) -> tuple[Register | None, str]:
-        """Parse the guard of an instruction; return it, and the problem with it."""
+        """Parse a predicate; return it and an empty text, or None and the problem."""
         name = self._stream.take("name", "a predicate")
         register = self._find_register(name)
         if register is None or register.type.kind != "p":
@@ -227,7 +227,7 @@ class Body:
         return first
 
     def _parse_list(self) -> Group:
-        """Parse the arguments of a call, or its results."""
+        """Parse the arguments or the results of a call, after the opening parenthesis."""
         stream, items = self._stream, []
         while not stream.accept(")"):
             items.append(self._parse_single())
@@ -242,15 +242,15 @@ class Body:
             guard, problem = self._parse_guard(True)
             return guard or stream.fail(f"a predicate ({problem}) before")
         if token.kind == "number" or token.text == "-":
-            return Immediate(stream.number())
+            return Immediate(stream.take_number())
         return self._parse_name()
 
     def _parse_address(self) -> Address | Group:
         stream = self._stream
         base = None if stream.peek().kind == "number" else self._parse_name()
-        offset = stream.integer() if base is None else 0
+        offset = stream.take_integer() if base is None else 0
         while stream.accept("+") or stream.peek().text == "-":
-            offset += stream.integer()
+            offset += stream.take_integer()
         if stream.accept(","):  # coordinates: of a texture, a surface or a tensor
             coordinates = self._parse_operand()
             stream.expect("]")

@@ -1,1 +1,1 @@
-"""The listing of a launch: costs, access patterns, and pictures of one request."""
+"""The listing of a launch: costs, access patterns, and pictures of one request; and suggested launches."""

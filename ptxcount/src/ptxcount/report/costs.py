@@ -1,4 +1,4 @@
-"""Cost summary: arrays sorted by sectors, then their source lines; pictures for the worst."""
+"""Cost summary of a launch: arrays sorted by cost, the source lines of each, and pictures of the worst lines."""
 
 import re
 from collections import Counter, defaultdict
@@ -11,15 +11,15 @@ from .listing import FindLines, advise_shift, find_line_text
 from .patterns import find_array_name, find_pattern
 from .picture import Picture, draw_access
 
-#: Lines below this share are summed up.
+#: Minimum share of the launch's cost for a source line of its own; smaller ones are summed up.
 _MIN_SHARE = 0.01
-#: Maximum lines with a picture, and their minimum excess, as a share of the launch's sectors or wavefronts.
+#: Maximum lines with a picture, and the minimum excess over the ideal, as a share of the launch's cost.
 _MAX_PICTURES = 3
 _MIN_EXCESS = 0.02
 LEGEND = "Pictures: a row is a sector and a column a lane; for shared memory, a row is a wavefront and a column a bank."
 
 
-#: The units, in the order of the listing.
+#: Units of cost, in the order of the listing.
 _UNITS = ("sectors", "wavefronts", "constant addresses")
 
 
@@ -40,7 +40,10 @@ def _count_ideal(access: Access) -> int:
 
 
 class Cost(NamedTuple):
-    """The accesses of one kind to one array at a source line; ``unit`` is the unit of their cost."""
+    """The cost of the accesses of one kind to one array at a source line.
+
+    ``unit`` is sectors, wavefronts or constant addresses.
+    """
 
     unit: str
     array: str
@@ -48,12 +51,12 @@ class Cost(NamedTuple):
 
     @property
     def amount(self) -> int:
-        """Their sectors, wavefronts, or constant addresses."""
+        """Sectors, wavefronts, or constant addresses of the accesses."""
         return sum(map(_count_units, self.accesses))
 
     @property
     def ideal(self) -> int:
-        """Amount if the bytes were packed."""
+        """The amount if the bytes were packed, and without bank conflicts."""
         return sum(map(_count_ideal, self.accesses))
 
     @property
@@ -63,7 +66,7 @@ class Cost(NamedTuple):
 
     @property
     def description(self) -> str:
-        """Cost per request, and the pattern of its lanes."""
+        """The cost per request, and the pattern of the worst access."""
         requests = sum(access.requests for access in self.accesses)
         text = f"{self.worst.kind}: {_name_unit(f'{round(self.amount / requests, 2):g}', self.unit)} per request"
         text += f", ideal {round(self.ideal / requests, 2):g}" if self.amount > self.ideal else ""
@@ -73,7 +76,7 @@ class Cost(NamedTuple):
 
 
 def list_costs(counters: LaunchCounters, words: Sequence[str] = ()) -> list[Cost]:
-    """List the costs of a launch by array, the largest first; global memory before shared memory.
+    """List the costs of a launch by unit and array, the most expensive array first, and its largest cost first.
 
     ``words`` are the texts of the arguments, which name the arrays.
     """
@@ -93,7 +96,7 @@ def list_costs(counters: LaunchCounters, words: Sequence[str] = ()) -> list[Cost
 
 
 def sum_costs(costs: Iterable[Cost]) -> Counter[object]:
-    """Sum the amounts by unit, and by unit and array."""
+    """Return the sums of the amounts: one for each unit, and one for each unit and array."""
     totals: Counter[object] = Counter()
     for cost in costs:
         totals[cost.unit] += cost.amount
@@ -102,7 +105,7 @@ def sum_costs(costs: Iterable[Cost]) -> Counter[object]:
 
 
 def draw_pictures(costs: Sequence[Cost]) -> dict[int, Picture]:
-    """Draw the worst of these costs, by index; each picture once."""
+    """Draw up to three costs with the largest excess over the ideal; return the pictures by index, each only once."""
     pictures: dict[int, Picture] = {}
     totals = sum_costs(costs)
     excess = [(cost.amount - cost.ideal) / totals[cost.unit] for cost in costs]
@@ -118,7 +121,7 @@ def draw_pictures(costs: Sequence[Cost]) -> dict[int, Picture]:
 
 
 def format_costs(counters: LaunchCounters, words: Sequence[str], find_lines: FindLines) -> str:
-    """Format the costs as text; empty if no memory is accessed."""
+    """Format the costs of a launch as text; empty if it accesses no memory."""
     costs = list_costs(counters, words)
     pictures = draw_pictures(costs)
     legend = [f"\n{LEGEND}"] if pictures else []

@@ -18,12 +18,12 @@ _LOOP = re.compile(r"\bfor\s*\(\s*\w[\w\s]*\b(\w+)\s*=\s*\d+\w*\s*;([^;]*);([^;{
 _CONSTANT = re.compile(r"__constant__\s+([\w\s]+?)\s*\b(\w+)\s*((?:\[[^]]*\]\s*)*);")
 #: More elements than any array has.
 _ALL = 1 << 62
-#: Threads that arrive at a barrier in shared memory: a block's if they are more than a warp.
+#: The number of arrivals of an mbarrier (``init``). It is the block size if it exceeds a warp.
 _ARRIVALS = re.compile(r"\binit\(&[^,;]*,([^;]*)\);")
-#: An index with others in it, and what follows an array's name: its indices, a member, and an operator that stores.
+#: An index, which may contain indices. Then, after an array's name: indices, members, and an assigning operator.
 _INDEX = r"\[(?:[^][]|\[(?:[^][]|\[[^][]*\])*\])*\]"
 _ACCESS = rf"((?:{_INDEX})*)(?:\.\w+)*((?:[-+*/%&|^]|<<|>>)?=(?!=)|\+\+|--)?"
-#: Functions that take an element's address, and an address that another name may have.
+#: A call that takes an element's address; and an address that is taken otherwise.
 _INTRINSIC = re.compile(r"\b(atomic|__ld|__st)\w*\(&?$")
 _ADDRESS = re.compile(r"(?<!&)&(\w+=)?$")
 #: Maximum elements that pad a row or a column of a tile.
@@ -37,7 +37,7 @@ def _compress(text: str) -> str:
 
 
 def describe_element(kind: str, structs: Structs) -> tuple[str, int] | None:
-    """Return dtype and count of the numbers in an array element (scalar, vector, or struct of one dtype); else None."""
+    """Return dtype and count of the numbers in an element: a scalar, a vector, or a struct of one dtype; else None."""
     if vector := VECTORS.fullmatch(kind):
         return TYPES[vector[1]], int(vector[2])
     members = structs.get(kind, ())
@@ -48,7 +48,7 @@ def describe_element(kind: str, structs: Structs) -> tuple[str, int] | None:
 
 
 def _find_row(sides: list[int]) -> int:
-    """Return the threads of a row from the sides of a shared array, without padding; 0 if they do not tell it."""
+    """Guess the threads along x from the lengths of a shared array, without padding; 0 if they do not determine it."""
     if len(sides) == 1:
         return sides[0]
     row = min(sides[-2:]) if abs(sides[-1] - sides[-2]) <= _MAX_PADDING else sides[-1]
@@ -57,18 +57,18 @@ def _find_row(sides: list[int]) -> int:
 
 @dataclass(frozen=True)
 class KernelUses:
-    """The uses in one kernel; ``source`` is the whole file, which defines constants."""
+    """The uses in one kernel. ``source`` is the text of the whole file, which defines constants and structs."""
 
     declaration: Declaration
     source: str
 
     @cached_property
     def structs(self) -> Structs:
-        """The structs of the source."""
+        """The structs of the source, as `find_structs` returns them."""
         return find_structs(self.source)
 
     def find_constants(self) -> dict[str, tuple[str, int]]:
-        """Return dtype and count of the numbers of each constant without a value in the source, by name."""
+        """Return dtype and element count of each ``__constant__`` variable without a value that is used, by name."""
         constants = {}
         for kind, name, lengths in _CONSTANT.findall(self.source):
             sizes = [evaluate_constant(length, self.source) or 0 for length in re.findall(r"\[([^]]*)\]", lengths)]
@@ -87,7 +87,7 @@ class KernelUses:
 
     @cached_property
     def _index_expressions(self) -> list[str]:
-        """All index expressions, with nested ones separate."""
+        """All index expressions of the body; an index within an index is an expression of its own, too."""
         indices, starts = [], list[int]()
         for place, letter in enumerate(self.body):
             if letter == "[":
@@ -97,7 +97,7 @@ class KernelUses:
         return indices
 
     def find_tile(self, axis: str) -> int:
-        """Return the constant factor of ``blockIdx`` on an axis in a global index; 0 if there is none."""
+        """Return the constant N in an index such as ``blockIdx.x * N + threadIdx.x``; 0 if there is none."""
         tile = (
             rf"blockIdx\.{axis}\*(\w+)\+threadIdx\.{axis}(?![%/*])|threadIdx\.{axis}\+blockIdx\.{axis}\*(\w+)(?![.\w])"
         )
@@ -105,13 +105,13 @@ class KernelUses:
         return next(filter(None, sizes), 0)
 
     def is_used(self, axis: str) -> bool:
-        """Tell if the threads of a block lie along an axis, as far as the text says."""
+        """Tell if the body uses ``threadIdx`` or ``blockDim`` along an axis."""
         return re.search(rf"\bthreadIdx\.{axis}|\bblockDim\.{axis}", self.body) is not None
 
     def find_step(self, axis: str, block: tuple[int, ...]) -> int:
-        """Return the elements from a block to the next along an axis; 0 where the text does not say.
+        """Return the elements between neighbouring blocks along an axis; 0 if the text does not determine them.
 
-        It is 1 where the threads of a block loop over a row of its own, and beyond all where each takes many turns.
+        1 if the threads of a block loop over its own row. `_ALL` if each block takes many turns.
         """
         sizes = {f"blockDim.{letter}": size for letter, size in zip("xyz", block, strict=False)}
         products = [
@@ -148,17 +148,17 @@ class KernelUses:
 
     @cached_property
     def turns(self) -> frozenset[str]:
-        """The names that bound loops beginning at a literal, and that occur in no index."""
+        """Names that bound loops beginning at a literal, but neither bound threads nor multiply an index."""
         return frozenset(name for name in self._loop_ends if not self.is_pitch(name) and not self.is_bound(name))
 
     @cached_property
     def _loop_ends(self) -> set[str]:
-        """The names that bound loops beginning at a literal."""
+        """Names that bound loops beginning at a literal."""
         conditions = (condition for _, condition, _ in _LOOP.findall(self.declaration.body))
         return {name for condition in conditions for name in re.findall(r"[<>]=?\s*(\w+)\s*$", condition)}
 
     def is_pitch(self, name: str) -> bool:
-        """Tell if an index is multiplied by the scalar of this name."""
+        """Tell if the scalar of this name is a factor in an index, or of ``blockIdx``."""
         factor = re.compile(rf"\*{name}\b(?!\.)|(?<![.\w]){name}\*")
         of_block = rf"blockIdx\.\w\*{name}\b(?!\.)|(?<![.\w]){name}\*blockIdx"
         return any(map(factor.search, self._index_expressions)) or re.search(of_block, self.body) is not None
@@ -172,18 +172,18 @@ class KernelUses:
 
     @cached_property
     def is_bounded(self) -> bool:
-        """True if a scalar bounds the threads."""
+        """True if thread indices are compared with a scalar parameter."""
         return any(self.is_bound(name) for kind, name in self.declaration.parameters if name and "*" not in kind)
 
     def is_plain(self, name: str) -> bool:
-        """Tell if all indices of an array are without scalars: each thread accesses at most one element."""
+        """Tell if an array is only used with indices without numbers, except tile sizes and single literals."""
         followed = re.findall(rf"(?<![.\w]){name}\b(\[[^]]*|.?)", self.body)
         return not any(
             re.search(r"^[^[]|^$|\d", re.sub(r"blockIdx\.\w\*\w+|(?<=^\[)\d+$", "", text)) for text in followed
         )
 
     def find_direction(self, name: str) -> str:
-        """Return "in", "out" or "in and out" by an array's loads and stores; empty where the text does not say."""
+        """Return "in", "out" or "in and out" by an array's loads and stores; empty if the text does not tell."""
         directions = set[str]()
         for access in re.finditer(rf"(?<![.\w])(?<!->){name}\b{_ACCESS}", self.body):
             index, operator = access.groups()
@@ -199,6 +199,6 @@ class KernelUses:
         return " and ".join(sorted(directions))
 
     def is_index(self, name: str) -> bool:
-        """Tell if the elements of the array of this name are indices."""
+        """Tell if the elements of the array of this name occur in indices."""
         values = [rf"\b{name}\[", *(rf"\b{alias}\b" for alias in re.findall(rf"(\w+)={name}\[", self.body))]
         return any(re.search(value, index) for value in values for index in self._index_expressions)

@@ -1,4 +1,4 @@
-"""A first launch configuration, guessed from a kernel's text and its PTX."""
+"""Guesses of the block size and the dynamic shared memory, from a kernel's text and its PTX."""
 
 import math
 from contextlib import suppress
@@ -17,9 +17,10 @@ SHARED = 48 * 1024
 def guess_block(
     planar: bool, max_threads: int = 0, exact: Index3 | None = None, used: tuple[int, int] = (0, 0)
 ) -> tuple[int, ...]:
-    """Guess the block size within the kernel's ``.maxntid`` and ``.reqntid``, which are 0 and None if unspecified.
+    """Guess the block size, in one to three numbers.
 
-    ``used`` is the block size along x and y that the text requires, 0 if none.
+    ``planar``: the kernel uses y. ``max_threads`` and ``exact`` are its ``.maxntid`` and ``.reqntid``, or 0 and None.
+    ``used`` is the size along x and y that the text requires, 0 if none.
     """
     if exact:
         return exact[: 3 if exact[2] > 1 else 2 if exact[1] > 1 else 1]
@@ -30,7 +31,7 @@ def guess_block(
 
 
 def guess_dynamic_shared(program: Program, name: str) -> int:
-    """Guess the bytes of dynamic shared memory: the maximum, if the kernel has a dynamic array."""
+    """Guess the bytes of dynamic shared memory: the default maximum if the kernel has a dynamic array, else 0."""
     if all(variable.size is not None for variable in program.variables.values()):
         return 0
     with suppress(PtxError):  # counting the kernel reports the error

@@ -15,19 +15,21 @@ if TYPE_CHECKING:
     from ..counting.access import Access
     from ..counting.counters import LaunchCounters
 
-#: A line is marked if its sectors exceed this multiple of its ideal sectors.
+#: An access is wasteful if its sectors exceed this multiple of its ideal sectors.
 WASTEFUL = 1.5
+#: Source lines shown before and after an access.
 _MARGIN = 2
+#: A function from a file's name in the PTX to its lines; None if they may not be shown.
 FindLines = Callable[[str], "list[str] | None"]
 
 
 def format_json(counters: LaunchCounters, find_lines: FindLines = lambda name: None) -> str:
     """Format `LaunchCounters.totals` and more as JSON.
 
-    ``caveats`` has costs that numbers leave out. ``findings`` has code, source and message of each finding. ``lines``
-    has the accesses of each source line. It has the line's text only for files of the compilation, since PTX may name
-    any file of this machine. If present: ``merged`` has the counts of shared memory after merging by ptxas, ``polls``
-    the repeated requests of spin-waits.
+    ``caveats`` has costs that the counts leave out. ``findings`` has code, source and message of each finding.
+    ``lines`` has the accesses of each source line. The line's text is empty unless ``find_lines`` may show it, since
+    PTX may name any file of this machine. If present: ``merged`` has the counts of shared memory after merging by
+    ptxas, ``polls`` the repeated requests of spin-waits, ``stack_frame_bytes`` the local memory per thread.
     """
     findings = [
         {"code": finding.code, "where": str(finding.source), "message": finding.message}
@@ -52,7 +54,7 @@ _ACCESS_COUNTS = ("requests", "sectors", "ideal_sectors", "lines", "ideal_lines"
 
 
 def list_lines(counters: LaunchCounters, find_lines: FindLines = lambda name: None) -> list[dict[str, Any]]:
-    """List the accesses of each source line as plain numbers, in the order of files and lines."""
+    """List the source lines with their accesses as dicts that JSON can represent, in the order of files and lines."""
     rows = []
     places = counters.by_line().items()
     for (file, line), accesses in sorted(places, key=lambda place: (place[0][0] or "", place[0][1] or 0)):
@@ -74,13 +76,16 @@ def find_line_text(file: str | None, line: int | None, find_lines: FindLines) ->
 
 
 def is_wasteful(access: Access) -> bool:
-    """Tell if an access has bank conflicts, far more than its ideal sectors, or many constant addresses."""
+    """Tell if an access is inefficient.
+
+    It has bank conflicts, or over 1.5 times its ideal sectors, or over 1.5 constant addresses per request.
+    """
     far_more = access.space in ("global", "cluster") and access.sectors > WASTEFUL * access.ideal_sectors
     return access.bank_conflicts > 0 or far_more or access.addresses > WASTEFUL * access.requests
 
 
 def advise_shift(access: Access) -> str:
-    """Advise a shift of the shared buffer of a bulk copy that moves fewer sectors; empty if there is none.
+    """Describe the shift of a bulk copy's shared buffer that takes the fewest sectors; empty if none takes fewer.
 
     The GPU splits a copy at multiples of 128 bytes of its shared address.
     """
@@ -93,7 +98,7 @@ def advise_shift(access: Access) -> str:
 
 
 def describe_cost(access: Access) -> str:
-    """Describe the cost of an instruction."""
+    """Describe the counts of an access per request, and its caveat."""
     text = _describe_counts(access)
     if access.kind == "atomic":
         text += f"; {format_ratio(access.together, access.requests)} lanes on one address"
@@ -128,9 +133,8 @@ def _describe_counts(access: Access) -> str:
 def format_listing(counters: LaunchCounters, find_lines: FindLines) -> str:
     """Format the source around the memory accesses, with the cost of each, file by file. ``>>`` marks wasteful ones.
 
-    Constant memory is shown if lanes read different addresses, local memory unless ptxas keeps it in registers.
-
-    ``find_lines`` returns the lines of a file by its name in the PTX, or None if they may not be shown.
+    Accesses to constant memory are shown if lanes read different addresses. Accesses to local memory are shown unless
+    ptxas keeps all of it in registers.
     """
     from dataclasses import replace  # noqa: PLC0415 -- with all of inspect, which an unchanged check does without
 
@@ -176,7 +180,7 @@ def _format_file(name: str, accesses: dict[int, list[Access]], lines: list[str] 
 
 
 def format_page(text: str) -> str:
-    """Format a listing, with its title in the first line, as a self-contained HTML page; ``>>`` lines are red."""
+    """Format a listing as a self-contained HTML page. Its first line is the title; ``>>`` lines are highlighted."""
     from html import escape  # noqa: PLC0415 - with all entities of HTML
 
     title = escape(text.partition("\n")[0])
@@ -191,9 +195,9 @@ _SOURCES = (".py", ".mojo", ".slang", ".cu", ".cuh", ".c", ".cc", ".cpp", ".h", 
 
 
 def read_source_lines(sources: Iterable[Path]) -> FindLines:
-    """Read the lines of these files, and of sources in these folders, but of no others: a ``#line`` may name any.
+    """Return a function from a file's name to its lines, or None if the file is missing or may not be shown.
 
-    The result is a function from a file's name to its lines, or None if it is missing or may not be shown.
+    Files among ``sources``, and source files in folders among them, may be shown. A ``#line`` may name any file.
     """
     allowed = {source.resolve() for source in sources}
 
@@ -223,7 +227,7 @@ def format_counters(counters: LaunchCounters, sources: Iterable[Path | str] = ("
 
 
 def format_report(counters: LaunchCounters, find_lines: FindLines, *heads: str) -> str:
-    """Format totals, source lines and findings after ``heads``; empty parts are left out."""
+    """Format ``heads``, then totals, source lines and findings; empty ones are left out."""
     findings = "\n".join(map(str, counters.findings))
     parts = [*heads, format_table(counters), format_listing(counters, find_lines), findings]
     return "\n\n".join(filter(None, parts))

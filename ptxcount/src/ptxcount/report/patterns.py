@@ -15,40 +15,43 @@ from ..lanes.warps import Array
 from ..source.names import demangle
 from .listing import WASTEFUL, is_wasteful
 
-#: Requests with fewer active lanes are ignored, e.g. one thread that writes a sum.
+#: Minimum active lanes of a request for a pattern. Others, such as one thread that writes a sum, are ignored.
 ENOUGH_LANES = 8
-#: Minimum share of equal distances for a stride.
+#: Minimum share of equal distances that makes them a stride.
 _COMMON_SHARE = 0.7
 
 
 @dataclass(frozen=True, eq=False)
 class Pattern:
-    """Pattern of an access's samples; strides are in bytes, and None if fewer than 70 % of the distances agree."""
+    """Pattern of the sampled addresses of an access.
+
+    Strides are in bytes. A stride is None if fewer than 70 % of the distances are equal; for lanes, near the median.
+    """
 
     #: The counters of the access.
     access: Access
-    #: The addresses of each request, and its active lanes, (requests, 32).
+    #: Byte addresses, and the mask of active lanes, of the sampled requests, (requests, 32).
     rows: Array
     lanes: Array
     #: Distinct addresses of each request, sorted.
     distinct: list[Array]
-    #: The lanes between which strides are: active ones if no active lane has an active neighbour.
+    #: Text for the lanes whose distance is ``lane``: "active lanes" if no active lane has an active neighbour.
     pair: str
-    #: Byte strides between adjacent lanes; and of one lane between adjacent warps, blocks, and successive executions.
+    #: Strides between neighbouring lanes; and of a lane between adjacent warps, blocks, and successive executions.
     lane: int | None
     warp: int | None
     block: int | None
     step: int | None
-    #: Smallest distance between two distinct addresses of a request.
+    #: Smallest distance in bytes between two distinct addresses of a request; 0 if each request has one address.
     nearest: int
-    #: Average length of runs of lanes at consecutive elements.
+    #: Average number of lanes in runs at consecutive elements.
     run: float
-    #: Ratio of sectors to ideal sectors.
+    #: Ratio of sectors to ideal sectors in the sampled requests.
     excess: float
 
     @property
     def wasteful(self) -> bool:
-        """True if sampled requests take at least 1.5 times the sectors of their addresses, and `is_wasteful` holds."""
+        """True if `is_wasteful` holds, and the sampled requests take at least 1.5 times their ideal sectors."""
         return self.excess >= WASTEFUL and is_wasteful(self.access)
 
     @property
@@ -58,7 +61,7 @@ class Pattern:
 
     @property
     def description(self) -> str:
-        """Description of the addresses of neighbouring lanes."""
+        """Text on the addresses of neighbouring lanes."""
         if self.nearest == 0:
             return "all lanes at one address"
         requests, lanes, addresses = len(self.lanes), int(self.lanes.sum()), sum(map(len, self.distinct))
@@ -92,7 +95,7 @@ class Pattern:
         return bool(aligned.sum() < count_sectors(self.rows, self.lanes, width).sum())
 
     def find_unit_at_stride(self, distance: int) -> str:
-        """Name the unit (execution, warp, block or row of threads) with this byte stride; empty if there is none."""
+        """Return "execution", "warp", "block" or "row of threads", whichever has this stride in bytes first, or ""."""
         for walker, walked in (("execution", self.step), ("warp", self.warp), ("block", self.block)):
             if walked is not None and abs(walked) == distance:
                 return walker
@@ -111,7 +114,10 @@ class Pattern:
 
 
 def find_array_name(access: Access, arrays: Iterable[tuple[int, int, str]], words: Sequence[str] = ()) -> str:
-    """Return the name of the array that an access touches, from the arguments; empty if unknown."""
+    """Return the name of the array that an access touches; empty if unknown.
+
+    ``arrays`` has address, size and name of each. ``words`` are the texts of the arguments, whose labels are preferred.
+    """
     samples = [] if access.space == "local" else access.samples
     place = next((int(sample.addresses[sample.lanes][0]) for sample in samples if sample.lanes.any()), None)
     name = next((n for first, size, n in arrays if place is not None and first <= place < first + size), "")
@@ -123,7 +129,7 @@ def find_array_name(access: Access, arrays: Iterable[tuple[int, int, str]], word
 
 
 def find_pattern(access: Access) -> Pattern | None:
-    """Return the pattern of an access; None if too few lanes are active."""
+    """Return the pattern of an access; None if each sampled request has fewer than 8 active lanes."""
     if not access.samples:
         return None
     rows = np.concatenate([sample.addresses.reshape(-1, 32) for sample in access.samples])
@@ -173,9 +179,9 @@ def _common_pair_distance(pairs: Iterable[tuple[Sample, Sample]]) -> int | None:
 
 
 def _median_distance(distances: Array) -> int | None:
-    """Return the median distance of lanes, if almost all distances are within a sector of it.
+    """Return the median of distances in bytes if it exceeds 64, and 70 % of the distances are within a sector of it.
 
-    Lanes in different loop iterations cause the others.
+    Lanes in different loop iterations cause the other distances.
     """
     if not distances.size:
         return None

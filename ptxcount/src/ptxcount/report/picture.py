@@ -21,7 +21,7 @@ _ROWS = 8
 
 @dataclass(frozen=True)
 class Picture:
-    """A typical request as it is, and at best: one row per sector or wavefront, 32 columns."""
+    """A typical request as it is (``now``), and at best: masks with one row per sector or wavefront, and 32 columns."""
 
     unit: str
     now: Grid
@@ -46,7 +46,10 @@ def _draw_rows(grid: Grid) -> list[str]:
 
 
 def draw_access(access: Access) -> Picture | None:
-    """Draw a global or shared access; None for an atomic, or without samples."""
+    """Draw the most typical sampled request of an access to global or shared memory.
+
+    None for other memory, for an atomic, or without samples.
+    """
     draw = {"global": _draw_sectors, "shared": _draw_banks}.get(access.space)
     if draw is None or access.kind == "atomic" or not access.samples:
         return None
@@ -77,7 +80,7 @@ def _draw_sectors(addresses: Array, lanes: Array, width: int) -> Iterator[Pictur
 
 
 def _draw_banks(addresses: Array, lanes: Array, width: int) -> Iterator[Picture]:
-    """Yield a picture for one group of lanes, and one for a group of twice the size."""
+    """Yield a picture of the request served in groups of the usual size, and one in groups of twice the size."""
     for lane_count in (BANKS * WORD // max(width, WORD), 2 * BANKS * WORD // max(width, WORD)):
         now, best = [], []
         for first in range(0, 32, lane_count):

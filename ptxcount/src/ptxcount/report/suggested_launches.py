@@ -37,14 +37,14 @@ _TILE = 32
 class KernelOverview:
     """A kernel and a suggested launch."""
 
-    #: From the source, or from the compiled kernel.
+    #: Declaration from the source, or made from the compiled kernel.
     declaration: Declaration
-    #: Its name for ``--entry``.
+    #: The kernel's name for ``--entry``.
     entry: str
-    #: As on the command line.
+    #: Grid and block as on the command line, such as ``32,8``.
     grid: str
     block: str
-    #: Argument texts, with guessed sizes and numbers.
+    #: Texts of the arguments, with guessed sizes and numbers.
     arguments: list[str]
     #: Bytes of dynamic shared memory; 0 if the kernel has no dynamic array.
     dynamic_shared: int = 0
@@ -96,7 +96,7 @@ def list_kernels(file: Path, flags: str = "", arch: str = ARCH, name: str | None
 
 
 def _describe_bytes(parameter: Variable) -> str:
-    """Describe a parameter of unknown type: a float, or its bytes."""
+    """Return "float" or "double" for a PTX parameter of such a type, else its bytes, as in "8 bytes"."""
     if parameter.element.kind == "f" and parameter.size == parameter.element.size > 2:
         return "float" if parameter.size == 4 else "double"
     return f"{'hidden ' if parameter.hidden else ''}{parameter.size or 8} bytes"
@@ -153,7 +153,7 @@ _GUESS_NOTE = (
 #: Prefix of the argument text of a descriptor, by parameter type.
 _HANDLES = {"cudaTextureObject_t": "texture", "cudaSurfaceObject_t": "surface", "CUtensorMap": "tensor(16,16)"}
 
-#: Scalar types; unknown types by size.
+#: Dtypes of scalar types, and of unknown types by size.
 _SCALARS = TYPES | {"4 bytes": "int32", "2 bytes": "int16", "1 bytes": "int8"}
 
 
@@ -179,7 +179,7 @@ class _ArgumentGuesser:
         return name not in uses.turns and (not uses.is_bounded or uses.is_bound(name) or uses.is_pitch(name))
 
     def guess_grid(self, block: tuple[int, ...]) -> str:
-        """Guess the grid for all threads."""
+        """Guess the grid, as on the command line, whose blocks cover the guessed size."""
         step = self.uses.find_step("x", block)
         grid = [
             self._number if step == 1 else -(-(self._number ** (1 + self._is_matrix)) // (step or math.prod(block)))
@@ -200,7 +200,7 @@ class _ArgumentGuesser:
         return self._number if self._is_size(name) else 1
 
     def describe(self, kind: str, name: str, size: int) -> str:
-        """Return the text of an argument of a type."""
+        """Return the text of an argument, with a guessed value, from its C++ type, name, and bytes."""
         kind = strip_qualifiers(kind).removeprefix("hidden ")
         base = kind.rstrip("* []").strip()
         if kind in _HANDLES:
@@ -238,7 +238,7 @@ class _ArgumentGuesser:
 
 
 def _parse_nested(word: str) -> Any:
-    """Parse a text within another: there, a list is an embedded array instead of a pointer."""
+    """Parse an argument's text for use in a struct or list, where ``{"*": [...]}`` is a pointer to elements."""
     if word.startswith("["):
         return {"*": json.loads(word)}
     return json.loads(word) if word.startswith("{") else word

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def format_ratio(count: int, requests: int) -> str:
-    """Format a count per request; a dash without requests."""
+    """Format a count per request with two decimals; a dash without requests."""
     return f"{count / requests:.2f}" if requests else "-"
 
 
@@ -18,8 +18,8 @@ def _format_row(*cells: object) -> str:
     return f"{cells[0]!s:<16}" + "".join(f"{cell!s:>16}" for cell in cells[1:])
 
 
-#: The parts of the table: space, prefix of its totals, unit; and for the last column the heading, the total, and its
-#: format as a function of the total and the requests.
+#: Sections of the table: space, prefix of its totals, unit; then the heading of the last column, its total, and a
+#: function that formats it from the total and the requests.
 _PARTS: tuple[tuple[str, str, str, str, str, Callable[[int, int], object]], ...] = (
     ("global", "", "sectors", "ideal", "ideal_sectors", format_ratio),
     ("global", "", "lines", "ideal", "ideal_lines", format_ratio),

@@ -30,11 +30,11 @@ class AdaptedKernel:
     flags: str = ""
     #: The architecture that the package generated CUDA C++ for, such as sm_90a.
     arch: str | None = None
-    #: The grid in blocks, if the package uses another unit.
+    #: The grid in blocks, if the package launches in another unit; else None.
     grid: int | Sequence[int] | None = None
-    #: The block size, if the kernel was compiled for one.
+    #: The block size that the kernel was compiled for; None if any is possible.
     block: int | Sequence[int] | None = None
-    #: Bytes of dynamic shared memory that it was compiled for.
+    #: Bytes of dynamic shared memory that the kernel was compiled for.
     dynamic_shared: int = 0
     #: Names of the arguments in errors; empty to use their indices.
     names: list[str] = field(default_factory=list)
@@ -45,7 +45,7 @@ class AdaptedKernel:
 
 
 def parse_capability(arch: str) -> tuple[int, int]:
-    """Parse ``sm_90`` or ``sm_100a`` as a compute capability, (9, 0) or (10, 0)."""
+    """Parse ``sm_90`` or ``sm_100a`` to a compute capability, (9, 0) or (10, 0); raise `LaunchError` for others."""
     match = re.fullmatch(r"sm_(\d+)(\d)[af]?", arch)
     if match is None:
         raise LaunchError(f"arch is {arch!r}; give an architecture such as sm_90")
@@ -53,7 +53,7 @@ def parse_capability(arch: str) -> tuple[int, int]:
 
 
 def import_tool(module: str, kernel: Any) -> Any:
-    """Import a module of a kernel's package; raise `LaunchError` if the package lacks it."""
+    """Import a module that compiles a kernel; raise `LaunchError` if it cannot be imported."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
@@ -69,9 +69,9 @@ def package_of(kernel: Any) -> str:
 
 
 def describe_shape(array: Any, lengths: str = "i4", strides: str = "i8") -> tuple[list[Any], list[Any]]:
-    """Return the lengths of an array and its strides in elements, as scalars of these types.
+    """Return the lengths of an array, and its strides in elements, as lists of scalars of these types.
 
-    Raises LaunchError if a stride is no multiple of the element size, as for a field of structs.
+    Raises `LaunchError` if a stride is no multiple of the element size, as for a field of structs.
     """
     if any(stride % array.itemsize for stride in array.strides):
         raise LaunchError(
@@ -83,7 +83,10 @@ def describe_shape(array: Any, lengths: str = "i4", strides: str = "i8") -> tupl
 
 
 def view_array(argument: Any) -> Any:
-    """View another package's array in this machine's memory as NumPy's, without a copy."""
+    """View another package's array in host memory as a NumPy array. Return any other argument unchanged.
+
+    Raises `LaunchError` if NumPy cannot view the array, as for one in GPU memory.
+    """
     is_array = hasattr(argument, "__array__") or hasattr(argument, "__array_interface__")
     if isinstance(argument, (np.ndarray, np.generic)) or not is_array:
         return argument

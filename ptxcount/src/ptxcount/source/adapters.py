@@ -17,7 +17,7 @@ from .triton_kernels import adapt_compiled_triton, adapt_jit_function
 from .warp_kernels import adapt_warp
 
 #: Options of NVRTC that nvcc lacks.
-_OF_NVRTC = ("-default-device", "--device-as-default-execution-space")
+_NVRTC_ONLY = ("-default-device", "--device-as-default-execution-space")
 _SUPPORTED = (
     "a Path, a text, the bytes of a cubin, a CuPy RawKernel, a Numba dispatcher, a kernel of Triton, Warp, cuTile or "
     "tilelang, or a function that CuTe DSL compiled"
@@ -32,7 +32,10 @@ def adapt_kernel(
     grid: Any = None,
     block: Any = None,
 ) -> AdaptedKernel:
-    """Adapt a kernel of any known kind for `count`; raise `LaunchError` for others."""
+    """Adapt a kernel of any kind that `count` accepts; raise `LaunchError` for other objects.
+
+    Parameters are as in `count`.
+    """
     if isinstance(arguments, Mapping):
         arguments = {name: view_array(value) for name, value in arguments.items()}
     else:
@@ -60,11 +63,11 @@ def _has(kernel: Any, *names: str) -> bool:
 
 
 def _adapt_cupy(kernel: Any, entry: str | None, arguments: Sequence[Any], arch: str) -> AdaptedKernel:
-    flags = shlex.join(option for option in kernel.options if option not in _OF_NVRTC)
+    flags = shlex.join(option for option in kernel.options if option not in _NVRTC_ONLY)
     return AdaptedKernel(kernel.code, entry or kernel.name, list(arguments), flags)
 
 
-#: Kinds of kernels: a predicate on the attributes, and the adapter.
+#: Kinds of kernels: a predicate that recognizes the kernel by its attributes, and its adapter.
 _ADAPTERS: tuple[tuple[Callable[[Any], bool], Callable[[Any, str | None, Sequence[Any], str], AdaptedKernel]], ...] = (
     (lambda kernel: hasattr(kernel, "asm") and "ptx" in kernel.asm, adapt_compiled_triton),
     (lambda kernel: _has(kernel, "py_func", "targetoptions"), adapt_numba),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 #: The release of NVIDIA's packages in the extra ``nvcc``.
 RELEASE = "13.0.2"
-#: Headers -> the wheel that has them, and the pip requirement for `RELEASE`.
+#: Patterns of header names -> the wheel with these headers, and its pip requirement for `RELEASE`.
 HEADERS = {
     rf"({pattern})": (wheel, f"cuda-toolkit[{extra}]=={RELEASE}" if extra else wheel)
     for pattern, wheel, extra in (
@@ -39,7 +39,7 @@ HEADERS = {
         (r"(torch|ATen|c10)/.*", "torch", ""),
     )
 }
-#: Installed packages with headers, and their include folders.
+#: Packages that may be installed with headers, and their include folders.
 _PACKAGES = (("nvidia", "*/include"), ("torch", "include"), ("torch", "include/torch/csrc/api/include"))
 #: Errors for a missing header, of the preprocessor or the front end.
 _MISSING = re.compile(
@@ -51,7 +51,7 @@ _REMOVED = re.compile(r'error: namespace "((?:cub|thrust)(?:::\w+)*)" has no mem
 _OTHER_TARGET = re.compile(r"not supported on \.target '(sm_(?:9|1\d)\d)'")
 _GUIDE = "https://nvidia.github.io/cccl/cccl/3.0_migration_guide.html"
 #: Maximum number of files searched for a header.
-_MOST = 50_000
+_MAX_FILES = 50_000
 
 
 def advise(messages: str, source: Path | None, root: Path | None = None) -> str:
@@ -72,7 +72,7 @@ def advise(messages: str, source: Path | None, root: Path | None = None) -> str:
     if not missing:
         return ""
     header = missing[1] or missing[2]
-    if folder := next(_folders_with(header, source, root or Path.cwd()), None):
+    if folder := next(_iter_folders_with(header, source, root or Path.cwd()), None):
         return f"{header} is in {folder}; add {shlex.join([f'-I{folder}'])}"
     for pattern, (wheel, words) in HEADERS.items():
         if re.fullmatch(pattern, header):
@@ -80,12 +80,12 @@ def advise(messages: str, source: Path | None, root: Path | None = None) -> str:
     return f"{header} is neither in a nearby folder nor in a wheel of NVIDIA; add its folder: -IFOLDER"
 
 
-def _folders_with(header: str, source: Path | None, root: Path) -> Iterator[Path]:
-    """Yield include folders with the header: first those in the repository, then those of packages and of Python."""
+def _iter_folders_with(header: str, source: Path | None, root: Path) -> Iterator[Path]:
+    """Yield include folders with a header: of the source's repository, of installed packages, then Python's own."""
     if source is not None:
         folder = source.resolve().parent
         top = next((parent for parent in (folder, *folder.parents) if (parent / ".git").exists()), folder)
-        matches = [path for path in islice(_files(top), _MOST) if f"/{path}".endswith(f"/{header}")]
+        matches = [path for path in islice(_iter_files(top), _MAX_FILES) if f"/{path}".endswith(f"/{header}")]
         matches.sort(key=lambda path: -len(os.path.commonpath([path, folder])))
         for path in matches:
             place = Path(path.removesuffix(header))
@@ -99,8 +99,8 @@ def _folders_with(header: str, source: Path | None, root: Path) -> Iterator[Path
         yield python
 
 
-def _files(top: Path) -> Iterator[str]:
-    """Yield the paths of files below a folder, without hidden folders and those of packages."""
+def _iter_files(top: Path) -> Iterator[str]:
+    """Yield the paths of files below a folder, except in hidden folders, ``node_modules`` and ``venv``."""
     for folder, folders, names in os.walk(top):
         folders[:] = [each for each in folders if not each.startswith(".") and each not in ("node_modules", "venv")]
         yield from (os.path.join(folder, name) for name in names)  # noqa: PTH118 -- of thousands

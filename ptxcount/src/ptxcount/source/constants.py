@@ -1,4 +1,4 @@
-"""Integer constants that C++ text defines, and expressions of them."""
+"""Integer constants that a C++ text defines, and expressions of such constants."""
 
 import ast
 import operator
@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-#: The suffix of an integer, and a cast to a type of integers, by its name or by `static_cast`.
+#: An integer with its suffix; the name of an integer type; a cast to one, by ``static_cast``, ``(int)`` or ``int(``.
 _INTEGER = re.compile(r"\b(0[xX][\da-fA-F']+|0[bB][01']+|\d[\d']*)[uUlLzZ]*\b")
 _TYPE = r"(?:(?:std::)?(?:unsigned|signed|int|long|short|char|size_t|u?int\d+_t)\s*)+"
 _CAST = re.compile(rf"\bstatic_cast\s*<\s*{_TYPE}>|(?<!sizeof)\(\s*{_TYPE}\)|\b{_TYPE}(?=[({{])")
@@ -16,7 +16,7 @@ _CAST = re.compile(rf"\bstatic_cast\s*<\s*{_TYPE}>|(?<!sizeof)\(\s*{_TYPE}\)|\b{
 #: A macro, and an initializer: `= 4`, `= {4}`, `{4}` or `(4)`. The value is the group that is not empty.
 _MACRO = r"#[ \t]*define[ \t]+{0}[ \t]+([^\n]+)"
 _INITIALIZER = r"\b{0}\s*(?:(?:=(?!=)\s*\{{?|\{{)\s*([^;,{{}}]+)|\(([^;{{}}]+)\)\s*(?=[;,]))"
-#: Definitions of a name by macros and constants, and also by variables; to be formatted with the name.
+#: Patterns of a name's definitions: by macros and constants; also by variables. ``{0}`` stands for the name.
 CONSTANTS, VARIABLES = rf"{_MACRO}|\bconst(?:expr)?\b[^;()]*?{_INITIALIZER}", rf"{_MACRO}|{_INITIALIZER}"
 
 
@@ -29,7 +29,7 @@ def _divide(dividend: float, divisor: float) -> float:
 
 
 def _shift_left(value: int, count: int) -> int:
-    """Shift as C++ does; raise ValueError for the bits that no integer of C++ has."""
+    """Shift as C++ does; raise `ValueError` unless the count is 0 to 63."""
     if not 0 <= count < 64:
         raise ValueError(f"a shift by {count} bits; C++ allows 0 to 63")
     return value << count
@@ -46,7 +46,7 @@ _OPERATORS: dict[type[ast.operator | ast.unaryop], Callable[..., Any]] = {
 
 
 def remove_comments(text: str) -> str:
-    """Replace comments by a space."""
+    """Return the text with a space for each comment."""
     return _COMMENT.sub(" ", text)
 
 
@@ -55,7 +55,8 @@ def evaluate_constant(
 ) -> int | None:
     """Evaluate an expression of numbers and of constants that a source defines; None if its value is not known.
 
-    `definitions` is CONSTANTS or VARIABLES. Of several of one name the last counts; if strict, none.
+    ``definitions`` is `CONSTANTS` or `VARIABLES`. Of several definitions of a name, the last counts. With
+    ``is_strict``, a name with different definitions is not known. ``depth`` limits constants defined by constants.
     """
 
     def find_value(word: re.Match[str]) -> str:
@@ -72,13 +73,13 @@ def evaluate_constant(
 
 
 def _translate_integers(text: str) -> str:
-    """Translate a C++ expression of integers to Python: without comments, suffixes, casts and braces."""
+    """Translate a C++ expression of integers to Python: remove comments, suffixes and casts; braces become brackets."""
     text = _CAST.sub("", remove_comments(text)).replace("{", "(").replace("}", ")")
     return _INTEGER.sub(lambda number: number[1].replace("'", ""), text).strip()
 
 
 def _evaluate_node(node: ast.expr) -> Any:
-    """Evaluate an expression as C++ does; raise an error for anything but numbers and their operators."""
+    """Evaluate a syntax tree as C++ does; raise `ValueError` or `KeyError` for anything but numbers and operators."""
     match node:
         case ast.Constant(value=int() | float() as value):
             return value

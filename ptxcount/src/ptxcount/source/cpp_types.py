@@ -22,7 +22,7 @@ TYPES = {
     **{f"{long}{name}": f"{short}int{bits}" for long, short in (("", ""), ("unsigned ", "u"))
        for name, bits in (("char", 8), ("short", 16), ("int", 32), ("long", 64), ("long long", 64))},
 }  # fmt: skip
-#: Vector types of these; half2 has no others.
+#: Vector types, such as ``float4``; of half, only ``half2``.
 VECTORS = re.compile(r"(float|double|int|uint|short|ushort|char|uchar|(?:__)?half(?=2))([234])")
 #: Size of an address in bytes.
 _ADDRESS = 8
@@ -31,18 +31,18 @@ _NUMBER_KINDS = {"i": "whole", "u": "whole", "b": "whole", "f": "float", "c": "f
 
 
 def strip_qualifiers(kind: str) -> str:
-    """Strip the qualifiers of a type."""
+    """Return a type without ``const``, ``volatile``, ``restrict`` and ``struct``."""
     return " ".join(re.sub(r"\b(const|volatile|__restrict__|__restrict|restrict|struct)\b", " ", kind).split())
 
 
 def check_arguments(
     arguments: list[KernelArgument], words: Sequence[str], entry: str, files: Sequence[Path]
 ) -> list[KernelArgument]:
-    """Check the arguments of a kernel by its mangled name.
+    """Return the arguments of a kernel unchanged, after a check of their types and names.
 
-    Raises `LaunchError` if an argument has another type in C++, or the name of another parameter. Types come from the
-    mangled name, or from the declaration in one of the files. Unknown types, and pointers to bytes, accept anything.
-    Other names are only labels.
+    Raises `LaunchError` if an argument does not fit the C++ type, or has the name of another parameter. ``words`` are
+    the texts of the arguments; other names in them are only labels. Types come from the mangled name ``entry``, or from
+    a declaration in the files. Unknown types, and pointers to bytes, accept anything.
     """
     declared = [declaration.parameters for declaration in find_declared(entry, files)]
     _check_order(words, [[name for _, name in parameters] for parameters in declared])
@@ -77,7 +77,7 @@ def _check_argument(word: str, argument: KernelArgument, kind: str, files: Seque
 
 
 def _is_same(dtype: np.dtype[Any], name: str, is_pointer: bool) -> bool:
-    """Tell if numbers are those of a type, by kind, and by size behind a pointer; pointers to bytes accept any."""
+    """Tell if a dtype fits a C++ type: by kind, and behind a pointer also by size. Pointers to bytes accept any."""
     needed, size = np.dtype(name), dtype.itemsize // (2 if dtype.kind == "c" else 1)
     if dtype.kind == "V" or (is_pointer and needed.itemsize == 1):
         return True
@@ -86,7 +86,7 @@ def _is_same(dtype: np.dtype[Any], name: str, is_pointer: bool) -> bool:
 
 
 def _check_members(label: str, given: list[str], struct: str, files: Sequence[Path]) -> None:
-    """Raise `LaunchError` if the members differ from those of a struct in one of the files, or in order."""
+    """Raise `LaunchError` if the members, or their order, differ from those of the struct in the files."""
     for file in files:
         text = file.read_text(encoding="utf-8", errors="replace")
         members = find_structs(text).get(struct.rpartition("::")[2]) if struct.rpartition("::")[2] in text else None
@@ -100,7 +100,7 @@ def _check_members(label: str, given: list[str], struct: str, files: Sequence[Pa
 
 
 def _check_order(words: Sequence[str], orders: Sequence[Sequence[str]]) -> None:
-    """Raise `LaunchError` if an argument has the name of another parameter, in all possible parameter lists."""
+    """Raise `LaunchError` if, in each possible parameter list, an argument has the name of another parameter."""
     labels = [word.partition("=")[0] if "=" in word else "" for word in words]
     if orders and all(
         any(label and label != name and label in order for label, name in zip(labels, order, strict=False))
@@ -113,7 +113,7 @@ def _check_order(words: Sequence[str], orders: Sequence[Sequence[str]]) -> None:
 
 
 def find_declared(entry: str, files: Sequence[Path]) -> list[Declaration]:
-    """Find the declarations of a kernel in the first file that has any; there are several with overloads or ``#if``."""
+    """Find the declarations of a kernel in the first file that has any; overloads and ``#if`` give several."""
     name = source_name(entry)
     for file in [] if not files or is_ptx(files[0]) else files:
         text = file.read_text(encoding="utf-8", errors="replace")

@@ -13,14 +13,17 @@ _INTERMEDIATE = ".nv_intermediate_source_section"
 
 
 def open_object(content: bytes) -> Any:
-    """Open an object file with pyelftools; its ELFError or ImportError if it is none, or not installed."""
+    """Open an ELF object file with pyelftools. Raise its ELFError for other content, ImportError without pyelftools."""
     from elftools.elf.elffile import ELFFile  # noqa: PLC0415 -- only cubins need it
 
     return ELFFile(io.BytesIO(content))
 
 
 def read_section(content: bytes, name: str) -> bytes:
-    """Read a section of an object file; empty if it has none, or is none. Raises ImportError without pyelftools."""
+    """Read a section of an object file; empty without the section, or for other content.
+
+    Raises `ImportError` without pyelftools.
+    """
     from elftools.common.exceptions import ELFError  # noqa: PLC0415 -- as above
 
     try:

@@ -26,7 +26,8 @@ WHEEL = f"cuda-toolkit[nvcc,cudart,crt,nvvm,cccl]=={RELEASE}"
 TEXT_NAME = "source.cu"
 #: Characters removed from a file name that nvcc passes to a shell.
 _UNSAFE = re.compile(r"[^\w.]", re.ASCII)
-#: Text that this shell would execute, in options and in other words: nvcc escapes quotes, and dollars in options.
+#: Text that nvcc's shell would execute: a backquote, ``\$``, or ``$(`` in a word that is no option. nvcc escapes
+#: quotes, and dollars in options.
 _RUN = re.compile(r"`|\\\$|^[^-].*\$\(", re.DOTALL)
 #: A name in a make rule, with escaped spaces.
 _NAME = re.compile(r"(?:\\.|\S)+")
@@ -35,7 +36,7 @@ _TARGET = re.compile(r" : |\.o: ")
 
 
 def find_nvcc() -> Path:
-    """Find nvcc: the variable NVCC, else PyPI's wheel in this environment, else PATH. Raises `NvccNotFoundError`."""
+    """Find nvcc: the variable NVCC, else PyPI's wheel in this environment, else PATH. Raise `NvccNotFoundError`."""
     advice = f"run: pip install '{WHEEL}', or set the variable NVCC to the path of nvcc"
     configured = os.environ.get("NVCC")
     path = shutil.which(configured) if configured else _find_wheel_nvcc() or shutil.which("nvcc")
@@ -62,10 +63,11 @@ class Compilation(NamedTuple):
 
 
 def compile_source(source: Path | str, flags: str = "", arch: str = ARCH, instances: Sequence[str] = ()) -> Compilation:
-    """Compile a file, or a text, to PTX with source lines. For a file, the result has the files that nvcc read.
+    """Compile a file, or a text, to PTX with source lines.
 
-    ``instances`` are kernels to instantiate from templates, such as ``blur<float>``. Raises `CompileError` if nvcc
-    fails, writes nothing or exceeds `find_time_limit`, and `NvccNotFoundError`.
+    The result has the files that nvcc read; for a text, it has none. ``instances`` are kernels to instantiate from
+    templates, such as ``blur<float>``. Raises `NvccNotFoundError`, and `CompileError` if nvcc fails, writes no PTX or
+    exceeds `find_time_limit`.
     """
     _refuse_release()
     # Taking its address instantiates a template.
@@ -113,7 +115,7 @@ def _name_source_lines(messages: str, target: Path) -> str:
 
 
 def _refuse_release() -> None:
-    """Raise `NvccNotFoundError` for a CUDA release that only kernelwatch can install."""
+    """Raise `NvccNotFoundError` if CUDA_TOOLKIT requests a release, which only kernelwatch can install."""
     if (release := os.environ.get("CUDA_TOOLKIT")) and not os.environ.get("NVCC"):
         raise NvccNotFoundError(
             f"CUDA_TOOLKIT is {release}; kernelwatch installs that release, but ptxcount does not; "
@@ -130,7 +132,7 @@ def _make_inclusion(source: Path) -> bytes:
 
 
 def read_rule(rule: Path) -> list[Path]:
-    """Read the files in a make rule, which do not depend on ``#line``."""
+    """Return the files that a make rule lists, which ``#line`` does not change; none if the rule is missing."""
     text = rule.read_text(encoding="utf-8", errors="surrogateescape") if rule.is_file() else ""
     names = _NAME.findall(_TARGET.split(text, 1)[-1].replace("\\\n", ""))
     return [Path(re.sub(r"\\(.)", r"\1", name).replace("$$", "$")) for name in names]
@@ -159,10 +161,11 @@ def find_time_limit() -> float:
 def run_nvcc(
     command: Sequence[str], folder: str | None = None, *, share: float = 1
 ) -> subprocess.CompletedProcess[bytes]:
-    """Call nvcc. At its time limit, or if this process is killed, end it and all its child processes.
+    """Run nvcc, and return its exit code and output as bytes.
 
-    It gets a share of the time limit. Raises `CompileError` if nvcc does not start, exceeds the limit, or has an
-    argument that a shell would execute.
+    At the time limit, or if this process is killed, nvcc and its child processes are ended. ``share`` is the fraction
+    of `find_time_limit` that it may take. Raises `CompileError` if nvcc does not start, exceeds the limit, or has an
+    argument that its shell would execute.
     """
     limit = share * find_time_limit()
     if risky := next(filter(_RUN.search, map(str, command[1:])), None):
@@ -192,12 +195,12 @@ def run_nvcc(
     return subprocess.CompletedProcess(command, process.returncode, output, messages)
 
 
-#: The process groups that threads of this process wait for.
+#: Process groups of the running nvcc commands, which threads of this process wait for.
 _running: set[int] = set()
 
 
 def stop_all() -> None:
-    """Terminate every nvcc that other threads of this process have started."""
+    """Kill every nvcc that threads of this process have started, with its child processes."""
     for group in [*_running]:
         _kill(group)
 
@@ -208,10 +211,10 @@ def _kill(group: int) -> None:
 
 
 def _parent_death_prefix() -> list[str]:
-    """Return a command prefix that ends the command with the thread that started it; empty if a tool is missing.
+    """Return a command prefix that ends the command when the thread that started it ends; empty if a tool is missing.
 
-    The system sends SIGTERM to `timeout` (without a limit), which forwards it to the whole group, and then SIGKILL. The
-    shell in between checks if the starter had exited before the signal was requested.
+    The system then sends SIGTERM to `timeout` (without a limit), which forwards it to the whole group, and then sends
+    SIGKILL. The shell in between checks if the thread had ended before the signal was requested.
     """
     tools = [shutil.which(name) for name in ("setpriv", "sh", "timeout")]
     if not all(tools):

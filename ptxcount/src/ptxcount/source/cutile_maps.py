@@ -1,4 +1,4 @@
-"""Tensor maps of cuTile's kernels: a cubin carries the host function that a launch calls to make them."""
+"""Tensor maps of cuTile's kernels. A cubin contains the host function that makes them at a launch."""
 
 import ctypes
 import mmap
@@ -14,23 +14,23 @@ from ..isa.hopper.tensor_maps import TensorMap
 from ..util.errors import LaunchError
 from .cubin_ptx import open_object, read_section
 
-#: The host function, of four pointers. The last points to the parameters, behind which the function writes the maps.
+#: The host function. Its fourth argument points to the parameters of the kernel; it writes the maps after them.
 _FUNCTION = "__CUDA_TILEIR_FUNC_ON_ARGUMENTS_CHANGE_0"
-#: Fields that it writes, x first: pitches in units of 16 bytes; lengths and boxes less 1.
+#: Fields of a tensor map that it writes, x first: pitches in units of 16 bytes; lengths and boxes minus 1.
 _FIELDS = np.dtype({
     "names": ["address", "flags", "pitches", "lengths", "steps", "box"],
     "formats": ["u8", "u4", "(4,)u4", "(5,)u4", "(3,)u1", "(5,)u1"],
     "offsets": [0, 8, 12, 32, 52, 55],
     "itemsize": TensorMap.size,
 })  # fmt: skip
-#: Flags: the version in 4 bits; then the axes less 1, the type, the swizzle, promotion in L2, a size of 128 KiB.
+#: Flags: the version in 4 bits; then axes minus 1, type, swizzle, promotion in L2, and a size of 128 KiB.
 _VERSION, _KNOWN_FLAGS = 0x2, 0x2667F0
-#: Addresses that stand for those of arrays: larger than any other number there.
+#: First address that stands for an array. It is larger than any other number in the parameters.
 _ADDRESS = 1 << 56
 
 
 def make_tensor_maps(cubin: bytes, arguments: Sequence[Any], count: int) -> list[TensorMap]:
-    """Make as many tensor maps as a launch with these arguments does; none if no function for that runs here."""
+    """Make the ``count`` tensor maps of a launch with these arguments; none if the host function cannot run here."""
     arrays = {_ADDRESS | n << 40: value for n, value in enumerate(arguments) if isinstance(value, np.ndarray)}
     addresses = iter(arrays)
     values = [np.uint64(next(addresses)) if isinstance(value, np.ndarray) else value for value in arguments]
@@ -44,7 +44,7 @@ def make_tensor_maps(cubin: bytes, arguments: Sequence[Any], count: int) -> list
 
 
 def _call_host_function(cubin: bytes, parameters: int) -> None:
-    """Call the host function on parameters, if this machine runs its code and the code needs no linker."""
+    """Call the host function with the parameters' address, if this is x86-64 Linux and the code needs no linker."""
     content = read_section(cubin, ".nv.host")
     host: Any = open_object(content) if content else {"e_machine": None}
     if (host["e_machine"], platform.system(), platform.machine()) != ("EM_X86_64", "Linux", "x86_64"):
@@ -62,7 +62,10 @@ def _call_host_function(cubin: bytes, parameters: int) -> None:
 
 
 def _read_map(fields: Any, array: Any) -> TensorMap:
-    """Read the fields of a map of an array, whose axes it has in the order of their strides."""
+    """Return the `TensorMap` of these fields, over the array with its axes in the map's order.
+
+    Raises `LaunchError` for a map of another form.
+    """
     rank, flags = array.ndim, int(fields["flags"])
     lengths = (*(fields["lengths"][:rank].astype(int)[::-1] + 1),)
     strides = (*(fields["pitches"][: rank - 1].astype(int)[::-1] * 16), array.itemsize)

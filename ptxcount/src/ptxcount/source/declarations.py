@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 from .names import split_list
 
-#: Comments, string literals and directives, which are skipped; then words, and single characters.
+#: Comments, string literals and directives, which are skipped; then words, shifts, and single characters.
 _SKIPPED = re.compile(
     r"//(?:\\\n|[^\n])*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])+'|^[ \t]*#(?:\\\n|[^\n])*", re.S | re.M
 )
-_TOKEN = re.compile(r"[A-Za-z_]\w*|::|\s+|.", re.S)
+_TOKEN = re.compile(r"[A-Za-z_]\w*|::|<<|\s+|.", re.S)
 _BOUNDS = re.compile(r"__launch_bounds__\s*\(\s*(\d{1,4})\s*[,)]")
 #: A macro that stands for ``__global__ void`` or more, in one line.
 _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+([^\n\\]*\b__global__\b[^\n\\]*)$", re.M)
@@ -22,7 +22,7 @@ _BRACES = r"\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}"
 _STRUCT = re.compile(rf"\bstruct\s+(\w+)\s*({_BRACES})")
 _METHOD = re.compile(rf"[^;{{}}]*\([^;{{}}]*\)[^;{{}}]*{_BRACES};?")
 _MEMBER = re.compile(r"\s*([*&\s]*)(\w+)\s*(?:\[\s*(\d+)\s*\])?\s*")
-#: Guess for the threads of a block, and for an integer template argument: most are tile sizes.
+#: Guesses for the threads of a block, and for an integer template argument, as most are tile sizes.
 THREADS = 256
 _INTEGER = "16"
 _CLOSING = {"(": ")", "<": ">", "{": "}", "[": "]"}
@@ -54,7 +54,7 @@ class Declaration(NamedTuple):
 
 
 def find_declarations(text: str) -> list[Declaration]:
-    """Find the kernels that a source defines, in order; without those from function-like macros."""
+    """Find the kernels that a source defines, in order. Kernels from function-like macros are not found."""
     blanked = _SKIPPED.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
     for macro, value in _MACRO.findall(text):
         blanked = re.sub(rf"\b{macro}\b", value.partition("//")[0], blanked)
@@ -63,7 +63,10 @@ def find_declarations(text: str) -> list[Declaration]:
 
 
 def guess_instance(declaration: Declaration) -> str:
-    """Guess the instance of a template, ``k<float, 16>``. A size is a block's threads if it separates rows of them."""
+    """Guess an instance of a template, such as ``k<float, 16>``.
+
+    A parameter N without a default is `THREADS` if the body of a one-dimensional kernel has ``blockIdx.x * N``.
+    """
     guesses = []
     for parameter in declaration.template:
         name = re.escape(parameter.split()[-1].lstrip("."))
@@ -82,9 +85,10 @@ def guess_template_argument(parameter: str) -> str:
 
 
 def find_structs(text: str) -> dict[str, list[tuple[str, str, int]]]:
-    """Find the structs of a source: type, name and length of each data member, 0 if it is no array.
+    """Find the structs of a source: by name, the type, name and length of each data member, in order.
 
-    A struct with an unparsable member, or with a virtual function, is left out.
+    The length is 0 if the member is no array. A struct with an unparsable member, or with a virtual function, is left
+    out.
     """
     bodies = [(name, _METHOD.sub("", body[1:-1])) for name, body in _STRUCT.findall(_SKIPPED.sub(" ", text))
               if not re.search(r"\bvirtual\b", body)]  # fmt: skip
@@ -111,7 +115,7 @@ def _scan_tokens(text: str, tokens: list[tuple[str, int]]) -> Iterator[Declarati
     while place < len(tokens):
         word = tokens[place][0]
         if word == "namespace":
-            name, place = _until(tokens, place + 1, "{;=")
+            name, place = _join_until(tokens, place + 1, "{;=")
             if place < len(tokens) and tokens[place][0] == "{":
                 scopes.append(name)
         elif word == "{":
@@ -121,16 +125,16 @@ def _scan_tokens(text: str, tokens: list[tuple[str, int]]) -> Iterator[Declarati
         elif word == ";":
             template = []
         elif word == "template" and place + 1 < len(tokens) and tokens[place + 1][0] == "<":
-            end = _closing(tokens, place + 1)
+            end = _find_closing(tokens, place + 1)
             template, place = split_list(text[tokens[place + 1][1] + 1 : tokens[end][1]]), end
-        elif word == "__global__" and (position := _kernel(tokens, place + 1)):
+        elif word == "__global__" and (position := _find_kernel(tokens, place + 1)):
             name_at, opening, closing = position
             place = closing
             name, start = tokens[name_at]
-            body = text[tokens[closing][1] : tokens[_closing(tokens, closing + 1)][1]]
+            body = text[tokens[closing][1] : tokens[_find_closing(tokens, closing + 1)][1]]
             inside = text[tokens[opening][1] + 1 : tokens[closing][1]]
             parameters = [
-                _parameter(parameter)
+                _parse_parameter(parameter)
                 for parameter in split_list(" ".join(inside.split()))
                 if parameter not in ("", "void")
             ]
@@ -146,7 +150,7 @@ def _scan_tokens(text: str, tokens: list[tuple[str, int]]) -> Iterator[Declarati
         place += 1
 
 
-def _until(tokens: list[tuple[str, int]], place: int, ends: str) -> tuple[str, int]:
+def _join_until(tokens: list[tuple[str, int]], place: int, ends: str) -> tuple[str, int]:
     words = ""
     while place < len(tokens) and tokens[place][0] not in ends:
         words += tokens[place][0]
@@ -154,24 +158,28 @@ def _until(tokens: list[tuple[str, int]], place: int, ends: str) -> tuple[str, i
     return words, place
 
 
-def _closing(tokens: list[tuple[str, int]], place: int) -> int:
+def _find_closing(tokens: list[tuple[str, int]], place: int) -> int:
     """Return the index of the bracket that closes the one at an index; the last index if there is none."""
     opening, depth = tokens[place][0], 0
-    for index in range(place, len(tokens)):
-        depth += (tokens[index][0] == opening) - (tokens[index][0] == _CLOSING[opening])
+    while place < len(tokens):
+        word = tokens[place][0]
+        if opening == "<" and word == "(":  # "<" and ">" may compare in parentheses
+            place = _find_closing(tokens, place)
+        depth += (word == opening) - (word == _CLOSING[opening])
         if depth == 0:
-            return index
+            return place
+        place += 1
     return len(tokens) - 1
 
 
-def _kernel(tokens: list[tuple[str, int]], place: int) -> tuple[int, int, int] | None:
+def _find_kernel(tokens: list[tuple[str, int]], place: int) -> tuple[int, int, int] | None:
     """Return the indices of a kernel's name and of the parentheses of its parameters; None without a body."""
     while place + 1 < len(tokens) and tokens[place][0] not in ";{}":
         word, following = tokens[place][0], tokens[place + 1][0]
         if following == "(" and word.startswith("__"):  # __launch_bounds__(256), __attribute__((x))
-            place = _closing(tokens, place + 1)
+            place = _find_closing(tokens, place + 1)
         elif following == "(" and word.isidentifier():
-            closing = _closing(tokens, place + 1)
+            closing = _find_closing(tokens, place + 1)
             if closing + 1 < len(tokens) and tokens[closing + 1][0] == "{":
                 return place, place + 1, closing
             place = closing  # a macro for __launch_bounds__
@@ -179,7 +187,7 @@ def _kernel(tokens: list[tuple[str, int]], place: int) -> tuple[int, int, int] |
     return None
 
 
-def _parameter(text: str) -> tuple[str, str]:
+def _parse_parameter(text: str) -> tuple[str, str]:
     """Return type and name of ``const float* __restrict__ x`` or ``float (*f)(float)``; the name may be empty."""
     text = text.partition("=")[0].strip()
     match = re.fullmatch(r"(.*[\s*&>])([A-Za-z_]\w*)((?:\[[^]]*\])*|\s*\)\s*\(.*)", text)

@@ -23,15 +23,18 @@ def find_target(ptx: str) -> str | None:
 
 
 def find_chip(ptx: str, arch: str | None) -> str:
-    """Find the architecture to run PTX on: ``arch``, with the suffix of the PTX's target, or by default that target."""
+    """Return the architecture to run PTX on: ``arch``, or by default the target of the PTX.
+
+    An ``arch`` without a suffix gets that of the target, as in sm_90a.
+    """
     target = find_target(ptx) or ARCH
     return target if arch in (None, target.rstrip("af")) else arch
 
 
 def is_ptx(source: Path | str) -> bool:
-    """Tell if a source is PTX: its name ends in .ptx, it begins with a directive, or it has a line with ``.version``.
+    """Tell if a source is PTX: a file named ``*.ptx``, or content that begins with a directive.
 
-    A cubin counts as PTX, because its embedded PTX is executed.
+    A text may also have a later line with ``.version``. A cubin counts as PTX, because its embedded PTX is executed.
     """
     if not isinstance(source, Path):
         return bool(_DIRECTIVE.match(source) or _VERSION.search(source))
@@ -44,7 +47,7 @@ def is_ptx(source: Path | str) -> bool:
 def read_source(source: Path | str) -> str:
     """Read the text of a file, or return a text, without a byte order mark; for a cubin, its embedded PTX.
 
-    Raises LaunchError if there is no such regular file, or it has only machine code.
+    Raises `LaunchError` if there is no such regular file, or it has only machine code.
     """
     if isinstance(source, str):
         return source.removeprefix("\ufeff")

@@ -20,8 +20,9 @@ _ABI_TAG = re.compile(r"\[abi:\w+\]")
 def find_entry(ptx: str, name: str | None) -> str:
     """Find the mangled name of a kernel.
 
-    ``name`` is a mangled name, or a C++ name with or without namespaces, template arguments and parameters. None is for
-    the only kernel. A name without a kernel is returned unchanged. Raises `LaunchError` if several kernels match.
+    ``name`` is a mangled name, or a C++ name with or without namespaces, template arguments and parameters. None
+    selects the only kernel. A name that no kernel has is returned unchanged. Raises `LaunchError` if several kernels
+    match, or if ``name`` is None and there are none.
     """
     from ..ptx.parser import parse_cached  # noqa: PLC0415 - with all of NumPy, which demangling does without
 
@@ -42,14 +43,14 @@ def find_entry(ptx: str, name: str | None) -> str:
 
 
 def require_entry(entries: Iterable[str], entry: str) -> None:
-    """Raise `LaunchError` if a mangled name is not among a module's kernels."""
+    """Raise `LaunchError` if ``entry`` is not the mangled name of a kernel in ``entries``."""
     entries = [*entries]
     if entry not in entries:
         raise LaunchError(f"there is no kernel {entry!r}; the file has {', '.join(map(demangle, entries)) or 'none'}")
 
 
 def matches_name(mangled: str, name: str) -> bool:
-    """Tell if a name matches a kernel: its C++ name or a prefix of it, from any of its namespaces on."""
+    """Tell if a name matches a kernel. Outer namespaces, template arguments and parameters may be missing."""
     full, name_alone = demangle(mangled), cpp_name(mangled)
     spellings = {full, name_alone, name_alone + _find_parameters(full), source_name(mangled)}
     return any(f"::{_normalize(spelling)}".endswith(f"::{_normalize(name)}") for spelling in spellings)
@@ -62,7 +63,7 @@ def cpp_name(mangled: str) -> str:
 
 
 def source_name(mangled: str) -> str:
-    """Return the source name without templates and ABI tags: ``own::scale`` for ``_ZN3own5scaleEPf``."""
+    """Return the C++ name without template arguments and ABI tags: ``own::scale`` for ``_ZN3own5scaleEPf``."""
     name = _ABI_TAG.sub("", cpp_name(mangled))
     return name.replace("(anonymous namespace)::", "").partition("<")[0]
 
@@ -94,7 +95,7 @@ def _load_library() -> ctypes.CDLL | None:
 
 
 def parameter_types(mangled: str) -> list[str] | None:
-    """Return the C++ types of a kernel's parameters; None for a name without them, as with ``extern "C"``."""
+    """Return the C++ types of a kernel's parameters; None if the name lacks them, as with ``extern "C"``."""
     parameters = _find_parameters(demangle(mangled))
     if not parameters:
         return None
@@ -102,14 +103,19 @@ def parameter_types(mangled: str) -> list[str] | None:
 
 
 def split_list(text: str, separator: str = ",") -> list[str]:
-    """Split a list at separators outside of brackets."""
-    parts, depth = [""], 0
-    for letter in text:
-        depth += (letter in "([{<") - (letter in ")]}>")
-        if letter == separator and depth == 0:
+    """Split a text at separators outside of brackets; strip spaces around the parts.
+
+    ``<<`` is a shift, and ``<`` and ``>`` compare within other brackets.
+    """
+    parts, depth, angles = [""], 0, 0
+    for sign in re.findall("<<|.", text, re.S):
+        depth += (sign in "([{") - (sign in ")]}")
+        if depth == 0:
+            angles += (sign == "<") - (sign == ">")
+        if sign == separator and depth == angles == 0:
             parts.append("")
         else:
-            parts[-1] += letter
+            parts[-1] += sign
     return [part.strip() for part in parts]
 
 

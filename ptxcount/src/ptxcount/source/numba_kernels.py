@@ -11,8 +11,8 @@ from ..machine.argument_layout import KernelArgument
 from ..util.errors import LaunchError
 from .adapted_kernel import AdaptedKernel, describe_shape, import_tool, package_of, parse_capability
 
-#: Packages of dispatchers: the module that compiles, the module that types arguments, and the name in a module that
-#: determines the target. numba-cuda queries the driver, numba-cuda-mlir caches the result.
+#: Packages of dispatchers -> the module that compiles, the module that types arguments, and the module and name that
+#: determine the target: in numba-cuda a query of the driver, in numba-cuda-mlir a cached result.
 _PACKAGES = {
     "numba": ("numba.cuda", "numba", ("numba.cuda.dispatcher", "get_current_device")),
     "numba_cuda": ("numba.cuda", "numba", ("numba.cuda.dispatcher", "get_current_device")),
@@ -25,7 +25,10 @@ _PACKAGES = {
 
 
 def adapt_numba(kernel: Any, signature: str | None, arguments: Sequence[Any], arch: str) -> AdaptedKernel:
-    """Compile for the signature, or for the types of the arguments; raise `LaunchError` for other packages."""
+    """Compile a ``@cuda.jit`` function for the signature, or for the types of the arguments.
+
+    Raises `LaunchError` for dispatchers of other packages.
+    """
     package = package_of(kernel)
     if package not in _PACKAGES:
         raise LaunchError(
@@ -51,14 +54,17 @@ def adapt_numba(kernel: Any, signature: str | None, arguments: Sequence[Any], ar
 
 
 def _make_scalar(argument: Any) -> Any:
-    """Convert a Python number to the scalar that Numba passes: 64 bits, for a Boolean 8."""
+    """Convert a Python number to the scalar that Numba passes: of 64 bits, for a Boolean of 8."""
     scalar = {float: np.float64, int: np.int64, bool: np.bool_}.get(type(argument))
     return argument if scalar is None else scalar(argument)
 
 
 @contextmanager
 def _replace_attribute(module: Any, name: str, value: Any) -> Iterator[None]:
-    """Replace the attribute that determines the target, for a kernel and its device functions: it would need a GPU."""
+    """Replace the attribute that determines the target of a compilation, within the block.
+
+    The original would query a GPU. Raises `LaunchError` if this release of Numba lacks the attribute.
+    """
     if not hasattr(module, name):
         raise LaunchError(
             f"this release of Numba is not supported: it has no {name}; pass the PTX that it compiles, as a text"
@@ -72,7 +78,7 @@ def _replace_attribute(module: Any, name: str, value: Any) -> Iterator[None]:
 
 
 def _flatten_array(array: Any) -> list[KernelArgument]:
-    """Flatten an array as numba-cuda passes it: two owners, size, itemsize, data, shape, strides."""
+    """Flatten an array as numba-cuda passes it: two null pointers to owners, size, itemsize, data, shape, strides."""
     sizes = [array.size, array.itemsize]
     numbers = [np.int64(n) for n in (0, 0, *sizes)]
     return [*numbers, array, *(np.int64(n) for n in (*array.shape, *array.strides))]

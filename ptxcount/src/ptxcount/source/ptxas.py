@@ -1,4 +1,4 @@
-"""ptxas, the assembler of PTX: the resources of a kernel that it reports (``ptxas -v``), also as accesses."""
+"""ptxas, the assembler of PTX: the resources of a kernel that ``ptxas -v`` reports."""
 
 import re
 import tempfile
@@ -29,7 +29,7 @@ class KernelResources(NamedTuple):
 
 
 def parse_report(messages: str) -> dict[str, KernelResources]:
-    """Parse the resources of each kernel from a report.
+    """Parse the resources of each kernel, by mangled name, from a report of ``ptxas -v``.
 
     After each kernel, ptxas lists the functions that it may call. The kernel's registers include theirs; its frames and
     spills do not. A kernel in an unknown format is left out.
@@ -46,7 +46,7 @@ def parse_report(messages: str) -> dict[str, KernelResources]:
 
 @lru_cache(maxsize=64)
 def assemble(ptx: str, flags: str, arch: str) -> dict[str, KernelResources]:
-    """Return the resources of each kernel in the PTX; empty without ptxas, or if it fails.
+    """Return the resources of each kernel in the PTX, by mangled name; empty without ptxas, or if it fails.
 
     ``flags`` are those of nvcc, such as ``--maxrregcount=64``.
     """
@@ -62,12 +62,15 @@ def assemble(ptx: str, flags: str, arch: str) -> dict[str, KernelResources]:
     return parse_report((done.stdout + done.stderr).decode("utf-8", "replace"))
 
 
-#: Space and kind of these numbers in the lock file -> the resource.
+#: Space and kind of a resource in the lock file -> the field of `KernelResources`.
 _KINDS = {("stack", "frame"): "stack_frame", ("spill", "store"): "spill_stores", ("spill", "load"): "spill_loads"}
 
 
 def list_machine_accesses(ptx: str, entry: str, flags: str, arch: str | None) -> list[dict[str, Any]]:
-    """List the bytes per thread as accesses of `listing.list_lines`; empty without a ptxas for this PTX."""
+    """List stack frame, spill stores and spill loads, in bytes per thread, in the form of `listing.list_lines`.
+
+    The list is empty without ptxas, or if it fails.
+    """
     resources = assemble(ptx, flags, find_chip(ptx, arch)).get(entry)
     if resources is None:
         return []

@@ -42,9 +42,10 @@ def adapt_cute(kernel: Any, entry: str | None, arguments: Sequence[Any], arch: s
 
 
 def _describe_tensor(array: Any, parameter: Variable) -> Any:
-    """Describe an array as a tensor: its address, and its dynamic lengths and strides.
+    """Describe an array as a CuTe tensor, a dict of its address and its dynamic lengths and strides.
 
-    The stride of 1 is static: ``mark_layout_dynamic`` excludes it.
+    A parameter of 8 bytes takes only the address: all else is static. A stride of 1 is static, too:
+    ``mark_layout_dynamic`` excludes it. Raises `LaunchError` for a parameter of another size.
     """
     if parameter.size == _POINTER:
         return array
@@ -54,14 +55,14 @@ def _describe_tensor(array: Any, parameter: Variable) -> Any:
     size = -(-(_POINTER + 4 * len(lengths)) // 8) * 8 + 8 * len(dynamic)
     if size != parameter.size:
         raise LaunchError(
-            f"a tensor has {parameter.size} bytes; one of {array.ndim} axes has 8 with a static layout and {size} "
-            "with a dynamic one; pass a dict of the tensor's members"
+            f"the kernel's tensor has {parameter.size} bytes; an array of {array.ndim} axes takes 8 with a static "
+            f"layout, or {size} with a dynamic one; pass a dict of the tensor's members"
         )
     return tensor
 
 
 def adapt_cutile(kernel: Any, entry: str | None, arguments: Sequence[Any], arch: str) -> AdaptedKernel:
-    """Compile a ``@ct.kernel`` for these arguments; the PTX is in its cubin."""
+    """Compile a ``@ct.kernel`` for these arguments, and read the PTX from its cubin."""
     tile, compilation = import_tool("cuda.tile", kernel), import_tool("cuda.tile.compilation", kernel)
     annotations = kernel._annotated_function.parameter_annotations
     if len(arguments) < len(annotations):
@@ -99,7 +100,7 @@ def adapt_cutile(kernel: Any, entry: str | None, arguments: Sequence[Any], arch:
 
 
 def _constrain_array(array: Any, tile: Any, compilation: Any) -> Any:
-    """Return the constraints that cuTile's launch derives from an array."""
+    """Return the constraints on an array with which cuTile's launch would compile."""
     lengths, strides = describe_shape(array)
     return compilation.ArrayConstraint(
         getattr(tile, array.dtype.name),
@@ -118,7 +119,7 @@ def _constrain_array(array: Any, tile: Any, compilation: Any) -> Any:
 def adapt_tilelang(kernel: Any, entry: str | None, arguments: Sequence[Any] | Mapping[str, Any]) -> AdaptedKernel:
     """Adapt the result of ``tilelang.lower``: CUDA C++, compiled with tilelang's headers.
 
-    tilelang reorders a kernel's parameters, so the arguments are a mapping by name.
+    tilelang reorders a kernel's parameters, so ``arguments`` must be a mapping by name.
     """
     package = Path(import_tool("tilelang", kernel).__file__).parent
     folders = [package / "src", package / "3rdparty" / "cutlass" / "include"]
@@ -152,7 +153,7 @@ def adapt_tilelang(kernel: Any, entry: str | None, arguments: Sequence[Any] | Ma
 
 
 def _list_maps(kernel: Any) -> dict[str, Sequence[Any]]:
-    """List the tensor maps of a launch: their names and the call's arguments, of which the fifth is the array."""
+    """Return the tensor maps of a launch: by name, the arguments of the call that makes it. The fifth is the array."""
     functions = kernel.host_mod.functions.values() if hasattr(kernel, "host_mod") else ()
     calls = (call for function in functions for call in function.attrs.get("tma_descriptor_args", {}).items())
     return {

@@ -12,7 +12,7 @@ from ..util.errors import LaunchError
 from .adapted_kernel import AdaptedKernel, import_tool, parse_capability, view_array
 from .triton_descriptors import expand_descriptors, is_descriptor
 
-#: Triton's type names that are not NumPy's letter and the number of bits.
+#: Dtypes -> Triton's type names, where these are not a letter and the number of bits.
 _TYPES = {
     "bool": "u1",
     "bfloat16": "bf16",
@@ -22,7 +22,7 @@ _TYPES = {
 }
 #: Triton specializes kernels for pointers and integers that are multiples of this, with wider accesses.
 _DIVISOR = 16
-#: A parameter that Triton appends to the arguments: a pointer to global scratch memory, or to profiling memory.
+#: Declaration of a parameter that Triton appends: a pointer to global scratch memory, or to profiling memory.
 _SCRATCH = re.compile(r"\.param\s+\.u64\s+\.ptr\s+\.global\s+\.align\s+1\s+\w+")
 
 
@@ -42,7 +42,7 @@ def adapt_compiled_triton(kernel: Any, entry: str | None, arguments: Sequence[An
 
 
 def add_scratch_pointers(ptx: str, entry: str, arguments: Sequence[KernelArgument]) -> list[KernelArgument]:
-    """Append null for the one or two scratch pointers at the end of Triton's parameters, if only these are missing.
+    """Append a null for each of Triton's one or two scratch pointers, if only these parameters have no argument.
 
     nvcc never declares a pointer as one to global memory, so the PTX is from Triton or a related tool.
     """
@@ -57,7 +57,7 @@ def add_scratch_pointers(ptx: str, entry: str, arguments: Sequence[KernelArgumen
 def adapt_jit_function(
     kernel: Any, entry: str | None, arguments: Sequence[Any] | Mapping[str, Any], arch: str, block: Any
 ) -> AdaptedKernel:
-    """Compile a function as a launch with these arguments does, for ``arch``; then as `adapt_compiled_triton`.
+    """Compile a ``@triton.jit`` function for ``arch``, as a launch with these arguments does, and adapt the result.
 
     Arguments are in the function's order, or a mapping by name, which may have options such as ``num_warps``.
     """
@@ -120,7 +120,7 @@ def _bind_values(kernel: Any, keywords: Mapping[str, Any]) -> tuple[dict[str, An
 
 
 def _find_type(value: Any, parameter: Any) -> str:
-    """Name the type of a value as Triton's launch does; ``constexpr`` for what it compiles into the kernel."""
+    """Name the type of a value as Triton's launch does; ``constexpr`` for a value that it compiles into the kernel."""
     if value is None or (_is_integer(value) and value == 1 and not parameter.do_not_specialize):
         return "constexpr"
     if isinstance(value, bool):
@@ -157,7 +157,7 @@ def _make_scalar(value: Any, kind: str) -> Any:
 
 
 def _is_divisible(value: Any, parameter: Any) -> bool:
-    """Tell if Triton's launch would compile for a value that is a multiple of 16."""
+    """Tell if Triton's launch would specialize the kernel for this value as a multiple of 16."""
     if parameter.do_not_specialize or parameter.do_not_specialize_on_alignment:
         return False
     if is_descriptor(value):

@@ -26,7 +26,7 @@ _SCALARS = {"int": "int32", "float": "float32", "bool": "bool"}
 def adapt_warp(
     kernel: Any, entry: str | None, arguments: Sequence[Any], arch: str, dim: Any, block: Any
 ) -> AdaptedKernel:
-    """Compile the module of a kernel; ``dim`` is that of ``wp.launch``, which determines the grid."""
+    """Compile the module of a Warp kernel. ``dim`` is that of ``wp.launch``, and determines the grid."""
     if kernel.is_generic:
         raise LaunchError(f"the Warp kernel {kernel.key} is generic; pass one of its overloads, with types")
     if entry not in (None, kernel.key):
@@ -65,7 +65,7 @@ def adapt_warp(
 def _compile_module(module: Any, capability: tuple[int, int], block: int, module_hash: bytes) -> tuple[str, Any]:
     """Compile a module for a block size, as a launch does; return the PTX and the metadata of its kernels.
 
-    Kernels with tiles depend on the block size, and need dynamic shared memory.
+    Kernels with tiles depend on the block size. The metadata has their dynamic shared memory in bytes.
     """
     default_block = module.options["block_dim"]
     module.options["block_dim"] = block
@@ -81,7 +81,7 @@ def _compile_module(module: Any, capability: tuple[int, int], block: int, module
 
 
 def _adapt_argument(value: Any, kind: Any) -> Any:
-    """Adapt an argument to its annotation: an array as Warp describes it, a struct, a scalar, or bytes of a vector."""
+    """Convert an argument to its annotated type: Warp's descriptor of an array, a struct, a scalar, or a vector."""
     if getattr(value, "_cls", None) is kind:
         return _adapt_struct(value)
     if isinstance(value, np.ndarray) and hasattr(kind, "ndim"):
@@ -101,7 +101,7 @@ def _adapt_argument(value: Any, kind: Any) -> Any:
 
 
 def _adapt_struct(value: Any) -> dict[str, Any]:
-    """Adapt an instance of a ``@wp.struct``: its members as the kernel gets them, which its C type holds."""
+    """Return the members of a ``@wp.struct`` instance by name, as the kernel gets them."""
     members = np.frombuffer(value.__ctype__(), type(value.__ctype__()))[0]
     adapted = {}
     for label, variable in value._cls.vars.items():

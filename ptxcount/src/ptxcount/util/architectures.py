@@ -14,27 +14,29 @@ WARP = 32
 #: Architecture of the GPU whose counters were measured, an H200.
 MEASURED = "sm_90"
 
-#: Maximum blocks of a grid, and threads of a block, along x, y and z; maximum threads per block and blocks per cluster.
+#: Maximum blocks of a grid, and maximum threads of a block, along x, y and z.
 MAX_GRID = (2**31 - 1, 65535, 65535)
 MAX_BLOCK = (1024, 1024, 64)
+#: Maximum threads of a block in total, and maximum blocks of a cluster.
 MAX_THREADS = 1024
 MAX_CLUSTER = 16
 
-#: Maximum static shared memory of a block in bytes; with dynamic, too, unless the function attribute is raised.
+#: Maximum static shared memory of a block in bytes. It also limits static and dynamic together, unless the host raises
+#: ``cudaFuncAttributeMaxDynamicSharedMemorySize``.
 STATIC_SHARED = 48 * KIB
 
-#: Registers of an SM, and maximum registers of a block, on all of these architectures.
+#: Registers of an SM, which are also the maximum registers of a block, on all of these architectures.
 REGISTERS = 64 * KIB
 
-#: Partitions of an SM. They share its registers evenly, and a warp stays in one.
-PARTS = 4
+#: Partitions of an SM. Each has a quarter of its registers, and a warp stays in one partition.
+PARTITIONS = 4
 
 #: Allocation unit of the registers of a warp.
 REGISTER_UNIT = 256
 
 
 class Multiprocessor(NamedTuple):
-    """Resources of an SM: warps, blocks, bytes of shared memory."""
+    """Limits of an SM: resident warps, resident blocks, and bytes of shared memory."""
 
     warps: int
     blocks: int
@@ -49,12 +51,12 @@ class Multiprocessor(NamedTuple):
         return self.shared - self.reserved
 
     def fit_blocks(self, threads: int, shared: int) -> int:
-        """Return how many blocks of these threads and bytes of shared memory fit, if their registers do."""
+        """Return the maximum resident blocks, from threads and bytes of shared memory per block; ignore registers."""
         block_bytes = round_up(shared + self.reserved, self.shared_unit)
         return min(self.blocks, self.warps // -(-threads // WARP), self.shared // block_bytes)
 
 
-#: Key: the compute capability as nvcc names it.
+#: Limits by the name that nvcc has for a compute capability.
 MULTIPROCESSORS = {
     "sm_75": Multiprocessor(32, 16, 64 * KIB, 0, 256),
     "sm_80": Multiprocessor(64, 32, 164 * KIB),
@@ -75,7 +77,7 @@ MAX_SHARED = max(each.shared_of_block for each in MULTIPROCESSORS.values())
 
 
 def find_multiprocessor(arch: str) -> Multiprocessor | None:
-    """Find the resources of an architecture such as ``sm_90a``; None if they are not known."""
+    """Find the limits of an architecture such as ``sm_90a``; None if `MULTIPROCESSORS` lacks it."""
     return MULTIPROCESSORS.get(arch.rstrip("af"))
 
 
@@ -85,11 +87,11 @@ def round_up(count: int, unit: int) -> int:
 
 
 def fit_warps(registers: int) -> int:
-    """Return the number of warps that the registers of an SM suffice for, from the registers per thread."""
-    return PARTS * (REGISTERS // PARTS // max(round_up(registers * WARP, REGISTER_UNIT), 1))
+    """Return the maximum resident warps of an SM for a number of registers per thread."""
+    return PARTITIONS * (REGISTERS // PARTITIONS // max(round_up(registers * WARP, REGISTER_UNIT), 1))
 
 
 def fit_registers(threads: int) -> int:
     """Return the maximum registers per thread in a block of ``threads`` threads."""
-    warps_of_part = round_up(-(-threads // WARP), PARTS) // PARTS
-    return min(REGISTERS // PARTS // warps_of_part // REGISTER_UNIT * REGISTER_UNIT // WARP, 255)
+    partition_warps = round_up(-(-threads // WARP), PARTITIONS) // PARTITIONS
+    return min(REGISTERS // PARTITIONS // partition_warps // REGISTER_UNIT * REGISTER_UNIT // WARP, 255)

@@ -10,12 +10,12 @@ UNFINISHED = ".unfinished"
 
 
 def write(path: Path, content: str | bytes, *, is_kept: bool = True) -> None:
-    """Write a file, text as UTF-8, through a link as open does.
+    """Write a file atomically; encode text as UTF-8. A symbolic link stays: its target is written.
 
-    The old content stays after an error, or if the process is killed. The content is flushed to disk before the rename:
-    a rename is atomic on POSIX, but may reach the disk before the content. Then the folder is flushed: otherwise a
-    power cut may bring the old file back. Mode bits stay. A pipe or a device is written directly. Without ``is_kept``,
-    for caches, nothing is flushed, and anything at the path is replaced.
+    The old content stays after an error, or if the process is killed. Mode bits stay. A pipe or a device is written
+    directly. The content is flushed to disk before the rename: a rename is atomic on POSIX, but may reach the disk
+    before the content. Then the folder is flushed: otherwise a power cut may bring the old file back. Pass
+    ``is_kept=False`` for caches: nothing is flushed, and a pipe or a device is replaced.
     """
     content = content if isinstance(content, bytes) else content.encode("utf-8")
     if is_kept and path.exists() and not path.is_file():

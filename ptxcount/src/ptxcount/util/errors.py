@@ -13,7 +13,7 @@ Index3 = tuple[int, int, int]
 
 
 class Source(NamedTuple):
-    """Place of an instruction.
+    """Location of an instruction in the PTX, and in the CUDA source.
 
     Attributes
     ----------
@@ -23,7 +23,7 @@ class Source(NamedTuple):
         Its file and line in the CUDA source, if the PTX was compiled with ``-lineinfo``. Code inlined from a library
         has the line that calls it.
     caller : str
-        For the code of an inlined function: the file and line that call it, as ``k.cu:7``.
+        For the code of an inlined function: the file and line that call it, as ``k.cu:7``. Else empty.
     """
 
     ptx_line: int
@@ -55,7 +55,7 @@ class PtxSyntaxError(PtxError):
     Attributes
     ----------
     line : int
-        The line of the text.
+        The line of the PTX.
     problem : str
         What is wrong there.
     """
@@ -66,12 +66,12 @@ class PtxSyntaxError(PtxError):
 
 
 class UnsupportedInstructionError(PtxError):
-    """An instruction that the executor does not support. It is raised when a thread reaches the instruction.
+    """An instruction that ptxcount does not support. The error is raised when a thread reaches the instruction.
 
     Attributes
     ----------
     source : Source
-        The line.
+        The location of the instruction.
     instruction : str
         Its opcode and modifiers.
     """
@@ -96,7 +96,7 @@ class KernelFaultError(PtxError):
     block, thread : tuple of int
         ``blockIdx`` and ``threadIdx`` (x, y, z) of the first faulting thread.
     address : int or None
-        The accessed address: in ptxcount's address space for global memory, an offset for shared memory.
+        The accessed address: for global memory in ptxcount's address space, for shared memory as an offset.
     what : str
         What is wrong, without the source.
     """
@@ -140,7 +140,7 @@ class UninitializedTensorReadError(UninitializedReadError):
 
 
 class TensorMemoryError(KernelFaultError):
-    """Tensor memory that is not allocated, not deallocated, or read before a product is complete."""
+    """A use of tensor memory that is not allocated, is never deallocated, or is read before a product is complete."""
 
     kind = "wrong use of tensor memory"
 

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from .errors import Source
 
-#: Policies for races: a finding (strict: also for stores that change nothing), an error, or no check.
+#: Policies for races: a finding, a finding also for stores that change nothing, an error, or no check.
 RACES = ("report", "strict", "error", "off")
-#: Policies for reads of shared memory that was never written.
+#: Policies for reads of shared memory that was never written: a finding, an error, or no check.
 UNWRITTEN = ("report", "error", "off")
 
 

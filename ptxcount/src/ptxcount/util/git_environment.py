@@ -1,10 +1,11 @@
-"""Environment for git, without variables that select another repository than that of the current folder."""
+"""Environment for git, without variables that select another repository than the current folder's."""
 
 import os
 
-#: Variables that git sets for hooks, aliases and `rebase --exec`, or that relocate a part of a repository. `git
-#: rev-parse --local-env-vars` lists them; those with configuration stay.
-_OF_ANOTHER = (
+#: Variables that select a repository, or relocate its files. git sets some for hooks, aliases and `rebase --exec`. `git
+#: rev-parse --local-env-vars` lists most of them. GIT_CONFIG_PARAMETERS and GIT_CONFIG_COUNT are not among them: they
+#: hold configuration.
+_REPOSITORY_VARIABLES = (
     "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_COMMON_DIR", "GIT_CONFIG", "GIT_DIR", "GIT_GRAFT_FILE",
     "GIT_IMPLICIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_INTERNAL_SUPER_PREFIX", "GIT_NAMESPACE", "GIT_NO_REPLACE_OBJECTS",
     "GIT_OBJECT_DIRECTORY", "GIT_PREFIX", "GIT_QUARANTINE_PATH", "GIT_REPLACE_REF_BASE", "GIT_SHALLOW_FILE",
@@ -16,14 +17,14 @@ _OPTIONS, _PLAIN = "GIT_CONFIG_PARAMETERS", "'color.ui=never'"
 
 
 def make_environment() -> dict[str, str]:
-    """Return this process's environment, changed so that git uses the repository of its folder and no colours."""
-    kept = {name: value for name, value in os.environ.items() if name not in _OF_ANOTHER}
+    """Return this process's environment, changed so that git uses the current folder's repository and no colours."""
+    kept = {name: value for name, value in os.environ.items() if name not in _REPOSITORY_VARIABLES}
     options = kept.get(_OPTIONS, "").removesuffix(_PLAIN).strip()
     return kept | {_OPTIONS: f"{options} {_PLAIN}".strip()}
 
 
 def set_environment() -> None:
-    """Set this environment in this process, for programs that call git by themselves."""
+    """Change this process's environment to that of `make_environment`, for libraries that call git themselves."""
     wanted = make_environment()
     for name in os.environ.keys() - wanted.keys():
         del os.environ[name]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def choose_form(number: int, singular: str, plural: str) -> str:
-    """Return the form of a word for a number: "is" for 1, "are" for others."""
+    """Return ``singular`` for the number 1, else ``plural``: "is" or "are"."""
     return singular if number == 1 else plural
 
 

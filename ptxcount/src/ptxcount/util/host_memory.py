@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike
 #: File with the memory limit of a container, in bytes or as "max" (cgroup v2); missing outside of containers.
 LIMIT = Path("/sys/fs/cgroup/memory.max")
 
-#: Integers from 0 on that float16 represents exactly.
+#: Length after which a range of float16 restarts: float16 represents 0 to 2047 exactly.
 HALF_NUMBERS = 2048
 
 #: Elements per step of `make_range`.
@@ -41,9 +41,9 @@ def require(nbytes: int) -> None:
 
 
 def make_range(count: int, dtype: DTypeLike, step: int = 1) -> npt.NDArray[Any]:
-    """Return 0, step, 2 step, ..., truncated to a dtype, without temporary arrays of the result's size.
+    """Return 0, step, 2 step, ... as an array of ``count`` elements of a dtype, which truncates larger numbers.
 
-    float16 restarts at 2048.
+    A range of float16 restarts after 2048 elements. No temporary array is as large as the result.
     """
     array = np.empty(count, dtype)
     period = HALF_NUMBERS if array.dtype == np.float16 else count

@@ -1,4 +1,4 @@
-"""The annotated sources on the page Transactions: the kernels of the checkout with the costs of their lines."""
+"""The annotated sources on the page Transactions: the checkout's kernels with the costs of their source lines."""
 
 import re
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ _SIDE = 6
 
 
 def list_sources(results: Path) -> list[dict[str, Any]]:
-    """Return each kernel's launch with its annotated lines, or the reason why it has none."""
+    """Return for each kernel a launch with its annotated source lines, or with the reason why it has none."""
     stored = source_lines.read_lines(results)
     sources = []
     for launch in source_lines.select_launches():
@@ -35,12 +35,12 @@ def list_sources(results: Path) -> list[dict[str, Any]]:
 
 
 def list_rows(costs_line: CostsLine) -> list[dict[str, Any]]:
-    """Return the rows of a listing: number, code, costs, share of the kernel's traffic, and a picture of a request."""
+    """Return the rows of a listing: line number, code, costs, share of the kernel's costs, picture of a request."""
     total = sum(access.amount for access in costs_line.accesses) or 1
     rows: list[dict[str, Any]] = []
     file = 0
     for text in costs_line.text.splitlines():
-        if cost := source_lines.COST.fullmatch(text):  # of the previous line; wasteful accesses come first
+        if cost := source_lines.COST.fullmatch(text):  # a cost of the line before; wasteful accesses come first
             costs = rows[-1]["costs"] if rows else []
             costs.insert(0 if cost[1] == ">>" else len(costs), cost[2])
         elif line := source_lines.LINE.fullmatch(text):
@@ -57,7 +57,10 @@ def list_rows(costs_line: CostsLine) -> list[dict[str, Any]]:
 
 
 def _draw_picture(name: str, cost: AccessCost, rows: Sequence[int]) -> dict[str, Any]:
-    """Return a picture as one SVG path: a row per sector or wavefront, a column per lane or bank."""
+    """Return a picture of a request as an SVG path with its label and size, in pixels.
+
+    It has a row for each sector or wavefront, and a column for each lane or bank.
+    """
     unit = cost.unit if len(rows) != 1 else cost.unit.removesuffix("s")
     return {
         "label": f"{name}: {len(rows)} {unit}",
@@ -69,6 +72,6 @@ def _draw_picture(name: str, cost: AccessCost, rows: Sequence[int]) -> dict[str,
 
 
 def _draw_row(row: int, lanes: int) -> str:
-    """Return an SVG path: one dashed segment for each run of adjacent lanes, a dash for each lane."""
+    """Return the SVG path of a row, with one dashed segment for each run of adjacent lanes: a dash is a lane."""
     runs = re.finditer("1+", f"{lanes:032b}"[::-1])
     return "".join(f"M{run.start() * _SIDE} {row * _SIDE + 2.5}h{len(run[0]) * _SIDE - 1}" for run in runs)

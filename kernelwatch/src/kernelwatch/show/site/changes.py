@@ -1,4 +1,4 @@
-"""The review's verdicts on all measured commits, grouped by kernel and flags, for Overview and Commits."""
+"""The changes of each measured commit by the review's rules, grouped by kernel and flags, for Overview and Commits."""
 
 import dataclasses
 import math
@@ -22,16 +22,16 @@ from kernelwatch.suite import registry
 from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark
 from kernelwatch.workflow.steps import MeasuredValues, find_step, review_step
 
-#: Names of the counts of a group's configurations.
+#: Fields of a group with its numbers of configurations.
 COUNTS = ("slower", "faster", "undecided", "rose", "fell", "acknowledged", "noted", "broken", "failed", "repaired")
 
-#: Maximum number of rows of a picture; maximum size of a change when groups are sorted, as a logarithm.
+#: Maximum number of rows of a picture. Maximum `size` of a group, the logarithm of a ratio, for sorting.
 _MAX_ROWS, _MAX_SIZE = 12, math.log(10)
 
-#: Verdicts on a deciding change to the worse.
+#: Verdicts on a change to the worse that decides.
 _WORSE = (Verdict.SLOWER, Verdict.TRADE)
 
-#: The fields about times for a group without times.
+#: Fields of a group of failures that describe changes.
 _NO_TIMES = {
     "flags": "", "timed": False, "times": 0, "mean": "", "elsewhere": False, "accepted": [], "largest": "", "most": "",
     "at": "", "ratio": None, "kernel_times": 0,
@@ -41,7 +41,10 @@ _NO_TIMES = {
 def describe_change(
     history: History, head: str, load_measured: Callable[[str], MeasuredValues], repository: Path, root: Path
 ) -> dict[str, Any] | None:
-    """Return the changes of a commit on a machine, with git's facts; None without a measured ancestor."""
+    """Return the changes of a commit on a machine, with git's facts about them; None without a measured ancestor.
+
+    `load_measured` returns the values of a commit, as `steps.list_measured`.
+    """
     full_step = find_step(history, head, load_measured)
     if full_step is None:
         return None
@@ -87,9 +90,9 @@ def _list_kernels(history: History, names: Set[str]) -> list[str]:
 
 
 def list_compared(rows: Iterable[Row], groups: Iterable[Mapping[str, Any]]) -> dict[str, list[list[Any]]]:
-    """Return the configurations of each changed kernel: benchmark, values of its axes, base, head and verdict.
+    """Return changed kernel -> its compared configurations: benchmark, values of its axes, base, head and verdict.
 
-    If a time changed, these are all times of the kernel, else all numbers of the benchmarks with a change.
+    If a time of the kernel changed, these are all its times, else all numbers of its benchmarks with a change.
     """
     changed = {group["kernel"] for group in groups if not group["elsewhere"]}
     by_kernel: dict[str, list[Row]] = defaultdict(list)
@@ -112,9 +115,9 @@ def list_compared(rows: Iterable[Row], groups: Iterable[Mapping[str, Any]]) -> d
 
 
 def pack_compared(history: History, compared: Mapping[str, list[list[Any]]]) -> dict[str, dict[str, dict[str, Any]]]:
-    """Return the configurations by kernel, benchmark and verdict: their places, and the packed values of both commits.
+    """Return kernel -> benchmark -> verdict -> compared configurations, and the packed values of base and of head.
 
-    A place is the index among the combinations of the axes, or the values if the current axes lack them.
+    A configuration is its index in `list_combinations`, or the list of its values if the current axes lack them.
     """
     by_kernel: dict[str, dict[str, dict[str, list[list[Any]]]]] = {}
     for kernel, rows in compared.items():
@@ -139,7 +142,7 @@ def pack_compared(history: History, compared: Mapping[str, list[list[Any]]]) -> 
 
 
 def _name_verdict(row: Row) -> str:
-    # A number that rose while times fell is a TRADE; its group counts it as risen.
+    # A number that rose while times became faster is a TRADE; its group counts it as risen.
     verdict = Verdict.SLOWER if row.judgement.verdict in _WORSE else row.judgement.verdict
     return text.name_verdict(verdict, row.kind).lower()
 
@@ -147,10 +150,10 @@ def _name_verdict(row: Row) -> str:
 def select_configurations(
     names: Iterable[str], base: Mapping[str, float | None], head: Mapping[str, float | None]
 ) -> set[str]:
-    """Return the configurations of both commits that a review must judge.
+    """Return those of the configurations `names` that a review must judge, by their values at base and at head.
 
-    If a time changed by the listed threshold, all times are judged, because Holm's correction depends on their number.
-    If another number changed, all numbers of its benchmark class are judged, because some explain others.
+    If a time changed by at least AT_LEAST, all times are judged, because Holm's correction depends on their number. If
+    another number changed, all numbers of its benchmark class are judged, because some explain others.
     """
     by_class: dict[str, list[str]] = defaultdict(list)
     for name in names:
@@ -172,7 +175,7 @@ def _is_different(base: float | None, head: float | None, threshold: float) -> b
 
 
 def _describe_groups(reviews: Sequence[Review]) -> list[dict[str, Any]]:
-    """Return the failures, then the changes by kernel and flags."""
+    """Return the groups of a commit's reviews: first one for each failure, then the changes by kernel and flags."""
     if not reviews:
         return []
     bases = {row.name: review.base.commit for review in reviews for row in review.rows}
@@ -216,13 +219,19 @@ def _describe_group(group: ChangeGroup, bases: dict[str, str]) -> dict[str, Any]
 
 
 def rank_row(row: Row) -> tuple[bool, bool, float]:
-    """Return the sort key of a group's rows: deciding changes to the worse, then noted ones, then by size."""
+    """Return a key that is largest for a group's worst row.
+
+    Deciding changes to the worse rank first, then noted ones, then all others; equal ones by size.
+    """
     verdict = row.judgement.verdict
     return verdict in _WORSE, verdict in RISES, row.size
 
 
 def _describe_picture(largest: Row, rows: Iterable[Row]) -> dict[str, Any]:
-    """Return the values of both commits for the worst configuration, and for those that differ from it in one axis."""
+    """Return the values at base and head of the worst configuration, and of those that differ from it in one axis.
+
+    This is the axis with most values. At most _MAX_ROWS rows are returned.
+    """
     alike = [row for row in rows if row.benchmark == largest.benchmark and row.flags == largest.flags]
     values = {axis: {row.params[axis] for row in alike} for axis in largest.params}
     axis = max(values, key=lambda name: len(values[name]), default="")
@@ -246,7 +255,7 @@ def _count_elements(size: str) -> float:
 
 
 def _describe_failure(failure: Failure, base: str) -> dict[str, Any]:
-    """Return a failure of a kernel with the fields of a group; it is sorted before all changes."""
+    """Return a failure of a kernel with the fields of a group."""
     word, first = failure.verdict.value.lower(), failure.configurations[0]
     return {
         **_NO_TIMES,
@@ -263,7 +272,10 @@ def _describe_failure(failure: Failure, base: str) -> dict[str, Any]:
 
 
 def summarize_counts(counts: Mapping[str, int]) -> dict[str, Any]:
-    """Return all counts and one verdict: of failures, else of times, else of numbers."""
+    """Return a group's numbers of configurations, for all of COUNTS, and its `verdict`.
+
+    It is the verdict of failures, or else of times, or else of numbers. It is "mixed" if some are worse, some better.
+    """
     all_counts = {name: counts.get(name, 0) for name in COUNTS}
     for worse, better in (("broken", ""), ("failed", ""), ("slower", "faster"), ("rose", "fell")):
         if all_counts[worse] or all_counts.get(better):

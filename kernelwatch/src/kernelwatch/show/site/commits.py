@@ -1,4 +1,4 @@
-"""Git's facts about the measured commits."""
+"""Git's facts about measured commits: authors, dates, files, distances and changed lines."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -11,13 +11,13 @@ from kernelwatch.config import settings
 from kernelwatch.store import git
 from kernelwatch.suite import registry
 
-#: Maximum number of commits in a list, and of changed lines.
+#: Maximum number of commits, and of changed lines, in a list.
 _MAX_LISTED = 50
 
 
 @cache
 def find_measured_paths() -> tuple[str, ...]:
-    """Return git's pathspecs of files that can change machine code: the package, else the folders of the kernels."""
+    """Return git's pathspecs of files that can change machine code: the package, or else the kernels' folders."""
     if settings.package_name():
         return (settings.package_name(),)
     origins = [kernel.origin for kernel in registry.current_suite().kernels().values()]
@@ -26,7 +26,7 @@ def find_measured_paths() -> tuple[str, ...]:
 
 
 def describe_commits(repository: Path, commits: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Return subject, author, date and files of commits; commits unknown to git are left out."""
+    """Return commit -> its subject, author, date and changed files; commits unknown to git are left out."""
     arguments = ["log", "--no-walk=unsorted", "--ignore-missing", "-m", "--first-parent", "--name-only"]
     # Commits have no zero bytes, and authors and subjects no line breaks.
     records = _run_git(repository, *arguments, "--format=%x00%H%n%an%n%aI%n%s", *commits).split("\0")[1:]
@@ -38,7 +38,10 @@ def describe_commits(repository: Path, commits: Iterable[str]) -> dict[str, dict
 
 
 def describe_range(repository: Path, base: str, head: str) -> dict[str, Any]:
-    """Count the commits of a range, and list those that touch measured paths, newest first."""
+    """Return the number of commits in base..head, and the number and a list of those that touch measured paths.
+
+    The list has the newest first, at most _MAX_LISTED.
+    """
     commit_range = f"{base}..{head}"
     arguments = ["log", f"--max-count={_MAX_LISTED}", "--format=%H %s", commit_range, "--", *find_measured_paths()]
     touching = [line.partition(" ") for line in _run_git(repository, *arguments).split("\n") if line]
@@ -50,12 +53,15 @@ def describe_range(repository: Path, base: str, head: str) -> dict[str, Any]:
 
 
 def _count(repository: Path, *arguments: str) -> int:
-    """Count the commits that git lists; 0 if it does not know a commit."""
+    """Return the number of commits that `git rev-list` lists; 0 if git does not know a commit."""
     return int(_run_git(repository, "rev-list", "--count", *arguments) or 0)
 
 
 def count_distance(repository: Path, commit: str) -> dict[str, int] | None:
-    """Count the commits up to HEAD, and those that touch measured paths; None for a commit that git does not know."""
+    """Return the number of commits since a commit up to HEAD, and of those that touch measured paths.
+
+    Return None for a commit that git does not know.
+    """
     counts = [
         _run_git(repository, "rev-list", "--count", f"{commit}..HEAD", *paths)
         for paths in ([], ["--", *find_measured_paths()])
@@ -64,7 +70,7 @@ def count_distance(repository: Path, commit: str) -> dict[str, int] | None:
 
 
 def find_changed_lines(repository: Path, base: str, head: str, kernels: Iterable[str]) -> list[dict[str, Any]]:
-    """Return the changed lines of the files that define the kernels, else of all measured paths.
+    """Return the changed lines of the files that define some kernels; if none changed, those of all measured paths.
 
     Moved lines, comments and empty lines are left out, unless nothing else changed.
     """
@@ -85,7 +91,7 @@ def _is_code(text: str) -> bool:
 
 
 def _find_definitions(repository: Path, commits: Iterable[str], kernels: Iterable[str]) -> list[str]:
-    """Return the files that define the kernels in the commits."""
+    """Return the files that define some kernels at some commits."""
     entries = [_find_entry_name(kernel) for kernel in kernels]
     patterns = [argument for entry in entries for argument in ("-e", entry)]
     if not patterns:
@@ -105,7 +111,7 @@ def _find_entry_name(kernel: str) -> str:
 
 
 def _parse_diff(diff: str) -> Iterator[dict[str, Any]]:
-    """Yield the changed lines of a diff without context."""
+    """Yield file, line number, side and text of each changed line in a diff without context."""
     file, line_numbers = "", dict[str, int]()
     for line in diff.split("\n"):
         sign, text = line[:1], line[1:]

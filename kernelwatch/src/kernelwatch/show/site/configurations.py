@@ -1,4 +1,4 @@
-"""Facts about each benchmark for the pages: its axes, and the conversion of its values."""
+"""Facts about each benchmark for the pages: its axes, and what its figures show."""
 
 import itertools
 import re
@@ -10,18 +10,19 @@ from kernelwatch.kernel.launch import read_parameters
 from kernelwatch.store.results import History
 from kernelwatch.suite import registry
 
-#: Axes that benchmarks of any kernel may have. One of the other axes is the x axis of a figure.
+#: Axes that benchmarks of any kernel may have. They are not among `own` and `along` of `describe_benchmark`.
 COMMON_AXES = ("dtype", "flags", "arch")
 
 
 def describe_benchmark(history: History, benchmark: str) -> dict[str, Any]:
-    """Return a benchmark's title, unit, kind and axes, and each axis's value in the summary.
+    """Return a benchmark's facts for the pages.
 
-    `shared` has the facts that most benchmarks of a class have in common. In it, `lines` is the axis that a figure
-    compares: kernels, else dtypes. `along` is the x axis of a figure. Both are null without such an axis. `kernel` is
-    the benchmark's only kernel if no axis selects kernels. Benchmarks of times also have the work of each
-    configuration, in the order of the axes: `useful_bytes` and `flops`, null if GB/s or GFLOP/s make no sense. `flops`
-    is null if no configuration has any.
+    `shared` has the facts that most benchmarks of a class have in common. In it, `axes` maps an axis to its values, and
+    `chosen` an axis to its value in summaries. `lines` is the axis that figures compare: that of kernels, or else
+    dtypes. `along` is the x axis of figures. Both are null without such an axis. `kernel` is the only kernel if no axis
+    selects kernels. A benchmark of times also has the work of each configuration, in the order of the axes:
+    `useful_bytes` and `flops`, null if unknown. `flops` is null if no configuration has any. `computes` is true if some
+    configuration has more operations than useful bytes.
     """
     axes = history.find_axes(benchmark)
     kind, sweep = registry.current_suite().benchmarks.get(benchmark, (None, None))
@@ -60,7 +61,7 @@ def describe_benchmark(history: History, benchmark: str) -> dict[str, Any]:
 
 
 def is_kernel_axis(axis: str, axes: Mapping[str, Sequence[str]]) -> bool:
-    """Return whether an axis selects the kernel."""
+    """Return whether the values of an axis name kernels."""
     try:
         return any("kernel" in read_parameters({axis: value}) for value in axes[axis])
     except (ValueError, KernelwatchError):  # results may be older or newer than the suite

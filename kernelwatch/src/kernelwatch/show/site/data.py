@@ -1,4 +1,4 @@
-"""The data of the charts, in files that a page loads when it needs them.
+"""The data of the charts, in scripts that a page loads when it needs them.
 
     index.js                           benchmarks and machines, with facts about each commit
     values/MACHINE/BENCHMARK.js        the values of all configurations at all commits
@@ -23,12 +23,12 @@ from kernelwatch.show.site.words import SIGNS, shorten_machines
 from kernelwatch.store.default_thresholds import THRESHOLD_BETWEEN_GPUS
 from kernelwatch.suite import registry
 
-#: Facts that a time, its control and its counts have in common.
+#: Facts in `shared` of a benchmark that a time, its control and its counts have in common.
 _SWEEP_FACTS = ("axes", "chosen", "note", "lines", "own", "along", "kernel", "fetched")
 
 
 def write_data(site: SiteFolder, benchmarks: Mapping[str, Any], machines: Mapping[str, ShownMachine]) -> None:
-    """Write the index and the files of each machine.
+    """Write the index and the files of all machines.
 
     Parameters
     ----------
@@ -96,10 +96,11 @@ def format_script(data: Any) -> str:
 
 
 def _share_facts(benchmarks: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the benchmarks in the order of their numbers: indices of their facts and names, and their work.
+    """Return the index's lists `benchmarks`, `classes`, `names` and `sweeps`, in which equal facts are stored once.
 
-    Benchmarks share entries of `classes` (with the beginning of the name) and of `names` (the ends of name and title,
-    and the unit). Classes share entries of `sweeps`. False facts are left out.
+    A benchmark, in the order of their numbers, has an index in `classes`, an index in `names`, and its work. A class
+    has facts, the beginning of its benchmarks' names, and an index in `sweeps`. A name has the ends of a benchmark's
+    name and title, and its unit. Facts that are false are left out.
     """
     shared = {list_name: list[Any]() for list_name in ("sweeps", "classes", "names")}
     described = []
@@ -116,7 +117,7 @@ def _share_facts(benchmarks: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _list_changes(machines: Mapping[str, ShownMachine]) -> dict[str, list[dict[str, Any]]]:
-    """Return the compared configurations of each commit with changes, by the name of their file."""
+    """Return name of a file -> compared configurations of a commit with changes, by machine."""
     pieces: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for name, machine in machines.items():
         for change in machine.changes:
@@ -126,7 +127,7 @@ def _list_changes(machines: Mapping[str, ShownMachine]) -> dict[str, list[dict[s
 
 
 def number_benchmarks(benchmarks: Iterable[str]) -> dict[str, int]:
-    """Assign numbers to benchmarks: first in the suite's order, then unknown ones by name."""
+    """Return benchmark -> its number: first those of the suite, in its order, then unknown ones by name."""
     places = {name: place for place, name in enumerate(registry.current_suite().benchmarks)}
     ordered = sorted(benchmarks, key=lambda name: (places.get(name, len(places)), name))
     return {name: number for number, name in enumerate(ordered)}
@@ -152,7 +153,7 @@ def _describe_benchmark(machine: ShownMachine, benchmark: str, code_names: Seque
 
 
 def _refer_back(rows: Sequence[str | None]) -> list[str | int | None]:
-    """Return the rows; repeated rows are replaced by the index of the first equal one."""
+    """Return the rows, with the index of the first equal row instead of each repeated one."""
     firsts: dict[str, int] = {}
     return [
         row if row is None or (first := firsts.setdefault(row, place)) == place else first
@@ -163,7 +164,10 @@ def _refer_back(rows: Sequence[str | None]) -> list[str | int | None]:
 def _describe_commit(
     machine: ShownMachine, commit: str, ids: Mapping[str, int], shared: Mapping[str, list[Any]]
 ) -> dict[str, Any]:
-    """Return the facts about a commit; facts about runs and measured values are indices in `shared`, which grows."""
+    """Return the facts about a commit; `run` and `measured` are indices of facts in `shared`.
+
+    New facts are added to `shared`.
+    """
     graph, measured = machine.history.graph, machine.commits[commit]
     facts = dict(measured.facts)
     date, gpus = facts.pop("date"), facts.pop("gpus")
@@ -187,7 +191,7 @@ def _describe_commit(
 
 
 def _place_facts(shared: list[Any], facts: Any) -> int:
-    """Return the index of facts in a list; add them if they are new."""
+    """Return the index of an entry in a list; append the entry if it is new."""
     if facts not in shared:
         shared.append(facts)
     return shared.index(facts)

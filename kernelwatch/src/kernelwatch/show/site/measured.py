@@ -1,4 +1,4 @@
-"""The data of a measured commit for the pages. It is cached until the commit's results change."""
+"""The data of each measured commit for the pages. They are cached until an input of the commit changes."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -22,15 +22,16 @@ UNKNOWN_GPU = "unknown"
 class MeasuredCommit(msgspec.Struct):
     """A commit as a machine measured it.
 
-    `values` are packed texts by benchmark, in the order of the axes. `remarks` are by benchmark, kind of remark and the
-    configuration's index: `origins` are the commits whose numbers were reused, `gpus` the GPUs that measured a
-    configuration, if several shared the benchmark, and `failed` marks configurations that failed.
+    `values` maps a benchmark to its packed numbers, in the order of the axes. `remarks` maps benchmark -> kind of
+    remark -> index of a configuration -> text. The kinds are `origins`, the commits whose numbers were reused; `gpus`,
+    the GPU that measured a configuration, if several shared the benchmark; and `failed`.
 
-    `generators` are the versions of PTX generators by benchmark, from the last run that measured it.
+    `generators` maps a benchmark to the versions of PTX generators in the last run that measured it.
 
-    `facts` are those of the last run that timed, else of the last run. Its `gpus` map the first digits of a UUID to the
-    benchmarks that this GPU timed. `run` has day, GPU and architecture of the last run in the last environment. Without
-    an ancestor to compare with, `change` is None, and `failing` has the failing kernels.
+    `facts` are those of the last run that timed, or else of the last run. Its `gpus` map the first digits of a UUID to
+    the benchmarks that this GPU timed. `run` has day, GPU and architecture of the last run in the last environment.
+    `change` are the changes of the commit. Without a measured ancestor, it is None, and `failing` has the failing
+    kernels.
     """
 
     values: dict[str, str]
@@ -45,7 +46,7 @@ class MeasuredCommit(msgspec.Struct):
 def load_commits(
     history: History, benchmarks: Iterable[str], repository: Path, root: Path
 ) -> dict[str, MeasuredCommit]:
-    """Return the measured commits of a machine, oldest first."""
+    """Return commit -> its data for the measured commits of a machine, oldest first."""
     load_measured = cache(partial(list_measured, history))
 
     def read_commit(commit: str) -> MeasuredCommit:
@@ -64,7 +65,7 @@ def load_commits(
 
 
 def load_values(history: History, commit: str, benchmarks: Iterable[str]) -> dict[str, str]:
-    """Return a commit's packed values by benchmark, from the last environment by name.
+    """Return benchmark -> its packed values at a commit; of several environments, the last one with a value counts.
 
     Times are rounded to the digits that a page can show.
     """
@@ -88,9 +89,9 @@ def load_values(history: History, commit: str, benchmarks: Iterable[str]) -> dic
 
 
 def list_remarks(history: History, commit: str, benchmark: str) -> dict[str, dict[str, str]]:
-    """Return the remarks on a commit's configurations: kind of remark -> number of the configuration -> text.
+    """Return the remarks on a benchmark's configurations at a commit, as in `MeasuredCommit.remarks`.
 
-    The number is the position in `list_combinations`, as a key of JSON. The kinds are "origins", "gpus" and "failed".
+    A configuration is its index in `list_combinations`, as a text.
     """
     remarks: dict[str, dict[str, str]] = defaultdict(dict)
     for results in history.load_environments(commit).values():
@@ -115,7 +116,7 @@ def list_remarks(history: History, commit: str, benchmark: str) -> dict[str, dic
 
 
 def list_generators(history: History, commit: str, benchmarks: Iterable[str]) -> dict[str, str]:
-    """Return the recorded versions of PTX generators, by benchmark of a commit."""
+    """Return benchmark -> versions of the PTX generators in the last run that measured it at a commit."""
     generators: dict[str, str] = {}
     for results in history.load_environments(commit).values():
         if not any(map(record.format_generators, history.list_runs(results))):
@@ -131,7 +132,7 @@ def _shorten_uuid(uuid: str) -> str:
 
 
 def describe_runs(history: History, commit: str, benchmarks: Iterable[str]) -> dict[str, Any]:
-    """Return the `facts` of a commit that has values of `benchmarks`."""
+    """Return `MeasuredCommit.facts` of a commit that has values of `benchmarks`."""
     environments = list(history.load_environments(commit).values())
     timed = [
         environment

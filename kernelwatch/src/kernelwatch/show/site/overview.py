@@ -1,4 +1,4 @@
-"""The rows of Overview: for each kernel and machine a number over the commits, its traffic and its newest verdict."""
+"""The rows of Overview: for each kernel and machine a number by commit, the bytes moved, and the newest verdict."""
 
 import itertools
 from collections import Counter
@@ -23,13 +23,13 @@ from kernelwatch.suite.sweep import Sweep
 from kernelwatch.workflow.load_review import load_thresholds
 from ptxcount.counting.transactions import SECTOR
 
-#: Numbers by commit, oldest first.
+#: (commit, its number), oldest first.
 Series = list[tuple[str, float]]
 
 
 @dataclass(frozen=True)
 class ShownMachine:
-    """A machine of the site: its history, and its commits, oldest first."""
+    """A machine of the site: its history, and the data of its commits, oldest first."""
 
     history: History
     commits: Mapping[str, MeasuredCommit]
@@ -37,7 +37,7 @@ class ShownMachine:
 
     @cached_property
     def changes(self) -> list[dict[str, Any]]:
-        """The changes of its commits, oldest first."""
+        """The changes of all commits that have a measured ancestor, oldest first."""
         return [commit.change for commit in self.commits.values() if commit.change is not None]
 
     @cached_property
@@ -47,7 +47,7 @@ class ShownMachine:
 
     @cached_property
     def noise(self) -> Mapping[float, float]:
-        """The thresholds for times of the newest published commit: minimum seconds -> threshold."""
+        """Minimum seconds of a class of durations -> threshold of times at the newest published commit."""
         newest = self.history.graph.line[-1:]
         return load_thresholds(self.history, newest[0], self.root).by_duration if newest else dict(DEFAULT_THRESHOLDS)
 
@@ -63,9 +63,9 @@ class ShownMachine:
         )
 
     def sum_series(self, params: Mapping[str, str], *benchmarks: str) -> Series:
-        """Sum the benchmarks' values of a configuration, for each published commit that has them.
+        """Return the sum of benchmarks' values of a configuration, for each published commit that has all of them.
 
-        A benchmark whose values are all 0 may have missing values, because later versions of a suite add metrics.
+        A benchmark whose values are all 0 may lack some, because later versions of a suite add metrics.
         """
         axes = self.history.find_axes(benchmarks[0]) if benchmarks else {}
         combinations = list(itertools.product(*axes.values()))
@@ -92,7 +92,7 @@ class ShownMachine:
 
 
 class _SummaryConfiguration(NamedTuple):
-    """The configuration that represents a kernel in a summary."""
+    """The configuration whose number represents a kernel on Overview."""
 
     benchmark: str
     sweep: Sweep
@@ -109,7 +109,7 @@ class _SummaryConfiguration(NamedTuple):
 
 
 def iter_rows(machines: Mapping[str, ShownMachine]) -> Iterator[dict[str, Any]]:
-    """Yield the timed or counted kernels with their cells by machine, in the suite's order."""
+    """Yield the timed or counted kernels in the suite's order, each with a cell for each machine that measured it."""
     timed, counts = (_select_configurations(kind) for kind in (Kind.TIMED, Kind.COUNTED))
     for kernel in dict.fromkeys([*counts, *timed]):
         sectors = {name: _sum_sectors(machine, counts.get(kernel)) for name, machine in machines.items()}
@@ -128,7 +128,7 @@ def iter_rows(machines: Mapping[str, ShownMachine]) -> Iterator[dict[str, Any]]:
 
 
 def _select_configurations(kind: Kind) -> dict[str, _SummaryConfiguration]:
-    """Return kernel -> its configuration in the first benchmark of a kind that has the kernel."""
+    """Return kernel -> its summary's configuration in the first benchmark of a kind that measures the kernel."""
     selected: dict[str, _SummaryConfiguration] = {}
     for benchmark, (benchmark_kind, sweep) in registry.current_suite().benchmarks.items():
         if benchmark_kind is not kind or sweep.isolated or sweep is registry.current_suite().copy:
@@ -142,7 +142,7 @@ def _select_configurations(kind: Kind) -> dict[str, _SummaryConfiguration]:
 
 
 def _describe_times(machine: ShownMachine, configuration: _SummaryConfiguration | None) -> dict[str, Any] | None:
-    """Return the cell of a kernel's times: divided by the copy's time if possible, else in seconds."""
+    """Return the cell of a kernel's times, None without any: divided by the copy's if it was timed, else in seconds."""
     if configuration is None:
         return None
     control = control_name(configuration.benchmark)
@@ -176,9 +176,9 @@ def _sum_sectors(machine: ShownMachine, configuration: _SummaryConfiguration | N
 def _describe_state(
     machine: ShownMachine, kernel: str, cell: Mapping[str, Any], sectors_by_commit: Mapping[str, float]
 ) -> dict[str, Any]:
-    """Return the newest commit's verdict, and the commits at which machine code or sectors changed.
+    """Return a cell's newest verdict, and marks of the commits at which machine code or sectors changed.
 
-    `since` is the last measured commit before the change, or the changed commit if it directly follows.
+    In a mark, `since` is the last commit measured before the change, or the changed commit if it directly follows.
     """
     newest, commits = machine.history.graph.line[-1], [commit for commit, _ in cell["series"]]
     positions = machine.history.graph.positions
@@ -206,7 +206,7 @@ def _describe_state(
 def _list_code_hashes(
     machine: ShownMachine, link: Mapping[str, Any], commits: Sequence[str]
 ) -> list[tuple[str, object]]:
-    """Return the hash of a configuration's machine code by commit, for the machine's architecture."""
+    """Return (commit, hash of a configuration's machine code), for the machine's architecture, if stored."""
     name = registry.find_code_name(link["benchmark"], link["params"])
     arch = machine.commits[commits[-1]].run["arch"] or next(iter(machine.cubins.archs), "")
     hashes = ((commit, machine.cubins.find_cubin_hash(commit, arch, name or "")) for commit in commits)

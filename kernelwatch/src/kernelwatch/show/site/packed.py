@@ -1,4 +1,4 @@
-"""Numbers of configurations as one text, such as "3.81543,,64", which has half the bytes of JSON.
+"""Numbers of configurations packed into one text, such as "3.81543,,64", which has half the bytes of JSON.
 
 Times are in microseconds; a missing number is empty. The script `data.js` parses these texts.
 """
@@ -8,7 +8,7 @@ from decimal import Decimal
 
 
 def pack_numbers(values: Iterable[float | None], *, is_time: bool, digits: int | None) -> str:
-    """Return the text of numbers, or of seconds; `digits` is the number of significant digits, None for all."""
+    """Return the text of numbers; with `is_time`, they are in seconds. `digits` are significant ones, None for all."""
     return ",".join("" if value is None else _pack_number(value, is_time, digits) for value in values)
 
 
@@ -27,11 +27,11 @@ def pack_runs(values: Iterable[int | None]) -> str:
 
 
 def read_number(text: str, place: int, *, is_time: bool) -> float | None:
-    """Return the number at an index of a text; times in seconds."""
+    """Return the number at index `place` of a text, times in seconds; None if it is missing."""
     number = text.split(",")[place]
     return float(f"{number}e-6" if is_time else number) if number else None
 
 
 def count_numbers(text: str) -> int:
-    """Return the count of numbers in a text."""
+    """Return how many numbers a text has, without missing ones."""
     return sum(map(bool, text.split(",")))

@@ -1,4 +1,4 @@
-"""The project's pages, rendered from templates. Scripts add the charts.
+"""The project's pages, rendered from templates, and their scripts, which add the charts.
 
 Texts may come from other people's results, so templates escape all of them.
 """
@@ -19,10 +19,10 @@ from kernelwatch.show.site.overview import ShownMachine
 from kernelwatch.show.site.site_folder import SiteFolder
 from ptxcount.util.grammar import count_noun
 
-#: Maximum number of changed commits on Overview.
+#: Maximum number of commits with changes on Overview.
 MAX_CHANGES = 8
 
-#: Maximum number of entries in the feed.
+#: Maximum number of entries in the feed of regressions.
 _MAX_ENTRIES = 30
 
 #: Characters that XML 1.0 forbids, even escaped.
@@ -39,7 +39,7 @@ POLICY = (
 
 
 class Page(NamedTuple):
-    """A page: its file, template, label and heading, and the modules of `static` that make its script."""
+    """A page: its file's stem, template, label and heading, and the modules of `static` that its script consists of."""
 
     name: str
     template: str
@@ -49,7 +49,7 @@ class Page(NamedTuple):
 
     @property
     def scripts(self) -> list[str]:
-        """The scripts that the page loads; the site's own are joined into one, because each request costs time."""
+        """The scripts that the page loads. Its modules are one script, because each request costs time."""
         own = [f"scripts/{self.name}.js"] if self.modules else []
         return [_PLOT, *own] if "charts" in self.modules else own
 
@@ -71,7 +71,7 @@ PAGES = (
          (*_CHARTS, "sweep", "transactions")),
 )  # fmt: skip
 
-#: The page of a single commit, in a separate folder.
+#: The page of a single commit; these pages are in a folder of their own.
 COMMIT_PAGE = Page("single-commit", "commit.html", "", "", (*_SHARED, "heat", "commit"))
 
 
@@ -147,7 +147,7 @@ def _strip_script(text: str) -> str:
 
 
 def _load_template(name: str) -> str:
-    """Return a template without indentation, which would be a tenth of a page."""
+    """Return the text of a template without indentation, which would be a tenth of a page."""
     return re.sub(r"\n\s+", "\n", (Path(__file__).parent / "templates" / name).read_text(encoding="utf-8"))
 
 

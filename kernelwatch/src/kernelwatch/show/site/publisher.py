@@ -35,7 +35,7 @@ def write_site(conf: Any, repository: Path) -> Path:
     """
     folder = Path(conf.html_dir, FOLDER)
     site = SiteFolder(folder)
-    site.copy_folder(Path(__file__).parent / "static", "static", "*.css")  # scripts are joined by the pages
+    site.copy_folder(Path(__file__).parent / "static", "static", "*.css")  # `pages` writes the scripts
     site.copy_folder(Path(__file__).parent / "vendor", "vendor", "*/*")
     documentation = ROOT / DOCUMENTATION
     if has_documentation := (documentation / "index.html").is_file():
@@ -75,7 +75,7 @@ def write_site(conf: Any, repository: Path) -> Path:
 
 
 def describe_column(machine: ShownMachine, repository: Path) -> dict[str, Any]:
-    """Return the day and the GPU of a machine's newest published measurement, and its distance from HEAD."""
+    """Return day, GPU and architecture of a machine's newest published measurement, and its distance from HEAD."""
     newest = machine.history.graph.line[-1:]
     if not newest:
         return {"day": "", "gpu": "", "distance": None}
@@ -83,7 +83,7 @@ def describe_column(machine: ShownMachine, repository: Path) -> dict[str, Any]:
 
 
 def drop_empty_rows(html: Path) -> None:
-    """Drop rows without values from asv's lists in its `html_dir`: it writes one for each combination of parameters."""
+    """Drop rows without values from the lists in asv's `html_dir`. asv has one for each combination of parameters."""
     for path in html.glob("graphs/**/summary.json"):
         rows = json.loads(path.read_text(encoding="utf-8"))
         path.write_text(json.dumps([row for row in rows if row["last_value"] is not None]), encoding="utf-8")

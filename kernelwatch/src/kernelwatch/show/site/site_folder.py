@@ -1,4 +1,4 @@
-"""The folder of the site. A run writes only changed files."""
+"""The folder of the site, in which only changed files are written."""
 
 import hashlib
 from contextlib import suppress
@@ -6,10 +6,10 @@ from pathlib import Path
 
 
 class SiteFolder:
-    """The folder of a site: unchanged files are kept, files of an earlier site are removed."""
+    """The folder of a site. Unchanged files are kept; `remove_others` removes those of an earlier site."""
 
     def __init__(self, path: Path) -> None:
-        """Use a folder, and read its files.
+        """Create the folder if it is missing, and remove links in it.
 
         Raises FileExistsError if the folder is a link; files of its target would be removed.
         """
@@ -29,11 +29,11 @@ class SiteFolder:
         return self._digest.hexdigest()[:16]
 
     def write_text(self, place: str, text: str) -> None:
-        """Write a text to a place in the folder."""
+        """Write a text to the file `place`, relative to the folder."""
         self.write_bytes(place, text.encode())
 
     def write_bytes(self, place: str, content: bytes) -> None:
-        """Write bytes to a place in the folder, unless it has them already."""
+        """Write bytes to the file `place`, relative to the folder, unless it has them already."""
         path = self.path / place
         self._written.add(path)
         self._digest.update(f"{place} {len(content)} ".encode() + content)
@@ -44,12 +44,12 @@ class SiteFolder:
         path.write_bytes(content)
 
     def copy_folder(self, source: Path, place: str, pattern: str = "**/*") -> None:
-        """Copy the files of a folder that match a pattern to a place."""
+        """Copy the files of `source` that match a pattern into the subfolder `place`."""
         for file in sorted(filter(Path.is_file, source.glob(pattern))):
             self.write_bytes(f"{place}/{file.relative_to(source).as_posix()}", file.read_bytes())
 
     def remove_others(self) -> None:
-        """Remove all files that were not written, and empty folders."""
+        """Remove all files that were not written since the construction, and empty folders."""
         for entry in sorted(self.path.rglob("*"), reverse=True):
             if entry.is_dir():
                 with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Filters for templates: links, numbers, and sentences about changes."""
+"""The filters of templates: links, numbers, and sentences about changes."""
 
 import json
 import math
@@ -19,7 +19,7 @@ from kernelwatch.store.graph import MERGED, UNKNOWN
 from kernelwatch.suite.benchmark_names import Kind, find_kind
 from ptxcount.util.grammar import choose_form, count_noun
 
-#: Verdict -> sign shown with its word, for readers who cannot see colours.
+#: Verdict -> the sign that pages show with its word, for readers who cannot see colours.
 SIGNS = {
     "slower": "▲", "faster": "▼", "mixed": "◆", "undecided": "?", "acknowledged": "✓",
     "rose": "△", "fell": "▽", "noted": "+", "same": "·", "broken": "✗", "failed": "✗", "repaired": "✔",
@@ -34,7 +34,7 @@ def shorten_hash(commit: str) -> str:
 
 
 def format_day(milliseconds: float) -> str:
-    """Return the day of a time in milliseconds since 1970."""
+    """Return the day of a time in milliseconds since 1970, such as "2026-11-21", in UTC."""
     return datetime.fromtimestamp(milliseconds / 1000, timezone.utc).date().isoformat()
 
 
@@ -49,7 +49,10 @@ def derive_uuid(project: str, commit: str = "") -> str:
 
 
 def describe_age(column: Mapping[str, Any]) -> str:
-    """Return the age of a column, such as "measured on 2026-11-21, 458 commits ago, 4 of which touch kernels"."""
+    """Describe a machine's newest measurement: "measured on 2026-11-21, 458 commits ago, 4 of which touch kernels".
+
+    `column` is that of `publisher.describe_column`.
+    """
     distance = column["distance"]
     parts = [f"measured on {column['day']}" if column["day"] else "measured"]
     if distance is None:
@@ -62,17 +65,17 @@ def describe_age(column: Mapping[str, Any]) -> str:
 
 
 def format_touching(count: int) -> str:
-    """Return the number of commits that touch kernels, as a relative clause."""
+    """Return the number of commits that touch kernels, as in "4 of which touch kernels"."""
     return f"{count or 'none'} of which {choose_form(count, 'touches', 'touch')} kernels"
 
 
 def describe_branch(branch: str) -> str:
-    """Return the place of a commit that is not on the published branch: "on side", "merged", "on no branch", ..."""
+    """Describe the branch of a commit off the published line, as in "on side", "merged" or "on no branch"."""
     return branch if branch in (MERGED, UNKNOWN) else f"on {branch}"
 
 
 def break_name(text: str) -> Markup:
-    """Return a name in which lines may break after an underscore."""
+    """Return a name as HTML in which lines may break after an underscore."""
     return Markup(str(escape(text)).replace("_", "_<wbr>"))
 
 
@@ -84,7 +87,7 @@ def link_history(machine: str, configuration: Mapping[str, Any]) -> str:
 
 
 def name_configuration(configuration: Mapping[str, Any]) -> str:
-    """Return the values of a configuration's axes, without the kernel: "width 64, double, -O3"."""
+    """Return the values of a configuration's axes without the kernel, as in "width 64, double, -O3"."""
     values = ((axis, value) for axis, value in configuration["params"].items() if axis != "kernel")
     return shorten_flags(", ".join(f"{axis} {value}" if value.isdecimal() else value for axis, value in values))
 
@@ -97,12 +100,12 @@ def format_number(value: float, digits: int = 4) -> str:
 
 
 def format_rate(value: float) -> str:
-    """Format a rate or a share with few digits."""
+    """Format a rate or a share: an integer from 100 on, three significant digits from 1 on, one below."""
     return f"{value:.0f}" if value >= 100 else format_number(value, 1 if value < 1 else 3)
 
 
 def shorten_machines(machines: Iterable[str]) -> dict[str, str]:
-    """Return a short name for each machine; its full name if two short names are equal."""
+    """Return machine -> its short name, or its full name if the short names of two machines are equal."""
     names = list(machines)
     short_names = {name: _shorten_machine(name) for name in names}
     uses = Counter(short_names.values())
@@ -118,25 +121,28 @@ def _shorten_machine(machine: str) -> str:
 
 
 def list_own_groups(change: Mapping[str, Any]) -> list[Any]:
-    """Return the groups of the machine itself, without code compiled for other architectures."""
+    """Return the groups of a change without those of machine code for other architectures than the machine's."""
     return [group for group in change["groups"] if not group["elsewhere"]]
 
 
-#: Verdicts in sentences, worst first, with their ranks: failures, changes to the worse, changes to the better.
+#: Verdict on a group that sentences mention -> its rank, worst first: failures, worse, better, repaired.
 _RANKS = {
     "broken": 0, "failed": 0, "slower": 1, "mixed": 1, "rose": 1, "faster": 2, "fell": 2, "repaired": 3,
 }  # fmt: skip
 
 
 def list_regressions(changes: Iterable[Mapping[str, Any]]) -> list[_Group]:
-    """Return a commit's groups that became worse, worst first, without code for other architectures."""
+    """Return the groups of a commit's changes that became worse, worst first, as `list_own_groups`."""
     worse = ("broken", "slower", "mixed", "rose")
     groups = (group for change in changes for group in list_own_groups(change) if group["verdict"] in worse)
     return sorted(groups, key=_rank_group)
 
 
 def select_worst_groups(changes: Iterable[Mapping[str, Any]]) -> list[_Group]:
-    """Return the worst group of each changed kernel, worst kernel first; groups with times are preferred."""
+    """Return one group of each changed kernel, worst kernel first: a failure, or else the worst group.
+
+    If the kernel has changed times, only groups with times count.
+    """
     groups = [group for change in changes for group in list_own_groups(change) if group["verdict"] in _RANKS]
     timed_kernels, worst_groups = {group["kernel"] for group in groups if group["timed"]}, dict[str, _Group]()
     for group in sorted(groups, key=_rank_group):
@@ -146,7 +152,7 @@ def select_worst_groups(changes: Iterable[Mapping[str, Any]]) -> list[_Group]:
 
 
 def _rank_group(group: _Group) -> tuple[int, bool, bool, int, float]:
-    """Return the sort key: rank of the verdict; times, then counted, then compiled numbers; verdict; size."""
+    """Return the sort key of a group: rank of the verdict, kind (times, counted, compiled), verdict, size."""
     verdict, is_compiled = group["verdict"], find_kind(group["of"]["benchmark"]) is Kind.COMPILED
     return _RANKS[verdict], not group["timed"], is_compiled, list(_RANKS).index(verdict), -group["size"]
 
@@ -166,7 +172,7 @@ def summarize_changes(changes: Sequence[Mapping[str, Any]]) -> str:
 
 
 def describe_span(changes: Iterable[Mapping[str, Any]]) -> str:
-    """Return how many commits may have made the worst change of a commit; empty if it is only this commit."""
+    """Return a sentence on the commits that may have made a commit's worst change; empty if it is only this one."""
     shown = list(changes)
     for group in select_worst_groups(shown)[:1]:
         (change,) = (change for change in shown if change["machine"] == group["machine"])
@@ -177,12 +183,12 @@ def describe_span(changes: Iterable[Mapping[str, Any]]) -> str:
 
 
 def format_span(count: int, base: str) -> str:
-    """Return the range of commits that may have made a change; empty if it is only one."""
+    """Return "in one of COUNT commits since BASE"; empty for one commit."""
     return f"in one of {count} commits since {shorten_hash(base)}" if count > 1 else ""
 
 
 def _describe_kernel(group: _Group, groups: Iterable[_Group]) -> str:
-    """Summarize the changes of a kernel on a machine: its worst group, and its groups for other flags."""
+    """Return a phrase on a kernel's changes on a machine. `group` is its worst group, `groups` are the commit's."""
     kernel, word = group["kernel"], group["verdict"]
     if word in ("broken", "failed", "repaired"):
         return f"{kernel} {'works again' if word == 'repaired' else 'fails'}"
@@ -202,13 +208,13 @@ def _describe_kernel(group: _Group, groups: Iterable[_Group]) -> str:
 
 
 def _describe_largest(groups: Sequence[_Group]) -> str:
-    """Return the largest change to the worse, else to the better, with its configuration."""
+    """Return a phrase on the largest change to the worse, or else to the better, with its configuration."""
     largest = max(groups, key=lambda group: (group["ratio"] > 1, abs(math.log(group["ratio"]))))
     return f"at most {format_percent(largest['ratio'])} at {largest['at']}"
 
 
 def format_difference(row: Mapping[str, Any]) -> str:
-    """Format the relative change of a row of a picture."""
+    """Format the relative change of a picture's row in per cent; empty if a value is 0."""
     return format_percent(row["after"] / row["before"]) if row["before"] and row["after"] else ""
 
 
@@ -240,7 +246,7 @@ def format_share(value: float) -> str:
 
 
 def format_amount(value: float, unit: str) -> str:
-    """Format a number of Overview with its unit."""
+    """Format a number of Overview with its unit: "s", "copies" or "sectors"."""
     if unit == "s":
         return format_quantity(value, "seconds")
     return f"{value:,.0f} {unit}" if unit == "sectors" else f"{format_rate(value)} {unit}"
@@ -249,9 +255,9 @@ def format_amount(value: float, unit: str) -> str:
 def place_points(
     series: Sequence[tuple[str, float]], width: int = 128, height: int = 36
 ) -> list[tuple[str, float, float]]:
-    """Return a sparkline's points (commit, x, y).
+    """Return a sparkline's points (commit, x, y), in pixels.
 
-    The height is the range of values, or a fifth of the value if larger.
+    Its height stands for the range of the values, or for a fifth of their middle if this is larger.
     """
     values = [value for _, value in series]
     middle, last, edge = (max(values) + min(values)) / 2, len(series) - 1, 6
@@ -264,6 +270,6 @@ def place_points(
 
 
 def explain_group(group: _Group) -> str:
-    """Return the recorded facts about a change, as one line."""
+    """Return the evidence and the acknowledgements of a group, as one line."""
     accepted = [f"acknowledged: {reason}" for reason in group["accepted"]]
     return "; ".join([", ".join(group["evidence"]) or "no recorded cause", *accepted])

@@ -1,4 +1,4 @@
-"""The changed source lines: their text, or the cost of their memory accesses."""
+"""The source lines of a kernel that differ between two commits, in text or in the cost of their memory accesses."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -15,9 +15,10 @@ from kernelwatch.workflow.select_results import CannotCompareError
 
 
 def list_moved_lines(base: str, head: str, launch: Launch, root: Path) -> Iterator[str]:
-    """Yield the lines whose text or cost differs, with their costs: those of base after "-", those of head after "+".
+    """Yield the source lines with memory accesses whose text or cost differs between two commits, with their costs.
 
-    Raises CannotCompareError if the kernel cannot be counted at a commit.
+    Lines of base begin with "-", lines of head with "+". Raises CannotCompareError if the launch cannot be counted at a
+    commit.
     """
     with ThreadPoolExecutor() as pool:
         sides = list(pool.map(partial(_read_costs, launch, root), (base, head)))
@@ -31,7 +32,10 @@ def list_moved_lines(base: str, head: str, launch: Launch, root: Path) -> Iterat
 
 
 def _read_costs(launch: Launch, root: Path, commit: str) -> list[tuple[str, ...]]:
-    """Return the lines that access memory at a commit: number, text, costs, from the output of `kernelwatch count`."""
+    """Return the source lines that access memory at a commit, each as (number, text, cost, ...).
+
+    They come from the output of `kernelwatch count`. Raises CannotCompareError if it fails.
+    """
     try:
         with commit_checkout.unpack_commit(commit, root) as folder:
             words = ("kernelwatch", "count", *str(launch).split())

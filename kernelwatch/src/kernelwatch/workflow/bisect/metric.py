@@ -1,4 +1,4 @@
-"""Configurations of the current suite that match METRIC."""
+"""The configurations of the current suite, and those that match METRIC of `kernelwatch bisect`."""
 
 import difflib
 import re
@@ -12,13 +12,13 @@ from kernelwatch.suite.benchmark_names import Kind
 from kernelwatch.suite.metrics import METRICS
 from kernelwatch.workflow.select_results import CannotCompareError
 
-#: Pattern of the names of numbers in the review: "sectors loaded", "load sectors per request".
+#: Pattern of the metrics' names in a review, such as "sectors loaded" or "load sectors per request".
 _SPACED = re.compile(rf"\b({'|'.join([*METRICS, *registry.RESOURCES]).replace('_', ' ')})\b(?: (?:a|per) request)?")
 
 
 @dataclass(frozen=True)
 class SuiteConfiguration:
-    """A number of the suite: the benchmark's name in asv, its kind, and the stored parameters."""
+    """A configuration of a benchmark of the suite: the benchmark, its kind, and the parameters as texts."""
 
     benchmark: str
     kind: Kind
@@ -26,12 +26,12 @@ class SuiteConfiguration:
 
     @property
     def name(self) -> str:
-        """Benchmark and parameters as in the review."""
+        """Benchmark and parameters, as `Row.name` has them."""
         return f"{self.benchmark}({', '.join(self.params.values())})"
 
     @property
     def launch(self) -> Launch:
-        """The measured launch."""
+        """The launch that the configuration measures."""
         launch = registry.find_launch(self.benchmark, self.params)
         assert launch is not None, "the configuration is one of the suite"
         return launch
@@ -50,7 +50,7 @@ def _split_words(text: str) -> list[str]:
 
 @cache
 def list_configurations() -> tuple[SuiteConfiguration, ...]:
-    """Return all numbers that the suite measures, without controls."""
+    """Return all configurations of the suite, except those of controls."""
     return tuple(
         SuiteConfiguration(benchmark, kind, {name: str(value) for name, value in point.items()})
         for benchmark, (kind, sweep) in registry.current_suite().benchmarks.items()
@@ -60,9 +60,9 @@ def list_configurations() -> tuple[SuiteConfiguration, ...]:
 
 
 def match_configurations(metric: str) -> list[SuiteConfiguration]:
-    """Return the configurations that have all words of METRIC.
+    """Return the configurations that have all words of METRIC; only that one whose whole name METRIC is, if any.
 
-    Raises CannotCompareError if there is none; the message suggests similar words.
+    Raises CannotCompareError if no configuration has them; the message suggests similar words.
     """
     words = _split_words(_SPACED.sub(lambda match: match[1].replace(" ", "_"), metric))
     matches = [configuration for configuration in list_configurations() if configuration.words.issuperset(words)]

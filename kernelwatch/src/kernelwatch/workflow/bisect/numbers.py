@@ -1,4 +1,4 @@
-"""Numbers of commits: stored ones, or numbers that the runner measures into a temporary folder."""
+"""The numbers of commits for a search: stored ones, or numbers that the runner measures into a temporary folder."""
 
 import itertools
 import os
@@ -26,10 +26,10 @@ from ptxcount.util.environment import set_variables
 
 @dataclass(frozen=True)
 class CommitNumbers:
-    """Numbers of commits of the repository `root`.
+    """The numbers of the commits of the repository `root`.
 
-    If `is_stored`, times are the stored ones of `machine`, or of any machine if it is None. Other numbers are exact;
-    those that `machine` has stored are not measured again.
+    If `is_stored`, only stored times are used: those of `machine`, or of any machine if it is None. Otherwise the
+    runner measures, except counted and compiled numbers that `machine` has stored.
     """
 
     root: Path
@@ -37,9 +37,9 @@ class CommitNumbers:
     is_stored: bool
 
     def review_commits(self, base: str, head: str, configurations: Sequence[SuiteConfiguration]) -> Review:
-        """Return the review of two commits for these configurations only; they are measured interleaved.
+        """Return the review of two commits for some configurations, which are measured interleaved unless stored.
 
-        Raises CannotCompareError if they have no number in common, or several machines have times of both.
+        Raises CannotCompareError if the commits have no number in common, or several machines have numbers of both.
         """
         with self._provide_numbers([base, head], configurations) as machine_name:
             names = {configuration.name for configuration in configurations}
@@ -71,7 +71,7 @@ class CommitNumbers:
         )
 
     def find_value(self, commit: str, configuration: SuiteConfiguration) -> float | None:
-        """Return a commit's number; None if it has none."""
+        """Return the number of a configuration at a commit; None if it has none."""
         with self._provide_numbers([commit], [configuration]) as machine_name:
             (history,) = load_histories(machine_name, self.root)
             return _read_value(history, commit, configuration)
@@ -80,9 +80,10 @@ class CommitNumbers:
     def _provide_numbers(
         self, commits: Sequence[str], configurations: Sequence[SuiteConfiguration]
     ) -> Iterator[str | None]:
-        """Provide the numbers in the results folder, and yield their machine; None if the folder has only one.
+        """Yield the machine to read numbers from; None for any machine in the folder of results.
 
-        The project's results are used if they have all numbers; otherwise the runner measures.
+        Within the `with` block, the environment variable RESULTS selects the folder with the numbers. It is the
+        project's if they are stored there, else that into which the runner measured them.
         """
         if self.is_stored:
             yield self.machine
@@ -95,7 +96,7 @@ class CommitNumbers:
         yield None
 
     def _has_all(self, commits: Sequence[str], configurations: Sequence[SuiteConfiguration]) -> bool:
-        """Return whether these numbers are exact and the machine has stored all of them, by this compiler."""
+        """Return whether all numbers are counted or compiled, and the machine has stored them with this compiler."""
         if any(configuration.kind is Kind.TIMED for configuration in configurations):
             return False
         try:
@@ -129,7 +130,7 @@ def _read_value(history: History, commit: str, configuration: SuiteConfiguration
 
 
 def format_patterns(configurations: Sequence[SuiteConfiguration]) -> list[str]:
-    """Return patterns with which asv selects the configurations and their controls."""
+    """Return regular expressions for `--bench` of asv that select the configurations and the controls of times."""
     params = defaultdict(list)
     for configuration in configurations:
         for benchmark in (
@@ -142,9 +143,10 @@ def format_patterns(configurations: Sequence[SuiteConfiguration]) -> list[str]:
 
 @contextmanager
 def open_numbers(configurations: Sequence[SuiteConfiguration], name: str | None, root: Path) -> Iterator[CommitNumbers]:
-    """Yield the numbers. They are measured here; times are stored ones if this machine has no GPU or `name` is another.
+    """Yield the numbers of commits for some configurations, which this machine measures into a temporary folder.
 
-    Raises CannotCompareError if the configurations include times and other numbers.
+    If this machine has no GPU, or `name` is another machine, times are the stored ones instead. Raises
+    CannotCompareError if the configurations include both times and other numbers.
     """
     timed = {configuration.kind is Kind.TIMED for configuration in configurations}
     if len(timed) > 1:

@@ -27,12 +27,13 @@ from ptxcount.util.environment import set_variables
 
 @dataclass
 class SearchOutcome:
-    """The outcome of a search, with its question and the commits that git judged.
+    """The arguments and the outcome of a search.
 
-    `matched` is the number of configurations that METRIC matches. `commits` are those after good that touch the
-    package, oldest first. `change` is the row with the largest difference, or None. `log` has the judged commits with
-    git's verdicts. One of `suspects` is the culprit. If `culprit` is empty, `reason` says why. `review` compares the
-    culprit with its parent. `lines` has the changed source lines in the launch `counted`.
+    `matched` is the number of configurations that METRIC matches. `commits` are those after `good` that touch the
+    package, oldest first. `change` is the row of the searched number, None if no configuration differs. `log` has
+    (commit, verdict) for each commit that git judged. One of `suspects` is the culprit. If `culprit` is empty, `reason`
+    says why. `review` compares the culprit with its parent. `lines` are the changed source lines of the launch
+    `counted`.
     """
 
     metric: str
@@ -57,14 +58,14 @@ class SearchOutcome:
 
 
 def is_different(row: Row) -> bool:
-    """Return whether the review judges base and head as different. An acknowledged regression counts, too."""
+    """Return whether the review judges a number as different in base and head, with or without an acknowledgement."""
     return row.judgement.verdict not in (Verdict.SAME, Verdict.UNDECIDED)
 
 
 def search_culprit(
     metric: str, configurations: Sequence[SuiteConfiguration], good: str, bad: str, numbers: CommitNumbers
 ) -> SearchOutcome:
-    """Search the commit that changed the number with the largest difference between GOOD and BAD.
+    """Search the commit that changed a number: of the configurations, the one that differs most between GOOD and BAD.
 
     Raises CannotCompareError if GOOD is not an ancestor of BAD, either has no number, or git's search stopped.
     """
@@ -98,7 +99,10 @@ def search_culprit(
 
 
 def _bisect(outcome: SearchOutcome, change: Row, numbers: CommitNumbers, package: str) -> None:
-    """Let git search between GOOD and BAD, by the numbers of both."""
+    """Let git bisect between GOOD and BAD with `kernelwatch judge`; set `log`, `suspects` and `reason` of the outcome.
+
+    Raises CannotCompareError if git's search stopped.
+    """
     words = ["judge", change.name, "--between", repr(change.base), repr(change.head)]
     words += ["--machine", numbers.machine] if numbers.machine else []
     environment = {project_root.VARIABLE: str(numbers.root), parent_death.RUN: str(os.getpid())}
@@ -121,7 +125,7 @@ def _bisect(outcome: SearchOutcome, change: Row, numbers: CommitNumbers, package
 
 @contextmanager
 def _worktree(commit: str, root: Path) -> Iterator[Path]:
-    """Provide a worktree without files, and remove it, even after Ctrl-C or SIGTERM."""
+    """Yield a new worktree at a commit, without its files. It is removed at the end, even after Ctrl-C or SIGTERM."""
     previous_handler = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     with tempfile.TemporaryDirectory(prefix="bisect-") as folder:
         tree = Path(folder) / Path(folder).name
@@ -134,7 +138,10 @@ def _worktree(commit: str, root: Path) -> Iterator[Path]:
 
 
 def _examine(outcome: SearchOutcome, configuration: SuiteConfiguration, numbers: CommitNumbers) -> None:
-    """Review the last suspect against its parent, with all numbers of its kernel, dtype and flags."""
+    """Review the last suspect against its parent, with all exact numbers of its kernel, dtype and flags.
+
+    If the searched number differs, set `culprit`, `review`, `notes` and the changed source lines, else `reason`.
+    """
     root, (commit,), launch = numbers.root, outcome.suspects, configuration.launch
     parent, *merged = git.text(root, "show", "--no-patch", "--format=%P", commit).split()
     exact = [candidate for candidate in list_configurations() if candidate.kind is not Kind.TIMED]

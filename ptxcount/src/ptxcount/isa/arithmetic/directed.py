@@ -1,9 +1,9 @@
 """Arithmetic rounded towards zero, minus or plus infinity (PTX ISA, ``.rz``, ``.rm``, ``.rp``).
 
-A directed result is the result rounded to nearest, moved to the adjacent float if it is on the wrong side of the exact
-result. The sign of their difference decides. Up to float32, a float64 rounded to odd replaces the exact result: it is
-on the same side of every float32 (Boldo and Melquiond, Emulation of FMA by rounding to odd, 2008). For float64, exact
-fractions give the sign, element by element: such instructions are rare.
+The result is first rounded to nearest. It moves to the adjacent float if it is on the wrong side of the exact result,
+by the sign of their difference. Up to float32, a float64 rounded to odd replaces the exact result. It is on the same
+side of every float32 (Boldo and Melquiond, Emulation of FMA by rounding to odd, 2008). For float64, exact fractions
+give the sign, element by element: such instructions are rare.
 """
 
 from collections.abc import Callable
@@ -30,9 +30,10 @@ def round_toward(mode: str, nearest: Array, difference: Array) -> Array:
 
 
 class Operation(NamedTuple):
-    """An operation: number of operands, result rounded to nearest, and for float32 operands a float64 rounded to odd.
+    """Functions of an operation: ``nearest`` rounds to nearest, ``odd`` rounds float64 operands to odd.
 
-    ``above`` returns, from fractions, the sign of the exact result minus the last argument.
+    ``operands`` is the number of operands. ``above`` takes fractions, the last one a result, and returns a number with
+    the sign of the exact result minus that.
     """
 
     operands: int
@@ -103,7 +104,10 @@ def make_directed(name: str, mode: str) -> Callable[..., Array]:
 def _exact_difference(
     above: Callable[..., Fraction], operands: tuple[Array, ...], nearest: Array, overflow: Array
 ) -> Array:
-    """Return the sign of exact minus nearest, by fractions; opposite to an overflowed result; else 0."""
+    """Return the sign of the exact result minus ``nearest``, from fractions.
+
+    For an overflow, it is opposite to the sign of ``nearest``; for other results that are not finite, it is 0.
+    """
     finite = np.logical_and.reduce([np.isfinite(operand) for operand in operands])
     difference = np.where(overflow & finite, -np.sign(nearest), 0.0)
     for index in zip(*np.nonzero(finite & np.isfinite(nearest)), strict=True):

@@ -102,7 +102,7 @@ maximum_nan = _pick(np.bitwise_and, np.maximum)
 
 
 def xor_signed(compute: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
-    """Compute ``.xorsign.abs``: an operation on magnitudes, with the product of the signs."""
+    """Return the form ``.xorsign.abs`` of an operation: on magnitudes, with the product of the signs."""
 
     def signed(a: Array, b: Array) -> Array:
         magnitude = np.abs(compute(np.abs(a), np.abs(b)))
@@ -112,7 +112,7 @@ def xor_signed(compute: Callable[[Array, Array], Array]) -> Callable[[Array, Arr
 
 
 def through_double(function: Callable[..., Any]) -> Callable[..., Array]:
-    """Evaluate a function in float64, and round to the type of its argument."""
+    """Return a function that computes in float64, and rounds to the type of its first argument."""
 
     def evaluate(*arguments: Array) -> Array:
         result: Array = np.asarray(function(*(x.astype(np.float64) for x in arguments)))

@@ -143,7 +143,7 @@ def find_leading(a: Array) -> Array:
 
 
 def shift_to_leading(a: Array) -> Array:
-    """Compute ``bfind.shiftamt``: the left shift that moves this bit to the top; all ones if there is none."""
+    """Compute ``bfind.shiftamt``: the left shift of the bit of `find_leading` to the top; all ones if there is none."""
     place = find_leading(a)
     return np.where(place == 0xFFFFFFFF, place, _bits(a) - 1 - place).astype(np.uint32)
 

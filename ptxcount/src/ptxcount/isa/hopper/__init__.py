@@ -1,6 +1,6 @@
 """Instructions of Hopper and later GPUs: bulk copies, tensor maps, ``mbarrier``, ``wgmma``, and clusters.
 
-This module has addresses in distributed shared memory (PTX ISA, ``mapa``, ``getctarank``).
+This module itself has ``mapa`` and ``getctarank``: addresses in distributed shared memory (PTX ISA).
 """
 
 import numpy as np
@@ -31,7 +31,7 @@ def _rank_of(kind: str, chunk: Chunk, place: Array) -> list[Array]:
 
 
 def require_clusters(chunk: Chunk, access: str) -> None:
-    """Raise for an access in a launch without clusters, which is a fault on an H200 (`docs/evidence/memory.md`)."""
+    """Raise `LaunchError` in a launch without clusters: the access faults on an H200 (`docs/evidence/memory.md`)."""
     if not chunk.context.has_clusters:
         text = f"{access} needs a launch with clusters; set cluster=1 or __cluster_dims__"
         raise LaunchError(f"{chunk.instruction.source}: {text}")

@@ -1,4 +1,7 @@
-"""Asynchronous stores to shared memory: ``st.async``, ``red.async``, ``st.bulk`` (PTX ISA), complete immediately."""
+"""Asynchronous stores to shared memory: ``st.async``, ``red.async``, ``st.bulk`` (PTX ISA).
+
+They complete immediately here.
+"""
 
 import numpy as np
 
@@ -17,12 +20,12 @@ from .mbarriers import update_barriers
 
 _COMPLETION = "mbarrier::complete_tx::bytes"
 _TO_GLOBAL = (
-    "without a barrier, to global memory: ptxas makes a store of each lane, whose counters no chip was asked for"
+    "without an mbarrier, it writes global memory; ptxcount does not execute that, because its counters are unknown"
 )
 
 
 def _expect_barrier(instruction: Instruction) -> None:
-    """Refuse the form of global memory, and any that has no barrier."""
+    """Raise `UnsupportedInstructionError` for a form without an mbarrier, such as that of global memory."""
     if _COMPLETION not in instruction.modifiers:
         raise unsupported(instruction, _TO_GLOBAL)
     expect_count(instruction, 3)

@@ -37,7 +37,7 @@ def _read_signed(read: Reader) -> Reader:
 def _read_operands(
     instruction: Instruction, names: list[str], spaces: list[str]
 ) -> tuple[dict[str, Reader], list[str], list[str]]:
-    """Return functions that read the operands by name; the names of coordinates, and of ``im2col`` offsets."""
+    """Return functions that read operands, by name; the names of coordinates; and the names of ``im2col`` offsets."""
     readers: dict[str, Reader] = {}
     coordinates: list[str] = []
     for side, space, operand in zip(("to", "from"), spaces, instruction.operands[:2], strict=True):
@@ -104,7 +104,7 @@ def _bind_bulk_copy(instruction: Instruction) -> Step | None:
 
 
 def _find_first_threads(threads: tuple[Array, ...], columns: dict[str, Array]) -> list[int]:
-    """Find the first thread of each store: lanes of a warp with equal operands make one."""
+    """Return the index of the first thread of each store: lanes of a warp with equal operands make one store."""
     keys = np.stack([threads[0], threads[1] // LANES, *columns.values()], axis=1)
     return sorted(np.unique(keys, axis=0, return_index=True)[1].tolist())
 

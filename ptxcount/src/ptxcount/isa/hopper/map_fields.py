@@ -13,7 +13,7 @@ from ...util.architectures import MAX_SHARED
 
 #: The bits of a shared address that a swizzle changes, by its span in bytes; they are XORed with the bits 3 above.
 SWIZZLES = {0: 0x00, 32: 0x10, 64: 0x30, 128: 0x70}
-#: Dimensions of an image tensor -> bits of a corner coordinate (signed) and of an offset (unsigned).
+#: Bits of a corner coordinate (signed) and of an offset (unsigned), by dimensions of an image tensor.
 _IM2COL_BITS = {3: 16, 4: 8, 5: 5}
 _BYTE = np.dtype("u1")
 
@@ -141,7 +141,7 @@ class MapFields:
         return f"the column begins at {(*start,)}; it must begin within the bounding box, {lows} to {highs}"
 
     def locate(self, start: Sequence[int], offsets: Sequence[int] = ()) -> Elements:
-        """Return the elements of a copy that begins at coordinates."""
+        """Return the elements of a copy that begins at the coordinates ``start``, with ``im2col`` offsets."""
         return self._locate_column(self.column, start, offsets) if self.column else self._locate_tile(start)
 
     def _count_elements(self) -> list[int]:
@@ -167,7 +167,7 @@ class MapFields:
         return self._combine([*axes, start[-1] + carry], column.channels)
 
     def _combine(self, axes: Sequence[Array], columns: int) -> Elements:
-        """Combine the coordinates along each axis, which broadcast to rows of elements."""
+        """Return the elements with coordinates ``axes``, arrays that broadcast together, x first."""
         offset, inside = np.zeros((1,), np.int64), np.ones((1,), bool)
         for place, pitch, extent in zip(axes, (self.dtype.itemsize, *self.pitches), self.extents, strict=True):
             offset = offset + np.clip(place, 0, extent - 1) * pitch

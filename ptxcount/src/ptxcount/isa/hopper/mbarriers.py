@@ -74,7 +74,7 @@ def update_barriers(chunk: Chunk, name: str, place: Value, operand: Array) -> Ar
 
 
 def complete_bytes(chunk: Chunk, row: int, offset: int, count: int, report: Report) -> None:
-    """Subtract arrived bytes from an mbarrier of a block."""
+    """Subtract ``count`` arrived bytes from the tx-count of the mbarrier at ``offset`` in a block."""
     word = chunk.shared.view_bytes(row, offset, 8, report, is_written=True).view(np.uint64)
     word[:] = _update_word(word, 0, -count)
     chunk.has_written, chunk.spins = True, 0
@@ -98,7 +98,7 @@ def describe_wait(chunk: Chunk, threads: Array) -> str:
     pending, expected, coming = (
         int(_field(word, start, bits)[0]) for start, bits in ((0, _COUNT), (_COUNT, _COUNT), (2 * _COUNT, _BYTES))
     )
-    pending -= pending >> (_COUNT - 1) << _COUNT  # more came than it has room for
+    pending -= pending >> (_COUNT - 1) << _COUNT  # sign-extend: more arrivals or bytes than expected
     coming -= coming >> (_BYTES - 1) << _BYTES
     return (
         f"the mbarrier at shared address {offset} ({expected - pending} of {expected} arrivals, {pending} pending; "
@@ -147,7 +147,7 @@ def _bind_update(instruction: Instruction, name: str) -> Step:
 
 
 def _bind_init(instruction: Instruction) -> Step:
-    """``mbarrier.init.b64 [a], count``."""
+    """Bind ``mbarrier.init.b64 [a], count``."""
     expect_count(instruction, 2)
     place = _read_address(instruction, instruction.operands[0])
 
@@ -160,7 +160,7 @@ def _bind_init(instruction: Instruction) -> Step:
 
 
 def _bind_invalidation(instruction: Instruction) -> Step:
-    """``mbarrier.inval.b64 [a]``: an operation on a barrier as others, behind which its memory holds nothing."""
+    """Bind ``mbarrier.inval.b64 [a]``: check it like an atomic, then mark the memory as unwritten."""
     expect_count(instruction, 1)
     place = _read_address(instruction, instruction.operands[0])
 
@@ -191,7 +191,7 @@ def _bind_wait(instruction: Instruction) -> Step:
             chunk.barrier_waits = np.full(chunk.shape, -1)
         addresses = spread(dense(place(chunk)).astype(np.int64), chunk.shape)
         chunk.barrier_waits[active_threads] = np.where(done, -1, addresses)[active_threads]
-        if (chunk.active & done).any():  # a completed wait orders accesses of the arrived threads before
+        if (chunk.active & done).any():  # ordered after the accesses of arrived threads
             chunk.note_waits(chunk.active & done, place(chunk))
         return [done]
 
@@ -207,7 +207,7 @@ def _bind_copy_arrival(instruction: Instruction) -> Step:
     operand = np.full((1, 1), int(name == "arrive"), np.uint32)
 
     def step(chunk: Chunk) -> None:
-        chunk.shared.wait_copies(chunk.active)  # who waits for the mbarrier waits for them
+        chunk.shared.wait_copies(chunk.active)  # a wait for the mbarrier includes these copies
         update_barriers(chunk, name, place(chunk), operand)
 
     return step

@@ -37,9 +37,10 @@ class _GlobalElements(NamedTuple):
 
 
 class BulkCopy:
-    """One copy: the index of its thread in the chunk, and its operands as numbers.
+    """Bulk copy by the thread at ``thread``, (block, thread) in the chunk; ``numbers`` are its operands by name.
 
-    ``start`` are the coordinates of a tile, ``shifts`` the offsets of ``im2col`` mode.
+    ``start`` are the coordinates of a tensor copy; None for a copy of bytes. ``shifts`` are the offsets of ``im2col``
+    mode.
     """
 
     def __init__(
@@ -97,7 +98,7 @@ class BulkCopy:
         return fields
 
     def _place_bytes(self, start: int, count: int, unit: int = 1) -> Array:
-        """Return the shared addresses of units of a copy's bytes, before the swizzle."""
+        """Return the shared address of every ``unit``-th of a copy's ``count`` bytes, before the swizzle."""
         offsets = np.arange(0, count, unit)
         return start + (self._fields.pad_offsets(offsets) if self._fields else offsets)
 
@@ -194,7 +195,7 @@ class BulkCopy:
         return self._chunk.shared.view_bytes(row, offset, self._numbers["size"], self._report, is_written=False).copy()
 
     def store_shared(self, data: Array) -> None:
-        """Store in each block of a multicast, and complete the bytes on its mbarrier."""
+        """Store the bytes in the destination block, or each block of a multicast, and complete them on its mbarrier."""
         shared, numbers = self._chunk.shared, self._numbers
         rows = [shared.find_owner(self._row, numbers["to"])[0]]
         if "ranks" in numbers:
@@ -208,10 +209,11 @@ class BulkCopy:
                 complete_bytes(self._chunk, self._find_signalled(row, owner), owner_offset, len(data), self._report)
 
     def _find_signalled(self, row: int, owner: int) -> int:
-        """Return the block whose mbarrier is signalled for bytes in a block; ``owner`` has the mbarrier operand.
+        """Return the block whose mbarrier is signalled for bytes stored in the block ``row``.
 
-        A multicast signals the mbarrier of each destination. With ``.cta_group::2``, it signals the block of each pair
-        whose rank has the parity of the owner (PTX ISA, ``cp.async.bulk.tensor``).
+        ``owner`` is the block of the mbarrier operand. A multicast signals the mbarrier of each destination.
+        With ``.cta_group::2``, it signals the block of each pair whose rank has the parity of the owner (PTX ISA,
+        ``cp.async.bulk.tensor``).
         """
         if "ranks" not in self._numbers:
             return owner

@@ -32,7 +32,7 @@ _ORDER = ("fence", "commit_group", "wait_group")
 
 
 class Descriptor(NamedTuple):
-    """Start of a factor, and byte strides between its groups of eight: along K, and across."""
+    """Matrix descriptor: start address, leading and stride dimension byte offsets, and swizzle span in bytes."""
 
     start: int
     leading: int
@@ -110,8 +110,8 @@ def _bind_product(instruction: Instruction) -> Step:
     numbers = [constant.value for constant in constants if isinstance(constant, Immediate)]
     in_registers = len(items(first)) > 1
     signs = numbers[:2] or [1, 1]
-    turns = [bool(number) for number in numbers[2:]]
-    transposed = ([False] * (2 - len(turns)) + turns)[-2:]
+    transposes = [bool(number) for number in numbers[2:]]
+    transposed = ([False] * (2 - len(transposes)) + transposes)[-2:]
     stored = shape.k // (1 + is_sparse)
     warp = Shape(16, shape.n, stored)
     factor, accumulator = find_layout("a", warp, a_type), find_layout("d", warp, d_type)

@@ -18,7 +18,7 @@ from .layouts import DATA_PATHS
 
 
 class Kind(NamedTuple):
-    """A kind of product: types of factors and result by code, K of one instruction, and its scale types.
+    """A kind of product: types of factors and result by code, K of one instruction, and whether it is scaled.
 
     ``padded``: 16 elements of 4 or 6 bits occupy 16 bytes.
     """
@@ -60,17 +60,18 @@ class ProductShape(NamedTuple):
     signs: tuple[int, int]
     transposed: tuple[bool, bool]
     saturates: bool
-    #: A and B: the byte of its scales in their words; and the type of all scales.
+    #: A and B: the first byte of their scales in a word.
     scale_bytes: tuple[int, int]
+    #: Type of all scales.
     scale: str
-    #: The metadata column for factors of 16 and 32 bits.
+    #: Column of the metadata, for sparse factors of 16 and 32 bits.
     selector: int
     #: K; a sparse A stores half of it.
     k: int
 
     @property
     def is_long(self) -> bool:
-        """True for K = 96, whose scales go on in further words."""
+        """True for K = 96."""
         return self.k == _LONG
 
     @classmethod
@@ -118,10 +119,11 @@ class ProductShape(NamedTuple):
 
 
 class ColumnMask(NamedTuple):
-    """A mask of columns treated as zeros, alternating, for each part of the columns; and a shift of all columns.
+    """Mask of columns that count as zeros, for each part of the columns, and a shift of all columns.
 
-    The fields are those of CUTLASS 4 (``mma_sm100_desc.hpp``, ``MaskAndShiftB`` and ``make_column_zero_mask``), the
-    shift is that of PTX ISA 9.0, 9.7.16.4.3, Example 4.
+    Runs of ``zeros`` masked and ``used`` unmasked columns alternate. The fields are those of CUTLASS 4
+    (``mma_sm100_desc.hpp``, ``MaskAndShiftB`` and ``make_column_zero_mask``), the shift is that of PTX ISA 9.0,
+    9.7.16.4.3, Example 4.
     """
 
     #: Offset of each part in the alternation.
@@ -146,7 +148,7 @@ class ColumnMask(NamedTuple):
         return cls(starts, firsts, (bits >> 40 & 255) + 1, (bits >> 48 & 255) + 1, shift, bool(bits >> 39 & 1))
 
     def find_zeros(self, parts: int, columns: int) -> Array:
-        """Find the columns treated as zeros, (parts, columns)."""
+        """Return the mask of columns that count as zeros, (parts, columns)."""
         if not self.is_active:
             return np.zeros((parts, columns), bool)
         starts, zeros_first = (np.array(fields[:parts])[:, None] for fields in (self.starts, self.zeros_first))

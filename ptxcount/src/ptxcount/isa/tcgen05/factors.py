@@ -111,8 +111,8 @@ def load_metadata(
 
     The layout is that of CUTLASS 4 (``tmem_e_frg``, and ``tmem_e_frg_ws`` with a copy for each part of the columns).
     For 16- and 32-bit elements, a word has the metadata of two rows, eight apart, and a selector gives the column.
-    For example, rows 1 and 9 have groups 0 to 3 in lane 1, and groups 4 to 7 in lane 9. Of shorter elements, row 9 has
-    groups 0 to 7 in lane 9 of the first column, and the others in lane 9 of the second.
+    For example, rows 1 and 9 have groups 0 to 3 in lane 1, and groups 4 to 7 in lane 9. For shorter elements, row 9
+    is in lane 9: groups 0 to 7 in the first column, the others in the second.
     """
     row = np.arange(path.rows)[:, None]
     group = np.arange(8 if bits >= 16 else 16)

@@ -1,4 +1,4 @@
-"""Forms of ``tcgen05.mma``: what modifiers and operands say before the instruction descriptor is known."""
+"""Forms of ``tcgen05.mma``: facts from modifiers and operands, without the instruction descriptor."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .issuing_warps import GROUPS, read_group
 _SCALE_COUNTS = {"scale_vec::1X": 1, "scale_vec::2X": 2, "scale_vec::4X": 4, "block16": 4}
 _BLOCK32 = {"kind::mxf8f6f4": 1, "kind::mxf4": 2, "kind::mxf4nvf4": 2}
 _OPTIONS = {"mma", "ws", "sp", "block_scale", "block32", *GROUPS, *KINDS, *_SCALE_COUNTS}
-#: Maximum power of two by which the old result is divided (``scale-input-d``).
+#: Maximum ``scale-input-d``.
 _MAX_SHIFT = 15
 
 
 class ProductForm(NamedTuple):
-    """A product's instruction, from its modifiers and operands."""
+    """Form of a product, from the modifiers and operands of its instruction."""
 
     kind: Kind
     group: int
@@ -27,10 +27,11 @@ class ProductForm(NamedTuple):
     from_tensor_memory: bool
     #: Scales per row of a factor, if K is not 96; 0 without scales.
     scales: int
-    #: Products that a scale multiplies; 0 if the qualifier does not name them.
+    #: Number of products (elements along K) that a scale multiplies; 0 if the qualifier does not name it.
     block: int
-    #: Words of the mask of unchanged lanes (``disable-output-lane``).
+    #: Number of words in the mask of unchanged lanes (``disable-output-lane``).
     masks: int
+    #: Exponent of the power of two that divides the old result (``scale-input-d``).
     shift: int
     is_sparse: bool
 

@@ -35,8 +35,8 @@ from .layouts import DATA_PATHS
 from .product_forms import ProductForm
 
 _U32, _U64, _PRED = TYPES["u32"], TYPES["u64"], TYPES["pred"]
-#: The bits from this one on of a scale's address repeat the byte of the instruction descriptor, in code of CUTLASS 4
-#: (``mma_sm100_desc.hpp``, ``make_runtime_instr_desc``) and of cuTile.
+#: First of two bits in an address of scales that repeat their byte from the instruction descriptor, in code of CUTLASS
+#: 4 (``mma_sm100_desc.hpp``, ``make_runtime_instr_desc``) and of cuTile.
 _BYTE_SHIFT = 30
 
 
@@ -114,7 +114,7 @@ class _Product:
 
     @property
     def _stored_k(self) -> int:
-        """The stored elements of a row of A."""
+        """Number of stored elements in a row of A."""
         return self._shape.k // (1 + self._form.is_sparse)
 
     def execute(self) -> None:

@@ -23,7 +23,7 @@ _DEFAULTS = {"kind::mxf8f6f4": 1, "kind::mxf4": 2}
 _FIRST_BYTES = {1: (0, 1, 2, 3), 2: (0, 2), 4: (0,)}
 SCALE_NAMES = {"block_scale", *_COUNTS, *SCALES}
 _ROWS, _COLUMNS = np.arange(16), np.arange(8)
-#: For rows and for columns: lanes of the scales, lane stride of the thread selector, and its choices.
+#: For rows of A and columns of B: lanes of the scales, lane stride of the thread selector, and its number of choices.
 _SIDES = ((4 * (_ROWS % 8) + _ROWS // 8, 2, 2), (4 * _COLUMNS, 1, 4))
 
 
@@ -54,7 +54,7 @@ class BlockScales(NamedTuple):
         return a * np.repeat(rows, repeats, axis=3), b * np.repeat(columns, repeats, axis=3).swapaxes(2, 3)
 
     def _load(self, chunk: Chunk, values: Sequence[Array], lanes: Array, stride: int, choices: int) -> Array:
-        """Load scales, (blocks, warps, rows, count)."""
+        """Return the scales of rows of A or columns of B, (blocks, warps, rows, scales per row), as floats."""
         words, first_byte, choice = (lanes_of(chunk, spread(value, chunk.shape)) for value in values)
         first_byte, choice = (operand[:, :, :1].astype(np.int64) for operand in (first_byte, choice))
         is_active = lanes_of(chunk, spread(chunk.active, chunk.shape)).any(axis=2, keepdims=True)

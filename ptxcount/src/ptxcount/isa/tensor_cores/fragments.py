@@ -27,7 +27,7 @@ class Part(NamedTuple):
         return Part(self.column, self.row)
 
     def shift(self, row: int, column: int) -> Part:
-        """Return the same part of another tile."""
+        """Return the part moved by a number of rows and columns."""
         return Part(self.row + row, self.column + column)
 
 
@@ -72,7 +72,8 @@ def list_fragment(role: str, shape: Shape, bits: int) -> list[Part]:
 def list_quad_pairs(role: str, bits: int, *, transposed: bool) -> list[Part]:
     """List the registers of ``m8n8k4`` with f16: four products, each by a quad of lanes and the quad 16 lanes later.
 
-    They are parts of one matrix: eight rows of ``a``, eight columns of ``b`` and a square of ``c`` each.
+    The four are one larger product: each has eight rows of ``a``, eight columns of ``b``, and a diagonal square of
+    ``c``.
     ``transposed``: ``a`` is column-major, or ``b`` row-major.
     """
     lane = np.arange(LANES)[:, None]

@@ -25,7 +25,7 @@ _B32, _U64 = TYPES["b32"], TYPES["u64"]
 
 
 class RegisterLayout(NamedTuple):
-    """Register layout of an operand: the parts of the matrix, bits per element, and rows and columns.
+    """Register layout of an operand: the part of the matrix in each register, bits per element, and matrix shape.
 
     Accumulators of more than 16 bits have two registers per part.
     """
@@ -40,7 +40,7 @@ class RegisterLayout(NamedTuple):
         return _U64 if self.bits == 64 else _B32
 
     def assemble_matrix(self, chunk: Chunk, registers: Sequence[Array]) -> Array:
-        """Return the bits of each warp's matrix."""
+        """Return the bits of each warp's matrix, (blocks, warps, rows, columns)."""
         words = [lanes_of(chunk, register) for register in registers]
         count = self.parts[0].row.shape[1]
         return assemble_matrices(self.parts, [unpack_elements(word, self.bits, count) for word in words], self.extent)

@@ -22,8 +22,9 @@ _ROWS = np.arange(16)[:, None]
 def expand_groups(stored: Array, codes: Array, unit: int) -> Array:
     """Expand stored elements, (..., stored), by the codes of their groups, (..., groups); all others are zeros.
 
-    ``unit`` is the number of elements per index: 1, or 2 for 4-bit types. 0 is for tf32: an element is as wide as two
-    f16, so a code has both indices. 0b0100 keeps the first of two elements, 0b1110 the second.
+    ``unit`` is the number of elements per index: 1, or 2 for 4-bit types. It is 0 for tf32, whose elements are as wide
+    as two f16, so both indices of a code are for one element. The code 0b0100 keeps the first of two elements, 0b1110
+    the second.
     """
     if unit == 0:
         index, slots, unit = (codes >> 1 & 1)[..., None], 2, 1
@@ -37,7 +38,10 @@ def expand_groups(stored: Array, codes: Array, unit: int) -> Array:
 
 
 def find_undefined(codes: Array, unit: int, *, ordered: bool) -> Array:
-    """Find undefined codes: equal indices, indices out of order, or for tf32 a code of no whole element."""
+    """Return the mask of undefined codes: equal indices, or with ``ordered`` descending ones.
+
+    For tf32 (unit 0), only 0b0100 and 0b1110 are defined.
+    """
     if unit == 0:
         return np.asarray((codes != 0b0100) & (codes != 0b1110))
     first, second = codes & 3, codes >> 2

@@ -1,8 +1,8 @@
 """Textures and surfaces, and the elements that a fetch reads (CUDA guide, Texture Fetching).
 
 Coordinates are first rounded to fixed point with 8 fractional bits, as on the GPU. So are the weights of linear
-filtering, as far as they were measured on an H200: in two dimensions, the product of both weights is rounded to 8
-fractional bits, and the other weights are the remainders. Weighted elements are summed in float64 and rounded once.
+filtering, as far as measured on an H200. In two dimensions, the product of both weights is rounded to 8
+fractional bits; the other weights are the remainders. Weighted elements are summed in float64 and rounded once.
 """
 
 from collections.abc import Callable, Sequence
@@ -118,7 +118,7 @@ class Surface(ArrayDescriptor):
 
 
 def _bilinear_weights(x: Array, y: Array) -> dict[tuple[int, int], Array]:
-    """Return the weights of four neighbours, in units of 2^-`PLACES`; their sum is 1."""
+    """Return the weights of four neighbours: multiples of 2^-`PLACES` with the sum 1."""
     both = np.floor(x * y * 2**PLACES + 0.5) / 2**PLACES
     return {(0, 0): 1 - x - y + both, (0, 1): y - both, (1, 0): x - both, (1, 1): both}
 
@@ -171,8 +171,8 @@ class Texture(Surface):
             )
 
     def taps(self, coordinates: Sequence[Array], layer: Array | None, *, gather: bool = False) -> list[Tap]:
-        """Return the elements of a fetch from its coordinates, x first; with ``gather`` four, as for ``tld4``."""
-        whole = coordinates[0].dtype.kind != "f"  # zeros out of bounds, in every address mode
+        """Return the elements read by a fetch at ``coordinates``, x first; with ``gather``, four as for ``tld4``."""
+        whole = coordinates[0].dtype.kind != "f"  # integers: zeros out of bounds in every address mode
         wide = gather or (self.filter == "linear" and not whole)
         extents = self.extents[::-1]
         axes = [self._axis(coordinate, extent, wide) for coordinate, extent in zip(coordinates, extents, strict=False)]
@@ -209,7 +209,7 @@ class Texture(Surface):
         return [(fixed >> PLACES, 1 - part), ((fixed >> PLACES) + 1, part)]
 
     def decode_texels(self, raw: Array) -> Array:
-        """Decode elements from their bits: floats as float32, integers as 32 bits or as fractions of one."""
+        """Decode elements from their bits: floats as float32; integers as 32-bit integers, or as ``fractions``."""
         numbers = raw.view(self.array.dtype)
         if numbers.dtype.kind == "f":
             return numbers.astype(np.float32)

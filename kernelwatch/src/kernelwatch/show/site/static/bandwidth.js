@@ -38,8 +38,8 @@ runPage(async function (choices, display) {
     }
 });
 
-/* The values that figures show: flags, the dtype of kernels, and one value of each further axis. The options depend on the machine
-   only, so they stay when the commit changes. */
+/* Return the chosen value of each axis that figures fix: flags, the dtype of kernels, and further axes. The options depend only on
+   the machine, so the choices stay when the commit changes. */
 function pickAxes(choices, benchmarks) {
     const ofKernels = benchmarks.filter(hasKernelLines);
     const filterAxis = (axis) => benchmarks.filter(
@@ -55,10 +55,11 @@ function pickAxes(choices, benchmarks) {
     ]);
 }
 
-/* Draw bars by kernel, or by dtype if there is only one place; and lines along the places. */
+/* Draw the figures of a benchmark. Bars compare kernels, or dtypes if the axis `along` has at most one measured value. Lines run along
+   the values of `along` if it has several. */
 function drawFigures(display, {index, picks, copies, peak}, {benchmark, points}) {
     const {along, own: ownAxes} = benchmark;
-    const isNear = points.some((point) => computeBandwidth(point) > 0.1 * peak); // otherwise all marks would lie on the axis
+    const isNear = points.some((point) => computeBandwidth(point) > 0.1 * peak); // otherwise all values would lie near 0 on its axis
     const formatPercent = (value) => value === null || peak === null ? null : (100 * value / peak).toFixed(1);
     const [unit, convert] = benchmark.computes ? ['GFLOP/s', computeGflops] : ['useful GB/s', computeBandwidth];
     const hasFlops = (benchmark.flops ?? []).some(isValue);
@@ -88,7 +89,7 @@ function drawFigures(display, {index, picks, copies, peak}, {benchmark, points})
     }
 }
 
-/* Draw a bar for each kernel and set of flags; the copy of as many bytes is the ceiling. */
+/* Draw a bar for each kernel, or dtype, and set of flags. The rate of the copy with the same parameters is the bars' ceiling. */
 function drawKernels(display, copies, {headers, ...shown}, benchmark, points, lines, fixed) {
     const fixedPoints = filterPoints(points, fixed);
     const places = lines.filter(({key}) => filterPoints(fixedPoints, key).length > 0);
@@ -105,7 +106,7 @@ function drawKernels(display, copies, {headers, ...shown}, benchmark, points, li
     });
 }
 
-/* Draw a line along the places for each kernel or dtype, and one for the copy. */
+/* Draw a line for each kernel or dtype, along the values `places` of the axis `along`, and one for the copy. */
 function drawPlaces(display, copies, {headers, ...shown}, benchmark, points, lines, fixed, places) {
     const {along} = benchmark;
     const fixedPoints = filterPoints(points, fixed);
@@ -123,7 +124,7 @@ function drawPlaces(display, copies, {headers, ...shown}, benchmark, points, lin
     });
 }
 
-/* The GPU, driver, compiler and peak of a commit's times. */
+/* Return a text on the conditions of a commit's times: GPU, driver, compiler, theoretical peak, and the meaning of GB/s. */
 function describeMachine({gpu, driver, nvcc, peak_bytes_per_second: peak}, gpus) {
     return [
         gpu, gpus.length > 0 && `GPU ${gpus.join(', ')}`, driver && `driver ${driver}`, nvcc,

@@ -3,7 +3,8 @@
 'use strict';
 
 /**
- * @typedef {{name: string, values: ?number[], titles: ?string[]}} Series The values of a series by place, and their texts at the pointer.
+ * @typedef {{name: string, values: ?number[], titles: ?string[]}} Series A line or a set of bars: its value at each place (an index on
+ *     the axis of the chart), and the text that the pointer shows there.
  */
 
 const SYMBOLS = [
@@ -15,8 +16,8 @@ const LOG = 'logarithmic';
 const NO_ARROW = {labelArrow: 'none'};
 const chooseColour = (place) => `var(--series-${place % SYMBOLS.length})`;
 
-/* Draw a chart as wide as its container, and its legend: the series, and notes [sign, class, text]. The page's policy allows the style
-   of this class. Plot's own labels name parts of the chart, so screen readers get `label` instead. */
+/* Draw a chart as wide as its container, and its legend: the series with their samples, and notes [sign, class, text]. The page's
+   content security policy allows only the style of the class `plot`. Screen readers get `label` instead of Plot's own labels. */
 function drawChart(container, {label, series}, samples, notes, options) {
     const names = series.map(({name}) => name);
     const plot = Plot.plot({
@@ -35,7 +36,7 @@ function drawChart(container, {label, series}, samples, notes, options) {
         ...notes.map(([sign, className, text]) => makeEntry(makeElement('b', {className, textContent: sign, ariaHidden: true}), text))));
 }
 
-/* The tip of the point nearest to the pointer. */
+/* Return a mark that shows the title of the point nearest to the pointer. */
 const makeTip = (points, options) => Plot.tip(points, Plot.pointer({title: 'title', maxRadius: 60, lineWidth: 100, ...options}));
 
 const formatTick = (value) => String(+value.toPrecision(6));
@@ -45,11 +46,11 @@ const chooseTicks = (scale) => scale === LOG ? {tickFormat: formatTick, ticks: 5
  * @type {(value: any) => boolean} */
 const isValue = (value) => value !== null && value !== undefined;
 
-/* The ticks of an axis for shares of `top` in %. */
+/* Return the values at 0 to 100 % of `top`, as ticks of an axis of shares. */
 const listShares = (top) => d3.range(0, 101, 20).map((percent) => percent * top / 100);
 
-/* The scale of the value axis: from 0 unless `fitted` or logarithmic. It includes `top` and all values, as rates from the L2 cache
-   exceed the peak of DRAM. */
+/* Return Plot's scale of the value axis. It begins at 0 unless it is `fitted` or logarithmic. It includes `top` and all values, because
+   rates from the L2 cache exceed the peak of DRAM. */
 function chooseScale({top, fitted, scale}, values) {
     if (scale === LOG) {
         const positive = values.filter((value) => value > 0);
@@ -58,7 +59,7 @@ function chooseScale({top, fitted, scale}, values) {
     return top === undefined ? {zero: !fitted, nice: true} : {domain: [0, d3.max([top, ...values])]};
 }
 
-/* The places whose labels fit beside each other, the last one first; `room` is the least distance. */
+/* Return the indices of positions whose labels fit beside each other, at least `room` apart. The last position is always among them. */
 function listTicks(positions, room) {
     let next = Infinity;
     return d3.range(positions.length - 1, -1, -1).filter(function (place) {
@@ -68,12 +69,15 @@ function listTicks(positions, room) {
     }).reverse();
 }
 
-/** Draw lines over places such as sizes or commits.
- * spec: label, a description for screen readers; xTitle, yTitle, places (texts) with their positions, by default at equal distances;
- * top, fitted and scale for `chooseScale`; share, the title of a second axis for shares of `top`; series of {name, values, titles,
- * hollow, noise, parts}, with hollowName and noiseName for the legend: null breaks a line, undefined does not, values of two `parts`
- * are not joined, and a band of the relative width `noise` lies around the values; changes [{place, since, title}], drawn as vertical lines, or as bands from `since` if that is
- * another place, and conditions [{place, title}], drawn as marks on the axis, with changesName and conditionsName for the legend.
+/** Draw lines over places, such as sizes or commits. The fields of `spec`:
+ * - label: a description for screen readers; xTitle, yTitle: the titles of the axes.
+ * - places: the labels on the x axis; positions: their numbers, by default at equal distances.
+ * - top, fitted, scale: for `chooseScale`; share: the title of a second axis, for shares of `top`.
+ * - series [{name, values, titles, hollow, noise, parts}]: a null among the values breaks the line, undefined does not. Values with
+ *   different `parts` are not joined. A place with true in `hollow` has a hollow mark. `noise` is the relative width of a band around the
+ *   values. hollowName and noiseName explain these marks and bands in the legend.
+ * - changes [{place, since, title}]: a vertical line at a place, or a band from `since` if that is another place; changesName: legend.
+ * - conditions [{place, title}]: marks on the x axis; conditionsName: legend.
  * @type {(container: HTMLElement, spec: Object<string, any>) => void} */
 function drawLines(container, spec) {
     const {places, positions = d3.range(places.length), scale, top, share, changes = [], conditions = []} = spec;
@@ -130,9 +134,10 @@ function drawLines(container, spec) {
     });
 }
 
-/** Draw groups of horizontal bars. Names of kernels are long, so they stand above their group.
- * spec: label, xTitle, top, share and series as for `drawLines`; places (texts), one for each group; ceilings, a value or null for each
- * group, drawn as a line across the group, with ceilingName for the legend.
+/** Draw groups of horizontal bars. Names of kernels are long, so they stand above their group. The fields of `spec`:
+ * - label, xTitle, top, share, series: as for `drawLines`.
+ * - places: the title of each group.
+ * - ceilings: a value or null for each group, drawn as a line across the group; ceilingName: legend.
  * @type {(container: HTMLElement, spec: Object<string, any>) => void} */
 function drawBars(container, spec) {
     const {places, share, ceilings = []} = spec;

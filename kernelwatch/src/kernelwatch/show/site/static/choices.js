@@ -1,15 +1,16 @@
-// The choices of a page. They are stored in the address: a change of the address draws the page again.
+// The choices of a page, such as machine and commit. The address of the page stores them; a change of the address draws the page again.
 'use strict';
 
 /** @typedef {ReturnType<typeof makeChoices>} Choices */
 
-/** Collect the choices of a page.
- * @param {HTMLElement} display The place of the controls and of notices. */
+/** Return functions that add choices to a page, and show their controls.
+ * @param {HTMLElement} display The element that gets the controls and the notices. */
 function makeChoices(display) {
     const address = Object.fromEntries(new URLSearchParams(window.location.hash.slice(1)));
     const fields = [];
 
-    /** Return an option: the one in the address, or `preferred`, or the first. A notice names a value in the address that is no option.
+    /** Add a choice; return the chosen option: that in the address, or `preferred`, or the first. If the value in the address is not an
+     * option, add a notice.
      * @type {(key: string, name: string, options: (string | {value: string, label: string})[], preferred?: string) => string} */
     function pickOption(key, name, options, preferred) {
         const labelled = options.map((option) => typeof option === 'string' ? {value: option, label: option} : option);
@@ -23,8 +24,8 @@ function makeChoices(display) {
         return value;
     }
 
-    /** Return a machine with values of the benchmarks; null without any. Machines with most commits of `preferred` come first. With
-     * several machines, `furtherOptions` are added.
+    /** Add the choice of a machine with values of some benchmarks; return it, null without any. Machines with most commits that have
+     * values of `preferred` come first. If there are several machines, `furtherOptions` are added.
      * @type {(index: Index, benchmarks: Benchmark[], preferred?: Benchmark[], furtherOptions?: string[]) => ?string} */
     function pickMachine(index, benchmarks, preferred = benchmarks, furtherOptions = []) {
         const countCommits = (name, measured) => filterCommits(index.machines[name], measured).length;
@@ -34,7 +35,7 @@ function makeChoices(display) {
             ...names.map((value) => ({value, label: index.machines[value].short})), ...names.length > 1 ? furtherOptions : []]);
     }
 
-    /* The newest commit of the published branch, as on Overview. */
+    /* Return the newest commit of the published branch, as on Overview; without one, the newest commit. */
     const findNewest = (commits) => commits.findLast(({branch}) => !branch) || commits.at(-1);
 
     function pickCommitOf(commits, preferred, key, name) {
@@ -44,7 +45,8 @@ function makeChoices(display) {
         return commits.find((commit) => shortenHash(commit) === value);
     }
 
-    /** Return a commit, by default the newest. A paragraph names another commit that has more than twice as many values.
+    /** Add the choice of a commit; return it, by default the newest. If this has less than half as many values as another, a paragraph
+     * names a fuller one.
      * @type {(machine: Machine, benchmarks: Benchmark[]) => Commit} */
     function pickCommit(machine, benchmarks) {
         const commits = filterCommits(machine, benchmarks);
@@ -57,7 +59,7 @@ function makeChoices(display) {
         return pickCommitOf(commits, newest, 'commit', 'Commit');
     }
 
-    /** Return two commits, by default the newest and the one before it.
+    /** Add the choices of base and head; return these commits, by default the last two of the published branch.
      * @type {(machine: Machine, benchmarks: Benchmark[]) => Commit[]} */
     function pickCommitPair(machine, benchmarks) {
         const commits = filterCommits(machine, benchmarks);

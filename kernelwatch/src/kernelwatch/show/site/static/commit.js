@@ -1,8 +1,8 @@
 // A commit's page: the heat maps of its changed kernels, with the verdicts of the review.
 'use strict';
 
-/** List the cells of a benchmark's heat map from places, and values before and after, by verdict. A place is the number of a
- * configuration, or a list of the values of its axes.
+/** List the cells of a benchmark's heat maps, from verdict -> [configurations, packed values before, packed values after]. A
+ * configuration is its index in `listCombinations`, or the list of the values of its axes.
  * @type {(benchmark: Benchmark, verdicts: Object<string, any[]>) => object[]} */
 function listCells(benchmark, verdicts) {
     const combinations = listCombinations(benchmark.axes);

@@ -57,7 +57,7 @@ runPage(async function (choices, display) {
         ['kernel', 'change, %', 'verdict', 'before', 'after', 'configuration', 'number'], rows));
 });
 
-/* The cells {benchmark, params, kernel, base, head} of two commits' values. */
+/* Return a cell {benchmark, params, kernel, base, head} for each configuration, from the values of two commits. */
 function listCells(benchmarks, values) {
     const [basePoints, headPoints] = values.map((commitValues) => benchmarks.map((benchmark) => listPoints(benchmark, commitValues)));
     return benchmarks.flatMap((benchmark, number) => basePoints[number].map(({params, value}, place) => ({
@@ -65,13 +65,14 @@ function listCells(benchmarks, values) {
         base: value, head: headPoints[number][place].value})));
 }
 
-/* Return whether two versions of a generator made a cell's PTX, as two compilers would. The page does not know its machine code. */
+/* Return whether base and head used different versions of a generator for a cell's PTX. These are two compilers, whose numbers are not
+   compared. The page does not know whether the machine code is equal. */
 function isRegenerated(index, commits, {benchmark, params}) {
     const [base, head] = commits.map((commit) => findGenerators(index, commit, benchmark, params));
     return base !== null && head !== null && base !== head;
 }
 
-/* The machine's name in a command of a shell. */
+/* Return a machine's name, quoted for a shell if necessary. */
 const quoteWord = (name) => /^[\w.-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\\''")}'`;
 
 const formatShare = (share) => `${+(100 * share).toPrecision(3)} %`;
@@ -79,7 +80,7 @@ const describeNoise = ({noise}, index) => `Times within ${noise.map(
     ([least, share]) => `${formatShare(share)} ${least > 0 ? `from ${least * 1e6} µs on` : 'below'}`).join(', ')}, or ` +
     `${formatShare(index.another_gpu)} on two GPUs, are called the same.`;
 
-/* The verdict on a cell; `gpuNoise` is the threshold of times that two GPUs took, or null. */
+/* Return the verdict on a cell, by thresholds alone. `gpuNoise` is the threshold of times that two GPUs took, null for one GPU. */
 function judgeCell(cell, machine, gpuNoise) {
     const isTime = cell.benchmark.type === 'time';
     const change = Math.expm1(measureChange(cell));

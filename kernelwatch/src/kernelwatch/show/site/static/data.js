@@ -1,5 +1,5 @@
-// The data that the publisher wrote, in pieces. Each piece is loaded once, when it is shown. Pieces are scripts, since a page opened as
-// a file can load nothing else. The modules data.py and configurations.py describe the fields.
+// The data of the pages, in pieces. A piece is a script, because a page opened as a file can load only scripts. Each is loaded once, when
+// a page needs it. The modules data.py and configurations.py write the pieces and describe their fields.
 'use strict';
 
 /**
@@ -12,7 +12,7 @@
  *     seconds; null if it was not measured.
  */
 
-/* The function that the script of a piece calls. */
+/* Store the data of a piece at its script element; the script calls this function with the data as JSON. */
 function arrived(text) {
     document.currentScript.received = JSON.parse(text);
 }
@@ -22,7 +22,7 @@ const ROOT = document.documentElement.dataset.root;
 
 const pieces = {};
 
-/** Load a piece.
+/** Return the data of the piece at a path in the folder `data`; load it unless it was loaded before.
  * @type {(place: string) => Promise<object>} */
 function loadPiece(place) {
     pieces[place] ??= new Promise(function (resolve, reject) {
@@ -41,7 +41,7 @@ function loadPiece(place) {
 const mapValues = (object, replace) => Object.fromEntries(
     Object.entries(object).map(([name, value]) => [name, replace(value)]));
 
-/** Load the index. Benchmarks get their names. Benchmarks and commits get the facts that they share with others.
+/** Load the index, with benchmarks by name. Benchmarks and commits get the facts that the stored index has only once for several.
  * @type {() => Promise<Index>} */
 async function loadIndex() {
     const index = await loadPiece('index');
@@ -71,7 +71,7 @@ function parseRuns(text) {
     });
 }
 
-/** Load the values of a benchmark on all commits. A row that repeats an earlier row is stored as the index of that row.
+/** Load the values of a benchmark on all commits of a machine. The piece has an earlier row's index in place of a repeated row.
  * @type {(machine: Machine, benchmark: Benchmark) => Promise<Object<string, any>>} */
 async function loadValues(machine, benchmark) {
     const data = await loadPiece(`values/${machine.id}/${benchmark.id}`);
@@ -79,7 +79,7 @@ async function loadValues(machine, benchmark) {
     return {...data, values: rows.map((row) => row === null ? null : parseNumbers(row, benchmark))};
 }
 
-/** Load the values of benchmarks of one kind on a commit, by the benchmark's number.
+/** Load the values of benchmarks of one kind on a commit, by the `id` of a benchmark; empty if the commit has none.
  * @type {(machine: Machine, commit: Commit, benchmarks: Benchmark[]) => Promise<Object<number, ?number[]>>} */
 async function loadCommitValues(machine, commit, benchmarks) {
     if (!hasValues(commit, benchmarks)) {
@@ -101,7 +101,7 @@ function linkHistory(machine, benchmark, params) {
 const listCombinations = (axes) => Object.entries(axes).reduce(
     (combinations, [axis, values]) => combinations.flatMap((params) => values.map((value) => ({...params, [axis]: value}))), [{}]);
 
-/** List every configuration of a benchmark with its value, and of times the useful bytes and the floating-point operations.
+/** List every configuration of a benchmark with its value on a commit, its useful bytes and its floating-point operations.
  * @type {(benchmark: Benchmark, values?: Object<number, ?number[]>) => Point[]} */
 const listPoints = (benchmark, values = {}) => listCombinations(benchmark.axes).map((params, place) => ({
     params,
@@ -115,7 +115,7 @@ const listPoints = (benchmark, values = {}) => listCombinations(benchmark.axes).
 const filterPoints = (points, fixed) => points.filter(
     ({params}) => Object.entries(fixed).every(([axis, value]) => params[axis] === value));
 
-/** List the values of an axis, in its order, that some point with a value has.
+/** List the values of an axis for which some point was measured, in the order of the axis.
  * @type {(points: Point[], axis: string) => string[]} */
 const listMeasured = (points, axis) => [...new Set(points.filter(({value}) => value !== null).map(({params}) => params[axis]))];
 
@@ -123,7 +123,7 @@ const listMeasured = (points, axis) => [...new Set(points.filter(({value}) => va
  * @type {(size: string) => number} */
 const countElements = (size) => size.split('x').reduce((product, side) => product * Number(side), 1);
 
-/** List the measured values of an axis by size.
+/** List the values of an axis for which some point was measured, smallest size first.
  * @type {(points: Point[], axis: string) => string[]} */
 const listPlaces = (points, axis) => listMeasured(points, axis).sort((left, right) => countElements(left) - countElements(right) || 0);
 
@@ -131,7 +131,7 @@ const listPlaces = (points, axis) => listMeasured(points, axis).sort((left, righ
  * @type {(benchmark: Benchmark) => boolean} */
 const hasKernelLines = ({lines}) => lines !== null && lines !== 'dtype';
 
-/** Return the name of a line; a kernel without reference is marked.
+/** Return the name of a line in a figure; that of a kernel without a reference ends with "not verified".
  * @type {(index: Index, benchmark: Benchmark, value: string) => string} */
 const nameLine = (index, benchmark, value) => index.unverified.includes(hasKernelLines(benchmark) ? value : benchmark.kernel)
     ? `${value}, not verified` : value;
@@ -144,17 +144,17 @@ function findGenerators(index, {generators}, benchmark, params) {
     return index.generated.includes(kernel) ? versions ?? null : null;
 }
 
-/** Return the value of each axis: the picked one if it was measured, or else the one of the summary.
+/** Return the fixed value of each axis in a figure: the picked one if it was measured, or else the one of the summary.
  * @type {(benchmark: Benchmark, axes: string[], picks: Params, points: Point[]) => Params} */
 const fixAxes = (benchmark, axes, picks, points) => Object.fromEntries(axes.filter((axis) => axis in benchmark.axes).map((axis) => [
     axis, listMeasured(points, axis).includes(picks[axis]) ? picks[axis] : benchmark.chosen[axis]]));
 
-/** Join texts, and values by axis, to a title. The axis is named if its value is a number.
+/** Join texts, and the values of axes, to a title. An axis is named if its value is a number.
  * @type {(...parts: (string | Params)[]) => string} */
 const joinTitle = (...parts) => parts.flatMap((part) => typeof part === 'string' ? [part] : Object.entries(part).map(
     ([axis, value]) => /^\d+$/.test(value) ? `${axis} ${value}` : value)).join(', ');
 
-/** Return useful GB/s of bytes, or GFLOP/s of operations, and a time in seconds; null without an amount or a time.
+/** Return GB/s for an amount in bytes, or GFLOP/s for an amount in operations; null without an amount or a time.
  * @type {(amount: ?number, seconds: ?number) => ?number} */
 const computeRate = (amount, seconds) => amount === null || seconds === null ? null : amount / seconds / 1e9;
 const computeBandwidth = ({usefulBytes, value}) => computeRate(usefulBytes, value);
@@ -173,19 +173,19 @@ const hasValues = (commit, benchmarks) => countValues(commit, benchmarks) > 0;
  * @type {(machine: Machine, benchmarks: Benchmark[]) => Commit[]} */
 const filterCommits = (machine, benchmarks) => machine.commits.filter((commit) => hasValues(commit, benchmarks));
 
-/** Return the newest commit with at least half as many values as any: a partial run would leave most of a page blank.
+/** Return the newest commit that has at least half of the values of the commit with most. Commits of partial runs have fewer.
  * @type {(commits: Commit[], benchmarks: Benchmark[]) => Commit} */
 function findFullest(commits, benchmarks) {
     const most = Math.max(...commits.map((commit) => countValues(commit, benchmarks)));
     return commits.findLast((commit) => 2 * countValues(commit, benchmarks) >= most);
 }
 
-/** List the GPUs that took times of the benchmarks on a commit, by the first digits of their UUIDs.
+/** List the first digits of the UUIDs of the GPUs that timed some benchmarks on a commit.
  * @type {(commit: Commit, benchmarks: Benchmark[]) => string[]} */
 const listGpus = (commit, benchmarks) => Object.keys(commit.gpus).filter(
     (gpu) => benchmarks.some(({id}) => commit.gpus[gpu].includes(id)));
 
-/** Return the relative change up to which a time of one GPU is the same, by a machine's thresholds.
+/** Return the relative change up to which a time is the same on one GPU, by a machine's thresholds.
  * @type {(seconds: number, machine: Machine) => number} */
 const findNoise = (seconds, {noise}) => noise.find(([least]) => seconds >= least)[1];
 

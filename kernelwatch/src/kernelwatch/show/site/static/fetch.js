@@ -1,10 +1,11 @@
-// The figures of the L2 fetch granularity: times by the bytes that a miss fetches, next to the sectors that a request needs.
+// The figures of the L2 fetch granularity on the page Bandwidth: times by the bytes that a miss of the L2 cache fetches, next to the
+// sectors that a load request needs.
 'use strict';
 
 const NEEDED = '.track_load_sectors';
 const LOWER = 'µs, lower is better';
 
-/** Draw a figure for each kernel, of times with several limits of the granularity and of the counted values of one commit.
+/** Draw a figure for each kernel: its times with each limit of the granularity in `limits`, and its counted sectors on one commit.
  * @type {(display: HTMLElement, index: Index, picks: Params, limits: Sweep[], countedValues: Object<number, ?number[]>) => void} */
 function drawFetchFigures(display, index, picks, limits, countedValues) {
     Object.values(Object.groupBy(limits, ({benchmark}) => benchmark.kernel)).forEach((kernelLimits) => {

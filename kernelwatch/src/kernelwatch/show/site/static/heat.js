@@ -1,4 +1,5 @@
-// The heat maps of a commit and of Compare: for each kernel a table of each set of flags, sizes by dtypes, coloured by the change.
+// The heat maps on the pages of commits and on Compare. Each kernel has a table for each set of flags: a row for each size, a column for
+// each dtype, and cells coloured by the change.
 'use strict';
 
 /**
@@ -6,7 +7,7 @@
  *     and after.
  */
 
-/** Minimum relative changes of the colours of a cell. */
+/** Minimum relative change for each strength of a cell's colour. */
 const COLOUR_STEPS = [0.01, 0.03, 0.1, 0.3];
 const OPEN_KERNELS = 4; // the others are folded, on a phone all but one
 const COLUMN_AXIS = 'dtype';
@@ -15,7 +16,7 @@ const TABLE_AXIS = 'flags';
 const HEAT_NOTE = 'A cell is the change of a time or count in per cent: red is worse, blue is better. Larger changes have stronger ' +
     'colours; changes within the noise or below 1 % have none. A cell links to its History.';
 
-/** Format the change of a cell in per cent, or its value after if it was 0 before.
+/** Format the change of a cell in per cent; if the value before is 0, give the value after.
  * @type {(cell: Cell) => string} */
 const formatChange = ({base, head}) => base === head ? '0' : base === 0 ? `→${formatExact(head)}`
     : `${head > base ? '+' : '−'}${formatNumber(Math.abs(100 * (head / base - 1))).replace(/^(\d+\.\d)\d$/, '$1')}`;
@@ -26,18 +27,18 @@ const formatExact = (value) => String(+value.toPrecision(4));
  * @type {(value: number, benchmark: Benchmark) => string} */
 const formatValue = (value, {type}) => type === 'time' ? `${formatExact(value * 1e6)} µs` : formatExact(value);
 
-/** Return the size of a change, as a logarithm of the ratio.
+/** Return the size of a cell's change: the absolute logarithm of the ratio of its values.
  * @type {(cell: Cell) => number} */
 const measureChange = ({base, head}) => base === head ? 0 : Math.abs(Math.log(Math.max(head, 1e-300) / Math.max(base, 1e-300)));
 const isChanged = ({verdict}) => verdict !== 'same';
 
-/* The class of a cell: the direction and the size of its change. */
+/* Return the style class of a cell, for the direction and the size of its change. */
 function chooseClass(cell) {
     const step = COLOUR_STEPS.filter((least) => Math.expm1(measureChange(cell)) >= least).length;
     return !isChanged(cell) || step === 0 ? 'heat-same' : `heat-${cell.head > cell.base ? 'worse' : 'better'}-${step}`;
 }
 
-/* A table of the cells with one set of flags. */
+/* Make the table of the cells with one set of flags. */
 function makeHeatTable(machine, caption, columns, rows, cells) {
     const cellsByPlace = new Map(cells.map((cell) => [`${cell.row}\n${cell.column}`, cell]));
     const makeCell = (row, column) => {
@@ -56,10 +57,10 @@ function makeHeatTable(machine, caption, columns, rows, cells) {
             (row) => makeElement('tr', {}, makeHead('row', row), ...columns.map((column) => makeCell(row, column))))));
 }
 
-/* The order of two lists of numbers, by the first that differs. */
+/* Compare two lists of numbers for sorting, by the first index at which they differ. */
 const compareLists = (left, right) => left.map((number, place) => number - right[place]).find((difference) => difference !== 0) ?? 0;
 
-/* The tables of a benchmark's cells. Names of rows omit axes with one value for all cells. */
+/* Make the tables of a benchmark's cells, one for each set of flags. Titles of rows omit axes that have one value in all cells. */
 function makeHeatTables(machine, cells) {
     const {axes} = cells[0].benchmark;
     const listValues = (axis) => (axes[axis] || []).filter((value) => cells.some(({params}) => params[axis] === value));

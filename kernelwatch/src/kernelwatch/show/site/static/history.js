@@ -3,9 +3,10 @@
 
 /**
  * @typedef {{value: ?number, seconds: ?number, gpu: ?string, origin: ?string, failed: ?string, generators: ?string, part: number,
- *     code: ?{sha256: string, changed: boolean}}} Entry A configuration on a commit: `gpu` if several shared the benchmark, `origin`
- *     if an earlier commit's number was reused, `generators` if a package generates its PTX. Another version of that package is
- *     another compiler: a new part of the line begins, unless the machine code is equal.
+ *     code: ?{sha256: string, changed: boolean}}} Entry A configuration on a commit. `value` has the chosen unit, `seconds` is the stored
+ *     value. `gpu` is set if several GPUs shared the benchmark, `origin` if an earlier commit's number was reused, `generators` if a
+ *     package generates its PTX. Another version of that package is another compiler: there a new `part` of the line begins, unless the
+ *     machine code is equal.
  * @typedef {{name: string, machine: Machine, entries: Entry[]}} Line A configuration with an entry for each commit.
  */
 
@@ -13,11 +14,12 @@ const ALL = 'all, a line each';
 const EVERY_MACHINE = 'every machine';
 const FITTED = 'fitted to the values';
 const NOT_MEASURED = {value: null, seconds: null, gpu: null, origin: null, failed: null, generators: null, part: 0, code: null};
-const MAX_BANDS = 2; // of more lines, the noise bands would hide each other
-const MAX_LINES = 8; // a reader can tell no more apart: of more lines, only changed ones are drawn
-
-/* Conversions of a time in seconds, by unit, for a configuration at a place on a commit; null without a meaning. */
+const MAX_BANDS = 2; // the noise bands of more lines would hide each other
+const MAX_LINES = 8; // readers cannot tell more lines apart; if there are more, only lines with changes are drawn
 const PEAK = '% of theoretical peak';
+
+/* Unit -> function that converts a time from seconds. It takes the time, the benchmark, the configuration's index and the commit. It
+   returns null if the unit makes no sense for the configuration. */
 const UNITS = {
     'useful GB/s, higher is better': (seconds, {useful_bytes: bytes}, place) => computeRate(bytes[place], seconds),
     'GFLOP/s, higher is better': (seconds, {flops}, place) => computeRate(flops?.[place] ?? null, seconds),
@@ -76,7 +78,8 @@ runPage(async function (choices, display) {
     drawHistory(display, index, benchmark, {fixed, unit, axis, commits, lines: placedLines, isAlone: onlyMachine !== undefined});
 });
 
-/* The chosen configurations, one for each line along the first axis, and the architecture if it is an axis. */
+/* Add a choice for each axis. Return the chosen configurations {name, place}: one, or one for each value of the first axis. Return, too,
+   the fixed values by axis, and the architecture if it is an axis. */
 function pickConfigurations(choices, benchmark) {
     const axes = Object.entries(benchmark.axes);
     const picks = axes.map(([axis, values], place) => choices.pickOption(
@@ -90,7 +93,7 @@ function pickConfigurations(choices, benchmark) {
     return {fixed, picked, arch: fixed.arch};
 }
 
-/* The unit of the shown values, and the conversion from stored values. */
+/* Return the unit in which values are shown, and the function that converts a stored value; times have a choice. */
 function pickUnit(choices, benchmark, areSeveral) {
     if (benchmark.type !== 'time') {
         return {unit: benchmark.unit || 'value', convert: (value) => value};
@@ -101,13 +104,13 @@ function pickUnit(choices, benchmark, areSeveral) {
     return {unit, convert: (value, place, commit) => UNITS[unit](value, benchmark, place, commit)};
 }
 
-/* The architecture whose machine code is shown; a choice if there are several. */
+/* Add the choice of the architecture whose machine code is shown; return it, by default that of the newest commit's GPU. */
 function pickArch(choices, machine) {
     const newest = machine.commits.findLast((commit) => machine.archs.includes(commit.arch));
     return choices.pickOption('code', 'Machine code for', machine.archs, newest?.arch);
 }
 
-/* The entries of a configuration by commit of a machine. Machine code has changed if its hash differs from the last stored one. */
+/* Return commit -> entry of a configuration on a machine. Its machine code has changed if the hash differs from the last stored one. */
 function listEntries(place, machine, values, codes, convert, findVersions) {
     const runs = codes[values.code_names[values.machine_code[place]]] || [];
     let [lastHash, lastGenerators, part] = [null, null, 0];
@@ -128,7 +131,8 @@ function listEntries(place, machine, values, codes, convert, findVersions) {
     }));
 }
 
-/* The changes of machine code, as marks of a chart, since the earliest of the lines' last measurements before. */
+/* Return a mark for each commit with changed machine code of some line. `since` is the commit at which the code was last known: of
+   several changed lines, the earliest. */
 function listChanges(commits, lines) {
     return commits.flatMap((commit, place) => {
         const recompiled = lines.filter(({entries}) => entries[place].code?.changed);
@@ -144,11 +148,12 @@ function listChanges(commits, lines) {
     });
 }
 
-/* The positions of commits on the axis. Gaps grow with the logarithm of the commits between, so that those in a row are told apart. */
+/* Return the positions of commits on the axis. A gap grows with the logarithm of the number of commits in it, so that neighbouring
+   commits stay apart. */
 const placeCommits = (commits) => commits.reduce((positions, {position}, place) => [
     ...positions, place === 0 ? 1 : positions.at(-1) + 1 + Math.log10(Math.max(1, position - commits[place - 1].position))], []);
 
-/* The commits with another GPU, driver or generator of PTX than the last known one, as marks of a chart. */
+/* Return a mark for each commit with another GPU, driver or generator of PTX than the last known one. */
 function listConditions(commits, lines, gpus) {
     const last = {};
     return commits.map((commit, place) => {
@@ -160,10 +165,11 @@ function listConditions(commits, lines, gpus) {
     }).filter(({changes}) => changes.length > 0);
 }
 
-/* The versions of the PTX generators that made the lines' kernels on a commit, as one text. */
+/* Return the versions of the PTX generators that made the lines' kernels on a commit, as one text. */
 const listGenerators = (lines, row) => [...new Set(lines.map(({entries}) => entries[row].generators).filter(isValue))].join(', ');
 
-/* The table, newest first: for each commit the value of each line, and on one machine the GPU and the machine code. */
+/* Make the table: a row for each commit, newest first, with the value of each line. For one machine, it also has the GPU and the machine
+   code. */
 function makeHistoryTable(unit, {commits, lines, isAlone}, gpus) {
     const hasGpus = isAlone && gpus.some((commitGpus) => commitGpus.length > 0);
     const describeValue = ({value, origin, failed}) => isValue(origin) ? `${formatFiveDigits(value)}, as at ${origin}` : formatFiveDigits(value) ?? failed;
@@ -179,7 +185,7 @@ function makeHistoryTable(unit, {commits, lines, isAlone}, gpus) {
 
 const formatFiveDigits = (value) => value === null ? null : String(+value.toPrecision(5));
 
-/* Draw the lines over the commits, marks at changes of machine code, and the table. */
+/* Draw the figure: lines over the commits, marks at changes of machine code and of conditions, and the table. */
 function drawHistory(display, index, benchmark, figure) {
     const {fixed, unit, axis, commits, lines, isAlone} = figure;
     const gpus = commits.map((commit, row) => {

@@ -1,13 +1,13 @@
-// The figure of a sweep, with its table: lines are kernels or dtypes, each measured at several places.
+// The figure of a benchmark with its table. It has lines (kernels, dtypes or flags), each with a value at several places (such as sizes).
 'use strict';
 
 /**
  * @typedef {{benchmark: Benchmark, points: Point[]}} Sweep A benchmark with its measured configurations.
  * @typedef {{unit: string, convert: (point: Point) => ?number, describe: (name: string, value: number) => string, axis: object}}
- *     Measure The number that a chart shows of a point, its text at the pointer, and options of its axis.
+ *     Measure The unit of a chart's numbers, functions that return a point's number and its text at the pointer, and options of the axis.
  */
 
-/* The series of a chart, without lines that have no value. */
+/* Return the series of a chart, from lines {name, points} and places {name, key}; lines without any value are left out. */
 function listSeries(lines, places, measure) {
     return lines.map(function ({name, points}) {
         const placed = places.map(({key}) => filterPoints(points, key)[0] || null);
@@ -17,9 +17,11 @@ function listSeries(lines, places, measure) {
     }).filter(({values}) => values.some(isValue));
 }
 
-/** Draw a chart, bars or lines, and a table with a row for each value.
- * spec: title, note; lines {name, points} at places {name, key}, where `key` has the values of axes; measure; headers, and cells of a
- * point, for the table; further options of the chart.
+/** Draw a chart, bars or lines, and a table with a row for each value. The fields of `spec`:
+ * - title, note: those of the figure; measure: what the chart shows.
+ * - lines {name, points}; places {name, key}, where `key` has the values of axes at a place.
+ * - headers, cells: the table's headers, and a function that returns the cells of a point.
+ * - all others: options of the chart.
  * @type {(display: HTMLElement, drawChart: typeof drawBars | typeof drawLines, spec: Object<string, any>) => void} */
 function drawSweep(display, drawChart, {title, note, places, lines, measure, headers, cells, ...options}) {
     const series = listSeries(lines, places, measure);

@@ -29,7 +29,8 @@ runPage(async function (choices, display) {
         (columns) => drawCounts(display, index, columns, picks, drawnMetric));
 });
 
-/* Draw bars by kernel, or by dtype if there is only one place; else lines along the places. The table has all metrics. */
+/* Draw a figure of one metric, with all metrics in its table. Bars compare kernels, or dtypes if the axis `along` has at most one measured
+   value. Otherwise lines run along the values of `along`. */
 function drawCounts(display, index, columns, picks, drawnMetric) {
     const {benchmark, points, metric} = columns.find((column) => column.metric === drawnMetric) || columns[0];
     const {along, own: ownAxes} = benchmark;

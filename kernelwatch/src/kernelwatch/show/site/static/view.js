@@ -1,8 +1,8 @@
-// Shared parts of all pages: redrawing, notices, figures and tables. Names come from results, perhaps of other people: they are set
+// Functions for all pages: redrawing, notices, figures and tables. Names come from results, perhaps of other people, so they are set
 // as text only.
 'use strict';
 
-/** Width of a page, in pixels, up to which only the first figure is open. */
+/** Maximum width of a page, in pixels, at which only the first figure is open. */
 const NARROW = 600;
 
 /** Make an element with properties and children.
@@ -13,7 +13,7 @@ function makeElement(name, properties, ...children) {
     return element;
 }
 
-/** Fill the page by `render`: now, and whenever its choices or its width change.
+/** Let `render` fill the page when it is loaded, and whenever its choices or its width change.
  * @type {(render: (choices: Choices, display: HTMLElement) => ?Promise) => void} */
 function runPage(render) {
     const content = document.getElementById('content');
@@ -71,11 +71,11 @@ function addGpuNotice(display, index, gpus) {
  * @type {(value: ?number) => ?string} */
 const formatNumber = (value) => value === null ? null : value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2);
 
-/** Allow the end of a line after each underscore: names of kernels are long.
+/** Return the nodes of a name in which lines may break after each underscore, because names of kernels are long.
  * @type {(text: string) => (Node | string)[]} */
 const breakName = (text) => text.split('_').flatMap((part, place) => place === 0 ? [part] : ['_', makeElement('wbr', {}), part]);
 
-/** Make a table in a box that scrolls. Columns of numbers are aligned to the right.
+/** Make a table in a scrolling box; null cells are shown as dashes. Columns of numbers are aligned to the right.
  * @type {(caption: string, headers: string[], rows: (Element | string | number | null)[][]) => HTMLElement} */
 function makeTable(caption, headers, rows) {
     const classes = headers.map(
@@ -87,8 +87,8 @@ function makeTable(caption, headers, rows) {
         makeElement('tbody', {}, ...rows.map((cells) => makeRow('td', cells)))));
 }
 
-/** Add a heading, a chart and its table. The chart is drawn once its container has a width. On a phone all figures but the first are
- * folded: together they are thirty screens high.
+/** Add a figure: a heading, a note, a chart and its table. `draw` gets the chart's container once this has a width. On a narrow page,
+ * all figures but the first are folded.
  * @type {(display: HTMLElement, title: string, note: string, draw: (container: HTMLElement) => void, table: HTMLElement) => void} */
 function addFigure(display, title, note, draw, table) {
     const chart = makeElement('div', {className: 'project-chart'});
