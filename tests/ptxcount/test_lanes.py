@@ -10,7 +10,7 @@ import pytest
 
 from ptxcount.engine import uniformity
 from tests.ptxcount import lanes
-from tests.ptxcount.snippets import evaluate, execute_snippet
+from tests.ptxcount.snippets import evaluate, execute_snippet, module
 
 READ = json.loads(Path("tests/data/lanes-h200.json").read_text(encoding="utf-8"))["cases"]
 
@@ -75,3 +75,20 @@ def test_finding_names_the_inactive_lane() -> None:
     who = "lane 7 of warp 0 reads from lane"
     assert finding.message == f"{who} 8, which is inactive: 0 here, undefined in CUDA"
     assert finding.times == 1
+
+
+def test_elect_while_others_poll() -> None:
+    """A warp elects its first lane each time, though the elected lane falls behind while another warp polls."""
+    rounds = "".join(
+        f"elect.sync %r1|%p3, -1; @!%p3 bra SKIP{k}; red.global.add.u32 [%rd1], 1; setp.eq.u32 %p4, %r0, 99; "
+        f"@%p4 bra NEXT{k}; red.global.add.u32 [%rd1], 1; NEXT{k}: mbarrier.arrive.shared.b64 _, [bar]; SKIP{k}: "
+        for k in range(4)
+    )
+    body = (
+        "ld.param.u64 %rd1, [p0]; mad.wide.u32 %rd1, %r0, 4, %rd1; setp.eq.u32 %p1, %r0, 0; "
+        "@%p1 mbarrier.init.shared.b64 [bar], 4; bar.sync 0; setp.ge.u32 %p1, %r0, 32; @%p1 bra POLL; "
+        f"{rounds} bra DONE; POLL: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0; @!%p2 bra POLL; DONE:"
+    )
+    out = np.zeros(64, np.uint32)
+    execute_snippet(module(body, 1, ".shared .align 8 .b64 bar;"), [out], threads=64)
+    assert out.tolist() == [8, *[0] * 63]

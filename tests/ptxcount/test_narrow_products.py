@@ -152,6 +152,7 @@ FORMS = [
     Form("e2m1", "e2m1", 64, "mxf4", 2, places=(2, 1, 0, 3)),
     Form("e2m1", "e2m1", 64, "mxf4nvf4", 2, places=(0, 0, 2, 1)),
     Form("e2m1", "e2m1", 64, "mxf4nvf4", 4, "ue4m3", places=(0, 1, 0, 1)),
+    Form("e2m1", "e2m1", 64, "mxf4nvf4", 4, places=(0, 0, 0, 1)),
     *(Form(t, t, k, sparse=sp, selector=s) for t in ("f16", "bf16") for k, s, sp in ((16, 3, ".sp"), (32, 1, ORDERED))),
     Form("f16", "f16", 32, sparse=".sp", result="f16"),
     Form("tf32", "tf32", 8, sparse=".sp", selector=2), Form("tf32", "tf32", 16, sparse=ORDERED, selector=1),

@@ -227,6 +227,10 @@ def test_kernel_of_tilelang_takes_names(arrays: Arrays, monkeypatch: pytest.Monk
     assert (arrays.output == arrays.source).all()
     assert counters.threads == 32
     assert adapt_kernel(kernel, None, {"source": 1, "output": 2}, "sm_90").dynamic_shared == 512
+    attributes["cluster_dims"] = [2, 1, 1]
+    with pytest.raises(LaunchError, match=r"cluster is \(2, 1, 1\); it must divide the grid \(1, 1, 1\)"):
+        ptxcount.count(kernel, None, 1, None, {"source": arrays.source, "output": arrays.output})
+    del attributes["cluster_dims"]
     target.attrs["arch"] = "sm_10"
     with pytest.raises(ptxcount.CompileError, match="-arch sm_10 "):
         ptxcount.count(kernel, None, 1, None, {"source": arrays.source, "output": arrays.output})

@@ -143,6 +143,26 @@ def test_inlined_code_has_the_line_of_its_call(kernel_file: int, header_file: in
     assert str(places[2]).startswith(f"kernel.cu:3, inlined at {line} (PTX line ")
 
 
+def test_lines_of_inline_assembly() -> None:
+    """Inline assembly has one line of the source, whatever ``.loc`` in it says."""
+    text = """
+    .entry k() {
+        .loc 1 10 5
+        // begin inline asm
+        {
+        .loc 1 12 5
+        bar.sync 0;
+        }
+        // end inline asm
+        .loc 1 11 5
+        bar.sync 0;
+    }
+    .file 1 "kernel.py"
+    """
+    sources = [instruction.source for instruction in parse(text).entries["k"].parse_body().instructions]
+    assert [(source.ptx_line, source.line) for source in sources] == [(7, 10), (11, 11)]
+
+
 def test_labels_may_repeat_in_scopes() -> None:
     """Labels may repeat in separate braces, as in inline assembly."""
     text = """

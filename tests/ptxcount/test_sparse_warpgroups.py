@@ -146,6 +146,17 @@ def test_sparse_products_are_exact(form: Form) -> None:
     check_product(form)
 
 
+def test_block_without_a_product() -> None:
+    """A block that jumps over the product reads no factors; the other block's product is right."""
+
+    def launch(text: str, arrays: list[Array]) -> None:
+        jump = "mov.u32 %r1, %ctaid.x;\nsetp.eq.u32 %p1, %r1, 0;\n@%p1 bra DONE;\n"
+        text = text.replace("ld.param", f"{jump}ld.param", 1).replace("ret;", "DONE: ret;")
+        ptxcount.count(text, "snippet", 2, 128, arrays, unwritten="error")
+
+    check_product(Form("f32", "f16", "f16"), launch)
+
+
 @pytest.mark.parametrize(
     ("form", "word", "why"),
     [

@@ -67,6 +67,7 @@ class Triton:
 
     def __init__(self, ptx: str) -> None:
         self.ptx = ptx
+        self.maps: list[dict[str, Any]] = []
 
     def modules(self) -> dict[str, Any]:
         """Return the modules of Triton by name."""
@@ -77,7 +78,8 @@ class Triton:
         """Return a kernel of these options."""
         self.source, self.target, self.options = source, target, options
         ctas = options.get("num_ctas", 1)
-        metadata = Record(name="copy", num_warps=options.get("num_warps", 4), num_ctas=ctas, shared=0)
+        warps = options.get("num_warps", 4)
+        metadata = Record(name="copy", num_warps=warps, num_ctas=ctas, shared=0, tensordesc_meta=self.maps)
         return Record(asm={"ptx": self.ptx}, metadata=metadata)
 
 
@@ -129,6 +131,35 @@ def test_triton_function_takes_names_and_heuristics(arrays: Arrays, monkeypatch:
     ):
         ptxcount.count(function, None, 1, None, keywords)
     with pytest.raises(
-        LaunchError, match=r"argument x of Triton's kernel has the type set; pass an array, a number or None"
+        LaunchError,
+        match=r"argument x of Triton's kernel has the type set; pass an array, a number, a tensor descriptor or None",
     ):
         ptxcount.count(function, None, 1, None, {**keywords, "x": set(), "SIZE": 4})
+
+
+@pytest.mark.parametrize("padding", ["zero", "nan"])
+def test_tensor_descriptors_of_triton(padding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A descriptor becomes a tensor map, or for sm_80 an array; then its shape and strides."""
+    triton = Triton(write_copy([POINTER] * 2))
+    stand_in(monkeypatch, **triton.modules())
+    function, rows = _make_jit_function(_parameter("x")), np.zeros((8, 64), np.float32)
+    descriptor = Record(base=rows, shape=[8, 60], strides=[64, 1], block_shape=[4, 32], padding=padding)
+    arguments: Any = adapt_kernel(function, None, [descriptor], "sm_80").arguments
+    array, *numbers = arguments
+    assert (triton.source.signature, triton.source.attrs) == ({"x": "tensordesc<fp32[4, 32]>"}, {})
+    assert (array.shape, array.strides, array.base is rows) == ((8, 60), (256, 4), True)
+    assert numbers == [8, 60, 64, 1, padding == "nan", False, 8, 60, 64, 1]
+    assert [n.itemsize for n in numbers] == [8, 8, 8, 8, 1, 1, 4, 4, 8, 8]
+    triton.maps = [{"block_size": [4, 16], "swizzle": 2, "fp4_padded": False}]
+    arguments = adapt_kernel(function, None, [descriptor], "sm_90").arguments
+    tensor_map, *numbers = arguments
+    assert (tensor_map.array.shape, tensor_map.box, tensor_map.swizzle) == ((8, 60), (4, 16), 64)
+    assert tensor_map.fills_nan is (padding == "nan")
+    assert [(n, n.itemsize) for n in numbers] == [(8, 4), (60, 4), (64, 8), (1, 8)]
+    for change, message in (
+        ({"round_f32_to_tf32": True}, "ptxcount makes no tensor map of TF32"),
+        ({"shape": [9, 60]}, r"has the shape \[9, 60\], beyond its array of 512 elements"),
+        ({"base": rows[:, ::2]}, "the base of a tensor descriptor must be a contiguous array"),
+    ):
+        with pytest.raises(LaunchError, match=message):
+            adapt_kernel(function, None, [Record(**{**vars(descriptor), **change})], "sm_90")

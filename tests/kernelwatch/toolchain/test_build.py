@@ -18,7 +18,7 @@ from kernelwatch.counting import launch_counts
 from kernelwatch.errors import CompileError, CompilerWarning, UnknownKernelError
 from kernelwatch.instrument import prebuild
 from kernelwatch.suite import registry
-from kernelwatch.toolchain import code_hash, nvcc, nvcc_call, resources
+from kernelwatch.toolchain import build, code_hash, nvcc, nvcc_call, resources
 
 
 def fake_nvcc(folder: Path, body: str) -> Path:
@@ -89,6 +89,16 @@ def test_error_of_nvcc_is_raised(
     message = "gpu_kernels/kernels/offset_copy.cu(8): error: no such thing"
     assert input_pattern != "*.cu" or [str(raised.value).splitlines()[place] for place in (0, -1)] == [message, message]
     assert len(list(empty_cache.rglob("*.json"))) == (input_pattern == "*.ptx")
+
+
+def test_newer_ptx(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_cache: Path) -> None:
+    """PTX that the assembler is too old for names the release that has it."""
+    message = "ptxas kernel.ptx, line 5; fatal   : Unsupported .version 9.4; current version is '9.0'"
+    monkeypatch.setenv("NVCC", str(fake_nvcc(tmp_path, f'echo "{message}" >&2; exit 2')))
+    with pytest.raises(
+        CompileError, match=r"is '9\.0'; CUDA 13\.4 has it: set CUDA_TOOLKIT to that release or a newer"
+    ):
+        build.assemble_cubin(".version 9.4", "k", [], arch="sm_90")
 
 
 def test_warning_of_nvcc_is_a_python_warning(

@@ -1,6 +1,7 @@
 """Call nvcc through PyCUDA, or directly if PyCUDA cannot be imported; both give the same PTX."""
 
 import ctypes
+import re
 import shlex
 import tempfile
 import warnings
@@ -14,6 +15,8 @@ from kernelwatch.toolchain.nvcc import run_nvcc
 
 #: End of the message that PyCUDA is not installed: the remedy.
 _BUILD_ADVICE = "`kernelwatch pycuda-wheel` then builds PyCUDA"
+#: ptxas' error for PTX of a newer release, as recent Triton writes it. CUDA 13.N has PTX 9.N.
+_NEWER_PTX = re.compile(r"Unsupported \.version 9\.(\d+); current version is '[\d.]+'")
 
 
 @dataclass(frozen=True)
@@ -102,7 +105,8 @@ def compile_with_nvcc(nvcc: Path, target: str, options: Sequence[str], arch: str
 
 
 def _failure(command: Sequence[str], text: str) -> CompileError:
-    return CompileError(f"nvcc failed: {shlex.join(command)}\n{text.strip()}")
+    text = _NEWER_PTX.sub(r"\g<0>; CUDA 13.\1 has it: set CUDA_TOOLKIT to that release or a newer one", text.strip())
+    return CompileError(f"nvcc failed: {shlex.join(command)}\n{text}")
 
 
 def _no_output(command: Sequence[str]) -> CompileError:

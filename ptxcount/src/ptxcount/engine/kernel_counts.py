@@ -63,9 +63,9 @@ def count(  # noqa: PLR0913 -- options of a launch, by keyword
         is a `ReadOnlyError`. A view such as ``a[1:]`` keeps its offset in the base array, all of which the kernel may
         access. A struct is a dict of its members, ``{"x": array, "n": np.int32(7)}``, in which a list is an embedded
         array. ``{"*": value}`` is a pointer to a value, and a list a pointer to its elements: ``[a, b]`` for a
-        ``float**``. None is the null pointer. A Triton function takes the arguments of its launch, also Python numbers,
-        in order or in a dict by name. The dict may have options such as ``num_warps``. A tilelang function takes a dict
-        by name.
+        ``float**``. None is the null pointer. A Triton function takes the arguments of its launch, also Python numbers
+        and tensor descriptors, in order or in a dict by name. The dict may have options such as ``num_warps``. A
+        tilelang function takes a dict by name.
     flags : str
         Options for nvcc, as on its command line; for CUDA C++ only.
     arch : str, optional
@@ -140,7 +140,7 @@ def count(  # noqa: PLR0913 -- options of a launch, by keyword
         races=races,
         unwritten=unwritten,
         variables=variables,
-        cluster=cluster,
+        cluster=adapted_kernel.cluster if cluster is None else cluster,
         time_limit=time_limit,
         names=adapted_kernel.names,
     )

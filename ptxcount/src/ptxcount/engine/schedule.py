@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import cached_property
 from itertools import starmap
 from typing import NoReturn
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from ..isa.operands import as_array
 from ..lanes.symbolic_values import dense
-from ..lanes.warps import Array, find_active_lanes
+from ..lanes.warps import Array, find_active_lanes, spread
 from ..machine.chunk import ALL_THREADS, Chunk
 from ..machine.warp_clocks import FULL, find_warps
 from ..ptx.flow import End, Flow
@@ -68,12 +69,36 @@ class Schedule:
             if self._chunk.spins > self._patience:  # the awaited thread may be one of those not yet scheduled
                 if self._is_stuck():
                     return [self]
-                index = next(iter(self._waiting))
+                index = self._choose_others(index)
             parts = self._execute_block(index, self._waiting.pop(index))
             if parts:
                 return parts
         self._chunk.check_exit()
         return []
+
+    def _choose_others(self, polling: int) -> int:
+        """Choose what runs while a basic block polls: the threads that wait longest, or lanes that they have passed.
+
+        The latter is for ``elect.sync``, so that it sees all lanes. Otherwise lanes of a warp may poll for each other.
+        """
+        oldest, rank = next(iter(self._waiting)), self._flow.rank
+        if not self._elects or self._polls > _MAX_VAIN_ROUNDS // 2 * len(self._waiting):
+            return oldest
+        warps = self._find_warps(oldest)
+        passed = [
+            index
+            for index in self._waiting
+            if rank[index] < rank[oldest] and index != polling and (self._find_warps(index) & warps).any()
+        ]
+        return min(passed, key=rank.__getitem__, default=oldest)
+
+    @cached_property
+    def _elects(self) -> bool:
+        """Tell if the kernel has an ``elect.sync``."""
+        return any(instruction.opcode == "elect" for block in self._code for instruction, *_ in block.steps)
+
+    def _find_warps(self, index: int) -> Array:
+        return find_warps(spread(self._waiting[index], self._chunk.shape), self._chunk.shape[1])
 
     def _is_stuck(self) -> bool:
         """Release complete barriers; tell if all other threads keep polling in vain."""

@@ -5,6 +5,7 @@ The bodies of kernels and functions are parsed on demand: a module may have thou
 Unsupported parts are skipped, or marked with the problem. Only a kernel that needs them fails.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import lru_cache
@@ -18,6 +19,10 @@ from .lexer import Stream
 from .program import TYPES, Entry, Function, Program, Type, Variable
 from .statements import SPACES, Body
 
+#: Inline assembly. In Triton 3.9 and CuTe DSL 4.8, ``.loc`` in it adds the lines of the assembly to the source line.
+_INLINE = re.compile(r"// begin inline asm\n.*?// end inline asm", re.DOTALL)
+_LOC = re.compile(r"\.loc\b[^\n]*")
+
 
 def parse(text: str) -> Program:
     """Parse the kernels, functions and variables of a PTX module; `PtxSyntaxError` names the line of an error.
@@ -25,7 +30,7 @@ def parse(text: str) -> Program:
     Bodies are parsed by `Entry.parse_body` and `Function.body`, which raise the same error. Here, only a body without
     an end is an error.
     """
-    stream = Stream(text)
+    stream = Stream(_INLINE.sub(lambda part: _LOC.sub(lambda line: " " * len(line[0]), part[0]), text))
     return _Parser(stream, stream.find_files()).parse_module()
 
 

@@ -12,6 +12,9 @@ import numpy as np
 from ..machine.argument_layout import KernelArgument
 from ..util.errors import LaunchError
 
+#: Swizzle spans in bytes, by CUDA's enumeration ``CUtensorMapSwizzle``.
+SWIZZLES = (0, 32, 64, 128)
+
 
 @dataclass
 class AdaptedKernel:
@@ -37,6 +40,8 @@ class AdaptedKernel:
     names: list[str] = field(default_factory=list)
     #: Blocks along x of each unit of the grid, such as a Triton program with ``num_ctas``.
     program_blocks: int = 1
+    #: The cluster size, if the package sets one at the launch.
+    cluster: Sequence[int] | None = None
 
 
 def parse_capability(arch: str) -> tuple[int, int]:

@@ -13,7 +13,7 @@ import numpy as np
 from ..ptx.parser import parse_cached
 from ..ptx.program import Variable
 from ..util.errors import LaunchError
-from .adapted_kernel import AdaptedKernel, describe_shape, import_tool
+from .adapted_kernel import SWIZZLES, AdaptedKernel, describe_shape, import_tool
 from .cubin_ptx import read_embedded_ptx
 from .declarations import find_declarations
 from .names import find_entry
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 #: cuTile specializes kernels for addresses, lengths and strides that are multiples of this.
 _DIVISOR = 16
-#: Swizzle spans in bytes, by CUDA's enumeration ``CUtensorMapSwizzle``.
-_SWIZZLES = (0, 32, 64, 128)
 _POINTER = 8
 
 
@@ -147,10 +145,11 @@ def adapt_tilelang(kernel: Any, entry: str | None, arguments: Sequence[Any] | Ma
     extents = attributes["thread_extent"]
     block = [int(extents[f"threadIdx.{axis}"]) for axis in "xyz" if f"threadIdx.{axis}" in extents]
     shared = int(attributes["dyn_shared_memory_buf"]) if "dyn_shared_memory_buf" in attributes else 0
+    cluster = [*map(int, attributes["cluster_dims"])] if "cluster_dims" in attributes else None
     ordered = [arguments[parameter] for parameter in names]
     target = kernel.target.attrs if hasattr(kernel, "target") else {}
     arch = str(target["arch"]) if "arch" in target else None
-    return AdaptedKernel(kernel.kernel_source, name, ordered, flags, arch, None, block, shared, names)
+    return AdaptedKernel(kernel.kernel_source, name, ordered, flags, arch, None, block, shared, names, cluster=cluster)
 
 
 def _list_maps(kernel: Any) -> dict[str, Sequence[Any]]:
@@ -180,4 +179,4 @@ def _make_map(array: Any, words: Sequence[Any]) -> TensorMap:
         view = np.ndarray(lengths, array.dtype, array.reshape(-1).view(np.uint8), 0, strides)
     except (TypeError, ValueError):
         raise LaunchError(f"argument {name} has the shape {array.shape}; the kernel is for {lengths}") from None
-    return TensorMap(view, box, _SWIZZLES[swizzle], steps, bool(fills_nan))
+    return TensorMap(view, box, SWIZZLES[swizzle], steps, bool(fills_nan))

@@ -9,7 +9,8 @@ import numpy as np
 from ..machine.argument_layout import KernelArgument
 from ..ptx.parser import parse_cached
 from ..util.errors import LaunchError
-from .adapted_kernel import AdaptedKernel, import_tool, parse_capability
+from .adapted_kernel import AdaptedKernel, import_tool, parse_capability, view_array
+from .triton_descriptors import expand_descriptors, is_descriptor
 
 #: Dtypes -> Triton's type names, where these are not a letter and the number of bits.
 _TYPES = {
@@ -29,6 +30,7 @@ def adapt_compiled_triton(kernel: Any, entry: str | None, arguments: Sequence[An
     """Adapt the result of ``triton.compile``, with scratch memory of the size that the kernel requests."""
     data, ptx = kernel.metadata, kernel.asm["ptx"]
     name = entry or data.name
+    arguments = expand_descriptors(arguments, getattr(data, "tensordesc_meta", None) or [])
     kernel_entry = parse_cached(ptx).entries.get(name)
     missing = 0 if kernel_entry is None else len(kernel_entry.parameters) - len(arguments)
     sizes = [getattr(data, f"{scratch}_scratch_size", 0) for scratch in ("global", "profile")]
@@ -80,7 +82,7 @@ def adapt_jit_function(
         if kind == "constexpr":
             constants[(place,)] = value
             continue
-        passed.append(value if isinstance(value, np.ndarray) else _make_scalar(value, kind))
+        passed.append(value if isinstance(value, np.ndarray) or is_descriptor(value) else _make_scalar(value, kind))
         if _is_divisible(value, parameter):
             attributes[(place,)] = [["tt.divisibility", _DIVISOR]]
     compiler = import_tool("triton.compiler", kernel)
@@ -127,14 +129,20 @@ def _find_type(value: Any, parameter: Any) -> str:
         return "i32" if -(1 << 31) <= value < 1 << 31 else "i64" if value < 1 << 63 else "u64"
     if isinstance(value, float):
         return "fp32"
+    if is_descriptor(value):
+        return f"tensordesc<{_name_type(view_array(value.base).dtype)}{[*value.block_shape]}>"
     if not isinstance(value, np.ndarray | np.generic):
         raise LaunchError(
             f"argument {parameter.name} of Triton's kernel has the type {type(value).__name__}; "
-            "pass an array, a number or None"
+            "pass an array, a number, a tensor descriptor or None"
         )
-    letter = {"f": "fp", "i": "i", "u": "u"}.get(value.dtype.kind, "")
-    kind = _TYPES.get(value.dtype.name, f"{letter}{8 * value.dtype.itemsize}")
+    kind = _name_type(value.dtype)
     return ("*i1" if kind == "u1" else f"*{kind}") if isinstance(value, np.ndarray) else kind
+
+
+def _name_type(dtype: Any) -> str:
+    letter = {"f": "fp", "i": "i", "u": "u"}.get(dtype.kind, "")
+    return _TYPES.get(dtype.name, f"{letter}{8 * dtype.itemsize}")
 
 
 def _is_integer(value: Any) -> bool:
@@ -151,6 +159,8 @@ def _make_scalar(value: Any, kind: str) -> Any:
 def _is_divisible(value: Any, parameter: Any) -> bool:
     """Tell if Triton's launch would specialize the kernel for this value as a multiple of 16."""
     if parameter.do_not_specialize or parameter.do_not_specialize_on_alignment:
+        return False
+    if is_descriptor(value):
         return False
     if not isinstance(value, np.ndarray):
         return _is_integer(value) and int(value) % _DIVISOR == 0

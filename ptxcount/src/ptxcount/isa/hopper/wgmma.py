@@ -72,17 +72,17 @@ class Descriptor(NamedTuple):
 def _load_factor(
     chunk: Chunk, descriptors: Array, extent: tuple[int, int], width: int, transposed: bool, report: Any
 ) -> Array:
-    """Load the bits of a factor, (outer, k), for each warp, from the descriptors of its lanes."""
+    """Load the bits of a factor, (outer, k), for each warp, from the descriptors of its lanes; zeros if inactive."""
     descriptor_rows = lanes_of(chunk, spread(descriptors, chunk.shape))[:, :, 0]
+    active = lanes_of(chunk, spread(chunk.active, chunk.shape))[:, :, 0]
     factors: dict[tuple[int, int], Array] = {}
-    for row, bits in {
-        (row, int(bits)) for row, warp_descriptors in enumerate(descriptor_rows) for bits in warp_descriptors
-    }:
+    for row, bits in {(int(row), int(descriptor_rows[row, warp])) for row, warp in np.argwhere(active)}:
         places = Descriptor.decode(bits).locate_elements(*extent, width, transposed=transposed)
         factors[row, bits] = chunk.shared.gather_elements(row, places, width, report)
+    nothing = np.zeros(extent, f"u{width}")
     return np.stack(
         [
-            np.stack([factors[row, int(bits)] for bits in warp_descriptors])
+            np.stack([factors.get((row, int(bits)), nothing) for bits in warp_descriptors])
             for row, warp_descriptors in enumerate(descriptor_rows)
         ]
     )

@@ -1,0 +1,64 @@
+"""Tensor descriptors that a host passes to a kernel of Triton: ``TensorDescriptor`` of ``triton.tools``.
+
+From sm_90 on, a kernel takes a tensor map for each; for sm_80, the array and what describes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..util.errors import LaunchError
+from .adapted_kernel import SWIZZLES, view_array
+
+if TYPE_CHECKING:
+    from ..isa.hopper.tensor_maps import TensorMap
+
+
+def is_descriptor(argument: Any) -> bool:
+    """Tell if an argument is a tensor descriptor."""
+    return all(hasattr(argument, name) for name in ("base", "block_shape", "padding"))
+
+
+def expand_descriptors(arguments: Sequence[Any], properties: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """Return arguments as Triton's launch passes them: each descriptor as its map or array, shape and strides.
+
+    ``properties`` of the maps are those that Triton's compiler returns, in order; empty for sm_80.
+    """
+    described = iter(properties)
+    expanded: list[Any] = []
+    for argument in arguments:
+        if not is_descriptor(argument):
+            expanded.append(argument)
+            continue
+        array = _view_elements(argument)
+        sizes = [np.int64(n) for n in (*argument.shape, *argument.strides)]
+        flags = [np.bool_(argument.padding == "nan"), np.bool_(getattr(argument, "round_f32_to_tf32", False))]
+        expanded += [_make_map(array, next(described), flags)] if properties else [array, *sizes, *flags]
+        expanded += [*map(np.int32, argument.shape), *sizes[len(argument.shape) :]]
+    return expanded
+
+
+def _view_elements(descriptor: Any) -> Any:
+    """View the elements that a descriptor describes."""
+    base = view_array(descriptor.base)
+    if not isinstance(base, np.ndarray) or not base.flags.c_contiguous:
+        raise LaunchError("the base of a tensor descriptor must be a contiguous array; pass a copy")
+    strides = [stride * base.itemsize for stride in descriptor.strides]
+    try:
+        return np.ndarray(tuple(descriptor.shape), base.dtype, base.reshape(-1).view(np.uint8), 0, strides)
+    except (TypeError, ValueError):
+        raise LaunchError(
+            f"a tensor descriptor has the shape {[*descriptor.shape]}, beyond its array of {base.size} elements"
+        ) from None
+
+
+def _make_map(array: Any, properties: Mapping[str, Any], flags: Sequence[Any]) -> TensorMap:
+    from ..isa.hopper.tensor_maps import TensorMap  # noqa: PLC0415 -- which few kernels take
+
+    fills_nan, rounds = map(bool, flags)
+    if rounds or properties["fp4_padded"] or properties.get("is_im2col"):
+        raise LaunchError("ptxcount makes no tensor map of TF32, of packed FP4, or of im2col; pass a kernel without it")
+    return TensorMap(array, tuple(properties["block_size"]), SWIZZLES[properties["swizzle"]], fills_nan=fills_nan)
