@@ -25,6 +25,7 @@ from ..ptx.program import (
     leaves,
 )
 from ..util.errors import UnsupportedInstructionError
+from ..util.grammar import choose_form, count_noun
 
 Reader = Callable[[Chunk], Value]
 #: Internal registers: the condition code, and the used bytes of a thread's stack.
@@ -41,6 +42,14 @@ def expect_count(instruction: Instruction, *counts: int) -> None:
     if len(instruction.operands) not in counts:
         allowed = " or ".join(map(str, counts))
         raise unsupported(instruction, f"the number of operands is {len(instruction.operands)}; it must be {allowed}")
+
+
+def make_count_error(
+    instruction: Instruction, owner: str, found: int, noun: str, needed: int
+) -> UnsupportedInstructionError:
+    """Return the error for ``owner``, a part of an instruction, that has another number of nouns than needed."""
+    text = f"{owner} has {count_noun(found, noun)}; {needed} {choose_form(needed, 'is', 'are')} needed"
+    return unsupported(instruction, text)
 
 
 def split_name(instruction: Instruction) -> tuple[list[str], list[Type]]:
@@ -165,8 +174,11 @@ def items(operand: Operand) -> tuple[Operand, ...]:
 def elements(operand: Operand, count: int, instruction: Instruction) -> tuple[Operand, ...]:
     """Return the elements of a vector, or a scalar as one; raise `UnsupportedInstructionError` if not ``count``."""
     operands = items(operand)
-    if len(operands) != count or any(isinstance(item, (Group, Address)) for item in operands):
-        raise unsupported(instruction, f"the vector has {len(operands)} elements; {count} are needed")
+    if len(operands) != count:
+        raise make_count_error(instruction, "the vector", len(operands), "element", count)
+    for item in operands:
+        if isinstance(item, (Group, Address)):
+            raise unsupported(instruction, f"{_describe_operand(item)} is neither a register nor a number")
     return operands
 
 

@@ -126,8 +126,8 @@ class MapFields:
         ends = (extent - 1 for extent in self.extents[1:-1])
         return [(low, end + high) for low, high, end in zip(column.lower, column.upper, ends, strict=True)]
 
-    def find_stray(self, start: Sequence[int], offsets: Sequence[int]) -> str:
-        """Return the reason why a column may not start here; empty for tiles and valid starts."""
+    def explain_wrong_start(self, start: Sequence[int], offsets: Sequence[int]) -> str:
+        """Return why an im2col column may not start here; empty for tiles and for valid starts."""
         if not self.column:
             return ""
         most = (1 << _IM2COL_BITS[len(self.extents)]) - 1
