@@ -116,10 +116,10 @@ def test_arrays_beyond_memory_are_refused(
     error = read_error(capsys, str(source), "--grid", "1", "--block", "1")
     assert error.startswith("MemoryError: the arrays do not fit in this machine's memory: 18446744065")
     words = [SUMS, *ROW_SUMS.split()]
-    monkeypatch.setattr(host_memory, "usable_bytes", lambda: 640)  # each of the two arrays fits alone
+    monkeypatch.setattr(host_memory, "total_memory_bytes", lambda: 640)  # each of the two arrays fits alone
     assert main(words) == 0
     capsys.readouterr()
-    monkeypatch.setattr(host_memory, "usable_bytes", lambda: 639)
+    monkeypatch.setattr(host_memory, "total_memory_bytes", lambda: 639)
     assert "memory: 640 bytes of memory are needed; this machine has 639; use smaller" in read_error(capsys, *words)
 
 

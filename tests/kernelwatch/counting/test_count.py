@@ -149,9 +149,9 @@ def test_requested_compiler(capsys: pytest.CaptureFixture[str], monkeypatch: pyt
 def test_arrays_beyond_memory_are_refused(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """The size is checked before the allocation, because Linux overcommits and NumPy raises nothing."""
     words, needed = ["row_sum", "rows=10", "columns=100"], 4 * (3 * 10 + 1000)  # the output is counted three times
-    monkeypatch.setattr(host_memory, "usable_bytes", lambda: needed)
+    monkeypatch.setattr(host_memory, "total_memory_bytes", lambda: needed)
     assert main(words) == 0
-    monkeypatch.setattr(host_memory, "usable_bytes", lambda: needed - 1)
+    monkeypatch.setattr(host_memory, "total_memory_bytes", lambda: needed - 1)
     assert main(words) == 2
     assert (
         f"memory: {needed} bytes of memory are needed; this machine has {needed - 1}; use smaller"

@@ -149,10 +149,10 @@ def find_scans(code: Sequence[Instruction], flow: Flow) -> frozenset[int]:
 
 
 def rank_blocks(code: Sequence[Instruction], flow: Flow) -> list[int]:
-    """Return the rank of each basic block for execution: early exits of polling loops come first.
+    """Rank basic blocks; the lowest rank runs first.
 
-    Threads at an early exit never reconverge with the loop, so the GPU does not let them wait. So a search ends soon
-    after the first thread stores its result and returns. Blocks that all exits of the loop reach stay after it.
+    Early exits of polling loops come first: on a GPU, their threads do not wait for the loop. So a search ends soon
+    after the first thread stores its result and returns. Basic blocks that all exits reach keep their rank.
     """
     loops = defaultdict[int, frozenset[int]](frozenset)
     for head, loop in _iter_loops(flow) if any(map(is_strong, code)) else ():

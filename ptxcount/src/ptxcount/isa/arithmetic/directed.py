@@ -87,7 +87,7 @@ def make_directed(name: str, mode: str) -> Callable[..., Array]:
         if operands[0].dtype == np.float64:
             nearest = np.asarray(operation.nearest(*operands))
             overflow = np.isinf(nearest) & ~((operands[-1] == 0) & (name in ("div", "rcp")))
-            difference = _exact_difference(operation.above, operands, nearest, overflow)
+            difference = _find_error_sign(operation.above, operands, nearest, overflow)
         else:
             wide = operation.odd(*(operand.astype(np.float64) for operand in operands))
             nearest = wide.astype(operands[0].dtype)
@@ -101,7 +101,7 @@ def make_directed(name: str, mode: str) -> Callable[..., Array]:
     return round_directed
 
 
-def _exact_difference(
+def _find_error_sign(
     above: Callable[..., Fraction], operands: tuple[Array, ...], nearest: Array, overflow: Array
 ) -> Array:
     """Return the sign of the exact result minus ``nearest``, from fractions.
