@@ -35,7 +35,10 @@ TYPED = [
 def test_types_must_match(
     kind: str, word: str, needed: str, how: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """An argument of another type than its parameter is refused; the error names the type to pass."""
+    """An argument of a type that its parameter does not take is refused; the error names the type to pass.
+
+    Integers may differ in sign. Pointers to ``char`` and ``void`` take any array, and a scalar may be bytes.
+    """
     source = tmp_path / "k.cu"
     source.write_text("\n".join(f"{how}__global__ void k{n}({kind} a) {{}}" for n, (kind, *_) in enumerate(TYPED)))
     place = [row[:2] for row in TYPED].index((kind, word))

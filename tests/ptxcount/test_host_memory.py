@@ -12,8 +12,8 @@ from ptxcount.util import host_memory
 
 
 @pytest.mark.skipif(not Path("/proc/meminfo").exists(), reason="no /proc/meminfo to compare with")
-def test_usable_memory_is_limited_by_the_container(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Usable memory is what Linux reports, or a smaller limit of the container."""
+def test_total_memory_is_limited_by_the_container(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Total memory is what Linux reports, or a smaller limit of the container."""
     kilobytes = int(Path("/proc/meminfo").read_text(encoding="ascii").split()[1])
     limit = tmp_path / "memory.max"
     monkeypatch.setattr(host_memory, "LIMIT", limit)

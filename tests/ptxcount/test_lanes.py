@@ -32,7 +32,7 @@ def test_results_as_on_an_h200(operation: str, group: str) -> None:
 
 
 def test_uniformity_of_collectives_is_known() -> None:
-    """Each instruction between lanes is listed as uniform or divergent, on which aggregation of atomics depends."""
+    """Each instruction between lanes but ``shfl`` is listed as uniform or divergent, for warp aggregation."""
     opcodes = {code.split("; ")[-1].split(".")[0] for code in lanes.OPERATIONS.values()}
     assert opcodes - {"shfl"} <= uniformity._UNIFORM_OPCODES | uniformity._DIVERGENT_OPCODES
 

@@ -236,7 +236,7 @@ def _describe_mismatch(name: str, matches: Sequence[str], names: Sequence[str]) 
 
 
 def _convert_variable(variable: Variable, value: KernelArgument, layout: ArgumentLayout) -> Array:
-    """Convert a value to the memory of a variable. An array is used in place: it receives the kernel's stores."""
+    """Convert a value to the memory of a variable. A C-contiguous array is used in place: stores change it."""
     if not isinstance(value, np.ndarray):
         value = np.frombuffer(bytearray(layout.encode_argument(value, f"variable {variable.name}")), np.uint8)
     if value.nbytes != variable.size:

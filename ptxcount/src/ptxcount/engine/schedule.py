@@ -55,7 +55,7 @@ class Schedule:
         self.has_progress = False
 
     def run_turn(self) -> list[Schedule]:
-        """Run until all threads exit, the chunk is split, or it waits for other chunks; return what is left to run.
+        """Run until all threads exit, or the chunk is split or waits for other chunks; return what is left to run.
 
         The result is empty, the schedules of the parts, or this schedule. ``has_progress`` is True if a thread has
         written to memory during this call.

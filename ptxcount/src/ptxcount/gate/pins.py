@@ -76,7 +76,7 @@ class Lock(msgspec.Struct, frozen=True):
         return [plain(key, 80) for key in sorted(self.launches.keys() - current_keys)]
 
     def list_changes(self, launch: Launch, key: str, files: Sequence[str], nvcc_release: str) -> list[str]:
-        """List the inputs of a launch that differ from the lock: up to two files by name, nvcc, and its settings."""
+        """List the inputs of a launch that differ from the lock: up to two files by name, nvcc, and settings."""
         hashes = hash_files(launch.folder, files)
         changed_files = [plain(file) for file in files if hashes[file] != self.files.get(file)]
         more_count = len(changed_files) - _MAX_NAMED

@@ -66,7 +66,8 @@ def as_array(value: Value, kind: Type) -> Array:
 def reader(instruction: Instruction, operand: Operand, kind: Type, wider: bool = False) -> Reader:
     """Return a function from a chunk to an operand's value per thread, as ``kind``; ``wider`` allows wider registers.
 
-    Raises `UnsupportedInstructionError` if the operand does not match; for an unknown name, the function raises it.
+    Raises `UnsupportedInstructionError` if the operand does not match; for an unknown name, the returned function
+    raises this error.
     """
     if isinstance(operand, Register):
         return _register(instruction, operand, kind, wider)

@@ -32,8 +32,8 @@ def round_toward(mode: str, nearest: Array, difference: Array) -> Array:
 class Operation(NamedTuple):
     """Functions of an operation: ``nearest`` rounds to nearest, ``odd`` rounds float64 operands to odd.
 
-    ``operands`` is the number of operands. ``above`` takes fractions, the last one a result, and returns a number with
-    the sign of the exact result minus that.
+    ``operands`` is the number of operands. ``above`` takes fractions: the operands and a rounded result. It returns a
+    number with the sign of the exact minus the rounded result.
     """
 
     operands: int
@@ -106,7 +106,7 @@ def _find_error_sign(
 ) -> Array:
     """Return the sign of the exact result minus ``nearest``, from fractions.
 
-    For an overflow, it is opposite to the sign of ``nearest``; for other results that are not finite, it is 0.
+    The sign is opposite to that of ``nearest`` for an overflow, and 0 for other results that are not finite.
     """
     finite = np.logical_and.reduce([np.isfinite(operand) for operand in operands])
     difference = np.where(overflow & finite, -np.sign(nearest), 0.0)

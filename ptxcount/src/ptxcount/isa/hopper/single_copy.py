@@ -197,7 +197,7 @@ class BulkCopy:
         return self._chunk.shared.view_bytes(row, offset, self._numbers["size"], self._report, is_written=False).copy()
 
     def store_shared(self, data: Array) -> None:
-        """Store the bytes in the destination block, or each block of a multicast, and complete them on its mbarrier."""
+        """Store the bytes in the destination block, or in each block of a multicast; complete them on mbarriers."""
         shared, numbers = self._chunk.shared, self._numbers
         rows = [shared.find_owner(self._row, numbers["to"])[0]]
         if "ranks" in numbers:
@@ -214,7 +214,7 @@ class BulkCopy:
         """Return the block whose mbarrier is signalled for bytes stored in the block ``row``.
 
         ``owner`` is the block of the mbarrier operand. A multicast signals the mbarrier of each destination.
-        With ``.cta_group::2``, it signals the block of each pair whose rank has the parity of the owner (PTX ISA,
+        With ``.cta_group::2``, the copy signals the block of each pair whose rank has the parity of the owner (PTX ISA,
         ``cp.async.bulk.tensor``).
         """
         if "ranks" not in self._numbers:
