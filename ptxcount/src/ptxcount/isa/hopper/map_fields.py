@@ -75,7 +75,7 @@ class MapFields:
             return f"the tensor is at address {self.address:#x}; the address must be a multiple of {unit}"
         for pitch in self.pitches:
             if pitch % unit or not 0 <= pitch < 1 << 40:
-                allowed = f"a multiple of {unit}" if pitch % unit else "less than 2**40"
+                allowed = f"a multiple of {unit}" if pitch % unit else "from 0 to 2**40 - 1"
                 return f"the array of shape {shape} has a stride of {pitch} bytes; the stride must be {allowed}"
         if self.fills_nan and self.dtype.kind not in "fV":
             return f"elements are {self.dtype}; only floats can be filled with NaN"
