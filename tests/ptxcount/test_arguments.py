@@ -35,7 +35,10 @@ TYPED = [
 def test_types_must_match(
     kind: str, word: str, needed: str, how: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """An argument of another type than its parameter is refused; the error names the type to pass."""
+    """An argument of a type that its parameter does not take is refused; the error names the type to pass.
+
+    Integers may differ in sign. Pointers to ``char`` and ``void`` take any array, and a scalar may be bytes.
+    """
     source = tmp_path / "k.cu"
     source.write_text("\n".join(f"{how}__global__ void k{n}({kind} a) {{}}" for n, (kind, *_) in enumerate(TYPED)))
     place = [row[:2] for row in TYPED].index((kind, word))
@@ -116,10 +119,10 @@ def test_arrays_beyond_memory_are_refused(
     error = read_error(capsys, str(source), "--grid", "1", "--block", "1")
     assert error.startswith("MemoryError: the arrays do not fit in this machine's memory: 18446744065")
     words = [SUMS, *ROW_SUMS.split()]
-    monkeypatch.setattr(host_memory, "usable_bytes", lambda: 640)  # each of the two arrays fits alone
+    monkeypatch.setattr(host_memory, "total_memory_bytes", lambda: 640)  # each of the two arrays fits alone
     assert main(words) == 0
     capsys.readouterr()
-    monkeypatch.setattr(host_memory, "usable_bytes", lambda: 639)
+    monkeypatch.setattr(host_memory, "total_memory_bytes", lambda: 639)
     assert "memory: 640 bytes of memory are needed; this machine has 639; use smaller" in read_error(capsys, *words)
 
 

@@ -83,7 +83,7 @@ WIDE = [
 
 @pytest.mark.parametrize(("atomic", "counts"), WIDE)
 def test_swaps_of_64_bits_are_no_loops(atomic: str, counts: dict[int, tuple[int, int, int]]) -> None:
-    """Of atomics of 64 bits, only ``add`` is a loop, with the caveat of retries; none has conflicts on neighbours."""
+    """An ``add`` of 64 bits is a loop with the caveat of retries; ``exch`` and ``cas`` are not. None has conflicts."""
     body = "mad.lo.u32 %r6, %r0, 8, s; st.shared.u64 [%r6], 0; bar.sync 0; ld.param.u64 %rd1, [p0];"
     text = module(
         f".shared .b64 s[32]; {body} atom.shared.{atomic.replace('A', '%r6')}; st.global.u64 [%rd1], %rd5;", 1
@@ -139,8 +139,8 @@ SWAPS = {
 
 @pytest.mark.parametrize(("loop", "is_retried"), SWAPS.items())
 @pytest.mark.parametrize("swap", ["cas.b32 %r5, [%rd1], %r4, %r3;", "exch.b32 %r5, [%rd1], %r4;"])
-def test_tries_that_end_a_loop_have_a_caveat(swap: str, loop: str, is_retried: bool) -> None:
-    """Only a swap whose result ends its loop has the caveat that its tries depend on the order of threads."""
+def test_only_swaps_that_end_a_loop_have_the_caveat(swap: str, loop: str, is_retried: bool) -> None:
+    """Only a swap whose result ends its loop has the caveat that the number of tries depends on scheduling."""
     begin = "ld.param.u64 %rd1, [p0]; mov.u32 %r4, 0; add.u32 %r3, %r4, 1; again:"
     text = module(begin + loop.format(swap=f"atom.global.{swap}"), 1)
     caveats = execute_snippet(text, [np.zeros(4, np.uint32)]).caveats()
@@ -201,7 +201,7 @@ def test_uniform_address_may_be_aggregated(atomic: str, sectors: int, wavefronts
         assert not totals["shared_atomic_bank_conflicts"]
 
 
-def test_used_sums_aggregate_in_full_warps() -> None:
+def test_add_with_used_result_aggregates_only_full_warps() -> None:
     """If lanes add different numbers and use the result, ptxas aggregates them only in full warps."""
     totals = [_count_atomic("add.u32 %r5, [A], %r0", "mov.u32 %r1, 0;", 4, "global", n) for n in (20, 32)]
     assert [counts["atomic_sectors"] for counts in totals] == [20, 1]

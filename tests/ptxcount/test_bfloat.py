@@ -86,8 +86,11 @@ def test_vote_suffixes_in_either_order() -> None:
 @pytest.mark.parametrize(
     ("kind", "dtype", "most"), [("e4m3", ml_dtypes.float8_e4m3fn, 448), ("e5m2", ml_dtypes.float8_e5m2, 57344)]
 )
-def test_eight_bit_floats_saturate(kind: str, dtype: Any, most: int) -> None:
-    """Pairs of singles or halves saturate as 8-bit floats; every code of 8 bits becomes its half."""
+def test_8_bit_floats_saturate_and_convert_exactly(kind: str, dtype: Any, most: int) -> None:
+    """Pairs of float32 or float16 saturate as 8-bit floats.
+
+    Each of the 256 codes converts to its exact float16.
+    """
     rng = np.random.default_rng(7)
     upper, lower = ((rng.normal(size=1024) * 2.0 ** rng.integers(-12, 18, 1024)).astype(np.float32) for _ in range(2))
     expected = [

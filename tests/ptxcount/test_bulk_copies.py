@@ -90,7 +90,10 @@ def _find_launch(name: str) -> ChipLaunch:
 
 @pytest.mark.parametrize("name", WARPS)
 def test_equal_lanes_share_stores_only(name: str) -> None:
-    """Lanes with equal operands load and reduce once each, and store once together."""
+    """Lanes with equal operands load and reduce once each, and store once together.
+
+    Copies within shared memory have no requests.
+    """
     totals = _find_launch(name).execute().totals()
     counts = (
         sum(totals.get(f"bulk_{kind}_{what}", 0) for kind in ("load", "store")) for what in ("requests", "sectors")

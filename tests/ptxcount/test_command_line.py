@@ -277,11 +277,12 @@ def test_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
         "random(seed,low,high) numbers from low up to, but not including, high",
         "random(seed) floats in [0, 1); integers are valid indices of x itself",
         "error: end the kernel;",
+        "architecture to compile for (default: sm_90)",
         "Exit codes: 0 ",
     ],
 )
 def test_help_explains_names_and_policies(text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Help explains names, fills, policies and exit codes."""
+    """Help explains names, fills, policies, defaults and exit codes."""
     with pytest.raises(SystemExit):
         main(["--help"])
     assert text in " ".join(capsys.readouterr().out.split())

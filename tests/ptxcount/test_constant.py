@@ -81,7 +81,7 @@ extern "C" __global__ void k(float* x, int use)
 
 
 def test_variables_are_set_by_name() -> None:
-    """Variables are set by name; an unset constant, an unknown name and a wrong size are errors."""
+    """Variables are set by name; an unset constant, an unknown name, a wrong size and a strided array are errors."""
     x, scale, seen = np.arange(4, dtype=np.float32), np.array([2, 10], np.float32), np.full(4, 7, np.uint32)
     variables: dict[str, Argument] = {"scale": scale, "total": np.int32(11), "seen": seen}
     ptxcount.count(SET, "k", 1, 4, [x, np.int32(1)], variables=variables)
@@ -94,6 +94,7 @@ def test_variables_are_set_by_name() -> None:
     for name, value, message in (
         ("scales", scale, "'scales'; name one of total, seen, own::scale$"),
         ("scale", scale[:1], "it must have 8"),
+        ("seen", np.zeros(8, np.uint32)[::2], "variable seen is not C-contiguous; pass a copy"),
     ):
         with pytest.raises(ptxcount.LaunchError, match=message):
             ptxcount.count(SET, "k", 1, 4, [x, np.int32(1)], variables={name: value})

@@ -171,10 +171,8 @@ PATTERNS = [
 
 
 @pytest.mark.parametrize(("addresses", "active", "words"), PATTERNS)
-def test_pattern_needs_8_lanes_and_a_distance(
-    addresses: np.ndarray, active: int | np.ndarray, words: str | None
-) -> None:
-    """A pattern needs at least 8 active lanes, and the same distance between most of them."""
+def test_pattern_needs_8_lanes(addresses: np.ndarray, active: int | np.ndarray, words: str | None) -> None:
+    """An access has a pattern if at least 8 lanes are active; without a common distance, addresses are irregular."""
     access = Access(Source(1), "global", "load", 4)
     access.record(addresses[None], (active > LANES if isinstance(active, int) else active)[None], (1, 32))
     pattern = find_pattern(access)
@@ -231,8 +229,8 @@ def test_picture_shows_the_most_frequent_request() -> None:
 
 
 @pytest.mark.parametrize(("is_matrix", "wavefronts"), [(False, 2), (True, 4)])
-def test_ldmatrix_serves_eight_rows_at_once(is_matrix: bool, wavefronts: int) -> None:
-    """Wavefronts, picture and advice of ``ldmatrix`` serve eight rows at once, although lanes share rows."""
+def test_ldmatrix_has_a_wavefront_for_eight_rows(is_matrix: bool, wavefronts: int) -> None:
+    """If pairs of lanes share 16 bytes, a load has half the wavefronts of ``ldmatrix``; pictures agree."""
     access = Access(Source(1), "shared", "load", 16, is_matrix=is_matrix)
     access.record(LANES[None] // 2 * 16, np.ones((1, 32), bool), (1, 32))
     picture = draw_access(access)

@@ -61,10 +61,13 @@ def test_rows_lie_in_order_in_shared_memory(rows: list[int], to: list[int]) -> N
     np.testing.assert_array_equal(target, expected)
 
 
+_ROWS_NEED = "a copy of four rows needs a tensor map of 2 dimensions, and 5 coordinates"
+
+
 @pytest.mark.parametrize(("rows", "to", "box", "message"), [
     ([8, 3, 12, 3, 40], [16, 9, 1, 0, 5], 2, "has 2 rows; a copy of four rows needs a box of one row"),
-    ([8, 3, 12, 5], [16, 4], 1, "has 4 coordinates; four rows need a map of 2 dimensions and 5"),
-    ([8, 3], [16, 9, 1, 7], 1, "has 4 coordinates; four rows need a map of 2 dimensions and 5"),
+    ([8, 3, 12, 5], [16, 4], 1, f"has 4 coordinates; {_ROWS_NEED}"),
+    ([8, 3], [16, 9, 1, 7], 1, f"has 4 coordinates; {_ROWS_NEED}"),
 ])  # fmt: skip
 def test_wrong_boxes_and_coordinates_are_refused(rows: list[int], to: list[int], box: int, message: str) -> None:
     """A box of several rows, and another number of coordinates than five, are refused."""

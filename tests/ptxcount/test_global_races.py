@@ -79,7 +79,7 @@ LINES = {
 
 @pytest.mark.parametrize(("lines", "verb"), LINES.items())
 def test_global_race_names_both_lines(lines: str, verb: str) -> None:
-    """A race in global memory names its line, and the line of the earlier access."""
+    """A race in global memory names its line, and the line of an earlier access by another instruction."""
     kernels = (f"__global__ void k{n}(int* x) {{ int i = threadIdx.x;\n{each}\n}}\n" for n, each in enumerate(LINES))
     place = [*LINES].index(lines)
     (finding,) = ptxcount.count("".join(kernels), f"k{place}", 1, 64, [np.zeros(128, np.int32)]).findings

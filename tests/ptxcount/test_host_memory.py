@@ -12,15 +12,15 @@ from ptxcount.util import host_memory
 
 
 @pytest.mark.skipif(not Path("/proc/meminfo").exists(), reason="no /proc/meminfo to compare with")
-def test_usable_memory_is_limited_by_the_container(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Usable memory is what Linux reports, or a smaller limit of the container."""
+def test_total_memory_is_limited_by_the_container(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Total memory is what Linux reports, or a smaller limit of the container."""
     kilobytes = int(Path("/proc/meminfo").read_text(encoding="ascii").split()[1])
     limit = tmp_path / "memory.max"
     monkeypatch.setattr(host_memory, "LIMIT", limit)
-    assert host_memory.usable_bytes() == pytest.approx(kilobytes * 1024, rel=0.01)
+    assert host_memory.total_memory_bytes() == pytest.approx(kilobytes * 1024, rel=0.01)
     for text, expected in (("max\n", kilobytes * 1024), ("9" * 18, kilobytes * 1024), ("4096000\n", 4096000)):
         limit.write_text(text, encoding="ascii")
-        assert host_memory.usable_bytes() == pytest.approx(expected, rel=0.01)
+        assert host_memory.total_memory_bytes() == pytest.approx(expected, rel=0.01)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint16", "float32", "uint64", "complex128"])

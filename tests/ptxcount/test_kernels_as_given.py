@@ -155,7 +155,10 @@ def test_kernel_of_cupy_is_compiled() -> None:
 
 
 def test_kernel_of_triton_gets_scratch_pointers() -> None:
-    """A kernel of ``triton.compile`` gets null pointers to scratch memory, and its number of warps as block."""
+    """A kernel of ``triton.compile`` gets null pointers to scratch memory.
+
+    Its block is 32 threads per warp, unless the caller gives a block.
+    """
     ptx = compile_to_ptx(
         'extern "C" __global__ void add(float* o, void* scratch, void* profile) { o[threadIdx.x] += 1; }'
     )

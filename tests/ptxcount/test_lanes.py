@@ -32,12 +32,13 @@ def test_results_as_on_an_h200(operation: str, group: str) -> None:
 
 
 def test_uniformity_of_collectives_is_known() -> None:
-    """Each instruction between lanes is listed as uniform or divergent, on which aggregation of atomics depends."""
+    """Each instruction between lanes but ``shfl`` is listed as uniform or divergent, for warp aggregation."""
     opcodes = {code.split("; ")[-1].split(".")[0] for code in lanes.OPERATIONS.values()}
     assert opcodes - {"shfl"} <= uniformity._UNIFORM_OPCODES | uniformity._DIVERGENT_OPCODES
 
 
-def test_all_readings_are_used() -> None:
+def test_every_measured_case_is_tested() -> None:
+    """Each case measured on an H200 is a case of `lanes`."""
     assert READ.keys() <= {f"{operation}; {group}" for operation, group in lanes.CASES}
 
 

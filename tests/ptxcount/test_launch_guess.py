@@ -104,7 +104,7 @@ def test_template_arguments_are_guessed(parameter: str, argument: str) -> None:
     ],
 )
 def test_instances_are_guessed(template: str, instance: str) -> None:
-    """A guess has one type for a parameter pack, and a block's threads for a size that multiplies ``blockIdx``."""
+    """A guess has defaults, one type for a parameter pack, and a block's threads for a factor of ``blockIdx``."""
     text = f"template <{template}> __global__ void v(float* x) {{ x[blockIdx.x * N + threadIdx.x] = 0; }}"
     assert guess_instance(*find_declarations(text)) == instance
 

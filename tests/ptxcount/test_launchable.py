@@ -113,7 +113,7 @@ def test_shared_memory_is_limited_by_architecture(arch: str, size: int) -> None:
     ],
 )
 def test_limits_are_those_of_the_target(target: str, arch: str | None, size: int, message: str) -> None:
-    """Limits are those of the PTX's target, or of ``arch`` if passed; an unknown architecture is a finding."""
+    """Limits are those of the PTX's target, or of an ``arch`` with another number; an unknown one is a finding."""
     ptx = PTX.format("").replace("sm_90", target)
     if message:
         with pytest.raises(LaunchError, match=message):

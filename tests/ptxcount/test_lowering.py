@@ -66,8 +66,8 @@ BARRIERS = [
 
 
 @pytest.mark.parametrize(("code", "expected"), BARRIERS)
-def test_barriers_of_some_warps_order_threads(code: str, expected: list[int]) -> None:
-    """Barriers of some warps, with predicates, numbers, arrivals or reductions, order threads and reduce."""
+def test_barriers_order_threads_and_reduce(code: str, expected: list[int]) -> None:
+    """Barriers of all or some warps, with predicates, numbers, arrivals or reductions, order threads and reduce."""
     assert _run(f"{BEFORE} st.shared.u32 [%r1], %r0; {code}").tolist() == expected
 
 

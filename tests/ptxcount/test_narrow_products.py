@@ -215,7 +215,7 @@ def test_scales_may_be_in_braces() -> None:
     (Form("e2m1", "e2m1", 32, "mxf4", 2, sparse=ORDERED), "K = 32 does not exist for sparse elements of 4 bits"),
 ])  # fmt: skip
 def test_undefined_products_are_refused(form: Form, why: str) -> None:
-    """Products that the PTX ISA does not define are refused with the reason."""
+    """Products that the PTX ISA does not define are refused."""
     count = form.k * form.bits(form.left) // 128
     registers = {"a": np.zeros((max(count, 2) if form.sparse else 2 * count, 32), np.uint32)}
     registers["b"] = np.zeros((count, 32), np.uint32)

@@ -68,7 +68,7 @@ def test_program_is_parsed() -> None:
     assert jump.operands == (Symbol("AGAIN"),)
 
 
-NOT_PTX = [
+INVALID_PTX = [
     ("hello world", "line 1: expected a directive, found 'hello'"),
     (".version 8.0\n#include <x>", "line 2: unexpected character '#'"),
     (".entry k()\n{\nret;", "line 3: expected '}', found 'end of file'"),
@@ -81,9 +81,9 @@ NOT_PTX = [
 ]
 
 
-@pytest.mark.parametrize(("text", "problem"), NOT_PTX)
-def test_text_that_is_no_ptx_is_refused(text: str, problem: str) -> None:
-    """Text without statements, or without their ends, is refused with the line."""
+@pytest.mark.parametrize(("text", "problem"), INVALID_PTX)
+def test_invalid_ptx_is_refused(text: str, problem: str) -> None:
+    """PTX with a wrong token, a missing end or a duplicate name is refused, with its line."""
     with pytest.raises(PtxSyntaxError) as caught:
         [entry.parse_body() for entry in parse(text).entries.values()]
     assert str(caught.value) == f"PTX {problem}"

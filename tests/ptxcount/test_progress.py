@@ -57,7 +57,7 @@ def _add_one(name: str) -> str:
 
 @pytest.mark.parametrize("name", LOCKS)
 def test_locks_are_exclusive(name: str) -> None:
-    """Under a lock every thread adds one to a sum; no addition is lost."""
+    """Each thread that takes the lock adds one to a sum; no addition is lost."""
     total, ptx = np.zeros(1, np.int32), _compile("int* lock, int* sum", *map(_add_one, LOCKS))
     ptxcount.count(ptx, f"k{[*LOCKS].index(name)}", 2, 34, [np.zeros(64, np.int32), total], time_limit=30)
     assert total[0] == (2 if "threadIdx.x) return" in LOCKS[name][0] else 68)

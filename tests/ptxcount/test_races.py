@@ -148,7 +148,7 @@ SAME = [
 @pytest.mark.parametrize("parted", [False, True])
 @pytest.mark.parametrize(("prelude", "stores", "races"), SAME)
 def test_stores_that_change_nothing_do_not_race(prelude: str, stores: str, races: bool, parted: bool) -> None:
-    """Stores of equal values, or of the value that is there, do not race, also after blocks diverged."""
+    """Stores of equal values, or of the value that is there, race only with atomics, also after blocks diverged."""
     apart = "setp.lt.u32 %p2, %r6, 1; @%p2 bra ON; st.shared.u32 [%r1], %r0; ON: bar.sync 0;" if parted else ""
     body = f"mov.u32 %r6, %ctaid.x; {apart} st.shared.v2.u32 [%r7], {{5, 5}}; bar.sync 0; {prelude} {stores}"
     with pytest.raises(errors.SharedRaceError) if races else nullcontext():
@@ -216,7 +216,7 @@ VOLATILE = [
 @pytest.mark.parametrize(("code", "is_race"), VOLATILE)
 @pytest.mark.parametrize("races", ["strict", "report"])
 def test_unordered_volatile_accesses_race_if_strict(code: str, is_race: bool, races: str) -> None:
-    """``races="strict"`` reports volatile accesses of lanes that no barrier orders, but no polls."""
+    """``races="strict"`` reports volatile accesses of lanes of a warp that no barrier orders, but no polls."""
     text = module(
         f"""mov.u32 %r1, s; shl.b32 %r2, %r0, 2; add.u32 %r7, %r1, %r2; xor.b32 %r2, %r2, 4; add.u32 %r6, %r1, %r2;
         xor.b32 %r2, %r2, 132; add.u32 %r5, %r1, %r2; mov.u32 %r8, -1; and.b32 %r4, %r0, 31; shl.b32 %r4, 1, %r4;

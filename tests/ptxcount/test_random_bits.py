@@ -43,8 +43,11 @@ def _list_finite(name: str) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("name", TYPES)
-def test_exact_numbers_stay(name: str) -> None:
-    """Numbers of the type stay for any random bits; greater numbers are clamped."""
+def test_representable_numbers_do_not_change(name: str) -> None:
+    """Random bits do not change numbers that the type represents.
+
+    Numbers beyond its range are clamped, and NaN stays NaN.
+    """
     numbers, codes = _list_finite(name)
     greatest, nan = numbers.argmax(), TYPES[name][2]
     beyond = [numbers[greatest] * 1.01, 1e9, np.inf, np.nan]

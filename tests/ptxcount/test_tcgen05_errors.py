@@ -82,7 +82,7 @@ _LONG = describe_product(0, 64, (1, 1, 0)) | 1 << 23 | 1 << 27 | 1 << 31
         ),
         (
             "tcgen05.ld.sync.aligned.32x32b.x2.b32 {%v0}, [%d]",
-            "it has 1 registers; 2 are needed",
+            "it has 1 register; 2 are needed",
         ),
         (
             f"mov.u32 %r7, {_LONG};\n"

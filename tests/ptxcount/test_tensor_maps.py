@@ -114,6 +114,7 @@ CONDITIONS_OF_MAPS: list[tuple[type, Any, dict[str, Any], str]] = [
     (ptxcount.TensorMap, FLOATS, {"box": (4, 32), "swizzle": 64}, "at most the 64 of the swizzle"),
     (ptxcount.TensorMap, FLOATS, {"box": (4, 32), "swizzle": 48}, "swizzle is 48; allowed are 0, 32, 64, 128"),
     (ptxcount.TensorMap, np.zeros((64, 65), "f4"), {"box": (8, 32)}, "260 bytes; the stride must be a multiple of 16"),
+    (ptxcount.TensorMap, FLOATS[::-1], {"box": (8, 32)}, r"-256 bytes; the stride must be from 0 to 2\*\*40 - 1"),
     (ptxcount.TensorMap, np.zeros((64, 128), "f4")[:, ::2], {"box": (8, 32)},
      r"strides of \(512, 8\) bytes; elements of a row must be contiguous"),
     (ptxcount.TensorMap, FLOATS, {"box": (8, 16), "steps": (9, 1)}, r"strides are \(9, 1\); give a number from 1 to 8"),

@@ -194,7 +194,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("dtype", "options", "message"), WRONG)
 def test_invalid_textures_are_refused(dtype: str, options: dict[str, Any], message: str) -> None:
-    """Textures that a host could not bind are refused."""
+    """Textures with invalid options or element types are refused."""
     with pytest.raises(LaunchError, match=message):
         ptxcount.Texture(np.zeros((4, 4), dtype), **options)
 

@@ -23,7 +23,7 @@ from tests.ptxcount.languages import POINTER, Arrays, Record, stand_in, write_co
 def test_scratch_pointers_need_no_arguments(
     parameters: list[str], more: list[None], message: str, arrays: Arrays
 ) -> None:
-    """PTX of Triton needs no arguments for the one or two scratch pointers at its end."""
+    """One or two scratch pointers at the end of Triton's parameter list need no arguments."""
     with pytest.raises(LaunchError, match=message) if message else nullcontext():
         arrays.count(write_copy(parameters), *more)
 

@@ -46,6 +46,8 @@ ret;
 .file 1 "kernel.cu"
 """
 _FUNC = ".func (.param .b32 result) f(.param .b32 x)\n{ .reg .b32 %r<2>; ld.param.b32 %r1, [x]; ret; }\n"
+_SPARSE = "wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16"
+_MMA = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 _UNKNOWN = "is neither a declared nor a supported special register"
 
 #: Declarations, code of the kernel, refused instruction, and reason.
@@ -106,11 +108,19 @@ SNIPPETS = [
      "ptxcount does not execute this field or form"),
     ("", "cp.async.bulk.prefetch.L2.global [%rd1];", "cp.async.bulk.prefetch.L2.global",
      "the number of operands is 1; it must be 2 or 3"),
-    ("", "wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16 {%f1}, %rd1, %rd2, 0, 0, 1, 1, 1;",
-     "wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16", "it has 1 registers; 4 are needed"),
+    ("", f"{_SPARSE} {{%f1}}, %rd1, %rd2, 0, 0, 1, 1, 1;", _SPARSE, "its matrix d has 1 register; 4 are needed"),
+    ("", f"{_SPARSE} {{%f1, %f2, %f3, %f4}}, {{%r1, %r2}}, %rd2, 0, 0, 1, 1, 1;", _SPARSE,
+     "its matrix a has 2 registers; 4 are needed"),
+    ("", f"{_MMA} {{%f1, %f2, %f3, %f4}}, {{%r1, %r2, %r3, %r4}}, {{%r5}}, {{%f1, %f2, %f3, %f4}};", _MMA,
+     "its matrix b has 1 register; 2 are needed"),
+    ("", "cvt.rn.s32.f32 %r1, %f1;", "cvt.rn.s32.f32", "a conversion to integers needs .rni, .rzi, .rmi or .rpi"),
+    ("", "cvt.rn.rz.f32.f64 %f1, %rd1;", "cvt.rn.rz.f32.f64", "it has several rounding modifiers; give one"),
     ("", "div.rz.approx.f32 %f1, %f2, %f3;", "div.rz.approx.f32", ""),
     ("", "ld.global.L3::cache_hint.u32 %r1, [%rd1], %rd2;", "ld.global.L3::cache_hint.u32", ""),
     ("", "ld.global.v4.u64 {%rd1, %rd2, %rd3}, [%rd4];", "ld.global.v4.u64", "the vector has 3 elements; 4 are needed"),
+    ("", "ld.global.v2.u32 %r1, [%rd4];", "ld.global.v2.u32", "the vector has 1 element; 2 are needed"),
+    ("", "st.global.u32 [%rd4], {%r1, %r2};", "st.global.u32", "the vector has 2 elements; 1 is needed"),
+    ("", "st.global.u32 [%rd4], [%rd5];", "st.global.u32", "[%rd5] is neither a register nor a number"),
     *(
         ("", f"{code};", code.split()[0], "%r0 has 32 bits, but an address of this memory has 64")
         for code in (

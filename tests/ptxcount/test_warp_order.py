@@ -172,7 +172,10 @@ PATHS = [
 
 @pytest.mark.parametrize(("name", "first_code", "second_code", "expected"), PATHS)
 def test_barrier_waits_for_lanes_of_its_mask(name: str, first_code: str, second_code: str, expected: list[str]) -> None:
-    """A barrier waits for active lanes of its mask, on any path; missing lanes are a finding."""
+    """A warp barrier waits for lanes of its mask that have not exited, on any path.
+
+    Lanes that wait at another barrier are a finding.
+    """
     text = module(
         f"""{PLACES} setp.lt.u32 %p1, %r0, 8; @%p1 bra ONE;
         st.shared.u32 [%r1], %r0; {second_code} bra END;

@@ -90,9 +90,11 @@ def _make_parser() -> argparse.ArgumentParser:
         "-I", action="append", default=[], dest="include", metavar="FOLDER", help="include folder for nvcc"
     )
     parser.add_argument("--flags", metavar="FLAGS", help="options for nvcc, in quotes")
-    parser.add_argument("--arch", help=f"architecture to compile for ({ARCH})")
-    parser.add_argument("--dynamic-shared", type=int, default=0, metavar="BYTES", help="dynamic shared memory (0)")
-    text = f"maximum instructions of a group of blocks ({STEP_LIMIT})"
+    parser.add_argument("--arch", help=f"architecture to compile for (default: {ARCH})")
+    parser.add_argument(
+        "--dynamic-shared", type=int, default=0, metavar="BYTES", help="dynamic shared memory (default: 0)"
+    )
+    text = f"maximum instructions of a group of blocks (default: {STEP_LIMIT})"
     parser.add_argument("--step-limit", type=int, default=STEP_LIMIT, metavar="N", help=text)
     parser.add_argument(
         "--time-limit",
@@ -105,14 +107,14 @@ def _make_parser() -> argparse.ArgumentParser:
         choices=RACES,
         default=RACES[0],
         help="report: list races after the counts; strict: also for stores that do not change the value; "
-        "error: end the kernel; off: no race check (%(default)s)",
+        "error: end the kernel; off: no race check (default: %(default)s)",
     )
     parser.add_argument(
         "--unwritten",
         choices=UNWRITTEN,
         default=UNWRITTEN[0],
         help="reads of shared memory that was never written. report: list them after the counts; error: end the "
-        "kernel; off: no check (%(default)s)",
+        "kernel; off: no check (default: %(default)s)",
     )
     parser.add_argument(
         "--variable",
@@ -207,7 +209,11 @@ def _render(options: argparse.Namespace, compilation: Compilation, entry: str, c
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run a command line and return its exit code: 1 if counting fails, else that of the gate or of `run_command`."""
+    """Run a command line; return its exit code.
+
+    A gate command returns the gate's. Counting returns 0, 1 if it fails, 2 for an `OutputError`, or a code of
+    `run_command`.
+    """
     command_words = sys.argv[1:] if words is None else words
     if is_gate_command(command_words):
         from .gate.command import main as run_gate  # noqa: PLC0415 - counting does without

@@ -149,9 +149,9 @@ def test_unknown_cuda_release_is_refused(capsys: pytest.CaptureFixture[str], mon
 def test_arrays_beyond_memory_are_refused(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """A launch is refused if its arrays exceed the usable memory by one byte, before any allocation."""
     words, needed = ["row_sum", "rows=10", "columns=100"], 4 * (3 * 10 + 1000)  # the output takes memory three times
-    monkeypatch.setattr(host_memory, "usable_bytes", lambda: needed)
+    monkeypatch.setattr(host_memory, "total_memory_bytes", lambda: needed)
     assert main(words) == 0
-    monkeypatch.setattr(host_memory, "usable_bytes", lambda: needed - 1)
+    monkeypatch.setattr(host_memory, "total_memory_bytes", lambda: needed - 1)
     assert main(words) == 2
     assert (
         f"memory: {needed} bytes of memory are needed; this machine has {needed - 1}; use smaller"

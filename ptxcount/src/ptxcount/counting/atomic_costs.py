@@ -43,12 +43,12 @@ _AGGREGATED_LANES = {
 def find_atomic_cost(
     name: str, kind: Type, *, returns: bool, adds_one: bool, one_value: bool = False, one_address: bool = False
 ) -> AtomicCost:
-    """Find the cost of an atomic operation on a type.
+    """Find an atomic's wavefronts in shared memory, and its warp aggregation in shared and global memory.
 
     ``returns``: its result is used. ``adds_one``: it adds the literal 1. ``one_value``, ``one_address``: ptxas can
     prove that the value, or the address, is uniform in a warp. PTX does not determine the instruction that ptxas
     chooses. These rules match its choice in the measured kernels. ``exch`` and ``cas`` of 64 and 128 bits are single
-    instructions, too (sm_75 to sm_120, nvcc 13.0.88; 240 launches of one warp on an H200).
+    instructions, not CAS loops (sm_75 to sm_120, nvcc 13.0.88; 240 launches of one warp on an H200).
     """
     can_aggregate = one_address and kind.kind in ("u", "s", "b")
     min_lanes = _AGGREGATED_LANES.get((name, kind.size, returns), (0, 0))

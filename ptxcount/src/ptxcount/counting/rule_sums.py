@@ -1,4 +1,4 @@
-"""Apply the counting rules to all requests of a chunk; blocks with equal address patterns are counted once."""
+"""Apply the counting rules to all requests of a chunk; equal address patterns of blocks are evaluated once."""
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -23,7 +23,8 @@ def sum_rules(rules: Rules, address: Value, active: Array, shape: tuple[int, int
     """Apply the rules to all requests of a chunk of ``shape`` (blocks, threads); return the sum of each count.
 
     ``active`` is a mask that is broadcastable to the shape. A thread touches ``width`` bytes. Counts are invariant
-    under a shift of all addresses by 128 bytes. So blocks that differ only by such shifts are counted once.
+    under a shift of all addresses by 128 bytes. Blocks that differ only by such shifts are evaluated once, and their
+    counts are multiplied.
     """
     blocks, threads = shape
     split = split_sum(address, address.itemsize) if isinstance(address, np.ndarray) else address

@@ -261,8 +261,8 @@ def count_loop_loads(addresses: Array, lanes: Array | None, width: int) -> list[
 def _iter_rounds(addresses: Array, lanes: Array | None, width: int) -> Iterator[Array]:
     """Yield the mask of the pending lanes in each round of a compare-and-swap loop, (requests, 32).
 
-    In each round, the lowest pending lane succeeds, per bank and per group of lanes that are served together. It fails
-    if an earlier group changed the same word. (Measured: H200, 84 launches of one warp, all three counters equal.)
+    In each round, the lowest pending lane succeeds, per bank and per group of lanes that are served together. The lane
+    fails if an earlier group changed the same word. (Measured on an H200: 84 launches of one warp, all counters equal.)
     """
     pending = np.ones(addresses.shape, bool) if lanes is None else lanes.copy()
     group, earlier = np.arange(LANES) // (BANKS * WORD // width), np.tri(LANES, k=-1, dtype=bool)

@@ -231,7 +231,7 @@ class BarrierQueue:
             self._report_divergence(second.threads & is_shared, source, text)
 
     def _report_divergence(self, threads: Array, source: Source, text: str) -> None:
-        """Add a finding on threads that wait at a barrier, which is undefined in CUDA."""
+        """Add a finding on threads at a divergent barrier; CUDA does not define what happens there."""
         self._chunk.active = threads
         fault = self._chunk.make_fault(DivergentBarrierError, f"{text}: undefined in CUDA", source=source)
         count = find_active_lanes(threads, self._chunk.shape).threads

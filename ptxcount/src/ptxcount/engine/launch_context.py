@@ -236,17 +236,19 @@ def _describe_mismatch(name: str, matches: Sequence[str], names: Sequence[str]) 
 
 
 def _convert_variable(variable: Variable, value: KernelArgument, layout: ArgumentLayout) -> Array:
-    """Convert a value to the memory of a variable. An array is used in place: it receives the kernel's stores."""
+    """Convert a value to the memory of a variable. An array is used in place: stores change it."""
     if not isinstance(value, np.ndarray):
         value = np.frombuffer(bytearray(layout.encode_argument(value, f"variable {variable.name}")), np.uint8)
     if value.nbytes != variable.size:
         raise LaunchError(
             f"the value of variable {variable.name} has {value.nbytes} bytes; it must have {variable.size}"
         )
-    array = np.ascontiguousarray(value)
-    if variable.space == "const":
-        array = array.copy()
-        array.flags.writeable = False
+    if variable.space != "const":
+        if not value.flags.c_contiguous:
+            raise LaunchError(f"the value of variable {variable.name} is not C-contiguous; pass a copy")
+        return value
+    array = np.array(value, order="C")
+    array.flags.writeable = False
     return array
 
 

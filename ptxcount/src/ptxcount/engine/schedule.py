@@ -56,7 +56,7 @@ class Schedule:
         self.has_progress = False
 
     def run_turn(self) -> list[Schedule]:
-        """Run until all threads exit, the chunk is split, or it waits for other chunks; return what is left to run.
+        """Run until all threads exit, or the chunk is split or waits for other chunks; return what is left to run.
 
         The result is empty, the schedules of the parts, or this schedule. ``has_progress`` is True if a thread has
         written to memory during this call.
@@ -174,7 +174,7 @@ class Schedule:
             self._arrive(index, code, active)
         elif code.guard is None:
             if code.end is not End.EXIT:
-                self._wait_at(code.successors[-1], active)
+                self._schedule_threads(code.successors[-1], active)
         else:
             return self._branch(index, code.guard, active)
         return []
@@ -193,14 +193,14 @@ class Schedule:
             return
         self._barriers.add_arrivals(index, active)
         if not barrier.waits:
-            self._wait_at(code.successors[0], active)
+            self._schedule_threads(code.successors[0], active)
 
     def _arrive_at_warp_barrier(self, index: int, masks: Array, active: Array) -> None:
         """Let threads wait for the lanes of their masks, and release complete warps."""
         if masks.size == 1 and int(masks.flat[0]) == FULL and not (self._waiting or self._barriers):
             # All lanes of all warps arrive at once, and none waits: order them and go on.
             self._chunk.shared.order_lanes(find_warps(active, self._chunk.shape[1]), FULL)
-            self._wait_at(self._code[index].successors[0], active)
+            self._schedule_threads(self._code[index].successors[0], active)
             return
         for key in self._barriers.add_warp_arrivals(index, masks, active):
             self._resume(self._barriers.release_warps(key, self._waiting.values(), late=False))
@@ -221,7 +221,7 @@ class Schedule:
     def _resume(self, resumed: list[Resumed] | None) -> bool:
         """Resume released threads; tell if a barrier was released."""
         for index, threads in resumed or ():
-            self._wait_at(index, threads)
+            self._schedule_threads(index, threads)
         return resumed is not None
 
     def _branch(self, index: int, guard: Register, active: Array) -> list[Schedule]:
@@ -252,9 +252,9 @@ class Schedule:
             jumping = active
         elif not np.count_nonzero(jumping):
             continuing = active
-        self._wait_at(code.successors[0], continuing)
+        self._schedule_threads(code.successors[0], continuing)
         if code.end is End.BRANCH:
-            self._wait_at(code.successors[-1], jumping)
+            self._schedule_threads(code.successors[-1], jumping)
 
     def _split_blocks(self, index: int, rows: Array, is_taken: Array) -> Schedule:
         part = Schedule(self._chunk.select(rows), self._code, self._flow)
@@ -262,8 +262,8 @@ class Schedule:
         part._split_threads(index, ALL_THREADS, is_taken)
         return part
 
-    def _wait_at(self, index: int, threads: Array) -> None:
-        """Add threads, if there are any, to those that run a basic block next."""
+    def _schedule_threads(self, index: int, threads: Array) -> None:
+        """Add threads to those that will run basic block ``index``; do nothing if the mask is empty."""
         if index in self._waiting:
             threads = self._waiting[index] | threads
         count = np.count_nonzero(threads)

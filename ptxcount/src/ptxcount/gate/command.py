@@ -39,16 +39,18 @@ def _make_parser() -> argparse.ArgumentParser:
     parsers = {}
     for name, text, codes in (
         ("pin", f"write the counts into {pins.FILE}, and print changes",
-         "Exit codes: 0 written; 1 a count rose (see --accept), or all kernels are wrong; 2 a launch failed."),
+         "Exit codes: 0 written; 1 a count rose (see --accept), or each launch had a kernel error; 2 any other error."),
         ("check", f"compare counts with limits and with {pins.FILE}",
-         "Exit codes: 0 passed; 1 a limit or a pinned count failed; 2 could not be checked."),
+         "Exit codes: 0 passed; 1 a limit, a pinned count or a kernel failed, for example; 2 could not be checked."),
         ("compare", f"print count changes since a revision's {pins.FILE}, as Markdown",
          "Exit codes: 0 printed; 2 could not be compared."),
     ):  # fmt: skip
         parsers[name] = commands.add_parser(name, help=text, description=text, epilog=codes)
         if name == "compare":
             parsers[name].add_argument("revision", metavar="REVISION", help="git revision, such as main")
-        parsers[name].add_argument("folder", type=Path, nargs="?", default=Path(), help=f"folder of {FILE} (.)")
+        parsers[name].add_argument(
+            "folder", type=Path, nargs="?", default=Path(), help=f"folder of {FILE} (default: .)"
+        )
     parsers["pin"].add_argument("--accept", action="store_true", help="also write counts that rose")
     parsers["check"].add_argument(
         "--advise",

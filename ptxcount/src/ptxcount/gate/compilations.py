@@ -33,7 +33,7 @@ _VARIABLES = re.compile(
 
 
 class _Snapshot(msgspec.Struct):
-    """Everything that a compilation depends on, recorded before it runs: files, header names, candidates, compilers."""
+    """All that a compilation depends on, recorded before nvcc runs: files, header names, candidates, compilers."""
 
     layout: Layout
     #: Names of headers, by the hash of the including text.
@@ -114,7 +114,7 @@ def _find_entry_file(recipe: Recipe) -> Path | None:
 def _take_snapshot(recipe: Recipe, entry: _Entry | None) -> _Snapshot | None:
     """Take a snapshot of all inputs of a recipe's compilation; None if they cannot be listed.
 
-    The list of files is that of its last entry. If nvcc reads other files now, `_Snapshot.holds_for` is false.
+    The list of files is that of the last entry. If nvcc reads other files now, `_Snapshot.holds_for` is false.
     """
     source, _, flags, arch = recipe
     with suppress(OSError, PtxError, ValueError, KeyError):

@@ -18,9 +18,9 @@ _CODES = {"unknown-limits": "PC011"}
 
 
 def compile_recipe(recipe: Recipe) -> Compiled:
-    """Compile a source; return the compilation and the mangled name of the template instance, or None.
+    """Compile a recipe's source, or read its PTX. Return it with the template instance's mangled name.
 
-    Raises as `compile_entry`.
+    Without an instance, the name is None. Raises as `compile_entry`.
     """
     file, instance, flags, arch = recipe
     return compile_entry(file, instance, flags, arch) if instance else (read_or_compile(file, flags, arch), None)

@@ -103,15 +103,19 @@ def _resolve_limit(name: str, limit: Any, ideal: float | None) -> float:
 def check_lines(counts: LaunchCounts, directives: Directives) -> Iterator[Diagnostic]:
     """Yield a finding for each limit in the source that an access of this launch exceeds.
 
-    Of several accesses at a line, the worst is reported. Raises `DirectiveError` if a limit names no count.
+    Of several accesses at a line, the worst is reported. Raises `DirectiveError` for a limit that names no count, or is
+    relative to the ideal of a count without one.
     """
     for row in counts.lines:
         for limit in directives.find_limits(row["file"], row["line"]):
             name, ideal_name = limit.name, _NAMES.get(limit.name)
-            if ideal_name is None or (limit.relative and not ideal_name):
-                raise DirectiveError(
-                    row["file"], row["line"], f"limit {name!r} names no count; allowed are {', '.join(_NAMES)}"
-                )
+            if ideal_name is None:
+                text = f"limit {name!r} names no count; allowed are {', '.join(_NAMES)}"
+                raise DirectiveError(row["file"], row["line"], text)
+            if limit.relative and not ideal_name:
+                relative = " and ".join(count for count, ideal_count in _NAMES.items() if ideal_count)
+                text = f"{name} have no ideal; give a number, or limit {relative} relative to the ideal"
+                raise DirectiveError(row["file"], row["line"], text)
             accesses = [access for access in row["accesses"] if access.get("wavefronts" if "bank" in name else name)]
             directives.used_limits |= {limit} if accesses else set()
             costs = []

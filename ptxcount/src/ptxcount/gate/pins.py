@@ -76,7 +76,7 @@ class Lock(msgspec.Struct, frozen=True):
         return [plain(key, 80) for key in sorted(self.launches.keys() - current_keys)]
 
     def list_changes(self, launch: Launch, key: str, files: Sequence[str], nvcc_release: str) -> list[str]:
-        """List the inputs of a launch that differ from the lock: up to two files by name, nvcc, and its settings."""
+        """List the inputs of a launch that differ from the lock: up to two files by name, nvcc, and settings."""
         hashes = hash_files(launch.folder, files)
         changed_files = [plain(file) for file in files if hashes[file] != self.files.get(file)]
         more_count = len(changed_files) - _MAX_NAMED
@@ -182,7 +182,10 @@ def _run_git(revision: str, *words: str) -> bytes:
 
 
 def compare_launch(counts: LaunchCounts, lock: Lock) -> Iterator[Diagnostic]:
-    """Yield a finding for each count of a launch that rose or fell, and if it is not pinned, or ptxas is missing."""
+    """Yield a finding for each count that rose or fell.
+
+    Also yield one if the launch has no pinned counts, or if pinned counts need the missing ptxas.
+    """
     pinned_lines, name = lock.find_launch(counts), counts.launch.label
     if pinned_lines is None:
         key = "" if counts.launch.name else "; a launch without a name is identified by its grid, block and arguments"
@@ -255,17 +258,20 @@ def iter_changes(lines: Sequence[dict[str, Any]], pinned_lines: Lines) -> Iterat
         place = (
             places[largest_key]
             if largest_key is not None
-            else _find_former_place(name, removed_keys, pinned_lines, places)
+            else _choose_place_for_removed(name, removed_keys, pinned_lines, places)
         )
         new_places = tuple(places[key] for key in new_keys) or (place,)
         cost = _describe_cost(name, removed_counts, new_counts, lines, new_places)
         yield Change(*place, name, old_count, count, new_places, cost)
 
 
-def _find_former_place(
+def _choose_place_for_removed(
     name: str, removed_keys: list[str], pinned_lines: Lines, places: Mapping[str, tuple[str, int]]
 ) -> tuple[str, int]:
-    """Return a location in the file of the removed line with the largest count: that of another line, or line 1."""
+    """Return where to report a count that only removed lines had.
+
+    Choose the file of the removed line with the largest count; there, a current line, or line 1.
+    """
     file = max(removed_keys, key=lambda key: pinned_lines[key].get(name, 0)).partition(": ")[0]
     return next((place for place in places.values() if place[0] == file), (file, 1))
 

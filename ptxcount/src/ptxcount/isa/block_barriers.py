@@ -74,7 +74,7 @@ _BLOCK_REDUCTIONS: dict[str, Callable[[Array, Array], Array]] = {
 @op("reduced(?:.cta)?.red.(popc)(?:.aligned)?.u32", "u32 = pred")
 @op("reduced(?:.cta)?.red.(and|or)(?:.aligned)?.pred", "pred = pred")
 def _reduce_predicate(operation: str, chunk: Chunk, predicate: Array) -> list[Array]:
-    """Execute the second half of ``bar.red`` (`lowering`)."""
+    """Execute the reduction of ``bar.red``. `lowering` has put its barrier before it, as a ``bar.sync``."""
     arrived = spread(chunk.active, chunk.shape)
     return [_BLOCK_REDUCTIONS[operation](arrived & predicate, arrived)]
 

@@ -127,8 +127,10 @@ def _bind_conversion(instruction: Instruction) -> Step | None:
     _expect_half(instruction, names, target, source)
     roundings = [name for name in names if name in ROUNDINGS]
     to_integer = target.kind not in "fe" and source.kind in "fe"
-    if len(roundings) > 1 or (to_integer and not (roundings and roundings[0].endswith("i"))):
-        raise unsupported(instruction, "it needs one rounding modifier")
+    if len(roundings) > 1:
+        raise unsupported(instruction, "it has several rounding modifiers; give one")
+    if to_integer and not (roundings and roundings[0].endswith("i")):
+        raise unsupported(instruction, "a conversion to integers needs .rni, .rzi, .rmi or .rpi")
     rounding, saturate = roundings[0] if roundings else "rn", "sat" in names
     flags = {name: name in names for name in ("ftz", "relu", "satfinite")}
     target_register, source_register = instruction.operands

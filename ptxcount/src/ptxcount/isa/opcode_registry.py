@@ -10,7 +10,7 @@ import numpy as np
 from ..lanes.symbolic_values import Value, dense
 from ..machine.chunk import Chunk
 from ..ptx.program import TYPES, Instruction, Operand, Register, Type
-from .operands import destination, expect_count, items, reader, unsupported
+from .operands import destination, expect_count, items, make_count_error, reader
 
 Step = Callable[[Chunk], None]
 #: Functions that bind an instruction to a step, or return None for instructions of other binders.
@@ -57,7 +57,7 @@ def op(name: str, operands: str, *, sums: bool = False) -> Callable[[Callable[..
             expect_count(instruction, *range(min_operands + result_count, len(kinds) + result_count + 1))
             places = items(instruction.operands[0])[: len(targets)] if targets else ()
             if len(places) < min_results:
-                raise unsupported(instruction, f"it has {len(places)} results; {min_results} are needed")
+                raise make_count_error(instruction, "it", len(places), "result", min_results)
             reads = zip(instruction.operands[result_count:], kinds, strict=False)
             computed = partial(compute, *match.groups())
             return step_of(instruction, zip(places, targets, strict=False), reads, computed, sums=sums)

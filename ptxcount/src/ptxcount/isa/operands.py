@@ -25,6 +25,7 @@ from ..ptx.program import (
     leaves,
 )
 from ..util.errors import UnsupportedInstructionError
+from ..util.grammar import choose_form, count_noun
 
 Reader = Callable[[Chunk], Value]
 #: Internal registers: the condition code, and the used bytes of a thread's stack.
@@ -43,6 +44,14 @@ def expect_count(instruction: Instruction, *counts: int) -> None:
         raise unsupported(instruction, f"the number of operands is {len(instruction.operands)}; it must be {allowed}")
 
 
+def make_count_error(
+    instruction: Instruction, owner: str, found: int, noun: str, needed: int
+) -> UnsupportedInstructionError:
+    """Return the error for ``owner``, a part of an instruction, that has another number of nouns than needed."""
+    text = f"{owner} has {count_noun(found, noun)}; {needed} {choose_form(needed, 'is', 'are')} needed"
+    return unsupported(instruction, text)
+
+
 def split_name(instruction: Instruction) -> tuple[list[str], list[Type]]:
     """Return the modifiers of an instruction that are not types, and its types."""
     names = [name for name in instruction.modifiers if name not in TYPES]
@@ -57,7 +66,8 @@ def as_array(value: Value, kind: Type) -> Array:
 def reader(instruction: Instruction, operand: Operand, kind: Type, wider: bool = False) -> Reader:
     """Return a function from a chunk to an operand's value per thread, as ``kind``; ``wider`` allows wider registers.
 
-    Raises `UnsupportedInstructionError` if the operand does not match; for an unknown name, the function raises it.
+    Raises `UnsupportedInstructionError` if the operand does not match; for an unknown name, the returned function
+    raises this error.
     """
     if isinstance(operand, Register):
         return _register(instruction, operand, kind, wider)
@@ -165,8 +175,11 @@ def items(operand: Operand) -> tuple[Operand, ...]:
 def elements(operand: Operand, count: int, instruction: Instruction) -> tuple[Operand, ...]:
     """Return the elements of a vector, or a scalar as one; raise `UnsupportedInstructionError` if not ``count``."""
     operands = items(operand)
-    if len(operands) != count or any(isinstance(item, (Group, Address)) for item in operands):
-        raise unsupported(instruction, f"the vector has {len(operands)} elements; {count} are needed")
+    if len(operands) != count:
+        raise make_count_error(instruction, "the vector", len(operands), "element", count)
+    for item in operands:
+        if isinstance(item, (Group, Address)):
+            raise unsupported(instruction, f"{_describe_operand(item)} is neither a register nor a number")
     return operands
 
 

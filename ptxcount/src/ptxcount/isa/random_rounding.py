@@ -18,7 +18,7 @@ from ..ptx.program import TYPES, Instruction
 from .arithmetic.floating import positive
 from .arithmetic.narrow_float import FORMATS, NarrowFormat
 from .opcode_registry import Step, allow_clamps, binds, step_of
-from .operands import expect_count, items, unsupported
+from .operands import expect_count, items, make_count_error, unsupported
 
 _FORM = re.compile(allow_clamps("cvt.rs[saturated].(e4m3|e5m2|e2m3|e3m2|e2m1)x4.f32").replace(".", r"\."))
 #: Mask of the random bits that the first two operands share, by bits of a result; the other two share the rest.
@@ -34,7 +34,7 @@ def _bind_four(instruction: Instruction) -> Step | None:
     expect_count(instruction, 3)
     target, numbers, word = instruction.operands
     if len(items(numbers)) != 4:
-        raise unsupported(instruction, f"it has {len(items(numbers))} numbers; 4 are needed")
+        raise make_count_error(instruction, "it", len(items(numbers)), "number", 4)
     narrow, relu = FORMATS[f"{match[2]}x2"], ".relu" in match[1]
     upper = np.uint32(_UPPER_BITS[narrow.bits])
 

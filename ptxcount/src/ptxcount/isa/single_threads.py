@@ -23,7 +23,10 @@ def make_row_reporter(chunk: Chunk) -> Report:
 
 
 def iter_threads(chunk: Chunk, readers: Sequence[Reader]) -> Iterator[tuple[tuple[int, ...], list[int]]]:
-    """Yield operand values of active threads in thread order, with the blocks whose n-th active thread has them."""
+    """Go through active threads: the first of each block, then the second, and so on.
+
+    Yield their operand values, with the blocks that have the same.
+    """
     rows, threads = np.nonzero(spread(chunk.active, chunk.shape))
     columns = [spread(dense(read(chunk)), chunk.shape)[rows, threads].tolist() for read in readers]
     groups: dict[tuple[int, tuple[int, ...]], list[int]] = {}

@@ -76,7 +76,7 @@ def fetch_options(instruction: Instruction) -> dict[str, int]:
 def make_resolver(space: str | None, read: Reader) -> Callable[[Chunk], tuple[str, Value]]:
     """Return a function that returns the state space of the active threads, and their addresses within it.
 
-    It raises `UnsupportedInstructionError` if the addresses are in different state spaces.
+    The returned function raises `UnsupportedInstructionError` if the addresses are in different state spaces.
     """
     if space is not None:
         return lambda chunk: (space, read(chunk))
@@ -91,7 +91,7 @@ def make_resolver(space: str | None, read: Reader) -> Callable[[Chunk], tuple[st
 
 
 def make_shared_reader(instruction: Instruction, read: Reader) -> Reader:
-    """Return a reader of shared addresses; it raises `UnsupportedInstructionError` for any other space."""
+    """Return a reader of shared addresses; the reader raises `UnsupportedInstructionError` for any other space."""
     resolve = make_resolver(find_space(instruction), read)
 
     def read_place(chunk: Chunk) -> Value:

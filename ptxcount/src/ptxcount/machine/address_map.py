@@ -57,10 +57,10 @@ class AddressMap:
     def add(self, array: Array, name: str, *, unset: bool = False) -> int:
         """Map a C-contiguous array, and return its address. Stores modify a writable array in place.
 
-        ``name`` is its name in errors. ``unset``: an access is a fault. Raises `LaunchError` if the array is not
-        C-contiguous, has foreign byte order, or holds Python objects.
+        ``name`` is its name in errors. ``unset``: an access is a fault. Raises `LaunchError` if the array has
+        foreign byte order, or holds Python objects.
         """
-        if not array.flags.c_contiguous or not array.dtype.isnative or array.dtype.hasobject:
+        if not array.dtype.isnative or array.dtype.hasobject:
             raise LaunchError(
                 f"{name} is an array of {array.dtype}; it must hold numbers in the byte order of this machine"
             )

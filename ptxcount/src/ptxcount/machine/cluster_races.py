@@ -67,7 +67,7 @@ class ClusterRaces:
         now[_FAR_TIME, flat[~own]], now[_FAR_LINE, flat[~own]] = self._now, line
         now[_FAR_BLOCK, flat[~own]] = me[~own]
         if kind == "store" and race is None:
-            race = self._find_clash(now[:, flat], me, own, stored)
+            race = self._find_clash(now[:, flat], me, stored)
         return race
 
     def _find_race(
@@ -86,10 +86,11 @@ class ClusterRaces:
         block, line = (owners[at], _OWN_LINE) if by_owner[at] else (before[_FAR_BLOCK][at], _FAR_LINE)
         return at[0], int(block), [*self._sources][int(before[line][at])]
 
-    def _find_clash(
-        self, now: Array, me: Array, own: Array, stored: StoredValues | None
-    ) -> tuple[int, int, Source] | None:
-        """Find the first access to a unit that another block stores to by the same instruction."""
+    def _find_clash(self, now: Array, me: Array, stored: StoredValues | None) -> tuple[int, int, Source] | None:
+        """Find the first store to a unit where a block that is not its owner stores by the same instruction.
+
+        If ``stored`` is given, only stores of different values count. Return the access, that block and its source.
+        """
         clash = (now[_FAR_TIME] == self._now) & (now[_FAR_BLOCK] != me)
         if clash.any() and stored is not None:
             clash &= ~stored.all_agree()[:, None]

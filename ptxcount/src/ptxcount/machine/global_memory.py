@@ -27,7 +27,7 @@ class ArrayMemory(AddressMap):
         return sum(region.count_read() for region in self._regions), int(sum(written))
 
     def fetched_sectors(self) -> int:
-        """Return the minimum number of sectors read from DRAM: an L2 miss fetches 64 bytes, or what its load says."""
+        """Return the minimum number of sectors read from DRAM: a miss fetches 64 bytes, or what the load says."""
         return sum(region.count_fetched() for region in self._regions)
 
     def load(

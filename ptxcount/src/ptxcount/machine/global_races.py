@@ -85,7 +85,7 @@ class AccessEvent:
 
 
 class AccessHistory:
-    """Last reader and writer of each unit of an array; a unit is its smallest access."""
+    """Last reader and writer of each unit of an array; a unit has the size of the smallest access so far."""
 
     def __init__(self, data: Array, name: str) -> None:
         self._data, self._name, self._unit = data, name, 0
@@ -156,7 +156,7 @@ class AccessHistory:
     def note_strong_write(
         self, index: Array, width: int, values: Sequence[Array], cells: Array, event: AccessEvent
     ) -> None:
-        """Note a strong write, which races only with weak loads, if ``cells``, the memory, differ from ``values``."""
+        """Note a strong write if ``values`` change the memory, ``cells``. Strong writes race only with weak loads."""
         changed = np.flatnonzero(_find_changes(index, values, cells))
         places = self._find_units(index[changed], width)
         self._written[places] = np.broadcast_to(event.threads[changed, None] | event.time << _TIME, places.shape)
@@ -235,7 +235,7 @@ class ReachedNames(NamedTuple):
 
 
 def find_reached_names(instructions: Sequence[Instruction], scans: Set[int] = frozenset()) -> ReachedNames:
-    """Find the parameters and variables from which addresses are computed; `ANYTHING` if one is loaded from memory."""
+    """Find the parameters and variables from which addresses are computed; `ANYTHING` if an address is loaded."""
     sources: dict[str, frozenset[str]] = {}
     changed = True
     while changed:

@@ -45,8 +45,8 @@ def is_strong_store(instruction: Instruction) -> bool:
 def find_polls(code: Sequence[Instruction], flow: Flow) -> dict[int, Poll]:
     """Return the loads of pure wait loops, and the atomics that take a lock, by `id` of the instruction.
 
-    A pure wait loop only loads, and a loaded value decides whether it ends. A compiler may move its first iteration
-    before it: the same load there belongs to the loop. An atomic that takes a lock is tried again with the same
+    A pure wait loop only loads, and a loaded value decides whether it ends. A compiler may move the first iteration
+    before the loop: the same load there belongs to the loop. An atomic that takes a lock is tried again with the same
     operands; the loop may also contain the critical section.
     """
     polls: dict[int, Poll] = {}
@@ -149,10 +149,10 @@ def find_scans(code: Sequence[Instruction], flow: Flow) -> frozenset[int]:
 
 
 def rank_blocks(code: Sequence[Instruction], flow: Flow) -> list[int]:
-    """Return the rank of each basic block for execution: early exits of polling loops come first.
+    """Rank basic blocks; the lowest rank runs first.
 
-    Threads at an early exit never reconverge with the loop, so the GPU does not let them wait. So a search ends soon
-    after the first thread stores its result and returns. Blocks that all exits of the loop reach stay after it.
+    Early exits of polling loops come first: on a GPU, their threads do not wait for the loop. So a search ends soon
+    after the first thread stores its result and returns. Basic blocks that all exits reach keep their rank.
     """
     loops = defaultdict[int, frozenset[int]](frozenset)
     for head, loop in _iter_loops(flow) if any(map(is_strong, code)) else ():

@@ -264,7 +264,7 @@ class RaceDetector:
 
 
 def _is_ordered(first: Array, last: Array, times: Array, thread: Array, ordered: OrderedTimes) -> Array:
-    """Tell for each access if the last accesses, of threads ``first`` to ``last``, are ordered before its thread."""
+    """Tell for each access if the recorded accesses, by threads ``first`` to ``last``, precede its thread."""
     warp = thread // LANES
     is_same_warp = (first // LANES == warp) & (last // LANES == warp)
     return np.asarray((times <= ordered.block) | is_same_warp & (times <= ordered.lanes))

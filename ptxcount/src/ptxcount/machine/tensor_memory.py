@@ -113,7 +113,7 @@ class TensorMemory:
     ) -> Array:
         """Return the words at lanes and columns of some blocks; the arrays are broadcast together.
 
-        ``is_asynchronous``: a product reads them, which is ordered after earlier products, but not after stores.
+        ``is_asynchronous``: a product reads the words; it is ordered after earlier products, but not after stores.
         """
         self._check_places(rows, lanes, columns, report)
         if is_asynchronous:
@@ -134,7 +134,7 @@ class TensorMemory:
     ) -> None:
         """Store words at lanes and columns of some blocks; the arrays are broadcast together.
 
-        ``is_asynchronous``: a product or copy writes them, so a thread must wait for its mbarrier.
+        ``is_asynchronous``: a product or copy writes the words, so a thread must wait for the mbarrier of its commit.
         """
         self._check_places(rows, lanes, columns, report)
         self._data[rows, lanes, columns] = words

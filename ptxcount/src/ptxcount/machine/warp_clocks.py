@@ -126,7 +126,7 @@ class WarpClocks:
         self._times[rows, warps, lanes] = joined[:, None, :]
 
     def observe(self, rows: Array, threads: Array, times: Array, *, is_ordering: bool) -> None:
-        """Note that threads have read values written at ``times``, and order accesses up to these times before them.
+        """Note that threads have read values written at ``times``; order accesses up to these times before the threads.
 
         ``is_ordering``: the order holds from now on; otherwise, from the thread's next fence on.
         """

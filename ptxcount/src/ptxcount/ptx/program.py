@@ -231,7 +231,7 @@ class Program:
 
 
 def leaves(operand: Operand | None) -> Iterator[Operand]:
-    """Yield the registers, names and numbers of an operand, also those in addresses."""
+    """Yield the registers, symbols and literals of an operand. Of an address, yield only the base, not the offset."""
     if isinstance(operand, Address):
         yield from leaves(operand.base)
     elif isinstance(operand, Group):

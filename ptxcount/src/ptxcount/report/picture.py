@@ -48,7 +48,7 @@ def _draw_rows(grid: Grid) -> list[str]:
 def draw_access(access: Access) -> Picture | None:
     """Draw the most typical sampled request of an access to global or shared memory.
 
-    None for other memory, for an atomic, or without samples.
+    None for other memory, an atomic or no samples, or if no drawing has the counted sectors or wavefronts.
     """
     draw = {"global": _draw_sectors, "shared": _draw_banks}.get(access.space)
     if draw is None or access.kind == "atomic" or not access.samples:

@@ -173,7 +173,7 @@ def _make_map(array: Any, words: Sequence[Any]) -> TensorMap:
     _, swizzle, _, fills_nan = numbers[4 * rank :]
     if not isinstance(array, np.ndarray) or not array.flags.c_contiguous:
         raise LaunchError(
-            f"argument {name} is not contiguous, but tilelang's kernel copies it by a tensor map; pass a copy"
+            f"argument {name} is no contiguous array, but tilelang's kernel copies it by a tensor map; pass one"
         )
     try:
         view = np.ndarray(lengths, array.dtype, array.reshape(-1).view(np.uint8), 0, strides)

@@ -21,8 +21,8 @@ HALF_NUMBERS = 2048
 BLOCK = 1 << 20
 
 
-def usable_bytes() -> int:
-    """Return the total memory of this machine or container in bytes."""
+def total_memory_bytes() -> int:
+    """Return the smaller of this machine's memory and its container's limit, in bytes."""
     total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     try:
         return min(total, int(LIMIT.read_text(encoding="ascii")))
@@ -35,7 +35,7 @@ def require(nbytes: int) -> None:
 
     Memory in use is ignored, so arrays that pass may still be too large.
     """
-    total = usable_bytes()
+    total = total_memory_bytes()
     if nbytes > total:
         raise MemoryError(f"{nbytes} bytes of memory are needed; this machine has {total}")
 

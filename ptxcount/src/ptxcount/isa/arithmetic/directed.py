@@ -32,8 +32,8 @@ def round_toward(mode: str, nearest: Array, difference: Array) -> Array:
 class Operation(NamedTuple):
     """Functions of an operation: ``nearest`` rounds to nearest, ``odd`` rounds float64 operands to odd.
 
-    ``operands`` is the number of operands. ``above`` takes fractions, the last one a result, and returns a number with
-    the sign of the exact result minus that.
+    ``operands`` is the number of operands. ``above`` takes fractions: the operands and a rounded result. It returns a
+    number with the sign of the exact minus the rounded result.
     """
 
     operands: int
@@ -87,7 +87,7 @@ def make_directed(name: str, mode: str) -> Callable[..., Array]:
         if operands[0].dtype == np.float64:
             nearest = np.asarray(operation.nearest(*operands))
             overflow = np.isinf(nearest) & ~((operands[-1] == 0) & (name in ("div", "rcp")))
-            difference = _exact_difference(operation.above, operands, nearest, overflow)
+            difference = _find_error_sign(operation.above, operands, nearest, overflow)
         else:
             wide = operation.odd(*(operand.astype(np.float64) for operand in operands))
             nearest = wide.astype(operands[0].dtype)
@@ -101,12 +101,12 @@ def make_directed(name: str, mode: str) -> Callable[..., Array]:
     return round_directed
 
 
-def _exact_difference(
+def _find_error_sign(
     above: Callable[..., Fraction], operands: tuple[Array, ...], nearest: Array, overflow: Array
 ) -> Array:
     """Return the sign of the exact result minus ``nearest``, from fractions.
 
-    For an overflow, it is opposite to the sign of ``nearest``; for other results that are not finite, it is 0.
+    The sign is opposite to that of ``nearest`` for an overflow, and 0 for other results that are not finite.
     """
     finite = np.logical_and.reduce([np.isfinite(operand) for operand in operands])
     difference = np.where(overflow & finite, -np.sign(nearest), 0.0)

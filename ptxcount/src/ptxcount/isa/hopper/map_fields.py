@@ -75,7 +75,7 @@ class MapFields:
             return f"the tensor is at address {self.address:#x}; the address must be a multiple of {unit}"
         for pitch in self.pitches:
             if pitch % unit or not 0 <= pitch < 1 << 40:
-                allowed = f"a multiple of {unit}" if pitch % unit else "less than 2**40"
+                allowed = f"a multiple of {unit}" if pitch % unit else "from 0 to 2**40 - 1"
                 return f"the array of shape {shape} has a stride of {pitch} bytes; the stride must be {allowed}"
         if self.fills_nan and self.dtype.kind not in "fV":
             return f"elements are {self.dtype}; only floats can be filled with NaN"
@@ -126,8 +126,8 @@ class MapFields:
         ends = (extent - 1 for extent in self.extents[1:-1])
         return [(low, end + high) for low, high, end in zip(column.lower, column.upper, ends, strict=True)]
 
-    def find_stray(self, start: Sequence[int], offsets: Sequence[int]) -> str:
-        """Return the reason why a column may not start here; empty for tiles and valid starts."""
+    def explain_wrong_start(self, start: Sequence[int], offsets: Sequence[int]) -> str:
+        """Return why an im2col column may not start here; empty for tiles and for valid starts."""
         if not self.column:
             return ""
         most = (1 << _IM2COL_BITS[len(self.extents)]) - 1

@@ -11,6 +11,7 @@ from ...lanes.warps import Array, spread
 from ...machine.address_map import Report
 from ...machine.chunk import ALL_THREADS, Chunk
 from ...util.errors import LaunchError, MisalignedError, OutOfBoundsError
+from ...util.grammar import count_noun
 from ..operands import unsupported
 from ..spaces import make_resolver
 from .map_changes import find_fields, load_handles
@@ -124,8 +125,9 @@ class BulkCopy:
         of_rows = not OF_ROWS.isdisjoint(self._chunk.instruction.modifiers)
         rank, starts = len(fields.extents), [(start[0], row) for row in start[1:]] if of_rows else [start]
         if len(starts[0]) != rank or len(starts) != 1 + 3 * of_rows:
-            needed = "four rows need a map of 2 dimensions and 5" if of_rows else f"its map needs {rank}"
-            text = f"a copy with a tensor map of {rank} dimensions has {len(start)} coordinates; {needed}"
+            has = f"tensor map of {count_noun(rank, 'dimension')} has {count_noun(len(start), 'coordinate')}"
+            needed = "a copy of four rows needs a tensor map of 2 dimensions, and 5 coordinates"
+            text = f"a copy with a {has}; {needed if of_rows else f'its map needs {rank}'}"
             raise LaunchError(f"{self._source}: {text}")
         if len(shifts) not in (0, rank - 2):
             text = f"the number of im2col offsets is {len(shifts)}; a tensor map of {rank} dimensions needs {rank - 2}"
@@ -138,7 +140,7 @@ class BulkCopy:
             place = f"byte {start[0] * width} of a row (coordinate {start[0]})"
             text = f"the tile starts at {place}; it must start at a multiple of 16"
             self._report(MisalignedError, (0, 0), text, fields.address)
-        stray = fields.find_stray(start, shifts)
+        stray = fields.explain_wrong_start(start, shifts)
         if self._is_store and min(start) < 0:
             stray = f"the tile store starts at {tuple(start)}; no coordinate may be below 0"
         column = fields.column
@@ -195,7 +197,7 @@ class BulkCopy:
         return self._chunk.shared.view_bytes(row, offset, self._numbers["size"], self._report, is_written=False).copy()
 
     def store_shared(self, data: Array) -> None:
-        """Store the bytes in the destination block, or each block of a multicast, and complete them on its mbarrier."""
+        """Store the bytes in the destination block, or in each block of a multicast; complete them on mbarriers."""
         shared, numbers = self._chunk.shared, self._numbers
         rows = [shared.find_owner(self._row, numbers["to"])[0]]
         if "ranks" in numbers:
@@ -212,7 +214,7 @@ class BulkCopy:
         """Return the block whose mbarrier is signalled for bytes stored in the block ``row``.
 
         ``owner`` is the block of the mbarrier operand. A multicast signals the mbarrier of each destination.
-        With ``.cta_group::2``, it signals the block of each pair whose rank has the parity of the owner (PTX ISA,
+        With ``.cta_group::2``, the copy signals the block of each pair whose rank has the parity of the owner (PTX ISA,
         ``cp.async.bulk.tensor``).
         """
         if "ranks" not in self._numbers:

@@ -15,7 +15,7 @@ from ...machine.chunk import Chunk
 from ...ptx.program import TYPES, Immediate, Instruction, Operand, Type
 from ...util.errors import OutOfBoundsError
 from ..opcode_registry import Step, binds, step_of
-from ..operands import expect_count, items, unsupported
+from ..operands import expect_count, items, make_count_error, unsupported
 from ..tensor_cores.elements import ELEMENTS, encode
 from ..tensor_cores.fragments import Shape
 from ..tensor_cores.mma import find_layout, parse_shape
@@ -116,8 +116,10 @@ def _bind_product(instruction: Instruction) -> Step:
     warp = Shape(16, shape.n, stored)
     factor, accumulator = find_layout("a", warp, a_type), find_layout("d", warp, d_type)
     targets, registers = items(target), items(first)
-    if len(targets) != len(accumulator.parts) or (in_registers and len(registers) != len(factor.parts)):
-        raise unsupported(instruction, f"it has {len(targets)} registers; {len(accumulator.parts)} are needed")
+    if len(targets) != len(accumulator.parts):
+        raise make_count_error(instruction, "its matrix d", len(targets), "register", len(accumulator.parts))
+    if in_registers and len(registers) != len(factor.parts):
+        raise make_count_error(instruction, "its matrix a", len(registers), "register", len(factor.parts))
 
     def product(chunk: Chunk, *values: Array) -> list[Array]:
         previous, (scales, bits, *sources) = values[: len(targets)], values[len(targets) :]

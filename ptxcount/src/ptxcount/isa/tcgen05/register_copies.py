@@ -12,7 +12,7 @@ from ...machine.tensor_memory import split_address
 from ...ptx.program import TYPES, Immediate, Instruction
 from ...util.errors import OutOfBoundsError
 from ..opcode_registry import Step, binds, step_of
-from ..operands import Reader, address, as_array, expect_count, items, unsupported
+from ..operands import Reader, address, as_array, expect_count, items, make_count_error, unsupported
 from ..single_threads import make_row_reporter
 from ..warp_collectives import lanes_of, threads_of
 from .issuing_warps import find_whole_warps, read_per_warp
@@ -84,7 +84,7 @@ def _parse_access(instruction: Instruction, packing: str) -> _Access:
     if count > _MAX_REGISTERS:
         raise unsupported(instruction, f".{shape}.x{numbers[0]} needs {count} registers; {_MAX_REGISTERS} are allowed")
     if len(registers) != count:
-        raise unsupported(instruction, f"it has {len(registers)} registers; {count} are needed")
+        raise make_count_error(instruction, "it", len(registers), "register", count)
     if (split is not None) != (shape == "16x32bx2"):
         raise unsupported(instruction, ".16x32bx2 needs an immediate offset of its second half; no other shape has one")
     read = address(instruction, place, "tensor")

@@ -14,7 +14,7 @@ from ...machine.chunk import Chunk
 from ...ptx.program import TYPES, Instruction, Type
 from ..arithmetic.floating import fused_multiply_add
 from ..opcode_registry import Step, binds, step_of
-from ..operands import expect_count, items, unsupported
+from ..operands import expect_count, items, make_count_error, unsupported
 from ..warp_collectives import lanes_of, threads_of
 from .block_scales import SCALE_NAMES, BlockScales
 from .elements import ELEMENTS, PADDED, encode, pack_elements, unpack_elements
@@ -128,9 +128,9 @@ def _bind_product(instruction: Instruction) -> Step | None:
         find_layout(role, extent, name, transposed=is_transposed) for role, extent, name, is_transposed in roles
     ]
     target_layout = find_layout("d", shape, d_type)
-    for layout, operands in zip((target_layout, *layouts_of_sources), (target, *sources), strict=True):
+    for role, layout, operands in zip("dabc", (target_layout, *layouts_of_sources), (target, *sources), strict=True):
         if len(operands) < len(layout.parts):
-            raise unsupported(instruction, f"it has {len(operands)} registers; {len(layout.parts)} are needed")
+            raise make_count_error(instruction, f"its matrix {role}", len(operands), "register", len(layout.parts))
     rest = instruction.operands[4:]
     metadata = Metadata.locate(instruction, shape.k, ELEMENTS[a_type].bits, rest[1]) if is_sparse else None
     scales = BlockScales.parse(instruction, rest[2 * is_sparse :]) if scaled else None

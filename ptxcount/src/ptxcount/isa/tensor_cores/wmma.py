@@ -7,7 +7,7 @@ from ...lanes.warps import LANES, Array
 from ...machine.chunk import Chunk
 from ...ptx.program import TYPES, Instruction
 from ..opcode_registry import Step, binds, step_of
-from ..operands import address, as_array, expect_count, items, reader, unsupported
+from ..operands import address, as_array, expect_count, items, make_count_error, reader, unsupported
 from ..spaces import SPACES, find_space, make_resolver
 from ..warp_collectives import lanes_of, threads_of
 from .elements import ELEMENTS
@@ -44,7 +44,7 @@ def _bind_tile(instruction: Instruction) -> Step | None:
     registers = items(instruction.operands[not loads])
     layout = find_layout(role, shape, element)
     if len(registers) < len(layout.parts):
-        raise unsupported(instruction, f"it has {len(registers)} registers; {len(layout.parts)} are needed")
+        raise make_count_error(instruction, "it", len(registers), "register", len(layout.parts))
     plan = split_pieces(list_fragment(role, shape, bits), bits, by_row=by_row)
     space, default_leading = find_space(instruction), np.full((1, 1), layout.extent[by_row], np.uint32)
     resolve = make_resolver(space, address(instruction, instruction.operands[loads], space))

@@ -12,7 +12,17 @@ from ...machine.chunk import ALL_THREADS, Chunk
 from ...ptx.program import TYPES, Address, Group, Instruction, Operand, Type
 from ...util.errors import LaunchError, OutOfBoundsError
 from ..opcode_registry import Step, binds, step_of
-from ..operands import address, as_array, elements, expect_count, items, reader, split_name, unsupported
+from ..operands import (
+    address,
+    as_array,
+    elements,
+    expect_count,
+    items,
+    make_count_error,
+    reader,
+    split_name,
+    unsupported,
+)
 from . import GEOMETRIES, Surface, Tap, Texture
 
 _U32, _S32, _U64 = TYPES["u32"], TYPES["s32"], TYPES["u64"]
@@ -65,10 +75,11 @@ def _select_lane_group(texture: Texture, taps: int, *, gather: bool) -> _LaneGro
 def _record_requests(
     chunk: Chunk, access: Access, lanes: _LaneGroup, mask: Array, places: list[Array], read_masks: Sequence[Array] = ()
 ) -> None:
-    """Count requests of lane groups, and sectors of all elements read, in the layout of GPU memory.
+    """Add requests, sectors and bytes to the access.
 
-    The counters are ``l1tex__t_requests_pipe_tex`` and ``l1tex__t_sectors_pipe_tex`` of Nsight Compute. ``read_masks``
-    has a mask per element; by default, all elements are read.
+    Each group of ``lanes.requesting`` lanes is one request if a lane is active. ``places`` are element addresses in the
+    layout of GPU memory. ``read_masks`` has a mask per element; by default, all elements are read. The counters are
+    ``l1tex__t_requests_pipe_tex`` and ``l1tex__t_sectors_pipe_tex`` of Nsight Compute.
     """
     threads = chunk.shape[1]
     active = [
@@ -112,7 +123,7 @@ def _bind_fetch(instruction: Instruction) -> Step:
     count, layered = GEOMETRIES[geometry]
     targets = elements(instruction.operands[0], 4, instruction)
     if len(coordinates) < count + layered:
-        raise unsupported(instruction, f"it has {len(coordinates)} coordinates; {count + layered} are needed")
+        raise make_count_error(instruction, "it", len(coordinates), "coordinate", count + layered)
     used_coordinates = list(coordinates[: count + layered])
     reads: list[tuple[Operand, Type]] = [(coordinate, coordinate_type) for coordinate in used_coordinates]
     if layered:
