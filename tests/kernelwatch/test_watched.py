@@ -14,6 +14,7 @@ import pytest
 from kernelwatch import Kernel, outputs
 from kernelwatch.benchmarks import watched
 from kernelwatch.cli import init
+from kernelwatch.config import settings
 from kernelwatch.errors import ArgumentError
 from kernelwatch.suite.sweep import Sweep
 from tests import commits
@@ -80,8 +81,8 @@ def test_watch_refuses_wrong_axes_and_names(
 
 def test_watch_refuses_other_modules_of_the_suite(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the suite's own module may watch a kernel. The error names both modules."""
-    monkeypatch.setattr(watched.settings, "suite_name", lambda: "suite.kernels:SUITE")
-    monkeypatch.setattr(watched.settings, "suite_folder", lambda: "suite")
+    monkeypatch.setattr(settings, "suite_name", lambda: "suite.kernels:SUITE")
+    monkeypatch.setattr(settings, "suite_folder", lambda: "suite")
     caller: Any = SimpleNamespace(
         f_code=SimpleNamespace(co_filename="own.py"), f_lineno=1, f_globals={"__name__": "suite.own"}
     )
