@@ -36,7 +36,7 @@ def test_picture_is_current(history: History) -> None:
 
 
 @pytest.mark.parametrize("text", ["", tables.BEGIN, tables.END, tables.END + tables.BEGIN])
-def test_missing_markers_are_an_error(text: str) -> None:
+def test_missing_or_swapped_markers_are_an_error(text: str) -> None:
     with pytest.raises(LookupError, match="lacks the markers"):
         tables.replace_between_markers(text, ["new"])
 

@@ -110,7 +110,10 @@ CONSTANTS: dict[str, int | str] = {
 
 @pytest.mark.parametrize("text", CONSTANTS)
 def test_constant_is_read_from_the_source(text: str) -> None:
-    """A constant is read in all forms of C++. One without a value, or with several, is an error."""
+    """A constant is read from `#define`, `const` or `constexpr`, with each kind of initializer.
+
+    No value, several values or an unknown value is an error.
+    """
     expected = CONSTANTS[text]
     if isinstance(expected, int):
         assert earlier_forms.read_constant("N", text) == expected

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from kernelwatch import Kernel, outputs
 from kernelwatch.benchmarks import watched
 from kernelwatch.cli import init
+from kernelwatch.config import settings
 from kernelwatch.errors import ArgumentError
 from kernelwatch.suite.sweep import Sweep
 from tests import commits
@@ -75,6 +77,19 @@ def test_watch_refuses_wrong_axes_and_names(
     monkeypatch.setattr(watched, "_FIRST_PLACES", {})
     with pytest.raises(ArgumentError, match=message):
         watched.watch(Kernel("own", [outputs("out", "n")], 32, over=("n",), text="x"), axes, **options)
+
+
+def test_watch_refuses_other_modules_of_the_suite(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the suite's own module may watch a kernel. The error names both modules."""
+    monkeypatch.setattr(settings, "suite_name", lambda: "suite.kernels:SUITE")
+    monkeypatch.setattr(settings, "suite_folder", lambda: "suite")
+    caller: Any = SimpleNamespace(
+        f_code=SimpleNamespace(co_filename="own.py"), f_lineno=1, f_globals={"__name__": "suite.own"}
+    )
+    kernel = Kernel("own", [outputs("out", "n")], 32, over=("n",), text="x")
+    message = "own is watched in suite.own; declare it in suite.own, but import and watch it in suite.kernels"
+    with pytest.raises(ArgumentError, match=message):
+        watched._refuse_other_places(kernel, caller)
 
 
 @pytest.mark.parametrize(

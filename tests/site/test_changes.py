@@ -31,7 +31,7 @@ STEPS = [("f22cf79", "926c240"), ("98a96e0", "740a787"), ("4df5b48", "a962974")]
 @pytest.mark.history
 @pytest.mark.parametrize(("base", "head"), STEPS)
 def test_verdicts_are_those_of_the_review(base: str, head: str) -> None:
-    """Each kernel has as many slower and faster times as in the full review."""
+    """Each kernel that the page lists has as many slower and faster times as in the full review."""
     (selection,) = select_commits(base, head, MACHINE, ROOT)
     (change,) = (change for change in _load_changes() if change["head"].startswith(head))
     assert change["base"].startswith(base)

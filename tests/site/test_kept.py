@@ -97,7 +97,7 @@ def test_cached_commits_are_not_read_again(damage: bytes | None, root: Path, tmp
         return {"commit": (commit, 1.5)}
 
     def load_commits() -> dict[str, dict[str, Any]]:
-        return commit_cache.load_commits("name", History("gpu", root), dict[str, Any], read_commit, root)
+        return commit_cache.load_values_by_commit("name", History("gpu", root), dict[str, Any], read_commit, root)
 
     commits = History("gpu", root).list_commits()
     for _ in range(2):

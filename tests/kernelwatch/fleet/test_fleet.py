@@ -172,7 +172,7 @@ def test_existing_results_stay_unchanged(name: str, is_refused: bool, tmp_path: 
 @pytest.mark.parametrize(
     ("present", "message"),
     [
-        ([{}], "no worker connected within 0 s"),
+        ([{}], "no worker connected within 0 s; to start workers, see docs/fleet.md of kernelwatch"),
         ([{"a": "gpu-x", "b": "gpu-y"}], "different kinds of GPUs, gpu-x, gpu-y: use one scheduler per kind"),
         ([{"tls://gone:1": "gpu"}, {}], ""),
     ],

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 import kernelwatch
 from gpu_kernels import catalog, references
 from kernelwatch.counting import launch_counts
+from kernelwatch.errors import ArgumentError
 from kernelwatch.instrument import buffers, build_job, helper_kernels, inputs
 from kernelwatch.instrument.buffers import Rotation
 from kernelwatch.instrument.inputs import POISON
@@ -63,7 +64,6 @@ def test_inputs_have_exact_sums_and_products(dtype: str) -> None:
     [
         ("random", "int8", None, (-128, 127)),
         ("random", "uint8", None, (0, 255)),
-        ("zeros", "float32", None, (0, 0)),
         ("bits", "int32", 7, (0, 6)),
     ],
 )
@@ -71,6 +71,18 @@ def test_integers_cover_their_range(values: str, dtype: str, limit: int | None, 
     """Random integers reach both ends of their type. Indices reach from 0 to their limit minus 1."""
     content = inputs.make_content(ArrayArgument("a", (30000,), np.dtype(dtype), "in", values, limit=limit))
     assert (content.min(), content.max()) == ends
+
+
+def test_values_of_another_shape_are_refused() -> None:
+    argument = ArrayArgument("a", (4,), np.dtype("float32"), "in", lambda: np.zeros(3))
+    message = r"a: the function in values= returned the shape \(3,\); the array has the shape \(4,\)"
+    with pytest.raises(ArgumentError, match=message):
+        inputs.make_content(argument)
+
+
+def test_zeros_fill_the_array() -> None:
+    """An array with the values "zeros" has only zeros."""
+    assert not inputs.make_content(ArrayArgument("a", (30000,), np.dtype("float32"), "in", "zeros")).any()
 
 
 @pytest.mark.parametrize("block", [inputs.BLOCK, 16 * 3001])

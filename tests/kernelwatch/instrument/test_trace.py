@@ -182,7 +182,7 @@ def test_repeated_jobs_are_not_verified_again(traces: list[Trace]) -> None:
 
 
 def test_changed_inputs_are_restored(traces: list[Trace]) -> None:
-    """Arrays that a kernel reads and writes are uploaded before each of its graphs."""
+    """Arrays that a kernel reads and writes are uploaded before every launch of its graphs."""
     prefilled = [trace for trace in traces if any(array.direction == "in and out" for array in trace.jobs[0].arrays)]
     for trace in prefilled:
         entry = trace.jobs[0].entry
@@ -192,8 +192,8 @@ def test_changed_inputs_are_restored(traces: list[Trace]) -> None:
     assert len(prefilled) == 2
 
 
-def test_jobs_of_one_shape_share_buffers(traces: list[Trace]) -> None:
-    """A job allocates new buffers only if `MEASURED` says so."""
+def test_new_buffers_are_allocated_as_expected(traces: list[Trace]) -> None:
+    """A job allocates new buffers exactly where `MEASURED` has True."""
     for trace in traces:
         before = trace.log[: next((place for place, entry in enumerate(trace.log) if entry.nodes), None)]
         assert any(entry.call.startswith("allocate ") for entry in before) == trace.has_new_buffers

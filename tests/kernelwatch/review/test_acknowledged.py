@@ -65,7 +65,7 @@ def _accepts(root: Path, base: str, head: str, row: Row = WORSE) -> bool:
 
 
 @pytest.mark.parametrize(("row", "accepted"), ROWS)
-def test_entry_accepts_a_regression_of_its_names(row: Row, accepted: bool, base: str, tmp_path: Path) -> None:
+def test_entry_accepts_only_its_kernel_and_number(row: Row, accepted: bool, base: str, tmp_path: Path) -> None:
     """An entry accepts regressions and trades of its kernel and number, and nothing else."""
     assert _accepts(tmp_path, base, _commit(tmp_path, ENTRY), row) is accepted
 
@@ -149,8 +149,8 @@ LAUNCHES = {
 
 
 @pytest.mark.parametrize(("old", "new", "is_named"), LAUNCHES.values(), ids=LAUNCHES)
-def test_launches_of_the_host_are_noted(old: str, new: str, is_named: bool, base: str, tmp_path: Path) -> None:
-    """A review names the files whose `<<<...>>>` changed, anywhere in the repository."""
+def test_changed_host_launches_are_listed(old: str, new: str, is_named: bool, base: str, tmp_path: Path) -> None:
+    """A review names the .cu, .cuh, .h and .hpp files in which a line with `<<<` changed."""
     root = tmp_path
     names = ("src/main.cu", "include/launch.cuh", "docs/launch.md")
     commits = [commit(root, dict.fromkeys(names, text)) for text in (old, new)]

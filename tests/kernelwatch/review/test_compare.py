@@ -152,7 +152,7 @@ def test_missing_values_are_listed(
 )
 def test_holm_correction(p_values: list[float], corrected: list[float]) -> None:
     """Holm multiplies p by the number of remaining hypotheses. Results rise with p, and are at most 1."""
-    assert time_verdicts.correct_holm(p_values) == pytest.approx(corrected)
+    assert time_verdicts.apply_holm_correction(p_values) == pytest.approx(corrected)
 
 
 def points(seed: int, count: int = 1000, process: float = 0.0) -> list[Point]:

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from kernelwatch.cli.compare import compare as main
+from kernelwatch.review.sides import ReviewSide, ReviewSides
 from kernelwatch.store.record import CUBINS_FILE
 from kernelwatch.store.results import History
-from kernelwatch.toolchain.releases import VARIABLE
+from kernelwatch.toolchain.releases import DEFAULT, VARIABLE
 from tests.stored import BASE, COUNT, HEAD, TIME, Suite, review_as_json, samples, write, write_lines
 
 OLD, NEW, OTHER = "13.0.2", "13.5.0", "13.1.0"
@@ -51,6 +52,15 @@ def test_two_compilers_are_compared(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main(["--compilers", NEW, OLD], tmp_path) == 0
     first = capsys.readouterr().out.splitlines()[0]
     assert first == f"FASTER  nvcc of CUDA {NEW} -> nvcc of CUDA {OLD} at {BASE[:8]}, gpu"
+
+
+@pytest.mark.parametrize(("compilers", "releases"), [((None, NEW), f"{DEFAULT} {NEW}"), ((NEW, OLD), f"{NEW} {OLD}")])
+def test_command_measures_with_both_compilers(compilers: tuple[str | None, str], releases: str) -> None:
+    """The command that measures two compilers again measures the commit with each of them."""
+    base, head = (ReviewSide("", BASE, compiler) for compiler in compilers)
+    command = ReviewSides(machine="gpu", environment="", base=base, head=head).measure_command
+    run = f"CUDA_TOOLKIT=$release asv run --record-samples {BASE[:8]}^!"
+    assert command == f"for release in {releases}; do {run}; done"
 
 
 def test_two_commits_are_compared_by_one_compiler(

@@ -154,7 +154,7 @@ def test_reused_times_do_not_end_a_drift(tmp_path: Path, monkeypatch: pytest.Mon
     assert list_standing(tmp_path) == [(B, D, 1.02, True)]
 
 
-def test_unmerged_branch_is_no_predecessor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unmerged_branch_is_no_predecessor(tmp_path: Path) -> None:
     """Commits of main are compared with each other, not with those of an unmerged branch."""
     commits = [commit(begin(tmp_path)), commit(tmp_path)]
     git.text(tmp_path, "checkout", "--quiet", "-b", "feature")
@@ -168,8 +168,12 @@ def test_unmerged_branch_is_no_predecessor(tmp_path: Path, capsys: pytest.Captur
     listed = list_steps(history, history.graph.line)
     assert [(step.previous, step.head) for step in listed] == [(commits[0], commits[1]), (commits[1], docs)]
     assert list_standing(tmp_path) == []
-    git.text(tmp_path, "update-ref", "-d", "refs/heads/feature")
-    write(tmp_path, {"e" * 40: {COUNT: {"one": 1.0}}, docs: {COUNT: {"one": 8.0}}})
+
+
+def test_unknown_commits_are_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Results of a commit that git does not know are left out, and a message says so."""
+    known = commit(begin(tmp_path))
+    write(tmp_path, {"e" * 40: {COUNT: {"one": 1.0}}, known: {COUNT: {"one": 8.0}}})
     assert main([], tmp_path) == 0
     message = (
         "left out: results of eeeeeeee, which this repository does not have; run: git fetch --all\n"  # no shallow clone

@@ -146,9 +146,10 @@ ONE_WAY = ("the first", "beyond")
 
 @pytest.mark.parametrize("name", NUMBERS)
 def test_times_decide_before_other_numbers(name: str) -> None:
-    """Times decide first. Without them, transactions, spills and resources that cost threads decide.
+    """Times usually decide. Without them, transactions, spills, fewer resident threads and values beyond LIMITS decide.
 
-    With base and head exchanged, a number that decided still decides.
+    A time never overrules spills on another architecture. With base and head exchanged, a number that decided still
+    decides.
     """
     rows, expected = NUMBERS[name]
     *weighed, last = weigh_rows(rows, "sm_90", LIMITS, find_blocks)

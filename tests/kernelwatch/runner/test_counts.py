@@ -30,10 +30,10 @@ def _task(stored: Any = None, version: str = "1", commit: str = "", **indices: l
     return Task(groups, [], dict.fromkeys(groups, version), dict.fromkeys(groups, 1), stored or {}, commit)
 
 
-def _send_all(task: Task) -> tuple[list[RunConfiguration], list[Any]]:
+def _compile_and_count(task: Task) -> tuple[list[RunConfiguration], list[Any]]:
     """Perform a task; return its configurations by index, and its other messages."""
     messages: list[Any] = []
-    measure_counts.send_all(task, messages.append)  # type: ignore[arg-type]
+    measure_counts.compile_and_count(task, messages.append)  # type: ignore[arg-type]
     return split_messages(messages)
 
 
@@ -62,7 +62,7 @@ def counted_launches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_stored_counts_are_reused(counted_launches: list[str]) -> None:
     """A second run executes few of six launches. It executes all if one differs, or for another version."""
-    first, _ = _send_all(_task(track_counted__OffsetCopy=PLACES))
+    first, _ = _compile_and_count(_task(track_counted__OffsetCopy=PLACES))
     assert len(counted_launches) == 6
     assert [configuration.numbers[SECTORS] for configuration in first] == [4.0, 4.0, 4.0, 5.0, 5.0, 5.0]
     assert {configuration.params.rpartition(", ")[0] for configuration in first} == {"float32, 0", "float32, 1"}
@@ -71,7 +71,7 @@ def test_stored_counts_are_reused(counted_launches: list[str]) -> None:
     def count_again(version: str = "1", commit: str = "") -> tuple[int, int, list[bool], list[dict[str, Any]]]:
         counted_launches.clear()
         task = _task({COPY: entries}, version, commit, track_counted__OffsetCopy=PLACES)
-        configurations, differences = _send_all(task)
+        configurations, differences = _compile_and_count(task)
         reused = sorted(bool(configuration.reused) for configuration in configurations)
         return len(counted_launches), len(differences), reused, [again.numbers for again in configurations]
 
@@ -94,7 +94,7 @@ def test_selected_configurations_are_compiled() -> None:
     reasons = {("offset_copy", "float32", "sm_90"): "", ("add_coalesced", "int8", "sm_90"): "does not support int8"}
     keys = [(point["kernel"], point["dtype"], point["arch"], point["flags"]) for point in points]
     indices = [index for index, (*key, flags) in enumerate(keys) if tuple(key) in reasons and flags == "-Xptxas -O3"]
-    configurations, other_messages = _send_all(_task(track_compiled__Compiled=indices))
+    configurations, other_messages = _compile_and_count(_task(track_compiled__Compiled=indices))
     assert not other_messages
     assert [configuration.index for configuration in configurations] == indices
     for configuration, reason in zip(configurations, reasons.values(), strict=True):
@@ -124,7 +124,7 @@ def test_compiler_errors_leave_no_number(
     monkeypatch.setattr(launch_counts, "compile_ptx", refuse)
     monkeypatch.setattr(measure_counts, "compile_cubin", refuse)
     task = _task(track_counted__OffsetCopy=PLACES[:1]) if kind == "counted" else _task(track_compiled__Compiled=[0])
-    (configuration,), _ = _send_all(task)
+    (configuration,), _ = _compile_and_count(task)
     assert configuration.skipped == skipped
     assert re.fullmatch(failed, configuration.failed)
     assert (configuration.numbers, configuration.machine_code) == ({}, ())

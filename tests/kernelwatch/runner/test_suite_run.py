@@ -232,7 +232,7 @@ def test_python_of_the_run_measures_commits(
 def test_killed_counting_process_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """If the process that counts is killed, the task fails with its exit code."""
     monkeypatch.setattr(measure_times, "measure_task", lambda task, send, address, begin: begin())
-    monkeypatch.setattr(measure_counts, "send_all", lambda task, send: os.kill(os.getpid(), 9))
+    monkeypatch.setattr(measure_counts, "compile_and_count", lambda task, send: os.kill(os.getpid(), 9))
     with pytest.raises(RuntimeError, match="the process that counts and compiles ended with exit code -9"):
         commit_worker._perform_task(Task(turn=0), None)  # type: ignore[arg-type]
 

@@ -44,7 +44,10 @@ def test_primary_compiler_is_default_or_most_used() -> None:
 
 @pytest.mark.parametrize("matrix", [{}, {"req": {"numpy": ["2"]}}, {"numpy": ["2"]}])
 def test_run_has_one_compiler(matrix: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run has one environment of asv's matrix, named after the release of nvcc. All releases share its folder."""
+    """Asv gets one environment, named after nvcc's release unless this is the default or unknown.
+
+    All releases share its folder.
+    """
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr(cache, "lookup", lambda *_: None)
     folders = set()

@@ -119,7 +119,10 @@ def copy_ratios(*outcomes: JobOutcome) -> list[float]:
 
 
 def _measure(sweep: Sweep, params: Mapping[str, Any]) -> JobOutcome:
-    """Measure a configuration for asv without the runner; `session.measure_description` has the exceptions."""
+    """Measure a configuration when asv does not use this project's runner.
+
+    Raises the errors of `session.measure_description`.
+    """
     from kernelwatch.instrument import session  # noqa: PLC0415 -- not needed for counting and compiling
 
     return session.measure_description(describe_job(sweep, sweep.launch(params)))

@@ -167,7 +167,7 @@ def _refuse_other_places(kernel: Kernel, caller: FrameType) -> None:
     caller_module = caller.f_globals.get("__name__", "")
     if caller_module.startswith(f"{settings.suite_folder()}.") and caller_module != suite_module:
         raise ArgumentError(
-            f"{kernel.name} is watched in {caller_module}; declare it there, import it in {suite_module}, "
-            "and call watch there"
+            f"{kernel.name} is watched in {caller_module}; declare it in {caller_module}, "
+            f"but import and watch it in {suite_module}"
         )
     _FIRST_PLACES.setdefault(kernel.name, place)

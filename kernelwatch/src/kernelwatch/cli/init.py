@@ -195,7 +195,12 @@ def provide_libraries(words: Sequence[str] | None = None) -> int:
     """
     parser = argparse.ArgumentParser("kernelwatch provide")
     parser.add_argument("environment", type=Path, help="folder of asv's environment")
-    parser.add_argument("commit", type=Path, nargs="?", help="the folder of a commit")
+    parser.add_argument(
+        "commit",
+        type=Path,
+        nargs="?",
+        help="folder with a commit's checkout, whose package is installed into the environment",
+    )
     options = parser.parse_args(words)
     folder = next(options.environment.glob("lib/python3*/site-packages"), None)
     if folder is None:

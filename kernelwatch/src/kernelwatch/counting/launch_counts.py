@@ -50,6 +50,8 @@ def compile_ptx(kernel: str, dtype: str, flags: str) -> str:
 def count_launch(kernel: str | Kernel, dtype: DTypeLike, flags: str = FLAGS, /, **arguments: Any) -> CountedLaunch:
     """Compile a kernel, execute its whole grid on the CPU, count its memory transactions, and verify its output.
 
+    A wrong output is not raised: `problem` of the result describes it. Without a reference, nothing is verified.
+
     Parameters
     ----------
     kernel : str or Kernel

@@ -112,7 +112,8 @@ def _find_machine(client: Client) -> tuple[str, list[str]]:
     end = time.monotonic() + WORKER_LIMIT
     while not (by_worker := _machines_by_worker(client)):
         if time.monotonic() > end:
-            raise FleetError(f"no worker connected within {WORKER_LIMIT:.0f} s (docs/fleet.md has the commands)")
+            advice = "to start workers, see docs/fleet.md of kernelwatch"
+            raise FleetError(f"no worker connected within {WORKER_LIMIT:.0f} s; {advice}")
         time.sleep(0.1)
     machines = sorted({*by_worker.values()})
     if machines[1:]:

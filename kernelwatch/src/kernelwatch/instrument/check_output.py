@@ -47,7 +47,8 @@ def check_job_output(
     """Compare every input of a rotation with the uploaded bytes, and every output with the reference.
 
     The job must have been launched on each set. The reference has the bytes of an output and its guard, or float64
-    elements for an output with a tolerance. If `expected` is None, only the guards of outputs are checked.
+    elements for an output with a tolerance. Inputs are always checked. If `expected` is None, only the guard of each
+    output is checked.
 
     Parameters
     ----------
@@ -63,7 +64,7 @@ def check_job_output(
     Raises
     ------
     WrongOutputError
-        At the first element that differs, with its index, its value and the expected value.
+        At the first wrong element, or the first write past the end of an array.
     """
     outputs, _, _ = buffers.lay_out_reference(job.arrays, is_verified=True)
     (result,) = device.allocate(helper_kernels.WIDTH)

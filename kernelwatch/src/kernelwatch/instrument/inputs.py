@@ -121,7 +121,10 @@ def make_content(argument: ArrayArgument) -> NDArray[Any]:
         variables = {**(argument.extents or {}), "shape": argument.shape, "dtype": argument.dtype}
         values = np.asarray(expressions.evaluate_function(argument.values, variables))
         if values.shape != argument.shape:
-            raise ArgumentError(f"{argument.name}: its values have the shape {values.shape}, not {argument.shape}")
+            raise ArgumentError(
+                f"{argument.name}: the function in values= returned the shape {values.shape}; "
+                f"the array has the shape {argument.shape}"
+            )
         return np.array(values, dtype=argument.dtype, order="C")
     if argument.values == "zeros":
         return np.zeros(argument.shape, argument.dtype)

@@ -62,7 +62,7 @@ class _DevicePool:
         self._pool: Any = device.allocate(size)[0] if size else None
 
     def release(self) -> None:
-        """Free the memory permanently."""
+        """Free the memory; the pool is never allocated again."""
         if self._pool is not None:
             self._pool.free()
         self._pool = None
@@ -137,7 +137,7 @@ class ReferenceStore(_DevicePool):
         return self._on_device[name]
 
     def release(self) -> None:
-        """Free the memory permanently."""
+        """Free the memory; the pool is never allocated again."""
         self._on_device.clear()
         super().release()
 

@@ -12,8 +12,8 @@ def numba_arguments(*arguments: Parameter | str) -> list[Parameter]:
     """Return the parameters of numba-cuda's PTX for the arguments of a Python function.
 
     An array becomes several parameters. They are two addresses of Python objects (0 here), the number of elements, the
-    bytes of an element, and the address. The length of each axis, and the stride of each axis in bytes, follow. Arrays
-    are in C order.
+    size of an element in bytes, and the address of the data. The length of each axis, and the stride of each axis in
+    bytes, follow. Arrays are in C order.
 
     Parameters
     ----------

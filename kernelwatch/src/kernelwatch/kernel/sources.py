@@ -161,7 +161,9 @@ def _find_debug_file(name: str) -> Path | None:
 
 
 def make_text(source: TextSource, variables: Mapping[str, Any]) -> str:
-    """Return the text of a package's source. A function gets those of `variables` that its parameters name.
+    """Return CUDA C++ or PTX from a package: a text, `module:name`, or a function.
+
+    A function gets the variables that its parameters name.
 
     Raises UnknownKernelError if the commit has no such module or name, CompileError if the function fails. Raises
     KernelwatchError if it does not return a text.
@@ -174,7 +176,7 @@ def make_text(source: TextSource, variables: Mapping[str, Any]) -> str:
             for attribute in name.split("."):
                 value = getattr(value, attribute)
         except (ImportError, AttributeError) as error:
-            raise UnknownKernelError(f"{source!r} does not exist: {error}") from None
+            raise UnknownKernelError(f"{source!r} cannot be imported: {error}") from None
     try:
         text = expressions.call_with_known(value, variables) if callable(value) else value
     except KernelwatchError:

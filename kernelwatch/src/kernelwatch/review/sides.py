@@ -43,6 +43,7 @@ class ReviewSides:
     def measure_command(self) -> str:
         """The command that measures both sides again."""
         if self.is_of_compilers:
-            release = self.head.compiler or compilers.DEFAULT
-            return f"{compilers.VARIABLE}={release} asv run --record-samples {self.head.commit[:8]}^!"
+            releases = " ".join(side.compiler or compilers.DEFAULT for side in self.base_and_head)
+            run = f"{compilers.VARIABLE}=$release asv run --record-samples {self.head.commit[:8]}^!"
+            return f"for release in {releases}; do {run}; done"
         return f"kernelwatch measure {self.base.commit[:8]} {self.head.commit[:8]}"

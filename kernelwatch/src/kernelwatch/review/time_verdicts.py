@@ -24,7 +24,8 @@ ALPHA = 0.05
 def judge_times(pairs: Sequence[tuple[Point, Point]], thresholds: Sequence[float]) -> list[Judgement]:
     """Return the judgement on each pair of times (base, head). `thresholds` has the threshold of each pair.
 
-    A change up to the threshold is SAME. Holm's correction covers all pairs.
+    A change up to the threshold is SAME. Holm's correction covers pairs with enough samples and positive times, unless
+    base and head have identical samples.
     """
     tested = [
         index
@@ -34,7 +35,7 @@ def judge_times(pairs: Sequence[tuple[Point, Point]], thresholds: Sequence[float
         and pair[0].samples != pair[1].samples  # both commits share one measurement: nothing to test
     ]
     p_values = [compute_p_value(*(point.samples for point in pairs[index])) for index in tested]
-    corrected = dict(zip(tested, correct_holm(p_values), strict=True))
+    corrected = dict(zip(tested, apply_holm_correction(p_values), strict=True))
     return [
         _judge_one(base, head, threshold, corrected.get(index), len(tested))
         for index, ((base, head), threshold) in enumerate(zip(pairs, thresholds, strict=True))
@@ -69,7 +70,7 @@ def _judge_one(base: Point, head: Point, threshold: float, p: float | None, fami
     return Judgement(verdict, time_ratio, threshold, p, interval, doubts, could_be)
 
 
-def correct_holm(p_values: Sequence[float]) -> list[float]:
+def apply_holm_correction(p_values: Sequence[float]) -> list[float]:
     """Return p-values after Holm's correction, to compare with ALPHA; the tests may depend on one another.
 
     Source: S. Holm, "A simple sequentially rejective multiple test procedure", Scand. J. Statist. 6 (1979).

@@ -68,7 +68,7 @@ def _perform_task(task: Task, send: Sender) -> None:
         os.nice(19)  # leave the cores to the measurement and to the writers of references
         cores = sorted(os.sched_getaffinity(0))
         os.sched_setaffinity(0, cores[len(cores) // 4 :])
-        measure_counts.send_all(task, send)
+        measure_counts.compile_and_count(task, send)
 
     def begin() -> None:
         counting.append(multiprocessing.get_context("fork").Process(target=count))
@@ -79,7 +79,7 @@ def _perform_task(task: Task, send: Sender) -> None:
 
         measure_times.measure_task(task, send, os.environ.get(client.ADDRESS), begin)
     if not counting:
-        measure_counts.send_all(task, send)
+        measure_counts.compile_and_count(task, send)
     for process in counting:
         process.join()
         if process.exitcode:

@@ -20,8 +20,11 @@ from kernelwatch.toolchain import code_hash
 from kernelwatch.toolchain.build import Cubin
 
 
-def send_all(task: Task, send: Sender) -> None:
-    """Compile and count the task's configurations, and missing source lines if requested; send the outcomes."""
+def compile_and_count(task: Task, send: Sender) -> None:
+    """Compile and count the task's configurations, and send each outcome.
+
+    If `task.lines` is set, also send the source lines missing there.
+    """
     compile_cubins(task, send)
     count_launches(task, send)
     if task.lines:

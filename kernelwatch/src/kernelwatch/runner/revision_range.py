@@ -78,7 +78,10 @@ def _read_hash_file(repo: Any, name: str, are_all_needed: bool) -> list[str]:
 def find_benchmarks_to_skip(
     results: Path, machine: str, commit: str, environment: str, benchmarks: Benchmarks, options: Mapping[str, Any]
 ) -> set[str]:
-    """Return the benchmarks of a commit that the options `--skip-existing...` exclude, from its stored results."""
+    """Return the benchmarks that need no new measurement under `--skip-existing...`.
+
+    The commit's stored results decide.
+    """
     folder, skipped = results / machine, set[str]()
     measured_commits = (document.commit_hash for document in reading.iter_documents(folder, commit))
     if options.get("skip_existing_commits") and commit in measured_commits:

@@ -200,7 +200,7 @@ def _merge_parameters(
 
 
 def _shortest_entry(ptx: str, mangled: str) -> str:
-    """Return the shortest name for which `find_entry` returns the kernel: without namespaces if possible."""
+    """Return the first name that finds the kernel: without namespaces, with all of them, demangled, or mangled."""
     name = _cpp_name(mangled)
     for candidate in (name.rpartition("::")[2], name, demangle(mangled)):
         with suppress(LaunchError):

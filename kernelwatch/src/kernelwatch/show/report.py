@@ -57,9 +57,9 @@ def render_review(review: Review, at_least: float = 0.0, *, list_all: bool = Fal
 
 
 def fence_text(text: str, limit: int = COMMENT_LIMIT) -> str:
-    """Return Markdown of at most `limit` characters that shows a text unchanged.
+    """Return a text as a Markdown code block of at most `limit` characters.
 
-    Lines that do not fit are replaced by their number.
+    If lines are cut, the last line says how many.
     """
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
     room = limit - 2 * len(fence) - len(_LEFT_OUT) - 12

@@ -103,7 +103,10 @@ def result_paths(folder: Path, commit: str = "") -> list[Path]:
 
 
 def iter_files(folder: Path, commit: str = "") -> Iterator[tuple[Path, Any, models.Document]]:
-    """Yield path, JSON and document of a machine's files of asv; with `commit`, only those of this commit."""
+    """Yield each readable result file of a machine: its path, its parsed JSON, and that JSON as a `Document`.
+
+    With `commit`, yield only the files of this commit.
+    """
     return read_files(result_paths(folder, commit))
 
 

@@ -109,7 +109,10 @@ def merge_documents(*documents: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def have_same_numbers(first: RowColumns, second: RowColumns) -> bool:
-    """Return whether two rows have the same numbers once each is filled from the other, whenever they were measured."""
+    """Return whether two rows are equal after each takes missing values from the other.
+
+    Columns in `_TIME_COLUMNS` are not compared.
+    """
     first_text, second_text = (  # as text, because NaN equals NaN there
         json.dumps({column: values for column, values in filled.items() if column not in _TIME_COLUMNS})
         for filled in (fill_missing(first, second), fill_missing(second, first))

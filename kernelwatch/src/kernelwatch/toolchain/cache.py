@@ -35,7 +35,7 @@ def cache_folder() -> Path:
 
 
 def make_key(*parts: str) -> str:
-    """Return the name of an entry: the hexadecimal SHA-256 of a JSON list of the parts."""
+    """Return the name of an entry: the hexadecimal SHA-256 of a JSON list of `_FORMAT` and the parts."""
     return hashlib.sha256(json.dumps([_FORMAT, *parts]).encode()).hexdigest()
 
 

@@ -17,12 +17,13 @@ from kernelwatch.store.source_changes import ACKNOWLEDGED_FILE, locate_project
 M = TypeVar("M")
 
 
-def load_commits(
+def load_values_by_commit(
     name: str, history: History, model: type[M], read_commit: Callable[[str], M], root: Path
 ) -> dict[str, M]:
-    """Return commit -> `read_commit(commit)` for all commits of a history, from the cache if its inputs are unchanged.
+    """Return commit -> `read_commit(commit)` for all commits of a history.
 
-    `name` is that of the cached value, `model` its type. New values are encoded and decoded, so they equal cached ones.
+    A value comes from the cache if the inputs of its commit are unchanged. `name` is that of the cached value, `model`
+    its type. New values are encoded and decoded, so they equal cached ones.
     """
     path = index.cache_path(name, history.folder)
     cached = index.load_cached(path, dict[str, model]) or {}  # type: ignore[valid-type]

@@ -139,7 +139,9 @@ def select_compilers(base: str, head: str, commit: str | None, machine: str | No
 
 
 def load_histories(name: str | None, root: Path) -> list[History]:
-    """Return the history of one machine, or of all machines, for the compiler that the environment requests.
+    """Return a list: one machine's history, or every machine's.
+
+    The environment variable `compilers.VARIABLE` selects the compiler.
 
     Raises CannotCompareError if there are no results, or they cannot be read.
     """

@@ -41,9 +41,9 @@ _NO_TIMES = {
 def describe_change(
     history: History, head: str, load_measured: Callable[[str], MeasuredValues], repository: Path, root: Path
 ) -> dict[str, Any] | None:
-    """Return the changes of a commit on a machine, with git's facts about them; None without a measured ancestor.
+    """Return what became slower or faster with a commit on a machine, and the commits and source lines between.
 
-    `load_measured` returns the values of a commit, as `steps.list_measured`.
+    Return None without a measured ancestor. `load_measured` is a function like `steps.list_measured`.
     """
     full_step = find_step(history, head, load_measured)
     if full_step is None:

@@ -61,7 +61,7 @@ def load_commits(
             [] if any(history.graph.iter_ancestors(commit)) else list_failing(history, commit),
         )
 
-    return commit_cache.load_commits("site", history, MeasuredCommit, read_commit, root)
+    return commit_cache.load_values_by_commit("site", history, MeasuredCommit, read_commit, root)
 
 
 def load_values(history: History, commit: str, benchmarks: Iterable[str]) -> dict[str, str]:

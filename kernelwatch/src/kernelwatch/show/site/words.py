@@ -246,7 +246,7 @@ def format_share(value: float) -> str:
 
 
 def format_amount(value: float, unit: str) -> str:
-    """Format a number of Overview with its unit: "s", "copies" or "sectors"."""
+    """Format a number on the page Overview with its unit: "s", "copies" or "sectors"."""
     if unit == "s":
         return format_quantity(value, "seconds")
     return f"{value:,.0f} {unit}" if unit == "sectors" else f"{format_rate(value)} {unit}"

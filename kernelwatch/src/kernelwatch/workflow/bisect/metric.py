@@ -38,7 +38,7 @@ class SuiteConfiguration:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """The words of METRIC that match the configuration."""
+        """All words by which METRIC can select this configuration."""
         _, group, number = self.benchmark.split(".")
         metric = "time" if self.kind is Kind.TIMED else number.removeprefix("track_")
         return frozenset([self.kind.value, metric, group, *_split_words(self.name), *str(self.launch).split()])
