@@ -157,7 +157,7 @@ def _compare_with_others(results: ResultTables) -> Iterator[str]:
     kernel, share = published.LECTURE
     yield (
         f"At 2880 x 2880 float64, `{kernel}` reaches {rates[kernel]:.0f} % of the peak and `transpose_vectorized` "
-        f"{rates['transpose_vectorized']:.0f} %. The former is the last kernel of H. H. B. Sorensen's lecture \"CUDA "
+        f"{rates['transpose_vectorized']:.0f} %.\nThe former is the last kernel of H. H. B. Sorensen's lecture \"CUDA "
         f'Performance Tuning: Memory Optimization", which gives a DRAM utilisation of {share} % on its GPU.\n'
     )
 

@@ -54,7 +54,7 @@ def load_commits(
         return MeasuredCommit(
             values,
             {name: remarks for name in benchmarks if (remarks := list_remarks(history, commit, name))},
-            list_generators(history, commit, values),
+            find_generators(history, commit, values),
             describe_runs(history, commit, values),
             _describe_last_run(history, commit),
             changes.describe_change(history, commit, load_measured, repository, root),
@@ -115,7 +115,7 @@ def list_remarks(history: History, commit: str, benchmark: str) -> dict[str, dic
     return remarks
 
 
-def list_generators(history: History, commit: str, benchmarks: Iterable[str]) -> dict[str, str]:
+def find_generators(history: History, commit: str, benchmarks: Iterable[str]) -> dict[str, str]:
     """Return benchmark -> versions of the PTX generators in the last run that measured it at a commit."""
     generators: dict[str, str] = {}
     for results in history.load_environments(commit).values():
