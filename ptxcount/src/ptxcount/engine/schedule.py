@@ -82,7 +82,7 @@ class Schedule:
         The latter is for ``elect.sync``, so that it sees all lanes. Otherwise lanes of a warp may poll for each other.
         """
         oldest, rank = next(iter(self._waiting)), self._flow.rank
-        if not self._elects or self._polls > _MAX_VAIN_ROUNDS // 2 * len(self._waiting):
+        if not self._has_elect or self._polls > _MAX_VAIN_ROUNDS // 2 * len(self._waiting):
             return oldest
         warps = self._find_warps(oldest)
         passed = [
@@ -93,7 +93,7 @@ class Schedule:
         return min(passed, key=rank.__getitem__, default=oldest)
 
     @cached_property
-    def _elects(self) -> bool:
+    def _has_elect(self) -> bool:
         """Tell if the kernel has an ``elect.sync``."""
         return any(instruction.opcode == "elect" for block in self._code for instruction, *_ in block.steps)
 
