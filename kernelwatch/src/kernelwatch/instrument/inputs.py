@@ -97,15 +97,15 @@ def _tile_block(block: Bytes, length: int) -> Bytes:
 def make_counter_input(shape: tuple[int, ...], dtype: DTypeLike, ordinal: int, *, is_exact: bool) -> NDArray[Any]:
     """Return an input of a launch on the CPU, computed from the index of each element. Inputs of one launch differ.
 
-    With `is_exact`, the elements are exact values. Otherwise their bits are those of a counter, so all elements of 4
-    bytes or more differ.
+    With `is_exact`, the elements are exact values. Otherwise their bytes are those of a counter with numbers of 1, 2, 4
+    or 8 bytes, at most as large as an element. So elements of 4, 8 or 16 bytes differ.
     """
     element, step = np.dtype(dtype), 2654435761 + 2 * ordinal
     nbytes = math.prod(shape) * element.itemsize
     if is_exact:
         hashed = host_memory.make_range(nbytes // _component_dtype(element).itemsize, np.uint32, step=step)
         return _exact_values((hashed >> 16) % LEVELS, element).reshape(shape)
-    unit = min(element.itemsize, 8)
+    unit = min(8, 1 << (element.itemsize.bit_length() - 1))
     counter = host_memory.make_range(-(-nbytes // unit), f"u{unit}", step=step)
     return counter.view(np.uint8)[:nbytes].view(element).reshape(shape)
 
