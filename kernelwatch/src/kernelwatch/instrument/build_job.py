@@ -88,8 +88,8 @@ def _describe_kernel(launch: Launch, job_fields: dict[str, Any]) -> JobDescripti
                 if array.is_prefilled:
                     view[...] = contents[array.name]
                 contents[array.name] = view
-        is_near = any(array.ulp is not None for array in arrays)
-        outputs = kernel.compute_expected(contents, arguments, is_near=is_near) if is_verified else []
+        has_tolerance = any(array.ulp is not None for array in arrays)
+        outputs = kernel.compute_expected(contents, arguments, as_float64=has_tolerance) if is_verified else []
         for part, output in zip(expected, outputs, strict=True):
             dtype = contents[part.array.name].dtype if part.array.ulp is None else np.dtype(np.float64)
             _write_part(output.astype(dtype, copy=False), part.view_in(memory))
