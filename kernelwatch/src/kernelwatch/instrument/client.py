@@ -126,7 +126,7 @@ def request_outcome(
     WrongOutputError
         Its output is wrong.
     MeasuringError
-        The measuring process does not start or stopped, or its measurement failed.
+        The measuring process did not start, has stopped, or failed to measure.
     """
     deadline = time.monotonic() + START_LIMIT
     while True:

@@ -27,14 +27,13 @@ def _make_helper(name: str, source: str, threads: int, grid: geometry.Grid = geo
 
     `numbers` maps further parameters to their minimums. With `sets` among them, there is a second input.
     """
-    input_parameters = [inputs(name, "size") for name in ("input", "other")[: 1 + ("sets" in numbers)]]
-    minimums = {"size": 1, **numbers}
+    input_names = ("input", "other") if "sets" in numbers else ("input",)
     return Kernel(
         name,
         [
             outputs("output", "size"),
-            *input_parameters,
-            *(scalar(name, "int64", least=value) for name, value in minimums.items()),
+            *(inputs(input_name, "size") for input_name in input_names),
+            *(scalar(number, "int64", least=minimum) for number, minimum in {"size": 1, **numbers}.items()),
         ],
         threads,
         over=("size",),

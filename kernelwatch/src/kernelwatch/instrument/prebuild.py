@@ -59,7 +59,7 @@ def compile_for_archs(archs: Sequence[str], only: Container[tuple[str, ...]] | N
     cubins = [cubin for cubin in list_cubins(archs) if only is None or cubin[:3] in only]
     for cubin, error in zip(cubins, compile_cubins(cubins), strict=True):
         if error is not None:
-            print(f"{', '.join(cubin)}: {error}")
+            print(f"cannot compile {', '.join(cubin)}: {error}")
 
 
 def compile_for_device() -> None:
