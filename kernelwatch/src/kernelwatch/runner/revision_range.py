@@ -61,6 +61,10 @@ def select_commits(conf: Any, repo: Any, options: Mapping[str, Any], results: Pa
 
 
 def _read_hash_file(repo: Any, name: str, are_all_needed: bool) -> list[str]:
+    """Return the hashes of the revisions in a file, one per line; "-" is standard input.
+
+    Warn of unknown revisions, or raise UserError if all are needed.
+    """
     if name != "-" and not Path(name).is_file():
         raise util.UserError(f'Requested commit hash file "{name}" is not a file')
     text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")

@@ -85,16 +85,17 @@ def _select_environments(conf: Any, options: Mapping[str, Any]) -> list[Any]:
     if not selected:
         raise UserError("no environment is selected; correct --environment, or `environment_type` in asv.conf.json")
     own = platform.python_version()
-    for other in [environment.python for environment in selected if not f"{own}.".startswith(f"{environment.python}.")]:
-        raise UserError(
-            f"kernelwatch measures only in the Python that runs asv, {own}; run asv in Python {other}, or correct "
-            '--python, or write "pythons": ["3"] in asv.conf.json'
-        )
+    for environment in selected:
+        if not f"{own}.".startswith(f"{environment.python}."):
+            raise UserError(
+                f"kernelwatch measures only in the Python that runs asv, {own}; run asv in Python "
+                f'{environment.python}, or correct --python, or write "pythons": ["3"] in asv.conf.json'
+            )
     return selected
 
 
 def _interleaves(options: Mapping[str, Any]) -> bool:
-    """Return whether the options interleave commits. None does: it is the default of `asv continuous`."""
+    """Return whether the options interleave commits. The value None does: `asv continuous` passes it by default."""
     return options.get("interleave_rounds", False) is not False
 
 
@@ -201,8 +202,8 @@ class SuiteRun:
     def _discover_benchmarks(self, commits: Sequence[str], environment: Any) -> Discovery:
         """Return the benchmarks that the process of the first importable commit discovers.
 
-        First, the first commit of the run is tried, then the tips of the branches, then its other commits. Raises
-        UserError with all reasons if none can be imported.
+        The commits are tried in this order: the first of the run, the tips of the branches, the others of the run.
+        Raises UserError with each different reason if none can be imported.
         """
         tips = []
         for branch in self.conf.branches:
@@ -236,6 +237,7 @@ class SuiteRun:
     def _measure_commit(
         self, commit: str, environment: Any, all_benchmarks: Benchmarks, groups: Mapping[str, list[str]]
     ) -> None:
+        """Measure a commit in an environment, and store the results, except in a dry run."""
         name, date = self.machine.machine, self.repo.get_date(commit)
         skip = revision_range.find_benchmarks_to_skip(
             self.results, name, commit, environment.name, all_benchmarks, self.options
