@@ -121,7 +121,7 @@ def test_worker_clones_the_commit(tmp_path: Path, checkout: str) -> None:
         (["tcp://127.0.0.1:1"], "tcp://127.0.0.1:1 is not encrypted"),
         (["127.0.0.1:1", "--tls", "."], "127.0.0.1:1 is not encrypted"),
         (["tls://127.0.0.1:1"], "needs cert.pem and key.pem: give --tls FOLDER"),
-        (["tls://127.0.0.1:1", "--tls", "nowhere"], "nowhere has none"),
+        (["tls://127.0.0.1:1", "--tls", "nowhere"], "nowhere has no cert.pem and no key.pem"),
     ],
 )
 def test_unencrypted_addresses_are_refused(words: list[str], options: list[str], message: str) -> None:
