@@ -103,6 +103,14 @@ def test_fixed_block_depends_on_no_length(block: Any, shared: Any, fixed: tuple[
     assert kernel.find_fixed_block("float32") == fixed
 
 
+@pytest.mark.parametrize("shape", ["n", lambda n: (n,)])
+def test_length_of_the_indexed_array_is_an_argument(shape: Any) -> None:
+    """The names in `index` are arguments of the launch, whether the shape is a text or a function."""
+    kernel = Kernel("k", [outputs("o", "n"), inputs("i", shape, "int32", index="m")], 32, over=("n",), file="k.cu")
+    assert kernel.parameters == ("n", "m")
+    assert [getattr(argument, "limit", None) for argument in kernel.bind_arguments("float32", n=5, m=9)] == [None, 9]
+
+
 @pytest.mark.parametrize(
     ("source", "origin"),
     [
