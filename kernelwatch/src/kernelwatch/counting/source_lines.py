@@ -82,10 +82,11 @@ def read_lines(results: Path) -> dict[str, CostsLine]:
     version and key, the first is used. If it has no accesses, the first with the same text and accesses replaces it.
     """
     by_key: dict[tuple[str, str], CostsLine] = {}
-    for line in (line for path in reading.list_paths(results, "*") for line in _iter_stored(path)):
-        first = by_key.setdefault((line.counter, line.key), line)
-        if line.text == first.text and line.accesses and not first.accesses:
-            by_key[line.counter, line.key] = line
+    for folder in reading.list_paths(results, "*"):
+        for line in _iter_stored(folder):
+            first = by_key.setdefault((line.counter, line.key), line)
+            if line.text == first.text and line.accesses and not first.accesses:
+                by_key[line.counter, line.key] = line
     # Sort preferred records last, because the last record of a key is used.
     by_age = sorted(by_key.values(), key=lambda line: (line.counter == fingerprint.VERSION, bool(line.accesses)))
     return {line.key: line for line in by_age}
