@@ -252,11 +252,11 @@ class SuiteRun:
         required, python = environment.requirements, environment.python
         params = {**vars(self.machine), "python": python, **required}
         results = Results(params, required, commit, date, python, environment.name, environment.env_vars)
-        stored = folders.CommitFiles(self.results / name, commit, environment.name)
-        saved = Path(self.conf.results_dir, get_filename(name, commit, environment.name))
-        if document := stored.read_merged():
-            saved.parent.mkdir(parents=True, exist_ok=True)
-            saved.write_text(json.dumps(document), encoding="utf-8")
+        commit_files = folders.CommitFiles(self.results / name, commit, environment.name)
+        asv_file = Path(self.conf.results_dir, get_filename(name, commit, environment.name))
+        if document := commit_files.read_merged():
+            asv_file.parent.mkdir(parents=True, exist_ok=True)
+            asv_file.write_text(json.dumps(document), encoding="utf-8")
             results.load_data(self.conf.results_dir)
         record = RunRecord(commit, self.device_facts, self.uncommitted)
         kernel_benchmarks = {name for names in groups.values() for name in names} & set(benchmarks)
@@ -272,7 +272,7 @@ class SuiteRun:
         self.has_failed = self.has_failed or any(results.errcode.values())
         if not self.options.get("dry_run"):
             results.save(self.conf.results_dir)
-            stored.save(json.loads(saved.read_bytes()), record.collect_lines())
+            commit_files.save(json.loads(asv_file.read_bytes()), record.collect_lines())
 
     def _run_with_asv(self, results: Results, environment: Any, benchmarks: Benchmarks) -> None:
         """Let asv itself run the benchmarks that are not kernel benchmarks, in its environment."""
