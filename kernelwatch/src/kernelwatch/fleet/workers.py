@@ -47,9 +47,9 @@ def list_devices() -> list[str]:
         if machine.nvml_handle() is None:
             return []
     handles = map(pynvml.nvmlDeviceGetHandleByIndex, range(pynvml.nvmlDeviceGetCount()))
-    by_place = {str(place): pynvml.nvmlDeviceGetUUID(handle) for place, handle in enumerate(handles)}
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES", ",".join(by_place)).split(",")
-    return [by_place.get(word, word) for word in visible if word in by_place or word.startswith(("GPU-", "MIG-"))]
+    by_index = {str(index): pynvml.nvmlDeviceGetUUID(handle) for index, handle in enumerate(handles)}
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", ",".join(by_index)).split(",")
+    return [by_index.get(word, word) for word in visible if word in by_index or word.startswith(("GPU-", "MIG-"))]
 
 
 def specify_workers(work: Path, names: list[str], **options_of_all: Any) -> dict[str, dict[str, Any]]:
@@ -61,11 +61,11 @@ def specify_workers(work: Path, names: list[str], **options_of_all: Any) -> dict
     uuids, by_name = list_devices(), {}
     cores, workers = sorted(os.sched_getaffinity(0)), uuids or names
     share = max(len(cores) // len(workers), 1)
-    for place, name in enumerate(workers):
+    for index, name in enumerate(workers):
         variables = {"CUDA_VISIBLE_DEVICES": name if uuids else "", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
         with set_variables(variables):
             kind = machine.default_name(machine.find_gpu())
-        own_cores = cores[place * share : (place + 1) * share]
+        own_cores = cores[index * share : (index + 1) * share]
         variables |= {task.WORK_FOLDER: str(work.resolve()), task.CORES: ",".join(map(str, own_cores))}
         options = {"name": name, "local_directory": str(work), "env": variables, "resources": {kind: 1}}
         by_name[name] = {"cls": Nanny, "options": {**_WORKER_OPTIONS, **options, **options_of_all}}
