@@ -40,9 +40,9 @@ class KernelCode:
 
     @property
     def origin(self) -> Path:
-        """The file of the source: `file`, or that of the module with the text or function, such as imaging/blur.py.
+        """The file of the source: `file`, or that of the module that defines the text or function: imaging/kernels.py.
 
-        For a text that is itself declared, it is `source`.
+        A text that is declared itself has the file name of `source`.
         """
         text_source = self._text or self._ptx
         if self.file or (isinstance(text_source, str) and not sources.is_place(text_source)):

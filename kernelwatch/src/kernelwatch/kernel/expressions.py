@@ -74,7 +74,7 @@ def call_with_known(function: Callable[..., Any], variables: Mapping[str, Any]) 
 def evaluate_function(function: Callable[..., Any], variables: Mapping[str, Any]) -> Any:
     """Call a user's function as `call_with_known`; return its result.
 
-    Any error of the function, except MemoryError, becomes ArgumentError, so that only its kernel fails.
+    Its errors become ArgumentError, so that only its kernel fails; KernelwatchError and MemoryError stay the same.
     """
     try:
         return call_with_known(function, variables)

@@ -63,6 +63,7 @@ def load_driver() -> Any:
 
 
 def _primary_context() -> cuda.Context:
+    """Return device 0's primary context, and make it current until the process ends."""
     import pycuda.driver as cuda  # noqa: PLC0415 -- only when called
     import pycuda.tools  # noqa: PLC0415
 

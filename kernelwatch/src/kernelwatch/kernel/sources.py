@@ -137,20 +137,17 @@ def load_file(name: str, include: Sequence[str]) -> KernelSource:
     """
     first, *inner_parts = Path(name).parts
     spec = importlib.util.find_spec(first) if inner_parts and first.isidentifier() else None
-    package = Path(spec.origin).parent if spec is not None and spec.origin and spec.origin.endswith(".py") else None
-    for path in (*([package.joinpath(*inner_parts)] if package else []), checkout_folder() / name):
-        if path.is_file():
-            root = path.parents[len(inner_parts)]  # the folder to which `name` is relative
-            folders = (
-                path.parent,
-                *(root / folder for folder in include),
-                *(checkout_folder() / folder for folder in include),
-            )
-            return KernelSource(
-                path.read_text(encoding="utf-8", errors="replace"), folders, path.suffix == ".ptx", name
-            )
-    place = "the measured commit" if os.environ.get(CHECKOUT) else checkout_folder()  # its folder is temporary
-    raise UnknownKernelError(f"there is no file {name} in the installed package or in {place}; correct file=")
+    paths = [checkout_folder() / name]
+    if spec is not None and spec.origin and spec.origin.endswith(".py"):
+        paths.insert(0, Path(spec.origin).parent.joinpath(*inner_parts))
+    path = next(filter(Path.is_file, paths), None)
+    if path is None:
+        place = "the measured commit" if os.environ.get(CHECKOUT) else checkout_folder()  # its folder is temporary
+        raise UnknownKernelError(f"there is no file {name} in the installed package or in {place}; correct file=")
+    root = path.parents[len(inner_parts)]  # the folder to which `name` is relative
+    include_folders = [parent / folder for parent in (root, checkout_folder()) for folder in include]
+    text = path.read_text(encoding="utf-8", errors="replace")
+    return KernelSource(text, (path.parent, *include_folders), path.suffix == ".ptx", name)
 
 
 def _find_debug_file(name: str) -> Path | None:
