@@ -33,7 +33,7 @@ NO_ACCESSES = "no source line accesses memory"
 
 
 def select_launches(classes: Container[str] | None = None) -> list[Launch]:
-    """Return one launch of each counted kernel, in the suite's order: the summary's point of the kernel's last sweep.
+    """Return one launch of each counted kernel, in the suite's order: that of summaries, in the kernel's last sweep.
 
     If `classes` is given, leave out kernels whose last sweep is not of these benchmark classes.
     """

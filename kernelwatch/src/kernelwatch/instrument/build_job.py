@@ -68,9 +68,7 @@ def _describe_kernel(launch: Launch, job_fields: dict[str, Any]) -> JobDescripti
             package_digest=package_digest(),
             **_call_fields(kernel, launch, ready),
             arrays=arrays,
-            useful_bytes=max(
-                2, kernel.useful_bytes(launch.dtype, **arguments)
-            ),  # a copy reads and writes one half each
+            useful_bytes=max(2, kernel.useful_bytes(launch.dtype, **arguments)),  # half is the copy's length
             reference=f"{package_digest()} {_reference_name(kernel, array_arguments)} {arguments}",
             is_verified=is_verified,
             oracle=_make_oracle_job(oracle, launch, ready, arrays) if isinstance(oracle, Kernel) else None,

@@ -28,7 +28,7 @@ BLOCK = 16 * 2097143
 #: sum of 2^15 products is exact in the 24 bits of a float32, in any order.
 LEVELS, DENOMINATOR = 33, 8
 
-#: Distance in bytes between the beginnings of two inputs in the block; a multiple of all item sizes.
+#: Distance in bytes between the beginnings of two inputs in the block; a multiple of 16, the largest size of a number.
 _OFFSET_STEP = 16 * 1009
 
 _SEED = 20230319
@@ -83,6 +83,7 @@ _tiling_lock = threading.Lock()
 
 
 def _tile_block(block: Bytes, length: int) -> Bytes:
+    """Return `length` read-only bytes: the block, repeated."""
     tiled = np.empty(length, dtype=np.uint8)
 
     def fill(first: int) -> None:

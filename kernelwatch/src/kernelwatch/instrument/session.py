@@ -199,6 +199,7 @@ class Session:
         return make_buffers()
 
     def _verify(self, job: Job, timed_job: TimedJob, fetch: FetchReference) -> None:
+        """Launch a job once on each set, and check its output and its inputs, unless an earlier round did so."""
         if job in self._verified:
             return
         expected: Callable[[], Bytes] | None = None
