@@ -94,11 +94,8 @@ def count_launches(task: Task, send: Sender) -> None:
         for difference in reuse.reuse_stored(configurations, task, count_checks):
             send(difference)
         unmeasured = [configuration for configuration in configurations if not configuration.numbers]
-        uncounted = (
-            launches[id(configuration)]
-            for configuration in unmeasured
-            if str(launches[id(configuration)]) not in outcomes
-        )
+        new_launches = (launches[id(configuration)] for configuration in unmeasured)
+        uncounted = (launch for launch in new_launches if str(launch) not in outcomes)
         outcomes.update(map_groups(pool, launch_counts.count_launches, uncounted))
     for configuration in unmeasured:
         outcome = outcomes[str(launches[id(configuration)])]

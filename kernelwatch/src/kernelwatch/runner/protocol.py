@@ -72,9 +72,9 @@ class RoundStart(msgspec.Struct, tag=True):
 
 
 class MachineCode(NamedTuple):
-    """The name of a configuration's machine code, as in `Launch.code_name`, its architecture, and its hashes.
+    """The SHA-256 of a cubin, its name as in `Launch.code_name`, its architecture, and the SHA-256 of its code alone.
 
-    They are the SHA-256 of the cubin, and of the machine code alone; the latter is empty if it was not computed.
+    The latter is empty if it was not computed.
     """
 
     cubin_sha256: str
