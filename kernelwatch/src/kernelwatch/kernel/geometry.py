@@ -120,7 +120,7 @@ def select_by_itemsize(value: Value | Mapping[int, Value], itemsize: int) -> Val
     if itemsize not in value:
         sizes = ", ".join(map(str, value))
         elements = f"elements of {count_noun(itemsize, 'byte')}"
-        raise UnknownDtypeError(f"block, tile or dynamic_shared has no value for {elements}; it has sizes {sizes}")
+        raise UnknownDtypeError(f"block, tile or dynamic_shared has no value for {elements}, only for {sizes}; add one")
     return value[itemsize]
 
 
