@@ -39,7 +39,7 @@ class Launcher:
         description = build_job.describe_launch(launch, samples=1, in_l2=not rotate)
         self._job = job = description.make_job(device.describe_device())
         content = description.reference.content()
-        _, prefilled, _ = buffers.lay_out_reference(job.arrays, is_verified=job.is_verified)
+        prefilled = buffers.lay_out_reference(job.arrays, is_verified=job.is_verified).prefilled
         contents = {part.array.name: part.view_in(content) for part in prefilled}
         self._timed_job = TimedJob(job, stack, contents=contents)
         self._timed_job.launch_on_all_sets(job)

@@ -38,9 +38,11 @@ def run_and_check(kernel: Kernel, dtype: str, flags: str, **arguments: Any) -> N
     arch, bound = load_function.current_arch(), kernel.bind_arguments(dtype, **arguments)
     named = [argument for argument in bound if isinstance(argument, ArrayArgument)]
     contents = {argument.name: inputs.make_content(argument) for argument in named}
-    is_near = any(argument.ulp is not None for argument in named)
+    has_tolerance = any(argument.ulp is not None for argument in named)
     expected = iter(
-        kernel.compute_expected({name: array.copy() for name, array in contents.items()}, arguments, is_near=is_near)
+        kernel.compute_expected(
+            {name: array.copy() for name, array in contents.items()}, arguments, as_float64=has_tolerance
+        )
     )
     allocations = {argument.name: cuda.to_device(_add_guards(contents[argument.name], argument)) for argument in named}
     shape = kernel.compute_geometry(

@@ -65,8 +65,8 @@ def test_watched_kernel_has_benchmarks(repository: Path) -> None:
     [
         ({"n": [4], "m": [1]}, {}, "own takes n; the axes are m, n"),
         ({"dtype": ["float32"]}, {}, "own takes n; the axes are none"),
-        ({"n": [4]}, {"name": "Compiled"}, "Compiled is the name of other benchmarks"),
-        ({"n": [4]}, {"name": "Taken"}, "Taken is the name of other benchmarks"),
+        ({"n": [4]}, {"name": "Compiled"}, "other benchmarks are called Compiled; choose"),
+        ({"n": [4]}, {"name": "Taken"}, "other benchmarks are called Taken; choose"),
         ({"n": [4]}, {"timed": {"m": [8]}}, "own: `timed` has the axes n, dtype, flags, m"),
     ],
 )
@@ -89,7 +89,7 @@ def test_watch_refuses_other_modules_of_the_suite(monkeypatch: pytest.MonkeyPatc
     kernel = Kernel("own", [outputs("out", "n")], 32, over=("n",), text="x")
     message = "own is watched in suite.own; declare it in suite.own, but import and watch it in suite.kernels"
     with pytest.raises(ArgumentError, match=message):
-        watched._refuse_other_places(kernel, caller)
+        watched._check_place(kernel, caller)
 
 
 @pytest.mark.parametrize(

@@ -141,12 +141,12 @@ def test_outputs_are_verified(name: str) -> None:
 @pytest.mark.parametrize(
     ("parameter", "layout"),
     [
-        (".param .u64 .ptr .global .align 4 x", (8, 8, np.dtype("u8"))),
-        (".param .align 4 .u64 .ptr x", (8, 4, np.dtype("u8"))),
-        (".param .s16 x", (2, 2, np.dtype("i2"))),
-        (".param .f64 x", (8, 8, np.dtype("f8"))),
-        (".param .align 8 .b8 x[12]", (12, 8, None)),
-        (".param .align 8 .b8 x [3][4]", (12, 8, None)),
+        (".param .u64 .ptr .global .align 4 x", ParameterLayout(8, 8, np.dtype("u8"))),
+        (".param .align 4 .u64 .ptr x", ParameterLayout(8, 4, np.dtype("u8"))),
+        (".param .s16 x", ParameterLayout(2, 2, np.dtype("i2"))),
+        (".param .f64 x", ParameterLayout(8, 8, np.dtype("f8"))),
+        (".param .align 8 .b8 x[12]", ParameterLayout(12, 8, None)),
+        (".param .align 8 .b8 x [3][4]", ParameterLayout(12, 8, None)),
         (".param .b256 x", None),
     ],
 )
@@ -222,14 +222,14 @@ def test_faults_are_reported() -> None:
     for absent in ("math:nothing", "nowhere:ptx"):
         with pytest.raises(UnknownKernelError, match=f"'{absent}' cannot be imported: "):
             launch_counts.count_launch(Kernel("made", WHOLE, 32, grid=(1,), ptx=absent), "float32", n=32)
-    with pytest.raises(ArgumentError, match="one of file, text and ptx"):
+    with pytest.raises(ArgumentError, match="one of file, text and ptx; given: none"):
         Kernel("none", WHOLE, 32, grid=(1,))
 
 
 @pytest.mark.parametrize(("arguments", "constants", "reason"), [
     (WHOLE[:2], {}, "copy: the entry point takes 3 arguments, but 2 are declared; declare the .*"),
     ((*WHOLE[:2], scalar("n", "int64")), {}, "copy: n: the entry point takes 4 bytes, but the argument has 8; .*"),
-    (WHOLE, {"absent": np.ones(2, "f4")}, "variable absent: the module has table"),
+    (WHOLE, {"absent": np.ones(2, "f4")}, "constants= needs one variable absent, but 0 match; the PTX has table"),
     (WHOLE, {"table": np.ones(3, "f4")}, "copy: variable table has 8 bytes; constants= gives 12"),
 ])  # fmt: skip
 def test_other_parameters_are_skipped(

@@ -212,4 +212,4 @@ def test_measured_commits_are_not_bundled(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(engine, "_find_machine", lambda _: ("gpu", ["tls://a:1"]))
     messages = list[str]()
     assert engine.backfill(None, tmp_path, COMMITS[:1], report=messages.append)  # type: ignore[arg-type]
-    assert messages == ["gpu: nothing to measure, results are here: 1 commit"]
+    assert messages == ["gpu: nothing to measure: 1 commit has results"]

@@ -114,6 +114,15 @@ def test_worker_clones_the_commit(tmp_path: Path, checkout: str) -> None:
     assert [path.name for path in (clone / "of/gpus").iterdir() if path.is_file()] == ["old.json"]
 
 
+def test_missing_key_is_named(tmp_path: Path) -> None:
+    """If only one of the two files is missing, the error names this one."""
+    from kernelwatch.fleet.workers import FleetError, make_security
+
+    (tmp_path / "cert.pem").touch()
+    with pytest.raises(FleetError, match=r"has no key\.pem \("):
+        make_security("tls://127.0.0.1:1", tmp_path)
+
+
 @pytest.mark.parametrize("words", [["fleet", "HEAD", "--scheduler"], ["fleet-workers"]])
 @pytest.mark.parametrize(
     ("options", "message"),
@@ -121,7 +130,7 @@ def test_worker_clones_the_commit(tmp_path: Path, checkout: str) -> None:
         (["tcp://127.0.0.1:1"], "tcp://127.0.0.1:1 is not encrypted"),
         (["127.0.0.1:1", "--tls", "."], "127.0.0.1:1 is not encrypted"),
         (["tls://127.0.0.1:1"], "needs cert.pem and key.pem: give --tls FOLDER"),
-        (["tls://127.0.0.1:1", "--tls", "nowhere"], "nowhere has none"),
+        (["tls://127.0.0.1:1", "--tls", "nowhere"], "nowhere has no cert.pem and no key.pem"),
     ],
 )
 def test_unencrypted_addresses_are_refused(words: list[str], options: list[str], message: str) -> None:

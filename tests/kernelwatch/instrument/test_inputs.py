@@ -116,6 +116,14 @@ def test_inputs_do_not_overlap(
             assert starts[-1] + length + 512 <= starts[0] + gpu.allocations[starts[0]].size
 
 
+@pytest.mark.parametrize("length", [1, 3, 5, 6, 7, 12, 16])
+def test_elements_may_have_any_size(length: int) -> None:
+    """Contents for the CPU exist for structs of any size, such as pixels of 3 bytes."""
+    dtype = np.dtype([("bytes", "u1", (length,))])
+    content = inputs.make_counter_input((5, 7), dtype, 0, is_exact=False)
+    assert (content.shape, content.dtype, bool(content["bytes"].any())) == ((5, 7), dtype, True)
+
+
 @pytest.mark.parametrize(
     ("pair_bytes", "l2", "pairs"),
     [(2 * 256 * 256 * 4, 60 << 20, 360), (1 << 30, 60 << 20, 1), (120 << 20, 60 << 20, 2)],

@@ -141,7 +141,7 @@ def test_jobs_of_two_commits_alternate(tmp_path: Path) -> None:
             fetch(LENGTH)
 
     jobs = (unpaired_job, own_job, own_job, partner_job, partner_job, own_job)
-    with serve_session(InTurns(), tmp_path, companions=tmp_path) as address:
+    with serve_session(InTurns(), tmp_path, jobs_folder=tmp_path) as address:
         outcomes = [request_outcome(address, turn_job) for turn_job in jobs]
     both = "ours's no kernel and theirs's no kernel"
     assert done == ["ours's another", both, both, *["theirs's verified"] * 2, both]
@@ -166,11 +166,11 @@ def test_companion_is_the_same_launch(changes: dict[str, Any], is_companion: boo
     own_job, partner_job = job(package_digest="ours"), job(**{"package_digest": "theirs", **changes})
     for place, turn_job in enumerate((own_job, partner_job)):
         (tmp_path / f"{place}.jsonl").write_bytes(msgspec.json.encode(turn_job) + b"\n")
-    companions = server.InterleavedJobs(tmp_path)
-    assert companions.find_same_jobs(own_job) == ([partner_job] if is_companion else [])
-    assert companions.find_same_jobs(job(package_digest="a third")) == []
-    assert companions.find_packages(own_job) == {"ours", "theirs"}
-    assert companions.find_packages(job(package_digest="a third")) == {"a third"}
+    interleaved = server.InterleavedJobs(tmp_path)
+    assert interleaved.find_same_jobs(own_job) == ([partner_job] if is_companion else [])
+    assert interleaved.find_same_jobs(job(package_digest="a third")) == []
+    assert interleaved.find_packages(own_job) == {"ours", "theirs"}
+    assert interleaved.find_packages(job(package_digest="a third")) == {"a third"}
     assert server.InterleavedJobs(None).find_same_jobs(own_job) == []
 
 

@@ -102,7 +102,7 @@ def test_arguments_are_packed_as_the_entry_point_requires() -> None:
     """Each argument has the entry point's alignment. A wrong number or size of arguments is an error."""
     array = ArrayArgument("x", (3,), np.dtype("f4"), "in", "bits")
     kinds = (("i", 1), ("u", 8), ("i", 4), ("f", 8))
-    layout: list[ParameterLayout] = [(size, size, np.dtype(f"{kind}{size}")) for kind, size in kinds]
+    layout = [ParameterLayout(size, size, np.dtype(f"{kind}{size}")) for kind, size in kinds]
     bound: list[Any] = [ScalarArgument("a", 1), array, ScalarArgument("n", 2), ScalarArgument("y", 0.5)]
     packed, places = pack_arguments(bound, layout)
     assert packed == struct.pack("<bxxxxxxxQixxxxd", 1, 0, 2, 0.5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -100,6 +101,28 @@ def test_fixed_block_depends_on_no_length(block: Any, shared: Any, fixed: tuple[
     """The threads and dynamic shared memory of a block are None if they depend on a length."""
     kernel = Kernel("k", MATRIX, block, over=("columns",), file="k.cu", dynamic_shared=shared)
     assert kernel.find_fixed_block("float32") == fixed
+
+
+@pytest.mark.parametrize("shape", ["n", lambda n: (n,)])
+def test_length_of_the_indexed_array_is_an_argument(shape: Any) -> None:
+    """The names in `index` are arguments of the launch, whether the shape is a text or a function."""
+    kernel = Kernel("k", [outputs("o", "n"), inputs("i", shape, "int32", index="m")], 32, over=("n",), file="k.cu")
+    assert kernel.parameters == ("n", "m")
+    assert [getattr(argument, "limit", None) for argument in kernel.bind_arguments("float32", n=5, m=9)] == [None, 9]
+
+
+@pytest.mark.parametrize(
+    ("source", "origin"),
+    [
+        ({"file": "imaging/blur.cu"}, "imaging/blur.cu"),
+        ({"text": "imaging.kernels:BLUR"}, "imaging/kernels.py"),
+        ({"ptx": _sums}, f"{__name__.replace('.', '/')}.py"),
+        ({"text": "__global__ void blur() { float x = 1.0f / 2; } // ..."}, "blur.cu"),
+    ],
+)
+def test_origin_is_a_file(source: dict[str, Any], origin: str) -> None:
+    """A source's file is its own, or that of its module. A text that names no module has the kernel's name."""
+    assert Kernel("blur", MATRIX, 32, over=("rows",), **source).origin == Path(origin)
 
 
 def _without_memory() -> Any:

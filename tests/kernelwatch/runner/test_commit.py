@@ -80,7 +80,7 @@ SAID = (
     Difference("time_a.A(x)", 1.25),
     Difference("track_counted.A(y)", None),
     RoundStart("time_a.A", 0),
-    _configuration("time_a.A", 0, numbers={TIME: SAMPLES, RATIO: [2.5, 2.5]}, rounds=[1, 1]),
+    _configuration("time_a.A", 0, numbers={TIME: SAMPLES, RATIO: [2.5, 2.5]}, round_sizes=[1, 1]),
     _configuration("time_a.A", 1, skipped="no kernel"),
     _configuration("track_counted.A", 0, numbers={COUNT: 4.0}),
     _configuration("track_counted.A", 1, failed="a.cu(5): error: no"),
@@ -168,7 +168,7 @@ def test_task_follows_options(case: str, tmp_path: Path) -> None:
     task = child.task
     assert ([*task.rounds.values()], [*task.indices.values()], task.benchmarks) == (rounds, indices, benchmarks)
     assert task.versions == {group: "3" if group == "time_a.A" else "1" for group in task.indices}
-    assert task.lines == (str(tmp_path) if has_lines else "")
+    assert task.source_lines_folder == (str(tmp_path) if has_lines else "")
     assert task.commit == "c" * 40
     params = [f"'{'xyz'[index]}'" for index in indices[0]]
     selected = dict.fromkeys(benchmarks, params) if len(params) < 3 else {}

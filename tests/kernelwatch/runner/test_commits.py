@@ -56,7 +56,7 @@ RANGES: list[tuple[Any, dict[str, Any], list[int] | str]] = [
     ("ALL", {"date_period": 2 * DAY}, [2, 0]),
     ("NEW", {"date_period": 2 * DAY}, [3]),
     ("C0..C0", {}, "the range has no commits; give one with commits, such as HEAD"),
-    ("HASHFILE:no-such-file", {}, '"no-such-file" is not a file'),
+    ("HASHFILE:no-such-file", {}, "HASHFILE:no-such-file names no file; HASHFILE:- reads standard input"),
     ("HASHFILE:FILE", {"interleave_rounds": True}, "'no-such' is not a commit; give a branch, a tag or a hash"),
     ("no-such^!", {}, "'no-such\\^!' is not a commit"),
     ("C0..no-such --since=2001-01-01", {}, "is not a commit"),
@@ -87,7 +87,8 @@ def test_ranges_as_in_asv(
     with pytest.raises(UserError, match=expected) if is_error else nullcontext():
         selected = revision_range.select_commits(conf, repo, {"range_spec": range_spec, **options}, results)
         assert [commits.index(commit_hash) for commit_hash in selected] == expected
-    assert warnings == ["Unknown commit hash no-such in input file"] * (range_text == "HASHFILE:FILE" and not options)
+    warning = f"'no-such' in HASHFILE:{tmp_path / 'file'} is not a commit, and is left out"
+    assert warnings == [warning] * (range_text == "HASHFILE:FILE" and not options)
 
 
 def test_repository_without_commits_is_an_error(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from asv.runner import BenchmarkResult
 from asv.util import write_json
 
 from kernelwatch.runner import commit_run, reuse
-from kernelwatch.runner.protocol import Difference, RunConfiguration, StoredNumbers, Task
+from kernelwatch.runner.protocol import Difference, MachineCode, RunConfiguration, StoredNumbers, Task
 from kernelwatch.runner.reuse import Check
 from kernelwatch.runner.run_record import RunRecord
 from kernelwatch.store import default_thresholds, folders, record
@@ -215,7 +215,7 @@ def test_numbers_of_the_same_run_are_reused(
     run_record.begin_benchmark(TIME, BEGAN)
     for index, case in enumerate(CASES):
         configuration = RunConfiguration(
-            group=NAME, index=index, params=case, fingerprint=f"{case}-print", rounds=[10, 10]
+            group=NAME, index=index, params=case, fingerprint=f"{case}-print", round_sizes=[10, 10]
         )
         configuration.numbers, configuration.throttle_reasons = {TIME: [2.0] * 20}, reasons[: 1 - index]
         run_record.configurations.append((configuration, [TIME]))
@@ -246,21 +246,26 @@ def test_some_options_exclude_reuse(
 def test_run_record_is_read_as_written(tmp_path: Path) -> None:
     run_record = RunRecord(NEW, {"slice": "1g"})
     run_record.begin_benchmark(TIME, BEGAN, ["'p1'"])
-    cubin = ("a" * 64, "k float32 -O3", "sm_90")
+    cubin = MachineCode("a" * 64, "k float32 -O3", "sm_90")
     outcomes: list[dict[str, Any]] = [
-        {"reused": OLD, "numbers": {TIME: [1.0, 2.0, 3.0]}, "rounds": [2, 1], "machine_code": cubin},
-        {"fingerprint": "f1", "numbers": {TIME: [1.0]}, "rounds": [1], "machine_code": (*cubin, "b" * 64)},
+        {"reused": OLD, "numbers": {TIME: [1.0, 2.0, 3.0]}, "round_sizes": [2, 1], "machine_code": cubin},
+        {
+            "fingerprint": "f1",
+            "numbers": {TIME: [1.0]},
+            "round_sizes": [1],
+            "machine_code": cubin._replace(code_sha256="b" * 64),
+        },
         {
             "fingerprint": "f2",
             "numbers": {TIME: [1.0]},
-            "rounds": [2, 1],
+            "round_sizes": [2, 1],
             "throttle_reasons": ["hot"],
             "block": (64, 0),
         },
         {"skipped": "this commit does not have it: kernel 'k' <no>"},
         *({"failed": f"CompileError: µ\nmore {index}"} for index in range(2)),
     ]
-    outcomes[2]["machine_code"] = (*cubin[:2], "sm_80")
+    outcomes[2]["machine_code"] = cubin._replace(arch="sm_80")
     for index, outcome in enumerate(outcomes):
         configuration = RunConfiguration(group=NAME, index=index, params=f"p, {index}", **outcome)
         run_record.configurations.append((configuration, [TIME]))

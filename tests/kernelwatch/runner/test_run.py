@@ -136,7 +136,13 @@ def test_range_is_measured_and_recorded(repository: tuple[Project, list[str]]) -
 
 #: Arguments, standard input, exit code, measured commits by number, and a message.
 TYPED: dict[str, tuple[tuple[str, ...], str, int, set[int], str]] = {
-    "a file of hashes": (("HASHFILE:-",), "C1\nC0\nno-such-commit\n", 0, {0, 1}, "Unknown commit hash no-such-commit"),
+    "a file of hashes": (
+        ("HASHFILE:-",),
+        "C1\nC0\nno-such-commit\n",
+        0,
+        {0, 1},
+        "'no-such-commit' in HASHFILE:- is not",
+    ),
     "one that does not compile": (("C4^!",), "", 2, {4}, 'brighten.cu(5): error: identifier "four" is undefined'),
     "no benchmark": (("C0^!", "--bench", "no_such"), "", 1, set(), "no benchmark is selected; correct --bench"),
     "nothing is to be stored": (("C0^!", "--dry-run", "--machine", "mine"), "", 0, set(), "track_counted: 1 measured"),

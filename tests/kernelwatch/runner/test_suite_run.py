@@ -234,7 +234,7 @@ def test_killed_counting_process_is_an_error(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(measure_times, "measure_task", lambda task, send, address, begin: begin())
     monkeypatch.setattr(measure_counts, "compile_and_count", lambda task, send: os.kill(os.getpid(), 9))
     with pytest.raises(RuntimeError, match="the process that counts and compiles ended with exit code -9"):
-        commit_worker._perform_task(Task(turn=0), None)  # type: ignore[arg-type]
+        commit_worker._perform_task(Task(interleaved_index=0), None)  # type: ignore[arg-type]
 
 
 #: Case -> action of a process, error at its start, and problem at its end.
@@ -243,8 +243,8 @@ ENDS: dict[str, tuple[str, str, str]] = {
     "it breaks off": ("print('a\\nb', file=sys.stderr); sys.exit(3)", "a\nb", ""),
     "it breaks off in silence": ("sys.exit(3)", "the commit's process ended without a message", ""),
     "all is well": ("begin()", "", ""),
-    "it fails later": ("begin(); print('a\\nb', file=sys.stderr); sys.exit(3)", "", "ended with 3: b"),
-    "it is killed": ("begin(); os.kill(os.getpid(), 9)", "", "ended with -9: "),
+    "it fails later": ("begin(); print('a\\nb', file=sys.stderr); sys.exit(3)", "", "ended with exit code 3: b"),
+    "it is killed": ("begin(); os.kill(os.getpid(), 9)", "", "ended with exit code -9: "),
 }
 
 #: The program before each action.
@@ -253,7 +253,7 @@ from kernelwatch.runner.protocol import Discovery, ImportFailure, Sender
 tell = Sender(1)
 def begin():
     tell(Discovery([], {}))
-    assert '"turn":5' in sys.stdin.readline()
+    assert '"interleaved_index":5' in sys.stdin.readline()
 """
 
 

@@ -121,11 +121,13 @@ def test_each_round_measures_each_configuration(measure: Measure) -> None:
     right, also_right, wrong, missing = configurations
     for configuration in (right, also_right):
         ratio = on_fake_gpu.SECONDS / on_fake_gpu.COPY_SECONDS
-        assert configuration.rounds == [MIN_SAMPLES, MIN_SAMPLES]
+        assert configuration.round_sizes == [MIN_SAMPLES, MIN_SAMPLES]
         assert configuration.numbers[TIME] == pytest.approx([on_fake_gpu.SECONDS] * 2 * MIN_SAMPLES)
         assert configuration.numbers[RATIO] == pytest.approx([ratio] * 2 * MIN_SAMPLES)
         kernel = configuration.params.partition(",")[0]
-        assert configuration.machine_code[1:] == (f"{kernel} float32 -Xptxas -O3", "sm_90")
+        code = configuration.machine_code
+        assert code is not None
+        assert (code.name, code.arch) == (f"{kernel} float32 -Xptxas -O3", "sm_90")
     assert right.fingerprint != also_right.fingerprint
     assert wrong.failed.startswith("WrongOutputError: wrong n=64")
     assert "there is no kernel 'missing'" in missing.skipped
@@ -139,13 +141,18 @@ def test_plain_copy_has_machine_code(measure: Measure) -> None:
     time = "time_copy.Copy.time_back_to_back"
     (copy,), _ = measure(rounds=1, benchmarks=(time,), group="time_copy.Copy", indices=[0])
     assert copy.numbers[time]
-    assert copy.machine_code[1:] == ("device_copy float32 -Xptxas -O3", "sm_90")
+    assert copy.machine_code is not None
+    assert copy.machine_code[1:3] == ("device_copy float32 -Xptxas -O3", "sm_90")
 
 
 @pytest.mark.parametrize("selected", [TIME, RATIO])
 def test_only_selected_numbers_are_measured(selected: str, measure: Measure) -> None:
     (configuration,), other_messages = measure(rounds=1, benchmarks=(selected,), indices=[1])
-    assert (set(configuration.numbers), configuration.rounds, configuration.index) == ({selected}, [MIN_SAMPLES], 1)
+    assert (set(configuration.numbers), configuration.round_sizes, configuration.index) == (
+        {selected},
+        [MIN_SAMPLES],
+        1,
+    )
     assert len(other_messages) == 1
 
 
@@ -174,7 +181,7 @@ def test_difference_stops_reuse_of_times(
     assert all(difference.ratio is None or difference.ratio == pytest.approx(looks[1]) for difference in differences)
     for configuration in configurations:
         origin, rounds = ("c0", [6, 5]) if configuration.reused else ("", [MIN_SAMPLES, MIN_SAMPLES])
-        assert (configuration.reused, configuration.rounds) == (origin, rounds)
+        assert (configuration.reused, configuration.round_sizes) == (origin, rounds)
         assert len(configuration.numbers[TIME]) == sum(rounds)
     assert [bool(configuration.reused) for configuration in configurations].count(True) == reused
     first_factors = [
@@ -201,7 +208,7 @@ def test_rounds_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
     measuring.measure(measure_counts.list_configurations(task, registry.Kind.TIMED))
     measured, skipped = split_messages(messages)[0]
     assert (skipped.index, skipped.skipped, skipped.numbers) == (1, "no room", {})
-    assert (measured.throttle_reasons, measured.rounds) == (["hot", "cap"], [1, 2])
+    assert (measured.throttle_reasons, measured.round_sizes) == (["hot", "cap"], [1, 2])
     assert measured.numbers == {TIME: [4.0, 6.0, 9.0], RATIO: [2.0, 3.0, 3.0]}
 
 

@@ -31,6 +31,7 @@ class Compiled(Benchmark):
 
 
 def _make_track_method(resource: str) -> Any:
+    """Return the `track_` method of one of `registry.RESOURCES`, with its unit and title."""
     unit, title = registry.RESOURCES[resource]
 
     @measures(title, unit)

@@ -62,6 +62,8 @@ class CountedWithShared(Counted):
 
 
 def _make_track_method(name: str, metric: Metric) -> Any:
+    """Return the `track_` method of a metric, with its unit and title."""
+
     @measures(metric.title, metric.unit)
     def track(self: Counted, *params: Any) -> float:
         return self.metrics[name]
@@ -76,9 +78,9 @@ for _name, _metric in METRICS.items():
 def map_groups(
     pool: ProcessPoolExecutor, function: Callable[[Sequence[Launch]], dict[str, T]], launches: Iterable[Launch]
 ) -> dict[str, T]:
-    """Apply a function to launches in parallel, one task per kernel and dtype.
+    """Apply a function to launches in parallel, one call per kernel and dtype.
 
-    Return text of a launch -> its result. `function` returns the same for the launches of one task.
+    Return text of a launch -> its result, as `function` returns for the launches of one call.
     """
     groups: defaultdict[tuple[str, str], list[Launch]] = defaultdict(list)
     for launch in launches:

@@ -70,33 +70,38 @@ class Watched(kw.CountedWithShared):
             expected = ", ".join(kernel.parameters) or "no axes"
             raise ArgumentError(f"{kernel.name} takes {expected}; the axes are {', '.join(sorted(extents)) or 'none'}")
         if name == "Compiled" or (name in _SWEEPS and _SWEEPS[name].kernel != kernel.name):
-            raise ArgumentError(f"{name} is the name of other benchmarks; choose another name")
-        _refuse_other_places(kernel, caller)
+            raise ArgumentError(f"other benchmarks are called {name}; choose another name")
+        _check_place(kernel, caller)
         axes = {**axes, "dtype": axes.get("dtype", (DTYPE,)), "flags": axes.get("flags", (FLAGS,))}
-        large = axes | {key: tuple(values) for key, values in cls.timed.items()}
-        if large.keys() != axes.keys():
+        timed_axes = axes | {axis: tuple(values) for axis, values in cls.timed.items()}
+        if timed_axes.keys() != axes.keys():
             raise ArgumentError(
-                f"{kernel.name}: `timed` has the axes {', '.join(large)}; allowed are {', '.join(axes)}"
+                f"{kernel.name}: `timed` has the axes {', '.join(timed_axes)}; allowed are {', '.join(axes)}"
             )
         _KERNELS[kernel.name] = kernel
         cls.__module__ = caller.f_globals["__name__"]
         cls.kernel, cls.param_names, cls.params = kernel.name, tuple(axes), tuple(axes.values())
         cls.title = cls.title or (cls.__doc__ or kernel.name).partition("\n")[0].rstrip(".")
         super().__init_subclass__()
-        cls.module_names = {"SUITE": None, name: cls, **_make_benchmarks(cls, large)}
+        cls.module_names = {"SUITE": None, name: cls, **_make_benchmarks(cls, timed_axes)}
         if frame is None:
             caller.f_globals.update(cls.module_names)
 
 
-def _make_benchmarks(cls: type[Watched], large: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+def _make_benchmarks(cls: type[Watched], timed_axes: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+    """Register a new suite of all kernels so far, and return the names for the module: the suite, and new classes.
+
+    They are the timed classes and controls of the kernel of `cls`, and one compiled class of all kernels.
+    """
+
     def make_class(base: type[kw.Benchmark], name: str, module: str, axes: Mapping[str, Any], **attributes: Any) -> Any:
-        places = {"params": tuple(axes.values()), "param_names": tuple(axes)} if axes else {}
+        axis_attributes = {"params": tuple(axes.values()), "param_names": tuple(axes)} if axes else {}
         common = {"kernel": cls.kernel, "__module__": cls.__module__, "module": module}
-        return type(name, (base,), {**common, **places, **attributes})
+        return type(name, (base,), {**common, **axis_attributes, **attributes})
 
     name, title = cls.__name__, f"{cls.title}, DRAM"
-    back_to_back = make_class(kw.BackToBack, name, "time_kernel", large, title=title)
-    isolated = make_class(kw.Isolated, f"Isolated{name}", "time_kernel", large, title=title)
+    back_to_back = make_class(kw.BackToBack, name, "time_kernel", timed_axes, title=title)
+    isolated = make_class(kw.Isolated, f"Isolated{name}", "time_kernel", timed_axes, title=title)
     _SWEEPS[name] = cls.sweep
     _TIMED.update({name: back_to_back.sweep, f"Isolated{name}": isolated.sweep})
     sweeps = (*_SWEEPS.values(), *_TIMED.values())
@@ -119,10 +124,10 @@ def _make_benchmarks(cls: type[Watched], large: Mapping[str, Sequence[Any]]) -> 
     return {
         "SUITE": suite,
         "Compiled": compiled,
-        **{f"{sweep.__name__}Times": sweep for sweep in timed_classes},
+        **{f"{timed.__name__}Times": timed for timed in timed_classes},
         **{
-            f"{sweep.__name__}Ratios": make_class(kw.Control, sweep.__name__, "track_control", {}, timed=sweep)
-            for sweep in timed_classes
+            f"{timed.__name__}Ratios": make_class(kw.Control, timed.__name__, "track_control", {}, timed=timed)
+            for timed in timed_classes
         },
     }
 
@@ -157,7 +162,11 @@ def watch(kernel: Kernel, axes: Mapping[str, Sequence[str | int | float]], *, na
     return watched_class.module_names
 
 
-def _refuse_other_places(kernel: Kernel, caller: FrameType) -> None:
+def _check_place(kernel: Kernel, caller: FrameType) -> None:
+    """Raise ArgumentError if another kernel has this name, or the caller is a module of the suite but its own.
+
+    Else record the file and line of the kernel's first class.
+    """
     place, first_place = f"{caller.f_code.co_filename}:{caller.f_lineno}", _FIRST_PLACES.get(kernel.name)
     if first_place not in (None, place) and _KERNELS[kernel.name] is not kernel:
         raise ArgumentError(

@@ -15,7 +15,7 @@ from asv.commands.run import Run
 from kernelwatch.cli.failures import catch_errors
 from kernelwatch.config.project_root import CONFIG_FILE, ROOT
 from kernelwatch.instrument import machine
-from kernelwatch.runner.asv_plugin import is_existing
+from kernelwatch.runner.asv_plugin import is_existing_environment
 from kernelwatch.store import asv_files
 from ptxcount.cli.ending import run_command
 
@@ -44,7 +44,7 @@ def run(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("kernelwatch")
     Run.setup_arguments(parser.add_subparsers())
     parsed = parser.parse_args(["run", *arguments])
-    if parsed.range is None and not any(map(is_existing, parsed.env_spec)):
+    if parsed.range is None and not any(map(is_existing_environment, parsed.env_spec)):
         arguments = [HEAD_ONLY, *arguments]
     status = _run_asv("run", "--record-samples", *arguments)
     # Otherwise nothing was measured, the run was interrupted, or nothing was stored.

@@ -73,42 +73,41 @@ def count_launch(kernel: str | Kernel, dtype: DTypeLike, flags: str = FLAGS, /, 
         The arrays are larger than this machine's memory.
     """
     spec = registry.find_kernel(kernel) if isinstance(kernel, str) else kernel
-    element = spec.check_dtype(dtype)
+    dtype_name = spec.check_dtype(dtype)
     array_arguments = [
-        argument for argument in spec.bind_arguments(element, **arguments) if isinstance(argument, ArrayArgument)
+        argument for argument in spec.bind_arguments(dtype_name, **arguments) if isinstance(argument, ArrayArgument)
     ]
-    shape = spec.compute_geometry(element, **arguments)
+    geometry = spec.compute_geometry(dtype_name, **arguments)
     # Written arrays exist three times: before the launch, after it, and from the reference.
     host_memory.require(sum(argument.nbytes * (3 if argument.is_written else 1) for argument in array_arguments))
     initial_arrays = {argument.name: inputs.make_content(argument) for argument in array_arguments}
     for array in initial_arrays.values():
         array.flags.writeable = False  # so that writing to an input fails
     written = [argument.name for argument in array_arguments if argument.is_written]
-    arrays, reference_arrays = (
-        initial_arrays | {name: initial_arrays[name].copy() for name in written}
-        for _ in ("afterwards", "from the reference")
-    )
-    counters = _execute(spec, element, flags, arrays, arguments)
+    arrays = initial_arrays | {name: initial_arrays[name].copy() for name in written}
+    reference_arrays = initial_arrays | {name: initial_arrays[name].copy() for name in written}
+    counters = _execute(spec, dtype_name, flags, arrays, arguments)
     if spec.reference is None:
-        return CountedLaunch(counters, shape, arrays, None)
+        return CountedLaunch(counters, geometry, arrays, None)
     if isinstance(spec.reference, Kernel):
-        _execute(spec.reference, element, flags, reference_arrays, arguments)
+        _execute(spec.reference, dtype_name, flags, reference_arrays, arguments)
         expected = [reference_arrays[name] for name in written]
     else:
-        is_near = any(argument.ulp is not None for argument in array_arguments)  # the reference is computed in float64
-        expected = spec.compute_expected(reference_arrays, arguments, is_near=is_near)
+        has_tolerance = any(argument.ulp is not None for argument in array_arguments)
+        expected = spec.compute_expected(reference_arrays, arguments, as_float64=has_tolerance)
     problem = _find_problem(array_arguments, arrays, initial_arrays, expected)
-    return CountedLaunch(counters, shape, arrays, problem)
+    return CountedLaunch(counters, geometry, arrays, problem)
 
 
 def _execute(
     kernel: Kernel, dtype: str, flags: str, arrays: Mapping[str, Array], arguments: Mapping[str, Any]
 ) -> LaunchCounters:
+    """Compile and execute a launch on `arrays`, which it changes; return its counters."""
     module = kernel.compile_module(dtype, flags, arch=ARCH, lines=True)
-    shape = kernel.compute_geometry(dtype, **arguments)
+    geometry = kernel.compute_geometry(dtype, **arguments)
     bound, layout = kernel.bind_arguments(dtype, **arguments), module.parameter_layout()
     try:
-        pack_arguments(bound, layout)
+        pack_arguments(bound, layout)  # only to check them
     except UnknownArgumentError as error:
         raise UnknownArgumentError(
             f"{kernel.name}: {error}; declare the arguments of older commits in earlier="
@@ -116,13 +115,13 @@ def _execute(
     return execute_kernel(
         module.ptx,
         module.entry,
-        shape.grid,
-        shape.block,
+        geometry.grid,
+        geometry.block,
         [
-            arrays[argument.name] if isinstance(argument, ArrayArgument) else argument.to_numpy(parameter_dtype)
-            for argument, (_, _, parameter_dtype) in zip(bound, layout, strict=True)
+            arrays[argument.name] if isinstance(argument, ArrayArgument) else argument.to_numpy(parameter.dtype)
+            for argument, parameter in zip(bound, layout, strict=True)
         ],
-        dynamic_shared=shape.dynamic_shared,
+        dynamic_shared=geometry.dynamic_shared,
         races="error",
         unwritten="error",
         variables=kernel.bind_variables(module, arguments),
@@ -135,17 +134,19 @@ def _find_problem(
     initial_arrays: Mapping[str, Array],
     expected_arrays: list[Array],
 ) -> str | None:
-    for argument, expected in zip(
-        (argument for argument in array_arguments if argument.is_written), expected_arrays, strict=True
-    ):
-        actual, reference = arrays[argument.name], expected
+    """Describe the first wrong element of the written arrays; return None if there is none.
+
+    `expected_arrays` has one array for each written one, in their order.
+    """
+    written = [argument for argument in array_arguments if argument.is_written]
+    for argument, expected in zip(written, expected_arrays, strict=True):
+        actual = arrays[argument.name]
         if argument.ulp is None:
-            reference = reference.astype(argument.dtype, copy=False)
+            reference = expected.astype(argument.dtype, copy=False)
             wrong = (_element_bytes(actual) != _element_bytes(reference)).any(axis=1)
         else:
-            wrong = ~UlpTolerance(argument.dtype.name, argument.ulp).is_near(
-                actual, reference.astype(np.float64)
-            ).reshape(-1)
+            reference, tolerance = expected, UlpTolerance(argument.dtype.name, argument.ulp)
+            wrong = ~tolerance.is_near(actual, expected.astype(np.float64)).reshape(-1)
         if wrong.any():
             first = int(wrong.argmax())
             place = tuple(int(axis_index) for axis_index in np.unravel_index(first, argument.shape))
@@ -159,6 +160,7 @@ def _find_problem(
 
 
 def _element_bytes(array: Array) -> Array:
+    """Return the bytes of an array's elements, as uint8 of shape (elements, bytes of an element)."""
     return np.ascontiguousarray(array).view(np.uint8).reshape(-1, array.itemsize)
 
 
@@ -172,7 +174,7 @@ class CountOutcome:
 
 
 def hash_launches(launches: Iterable[Launch]) -> dict[str, str]:
-    """Return text of a launch -> fingerprint of its metrics, without executing it.
+    """Return text of a launch -> fingerprint of its metrics, which needs compiling but not executing.
 
     Launches that raise an error are left out. Launches that differ only in flags, with the same PTX, have the same
     fingerprint.
@@ -186,31 +188,29 @@ def hash_launches(launches: Iterable[Launch]) -> dict[str, str]:
 
 def _hash_launch(kernel: Kernel, launch: Launch) -> str:
     """Return the fingerprint of everything on which `count_launch` depends."""
-    element = kernel.check_dtype(launch.dtype)
+    dtype = kernel.check_dtype(launch.dtype)
     executed = (kernel, kernel.reference) if isinstance(kernel.reference, Kernel) else (kernel,)
     return fingerprint.hash_facts(
         f"{fingerprint.VERSION}.{_COUNTING_VERSION}",
-        [element, kernel.check_extents(launch.arguments)],
-        [_execution_facts(executed_kernel, element, launch) for executed_kernel in executed],
+        [dtype, kernel.check_extents(launch.arguments)],
+        [_execution_facts(executed_kernel, dtype, launch) for executed_kernel in executed],
         [fingerprint.list_function_facts(function) for function in kernel.user_functions()],
-        _list_array_facts(kernel, element, launch),
+        _list_array_facts(kernel, dtype, launch),
     )
 
 
 def check_dtype_is_used(kernel: Kernel, launch: Launch) -> None:
-    """Raise UnknownDtypeError for a dtype that has no effect: the launch is the same with a dtype of the suite.
+    """Raise UnknownDtypeError if the launch's dtype is not in the suite, and has the same effect as one that is.
 
-    A dtype of the suite is always accepted.
+    Then the kernel does not use the swept dtype.
     """
-    element, suite_dtypes = kernel.check_dtype(launch.dtype), registry.current_suite().dtypes.get(launch.kernel)
-    if suite_dtypes and element not in suite_dtypes:
-        facts, suite_facts = (
-            (_execution_facts(kernel, dtype, launch), _list_array_facts(kernel, dtype, launch))
-            for dtype in (element, min(suite_dtypes))
-        )
-        if facts == suite_facts:
+    dtype, suite_dtypes = kernel.check_dtype(launch.dtype), registry.current_suite().dtypes.get(launch.kernel)
+    if suite_dtypes and dtype not in suite_dtypes:
+        suite_dtype = min(suite_dtypes)
+        facts = [_execution_facts(kernel, dtype, launch), _list_array_facts(kernel, dtype, launch)]
+        if facts == [_execution_facts(kernel, suite_dtype, launch), _list_array_facts(kernel, suite_dtype, launch)]:
             names = " or ".join(sorted(suite_dtypes))
-            raise UnknownDtypeError(f"{launch.kernel} has fixed types: {element} changes nothing; use {names}")
+            raise UnknownDtypeError(f"{launch.kernel} has fixed types: {dtype} changes nothing; use {names}")
 
 
 def _execution_facts(kernel: Kernel, dtype: str, launch: Launch) -> list[Any]:
@@ -251,25 +251,21 @@ def count_launches(launches: Iterable[Launch]) -> dict[str, CountOutcome]:
     Launches that differ only in flags, with the same PTX, are executed once.
     """
     by_launch: dict[str, CountOutcome] = {}
-    by_text: dict[Any, CountOutcome] = {}
+    by_code: dict[Any, CountOutcome] = {}
     for launch in launches:
         try:
-            element = registry.find_kernel(launch.kernel).check_dtype(launch.dtype)
-            key = (
-                compile_ptx(launch.kernel, element, launch.flags),
-                launch.kernel,
-                launch.dtype,
-                *launch.arguments.items(),
-            )
-            if key not in by_text:
+            dtype = registry.find_kernel(launch.kernel).check_dtype(launch.dtype)
+            ptx = compile_ptx(launch.kernel, dtype, launch.flags)
+            key = (ptx, launch.kernel, launch.dtype, *launch.arguments.items())
+            if key not in by_code:
                 result = count_launch(launch.kernel, launch.dtype, launch.flags, **launch.arguments)
                 if result.problem:
-                    by_text[key] = CountOutcome({}, failure=f"{launch.kernel}: {result.problem}")
+                    by_code[key] = CountOutcome({}, failure=f"{launch.kernel}: {result.problem}")
                 else:
-                    by_text[key] = CountOutcome(
+                    by_code[key] = CountOutcome(
                         {name: metric.value(result.counters) for name, metric in METRICS.items()}
                     )
-            by_launch[str(launch)] = by_text[key]
+            by_launch[str(launch)] = by_code[key]
         except skip_reasons.UNKNOWN_NAME_ERRORS as error:
             by_launch[str(launch)] = CountOutcome({}, missing=skip_reasons.format_missing(error))
         except ERRORS as error:

@@ -33,9 +33,9 @@ NO_ACCESSES = "no source line accesses memory"
 
 
 def select_launches(classes: Container[str] | None = None) -> list[Launch]:
-    """Return one counted launch of each kernel, in the suite's order: that of the summary in its last sweep.
+    """Return one launch of each counted kernel, in the suite's order: that of summaries, in the kernel's last sweep.
 
-    If `classes` is given, return only launches of these benchmark classes.
+    If `classes` is given, leave out kernels whose last sweep is not of these benchmark classes.
     """
     by_kernel = {}
     for sweep in registry.current_suite().counted:
@@ -53,7 +53,7 @@ def launch_key(launch: Launch) -> str:
     kernel = registry.find_kernel(launch.kernel)
     shape = kernel.compute_geometry(launch.dtype, **launch.arguments)
     text, values = load_source(kernel, launch.dtype).full_text(), list(_iter_values(kernel, launch))
-    return fingerprint.hash_facts(text, str(launch), shape.grid, shape.block, *filter(None, [values]))
+    return fingerprint.hash_facts(text, str(launch), shape.grid, shape.block, *([values] if values else []))
 
 
 def _iter_values(kernel: Kernel, launch: Launch) -> Iterator[list[str]]:
@@ -71,7 +71,7 @@ def _iter_values(kernel: Kernel, launch: Launch) -> Iterator[list[str]]:
 
 
 def load_source(kernel: Kernel, dtype: str) -> KernelSource:
-    """Return the current source of a kernel."""
+    """Return a kernel's source at the measured commit, for the architecture of counts."""
     return kernel.load_source(dtype, metrics.ARCH)
 
 
@@ -82,10 +82,11 @@ def read_lines(results: Path) -> dict[str, CostsLine]:
     version and key, the first is used. If it has no accesses, the first with the same text and accesses replaces it.
     """
     by_key: dict[tuple[str, str], CostsLine] = {}
-    for line in (line for path in reading.list_paths(results, "*") for line in _iter_stored(path)):
-        first = by_key.setdefault((line.counter, line.key), line)
-        if line.text == first.text and line.accesses and not first.accesses:
-            by_key[line.counter, line.key] = line
+    for folder in reading.list_paths(results, "*"):
+        for line in _iter_stored(folder):
+            first = by_key.setdefault((line.counter, line.key), line)
+            if line.text == first.text and line.accesses and not first.accesses:
+                by_key[line.counter, line.key] = line
     # Sort preferred records last, because the last record of a key is used.
     by_age = sorted(by_key.values(), key=lambda line: (line.counter == fingerprint.VERSION, bool(line.accesses)))
     return {line.key: line for line in by_age}
@@ -141,4 +142,5 @@ def _iter_accesses(counters: LaunchCounters) -> Iterator[dict[str, Any]]:
 
 
 def _row_bits(rows: Grid) -> list[int]:
+    """Return each row of a grid of booleans as an integer, whose bit i is column i: (True, False, True) -> 5."""
     return [sum(1 << int(column) for column in row.nonzero()[0]) for row in rows]

@@ -16,7 +16,7 @@ from kernelwatch.fleet.task import MeasuredFiles
 from kernelwatch.fleet.workers import FleetError
 from kernelwatch.store import folders
 from ptxcount.util import atomic_write
-from ptxcount.util.grammar import count_noun
+from ptxcount.util.grammar import choose_form, count_noun
 
 #: Maximum number of attempts to measure a commit.
 MAX_TRIES = 3
@@ -54,7 +54,8 @@ def backfill(
     results = folders.results_folder(repository)
     missing = [commit for commit in commits if bench or not any(results.glob(f"{machine}/{commit[:8]}-*"))]
     if not missing:
-        report(f"{machine}: nothing to measure, results are here: {count_noun(len(commits), 'commit')}")
+        count = count_noun(len(commits), "commit")
+        report(f"{machine}: nothing to measure: {count} {choose_form(len(commits), 'has', 'have')} results")
         return True
     share = -(-len(missing) // len(workers))
     # A task's result instead of scattered data, because Dask recomputes it if its worker is lost.
@@ -67,11 +68,11 @@ def backfill(
             commit,
             bundle,
             bench,
-            workers=[workers[place // share]],
-            priority=-(place % share),
+            workers=[workers[index // share]],
+            priority=-(index % share),  # each worker's commits in their order
             **submit_options,
         ): commit
-        for place, commit in enumerate(missing)
+        for index, commit in enumerate(missing)
     }
     began, failed = time.monotonic(), 0
     while futures:

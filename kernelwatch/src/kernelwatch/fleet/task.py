@@ -30,7 +30,7 @@ RUN_LIMIT = 3600.0
 
 
 class MeasuredFiles(msgspec.Struct):
-    """The worker's name, the new files by name, relative to the folder of results, and the seconds of the run."""
+    """The worker's name, the new files by path in the folder of results, and the run's time in seconds."""
 
     worker: str
     files: dict[str, bytes]

@@ -47,9 +47,9 @@ def list_devices() -> list[str]:
         if machine.nvml_handle() is None:
             return []
     handles = map(pynvml.nvmlDeviceGetHandleByIndex, range(pynvml.nvmlDeviceGetCount()))
-    by_place = {str(place): pynvml.nvmlDeviceGetUUID(handle) for place, handle in enumerate(handles)}
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES", ",".join(by_place)).split(",")
-    return [by_place.get(word, word) for word in visible if word in by_place or word.startswith(("GPU-", "MIG-"))]
+    by_index = {str(index): pynvml.nvmlDeviceGetUUID(handle) for index, handle in enumerate(handles)}
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", ",".join(by_index)).split(",")
+    return [by_index.get(word, word) for word in visible if word in by_index or word.startswith(("GPU-", "MIG-"))]
 
 
 def specify_workers(work: Path, names: list[str], **options_of_all: Any) -> dict[str, dict[str, Any]]:
@@ -61,11 +61,11 @@ def specify_workers(work: Path, names: list[str], **options_of_all: Any) -> dict
     uuids, by_name = list_devices(), {}
     cores, workers = sorted(os.sched_getaffinity(0)), uuids or names
     share = max(len(cores) // len(workers), 1)
-    for place, name in enumerate(workers):
+    for index, name in enumerate(workers):
         variables = {"CUDA_VISIBLE_DEVICES": name if uuids else "", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
         with set_variables(variables):
             kind = machine.default_name(machine.find_gpu())
-        own_cores = cores[place * share : (place + 1) * share]
+        own_cores = cores[index * share : (index + 1) * share]
         variables |= {task.WORK_FOLDER: str(work.resolve()), task.CORES: ",".join(map(str, own_cores))}
         options = {"name": name, "local_directory": str(work), "env": variables, "resources": {kind: 1}}
         by_name[name] = {"cls": Nanny, "options": {**_WORKER_OPTIONS, **options, **options_of_all}}
@@ -73,13 +73,15 @@ def specify_workers(work: Path, names: list[str], **options_of_all: Any) -> dict
 
 
 @contextmanager
-def run_local_cluster(work: Path, without_gpu: int) -> Iterator[Client]:
-    """Start a scheduler and workers on this host, and yield a client. All end with the `with` block."""
+def run_local_cluster(work: Path, workers_without_gpu: int) -> Iterator[Client]:
+    """Start a scheduler and workers on this host, and yield a client. All end with the `with` block.
+
+    There is one worker per GPU; on a host without a GPU, there are `workers_without_gpu`.
+    """
     local_options: dict[str, Any] = {"security": Security.temporary(), "host": "127.0.0.1"}
     work.mkdir(parents=True, exist_ok=True)
-    workers = specify_workers(
-        work, [f"{os.uname().nodename}-{number}" for number in range(without_gpu)], **local_options
-    )
+    names = [f"{os.uname().nodename}-{number}" for number in range(workers_without_gpu)]
+    workers = specify_workers(work, names, **local_options)
     scheduler = {"cls": Scheduler, "options": {**_SERVER_OPTIONS, "protocol": "tls", **local_options}}
     with (
         SpecCluster(workers, scheduler, security=local_options["security"], silence_logs=logging.CRITICAL) as cluster,
@@ -89,45 +91,49 @@ def run_local_cluster(work: Path, without_gpu: int) -> Iterator[Client]:
 
 
 @contextmanager
-def connect(address: str, folder: Path | None) -> Iterator[Client]:
-    """Yield a client of another host's scheduler. Raises FleetError if it does not answer, or is not encrypted."""
+def connect(address: str, tls_folder: Path | None) -> Iterator[Client]:
+    """Yield a client of another host's scheduler.
+
+    Raises FleetError if it does not answer within SCHEDULER_LIMIT, or as `make_security`.
+    """
     try:
-        client = Client(address, security=make_security(address, folder), timeout=SCHEDULER_LIMIT)
+        client = Client(address, security=make_security(address, tls_folder), timeout=SCHEDULER_LIMIT)
     except OSError as error:
-        raise FleetError(f"no scheduler answers at {address}: {error}") from None
+        raise FleetError(f"no scheduler answers at {address}: {error}; start one there (docs/fleet.md)") from None
     with client:
         yield client
 
 
-async def run_workers(address: str, folder: Path | None, work: Path, names: list[str]) -> None:
-    """Run this host's workers until the scheduler ends.
+async def run_workers(address: str, tls_folder: Path | None, work: Path, names: list[str]) -> None:
+    """Run this host's workers, in the folder `work`, until the scheduler at `address` ends.
 
-    Raises FleetError if it does not answer, or is not encrypted.
+    `names` are those of the workers on a host without a GPU. Raises FleetError as `connect`.
     """
     work.mkdir(parents=True, exist_ok=True)
-    options = {"security": make_security(address, folder), "death_timeout": SCHEDULER_LIMIT}
+    options = {"security": make_security(address, tls_folder), "death_timeout": SCHEDULER_LIMIT}
     nannies = [Nanny(address, **worker["options"]) for worker in specify_workers(work, names, **options).values()]
     try:
         await asyncio.gather(*nannies)
     except (TimeoutError, OSError) as error:
-        raise FleetError(f"no scheduler answers at {address}: {error}") from None
+        raise FleetError(f"no scheduler answers at {address}: {error}; start one there (docs/fleet.md)") from None
     await asyncio.gather(*(nanny.finished() for nanny in nannies))
 
 
-def make_security(address: str, folder: Path | None) -> Security:
-    """Return Dask's settings for a connection to `address` with the certificate in `folder`.
+def make_security(address: str, tls_folder: Path | None) -> Security:
+    """Return Dask's settings for a connection to `address` with the certificate in `tls_folder`.
 
-    Raises FleetError if the address is not one of TLS, or the folder lacks the certificate or its key.
+    Raises FleetError if the address does not begin with tls://, or the folder lacks the certificate or its key.
     """
     if not address.startswith("tls://"):
         raise FleetError(
             f"{address} is not encrypted: anyone who can connect to it can run programs on all hosts of the fleet. "
             "Start the scheduler at tls://HOST:PORT (docs/fleet.md)"
         )
-    if folder is None or not all((folder / name).is_file() for name in (CERTIFICATE, KEY)):
-        advice = f"{folder} has none" if folder else "give --tls FOLDER"
-        raise FleetError(f"{address} needs {CERTIFICATE} and {KEY}: {advice} (docs/fleet.md has the command)")
-    paths = {"cert": str(folder / CERTIFICATE), "key": str(folder / KEY)}
+    if tls_folder is None:
+        raise FleetError(f"{address} needs {CERTIFICATE} and {KEY}: give --tls FOLDER")
+    if missing := [name for name in (CERTIFICATE, KEY) if not (tls_folder / name).is_file()]:
+        raise FleetError(f"{tls_folder} has no {' and no '.join(missing)} (docs/fleet.md has the command)")
+    paths = {"cert": str(tls_folder / CERTIFICATE), "key": str(tls_folder / KEY)}
     roles = ("client", "scheduler", "worker")
     files = {f"tls_{role}_{file_kind}": path for role in roles for file_kind, path in paths.items()}
     return Security(require_encryption=True, tls_ca_file=paths["cert"], **files)

@@ -69,10 +69,16 @@ class ReferencePart(NamedTuple):
         return memory[self.start : self.start + pad_length(self.length)]
 
 
-def lay_out_reference(
-    arrays: Sequence[DeviceArray], *, is_verified: bool
-) -> tuple[list[ReferencePart], list[ReferencePart], int]:
-    """Return the layout of a reference: parts of expected outputs, parts of contents before a launch, total bytes.
+class ReferenceLayout(NamedTuple):
+    """The parts of a reference: expected outputs, then contents before a launch; and its total length in bytes."""
+
+    outputs: list[ReferencePart]
+    prefilled: list[ReferencePart]
+    length: int
+
+
+def lay_out_reference(arrays: Sequence[DeviceArray], *, is_verified: bool) -> ReferenceLayout:
+    """Return the layout of the reference of a launch's arrays.
 
     Unless `is_verified`, there are no expected outputs. Expected outputs with a tolerance are float64.
     """
@@ -80,9 +86,9 @@ def lay_out_reference(
     prefilled = [array for array in arrays if array.is_prefilled]
     lengths = [array.nbytes if array.ulp is None else 8 * math.prod(array.shape) for array in outputs]
     lengths += [array.nbytes for array in prefilled]
-    *starts, end = itertools.accumulate(map(pad_length, lengths), initial=0)
+    *starts, total_length = itertools.accumulate(map(pad_length, lengths), initial=0)
     parts = list(map(ReferencePart, (*outputs, *prefilled), starts, lengths))
-    return parts[: len(outputs)], parts[len(outputs) :], end
+    return ReferenceLayout(parts[: len(outputs)], parts[len(outputs) :], total_length)
 
 
 class _ArrayGroup:
@@ -160,7 +166,10 @@ class Rotation:
                 uploaded += len(piece)
 
     def restore_inputs(self) -> None:
-        """Upload again the contents of the arrays that are both read and written."""
+        """Upload again the contents of the arrays that are both read and written, if any.
+
+        In small sets, this also poisons the outputs.
+        """
         if any(array.direction == "in and out" for array in self.arrays):
             self._fill_sets(self._outputs)
 

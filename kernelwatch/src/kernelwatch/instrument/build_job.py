@@ -52,6 +52,7 @@ def describe_launch(launch: Launch, **job_fields: Any) -> JobDescription:
 
 
 def _describe_kernel(launch: Launch, job_fields: dict[str, Any]) -> JobDescription:
+    """Describe a launch of a kernel of the installed commit."""
     with skip_reasons.skip_unknown_names():
         kernel = registry.find_kernel(launch.kernel)
         kernel.check_dtype(launch.dtype)
@@ -59,7 +60,7 @@ def _describe_kernel(launch: Launch, job_fields: dict[str, Any]) -> JobDescripti
     arguments, oracle = dict(launch.arguments), kernel.reference
     array_arguments = [argument for argument in bound if isinstance(argument, ArrayArgument)]
     arrays, is_verified = tuple(map(_device_array, array_arguments)), callable(oracle)
-    expected, prefilled, length = buffers.lay_out_reference(arrays, is_verified=is_verified)
+    layout = buffers.lay_out_reference(arrays, is_verified=is_verified)
 
     def make_job(ready: Ready) -> Job:
         return Job(
@@ -67,7 +68,7 @@ def _describe_kernel(launch: Launch, job_fields: dict[str, Any]) -> JobDescripti
             package_digest=package_digest(),
             **_call_fields(kernel, launch, ready),
             arrays=arrays,
-            useful_bytes=max(2, kernel.useful_bytes(launch.dtype, **arguments)),
+            useful_bytes=max(2, kernel.useful_bytes(launch.dtype, **arguments)),  # half is the copy's length
             reference=f"{package_digest()} {_reference_name(kernel, array_arguments)} {arguments}",
             is_verified=is_verified,
             oracle=_make_oracle_job(oracle, launch, ready, arrays) if isinstance(oracle, Kernel) else None,
@@ -80,21 +81,21 @@ def _describe_kernel(launch: Launch, job_fields: dict[str, Any]) -> JobDescripti
             argument.name: _content_before_launch(argument, array)
             for argument, array in zip(array_arguments, arrays, strict=True)
         }
-        for array, start, length in prefilled:
+        for array, start, length in layout.prefilled:
             memory[start : start + length] = contents[array.name].reshape(-1).view(np.uint8)
-        for array, start, length in expected:
+        for array, start, length in layout.outputs:
             if array.ulp is None:  # write the reference in place, which saves a copy
                 view = memory[start : start + length].view(contents[array.name].dtype).reshape(array.shape)
                 if array.is_prefilled:
                     view[...] = contents[array.name]
                 contents[array.name] = view
-        is_near = any(array.ulp is not None for array in arrays)
-        outputs = kernel.compute_expected(contents, arguments, is_near=is_near) if is_verified else []
-        for part, output in zip(expected, outputs, strict=True):
+        has_tolerance = any(array.ulp is not None for array in arrays)
+        outputs = kernel.compute_expected(contents, arguments, as_float64=has_tolerance) if is_verified else []
+        for part, output in zip(layout.outputs, outputs, strict=True):
             dtype = contents[part.array.name].dtype if part.array.ulp is None else np.dtype(np.float64)
             _write_part(output.astype(dtype, copy=False), part.view_in(memory))
 
-    return JobDescription(make_job, Reference(length, fill_reference))
+    return JobDescription(make_job, Reference(layout.length, fill_reference))
 
 
 def _call_fields(kernel: Kernel, launch: Launch, ready: Ready) -> dict[str, Any]:
@@ -131,11 +132,10 @@ def _make_oracle_job(kernel: Kernel, launch: Launch, ready: Ready, arrays: tuple
 
 
 def _device_array(argument: ArrayArgument) -> DeviceArray:
-    values = (
-        argument.values
-        if isinstance(argument.values, str)
-        else f"a function, {fingerprint.list_function_facts(argument.values)}"
-    )
+    """Return an array as the measuring process needs it, with a text that identifies its content before a launch."""
+    values = argument.values
+    if not isinstance(values, str):
+        values = f"a function, {fingerprint.list_function_facts(values)}"
     if argument.has_own_content:
         values = f"{values}, seed {argument.seed}, below {argument.limit}, {dict(argument.extents or {})}"
     return DeviceArray(
@@ -143,14 +143,14 @@ def _device_array(argument: ArrayArgument) -> DeviceArray:
         dtype=argument.dtype.name if argument.dtype.names is None else f"V{argument.dtype.itemsize}",
         shape=argument.shape,
         direction=argument.direction,
-        values=values if argument.direction != "out" else "",
+        values="" if argument.direction == "out" else values,
         ordinal=argument.ordinal,
         ulp=argument.ulp,
     )
 
 
 def _content_before_launch(argument: ArrayArgument, array: DeviceArray) -> Array:
-    """Return an array's content before a launch; no elements for an output that is compared bit for bit."""
+    """Return an array's content before a launch. For an output that is compared bit for bit, it has no elements."""
     if array.direction == "out" and array.ulp is None:
         return np.empty(0, argument.dtype)
     if array.is_prefilled or array.is_written:
@@ -164,8 +164,9 @@ def _reference_name(kernel: Kernel, arguments: Sequence[ArrayArgument]) -> str:
     Kernels with one reference get the name of the suite's first. A kernel without a reference, or with an array whose
     values a function computes, gets its own name.
     """
-    shared = kernel.reference is not None and not any(callable(argument.values) for argument in arguments)
-    kernels = registry.current_suite().kernels().items() if shared else ()
+    is_shared = kernel.reference is not None and not any(callable(argument.values) for argument in arguments)
+    kernels = registry.current_suite().kernels().items() if is_shared else ()
+    sharing_names = (name for name, candidate in kernels if candidate.reference is kernel.reference)
     facts = [
         (
             argument.name,
@@ -178,9 +179,7 @@ def _reference_name(kernel: Kernel, arguments: Sequence[ArrayArgument]) -> str:
         )
         for argument in arguments
     ]
-    return (
-        f"{next((name for name, candidate in kernels if candidate.reference is kernel.reference), kernel.name)} {facts}"
-    )
+    return f"{next(sharing_names, kernel.name)} {facts}"
 
 
 def _describe_copy(launch: Launch, job_fields: dict[str, Any]) -> JobDescription:

@@ -18,6 +18,7 @@ from kernelwatch.instrument.graph_replay import run_once
 from kernelwatch.instrument.inputs import Bytes
 from kernelwatch.instrument.job_messages import DeviceArray, Job
 from kernelwatch.instrument.tolerance import UlpTolerance, WrongOutputError
+from ptxcount.util.grammar import count_noun
 
 #: Bytes to upload and compare at a time, if the reference is not stored on the device.
 _PIECE_BYTES = 64 << 20
@@ -66,7 +67,7 @@ def check_job_output(
     WrongOutputError
         At the first wrong element, or the first write past the end of an array.
     """
-    outputs, _, _ = buffers.lay_out_reference(job.arrays, is_verified=True)
+    outputs = buffers.lay_out_reference(job.arrays, is_verified=True).outputs
     (result,) = device.allocate(helper_kernels.WIDTH)
     try:
         comparison = _OutputComparison(job, rotation, result)
@@ -145,13 +146,9 @@ class _OutputComparison:
         expected = reference.view(np.float64).reshape(array.shape)
         for index in range(self._rotation.sets):
             read_bytes = partial(self._rotation.read_array, array, index)
-            guard, ulp_tolerance = (
-                buffers.pad_length(array.nbytes) - array.nbytes,
-                UlpTolerance(array.dtype, array.ulp or 0.0),
-            )
-            tolerance.check_within_tolerance(
-                self._describe_array(index, array), expected, guard, read_bytes, ulp_tolerance
-            )
+            guard, name = buffers.pad_length(array.nbytes) - array.nbytes, self._describe_array(index, array)
+            ulp_tolerance = UlpTolerance(array.dtype, array.ulp or 0.0)
+            tolerance.check_within_tolerance(name, expected, guard, read_bytes, ulp_tolerance)
 
     def _piece_in_all_sets(self, array: DeviceArray, start: int, length: int, address: int) -> _ExpectedPiece:
         return _ExpectedPiece(start, length, address, self._rotation.sets, self._rotation.set_pitch(array))
@@ -213,7 +210,7 @@ class _OutputComparison:
             return WrongOutputError(tolerance.format_overrun(name, distance))
         message = f"{self._job.name}, buffer {index}: wrote to {array.name}"
         if distance >= 0:
-            return WrongOutputError(f"{message}, first {distance} bytes after its end")
+            return WrongOutputError(f"{message}, first {count_noun(distance, 'byte')} after its end")
         index_in_array = [int(axis) for axis in np.unravel_index(byte // np.dtype(array.dtype).itemsize, array.shape)]
         if array.is_written:
             return WrongOutputError(tolerance.format_difference(name, index_in_array, actual, expected))

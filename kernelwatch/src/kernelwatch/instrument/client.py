@@ -94,11 +94,11 @@ class Channel:
         self._wait_for_data(seconds)
         handle = reduction.recv_handle(self._connection)
         try:
-            status = os.fstat(handle)
-            memory = mapped_memory.pop(status.st_ino, None)
-            memory = mapped_memory[status.st_ino] = (
-                memory if memory is not None and len(memory) >= length else map_memory(handle, 0)
-            )
+            inode = os.fstat(handle).st_ino
+            memory = mapped_memory.pop(inode, None)
+            if memory is None or len(memory) < length:
+                memory = map_memory(handle, 0)
+            mapped_memory[inode] = memory  # as the newest
         finally:
             os.close(handle)
         if len(mapped_memory) > _MAX_MAPPED:
@@ -126,7 +126,7 @@ def request_outcome(
     WrongOutputError
         Its output is wrong.
     MeasuringError
-        The measuring process does not start or stopped, or its measurement failed.
+        The measuring process did not start, has stopped, or failed to measure.
     """
     deadline = time.monotonic() + START_LIMIT
     while True:
@@ -151,6 +151,7 @@ def request_outcome(
             return answer
         if isinstance(answer, JobProblem):
             raise _ERRORS[answer.kind](answer.text)
+        # Otherwise the answer is a Restart: connect to the new process.
 
 
 def _receive_answer(channel: Channel) -> Answer:

@@ -5,6 +5,7 @@ Importing PyCUDA and cuda-bindings, as this module does, does not initialise CUD
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -137,7 +138,7 @@ def call_driver(function: Callable[..., tuple[Any, ...]], *arguments: Any) -> An
 
 
 class BoundKernel:
-    """A kernel loaded in the current context; its arguments are fixed, except addresses."""
+    """A kernel loaded in the current context, with fixed geometry and arguments, except addresses of arrays."""
 
     def __init__(self, call: Call) -> None:
         arguments = (call.entry, f"{len(call.parameters)}s", call.dynamic_shared, call.variables)
@@ -159,8 +160,6 @@ class BoundKernel:
 def fits_in_one_wave(call: Call) -> bool:
     """Return whether all blocks of a launch can run at the same time, if only the number of threads limits them."""
     attribute, get_attribute = cuda.device_attribute, cuda.Context.get_device().get_attribute
-    (x, y, z), (i, j, k) = call.grid, call.block
-    blocks_at_once = get_attribute(attribute.MULTIPROCESSOR_COUNT) * (
-        get_attribute(attribute.MAX_THREADS_PER_MULTIPROCESSOR) // (i * j * k)
-    )
-    return bool(x * y * z <= blocks_at_once)
+    blocks_per_multiprocessor = get_attribute(attribute.MAX_THREADS_PER_MULTIPROCESSOR) // math.prod(call.block)
+    blocks_at_once = get_attribute(attribute.MULTIPROCESSOR_COUNT) * blocks_per_multiprocessor
+    return bool(math.prod(call.grid) <= blocks_at_once)

@@ -57,12 +57,12 @@ def hash_facts(*parts: object) -> str:
 
 
 @cache
-def hash_function(function: Callable[..., Any]) -> str:
+def hash_function(function: object) -> str:
     """Return the fingerprint of a function's sources: its module, and the modules that this imports.
 
-    Only modules of the function's own package and of the measured package count. If the source does not show the
-    imports, all modules of the measured package count. For a callable, those of the suite count, too, because it may
-    have created the callable.
+    Only modules of the function's own package and of the measured package count. For other objects, such as closures, a
+    `Kernel` or None, all modules of the measured package count. For callable ones, those of the suite count, too,
+    because it may have created them.
     """
     files, package = find_sources(function), registry.find_measured_folder()
     if files is None:

@@ -109,23 +109,23 @@ class BackToBackLaunches(TimedGraph):
 
     The events are nodes of the graph, so the interval has no work of the host. The warm-up launches move as many bytes
     as fit in the L2, so that earlier data is written back, and the L2 has the same kind of data at the start and end of
-    the interval. `is_led_in=False` omits them. `stack` destroys graph and events.
+    the interval. Without `has_warm_up`, there are none. `stack` destroys graph and events.
     """
 
-    def __init__(self, cycle: Cycle, launches: int, stack: ExitStack, *, is_led_in: bool = True) -> None:
+    def __init__(self, cycle: Cycle, launches: int, stack: ExitStack, *, has_warm_up: bool = True) -> None:
         driver, call = device.driver, device.call_driver
         self.launches, stream = launches, cycle.stream
-        self._start, self._stop = (call(driver.cuEventCreate, driver.CUevent_flags.CU_EVENT_DEFAULT) for _ in "ab")
+        self._start, self._stop = (call(driver.cuEventCreate, driver.CUevent_flags.CU_EVENT_DEFAULT) for _ in range(2))
         for event in (self._start, self._stop):
             stack.callback(driver.cuEventDestroy, event)
         external = driver.CUevent_record_flags.CU_EVENT_RECORD_EXTERNAL
-        lead_in = -(-device.l2_bytes() // cycle.bytes_moved) if is_led_in else 0
+        warm_up = -(-device.l2_bytes() // cycle.bytes_moved) if has_warm_up else 0
 
         def capture() -> None:
-            for index in range(lead_in):
+            for index in range(warm_up):
                 cycle.enqueue(index, stream)
             call(driver.cuEventRecordWithFlags, self._start, stream.handle, external)
-            for index in range(lead_in, lead_in + launches):
+            for index in range(warm_up, warm_up + launches):
                 cycle.enqueue(index, stream)
             call(driver.cuEventRecordWithFlags, self._stop, stream.handle, external)
 
@@ -139,11 +139,14 @@ class BackToBackLaunches(TimedGraph):
 
 
 def make_back_to_back(cycle: Cycle, stack: ExitStack) -> BackToBackLaunches:
-    """Return a graph of about TARGET_MS of launches; if one takes at least LONG_LAUNCH, a graph of one cycle."""
+    """Return a graph of whole cycles: at least TARGET_MS and MIN_LAUNCHES, as measured by a first replay.
+
+    If a launch takes at least LONG_LAUNCH, return a graph of one cycle without a warm-up.
+    """
     with ExitStack() as probing:
-        seconds = BackToBackLaunches(cycle, min(cycle.length, MAX_PROBED), probing, is_led_in=False).take_sample()
+        seconds = BackToBackLaunches(cycle, min(cycle.length, MAX_PROBED), probing, has_warm_up=False).take_sample()
     if seconds >= LONG_LAUNCH:
-        return BackToBackLaunches(cycle, cycle.length, stack, is_led_in=False)
+        return BackToBackLaunches(cycle, cycle.length, stack, has_warm_up=False)
     launches = max(MIN_LAUNCHES, TARGET_MS * 1e-3 / seconds)
     # The number is a multiple of the cycle, so that a replay uses all buffers equally often.
     return BackToBackLaunches(cycle, cycle.length * math.ceil(launches / cycle.length), stack)
@@ -163,15 +166,12 @@ class IsolatedLaunches(TimedGraph):
         flushed, self._stamps = device.allocate(length, 2 * ISOLATED_LAUNCHES * 8)
         for allocation in (flushed, self._stamps):
             stack.callback(allocation.free)
-        flush, stamp = (
-            helper_kernels.load_helper(helper_kernels.FLUSH_L2, size=helper_kernels.count_elements(length)),
-            helper_kernels.load_helper(helper_kernels.STAMP, size=1),
-        )
-        first, flush_arguments = int(self._stamps), flush.pack_addresses(int(flushed), int(flushed))
-        begin, end = (
-            [stamp.pack_addresses(first + 16 * index + offset, first) for index in range(ISOLATED_LAUNCHES)]
-            for offset in (0, 8)
-        )
+        flush = helper_kernels.load_helper(helper_kernels.FLUSH_L2, size=helper_kernels.count_elements(length))
+        stamp = helper_kernels.load_helper(helper_kernels.STAMP, size=1)
+        flush_arguments = flush.pack_addresses(int(flushed), int(flushed))
+        first, last = int(self._stamps), int(self._stamps) + 16 * ISOLATED_LAUNCHES
+        begin = [stamp.pack_addresses(address, first) for address in range(first, last, 16)]
+        end = [stamp.pack_addresses(address, first) for address in range(first + 8, last, 16)]
 
         def capture() -> None:
             for index in range(ISOLATED_LAUNCHES):

@@ -9,7 +9,7 @@ from kernelwatch.instrument import device
 from kernelwatch.instrument.device import BoundKernel
 from kernelwatch.instrument.job_messages import Call
 from kernelwatch.kernel import Kernel, geometry, matrix_copy
-from kernelwatch.kernel.arguments import pack_arguments
+from kernelwatch.kernel.arguments import ParameterLayout, pack_arguments
 from kernelwatch.kernel.parameters import inputs, outputs, scalar
 
 #: Dtype and bytes of an element: the largest access of a thread.
@@ -27,14 +27,13 @@ def _make_helper(name: str, source: str, threads: int, grid: geometry.Grid = geo
 
     `numbers` maps further parameters to their minimums. With `sets` among them, there is a second input.
     """
-    input_parameters = [inputs(name, "size") for name in ("input", "other")[: 1 + ("sets" in numbers)]]
-    minimums = {"size": 1, **numbers}
+    input_names = ("input", "other") if "sets" in numbers else ("input",)
     return Kernel(
         name,
         [
             outputs("output", "size"),
-            *input_parameters,
-            *(scalar(name, "int64", least=value) for name, value in minimums.items()),
+            *(inputs(input_name, "size") for input_name in input_names),
+            *(scalar(number, "int64", least=minimum) for number, minimum in {"size": 1, **numbers}.items()),
         ],
         threads,
         over=("size",),
@@ -64,7 +63,7 @@ def compile_helpers(arch: str) -> None:
 def make_helper_call(helper: Kernel, **arguments: int) -> Call:
     """Return the launch of a helper kernel with these arguments, such as `size` elements of WIDTH bytes."""
     bound = helper.bind_arguments(DTYPE, **arguments)
-    parameters, addresses = pack_arguments(bound, [(8, 8, None)] * len(bound))
+    parameters, addresses = pack_arguments(bound, [ParameterLayout(8, 8, None)] * len(bound))
     shape = helper.compute_geometry(DTYPE, device.count_multiprocessors(), **arguments)
     return Call(
         cubin=_compile_helper(helper, device.device_arch()),

@@ -28,7 +28,7 @@ BLOCK = 16 * 2097143
 #: sum of 2^15 products is exact in the 24 bits of a float32, in any order.
 LEVELS, DENOMINATOR = 33, 8
 
-#: Distance in bytes between the beginnings of two inputs in the block; a multiple of all item sizes.
+#: Distance in bytes between the beginnings of two inputs in the block; a multiple of 16, the largest size of a number.
 _OFFSET_STEP = 16 * 1009
 
 _SEED = 20230319
@@ -83,6 +83,7 @@ _tiling_lock = threading.Lock()
 
 
 def _tile_block(block: Bytes, length: int) -> Bytes:
+    """Return `length` read-only bytes: the block, repeated."""
     tiled = np.empty(length, dtype=np.uint8)
 
     def fill(first: int) -> None:
@@ -97,15 +98,15 @@ def _tile_block(block: Bytes, length: int) -> Bytes:
 def make_counter_input(shape: tuple[int, ...], dtype: DTypeLike, ordinal: int, *, is_exact: bool) -> NDArray[Any]:
     """Return an input of a launch on the CPU, computed from the index of each element. Inputs of one launch differ.
 
-    With `is_exact`, the elements are exact values. Otherwise their bits are those of a counter, so all elements of 4
-    bytes or more differ.
+    With `is_exact`, the elements are exact values. Otherwise their bytes are those of a counter with numbers of 1, 2, 4
+    or 8 bytes, at most as large as an element. So elements of 4, 8 or 16 bytes differ.
     """
     element, step = np.dtype(dtype), 2654435761 + 2 * ordinal
     nbytes = math.prod(shape) * element.itemsize
     if is_exact:
         hashed = host_memory.make_range(nbytes // _component_dtype(element).itemsize, np.uint32, step=step)
         return _exact_values((hashed >> 16) % LEVELS, element).reshape(shape)
-    unit = min(element.itemsize, 8)
+    unit = min(8, 1 << (element.itemsize.bit_length() - 1))
     counter = host_memory.make_range(-(-nbytes // unit), f"u{unit}", step=step)
     return counter.view(np.uint8)[:nbytes].view(element).reshape(shape)
 

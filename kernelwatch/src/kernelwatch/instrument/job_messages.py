@@ -151,7 +151,7 @@ class JobOutcome(Message, frozen=True, kw_only=True):
 
     #: Seconds per launch.
     samples: tuple[float, ...]
-    #: Seconds of a copy of the same useful bytes, each timed right before the sample with the same index.
+    #: Seconds of a copy of the same useful bytes, each timed in the same turn as the sample with the same index.
     copies: tuple[float, ...]
     #: Reasons why the GPU ran below its full clocks.
     throttle_reasons: tuple[str, ...] = ()

@@ -101,7 +101,7 @@ def default_name(device: Gpu | None) -> str:
 
 
 def stable_facts(name: str, device: Gpu | None) -> dict[str, str]:
-    """Return the facts that identify a series in asv. They are equal on all machines with this model of GPU."""
+    """Return the facts that identify a series in asv: name, system, CPU architecture and model of the GPU."""
     return {
         "machine": name,
         "os": platform.system(),

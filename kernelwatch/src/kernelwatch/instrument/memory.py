@@ -116,8 +116,8 @@ class ReferenceStore(_DevicePool):
     def load_on_device(self, name: str, length: int, fetch: FetchReference) -> int | None:
         """Return the device address of a reference of `length` bytes; call `fetch` unless it is stored already.
 
-        Return None if the pool is smaller than the reference. If the pool is full, all other references are dropped,
-        and their addresses become invalid.
+        Return None if the pool is smaller than the reference. If the pool is full, the others in it are dropped, and
+        their addresses become invalid.
         """
         if name not in self._on_device:
             if self._pool is None or length > self._size:

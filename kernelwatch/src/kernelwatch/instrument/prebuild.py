@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
+from itertools import product
 
 from kernelwatch.errors import ERRORS
 from kernelwatch.suite import registry
@@ -19,14 +20,12 @@ def list_cubins(archs: Sequence[str]) -> list[CubinKey]:
 
     Cubins that differ only in flags are neighbours, because they share nvcc's longest step.
     """
-    axes, supported_dtypes = registry.current_suite().compiled.axes, registry.current_suite().dtypes
+    suite = registry.current_suite()
+    axes, kernels = suite.compiled.axes, suite.kernels()
     return [
         (str(name), str(dtype), str(flags), arch)
-        for arch in archs
-        for dtype in axes["dtype"]
-        for name in axes["kernel"]
-        if name in registry.current_suite().kernels() and dtype in supported_dtypes[str(name)]
-        for flags in axes["flags"]
+        for arch, dtype, name, flags in product(archs, axes["dtype"], axes["kernel"], axes["flags"])
+        if name in kernels and dtype in suite.dtypes[str(name)]
     ]
 
 
@@ -59,7 +58,7 @@ def compile_for_archs(archs: Sequence[str], only: Container[tuple[str, ...]] | N
     cubins = [cubin for cubin in list_cubins(archs) if only is None or cubin[:3] in only]
     for cubin, error in zip(cubins, compile_cubins(cubins), strict=True):
         if error is not None:
-            print(f"{', '.join(cubin)}: {error}")
+            print(f"cannot compile {', '.join(cubin)}: {error}")
 
 
 def compile_for_device() -> None:

@@ -20,7 +20,7 @@ import sys
 import tempfile
 import threading
 from collections import defaultdict, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property, partial
 from multiprocessing.connection import Listener
@@ -70,14 +70,14 @@ class InterleavedJobs:
 class Server:
     """Serves connections one after another. A job may take `job_seconds`.
 
-    `companions` is the folder with the jobs of an interleaved run.
+    `jobs_folder` has the jobs of an interleaved run, if any.
     """
 
     def __init__(
-        self, session: Session, ready: Ready, job_seconds: float = JOB_LIMIT, companions: Path | None = None
+        self, session: Session, ready: Ready, job_seconds: float = JOB_LIMIT, jobs_folder: Path | None = None
     ) -> None:
         self._session, self._ready, self._limit = session, ready, job_seconds
-        self._interleaved = InterleavedJobs(companions)
+        self._interleaved = InterleavedJobs(jobs_folder)
         #: Memory of references from other processes, by inode.
         self._mapped_memory: dict[int, Bytes] = {}
         #: Digests of the packages whose jobs are served here.
@@ -107,7 +107,7 @@ class Server:
 
     def _measure_job(self, job: Job, channel: Channel) -> JobOutcome:
         """Return the outcome of a job; keep the outcomes of jobs interleaved with it for their requests."""
-        _, _, length = buffers.lay_out_reference(job.arrays, is_verified=job.is_verified)
+        length = buffers.lay_out_reference(job.arrays, is_verified=job.is_verified).length
         requests_early = (
             length
             and self._session.needs_reference(job)
@@ -139,9 +139,9 @@ class Server:
 
 
 @contextmanager
-def _limit_time(seconds: float, expired: Any) -> Iterator[None]:
-    """Call `expired` in a thread if the `with` block takes longer than `seconds`. The block waits for a begun call."""
-    timer = threading.Timer(seconds, expired)
+def _limit_time(seconds: float, end: Callable[[], None]) -> Iterator[None]:
+    """Call `end` in a thread if the `with` block takes longer than `seconds`. The block waits for a begun call."""
+    timer = threading.Timer(seconds, end)
     timer.daemon = True
     timer.start()
     try:

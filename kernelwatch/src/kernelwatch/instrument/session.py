@@ -2,7 +2,8 @@
 
 A grid of many waves changes the times of later small launches in the same context, by up to 9 %
 (docs/evidence/times.md, "Contexts remember"). Therefore launches whose blocks all run at once are measured in a
-separate context. Their verification in this context uses only uploads and launches whose blocks all run at once.
+separate context, unless they are isolated. Their verification in this context uses only uploads and launches whose
+blocks all run at once.
 """
 
 from __future__ import annotations
@@ -13,8 +14,6 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
-
-import numpy as np
 
 from kernelwatch.instrument import buffers, build_job, check_output, client, device, helper_kernels, memory, throttling
 from kernelwatch.instrument.device import fits_in_one_wave
@@ -71,7 +70,8 @@ class _LastJobs:
     """The context and the buffers of the last jobs, which later jobs may share, and the jobs that used them."""
 
     jobs: list[Job]
-    is_small: bool
+    #: True for a separate context, as the module's docstring explains.
+    in_separate_context: bool
     stack: ExitStack
     use_context: Callable[[], AbstractContextManager[None]] = nullcontext
     timed_job: TimedJob | None = None
@@ -136,24 +136,25 @@ class Session:
         independent. Raises NotImplementedError as `measure`.
         """
         job = jobs[0]
-        is_small = bool(job.l2_fetch_bytes) or (not job.isolated and any(map(fits_in_one_wave, jobs)))
+        in_separate = bool(job.l2_fetch_bytes) or (not job.isolated and any(map(fits_in_one_wave, jobs)))
         if job.in_l2 and job.set_bytes > device.l2_bytes():
             raise NotImplementedError(f"needs {job.set_bytes} bytes of L2 cache, but the GPU has {device.l2_bytes()}")
         last = self._last
-        if last is None or job in last.jobs or last.is_small != is_small or not last.jobs[0].shares_buffers(job):
+        has_same_context = last is not None and last.in_separate_context == in_separate
+        if last is None or job in last.jobs or not has_same_context or not last.jobs[0].shares_buffers(job):
             self.release_buffers()
-            last = self._last = _LastJobs([], is_small, ExitStack())
-            last.use_context = self._choose_context(job, last.stack) if is_small else nullcontext
+            last = self._last = _LastJobs([], in_separate, ExitStack())
+            last.use_context = self._choose_context(job, last.stack) if in_separate else nullcontext
         last.jobs.append(job)
-        is_done = False
+        can_reuse_buffers = False
         try:
             with last.use_context():
                 last.timed_job = last.timed_job or self._make_buffers(job, last, fetch)
                 yield last.timed_job
                 last.timed_job.release_job()
-            is_done = not last.timed_job.rotation.contents and job.oracle is None
+            can_reuse_buffers = not last.timed_job.rotation.contents and job.oracle is None
         finally:
-            if not is_done:
+            if not can_reuse_buffers:
                 self.release_buffers()
 
     def release_buffers(self) -> None:
@@ -165,7 +166,7 @@ class Session:
             last.stack.close()
 
     def _choose_context(self, job: Job, stack: ExitStack) -> Callable[[], AbstractContextManager[None]]:
-        """Return a function that makes a context current, as a context manager, for a job of small grids.
+        """Return a function that makes a separate context current, as a context manager.
 
         It is the session's clean context, in which no large grid runs. A job gets a new context if its copy or oracle
         needs large grids, or it sets the L2 fetch granularity.
@@ -180,13 +181,14 @@ class Session:
 
     def _make_buffers(self, job: Job, last: _LastJobs, fetch: FetchReference) -> TimedJob:
         """Return a job's buffers. If they do not fit, free the session's references, then its arena, and try again."""
-        _, prefilled, end = buffers.lay_out_reference(job.arrays, is_verified=job.is_verified)
-        reference_bytes = (
-            self.references.load_on_host(job.reference, end, fetch) if prefilled else np.empty(0, np.uint8)
-        )
-        contents = {part.array.name: part.view_in(reference_bytes) for part in prefilled}
-        allocate = device.allocate if last.is_small else self._arena.allocate
-        make_buffers = partial(TimedJob, job, last.buffer_stack, allocate, contents, has_waves=not last.is_small)
+        layout = buffers.lay_out_reference(job.arrays, is_verified=job.is_verified)
+        contents: dict[str, Bytes] = {}
+        if layout.prefilled:
+            reference_bytes = self.references.load_on_host(job.reference, layout.length, fetch)
+            contents = {part.array.name: part.view_in(reference_bytes) for part in layout.prefilled}
+        allocate = device.allocate if last.in_separate_context else self._arena.allocate
+        allows_waves = not last.in_separate_context
+        make_buffers = partial(TimedJob, job, last.buffer_stack, allocate, contents, allows_waves=allows_waves)
         for release in (self.references.release, self._arena.release):
             try:
                 return make_buffers()
@@ -197,14 +199,16 @@ class Session:
         return make_buffers()
 
     def _verify(self, job: Job, timed_job: TimedJob, fetch: FetchReference) -> None:
+        """Launch a job once on each set, and check its output and its inputs, unless an earlier round did so."""
         if job in self._verified:
             return
         expected: Callable[[], Bytes] | None = None
         on_device: Callable[[], int | None] = lambda: None  # noqa: E731 -- replaced below
         if job.is_verified:
-            reference_arguments = (job.reference, buffers.lay_out_reference(job.arrays, is_verified=True)[2], fetch)
+            length = buffers.lay_out_reference(job.arrays, is_verified=True).length
+            reference_arguments = (job.reference, length, fetch)
             expected = partial(self.references.load_on_host, *reference_arguments)
-            if timed_job.has_waves:
+            if timed_job.allows_waves:
                 on_device = partial(self.references.load_on_device, *reference_arguments)
         elif job.oracle is not None:
             oracle_output = timed_job.run_oracle(job.oracle)

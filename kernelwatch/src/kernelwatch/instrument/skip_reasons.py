@@ -55,8 +55,9 @@ def format_missing(error: Exception) -> str:
 
     A dtype that the kernel does not support has its own text, because other commits may support it.
     """
-    is_limit = isinstance(error, UnknownDtypeError) and not isinstance(error, NoSuchDtypeError)
-    return f"this commit does not have the dtype: {error}" if is_limit else f"{LACKS}{error}"
+    if isinstance(error, UnknownDtypeError) and not isinstance(error, NoSuchDtypeError):
+        return f"this commit does not have the dtype: {error}"
+    return f"{LACKS}{error}"
 
 
 @contextmanager

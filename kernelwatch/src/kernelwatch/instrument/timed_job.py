@@ -20,8 +20,8 @@ from kernelwatch.instrument.stopping_rule import is_sufficient
 class TimedJob:
     """The buffers of a job, which takes samples of launches that use them. Closing `stack` frees the buffers.
 
-    `allocate` and `contents` are passed to `Rotation`. Without `has_waves`, outputs are poisoned by uploads instead of
-    a grid of many waves. Raises NotImplementedError if the buffers do not fit in the device's free memory.
+    `allocate` and `contents` are passed to `Rotation`. Unless grids of many waves are allowed, outputs are poisoned by
+    uploads. Raises NotImplementedError if the buffers do not fit in the device's free memory.
     """
 
     def __init__(
@@ -31,9 +31,9 @@ class TimedJob:
         allocate: Callable[..., list[Any]] | None = None,
         contents: Mapping[str, Bytes] = MappingProxyType({}),
         *,
-        has_waves: bool = True,
+        allows_waves: bool = True,
     ) -> None:
-        self._stack, self._job, self.has_waves = stack, job, has_waves
+        self._stack, self._job, self.allows_waves = stack, job, allows_waves
         sets = 1 if job.in_l2 else buffers.count_sets(job.set_bytes, device.l2_bytes())
         self.rotation = buffers.Rotation(job.arrays, sets, job.useful_bytes // 2, contents, allocate)
         stack.callback(self.rotation.free)
@@ -75,8 +75,8 @@ class TimedJob:
     def take_samples(self, jobs: Sequence[Job], watch: throttling.ThrottleWatch | None) -> list[JobOutcome]:
         """Take interleaved samples of jobs until they suffice; return an outcome for each job.
 
-        In each turn, time a copy, then take a sample of each job. If the GPU was throttled, drop the samples of the
-        turn, unless too few turns remain for the minimum number of samples.
+        In each turn, time a copy, then take a sample of each job, with the order of jobs reversed every other turn. If
+        the GPU was throttled, drop the samples of the turn, unless too few turns remain for the minimum number.
         """
         control = self._control = self._control or self._make_timed_graph(self._make_copies(), self._stack)
         timed_graphs = [self._make_timed_graph(self.make_launches(job), self._graphs) for job in jobs]
@@ -86,10 +86,12 @@ class TimedJob:
         fewest, most = self._job.samples, max(self._job.samples, self._job.most)
         for turn in range(most):
             copies.append(control.take_sample())
-            for place in range(len(timed_graphs))[:: 1 if turn % 2 else -1]:
-                samples[place].append(timed_graphs[place].take_sample())
+            order = range(len(jobs)) if turn % 2 else reversed(range(len(jobs)))
+            for index in order:
+                samples[index].append(timed_graphs[index].take_sample())
             reasons = watch.find_reasons() if watch else ()
-            if reasons and len(copies) - 1 + most - turn - 1 >= fewest:
+            turns_left = most - turn - 1
+            if reasons and len(copies) - 1 + turns_left >= fewest:
                 for values in (copies, *samples):
                     values.pop()
             else:
@@ -110,9 +112,9 @@ class TimedJob:
     def run_oracle(self, oracle: Job) -> Bytes:
         """Launch the oracle's kernel on the job's buffers; return its outputs as the job's reference."""
         self.launch_on_all_sets(oracle)
-        outputs, _, end = buffers.lay_out_reference(self._job.arrays, is_verified=True)
-        reference = np.full(end, POISON, np.uint8)
-        for array, start, length in outputs:
+        layout = buffers.lay_out_reference(self._job.arrays, is_verified=True)
+        reference = np.full(layout.length, POISON, np.uint8)
+        for array, start, length in layout.outputs:
             output = np.empty(array.nbytes, np.uint8)
             self.rotation.read_array(array, 0, 0, output)
             if array.ulp is not None:
@@ -122,7 +124,7 @@ class TimedJob:
 
     def launch_on_all_sets(self, job: Job) -> None:
         """Launch once on each set of buffers, with poisoned outputs."""
-        self.rotation.poison_outputs(by_upload=not self.has_waves)
+        self.rotation.poison_outputs(by_upload=not self.allows_waves)
         cycle = self.make_launches(job)
 
         def capture() -> None:

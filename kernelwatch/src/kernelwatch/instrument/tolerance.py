@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelwatch.instrument.inputs import POISON
+from ptxcount.util.grammar import count_noun
 
 Array = NDArray[Any]
 
@@ -78,10 +79,10 @@ def check_guard(name: str, end: int, guard: int, read_output: ReadOutput) -> Non
 
 
 def format_overrun(name: str, distance: int) -> str:
-    """Return the message for a write past the end of an output; `distance` is that from the end, in bytes."""
-    return f"{name}: wrote past the end of its output, first after {distance} bytes"
+    """Return the message for a write past the end of an output; `distance` is the first byte's from the end."""
+    return f"{name}: wrote past the end of its output, first after {count_noun(distance, 'byte')}"
 
 
 def format_difference(name: str, index: Sequence[int], actual: bytes, expected: bytes) -> str:
-    """Return the message for an element that differs from the expected one."""
+    """Return the message for an element that differs from the expected one, with the bytes of both in hexadecimal."""
     return f"{name}: element {list(index)} is {actual.hex()}, the reference is {expected.hex()} (bytes in memory order)"

@@ -4,13 +4,14 @@ import operator
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import ml_dtypes  # noqa: F401 -- registers the name "bfloat16" with NumPy
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from kernelwatch.errors import ArgumentError, NoSuchDtypeError, UnknownArgumentError
+from ptxcount.util.grammar import count_noun
 
 Shape = tuple[int, ...]
 Array = NDArray[Any]
@@ -27,8 +28,8 @@ Direction = Literal["in", "out", "in and out"]
 class ArrayArgument:
     """An array of a launch: an `ArrayParameter` with its shape, its dtype and the launch's extents.
 
-    If the elements are indices, they are below `limit`. `ordinal` numbers the arrays of a launch that the kernel reads,
-    so that inputs that repeat a block differ.
+    If the elements are indices, they are below `limit`. `ordinal` is the array's index among those that the kernel
+    reads. It determines where a generated content begins, so that the inputs of a launch differ.
     """
 
     name: str
@@ -54,7 +55,7 @@ class ArrayArgument:
 
     @property
     def has_own_content(self) -> bool:
-        """True if its content does not repeat a block, so that only the commit's process can produce it."""
+        """True if only the commit's process can produce its content: indices, or values not "bits" or "exact"."""
         return self.values not in ("bits", "exact") or self.limit is not None
 
 
@@ -82,13 +83,19 @@ class ScalarArgument:
         except (TypeError, ValueError, OverflowError):
             fits = False
         if not fits or array.shape:
-            raise ArgumentError(f"{self.name}: {self.value!r} does not fit {target}, the entry point's type")
+            raise ArgumentError(
+                f"{self.name}: {self.value!r} does not fit {target}; change the value or scalar's dtype="
+            )
         value: np.generic = array[()]  # type: ignore[assignment]
         return value
 
 
-#: Size, alignment and dtype of an entry point's parameter; the dtype of a struct is None.
-ParameterLayout = tuple[int, int, np.dtype[Any] | None]
+class ParameterLayout(NamedTuple):
+    """Size and alignment of an entry point's parameter in bytes, and its dtype; the dtype of a struct is None."""
+
+    size: int
+    alignment: int
+    dtype: np.dtype[Any] | None
 
 
 def pack_arguments(
@@ -99,7 +106,8 @@ def pack_arguments(
     `layout` is that of the entry point. Raises UnknownArgumentError if it does not fit the arguments.
     """
     if len(layout) != len(arguments):
-        raise UnknownArgumentError(f"the entry point takes {len(layout)} arguments, but {len(arguments)} are declared")
+        count = count_noun(len(layout), "argument")
+        raise UnknownArgumentError(f"the entry point takes {count}, but {len(arguments)} are declared")
     packed, address_offsets = bytearray(), []
     for argument, (size, alignment, dtype) in zip(arguments, layout, strict=True):
         packed += bytes(-len(packed) % alignment)
@@ -108,7 +116,7 @@ def pack_arguments(
         value = bytes(8) if isinstance(argument, ArrayArgument) else argument.to_numpy(dtype).tobytes()
         if len(value) != size:
             raise UnknownArgumentError(
-                f"{argument.name}: the entry point takes {size} bytes, but the argument has {len(value)}"
+                f"{argument.name}: the entry point takes {count_noun(size, 'byte')}, but the argument has {len(value)}"
             )
         packed += value
     return bytes(packed), tuple(address_offsets)
@@ -127,9 +135,9 @@ def to_dtype(dtype: DTypeLike) -> np.dtype[Any]:
     try:
         numpy_dtype = np.dtype(dtype if dtype is not None else "None")  # NumPy reads None as float64
     except TypeError:
-        raise NoSuchDtypeError(f"dtype {dtype!r} is not a NumPy dtype") from None
+        raise NoSuchDtypeError(f"dtype {dtype!r} is not a NumPy dtype; write one such as float32") from None
     if numpy_dtype.hasobject:
-        raise NoSuchDtypeError(f"dtype {numpy_dtype} holds Python objects")
+        raise NoSuchDtypeError(f"dtype {numpy_dtype} holds Python objects; use numbers, or a struct of numbers")
     return numpy_dtype
 
 

@@ -16,6 +16,7 @@ from kernelwatch.kernel.ptx_module import PtxModule
 from kernelwatch.kernel.sources import KernelSource, TextSource
 from kernelwatch.toolchain import build
 from kernelwatch.toolchain.build import Cubin
+from ptxcount.util.grammar import count_noun
 
 
 class KernelCode:
@@ -39,10 +40,13 @@ class KernelCode:
 
     @property
     def origin(self) -> Path:
-        """The file of the source, or the module that generates it: in the package, or in the repository."""
-        if self.file:
-            return Path(self.file)
+        """The file of the source: `file`, or that of the module that defines the text or function: imaging/kernels.py.
+
+        A text that is declared itself has the file name of `source`.
+        """
         text_source = self._text or self._ptx
+        if self.file or (isinstance(text_source, str) and not sources.is_place(text_source)):
+            return self.source
         module = text_source.partition(":")[0] if isinstance(text_source, str) else text_source.__module__
         return Path(*module.split(".")).with_suffix(".py")
 
@@ -114,29 +118,30 @@ class KernelCode:
         return self.compile_module(dtype, flags, arch=arch).parameter_layout()
 
     def variable_values(self, extents: Mapping[str, Any]) -> dict[str, Array]:
-        """Return variable of the source -> its value for a launch, from `constants`."""
+        """Return name of a variable in the source -> its value for a launch, from `constants`."""
         return {
             name: np.asarray(expressions.evaluate_function(value, extents) if callable(value) else value)
             for name, value in self.constants.items()
         }
 
     def bind_variables(self, module: PtxModule, extents: Mapping[str, Any]) -> dict[str, Array]:
-        """Return variable of the machine code -> its value for a launch, from `constants`.
+        """Return name of a variable in the PTX, which may be mangled -> its value for a launch, from `constants`.
 
-        Raises UnknownArgumentError if the module has no such variable, or one of another size.
+        Raises UnknownArgumentError if the module does not have exactly one such variable, or its size differs.
         """
         values = {}
         for name, value in self.variable_values(extents).items():
             variable = module.find_variable(name)
             if value.nbytes != variable.size:
                 raise UnknownArgumentError(
-                    f"{self.name}: variable {name} has {variable.size} bytes; constants= gives {value.nbytes}"
+                    f"{self.name}: variable {name} has {count_noun(variable.size or 0, 'byte')}; "
+                    f"constants= gives {value.nbytes}"
                 )
             values[variable.name] = value
         return values
 
     def variable_bytes(self, dtype: DTypeLike, flags: str = FLAGS, /, *, arch: str, **extents: Any) -> dict[str, bytes]:
-        """Compile the kernel; return variable of the machine code -> the bytes of its value for a launch."""
+        """Compile the kernel; return as `bind_variables`, with the bytes of each value."""
         if not self.constants:  # true for most kernels: nothing needs to be compiled
             return {}
         values = self.bind_variables(self.compile_module(dtype, flags, arch=arch), extents)

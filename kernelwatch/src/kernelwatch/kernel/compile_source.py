@@ -67,6 +67,7 @@ def _compile_module(
     _included: tuple[str, ...],
     _compiler: tuple[str, ...],
 ) -> PtxModule:
+    """Compile as `compile_module`. The texts of includes and the compiler's identity only complete the cache's key."""
     if "<" not in name:
         text = compile_source_to_ptx(source, options, arch)
         return PtxModule(text, find_entry(text, name))
@@ -90,7 +91,9 @@ def _explain_missing(errors: str, name: str, source: KernelSource) -> str:
     An error in _ENTRY_DECLARATION gets no file and line, because the user's file does not have this declaration.
     """
     error = first_error(errors)
-    if _ENTRY_VARIABLE in errors.partition(f"{error}\n  ")[2].partition("\n")[0]:
+    quoted_line = errors.partition(f"{error}\n  ")[2].partition("\n")[0]
+    if _ENTRY_VARIABLE in quoted_line:
         error = error.partition("error: ")[2]
     headers = [header for cpp_type, header in dtypes.CPP.values() if header and cpp_type in name]
-    return "".join([error, *(f"; it does not include {name}" for name in headers if name not in source.full_text())])
+    missing_headers = [header for header in headers if header not in source.full_text()]
+    return "".join([error, *(f"; it does not include {header}" for header in missing_headers)])

@@ -79,7 +79,7 @@ def fits_commit(kernel: Kernel) -> bool:
     layout = module.parameter_layout()
     return (
         len(layout) == len(kernel.declared)
-        and all(map(_is_compatible, layout, kernel.declared))
+        and all(map(_has_same_size, layout, kernel.declared))
         and all(callable(value) or np.asarray(value).nbytes == variable.size for variable, value in variables)
     )
 
@@ -93,7 +93,8 @@ def _full_text(kernel: Kernel) -> str:
     return source.full_text()
 
 
-def _is_compatible(layout: ParameterLayout, parameter: Parameter) -> bool:
+def _has_same_size(layout: ParameterLayout, parameter: Parameter) -> bool:
+    """Return whether the entry point's parameter has the declared size; true for a scalar without a dtype."""
     if isinstance(parameter, ArrayParameter):
-        return layout[0] == 8
-    return parameter.dtype is None or to_dtype(parameter.dtype).itemsize == layout[0]
+        return layout.size == 8  # an address
+    return parameter.dtype is None or to_dtype(parameter.dtype).itemsize == layout.size

@@ -24,13 +24,13 @@ def _parse_expression(text: str) -> ast.Expression:
         tree = None
     if tree is None or not all(isinstance(node, _ALLOWED_NODES) for node in ast.walk(tree.body)):
         raise ArgumentError(
-            f"{text!r} is not a length; write names, numbers, + - * // % and parentheses, without spaces"
+            f"{text!r} is not a length; write names, numbers, + - * // % << and parentheses, without spaces"
         )
     return tree
 
 
 def find_names(text: str) -> list[str]:
-    """Return the names in an expression, in order. Raises ArgumentError if the text is not an expression."""
+    """Return each name in an expression once. Raises ArgumentError if the text is not an expression."""
     return list(dict.fromkeys(node.id for node in ast.walk(_parse_expression(text)) if isinstance(node, ast.Name)))
 
 
@@ -74,7 +74,7 @@ def call_with_known(function: Callable[..., Any], variables: Mapping[str, Any]) 
 def evaluate_function(function: Callable[..., Any], variables: Mapping[str, Any]) -> Any:
     """Call a user's function as `call_with_known`; return its result.
 
-    Any error of the function, except MemoryError, becomes ArgumentError, so that only its kernel fails.
+    Its errors become ArgumentError, so that only its kernel fails; KernelwatchError and MemoryError stay the same.
     """
     try:
         return call_with_known(function, variables)

@@ -10,6 +10,7 @@ import numpy as np
 from kernelwatch.errors import ArgumentError, UnknownDtypeError
 from kernelwatch.kernel import expressions
 from ptxcount.util.architectures import MAX_GRID
+from ptxcount.util.grammar import count_noun
 
 Extent = tuple[int, int, int]
 Value = TypeVar("Value")
@@ -31,9 +32,9 @@ class Geometry:
 
 
 class GridSide(NamedTuple):
-    """One side of a grid: the argument that has its length, the length in elements, and the elements of a tile.
+    """One side of a grid: its expression in `over`, its length, and the length of a tile along it, in elements.
 
-    A block covers one tile.
+    A block covers one tile. The expression is called `argument`.
     """
 
     argument: str
@@ -79,11 +80,11 @@ def cover_or_finer(
     ragged: Mapping[tuple[int, ...], tuple[int, ...]],
     least_ragged: int,
 ) -> Grid:
-    """Return a function like `cover`, but with tiles of at most `side` elements if there are fewer than `least` blocks.
+    """Return a function like `cover`, which uses other tiles for ragged lengths and smaller ones for few blocks.
 
-    `multiple` is one number, or maps the kernel's tile to one number per side. A grid is ragged if a side's length is
-    not a multiple of its number. Then `ragged` maps the kernel's tile to the tile to use, and `least_ragged` replaces
-    `least`.
+    Lengths are ragged if one is not a multiple of its side's number in `multiple`, which is one number for all sides,
+    or maps the kernel's tile to one number per side. For ragged lengths, `ragged` maps the kernel's tile to another.
+    With fewer than `least` blocks, or `least_ragged` for ragged lengths, tiles have at most `side` elements per side.
     """
 
     def grid(kernel: str, sides: Sequence[GridSide], multiprocessors: int) -> Extent:
@@ -110,20 +111,24 @@ def persistent(per_multiprocessor: int) -> Grid:
 
 
 def select_by_itemsize(value: Value | Mapping[int, Value], itemsize: int) -> Value:
-    """Return the value of a mapping for the bytes of an element; return a value that is not a mapping unchanged.
+    """Return a setting for elements of `itemsize` bytes: `({4: 256, 8: 128}, 8) -> 128`, and `(256, 8) -> 256`.
 
-    Raises UnknownDtypeError if the mapping has no such size.
+    Raises UnknownDtypeError if a mapping has no such size.
     """
     if not isinstance(value, Mapping):
         return value
     if itemsize not in value:
         sizes = ", ".join(map(str, value))
-        raise UnknownDtypeError(f"there is no geometry for elements of {itemsize} bytes, only of {sizes} bytes")
+        elements = f"elements of {count_noun(itemsize, 'byte')}"
+        raise UnknownDtypeError(f"block, tile or dynamic_shared has no value for {elements}, only for {sizes}; add one")
     return value[itemsize]
 
 
 def to_extent(value: Any, extents: Mapping[str, Any]) -> Extent:
-    """Return the numbers of blocks or threads along x, y and z, as `evaluate_lengths`; missing ones are 1."""
+    """Return the numbers of blocks or threads along x, y and z: `("n", {"n": 5}) -> (5, 1, 1)`.
+
+    `evaluate_lengths` explains `value`.
+    """
     x, y, z = (*evaluate_lengths(value, extents), 1, 1, 1)[:3]
     return x, y, z
 

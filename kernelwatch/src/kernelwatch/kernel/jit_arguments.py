@@ -38,6 +38,7 @@ def triton_arguments(*arguments: Parameter | str) -> list[Parameter]:
 
 
 def _expand_parameter(parameter: Parameter) -> Iterator[Parameter]:
+    """Yield a scalar itself; for an array, yield the parameters that `numba_arguments` lists."""
     if isinstance(parameter, ScalarParameter):
         yield parameter
         return

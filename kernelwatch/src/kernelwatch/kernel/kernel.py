@@ -46,8 +46,8 @@ class Kernel(KernelCode):
     tile : sequence or mapping, optional
         Elements that a block covers along each axis; by default its number of threads.
     grid : sequence or callable, optional
-        Blocks along x, y and z, instead of `over`: numbers, expressions over extents, or a function of extents.
-        Functions of tiles are in `kernelwatch.kernel.geometry`.
+        Blocks along x, y and z: numbers or expressions over extents, which replace `over`, or a function of extents.
+        Functions that take the tiles of `over` are in `kernelwatch.kernel.geometry`.
     file : str
         The file of CUDA C++ or PTX: a path in the installed package, such as "imaging/blur.cu", or in the repository.
     text, ptx : str or callable
@@ -115,13 +115,14 @@ class Kernel(KernelCode):
         earlier: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         settings = {name: value for name, value in locals().items() if name not in ("self", "earlier", "__class__")}
-        if sum(map(bool, (file, text, ptx))) != 1:
-            raise ArgumentError(f"{name}: give exactly one of file, text and ptx")
+        sources = ", ".join(setting for setting in ("file", "text", "ptx") if settings[setting])
+        if sources not in ("file", "text", "ptx"):
+            raise ArgumentError(f"{name}: give exactly one of file, text and ptx; given: {sources or 'none'}")
         self.name, self.file, self.entry, self.dtypes = name, file, entry or name, tuple(dtypes)
         self._text, self._ptx, self._prelude = text, ptx, prelude
         self._options, self._include = tuple(options), tuple(include)
         if not over and grid is None:
-            raise ArgumentError(f"{name}: give either `grid` or `over`")
+            raise ArgumentError(f"{name}: the grid is missing; give over= (lengths) or grid= (blocks)")
         self.reference = reference
         self.declared = to_parameters(arguments)
         # A scalar may appear several times, such as the length of a square matrix.
@@ -210,9 +211,10 @@ class Kernel(KernelCode):
         return [value for value in (self.reference, *values, *self.constants.values()) if callable(value)]
 
     def check_extents(self, extents: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a launch's extents as Python numbers, which cannot overflow.
+        """Return a launch's extents as Python numbers, which cannot overflow, and the integers in `read`.
 
-        Raises UnknownArgumentError if a name is missing or unknown, ArgumentError if an integer is too small.
+        Raises UnknownArgumentError if a name is missing or unknown. Raises ArgumentError if a scalar with `least` is
+        not an integer from `least` to MAX_INT64.
         """
         if set(extents) != set(self.launch_names):
             raise UnknownArgumentError(
@@ -232,17 +234,19 @@ class Kernel(KernelCode):
         return {name: earlier_forms.read_constant(name, text) for name in self.read}
 
     def bind_arguments(self, dtype: DTypeLike, /, **extents: Any) -> list[ArrayArgument | ScalarArgument]:
-        """Return a launch's arguments in the entry point's order. Raises ArgumentError for a bad name or length."""
+        """Return a launch's arguments in the entry point's order.
+
+        Raises as `check_extents` and `ArrayParameter.bind`.
+        """
         extents = self.check_extents(extents)
         arguments: list[ArrayArgument | ScalarArgument] = []
         ordinal = 0
         for parameter in self.declared:
-            argument = (
-                parameter.bind(dtype, extents)
-                if isinstance(parameter, ArrayParameter)
-                else parameter.bind({**extents, "dtype": dtype})
-            )
-            if isinstance(argument, ArrayArgument) and argument.direction != "out":
+            if isinstance(parameter, ScalarParameter):
+                arguments.append(parameter.bind({**extents, "dtype": dtype}))
+                continue
+            argument = parameter.bind(dtype, extents)
+            if parameter.direction != "out":
                 argument, ordinal = replace(argument, ordinal=ordinal), ordinal + 1
             arguments.append(argument)
         return arguments
@@ -250,7 +254,7 @@ class Kernel(KernelCode):
     def compute_geometry(
         self, dtype: DTypeLike = DTYPE, multiprocessors: int = geometry.DEFAULT_MULTIPROCESSORS, /, **extents: Any
     ) -> Geometry:
-        """Return the launch geometry. Raises ArgumentError if the grid is too large or an extent is missing."""
+        """Return the launch geometry. Raises ArgumentError if the grid is empty or too large, or as `check_extents`."""
         extents, itemsize = self.check_extents(extents), to_dtype(dtype).itemsize
         block, tile = select_by_itemsize(self.block, itemsize), select_by_itemsize(self.tile, itemsize)
         threads = geometry.to_extent(block, extents)
@@ -281,12 +285,12 @@ class Kernel(KernelCode):
         return geometry.evaluate_length(self._flops, self.check_extents(extents))
 
     def compute_expected(
-        self, arrays: Mapping[str, Array], extents: Mapping[str, Any], *, is_near: bool = False
+        self, arrays: Mapping[str, Array], extents: Mapping[str, Any], *, as_float64: bool = False
     ) -> list[Array]:
         """Return the output arrays that the reference function computes, in the order of the declaration.
 
-        `references.call_reference` explains `is_near`. Raises ArgumentError if the function fails.
+        `references.call_reference` explains `as_float64`. Raises ArgumentError if the function fails.
         """
         assert callable(self.reference), "the reference is a function"
         extents = self.check_extents(extents)
-        return call_reference(self.name, self.reference, arrays, extents, self._output_names, is_near=is_near)
+        return call_reference(self.name, self.reference, arrays, extents, self._output_names, as_float64=as_float64)

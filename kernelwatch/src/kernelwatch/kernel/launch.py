@@ -65,8 +65,8 @@ class Launch:
         if ", " in text:  # the format until 917313d: "kernel, dtype, flags"
             text = text.replace(", ", " ")
         words = text.split()
-        dash = next((place for place, word in enumerate(words) if word.startswith("-")), len(words))
-        kernel, *arguments_and_dtype = words[:dash] or [""]
+        first_flag = next((index for index, word in enumerate(words) if word.startswith("-")), len(words))
+        kernel, *arguments_and_dtype = words[:first_flag] or [""]
         pairs = [word.split("=", 1) for word in arguments_and_dtype if "=" in word]
         dtypes = [word for word in arguments_and_dtype if "=" not in word]
         names = [name for name, _ in pairs]
@@ -76,7 +76,7 @@ class Launch:
         if not kernel or len(dtypes) > 1:
             raise ArgumentError(f"{text!r} is not a launch; write KERNEL NAME=NUMBER ... DTYPE FLAGS")
         arguments = {name: _parse_argument(name, value) for name, value in pairs}
-        return cls(kernel, dtypes[0] if dtypes else DTYPE, " ".join(words[dash:]) or FLAGS, arguments)
+        return cls(kernel, dtypes[0] if dtypes else DTYPE, " ".join(words[first_flag:]) or FLAGS, arguments)
 
     @property
     def code_name(self) -> str:

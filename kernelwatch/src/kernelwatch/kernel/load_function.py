@@ -52,16 +52,18 @@ def load_driver() -> Any:
         raise NoDeviceError("the CUDA driver finds no device; check nvidia-smi and CUDA_VISIBLE_DEVICES")
     # Cubins run on any driver of the same CUDA major version or a newer one (CUDA Compatibility, "Minor Version
     # Compatibility"). A driver's version is a number such as 13000.
-    (newest, minor), compiler = divmod(cuda.get_driver_version() // 10, 100), nvcc.find_release(nvcc.find_nvcc())
-    if newest < compiler[0]:
+    driver_major, driver_minor = divmod(cuda.get_driver_version() // 10, 100)
+    nvcc_major, nvcc_minor = nvcc.find_release(nvcc.find_nvcc())
+    if driver_major < nvcc_major:
         raise NoDeviceError(
-            f"the driver supports CUDA {newest}.{minor}, but nvcc is {compiler[0]}.{compiler[1]}; "
-            f"update the driver, or set NVCC to an nvcc of CUDA {newest}"
+            f"the driver supports CUDA {driver_major}.{driver_minor}, but nvcc is {nvcc_major}.{nvcc_minor}; "
+            f"update the driver, or set NVCC to an nvcc of CUDA {driver_major}"
         )
     return cuda
 
 
 def _primary_context() -> cuda.Context:
+    """Return device 0's primary context, and make it current until the process ends."""
     import pycuda.driver as cuda  # noqa: PLC0415 -- only when called
     import pycuda.tools  # noqa: PLC0415
 
@@ -90,7 +92,7 @@ def prepare_function(
     dynamic_shared: int,
     variables: Sequence[tuple[str, bytes]] = (),
 ) -> Any:
-    """Load machine code in the current context; return the function of its entry point, prepared for launches.
+    """Load machine code in the current context; return the PyCUDA function of its entry point, prepared for launches.
 
     The function keeps the module loaded. `cuda` is `pycuda.driver`, `signature` is PyCUDA's text of argument types, and
     `variables` are names and contents of module variables. Raises ValueError if a variable has another size.

@@ -72,23 +72,20 @@ class ArrayParameter:
 
     def extent_names(self) -> list[str]:
         """Return the names of the extents in its shape and its `index`."""
+        names = expressions.find_names(self.index) if self.index else []
         if callable(self.shape):
-            return expressions.list_parameters(self.shape)
-        return [
-            name for text in (*self.shape.split(), *filter(None, [self.index])) for name in expressions.find_names(text)
-        ]
+            return [*expressions.list_parameters(self.shape), *names]
+        return [*(name for text in self.shape.split() for name in expressions.find_names(text)), *names]
 
     def bind(self, swept: DTypeLike, extents: Mapping[str, Any]) -> ArrayArgument:
         """Return the array of a launch, for the swept dtype and the extents.
 
         Raises ArgumentError if a length is not a positive integer, or the array is too large for 64-bit addresses.
         """
-        texts = self.shape if callable(self.shape) else self.shape.split()
-        lengths = (
-            expressions.evaluate_function(texts, extents)
-            if callable(texts)
-            else [expressions.evaluate(text, extents) for text in texts]
-        )
+        if callable(self.shape):
+            lengths = expressions.evaluate_function(self.shape, extents)
+        else:
+            lengths = [expressions.evaluate(text, extents) for text in self.shape.split()]
         if not lengths or not all(isinstance(length, int | np.integer) and length > 0 for length in lengths):
             raise ArgumentError(
                 f"{self.name}: the shape {self.shape!r} is {tuple(lengths)} here; lengths must be positive integers"

@@ -28,7 +28,7 @@ class PtxModule:
         if entry.problem:
             raise ArgumentError(f"{source_name(self.entry)}: {entry.problem}")
         return [
-            (
+            ParameterLayout(
                 parameter.size or 0,
                 parameter.align,
                 parameter.element.dtype if parameter.size == parameter.element.size else None,
@@ -57,7 +57,9 @@ class PtxModule:
         ]
         if len(matches) != 1:
             names = ", ".join(variable.name for variable in variables) or "none"
-            raise UnknownArgumentError(f"variable {name}: the module has {names}")
+            raise UnknownArgumentError(
+                f"constants= needs one variable {name}, but {len(matches)} match; the PTX has {names}"
+            )
         return matches[0]
 
 

@@ -8,18 +8,19 @@ import numpy as np
 from kernelwatch.errors import ArgumentError
 from kernelwatch.kernel import expressions
 from kernelwatch.kernel.arguments import Array
+from ptxcount.util.grammar import count_noun
 
 
 def call_reference(
     kernel: str, reference: Callable[..., Any], arrays: Mapping[str, Array], extents: Mapping[str, Any],
-    output_names: Sequence[str], *, is_near: bool,
+    output_names: Sequence[str], *, as_float64: bool,
 ) -> list[Array]:  # fmt: skip
     """Return the output arrays of a kernel's reference function, in their order.
 
-    With `is_near`, the function gets arrays of floats as float64. Raises ArgumentError if the function fails, or
+    With `as_float64`, the function gets arrays of floats as float64. Raises ArgumentError if the function fails, or
     returns a wrong number of arrays or a wrong shape.
     """
-    if is_near:
+    if as_float64:
         arrays = {name: array.astype(np.float64) if _is_float(array.dtype) else array for name, array in arrays.items()}
     variables = {**extents, **arrays}
     if unknown := expressions.list_required(reference) - {*variables}:
@@ -36,7 +37,9 @@ def call_reference(
     outputs = [np.asarray(output) for output in (returned if isinstance(returned, tuple) else [returned])]
     if len(outputs) != len(output_names):
         names = ", ".join(output_names)
-        raise ArgumentError(f"{kernel}: its reference returns {len(outputs)} arrays, but the outputs are {names}")
+        raise ArgumentError(
+            f"{kernel}: its reference returns {count_noun(len(outputs), 'array')}, but the outputs are {names}"
+        )
     for name, output in zip(output_names, outputs, strict=True):
         if output.shape != arrays[name].shape:
             shapes = f"the shape {output.shape}, not {arrays[name].shape}"

@@ -12,7 +12,6 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -81,10 +80,16 @@ class KernelSource:
         return files
 
     def full_text(self) -> str:
-        """Return prelude, text and included files as one text. PTX has file names instead of its paths of sources."""
-        if self.is_ptx:
-            return reduce(lambda text, file: text.replace(file, Path(file).name), self._debug_files(), self.text)
-        return "".join((self.prelude, self.text, *self.find_included_files().values()))
+        """Return prelude, text and included files as one text, the same on all machines.
+
+        In PTX, the paths of the source files are replaced by the files' names.
+        """
+        if not self.is_ptx:
+            return "".join((self.prelude, self.text, *self.find_included_files().values()))
+        text = self.text
+        for path in self._debug_files():
+            text = text.replace(path, Path(path).name)
+        return text
 
     def _debug_files(self) -> Iterable[str]:
         return parse_ptx(self.text).files.values()
@@ -103,9 +108,10 @@ class KernelSource:
         included = self.find_included_files()
 
         def read_included_lines(name: str) -> list[str] | None:
-            path = self.find_included_file(name, included) if name != self.name else None
-            text = included[path] if path else self.text if name == self.name else None
-            return None if text is None else text.splitlines()
+            if name == self.name:
+                return self.text.splitlines()
+            path = self.find_included_file(name, included)
+            return included[path].splitlines() if path else None
 
         return read_included_lines
 
@@ -131,20 +137,17 @@ def load_file(name: str, include: Sequence[str]) -> KernelSource:
     """
     first, *inner_parts = Path(name).parts
     spec = importlib.util.find_spec(first) if inner_parts and first.isidentifier() else None
-    package = Path(spec.origin).parent if spec is not None and spec.origin and spec.origin.endswith(".py") else None
-    for path in (*([package.joinpath(*inner_parts)] if package else []), checkout_folder() / name):
-        if path.is_file():
-            root = path.parents[len(inner_parts)]
-            folders = (
-                path.parent,
-                *(root / folder for folder in include),
-                *(checkout_folder() / folder for folder in include),
-            )
-            return KernelSource(
-                path.read_text(encoding="utf-8", errors="replace"), folders, path.suffix == ".ptx", name
-            )
-    place = "the measured commit" if os.environ.get(CHECKOUT) else checkout_folder()  # its folder is temporary
-    raise UnknownKernelError(f"there is no file {name} in the installed package or in {place}; correct file=")
+    paths = [checkout_folder() / name]
+    if spec is not None and spec.origin and spec.origin.endswith(".py"):
+        paths.insert(0, Path(spec.origin).parent.joinpath(*inner_parts))
+    path = next(filter(Path.is_file, paths), None)
+    if path is None:
+        place = "the measured commit" if os.environ.get(CHECKOUT) else checkout_folder()  # its folder is temporary
+        raise UnknownKernelError(f"there is no file {name} in the installed package or in {place}; correct file=")
+    root = path.parents[len(inner_parts)]  # the folder to which `name` is relative
+    include_folders = [parent / folder for parent in (root, checkout_folder()) for folder in include]
+    text = path.read_text(encoding="utf-8", errors="replace")
+    return KernelSource(text, (path.parent, *include_folders), path.suffix == ".ptx", name)
 
 
 def _find_debug_file(name: str) -> Path | None:
@@ -160,6 +163,11 @@ def _find_debug_file(name: str) -> Path | None:
     return next((file for file in candidates if file.is_file() and file.is_relative_to(checkout)), None)
 
 
+def is_place(source: str) -> bool:
+    """Return whether a text source names a text or a function of a module, as in "imaging.kernels:BLUR"."""
+    return re.fullmatch(r"[\w.]+:[\w.]+", source) is not None
+
+
 def make_text(source: TextSource, variables: Mapping[str, Any]) -> str:
     """Return CUDA C++ or PTX from a package: a text, `module:name`, or a function.
 
@@ -169,7 +177,7 @@ def make_text(source: TextSource, variables: Mapping[str, Any]) -> str:
     KernelwatchError if it does not return a text.
     """
     value: Any = source
-    if isinstance(source, str) and re.fullmatch(r"[\w.]+:[\w.]+", source):
+    if isinstance(source, str) and is_place(source):
         module, _, name = source.partition(":")
         try:
             value = importlib.import_module(module)
@@ -186,7 +194,7 @@ def make_text(source: TextSource, variables: Mapping[str, Any]) -> str:
     if isinstance(text, tuple):  # numba.cuda.compile returns PTX and the type of the result
         text = text[0]
     if not isinstance(text, str):
-        raise KernelwatchError(f"{source!r} returns {type(text).__name__}, not a string")
+        raise KernelwatchError(f"{source!r} must be a string or return one; it is of type {type(text).__name__}")
     return text
 
 

@@ -89,9 +89,8 @@ def setup() -> None:
     os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)])
     os.environ.setdefault(project_root.LIBRARIES, os.pathsep.join(project_root.list_libraries()))
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # the order of NVML, which names the machine
-    problems = [
-        problem for where, names in REQUIRED_PARAMETERS.items() if (problem := find_incompatibility(where, names))
-    ]
+    checks = (find_incompatibility(location, parameters) for location, parameters in REQUIRED_PARAMETERS.items())
+    problems = list(filter(None, checks))
     if problems:
         _warn_of_fallback("; ".join(problems))
         return
@@ -154,7 +153,7 @@ def _warn_of_fallback(problem: object) -> None:
     log.warning(f"kernelwatch's runner does not support asv {asv.__version__}: {problem}; {fallback}")
 
 
-def is_existing(environment: str) -> bool:
+def is_existing_environment(environment: str) -> bool:
     """Return whether a value of `--environment` names an existing environment."""
     return environment == ":same" or environment.partition(":")[0] == "existing"
 
@@ -181,7 +180,7 @@ def wrap_run(asv_run: Any) -> Any:
         unsupported_options += [f"--attribute {name}" for name in attributes if name != "rounds"]
         environments = options.get("env_spec") or ()
         environments = [conf.environment_type, *([environments] if isinstance(environments, str) else environments)]
-        if any(map(is_existing, filter(None, environments))):
+        if any(map(is_existing_environment, filter(None, environments))):
             unsupported_options.append("an existing environment")
         if unsupported_options:
             log.info(f"kernelwatch's runner does not support {' and '.join(unsupported_options)}; {_FALLBACK}")

@@ -68,17 +68,19 @@ class CommitProcess:
 
         `index` is that of the commit in the run. Raises PackageError if the process fails.
         """
-        self.send_task(Task(turn=index))
+        self.send_task(Task(interleaved_index=index))
         if problem := self.problem:
             raise PackageError(problem)
 
     @property
     def problem(self) -> str:
-        """The exit code and the last log line of a failed process, after its end; empty if it succeeded."""
+        """The exit code and the last log line of a failed process, for whose end it waits; empty if it succeeded."""
         code = self._process.wait()
-        return f"the commit's process ended with {code}: {(self._read_log() or [''])[-1]}" if code else ""
+        last_line = (self._read_log() or [""])[-1]
+        return f"the commit's process ended with exit code {code}: {last_line}" if code else ""
 
     def _read_log(self) -> list[str]:
+        """Return the lines of the process's standard error so far."""
         return self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
 
 

@@ -119,6 +119,7 @@ class CommitMeasurement:
                 raise PackageError(f"{name} was changed since the run began; run again")
 
     def _make_task(self) -> Task:
+        """Return the request to the commit's process, with all stored numbers that it may reuse."""
         attributes = self.options.get("attribute") or {}
         benchmarks, commit = self.benchmarks._all_benchmarks, self.results.commit_hash
         first_names = {group: self.groups[group][0] for group in self.selected_benchmarks}
@@ -146,10 +147,11 @@ class CommitMeasurement:
             rounds=rounds,
             stored=stored or {},
             commit=commit,
-            lines=str(self.folder.resolve()) if is_counted and self.is_head else "",
+            source_lines_folder=str(self.folder.resolve()) if is_counted and self.is_head else "",
         )
 
     def _process_messages(self, child: CommitProcess, progress: Progress) -> None:
+        """Record the outcomes as they arrive; add the time since the last message to the seconds of their class."""
         previous = time.monotonic()
         for message in child.iter_messages():
             if isinstance(message, RoundStart | RunConfiguration):
@@ -174,6 +176,7 @@ class CommitMeasurement:
                     self.record.source_lines.append(message.line)
 
     def _record(self, configuration: RunConfiguration, progress: Progress) -> None:
+        """Add a configuration with its outcome to the results, the record and the progress."""
         _fail_if_not_finite(configuration)
         if self.is_head and configuration.skipped.startswith(skip_reasons.LACKS):  # the suite belongs to this commit
             configuration.failed, configuration.skipped = configuration.skipped, ""
@@ -185,6 +188,7 @@ class CommitMeasurement:
         progress.note_configuration(configuration)
 
     def _add_result(self, name: str, configurations: Mapping[int, RunConfiguration], seconds: float) -> None:
+        """Add the outcomes of a benchmark's selected configurations, measured in `seconds`, to asv's results."""
         benchmark, indices = self.benchmarks[name], self._select_indices(name)
         count = math.prod(map(len, benchmark["params"]))
         values: list[Any] = [math.nan] * count
@@ -200,11 +204,11 @@ class CommitMeasurement:
                 values[index] = number
             if number is None and not configuration.skipped:
                 failures.append(f"For parameters: {configuration.params}\n{configuration.failed}")
-        numbers = [None if sample is None else 1 for sample in samples]
+        calls_per_sample = [None if sample is None else 1 for sample in samples]
         appends = bool(self.options.get("append_samples"))
         self.results.add_result(
             benchmark,
-            BenchmarkResult(values, samples, numbers, int(bool(failures)), "\n\n".join(failures), None),
+            BenchmarkResult(values, samples, calls_per_sample, int(bool(failures)), "\n\n".join(failures), None),
             selected_idx=indices,
             started_at=self.started_at,
             duration=round(seconds, 3),

@@ -74,7 +74,8 @@ def _perform_task(task: Task, send: Sender) -> None:
         counting.append(multiprocessing.get_context("fork").Process(target=count))
         counting[0].start()
 
-    if task.turn is not None or measure_counts.sweeps_by_class(registry.Kind.TIMED).keys() & task.indices.keys():
+    timed_groups = measure_counts.sweeps_by_class(registry.Kind.TIMED).keys() & task.indices.keys()
+    if task.interleaved_index is not None or timed_groups:
         from kernelwatch.runner import measure_times  # noqa: PLC0415 -- not needed for counting and compiling
 
         measure_times.measure_task(task, send, os.environ.get(client.ADDRESS), begin)

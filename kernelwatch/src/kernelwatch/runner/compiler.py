@@ -14,9 +14,10 @@ _MATRIX_KEYS = {"req", "env", "env_nobuild"}
 
 
 def choose_compiler(conf: Any) -> None:
-    """Choose the compiler that the environment variable requests, test it, and make it the only one in asv's matrix.
+    """Choose the run's compiler, test it, and make it the only one in asv's matrix.
 
-    Raises UserError if NVCC names no compiler, the variable no release of CUDA, or the compiler does not compile.
+    The environment variable CUDA_TOOLKIT or NVCC may request one. If there is none at all, nothing is tested. Raises
+    UserError if NVCC names no compiler, CUDA_TOOLKIT no release of CUDA, or the compiler does not compile.
     """
     try:
         releases.use_requested_release()

@@ -4,6 +4,7 @@ import multiprocessing
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
 from kernelwatch.benchmarks.compiled import compile_cubin
 from kernelwatch.benchmarks.counted import map_groups
@@ -12,7 +13,7 @@ from kernelwatch.counting.launch_counts import CountOutcome
 from kernelwatch.errors import ERRORS
 from kernelwatch.kernel import Launch
 from kernelwatch.runner import reuse
-from kernelwatch.runner.protocol import RunConfiguration, Sender, SourceLine, Task
+from kernelwatch.runner.protocol import MachineCode, RunConfiguration, Sender, SourceLine, Task
 from kernelwatch.runner.reuse import Check
 from kernelwatch.suite import registry
 from kernelwatch.suite.sweep import Sweep
@@ -23,15 +24,15 @@ from kernelwatch.toolchain.build import Cubin
 def compile_and_count(task: Task, send: Sender) -> None:
     """Compile and count the task's configurations, and send each outcome.
 
-    If `task.lines` is set, also send the source lines missing there.
+    If `task.source_lines_folder` is set, also count and send the source lines that the folder lacks.
     """
     compile_cubins(task, send)
     count_launches(task, send)
-    if task.lines:
+    if task.source_lines_folder:
         classes = {
             sweep.name for group, sweep in sweeps_by_class(registry.Kind.COUNTED).items() if group in task.indices
         }
-        for line in source_lines.iter_missing(Path(task.lines), classes):
+        for line in source_lines.iter_missing(Path(task.source_lines_folder), classes):
             send(SourceLine(line))
 
 
@@ -44,17 +45,24 @@ def sweeps_by_class(kind: registry.Kind) -> dict[str, Sweep]:
     }
 
 
-def list_configurations(task: Task, kind: registry.Kind) -> list[tuple[RunConfiguration, Launch, Sweep]]:
-    """Return the task's configurations of a kind, each with its launch and sweep."""
-    configurations = []
+class SelectedConfiguration(NamedTuple):
+    """A configuration of a task, without an outcome at first, with its launch and its sweep."""
+
+    configuration: RunConfiguration
+    launch: Launch
+    sweep: Sweep
+
+
+def list_configurations(task: Task, kind: registry.Kind) -> list[SelectedConfiguration]:
+    """Return the task's configurations of a kind of benchmark."""
+    selected = []
     for group, sweep in sweeps_by_class(kind).items():
         points = list(sweep.points()) if group in task.indices else []
         for index in task.indices.get(group, ()):
-            configuration = RunConfiguration(
-                group=group, index=index, params=", ".join(map(str, points[index].values()))
-            )
-            configurations.append((configuration, sweep.launch(points[index]), sweep))
-    return configurations
+            params = ", ".join(map(str, points[index].values()))
+            configuration = RunConfiguration(group=group, index=index, params=params)
+            selected.append(SelectedConfiguration(configuration, sweep.launch(points[index]), sweep))
+    return selected
 
 
 def count_launches(task: Task, send: Sender) -> None:
@@ -63,19 +71,20 @@ def count_launches(task: Task, send: Sender) -> None:
     if not selected:
         return
     launches = {id(configuration): launch for configuration, launch, _ in selected}
-    outcomes: dict[str, CountOutcome] = {}
+    outcomes: dict[str, CountOutcome] = {}  # text of a launch -> its outcome
 
-    def numbers(configuration: RunConfiguration) -> dict[str, float]:
+    def find_numbers(configuration: RunConfiguration) -> dict[str, float]:
+        """Return benchmark -> its number, from the outcome of the configuration's launch."""
         metrics = outcomes[str(launches[id(configuration)])].metrics
-        return {name: metrics[metric] for name, metric in _metric_names(configuration.group) if metric in metrics}
+        names = _metric_names(configuration.group)
+        return {benchmark: metrics[metric] for benchmark, metric in names.items() if metric in metrics}
 
     with ProcessPoolExecutor(mp_context=multiprocessing.get_context("fork")) as pool:
 
         def count_checks(checks: Sequence[Check]) -> list[float | None]:
-            outcomes.update(
-                map_groups(pool, launch_counts.count_launches, [launches[id(check.configuration)] for check in checks])
-            )
-            return [_worst_ratio(numbers(check.configuration), check.stored.values) for check in checks]
+            checked_launches = [launches[id(check.configuration)] for check in checks]
+            outcomes.update(map_groups(pool, launch_counts.count_launches, checked_launches))
+            return [_worst_ratio(find_numbers(check.configuration), check.stored.values) for check in checks]
 
         fingerprints = map_groups(pool, launch_counts.hash_launches, launches.values())
         for configuration, launch, _ in selected:
@@ -85,27 +94,27 @@ def count_launches(task: Task, send: Sender) -> None:
         for difference in reuse.reuse_stored(configurations, task, count_checks):
             send(difference)
         unmeasured = [configuration for configuration in configurations if not configuration.numbers]
-        uncounted = (
-            launches[id(configuration)]
-            for configuration in unmeasured
-            if str(launches[id(configuration)]) not in outcomes
-        )
+        new_launches = (launches[id(configuration)] for configuration in unmeasured)
+        uncounted = (launch for launch in new_launches if str(launch) not in outcomes)
         outcomes.update(map_groups(pool, launch_counts.count_launches, uncounted))
     for configuration in unmeasured:
         outcome = outcomes[str(launches[id(configuration)])]
         configuration.skipped, configuration.failed = outcome.missing, outcome.failure
-        configuration.numbers = numbers(configuration)
+        configuration.numbers = find_numbers(configuration)
     for configuration in configurations:
         send(configuration)
 
 
-def _metric_names(group: str) -> list[tuple[str, str]]:
-    """Return the benchmarks of a class as (name, name of its metric or resource)."""
-    return [(name, name.partition(".track_")[2]) for name in registry.current_suite().benchmarks_by_class[group]]
+def _metric_names(group: str) -> dict[str, str]:
+    """Return benchmark -> name of its metric or resource, for the benchmarks of a class."""
+    return {name: name.partition(".track_")[2] for name in registry.current_suite().benchmarks_by_class[group]}
 
 
 def _worst_ratio(current: Mapping[str, float], stored: Mapping[str, float]) -> float | None:
-    """Return the ratio of a current number to the stored one that differs most from 1; None if a number is missing."""
+    """Return, of the ratios of current to stored numbers, that which differs most from 1; None if a number is missing.
+
+    If a stored number is 0, its ratio is 1 plus the current number.
+    """
     if not stored.keys() <= current.keys():
         return None
     ratios = [current[name] / stored[name] if stored[name] else 1.0 + current[name] for name in stored]
@@ -127,15 +136,12 @@ def compile_cubins(task: Task, send: Sender) -> None:
         elif isinstance(compiled, Exception):
             configuration.failed = f"{type(compiled).__name__}: {compiled}"
         else:
-            configuration.machine_code = (
-                compiled.sha256,
-                launch.code_name,
-                arch,
-                code_hash.hash_machine_code(compiled.data),
-            )
+            code_sha256 = code_hash.hash_machine_code(compiled.data)
+            configuration.machine_code = MachineCode(compiled.sha256, launch.code_name, arch, code_sha256)
             configuration.block = registry.find_kernel(launch.kernel).find_fixed_block(launch.dtype)
             configuration.numbers = {
-                name: getattr(compiled.resources, resource) for name, resource in _metric_names(configuration.group)
+                benchmark: getattr(compiled.resources, resource)
+                for benchmark, resource in _metric_names(configuration.group).items()
             }
         send(configuration)
 

@@ -19,8 +19,8 @@ from kernelwatch.instrument.reference_memory import Reference, ReferenceWriter
 from kernelwatch.instrument.tolerance import WrongOutputError
 from kernelwatch.kernel import Launch
 from kernelwatch.runner import reuse
-from kernelwatch.runner.measure_counts import list_configurations, sweeps_by_class
-from kernelwatch.runner.protocol import RoundStart, RunConfiguration, Sender, Task
+from kernelwatch.runner.measure_counts import SelectedConfiguration, list_configurations, sweeps_by_class
+from kernelwatch.runner.protocol import MachineCode, RoundStart, RunConfiguration, Sender, Task
 from kernelwatch.runner.reuse import Check
 from kernelwatch.suite import registry
 from kernelwatch.suite.benchmark_names import Kind, control_name, find_kind
@@ -39,13 +39,13 @@ ConfigurationKey = tuple[str, int]
 def measure_task(
     task: Task, send: Sender, address: str | None, start_counting: Callable[[], None] = lambda: None
 ) -> None:
-    """Measure the task's times and send the outcomes; for an interleaved run's jobs (`turn`), only write the jobs.
+    """Measure the task's times and send the outcomes; with an `interleaved_index`, only write the jobs.
 
     `address` is that of the measuring process. If it can measure, call `start_counting` once all timed kernels are
     compiled.
     """
-    if task.turn is not None:
-        return write_jobs(str(address), task.turn)
+    if task.interleaved_index is not None:
+        return write_jobs(str(address), task.interleaved_index)
     selected = list_configurations(task, registry.Kind.TIMED)
     if not selected:
         return None
@@ -65,10 +65,10 @@ def measure_task(
     return TimeMeasurement(task, send, address, ready).measure(selected)
 
 
-def write_jobs(address: str, turn: int) -> None:
-    """Write all timed jobs of the commit to `<turn>.jsonl` beside the socket `address`, one per line.
+def write_jobs(address: str, index: int) -> None:
+    """Write all timed jobs of the commit to `<index>.jsonl` beside the socket `address`, one per line.
 
-    The measuring process interleaves them with the jobs of the other commits.
+    `index` is the commit's in the run. The measuring process interleaves them with the jobs of the other commits.
     """
     prebuild.compile_for_device()
     if ready := client.query_device(address):
@@ -78,7 +78,7 @@ def write_jobs(address: str, turn: int) -> None:
                 with suppress(NotImplementedError):  # this commit does not have the kernel
                     job = timed.describe_job(sweep, sweep.launch(params)).make_job(ready)
                     lines.append(msgspec.json.encode(job) + b"\n")
-        Path(address).with_name(f"{turn}.jsonl").write_bytes(b"".join(lines))
+        Path(address).with_name(f"{index}.jsonl").write_bytes(b"".join(lines))
 
 
 class TimeMeasurement:
@@ -93,7 +93,7 @@ class TimeMeasurement:
         self._checked_outcomes: dict[ConfigurationKey, JobOutcome] = {}
         self._outcomes: defaultdict[ConfigurationKey, list[JobOutcome]] = defaultdict(list)
 
-    def measure(self, selected: Sequence[tuple[RunConfiguration, Launch, Sweep]]) -> None:
+    def measure(self, selected: Sequence[SelectedConfiguration]) -> None:
         """Measure the configurations round by round, unless their stored numbers are reused; send all outcomes."""
         configurations = [configuration for configuration, _, _ in selected]
         for configuration, launch, sweep in selected:
@@ -109,18 +109,15 @@ class TimeMeasurement:
         remaining = [
             configuration for configuration in configurations if not configuration.numbers and not configuration.skipped
         ]
-        for number in range(max(self._task.rounds.values())):
-            in_round = [configuration for configuration in remaining if number < self._task.rounds[configuration.group]]
+        rounds = self._task.rounds
+        for number in range(1, max(rounds.values()) + 1):
+            in_round = [configuration for configuration in remaining if number <= rounds[configuration.group]]
             for index, configuration in enumerate(in_round):
                 self._send(RoundStart(configuration.group, configuration.index))
-                self._measure_once(
-                    configuration, list(map(_configuration_key, in_round[index + 1 : index + 1 + _LOOK_AHEAD]))
-                )
-                if (
-                    number + 1 == self._task.rounds[configuration.group]
-                    or configuration.failed
-                    or configuration.skipped
-                ):
+                later = in_round[index + 1 : index + 1 + _LOOK_AHEAD]
+                self._measure_once(configuration, list(map(_configuration_key, later)))
+                is_last_round = number == rounds[configuration.group]
+                if is_last_round or configuration.failed or configuration.skipped:
                     self._send(configuration)
             remaining = [
                 configuration for configuration in remaining if not configuration.failed and not configuration.skipped
@@ -135,7 +132,8 @@ class TimeMeasurement:
             return
         except ERRORS:
             return  # its measurement raises the same error
-        configuration.machine_code = (hashlib.sha256(job.cubin).hexdigest(), launch.code_name, self._ready.arch)
+        cubin_sha256 = hashlib.sha256(job.cubin).hexdigest()
+        configuration.machine_code = MachineCode(cubin_sha256, launch.code_name, self._ready.arch)
         if self._ready.conditions:
             kernel = registry.current_suite().kernels().get(launch.kernel)
             reference_hash = fingerprint.hash_function(kernel.reference) if kernel else ""
@@ -158,6 +156,7 @@ class TimeMeasurement:
         return [self._measure_ratio(check, keys[index + 1 :]) for index, check in enumerate(checks)]
 
     def _measure_ratio(self, check: Check, later: Sequence[ConfigurationKey]) -> float | None:
+        """Return the first ratio of _TRIES measurements within the threshold, else the last; None if one fails."""
         key = _configuration_key(check.configuration)
         ratio: float | None = None
         for _ in range(_TRIES):
@@ -172,13 +171,17 @@ class TimeMeasurement:
         return ratio
 
     def _split_stored(self, configuration: RunConfiguration) -> None:
-        """Keep only the selected benchmarks' numbers of a reused configuration, and set the sizes of its rounds."""
+        """Keep only the selected benchmarks' numbers of a reused configuration, and set `round_sizes`.
+
+        The samples are divided evenly: 7 samples of two rounds as 4 and 3.
+        """
         count = len(_find_samples(configuration.numbers))
         per_round = -(-count // self._task.rounds[configuration.group])
-        configuration.rounds = [min(per_round, count - first) for first in range(0, count, per_round)]
+        configuration.round_sizes = [min(per_round, count - first) for first in range(0, count, per_round)]
         configuration.numbers = self._select_numbers(configuration.numbers)
 
     def _select_numbers(self, numbers: dict[str, Any]) -> dict[str, Any]:
+        """Return the numbers of the benchmarks that the task selects."""
         return {name: value for name, value in numbers.items() if name in self._task.benchmarks}
 
     def _measure_once(self, configuration: RunConfiguration, later: Sequence[ConfigurationKey]) -> None:
@@ -194,10 +197,11 @@ class TimeMeasurement:
             return
         outcomes = [*self._outcomes[key], outcome]
         self._outcomes[key] = outcomes
-        time = registry.time_benchmark_name(self._launches[key][1])
+        _, sweep = self._launches[key]
+        time = registry.time_benchmark_name(sweep)
         samples = [sample for outcome in outcomes for sample in outcome.samples]
         configuration.numbers = self._select_numbers({time: samples, control_name(time): timed.copy_ratios(*outcomes)})
-        configuration.rounds.append(len(outcome.samples))
+        configuration.round_sizes.append(len(outcome.samples))
         configuration.throttle_reasons = list(
             dict.fromkeys([*configuration.throttle_reasons, *outcome.throttle_reasons])
         )

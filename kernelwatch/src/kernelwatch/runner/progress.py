@@ -48,32 +48,34 @@ class Progress:
         now = time.monotonic()
         if sys.stdout.isatty() and now - self.last_shown > _TICK:
             self.last_shown, elapsed = now, now - self.began
-            share = self.rounds_begun.total() / sum(count * self.rounds[group] for group, count in self.counts.items())
+            total_rounds = sum(count * self.rounds[name] for name, count in self.counts.items())
+            share = self.rounds_begun.total() / total_rounds
             seconds = elapsed * (1 - share) / share
             remaining = f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
             estimate = f", {remaining} left" if elapsed > _ESTIMATE_AFTER else ""
             print(f"{_CLEAR}{share:4.0%}{estimate}: {group}", end="", flush=True)
 
     def note_configuration(self, configuration: RunConfiguration) -> None:
-        """Count a configuration's outcome, and print its failure: only the first of those that differ in numbers."""
-        self.begin_rounds(
-            configuration.group,
-            configuration.index,
-            self.rounds[configuration.group] - self.rounds_begun[configuration.group, configuration.index],
-        )
+        """Count a configuration's outcome and all of its rounds, and print its failure.
+
+        Of failures that differ only in numbers, only the first is printed.
+        """
+        group, index = configuration.group, configuration.index
+        self.begin_rounds(group, index, self.rounds[group] - self.rounds_begun[group, index])
         if configuration.skipped.startswith(NOT_SUPPORTED):  # asv has all combinations of the axes
             return
         outcome = "FAILED" if configuration.failed else "n/a" if configuration.skipped else "measured"
-        for benchmark in self.benchmarks[configuration.group]:
+        for benchmark in self.benchmarks[group]:
             self.counts_by_module[benchmark.partition(".")[0]][outcome] += 1
-            self.skips[one_line(configuration.skipped)] += outcome == "n/a"
+        if outcome == "n/a":
+            self.skips[one_line(configuration.skipped)] += len(self.benchmarks[group])
         if configuration.failed:
             reason = configuration.failed.strip() if self.shows_all else first_error(configuration.failed)
             same_reasons = self.failures[blank_numbers(reason)]
             same_reasons.append(reason)
             if len(same_reasons) == 1:
                 _clear_line()
-                log.error(f"{configuration.group}({configuration.params}) FAILED\n{reason}")
+                log.error(f"{group}({configuration.params}) FAILED\n{reason}")
 
     def print_summary(self) -> None:
         """Print the numbers of outcomes of each module, the reasons of skips, and the failures that occurred again."""
@@ -81,7 +83,7 @@ class Progress:
         for module, outcomes in self.counts_by_module.items():
             counts = ", ".join(f"{outcomes[word]} {word}" for word in ("measured", "n/a", "FAILED") if outcomes[word])
             log.info(f"{module}: {counts}")
-        for reason, count in (+self.skips).most_common():
+        for reason, count in self.skips.most_common():
             log.info(f"{count} n/a: {reason}")
         for same_reasons in self.failures.values():
             if len(same_reasons) > 1:

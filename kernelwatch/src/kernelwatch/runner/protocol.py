@@ -6,7 +6,7 @@ configuration in its group, in asv's order.
 
 import multiprocessing
 import os
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -40,10 +40,10 @@ class Task(msgspec.Struct):
     #: Reusable numbers of earlier runs, and the commit to measure, whose own numbers do not count as reused.
     stored: StoredByGroup = {}
     commit: str = ""
-    #: The machine's folder of results if the costs of source lines are needed; else empty.
-    lines: str = ""
+    #: The machine's folder of results, to count the source lines that it lacks; empty to count none.
+    source_lines_folder: str = ""
     #: Index of the commit in an interleaved run, if the process must only write the jobs of its times; else None.
-    turn: int | None = None
+    interleaved_index: int | None = None
 
 
 class Discovery(msgspec.Struct, tag=True):
@@ -71,6 +71,18 @@ class RoundStart(msgspec.Struct, tag=True):
     index: int
 
 
+class MachineCode(NamedTuple):
+    """The SHA-256 of a cubin, its name as in `Launch.code_name`, its architecture, and the SHA-256 of its code alone.
+
+    The latter is empty if it was not computed.
+    """
+
+    cubin_sha256: str
+    name: str
+    arch: str
+    code_sha256: str = ""
+
+
 class RunConfiguration(msgspec.Struct, tag=True, omit_defaults=True, kw_only=True):
     """A configuration of a run, with its numbers or the reason why it has none."""
 
@@ -80,8 +92,8 @@ class RunConfiguration(msgspec.Struct, tag=True, omit_defaults=True, kw_only=Tru
     params: str
     #: Hash of everything that the numbers depend on. It is empty if unknown; then the numbers are never reused.
     fingerprint: str = ""
-    #: SHA-256 of the cubin, text of the launch, architecture, and the SHA-256 of the machine code alone if computed.
-    machine_code: tuple[str, ...] = ()
+    #: None if it was not compiled.
+    machine_code: MachineCode | None = None
     #: Threads of a block and its bytes of dynamic shared memory; None if they depend on the launch.
     block: tuple[int, int] | None = None
     #: Other commit whose numbers are reused; empty if the numbers are the commit's own.
@@ -92,7 +104,7 @@ class RunConfiguration(msgspec.Struct, tag=True, omit_defaults=True, kw_only=Tru
     #: Benchmark -> its number or samples.
     numbers: dict[str, Any] = {}
     #: Number of samples of each round of a time.
-    rounds: list[int] = []
+    round_sizes: list[int] = []
     #: Reasons why the GPU ran below its full clocks.
     throttle_reasons: list[str] = []
 

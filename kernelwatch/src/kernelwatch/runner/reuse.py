@@ -60,7 +60,7 @@ def load_reusable(
     runs = {run["run"]: run for run in record.read_records(folder.parent, folder.name) if "run" in run}
     entries: StoredByGroup = {group: {} for group in groups}
     lines = record.read_records(folder.parent, folder.name, record.FINGERPRINTS_FILE)
-    for index, line in reversed(list(enumerate(lines))):
+    for index, line in reversed(list(enumerate(lines))):  # the newest first
         run, origin = runs.get(line.get("run"), {}), line["commit"]
         for group in groups.keys() & line["fingerprints"].keys():
             benchmarks, first_benchmark = groups[group], groups[group][0]

@@ -61,8 +61,12 @@ def select_commits(conf: Any, repo: Any, options: Mapping[str, Any], results: Pa
 
 
 def _read_hash_file(repo: Any, name: str, are_all_needed: bool) -> list[str]:
+    """Return the hashes of the revisions in a file, one per line; "-" is standard input.
+
+    Warn of unknown revisions, or raise UserError if all are needed.
+    """
     if name != "-" and not Path(name).is_file():
-        raise util.UserError(f'Requested commit hash file "{name}" is not a file')
+        raise util.UserError(f"HASHFILE:{name} names no file; HASHFILE:- reads standard input")
     text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
     commits = []
     for line in filter(None, map(str.strip, text.splitlines())):
@@ -71,7 +75,7 @@ def _read_hash_file(repo: Any, name: str, are_all_needed: bool) -> list[str]:
         except NoSuchNameError:
             if are_all_needed:
                 raise util.UserError(_NO_COMMIT.format(line)) from None
-            log.warning(f"Unknown commit hash {line} in input file")
+            log.warning(f"{line!r} in HASHFILE:{name} is not a commit, and is left out")
     return commits
 
 

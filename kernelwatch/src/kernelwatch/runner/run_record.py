@@ -64,6 +64,7 @@ class RunRecord:
         }
 
     def _complete_run(self) -> None:
+        """Add the facts that are known at the end of the run, and the outcomes of the configurations."""
         run, device = self._run, machine.find_gpu()
         if device is not None:
             run.gpu, run.arch, run.peak_bytes_per_second = device.name, device.arch, device.peak_bytes_per_second
@@ -88,15 +89,16 @@ class RunRecord:
             (name, first_error(configuration.failed).encode("ascii", "replace").decode())
             for name, configuration in measured
         )
-        process_counts: dict[str, dict[str, list[str]]] = {}
+        # Time -> sizes of its rounds, such as "5 6" -> parameters of the configurations with these sizes.
+        params_by_sizes: dict[str, dict[str, list[str]]] = {}
         for name, configuration in measured:
             if find_kind(name) is Kind.TIMED and isinstance(configuration.numbers.get(name), list):
-                process_counts.setdefault(name, {}).setdefault(" ".join(map(str, configuration.rounds)), []).append(
-                    configuration.params
-                )
-        for by_rounds in process_counts.values():
-            by_rounds[max(by_rounds, key=lambda text: len(by_rounds[text]))] = []  # an empty list stands for all others
-        run.processes = {self._commit: process_counts} if process_counts else {}
+                sizes = " ".join(map(str, configuration.round_sizes))
+                params_by_sizes.setdefault(name, {}).setdefault(sizes, []).append(configuration.params)
+        for by_sizes in params_by_sizes.values():
+            most_frequent = max(by_sizes, key=lambda sizes: len(by_sizes[sizes]))
+            by_sizes[most_frequent] = []  # an empty list stands for all others
+        run.processes = {self._commit: params_by_sizes} if params_by_sizes else {}
         if not any(run.selected.values()):  # an empty table means all configurations
             run.selected = {}
 
@@ -111,13 +113,16 @@ class RunRecord:
     def _cubin_records(self, compiler: str | None) -> list[models.CubinsLine]:
         """Return the lines with hashes of machine code, one per architecture."""
         by_arch: dict[str, models.CubinsLine] = {}
-        for configuration in (configuration for configuration, _ in self.configurations if configuration.machine_code):
-            sha256, launch, arch, *code = configuration.machine_code
-            line = by_arch.setdefault(arch, models.CubinsLine(commit=self._commit, arch=arch, nvcc=compiler, cubins={}))
-            line.cubins[launch] = sha256
-            line.code |= dict.fromkeys([launch], *code) if code else {}
+        for configuration, _ in self.configurations:
+            if (code := configuration.machine_code) is None:
+                continue
+            new_line = models.CubinsLine(commit=self._commit, arch=code.arch, nvcc=compiler, cubins={})
+            line = by_arch.setdefault(code.arch, new_line)
+            line.cubins[code.name] = code.cubin_sha256
+            if code.code_sha256:
+                line.code[code.name] = code.code_sha256
             if configuration.block:
-                line.blocks[" ".join(launch.split()[:2])] = configuration.block
+                line.blocks[" ".join(code.name.split()[:2])] = configuration.block  # by kernel and dtype
         return [by_arch[arch] for arch in sorted(by_arch)]
 
     def _fingerprint_records(self, compiler: str | None) -> list[models.FingerprintsLine]:

@@ -33,6 +33,7 @@ def warn_of_changes(commits: Sequence[str], results: Path) -> list[str]:
     imported = [
         file for file in files if any(PurePath(file).is_relative_to(name) for name in folders if name != package)
     ]
+    # Untracked files count only in the package's folder, if the project has one.
     missing = [
         file
         for file, is_tracked in files.items()

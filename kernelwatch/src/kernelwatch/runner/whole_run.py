@@ -85,16 +85,17 @@ def _select_environments(conf: Any, options: Mapping[str, Any]) -> list[Any]:
     if not selected:
         raise UserError("no environment is selected; correct --environment, or `environment_type` in asv.conf.json")
     own = platform.python_version()
-    for other in [environment.python for environment in selected if not f"{own}.".startswith(f"{environment.python}.")]:
-        raise UserError(
-            f"kernelwatch measures only in the Python that runs asv, {own}; run asv in Python {other}, or correct "
-            '--python, or write "pythons": ["3"] in asv.conf.json'
-        )
+    for environment in selected:
+        if not f"{own}.".startswith(f"{environment.python}."):
+            raise UserError(
+                f"kernelwatch measures only in the Python that runs asv, {own}; run asv in Python "
+                f'{environment.python}, or correct --python, or write "pythons": ["3"] in asv.conf.json'
+            )
     return selected
 
 
 def _interleaves(options: Mapping[str, Any]) -> bool:
-    """Return whether the options interleave commits. None does: it is the default of `asv continuous`."""
+    """Return whether the options interleave commits. The value None does: `asv continuous` passes it by default."""
     return options.get("interleave_rounds", False) is not False
 
 
@@ -201,8 +202,8 @@ class SuiteRun:
     def _discover_benchmarks(self, commits: Sequence[str], environment: Any) -> Discovery:
         """Return the benchmarks that the process of the first importable commit discovers.
 
-        First, the first commit of the run is tried, then the tips of the branches, then its other commits. Raises
-        UserError with all reasons if none can be imported.
+        The commits are tried in this order: the first of the run, the tips of the branches, the others of the run.
+        Raises UserError with each different reason if none can be imported.
         """
         tips = []
         for branch in self.conf.branches:
@@ -236,6 +237,7 @@ class SuiteRun:
     def _measure_commit(
         self, commit: str, environment: Any, all_benchmarks: Benchmarks, groups: Mapping[str, list[str]]
     ) -> None:
+        """Measure a commit in an environment, and store the results, except in a dry run."""
         name, date = self.machine.machine, self.repo.get_date(commit)
         skip = revision_range.find_benchmarks_to_skip(
             self.results, name, commit, environment.name, all_benchmarks, self.options
@@ -250,11 +252,11 @@ class SuiteRun:
         required, python = environment.requirements, environment.python
         params = {**vars(self.machine), "python": python, **required}
         results = Results(params, required, commit, date, python, environment.name, environment.env_vars)
-        stored = folders.CommitFiles(self.results / name, commit, environment.name)
-        saved = Path(self.conf.results_dir, get_filename(name, commit, environment.name))
-        if document := stored.read_merged():
-            saved.parent.mkdir(parents=True, exist_ok=True)
-            saved.write_text(json.dumps(document), encoding="utf-8")
+        commit_files = folders.CommitFiles(self.results / name, commit, environment.name)
+        asv_file = Path(self.conf.results_dir, get_filename(name, commit, environment.name))
+        if document := commit_files.read_merged():
+            asv_file.parent.mkdir(parents=True, exist_ok=True)
+            asv_file.write_text(json.dumps(document), encoding="utf-8")
             results.load_data(self.conf.results_dir)
         record = RunRecord(commit, self.device_facts, self.uncommitted)
         kernel_benchmarks = {name for names in groups.values() for name in names} & set(benchmarks)
@@ -270,7 +272,7 @@ class SuiteRun:
         self.has_failed = self.has_failed or any(results.errcode.values())
         if not self.options.get("dry_run"):
             results.save(self.conf.results_dir)
-            stored.save(json.loads(saved.read_bytes()), record.collect_lines())
+            commit_files.save(json.loads(asv_file.read_bytes()), record.collect_lines())
 
     def _run_with_asv(self, results: Results, environment: Any, benchmarks: Benchmarks) -> None:
         """Let asv itself run the benchmarks that are not kernel benchmarks, in its environment."""
