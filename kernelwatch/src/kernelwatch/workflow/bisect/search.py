@@ -107,7 +107,7 @@ def _bisect(outcome: SearchOutcome, change: Row, numbers: CommitNumbers, package
     words += ["--machine", numbers.machine] if numbers.machine else []
     environment = {project_root.VARIABLE: str(numbers.root), parent_death.RUN: str(os.getpid())}
     environment["PYTHONPATH"] = os.pathsep.join([*project_root.list_libraries(), os.environ.get("PYTHONPATH", "")])
-    with _worktree(outcome.bad, numbers.root) as tree, set_variables(environment):
+    with _add_worktree(outcome.bad, numbers.root) as tree, set_variables(environment):
         start = ("start", "--no-checkout", "--first-parent", outcome.bad, outcome.good, "--", package)
         git.text(tree, "bisect", *start)
         log = git.text(tree, "bisect", "log")
@@ -124,7 +124,7 @@ def _bisect(outcome: SearchOutcome, change: Row, numbers: CommitNumbers, package
 
 
 @contextmanager
-def _worktree(commit: str, root: Path) -> Iterator[Path]:
+def _add_worktree(commit: str, root: Path) -> Iterator[Path]:
     """Yield a new worktree at a commit, without its files. It is removed at the end, even after Ctrl-C or SIGTERM."""
     previous_handler = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     with tempfile.TemporaryDirectory(prefix="bisect-") as folder:
