@@ -145,14 +145,10 @@ def merge_files(folder: Path, files: Iterable[tuple[Path, Any, models.Document]]
         for _, json_content, document in commit_files:
             by_environment.setdefault((document.commit_hash, document.env_name), []).append((json_content, document))
         for versions in by_environment.values():
-            if len(versions) == 1:
-                yield versions[0][1]
-            else:
-                yield convert_model(
-                    result_rows.merge_documents(*(json_content for json_content, _ in versions)),
-                    models.Document,
-                    folder,
-                )
+            contents, documents = zip(*versions, strict=True)
+            is_single = len(documents) == 1
+            merged = None if is_single else result_rows.merge_documents(*contents)
+            yield documents[0] if is_single else convert_model(merged, models.Document, folder)
 
 
 def iter_lines(path: Path, model: type[M], word: str = "") -> Iterator[tuple[bytes, M]]:

@@ -164,7 +164,10 @@ class History:
         return self._benchmarks[benchmark].type
 
     def list_values(self, results: Document, benchmark: str) -> list[float | None]:
-        """Return a benchmark's values in the order of its current axes; None for a missing value; empty if not run."""
+        """Return a benchmark's values in the order of its current axes; None for a missing value.
+
+        The list is empty if `explain_absence` returns a reason.
+        """
         if self.explain_absence(results, benchmark):
             return []
         axes = self._benchmarks[benchmark].params
@@ -172,7 +175,10 @@ class History:
         return list(map(_finite_or_none, stored))
 
     def explain_absence(self, results: Document, benchmark: str) -> str:
-        """Return why `iter_points` yields no configurations of a benchmark; empty if it yields some."""
+        """Return why a benchmark has no usable results at a commit; empty if it has.
+
+        It was not run, it had another version, or another number of axes.
+        """
         row, description = results.results.get(benchmark), self._benchmarks.get(benchmark)
         if row is None or description is None:
             return "not run"
@@ -191,7 +197,10 @@ class History:
         return None
 
     def iter_points(self, results: Document, benchmark: str) -> Iterator[Point]:
-        """Yield a benchmark's result of each configuration, in the order of its stored axes; none if it was not run."""
+        """Yield a benchmark's result of each configuration, in the order of its stored axes.
+
+        Yield nothing if `explain_absence` returns a reason.
+        """
         # Cached, because publishing compares a commit with several and reads its points dozens of times.
         by_benchmark = self._points.setdefault(results, {})
         if benchmark not in by_benchmark:
@@ -231,7 +240,7 @@ class History:
         """Return the records of the runs that measured a commit, oldest first.
 
         With `benchmark`, return only the runs whose numbers of it are stored. They are several if GPUs shared the work,
-        and none if the benchmark was not run.
+        and none if `explain_absence` returns a reason.
         """
         if benchmark and self.explain_absence(results, benchmark):
             return []
