@@ -226,7 +226,7 @@ def iter_reasons_for_undecided(rows: Sequence[Row]) -> Iterator[str]:
     for row in times:
         kernels[f"{row.kernel} {row.flags}".strip()].append(row)
     for label, group, limit in (
-        ("all", times, MAX_DOUBT_SHARE),
+        ("all kernels", times, MAX_DOUBT_SHARE),
         *((name, group, MAX_DOUBT_SHARE_OF_KERNEL) for name, group in kernels.items()),
     ):
         count = sum(row.judgement.could_be_slower for row in group)

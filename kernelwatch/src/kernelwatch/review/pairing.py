@@ -1,4 +1,4 @@
-"""The configurations of two commits: pairs with two values, and configurations that lack one or both."""
+"""The configurations of two commits: pairs with two values, and configurations that are not compared."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,8 +10,9 @@ from kernelwatch.review.rows import Row, UnpairedConfiguration
 from kernelwatch.store.measurements import CommitMeasurements
 from kernelwatch.store.points import Point
 
-#: Categories of configurations without two values. BROKEN ones fail only at head, FAILED ones at both commits, REPAIRED
-#: ones only at base. ONLY_BASE and ONLY_HEAD have a value only at this commit.
+#: Categories of configurations that are not compared. BROKEN ones fail only at head, FAILED ones at both commits,
+#: REPAIRED ones only at base. ONLY_BASE and ONLY_HEAD have a value only at this commit. ONLY_BASE has the REGENERATED
+#: ones, too; they have a value at both commits.
 UNPAIRED = BROKEN, FAILED, REPAIRED, ONLY_BASE, ONLY_HEAD = "broken", "failed", "repaired", "only_base", "only_head"
 
 
@@ -79,7 +80,10 @@ _CLASSES = re.compile(r"(?:[\w.]+: )*?[\w.]*(?:Error|Exception): ")
 
 
 def pair_configurations(base: CommitMeasurements, head: CommitMeasurements, describe: Describe) -> Pairing:
-    """Match the configurations of two commits by their parameters' names and values."""
+    """Match the configurations of two commits by their parameters' names and values.
+
+    A pair has a value at both commits. Others that have a value or failed are unpaired, with the reason.
+    """
     pairing = Pairing([], {category: [] for category in UNPAIRED})
     for benchmark in head.benchmarks:
         for old, new in match_points(base, head, benchmark):
@@ -192,9 +196,11 @@ def is_code_unchanged(
     """
     if name is None:
         return None
-    compiled = next(iter((*base.cubins.archs, *head.cubins.archs)), "")  # for a machine without a GPU
-    keys = [(side.commit, side.name_architecture(benchmark, params) or compiled, name) for side in (base, head)]
-    hashes = [(base.cubins.find_code_hash(*keys[0]), head.cubins.find_code_hash(*keys[1]))]
+    first_arch = next(iter((*base.cubins.archs, *head.cubins.archs)), "")  # for a machine without a GPU
+    base_key, head_key = (
+        (side.commit, side.name_architecture(benchmark, params) or first_arch, name) for side in (base, head)
+    )
+    hashes = [(base.cubins.find_code_hash(*base_key), head.cubins.find_code_hash(*head_key))]
     if base.compiler == head.compiler:  # a cubin contains its compiler's name, so those of two compilers always differ
-        hashes.append((base.cubins.find_cubin_hash(*keys[0]), head.cubins.find_cubin_hash(*keys[1])))
+        hashes.append((base.cubins.find_cubin_hash(*base_key), head.cubins.find_cubin_hash(*head_key)))
     return next((old == new for old, new in hashes if None not in (old, new)), None)

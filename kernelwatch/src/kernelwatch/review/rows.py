@@ -100,7 +100,7 @@ class Row:
 
 @dataclass(frozen=True)
 class UnpairedConfiguration:
-    """A configuration without a value in one commit or both, and the reason."""
+    """A configuration that is not compared, and the reason: mostly a missing value in one commit or both."""
 
     name: str
     benchmark: str

@@ -58,7 +58,7 @@ class Thresholds:
 
     @property
     def between_gpus(self) -> float:
-        """The threshold of a time that two GPUs took, if controls apply: SAFETY times their largest change.
+        """The threshold of a time that two GPUs took, if controls apply: SAFETY times their largest change, rounded up.
 
         It is at least the default of long launches, and at most THRESHOLD_BETWEEN_GPUS.
         """
@@ -79,8 +79,8 @@ class Thresholds:
 def narrow_thresholds(changes: Iterable[Change]) -> Thresholds:
     """Return the default thresholds, narrowed for each class of durations with at least MIN_CHANGES changes.
 
-    Such a class has at most SAFETY times the NOISE_QUANTILE of its changes. `changes` must be only noise: those of
-    equal machine code.
+    The threshold of such a class is SAFETY times the NOISE_QUANTILE of its changes, rounded up, if the default is
+    larger. `changes` must be only noise: those of equal machine code.
     """
     by_class: dict[float, list[float]] = {least: [] for least in DEFAULT_THRESHOLDS}
     for seconds, relative in changes:
@@ -91,7 +91,7 @@ def narrow_thresholds(changes: Iterable[Change]) -> Thresholds:
 
 
 def _narrow_class(changes: list[float]) -> float:
-    """Return SAFETY times the noise in the relative changes of a class; infinite if they are too few."""
+    """Return SAFETY times the noise in the relative changes of a class, rounded up; infinite if they are too few."""
     if len(changes) < MIN_CHANGES:
         return math.inf
     return _round_up(SAFETY * sorted(changes)[math.ceil(NOISE_QUANTILE * len(changes)) - 1])

@@ -1,4 +1,4 @@
-"""A review as strict JSON for programs, with all its data."""
+"""A review as strict JSON for programs, with all its configurations."""
 
 import json
 from collections import Counter
@@ -56,7 +56,7 @@ def _describe_review(review: Review) -> dict[str, Any]:
 
 
 def describe_row(row: Row) -> dict[str, Any]:
-    """Return the fields of a row except `conditions`, which only pages show."""
+    """Return the fields of a row except `conditions`, which follow from its benchmark."""
     document: dict[str, Any] = msgspec.to_builtins(row)
     return {name: value for name, value in document.items() if name != "conditions"}
 

@@ -127,6 +127,7 @@ def pack_compared(history: History, compared: Mapping[str, list[list[Any]]]) -> 
             by_kernel.setdefault(kernel, {}).setdefault(benchmark, {}).setdefault(verdict, []).append(cells)
 
     def pack_cells(benchmark: str, cells: list[list[Any]]) -> list[Any]:
+        """Return [configurations, packed values of base, packed values of head] of cells [params, base, head]."""
         combinations = configurations.list_combinations(history.find_axes(benchmark))
         places = {tuple(values.values()): place for place, values in enumerate(combinations)}
         params, *sides = zip(*cells, strict=True)
@@ -192,7 +193,10 @@ def _describe_groups(reviews: Sequence[Review]) -> list[dict[str, Any]]:
 
 
 def _describe_group(group: ChangeGroup, bases: dict[str, str]) -> dict[str, Any]:
-    """Return a group's fields for the templates; `bases` maps a configuration to the commit it is compared with."""
+    """Return a group's fields for the templates; `bases` maps a configuration to the commit it is compared with.
+
+    `largest`, `most` and `at` are texts about the group's worst configuration, which is `of`.
+    """
     changed_times = [row for row in group.times if row.judgement.verdict in CHANGED_TIMES]
     changed = changed_times or [*group.numbers] or [*group.times]
     largest = max(changed, key=rank_row)

@@ -112,7 +112,10 @@ def _find_entry_name(kernel: str) -> str:
 
 
 def _parse_diff(diff: str) -> Iterator[dict[str, Any]]:
-    """Yield file, line number, side and text of each changed line in a diff without context."""
+    """Yield file, line number, side and text of each changed line in a diff without context.
+
+    Lines of base begin with "<", lines of head with ">", as `find_changed_lines` requests them.
+    """
     file, line_numbers = "", dict[str, int]()
     for line in diff.split("\n"):
         sign, text = line[:1], line[1:]

@@ -12,7 +12,7 @@ from kernelwatch.config.project_root import ROOT
 from kernelwatch.show.site import words
 from kernelwatch.show.site.changes import COUNTS, summarize_counts
 from kernelwatch.show.site.measured import MeasuredCommit
-from kernelwatch.show.site.packed import read_number
+from kernelwatch.show.site.packed import count_numbers, read_number
 from kernelwatch.store.cubins import CubinHashes
 from kernelwatch.store.default_thresholds import DEFAULT_THRESHOLDS
 from kernelwatch.store.results import History
@@ -55,12 +55,8 @@ class ShownMachine:
     def time_count(self) -> int:
         """The number of stored times over all commits."""
         timed = set(self.history.list_benchmarks("time"))
-        return sum(
-            row.count(",") + 1
-            for commit in self.commits.values()
-            for name, row in commit.values.items()
-            if name in timed
-        )
+        rows = (row for commit in self.commits.values() for name, row in commit.values.items() if name in timed)
+        return sum(map(count_numbers, rows))
 
     def sum_series(self, params: Mapping[str, str], *benchmarks: str) -> Series:
         """Return the sum of benchmarks' values of a configuration, for each published commit that has all of them.
