@@ -98,21 +98,24 @@ def _print_unwatched(classes: Mapping[str, str], text: str) -> None:
 
 
 def _plan_files(root: Path, classes: Sequence[str], library: str) -> dict[str, str]:
-    """Return the files to write: name -> text. Raises ValueError if a workflow would be invalid."""
+    """Return the files to write: name -> text. `library` is the URL for workflows; without it, there are none.
+
+    Raises ValueError if a workflow would be invalid.
+    """
     path = root / project_root.CONFIG_FILE
-    is_known = library and path.exists()
-    folders = asv_files.load_configuration(path) if is_known else asv_files.Configuration(".")
-    names = {"BRANCH": _choose_branch(root), "RESULTS": folders.results_dir, "HTML": folders.html_dir}
+    has_configuration = library and path.exists()
+    configuration = asv_files.load_configuration(path) if has_configuration else asv_files.Configuration(".")
+    names = {"BRANCH": _choose_branch(root), "RESULTS": configuration.results_dir, "HTML": configuration.html_dir}
     for kind, name in names.items():
         if library and not _NAME.fullmatch(name):
             raise ValueError(
                 f"a workflow cannot contain the {kind.lower()} name {name!r}; rename it, or leave out --workflows"
             )
-    project, quoted = (json.dumps(text, ensure_ascii=False) for text in (root.name, names["BRANCH"]))
+    project, branch = (json.dumps(text, ensure_ascii=False) for text in (root.name, names["BRANCH"]))
     text = "\n\n".join(classes)
     numpy = "import numpy as np\n" if "np.ones(" in text else ""
     return {
-        "asv.conf.json": _fill_template("asv.conf.json", PROJECT=project, BRANCH=quoted),
+        "asv.conf.json": _fill_template("asv.conf.json", PROJECT=project, BRANCH=branch),
         "benchmarks/__init__.py": "",
         "benchmarks/kernels.py": _fill_template("kernels.txt", NUMPY=numpy, CLASSES=text) if classes else _STUB,
         **{

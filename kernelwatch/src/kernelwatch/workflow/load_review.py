@@ -67,7 +67,7 @@ def _load_sides(selection: Selection) -> tuple[CommitMeasurements, CommitMeasure
 
 
 def describe_configuration(benchmark: str, params: Mapping[str, str]) -> ConfigurationFacts:
-    """Return the suite's facts about a configuration."""
+    """Return the suite's facts about a configuration: `useful_bytes` of times and sectors, `block` of cubins only."""
     launch = registry.find_launch(benchmark, params)
     is_sized = classify_benchmark(benchmark) == TIMED or benchmark.rpartition(".track_")[2] in GLOBAL_SECTORS
     return ConfigurationFacts(

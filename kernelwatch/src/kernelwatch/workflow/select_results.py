@@ -175,8 +175,10 @@ def _format_distance(base: str, head: str, root: Path) -> str:
     """
     counts = git.try_text(root, "rev-list", "--count", "--left-right", f"{base}...{head}")
     back, ahead = map(int, counts.split()) if counts else (0, 0)
-    distances = {"back": back, "ahead" if back else "": ahead}
-    return ", ".join(f"{count_noun(count, 'commit')} {where}".strip() for where, count in distances.items() if count)
+    if not back:
+        return count_noun(ahead, "commit") if ahead else ""
+    back_text = f"{count_noun(back, 'commit')} back"
+    return f"{back_text}, {count_noun(ahead, 'commit')} ahead" if ahead else back_text
 
 
 def resolve_commit(revision: str, root: Path, measured: list[str]) -> str:

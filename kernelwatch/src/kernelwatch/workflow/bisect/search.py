@@ -114,7 +114,8 @@ def _bisect(outcome: SearchOutcome, change: Row, numbers: CommitNumbers, package
         if "first bad commit" not in log:
             git.run_visibly(tree, "bisect", "run", sys.executable, "-m", "kernelwatch", *words)
             log = git.text(tree, "bisect", "log")
-    outcome.log = [(commit, verdict) for verdict, commit in re.findall(r"^# (good|bad|skip): \[(\w+)\]", log, re.M)][2:]
+    judged = re.findall(r"^# (good|bad|skip): \[(\w+)\]", log, re.MULTILINE)[2:]  # after GOOD and BAD themselves
+    outcome.log = [(commit, verdict) for verdict, commit in judged]
     remaining = re.findall(r"^# (?:possible )?first bad commit: \[(\w+)\]", log, re.MULTILINE)
     outcome.suspects = [commit for commit in outcome.commits if commit in remaining]
     if not outcome.suspects:
