@@ -85,7 +85,7 @@ def test_configuration_has_its_launch(
     assert registry.find_launch(benchmark, {axis: str(value) for axis, value in params.items()}) == expected
     assert (registry.find_useful_bytes(benchmark, params), registry.find_flops(benchmark, params)) == facts
     assert registry.find_code_name(benchmark, params) == expected.code_name
-    assert registry.is_verified(benchmark, params)
+    assert registry.is_verified(registry.find_definition(benchmark, params))
 
 
 @pytest.mark.parametrize("value", ["5003", "5003x", "3x4x5", "axb", ""])

@@ -82,14 +82,16 @@ def test_new_generator_starts_a_new_series(
 
 #: Suites with a generated kernel, or one that is not. They stay alive, because facts are cached by the suite's id.
 SUITES = {
-    flag: SimpleNamespace(kernels={"add": SimpleNamespace(is_generated=flag)}.copy, benchmarks={})
+    flag: SimpleNamespace(kernels={"add": SimpleNamespace(is_generated=flag, reference=None)}.copy, benchmarks={})
     for flag in (True, False)
 }
 
 
 @pytest.mark.parametrize("is_generated", SUITES)
 def test_suite_knows_generated_kernels(is_generated: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`is_generated` is that of the suite's kernel, and False for a kernel that the suite lacks."""
+    """`generated` is true for the generated kernel of a suite, and false for a kernel that the suite lacks."""
     monkeypatch.setattr(registry, "_registered", [SUITES[is_generated]])
     for name, expected in (("add", is_generated), ("other", False)):
-        assert registry.is_generated("any", {"kernel": name, "dtype": "float32", "size": "8"}) is expected
+        params = {"kernel": name, "dtype": "float32", "size": "8"}
+        facts = load_review.describe_configuration("track_compiled.Copy.track_registers", params)
+        assert facts.generated is expected

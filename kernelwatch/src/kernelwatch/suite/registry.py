@@ -253,46 +253,43 @@ def find_launch(benchmark: str, params: Mapping[str, object]) -> Launch | None:
         return None
 
 
-def _query_kernel(benchmark: str, params: Mapping[str, object], query: Callable[[Kernel, Launch], T]) -> T | None:
-    """Apply `query` to a configuration's kernel; return None if the kernel is unknown or the arguments do not fit."""
+def find_definition(benchmark: str, params: Mapping[str, object]) -> Kernel | None:
+    """Return a configuration's kernel as the suite declares it today; None if the suite has no such kernel."""
     launch = find_launch(benchmark, params)
     try:
-        return None if launch is None else query(find_declared_kernel(launch.kernel), launch)
-    except (TypeError, KernelwatchError):
+        return None if launch is None else find_declared_kernel(launch.kernel)
+    except KernelwatchError:
         return None
 
 
 @cache_by_suite
 def find_useful_bytes(benchmark: str, params: Mapping[str, object]) -> int | None:
     """Return the bytes that a configuration must move; None if they are unknown."""
-    launch = find_launch(benchmark, params)
+    launch, kernel = find_launch(benchmark, params), find_definition(benchmark, params)
     with suppress(TypeError):  # the launch has other arguments than the copy
-        if launch is not None and launch.kernel == matrix_copy.NAME:
+        if launch and launch.kernel == matrix_copy.NAME:
             return matrix_copy.useful_bytes(launch.dtype, **launch.arguments)
-    return _query_kernel(
-        benchmark, params, lambda kernel, launch: kernel.useful_bytes(launch.dtype, **launch.arguments)
-    )
+    with suppress(TypeError, KernelwatchError):  # the launch has other arguments than today's kernel
+        if launch and kernel:
+            return kernel.useful_bytes(launch.dtype, **launch.arguments)
+    return None
 
 
 @cache_by_suite
 def find_flops(benchmark: str, params: Mapping[str, object]) -> int | None:
     """Return the floating-point operations that a configuration must do; None if zero or unknown."""
-    return _query_kernel(benchmark, params, lambda kernel, launch: kernel.flops(**launch.arguments)) or None
+    launch, kernel = find_launch(benchmark, params), find_definition(benchmark, params)
+    with suppress(TypeError, KernelwatchError):  # the launch has other arguments than today's kernel
+        if launch and kernel:
+            return kernel.flops(**launch.arguments) or None
+    return None
 
 
-@cache_by_suite
-def is_verified(benchmark: str, params: Mapping[str, object]) -> bool:
-    """Return whether a configuration's output is compared with a reference; True if unknown."""
-    return _query_kernel(benchmark, params, lambda kernel, _: kernel.reference is not None) is not False
+def is_verified(kernel: Kernel | None) -> bool:
+    """Return whether a kernel's output is compared with a reference; True if the kernel is unknown."""
+    return kernel is None or kernel.reference is not None
 
 
-@cache_by_suite
-def is_generated(benchmark: str, params: Mapping[str, object]) -> bool:
-    """Return whether a package makes the PTX of a configuration's kernel; False if unknown."""
-    return bool(_query_kernel(benchmark, params, lambda kernel, _: kernel.is_generated))
-
-
-@cache_by_suite
 def find_code_name(benchmark: str, params: Mapping[str, object]) -> str | None:
     """Return the name of a configuration's machine code in `cubins.jsonl`; None if it is not a launch."""
     launch = find_launch(benchmark, params)

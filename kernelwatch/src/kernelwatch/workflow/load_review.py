@@ -8,6 +8,7 @@ from pathlib import Path
 
 from kernelwatch.config import settings
 from kernelwatch.errors import ERRORS, NoSuiteError, SuiteError
+from kernelwatch.kernel import Kernel
 from kernelwatch.review.commit_review import Review, compare_commits
 from kernelwatch.review.pairing import ConfigurationFacts, pair_configurations
 from kernelwatch.review.thresholds import MAX_PAIRS, Change, Thresholds, iter_noise, narrow_thresholds
@@ -68,16 +69,16 @@ def _load_sides(selection: Selection) -> tuple[CommitMeasurements, CommitMeasure
 
 def describe_configuration(benchmark: str, params: Mapping[str, str]) -> ConfigurationFacts:
     """Return the suite's facts about a configuration: `useful_bytes` of times and sectors, `block` of cubins only."""
-    launch = registry.find_launch(benchmark, params)
+    launch, kernel = registry.find_launch(benchmark, params), registry.find_definition(benchmark, params)
     is_sized = classify_benchmark(benchmark) == TIMED or benchmark.rpartition(".track_")[2] in GLOBAL_SECTORS
     return ConfigurationFacts(
         kernel=benchmark if launch is None else launch.kernel,
         code_name=registry.find_code_name(benchmark, params),
-        verified=registry.is_verified(benchmark, params),
-        generated=registry.is_generated(benchmark, params),
+        verified=registry.is_verified(kernel),
+        generated=kernel is not None and kernel.is_generated,
         useful_bytes=registry.find_useful_bytes(benchmark, params) if is_sized else None,
         conditions=_list_conditions(benchmark),
-        block=_find_block(launch.kernel, params.get("dtype", "")) if launch and "arch" in params else None,
+        block=_find_block(kernel, params.get("dtype", "")) if kernel and "arch" in params else None,
     )
 
 
@@ -91,10 +92,10 @@ def _list_conditions(benchmark: str) -> tuple[str, ...]:
     return tuple(word for word, holds in words.items() if holds)
 
 
-def _find_block(kernel: str, dtype: str) -> tuple[int, int] | None:
+def _find_block(kernel: Kernel, dtype: str) -> tuple[int, int] | None:
     """Return the threads and bytes of dynamic shared memory of a kernel's block in this checkout; None if unknown."""
     try:
-        return registry.find_declared_kernel(kernel).find_fixed_block(dtype)
+        return kernel.find_fixed_block(dtype)
     except ERRORS:
         return None
 

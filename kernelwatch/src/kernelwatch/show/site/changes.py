@@ -273,7 +273,7 @@ def _describe_failure(failure: Failure, base: str) -> dict[str, Any]:
         "kernel": failure.kernel,
         "configurations": f"{len(failure.configurations)} {word}",
         "size": 0.0 if failure.verdict is Verdict.REPAIRED else _MAX_SIZE,
-        "verified": registry.is_verified(first.benchmark, first.params),
+        "verified": registry.is_verified(registry.find_definition(first.benchmark, first.params)),
         "evidence": [failure.reason],
         "base": base,
         "of": {"benchmark": first.benchmark, "params": dict(first.params)},
