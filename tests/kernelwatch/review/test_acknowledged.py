@@ -110,7 +110,7 @@ BAD: dict[str, tuple[str, str]] = {
     "no kernel": (ENTRY.replace(TIME, ""), "regression[0].kernel"),
     "no reason": (ENTRY.replace(REASON, ""), "regression[0].reason"),
     "two lines": (ENTRY.replace("height", "height\\n"), "regression[0].reason"),
-    "large": (ENTRY + "# " + "x" * 65536, "65536 are allowed"),
+    "large": (ENTRY + "# " + "µ" * 32768, "bytes; at most 65536 are allowed"),
     "deep": ("a = " + "[" * 9999, ""),
 }
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from kernelwatch.review.conclusion import weigh_rows
+from kernelwatch.review.conclusion import weigh_against_times
 from kernelwatch.review.groups import group_rows
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Judgement, Verdict, compute_ratio, format_percent, judge_exact
@@ -92,7 +92,9 @@ CASES: dict[str, list[Row]] = {
     "a trade rose": [make_count(11, verdict=Verdict.TRADE)],
     "accepted, of numbers where there are no times": [make_count(11, verdict=Verdict.ACKNOWLEDGED)],
     "what decides before what explains": [
-        *weigh_rows([LOADED, make_count(60, metric="load_sectors"), make_count(5, metric="store_sectors")], None),
+        *weigh_against_times(
+            [LOADED, make_count(60, metric="load_sectors"), make_count(5, metric="store_sectors")], None
+        ),
     ],
     "declared to read what it does not": [replace(LOADED, useful_bytes=321)],
     "other architectures last": [make_compiled(20, "sm_80"), make_count(11, kernel="l")],

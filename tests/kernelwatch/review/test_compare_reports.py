@@ -14,7 +14,7 @@ import pytest
 from kernelwatch.cli.compare import FORMATS
 from kernelwatch.cli.compare import compare as main
 from kernelwatch.review.commit_review import Review
-from kernelwatch.review.conclusion import weigh_rows
+from kernelwatch.review.conclusion import weigh_against_times
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Reason, ReasonKind, Verdict
 from kernelwatch.show import report
@@ -197,7 +197,8 @@ MADE_UP: dict[str, tuple[list[Row], bool]] = {
         [make_time(9), *(make_count(12 + place, metric=metric) for place, metric in enumerate(MANY))], True,
     ),
     "fewer transactions beside a slower time": (
-        [*weigh_rows([make_time(11, kernel="f"), make_count(4, kernel="f", metric="sectors_loaded")], None)], False,
+        [*weigh_against_times([make_time(11, kernel="f"), make_count(4, kernel="f", metric="sectors_loaded")], None)],
+        False,
     ),
     "trades, and what could be slowest first": (DOUBTS, False),
     "no more undecided than are listed": (DOUBTS[:-1], False),

@@ -12,7 +12,7 @@ import pytest
 
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.kernel import matrix_copy
-from kernelwatch.review.controls import MIN_CONTROLS, Controls, find_controls, is_comparable, is_control
+from kernelwatch.review.controls import MIN_CONTROLS, Controls, can_apply_controls, find_controls, is_control
 from kernelwatch.review.pairing import ConfigurationFacts, Pair, pair_configurations
 from kernelwatch.review.thresholds import Thresholds
 from kernelwatch.review.verdict import compute_ratio, relative_change
@@ -120,7 +120,7 @@ def test_doubtful_times_are_no_controls(side: int) -> None:
     from_l2 = ConfigurationFacts("copy0", "copy0", conditions=("from L2",))
     assert not is_control(base, head, pair, lambda *_: from_l2)
     points[side] = replace((pair.base, pair.head)[side], value=19e-6)
-    assert not is_comparable(Pair(pair.benchmark, *points), describe)
+    assert not can_apply_controls(Pair(pair.benchmark, *points), describe)
 
 
 def test_stored_controls_show_slower_transposes() -> None:
@@ -154,7 +154,7 @@ def iter_stored_pairs(machine: str) -> Iterator[tuple[Any, Any, list[Pair]]]:
         old, new = (replace(side, benchmarks={name: side.benchmarks[name] for name in shared}) for side in (base, head))
         pairs = pair_configurations(old, new, describe_stored).pairs
         timed = [pair for pair in pairs if classify_benchmark(pair.benchmark) == TIMED]
-        compared = [pair for pair in timed if is_comparable(pair, describe_stored)]
+        compared = [pair for pair in timed if can_apply_controls(pair, describe_stored)]
         yield base, head, [pair for pair in compared if is_control(base, head, pair, describe_stored)]
 
 

@@ -12,7 +12,7 @@ import pytest
 from benchmarks import sweeps
 from kernelwatch.cli.compare import compare as main
 from kernelwatch.review import launchable
-from kernelwatch.review.conclusion import weigh_rows
+from kernelwatch.review.conclusion import weigh_against_times
 from kernelwatch.review.pairing import ConfigurationFacts, find_blocks
 from kernelwatch.store.measurements import load_commit
 from kernelwatch.store.results import History
@@ -40,7 +40,7 @@ def test_occupancy_compares_threads(
 ) -> None:
     """Occupancy compares the threads that fit on a multiprocessor, even if the commits' blocks differ."""
     registers = make_compiled(head, "sm_90", "registers", base=base)
-    (row,) = weigh_rows([registers], "sm_90", find_launched=lambda _: (base_block, head_block))
+    (row,) = weigh_against_times([registers], "sm_90", find_launched=lambda _: (base_block, head_block))
     assert row.judgement.reason.replace(" threads fit on a multiprocessor", "") == reason
     assert row.decides is not reason.startswith("explanation")
 

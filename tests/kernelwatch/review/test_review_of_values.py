@@ -14,7 +14,7 @@ from kernelwatch.config.project_root import ROOT
 from kernelwatch.review.commit_review import Review, compare_commits
 from kernelwatch.review.pairing import ConfigurationFacts, Describe, pair_configurations
 from kernelwatch.review.sides import ReviewSide, ReviewSides
-from kernelwatch.review.thresholds import MIN_CHANGES, Thresholds, iter_noise, narrow_thresholds
+from kernelwatch.review.thresholds import MIN_CHANGES, Change, Thresholds, iter_noise, narrow_thresholds
 from kernelwatch.show.search_report import render_json
 from kernelwatch.store.cubins import CubinHashes
 from kernelwatch.store.measurements import BenchmarkMeasurements, CommitMeasurements, RunFacts
@@ -167,14 +167,14 @@ def test_repeated_times_narrow_the_threshold() -> None:
         side.cubins._cubin_hashes[side.commit, ""] = {"k": "same"}
         side.cubins.archs = [""]
     (change,) = iter_noise(base, head, describe)
-    assert change[1] == pytest.approx(0.0012)
+    assert change.relative == pytest.approx(0.0012)
     (pair,) = pair_configurations(base, head, describe).pairs
     assert list(iter_noise(base, replace(head, benchmarks=base.benchmarks), describe)) == [], (
         "one run measured both commits"
     )
     assert narrow_thresholds([change] * MIN_CHANGES).select(pair, describe) == pytest.approx(0.003)
     assert narrow_thresholds([change] * (MIN_CHANGES - 1)).select(pair, describe) == 0.01
-    changes = [(1e-3, relative) for relative in (*[0.0005] * 98, 0.002, 0.5)]
+    changes = [Change(1e-3, relative) for relative in (*[0.0005] * 98, 0.002, 0.5)]
     assert narrow_thresholds(changes).select(pair, describe) == pytest.approx(0.004), (
         "the largest of 100 changes is ignored"
     )

@@ -12,7 +12,13 @@ from kernelwatch.cli.compare import compare as main
 from kernelwatch.cli.regressions import main as regressions
 from kernelwatch.config import settings
 from kernelwatch.review import launchable
-from kernelwatch.review.conclusion import TRADE_POLICIES, conclude, exit_code, iter_reasons_for_undecided, weigh_rows
+from kernelwatch.review.conclusion import (
+    TRADE_POLICIES,
+    conclude,
+    exit_code,
+    iter_reasons_for_undecided,
+    weigh_against_times,
+)
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Verdict, judge_exact
 from kernelwatch.suite.benchmark_names import TIMED
@@ -152,7 +158,7 @@ def test_times_decide_before_other_numbers(name: str) -> None:
     decides.
     """
     rows, expected = NUMBERS[name]
-    *weighed, last = weigh_rows(rows, "sm_90", LIMITS, find_blocks)
+    *weighed, last = weigh_against_times(rows, "sm_90", LIMITS, find_blocks)
     assert last.judgement.verdict is expected
     assert bool(last.judgement.reason) or expected in (SLOW, FAST)
     assert [row.judgement.verdict for row in weighed] == [row.judgement.verdict for row in rows[:-1]]
@@ -160,7 +166,7 @@ def test_times_decide_before_other_numbers(name: str) -> None:
         mirrored = [
             replace(row, base=row.head, head=row.base, judgement=judge_exact(row.head, row.base)) for row in rows
         ]
-        *_, last = weigh_rows(mirrored, "sm_90", LIMITS, find_blocks)
+        *_, last = weigh_against_times(mirrored, "sm_90", LIMITS, find_blocks)
         assert (last.judgement.verdict, last.decides) == (FAST, expected is SLOW)
         assert conclude([last]) is (FAST if expected is SLOW else SAME)
 
@@ -199,7 +205,7 @@ def test_project_may_limit_metrics(
 
 def weigh(*changes: Row) -> list[Row]:
     """Return changed numbers with their weighed verdicts."""
-    return [*weigh_rows(changes, "sm_90", find_launched=find_blocks)]
+    return [*weigh_against_times(changes, "sm_90", find_launched=find_blocks)]
 
 
 (ROSE_MORE,), (FELL,) = weigh(make_number("load_sectors", 11)), weigh(make_number("load_sectors", 9))

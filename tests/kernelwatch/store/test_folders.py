@@ -152,7 +152,7 @@ def test_changed_descriptions_are_written(results: Path, tmp_path: Path) -> None
     folders.copy_descriptions(results, came, MACHINE)
     assert (results / reading.BENCHMARKS_FILE).read_text() == '{"version": 2}'
     (came / MACHINE / "machine.json").write_text('{"machine": "another"}')
-    with pytest.raises(reading.UnreadableError, match=r"differs from .*; choose another --machine"):
+    with pytest.raises(reading.UnreadableError, match=r"another machine than .*; choose another name"):
         folders.copy_descriptions(results, came, MACHINE)
 
 

@@ -54,7 +54,7 @@ WROTE: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
 def test_runs_behind_stored_values_are_found(case: str) -> None:
     """Values come from the run that began at their start time. Earlier runs stay behind what a partial run left."""
     runs, expected = WROTE[case]
-    assert [run["run"] for run in record.runs_behind_values(runs, BASE, TIME, LATER)] == expected
+    assert [run["run"] for run in record.find_measuring_runs(runs, BASE, TIME, LATER)] == expected
 
 
 #: Start and end of OLD, in milliseconds since 1970.
@@ -68,7 +68,7 @@ BEGAN, ENDED = FIRST - 60_000, FIRST + 240_000
 )  # fmt: skip
 def test_old_records_are_read_by_time(began: int, is_read: bool) -> None:
     """A record without identity is behind values that began while its run lasted, to a second."""
-    assert record.runs_behind_values([OLD, _run("a", LATER - 1)], BASE, TIME, began) == [OLD] * is_read
+    assert record.find_measuring_runs([OLD, _run("a", LATER - 1)], BASE, TIME, began) == [OLD] * is_read
 
 
 @pytest.mark.parametrize(("cases", "is_selected"), [((), True), (("one",), True), (("two",), False)])

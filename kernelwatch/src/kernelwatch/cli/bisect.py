@@ -15,7 +15,7 @@ from kernelwatch.workflow.bisect.numbers import open_numbers
 from kernelwatch.workflow.bisect.search import search_culprit
 from kernelwatch.workflow.select_results import CannotCompareError, resolve_commit
 
-_WHOSE = "machine whose times to use (default: this machine, or else the only one with times of both commits)"
+_MACHINE_HELP = "machine whose times to use (default: this machine, or else the only one with times of both commits)"
 
 
 def bisect(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
@@ -44,7 +44,7 @@ docs/find-the-commit.md of kernelwatch explains the search.
     parser.add_argument(
         "bad", metavar="BAD", nargs="?", default="HEAD", help="git revision after the change (default: HEAD)"
     )
-    parser.add_argument("--machine", help=_WHOSE)
+    parser.add_argument("--machine", help=_MACHINE_HELP)
     options = parser.parse_args(words)
     try:
         configurations = match_configurations(options.metric)
@@ -75,14 +75,15 @@ exit codes, for git bisect run: 0 good, 1 bad, 125 no number, 128 stop
     parser.add_argument(
         "metric", metavar="METRIC", help="words that select one configuration, as in kernelwatch bisect"
     )
-    parser.add_argument("--machine", help=_WHOSE)
+    parser.add_argument("--machine", help=_MACHINE_HELP)
     ends = "the number at GOOD and at BAD, as in kernelwatch compare"
     parser.add_argument("--between", nargs=2, type=float, metavar="VALUE", help=ends, required=True)
     options = parser.parse_args(words)
     try:
         configuration, *further = match_configurations(options.metric)
         if further:
-            raise CannotCompareError(f"METRIC matches {1 + len(further)} configurations; give the full name of one")
+            matches = f"METRIC matches {1 + len(further)} configurations"
+            raise CannotCompareError(f"{matches}; give the full name of one, such as {configuration.name!r}")
         commit = git.text(Path.cwd(), "rev-parse", "--verify", "BISECT_HEAD")
         with open_numbers([configuration], options.machine, root) as commit_numbers:
             value = commit_numbers.find_value(commit, configuration)

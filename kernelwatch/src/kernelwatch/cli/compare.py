@@ -13,7 +13,7 @@ from kernelwatch.config import settings
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.review.commit_review import Review
 from kernelwatch.review.conclusion import TRADE_POLICIES
-from kernelwatch.review.groups import AT_LEAST
+from kernelwatch.review.groups import MIN_LISTED_CHANGE
 from kernelwatch.show import as_json
 from kernelwatch.show import report as reports
 from kernelwatch.workflow.load_review import review_selection
@@ -21,6 +21,7 @@ from kernelwatch.workflow.select_results import CannotCompareError, select_commi
 
 
 def _render_terminal(reviews: Sequence[Review], at_least: float, list_all: bool) -> str:
+    """Return the text of reviews, separated by empty lines."""
     return "\n".join(reports.render_review(review, at_least, list_all=list_all) for review in reviews)
 
 
@@ -64,10 +65,10 @@ docs/review.md of kernelwatch has the rules.
     )
     add("--commit", help="the commit for --compilers (default: the newest that both compiled)")
     add("--machine", action="append", help="machine that measured both (default: all machines)")
-    add("--format", choices=FORMATS, default="terminal")
+    add("--format", choices=FORMATS, default="terminal", help="format of the review (default: %(default)s)")
     add("--all", action="store_true", help="list all changed configurations, even with small changes")
     listed = "list changes of at least this size (default: 1%%); verdict and exit code use all changes"
-    add("--at-least", type=_parse_share, default=AT_LEAST, metavar="PERCENT", help=listed)
+    add("--at-least", type=_parse_share, default=MIN_LISTED_CHANGE, metavar="PERCENT", help=listed)
     traded = (
         "when a TRADE has exit code 0. none: never; numbers: if times are faster and only numbers are worse; "
         "all: always (default: %(default)s)"

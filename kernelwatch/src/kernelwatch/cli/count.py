@@ -54,7 +54,7 @@ def main(words: Sequence[str] | None = None) -> int:
                 launch_counts.check_dtype_is_used(kernel, launch)
                 build.assemble_cubin(_PROBE, "probe", split_flags(launch.flags), arch=ARCH)
                 result = launch_counts.count_launch(kernel, launch.dtype, launch.flags, **launch.arguments)
-            finally:
+            finally:  # also if counting fails
                 for warning in raised:
                     _report_error(warning.message)
     except ERRORS as error:
@@ -73,5 +73,6 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _report_error(reason: object) -> int:
+    """Print an error of the command on standard error; return the exit code."""
     print(f"kernelwatch count: {reason}", file=sys.stderr)
     return UNEXPECTED

@@ -25,7 +25,8 @@ def catch_errors(main: Callable[P, int]) -> Callable[P, int]:
     Returns
     -------
     callable
-        The wrapped command. It raises only BrokenPipeError, because then nobody reads its output.
+        The wrapped command. It raises BrokenPipeError, because then nobody reads its output; SystemExit and
+        KeyboardInterrupt pass, too.
     """
 
     @functools.wraps(main)

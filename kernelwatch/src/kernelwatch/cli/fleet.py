@@ -35,8 +35,12 @@ def measure_commits(words: Sequence[str] | None = None) -> int:
         else workers.run_local_cluster(options.work, options.without_gpu)
     )
     with connection as client:
-        say = lambda line: print("".join(character for character in line if character.isprintable()), flush=True)  # noqa: E731
-        return 0 if engine.backfill(client, ROOT, commits, options.bench, say) else 1
+        return 0 if engine.backfill(client, ROOT, commits, options.bench, _print_line) else 1
+
+
+def _print_line(line: str) -> None:
+    """Print a line at once, without the characters that are not printable."""
+    print("".join(filter(str.isprintable, line)), flush=True)
 
 
 def run_workers(words: Sequence[str] | None = None) -> None:
@@ -55,6 +59,7 @@ def run_workers(words: Sequence[str] | None = None) -> None:
 
 
 def _add_shared_options(parser: argparse.ArgumentParser, without_gpu: int) -> None:
+    """Add the options of both commands; `without_gpu` is the default number of workers on a host without a GPU."""
     parser.add_argument(
         "--work",
         type=Path,

@@ -72,14 +72,15 @@ def main(words: Sequence[str] | None = None) -> int:
         return UNEXPECTED
     for name, text in files.items():
         path = root / name
-        if path.exists() and not (text != _STUB and path.read_bytes() == _STUB.encode()):
-            print(f"{name} exists: not changed")
-            if name == "benchmarks/kernels.py":
-                _print_unwatched(classes, path.read_text(encoding="utf-8", errors="replace"))
-        else:
+        is_missing = not path.exists()
+        if is_missing or (text != _STUB and path.read_bytes() == _STUB.encode()):
             path.parent.mkdir(exist_ok=True, parents=True)
             atomic_write.write(path, text)
             print(f"{path if Path.cwd() != root else name} written")
+            continue
+        print(f"{name} exists: not changed")
+        if name == "benchmarks/kernels.py":
+            _print_unwatched(classes, path.read_text(encoding="utf-8", errors="replace"))
     _extend_gitignore(root / ".gitignore")
     if git.is_shallow(root):
         print("this clone is shallow; to measure older commits, run: git fetch --unshallow")
@@ -97,21 +98,24 @@ def _print_unwatched(classes: Mapping[str, str], text: str) -> None:
 
 
 def _plan_files(root: Path, classes: Sequence[str], library: str) -> dict[str, str]:
-    """Return the files to write: name -> text. Raises ValueError if a workflow would be invalid."""
+    """Return the files to write: name -> text. `library` is the URL for workflows; without it, there are none.
+
+    Raises ValueError if a workflow would be invalid.
+    """
     path = root / project_root.CONFIG_FILE
-    is_known = library and path.exists()
-    folders = asv_files.load_configuration(path) if is_known else asv_files.Configuration(".")
-    names = {"BRANCH": _choose_branch(root), "RESULTS": folders.results_dir, "HTML": folders.html_dir}
+    has_configuration = library and path.exists()
+    configuration = asv_files.load_configuration(path) if has_configuration else asv_files.Configuration(".")
+    names = {"BRANCH": _choose_branch(root), "RESULTS": configuration.results_dir, "HTML": configuration.html_dir}
     for kind, name in names.items():
         if library and not _NAME.fullmatch(name):
             raise ValueError(
                 f"a workflow cannot contain the {kind.lower()} name {name!r}; rename it, or leave out --workflows"
             )
-    project, quoted = (json.dumps(text, ensure_ascii=False) for text in (root.name, names["BRANCH"]))
+    project, branch = (json.dumps(text, ensure_ascii=False) for text in (root.name, names["BRANCH"]))
     text = "\n\n".join(classes)
     numpy = "import numpy as np\n" if "np.ones(" in text else ""
     return {
-        "asv.conf.json": _fill_template("asv.conf.json", PROJECT=project, BRANCH=quoted),
+        "asv.conf.json": _fill_template("asv.conf.json", PROJECT=project, BRANCH=branch),
         "benchmarks/__init__.py": "",
         "benchmarks/kernels.py": _fill_template("kernels.txt", NUMPY=numpy, CLASSES=text) if classes else _STUB,
         **{
@@ -123,6 +127,7 @@ def _plan_files(root: Path, classes: Sequence[str], library: str) -> dict[str, s
 
 
 def _fill_template(template: str, **values: str) -> str:
+    """Return the text of a template, with values for its names such as @BRANCH@."""
     text = (_TEMPLATES / template).read_text(encoding="utf-8")
     return re.sub(r"@([A-Z]+)@", lambda mark: values[mark[1]], text)
 
@@ -143,10 +148,12 @@ def _iter_classes(root: Path, flags: Sequence[str]) -> Iterator[tuple[str, str]]
 
 
 def _iter_launches(texts: Mapping[str, str]) -> Iterator[HostLaunch]:
+    """Yield the launches in the texts of all files."""
     inclusions = Inclusions(texts)
     for file, text in texts.items():
         if "<<<" in text:
-            included = "\n".join(texts[name] for name in inclusions.list_included(file)[0][:0:-1])
+            _, *included_files = inclusions.list_included(file).files
+            included = "\n".join(texts[name] for name in reversed(included_files))
             yield from parse_launches.iter_launches(file, text, included)
 
 
@@ -158,9 +165,9 @@ def _choose_launch(
     Launches in other files count only if no other kernel has the same name.
     """
     last = kernel.name.rpartition("::")[2]
-    is_alone = sum(candidate.name.rpartition("::")[2] == last for candidate in candidates) == 1
+    has_unique_name = sum(candidate.name.rpartition("::")[2] == last for candidate in candidates) == 1
     fitting = [launch for launch in launches if launch.name == last and launch.arguments == len(kernel.parameters)]
-    own_launches = [launch for launch in fitting if launch.file in (kernel.file, kernel.unit.file) or is_alone]
+    own_launches = [launch for launch in fitting if launch.file in (kernel.file, kernel.unit.file) or has_unique_name]
     return max(own_launches, key=lambda launch: len(launch.block), default=None)
 
 
@@ -179,6 +186,7 @@ def _choose_branch(root: Path) -> str:
 
 
 def _extend_gitignore(path: Path) -> None:
+    """Add the lines of _IGNORED that a .gitignore lacks, and print them."""
     text = path.read_bytes() if path.exists() else b""
     ignored = {line.strip().strip(b"/") for line in text.splitlines()}
     if missing := [line for line in _IGNORED if line.strip("/").encode() not in ignored]:

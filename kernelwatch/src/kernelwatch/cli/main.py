@@ -76,6 +76,7 @@ def _print_help(word: str) -> int:
 
 
 def _run_subcommand(name: str, arguments: Sequence[str]) -> int:
+    """Run a subcommand, one of _PLACES, with its errors as one line; return its exit code."""
     if str(folder := Path.cwd()) not in sys.path:
         sys.path.insert(0, str(folder))  # the suite is imported from this folder, as with `python -m`
     if name in _READING:

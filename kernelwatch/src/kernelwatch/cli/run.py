@@ -55,10 +55,10 @@ def run(words: Sequence[str] | None = None) -> int:
     # The review takes as long as the pages: a second process makes it meanwhile.
     with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as pool:
         summarized = pool.submit(summary.summarize, parsed.machine or machine.default_name(machine.find_gpu()))
-        unpublished = catch_errors(site.main)(())
-        text, failed = summarized.result()
-    print(text, file=sys.stderr if failed else sys.stdout)
-    return unpublished or failed or status
+        site_code = catch_errors(site.main)(())
+        text, summary_code = summarized.result()
+    print(text, file=sys.stderr if summary_code else sys.stdout)
+    return site_code or summary_code or status
 
 
 def measure(words: Sequence[str] | None = None) -> int:
@@ -80,6 +80,7 @@ def measure(words: Sequence[str] | None = None) -> int:
 
 
 def _run_asv(*words: str) -> int:
+    """Run asv in the project's folder; return its exit code."""
     os.chdir(ROOT)
     if {"-h", "--help"}.isdisjoint(words):
         asv_files.load_configuration(ROOT / CONFIG_FILE)  # asv's own error does not name the file
@@ -87,6 +88,7 @@ def _run_asv(*words: str) -> int:
 
 
 def _call_asv(*words: str) -> int:
+    """Call asv's main function with some arguments; return its exit code."""
     previous, sys.argv = sys.argv, ["asv", *words]
     try:
         main.main()

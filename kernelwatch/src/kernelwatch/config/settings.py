@@ -33,6 +33,7 @@ class _Document(msgspec.Struct):
 
 @functools.cache
 def _load_settings() -> Settings:
+    """Return the project's settings; the defaults without a table. Raises KernelwatchError if they are not valid."""
     if sys.version_info >= (3, 11):
         import tomllib  # noqa: PLC0415 -- new in Python 3.11
     else:

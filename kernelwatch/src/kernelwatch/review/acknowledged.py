@@ -14,19 +14,20 @@ _TIME = "time"
 
 def select_entries(row: Row, acknowledgements: Iterable[Acknowledgement]) -> list[Acknowledgement]:
     """Return the acknowledgements that accept a row's number for its kernel."""
-    return [entry for entry in acknowledgements if (entry.kernel, entry.number) == _name_row(row)]
+    return [entry for entry in acknowledgements if (entry.kernel, entry.number) == _make_key(row)]
 
 
-def _name_row(row: Row) -> tuple[str, str]:
+def _make_key(row: Row) -> tuple[str, str]:
+    """Return kernel and number as acknowledged.toml names them, such as ("saxpy", "time")."""
     return row.kernel, _TIME if row.kind == TIMED else row.metric
 
 
 def list_unmatched(rows: Sequence[Row], acknowledgements: Iterable[Acknowledgement]) -> Iterator[str]:
     """Yield a note for each acknowledgement that fits no row. If nothing was timed, entries for times are ignored."""
-    names = set(map(_name_row, rows))
-    is_timed = any(number == _TIME for _, number in names)
+    keys = set(map(_make_key, rows))
+    is_timed = any(number == _TIME for _, number in keys)
     for entry in acknowledgements:
-        if (entry.kernel, entry.number) not in names and (is_timed or entry.number != _TIME):
+        if (entry.kernel, entry.number) not in keys and (is_timed or entry.number != _TIME):
             yield (
                 f"acknowledged.toml accepts {entry.number!r} of {entry.kernel!r}, which the commits do not have; "
                 "write kernel and number as the review prints them"
@@ -34,7 +35,7 @@ def list_unmatched(rows: Sequence[Row], acknowledgements: Iterable[Acknowledgeme
 
 
 def accept_row(row: Row, acknowledgements: Iterable[Acknowledgement]) -> Row:
-    """Return a row; if an acknowledgement accepts its regression, with the verdict ACKNOWLEDGED and the reason."""
+    """Return the row; if acknowledgements accept its regression, it is ACKNOWLEDGED, with their reasons."""
     if row.judgement.verdict not in (Verdict.SLOWER, Verdict.TRADE):
         return row
     if not (entries := select_entries(row, acknowledgements)):

@@ -7,11 +7,11 @@ from functools import cached_property, partial
 from types import MappingProxyType
 
 from kernelwatch.review.acknowledged import accept_row, list_unmatched
-from kernelwatch.review.conclusion import NUMBERS, conclude, exit_code, weigh_rows
+from kernelwatch.review.conclusion import NUMBERS, conclude, exit_code, weigh_against_times
 from kernelwatch.review.controls import find_controls
 from kernelwatch.review.judge import judge_pairs
 from kernelwatch.review.launchable import find_unlaunchable
-from kernelwatch.review.notes import list_more_instructions, list_notes, list_relaunched, list_source_notes
+from kernelwatch.review.notes import list_changed_launches, list_more_instructions, list_notes, list_source_notes
 from kernelwatch.review.pairing import BROKEN, FAILED, REPAIRED, Describe, Pairing, find_blocks, find_recorded_blocks
 from kernelwatch.review.rows import Failure, Row, UnpairedConfiguration, group_failures
 from kernelwatch.review.sides import ReviewSides
@@ -26,10 +26,10 @@ from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark
 class Review(ReviewSides):
     """The review of two commits: all data that the terminal, JSON, the website and bisect show.
 
-    `rows` are sorted worst first. `unpaired` maps each category of UNPAIRED to the configurations without two values.
-    `peak` is the theoretical bandwidth of the machine's GPU in bytes per second, `arch` its architecture. Both are None
-    if unknown. `thresholds` are those of the times. `notes` are sentences about the measurements and the source.
-    `changes` are the changes of the source. `trade`, one of TRADE_POLICIES, says when a TRADE passes.
+    `rows` are sorted worst first. `unpaired` maps each category of UNPAIRED to its configurations. `peak` is the
+    theoretical bandwidth of the machine's GPU in bytes per second, `arch` its architecture. Both are None if unknown.
+    `thresholds` are those of the times. `notes` are sentences about the measurements and the source. `changes` are the
+    changes of the source. `trade`, one of TRADE_POLICIES, says when a TRADE passes.
     """
 
     rows: list[Row]
@@ -91,29 +91,25 @@ def compare_commits(
         unselected = [pair for pair in pairs if names is not None and pair.name not in names]
         rows += judge_pairs(base, head, unselected, thresholds, describe)
     arch = head.arch or base.arch
-    weighed = list(weigh_rows(rows, arch, limits, partial(find_blocks, base, head, describe)))[: len(selected)]
-    unlaunchable = list(find_unlaunchable(weighed, partial(find_recorded_blocks, base, head)))
-    for outcome, verdict in ((BROKEN, Verdict.BROKEN), (REPAIRED, Verdict.REPAIRED)):
-        unpaired = {
-            **unpaired,
-            outcome: [
-                *unpaired[outcome],
-                *(configuration for failure, configuration in unlaunchable if failure is verdict),
-            ],
-        }
+    weighed = list(weigh_against_times(rows, arch, limits, partial(find_blocks, base, head, describe)))[: len(selected)]
+    unpaired = {category: list(configurations) for category, configurations in unpaired.items()}
+    for verdict, configuration in find_unlaunchable(weighed, partial(find_recorded_blocks, base, head)):
+        unpaired[BROKEN if verdict is Verdict.BROKEN else REPAIRED].append(configuration)
     peaks = (side.peak for side in (head, base))
     return Review(
         **{name: getattr(sides, name) for name in ReviewSides.__dataclass_fields__},
         rows=sorted((accept_row(row, changes.acknowledgements) for row in weighed), key=Row.sort_key),
         unpaired={
-            outcome: [configuration for configuration in configurations if names is None or configuration.name in names]
-            for outcome, configurations in unpaired.items()
+            category: [
+                configuration for configuration in configurations if names is None or configuration.name in names
+            ]
+            for category, configurations in unpaired.items()
         },
         peak=next((float(peak) for peak in peaks if isinstance(peak, (int, float)) and 0 < peak < math.inf), None),
         thresholds=thresholds,
         notes=[
             *list_notes(sides, base, head, times, thresholds),
-            *list_relaunched(rows, sides.measure_command),
+            *list_changed_launches(rows, sides.measure_command),
             *list_more_instructions(weighed),
             *list_source_notes(changes),
             *(list_unmatched(weighed, changes.acknowledgements) if names is None else ()),

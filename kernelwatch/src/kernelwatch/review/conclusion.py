@@ -35,15 +35,16 @@ _ADDRESSES = "constant addresses"
 _RowsByMetric = Mapping[object, Mapping[str, Row]]
 
 
-def weigh_rows(
+def weigh_against_times(
     rows: Sequence[Row],
     arch: str | None,
     limits: Mapping[str, float] = MappingProxyType({}),
     find_launched: Callable[[Row], LaunchedBlocks] = lambda _: (None, None),
 ) -> Iterator[Row]:
-    """Yield the rows, in their order, with final verdicts and `decides`.
+    """Yield the rows, in their order. Counted and compiled numbers that changed get their final verdict and `decides`.
 
-    A number that rose becomes NOTED if it does not decide, and TRADE if its kernel's times became faster.
+    A deciding number that rose becomes a TRADE if some times of its machine code became faster and none slower.
+    Another number that rose becomes NOTED if its machine code has judged times, or if it does not decide.
 
     `arch` is the architecture of the timing GPU; its times do not affect numbers of other architectures. `limits` maps
     a metric to a ratio of head to base. A number beyond this ratio decides if there are no times, even if it otherwise
@@ -53,37 +54,44 @@ def weigh_rows(
     related: defaultdict[object, dict[str, Row]] = defaultdict(dict)
     for row in rows:
         if row.kind != TIMED:
-            related[row.launch if row.arch is None else (row.code, row.arch)][row.metric] = row
+            related[row.launch_key if row.arch is None else (row.code_key, row.arch)][row.metric] = row
         elif row.judgement.verdict is not Verdict.UNDECIDED:
-            times[row.code][row.judgement.verdict] += 1
+            times[row.code_key][row.judgement.verdict] += 1
     for row in rows:
         if row.kind == TIMED or not row.judgement.is_change:
             yield row
             continue
-        decides, why = _decide_without_times(row, related, limits, find_launched)
-        verdicts = times[row.code] if row.arch in (None, arch) else Counter()
-        summary = ", ".join(
-            f"{verdicts[outcome]} {outcome.value.lower()}" for outcome in _TIME_VERDICTS if verdicts[outcome]
-        )
-        verdict = row.judgement.verdict
-        if verdict is Verdict.FASTER:
-            is_contradicted = decides and verdicts[Verdict.SLOWER] and not verdicts[Verdict.FASTER]
-            summary, why = summary if is_contradicted else "", None
-        elif decides and verdicts[Verdict.FASTER] and not verdicts[Verdict.SLOWER]:
-            verdict = Verdict.TRADE
-        elif verdicts:
-            verdict, why = Verdict.NOTED, None
-        else:
-            verdict = Verdict.SLOWER if decides else Verdict.NOTED
-        reasons = (Reason(ReasonKind.TIMES, (summary,)) if summary else None, why)
-        judged = replace(
-            row.judgement, verdict=verdict, reasons=tuple(reason for reason in reasons if reason is not None)
-        )
-        yield replace(row, judgement=judged, decides=decides)
+        decides, reason = _decide_without_times(row, related, limits, find_launched)
+        time_verdicts = times[row.code_key] if row.arch in (None, arch) else Counter()
+        yield _weigh_row(row, time_verdicts, decides=decides, reason=reason)
 
 
 #: Verdicts on times that a number's reason counts, in this order.
 _TIME_VERDICTS = (Verdict.SLOWER, Verdict.FASTER, Verdict.SAME)
+
+
+def _weigh_row(row: Row, time_verdicts: Counter[Verdict], *, decides: bool, reason: Reason | None) -> Row:
+    """Return a changed number with its final verdict, by the number of its machine code's times with each verdict.
+
+    `decides` and `reason` are those without times.
+    """
+    slower, faster = time_verdicts[Verdict.SLOWER], time_verdicts[Verdict.FASTER]
+    counts = [
+        f"{time_verdicts[verdict]} {verdict.value.lower()}" for verdict in _TIME_VERDICTS if time_verdicts[verdict]
+    ]
+    summary, verdict = ", ".join(counts), row.judgement.verdict
+    if verdict is Verdict.FASTER:
+        is_contradicted = decides and slower and not faster
+        summary, reason = summary if is_contradicted else "", None
+    elif decides and faster and not slower:
+        verdict = Verdict.TRADE
+    elif time_verdicts:
+        verdict, reason = Verdict.NOTED, None
+    else:
+        verdict = Verdict.SLOWER if decides else Verdict.NOTED
+    reasons = (Reason(ReasonKind.TIMES, (summary,)) if summary else None, reason)
+    judged = replace(row.judgement, verdict=verdict, reasons=tuple(filter(None, reasons)))
+    return replace(row, judgement=judged, decides=decides)
 
 
 def _decide_without_times(
@@ -93,17 +101,17 @@ def _decide_without_times(
     if row.judgement.ratio > limits.get(row.metric, math.inf):
         return True, Reason(ReasonKind.ABOVE_LIMIT, (limits[row.metric],))
     if row.metric in _RESOURCES:
-        return _decide_by_occupancy(row, related[row.code, row.arch], find_launched(row))
-    counted = related[row.launch] if row.arch is None else {}
+        return _decide_by_occupancy(row, related[row.code_key, row.arch], find_launched(row))
+    counted = related[row.launch_key] if row.arch is None else {}
     moved = [counted_row for counted_row in counted.values() if counted_row.counts_global_sectors]
-    base_sectors, head_sectors = (sum(getattr(sectors, side) for sectors in moved) for side in ("base", "head"))
-    frame = related.get((row.code, ARCH), {}).get(_FRAME)
+    base_sectors, head_sectors = sum(sectors.base for sectors in moved), sum(sectors.head for sectors in moved)
+    frame = related.get((row.code_key, ARCH), {}).get(_FRAME)
     # A sector occupies the L1 cache and the memory behind it at least as long as a wavefront occupies shared memory.
     is_outweighed = not row.base and row.head <= base_sectors - head_sectors
     evidence = {
         ReasonKind.INSTRUCTIONS: row.metric == "instructions",
         ReasonKind.TOTALS: row.metric in _RATIOS and not _TOTALS.isdisjoint(counted),
-        ReasonKind.SECTORS: (row.metric == "requests" and _explains(row, base_sectors, head_sectors))
+        ReasonKind.SECTORS: (row.metric == "requests" and _is_explained(row, base_sectors, head_sectors))
         or (row.metric == "cluster requests" and "cluster sectors" in counted),
         ReasonKind.MERGED: row.metric == "wavefronts" and _MERGED in counted,
         ReasonKind.NEW_SHARED_MEMORY: row.metric in ("wavefronts", _MERGED, *_OF_CLUSTERS) and is_outweighed,
@@ -118,20 +126,25 @@ def _decide_without_times(
     return reason is None, reason
 
 
-def _explains(requests: Row, base_sectors: float, head_sectors: float) -> bool:
+def _is_explained(requests: Row, base_sectors: float, head_sectors: float) -> bool:
     """Return whether the sectors explain a changed number of requests, and so decide instead of it.
 
     They do if they changed in the same direction, or in the other direction by at least the ratio of the requests.
     """
-    if requests.head > requests.base:
-        rose, fell = head_sectors > base_sectors, requests.head * head_sectors <= requests.base * base_sectors
-    else:
-        rose, fell = head_sectors < base_sectors, requests.head * head_sectors >= requests.base * base_sectors
-    return rose or (fell and head_sectors != base_sectors)
+    if head_sectors == base_sectors:
+        return False
+    if (requests.head > requests.base) == (head_sectors > base_sectors):
+        return True
+    base_product, head_product = requests.base * base_sectors, requests.head * head_sectors
+    return head_product <= base_product if requests.head > requests.base else head_product >= base_product
 
 
 def _decide_by_occupancy(row: Row, resources: Mapping[str, Row], launched: LaunchedBlocks) -> tuple[bool, Reason]:
-    """Return whether a changed resource changes the number of threads that fit on a multiprocessor, and the reason."""
+    """Return whether a changed resource changes the number of threads that fit on a multiprocessor, and the reason.
+
+    The number must fall if the resource rose, else rise: both with all resources, and if only this resource limited it.
+    `launched` has the blocks of base and head.
+    """
 
     def count_threads(*metrics: str) -> tuple[int, ...]:
         """Return how many threads fit on a multiprocessor in base and in head, if only these resources limit them."""
@@ -139,16 +152,16 @@ def _decide_by_occupancy(row: Row, resources: Mapping[str, Row], launched: Launc
         for block, side in zip(launched, ("base", "head"), strict=True):
             threads, dynamic = block or (0, 0)
             values = {name: int(getattr(resources[name], side)) for name in resources.keys() & metrics}
-            registers, shared = (values.get(name, 0) for name in _RESOURCES)
-            shared += dynamic if _RESOURCES[1] in metrics else 0
+            registers, static = (values.get(name, 0) for name in _RESOURCES)
+            shared = static + (dynamic if "shared bytes" in metrics else 0)
             totals.append(threads * count_blocks(row.arch or "", threads, registers, shared))
         return tuple(totals)
 
     if None in launched or row.arch not in MULTIPROCESSORS:
         return True, Reason(ReasonKind.OCCUPANCY_UNKNOWN)
-    pairs = count_threads(row.metric), count_threads(*_RESOURCES)
-    base_threads, head_threads = pairs[1]
-    if all(new < old if row.head > row.base else new > old for old, new in pairs):
+    limited_by_it, limited_by_all = count_threads(row.metric), count_threads(*_RESOURCES)
+    base_threads, head_threads = limited_by_all
+    if all(new < old if row.head > row.base else new > old for old, new in (limited_by_it, limited_by_all)):
         return True, Reason(ReasonKind.OCCUPANCY_CHANGED, (head_threads, base_threads))
     return False, Reason(ReasonKind.OCCUPANCY_SAME, (head_threads, base_threads))
 
@@ -213,7 +226,7 @@ def iter_reasons_for_undecided(rows: Sequence[Row]) -> Iterator[str]:
     for row in times:
         kernels[f"{row.kernel} {row.flags}".strip()].append(row)
     for label, group, limit in (
-        ("all", times, MAX_DOUBT_SHARE),
+        ("all kernels", times, MAX_DOUBT_SHARE),
         *((name, group, MAX_DOUBT_SHARE_OF_KERNEL) for name, group in kernels.items()),
     ):
         count = sum(row.judgement.could_be_slower for row in group)

@@ -34,16 +34,16 @@ def find_controls(
     changes = [
         relative_change(compute_ratio(pair.base.value or 0.0, pair.head.value or 0.0))
         for pair in times
-        if is_comparable(pair, describe) and is_control(base, head, pair, describe)
+        if can_apply_controls(pair, describe) and is_control(base, head, pair, describe)
     ]
     return Controls(len(changes), max(changes)) if len(changes) >= MIN_CONTROLS else None
 
 
-def is_comparable(pair: Pair, describe: Describe) -> bool:
+def can_apply_controls(pair: Pair, describe: Describe) -> bool:
     """Return whether controls apply to a pair of times.
 
-    They do if several known GPUs took the times, and both are at least LONG_LAUNCH and at most MAX_COPIES copies. For
-    the copy itself, the last condition holds always.
+    They do if several known GPUs took the times, and both times are at least LONG_LAUNCH. Unless the kernel is the copy
+    itself, both times must also be at most MAX_COPIES times that of the copy.
     """
     points = (pair.base, pair.head)
     if len(pair.gpus) < 2 or None in pair.gpus or any((point.value or 0.0) < LONG_LAUNCH for point in points):

@@ -16,7 +16,7 @@ from kernelwatch.suite.metrics import RATIOS
 _SECTOR = 32
 
 #: Smallest relative change that reports list by default.
-AT_LEAST = 0.01
+MIN_LISTED_CHANGE = 0.01
 
 #: `ChangeGroup.flags` of a group that has all sets of flags of its kernel.
 ANY_FLAGS = "any"
@@ -114,9 +114,8 @@ def group_rows(rows: Iterable[Row], arch: str | None, at_least: float = 0.0) -> 
         by_group[row.kernel, row.flags, elsewhere].append(row)
     timed, exact, foreign = list[ChangeGroup](), list[ChangeGroup](), list[ChangeGroup]()
     for (kernel, flags, elsewhere), members in by_group.items():
-        times, numbers = (
-            tuple(row for row in members if (row.kind == TIMED) is is_timed) for is_timed in (True, False)
-        )
+        times = tuple(row for row in members if row.kind == TIMED)
+        numbers = tuple(row for row in members if row.kind != TIMED)
         if elsewhere and select_changed(members, at_least):
             evidence = _join_texts(_list_differences(members, at_least, named=True))
             foreign.append(ChangeGroup(kernel, flags, (), select_changed(members, at_least), evidence, elsewhere=True))
@@ -126,20 +125,17 @@ def group_rows(rows: Iterable[Row], arch: str | None, at_least: float = 0.0) -> 
             timed.append(ChangeGroup(kernel, flags, times, select_changed(numbers, at_least), evidence))
         elif not elsewhere:
             for kind in EXACT:  # separately: flags change compiled numbers, but not counts
-                numbers = tuple(row for row in members if row.kind == kind)
-                evidence = _join_texts((*_describe_traffic(numbers), *_list_differences(numbers, at_least)))
-                exact.append(ChangeGroup(kernel, flags, times, select_changed(numbers, at_least), evidence))
-    # Counts are equal for all flags, so those in a group with times are already shown.
+                of_kind = tuple(row for row in members if row.kind == kind)
+                evidence = _join_texts((*_describe_traffic(of_kind), *_list_differences(of_kind, at_least)))
+                exact.append(ChangeGroup(kernel, flags, times, select_changed(of_kind, at_least), evidence))
     shown_evidence = {(group.kernel, difference) for group in timed for difference in group.evidence}
-    exact = [
-        group
-        for group in exact
-        if group.numbers
-        and (
-            any(row.kind != Kind.COUNTED.value for row in group.numbers)
-            or not shown_evidence.issuperset((group.kernel, difference) for difference in group.evidence)
-        )
-    ]
+
+    def is_shown(group: ChangeGroup) -> bool:
+        """Return whether a group of counts repeats groups with times: counts are equal for all flags."""
+        is_counted = all(row.kind == Kind.COUNTED.value for row in group.numbers)
+        return is_counted and all((group.kernel, difference) in shown_evidence for difference in group.evidence)
+
+    exact = [group for group in exact if group.numbers and not is_shown(group)]
     flag_sets = {(kernel, flags) for kernel, flags, _ in by_group}
     merged = (_merge_alike(groups, flag_sets) for groups in (exact, foreign))
     return [group for groups in (timed, *merged) for group in sorted(groups, key=lambda group: group.sort_key)]
@@ -180,7 +176,7 @@ def _join_texts(differences: Iterable[_Difference], time_ratio: float | None = N
 def _list_differences(rows: Iterable[Row], at_least: float, *, named: bool = False) -> Iterator[_Difference]:
     """Yield the changes of exact numbers: first those that decide, then those that explain, the largest of each first.
 
-    Architectures are named if they differ, or if `named`.
+    A text names its architectures if not all changed alike, or if `named`.
     """
     metrics: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
@@ -198,14 +194,15 @@ def _list_differences(rows: Iterable[Row], at_least: float, *, named: bool = Fal
             yield replace(amount, text=f"{amount.text} on {' and '.join(arch_names)}") if is_named else amount
 
 
-def _sort_metric(metric: tuple[str, dict[str, list[Row]]]) -> tuple[bool, float]:
-    """Return a sort key: deciding metrics first, then by the largest change."""
-    metric_rows = [row for rows in metric[1].values() for row in rows]
+def _sort_metric(item: tuple[str, dict[str, list[Row]]]) -> tuple[bool, float]:
+    """Return the sort key of (metric, architecture -> rows): deciding metrics first, then by the largest change."""
+    metric_rows = [row for rows in item[1].values() for row in rows]
     decides = any(row.decides and row.base != row.head for row in metric_rows)
     return not decides, -max(row.size for row in metric_rows)
 
 
 def _format_part(count: int, total: int) -> str:
+    """Return a suffix such as " (1 of 2)"; empty if all of them count."""
     return "" if count == total else f" ({count} of {total})"
 
 
@@ -237,7 +234,7 @@ def _describe_traffic(rows: Iterable[Row]) -> Iterator[_Difference]:
     launches: dict[object, list[Row]] = defaultdict(list)
     for row in rows:
         if row.counts_global_sectors and row.useful_bytes:
-            launches[row.launch].append(row)
+            launches[row.launch_key].append(row)
     moving = [launch_rows for launch_rows in launches.values() if any(row.base != row.head for row in launch_rows)]
     needed = sum(launch_rows[0].useful_bytes or 0 for launch_rows in moving)
     base, head = (

@@ -94,6 +94,7 @@ def add_doubts(judgement: Judgement, pair: Pair, *, unchanged: bool | None, thro
 
 
 def _pair_copies(pair: Pair) -> tuple[float, float] | None:
+    """Return the times of base and head divided by the copy's; None if the copy was not timed at both."""
     base, head = pair.base.copies, pair.head.copies
     return None if base is None or head is None else (base, head)
 

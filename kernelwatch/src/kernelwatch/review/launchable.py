@@ -40,7 +40,7 @@ def find_unlaunchable(
     kernels: defaultdict[tuple[object, str], dict[str, Row]] = defaultdict(dict)
     for row in rows:
         if row.metric in (_REGISTERS, _SHARED) and row.arch in MULTIPROCESSORS:
-            kernels[row.code, row.arch][row.metric] = row
+            kernels[row.code_key, row.arch][row.metric] = row
     for (_, arch), resources in kernels.items():
         first = next(iter(resources.values()))
         base, head = find_recorded(first)
@@ -68,5 +68,6 @@ def _find_problem(arch: str, resources: dict[str, Row], side: str, block: tuple[
         )
     if not count_blocks(arch, threads, registers, shared + dynamic):
         allowed = MULTIPROCESSORS[arch].shared_of_block
-        return f"cannot be launched on {arch}: {shared + dynamic} bytes of shared memory per block, allowed: {allowed}"
+        needed = f"a block needs {shared + dynamic} bytes of shared memory"
+        return f"cannot be launched on {arch}: {needed}; at most {allowed} are allowed"
     return ""

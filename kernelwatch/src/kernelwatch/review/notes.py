@@ -53,15 +53,16 @@ def list_notes(
     if multi_gpu and thresholds.controls:
         number, largest = thresholds.controls
         yield (
-            f"{number} controls (equal machine code, from {LONG_LAUNCH * 1e6:g} µs on, at most {MAX_COPIES:g} copies) "
-            f"differ by up to {largest * 100:.2g} %; times like these are the same up to "
-            f"{thresholds.between_gpus * 100:.3g} %, others up to {THRESHOLD_BETWEEN_GPUS * 100:g} %"
+            f"{number} controls (equal machine code, from {LONG_LAUNCH * 1e6:g} µs on, "
+            f"at most {MAX_COPIES:g} times the copy) differ by up to {largest * 100:.2g} %; "
+            f"times like these are the same up to {thresholds.between_gpus * 100:.3g} %, "
+            f"others up to {THRESHOLD_BETWEEN_GPUS * 100:g} %"
         )
     if equal := sum(is_one_measurement(base, head, pair) for pair in times):
         yield f"{equal} of {len(times)} times: {REUSED} (docs/method.md)"
 
 
-def list_relaunched(rows: Iterable[Row], command: str) -> Iterator[str]:
+def list_changed_launches(rows: Iterable[Row], command: str) -> Iterator[str]:
     """Yield one note: the kernels whose counts changed with equal machine code, if any, and how to measure again."""
     counts = (row for row in rows if row.kind != TIMED and row.arch is None and row.base != row.head)
     if kernels := ", ".join(sorted({row.kernel for row in counts if row.code_unchanged})):

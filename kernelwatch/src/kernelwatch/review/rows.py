@@ -59,13 +59,13 @@ class Row:
         return self.benchmark.rpartition(".track_")[2].replace("_", " ")
 
     @property
-    def launch(self) -> tuple[str, ...]:
+    def launch_key(self) -> tuple[str, ...]:
         """Key of a launch, which all its counted numbers share: the benchmark class, and the values of parameters."""
         return (self.benchmark.rpartition(".track_")[0], *self.params.values())
 
     @property
-    def code(self) -> tuple[str, str, str]:
-        """Key of the machine code on one architecture: kernel, dtype and flags."""
+    def code_key(self) -> tuple[str, str, str]:
+        """Key of machine code, which all architectures share: kernel, dtype and flags."""
         return self.kernel, self.params.get("dtype", ""), self.flags
 
     @property
@@ -81,7 +81,7 @@ class Row:
         return self.useful_bytes / self.base, self.useful_bytes / self.head
 
     @property
-    def parameters(self) -> str:
+    def parameters_text(self) -> str:
         """The parameters without kernel and flags, and the conditions, as in "12800x12800 float32 from L2"."""
         others = {name: value for name, value in self.params.items() if name not in ("kernel", "flags")}
         words = [value if " x " in name or name in _PLAIN else f"{name} {value}" for name, value in others.items()]
@@ -89,7 +89,7 @@ class Row:
 
     @property
     def size(self) -> float:
-        """Size of the change: the absolute logarithm of head / base; infinite if only one value is 0."""
+        """Size of the change: the absolute value of log(head / base); infinite if only one value is 0."""
         ratio = self.judgement.ratio
         return math.inf if ratio <= 0 or math.isinf(ratio) else abs(math.log(ratio))
 
@@ -100,7 +100,7 @@ class Row:
 
 @dataclass(frozen=True)
 class UnpairedConfiguration:
-    """A configuration without a value in one commit or both, and the reason."""
+    """A configuration that is not compared, and the reason: mostly a missing value in one commit or both."""
 
     name: str
     benchmark: str
@@ -120,7 +120,7 @@ class Failure:
 
     def __str__(self) -> str:
         timed = {classify_benchmark(configuration.benchmark) == TIMED for configuration in self.configurations}
-        noun = "configuration" if len(timed) > 1 else "time" if timed == {True} else "count"
+        noun = "configuration" if len(timed) > 1 else "time" if True in timed else "count"
         where = {Verdict.BROKEN: "head alone", Verdict.FAILED: "both", Verdict.REPAIRED: "base alone"}[self.verdict]
         return f"{count_noun(len(self.configurations), noun)} failed in {where}: {self.kernel}: {self.reason}"
 
@@ -129,8 +129,7 @@ def group_failures(verdict: Verdict, unpaired: Iterable[UnpairedConfiguration]) 
     """Return one failure for each kernel and reason, over all benchmarks; those with most configurations first."""
     by_reason: dict[tuple[str, str], list[UnpairedConfiguration]] = {}
     for configuration in unpaired:
-        by_reason.setdefault((configuration.kernel or configuration.benchmark, configuration.reason), []).append(
-            configuration
-        )
+        key = configuration.kernel or configuration.benchmark, configuration.reason
+        by_reason.setdefault(key, []).append(configuration)
     grouped = [Failure(verdict, *key, tuple(configurations)) for key, configurations in by_reason.items()]
     return sorted(grouped, key=lambda failure: -len(failure.configurations))

@@ -17,7 +17,7 @@ SEED = 5
 
 #: Maximum number of samples per commit for the exact test; with more, the normal approximation is good and much
 #: cheaper. With 10 + 10 samples, the approximation's smallest p is 17 times too large to judge 600 configurations.
-_EXACT = 20
+_MAX_EXACT_SAMPLES = 20
 
 #: Samples of one configuration at one commit.
 Samples = tuple[float, ...]
@@ -33,7 +33,7 @@ def compute_p_value(base: Samples, head: Samples) -> float:
     ordered = np.sort(head)
     won = sum(int(np.searchsorted(ordered, base, side).sum()) for side in ("left", "right")) / 2  # ties are half won
     statistic = max(won, count - won)
-    if max(len(base), len(head)) <= _EXACT:
+    if max(len(base), len(head)) <= _MAX_EXACT_SAMPLES:
         # With ties, the exact distribution for untied samples is conservative, which is acceptable.
         tail = _cumulate_u(*sorted((len(base), len(head))))[count - int(statistic)]
         return min(1.0, 2 * float(tail))
@@ -66,7 +66,7 @@ def _cumulate_u(fewer: int, more: int) -> NDArray[np.float64]:
 def ratio_interval(base: Samples, head: Samples) -> tuple[float, float]:
     """Return the bootstrap interval of median(head) / median(base): percentile method, with a fixed seed."""
     draws = _draw_resamples(len(head), len(base))
-    new, old = (_resample_medians(side, drawn) for side, drawn in zip((head, base), draws, strict=True))
+    new, old = (_resample_medians(samples, drawn) for samples, drawn in zip((head, base), draws, strict=True))
     tail = (1 - CONFIDENCE) / 2
     low, high = np.percentile(new / old, (tail * 100, (1 - tail) * 100))
     return float(low), float(high)
@@ -83,8 +83,8 @@ def _draw_resamples(*counts: int) -> tuple[NDArray[np.integer], ...]:
     for count in counts:
         drawn = rng.integers(0, count, (RESAMPLES, count)).T
         places = drawn * RESAMPLES + np.arange(RESAMPLES)
-        times = np.bincount(places.ravel(), minlength=count * RESAMPLES)
-        sides.append(times.reshape(count, RESAMPLES).astype(np.min_scalar_type(count)))
+        frequencies = np.bincount(places.ravel(), minlength=count * RESAMPLES)
+        sides.append(frequencies.reshape(count, RESAMPLES).astype(np.min_scalar_type(count)))
     return tuple(sides)
 
 

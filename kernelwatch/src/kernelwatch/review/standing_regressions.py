@@ -1,5 +1,6 @@
 """The regressions in a machine's history that no later commit fixed: single steps, and drifts of many small steps."""
 
+import itertools
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import dataclass, field
@@ -22,8 +23,13 @@ Key = tuple[str, str]
 #: Function that returns a review, from base, head, asv's environment and the names of configurations.
 ReviewEnds = Callable[[str, str, str, Set[str]], Review]
 
-#: The first and the last commit of a drift, and the row of a time that is slower in the last.
-Drift = tuple[str, str, Row]
+
+class Drift(NamedTuple):
+    """The first and the last commit of a drift, and the row of a time that is slower in the last."""
+
+    base: str
+    head: str
+    row: Row
 
 
 @dataclass(frozen=True)
@@ -64,7 +70,7 @@ class _StandingRegression:
         return self.relative_time <= 1 + self.row.judgement.threshold
 
 
-class _UnchangedRun(NamedTuple):
+class _UnchangedStretch(NamedTuple):
     """Consecutive commits without a change of a time, on comparable GPUs: first, last, their number, the last time."""
 
     first: str
@@ -77,13 +83,14 @@ class _UnchangedRun(NamedTuple):
 class RegressionTracker:
     """The regressions, failures and unchanged times of a machine's history up to a commit.
 
-    Commits are added oldest first, each with its reviews against its ancestors.
+    Commits are added oldest first, each with its reviews against its ancestors. `heads` are the added commits.
+    `failing` has base and head of the step at which a configuration failed, and the configuration.
     """
 
     heads: list[str] = field(default_factory=list)
     standing: dict[Key, list[_StandingRegression]] = field(default_factory=dict)
     failing: dict[Key, tuple[str, str, UnpairedConfiguration]] = field(default_factory=dict)
-    stretches: dict[Key, _UnchangedRun] = field(default_factory=dict)
+    stretches: dict[Key, _UnchangedStretch] = field(default_factory=dict)
 
     def add_step(self, head: str, reviews: Iterable[Review]) -> None:
         """Add the next commit with its reviews: add its regressions and failures; drop what it fixed or accepts."""
@@ -92,7 +99,7 @@ class RegressionTracker:
             base, environment = review.base.commit, review.environment
             for row in review.rows:
                 key = environment, row.name
-                self._extend_stretch(key, (base, head), row)
+                self._extend_stretch(key, base, head, row)
                 earlier = self.standing.pop(key, [])
                 # An acknowledgement may be added after the regression.
                 accepts = earlier and select_entries(row, review.changes.acknowledgements)
@@ -106,7 +113,11 @@ class RegressionTracker:
             for configuration in review.unpaired[REPAIRED]:
                 self.failing.pop((environment, configuration.name), None)
 
-    def _extend_stretch(self, key: Key, ends: tuple[str, str], row: Row) -> None:
+    def _extend_stretch(self, key: Key, base: str, head: str, row: Row) -> None:
+        """Extend a time's stretch by the step from base to head; end it if the time changed or GPUs are too different.
+
+        Begin a new stretch if the previous one ended with another time.
+        """
         # A reused time adds no information.
         if row.kind != TIMED or min(row.base, row.head) <= 0 or REUSED in row.judgement.reasons:
             return
@@ -114,8 +125,8 @@ class RegressionTracker:
         if row.judgement.verdict in CHANGED_TIMES or row.judgement.threshold >= THRESHOLD_BETWEEN_GPUS:
             return
         if stretch is None or stretch.seconds != row.base:
-            stretch = _UnchangedRun(ends[0], ends[0], 1, row.base)
-        self.stretches[key] = _UnchangedRun(stretch.first, ends[1], stretch.commits + 1, row.head)
+            stretch = _UnchangedStretch(base, base, 1, row.base)
+        self.stretches[key] = _UnchangedStretch(stretch.first, head, stretch.commits + 1, row.head)
 
     def iter_drifts(self, review_ends: ReviewEnds) -> Iterator[Drift]:
         """Yield the drifts: times without a change from commit to commit that are slower in the last than in the first.
@@ -129,13 +140,13 @@ class RegressionTracker:
         for (base, head, environment), names in ends.items():
             for row in review_ends(base, head, environment, names).rows:
                 if row.judgement.verdict is Verdict.SLOWER:
-                    yield base, head, row
+                    yield Drift(base, head, row)
 
     def list_regressions(self, machine: str, drifts: Iterable[Drift]) -> list[Regression]:
         """Return the regressions that are not fixed, newest first, and then the drifts, newest first."""
         rows: dict[tuple[bool, str, str], list[Row]] = defaultdict(list)
         broken: dict[tuple[bool, str, str], list[UnpairedConfiguration]] = defaultdict(list)
-        for regression in (regression for regressions in self.standing.values() for regression in regressions):
+        for regression in itertools.chain.from_iterable(self.standing.values()):
             rows[False, regression.base, regression.head].append(regression.row)
         for base, head, configuration in self.failing.values():
             broken[False, base, head].append(configuration)
@@ -144,9 +155,12 @@ class RegressionTracker:
         newest_first = sorted({*rows, *broken}, key=lambda key: (key[0], -self.heads.index(key[2]), key))
         return [
             Regression(
-                machine, base, head,
-                tuple(sorted(rows[key], key=lambda row: (row.kind != TIMED, -row.size, row.name))),
-                tuple(group_failures(Verdict.BROKEN, broken[key])), is_drift,
+                machine,
+                base,
+                head,
+                tuple(sorted(rows[is_drift, base, head], key=lambda row: (row.kind != TIMED, -row.size, row.name))),
+                tuple(group_failures(Verdict.BROKEN, broken[is_drift, base, head])),
+                is_drift,
             )
-            for key in newest_first for is_drift, base, head in [key]
-        ]  # fmt: skip
+            for is_drift, base, head in newest_first
+        ]

@@ -7,8 +7,9 @@ documentation, "How we determine if a change is significant").
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from kernelwatch.review.controls import Controls, is_comparable
+from kernelwatch.review.controls import Controls, can_apply_controls
 from kernelwatch.review.pairing import Describe, Pair, is_code_unchanged, is_one_measurement, match_points
 from kernelwatch.review.verdict import compute_ratio, relative_change
 from kernelwatch.store.default_thresholds import (
@@ -33,8 +34,12 @@ SAFETY = 2
 #: Thresholds are rounded up to multiples of this, so a new commit seldom changes a threshold.
 STEP = 0.001
 
-#: A time in seconds, and its relative change between two commits.
-Change = tuple[float, float]
+
+class Change(NamedTuple):
+    """A time at base, and its relative change to head, without sign."""
+
+    seconds: float
+    relative: float
 
 
 @dataclass(frozen=True)
@@ -48,12 +53,15 @@ class Thresholds:
     def select(self, pair: Pair, describe: Describe) -> float:
         """Return the threshold of a pair of times."""
         if len(pair.gpus) > 1:
-            return self.between_gpus if is_comparable(pair, describe) else THRESHOLD_BETWEEN_GPUS
+            return self.between_gpus if can_apply_controls(pair, describe) else THRESHOLD_BETWEEN_GPUS
         return self.by_duration[find_duration_class(pair.base.value or 0.0, self.by_duration)]
 
     @property
     def between_gpus(self) -> float:
-        """The threshold of a time that two GPUs took, if controls apply to it."""
+        """The threshold of a time that two GPUs took, if controls apply: SAFETY times their largest change, rounded up.
+
+        It is at least the default of long launches, and at most THRESHOLD_BETWEEN_GPUS.
+        """
         if self.controls is None:
             return THRESHOLD_BETWEEN_GPUS
         return min(
@@ -61,7 +69,7 @@ class Thresholds:
         )
 
     def __str__(self) -> str:
-        """For example "1 % from 20 µs on, 5 % below"."""
+        """Return them as text, such as "1 % from 20 µs on, 5 % below"."""
         return ", ".join(
             f"{threshold * 100:g} % " + (f"from {least * 1e6:g} µs on" if least else "below")
             for least, threshold in self.by_duration.items()
@@ -69,9 +77,10 @@ class Thresholds:
 
 
 def narrow_thresholds(changes: Iterable[Change]) -> Thresholds:
-    """Return the default thresholds; each class of durations with enough changes has at most SAFETY times their noise.
+    """Return the default thresholds, narrowed for each class of durations with at least MIN_CHANGES changes.
 
-    `changes` must be only noise: those of equal machine code.
+    The threshold of such a class is SAFETY times the NOISE_QUANTILE of its changes, rounded up, if the default is
+    larger. `changes` must be only noise: those of equal machine code.
     """
     by_class: dict[float, list[float]] = {least: [] for least in DEFAULT_THRESHOLDS}
     for seconds, relative in changes:
@@ -82,12 +91,14 @@ def narrow_thresholds(changes: Iterable[Change]) -> Thresholds:
 
 
 def _narrow_class(changes: list[float]) -> float:
+    """Return SAFETY times the noise in the relative changes of a class, rounded up; infinite if they are too few."""
     if len(changes) < MIN_CHANGES:
         return math.inf
     return _round_up(SAFETY * sorted(changes)[math.ceil(NOISE_QUANTILE * len(changes)) - 1])
 
 
 def _round_up(change: float) -> float:
+    """Return the next multiple of STEP, at least STEP."""
     return max(1, math.ceil(change / STEP)) * STEP
 
 
@@ -105,4 +116,4 @@ def iter_noise(base: CommitMeasurements, head: CommitMeasurements, describe: Des
             if None in pair.gpus or len(pair.gpus) > 1 or is_one_measurement(base, head, pair):
                 continue
             if is_code_unchanged(base, head, benchmark, old.params, describe(benchmark, old.params).code_name):
-                yield old.value, relative_change(compute_ratio(old.value, new.value))
+                yield Change(old.value, relative_change(compute_ratio(old.value, new.value)))

@@ -42,7 +42,8 @@ def judge_times(pairs: Sequence[tuple[Point, Point]], thresholds: Sequence[float
     ]
 
 
-def _judge_one(base: Point, head: Point, threshold: float, p: float | None, family: int) -> Judgement:
+def _judge_one(base: Point, head: Point, threshold: float, p: float | None, tested_count: int) -> Judgement:
+    """Return the judgement on one pair of times. `p` is corrected for `tested_count` pairs; None if not tested."""
     assert base.value is not None, "only configurations with values are judged"
     assert head.value is not None, "only configurations with values are judged"
     time_ratio = compute_ratio(base.value, head.value)
@@ -60,7 +61,7 @@ def _judge_one(base: Point, head: Point, threshold: float, p: float | None, fami
         # The samples of a round are correlated, so a test of samples cannot detect a slow round. The error of a median
         # may be as large as the spread of its rounds. So a change must exceed the sum of both spreads.
         (sum(spreads) >= max(time_ratio, 1 / time_ratio) - 1, ReasonKind.ROUNDS, spreads),
-        (p >= ALPHA, ReasonKind.CHANCE, (p, family)),
+        (p >= ALPHA, ReasonKind.CHANCE, (p, tested_count)),
         (low <= 1 if time_ratio > 1 else high >= 1, ReasonKind.INTERVAL, interval),
     )
     doubts = tuple(Reason(why, figures) for holds, why, figures in rules if holds)[:1]
@@ -84,4 +85,5 @@ def apply_holm_correction(p_values: Sequence[float]) -> list[float]:
 
 
 def _is_positive(base: Point, head: Point) -> bool:
+    """Return whether the times of both commits, and all their samples, are positive."""
     return all(min((point.value or 0.0, *point.samples)) > 0 for point in (base, head))

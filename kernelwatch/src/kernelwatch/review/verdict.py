@@ -8,9 +8,9 @@ from enum import Enum
 class Verdict(Enum):
     """Verdicts, worst first.
 
-    Of single configurations, only numbers can be TRADE or NOTED. A whole review is BROKEN if some configurations fail
-    only in head, FAILED if some fail in both commits. It is REPAIRED if some fail only in base, and a TRADE if some
-    became worse and some better.
+    For a single configuration, TRADE and NOTED are verdicts on a counted or compiled number, not on a time. A whole
+    review is BROKEN if some configurations fail only in head, FAILED if some fail in both commits. It is REPAIRED if
+    some fail only in base, and a TRADE if some became worse and some better.
     """
 
     BROKEN = "BROKEN"
@@ -36,7 +36,7 @@ CHANGED_TIMES = (Verdict.SLOWER, Verdict.ACKNOWLEDGED, Verdict.FASTER)
 
 
 class ReasonKind(Enum):
-    """Reasons for a verdict, as format strings for the values in `Reason.figures`."""
+    """Reasons for a verdict, as format strings for `Reason.figures`."""
 
     NOT_POSITIVE = "a time is zero or negative"
     FEW_SAMPLES = "{} + {} samples, but at least {} per commit are needed; measure with --record-samples"
@@ -66,7 +66,7 @@ class ReasonKind(Enum):
 
 @dataclass(frozen=True)
 class Reason:
-    """A kind of reason, with the values for its format string."""
+    """A kind of reason, with the values for its format string. The fields are keys of the JSON output."""
 
     why: ReasonKind
     figures: tuple[float | str, ...] = ()
@@ -85,8 +85,8 @@ class Judgement:
 
     `ratio` is head / base; it is infinite if only base is 0. `threshold` is the largest relative change that is SAME;
     it is 0 for exact numbers. `p` is the corrected p-value of Mann-Whitney's test, if tested. `interval` is the
-    bootstrap interval of the ratio, if computed. `reasons` explain the verdict. `could_be` is the range in which the
-    true ratio of a changed time may lie, if known.
+    bootstrap interval of the ratio, if computed. `reasons` explain the verdict. `could_be` are the least and the
+    largest ratio that a changed time may truly have, if known.
     """
 
     verdict: Verdict
@@ -114,7 +114,7 @@ class Judgement:
 
 
 def compute_ratio(base: float, head: float) -> float:
-    """Return head over base; equal values have ratio 1, even zeros."""
+    """Return head / base; 1 for equal values, even zeros; else infinite if base is not positive."""
     if base == head:
         return 1.0
     return head / base if base > 0 else math.inf
@@ -126,12 +126,12 @@ def relative_change(ratio: float) -> float:
 
 
 def format_percent(ratio: float) -> str:
-    """Format a ratio as a signed change in per cent."""
+    """Format a ratio as a signed change in per cent, such as "+3.2 %" or "-15 %"."""
     change = round(100 * (ratio - 1), 1)
-    return f"{change:+.{int(abs(change) < 10)}f} %"
+    return f"{change:+.1f} %" if abs(change) < 10 else f"{change:+.0f} %"
 
 
 def judge_exact(base: float, head: float) -> Judgement:
     """Return the judgement on a counted or compiled number: any difference counts, and lower is better."""
-    verdict = Verdict.SLOWER if head > base else Verdict.FASTER
-    return Judgement(verdict if base != head else Verdict.SAME, compute_ratio(base, head))
+    verdict = Verdict.SAME if head == base else Verdict.SLOWER if head > base else Verdict.FASTER
+    return Judgement(verdict, compute_ratio(base, head))

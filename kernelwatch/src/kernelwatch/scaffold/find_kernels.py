@@ -30,7 +30,11 @@ _HEADER_ADVICE = "pass options to nvcc with --flags, or declare the text that mu
 
 
 class KernelParameter(NamedTuple):
-    """A kernel's parameter: its C++ type, its name, its type in the source, and its bytes if nvcc gives them."""
+    """A parameter of a kernel.
+
+    `kind` is its C++ type as the compiler names it, if known; `written` is its type in the source. `size` are its
+    bytes, if nvcc gives them.
+    """
 
     kind: str
     name: str
@@ -54,9 +58,10 @@ class CompilationUnit(NamedTuple):
 
 
 class KernelCandidate(NamedTuple):
-    """A kernel in the repository: its file and line, its names, its parameters, and the threads of its blocks.
+    """A kernel in the repository: its place, its names, its parameters, and the threads of its blocks.
 
-    `entry` is the name for the argument `entry` of `Kernel`.
+    `unit` is the text to compile, `file` the one that declares the kernel. `entry` is the value for the argument
+    `entry` of `Kernel`.
     """
 
     unit: CompilationUnit
@@ -67,8 +72,8 @@ class KernelCandidate(NamedTuple):
     template: tuple[str, ...]  # "typename T"
     parameters: tuple[KernelParameter, ...]
     uses: KernelUses  # uses of the parameters in its text
-    most: int  # maximum number of threads of a block; 0 if not declared
-    exact: tuple[int, int, int] | None = None  # threads along each axis, if fixed
+    max_threads: int  # maximum number of threads of a block; 0 if not declared
+    exact_block: tuple[int, int, int] | None = None  # threads along each axis, if fixed
 
     @property
     def place(self) -> str:
@@ -98,22 +103,21 @@ def find_kernels(root: Path, files: dict[str, str], options: Sequence[str]) -> t
             lambda unit: [unit] if isinstance(unit, str) else list(_iter_unit_kernels(unit, root, options)), units
         )
         try:
-            candidates = [candidate for unit_candidates in results for candidate in unit_candidates]
+            outcomes = [outcome for unit_outcomes in results for outcome in unit_outcomes]
         except BaseException:  # do not wait for running compilations
             stop_all()
             raise
-    return [candidate for candidate in candidates if isinstance(candidate, KernelCandidate)], [
-        candidate for candidate in candidates if isinstance(candidate, str)
-    ]
+    messages = [outcome for outcome in outcomes if isinstance(outcome, str)]
+    return [outcome for outcome in outcomes if isinstance(outcome, KernelCandidate)], messages
 
 
 def _make_unit(file: str, files: dict[str, str], inclusions: Inclusions) -> CompilationUnit:
     """Return the unit of a file, with the folders of its includes and the sources that include it."""
     through = tuple(
-        CompilationUnit(includer, files[includer], include=inclusions.list_included(includer)[1])
+        CompilationUnit(includer, files[includer], include=inclusions.list_included(includer).folders)
         for includer in inclusions.list_includers(file)
     )
-    return CompilationUnit(file, files[file], include=inclusions.list_included(file)[1], through=through)
+    return CompilationUnit(file, files[file], include=inclusions.list_included(file).folders, through=through)
 
 
 def _iter_python_units(file: str, text: str) -> Iterator[CompilationUnit | str]:
@@ -176,11 +180,12 @@ def _iter_unit_kernels(unit: CompilationUnit, root: Path, options: Sequence[str]
             entry = entries.pop(mangled)  # the next kernel with this name is another
             sizes = [parameter.size for parameter in entry.parameters]
             parameters = _merge_parameters(declaration, mangled, sizes)
-            shortest = _shortest_entry(ptx, mangled)
+            shortest = _find_shortest_entry(ptx, mangled)
             yield KernelCandidate(*located, shortest, (), parameters, uses, entry.max_threads, entry.exact_block)
 
 
 def _cpp_name(mangled: str) -> str:
+    """Return a kernel's C++ name with its namespaces, without anonymous ones."""
     return cpp_name(mangled).replace("(anonymous namespace)::", "")
 
 
@@ -199,7 +204,7 @@ def _merge_parameters(
     )
 
 
-def _shortest_entry(ptx: str, mangled: str) -> str:
+def _find_shortest_entry(ptx: str, mangled: str) -> str:
     """Return the first name that finds the kernel: without namespaces, with all of them, demangled, or mangled."""
     name = _cpp_name(mangled)
     for candidate in (name.rpartition("::")[2], name, demangle(mangled)):

@@ -54,7 +54,10 @@ def iter_launches(file: str, text: str, included: str = "") -> Iterator[HostLaun
 
 
 def _split_extents(text: str, preceding: str) -> list[str]:
-    """Return the expressions of x, y and z that `dim3(a, b)`, a variable of it, or a single expression has."""
+    """Return the expressions of x, y and z in a grid or block: "dim3(a, b)" -> ["a", "b"], "n" -> ["n"].
+
+    If the text is a variable that `preceding` declares as such a `dim3`, its last declaration counts.
+    """
     # `dim3 grid = dim3(a, b);`, `dim3 grid(a, b);`, `dim3 grid{a, b};`, or `auto grid(a, b);` if `text` is "grid".
     variable = rf"\b(?:dim3|auto)\b[^;]*?\b{text}\s*(?:=\s*(?:dim3\s*)?)?([({{][^;]*);"
     declared = re.findall(variable, preceding) if text.isidentifier() else []

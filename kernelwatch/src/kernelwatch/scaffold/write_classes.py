@@ -45,10 +45,12 @@ def find_problem(kernel: KernelCandidate) -> str:
 
 
 def _is_array(parameter: KernelParameter) -> bool:
+    """Return whether a parameter is a pointer to elements, not to pointers, arrays or functions."""
     return parameter.kind.count("*") + parameter.kind.count("[") == 1 and "(" not in parameter.kind
 
 
 def _find_direction(array: KernelParameter, uses: KernelUses) -> str:
+    """Return "in", "out" or "in and out"; empty if unknown. A pointer to const is "in"."""
     is_const = re.search(r"\bconst\b", array.kind.partition("*")[0]) is not None
     return "in" if is_const else uses.find_direction(array.name)
 
@@ -91,8 +93,9 @@ def write_class(kernel: KernelCandidate, name: str, launch: HostLaunch | None, f
     over = _choose_axes([name for name in integers if name not in kernel.uses.turns])
     shape = _choose_shape(kernel.uses, over, is_square=planar and not integers)
     block = (launch and launch.block) or guess_block(
-        planar or len(over) > 1, kernel.most, kernel.exact, kernel.uses.find_block()
+        planar or len(over) > 1, kernel.max_threads, kernel.exact_block, kernel.uses.find_block()
     )
+    # The axes that the grid covers. A square matrix that it covers in two dimensions has its side twice.
     covered = shape.split()[::-1] if re.search(r"\bblockIdx\s*\.\s*y\b", kernel.uses.declaration.body) else over
     threads = (*block, 1)[: len(covered)]
     tile = tuple(kernel.uses.find_tile(axis) or count for axis, count in zip("xy", threads, strict=False))
@@ -121,20 +124,11 @@ def write_class(kernel: KernelCandidate, name: str, launch: HostLaunch | None, f
     values_of = [f'"{name}": np.ones({count}, "{dtype}")' for name, (dtype, count) in constants.items()]
     if constants:
         keywords.append(f"constants={{{', '.join(values_of)}}}")
-    sizes = _BOUNDED_SIZES if kernel.uses.is_bounded else _SIZES
-    values: dict[str, list[int] | list[str]] = {axis: [sizes[" " in shape]] for axis in over}
-    values |= {
-        name: [4 if name in kernel.uses.turns else 1]
-        for name in (number.name for number in numbers)
-        if name not in over
-    }
-    # Without a swept dtype, the dtype of the written array is used.
-    written_to = (
-        _split_element(parameter, kernel.uses)[2]
-        for parameter in parameters
-        if _is_array(parameter) and _find_direction(parameter, kernel.uses) != "in"
-    )
-    dtypes = dtypes or [dtype for dtype in written_to if dtype in CPP][:1]
+    vector_size, matrix_side = _BOUNDED_SIZES if kernel.uses.is_bounded else _SIZES
+    values: dict[str, list[int] | list[str]] = {axis: [matrix_side if " " in shape else vector_size] for axis in over}
+    for number in numbers:
+        values.setdefault(number.name, [4 if number.name in kernel.uses.turns else 1])
+    dtypes = dtypes or _find_written_dtypes(parameters, kernel.uses)[:1]
     values |= {"dtype": dtypes} if dtypes not in ([], ["float32"]) else {}
     host = f"; the host code has {launch.text} in {launch.file}" if launch else ""
     lines = [
@@ -147,6 +141,13 @@ def write_class(kernel: KernelCandidate, name: str, launch: HostLaunch | None, f
         f"    param_names, params = {_format_value(tuple(values))}, {_format_value(tuple(values.values()))}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _find_written_dtypes(parameters: Sequence[KernelParameter], uses: KernelUses) -> list[str]:
+    """Return the supported dtypes of the arrays that a kernel writes, in the order of its parameters."""
+    written = [array for array in parameters if _is_array(array) and _find_direction(array, uses) != "in"]
+    dtypes = (_split_element(array, uses)[2] for array in written)
+    return [dtype for dtype in dtypes if dtype in CPP]
 
 
 def _fill_lines(first: str, subsequent: str, items: Sequence[str], between: str) -> str:

@@ -1,4 +1,4 @@
-"""A review as strict JSON for programs, with all its data."""
+"""A review as strict JSON for programs, with all its configurations."""
 
 import json
 from collections import Counter
@@ -32,6 +32,7 @@ def render_json(review: Review, *more_reviews: Review) -> str:
 
 
 def _describe_review(review: Review) -> dict[str, Any]:
+    """Return the fields of a review; verdicts are not yet texts."""
     counts = Counter((row.kind, row.judgement.verdict) for row in review.rows)
     return {
         "format": FORMAT,
@@ -55,12 +56,13 @@ def _describe_review(review: Review) -> dict[str, Any]:
 
 
 def describe_row(row: Row) -> dict[str, Any]:
-    """Return the fields of a row except `conditions`, which only pages show."""
+    """Return the fields of a row except `conditions`, which follow from its benchmark."""
     document: dict[str, Any] = msgspec.to_builtins(row)
     return {name: value for name, value in document.items() if name != "conditions"}
 
 
 def _describe_comparison(row: Row, peak: float | None) -> dict[str, Any]:
+    """Return the fields of a row, with those of its judgement beside them, and the share of the peak bandwidth."""
     share = [rate / peak for rate in row.rates] if row.rates and peak else None
     fields = {"configuration": row.name, **vars(row), **vars(row.judgement), "reason": row.judgement.reason}
     fields |= {"bytes_per_second": row.rates, "share_of_peak": share}

@@ -56,14 +56,15 @@ def render_text(regressions: Sequence[Regression], root: Path, fence: str) -> st
 
 
 def _iter_section(regression: Regression, root: Path) -> Iterator[str]:
+    """Yield the lines about one regression: heading, commit, changes, and commands for the next steps."""
     base, head, machine = regression.base[:8], regression.head[:8], regression.machine
-    count = int(git.try_text(root, "rev-list", "--count", f"{regression.base}..{regression.head}") or 0)
+    commit_count = int(git.try_text(root, "rev-list", "--count", f"{regression.base}..{regression.head}") or 0)
     heading = "DRIFT" if regression.is_drift else "REGRESSION"
-    yield f"{heading}  {head if count == 1 else f'{base} -> {head}'}, {machine}"
-    if count == 1:
+    yield f"{heading}  {head if commit_count == 1 else f'{base} -> {head}'}, {machine}"
+    if commit_count == 1:
         yield git.text(root, "show", "--no-patch", "--format=“%s”, by %an", regression.head)
-    elif count:
-        yield f"{count} commits"
+    elif commit_count:
+        yield f"{commit_count} commits"
     lines = [*(f"BROKEN: {failure}" for failure in regression.broken), *_iter_changes(regression.rows)]
     yield from lines[:_MAX_LINES]
     if len(lines) > _MAX_LINES:
@@ -72,23 +73,23 @@ def _iter_section(regression: Regression, root: Path) -> Iterator[str]:
         benches = " ".join(f"--bench {name}" for name in sorted({row.benchmark for row in regression.rows}))
         yield f"  kernelwatch measure {base} {head} --attribute rounds=4 {benches}"
     yield f"  kernelwatch compare {base} {head} --machine {machine}"
-    if count != 1 and regression.rows and not regression.is_drift:
+    if commit_count != 1 and regression.rows and not regression.is_drift:
         yield f"  kernelwatch bisect {shlex.quote(regression.rows[0].name)} {base} {head} --machine {machine}"
 
 
 def _iter_changes(rows: Sequence[Row]) -> Iterator[str]:
     """Yield a line for each kernel and set of flags: numbers of rows by verdict, and the first row's change.
 
-    `rows` has the largest changes first.
+    `rows` are in the order of `Regression.rows`: times first, then the largest changes.
     """
     groups: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in rows:
         groups[row.kernel, row.flags].append(row)
     for (kernel, flags), members in groups.items():
-        most, unit = members[0], members[0].unit
-        ratio = most.judgement.ratio
-        subject = " ".join(filter(None, ["" if most.kind == TIMED else most.metric, most.parameters]))
-        change = f"{format_quantity(most.base, unit)} -> {format_quantity(most.head, unit)}"
+        largest, unit = members[0], members[0].unit
+        ratio = largest.judgement.ratio
+        subject = " ".join(filter(None, ["" if largest.kind == TIMED else largest.metric, largest.parameters_text]))
+        change = f"{format_quantity(largest.base, unit)} -> {format_quantity(largest.head, unit)}"
         change += f", {format_percent(ratio)}" if ratio < 1e6 else ""  # a change from 0 has no percentage
         counts = Counter(name_verdict(row.judgement.verdict, row.kind).lower() for row in members)
         listed = ", ".join(f"{count} {name}" for name, count in counts.items())

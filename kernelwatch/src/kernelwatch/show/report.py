@@ -33,10 +33,10 @@ COMMENT_LIMIT = 65_536
 _MAX_NAMES, _MAX_REASON = 8, 1000
 
 #: Text that replaces lines beyond the size limit of a comment.
-_LEFT_OUT = "{} more lines are left out: a comment has no more room.\n"
+_LEFT_OUT = "Lines left out, because a comment has no more room: {}.\n"
 
-#: Verdicts in a line of counts, in this order.
-_ORDER = (Verdict.SLOWER, Verdict.FASTER, Verdict.SAME, Verdict.UNDECIDED, Verdict.ACKNOWLEDGED)
+#: Verdicts in a line of counts after those that are worse, in this order.
+_ORDER = (Verdict.FASTER, Verdict.SAME, Verdict.UNDECIDED, Verdict.ACKNOWLEDGED)
 
 
 def render_review(review: Review, at_least: float = 0.0, *, list_all: bool = False) -> str:
@@ -76,7 +76,7 @@ def _iter_lines(review: Review, at_least: float, list_all: bool) -> Iterator[str
     yield _format_verdict(review)
     yield from (f"{failure.verdict.value}: {plain(failure, _MAX_REASON)}" for failure in review.failures[:_MAX_NAMES])
     if further := review.failures[_MAX_NAMES:]:
-        yield f"{len(further)} more kernels and reasons; --format json has them"
+        yield f"{count_noun(len(further), 'more failure')}; --format json has all"
     yield "; ".join(_iter_counts(review)) or "no configuration has a value in both commits"
     yield from (f"Largest: {line}" for line in iter_largest(listed))
     yield from (f"Trade: {line}" for line in iter_trades(rows))
@@ -91,16 +91,7 @@ def _iter_lines(review: Review, at_least: float, list_all: bool) -> Iterator[str
     unlisted += [f"{small} changed by less than {100 * at_least:g} % (--at-least)"] if small else []
     if unlisted:
         yield f"Not listed: {'; '.join(unlisted)}."
-    by_label = _group_unmeasured(review.unpaired[ONLY_BASE]) | {"new in head": review.unpaired[ONLY_HEAD]}
-    for label, unpaired in by_label.items():
-        texts = {plain(configuration.reason.removeprefix(f"{label}: "), _MAX_REASON) for configuration in unpaired}
-        hint = f"; {texts.pop()}" if label in (SKIPPED, REGENERATED) and len(texts) == 1 else "; --all says why"
-        if unpaired:
-            are = f"{count_noun(len(unpaired), 'configuration')} {choose_form(len(unpaired), 'is', 'are')}"
-            yield f"{are} {label}: {_list_kernels(unpaired)}{'' if list_all else hint}"
-        reasons = Counter((configuration.benchmark, configuration.reason) for configuration in unpaired)
-        for (benchmark, reason), count in reasons.most_common() if list_all else ():
-            yield f"  {count} of {plain(benchmark)}: {plain(reason)}"
+    yield from _iter_unmeasured(review, list_all)
     notes = [*review.notes]
     if rows and not timed:
         notes.append("nothing was timed; only counted and compiled numbers can decide")
@@ -124,6 +115,21 @@ def _iter_lines(review: Review, at_least: float, list_all: bool) -> Iterator[str
     if any(row.metric == "instructions" for row in differing):
         explanations.append("Instructions are PTX instructions per thread.")
     yield " ".join(explanations)
+
+
+def _iter_unmeasured(review: Review, list_all: bool) -> Iterator[str]:
+    """Yield lines about the configurations that only one commit has; with `list_all`, all benchmarks and reasons."""
+    by_label = _group_unmeasured(review.unpaired[ONLY_BASE]) | {"new in head": review.unpaired[ONLY_HEAD]}
+    for label, unpaired in by_label.items():
+        if not unpaired:
+            continue
+        texts = {plain(configuration.reason.removeprefix(f"{label}: "), _MAX_REASON) for configuration in unpaired}
+        hint = f"; {texts.pop()}" if label in (SKIPPED, REGENERATED) and len(texts) == 1 else "; --all says why"
+        are = f"{count_noun(len(unpaired), 'configuration')} {choose_form(len(unpaired), 'is', 'are')}"
+        yield f"{are} {label}: {_list_kernels(unpaired)}{'' if list_all else hint}"
+        reasons = Counter((configuration.benchmark, configuration.reason) for configuration in unpaired)
+        for (benchmark, reason), count in reasons.most_common() if list_all else ():
+            yield f"  {count} of {plain(benchmark)}: {plain(reason)}"
 
 
 def render_headline(review: Review) -> str:
@@ -155,12 +161,12 @@ def _iter_counts(review: Review) -> Iterator[str]:
     for noun, kinds in (("time", (TIMED,)), ("counted and compiled number", EXACT)):
         counts = Counter(row.judgement.verdict for row in review.rows if row.kind in kinds)
         if total := counts.total():
-            deciding, counts[Verdict.SLOWER] = counts[Verdict.SLOWER], sum(counts[outcome] for outcome in RISES)
-            judged = _join_counts({name_verdict(verdict, kinds[0]).lower(): counts[verdict] for verdict in _ORDER})
-            if deciding != counts[Verdict.SLOWER]:
-                verb = choose_form(deciding or 1, "decides", "decide")
-                judged = judged.replace(" rose", f" rose ({deciding or 'none'} {verb})")
-            yield f"{count_noun(total, noun)}: {judged}"
+            deciding, rising = counts[Verdict.SLOWER], sum(counts[verdict] for verdict in RISES)
+            worse = name_verdict(Verdict.SLOWER, kinds[0]).lower()
+            if deciding != rising:
+                worse += f" ({deciding or 'none'} {choose_form(deciding or 1, 'decides', 'decide')})"
+            others = {name_verdict(verdict, kinds[0]).lower(): counts[verdict] for verdict in _ORDER}
+            yield f"{count_noun(total, noun)}: {_join_counts({worse: rising, **others})}"
     unchanged_by_cubin = {row.name.partition("(")[2]: row.code_unchanged for row in review.rows if row.arch}
     recorded = [unchanged for unchanged in unchanged_by_cubin.values() if unchanged is not None]
     if review.is_of_compilers and recorded:
@@ -189,6 +195,7 @@ def format_counts(group: ChangeGroup) -> str:
 
 
 def _join_counts(counts: dict[str, int]) -> str:
+    """Join counts to a text such as "3 slower, 1 faster", without zeros."""
     return ", ".join(f"{count} {name}" for name, count in counts.items() if count)
 
 
@@ -215,5 +222,6 @@ def _group_unmeasured(unpaired: Sequence[UnpairedConfiguration]) -> dict[str, li
 
 
 def _join_kernels(kernels: Sequence[str]) -> str:
+    """Join at most _MAX_NAMES kernels to a text that says how many more there are."""
     omitted = len(kernels) - _MAX_NAMES
     return ", ".join(kernels[:_MAX_NAMES]) + (f" and {count_noun(omitted, 'more kernel')}" if omitted > 0 else "")

@@ -8,7 +8,7 @@ COLUMNS = 100
 
 #: Maximum widths of the columns of the table by kernel and flags, in characters. Longer cells are wrapped. The evidence
 #: gets the remaining width.
-_WIDEST = (40, 13, 8, 0, 20)
+_MAX_WIDTHS = (40, 13, 8, 0, 20)
 _ALIGN = ("left", "left", "right", "left", "left")
 _EVIDENCE = 3
 
@@ -34,9 +34,9 @@ def format_table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, list_
     if common:
         titles[0] = f"{common}_..."
         body = [[name.removeprefix(f"{common}_"), *other_cells] for name, *other_cells in body]
-    widest = [max(map(len, column)) for column in zip(titles, *body, strict=True)]
-    widths = [min(limit, width) for limit, width in zip(_WIDEST, widest, strict=True)]
-    widths[_EVIDENCE] = COLUMNS - _GAP * (len(widths) - 1) - sum(widths) + widths[_EVIDENCE]
+    longest = [max(map(len, column)) for column in zip(titles, *body, strict=True)]
+    widths = [min(limit, length) for limit, length in zip(_MAX_WIDTHS, longest, strict=True)]  # 0 for the evidence
+    widths[_EVIDENCE] = COLUMNS - _GAP * (len(widths) - 1) - sum(widths)
     lacking = max(0, len(titles[_EVIDENCE]) - widths[_EVIDENCE])  # kernels' names can be wrapped, titles cannot
     widths[0], widths[_EVIDENCE] = widths[0] - lacking, widths[_EVIDENCE] + lacking
     for cells in () if list_all else body:
@@ -52,14 +52,18 @@ def format_table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, list_
 
 
 def _shorten_cell(cell: str, width: int) -> str:
-    """Return the first items of a cell that fit into `width`, and how many are omitted, as in "-4 %, +2"."""
+    """Return the items of a cell that fit into `width`, and how many are omitted, as in "-4 %, +2".
+
+    The first item is in it even if it does not fit.
+    """
     first, *further = cell.split(", ")
-    shown = [first, *further] if len(cell) <= width else [first]
-    for item in further if len(shown) == 1 else ():
+    if len(cell) <= width or not further:
+        return cell
+    shown = [first]
+    for item in further:
         if len(", ".join([*shown, item, f"+{len(further) - len(shown)}"])) <= width:
             shown.append(item)
-    omitted = 1 + len(further) - len(shown)
-    return ", ".join([*shown, f"+{omitted}"] if omitted else shown)
+    return ", ".join([*shown, f"+{1 + len(further) - len(shown)}"])
 
 
 def _fold_cell(cell: str, width: int) -> str:

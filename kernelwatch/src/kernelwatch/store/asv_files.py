@@ -65,6 +65,7 @@ def load_configuration(path: Path) -> Configuration:
 
 
 def _load_with_asv(path: Path) -> dict[str, object]:
+    """Return a configuration that asv's parser reads. Raises UnreadableError if asv rejects it."""
     from asv.config import Config  # noqa: PLC0415 -- only if comments follow values
     from asv.util import UserError  # noqa: PLC0415
 

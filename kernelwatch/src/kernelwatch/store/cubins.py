@@ -68,13 +68,13 @@ class CubinHashes:
             self._blocks.setdefault((line.commit, line.arch), {}).update(line.blocks)
         return {line.arch for line in lines}
 
-    def find_cubin_hash(self, commit: str, arch: str, launch: str) -> str | None:
-        """Return the hexadecimal SHA-256 of the cubin of a machine code's name at a commit; None if not stored."""
-        return self._cubin_hashes.get((commit, arch), {}).get(launch)
+    def find_cubin_hash(self, commit: str, arch: str, code_name: str) -> str | None:
+        """Return the hexadecimal SHA-256 of the cubin with the named machine code; None if not stored."""
+        return self._cubin_hashes.get((commit, arch), {}).get(code_name)
 
-    def find_code_hash(self, commit: str, arch: str, launch: str) -> str | None:
-        """Return the hash of the machine code alone, which two compilers may share; None if not stored."""
-        return self._code_hashes.get((commit, arch), {}).get(launch)
+    def find_code_hash(self, commit: str, arch: str, code_name: str) -> str | None:
+        """Return the SHA-256 of the machine code alone, which two compilers may share; None if not stored."""
+        return self._code_hashes.get((commit, arch), {}).get(code_name)
 
     def find_block_resources(self, commit: str, arch: str, kernel: str, dtype: str) -> tuple[int, int] | None:
         """Return the threads of a kernel's block and its bytes of dynamic shared memory; None if not stored."""
@@ -84,7 +84,7 @@ class CubinHashes:
         """Return name of machine code -> its changes, each as (index in `commits`, new hash).
 
         `commits` are oldest first. The hash is None from a commit on at which none is stored. Names without any hash
-        are left out.
+        are left out. Example: {"saxpy float32": [(0, "44"), (3, "55")]} for a hash that changed at the fourth commit.
         """
         stored = [self._cubin_hashes.get((commit, arch), {}) for commit in commits]
         return {
@@ -101,19 +101,19 @@ def _read_lines(path: Path, commit: str) -> Iterator[_HashLine]:
     """Yield the lines of a record's file, only those of `commit` if given; their keys become names of machine code."""
     for _, line in reading.iter_lines(path, _HashLine, commit):
         line.cubins, line.code = (
-            {launch: sha256 for name, sha256 in hashes.items() if (launch := _machine_code(name)) is not None}
+            {code_name: sha256 for key, sha256 in hashes.items() if (code_name := _find_code_name(key)) is not None}
             for hashes in (line.cubins, line.code)
         )
         yield line
 
 
 @functools.cache
-def _machine_code(name: str) -> str | None:
+def _find_code_name(key: str) -> str | None:
     """Return the name of the machine code for a key of a record; None if the key is not a launch.
 
     It is cached, because all runs repeat the keys.
     """
     try:
-        return Launch.parse(name).code_name
+        return Launch.parse(key).code_name
     except ArgumentError:
         return None

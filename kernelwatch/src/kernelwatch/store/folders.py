@@ -71,7 +71,9 @@ def exclusive_lock(folder: Path) -> Iterator[None]:
     except OSError as error:
         raise UserError(f"{folder} cannot be written: {error.strerror}") from None
     if not has_locks:
-        log.warning(f"{folder}: the file system has no locks; never start two runs at a time, or set {RESULTS}")
+        log.warning(
+            f"{folder}: the file system has no locks; start one run at a time, or set {RESULTS} to another file system"
+        )
     try:
         for path in folder.rglob(f"*.*.[0-9]*{atomic_write.UNFINISHED}") if has_locks else ():
             path.unlink()  # the file to replace is unchanged
@@ -104,11 +106,11 @@ class CommitFiles:
         untracked = [path for path in contents if str(path.relative_to(folder)) not in tracked.split("\0")]
         self._untracked_contents = [contents.pop(path) for path in untracked]
         self._tracked_contents = list(contents.values())
-        plain = Path(get_filename(folder.name, commit, environment)).stem
+        asv_stem = Path(get_filename(folder.name, commit, environment)).stem
         #: The file of an earlier run, which this run extends; None if git tracks it.
         self._earlier_file = untracked[-1] if untracked else None
         #: The beginning of all file names.
-        self._stem = untracked[-1].stem if untracked else f"{plain}-{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}"
+        self._stem = untracked[-1].stem if untracked else f"{asv_stem}-{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}"
 
     def read_merged(self) -> dict[str, Any] | None:
         """Return the merged content of all files as a document of asv; None if there are none."""
@@ -140,7 +142,11 @@ class CommitFiles:
         index.list_results(self._folder)  # so that the next review reads only the files of its commits
 
     def _name_file(self, compiler: str | None) -> Path:
-        """Return the path of a new file for results of a compiler."""
+        """Return the path of a new file for results of a compiler, None for the default.
+
+        The file of the default compiler is in the machine's folder. That of another compiler is in COMPILERS_FOLDER if
+        the machine's folder has results of a different compiler.
+        """
         entries = index.list_results(self._folder).items()
         compilers_here = {
             compilers.compiler_of_results(entry.variables) for path, entry in entries if path.parent == self._folder
@@ -172,7 +178,9 @@ def copy_descriptions(folder: Path, source: Path, machine: str) -> None:
     for name in (f"{machine}/machine.json", reading.BENCHMARKS_FILE):
         new, path = reading.parse_json(source / name), folder / name
         if path.exists() and name != reading.BENCHMARKS_FILE and reading.parse_json(path) != new:
-            raise reading.UnreadableError(f"{source / name}: differs from {path}; choose another --machine")
+            raise reading.UnreadableError(
+                f"{source / name}: describes another machine than {path}; choose another name, --machine NAME"
+            )
         if not path.exists() or _strip_code(reading.parse_json(path)) != _strip_code(new):
             path.parent.mkdir(parents=True, exist_ok=True)
             atomic_write.write(path, (source / name).read_bytes())

@@ -53,18 +53,18 @@ class CommitGraph:
         if not self.parents:
             yield from self.commits[: self.commits.index(commit)][::-1]
             return
-        seen, line, current = {commit}, [commit], commit
+        seen, queue, current = {commit}, [commit], commit
         while parents := self.parents.get(current):
             current = parents[0]
-            line.append(current)
+            queue.append(current)
             seen.add(current)
             if current in self._dates:
                 yield current
-        for descendant in line:  # the list grows during the loop: breadth-first search
+        for descendant in queue:  # it grows during the loop: breadth-first search
             for parent in self.parents.get(descendant, ()):
                 if parent not in seen:
                     seen.add(parent)
-                    line.append(parent)
+                    queue.append(parent)
                     if parent in self._dates:
                         yield parent
 
@@ -101,7 +101,7 @@ class CommitGraph:
         }
 
     def _trace_line(self, tips: Sequence[str | None]) -> tuple[set[str], Set[str]]:
-        """Return all commits on the first parents of some tips, and all commits that the tips reach; with the tips."""
+        """Return the tips and all commits on their first parents; and the tips and all commits that they reach."""
         parents, line = self._list_parents(*filter(None, tips)), set[str]()
         for tip in tips:
             commit = tip
@@ -122,10 +122,12 @@ class CommitGraph:
         return list(filter(None, tips))
 
     def _list_parents(self, *words: str) -> dict[str, list[str]]:
+        """Return commit -> its parents, in the order of `git rev-list` with some arguments; empty if git fails."""
         output = git.try_text(self._root, "rev-list", "--parents", *words) or ""
         return {commit: parents for commit, *parents in map(str.split, output.splitlines())}
 
     def _find_branch(self, commit: str) -> str:
+        """Return the first branch that contains a commit; without one NO_BRANCH, or UNKNOWN if git lacks the commit."""
         if commit not in self.parents:
             return UNKNOWN
         words = ["for-each-ref", "--format=%(refname:short)", "--contains", commit, "refs/heads", "refs/remotes"]

@@ -22,8 +22,8 @@ M = TypeVar("M")
 
 _LIBRARY = Path(__file__).parents[1]
 
-#: Seconds after which a cached file is removed, and seconds between two searches for such files.
-_OLD, _DAY = 30 * 86_400, 86_400
+#: Maximum age of a cached file, and minimum time between two searches for older ones, in seconds.
+_MAX_AGE, _SEARCH_INTERVAL = 30 * 86_400, 86_400
 
 #: A file's size, modification time in nanoseconds, and inode. Writing the file changes them.
 Stamp = tuple[int, int, int]
@@ -61,6 +61,7 @@ def list_results(folder: Path) -> dict[Path, IndexEntry]:
 
 
 def _read_entry(path: Path, stamp: Stamp) -> IndexEntry | None:
+    """Return the index entry of a result file with this stamp; None if the file is not readable."""
     if (document := _read_document(path)) is None:
         return None
     return IndexEntry(stamp, document.commit_hash, document.env_name, document.date, document.env_vars)
@@ -70,8 +71,8 @@ def _read_document(path: Path) -> models.Document | None:
     """Return a file's document for its facts; None if it is not readable. Its results may have null instead of NaN."""
     with contextlib.suppress(msgspec.MsgspecError, RecursionError, UnicodeDecodeError, reading.UnreadableError):
         content = reading.read_content(path)
-        # Without escapes, every second part between quotes is a string.
-        if b"\\" not in content and not any(b"NaN" in text for text in content.split(b'"')[1::2]):
+        strings = content.split(b'"')[1::2]  # if there are no escapes
+        if b"\\" not in content and not any(b"NaN" in string for string in strings):
             # The fast parser does not accept NaN, so NaN is replaced. It checks the same model.
             return msgspec.json.decode(content.replace(b"NaN", b"null"), type=models.Document)
     return next((document for _, _, document in reading.read_files([path])), None)
@@ -100,11 +101,12 @@ class CommitStamps:
     """
 
     def __init__(self, folder: Path, root: Path) -> None:
-        self._own = _list_folders(folder)
-        others = (path for path in reading.list_paths(folder.parent, "*") if path != folder)
-        self._others = [place for path in others for place in _list_folders(path)]
-        shared = [path for own in self._own for path in reading.list_paths(own, "*.jsonl") if path.name[8:9] != "-"]
-        shared += [other / CUBINS_FILE for other in self._others]
+        self._own_folders = _list_folders(folder)
+        machines = (path for path in reading.list_paths(folder.parent, "*") if path != folder)
+        self._other_folders = [other for machine in machines for other in _list_folders(machine)]
+        own_paths = (path for own in self._own_folders for path in reading.list_paths(own, "*.jsonl"))
+        shared = [path for path in own_paths if path.name[8:9] != "-"]  # names of one commit's files are "12345678-..."
+        shared += [other / CUBINS_FILE for other in self._other_folders]
         self._shared = (
             f"{digest_code(root)} {digest_file(folder.parent / reading.BENCHMARKS_FILE)} {_list_stamps(shared)}"
         )
@@ -114,9 +116,10 @@ class CommitStamps:
         return digest_texts(self._shared, *(f"{commit} {self._list_commit_stamps(commit)}" for commit in commits))
 
     def _list_commit_stamps(self, commit: str) -> list[tuple[str, Stamp]]:
+        """Return the stamps of a commit's own files, and of other machines' hashes of its machine code."""
         prefix = f"{commit[:8]}-*"
-        cubins = (path for other in self._others for path in reading.list_paths(other, f"{prefix}{CUBINS_FILE}"))
-        own = (path for folder in self._own for path in reading.list_paths(folder, prefix))
+        cubins = (path for other in self._other_folders for path in reading.list_paths(other, f"{prefix}{CUBINS_FILE}"))
+        own = (path for folder in self._own_folders for path in reading.list_paths(folder, prefix))
         return _list_stamps([*own, *cubins])
 
 
@@ -126,6 +129,7 @@ def _list_folders(machine: Path) -> list[Path]:
 
 
 def _list_stamps(paths: Iterable[Path]) -> list[tuple[str, Stamp]]:
+    """Return (path, stamp) for each path."""
     return [(str(path), stamp_file(path)) for path in paths]
 
 
@@ -169,9 +173,9 @@ def _remove_old(folder: Path) -> None:
     """Remove old cached files, at most once a day, because there may be tens of thousands."""
     stamp = folder / "looked-for-old-files"
     with contextlib.suppress(OSError):
-        if stamp.exists() and abs(time.time() - stamp.stat().st_mtime) < _DAY:
+        if stamp.exists() and abs(time.time() - stamp.stat().st_mtime) < _SEARCH_INTERVAL:
             return
         stamp.touch()
         for path in folder.glob("*.msgpack"):
-            if time.time() - path.stat().st_mtime > _OLD:
+            if time.time() - path.stat().st_mtime > _MAX_AGE:
                 path.unlink()

@@ -37,9 +37,9 @@ class RunFacts(NamedTuple):
 class BenchmarkMeasurements:
     """The results of a benchmark at a commit, and the runs that measured them, oldest first.
 
-    `type` is asv's, "time" or "track". `absence` says why there are no `points`, which are by parameters. `failures`
-    are the reasons of failures from the newest run that recorded any. `skips` are the reasons of skips, from the newest
-    run of all configurations that recorded any.
+    `type` is asv's, "time" or "track". `points` maps the parameters of a configuration, as (name, value) pairs, to its
+    result. `absence` says why there are none. `failures` are the reasons of failures from the newest run that recorded
+    any. `skips` are the reasons of skips, from the newest run of all configurations that recorded any.
     """
 
     type: str
@@ -110,10 +110,11 @@ def load_commit(
 
 
 def _load_benchmark(history: History, results: Document, name: str) -> BenchmarkMeasurements:
-    description = history.get_type(name), history.get_unit(name), history.explain_absence(results, name)
+    """Return the measurements of a benchmark at the commit of `results`."""
+    asv_type, unit, absence = history.get_type(name), history.get_unit(name), history.explain_absence(results, name)
     failures = _find_reasons("failed", history.list_runs(results), results.commit_hash, name)
-    if description[2]:
-        return BenchmarkMeasurements(*description, failures=failures)
+    if absence:
+        return BenchmarkMeasurements(asv_type, unit, absence, failures=failures)
     runs = history.list_runs(results, name)
     points = history.iter_points(results, name)
     if classify_benchmark(name) == TIMED:
@@ -121,7 +122,7 @@ def _load_benchmark(history: History, results: Document, name: str) -> Benchmark
     points_by_params = {tuple(point.params.items()): point for point in points}
     whole_runs = [run for run in runs if not record.list_selected(run, name)]
     skips = _find_reasons("skipped", whole_runs, results.commit_hash, name)
-    return BenchmarkMeasurements(*description, points_by_params, tuple(map(_read_facts, runs)), failures, skips)
+    return BenchmarkMeasurements(asv_type, unit, "", points_by_params, tuple(map(_read_facts, runs)), failures, skips)
 
 
 def _add_circumstances(
@@ -142,6 +143,7 @@ def _add_circumstances(
 
 
 def _read_facts(run: Mapping[str, Any]) -> RunFacts:
+    """Return the facts in the record of a run."""
     gpu_before = run.get("before") or {}
     identity = run.get("run"), run.get("started"), run.get("ended"), tuple(run["commits"])
     of_gpu: dict[str, Any] = {name: gpu_before.get(name) for name in ("uuid", "driver", "l2_fetch_bytes")}
@@ -156,6 +158,7 @@ def _read_facts(run: Mapping[str, Any]) -> RunFacts:
 
 
 def _find_reasons(outcome: str, runs: Sequence[Mapping[str, Any]], commit: str, name: str) -> tuple[str, ...]:
+    """Return a benchmark's reasons of an outcome, "failed" or "skipped", from the newest run that recorded any."""
     for run in reversed(runs):
         entries = (entry for entry in run.get(outcome, ()) if (entry["commit"], entry["benchmark"]) == (commit, name))
         if reasons := tuple(entry["reason"] for entry in entries):

@@ -47,6 +47,7 @@ class StoredRow(msgspec.Struct, array_like=True, eq=False):
     profile: Any = None
 
     def __post_init__(self) -> None:
+        """Reject columns that do not have one value per configuration."""
         count = count_configurations(self.params)
         for column in _OF_CONFIGURATIONS:
             values = getattr(self, column)
@@ -64,7 +65,7 @@ def count_configurations(*benchmark_axes: Sequence[Sequence[str]]) -> int:
     """
     count = sum(math.prod(map(len, axes)) for axes in benchmark_axes)
     if count > MAX_CONFIGURATIONS:
-        raise ValueError(f"has {count} configurations, more than {MAX_CONFIGURATIONS}")
+        raise ValueError(f"has {count} configurations; at most {MAX_CONFIGURATIONS} are allowed")
     return count
 
 
@@ -92,8 +93,9 @@ class Document(msgspec.Struct, eq=False, weakref=True):
         return msgspec.structs.replace(self, results=rows)
 
     def __post_init__(self) -> None:
+        """Reject other columns than asv's, and too many configurations."""
         if self.result_columns != list(StoredRow.__struct_fields__):
-            raise ValueError("result_columns differs from asv's columns")
+            raise ValueError(f"result_columns is {self.result_columns}; asv has {list(StoredRow.__struct_fields__)}")
         count_configurations(*(row.params for row in self.results.values()))
 
 

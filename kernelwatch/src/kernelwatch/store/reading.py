@@ -31,7 +31,6 @@ COMPILERS_FOLDER = "compilers"
 #: Maximum number of bytes of a file. The largest stored so far has two megabytes.
 LARGEST = 64 << 20
 
-
 #: Nanoseconds after a folder's last change before its names are cached.
 _SETTLED = 2_000_000_000
 
@@ -48,7 +47,7 @@ def read_content(path: Path) -> bytes:
             return path.read_bytes()
     except OSError as error:
         raise UnreadableError(f"{path}: {error.strerror}") from None
-    raise UnreadableError(f"{path}: has {size} bytes, more than {LARGEST}")
+    raise UnreadableError(f"{path}: has {size} bytes; at most {LARGEST} are read")
 
 
 def convert_model(value: object, model: type[M], where: object) -> M:
@@ -130,9 +129,10 @@ def iter_documents(folder: Path, commit: str = "") -> Iterator[models.Document]:
 
 def find_document(folder: Path, commit: str, environment: str) -> models.Document | None:
     """Return a machine's document of a commit in an environment; None if there is none."""
-    documents = iter_documents(folder, commit)
-    key = commit, environment
-    return next((document for document in documents if (document.commit_hash, document.env_name) == key), None)
+    for document in iter_documents(folder, commit):
+        if (document.commit_hash, document.env_name) == (commit, environment):
+            return document
+    return None
 
 
 def merge_files(folder: Path, files: Iterable[tuple[Path, Any, models.Document]]) -> Iterator[models.Document]:
@@ -145,14 +145,10 @@ def merge_files(folder: Path, files: Iterable[tuple[Path, Any, models.Document]]
         for _, json_content, document in commit_files:
             by_environment.setdefault((document.commit_hash, document.env_name), []).append((json_content, document))
         for versions in by_environment.values():
-            if len(versions) == 1:
-                yield versions[0][1]
-            else:
-                yield convert_model(
-                    result_rows.merge_documents(*(json_content for json_content, _ in versions)),
-                    models.Document,
-                    folder,
-                )
+            contents, documents = zip(*versions, strict=True)
+            is_single = len(documents) == 1
+            merged = None if is_single else result_rows.merge_documents(*contents)
+            yield documents[0] if is_single else convert_model(merged, models.Document, folder)
 
 
 def iter_lines(path: Path, model: type[M], word: str = "") -> Iterator[tuple[bytes, M]]:
@@ -174,6 +170,6 @@ def iter_lines(path: Path, model: type[M], word: str = "") -> Iterator[tuple[byt
 
 
 @functools.cache
-def report_omission(why: str) -> None:
+def report_omission(reason: str) -> None:
     """Print on standard error, once, why a file or line is left out."""
-    print(f"left out: {why}", file=sys.stderr)
+    print(f"left out: {reason}", file=sys.stderr)

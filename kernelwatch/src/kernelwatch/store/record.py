@@ -43,34 +43,40 @@ SAMPLES_PER_ROUND = 10
 
 
 def list_record_paths(folder: Path, file: str, commit: str = "") -> list[Path]:
-    """Return the paths of a machine's files of a record: first the file of all runs before 2026-11-26, then commits'.
+    """Return the paths of a machine's files whose suffix is `file`.
 
-    With `commit`, of the latter only those of this commit.
+    First comes the file of all runs before 2026-11-26, if it exists. Then come the files of single commits; with
+    `commit`, only those of this commit.
     """
     return [*reading.list_paths(folder, file), *reading.list_paths(folder, f"{commit[:8] or '????????'}-*.{file}")]
 
 
-def read_records(results_dir: str | Path, name: str, file: str = RUNS_FILE, commit: str = "") -> list[dict[str, Any]]:
-    """Return the lines of a record of the machine `name`, oldest first; with `commit`, only those that contain it."""
-    model, places = RECORDS[file], list_record_paths(Path(results_dir, name), file, commit)
-    lines = (line for path in places for line, _ in reading.iter_lines(path, model, commit))
+def read_records(
+    results_dir: str | Path, machine: str, file: str = RUNS_FILE, commit: str = ""
+) -> list[dict[str, Any]]:
+    """Return the lines of a machine's record, oldest first; with `commit`, only those that contain it.
+
+    `file` is the suffix of the record's files, a key of RECORDS.
+    """
+    paths = list_record_paths(Path(results_dir, machine), file, commit)
+    lines = (line for path in paths for line, _ in reading.iter_lines(path, RECORDS[file], commit))
     return sorted(map(json.loads, lines), key=lambda line: line.get("started", ""))
 
 
 def find_origins(
-    results_dir: str | Path, name: str, commit: str, compiler: str | None = None
+    results_dir: str | Path, machine: str, commit: str, compiler: str | None = None
 ) -> dict[str, dict[str, str]]:
     """Return the origins of reused numbers at a commit: `measurement_group` -> parameters -> commit that measured them.
 
-    `compiler` is the name of the compiler, None for the default.
+    `compiler` is the name of the compiler, None for the default. Later lines of the record replace earlier ones.
     """
     reused: dict[str, dict[str, str]] = {}
-    for line in read_records(results_dir, name, FINGERPRINTS_FILE, commit):
+    for line in read_records(results_dir, machine, FINGERPRINTS_FILE, commit):
         if (line["commit"], compilers.series_name(line.get("nvcc"))) != (commit, compiler):
             continue
         for group in {*line["fingerprints"], *line["reused"]}:
             sources = reused.setdefault(measurement_group(group), {})
-            for params in line["fingerprints"].get(group, ()):
+            for params in line["fingerprints"].get(group, ()):  # these were measured, not reused
                 sources.pop(params, None)
             for source, configurations in line["reused"].get(group, {}).items():
                 sources |= dict.fromkeys(configurations, source)
@@ -93,7 +99,7 @@ def find_round_sizes(run: Mapping[str, Any], commit: str, benchmark: str, params
     return tuple(map(int, next(own_sizes, default_sizes).split()))
 
 
-def runs_behind_values(
+def find_measuring_runs(
     runs: Iterable[dict[str, Any]], commit: str, benchmark: str, began: float
 ) -> list[dict[str, Any]]:
     """Return the runs that measured the stored numbers of a benchmark at a commit, oldest first.
@@ -102,19 +108,21 @@ def runs_behind_values(
     numbers, in milliseconds. It identifies the run that wrote them last.
     """
     candidates = [run for run in runs if commit in run["commits"] and _has_measured(run, commit, benchmark, began)]
-    latest = [
-        place for place, run in enumerate(candidates) if run.get("began", {}).get(commit, {}).get(benchmark) == began
+    with_began = [
+        index for index, run in enumerate(candidates) if run.get("began", {}).get(commit, {}).get(benchmark) == began
     ]
-    if not latest:
+    if not with_began:
         return [run for run in candidates if "began" not in run]
-    complete = [place for place in range(latest[-1] + 1) if not list_selected(candidates[place], benchmark)]
-    if complete[-1:] == latest[-1:]:
-        return [candidates[latest[-1]]]
+    last = with_began[-1]
+    complete = [index for index in range(last + 1) if not list_selected(candidates[index], benchmark)]
+    if complete and complete[-1] == last:  # it replaced all earlier numbers
+        return [candidates[last]]
     first = complete[-1] if complete else 0
     return [candidates[first], *(run for run in candidates[first + 1 :] if list_selected(run, benchmark))]
 
 
 def _has_measured(run: Mapping[str, Any], commit: str, benchmark: str, began: float) -> bool:
+    """Return whether a run of a commit may have measured a benchmark that began at a time in milliseconds."""
     if run.get("selected") and benchmark not in run["selected"]:
         return False  # runs of fleets before 2026-11-26 have a time in `began` if only its control was selected
     if "began" in run:

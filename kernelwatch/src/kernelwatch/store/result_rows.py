@@ -42,7 +42,7 @@ def serialize_row(row: RowColumns) -> list[Any]:
 
 
 def iter_configurations(row: RowColumns) -> Iterator[tuple[tuple[str, ...], float | None, list[float]]]:
-    """Yield each configuration's parameters (without the quotes around strings), result and samples."""
+    """Yield each configuration's parameters (without the quotes around strings), result and finite samples."""
     configurations = itertools.product(*([text.strip("'") for text in axis] for axis in row["params"]))
     columns = (itertools.chain(row.get(name) or (), itertools.repeat(None)) for name in ("result", "samples"))
     for params, value, samples in zip(configurations, *columns, strict=False):

@@ -24,6 +24,7 @@ _MAX_DOCUMENTS = 16
 
 
 def _finite_or_none(value: float | None) -> float | None:
+    """Return a value; None if it is NaN or infinite."""
     return None if value is None or not math.isfinite(value) else float(value)
 
 
@@ -54,9 +55,9 @@ class History:
         #: Folder of the results of all machines.
         self.results = folder = folders.results_folder(root, config)
         if machine not in (machines := folders.list_machines(folder)):
-            only = ", ".join(machines) or "no machine"
             raise FileNotFoundError(
-                f"{folder} holds no results of {machine!r}, only of {only}; run: asv run --record-samples HEAD^!"
+                f"{folder} has no results of the machine {machine!r} (machines with results: "
+                f"{', '.join(machines) or 'none'}); to measure here, run: asv run --record-samples HEAD^!"
             )
         self.machine = machine
         #: Folder of the results and records of this machine; read only.
@@ -75,15 +76,16 @@ class History:
         self._choose_compiler(compiler or compilers.primary_compiler(used_compilers))
 
     def _choose_compiler(self, compiler: str | None) -> None:
+        """Set the attributes that depend on the compiler."""
         #: Name of the compiler of these results; None is the default.
         self.compiler = compiler
         entries = [
             entry for entry in self._files.values() if compilers.compiler_of_results(entry.variables) == compiler
         ]
         self._dates = {entry.commit: entry.date for entry in entries}
-        self._names: dict[str, list[str]] = {}
+        self._environments: dict[str, list[str]] = {}
         for commit, environment in sorted({(entry.commit, entry.environment) for entry in entries}):
-            self._names.setdefault(commit, []).append(environment)
+            self._environments.setdefault(commit, []).append(environment)
         self._origins: dict[str, dict[str, dict[str, str]]] = {}
         #: The measured commits in git.
         self.graph = CommitGraph(self._root, self.commit_dates(), self._branches)
@@ -99,9 +101,9 @@ class History:
         return [name for name in sorted(self._benchmarks) if self.get_type(name) == asv_type]
 
     def find_commit(self, prefix: str) -> Document | None:
-        """Return the results of a commit, named by the beginning of its hash, in its last environment; None without."""
+        """Return the results of a commit, named by the beginning of its hash, in its last environment; None if none."""
         commits = (commit for commit in self._dates if commit.startswith(prefix))
-        return next((self.load_document(commit, self._names[commit][-1]) for commit in commits), None)
+        return next((self.load_document(commit, self._environments[commit][-1]) for commit in commits), None)
 
     def list_commits(self) -> list[str]:
         """Return the hashes of the measured commits, oldest first, each after its ancestors."""
@@ -113,24 +115,26 @@ class History:
 
     def list_environments(self, commit_hash: str) -> list[str]:
         """Return the names of asv's environments that measured a commit, sorted."""
-        return list(self._names.get(commit_hash, ()))
+        return list(self._environments.get(commit_hash, ()))
 
     def load_environments(self, commit_hash: str) -> dict[str, Document]:
         """Return name of asv's environment -> results of a commit, sorted by name.
 
         Samples are left out: those of a long history would not fit into memory.
         """
-        documents = self._documents_without_samples
-        for key in (keys := [(commit_hash, name) for name in self.list_environments(commit_hash)]):
-            if key not in documents:
-                documents[key] = self.load_document(*key).without_samples()
-        return {key[1]: documents[key] for key in keys}
+        documents, environments = self._documents_without_samples, self.list_environments(commit_hash)
+        for environment in environments:
+            if (commit_hash, environment) not in documents:
+                document = self.load_document(commit_hash, environment)
+                documents[commit_hash, environment] = document.without_samples()
+        return {environment: documents[commit_hash, environment] for environment in environments}
 
     def load_document(self, commit_hash: str, environment: str) -> Document:
         """Return the results of a commit in one of asv's environments. Results that were read last are cached."""
         return self._read_document(commit_hash, environment)
 
     def _read_files(self, commit_hash: str, environment: str) -> Document:
+        """Return one document, merged from all files of a commit and environment."""
         key = commit_hash, environment
         paths = (path for path, entry in self._files.items() if (entry.commit, entry.environment) == key)
         (document,) = reading.merge_files(self.folder, reading.read_files(paths))
@@ -160,7 +164,10 @@ class History:
         return self._benchmarks[benchmark].type
 
     def list_values(self, results: Document, benchmark: str) -> list[float | None]:
-        """Return a benchmark's values in the order of its current axes; None for a missing value; empty if not run."""
+        """Return a benchmark's values in the order of its current axes; None for a missing value.
+
+        The list is empty if `explain_absence` returns a reason.
+        """
         if self.explain_absence(results, benchmark):
             return []
         axes = self._benchmarks[benchmark].params
@@ -168,14 +175,17 @@ class History:
         return list(map(_finite_or_none, stored))
 
     def explain_absence(self, results: Document, benchmark: str) -> str:
-        """Return why `iter_points` yields no configurations of a benchmark; empty if it yields some."""
-        row, today = results.results.get(benchmark), self._benchmarks.get(benchmark)
-        if row is None or today is None:
+        """Return why a benchmark has no usable results at a commit; empty if it has.
+
+        It was not run, it had another version, or another number of axes.
+        """
+        row, description = results.results.get(benchmark), self._benchmarks.get(benchmark)
+        if row is None or description is None:
             return "not run"
-        if row.version != today.version:
+        if row.version != description.version:
             return "measured by another version of the benchmark"
         # A result has only the values of its parameters; the names are those of the current benchmark.
-        has_same_axes = len(row.params) == len(today.param_names)
+        has_same_axes = len(row.params) == len(description.param_names)
         return "" if has_same_axes else "measured with other axes"
 
     def find_newest(self, benchmark: str) -> Document | None:
@@ -187,7 +197,10 @@ class History:
         return None
 
     def iter_points(self, results: Document, benchmark: str) -> Iterator[Point]:
-        """Yield a benchmark's result of each configuration, in the order of its stored axes; none if it was not run."""
+        """Yield a benchmark's result of each configuration, in the order of its stored axes.
+
+        Yield nothing if `explain_absence` returns a reason.
+        """
         # Cached, because publishing compares a commit with several and reads its points dozens of times.
         by_benchmark = self._points.setdefault(results, {})
         if benchmark not in by_benchmark:
@@ -195,6 +208,7 @@ class History:
         return iter(by_benchmark[benchmark])
 
     def _read_points(self, results: Document, benchmark: str) -> Iterator[Point]:
+        """Yield the points of `iter_points` from the stored row and the records of its runs."""
         if self.explain_absence(results, benchmark):
             return
         names, commit = self._benchmarks[benchmark].param_names, results.commit_hash
@@ -226,7 +240,7 @@ class History:
         """Return the records of the runs that measured a commit, oldest first.
 
         With `benchmark`, return only the runs whose numbers of it are stored. They are several if GPUs shared the work,
-        and none if the benchmark was not run.
+        and none if `explain_absence` returns a reason.
         """
         if benchmark and self.explain_absence(results, benchmark):
             return []
@@ -235,15 +249,15 @@ class History:
             lines = record.read_records(self.results, self.machine, commit=commit)
             self._runs[commit] = [line for line in lines if commit in line["commits"]]
         all_runs = self._runs[commit]
-        name = compilers.compiler_of_results(results.env_vars)
-        own_runs = [run for run in all_runs if compilers.series_name(compilers.parse_version(run.get("nvcc"))) == name]
+        compiler = compilers.compiler_of_results(results.env_vars)
+        own_runs = [
+            run for run in all_runs if compilers.series_name(compilers.parse_version(run.get("nvcc"))) == compiler
+        ]
         measuring_runs = own_runs or list(all_runs)  # earlier, results of all compilers had the same name
         began = results.results[benchmark].started_at if benchmark else None
-        return (
-            measuring_runs
-            if benchmark is None or began is None
-            else record.runs_behind_values(measuring_runs, results.commit_hash, benchmark, began)
-        )
+        if benchmark is None or began is None:
+            return measuring_runs
+        return record.find_measuring_runs(measuring_runs, commit, benchmark, began)
 
     def list_gpus(self, *commits: Document, benchmark: str = "", point: Point | None = None) -> set[str | None]:
         """Return the UUIDs of the GPUs that measured commits, one of their benchmarks, or one configuration.

@@ -14,8 +14,8 @@ from kernelwatch.store import git
 #: The file of acknowledged regressions, in the folder of asv.conf.json. It is TOML, because people write it.
 ACKNOWLEDGED_FILE = "acknowledged.toml"
 
-#: Maximum size of the file, in characters: a pull request may contain any file.
-_LARGEST = 64 * 1024
+#: Maximum size of the file, in bytes: a pull request may contain any file.
+_MAX_BYTES = 64 * 1024
 
 #: Git's pathspecs of files that may launch kernels with `<<<`, anywhere in the repository.
 _CUDA_FILES = tuple(f":(top)*.{suffix}" for suffix in ("cu", "cuh", "h", "hpp"))
@@ -60,8 +60,8 @@ def parse_acknowledgements(text: bytes, where: object) -> Sequence[Acknowledgeme
     Raises ValueError if the text is not valid. The message is one line that begins with `where`.
     """
     try:
-        if len(text) > _LARGEST:
-            raise ValueError(f"it has {len(text)} characters; {_LARGEST} are allowed")
+        if len(text) > _MAX_BYTES:
+            raise ValueError(f"it has {len(text)} bytes; at most {_MAX_BYTES} are allowed")
         return msgspec.toml.decode(text, type=_AcknowledgedDocument).regression
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise ValueError(f"{where}: {' '.join(str(error).split())}") from None

@@ -25,17 +25,17 @@ class Metric(NamedTuple):
     shared: bool = False
 
 
-def _make_ratio(count: str, base: str) -> Callable[[LaunchCounters], float]:
-    """Return a function that computes the ratio of two totals of a launch; 0 without requests.
+def _make_ratio(numerator: str, denominator: str) -> Callable[[LaunchCounters], float]:
+    """Return a function that computes the ratio of two totals of a launch; the numerator itself if the other is 0.
 
     {} in the names stands for "load" and "store", whose totals are added.
     """
 
     def compute(counters: LaunchCounters) -> float:
         totals = counters.totals()
-        kinds = ("load", "store") if "{}" in count else ("",)
-        total, requests = (sum(totals[name.format(kind)] for kind in kinds) for name in (count, base))
-        return total / max(requests, 1)
+        kinds = ("load", "store") if "{}" in numerator else ("",)
+        total, divisor = (sum(totals[name.format(kind)] for kind in kinds) for name in (numerator, denominator))
+        return total / max(divisor, 1)
 
     return compute
 
@@ -46,14 +46,14 @@ _CONSTANT = ("constant",)
 _CLUSTER = ("cluster",)
 
 
-def _make_sum(count: str, *kinds: str, spaces: tuple[str, ...] = _GLOBAL) -> Callable[[LaunchCounters], float]:
-    """Return a function that sums an attribute of accesses, `count`, over the accesses to `spaces` of a launch.
+def _make_sum(attribute: str, *kinds: str, spaces: tuple[str, ...] = _GLOBAL) -> Callable[[LaunchCounters], float]:
+    """Return a function that sums an attribute, such as "sectors", over a launch's accesses to some spaces.
 
     If `kinds` are given, only accesses of these kinds count, such as "load".
     """
     return lambda counters: float(
         sum(
-            getattr(access, count)
+            getattr(access, attribute)
             for access in counters.accesses
             if access.space in spaces and (not kinds or access.kind in kinds)
         )

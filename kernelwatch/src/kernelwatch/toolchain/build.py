@@ -95,6 +95,10 @@ def drop_ptxas_options(options: Sequence[str]) -> Iterator[str]:
 def _compile_cached(
     target: str, text: str, options: Sequence[str], arch: str, name: str, key_parts: Sequence[str]
 ) -> nvcc_call.NvccOutput:
+    """Return nvcc's output for `target`, "ptx" or "cubin"; from the cache, if the key's parts and nvcc are the same.
+
+    nvcc's warnings are issued as CompilerWarning, also for cached outputs.
+    """
     if not (isinstance(arch, str) and re.fullmatch(r"sm_\d+[af]?", arch)):
         raise CompileError(f"arch {arch!r} is not an architecture; give one that nvcc knows, for example 'sm_90'")
     is_through_pycuda = target == "ptx" and nvcc_call.can_import_pycuda()

@@ -67,4 +67,5 @@ def find_problem() -> str | None:
 
 
 def _make_digest(name: str, compiled: NvccOutput) -> str:
+    """Return the digest of an entry's name and contents."""
     return make_key(name, compiled.messages, hashlib.sha256(compiled.data).hexdigest())

@@ -67,9 +67,9 @@ def compile_with_pycuda(nvcc: Path, target: str, options: Sequence[str], arch: s
             arguments = {"options": list(options), "arch": arch, "target": target, "nvcc": str(nvcc)}
             data = pycuda.compiler.compile(text, **arguments, no_extern_c=True, cache_dir=False)
         except pycuda.driver.CompileError as error:
-            raise _failure(error.command_line, f"{error.stdout or ''}{error.stderr or ''}") from None
+            raise _make_failure(error.command_line, f"{error.stdout or ''}{error.stderr or ''}") from None
         except (FileNotFoundError, UnboundLocalError):  # PyCUDA 2026.1 tries to read the missing output
-            raise _no_output([str(nvcc), f"--{target}", *options, "-arch", arch, "kernel.cu"]) from None
+            raise _make_no_output([str(nvcc), f"--{target}", *options, "-arch", arch, "kernel.cu"]) from None
         finally:
             prefork.forker = forker
     return NvccOutput(data, "\n".join(str(warning.message) for warning in recorded))
@@ -97,17 +97,19 @@ def compile_with_nvcc(nvcc: Path, target: str, options: Sequence[str], arch: str
         done = run_nvcc(command, folder)
         messages = (done.stdout + done.stderr).decode("utf-8", "replace")
         if done.returncode != 0:
-            raise _failure(command, messages or f"exit code {done.returncode}")
+            raise _make_failure(command, messages or f"exit code {done.returncode}")
         output = Path(folder, f"kernel.{target}")
         if not output.exists():
-            raise _no_output(command)
+            raise _make_no_output(command)
         return NvccOutput(output.read_bytes(), messages)
 
 
-def _failure(command: Sequence[str], text: str) -> CompileError:
+def _make_failure(command: Sequence[str], text: str) -> CompileError:
+    """Return the error of a failed nvcc: its command and messages, with the remedy for PTX of a newer release."""
     text = _NEWER_PTX.sub(r"\g<0>; CUDA 13.\1 has it: set CUDA_TOOLKIT to that release or a newer one", text.strip())
     return CompileError(f"nvcc failed: {shlex.join(command)}\n{text}")
 
 
-def _no_output(command: Sequence[str]) -> CompileError:
+def _make_no_output(command: Sequence[str]) -> CompileError:
+    """Return the error of an nvcc that succeeded, but wrote no file."""
     return CompileError(f"nvcc wrote nothing: {shlex.join(command)}; set NVCC to an NVIDIA nvcc")

@@ -68,7 +68,7 @@ def _load_sides(selection: Selection) -> tuple[CommitMeasurements, CommitMeasure
 
 
 def describe_configuration(benchmark: str, params: Mapping[str, str]) -> ConfigurationFacts:
-    """Return the suite's facts about a configuration."""
+    """Return the suite's facts about a configuration: `useful_bytes` of times and sectors, `block` of cubins only."""
     launch, kernel = registry.find_launch(benchmark, params), registry.find_definition(benchmark, params)
     is_sized = classify_benchmark(benchmark) == TIMED or benchmark.rpartition(".track_")[2] in GLOBAL_SECTORS
     return ConfigurationFacts(
@@ -83,6 +83,7 @@ def describe_configuration(benchmark: str, params: Mapping[str, str]) -> Configu
 
 
 def _list_conditions(benchmark: str) -> tuple[str, ...]:
+    """Return how a benchmark is timed: "from L2", "isolated", both, or none."""
     try:
         _, sweep = registry.current_suite().benchmarks.get(benchmark, (None, None))
     except NoSuiteError:
@@ -111,7 +112,8 @@ def load_thresholds(history: History, head: str, root: Path) -> Thresholds:
 
 @lru_cache(maxsize=2 * MAX_PAIRS)
 def _load_noise(history: History, base: str, head: str, root: Path) -> list[Change]:
-    digest = _list_stamps(history, root).digest_commits(str(history.compiler), base, head)
+    """Return the changes of times between two commits that are only noise, from the cache if possible."""
+    digest = _make_stamps(history, root).digest_commits(str(history.compiler), base, head)
     path = index.cache_path(f"noise-{digest}", history.folder)
     changes = index.load_cached(path, list[Change])
     if changes is None:
@@ -121,11 +123,12 @@ def _load_noise(history: History, base: str, head: str, root: Path) -> list[Chan
 
 
 @lru_cache(maxsize=1)
-def _list_stamps(history: History, root: Path) -> index.CommitStamps:
+def _make_stamps(history: History, root: Path) -> index.CommitStamps:
     return index.CommitStamps(history.folder, root)
 
 
 def _iter_noise(history: History, base: str, head: str) -> Iterator[Change]:
+    """Yield the noise between two commits in each of asv's environments that measured both."""
     shared = set(history.list_environments(base)) & set(history.list_environments(head))
     for environment in sorted(shared):
         old, new = (load_commit(history, commit, environment, ("time",)) for commit in (base, head))

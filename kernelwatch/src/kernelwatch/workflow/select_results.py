@@ -39,16 +39,16 @@ class Selection(ReviewSides):
         return self.histories[0]
 
 
-def select_commits(base: str, head: str, name: str | None, root: Path) -> list[Selection]:
+def select_commits(base: str, head: str, machine: str | None, root: Path) -> list[Selection]:
     """Return the stored results of two revisions, which are git's or abbreviated hashes of commits with results.
 
     There is one selection for each machine, and for each environment of asv on it, that measured both commits. If
-    `name` is given, only this machine counts. `root` is the folder of `asv.conf.json` and the repository.
+    `machine` is given, only this machine counts. `root` is the folder of `asv.conf.json` and the repository.
 
     Raises CannotCompareError if a revision is unknown, or its results are missing.
     """
-    histories, revisions = load_histories(name, root), (base, head)
-    measured = _list_newest(histories)
+    histories, revisions = load_histories(machine, root), (base, head)
+    measured = _list_measured(histories)
     commits = [resolve_commit(revision, root, measured) for revision in revisions]
     distance = _format_distance(commits[0], commits[1], root)
     selections = [
@@ -108,38 +108,38 @@ def select_compilers(base: str, head: str, commit: str | None, machine: str | No
         for history in histories
         if {*names} <= {*history.compilers}
     ]
-    measured = _list_newest([*histories, *itertools.chain(*pairs)])
+    measured = _list_measured([*histories, *itertools.chain(*pairs)])
     chosen = resolve_commit(commit, root, measured) if commit else None
-    dated = []
+    dated_selections = []
     for old, new in pairs:
-        for newest in [
-            candidate
-            for candidate in old.list_commits()
-            if candidate in new.commit_dates() and chosen in (None, candidate)
-        ][-1:]:
-            environments = old.list_environments(newest)[-1], new.list_environments(newest)[-1]
-            selection = Selection(
-                machine=old.machine,
-                environment=environments[1],
-                base=ReviewSide(base, newest, old.compiler),
-                head=ReviewSide(head, newest, new.compiler),
-                where=old.machine,
-                histories=(old, new),
-                environments=environments,
-            )
-            dated.append((min(old.commit_dates()[newest], new.commit_dates()[newest]), selection))
-    if not dated:
+        shared = [commit for commit in old.list_commits() if commit in new.commit_dates()]
+        candidates = [commit for commit in shared if chosen in (None, commit)]
+        if not candidates:
+            continue
+        newest = candidates[-1]
+        environments = old.list_environments(newest)[-1], new.list_environments(newest)[-1]
+        selection = Selection(
+            machine=old.machine,
+            environment=environments[1],
+            base=ReviewSide(base, newest, old.compiler),
+            head=ReviewSide(head, newest, new.compiler),
+            where=old.machine,
+            histories=(old, new),
+            environments=environments,
+        )
+        dated_selections.append((min(old.commit_dates()[newest], new.commit_dates()[newest]), selection))
+    if not dated_selections:
         used_compilers = sorted({name or compilers.DEFAULT for history in histories for name in history.compilers})
-        at_commit, again = (f" at {chosen[:8]}", chosen[:8]) if chosen else ("", "HEAD")
+        at_commit, revision = (f" at {chosen[:8]}", chosen[:8]) if chosen else ("", "HEAD")
         raise CannotCompareError(
             f"no machine has results of both {base} and {head}{at_commit}, only of {', '.join(used_compilers)}; "
-            f"measure each missing release: {compilers.VARIABLE}=RELEASE asv run --bench track_ {again}^!"
+            f"measure each missing release: {compilers.VARIABLE}=RELEASE asv run --bench track_ {revision}^!"
         )
-    return max(dated, key=lambda pair: pair[0])[1]
+    return max(dated_selections, key=lambda dated: dated[0])[1]
 
 
-def load_histories(name: str | None, root: Path) -> list[History]:
-    """Return a list: one machine's history, or every machine's.
+def load_histories(machine: str | None, root: Path) -> list[History]:
+    """Return the history of one machine, or with None those of all machines, as a list.
 
     The environment variable `compilers.VARIABLE` selects the compiler.
 
@@ -149,31 +149,36 @@ def load_histories(name: str | None, root: Path) -> list[History]:
         machines = folders.list_machines(folder := folders.results_folder(root))
         if not machines:
             raise CannotCompareError(f"{folder} has no results; measure: asv run --record-samples HEAD^!")
-        if name is not None and name not in machines:
+        if machine is not None and machine not in machines:
             raise CannotCompareError(
-                f"{folder} has no results of {name}, only of {', '.join(machines)}; choose one (--machine NAME, "
+                f"{folder} has no results of {machine}, only of {', '.join(machines)}; choose one (--machine NAME, "
                 "MACHINE=NAME), or measure here: asv run --record-samples HEAD^!"
             )
         return [
-            History(machine, root, compiler=compilers.find_requested_compiler())
-            for machine in ([name] if name else machines)
+            History(name, root, compiler=compilers.find_requested_compiler())
+            for name in ([machine] if machine else machines)
         ]
     except UnreadableError as error:
         raise CannotCompareError(f"the results cannot be read: {error}") from None
 
 
-def _list_newest(histories: Sequence[History]) -> list[str]:
+def _list_measured(histories: Sequence[History]) -> list[str]:
     """Return the hashes of the measured commits, newest first."""
     dates = {commit: date for history in histories for commit, date in history.commit_dates().items()}
     return sorted(dates, key=lambda commit: (-dates[commit], commit))
 
 
 def _format_distance(base: str, head: str, root: Path) -> str:
-    """Format the distance between two commits; empty if git does not know them."""
+    """Format the distance between two commits, as in "3 commits" or "1 commit back, 3 commits ahead".
+
+    It is empty if git does not know them.
+    """
     counts = git.try_text(root, "rev-list", "--count", "--left-right", f"{base}...{head}")
     back, ahead = map(int, counts.split()) if counts else (0, 0)
-    distances = {"back": back, "ahead" if back else "": ahead}
-    return ", ".join(f"{count_noun(count, 'commit')} {where}".strip() for where, count in distances.items() if count)
+    if not back:
+        return count_noun(ahead, "commit") if ahead else ""
+    back_text = f"{count_noun(back, 'commit')} back"
+    return f"{back_text}, {count_noun(ahead, 'commit')} ahead" if ahead else back_text
 
 
 def resolve_commit(revision: str, root: Path, measured: list[str]) -> str:

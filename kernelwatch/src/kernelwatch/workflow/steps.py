@@ -15,6 +15,7 @@ import msgspec
 from kernelwatch.review.commit_review import Review
 from kernelwatch.review.standing_regressions import Drift, Regression, RegressionTracker
 from kernelwatch.store import index, result_rows
+from kernelwatch.store.models import Document
 from kernelwatch.store.results import History
 from kernelwatch.workflow import commit_cache
 from kernelwatch.workflow.load_review import describe_configuration, review_selection
@@ -96,13 +97,13 @@ def find_regressions(history: History, root: Path) -> list[Regression]:
 
 def list_steps(history: History, heads: Iterable[str]) -> Iterator[HistoryStep]:
     """Yield the steps of some commits of a machine's history; commits without a measured ancestor have none."""
-    measured = cache(partial(list_measured, history))
-    steps = (find_step(history, head, measured) for head in heads)
+    load_measured = cache(partial(list_measured, history))
+    steps = (find_step(history, head, load_measured) for head in heads)
     return (step for step in steps if step is not None)
 
 
-def find_step(history: History, head: str, measured: Callable[[str], MeasuredValues]) -> HistoryStep | None:
-    """Return the step of a commit; None if it has no measured ancestor. `measured` returns the values of a commit.
+def find_step(history: History, head: str, load_measured: Callable[[str], MeasuredValues]) -> HistoryStep | None:
+    """Return the step of a commit; None if it has no measured ancestor. `load_measured` is as `list_measured`.
 
     A run may measure only a part of the suite. So each configuration is compared with the nearest ancestor that
     measured it. If it failed there, it is also compared with the nearest ancestor that has a value.
@@ -112,10 +113,10 @@ def find_step(history: History, head: str, measured: Callable[[str], MeasuredVal
         return None
     bases: dict[tuple[str, str], set[str]] = defaultdict(set)
     new = 0
-    for environment, own_values in measured(head).items():
+    for environment, own_values in load_measured(head).items():
         unseen, valued = set(own_values), _select_valued(own_values)
         for base in history.graph.iter_ancestors(head):
-            base_values = measured(base).get(environment, {})
+            base_values = load_measured(base).get(environment, {})
             values = _select_valued(base_values)
             if shared := (unseen & base_values.keys()) | (valued & values):
                 bases[base, environment] |= shared
@@ -126,24 +127,26 @@ def find_step(history: History, head: str, measured: Callable[[str], MeasuredVal
     return HistoryStep(head, previous, new, dict(bases))
 
 
-def _select_valued(measured: Mapping[str, float | None]) -> set[str]:
-    return {name for name, value in measured.items() if value is not None}
+def _select_valued(values: Mapping[str, float | None]) -> set[str]:
+    """Return the configurations with a value."""
+    return {name for name, value in values.items() if value is not None}
 
 
 def list_measured(history: History, commit: str) -> dict[str, dict[str, float | None]]:
-    """Return asv's environment -> configuration -> its value at a commit; None if it failed."""
-    return {
-        environment: {
-            name: value
-            for benchmark, row in results.results.items()
-            if not history.explain_absence(results, benchmark)
-            for name, value in zip(
-                _list_names(benchmark, tuple(map(tuple, row.params))), row.result or repeat(None), strict=False
-            )
-            if value is None or math.isfinite(value)
-        }
-        for environment, results in history.load_environments(commit).items()
-    }
+    """Return environment of asv -> configuration -> its value at a commit; None if it failed, absent if skipped."""
+    environments = history.load_environments(commit)
+    return {environment: dict(_iter_values(history, results)) for environment, results in environments.items()}
+
+
+def _iter_values(history: History, results: Document) -> Iterator[tuple[str, float | None]]:
+    """Yield the name and the value of each configuration that was not skipped; None if it failed."""
+    for benchmark, row in results.results.items():
+        if history.explain_absence(results, benchmark):
+            continue
+        names = _list_names(benchmark, tuple(map(tuple, row.params)))
+        for name, value in zip(names, row.result or repeat(None), strict=False):
+            if value is None or math.isfinite(value):
+                yield name, value
 
 
 @cache

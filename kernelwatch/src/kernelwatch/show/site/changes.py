@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelwatch.review.commit_review import Review
-from kernelwatch.review.groups import AT_LEAST, ChangeGroup, group_rows
+from kernelwatch.review.groups import MIN_LISTED_CHANGE, ChangeGroup, group_rows
 from kernelwatch.review.pairing import ONLY_BASE
 from kernelwatch.review.rows import Failure, Row
 from kernelwatch.review.verdict import CHANGED_TIMES, RISES, Verdict, format_percent, relative_change
@@ -55,6 +55,7 @@ def describe_change(
         for (base, environment), names in full_step.shared.items()
     }
     step = dataclasses.replace(full_step, shared={pair: names for pair, names in shared.items() if names})
+    # The ancestor with which the commit shares most configurations.
     base = max(full_step.shared, key=lambda pair: len(full_step.shared[pair]))[0] if full_step.shared else None
     reviews, problems = review_step(history, step, root)
     rows = [row for review in reviews for row in review.rows]
@@ -80,6 +81,7 @@ def describe_change(
 
 
 def _list_kernels(history: History, names: Set[str]) -> list[str]:
+    """Return the sorted kernels of configurations; the benchmark instead, if the suite does not know its launch."""
     launches = (
         (benchmark, registry.find_launch(benchmark, params))
         for benchmark in {name.partition("(")[0] for name in names}
@@ -104,7 +106,7 @@ def list_compared(rows: Iterable[Row], groups: Iterable[Mapping[str, Any]]) -> d
         differing = {
             row.benchmark
             for row in kernel_rows
-            if row.judgement.verdict is not Verdict.SAME and relative_change(row.judgement.ratio) >= AT_LEAST
+            if row.judgement.verdict is not Verdict.SAME and relative_change(row.judgement.ratio) >= MIN_LISTED_CHANGE
         }
         is_timed = any(row.kind == TIMED and row.benchmark in differing for row in kernel_rows)
         shown = [row for row in kernel_rows if (row.kind == TIMED if is_timed else row.benchmark in differing)]
@@ -125,6 +127,7 @@ def pack_compared(history: History, compared: Mapping[str, list[list[Any]]]) -> 
             by_kernel.setdefault(kernel, {}).setdefault(benchmark, {}).setdefault(verdict, []).append(cells)
 
     def pack_cells(benchmark: str, cells: list[list[Any]]) -> list[Any]:
+        """Return [configurations, packed values of base, packed values of head] of cells [params, base, head]."""
         combinations = configurations.list_combinations(history.find_axes(benchmark))
         places = {tuple(values.values()): place for place, values in enumerate(combinations)}
         params, *sides = zip(*cells, strict=True)
@@ -142,6 +145,7 @@ def pack_compared(history: History, compared: Mapping[str, list[list[Any]]]) -> 
 
 
 def _name_verdict(row: Row) -> str:
+    """Return the verdict on a row as one of COUNTS, or "same"."""
     # A number that rose while times became faster is a TRADE; its group counts it as risen.
     verdict = Verdict.SLOWER if row.judgement.verdict in _WORSE else row.judgement.verdict
     return text.name_verdict(verdict, row.kind).lower()
@@ -152,8 +156,8 @@ def select_configurations(
 ) -> set[str]:
     """Return those of the configurations `names` that a review must judge, by their values at base and at head.
 
-    If a time changed by at least AT_LEAST, all times are judged, because Holm's correction depends on their number. If
-    another number changed, all numbers of its benchmark class are judged, because some explain others.
+    If a time changed by at least MIN_LISTED_CHANGE, all times are judged, because Holm's correction depends on their
+    number. If another number changed, all numbers of its benchmark class are judged, because some explain others.
     """
     by_class: dict[str, list[str]] = defaultdict(list)
     for name in names:
@@ -162,13 +166,15 @@ def select_configurations(
         name
         for benchmark_class, class_names in by_class.items()
         if any(
-            _is_different(base[name], head[name], AT_LEAST if benchmark_class == TIMED else 0.0) for name in class_names
+            _is_different(base[name], head[name], MIN_LISTED_CHANGE if benchmark_class == TIMED else 0.0)
+            for name in class_names
         )
         for name in class_names
     }
 
 
 def _is_different(base: float | None, head: float | None, threshold: float) -> bool:
+    """Return whether two values differ by at least a relative change, or one is missing."""
     if base is None or head is None:
         return True
     return base != head and max(base, head) >= (1 + threshold) * min(base, head)
@@ -182,11 +188,15 @@ def _describe_groups(reviews: Sequence[Review]) -> list[dict[str, Any]]:
     failing = [_describe_failure(failure, review.base.commit) for review in reviews for failure in review.failures]
     rows = sorted((row for review in reviews for row in review.rows), key=Row.sort_key)
     times = Counter(row.kernel for row in rows if row.kind == TIMED)
-    groups = group_rows(rows, reviews[0].arch, AT_LEAST)
+    groups = group_rows(rows, reviews[0].arch, MIN_LISTED_CHANGE)
     return [*failing, *({**_describe_group(group, bases), "kernel_times": times[group.kernel]} for group in groups)]
 
 
 def _describe_group(group: ChangeGroup, bases: dict[str, str]) -> dict[str, Any]:
+    """Return a group's fields for the templates; `bases` maps a configuration to the commit it is compared with.
+
+    `largest`, `most` and `at` are texts about the group's worst configuration, which is `of`.
+    """
     changed_times = [row for row in group.times if row.judgement.verdict in CHANGED_TIMES]
     changed = changed_times or [*group.numbers] or [*group.times]
     largest = max(changed, key=rank_row)
@@ -209,9 +219,9 @@ def _describe_group(group: ChangeGroup, bases: dict[str, str]) -> dict[str, Any]
         "accepted": sorted({row.judgement.reason for row in accepted}),
         "evidence": evidence,
         "base": bases[largest.name],
-        "largest": f"{largest.parameters}: {base_value} → {head_value}",
+        "largest": f"{largest.parameters_text}: {base_value} → {head_value}",
         "most": f"{largest.metric} {base_value} → {head_value}",
-        "at": " ".join(filter(None, [largest.parameters, text.shorten_flags(largest.flags)])),
+        "at": " ".join(filter(None, [largest.parameters_text, text.shorten_flags(largest.flags)])),
         "ratio": largest.judgement.ratio if timed else None,
         "of": {"benchmark": largest.benchmark, "params": dict(largest.params)},
         "picture": _describe_picture(largest, group.times if timed else group.numbers),

@@ -46,13 +46,13 @@ def describe_range(repository: Path, base: str, head: str) -> dict[str, Any]:
     arguments = ["log", f"--max-count={_MAX_LISTED}", "--format=%H %s", commit_range, "--", *find_measured_paths()]
     touching = [line.partition(" ") for line in _run_git(repository, *arguments).split("\n") if line]
     return {
-        "count": _count(repository, commit_range),
-        "touching_count": _count(repository, commit_range, "--", *find_measured_paths()),
+        "count": _count_commits(repository, commit_range),
+        "touching_count": _count_commits(repository, commit_range, "--", *find_measured_paths()),
         "touching": [{"commit": commit, "subject": subject} for commit, _, subject in touching],
     }
 
 
-def _count(repository: Path, *arguments: str) -> int:
+def _count_commits(repository: Path, *arguments: str) -> int:
     """Return the number of commits that `git rev-list` lists; 0 if git does not know a commit."""
     return int(_run_git(repository, "rev-list", "--count", *arguments) or 0)
 
@@ -87,6 +87,7 @@ def find_changed_lines(repository: Path, base: str, head: str, kernels: Iterable
 
 
 def _is_code(text: str) -> bool:
+    """Return whether a source line is neither empty nor a comment."""
     return not re.match(r"\s*(//|/\*|\*(\s|/|$)|$)", text)  # `*p = 1` is code
 
 
@@ -111,7 +112,10 @@ def _find_entry_name(kernel: str) -> str:
 
 
 def _parse_diff(diff: str) -> Iterator[dict[str, Any]]:
-    """Yield file, line number, side and text of each changed line in a diff without context."""
+    """Yield file, line number, side and text of each changed line in a diff without context.
+
+    Lines of base begin with "<", lines of head with ">", as `find_changed_lines` requests them.
+    """
     file, line_numbers = "", dict[str, int]()
     for line in diff.split("\n"):
         sign, text = line[:1], line[1:]

@@ -49,27 +49,28 @@ def write_data(site: SiteFolder, benchmarks: Mapping[str, Any], machines: Mappin
     }
     short_names, machine_fields, pieces = shorten_machines(machines), {}, dict[str, Any]()
     shared: dict[str, list[Any]] = {"runs": [], "measured": []}
-    for number, (name, machine) in enumerate(machines.items()):
+    for machine_id, (name, machine) in enumerate(machines.items()):
         archs, commits = machine.cubins.archs, machine.history.list_commits()
         facts = [_describe_commit(machine, commit, ids, shared) for commit in commits]
-        described = {"id": number, "short": short_names[name], "archs": archs, "noise": list(machine.noise.items())}
+        described = {"id": machine_id, "short": short_names[name], "archs": archs, "noise": list(machine.noise.items())}
         machine_fields[name] = {**described, "commits": facts}
-        for place, arch in enumerate(archs):
-            pieces[f"cubins/{number}-{place}"] = {  # a page shows eight digits of a hash
-                name: [[place, code_hash and code_hash[:8]] for place, code_hash in runs]
-                for name, runs in machine.cubins.list_hash_changes(commits, arch).items()
+        for arch_id, arch in enumerate(archs):
+            pieces[f"cubins/{machine_id}-{arch_id}"] = {  # a page shows eight digits of a hash
+                code_name: [[commit_id, code_hash and code_hash[:8]] for commit_id, code_hash in hash_changes]
+                for code_name, hash_changes in machine.cubins.list_hash_changes(commits, arch).items()
             }
         for benchmark in dict.fromkeys(measured for commit in machine.commits.values() for measured in commit.values):
-            pieces[f"values/{number}/{ids[benchmark]}"] = _describe_benchmark(machine, benchmark, code_names[benchmark])
-        firsts: dict[tuple[str, str], int] = {}
-        for place, commit in enumerate(commits):
+            piece = _describe_benchmark(machine, benchmark, code_names[benchmark])
+            pieces[f"values/{machine_id}/{ids[benchmark]}"] = piece
+        first_commits: dict[tuple[str, str], int] = {}  # (kind, values) -> the first commit with them
+        for commit_id, commit in enumerate(commits):
             by_kind: dict[str, dict[str, str]] = defaultdict(dict)
             for benchmark, values in machine.commits[commit].values.items():
                 if kind := benchmarks[benchmark]["shared"]["kind"]:  # null for a benchmark that the suite lacks
                     by_kind[kind][str(ids[benchmark])] = values
             for kind, texts in by_kind.items():
-                first = facts[place]["data"][kind] = firsts.setdefault((kind, str(texts)), place)
-                pieces[f"commits/{number}/{first}-{kind}"] = texts
+                first = facts[commit_id]["data"][kind] = first_commits.setdefault((kind, str(texts)), commit_id)
+                pieces[f"commits/{machine_id}/{first}-{kind}"] = texts
     pieces |= _list_changes(machines)
     kernels = registry.current_suite().kernels()
     pieces["index"] = {
@@ -154,11 +155,12 @@ def _describe_benchmark(machine: ShownMachine, benchmark: str, code_names: Seque
 
 def _refer_back(rows: Sequence[str | None]) -> list[str | int | None]:
     """Return the rows, with the index of the first equal row instead of each repeated one."""
-    firsts: dict[str, int] = {}
-    return [
-        row if row is None or (first := firsts.setdefault(row, place)) == place else first
-        for place, row in enumerate(rows)
-    ]
+    first_places: dict[str, int] = {}
+    referring: list[str | int | None] = []
+    for place, row in enumerate(rows):
+        first = place if row is None else first_places.setdefault(row, place)
+        referring.append(row if first == place else first)
+    return referring
 
 
 def _describe_commit(

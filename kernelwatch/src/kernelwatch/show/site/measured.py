@@ -106,12 +106,15 @@ def list_remarks(history: History, commit: str, benchmark: str) -> dict[str, dic
         for point in history.iter_points(results, benchmark):
             uuids = history.list_gpus(results, benchmark=benchmark, point=point) if are_several else set()
             uuid = uuids.pop() if len(uuids) == 1 else None
-            facts = {"origins": point.origin[:8], "gpus": _shorten_uuid(uuid or ""), "failed": ""}
-            if point.failed:
-                facts["failed"] = "failed"
-            for key, remark in facts.items():
-                if remark and tuple(point.params.values()) in numbers:
-                    remarks[key][numbers[tuple(point.params.values())]] = remark
+            number = numbers.get(tuple(point.params.values()))
+            failed = "failed" if point.failed else ""
+            for kind, remark in (
+                ("origins", point.origin[:8]),
+                ("gpus", _shorten_uuid(uuid or "")),
+                ("failed", failed),
+            ):
+                if remark and number is not None:
+                    remarks[kind][number] = remark
     return remarks
 
 
@@ -128,6 +131,7 @@ def find_generators(history: History, commit: str, benchmarks: Iterable[str]) ->
 
 
 def _shorten_uuid(uuid: str) -> str:
+    """Return the first eight digits of a GPU's UUID."""
     return uuid.removeprefix("GPU-")[:8]
 
 
@@ -154,6 +158,7 @@ def describe_runs(history: History, commit: str, benchmarks: Iterable[str]) -> d
 
 
 def _describe_last_run(history: History, commit: str) -> dict[str, str]:
+    """Return `MeasuredCommit.run` of a commit."""
     *_, results = history.load_environments(commit).values()
     run = history.find_last_timed_run(results)
     uuid = (run.get("before") or {}).get("uuid") or ""

@@ -12,7 +12,7 @@ from kernelwatch.config.project_root import ROOT
 from kernelwatch.show.site import words
 from kernelwatch.show.site.changes import COUNTS, summarize_counts
 from kernelwatch.show.site.measured import MeasuredCommit
-from kernelwatch.show.site.packed import read_number
+from kernelwatch.show.site.packed import count_numbers, read_number
 from kernelwatch.store.cubins import CubinHashes
 from kernelwatch.store.default_thresholds import DEFAULT_THRESHOLDS
 from kernelwatch.store.results import History
@@ -55,12 +55,8 @@ class ShownMachine:
     def time_count(self) -> int:
         """The number of stored times over all commits."""
         timed = set(self.history.list_benchmarks("time"))
-        return sum(
-            row.count(",") + 1
-            for commit in self.commits.values()
-            for name, row in commit.values.items()
-            if name in timed
-        )
+        rows = (row for commit in self.commits.values() for name, row in commit.values.items() if name in timed)
+        return sum(map(count_numbers, rows))
 
     def sum_series(self, params: Mapping[str, str], *benchmarks: str) -> Series:
         """Return the sum of benchmarks' values of a configuration, for each published commit that has all of them.
@@ -72,23 +68,22 @@ class ShownMachine:
         configuration = tuple(params.get(axis, "") for axis in axes)
         if configuration not in combinations:
             return []
-        position, line = combinations.index(configuration), self.history.graph.line
-        columns = [
-            {
-                commit: value
-                for commit in line
-                if (row := self.commits[commit].values.get(benchmark))
-                and (value := read_number(row, position, is_time=self.history.get_type(benchmark) == "time"))
-                is not None
-            }
-            for benchmark in benchmarks
-        ]
+        columns = [self._read_column(benchmark, combinations.index(configuration)) for benchmark in benchmarks]
         required = [column for column in columns if any(column.values())]
         return [
             (commit, float(sum(column.get(commit) or 0 for column in columns)))
-            for commit in line
+            for commit in self.history.graph.line
             if all(commit in column for column in required) and any(commit in column for column in columns)
         ]
+
+    def _read_column(self, benchmark: str, position: int) -> dict[str, float]:
+        """Return published commit -> a benchmark's value of the configuration at an index; without missing values."""
+        column: dict[str, float] = {}
+        for commit in self.history.graph.line:
+            if row := self.commits[commit].values.get(benchmark):  # an unknown benchmark has no row, and no type
+                value = read_number(row, position, is_time=self.history.get_type(benchmark) == "time")
+                column |= {} if value is None else {commit: value}
+        return column
 
 
 class _SummaryConfiguration(NamedTuple):
@@ -100,6 +95,7 @@ class _SummaryConfiguration(NamedTuple):
 
     @property
     def useful_bytes(self) -> int | None:
+        """The bytes that a launch must move, if known."""
         return registry.find_useful_bytes(self.benchmark, self.params)
 
     @property
@@ -158,6 +154,7 @@ def _describe_times(machine: ShownMachine, configuration: _SummaryConfiguration 
 
 
 def _describe_sectors(series: Series, configuration: _SummaryConfiguration | None) -> dict[str, Any] | None:
+    """Return the cell of a kernel's sectors of global memory; None without any."""
     if configuration is None or not series:
         return None
     last = SECTOR * series[-1][1]
@@ -167,6 +164,7 @@ def _describe_sectors(series: Series, configuration: _SummaryConfiguration | Non
 
 
 def _sum_sectors(machine: ShownMachine, configuration: _SummaryConfiguration | None) -> Series:
+    """Return the sectors of global memory of a configuration at each published commit."""
     if configuration is None:
         return []
     stored = set(machine.history.list_benchmarks("track"))

@@ -13,6 +13,7 @@ def pack_numbers(values: Iterable[float | None], *, is_time: bool, digits: int |
 
 
 def _pack_number(value: float, is_time: bool, digits: int | None) -> str:
+    """Return the text of one number, times in microseconds, without zeros at the end."""
     text = repr(value).removesuffix(".0") if digits is None else f"{value:.{digits}g}"
     if not is_time:
         return text
@@ -21,7 +22,7 @@ def _pack_number(value: float, is_time: bool, digits: int | None) -> str:
 
 
 def pack_runs(values: Iterable[int | None]) -> str:
-    """Return the text of integers, such as "64,,-": a repeated number is empty, a missing number is a dash."""
+    """Return the text of integers: "64,,-" for 64, 64, None. A repeated number is empty, a missing one is a dash."""
     texts = ["-" if value is None else str(value) for value in values]
     return ",".join("" if text == previous else text for text, previous in zip(texts, [None, *texts], strict=False))
 

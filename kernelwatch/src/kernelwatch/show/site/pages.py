@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, FileSystemBytecodeCache, FunctionLoader, StrictUndefined
 
 from kernelwatch.config import cache_dir
-from kernelwatch.review.groups import AT_LEAST
+from kernelwatch.review.groups import MIN_LISTED_CHANGE
 from kernelwatch.show.site import overview, words
 from kernelwatch.show.site.overview import ShownMachine
 from kernelwatch.show.site.site_folder import SiteFolder
@@ -121,7 +121,7 @@ def write_pages(
     environment.filters |= {"count_noun": count_noun, "quote_word": shlex.quote}
     environment.tests["deciding"] = words.is_deciding
     environment.globals.update(
-        facts, pages=PAGES, policy=POLICY, commits=commits, at_least=AT_LEAST, SIGNS=words.SIGNS,
+        facts, pages=PAGES, policy=POLICY, commits=commits, at_least=MIN_LISTED_CHANGE, SIGNS=words.SIGNS,
         site_version=site.version, machines=words.shorten_machines(machines), sources=sources,
         rows=list(overview.iter_rows(machines)), recent_changes=published[:MAX_CHANGES], root="",
         newest={name: machine.history.graph.line[-1:] for name, machine in machines.items()}, columns=columns,

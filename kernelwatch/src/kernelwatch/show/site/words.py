@@ -132,7 +132,7 @@ _RANKS = {
 
 
 def list_regressions(changes: Iterable[Mapping[str, Any]]) -> list[_Group]:
-    """Return the groups of a commit's changes that became worse, worst first, as `list_own_groups`."""
+    """Return the groups of `list_own_groups` that became worse, worst first."""
     worse = ("broken", "slower", "mixed", "rose")
     groups = (group for change in changes for group in list_own_groups(change) if group["verdict"] in worse)
     return sorted(groups, key=_rank_group)

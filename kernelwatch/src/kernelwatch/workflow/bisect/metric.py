@@ -45,6 +45,7 @@ class SuiteConfiguration:
 
 
 def _split_words(text: str) -> list[str]:
+    """Return the words of a text; brackets and commas separate them."""
     return re.sub(r"[(),]", " ", text).split()
 
 

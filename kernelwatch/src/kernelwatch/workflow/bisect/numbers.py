@@ -52,21 +52,25 @@ class CommitNumbers:
                 if all(_read_value(history, commit, configurations[0]) is None for history in histories)
             ]
         with_rows = [review for review in reviews if review.rows]
-        if len({review.machine for review in with_rows}) == 1:
+        machines = sorted({review.machine for review in with_rows})
+        if len(machines) == 1:
             return with_rows[-1]
-        if with_rows:
-            raise CannotCompareError("several machines have times of both commits; choose one (--machine NAME)")
+        if machines:
+            listed = ", ".join(machines)
+            raise CannotCompareError(
+                f"several machines have times of both commits: {listed}; choose one, --machine NAME"
+            )
         unmatched = (
             configuration for review in reviews for group in review.unpaired.values() for configuration in group
         )
-        why = next((f": {configuration.reason}" for configuration in unmatched), "")
+        first_reason = next((f": {configuration.reason}" for configuration in unmatched), "")
         runs = (
             f"asv run --record-samples --bench {configurations[0].benchmark} {commit}^!"
             for commit in lacking or [base[:8], head[:8]]
         )
         gap = f"missing at {' and '.join(lacking)}" if lacking else "both have numbers, but of different configurations"
         raise CannotCompareError(
-            f"{base[:8]} and {head[:8]} have no common number of {configurations[0].name}: {gap}{why}; "
+            f"{base[:8]} and {head[:8]} have no common number of {configurations[0].name}: {gap}{first_reason}; "
             f"run: {' and '.join(runs)}"
         )
 
@@ -122,23 +126,23 @@ class CommitNumbers:
 
 
 def _read_value(history: History, commit: str, configuration: SuiteConfiguration) -> float | None:
+    """Return the stored number of a configuration at a commit; None without one."""
     results = history.find_commit(commit)
-    points = history.iter_points(results, configuration.benchmark) if results else ()
-    return next(
-        (point.value for point in points if point.format_name(configuration.benchmark) == configuration.name), None
-    )
+    for point in history.iter_points(results, configuration.benchmark) if results else ():
+        if point.format_name(configuration.benchmark) == configuration.name:
+            return point.value
+    return None
 
 
 def format_patterns(configurations: Sequence[SuiteConfiguration]) -> list[str]:
     """Return regular expressions for `--bench` of asv that select the configurations and the controls of times."""
-    params = defaultdict(list)
+    by_benchmark = defaultdict(list)
     for configuration in configurations:
-        for benchmark in (
-            configuration.benchmark,
-            *([control_name(configuration.benchmark)] if configuration.kind is Kind.TIMED else ()),
-        ):
-            params[benchmark].append(", ".join(f"'?{re.escape(value)}'?" for value in configuration.params.values()))
-    return [rf"^{re.escape(name)}\(({'|'.join(alternatives)})\)$" for name, alternatives in params.items()]
+        values = ", ".join(f"'?{re.escape(value)}'?" for value in configuration.params.values())
+        by_benchmark[configuration.benchmark].append(values)
+        if configuration.kind is Kind.TIMED:
+            by_benchmark[control_name(configuration.benchmark)].append(values)
+    return [rf"^{re.escape(name)}\(({'|'.join(alternatives)})\)$" for name, alternatives in by_benchmark.items()]
 
 
 @contextmanager

@@ -107,14 +107,15 @@ def _bisect(outcome: SearchOutcome, change: Row, numbers: CommitNumbers, package
     words += ["--machine", numbers.machine] if numbers.machine else []
     environment = {project_root.VARIABLE: str(numbers.root), parent_death.RUN: str(os.getpid())}
     environment["PYTHONPATH"] = os.pathsep.join([*project_root.list_libraries(), os.environ.get("PYTHONPATH", "")])
-    with _worktree(outcome.bad, numbers.root) as tree, set_variables(environment):
+    with _add_worktree(outcome.bad, numbers.root) as tree, set_variables(environment):
         start = ("start", "--no-checkout", "--first-parent", outcome.bad, outcome.good, "--", package)
         git.text(tree, "bisect", *start)
         log = git.text(tree, "bisect", "log")
         if "first bad commit" not in log:
             git.run_visibly(tree, "bisect", "run", sys.executable, "-m", "kernelwatch", *words)
             log = git.text(tree, "bisect", "log")
-    outcome.log = [(commit, verdict) for verdict, commit in re.findall(r"^# (good|bad|skip): \[(\w+)\]", log, re.M)][2:]
+    judged = re.findall(r"^# (good|bad|skip): \[(\w+)\]", log, re.MULTILINE)[2:]  # after GOOD and BAD themselves
+    outcome.log = [(commit, verdict) for verdict, commit in judged]
     remaining = re.findall(r"^# (?:possible )?first bad commit: \[(\w+)\]", log, re.MULTILINE)
     outcome.suspects = [commit for commit in outcome.commits if commit in remaining]
     if not outcome.suspects:
@@ -124,7 +125,7 @@ def _bisect(outcome: SearchOutcome, change: Row, numbers: CommitNumbers, package
 
 
 @contextmanager
-def _worktree(commit: str, root: Path) -> Iterator[Path]:
+def _add_worktree(commit: str, root: Path) -> Iterator[Path]:
     """Yield a new worktree at a commit, without its files. It is removed at the end, even after Ctrl-C or SIGTERM."""
     previous_handler = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     with tempfile.TemporaryDirectory(prefix="bisect-") as folder:

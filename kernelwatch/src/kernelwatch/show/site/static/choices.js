@@ -38,6 +38,7 @@ function makeChoices(display) {
     /* Return the newest commit of the published branch, as on Overview; without one, the newest commit. */
     const findNewest = (commits) => commits.findLast(({branch}) => !branch) || commits.at(-1);
 
+    /* Add the choice of one of some commits; return it, by default `preferred`. */
     function pickCommitOf(commits, preferred, key, name) {
         const options = commits.toReversed().map(
             (commit) => ({value: shortenHash(commit), label: `${shortenHash(commit)}, ${formatDay(commit)}`}));
@@ -70,6 +71,7 @@ function makeChoices(display) {
         ];
     }
 
+    /* Return the control of a choice; a change of its value changes the address. */
     function makeControl({key, name, options, value}) {
         const select = makeElement('select', {name: key, id: `choice-${key}`}, ...options.map((option) => makeElement('option', {
             value: option.value, textContent: option.label, selected: option.value === value})));

@@ -16,6 +16,7 @@ function drawFetchFigures(display, index, picks, limits, countedValues) {
     });
 }
 
+/* Draw the figure of one kernel. `limits` are its sweeps, the smallest limit first; `needed` has its counted sectors. */
 function drawFetchFigure(display, limits, picks, needed) {
     const [{benchmark, points}] = limits;
     const steps = benchmark.along === null ? [] : listPlaces(points, benchmark.along);

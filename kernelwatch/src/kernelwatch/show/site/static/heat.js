@@ -21,6 +21,7 @@ const HEAT_NOTE = 'A cell is the change of a time or count in per cent: red is w
 const formatChange = ({base, head}) => base === head ? '0' : base === 0 ? `→${formatExact(head)}`
     : `${head > base ? '+' : '−'}${formatNumber(Math.abs(100 * (head / base - 1))).replace(/^(\d+\.\d)\d$/, '$1')}`;
 
+/* Format a number with at most four significant digits. */
 const formatExact = (value) => String(+value.toPrecision(4));
 
 /** Format a value of a benchmark; a time in seconds is shown in microseconds.

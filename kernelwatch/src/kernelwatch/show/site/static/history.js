@@ -183,6 +183,7 @@ function makeHistoryTable(unit, {commits, lines, isAlone}, gpus) {
         ({name}) => [name, ...isAlone ? ['machine code'] : []])], rows);
 }
 
+/* Format a number with at most five significant digits; null stays null. */
 const formatFiveDigits = (value) => value === null ? null : String(+value.toPrecision(5));
 
 /* Draw the figure: lines over the commits, marks at changes of machine code and of conditions, and the table. */
