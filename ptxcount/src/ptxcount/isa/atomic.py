@@ -34,8 +34,8 @@ def _atomic(instruction: Instruction) -> Step | None:
         kind,
         returns=used,
         adds_one=sources[0] == Immediate(1),
-        one_value=_is_uniform(instruction, *sources),
-        one_address=_is_uniform(instruction, where_operand),
+        uniform_value=_is_uniform(instruction, *sources),
+        uniform_address=_is_uniform(instruction, where_operand),
     )
     read = address(instruction, where_operand, space)
     is_lock = names[0] in ("cas", "exch")

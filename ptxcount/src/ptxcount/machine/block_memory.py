@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..lanes.symbolic_values import Value, dense
-from ..lanes.warps import LANES, Array, find_step, spread, take_by_warp, unsigned
+from ..lanes.warps import LANES, Array, find_lane_stride, spread, take_by_warp, unsigned
 from ..util.errors import MisalignedError, OutOfBoundsError, SharedRaceError, Source, UninitializedReadError
 from .address_map import Report
 from .cluster_addresses import WITHIN, ClusterAddresses, find_rank
@@ -70,7 +70,7 @@ class SharedMemory(ClusterAddresses):
 
     def _gather_row(self, data: Array, index: Array) -> Array:
         """Read the elements at ``index``, one per thread, from each block: (blocks, threads)."""
-        blocks, step = data.reshape(self._shape[0], -1), find_step(index)
+        blocks, step = data.reshape(self._shape[0], -1), find_lane_stride(index)
         if step not in (0, 1):
             return blocks.take(index, axis=1, mode="clip")
         leaders = np.arange(0, data.size, blocks.shape[1])[:, None] + index[::LANES]

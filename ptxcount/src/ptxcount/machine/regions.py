@@ -9,10 +9,10 @@ import numpy as np
 
 from ..counting.transactions import SECTOR
 from ..lanes.symbolic_values import Sum, Value
-from ..lanes.warps import LANES, Array, find_step, take_by_warp, unsigned
+from ..lanes.warps import LANES, Array, find_lane_stride, take_by_warp, unsigned
 from .global_races import AccessHistory
 
-#: Minimum number of blocks for which `find_step` saves time.
+#: Minimum number of blocks for which `find_lane_stride` saves time.
 _MIN_BLOCKS = 16
 #: Sectors that an L2 miss fetches: 64 bytes by default, or 128 bytes with a prefetch modifier.
 _FETCHES = (2, 4)
@@ -115,7 +115,7 @@ class ArrayPart:
         """Return, per thread, the element ``offset`` elements after its first one."""
         units, address = self.region.units(self.size), self.address
         if isinstance(address, Sum) and address.block.size >= _MIN_BLOCKS:
-            step = find_step(address.thread)
+            step = find_lane_stride(address.thread)
             if step in (0, self.size):
                 leaders = Sum(address.block, address.thread[:, ::LANES])
                 return take_by_warp(units, unit_index(leaders, self.region.base, self.size) + offset, bool(step))
