@@ -84,7 +84,8 @@ def make_context(kernel: Executable, options: LaunchOptions) -> Context:
     if is_cooperative:
         memories.symbols[GRID_WORKSPACE] = memories.memory.add(np.zeros(256, np.uint8), GRID_WORKSPACE)
     has_dynamic = any(variable.size is None for variable in kernel.variables if not variable.problem)
-    dynamic = f", {options.dynamic_shared} of them dynamic (--dynamic-shared)"
+    dynamic_note = f", {options.dynamic_shared} of them dynamic (--dynamic-shared)"
+    dynamic_note = dynamic_note if options.dynamic_shared else ": give --dynamic-shared BYTES"
     return Context(
         grid=options.grid,
         block=options.block,
@@ -107,7 +108,7 @@ def make_context(kernel: Executable, options: LaunchOptions) -> Context:
         has_concurrent_blocks=is_cooperative or prod(cluster) > 1,
         max_resident_blocks=resident_blocks if kernel.syncs_grid and not is_cooperative else 0,
         reserved_shared_bytes=kernel.reserved,
-        dynamic=(dynamic if options.dynamic_shared else ": give --dynamic-shared BYTES") * has_dynamic,
+        dynamic_note=dynamic_note if has_dynamic else "",
         dynamic_size=options.dynamic_shared,
         checks_global_races=_watch_races(kernel, options, memories.memory, parameters),
         ordered_lanes=kernel.ordered_lanes,
@@ -193,7 +194,7 @@ def _watch_races(
     if not options.distinct or options.races == "off":
         return False
     reached_arrays = [_resolve_arrays(names, memory, parameters) for names in kernel.reached_names]
-    return memory.watch(reached_arrays, strict=options.races == "strict")
+    return memory.watch_races(reached_arrays, strict=options.races == "strict")
 
 
 def _resolve_arrays(names: set[str], memory: ArrayMemory, parameters: Mapping[str, bytes]) -> set[str] | None:

@@ -73,7 +73,7 @@ class Schedule:
             parts = self._execute_block(index, self._waiting.pop(index))
             if parts:
                 return parts
-        self._chunk.check_exit()
+        self._chunk.check_tensor_leak()
         return []
 
     def _choose_others(self, polling: int) -> int:

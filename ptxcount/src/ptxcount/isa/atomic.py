@@ -61,7 +61,7 @@ def _atomic(instruction: Instruction) -> Step | None:
         results = [np.zeros(chunk.shape, kind.dtype) for _ in range(count)]
         is_failed_attempt = np.full(chunk.shape, is_lock)
         chunk.order_blocks(chunk.active)
-        memory = chunk.memory(where)
+        memory = chunk.find_memory(where)
         for units, index, selected in memory.check_atomic(
             place, width * count, chunk.active, chunk.make_reporter(), chunk.shape
         ):

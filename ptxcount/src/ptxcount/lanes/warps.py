@@ -77,17 +77,17 @@ def find_lane_stride(values: Array) -> int | None:
     return int(strides[0, 0]) if (strides == strides[0, 0]).all() else None
 
 
-def take_by_warp(units: Array, leaders: Array, adjacent: bool) -> Array:
+def take_by_warp(elements: Array, leaders: Array, *, adjacent: bool) -> Array:
     """Gather an element per thread, (blocks, threads), from the index of each warp's first lane, (blocks, warps).
 
     ``adjacent``: the lanes of a warp read 32 adjacent elements; otherwise, all read the same element.
     """
     if not adjacent:
-        return units.take(leaders).repeat(LANES, axis=1)
+        return elements.take(leaders).repeat(LANES, axis=1)
     # The 32 elements of a warp are read as one: a window of 32 elements begins at each index.
-    window_type = np.dtype(f"V{LANES * units.itemsize}")
-    windows = np.ndarray(units.size - LANES + 1, window_type, units.data, strides=units.itemsize)
-    return np.asarray(windows[leaders].view(units.dtype))
+    window_type = np.dtype(f"V{LANES * elements.itemsize}")
+    windows = np.ndarray(elements.size - LANES + 1, window_type, elements.data, strides=elements.itemsize)
+    return np.asarray(windows[leaders].view(elements.dtype))
 
 
 class ActiveLanes:

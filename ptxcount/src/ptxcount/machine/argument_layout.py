@@ -81,7 +81,7 @@ class ArgumentLayout:
         return _encode_value(dtype, value)
 
     def _lay_out(self, argument: KernelArgument, name: str) -> tuple[np.dtype[Any], Any]:
-        """Return the dtype of an argument's bytes, and the value that NumPy encodes."""
+        """Return the dtype of an argument's bytes, and the value that `_encode_value` encodes."""
         if argument is None:
             return _ADDRESS, 0
         if isinstance(argument, Mapping) and {*argument} == {POINTER}:
@@ -119,10 +119,11 @@ class ArgumentLayout:
         while isinstance(owner.base, np.ndarray):
             owner = owner.base
         writable = array.flags.writeable
-        if not (owner.flags.forc and owner.flags.writeable >= writable):
+        if not owner.flags.forc or (writable and not owner.flags.writeable):
             owner = array
         if not owner.flags.forc:
-            raise LaunchError(f"{name} is an array with gaps of unknown content; pass a copy")
+            needed = "contiguous writable array" if writable else "contiguous array"
+            raise LaunchError(f"{name} is a strided array, but not a view of a {needed}; pass a copy")
         key = (owner.ctypes.data, owner.nbytes, writable)
         if key not in self._addresses:
             contents = owner.reshape(-1, order="A").view()

@@ -115,22 +115,22 @@ class Chunk:
             self._specials[name] = np.atleast_2d(SPECIALS[name](self)).astype(np.uint32)
         return self._specials.get(name)
 
-    def rank_address(self, offset: int) -> Array:
+    def make_shared_address(self, offset: int) -> Array:
         """Return the shared address of an offset in each block, (1 or blocks, 1); in a cluster, with the rank."""
         if not self.shared.has_cluster:
             return np.array([[offset]])
         return make_ranked(np.array([[offset]]), SPECIALS["%cluster_ctarank"](self).astype(np.int64))
 
-    def locate(self, unit: str, axis: int) -> Any:
-        """Return the indices along an axis, broadcastable to (blocks, threads).
+    def find_indices(self, register: str, axis: int) -> Any:
+        """Return the value of a special register along an axis, 0 for x; broadcastable to (blocks, threads).
 
-        ``unit`` is "tid", "ctaid", "clusterid", or "cluster_ctaid" for the index of a block within its cluster.
+        ``register`` is "tid", "ctaid", "clusterid", or "cluster_ctaid": the index of a block within its cluster.
         """
         context, cluster = self.context, self.context.cluster
-        if unit == "tid":
+        if register == "tid":
             return split_index(np.arange(self.shape[1])[None, :], context.block)[axis]
         block = split_index(self.block_ids[:, None], context.grid)[axis]
-        return {"ctaid": block, "clusterid": block // cluster[axis], "cluster_ctaid": block % cluster[axis]}[unit]
+        return {"ctaid": block, "clusterid": block // cluster[axis], "cluster_ctaid": block % cluster[axis]}[register]
 
     @property
     def tensor(self) -> TensorMemory:
@@ -148,14 +148,14 @@ class Chunk:
             waiting = np.nonzero(spread(threads, self.shape))
             self._tensor.note_waits(waiting[0], spread(self.shared.strip_rank(places), self.shape)[waiting])
 
-    def memory(self, space: str) -> Any:
+    def find_memory(self, space: str) -> Any:
         """Return the memory of a state space."""
         name = _MEMORIES.get(space)
         return getattr(self, space) if name is None else getattr(self.context, name)
 
-    def make_reporter(self, *, plain: bool = False) -> Reporter:
-        """Return the function that memory calls for faults of the current instruction."""
-        return Reporter(self, self.instruction.source, plain)
+    def make_reporter(self, *, is_weak: bool = False) -> Reporter:
+        """Return the function that memory calls for faults of the current instruction; ``is_weak`` as in `Reporter`."""
+        return Reporter(self, self.instruction.source, is_weak)
 
     def add_finding(self, code: str, message: str, times: int) -> None:
         """Add a finding of the current instruction."""
@@ -204,7 +204,7 @@ class Chunk:
                     self.context.progress.note_place(id(self.instruction), place)
                     return
         self.context.progress.note_place(id(self.instruction), place)
-        if cost is not None and cost.reloads and space == "shared":
+        if cost is not None and cost.reloads and space == "shared":  # a CAS loop loads before each round
             self.find_counters("shared", "load", width).record(place, active, self.shape, cost)
         counters = self.find_counters(space, kind, width, is_matrix=is_matrix)
         counters.record(place, active, self.shape, cost, is_replay)
@@ -274,18 +274,18 @@ class Chunk:
         source: Source | None = None,
     ) -> KernelFaultError:
         """Return a fault at (block, thread) of the chunk; default: first active thread, current instruction."""
-        row, place = position or self.first_active()
+        row, place = position or self.find_first_active()
         block, thread = split_index(int(self.block_ids[row]), self.context.grid), split_index(place, self.context.block)
         return error(source or self.instruction.source, block, thread, text, address)
 
-    def check_exit(self) -> None:
+    def check_tensor_leak(self) -> None:
         """Raise `TensorMemoryError` if a block whose threads have exited has not deallocated its tensor memory."""
         leak = None if self._tensor is None else self._tensor.find_leak()
         if leak is not None:
             text = f"{leak.columns} columns are still allocated when the block ends; tcgen05.dealloc is needed"
             raise self.make_fault(TensorMemoryError, text, position=(leak.row, 0), source=leak.source)
 
-    def first_active(self) -> tuple[int, int]:
+    def find_first_active(self) -> tuple[int, int]:
         """Return the (block, thread) of the first active thread."""
         return divmod(int(find_active_lanes(self.active, self.shape).places[0]), self.shape[1])
 

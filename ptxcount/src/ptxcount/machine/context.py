@@ -60,7 +60,7 @@ class Context:
     #: Reserved bytes at the beginning of shared memory, initially zero.
     reserved_shared_bytes: int = 0
     #: Note on dynamic shared memory, added to messages about accesses out of bounds.
-    dynamic: str = ""
+    dynamic_note: str = ""
     #: Dynamic shared memory per block, in bytes.
     dynamic_size: int = 0
     #: True if races in global memory are checked.

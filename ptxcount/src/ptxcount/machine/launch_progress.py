@@ -5,12 +5,13 @@ import time
 
 from ..lanes.symbolic_values import Value, dense
 from ..lanes.warps import Array
+from ..util.grammar import count_noun
 
 #: CPU seconds without progress: until an error, and until addresses are tracked.
 STALL_LIMIT, _PATIENCE = 20.0, 1.0
 #: Minimum elapsed seconds for an estimate of the remaining time, and minimum remaining seconds for a message.
 _MIN_MEASURED, _MIN_REPORTED = 1.0, 60.0
-_UNITS = [(86400, "days"), (3600, "hours"), (60, "minutes")]
+_UNITS = [(86400, "day"), (3600, "hour"), (60, "minute")]
 _log = logging.getLogger("ptxcount")
 
 
@@ -62,6 +63,6 @@ class Estimate:
         self._is_reported = True
         remaining = elapsed / done * (self._blocks - done)
         if remaining > _MIN_REPORTED:
-            size, unit = next(size_unit for size_unit in _UNITS if remaining >= size_unit[0])
-            text = "%d of %d blocks took %.1f s: the rest will take about %.0f %s; a smaller grid takes less"
-            _log.warning(text, done, self._blocks, elapsed, remaining / size, unit)
+            seconds, unit = next((seconds, unit) for seconds, unit in _UNITS if remaining >= seconds)
+            text = "%d of %d blocks took %.1f s: the rest will take about %s; a smaller grid takes less"
+            _log.warning(text, done, self._blocks, elapsed, count_noun(round(remaining / seconds), unit))
