@@ -61,6 +61,8 @@ SNIPPETS = [
     ("", "st.global.u32 [%x9+4], %r1;", "st.global.u32", "not [%x9+4]: no register of this name is declared"),
     ("", "add.u32 %x9, %r1, 1;", "add.u32", "a result cannot go to %x9: no register of this name is declared"),
     ("", "ld.global.u32 %r1, 5;", "ld.global.u32", "it needs an address, not 5"),
+    ("", "ld.shared %r1, [%r2];", "ld.shared", ""),
+    ("", "brx.idx;", "brx.idx", "it needs a table of this kernel"),
     ("", "add.u32 %r1, {%r2, %r3}, 5;", "add.u32", "{%r2, %r3} cannot be read as .u32"),
     ("", "@%q9 mov.u32 %r1, 5;", "mov.u32", "'%q9' is not a predicate register"),
     ("", "@%q9 ret;", "ret", ""),

@@ -81,16 +81,16 @@ def prepare_executable(program: Program, entry: str) -> Executable:
         steps = [bind_instruction(instruction) for instruction in kernel.instructions]
         flow, instructions = analyse(kernel), kernel.instructions
         _rebind_atomics(instructions, steps, flow)
-    operands = [leaf for i in instructions for operand in i.operands for leaf in leaves(operand)]
+    operands = [leaf for instruction in instructions for operand in instruction.operands for leaf in leaves(operand)]
     named = {leaf.name for leaf in operands if isinstance(leaf, Symbol)}
     all_variables = {**program.variables, **kernel.variables}
     pending = [*named]
-    while pending:
+    while pending:  # a variable may hold addresses of others
         variable = all_variables.get(pending.pop())
         added = {name for _, name, _ in variable.addresses} - named if variable else set()
         named |= added
         pending += added
-    variables = [v for v in all_variables.values() if v.name in named]
+    variables = [variable for variable in all_variables.values() if variable.name in named]
     special = {leaf.name for leaf in operands if isinstance(leaf, Special)}
     reserved = RESERVED if RESERVED_REGISTER in special else 0
     scans = find_scans(instructions, flow)
@@ -100,13 +100,13 @@ def prepare_executable(program: Program, entry: str) -> Executable:
         replace(flow, rank=rank_blocks(instructions, flow)),
         list(_iter_code(kernel, flow, steps)),
         variables,
-        shared_unit=min((size for i in instructions for size in i.units), default=1),
-        registers=len({name for i in instructions for name in i.writes}),
+        shared_unit=min((size for instruction in instructions for size in instruction.units), default=1),
+        registers=len({name for instruction in instructions for name in instruction.writes}),
         syncs_grid=not special.isdisjoint(GRID_REGISTERS),
         functions=[name for name in (*program.functions, *program.entries) if name in named],
         mergeable_groups=find_mergeable(instructions, flow.blocks, addresses),
         reserved=reserved,
-        allocates_stack=any(i.opcode == "alloca" for i in instructions),
+        allocates_stack=any(instruction.opcode == "alloca" for instruction in instructions),
         reached_names=find_reached_names(instructions, scans),
         ordered_lanes=count_ordered_lanes(instructions),
         polls=find_polls(instructions, flow),
@@ -142,6 +142,7 @@ def lay_out_variables(variables: Iterable[Variable], start: int = 0) -> tuple[di
 
 
 def _iter_code(entry: Entry, flow: Flow, all_steps: list[Step]) -> Iterator[CodeBlock]:
+    """Yield each basic block; a register of this block only is dead after the last instruction that uses it."""
     for block in flow.blocks:
         instructions, steps = entry.instructions[block.start : block.stop], all_steps[block.start : block.stop]
         last, jumps = instructions[-1] if instructions else None, block.end in (End.BRANCH, End.EXIT)

@@ -24,6 +24,7 @@ from ..util import host_memory
 from ..util.architectures import MAX_BLOCK, MAX_CLUSTER, MAX_GRID, MAX_SHARED, MAX_THREADS
 from ..util.errors import Index3, LaunchError
 from ..util.findings import RACES, UNWRITTEN
+from ..util.grammar import count_noun
 from .executable import Executable, lay_out_variables
 from .launch_limits import count_resident_blocks, require_static_shared
 
@@ -67,7 +68,7 @@ class _Memories:
 
 def make_context(kernel: Executable, options: LaunchOptions) -> Context:
     """Check a launch and lay out its memory; raise `LaunchError` if a GPU would reject it."""
-    if kernel.entry.has_grid_of_clusters and kernel.entry.cluster and len(options.grid) == 3:
+    if kernel.entry.has_grid_of_clusters and kernel.entry.cluster and len(options.grid) == 3:  # the grid is in clusters
         x, y, z = (extent * blocks for extent, blocks in zip(options.grid, kernel.entry.cluster, strict=True))
         options = replace(options, grid=(x, y, z))
     cluster = _check_dimensions(kernel.entry, options)
@@ -159,7 +160,7 @@ def _place_variables(kernel: Executable, options: LaunchOptions, memories: _Memo
     symbols |= functions
     address_tables: list[tuple[Variable, Array]] = []
     for variable in usable:
-        if variable.space not in sizes:
+        if variable.space not in sizes:  # global and constant memory
             value = values.get(variable.name)
             unset = value is None and variable.space == "const" and not variable.initial
             content = _initial_content(variable) if value is None else _convert_variable(variable, value, layout)
@@ -241,9 +242,8 @@ def _convert_variable(variable: Variable, value: KernelArgument, layout: Argumen
     if not isinstance(value, np.ndarray):
         value = np.frombuffer(bytearray(layout.encode_argument(value, f"variable {variable.name}")), np.uint8)
     if value.nbytes != variable.size:
-        raise LaunchError(
-            f"the value of variable {variable.name} has {value.nbytes} bytes; it must have {variable.size}"
-        )
+        size = count_noun(value.nbytes, "byte")
+        raise LaunchError(f"the value of variable {variable.name} has {size}; it must have {variable.size}")
     if variable.space != "const":
         if not value.flags.c_contiguous:
             raise LaunchError(f"the value of variable {variable.name} is not C-contiguous; pass a copy")
@@ -275,12 +275,12 @@ def _pack_parameters(
     """Return the bytes of each argument by parameter name; raise `LaunchError` for a wrong number or size."""
     kernel = demangle(entry.name)
     if len(args) != len(entry.parameters):
-        raise LaunchError(f"{kernel} takes {len(entry.parameters)} arguments, not {len(args)}")
+        raise LaunchError(f"{kernel} takes {count_noun(len(entry.parameters), 'argument')}, not {len(args)}")
     contents: dict[str, bytes] = {}
     for place, (parameter, argument) in enumerate(zip(entry.parameters, args, strict=True)):
         name = names[place] if names else f"argument {place}"
         content = layout.encode_argument(argument, name)
         if len(content) != parameter.size:
-            raise LaunchError(f"{name} has {len(content)} bytes; {kernel} takes {parameter.size}")
+            raise LaunchError(f"{name} has {count_noun(len(content), 'byte')}; {kernel} takes {parameter.size}")
         contents[parameter.name] = content
     return contents

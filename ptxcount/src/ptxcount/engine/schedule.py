@@ -41,7 +41,7 @@ _MAX_VAIN_ROUNDS = 8
 _MAX_SHOWN = 4
 _WAIT = ("waits", "wait")
 #: Message for a chunk that exceeds the step limit.
-_LONG = "stopped after {} instructions of a group of blocks: an endless loop; if it is not, raise --step-limit"
+_STEP_LIMIT_TEXT = "stopped after {} instructions of a group of blocks; correct an endless loop, or raise --step-limit"
 
 
 class Schedule:
@@ -51,7 +51,7 @@ class Schedule:
         self._chunk, self._code, self._flow = chunk, code, flow
         self._waiting: dict[int, Array] = {0: ALL_THREADS}
         self._barriers = BarrierQueue(chunk, code)
-        self._patience, self._polls = _FIRST_PATIENCE, 0
+        self._patience, self._vain_rounds = _FIRST_PATIENCE, 0
         self._divergence_depth = 0
         self.has_progress = False
 
@@ -61,7 +61,7 @@ class Schedule:
         The result is empty, the schedules of the parts, or this schedule. ``has_progress`` is True if a thread has
         written to memory during this call.
         """
-        rank, self.has_progress, self._polls = self._flow.rank, False, 0
+        rank, self.has_progress, self._vain_rounds = self._flow.rank, False, 0
         while self._waiting or self._barriers.waiting:
             if not self._waiting and not self._release_complete() and not self._release_late_lanes():
                 self.report_stall()
@@ -77,12 +77,13 @@ class Schedule:
         return []
 
     def _choose_others(self, polling: int) -> int:
-        """Choose what runs while a basic block polls: the threads that wait longest, or lanes that they have passed.
+        """Choose the basic block that runs while another polls: that of the threads that wait longest.
 
-        The latter is for ``elect.sync``, so that it sees all lanes. Otherwise lanes of a warp may poll for each other.
+        With ``elect.sync``, which must see all lanes: for some rounds, that of lanes of their warps that are behind
+        them. Otherwise, lanes of a warp may poll for each other.
         """
         oldest, rank = next(iter(self._waiting)), self._flow.rank
-        if not self._has_elect or self._polls > _MAX_VAIN_ROUNDS // 2 * len(self._waiting):
+        if not self._has_elect or self._vain_rounds > _MAX_VAIN_ROUNDS // 2 * len(self._waiting):
             return oldest
         warps = self._find_warps(oldest)
         passed = [
@@ -98,15 +99,16 @@ class Schedule:
         return any(instruction.opcode == "elect" for block in self._code for instruction, *_ in block.steps)
 
     def _find_warps(self, index: int) -> Array:
+        """Return the mask (blocks, warps) of warps with threads that wait for a basic block."""
         return find_warps(spread(self._waiting[index], self._chunk.shape), self._chunk.shape[1])
 
     def _is_stuck(self) -> bool:
         """Release complete barriers; tell if all other threads keep polling in vain."""
         chunk = self._chunk
-        self._polls = 0 if chunk.has_written else self._polls + 1
+        self._vain_rounds = 0 if chunk.has_written else self._vain_rounds + 1
         self.has_progress |= chunk.has_written
         self._patience, chunk.spins, chunk.has_written = _LATER_PATIENCE, 0, False
-        return not self._release_complete() and self._polls > _MAX_VAIN_ROUNDS * len(self._waiting)
+        return not self._release_complete() and self._vain_rounds > _MAX_VAIN_ROUNDS * len(self._waiting)
 
     def report_stall(self) -> None:
         """Raise `NoProgressError` or `DivergentBarrierError`, with the source lines of waiting threads."""
@@ -144,6 +146,7 @@ class Schedule:
         return describe_wait(self._chunk, threads)
 
     def _execute_block(self, index: int, active: Array) -> list[Schedule]:
+        """Execute a basic block; return the schedules of the parts if its branch splits the chunk."""
         chunk, code = self._chunk, self._code[index]
         chunk.active, chunk.live_elsewhere = active, self._find_needed_registers()
         chunk.enter_block(index)
@@ -152,10 +155,10 @@ class Schedule:
         count = len(code.steps)
         chunk.steps += count + 1
         if chunk.steps > chunk.context.step_limit:
-            text = "; ".join(filter(None, [_LONG.format(chunk.context.step_limit), self._describe_places()]))
+            text = "; ".join(filter(None, [_STEP_LIMIT_TEXT.format(chunk.context.step_limit), self._describe_places()]))
             raise chunk.make_fault(StepLimitExceededError, text, source=code.source)
         if time.monotonic() > chunk.context.deadline:
-            text = "it did not end within --time-limit"
+            text = f"it did not end within --time-limit {chunk.context.time_limit:g} s; raise it, or use a smaller grid"
             raise chunk.make_fault(TimeLimitExceededError, text, source=code.source)
         if code.end is End.EXIT:
             chunk.context.progress.note_progress()
@@ -238,15 +241,16 @@ class Schedule:
             and self._divergence_depth < _MAX_DIVERGENCE_DEPTH
             and not self._chunk.context.has_concurrent_blocks
         ):
-            rows = np.count_nonzero(is_taken, axis=1)
-            outcomes = [rows == is_taken.shape[1], rows == 0, (rows > 0) & (rows < is_taken.shape[1])]
-            groups = [np.flatnonzero(kind) for kind in outcomes if kind.any()]
+            counts, threads = np.count_nonzero(is_taken, axis=1), is_taken.shape[1]
+            outcomes = [counts == threads, counts == 0, (counts > 0) & (counts < threads)]  # all, none, some jump
+            groups = [np.flatnonzero(outcome) for outcome in outcomes if outcome.any()]
             if len(groups) > 1:
                 return [self._split_blocks(index, group, is_taken[group]) for group in groups]
         self._split_threads(index, active, is_taken)
         return []
 
     def _split_threads(self, index: int, active: Array, is_taken: Array) -> None:
+        """Schedule active threads after a branch or a predicated exit; ``is_taken`` is the mask of those that jump."""
         code, jumping, continuing = self._code[index], active & is_taken, active & ~is_taken
         if not np.count_nonzero(continuing):  # the same mask object keeps its cached `ActiveLanes`
             jumping = active
@@ -257,6 +261,7 @@ class Schedule:
             self._schedule_threads(code.successors[-1], jumping)
 
     def _split_blocks(self, index: int, rows: Array, is_taken: Array) -> Schedule:
+        """Return the schedule of the blocks ``rows`` after a branch."""
         part = Schedule(self._chunk.select(rows), self._code, self._flow)
         part._waiting, part._divergence_depth = {}, self._divergence_depth + 1
         part._split_threads(index, ALL_THREADS, is_taken)

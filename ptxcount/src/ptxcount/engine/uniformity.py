@@ -32,9 +32,9 @@ def find_divergent(code: Sequence[Instruction], flow: Flow) -> set[str]:
         for instruction in code:
             if not instruction.writes <= divergent and _is_divergent(instruction, divergent, whole_shuffles):
                 divergent |= instruction.writes
-        parted = {block for block in pending if joins.guards[block] in divergent}
-        pending -= parted
-        divergent |= {name for block in parted for name in joins.find_joined(block)}
+        divergent_branches = {block for block in pending if joins.guards[block] in divergent}
+        pending -= divergent_branches
+        divergent |= {name for block in divergent_branches for name in joins.find_joined(block)}
     return divergent
 
 
@@ -58,6 +58,7 @@ def _find_whole_shuffles(code: Sequence[Instruction], flow: Flow) -> set[int]:
 
 
 def _is_divergent(instruction: Instruction, divergent: set[str], whole_shuffles: set[int]) -> bool:
+    """Tell if the result of an instruction may differ within a warp, from the divergent registers so far."""
     if instruction.guard is not None and instruction.guard.name in divergent:
         return True
     opcode, modifiers, operands = instruction.opcode, instruction.modifiers, instruction.operands
