@@ -75,15 +75,16 @@ class BarrierQueue:
         for stop, arrival in self.waiting:
             if arrival.key.expected == ALL and arrival.key.number not in (CLUSTER, WARP):
                 if (stop, index) not in self._bypasses:
-                    self._bypasses[stop, index] = self._is_behind(stop, index)
+                    self._bypasses[stop, index] = self._is_bypass(stop, index)
                 if self._bypasses[stop, index]:
                     self._bypassing = self._bypassing | active
 
-    def _is_behind(self, stop: int, index: int) -> bool:
-        """Tell if every path from the barrier reaches this basic block, and the block loads from memory.
+    def _is_bypass(self, stop: int, index: int) -> bool:
+        """Tell if threads at a basic block have skipped the barrier at the end of the block ``stop``.
 
-        A block that only stores may be an early return, which is legal: the compiler merges the stores of two paths.
-        Only the strict check counts a store as a skipped barrier.
+        It must be aligned, every path from it must reach the basic block, and this must load from memory. If it only
+        stores, it may be an early return, which is legal: the compiler merges the stores of two paths. So only the
+        strict check counts a store as a skipped barrier.
         """
         barrier = self._code[stop].barrier
         if barrier is None or not barrier.aligned:
@@ -117,14 +118,14 @@ class BarrierQueue:
         """Return the keys of the warp barriers."""
         return sorted({arrival.key for arrival in self._arrivals if arrival.key.number == WARP})
 
-    def release(self, key: BarrierKey, running: Iterable[Array]) -> list[Resumed] | None:
+    def release(self, key: BarrierKey, ready: Iterable[Array]) -> list[Resumed] | None:
         """Release a barrier if all expected threads have arrived: return where they continue. Else return None.
 
         A barrier expects all threads of a block that have not exited, or a number of threads, in whole warps.
-        ``running`` has the masks of the threads that wait at no barrier.
+        ``ready`` has the masks of the threads that wait at no barrier.
         """
         if key.number == WARP:
-            return self.release_warps(key, running, late=False)
+            return self.release_warps(key, ready, late=False)
         arrivals, others = self._split(key)
         arrived = union(arrival.threads for arrival in arrivals)
         is_cluster = is_cluster_barrier(key)
@@ -132,7 +133,7 @@ class BarrierQueue:
         if is_cluster:
             released = ALL_THREADS
         elif is_whole_block:
-            released = find_complete_blocks(arrived, [*running, *mask_waiting(others)])
+            released = find_complete_blocks(arrived, [*ready, *mask_waiting(others)])
         else:
             released = self._find_counted_blocks(arrived, key.expected)
         if not released.any():
@@ -154,25 +155,25 @@ class BarrierQueue:
         warps = np.count_nonzero(lanes_by_warp(arrived, self._chunk.shape[1]).any(axis=2), axis=1, keepdims=True)
         return np.asarray((warps * LANES >= count) & (warps > 0))
 
-    def release_warps(self, key: BarrierKey, running: Iterable[Array], *, late: bool) -> list[Resumed] | None:
+    def release_warps(self, key: BarrierKey, ready: Iterable[Array], *, late: bool) -> list[Resumed] | None:
         """Release the warps in which all lanes of the mask have arrived, as `release`; return None if there are none.
 
         With ``late``, missing lanes never arrive: all waiting warps are released, and reported.
         """
         chunk = self._chunk
         arrivals, others = self._split(key)
-        elsewhere = [*running, *mask_waiting(others)]
-        ready = np.asarray(lanes_by_warp(union(arrival.threads for arrival in arrivals), chunk.shape[1]).any(axis=2))
+        elsewhere = [*ready, *mask_waiting(others)]
+        complete = np.asarray(lanes_by_warp(union(arrival.threads for arrival in arrivals), chunk.shape[1]).any(axis=2))
         if elsewhere and late:
             self._report_late_lanes(arrivals, others)
         elif elsewhere:
             in_mask = (key.expected >> np.arange(LANES) & 1).astype(bool)
             missing = (lanes_by_warp(union(elsewhere), chunk.shape[1]) & in_mask).any(axis=2)
-            ready = ready & ~missing
-        if not ready.any():
+            complete = complete & ~missing
+        if not complete.any():
             return None
-        released = by_thread(spread(ready[:, :, None], (*ready.shape, LANES)), chunk.shape[1])
-        chunk.shared.order_lanes(ready, key.expected)
+        released = by_thread(spread(complete[:, :, None], (*complete.shape, LANES)), chunk.shape[1])
+        chunk.shared.order_lanes(complete, key.expected)
         return self._remove(arrivals, others, released)
 
     def _split(self, key: BarrierKey) -> tuple[list[BarrierArrival], list[BarrierArrival]]:
@@ -206,7 +207,7 @@ class BarrierQueue:
         is_bypassed = lanes_by_warp(spread(bypassing, chunk.shape), threads).any(axis=2, keepdims=True)
         waiting_lanes = lanes_by_warp(spread(arrived, chunk.shape), threads) & is_bypassed
         if waiting_lanes.any():
-            text = "other lanes of its warp skip it and then access memory"
+            text = "other lanes of its warp skip the barrier and then access memory"
             self._report_divergence(by_thread(waiting_lanes, threads), self._code[waiting[0][0]].source, text)
 
     def _report_split_arrivals(self, arrivals: list[BarrierArrival]) -> None:

@@ -52,7 +52,7 @@ class Executable:
     allocates_stack: bool
     #: Names of the parameters and variables through which it accesses global memory.
     reached_names: ReachedNames
-    #: Lanes of a warp that its barriers can distinguish.
+    #: Number of clocks that a warp needs (`warp_clocks.count_ordered_lanes`).
     ordered_lanes: int
     #: Loads that may poll, and atomics that may be tried again, by the instruction's ``id``.
     polls: dict[int, Poll]

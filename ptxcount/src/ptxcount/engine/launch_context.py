@@ -181,8 +181,10 @@ def _check_sizes(kernel: Executable, dynamic_shared: int, sizes: Mapping[str, in
     shared_size = sizes["shared"] + dynamic_shared
     own_bytes = shared_size - kernel.reserved
     require_static_shared(sizes["shared"] - kernel.reserved, kernel.entry.language)
-    if dynamic_shared < 0 or own_bytes > MAX_SHARED:
-        raise LaunchError(f"a block has {own_bytes} bytes of shared memory; 0 to {MAX_SHARED} are allowed")
+    if dynamic_shared < 0:
+        raise LaunchError(f"dynamic shared memory is {dynamic_shared} bytes; it must be 0 or more")
+    if own_bytes > MAX_SHARED:
+        raise LaunchError(f"a block has {own_bytes} bytes of shared memory; at most {MAX_SHARED} are allowed")
     if sizes["local"] > _MAX_LOCAL:
         raise LaunchError(f"a thread has {sizes['local']} bytes of local memory; at most {_MAX_LOCAL} are allowed")
     return shared_size

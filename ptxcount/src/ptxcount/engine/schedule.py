@@ -49,7 +49,8 @@ class Schedule:
 
     def __init__(self, chunk: Chunk, code: list[CodeBlock], flow: Flow) -> None:
         self._chunk, self._code, self._flow = chunk, code, flow
-        self._waiting: dict[int, Array] = {0: ALL_THREADS}
+        #: Masks of the threads that wait at no barrier, by the basic block that they run next.
+        self._ready: dict[int, Array] = {0: ALL_THREADS}
         self._barriers = BarrierQueue(chunk, code)
         self._patience, self._vain_rounds = _FIRST_PATIENCE, 0
         self._divergence_depth = 0
@@ -62,36 +63,36 @@ class Schedule:
         written to memory during this call.
         """
         rank, self.has_progress, self._vain_rounds = self._flow.rank, False, 0
-        while self._waiting or self._barriers.waiting:
-            if not self._waiting and not self._release_complete() and not self._release_late_lanes():
+        while self._ready or self._barriers.waiting:
+            if not self._ready and not self._release_complete() and not self._release_late_lanes():
                 self.report_stall()
-            index = min(self._waiting, key=rank.__getitem__)
+            index = min(self._ready, key=rank.__getitem__)
             if self._chunk.spins > self._patience:  # the awaited thread may be one of those not yet scheduled
                 if self._is_stuck():
                     return [self]
                 index = self._choose_others(index)
-            parts = self._execute_block(index, self._waiting.pop(index))
+            parts = self._execute_block(index, self._ready.pop(index))
             if parts:
                 return parts
         self._chunk.check_tensor_leak()
         return []
 
     def _choose_others(self, polling: int) -> int:
-        """Choose the basic block that runs while another polls: that of the threads that wait longest.
+        """Choose the basic block that runs while another polls: that of the threads that are ready longest.
 
-        With ``elect.sync``, which must see all lanes: for some rounds, that of lanes of their warps that are behind
-        them. Otherwise, lanes of a warp may poll for each other.
+        With ``elect.sync``, lanes of their warps that are behind them run first, so that it sees all lanes; but only
+        for some rounds, because lanes of a warp may poll for each other.
         """
-        oldest, rank = next(iter(self._waiting)), self._flow.rank
-        if not self._has_elect or self._vain_rounds > _MAX_VAIN_ROUNDS // 2 * len(self._waiting):
+        oldest, rank = next(iter(self._ready)), self._flow.rank
+        if not self._has_elect or self._vain_rounds > _MAX_VAIN_ROUNDS // 2 * len(self._ready):
             return oldest
         warps = self._find_warps(oldest)
-        passed = [
+        behind = [
             index
-            for index in self._waiting
+            for index in self._ready
             if rank[index] < rank[oldest] and index != polling and (self._find_warps(index) & warps).any()
         ]
-        return min(passed, key=rank.__getitem__, default=oldest)
+        return min(behind, key=rank.__getitem__, default=oldest)
 
     @cached_property
     def _has_elect(self) -> bool:
@@ -99,8 +100,8 @@ class Schedule:
         return any(instruction.opcode == "elect" for block in self._code for instruction, *_ in block.steps)
 
     def _find_warps(self, index: int) -> Array:
-        """Return the mask (blocks, warps) of warps with threads that wait for a basic block."""
-        return find_warps(spread(self._waiting[index], self._chunk.shape), self._chunk.shape[1])
+        """Return the mask (blocks, warps) of warps with threads that are ready to run a basic block."""
+        return find_warps(spread(self._ready[index], self._chunk.shape), self._chunk.shape[1])
 
     def _is_stuck(self) -> bool:
         """Release complete barriers; tell if all other threads keep polling in vain."""
@@ -108,11 +109,11 @@ class Schedule:
         self._vain_rounds = 0 if chunk.has_written else self._vain_rounds + 1
         self.has_progress |= chunk.has_written
         self._patience, chunk.spins, chunk.has_written = _LATER_PATIENCE, 0, False
-        return not self._release_complete() and self._vain_rounds > _MAX_VAIN_ROUNDS * len(self._waiting)
+        return not self._release_complete() and self._vain_rounds > _MAX_VAIN_ROUNDS * len(self._ready)
 
     def report_stall(self) -> None:
         """Raise `NoProgressError` or `DivergentBarrierError`, with the source lines of waiting threads."""
-        for index, threads in self._waiting.items():
+        for index, threads in self._ready.items():
             is_barrier = bool(self._describe_wait(threads))
             cause = "waits for an mbarrier" if is_barrier else "polls a location that no thread writes"
             self._raise_fault(NoProgressError, index, threads, f"deadlock: it {cause}")
@@ -124,9 +125,9 @@ class Schedule:
         raise self._chunk.make_fault(error, f"{text}; {self._describe_places()}", source=self._code[index].source)
 
     def _describe_places(self, running: int | None = None) -> str:
-        """Describe the source lines of waiting threads, and of the running basic block."""
+        """Describe the source lines of the threads at barriers, of ready ones, and of the running basic block."""
         places = [] if running is None else [(running, self._chunk.active, ("is", "are"), "at")]
-        places += [(index, threads, _WAIT, "at") for index, threads in self._waiting.items()]
+        places += [(index, threads, _WAIT, "at") for index, threads in self._ready.items()]
         places += [(stop, arrival.threads, _WAIT, "at the barrier in") for stop, arrival in self._barriers.waiting]
         return ", ".join(starmap(self._describe_place, places[:_MAX_SHOWN]))
 
@@ -183,8 +184,8 @@ class Schedule:
         return []
 
     def _find_needed_registers(self) -> frozenset[str]:
-        """Find the registers that waiting threads still need."""
-        return self._flow.needed(frozenset([*self._waiting, *self._barriers.find_continuations()]))
+        """Find the registers that ready threads and those at barriers still need."""
+        return self._flow.needed(frozenset([*self._ready, *self._barriers.find_continuations()]))
 
     def _arrive(self, index: int, code: CodeBlock, active: Array) -> None:
         """Let threads arrive at the barrier of a basic block, and wait there unless it is a ``bar.arrive``."""
@@ -200,25 +201,25 @@ class Schedule:
 
     def _arrive_at_warp_barrier(self, index: int, masks: Array, active: Array) -> None:
         """Let threads wait for the lanes of their masks, and release complete warps."""
-        if masks.size == 1 and int(masks.flat[0]) == FULL and not (self._waiting or self._barriers):
+        if masks.size == 1 and int(masks.flat[0]) == FULL and not (self._ready or self._barriers):
             # All lanes of all warps arrive at once, and none waits: order them and go on.
             self._chunk.shared.order_lanes(find_warps(active, self._chunk.shape[1]), FULL)
             self._schedule_threads(self._code[index].successors[0], active)
             return
         for key in self._barriers.add_warp_arrivals(index, masks, active):
-            self._resume(self._barriers.release_warps(key, self._waiting.values(), late=False))
+            self._resume(self._barriers.release_warps(key, self._ready.values(), late=False))
 
     def _release_late_lanes(self) -> bool:
         """Release threads that wait at a warp barrier for lanes that never arrive; tell if there are any."""
         keys = self._barriers.list_warp_keys()
-        return bool(keys) and self._resume(self._barriers.release_warps(keys[0], self._waiting.values(), late=True))
+        return bool(keys) and self._resume(self._barriers.release_warps(keys[0], self._ready.values(), late=True))
 
     def _release_complete(self) -> bool:
         """Release all complete barriers; tell if there are any. Cluster barriers wait until no thread can run."""
         is_released = False
         for key in self._barriers.list_keys():
-            if not is_cluster_barrier(key) or not (is_released or self._waiting):
-                is_released |= self._resume(self._barriers.release(key, self._waiting.values()))
+            if not is_cluster_barrier(key) or not (is_released or self._ready):
+                is_released |= self._resume(self._barriers.release(key, self._ready.values()))
         return is_released
 
     def _resume(self, resumed: list[Resumed] | None) -> bool:
@@ -234,7 +235,7 @@ class Schedule:
         """
         predicate = dense(self._chunk.read(guard.name, _PRED))
         is_taken = ~predicate if guard.negated else predicate
-        is_only_mask = active.size == 1 and not self._waiting and not self._barriers
+        is_only_mask = active.size == 1 and not self._ready and not self._barriers
         if (
             is_only_mask
             and is_taken.shape[0] >= _MIN_BLOCKS_PER_SPLIT
@@ -263,14 +264,14 @@ class Schedule:
     def _split_blocks(self, index: int, rows: Array, is_taken: Array) -> Schedule:
         """Return the schedule of the blocks ``rows`` after a branch."""
         part = Schedule(self._chunk.select(rows), self._code, self._flow)
-        part._waiting, part._divergence_depth = {}, self._divergence_depth + 1
+        part._ready, part._divergence_depth = {}, self._divergence_depth + 1
         part._split_threads(index, ALL_THREADS, is_taken)
         return part
 
     def _schedule_threads(self, index: int, threads: Array) -> None:
         """Add threads to those that will run basic block ``index``; do nothing if the mask is empty."""
-        if index in self._waiting:
-            threads = self._waiting[index] | threads
+        if index in self._ready:
+            threads = self._ready[index] | threads
         count = np.count_nonzero(threads)
         if count:
-            self._waiting[index] = ALL_THREADS if count == threads.size else threads
+            self._ready[index] = ALL_THREADS if count == threads.size else threads

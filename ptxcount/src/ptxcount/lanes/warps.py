@@ -93,7 +93,7 @@ def take_by_warp(elements: Array, leaders: Array, *, adjacent: bool) -> Array:
 class ActiveLanes:
     """Active threads of a chunk by warp, from a mask that nobody modifies later.
 
-    ``lanes`` is the mask of active lanes, (1 or blocks, warps, 32), or None if all lanes of whole warps are active.
+    ``lanes`` is the mask of active lanes, (1 or blocks, warps, 32); None, all lanes, for a mask (1, 1) of whole warps.
     ``warps`` is the mask of warps with an active lane, (1 or blocks, warps). ``requests`` is the number of such
     warps in the chunk, ``threads`` the number of active threads.
     """

@@ -96,8 +96,9 @@ class ArgumentLayout:
             return dtype, tuple(value for _, value in parts.values())
         if isinstance(argument, list) and argument:
             elements = [self._lay_out(element, f"{name}[{place}]") for place, element in enumerate(argument)]
-            if len({element_type for element_type, _ in elements}) > 1:
-                raise LaunchError(f"{name} is a list of elements of several types; all must have one type")
+            types = {str(element_type) for element_type, _ in elements}
+            if len(types) > 1:
+                raise LaunchError(f"{name} is a list of {' and '.join(sorted(types))}; all elements must have one type")
             return np.dtype((elements[0][0], (len(elements),))), [value for _, value in elements]
         if isinstance(argument, ArrayDescriptor):
             if not (argument.strided or argument.array.flags.c_contiguous):
@@ -111,7 +112,8 @@ class ArgumentLayout:
             return _ADDRESS, self._place_array(argument, name)
         if isinstance(argument, np.generic):
             return argument.dtype, argument
-        raise LaunchError(f"{name} has the type {type(argument).__name__}; pass an array or a NumPy scalar")
+        problem = "is an empty" if isinstance(argument, list | Mapping) else "has the type"
+        raise LaunchError(f"{name} {problem} {type(argument).__name__}; pass an array or a NumPy scalar")
 
     def _place_array(self, array: Array, name: str) -> int:
         """Add an array to memory, unless it is there, and return its address: within its base array, if contiguous."""

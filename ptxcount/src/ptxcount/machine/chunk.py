@@ -13,11 +13,7 @@ from ..counting.counters import Access
 from ..lanes.symbolic_values import Sum, Value, add_column_row, dense
 from ..lanes.warps import LANES, Array, choose, find_active_lanes, spread, unsigned
 from ..ptx.program import GIVEN, Instruction, Type
-from ..util.errors import (
-    KernelFaultError,
-    Source,
-    TensorMemoryError,
-)
+from ..util.errors import KernelFaultError, Source, TensorMemoryError
 from .block_memory import SharedMemory
 from .cluster_addresses import make_ranked
 from .context import Context, split_index
@@ -70,7 +66,9 @@ class Chunk:
         self._tensor: TensorMemory | None = None
         self.active, self.live_elsewhere = ALL_THREADS, NO_REGISTERS
         self.steps = self.spins = 0
-        self.has_written, self.last_ordered = False, np.zeros(len(block_ids), np.int64)
+        self.has_written = False
+        #: Time up to which all accesses to global memory are ordered before each block.
+        self.last_ordered = np.zeros(len(block_ids), np.int64)
         self._specials: dict[str, Array] = {}
         #: Address of each thread's last load in a wait loop, by `id` of the load; -1: none since it entered the loop.
         self._poll_places: dict[int, Array] = {}

@@ -28,10 +28,7 @@ class ArrayMemory(AddressMap):
         return sum(region.count_read() for region in self._regions), int(sum(written))
 
     def fetched_sectors(self) -> int:
-        """Return the minimum number of sectors read from DRAM: an L2 miss fetches 2 of them, or 4 if the load says so.
-
-        ``L2::128B`` and ``L2::256B`` say so.
-        """
+        """Return the minimum number of sectors read from DRAM, if an L2 miss reads as many as the load's ``fetch``."""
         return sum(region.count_fetched() for region in self._regions)
 
     def load(

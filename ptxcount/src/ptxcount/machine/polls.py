@@ -33,7 +33,7 @@ def is_strong(instruction: Instruction) -> bool:
 
 
 def is_acquire(instruction: Instruction) -> bool:
-    """Tell if an instruction has acquire semantics."""
+    """Tell if the race check takes an instruction for an acquire: a strong load, or an atomic with these semantics."""
     return is_strong(instruction) or (instruction.opcode == "atom" and not _ACQUIRING.isdisjoint(instruction.modifiers))
 
 
