@@ -154,5 +154,5 @@ def _order_by_cluster(numbers: Array, grid: Index3, cluster: Index3) -> Array:
     """Reorder block indices so that the blocks of a cluster are consecutive."""
     within = split_index(numbers % prod(cluster), cluster)
     clusters = split_index(numbers // prod(cluster), (grid[0] // cluster[0], grid[1] // cluster[1], 1))
-    x, y, z = (w * c + i for w, c, i in zip(clusters, cluster, within, strict=True))
+    x, y, z = (index * extent + offset for index, extent, offset in zip(clusters, cluster, within, strict=True))
     return np.asarray(x + grid[0] * (y + grid[1] * z))

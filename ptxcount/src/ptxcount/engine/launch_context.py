@@ -168,9 +168,9 @@ def _place_variables(kernel: Executable, options: LaunchOptions, memories: _Memo
             symbols[variable.name] = target.add(content, variable.name, unset=unset)
             if variable.addresses and value is None:
                 address_tables.append((variable, content))
-    generic = {v.name: window_base(v.space) + symbols.get(v.name, 0) for v in usable} | functions
+    generic_addresses = {v.name: window_base(v.space) + symbols.get(v.name, 0) for v in usable} | functions
     for variable, content in address_tables:
-        _write_addresses(variable, content, generic)
+        _write_addresses(variable, content, generic_addresses)
     if kernel.allocates_stack:
         symbols[STACK.name] = -(-sizes["local"] // 16) * 16
         sizes["local"] = symbols[STACK.name] + STACK_BYTES
@@ -262,11 +262,11 @@ def _initial_content(variable: Variable) -> Array:
     return data
 
 
-def _write_addresses(variable: Variable, content: Array, generic: Mapping[str, int]) -> None:
+def _write_addresses(variable: Variable, content: Array, generic_addresses: Mapping[str, int]) -> None:
     """Write the addresses of a variable's initial value into its content; 0 for unknown names."""
     writeable, content.flags.writeable = content.flags.writeable, True
     for place, name, offset in variable.addresses:
-        address_bytes = (generic.get(name, -offset) + offset).to_bytes(8, "little")
+        address_bytes = (generic_addresses.get(name, -offset) + offset).to_bytes(8, "little")
         content[place : place + 8] = np.frombuffer(address_bytes, np.uint8)
     content.flags.writeable = writeable
 

@@ -31,7 +31,7 @@ from .shared_accesses import AccessKey, Base, SharedAccess, breaks_loads, breaks
 _MAX_ELEMENTS, _MAX_BYTES = 4, 16
 
 #: Groups of loads that later loads may join, by `SharedAccess.key`.
-_Open = dict[AccessKey, "MergeableGroup"]
+_OpenGroups = dict[AccessKey, "MergeableGroup"]
 
 
 @dataclass
@@ -158,7 +158,7 @@ class _MergeFinder:
 
     def merge_loads(self) -> Iterator[MergeableGroup]:
         """Yield groups of loads with one base, without ordering instructions on any path between them."""
-        at_end: dict[int, _Open] = {}
+        at_end: dict[int, _OpenGroups] = {}
         for index in self._flow.order:
             groups = at_end[index] = self._inherit_groups(index, at_end)
             for instruction in self._block_code[index]:
@@ -170,7 +170,7 @@ class _MergeFinder:
                     groups[access.key].add_access(id(instruction), access)
                 _close_groups(groups, instruction)
 
-    def _inherit_groups(self, block: int, at_end: Mapping[int, _Open]) -> _Open:
+    def _inherit_groups(self, block: int, at_end: Mapping[int, _OpenGroups]) -> _OpenGroups:
         """Return the groups of the immediate dominator that are still open at the beginning of a basic block."""
         dominator = self._flow.immediate[block]
         if dominator is None:
@@ -184,7 +184,7 @@ class _MergeFinder:
         return groups
 
 
-def _close_groups(groups: _Open, instruction: Instruction) -> None:
+def _close_groups(groups: _OpenGroups, instruction: Instruction) -> None:
     """Close the groups that no load after an instruction can join."""
     if groups and breaks_loads(instruction):
         groups.clear()

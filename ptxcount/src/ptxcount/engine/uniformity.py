@@ -34,7 +34,7 @@ def find_divergent(code: Sequence[Instruction], flow: Flow) -> set[str]:
                 divergent |= instruction.writes
         divergent_branches = {block for block in pending if joins.guards[block] in divergent}
         pending -= divergent_branches
-        divergent |= {name for block in divergent_branches for name in joins.find_joined(block)}
+        divergent |= {name for block in divergent_branches for name in joins.find_joined_registers(block)}
     return divergent
 
 
@@ -100,7 +100,7 @@ class _Joins:
                 reverse[following + 1].append(index + 1)
         return {index - 1: block - 1 for index, block in enumerate(Dominators(reverse).immediate) if block}
 
-    def find_joined(self, block: int) -> set[str]:
+    def find_joined_registers(self, block: int) -> set[str]:
         """Return the registers that become divergent if lanes diverge at the end of a basic block.
 
         They are written on a path to the join, live there, and written more than once. If the block is in a loop, one

@@ -211,7 +211,7 @@ class SharedMemory(ClusterAddresses):
             addresses = self.strip_rank(address)
         is_uniform = active.size == 1 and addresses.shape[0] == 1 and not (is_exact or is_remote)
         is_uniform = is_uniform and self.cluster_races is None
-        if is_uniform:
+        if is_uniform:  # check one block for all
             offsets = spread(addresses, (1, self._shape[1]))[0]
             rows, threads = np.zeros(self._shape[1], np.int64), np.arange(self._shape[1])
         else:

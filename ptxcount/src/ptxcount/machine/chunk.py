@@ -71,7 +71,7 @@ class Chunk:
         self.last_ordered = np.zeros(len(block_ids), np.int64)
         self._specials: dict[str, Array] = {}
         #: Address of each thread's last load in a wait loop, by `id` of the load; -1: none since it entered the loop.
-        self._poll_places: dict[int, Array] = {}
+        self._polled_addresses: dict[int, Array] = {}
         #: The address of the mbarrier that each thread waits for, -1 for none; empty until one waits.
         self.barrier_waits = np.zeros((0, 0), np.int64)
 
@@ -85,7 +85,7 @@ class Chunk:
         part._tensor = None if self._tensor is None else self._tensor.select(rows)
         part.active, part.live_elsewhere, part._specials = ALL_THREADS, NO_REGISTERS, {}
         part.barrier_waits = self.barrier_waits[rows] if self.barrier_waits.size else self.barrier_waits
-        part._poll_places = {load: places[rows] for load, places in self._poll_places.items()}
+        part._polled_addresses = {load: addresses[rows] for load, addresses in self._polled_addresses.items()}
         return part
 
     def read(self, name: str, kind: Type) -> Value:
@@ -173,7 +173,7 @@ class Chunk:
         space: str,
         kind: str,
         width: int,
-        place: Value,
+        address: Value,
         *,
         active: Array | None = None,
         cost: AtomicCost | None = None,
@@ -181,41 +181,40 @@ class Chunk:
         remote_kind: str = "",
         is_matrix: bool = False,
     ) -> None:
-        """Count an access of the active threads, or of the mask ``active``, to addresses ``place`` (`Access.record`).
+        """Count an access of the active threads, or of the mask ``active``, as `Access.record`.
 
-        ``remote_kind`` is the kind of accesses to another block's shared memory. Accesses to kernel parameters count
-        as constant memory. Arguments of calls are in registers: they are not counted.
+        ``remote_kind`` is the kind of accesses to another block's shared memory; default: ``kind``. Accesses to kernel
+        parameters count as constant memory. Arguments of calls are in registers: they are not counted.
         """
         if GIVEN in self.instruction.modifiers:
             return
         space = "constant" if space == "parameter" else space
         active = self.active if active is None else active
-        remote = _FALSE
+        has_remote = False
         if space == "shared" and self.shared.has_cluster:
-            remote, place = self.shared.find_remote(place) & active, self.shared.strip_rank(place)
-            if remote.any():
-                self.find_counters("cluster", remote_kind or kind, width).record(
-                    place, remote, self.shape, cost, is_replay
-                )
-                active = active & ~remote
-                if not active.any():
-                    self.context.progress.note_place(id(self.instruction), place)
-                    return
-        self.context.progress.note_place(id(self.instruction), place)
+            remote, address = self.shared.find_remote(address) & active, self.shared.strip_rank(address)
+            has_remote = bool(remote.any())
+        self.context.progress.note_address(id(self.instruction), address)
+        if has_remote:
+            counters = self.find_counters("cluster", remote_kind or kind, width)
+            counters.record(address, remote, self.shape, cost, is_replay)
+            active = active & ~remote
+            if not active.any():
+                return
         if cost is not None and cost.reloads and space == "shared":  # a CAS loop loads before each round
-            self.find_counters("shared", "load", width).record(place, active, self.shape, cost)
+            self.find_counters("shared", "load", width).record(address, active, self.shape, cost)
         counters = self.find_counters(space, kind, width, is_matrix=is_matrix)
-        counters.record(place, active, self.shape, cost, is_replay)
+        counters.record(address, active, self.shape, cost, is_replay)
         merged = self.context.merged.get(id(self.instruction))
-        if merged is not None and not remote.any():
-            merged.record(self, place)
+        if merged is not None and not has_remote:
+            merged.record(self, address)
 
     def record_polling(
         self,
         space: str,
         kind: str,
         width: int,
-        place: Value,
+        address: Value,
         *,
         cost: AtomicCost | None = None,
         is_failed_attempt: Array = ALL_THREADS,
@@ -226,23 +225,23 @@ class Chunk:
         """
         poll = self.context.polls.get(id(self.instruction))
         if poll is None:
-            self.record(space, kind, width, place, cost=cost)
+            self.record(space, kind, width, address, cost=cost)
             return
-        places = self._poll_places.setdefault(poll.load, np.full(self.shape, -1, np.int64))
-        active, now = spread(self.active, self.shape), spread(dense(place).astype(np.int64), self.shape)
-        is_repeated = active & is_failed_attempt & (places == now)
-        places[active] = now[active]
+        last = self._polled_addresses.setdefault(poll.load, np.full(self.shape, -1, np.int64))
+        active, addresses = spread(self.active, self.shape), spread(dense(address).astype(np.int64), self.shape)
+        is_repeated = active & is_failed_attempt & (last == addresses)
+        last[active] = addresses[active]
         self.find_counters(space, kind, width).polls += find_active_lanes(is_repeated, self.shape).requests
         if (active != is_repeated).any():
-            self.record(space, kind, width, place, active=active & ~is_repeated, cost=cost)
+            self.record(space, kind, width, address, active=active & ~is_repeated, cost=cost)
         else:
-            self.context.progress.note_place(poll.load, place)
+            self.context.progress.note_address(poll.load, address)
 
     def enter_block(self, block: int) -> None:
         """Forget the polled addresses of active threads in each wait loop that does not contain the basic block."""
-        for load, places in self._poll_places.items():
+        for load, addresses in self._polled_addresses.items():
             if block not in self.context.polls[load].loop:
-                places[spread(self.active, self.shape)] = -1
+                addresses[spread(self.active, self.shape)] = -1
 
     def order_blocks(self, threads: Array) -> None:
         """Order the blocks of the threads in a mask after all earlier accesses to global memory."""

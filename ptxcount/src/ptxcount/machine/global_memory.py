@@ -82,7 +82,7 @@ class ArrayMemory(AddressMap):
         if part.places is not None:  # may be one row for all blocks
             full = np.full(shape, -1, np.int64)
             full.reshape(-1)[part.places] = part.first_index
-        full = spread(full, chunk.shape).reshape(-1)
+        full = spread(full, chunk.shape).reshape(-1)  # by thread of the chunk; -1: it does not access the array
         places = np.flatnonzero(full >= 0)
         index, event, width = full[places] // count, chunk.make_event(places), size * count
         stored_values = [spread(value, chunk.shape).reshape(-1)[places] for value in values]
@@ -93,11 +93,11 @@ class ArrayMemory(AddressMap):
             else:
                 race = history.note_load(index, width, event)
             if race is not None:
-                position = divmod(int(places[race[0]]), chunk.shape[1])
-                text = race[1]
+                access, text = race
                 if history is region.scanned:
                     text += "; this load ends a loop, so counts depend on the order of threads"
-                report(GlobalRaceError, position, text, region.base + int(index[race[0]]) * width)
+                position = divmod(int(places[access]), chunk.shape[1])
+                report(GlobalRaceError, position, text, region.base + int(index[access]) * width)
 
     def store(self, address: Value, size: int, values: list[Array], active: Array, report: Report) -> None:
         """Write adjacent elements for each active thread, as `load`; ``values`` has one array per element."""

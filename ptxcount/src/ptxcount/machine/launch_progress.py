@@ -24,27 +24,27 @@ class LaunchProgress:
     def __init__(self, limit: float) -> None:
         self.limit = limit
         self._since = time.thread_time()
-        self._tracks_places = False
-        self._places: dict[object, Array] = {}
+        self._tracks_addresses = False
+        self._addresses: dict[object, Array] = {}
 
     def note_progress(self) -> None:
         """Note progress: the limit for stalls starts again."""
         self._since = time.thread_time()
-        self._tracks_places = False
+        self._tracks_addresses = False
 
     def is_stalled(self) -> bool:
         """Tell if the time without progress exceeds the limit; after a second without progress, track addresses."""
         idle = time.thread_time() - self._since
-        if idle > _PATIENCE and not self._tracks_places:
-            self._tracks_places, self._places = True, {}
+        if idle > _PATIENCE and not self._tracks_addresses:
+            self._tracks_addresses, self._addresses = True, {}
         return idle > self.limit
 
-    def note_place(self, instruction: object, place: Value) -> None:
+    def note_address(self, instruction: object, address: Value) -> None:
         """Note the address of an access. While addresses are tracked, a change since the last execution is progress."""
-        if not self._tracks_places:
+        if not self._tracks_addresses:
             return
-        new, old = dense(place), self._places.get(instruction)
-        self._places[instruction] = new
+        new, old = dense(address), self._addresses.get(instruction)
+        self._addresses[instruction] = new
         if old is not None and (old.shape != new.shape or bool((old != new).any())):
             self.note_progress()
 

@@ -50,8 +50,8 @@ class Reporter:
             is_same_warp = other_thread // LANES == position[1] // LANES
             text += f": no {'__syncwarp' if is_same_warp else '__syncthreads'}() between them"
         fault = self.chunk.make_fault(error, text, position=position, address=address, source=self.source)
-        code, option = _RECOVERABLE.get(error, ("", "error"))
-        policy = getattr(context, option, option)
+        code, option = _RECOVERABLE.get(error, ("", ""))
+        policy = getattr(context, option) if option else "error"
         if policy == "error":
             raise fault
         if policy != "off":
