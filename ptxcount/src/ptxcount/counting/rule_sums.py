@@ -30,7 +30,7 @@ def sum_rules(rules: Rules, address: Value, active: Array, shape: tuple[int, int
     split = split_sum(address, address.itemsize) if isinstance(address, np.ndarray) else address
     occupancy = find_active_lanes(active, shape)
     lanes = occupancy.lanes
-    if split is None:  # evaluate all requests
+    if split is None:  # the blocks have no common pattern: evaluate each request
         dense_address = dense(address)
         rows = by_warp(spread(dense_address.view(f"i{dense_address.itemsize}"), shape), threads)
         if lanes is not None:

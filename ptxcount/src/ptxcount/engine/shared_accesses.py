@@ -108,10 +108,11 @@ def _is_widened_halfword(target: Operand, readers: Mapping[str, Sequence[Instruc
 
 
 def _needs_word(reader: Instruction) -> bool:
-    is_whole = not any(name.startswith(("f", "bf")) for name in reader.modifiers)
+    """Tell if an instruction needs the 16-bit value that it reads as a zero-extended word."""
     if reader.opcode == "setp":
         return "u16" in reader.modifiers
-    return reader.name in _NAMES_OF_WORDS or (reader.opcode in _OPCODES_OF_WORDS and is_whole)
+    is_integer = not any(name.startswith(("f", "bf")) for name in reader.modifiers)
+    return reader.name in _NAMES_OF_WORDS or (reader.opcode in _OPCODES_OF_WORDS and is_integer)
 
 
 def breaks_loads(instruction: Instruction) -> bool:

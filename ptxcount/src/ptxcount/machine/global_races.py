@@ -149,16 +149,16 @@ class AccessHistory:
         warp_read = warp_reader | event.time << _TIME
         thread_read = self._read[places]
         self._read[places] = warp_read  # for the comparison below: NumPy keeps one of several warps
-        is_foreign = (self._read[places] != warp_read) | is_unordered & ~inside & ~is_warp
+        read_elsewhere = (self._read[places] != warp_read) | is_unordered & ~inside & ~is_warp
         self._read[places] = thread_read
         self._read[places[is_shared]] = warp_read[is_shared]
         if self._lanes is not None and lane_bits is not None:
-            bit = np.uint32(1)
-            kept_bits = np.where(is_warp, lane_bits, np.where(inside, bit << (lane % LANES).astype(np.uint32), 0))
+            one = np.uint32(1)
+            earlier_bits = np.where(is_warp, lane_bits, np.where(inside, one << (lane % LANES).astype(np.uint32), 0))
             self._lanes[places] = 0
-            own_bit = bit << warp.lanes[:, None].astype(np.uint32)
-            np.bitwise_or.at(self._lanes, places, np.where(is_unordered, kept_bits, 0).astype(np.uint32) | own_bit)
-        return np.asarray(is_foreign)
+            own_bit = one << warp.lanes[:, None].astype(np.uint32)
+            np.bitwise_or.at(self._lanes, places, np.where(is_unordered, earlier_bits, 0).astype(np.uint32) | own_bit)
+        return np.asarray(read_elsewhere)
 
     def note_strong_write(
         self, index: Array, width: int, values: Sequence[Array], cells: Array, event: AccessEvent

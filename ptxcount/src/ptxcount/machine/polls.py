@@ -79,7 +79,11 @@ def find_retried_swaps(code: Sequence[Instruction], flow: Flow) -> set[int]:
     retried = set[int]()
     for _, loop in _iter_loops(flow) if swaps else ():
         deciding = _find_deciding_registers(code, flow, loop)
-        retried |= {id(each) for each in _list_code(code, flow, loop) if not deciding.isdisjoint(each.writes)}
+        retried |= {
+            id(instruction)
+            for instruction in _list_code(code, flow, loop)
+            if not deciding.isdisjoint(instruction.writes)
+        }
     return retried & swaps
 
 
@@ -95,12 +99,11 @@ def _find_retries(
     retries = {
         id(atomic) for atomic in loop_code if atomic.opcode == "atom" and varying.isdisjoint(_find_operands(atomic))
     }
-    working = {
-        index
-        for index in range(len(flow.blocks))
-        if index not in loop
-        or any(_is_work(each) and id(each) not in retries for each in _list_code(code, flow, [index]))
-    }
+    working = {*range(len(flow.blocks))} - loop
+    for index in loop:
+        block_code = _list_code(code, flow, [index])
+        if any(_is_work(instruction) for instruction in block_code if id(instruction) not in retries):
+            working.add(index)
     cycle = frozenset(
         index
         for index in _find_reachable(flow, [head], working)
