@@ -63,6 +63,7 @@ SNIPPETS = [
     ("", "ld.global.u32 %r1, 5;", "ld.global.u32", "it needs an address, not 5"),
     ("", "ld.shared %r1, [%r2];", "ld.shared", ""),
     ("", "brx.idx;", "brx.idx", "it needs a table of this kernel"),
+    ("", "atom.global.add.u32;", "atom.global.add.u32", "the number of operands is 0"),
     ("", "add.u32 %r1, {%r2, %r3}, 5;", "add.u32", "{%r2, %r3} cannot be read as .u32"),
     ("", "@%q9 mov.u32 %r1, 5;", "mov.u32", "'%q9' is not a predicate register"),
     ("", "@%q9 ret;", "ret", ""),

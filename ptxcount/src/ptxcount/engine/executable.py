@@ -116,7 +116,7 @@ def prepare_executable(program: Program, entry: str) -> Executable:
 
 def _rebind_atomics(code: list[Instruction], steps: list[Step], flow: Flow) -> None:
     """Bind atomics again, with facts of the whole kernel: unused results, uniform registers, and retried swaps."""
-    atomics = [place for place, instruction in enumerate(code) if instruction.opcode in ("atom", "red")]
+    atomics = [place for place, atomic in enumerate(code) if atomic.opcode in ("atom", "red") and atomic.operands]
     divergent = find_divergent(code, flow) if atomics else set()
     read = {name for instruction in code for name in instruction.reads} if atomics else set()
     retried = find_retried_swaps(code, flow)
@@ -149,13 +149,11 @@ def _iter_code(entry: Entry, flow: Flow, all_steps: list[Step]) -> Iterator[Code
         guard = last.guard if last and jumps else None
         if last and jumps:
             steps[-1] = lambda chunk: None  # the schedule executes branches
-        uses = (
-            (name, index)
-            for index, instruction in enumerate(instructions)
-            for name in instruction.reads | instruction.writes
-        )
+        last_use: dict[str, int] = {}
+        for index, instruction in enumerate(instructions):
+            last_use |= dict.fromkeys((instruction.reads | instruction.writes) - flow.outliving, index)
         dead: list[list[str]] = [[] for _ in instructions]
-        for name, index in {name: index for name, index in uses if name not in flow.outliving}.items():
+        for name, index in last_use.items():
             # The schedule reads the barrier number when threads arrive.
             if (guard is None or name != guard.name) and (block.end is not End.BARRIER or index + 1 < len(dead)):
                 dead[index].append(name)
