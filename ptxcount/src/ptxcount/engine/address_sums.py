@@ -67,7 +67,7 @@ def trace_sums(code: Sequence[Instruction], names: Iterable[str]) -> TracedSums:
         if name not in needed and name in definitions:
             needed.add(name)
             work += definitions[name].reads
-    # The first register with each value that is no sum, by the instruction's name and operands.
+    # First register with each value, by the name of the instruction that computes it and its operands.
     traced, values = TracedSums({}, {}), dict[tuple[object, ...], Operand]()
     for name, instruction in definitions.items():
         if name in needed and all(writes[read_name] < 2 for read_name in instruction.reads):

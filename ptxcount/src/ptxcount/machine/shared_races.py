@@ -222,7 +222,7 @@ class RaceDetector:
     def _compare_lanes(
         self, earlier_kind: str, flat: Array, thread: Array, ordered_times: Array, extremes: tuple[Array, Array]
     ) -> tuple[Array, Array, Array]:
-        """Return the lowest and the highest thread that accessed each unit before, and the mask of accesses that race.
+        """Return the lowest and the highest earlier thread of each unit, and the mask of accesses that may race.
 
         Within a warp, both threads are the lowest lane that no barrier orders before the access.
         """
