@@ -143,7 +143,9 @@ def compare_sums(name: str, kind: Type, left: Value, right: Value) -> Array | No
     compare = COMPARISONS[name]
     (a_low, a_high), (b_low, b_high) = a.bounds(), b.bounds()
     low, high = a_low - b_high, a_high - b_low  # bounds of left minus right
-    outcomes = {compare(difference, 0) for difference in (low, high, min(max(low, 0), high))}
+    outcomes = {compare(low, 0), compare(high, 0)}
+    if low < 0 < high:
+        outcomes.add(compare(0, 0))
     if len(outcomes) == 1:  # the same for all differences within the bounds
         return np.full((1, 1), outcomes.pop())
     if max(abs(bound) for bound in (a_low, a_high, b_low, b_high)) >= 2**61:
