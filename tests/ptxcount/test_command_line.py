@@ -86,7 +86,7 @@ REFUSED = [
     ("{sums} --entry row_sums --grid 1 --block 0 {given}", "LaunchError: block.x is 0; 1 to 1024 are allowed"),
     ("{good} --step-limit 0", "LaunchError: step limit is 0; it must be positive"),
     ("{good} --step-limit {digits}", "LaunchError: argument --step-limit: invalid int value: '9999"),
-    ("{good} --dynamic-shared -1", "LaunchError: "),
+    ("{good} --dynamic-shared -1", "LaunchError: dynamic shared memory is -1 bytes; it must be 0 or more"),
     ("{good} --step-limit 9", "StepLimitExceededError: {sums}:"),
     ("{good} --time-limit 1e-9", "TimeLimitExceededError: {sums}:"),
     ("{good} --time-limit 0", "LaunchError: time limit is 0.0; it must be positive"),

@@ -123,10 +123,10 @@ def test_slice_has_the_bounds_of_its_base(ptx: str) -> None:
 
 
 @pytest.mark.parametrize(("argument", "text"), [
-    ({"rows": [np.int32(1), np.float32(1)]}, "argument 0.rows is a list of elements of several types; all must have"),
+    ({"rows": [np.int32(1), np.float32(1)]}, "argument 0.rows is a list of float32 and int32; all elements"),
     ({"rows": {"x": 7}}, "argument 0.rows.x has the type int; pass an array or a NumPy scalar"),
     ({"*": {"n": "7"}}, r"\*argument 0.n has the type str; pass an array or a NumPy scalar"),
-    ({}, "argument 0 has the type dict; pass an array or a NumPy scalar"),
+    ({}, "argument 0 is an empty dict; pass an array or a NumPy scalar"),
     ({"y": np.zeros(8, np.float32)}, "argument 0 has 8 bytes; of_struct takes 48"),
 ])  # fmt: skip
 def test_errors_name_the_member(argument: Any, text: str, ptx: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ptxcount import format_counters
-from ptxcount.counting.counters import LOCAL, Access, LaunchCounters
+from ptxcount.counting.counters import LOCAL_CAVEATS, Access, LaunchCounters
 from ptxcount.report import listing
 from ptxcount.report.costs import format_costs
 from ptxcount.report.totals_table import format_table
@@ -160,7 +160,7 @@ def test_merged_accesses_have_a_row_if_they_differ() -> None:
 def test_json_has_totals_and_caveats() -> None:
     """JSON has totals, lines, findings and caveats; the caveat on atomics only if there are any."""
     without = LaunchCounters(64, LAUNCH.accesses[:4], 160, 5)
-    nothing: dict[str, Any] = {"caveats": {"local store": LOCAL[None]}, "findings": []}
+    nothing: dict[str, Any] = {"caveats": {"local store": LOCAL_CAVEATS[None]}, "findings": []}
     printed = json.loads(listing.format_json(without))
     assert [(line["line"], len(line["accesses"])) for line in printed.pop("lines")] == [(1, 1), (8, 2), (12, 1)]
     assert printed == {**without.totals(), **nothing}
@@ -169,7 +169,7 @@ def test_json_has_totals_and_caveats() -> None:
     assert printed == {
         **LAUNCH.totals(),
         **nothing,
-        "caveats": {"shared atomic": "retries between warps are not counted", "local store": LOCAL[None]},
+        "caveats": {"shared atomic": "retries between warps are not counted", "local store": LOCAL_CAVEATS[None]},
     }
 
 

@@ -203,7 +203,7 @@ def test_launch_without_progress_ends(name: str, monkeypatch: pytest.MonkeyPatch
         return
     with pytest.raises(ptxcount.NoProgressError, match=r"0.2 s without progress; .*; 2 threads are at .*PTX line"):
         count()
-    with pytest.raises(ptxcount.TimeLimitExceededError):
+    with pytest.raises(ptxcount.TimeLimitExceededError, match=r"did not end within --time-limit 0.5 s; raise it"):
         count(time_limit=0.5)
 
 

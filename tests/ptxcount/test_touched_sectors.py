@@ -30,7 +30,7 @@ def test_access_notes_its_sectors(blocks: list[int], threads: range | list[int],
         BASE, np.zeros(SECTORS * SECTOR, np.uint8), "array", True, read={2: np.zeros_like(flags)}, written=flags
     )
     column, row = np.array(blocks)[:, None] + BASE, np.array(threads)[None, :]
-    ArrayPart(region, Sum(column, row), 4, None, slice(None)).touch(written=written)
+    ArrayPart(region, Sum(column, row), 4, None, slice(None)).mark_sectors(written=written)
     assert region.read is not None
     touched = np.flatnonzero(flags if written else region.read[2])
     assert touched.tolist() == np.unique((column + row - BASE) // SECTOR).tolist()

@@ -114,6 +114,6 @@ def test_gather_reads_the_unit_of_each_thread(stride: int | None, blocks: int, s
     block[0] = 4096 - int(thread.max()) - 2
     address = Sum(block * size + region.base, thread * size)
     part = ArrayPart(region, address, size, None, np.s_[:])
-    units = region.units(size)
+    units = region.view_elements(size)
     for offset in (0, 1):
         assert (part.gather(offset) == units[block + thread + offset]).all()

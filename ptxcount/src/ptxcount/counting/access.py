@@ -11,7 +11,7 @@ from .atomic_costs import AtomicCost
 from .rule_sums import Rules, sum_rules
 from .samples import EXECUTIONS, Sample, sample_warps
 from .transactions import (
-    CONSTANT,
+    CONSTANT_BYTES,
     SECTOR,
     WORD,
     count_constant_addresses,
@@ -157,19 +157,22 @@ class Access:
         ``cost`` is that of an atomic instruction, also for the loads of its CAS loop. With ``is_replay``, the hardware
         replays a counted request: `useful_bytes` and `samples` stay.
         """
-        if cost is not None and cost.min_aggregated_lanes > 1:  # only warps with enough active lanes
-            lanes = lanes_by_warp(spread(active, shape), shape[1])
-            is_aggregated = lanes.sum(axis=2, keepdims=True) >= cost.min_aggregated_lanes
-            for part, lane_count in ((lanes & is_aggregated, 1), (lanes & ~is_aggregated, 0)):
-                if part.any():
-                    part_cost = cost._replace(min_aggregated_lanes=lane_count)
-                    self._count(address, by_thread(part, shape[1]), shape, part_cost, is_replay)
-        else:
-            self._count(address, active, shape, cost, is_replay)
+        min_lanes = 0 if cost is None else cost.min_aggregated_lanes
+        if min_lanes < 2:
+            self._count(address, active, shape, cost, is_replay, is_aggregated=min_lanes == 1)
+            return
+        lanes = lanes_by_warp(spread(active, shape), shape[1])
+        has_enough = lanes.sum(axis=2, keepdims=True) >= min_lanes
+        for part, is_aggregated in ((lanes & has_enough, True), (lanes & ~has_enough, False)):
+            if part.any():
+                mask = by_thread(part, shape[1])
+                self._count(address, mask, shape, cost, is_replay, is_aggregated=is_aggregated)
 
     def _count(
-        self, address: Value, active: Array, shape: tuple[int, int], cost: AtomicCost | None, is_replay: bool
-    ) -> None:
+        self, address: Value, active: Array, shape: tuple[int, int], cost: AtomicCost | None, is_replay: bool,
+        *, is_aggregated: bool,
+    ) -> None:  # fmt: skip
+        """Count as `record`; ``is_aggregated``: all requests are warp-aggregated, otherwise none is."""
         occupancy = find_active_lanes(active, shape)
         count = occupancy.requests
         self.requests += count
@@ -177,15 +180,14 @@ class Access:
         if not (self.has_enough_samples or is_replay):
             self.samples += sample_warps(address, active, shape, self.samples)
             self.has_enough_samples = len(self.samples) >= EXECUTIONS
-        is_aggregated = cost is not None and cost.min_aggregated_lanes > 0
         if cost is not None and self.kind == "atomic":
             self.aggregated += count if is_aggregated else 0
             self.loops += cost.loops * count
             if self.space == "shared":
                 sums = sum_rules(count_shared_atomics, address, active, shape, self.width)
                 self.together += sums[0]
-                for name, place in (("wavefronts", cost.rounds_index), ("conflict_free", cost.rounds_index + 3)):
-                    separate = count * cost.before + sums[place] * cost.per_round
+                for name, index in (("wavefronts", cost.rounds_index), ("conflict_free", cost.rounds_index + 3)):
+                    separate = count * cost.before + sums[index] * cost.per_round
                     added = count * cost.per_aggregated if is_aggregated else separate
                     setattr(self, name, getattr(self, name) + added)
                 return
@@ -200,7 +202,7 @@ class Access:
         if self.space == "local":
             self.requests += count * max(self.width // WORD - 1, 0)
         if self.space == "constant":
-            self.requests += count * max(self.width // CONSTANT - 1, 0)
+            self.requests += count * max(self.width // CONSTANT_BYTES - 1, 0)
 
     def add_untraced(self, requests: int, sectors: int, useful_bytes: int) -> None:
         """Add accesses without per-lane addresses: bulk copies, texture fetches."""

@@ -41,20 +41,21 @@ _AGGREGATED_LANES = {
 
 
 def find_atomic_cost(
-    name: str, kind: Type, *, returns: bool, adds_one: bool, one_value: bool = False, one_address: bool = False
+    name: str, kind: Type, *, returns: bool, adds_one: bool, uniform_value: bool = False, uniform_address: bool = False
 ) -> AtomicCost:
     """Find an atomic's wavefronts in shared memory, and its warp aggregation in shared and global memory.
 
-    ``returns``: its result is used. ``adds_one``: it adds the literal 1. ``one_value``, ``one_address``: ptxas can
-    prove that the value, or the address, is uniform in a warp. PTX does not determine the instruction that ptxas
+    ``returns``: its result is used. ``adds_one``: it adds the literal 1. ``uniform_value``, ``uniform_address``: ptxas
+    can prove that the value, or the address, is uniform in a warp. PTX does not determine the instruction that ptxas
     chooses. These rules match its choice in the measured kernels. ``exch`` and ``cas`` of 64 and 128 bits are single
     instructions, not CAS loops (sm_75 to sm_120, nvcc 13.0.88; 240 launches of one warp on an H200).
     """
-    can_aggregate = one_address and kind.kind in ("u", "s", "b")
-    min_lanes = _AGGREGATED_LANES.get((name, kind.size, returns), (0, 0))
-    min_aggregated_lanes = min_lanes[not one_value] if can_aggregate else 0
+    can_aggregate = uniform_address and kind.kind in ("u", "s", "b")
+    lanes_if_uniform, lanes_if_divergent = _AGGREGATED_LANES.get((name, kind.size, returns), (0, 0))
+    min_lanes = lanes_if_uniform if uniform_value else lanes_if_divergent
+    min_aggregated_lanes = min_lanes if can_aggregate else 0
     is_wide_swap = name in ("exch", "cas") and kind.size >= 8
-    if kind.size == 2:
+    if kind.size == 2:  # a CAS loop on the 32-bit word
         return AtomicCost(_BANKS, 2, loops=True)
     if kind.name not in ("u32", "s32", "b32") and not is_wide_swap:
         before = int(kind.name.endswith("x2"))  # ATOM.E.ADD, by a generic address

@@ -7,10 +7,10 @@ from typing import Any
 from ..util.findings import Finding
 from .access import Access
 
-__all__ = ["AMOUNTS", "KINDS", "LOCAL", "Access", "Amounts", "LaunchCounters"]
+__all__ = ["AMOUNTS", "KINDS", "LOCAL_CAVEATS", "Access", "Amounts", "LaunchCounters"]
 
 #: Caveats of local memory, by stack frame size in bytes.
-LOCAL = {None: "ptxas may keep it in registers", 0: "ptxas keeps all of it in registers"}
+LOCAL_CAVEATS = {None: "ptxas may keep it in registers", 0: "ptxas keeps all of it in registers"}
 KINDS = ("load", "store", "atomic")
 #: Counts that `Amounts` sums over accesses.
 AMOUNTS = (
@@ -118,11 +118,10 @@ class LaunchCounters:
         result = {"threads": self.threads}
         present = {(access.space, access.kind) for access in self.accesses}
         for space, prefix, amounts in _TOTALS:
-            for kind in (
-                KINDS if space in ("global", "shared") else [kind for kind in KINDS if (space, kind) in present]
-            ):
-                named = (*amounts, "together") if kind == "atomic" else amounts
-                result |= {f"{prefix}{kind}_{name}": self._sum_accesses(name, space, kind) for name in named}
+            for kind in KINDS:
+                if space in ("global", "shared") or (space, kind) in present:
+                    names = (*amounts, "together") if kind == "atomic" else amounts
+                    result |= {f"{prefix}{kind}_{name}": self._sum_accesses(name, space, kind) for name in names}
         if ("constant", "load") in present:
             result |= {
                 f"constant_{name}": self._sum_accesses(name, "constant", "load") for name in ("requests", "addresses")
@@ -145,9 +144,9 @@ class LaunchCounters:
         notes: defaultdict[str, dict[str, None]] = defaultdict(dict)
         for access in self.accesses:
             notes[f"{access.space} {access.kind}"] |= dict.fromkeys(filter(None, [access.caveat]))
-        found = {kind: "; ".join(texts) for kind, texts in notes.items() if texts}
-        text = LOCAL.get(self.stack_frame, f"ptxas keeps {self.stack_frame} bytes per thread there")
-        return found | {f"local {access.kind}": text for access in self.accesses if access.space == "local"}
+        caveats = {kind: "; ".join(texts) for kind, texts in notes.items() if texts}
+        text = LOCAL_CAVEATS.get(self.stack_frame, f"ptxas keeps {self.stack_frame} bytes per thread there")
+        return caveats | {f"local {access.kind}": text for access in self.accesses if access.space == "local"}
 
     def machine_code_accesses(self) -> list[Access]:
         """Return the accesses of the machine code: without local memory if ptxas reports no stack frame."""
@@ -167,6 +166,7 @@ class LaunchCounters:
         return lines
 
 
+#: State space, prefix of its keys in `LaunchCounters.totals`, and the counts of its loads, stores and atomics.
 _TOTALS = (
     ("global", "", ("requests", "sectors", "ideal_sectors", "lines", "ideal_lines", "useful_bytes")),
     ("shared", "shared_", ("requests", "wavefronts", "bank_conflicts", "useful_bytes")),

@@ -30,7 +30,7 @@ def sum_rules(rules: Rules, address: Value, active: Array, shape: tuple[int, int
     split = split_sum(address, address.itemsize) if isinstance(address, np.ndarray) else address
     occupancy = find_active_lanes(active, shape)
     lanes = occupancy.lanes
-    if split is None:
+    if split is None:  # the blocks have no common pattern: evaluate each request
         dense_address = dense(address)
         rows = by_warp(spread(dense_address.view(f"i{dense_address.itemsize}"), shape), threads)
         if lanes is not None:
@@ -39,27 +39,27 @@ def sum_rules(rules: Rules, address: Value, active: Array, shape: tuple[int, int
                 rows, lanes = rows[is_active], lanes[is_active]
             lanes = np.ascontiguousarray(lanes).reshape(-1, LANES)
         return [int(table.sum()) for table in rules(rows.reshape(-1, LANES), lanes, width)]
-    residues, kind, weights = _group_residues(split.block.ravel() % _PERIOD)
+    residues, residue_index, block_counts = _group_residues(split.block.ravel() % _PERIOD)
     columns = by_warp(split.thread, threads)[0]
     offsets = columns - columns.min() // _PERIOD * _PERIOD
-    if lanes is None or active.size == 1:
-        tables = _tabulate_kinds(rules, residues, offsets, threads, width)
-        return [count * (blocks // split.block.size) for count in (tables.sum(axis=2) @ weights).tolist()]
+    if lanes is None or active.size == 1:  # all threads are active
+        tables = _tabulate_residues(rules, residues, offsets, threads, width)
+        return [count * (blocks // split.block.size) for count in (tables.sum(axis=2) @ block_counts).tolist()]
     exists = lanes_by_warp(_ALL_THREADS, threads) if threads % LANES else None
-    kind_of_block, lanes = spread(kind, (blocks,)), spread(lanes, (blocks, *offsets.shape))
+    residue_index, lanes = spread(residue_index, (blocks,)), spread(lanes, (blocks, *offsets.shape))
     is_full = (lanes if exists is None else lanes | ~exists).all(axis=2)
     block, warp = np.nonzero(occupancy.warps & ~is_full)
     sums = []
-    if len(block):
-        rows = residues[kind_of_block[block]][:, None] + offsets[warp]
+    if len(block):  # evaluate each warp with inactive threads
+        rows = residues[residue_index[block]][:, None] + offsets[warp]
         sums.append(_apply_rules(rules, rows, lanes[block, warp], width).sum(axis=1).tolist())
     if not sums or is_full.any():
-        tables = _tabulate_kinds(rules, residues, offsets, threads, width)
-        sums.append([int(table[kind_of_block][is_full].sum()) for table in tables])
+        tables = _tabulate_residues(rules, residues, offsets, threads, width)
+        sums.append([int(table[residue_index][is_full].sum()) for table in tables])
     return [sum(column) for column in zip(*sums, strict=True)]
 
 
-def _tabulate_kinds(rules: Rules, residues: Array, offsets: Array, threads: int, width: int) -> Array:
+def _tabulate_residues(rules: Rules, residues: Array, offsets: Array, threads: int, width: int) -> Array:
     """Apply the rules to each warp of one block per residue; the result has the shape (counts, residues, warps)."""
     rows, exists = residues[:, None, None] + offsets, None
     if threads % LANES:
@@ -85,5 +85,5 @@ def _group_residues(residues: Array) -> tuple[Array, Array, Array]:
     """Return the distinct residues, the index of each block's residue, and the number of blocks per residue."""
     if residues.size == 1 or (residues == residues[0]).all():
         return residues[:1], np.zeros(residues.size, np.intp), np.array([residues.size])
-    distinct, kind, weights = np.unique(residues, return_inverse=True, return_counts=True)
-    return distinct, kind.ravel(), weights
+    distinct, residue_index, block_counts = np.unique(residues, return_inverse=True, return_counts=True)
+    return distinct, residue_index.ravel(), block_counts

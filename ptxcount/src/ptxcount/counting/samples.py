@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..lanes.symbolic_values import Sum, Value
-from ..lanes.warps import LANES, Array, by_warp, lanes_by_warp, spread
+from ..lanes.warps import Array, by_warp, lanes_by_warp, spread, warp_count
 
 #: Maximum executions sampled per instruction.
 EXECUTIONS = 4
@@ -34,13 +34,10 @@ def sample_warps(address: Value, active: Array, shape: tuple[int, int], earlier:
         return []
     busy = 0 if active.shape[0] == 1 else int(active.sum(axis=1).argmax())
     busy = min(busy, max(blocks - 2, 0))
-    sampled_blocks = (
-        earlier[0].blocks
-        if earlier
-        else list(dict.fromkeys([busy, (busy + 1) % blocks, (busy + blocks // 2) % blocks]))
-    )
-    warp_total = -(-threads // LANES)
-    warps = sorted({0, min(1, warp_total - 1), warp_total // 2, warp_total - 1}) if warp_total > 1 else slice(None)
+    sampled_blocks = list(dict.fromkeys([busy, (busy + 1) % blocks, (busy + blocks // 2) % blocks]))
+    sampled_blocks = earlier[0].blocks if earlier else sampled_blocks
+    last = warp_count(threads) - 1
+    warps = sorted({0, 1, (last + 1) // 2, last}) if last > 0 else slice(None)
 
     def pick_blocks(values: Array) -> Array:
         return values if values.shape[0] == 1 else values[sampled_blocks]

@@ -25,7 +25,7 @@ LINE = 128
 BANKS = 32
 WORD = 4
 #: Maximum bytes per lane of one constant load (LDC.64).
-CONSTANT = 8
+CONSTANT_BYTES = 8
 _ONE_IN_EACH_BYTE = np.uint64(0x0101010101010101)
 
 
@@ -41,7 +41,8 @@ def _count_true(flags: Array) -> Array:
 def _count_segments(units: Array, lanes: Array | None, *sizes: int) -> list[Array]:
     """Count the distinct aligned segments that the active lanes of each request touch.
 
-    The result has one array per segment size, with one number per request. Sizes are powers of two.
+    ``units`` are addresses or indices, (requests, lanes). Sizes are powers of two, in the same unit. The result has one
+    array per size, with one number per request.
     """
     if units.size and int(units.min()) >> 32 == (int(units.max()) + LINE) >> 32:  # no lane is on the line of -1
         units = units.astype(np.int32)  # 32-bit arithmetic takes half the time
@@ -49,17 +50,17 @@ def _count_segments(units: Array, lanes: Array | None, *sizes: int) -> list[Arra
         units = units | (lanes.view(np.int8) - np.int8(1))  # -1: inactive lanes add one segment, subtracted below
     width = units.shape[1]
     descends = units.reshape(-1)[1:] < units.reshape(-1)[:-1]
-    descends[width - 1 :: width] = False
+    descends[width - 1 :: width] = False  # the last lane of a request, and the first of the next
     flat = (np.sort(units, axis=1) if descends.any() else units).reshape(-1)
     changes = np.empty(units.shape, flat.dtype)
     np.bitwise_xor(flat[1:], flat[:-1], out=changes.reshape(-1)[1:])
     changes = changes.view(f"u{flat.itemsize}")
-    idle_pieces = 0 if lanes is None else _count_true(lanes) < width
+    inactive_segments = 0 if lanes is None else _count_true(lanes) < width
     counts = []
     for size in sizes:
-        is_new = changes >= size
+        is_new = changes >= size  # neighbors in one segment differ only in bits below its size
         is_new[:, 0] = True
-        counts.append(_count_true(is_new) - idle_pieces)
+        counts.append(_count_true(is_new) - inactive_segments)
     return counts
 
 
@@ -86,8 +87,8 @@ def count_global(addresses: Array, lanes: Array | None, width: int) -> list[Arra
 
 
 def count_bulk_copy_sectors(
-    places: Array,
-    offsets: Array,
+    global_addresses: Array,
+    shared_addresses: Array,
     shift: int = 0,
     *,
     inside: Array | None = None,
@@ -104,8 +105,8 @@ def count_bulk_copy_sectors(
 
     Parameters
     ----------
-    places, offsets : ndarray of int
-        The global and the shared address of each moved part of a sector. 2-D if each row of a tile is split separately.
+    global_addresses, shared_addresses : ndarray of int
+        The addresses of each moved part of a sector. 2-D if each row of a tile is split separately.
     shift : int
         Bytes added to the shared address.
     inside : ndarray of bool, optional
@@ -115,14 +116,18 @@ def count_bulk_copy_sectors(
     is_multicast : bool
         Whether the copy has a mask of destination blocks. The result is for one destination.
     """
-    rows = np.broadcast_to(np.arange(len(places))[:, None] if places.ndim > 1 else 0, places.shape)
-    offsets, within = offsets + shift, np.full(places.shape, True) if inside is None else inside
-    lines = np.where(within, places // LINE if is_multicast else 0, -1)
-    sectors = np.where(within, places // SECTOR, -1 - offsets // SECTOR)
-    keys = np.stack([rows, offsets // LINE, lines, sectors])
+    shape, shared_addresses = global_addresses.shape, shared_addresses + shift
+    rows = np.broadcast_to(np.arange(shape[0])[:, None] if len(shape) > 1 else 0, shape)
+    within = np.full(shape, True) if inside is None else inside
+    # Zeros have line -1, and a negative number for each sector of shared memory.
+    lines = np.where(within, global_addresses // LINE if is_multicast else 0, -1)
+    sectors = np.where(within, global_addresses // SECTOR, -1 - shared_addresses // SECTOR)
+    keys = np.stack([rows, shared_addresses // LINE, lines, sectors])
     keys = np.unique(keys[:, within] if is_store else keys.reshape(4, -1), axis=1)
-    parts, counts = np.unique(keys[:3], axis=1, return_counts=True)
-    return int((np.maximum(counts, np.where(parts[2] < 0, 3, 2)) if is_multicast else counts).sum())
+    segments, sector_counts = np.unique(keys[:3], axis=1, return_counts=True)
+    if is_multicast:
+        sector_counts = np.maximum(sector_counts, np.where(segments[2] < 0, 3, 2))
+    return int(sector_counts.sum())
 
 
 def count_local_sectors(addresses: Array, lanes: Array | None, width: int) -> list[Array]:
@@ -140,7 +145,7 @@ def count_constant_addresses(addresses: Array, lanes: Array | None, width: int) 
 
     A 16-byte access is two instructions of 8 bytes (measured: ``idc__requests`` in 64 launches on an H200).
     """
-    return [_count_distinct(addresses, lanes) * max(width // CONSTANT, 1)]
+    return [_count_distinct(addresses, lanes) * max(width // CONSTANT_BYTES, 1)]
 
 
 def count_wavefronts(addresses: Array, lanes: Array | None, width: int) -> Array:
@@ -179,18 +184,18 @@ def count_load_wavefronts(addresses: Array, lanes: Array | None, width: int) -> 
     This needs equal addresses in all active lanes n and n ^ 1, or in all n and n ^ 2. The larger group is used only if
     it takes fewer wavefronts (measured on an H100 with all regular address patterns).
     """
-    served = count_store_wavefronts(addresses, lanes, width)
+    wavefronts, conflict_free = count_store_wavefronts(addresses, lanes, width)
     if width > WORD:
         active, lane = np.ones(addresses.shape, bool) if lanes is None else lanes, np.arange(LANES)
         pairs = [(addresses == addresses[:, lane ^ n]) | ~active | ~active[:, lane ^ n] for n in (1, 2)]
-        agreeing = np.flatnonzero(pairs[0].all(axis=1) | pairs[1].all(axis=1))
-        if agreeing.size:
-            turns = _count_grouped_wavefronts(addresses[agreeing], active[agreeing], width, 2 * BANKS)
-            gains = turns < served[0][agreeing]  # otherwise, a larger group would report a conflict
-            agreeing = agreeing[gains]
-            served[0][agreeing] = turns[gains]
-            served[1][agreeing] = count_conflict_free(addresses, active, width // 2)[agreeing]
-    return served
+        paired = np.flatnonzero(pairs[0].all(axis=1) | pairs[1].all(axis=1))
+        if paired.size:
+            in_larger_groups = _count_grouped_wavefronts(addresses[paired], active[paired], width, 2 * BANKS)
+            is_fewer = in_larger_groups < wavefronts[paired]  # otherwise, a larger group would report a conflict
+            paired = paired[is_fewer]
+            wavefronts[paired] = in_larger_groups[is_fewer]
+            conflict_free[paired] = count_conflict_free(addresses, active, width // 2)[paired]
+    return [wavefronts, conflict_free]
 
 
 def _group_lanes(keys: Array, lanes: Array | None) -> tuple[Array, Array, Array]:
@@ -201,6 +206,7 @@ def _group_lanes(keys: Array, lanes: Array | None) -> tuple[Array, Array, Array]
 
 
 def _find_maxima(requests: int, row: Array, counts: Array) -> Array:
+    """Return the largest count of each request; 0 without one. ``row`` is the request of each count."""
     maxima = np.zeros(requests, np.int64)
     np.maximum.at(maxima, row, counts)
     return maxima
@@ -229,16 +235,18 @@ def count_shared_atomics(addresses: Array, lanes: Array | None, width: int) -> l
     3. The wavefronts of a load or store.
     4. to 6. The minimum of counts 1, 2 and 3 without conflicts.
     """
-    count, active = len(addresses), np.full(len(addresses), LANES) if lanes is None else np.count_nonzero(lanes, axis=1)
-    most_lanes = _find_maxima(count, *_group_lanes(addresses, lanes)[::2])
+    count = len(addresses)
+    lane_count = np.full(count, LANES) if lanes is None else np.count_nonzero(lanes, axis=1)
+    row, _, lanes_on_address = _group_lanes(addresses, lanes)
+    most_lanes = _find_maxima(count, row, lanes_on_address)
     group_size = BANKS * WORD // max(width, WORD)
     bank_keys = ((addresses >> 2) % BANKS).reshape(-1, group_size)
-    row, _, lane_counts = _group_lanes(bank_keys, None if lanes is None else lanes.reshape(-1, group_size))
-    banks = _find_maxima(len(bank_keys), row, lane_counts).reshape(count, -1).sum(axis=1)
+    row, _, lanes_in_bank = _group_lanes(bank_keys, None if lanes is None else lanes.reshape(-1, group_size))
+    banks = _find_maxima(len(bank_keys), row, lanes_in_bank).reshape(count, -1).sum(axis=1)
     rounds = np.sum(
         [count_conflict_free(addresses, mask, width) for mask in _iter_rounds(addresses, lanes, width)], axis=0
     )
-    fewest = -(-active * width // (BANKS * WORD))
+    fewest = -(-lane_count * width // (BANKS * WORD))
     groups = count_conflict_free(addresses, lanes, width)
     return [most_lanes, banks, rounds, count_wavefronts(addresses, lanes, width), groups, groups, fewest]
 
@@ -267,9 +275,10 @@ def _iter_rounds(addresses: Array, lanes: Array | None, width: int) -> Iterator[
     pending = np.ones(addresses.shape, bool) if lanes is None else lanes.copy()
     group, earlier = np.arange(LANES) // (BANKS * WORD // width), np.tri(LANES, k=-1, dtype=bool)
     banks, is_equal = (addresses >> 2) % BANKS, addresses[:, :, None] == addresses[:, None, :]
-    blocks = (banks[:, :, None] == banks[:, None, :]) & earlier & (group[:, None] == group)
-    fails = is_equal & (group[:, None] > group)
+    # Masks (requests, lane, other lane): the other lane is before the lane in its bank, or changes its word earlier.
+    is_behind = (banks[:, :, None] == banks[:, None, :]) & earlier & (group[:, None] == group)
+    fails_after = is_equal & (group[:, None] > group)
     while pending.any():
         yield pending.copy()
-        first = pending & ~(blocks & pending[:, None, :]).any(axis=2)
-        pending &= ~first | (fails & first[:, None, :]).any(axis=2)
+        tried = pending & ~(is_behind & pending[:, None, :]).any(axis=2)
+        pending &= ~tried | (fails_after & tried[:, None, :]).any(axis=2)

@@ -59,13 +59,15 @@ _ZERO = AddressSum(frozenset(), 0)
 def trace_sums(code: Sequence[Instruction], names: Iterable[str]) -> TracedSums:
     """Trace the registers with these names to sums; registers that are written more than once are not traced."""
     writes = Counter(name for instruction in code for name in instruction.writes)
-    definitions = {name: i for i in code for name in i.writes if writes[name] == 1 and _is_traceable(i)}
+    definitions = {name: instruction for instruction in filter(_is_traceable, code)
+                   for name in instruction.writes if writes[name] == 1}  # fmt: skip
     needed, work = set[str](), [*names]
     while work:
         name = work.pop()
         if name not in needed and name in definitions:
             needed.add(name)
             work += definitions[name].reads
+    # First register with each value, by the name of the instruction that computes it and its operands.
     traced, values = TracedSums({}, {}), dict[tuple[object, ...], Operand]()
     for name, instruction in definitions.items():
         if name in needed and all(writes[read_name] < 2 for read_name in instruction.reads):
@@ -92,10 +94,12 @@ def _add_parts(instruction: Instruction, parts: Sequence[AddressSum]) -> Address
         return None
     if instruction.opcode == "mov":
         return parts[0]
-    bits, factor = TYPES[kind].bits, parts[1].offset if not parts[1].terms else None
-    if instruction.opcode == "add" or (instruction.opcode == "sub" and not parts[1].terms):
-        return parts[0].add(parts[1], 1 if instruction.opcode == "add" else -1, bits)
-    if factor is None or instruction.opcode == "sub":
+    bits, constant = TYPES[kind].bits, None if parts[1].terms else parts[1].offset
+    if instruction.opcode == "add":
+        return parts[0].add(parts[1], 1, bits)
+    if constant is None:  # of two registers, only ``add`` computes a sum
         return None
+    if instruction.opcode == "sub":
+        return parts[0].add(parts[1], -1, bits)
     addend = parts[2] if instruction.opcode == "mad" else _ZERO
-    return addend.add(parts[0], 1 << factor % 64 if instruction.opcode == "shl" else factor, bits)
+    return addend.add(parts[0], 1 << constant % 64 if instruction.opcode == "shl" else constant, bits)

@@ -10,13 +10,15 @@ import numpy as np
 
 from ..lanes.warps import Array
 
-#: Barrier number of the cluster, and the thread count that stands for all threads of a block.
-CLUSTER, ALL = -1, -1
-#: Barrier number of a warp; its key has the mask instead of the thread count.
-WARP = 1 << 32
+#: Numbers of the barriers of a cluster and of a warp, and the thread count that stands for all threads of a block.
+CLUSTER, WARP, ALL = -1, 1 << 32, -1
 
-#: Barrier number, and thread count or mask.
-Key = tuple[int, int]
+
+class BarrierKey(NamedTuple):
+    """A barrier: its number, and the number of threads that it expects; for a warp's, the mask of their lanes."""
+
+    number: int
+    expected: int
 
 
 class BarrierArrival(NamedTuple):
@@ -26,20 +28,19 @@ class BarrierArrival(NamedTuple):
     whose end they wait; None if they arrive without waiting.
     """
 
-    key: Key
+    key: BarrierKey
     threads: Array
     stopped_at: int | None
 
     def describe(self) -> str:
         """Describe the barrier, and the threads that it waits for in vain."""
-        number, count = self.key
-        expected = "all threads" if count == ALL else f"{count} threads"
-        return f"it waits at barrier {number} for {expected}, which never arrive"
+        expected = "all threads" if self.key.expected == ALL else f"{self.key.expected} threads"
+        return f"it waits at barrier {self.key.number} for {expected}, which never arrive"
 
 
-def is_cluster_barrier(key: Key) -> bool:
+def is_cluster_barrier(key: BarrierKey) -> bool:
     """Tell if a barrier is the cluster's."""
-    return key[0] == CLUSTER
+    return key.number == CLUSTER
 
 
 def select_waiting(arrivals: Iterable[BarrierArrival]) -> list[tuple[int, BarrierArrival]]:

@@ -18,7 +18,7 @@ from .barrier_arrivals import (
     CLUSTER,
     WARP,
     BarrierArrival,
-    Key,
+    BarrierKey,
     find_complete_blocks,
     is_cluster_barrier,
     mask_waiting,
@@ -63,26 +63,28 @@ class BarrierQueue:
             np.full((1, 1), default) if operand is None else as_array(operand(self._chunk), _U32)
             for operand, default in ((barrier.number, CLUSTER), (barrier.threads, ALL))
         )
-        values = (axis.ravel().tolist() for axis in np.broadcast_arrays(numbers, counts))
-        for key in sorted({*zip(*values, strict=True)}):
-            arrived = active & (numbers == key[0]) & (counts == key[1])
+        values = (array.ravel().tolist() for array in np.broadcast_arrays(numbers, counts))
+        for number, count in sorted({*zip(*values, strict=True)}):
+            arrived = active & (numbers == number) & (counts == count)
             if arrived.any():
+                key = BarrierKey(number, count)
                 self._arrivals.append(BarrierArrival(key, arrived, index if barrier.waits else None))
 
     def note_bypass(self, index: int, active: Array) -> None:
         """Note the threads that run a basic block after a block barrier while other threads wait there."""
         for stop, arrival in self.waiting:
-            if arrival.key[1] == ALL and arrival.key[0] not in (CLUSTER, WARP):
+            if arrival.key.expected == ALL and arrival.key.number not in (CLUSTER, WARP):
                 if (stop, index) not in self._bypasses:
-                    self._bypasses[stop, index] = self._is_behind(stop, index)
+                    self._bypasses[stop, index] = self._is_bypass(stop, index)
                 if self._bypasses[stop, index]:
                     self._bypassing = self._bypassing | active
 
-    def _is_behind(self, stop: int, index: int) -> bool:
-        """Tell if every path from the barrier reaches this basic block, and the block loads from memory.
+    def _is_bypass(self, stop: int, index: int) -> bool:
+        """Tell if threads at a basic block have skipped the barrier at the end of the block ``stop``.
 
-        A block that only stores may be an early return, which is legal: the compiler merges the stores of two paths.
-        Only the strict check counts a store as a skipped barrier.
+        It must be aligned, every path from it must reach the basic block, and this must load from memory. If it only
+        stores, it may be an early return, which is legal: the compiler merges the stores of two paths. So only the
+        strict check counts a store as a skipped barrier.
         """
         barrier = self._code[stop].barrier
         if barrier is None or not barrier.aligned:
@@ -99,41 +101,41 @@ class BarrierQueue:
         opcodes = ("ld", "st", "atom", "red") if self._chunk.context.races == "strict" else ("ld",)
         return any(instruction.opcode in opcodes and "param" not in instruction.modifiers for instruction in code)
 
-    def add_warp_arrivals(self, index: int, masks: Array, active: Array) -> list[Key]:
+    def add_warp_arrivals(self, index: int, masks: Array, active: Array) -> list[BarrierKey]:
         """Add the threads that arrive at a warp barrier with masks; return the keys of these barriers."""
         masks = np.where(active, masks, 0)  # masks of inactive threads are undefined
-        keys = [(WARP, int(mask)) for mask in np.unique(masks)]
-        arrivals = [BarrierArrival(key, active & (masks == key[1]), index) for key in keys]
+        keys = [BarrierKey(WARP, int(mask)) for mask in np.unique(masks)]
+        arrivals = [BarrierArrival(key, active & (masks == key.expected), index) for key in keys]
         arrivals = [arrival for arrival in arrivals if arrival.threads.any()]
         self._arrivals += arrivals
         return [arrival.key for arrival in arrivals]
 
-    def list_keys(self) -> list[Key]:
+    def list_keys(self) -> list[BarrierKey]:
         """Return the keys of all barriers, clusters last."""
         return sorted({arrival.key for arrival in self._arrivals}, reverse=True)
 
-    def list_warp_keys(self) -> list[Key]:
+    def list_warp_keys(self) -> list[BarrierKey]:
         """Return the keys of the warp barriers."""
-        return sorted({arrival.key for arrival in self._arrivals if arrival.key[0] == WARP})
+        return sorted({arrival.key for arrival in self._arrivals if arrival.key.number == WARP})
 
-    def release(self, key: Key, running: Iterable[Array]) -> list[Resumed] | None:
+    def release(self, key: BarrierKey, ready: Iterable[Array]) -> list[Resumed] | None:
         """Release a barrier if all expected threads have arrived: return where they continue. Else return None.
 
         A barrier expects all threads of a block that have not exited, or a number of threads, in whole warps.
-        ``running`` has the masks of the threads that wait at no barrier.
+        ``ready`` has the masks of the threads that wait at no barrier.
         """
-        if key[0] == WARP:
-            return self.release_warps(key, running, late=False)
+        if key.number == WARP:
+            return self.release_warps(key, ready, late=False)
         arrivals, others = self._split(key)
         arrived = union(arrival.threads for arrival in arrivals)
         is_cluster = is_cluster_barrier(key)
-        is_whole_block = not is_cluster and key[1] == ALL
+        is_whole_block = not is_cluster and key.expected == ALL
         if is_cluster:
             released = ALL_THREADS
         elif is_whole_block:
-            released = find_complete_blocks(arrived, [*running, *mask_waiting(others)])
+            released = find_complete_blocks(arrived, [*ready, *mask_waiting(others)])
         else:
-            released = self._find_counted_blocks(arrived, key[1])
+            released = self._find_counted_blocks(arrived, key.expected)
         if not released.any():
             return None
         if is_whole_block:
@@ -153,28 +155,28 @@ class BarrierQueue:
         warps = np.count_nonzero(lanes_by_warp(arrived, self._chunk.shape[1]).any(axis=2), axis=1, keepdims=True)
         return np.asarray((warps * LANES >= count) & (warps > 0))
 
-    def release_warps(self, key: Key, running: Iterable[Array], *, late: bool) -> list[Resumed] | None:
-        """Release the warps in which all lanes of the mask have arrived; return None if there are none.
+    def release_warps(self, key: BarrierKey, ready: Iterable[Array], *, late: bool) -> list[Resumed] | None:
+        """Release the warps in which all lanes of the mask have arrived, as `release`; return None if there are none.
 
         With ``late``, missing lanes never arrive: all waiting warps are released, and reported.
         """
         chunk = self._chunk
         arrivals, others = self._split(key)
-        elsewhere = [*running, *mask_waiting(others)]
-        ready = np.asarray(lanes_by_warp(union(arrival.threads for arrival in arrivals), chunk.shape[1]).any(axis=2))
+        elsewhere = [*ready, *mask_waiting(others)]
+        complete = np.asarray(lanes_by_warp(union(arrival.threads for arrival in arrivals), chunk.shape[1]).any(axis=2))
         if elsewhere and late:
             self._report_late_lanes(arrivals, others)
         elif elsewhere:
-            in_mask = (key[1] >> np.arange(LANES) & 1).astype(bool)
+            in_mask = (key.expected >> np.arange(LANES) & 1).astype(bool)
             missing = (lanes_by_warp(union(elsewhere), chunk.shape[1]) & in_mask).any(axis=2)
-            ready = ready & ~missing
-        if not ready.any():
+            complete = complete & ~missing
+        if not complete.any():
             return None
-        released = by_thread(spread(ready[:, :, None], (*ready.shape, LANES)), chunk.shape[1])
-        chunk.shared.order_lanes(ready, key[1])
+        released = by_thread(spread(complete[:, :, None], (*complete.shape, LANES)), chunk.shape[1])
+        chunk.shared.order_lanes(complete, key.expected)
         return self._remove(arrivals, others, released)
 
-    def _split(self, key: Key) -> tuple[list[BarrierArrival], list[BarrierArrival]]:
+    def _split(self, key: BarrierKey) -> tuple[list[BarrierArrival], list[BarrierArrival]]:
         """Split the arrivals into those at the barrier of this key, and all others."""
         arrivals = [arrival for arrival in self._arrivals if arrival.key == key]
         return arrivals, [arrival for arrival in self._arrivals if arrival.key != key]
@@ -191,7 +193,8 @@ class BarrierQueue:
         """Report threads that wait at a warp barrier for lanes that wait at another barrier."""
         (stop, first), (other_stop, _) = select_waiting(arrivals)[0], select_waiting(others)[0]
         place = self._code[other_stop].source
-        text = f"it waits for all lanes in the mask {first.key[1]:#010x}; some of them wait at the barrier in {place}"
+        mask = f"{first.key.expected:#010x}"
+        text = f"it waits for all lanes in the mask {mask}; some of them wait at the barrier in {place}"
         self._report_divergence(first.threads, self._code[stop].source, text)
 
     def _report_bypass(self, arrivals: list[BarrierArrival], arrived: Array) -> None:
@@ -201,34 +204,34 @@ class BarrierQueue:
         if not waiting or not bypassing.any():
             return
         chunk, threads = self._chunk, self._chunk.shape[1]
-        warps = lanes_by_warp(spread(arrived, chunk.shape), threads)
-        is_part = lanes_by_warp(spread(bypassing, chunk.shape), threads).any(axis=2, keepdims=True)
-        if (warps & is_part).any():
-            text = "other lanes of its warp skip it and then access memory"
-            self._report_divergence(by_thread(warps & is_part, threads), self._code[waiting[0][0]].source, text)
+        is_bypassed = lanes_by_warp(spread(bypassing, chunk.shape), threads).any(axis=2, keepdims=True)
+        waiting_lanes = lanes_by_warp(spread(arrived, chunk.shape), threads) & is_bypassed
+        if waiting_lanes.any():
+            text = "other lanes of its warp skip the barrier and then access memory"
+            self._report_divergence(by_thread(waiting_lanes, threads), self._code[waiting[0][0]].source, text)
 
     def _report_split_arrivals(self, arrivals: list[BarrierArrival]) -> None:
-        """Raise `DivergentBarrierError` if lanes of a warp wait at different barriers; report warps that do."""
+        """Raise `DivergentBarrierError` if lanes of a warp wait at different barriers; report whole warps that do."""
         waiting = [(stop, arrival) for stop, arrival in select_waiting(arrivals) if arrival.threads.any()]
         for (first_stop, first), (second_stop, second) in pairwise(waiting):
             barrier, chunk = self._code[second_stop].barrier, self._chunk
             if barrier is None or not barrier.aligned or first_stop == second_stop:
                 continue
-            is_shared = first.threads.any(axis=1, keepdims=True) & second.threads.any(axis=1, keepdims=True)
-            if not is_shared.any():
+            in_both = first.threads.any(axis=1, keepdims=True) & second.threads.any(axis=1, keepdims=True)
+            if not in_both.any():  # they are of different blocks
                 continue
-            warps = [
-                lanes_by_warp(spread(arrival.threads & is_shared, chunk.shape), chunk.shape[1])
+            first_lanes, second_lanes = (
+                lanes_by_warp(spread(arrival.threads & in_both, chunk.shape), chunk.shape[1])
                 for arrival in (first, second)
-            ]
-            is_split = np.asarray(warps[0].any(axis=2) & warps[1].any(axis=2))
+            )
+            is_split = np.asarray(first_lanes.any(axis=2) & second_lanes.any(axis=2))
             place, source = (self._code[stop].source for stop in (first_stop, second_stop))
             if is_split.any():
-                chunk.active = by_thread(warps[1] & is_split[:, :, None], chunk.shape[1])
+                chunk.active = by_thread(second_lanes & is_split[:, :, None], chunk.shape[1])
                 text = f"other lanes of its warp wait at the barrier in {place}"
                 raise chunk.make_fault(DivergentBarrierError, text, source=source)
             text = f"other warps of its block wait at the barrier in {place}"
-            self._report_divergence(second.threads & is_shared, source, text)
+            self._report_divergence(second.threads & in_both, source, text)
 
     def _report_divergence(self, threads: Array, source: Source, text: str) -> None:
         """Add a finding on threads at a divergent barrier; CUDA does not define what happens there."""

@@ -58,6 +58,7 @@ class Dominators:
         return order[::-1]
 
     def _find_common(self, a: int, b: int) -> int:
+        """Return the nearest block that dominates both blocks."""
         while a != b:
             if self._place[a] < self._place[b]:
                 a, b = b, a
@@ -96,17 +97,17 @@ class Dominators:
             block = self.immediate[block]
         return block == first
 
-    def is_in_loops_of(self, block: int, second: int) -> bool:
-        """Tell if all loops that contain ``block`` also contain ``second``."""
-        return self._loops[block] <= self._loops[second]
+    def is_in_loops_of(self, block: int, other: int) -> bool:
+        """Tell if ``block`` is in all loops that contain ``other``."""
+        return self._loops[other] <= self._loops[block]
 
     @cached_property
     def continues_previous(self) -> list[bool]:
         """For each block: True if the previous block is its only predecessor, and has no other successor."""
-        transitions = [
-            (index - 1, before, {*self._successors[index - 1]}) for index, before in enumerate(self._before) if index
-        ]
-        return [False, *({*before} == {last} and following == {last + 1} for last, before, following in transitions)]
+        flags = [False]
+        for block in range(1, len(self._before)):
+            flags.append({*self._before[block]} == {block - 1} and {*self._successors[block - 1]} == {block})
+        return flags
 
     @cached_property
     def straight_run_of_block(self) -> list[int]:

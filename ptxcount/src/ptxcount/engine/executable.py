@@ -52,7 +52,7 @@ class Executable:
     allocates_stack: bool
     #: Names of the parameters and variables through which it accesses global memory.
     reached_names: ReachedNames
-    #: Lanes of a warp that its barriers can distinguish.
+    #: Number of clocks that a warp needs (`warp_clocks.count_ordered_lanes`).
     ordered_lanes: int
     #: Loads that may poll, and atomics that may be tried again, by the instruction's ``id``.
     polls: dict[int, Poll]
@@ -81,16 +81,16 @@ def prepare_executable(program: Program, entry: str) -> Executable:
         steps = [bind_instruction(instruction) for instruction in kernel.instructions]
         flow, instructions = analyse(kernel), kernel.instructions
         _rebind_atomics(instructions, steps, flow)
-    operands = [leaf for i in instructions for operand in i.operands for leaf in leaves(operand)]
+    operands = [leaf for instruction in instructions for operand in instruction.operands for leaf in leaves(operand)]
     named = {leaf.name for leaf in operands if isinstance(leaf, Symbol)}
     all_variables = {**program.variables, **kernel.variables}
     pending = [*named]
-    while pending:
+    while pending:  # a variable may hold addresses of others
         variable = all_variables.get(pending.pop())
         added = {name for _, name, _ in variable.addresses} - named if variable else set()
         named |= added
         pending += added
-    variables = [v for v in all_variables.values() if v.name in named]
+    variables = [variable for variable in all_variables.values() if variable.name in named]
     special = {leaf.name for leaf in operands if isinstance(leaf, Special)}
     reserved = RESERVED if RESERVED_REGISTER in special else 0
     scans = find_scans(instructions, flow)
@@ -100,13 +100,13 @@ def prepare_executable(program: Program, entry: str) -> Executable:
         replace(flow, rank=rank_blocks(instructions, flow)),
         list(_iter_code(kernel, flow, steps)),
         variables,
-        shared_unit=min((size for i in instructions for size in i.units), default=1),
-        registers=len({name for i in instructions for name in i.writes}),
+        shared_unit=min((size for instruction in instructions for size in instruction.units), default=1),
+        registers=len({name for instruction in instructions for name in instruction.writes}),
         syncs_grid=not special.isdisjoint(GRID_REGISTERS),
         functions=[name for name in (*program.functions, *program.entries) if name in named],
         mergeable_groups=find_mergeable(instructions, flow.blocks, addresses),
         reserved=reserved,
-        allocates_stack=any(i.opcode == "alloca" for i in instructions),
+        allocates_stack=any(instruction.opcode == "alloca" for instruction in instructions),
         reached_names=find_reached_names(instructions, scans),
         ordered_lanes=count_ordered_lanes(instructions),
         polls=find_polls(instructions, flow),
@@ -116,7 +116,7 @@ def prepare_executable(program: Program, entry: str) -> Executable:
 
 def _rebind_atomics(code: list[Instruction], steps: list[Step], flow: Flow) -> None:
     """Bind atomics again, with facts of the whole kernel: unused results, uniform registers, and retried swaps."""
-    atomics = [place for place, instruction in enumerate(code) if instruction.opcode in ("atom", "red")]
+    atomics = [place for place, atomic in enumerate(code) if atomic.opcode in ("atom", "red") and atomic.operands]
     divergent = find_divergent(code, flow) if atomics else set()
     read = {name for instruction in code for name in instruction.reads} if atomics else set()
     retried = find_retried_swaps(code, flow)
@@ -142,19 +142,18 @@ def lay_out_variables(variables: Iterable[Variable], start: int = 0) -> tuple[di
 
 
 def _iter_code(entry: Entry, flow: Flow, all_steps: list[Step]) -> Iterator[CodeBlock]:
+    """Yield each basic block; a register of this block only is dead after the last instruction that uses it."""
     for block in flow.blocks:
         instructions, steps = entry.instructions[block.start : block.stop], all_steps[block.start : block.stop]
         last, jumps = instructions[-1] if instructions else None, block.end in (End.BRANCH, End.EXIT)
         guard = last.guard if last and jumps else None
         if last and jumps:
             steps[-1] = lambda chunk: None  # the schedule executes branches
-        uses = (
-            (name, index)
-            for index, instruction in enumerate(instructions)
-            for name in instruction.reads | instruction.writes
-        )
+        last_use: dict[str, int] = {}
+        for index, instruction in enumerate(instructions):
+            last_use |= dict.fromkeys((instruction.reads | instruction.writes) - flow.outliving, index)
         dead: list[list[str]] = [[] for _ in instructions]
-        for name, index in {name: index for name, index in uses if name not in flow.outliving}.items():
+        for name, index in last_use.items():
             # The schedule reads the barrier number when threads arrive.
             if (guard is None or name != guard.name) and (block.end is not End.BARRIER or index + 1 < len(dead)):
                 dead[index].append(name)

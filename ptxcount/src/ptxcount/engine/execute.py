@@ -74,7 +74,8 @@ def execute_kernel(  # noqa: PLR0913 -- options of a launch, by keyword
     )
     context = make_context(kernel, options)
     if time_limit is not None:
-        context.deadline, context.progress.limit = time.monotonic() + time_limit, float("inf")
+        context.time_limit, context.deadline = time_limit, time.monotonic() + time_limit
+        context.progress.limit = float("inf")
     with np.errstate(all="ignore"):
         context.merged = {group.instructions[0]: MergedCounter(group) for group in kernel.mergeable_groups}
         _run_chunks(kernel, context)
@@ -100,10 +101,10 @@ def _iter_shared_arrays(kernel: Executable, context: Context) -> Iterator[tuple[
 def _run_chunks(kernel: Executable, context: Context) -> None:
     """Run the grid chunk by chunk. A chunk that waits for blocks of another chunk is interleaved with it."""
     schedules: deque[Schedule] = deque()
-    chunks, stuck, started_blocks = _iter_chunks(kernel, context), 0, 0
+    chunks, vain_turns, started_blocks = _iter_chunks(kernel, context), 0, 0
     estimate = Estimate(prod(context.grid))
     while True:
-        if stuck == len(schedules):
+        if vain_turns == len(schedules):  # all started chunks wait, or none is left
             estimate.report_remaining_time(started_blocks)
             blocks = next(chunks, None)
             if blocks is None:
@@ -118,17 +119,17 @@ def _run_chunks(kernel: Executable, context: Context) -> None:
         parts = schedule.run_turn()
         if parts == [schedule]:
             schedules.appendleft(schedule)
-            stuck = 1 if schedule.has_progress else stuck + 1
+            vain_turns = 1 if schedule.has_progress else vain_turns + 1
         else:
             schedules += parts
-            stuck = 0
+            vain_turns = 0
 
 
 def _count_merged(kernel: Executable, context: Context) -> None:
-    """Count the requests and wavefronts of shared memory after merging by ptxas."""
-    single = {index for group in kernel.mergeable_groups for index in group.instructions}
+    """Count the requests and wavefronts of shared memory after merging by ptxas, also of accesses without a group."""
+    grouped = {index for group in kernel.mergeable_groups for index in group.instructions}
     unmerged = [
-        access for (index, space, _), access in context.accesses.items() if index not in single and space == "shared"
+        access for (index, space, _), access in context.accesses.items() if index not in grouped and space == "shared"
     ]
     for kind in sorted({merged.kind for merged in context.merged.values()}):
         accesses = [candidate for candidate in (*context.merged.values(), *unmerged) if candidate.kind == kind]
@@ -153,5 +154,5 @@ def _order_by_cluster(numbers: Array, grid: Index3, cluster: Index3) -> Array:
     """Reorder block indices so that the blocks of a cluster are consecutive."""
     within = split_index(numbers % prod(cluster), cluster)
     clusters = split_index(numbers // prod(cluster), (grid[0] // cluster[0], grid[1] // cluster[1], 1))
-    x, y, z = (w * c + i for w, c, i in zip(clusters, cluster, within, strict=True))
+    x, y, z = (index * extent + offset for index, extent, offset in zip(clusters, cluster, within, strict=True))
     return np.asarray(x + grid[0] * (y + grid[1] * z))

@@ -257,6 +257,7 @@ def read_or_compile(
 
 
 def _parse_extent(dimension: str, value: int | Sequence[int]) -> Index3:
+    """Return the extent of a grid, block or cluster in x, y and z: 128 -> (128, 1, 1)."""
     try:
         numbers = [operator.index(n) for n in ([value] if not isinstance(value, Sequence) else value)]
     except TypeError:

@@ -24,6 +24,7 @@ from ..util import host_memory
 from ..util.architectures import MAX_BLOCK, MAX_CLUSTER, MAX_GRID, MAX_SHARED, MAX_THREADS
 from ..util.errors import Index3, LaunchError
 from ..util.findings import RACES, UNWRITTEN
+from ..util.grammar import count_noun
 from .executable import Executable, lay_out_variables
 from .launch_limits import count_resident_blocks, require_static_shared
 
@@ -67,7 +68,7 @@ class _Memories:
 
 def make_context(kernel: Executable, options: LaunchOptions) -> Context:
     """Check a launch and lay out its memory; raise `LaunchError` if a GPU would reject it."""
-    if kernel.entry.has_grid_of_clusters and kernel.entry.cluster and len(options.grid) == 3:
+    if kernel.entry.has_grid_of_clusters and kernel.entry.cluster and len(options.grid) == 3:  # the grid is in clusters
         x, y, z = (extent * blocks for extent, blocks in zip(options.grid, kernel.entry.cluster, strict=True))
         options = replace(options, grid=(x, y, z))
     cluster = _check_dimensions(kernel.entry, options)
@@ -84,7 +85,8 @@ def make_context(kernel: Executable, options: LaunchOptions) -> Context:
     if is_cooperative:
         memories.symbols[GRID_WORKSPACE] = memories.memory.add(np.zeros(256, np.uint8), GRID_WORKSPACE)
     has_dynamic = any(variable.size is None for variable in kernel.variables if not variable.problem)
-    dynamic = f", {options.dynamic_shared} of them dynamic (--dynamic-shared)"
+    dynamic_note = f", {options.dynamic_shared} of them dynamic (--dynamic-shared)"
+    dynamic_note = dynamic_note if options.dynamic_shared else ": give --dynamic-shared BYTES"
     return Context(
         grid=options.grid,
         block=options.block,
@@ -107,7 +109,7 @@ def make_context(kernel: Executable, options: LaunchOptions) -> Context:
         has_concurrent_blocks=is_cooperative or prod(cluster) > 1,
         max_resident_blocks=resident_blocks if kernel.syncs_grid and not is_cooperative else 0,
         reserved_shared_bytes=kernel.reserved,
-        dynamic=(dynamic if options.dynamic_shared else ": give --dynamic-shared BYTES") * has_dynamic,
+        dynamic_note=dynamic_note if has_dynamic else "",
         dynamic_size=options.dynamic_shared,
         checks_global_races=_watch_races(kernel, options, memories.memory, parameters),
         ordered_lanes=kernel.ordered_lanes,
@@ -158,7 +160,7 @@ def _place_variables(kernel: Executable, options: LaunchOptions, memories: _Memo
     symbols |= functions
     address_tables: list[tuple[Variable, Array]] = []
     for variable in usable:
-        if variable.space not in sizes:
+        if variable.space not in sizes:  # global and constant memory
             value = values.get(variable.name)
             unset = value is None and variable.space == "const" and not variable.initial
             content = _initial_content(variable) if value is None else _convert_variable(variable, value, layout)
@@ -166,9 +168,9 @@ def _place_variables(kernel: Executable, options: LaunchOptions, memories: _Memo
             symbols[variable.name] = target.add(content, variable.name, unset=unset)
             if variable.addresses and value is None:
                 address_tables.append((variable, content))
-    generic = {v.name: window_base(v.space) + symbols.get(v.name, 0) for v in usable} | functions
+    generic_addresses = {v.name: window_base(v.space) + symbols.get(v.name, 0) for v in usable} | functions
     for variable, content in address_tables:
-        _write_addresses(variable, content, generic)
+        _write_addresses(variable, content, generic_addresses)
     if kernel.allocates_stack:
         symbols[STACK.name] = -(-sizes["local"] // 16) * 16
         sizes["local"] = symbols[STACK.name] + STACK_BYTES
@@ -179,8 +181,10 @@ def _check_sizes(kernel: Executable, dynamic_shared: int, sizes: Mapping[str, in
     shared_size = sizes["shared"] + dynamic_shared
     own_bytes = shared_size - kernel.reserved
     require_static_shared(sizes["shared"] - kernel.reserved, kernel.entry.language)
-    if dynamic_shared < 0 or own_bytes > MAX_SHARED:
-        raise LaunchError(f"a block has {own_bytes} bytes of shared memory; 0 to {MAX_SHARED} are allowed")
+    if dynamic_shared < 0:
+        raise LaunchError(f"dynamic shared memory is {dynamic_shared} bytes; it must be 0 or more")
+    if own_bytes > MAX_SHARED:
+        raise LaunchError(f"a block has {own_bytes} bytes of shared memory; at most {MAX_SHARED} are allowed")
     if sizes["local"] > _MAX_LOCAL:
         raise LaunchError(f"a thread has {sizes['local']} bytes of local memory; at most {_MAX_LOCAL} are allowed")
     return shared_size
@@ -193,7 +197,7 @@ def _watch_races(
     if not options.distinct or options.races == "off":
         return False
     reached_arrays = [_resolve_arrays(names, memory, parameters) for names in kernel.reached_names]
-    return memory.watch(reached_arrays, strict=options.races == "strict")
+    return memory.watch_races(reached_arrays, strict=options.races == "strict")
 
 
 def _resolve_arrays(names: set[str], memory: ArrayMemory, parameters: Mapping[str, bytes]) -> set[str] | None:
@@ -240,9 +244,8 @@ def _convert_variable(variable: Variable, value: KernelArgument, layout: Argumen
     if not isinstance(value, np.ndarray):
         value = np.frombuffer(bytearray(layout.encode_argument(value, f"variable {variable.name}")), np.uint8)
     if value.nbytes != variable.size:
-        raise LaunchError(
-            f"the value of variable {variable.name} has {value.nbytes} bytes; it must have {variable.size}"
-        )
+        size = count_noun(value.nbytes, "byte")
+        raise LaunchError(f"the value of variable {variable.name} has {size}; it must have {variable.size}")
     if variable.space != "const":
         if not value.flags.c_contiguous:
             raise LaunchError(f"the value of variable {variable.name} is not C-contiguous; pass a copy")
@@ -259,11 +262,11 @@ def _initial_content(variable: Variable) -> Array:
     return data
 
 
-def _write_addresses(variable: Variable, content: Array, generic: Mapping[str, int]) -> None:
+def _write_addresses(variable: Variable, content: Array, generic_addresses: Mapping[str, int]) -> None:
     """Write the addresses of a variable's initial value into its content; 0 for unknown names."""
     writeable, content.flags.writeable = content.flags.writeable, True
     for place, name, offset in variable.addresses:
-        address_bytes = (generic.get(name, -offset) + offset).to_bytes(8, "little")
+        address_bytes = (generic_addresses.get(name, -offset) + offset).to_bytes(8, "little")
         content[place : place + 8] = np.frombuffer(address_bytes, np.uint8)
     content.flags.writeable = writeable
 
@@ -274,12 +277,12 @@ def _pack_parameters(
     """Return the bytes of each argument by parameter name; raise `LaunchError` for a wrong number or size."""
     kernel = demangle(entry.name)
     if len(args) != len(entry.parameters):
-        raise LaunchError(f"{kernel} takes {len(entry.parameters)} arguments, not {len(args)}")
+        raise LaunchError(f"{kernel} takes {count_noun(len(entry.parameters), 'argument')}, not {len(args)}")
     contents: dict[str, bytes] = {}
     for place, (parameter, argument) in enumerate(zip(entry.parameters, args, strict=True)):
         name = names[place] if names else f"argument {place}"
         content = layout.encode_argument(argument, name)
         if len(content) != parameter.size:
-            raise LaunchError(f"{name} has {len(content)} bytes; {kernel} takes {parameter.size}")
+            raise LaunchError(f"{name} has {count_noun(len(content), 'byte')}; {kernel} takes {parameter.size}")
         contents[parameter.name] = content
     return contents

@@ -56,24 +56,26 @@ class _Inliner:
         self._suffix = callers[-1][1] if callers else ""
 
     def copy_body(self, function: Entry) -> None:
+        """Append the function's code, variables and labels; names that each copy needs anew get the suffix."""
         code, suffix = self._into.instructions, self._suffix
         local_names = {name: f"{name}{suffix}" for name, v in function.variables.items() if v.space == "local"}
         self._names = local_names | {name: f"{name}{suffix}" for name in function.labels} | self._names
         for name, variable in function.variables.items():
-            self._into.variables[local_names.get(name, name)] = replace(variable, name=local_names.get(name, name))
-        places = []
+            new_name = local_names.get(name, name)
+            self._into.variables[new_name] = replace(variable, name=new_name)
+        starts = []  # index in the kernel's code of each instruction of the function, and of the end
         for instruction in function.instructions:
-            places.append(len(code))
+            starts.append(len(code))
             self._copy_instruction(instruction)
-        places.append(len(code))
-        self._into.labels |= {self._names[name]: places[index] for name, index in function.labels.items()}
+        starts.append(len(code))
+        self._into.labels |= {self._names[name]: starts[index] for name, index in function.labels.items()}
         if self._callers:
-            self._into.labels[f"{suffix}ret"] = places[-1]
+            self._into.labels[f"{suffix}ret"] = starts[-1]
 
     def _branch_unless(
         self, template: Instruction, compare: str, register: Register, value: Operand, label: str
     ) -> None:
-        """Emit a branch to a label, taken unless a comparison of a register with a value holds."""
+        """Append a branch to a label, taken unless a comparison of a register with a value holds."""
         code = self._into.instructions
         predicate = Register(f"@{len(code)}holds", TYPES["pred"])
         kind = f"u{register.type.bits}"
@@ -85,6 +87,7 @@ class _Inliner:
         code.append(_make_jump(template, label, replace(predicate, negated=True)))
 
     def _copy_instruction(self, instruction: Instruction) -> None:
+        """Append an instruction of the function, with the names of this copy, lowered if it must be."""
         copy = instruction
         if _POLICY in copy.modifiers:
             copy = replace(
@@ -95,29 +98,32 @@ class _Inliner:
         if self._callers:  # unique names for this copy
             guard = copy.guard and replace(copy.guard, name=copy.guard.name + self._suffix)
             copy = replace(copy, guard=guard, operands=tuple(map(self._rename_operand, copy.operands)))
-        barrier = copy.opcode in ("bar", "barrier")
         if self._callers and copy.opcode == "ret":
             copy = replace(copy, opcode="bra", modifiers=(), operands=(Symbol(f"{self._suffix}ret"),))
         elif copy.opcode in ("ld", "st") and not _PARAMETERS.isdisjoint(copy.modifiers):
             space = GIVEN if "param::entry" not in copy.modifiers and self._is_call_parameter(copy) else "param"
             names = (space if modifier in _PARAMETERS else modifier for modifier in copy.modifiers)
             copy = replace(copy, modifiers=tuple(names))
-        table = copy.opcode == "brx" and isinstance(copy.operands[-1], Group) and isinstance(copy.operands[0], Register)
-        if copy.opcode == "call" or table or (barrier and not copy.problem):
-            self._split_guarded(copy) if copy.guard else self._split_instruction(copy)
-        else:
+        is_jump_table = copy.opcode == "brx" and [type(operand) for operand in copy.operands] == [Register, Group]
+        is_barrier = copy.opcode in ("bar", "barrier") and not copy.problem
+        if not (copy.opcode == "call" or is_jump_table or is_barrier):
             self._into.instructions.append(copy)
+        elif copy.guard:
+            self._lower_guarded(copy)
+        else:
+            self._lower_instruction(copy)
 
-    def _split_guarded(self, instruction: Instruction) -> None:
+    def _lower_guarded(self, instruction: Instruction) -> None:
         """Append the instruction ``@p x`` as ``@!p bra BEHIND; x; BEHIND:``."""
         code = self._into.instructions
         label = f"@{len(code)}behind"
         inverse = replace(instruction.guard, negated=not instruction.guard.negated) if instruction.guard else None
         code.append(_make_jump(instruction, label, inverse))
-        self._split_instruction(replace(instruction, guard=None))
+        self._lower_instruction(replace(instruction, guard=None))
         self._into.labels[label] = len(code)
 
-    def _split_instruction(self, instruction: Instruction) -> None:
+    def _lower_instruction(self, instruction: Instruction) -> None:
+        """Append the code of a call, of a jump table (``brx``), or of a barrier, which may be a ``bar.red``."""
         code = self._into.instructions
         if instruction.opcode == "call":
             self._inline_call(instruction)
@@ -139,6 +145,7 @@ class _Inliner:
             code.append(instruction)
 
     def _inline_call(self, call: Instruction) -> None:
+        """Append the code of the called function; for an indirect call, that of each function that it may reach."""
         results, callee, arguments = split_call(call)
         code = self._into.instructions
         if not isinstance(callee, Register):
@@ -155,6 +162,7 @@ class _Inliner:
         self._into.labels[done] = len(code)
 
     def _inline_function(self, call: Instruction, name: str, results: list[str], arguments: list[str]) -> None:
+        """Append the code of a function; if that is impossible, the call itself with the problem."""
         function, problem, code = self._functions.named.get(name), "", self._into.instructions
         if function is None:
             problem = "" if name in FUNCTIONS else f"the PTX has no function {demangle(name)!r}; {_ONE_FILE}"
@@ -183,6 +191,7 @@ class _Inliner:
         return False
 
     def _rename_operand(self, operand: Operand) -> Operand:
+        """Return an operand with the names of this copy: with the suffix, or for parameters, with those at the call."""
         if isinstance(operand, Register):
             return replace(operand, name=operand.name + self._suffix)
         if isinstance(operand, Symbol):

@@ -31,7 +31,7 @@ from .shared_accesses import AccessKey, Base, SharedAccess, breaks_loads, breaks
 _MAX_ELEMENTS, _MAX_BYTES = 4, 16
 
 #: Groups of loads that later loads may join, by `SharedAccess.key`.
-_Open = dict[AccessKey, "MergeableGroup"]
+_OpenGroups = dict[AccessKey, "MergeableGroup"]
 
 
 @dataclass
@@ -83,9 +83,10 @@ class MergeableGroup:
             width, remainder = parts * self.size, self.base.remainder
             if width > self.window:
                 continue
+            min_needed = 3 if self.kind == "load" and parts == 4 else parts
             for start in sorted({(place + remainder) // width * width - remainder for place in remaining}):
                 covered = {place for place in remaining if start <= place < start + width}
-                if len(covered) >= parts - (self.kind == "load" and parts == 4):
+                if len(covered) >= min_needed:
                     merged.append((start, width))
                     remaining -= covered
         for access in self.accesses:
@@ -121,18 +122,19 @@ class _MergeFinder:
         residue_of: Callable[[Operand | None], Residue],
     ) -> None:
         self._blocks, self._accesses, self._residue_of = blocks, accesses, residue_of
-        self._parts = [code[block.start : block.stop] for block in blocks]
+        self._block_code = [code[block.start : block.stop] for block in blocks]
         self._flow = Dominators([block.successors for block in blocks])
         writes = Counter(name for instruction in code for name in instruction.writes)
         #: Width and offset of vector accesses through registers that are written once, by straight-line run.
         self._vectors: defaultdict[tuple[int, Base], list[tuple[int, int]]] = defaultdict(list)
-        for piece, part in zip(self._flow.straight_run_of_block, self._parts, strict=True):
-            for access in filter(None, (accesses.get(id(instruction)) for instruction in part)):
+        for run, block_code in zip(self._flow.straight_run_of_block, self._block_code, strict=True):
+            for access in filter(None, (accesses.get(id(instruction)) for instruction in block_code)):
                 is_fixed = all(writes[getattr(operand, "name", "")] <= 1 for operand, _ in access.base)
                 if access.width > WORD and is_fixed:
-                    self._vectors[piece, access.base].append((access.width, access.offset))
+                    self._vectors[run, access.base].append((access.width, access.offset))
 
     def _start_group(self, block: int, access: SharedAccess) -> MergeableGroup:
+        """Return an empty group for an access; vectors of its straight-line run show how its address is aligned."""
         base = self._residue_of(access.root).subtract(access.root_offset)
         for width, offset in self._vectors[self._flow.straight_run_of_block[block], access.base]:
             base = base.align(width, offset)
@@ -140,26 +142,26 @@ class _MergeFinder:
 
     def merge_stores(self) -> Iterator[MergeableGroup]:
         """Yield groups of consecutive stores to one aligned window, without ordering instructions between them."""
-        run: MergeableGroup | None = None
-        for index, part in enumerate(self._parts):
+        group: MergeableGroup | None = None
+        for index, block_code in enumerate(self._block_code):
             if not self._flow.continues_previous[index]:
-                run = None
-            for instruction in part:
+                group = None
+            for instruction in block_code:
                 access = self._accesses.get(id(instruction))
                 if access is not None and access.kind == "store":
-                    if run is None or not run.accepts_store(access):
-                        run = self._start_group(index, access)
-                        yield run
-                    run.add_access(id(instruction), access)
-                elif run is not None and (breaks_stores(instruction) or run.is_ended_by(instruction)):
-                    run = None
+                    if group is None or not group.accepts_store(access):
+                        group = self._start_group(index, access)
+                        yield group
+                    group.add_access(id(instruction), access)
+                elif group is not None and (breaks_stores(instruction) or group.is_ended_by(instruction)):
+                    group = None
 
     def merge_loads(self) -> Iterator[MergeableGroup]:
         """Yield groups of loads with one base, without ordering instructions on any path between them."""
-        at_end: dict[int, _Open] = {}
+        at_end: dict[int, _OpenGroups] = {}
         for index in self._flow.order:
-            groups = at_end[index] = self._inherit(index, at_end)
-            for instruction in self._parts[index]:
+            groups = at_end[index] = self._inherit_groups(index, at_end)
+            for instruction in self._block_code[index]:
                 access = self._accesses.get(id(instruction))
                 if access is not None and access.kind == "load":
                     if access.key not in groups:
@@ -168,21 +170,21 @@ class _MergeFinder:
                     groups[access.key].add_access(id(instruction), access)
                 _close_groups(groups, instruction)
 
-    def _inherit(self, block: int, at_end: Mapping[int, _Open]) -> _Open:
+    def _inherit_groups(self, block: int, at_end: Mapping[int, _OpenGroups]) -> _OpenGroups:
         """Return the groups of the immediate dominator that are still open at the beginning of a basic block."""
         dominator = self._flow.immediate[block]
         if dominator is None:
             return {}
         groups = {
-            key: group for key, group in at_end[dominator].items() if self._flow.is_in_loops_of(group.block, block)
+            key: group for key, group in at_end[dominator].items() if self._flow.is_in_loops_of(block, group.block)
         }
         for block_between in self._flow.find_between(dominator, block) if groups else ():
-            for instruction in self._parts[block_between]:
+            for instruction in self._block_code[block_between]:
                 _close_groups(groups, instruction)
         return groups
 
 
-def _close_groups(groups: _Open, instruction: Instruction) -> None:
+def _close_groups(groups: _OpenGroups, instruction: Instruction) -> None:
     """Close the groups that no load after an instruction can join."""
     if groups and breaks_loads(instruction):
         groups.clear()
@@ -201,8 +203,8 @@ class MergedCounter:
     def record(self, chunk: Chunk, place: Value) -> None:
         """Count one execution by the active threads of a chunk, from the addresses of the first instruction."""
         size = place.block.itemsize if isinstance(place, Sum) else place.itemsize
-        served = count_load_wavefronts if self.kind == "load" else count_store_wavefronts
+        rules = count_load_wavefronts if self.kind == "load" else count_store_wavefronts
         for shift, width in self._accesses:
             address = plus(TYPES[f"u{8 * size}"], place, np.full((1, 1), shift).astype(f"i{size}")) if shift else place
             self.requests += find_active_lanes(chunk.active, chunk.shape).requests
-            self.wavefronts += sum_rules(served, address, chunk.active, chunk.shape, width)[0]
+            self.wavefronts += sum_rules(rules, address, chunk.active, chunk.shape, width)[0]

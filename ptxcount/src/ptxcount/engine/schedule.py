@@ -41,7 +41,7 @@ _MAX_VAIN_ROUNDS = 8
 _MAX_SHOWN = 4
 _WAIT = ("waits", "wait")
 #: Message for a chunk that exceeds the step limit.
-_LONG = "stopped after {} instructions of a group of blocks: an endless loop; if it is not, raise --step-limit"
+_STEP_LIMIT_TEXT = "stopped after {} instructions of a group of blocks; correct an endless loop, or raise --step-limit"
 
 
 class Schedule:
@@ -49,9 +49,10 @@ class Schedule:
 
     def __init__(self, chunk: Chunk, code: list[CodeBlock], flow: Flow) -> None:
         self._chunk, self._code, self._flow = chunk, code, flow
-        self._waiting: dict[int, Array] = {0: ALL_THREADS}
+        #: Masks of the threads that wait at no barrier, by the basic block that they run next.
+        self._ready: dict[int, Array] = {0: ALL_THREADS}
         self._barriers = BarrierQueue(chunk, code)
-        self._patience, self._polls = _FIRST_PATIENCE, 0
+        self._patience, self._vain_rounds = _FIRST_PATIENCE, 0
         self._divergence_depth = 0
         self.has_progress = False
 
@@ -61,36 +62,37 @@ class Schedule:
         The result is empty, the schedules of the parts, or this schedule. ``has_progress`` is True if a thread has
         written to memory during this call.
         """
-        rank, self.has_progress, self._polls = self._flow.rank, False, 0
-        while self._waiting or self._barriers.waiting:
-            if not self._waiting and not self._release_complete() and not self._release_late_lanes():
+        rank, self.has_progress, self._vain_rounds = self._flow.rank, False, 0
+        while self._ready or self._barriers.waiting:
+            if not self._ready and not self._release_complete() and not self._release_late_lanes():
                 self.report_stall()
-            index = min(self._waiting, key=rank.__getitem__)
+            index = min(self._ready, key=rank.__getitem__)
             if self._chunk.spins > self._patience:  # the awaited thread may be one of those not yet scheduled
                 if self._is_stuck():
                     return [self]
                 index = self._choose_others(index)
-            parts = self._execute_block(index, self._waiting.pop(index))
+            parts = self._execute_block(index, self._ready.pop(index))
             if parts:
                 return parts
-        self._chunk.check_exit()
+        self._chunk.check_tensor_leak()
         return []
 
     def _choose_others(self, polling: int) -> int:
-        """Choose what runs while a basic block polls: the threads that wait longest, or lanes that they have passed.
+        """Choose the basic block that runs while another polls: that of the threads that are ready longest.
 
-        The latter is for ``elect.sync``, so that it sees all lanes. Otherwise lanes of a warp may poll for each other.
+        With ``elect.sync``, lanes of their warps that are behind them run first, so that it sees all lanes; but only
+        for some rounds, because lanes of a warp may poll for each other.
         """
-        oldest, rank = next(iter(self._waiting)), self._flow.rank
-        if not self._has_elect or self._polls > _MAX_VAIN_ROUNDS // 2 * len(self._waiting):
+        oldest, rank = next(iter(self._ready)), self._flow.rank
+        if not self._has_elect or self._vain_rounds > _MAX_VAIN_ROUNDS // 2 * len(self._ready):
             return oldest
         warps = self._find_warps(oldest)
-        passed = [
+        behind = [
             index
-            for index in self._waiting
+            for index in self._ready
             if rank[index] < rank[oldest] and index != polling and (self._find_warps(index) & warps).any()
         ]
-        return min(passed, key=rank.__getitem__, default=oldest)
+        return min(behind, key=rank.__getitem__, default=oldest)
 
     @cached_property
     def _has_elect(self) -> bool:
@@ -98,19 +100,20 @@ class Schedule:
         return any(instruction.opcode == "elect" for block in self._code for instruction, *_ in block.steps)
 
     def _find_warps(self, index: int) -> Array:
-        return find_warps(spread(self._waiting[index], self._chunk.shape), self._chunk.shape[1])
+        """Return the mask (blocks, warps) of warps with threads that are ready to run a basic block."""
+        return find_warps(spread(self._ready[index], self._chunk.shape), self._chunk.shape[1])
 
     def _is_stuck(self) -> bool:
         """Release complete barriers; tell if all other threads keep polling in vain."""
         chunk = self._chunk
-        self._polls = 0 if chunk.has_written else self._polls + 1
+        self._vain_rounds = 0 if chunk.has_written else self._vain_rounds + 1
         self.has_progress |= chunk.has_written
         self._patience, chunk.spins, chunk.has_written = _LATER_PATIENCE, 0, False
-        return not self._release_complete() and self._polls > _MAX_VAIN_ROUNDS * len(self._waiting)
+        return not self._release_complete() and self._vain_rounds > _MAX_VAIN_ROUNDS * len(self._ready)
 
     def report_stall(self) -> None:
         """Raise `NoProgressError` or `DivergentBarrierError`, with the source lines of waiting threads."""
-        for index, threads in self._waiting.items():
+        for index, threads in self._ready.items():
             is_barrier = bool(self._describe_wait(threads))
             cause = "waits for an mbarrier" if is_barrier else "polls a location that no thread writes"
             self._raise_fault(NoProgressError, index, threads, f"deadlock: it {cause}")
@@ -122,9 +125,9 @@ class Schedule:
         raise self._chunk.make_fault(error, f"{text}; {self._describe_places()}", source=self._code[index].source)
 
     def _describe_places(self, running: int | None = None) -> str:
-        """Describe the source lines of waiting threads, and of the running basic block."""
+        """Describe the source lines of the threads at barriers, of ready ones, and of the running basic block."""
         places = [] if running is None else [(running, self._chunk.active, ("is", "are"), "at")]
-        places += [(index, threads, _WAIT, "at") for index, threads in self._waiting.items()]
+        places += [(index, threads, _WAIT, "at") for index, threads in self._ready.items()]
         places += [(stop, arrival.threads, _WAIT, "at the barrier in") for stop, arrival in self._barriers.waiting]
         return ", ".join(starmap(self._describe_place, places[:_MAX_SHOWN]))
 
@@ -144,6 +147,7 @@ class Schedule:
         return describe_wait(self._chunk, threads)
 
     def _execute_block(self, index: int, active: Array) -> list[Schedule]:
+        """Execute a basic block; return the schedules of the parts if its branch splits the chunk."""
         chunk, code = self._chunk, self._code[index]
         chunk.active, chunk.live_elsewhere = active, self._find_needed_registers()
         chunk.enter_block(index)
@@ -152,10 +156,10 @@ class Schedule:
         count = len(code.steps)
         chunk.steps += count + 1
         if chunk.steps > chunk.context.step_limit:
-            text = "; ".join(filter(None, [_LONG.format(chunk.context.step_limit), self._describe_places()]))
+            text = "; ".join(filter(None, [_STEP_LIMIT_TEXT.format(chunk.context.step_limit), self._describe_places()]))
             raise chunk.make_fault(StepLimitExceededError, text, source=code.source)
         if time.monotonic() > chunk.context.deadline:
-            text = "it did not end within --time-limit"
+            text = f"it did not end within --time-limit {chunk.context.time_limit:g} s; raise it, or use a smaller grid"
             raise chunk.make_fault(TimeLimitExceededError, text, source=code.source)
         if code.end is End.EXIT:
             chunk.context.progress.note_progress()
@@ -180,8 +184,8 @@ class Schedule:
         return []
 
     def _find_needed_registers(self) -> frozenset[str]:
-        """Find the registers that waiting threads still need."""
-        return self._flow.needed(frozenset([*self._waiting, *self._barriers.find_continuations()]))
+        """Find the registers that ready threads and those at barriers still need."""
+        return self._flow.needed(frozenset([*self._ready, *self._barriers.find_continuations()]))
 
     def _arrive(self, index: int, code: CodeBlock, active: Array) -> None:
         """Let threads arrive at the barrier of a basic block, and wait there unless it is a ``bar.arrive``."""
@@ -197,25 +201,25 @@ class Schedule:
 
     def _arrive_at_warp_barrier(self, index: int, masks: Array, active: Array) -> None:
         """Let threads wait for the lanes of their masks, and release complete warps."""
-        if masks.size == 1 and int(masks.flat[0]) == FULL and not (self._waiting or self._barriers):
+        if masks.size == 1 and int(masks.flat[0]) == FULL and not (self._ready or self._barriers):
             # All lanes of all warps arrive at once, and none waits: order them and go on.
             self._chunk.shared.order_lanes(find_warps(active, self._chunk.shape[1]), FULL)
             self._schedule_threads(self._code[index].successors[0], active)
             return
         for key in self._barriers.add_warp_arrivals(index, masks, active):
-            self._resume(self._barriers.release_warps(key, self._waiting.values(), late=False))
+            self._resume(self._barriers.release_warps(key, self._ready.values(), late=False))
 
     def _release_late_lanes(self) -> bool:
         """Release threads that wait at a warp barrier for lanes that never arrive; tell if there are any."""
         keys = self._barriers.list_warp_keys()
-        return bool(keys) and self._resume(self._barriers.release_warps(keys[0], self._waiting.values(), late=True))
+        return bool(keys) and self._resume(self._barriers.release_warps(keys[0], self._ready.values(), late=True))
 
     def _release_complete(self) -> bool:
         """Release all complete barriers; tell if there are any. Cluster barriers wait until no thread can run."""
         is_released = False
         for key in self._barriers.list_keys():
-            if not is_cluster_barrier(key) or not (is_released or self._waiting):
-                is_released |= self._resume(self._barriers.release(key, self._waiting.values()))
+            if not is_cluster_barrier(key) or not (is_released or self._ready):
+                is_released |= self._resume(self._barriers.release(key, self._ready.values()))
         return is_released
 
     def _resume(self, resumed: list[Resumed] | None) -> bool:
@@ -231,22 +235,23 @@ class Schedule:
         """
         predicate = dense(self._chunk.read(guard.name, _PRED))
         is_taken = ~predicate if guard.negated else predicate
-        is_only_mask = active.size == 1 and not self._waiting and not self._barriers
+        is_only_mask = active.size == 1 and not self._ready and not self._barriers
         if (
             is_only_mask
             and is_taken.shape[0] >= _MIN_BLOCKS_PER_SPLIT
             and self._divergence_depth < _MAX_DIVERGENCE_DEPTH
             and not self._chunk.context.has_concurrent_blocks
         ):
-            rows = np.count_nonzero(is_taken, axis=1)
-            outcomes = [rows == is_taken.shape[1], rows == 0, (rows > 0) & (rows < is_taken.shape[1])]
-            groups = [np.flatnonzero(kind) for kind in outcomes if kind.any()]
+            counts, threads = np.count_nonzero(is_taken, axis=1), is_taken.shape[1]
+            outcomes = [counts == threads, counts == 0, (counts > 0) & (counts < threads)]  # all, none, some jump
+            groups = [np.flatnonzero(outcome) for outcome in outcomes if outcome.any()]
             if len(groups) > 1:
                 return [self._split_blocks(index, group, is_taken[group]) for group in groups]
         self._split_threads(index, active, is_taken)
         return []
 
     def _split_threads(self, index: int, active: Array, is_taken: Array) -> None:
+        """Schedule active threads after a branch or a predicated exit; ``is_taken`` is the mask of those that jump."""
         code, jumping, continuing = self._code[index], active & is_taken, active & ~is_taken
         if not np.count_nonzero(continuing):  # the same mask object keeps its cached `ActiveLanes`
             jumping = active
@@ -257,15 +262,16 @@ class Schedule:
             self._schedule_threads(code.successors[-1], jumping)
 
     def _split_blocks(self, index: int, rows: Array, is_taken: Array) -> Schedule:
+        """Return the schedule of the blocks ``rows`` after a branch."""
         part = Schedule(self._chunk.select(rows), self._code, self._flow)
-        part._waiting, part._divergence_depth = {}, self._divergence_depth + 1
+        part._ready, part._divergence_depth = {}, self._divergence_depth + 1
         part._split_threads(index, ALL_THREADS, is_taken)
         return part
 
     def _schedule_threads(self, index: int, threads: Array) -> None:
         """Add threads to those that will run basic block ``index``; do nothing if the mask is empty."""
-        if index in self._waiting:
-            threads = self._waiting[index] | threads
+        if index in self._ready:
+            threads = self._ready[index] | threads
         count = np.count_nonzero(threads)
         if count:
-            self._waiting[index] = ALL_THREADS if count == threads.size else threads
+            self._ready[index] = ALL_THREADS if count == threads.size else threads

@@ -79,13 +79,15 @@ def find_accesses(code: Sequence[Instruction]) -> dict[int, SharedAccess]:
 def _parse_access(
     instruction: Instruction, readers: Mapping[str, Sequence[Instruction]], sums: TracedSums
 ) -> SharedAccess | None:
-    kind, (space, *names) = _ACCESS_KINDS.get(instruction.opcode), instruction.modifiers or ("",)
-    if kind is None or space != "shared" or instruction.guard is not None or len(instruction.operands) != 2:
+    """Return the access of a ``ld`` or ``st``; None if ptxas does not merge it."""
+    kind, is_load = _ACCESS_KINDS[instruction.opcode], instruction.opcode == "ld"
+    space, *names = instruction.modifiers
+    if space != "shared" or not names or instruction.guard is not None or len(instruction.operands) != 2:
         return None
-    is_load = kind == "load"
-    place, value = instruction.operands[is_load], instruction.operands[not is_load]
+    value, place = instruction.operands if is_load else instruction.operands[::-1]
     count, element = _VECTORS.get(names[0], 1), TYPES.get(names[-1])
-    if len(names) != 1 + (count > 1) or element is None or not isinstance(place, Address) or element.size == 1:
+    has_other_modifiers = len(names) != (1 if count == 1 else 2)
+    if has_other_modifiers or element is None or not isinstance(place, Address) or element.size == 1:
         return None
     if element.size < WORD and (element.kind == "s" or (is_load and _is_widened_halfword(value, readers))):
         return None
@@ -106,10 +108,11 @@ def _is_widened_halfword(target: Operand, readers: Mapping[str, Sequence[Instruc
 
 
 def _needs_word(reader: Instruction) -> bool:
-    is_whole = not any(name.startswith(("f", "bf")) for name in reader.modifiers)
+    """Tell if an instruction needs the 16-bit value that it reads as a zero-extended word."""
     if reader.opcode == "setp":
         return "u16" in reader.modifiers
-    return reader.name in _NAMES_OF_WORDS or (reader.opcode in _OPCODES_OF_WORDS and is_whole)
+    is_integer = not any(name.startswith(("f", "bf")) for name in reader.modifiers)
+    return reader.name in _NAMES_OF_WORDS or (reader.opcode in _OPCODES_OF_WORDS and is_integer)
 
 
 def breaks_loads(instruction: Instruction) -> bool:

@@ -32,9 +32,9 @@ def find_divergent(code: Sequence[Instruction], flow: Flow) -> set[str]:
         for instruction in code:
             if not instruction.writes <= divergent and _is_divergent(instruction, divergent, whole_shuffles):
                 divergent |= instruction.writes
-        parted = {block for block in pending if joins.guards[block] in divergent}
-        pending -= parted
-        divergent |= {name for block in parted for name in joins.find_joined(block)}
+        divergent_branches = {block for block in pending if joins.guards[block] in divergent}
+        pending -= divergent_branches
+        divergent |= {name for block in divergent_branches for name in joins.find_joined_registers(block)}
     return divergent
 
 
@@ -58,6 +58,7 @@ def _find_whole_shuffles(code: Sequence[Instruction], flow: Flow) -> set[int]:
 
 
 def _is_divergent(instruction: Instruction, divergent: set[str], whole_shuffles: set[int]) -> bool:
+    """Tell if the result of an instruction may differ within a warp, from the divergent registers so far."""
     if instruction.guard is not None and instruction.guard.name in divergent:
         return True
     opcode, modifiers, operands = instruction.opcode, instruction.modifiers, instruction.operands
@@ -99,7 +100,7 @@ class _Joins:
                 reverse[following + 1].append(index + 1)
         return {index - 1: block - 1 for index, block in enumerate(Dominators(reverse).immediate) if block}
 
-    def find_joined(self, block: int) -> set[str]:
+    def find_joined_registers(self, block: int) -> set[str]:
         """Return the registers that become divergent if lanes diverge at the end of a basic block.
 
         They are written on a path to the join, live there, and written more than once. If the block is in a loop, one

@@ -34,8 +34,8 @@ def _atomic(instruction: Instruction) -> Step | None:
         kind,
         returns=used,
         adds_one=sources[0] == Immediate(1),
-        one_value=_is_uniform(instruction, *sources),
-        one_address=_is_uniform(instruction, where_operand),
+        uniform_value=_is_uniform(instruction, *sources),
+        uniform_address=_is_uniform(instruction, where_operand),
     )
     read = address(instruction, where_operand, space)
     is_lock = names[0] in ("cas", "exch")
@@ -61,7 +61,7 @@ def _atomic(instruction: Instruction) -> Step | None:
         results = [np.zeros(chunk.shape, kind.dtype) for _ in range(count)]
         is_failed_attempt = np.full(chunk.shape, is_lock)
         chunk.order_blocks(chunk.active)
-        memory = chunk.memory(where)
+        memory = chunk.find_memory(where)
         for units, index, selected in memory.check_atomic(
             place, width * count, chunk.active, chunk.make_reporter(), chunk.shape
         ):

@@ -36,8 +36,8 @@ def _load(instruction: Instruction) -> Step:
             chunk.order_blocks(chunk.active)
             chunk.shared.order_blocks(chunk.active)
         options = fetch if resolved_space == "global" else {}
-        report = chunk.make_reporter(plain=not polls)
-        values = chunk.memory(resolved_space).load(byte_address, kind.size, count, chunk.active, report, **options)
+        report = chunk.make_reporter(is_weak=not polls)
+        values = chunk.find_memory(resolved_space).load(byte_address, kind.size, count, chunk.active, report, **options)
         if indexed or resolved_space not in _READ:
             chunk.record_polling(resolved_space, "load", kind.size * count, byte_address)
         return [value.view(kind.dtype) for value in values]
@@ -64,8 +64,8 @@ def _store(instruction: Instruction) -> Step | None:
         parts = [value.view(dtype) for value in values]
 
         def store_parts(chunk: Chunk, resolved_space: str, byte_address: Value) -> list[Array]:
-            report = chunk.make_reporter(plain=plain)
-            chunk.memory(resolved_space).store(byte_address, kind.size, parts, chunk.active, report)
+            report = chunk.make_reporter(is_weak=plain)
+            chunk.find_memory(resolved_space).store(byte_address, kind.size, parts, chunk.active, report)
             chunk.record(resolved_space, "store", kind.size * count, byte_address)
             return []
 

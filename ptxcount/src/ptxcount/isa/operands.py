@@ -93,7 +93,7 @@ def _bind_symbol(name: str, kind: Type, offset: int) -> Reader:
             problem = chunk.context.unavailable.get(name, "it is not a variable")
             raise unsupported(chunk.instruction, f"{name}: {problem}")
         if name in chunk.context.shared_names and address + offset >= 0:
-            return chunk.rank_address(address + offset).astype(dtype)
+            return chunk.make_shared_address(address + offset).astype(dtype)
         return np.array([[(address + offset) % 2**kind.bits]], dtype)
 
     return read

@@ -39,16 +39,16 @@ class _CallArguments(NamedTuple):
 
     def load_first(self, place: int) -> int:
         """Load an argument of the first active thread."""
-        return int(spread(dense(self.load_argument(place)), self.chunk.shape)[self.chunk.first_active()])
+        return int(spread(dense(self.load_argument(place)), self.chunk.shape)[self.chunk.find_first_active()])
 
     def load_text(self, address: int) -> str:
         """Load the zero-terminated text at an address."""
         data = bytearray()
         mask = np.zeros(self.chunk.shape, bool)
-        mask[self.chunk.first_active()] = True
+        mask[self.chunk.find_first_active()] = True
         while len(data) < _MAX_TEXT:
             value = self.load_memory(np.full((1, 1), address + len(data), np.uint64), 1, mask)
-            byte = int(value[self.chunk.first_active()])
+            byte = int(value[self.chunk.find_first_active()])
             if not byte:
                 break
             data.append(byte)
@@ -60,7 +60,7 @@ class _CallArguments(NamedTuple):
         previous, chunk.active = chunk.active, active
         try:
             space, place = make_resolver(None, lambda _: address)(chunk)
-            (values,) = chunk.memory(space).load(place, size, 1, active, chunk.make_reporter())
+            (values,) = chunk.find_memory(space).load(place, size, 1, active, chunk.make_reporter())
         finally:
             chunk.active = previous
         return spread(values, chunk.shape)

@@ -72,12 +72,14 @@ def split_exact(value: Value, kind: Type) -> Sum | None:
     return None
 
 
-def _combine(compute: Callable[[Array, Array], Array], kind: Type, left: Value, right: Value) -> Value | None:
+def _add_or_subtract(compute: Callable[[Array, Array], Array], kind: Type, left: Value, right: Value) -> Value | None:
+    """Apply `operator.add` or `operator.sub` to the columns, and to the rows."""
     a, b = split_sum(left, kind.size), split_sum(right, kind.size)
     return add_column_row(compute(a.block, b.block), compute(a.thread, b.thread)) if a and b else None
 
 
 def _multiply(kind: Type, left: Value, right: Value) -> Value | None:
+    """Multiply two values, one of which must be uniform: it scales the column and the row of the other."""
     if isinstance(right, Sum) or right.size > 1:
         left, right = right, left
     a = split_sum(left, kind.size)
@@ -89,7 +91,7 @@ def _multiply(kind: Type, left: Value, right: Value) -> Value | None:
 
 def _multiply_add(kind: Type, left: Value, right: Value, addend: Value) -> Value | None:
     product = _multiply(kind, left, right)
-    return None if product is None else _combine(operator.add, kind, product, addend)
+    return None if product is None else _add_or_subtract(operator.add, kind, product, addend)
 
 
 def _shift_left(kind: Type, left: Value, amount: Value) -> Value | None:
@@ -108,8 +110,8 @@ def _multiply_wide(kind: Type, left: Value, right: Value) -> Value | None:
 
 #: Functions that compute instructions without adding up sums, by name; they return None if that is impossible.
 SUM_RULES: dict[str, Callable[..., Value | None]] = {
-    "add": partial(_combine, operator.add),
-    "sub": partial(_combine, operator.sub),
+    "add": partial(_add_or_subtract, operator.add),
+    "sub": partial(_add_or_subtract, operator.sub),
     "mul.lo": _multiply,
     "mad.lo": _multiply_add,
     "shl": _shift_left,
@@ -126,6 +128,7 @@ def convert_sum(value: Value, source: Type, target: Type) -> Value | None:
     return add_column_row(a.block.astype(dtype), a.thread.astype(dtype))
 
 
+#: Comparison operators by their PTX names.
 COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     name: getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")
 }
@@ -139,9 +142,11 @@ def compare_sums(name: str, kind: Type, left: Value, right: Value) -> Array | No
         return None
     compare = COMPARISONS[name]
     (a_low, a_high), (b_low, b_high) = a.bounds(), b.bounds()
-    low, high = a_low - b_high, a_high - b_low
-    outcomes = {compare(low, 0), compare(high, 0)} | ({compare(0, 0)} if low <= 0 <= high else set())
-    if len(outcomes) == 1:
+    low, high = a_low - b_high, a_high - b_low  # bounds of left minus right
+    outcomes = {compare(low, 0), compare(high, 0)}
+    if low < 0 < high:
+        outcomes.add(compare(0, 0))
+    if len(outcomes) == 1:  # the same for all differences within the bounds
         return np.full((1, 1), outcomes.pop())
     if max(abs(bound) for bound in (a_low, a_high, b_low, b_high)) >= 2**61:
         return None

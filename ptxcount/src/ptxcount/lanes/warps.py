@@ -30,10 +30,10 @@ def choose(mask: Array, chosen: Array, alternative: Array) -> Array:
     """Select elements as `numpy.where`; both operands have one dtype. Large arrays are blended bitwise."""
     if mask.size < _SMALL_SIZE or chosen.itemsize > 8:
         return np.where(mask, chosen, alternative)
-    kind, bits = chosen.dtype, f"u{chosen.itemsize}"
+    dtype, bits = chosen.dtype, f"u{chosen.itemsize}"
     chosen, alternative = chosen.view(bits), alternative.view(bits)
-    all_ones = np.negative(mask.view(np.int8)).astype(f"i{kind.itemsize}").view(bits)
-    return np.asarray(((chosen ^ alternative) & all_ones) ^ alternative).view(kind)
+    bit_mask = np.negative(mask.view(np.int8)).astype(f"i{dtype.itemsize}").view(bits)  # all ones where chosen
+    return np.asarray(((chosen ^ alternative) & bit_mask) ^ alternative).view(dtype)
 
 
 def warp_count(threads: int) -> int:
@@ -58,42 +58,42 @@ def lanes_by_warp(active: Array, threads: int) -> Array:
     return lanes
 
 
-def find_busy(lanes: Array) -> Array:
+def find_busy_warps(lanes: Array) -> Array:
     """Return the mask (rows, warps) of warps with an active lane, from a mask of lanes (rows, warps, 32)."""
     # Eight bool lanes are tested as one 64-bit word.
     words = np.ascontiguousarray(lanes).view(np.uint64)
     return np.asarray((words[..., 0] | words[..., 1] | words[..., 2] | words[..., 3]) != 0)
 
 
-def find_step(row: Array) -> int | None:
-    """Return the difference between adjacent lanes, if it is the same in all warps.
+def find_lane_stride(values: Array) -> int | None:
+    """Return the difference between adjacent lanes, from a value per thread, if it is the same in all warps.
 
     None if it differs, or if the last warp is incomplete.
     """
-    if row.size % LANES:
+    if values.size % LANES:
         return None
-    lanes = row.reshape(-1, LANES)
-    steps = lanes[:, 1:] - lanes[:, :-1]
-    return int(steps[0, 0]) if (steps == steps[0, 0]).all() else None
+    lanes = values.reshape(-1, LANES)
+    strides = lanes[:, 1:] - lanes[:, :-1]
+    return int(strides[0, 0]) if (strides == strides[0, 0]).all() else None
 
 
-def take_by_warp(units: Array, leaders: Array, adjacent: bool) -> Array:
+def take_by_warp(elements: Array, leaders: Array, *, adjacent: bool) -> Array:
     """Gather an element per thread, (blocks, threads), from the index of each warp's first lane, (blocks, warps).
 
     ``adjacent``: the lanes of a warp read 32 adjacent elements; otherwise, all read the same element.
     """
     if not adjacent:
-        return units.take(leaders).repeat(LANES, axis=1)
-    # The 32 elements of a warp are read as one.
-    warp_type = np.dtype(f"V{LANES * units.itemsize}")
-    warps = np.ndarray(units.size - LANES + 1, warp_type, units.data, strides=units.itemsize)
-    return np.asarray(warps[leaders].view(units.dtype))
+        return elements.take(leaders).repeat(LANES, axis=1)
+    # The 32 elements of a warp are read as one: a window of 32 elements begins at each index.
+    window_type = np.dtype(f"V{LANES * elements.itemsize}")
+    windows = np.ndarray(elements.size - LANES + 1, window_type, elements.data, strides=elements.itemsize)
+    return np.asarray(windows[leaders].view(elements.dtype))
 
 
 class ActiveLanes:
     """Active threads of a chunk by warp, from a mask that nobody modifies later.
 
-    ``lanes`` is the mask of active lanes, (1 or blocks, warps, 32), or None if all lanes of whole warps are active.
+    ``lanes`` is the mask of active lanes, (1 or blocks, warps, 32); None, all lanes, for a mask (1, 1) of whole warps.
     ``warps`` is the mask of warps with an active lane, (1 or blocks, warps). ``requests`` is the number of such
     warps in the chunk, ``threads`` the number of active threads.
     """
@@ -103,7 +103,7 @@ class ActiveLanes:
         self.active, self.shape, self.lanes = active, shape, None
         if active.size > 1 or threads % LANES:
             self.lanes = lanes_by_warp(active, threads)
-        self.warps = np.ones((1, threads // LANES), bool) if self.lanes is None else find_busy(self.lanes)
+        self.warps = np.ones((1, threads // LANES), bool) if self.lanes is None else find_busy_warps(self.lanes)
         self.requests = int(np.count_nonzero(self.warps)) * (blocks // len(self.warps))
         self.threads = int(np.count_nonzero(active)) * (blocks * threads // active.size)
 

@@ -11,6 +11,7 @@ from ..counting.transactions import SECTOR
 from ..lanes.symbolic_values import Sum, Value, dense
 from ..lanes.warps import Array, find_active_lanes, spread
 from ..util.errors import LaunchError, MisalignedError, OutOfBoundsError
+from ..util.grammar import count_noun
 from .regions import ArrayPart, Region, Selection
 
 ALIGNMENT = 256
@@ -28,6 +29,7 @@ Report = Callable[..., None]
 
 
 def _find_bounds(address: Value) -> tuple[int, int]:
+    """Return the lowest and the highest address."""
     if isinstance(address, Sum):
         return address.bounds()
     if address.size == 1:
@@ -79,9 +81,10 @@ class AddressMap:
         self, address: Value, size: int, width: int, active: Array, report: Report, shapes: Sequence[tuple[int, ...]],
         kind: str,
     ) -> tuple[tuple[int, ...], list[ArrayPart]]:  # fmt: skip
-        """Split an access of ``width`` bytes per active thread by array; report bad addresses.
+        """Split an access by array: ``width`` bytes per active thread, in elements of ``size``; report bad addresses.
 
         Return the broadcast shape of addresses, mask and ``shapes``, and the parts, whose ``places`` are indices in it.
+        The shape is not computed, but (1, 1), if one part has all threads, so that its ``places`` are None.
         """
         low, high = _find_bounds(address)
         region = self._find_region(low, high, width) if active.size == 1 else None
@@ -113,36 +116,33 @@ class AddressMap:
         region = self._find_region(*_find_bounds(addresses), width)
         if region is not None and is_aligned(addresses, width):
             return [(region, np.s_[:])]
-        bases, ends = np.array([(each.base, each.end) for each in self._regions] or [(0, 0)], np.int64).T
+        bases, ends = np.array([(region.base, region.end) for region in self._regions] or [(0, 0)], np.int64).T
         owner = np.maximum(np.searchsorted(bases, addresses, side="right") - 1, 0)
-        outside = (addresses < bases[owner]) | (addresses > ends[owner] - width)
-        misaligned = (addresses & (width - 1)) != 0
-        for faulting, error in ((outside, OutOfBoundsError), (misaligned, MisalignedError)):
-            if faulting.any():
-                first = int(faulting.argmax())
-                address = int(addresses[first])
-                is_outside = error is OutOfBoundsError
-                text = (
-                    self._describe_stray(address, width)
-                    if is_outside
-                    else f"{width} bytes at address {address:#x}, which is not a multiple of {width} bytes"
-                )
-                report(error, first, text)
+        is_outside = (addresses < bases[owner]) | (addresses > ends[owner] - width)
+        if is_outside.any():
+            first = int(is_outside.argmax())
+            report(OutOfBoundsError, first, self._describe_stray(int(addresses[first]), width))
+        is_misaligned = (addresses & (width - 1)) != 0
+        if is_misaligned.any():
+            first = int(is_misaligned.argmax())
+            text = f"{width} bytes at address {int(addresses[first]):#x}, which is not a multiple of {width} bytes"
+            report(MisalignedError, first, text)
         return [(self._regions[index], owner == index) for index in np.unique(owner)]
 
     def _describe_stray(self, address: int, width: int) -> str:
         """Describe an access out of bounds by its distance from the nearest array."""
-        access = f"{width} bytes at {address:#x}"
+        access = f"{count_noun(width, 'byte')} at {address:#x}"
         if abs(address) < _NEAR_NULL:
             return f"{access}: a null pointer" + (f" {address:+d} bytes" if address else "")
         if not self._regions:
             return access
         nearest = min(self._regions, key=lambda region: max(region.base - address, address - region.end))
-        size = f"{nearest.name} of {nearest.data.size} bytes"
+        array = f"{nearest.name} of {count_noun(nearest.data.size, 'byte')}"
         if address < nearest.base:
-            return f"{access}, {nearest.base - address} bytes before {size}"
+            return f"{access}, {count_noun(nearest.base - address, 'byte')} before {array}"
         byte = address - nearest.base
         if byte > 2 * nearest.data.size and len(self._regions) > 1:  # far outside: the index may be of another array
-            size = re.sub(r"^(\S+) \(", r"'\1' (", size)  # quote a name that may read as a word, such as in
-            return f"{access}, in no array: {address - nearest.end} bytes after the end of the nearest below, {size}"
-        return f"{access}, which is byte {byte} of {size}"
+            array = re.sub(r"^(\S+) \(", r"'\1' (", array)  # quote a name that may read as a word, such as in
+            distance = count_noun(address - nearest.end, "byte")
+            return f"{access}, in no array: {distance} after the end of the nearest below, {array}"
+        return f"{access}, which is byte {byte} of {array}"

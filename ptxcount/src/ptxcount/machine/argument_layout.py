@@ -81,7 +81,7 @@ class ArgumentLayout:
         return _encode_value(dtype, value)
 
     def _lay_out(self, argument: KernelArgument, name: str) -> tuple[np.dtype[Any], Any]:
-        """Return the dtype of an argument's bytes, and the value that NumPy encodes."""
+        """Return the dtype of an argument's bytes, and the value that `_encode_value` encodes."""
         if argument is None:
             return _ADDRESS, 0
         if isinstance(argument, Mapping) and {*argument} == {POINTER}:
@@ -96,8 +96,9 @@ class ArgumentLayout:
             return dtype, tuple(value for _, value in parts.values())
         if isinstance(argument, list) and argument:
             elements = [self._lay_out(element, f"{name}[{place}]") for place, element in enumerate(argument)]
-            if len({element_type for element_type, _ in elements}) > 1:
-                raise LaunchError(f"{name} is a list of elements of several types; all must have one type")
+            types = {str(element_type) for element_type, _ in elements}
+            if len(types) > 1:
+                raise LaunchError(f"{name} is a list of {' and '.join(sorted(types))}; all elements must have one type")
             return np.dtype((elements[0][0], (len(elements),))), [value for _, value in elements]
         if isinstance(argument, ArrayDescriptor):
             if not (argument.strided or argument.array.flags.c_contiguous):
@@ -111,7 +112,8 @@ class ArgumentLayout:
             return _ADDRESS, self._place_array(argument, name)
         if isinstance(argument, np.generic):
             return argument.dtype, argument
-        raise LaunchError(f"{name} has the type {type(argument).__name__}; pass an array or a NumPy scalar")
+        problem = "is an empty" if isinstance(argument, list | Mapping) else "has the type"
+        raise LaunchError(f"{name} {problem} {type(argument).__name__}; pass an array or a NumPy scalar")
 
     def _place_array(self, array: Array, name: str) -> int:
         """Add an array to memory, unless it is there, and return its address: within its base array, if contiguous."""
@@ -119,10 +121,11 @@ class ArgumentLayout:
         while isinstance(owner.base, np.ndarray):
             owner = owner.base
         writable = array.flags.writeable
-        if not (owner.flags.forc and owner.flags.writeable >= writable):
+        if not owner.flags.forc or (writable and not owner.flags.writeable):
             owner = array
         if not owner.flags.forc:
-            raise LaunchError(f"{name} is an array with gaps of unknown content; pass a copy")
+            needed = "contiguous writable array" if writable else "contiguous array"
+            raise LaunchError(f"{name} is a strided array, but not a view of a {needed}; pass a copy")
         key = (owner.ctypes.data, owner.nbytes, writable)
         if key not in self._addresses:
             contents = owner.reshape(-1, order="A").view()

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..lanes.symbolic_values import Value, dense
-from ..lanes.warps import LANES, Array, find_step, spread, take_by_warp, unsigned
+from ..lanes.warps import LANES, Array, find_lane_stride, spread, take_by_warp, unsigned
 from ..util.errors import MisalignedError, OutOfBoundsError, SharedRaceError, Source, UninitializedReadError
+from ..util.grammar import count_noun
 from .address_map import Report
-from .cluster_addresses import WITHIN, ClusterAddresses, find_rank
+from .cluster_addresses import OFFSET_MASK, ClusterAddresses, find_rank
 from .cluster_races import ClusterRaces
 from .pending_copies import PendingCopies
 from .polls import is_acquire, is_strong, is_strong_store
-from .shared_races import RaceDetector, StoredValues
+from .shared_races import Race, RaceDetector, StoredValues
 from .warp_clocks import WarpClocks
+
+
+class _Accesses(NamedTuple):
+    """Accesses of an instruction: rows of the accessed block and of the thread's block, the thread, and the units."""
+
+    owners: Array
+    rows: Array
+    threads: Array
+    units: Array
 
 
 class SharedMemory(ClusterAddresses):
@@ -70,11 +80,11 @@ class SharedMemory(ClusterAddresses):
 
     def _gather_row(self, data: Array, index: Array) -> Array:
         """Read the elements at ``index``, one per thread, from each block: (blocks, threads)."""
-        blocks, step = data.reshape(self._shape[0], -1), find_step(index)
-        if step not in (0, 1):
+        blocks, stride = data.reshape(self._shape[0], -1), find_lane_stride(index)
+        if stride not in (0, 1):
             return blocks.take(index, axis=1, mode="clip")
         leaders = np.arange(0, data.size, blocks.shape[1])[:, None] + index[::LANES]
-        return take_by_warp(data, leaders, bool(step))
+        return take_by_warp(data, leaders, adjacent=stride == 1)
 
     def store(self, address: Value, size: int, values: list[Array], active: Array, report: Report) -> None:
         """Write adjacent elements for each active thread, as `ArrayMemory.store`."""
@@ -128,14 +138,14 @@ class SharedMemory(ClusterAddresses):
         ``is_written``: True if the caller writes all of them, False if it reads all, None if it reads some.
         """
         if not 0 <= offset <= self._size - count:
-            text = f"{count} bytes at shared address {offset}; the block has {self._size} bytes of shared memory"
-            report(OutOfBoundsError, (row, 0), text, offset)
+            access = f"{count_noun(count, 'byte')} at shared address {offset}"
+            report(OutOfBoundsError, (row, 0), access + self._describe_size(), offset)
         self.track_blocks()
         units = self._written[row, offset // self._unit : (offset + count) // self._unit]
         if is_written:
             units[:] = True
         elif is_written is False and not units.all():
-            text = f"bulk load of {count} bytes at shared address {offset}"
+            text = f"bulk load of {count_noun(count, 'byte')} at shared address {offset}"
             report(UninitializedReadError, (row, 0), text, offset)
         return self._data[row, offset : offset + count]
 
@@ -168,7 +178,7 @@ class SharedMemory(ClusterAddresses):
         """Order blocks with threads in a mask, (1 or blocks, 1 or threads), after earlier accesses of their cluster."""
         if self.cluster_races is not None:
             rows = threads.any(axis=1)
-            self.cluster_races.order(None if rows.all() else np.flatnonzero(rows))
+            self.cluster_races.order_blocks(None if rows.all() else np.flatnonzero(rows))
 
     def order_lanes(self, warps: Array, mask: int) -> None:
         """Synchronize the lanes in the 32-bit ``mask``, in each warp of the mask ``warps``, (1 or blocks, warps)."""
@@ -185,62 +195,44 @@ class SharedMemory(ClusterAddresses):
             self.races.clocks.order_fences(threads, self._shape[1])
 
     def _check_access(
-        self,
-        kind: str,
-        address: Value,
-        size: int,
-        count: int,
-        active: Array,
-        report: Report,
-        *,
-        is_exact: bool = False,
-        values: Sequence[Array] = (),
-    ) -> tuple[tuple[Array, Array] | None, Array]:
+        self, kind: str, address: Value, size: int, count: int, active: Array, report: Report, *,
+        is_exact: bool = False, values: Sequence[Array] = (),
+    ) -> tuple[tuple[Array, Array] | None, Array]:  # fmt: skip
         """Check an access to ``count`` elements of ``size`` bytes, and record it; a store with its values.
 
         Return the positions of the active threads, (blocks, threads), and the index of the first element of each. If
         all threads are active, with the same addresses in all blocks, the positions are None. Then the indices are
         those of all threads; for a load, those of one block.
         """
-        row, width, blocks = dense(address), size * count, self._shape[0]
-        row = row.view(f"i{row.itemsize}").astype(np.int64)
-        distant = self._cluster > 1 and bool((self.find_remote(address) & active).any())
-        if self._cluster > 1 and not distant:
-            row = self.strip_rank(address)
-        is_uniform = active.size == 1 and row.shape[0] == 1 and not (is_exact or distant)
+        addresses, width, blocks = dense(address), size * count, self._shape[0]
+        addresses = addresses.view(f"i{addresses.itemsize}").astype(np.int64)
+        is_remote = self._cluster > 1 and bool((self.find_remote(address) & active).any())
+        if self._cluster > 1 and not is_remote:
+            addresses = self.strip_rank(address)
+        is_uniform = active.size == 1 and addresses.shape[0] == 1 and not (is_exact or is_remote)
         is_uniform = is_uniform and self.cluster_races is None
-        if is_uniform:
-            offsets = spread(row, (1, self._shape[1]))[0]
+        if is_uniform:  # check one block for all
+            offsets = spread(addresses, (1, self._shape[1]))[0]
             rows, threads = np.zeros(self._shape[1], np.int64), np.arange(self._shape[1])
         else:
             rows, threads = np.nonzero(spread(active, self._shape))
-            offsets = spread(row, self._shape)[rows, threads]
+            offsets = spread(addresses, self._shape)[rows, threads]
             self.track_blocks()
         position, owners = None if is_uniform else (rows, threads), rows
-        if distant:
-            rank, offsets = find_rank(offsets), offsets & WITHIN
+        if is_remote:
+            rank, offsets = find_rank(offsets), offsets & OFFSET_MASK
             owners = np.where(rank < 0, rows, rows // self._cluster * self._cluster + rank)
 
-        def fail(error: Any, access: int, text: str, *other: Any) -> None:
-            report(
-                error,
-                (int(rows[access]), int(threads[access])),
-                text.format(int(offsets[access])),
-                int(offsets[access]),
-                *other,
-            )
+        def fail(error: Any, access: int, problem: str, *other: Any) -> None:
+            offset = int(offsets[access])
+            text = f"{kind} of {count_noun(width, 'byte')} at shared address {offset}{problem}"
+            report(error, (int(rows[access]), int(threads[access])), text, offset, *other)
 
         is_outside, is_misaligned = (offsets < 0) | (offsets > self._size - width), (offsets & (width - 1)) != 0
         if is_outside.any():
-            fail(
-                OutOfBoundsError,
-                int(is_outside.argmax()),
-                f"{kind} of {width} bytes at shared address {{}}; the block has {self._size} bytes of shared memory",
-            )
+            fail(OutOfBoundsError, int(is_outside.argmax()), self._describe_size())
         if is_misaligned.any():
-            fail(
-                MisalignedError, int(is_misaligned.argmax()), f"shared address {{}} is not a multiple of {width} bytes"
-            )
+            fail(MisalignedError, int(is_misaligned.argmax()), f", which is not a multiple of {width} bytes")
         index = offsets // size
         if values or not is_uniform:
             index = (np.arange(blocks)[:, None] if is_uniform else owners) * (self._stride // size) + index
@@ -255,29 +247,45 @@ class SharedMemory(ClusterAddresses):
             threads, offsets = np.tile(threads, blocks), np.tile(offsets, blocks)
         units = (offsets // self._unit)[:, None] + np.arange(width // self._unit)
         flat, written = owners[:, None] * self._written.shape[1] + units, self._written.reshape(-1)
-        description = f"{kind} of {width} bytes at shared address {{}}"
         if kind == "store":
             written[flat] = True
         elif not (is_written := written[flat]).all():
             waits = "; a copy by cp.async was not waited for" if self._copies else ""
-            fail(UninitializedReadError, int(is_written.all(axis=1).argmin()), description + waits)
+            fail(UninitializedReadError, int(is_written.all(axis=1).argmin()), waits)
             written[flat] = True
-        chunk: Any = getattr(report, "chunk", None)
-        instruction = getattr(chunk, "instruction", None)
-        acquires = instruction is not None and is_acquire(instruction)
+        if self._policy != "off" and not (self._reserved and bool((offsets < self._reserved).all())):
+            self._check_races(kind, _Accesses(owners, rows, threads, units), report, fail, stored, is_remote=is_remote)
+        return position, index
+
+    def _describe_size(self) -> str:
+        return f"; the block has {count_noun(self._size, 'byte')} of shared memory"
+
+    def _check_races(
+        self, kind: str, accesses: _Accesses, report: Any, fail: Callable[..., None], stored: StoredValues | None, *,
+        is_remote: bool,
+    ) -> None:  # fmt: skip
+        """Record the accesses of an instruction, and let ``fail`` report the first race of each check.
+
+        ``is_remote``: one of them is to another block. Then only races between blocks are checked.
+        """
+        owners, rows, threads, units = accesses
+        instruction = getattr(getattr(report, "chunk", None), "instruction", None)
+        source = getattr(report, "source", Source(0))
         if instruction is not None and (is_strong(instruction) or is_strong_store(instruction)):
             kind = f"strong {kind}"
-        unwatched = self._policy == "off" or (self._reserved > 0 and bool((offsets < self._reserved).all()))
-        source = getattr(report, "source", Source(0))
-        if not unwatched and self.cluster_races is not None:
+        race: Race | None = None
+        if self.cluster_races is not None:
             race = self.cluster_races.record_access(kind, owners, rows, units, source, stored)
-            if race is not None:
-                text = f" races with block {race[1] % self._cluster} of the cluster: no synchronization between them"
-                fail(SharedRaceError, race[0], description + text, race[2])
+        if race is not None:
+            rank = race.other % self._cluster
+            text = f" races with block {rank} of the cluster: no synchronization between them"
+            fail(SharedRaceError, race.access, text, race.source)
+        if is_remote:
+            return
         if self._policy == "strict" and instruction is not None and "volatile" in instruction.modifiers:
-            kind = kind if id(instruction) in chunk.context.polls else kind.replace("strong", "volatile")
-        if not (unwatched or distant):
-            race = self.races.record_access(kind, owners, threads, units, source, stored, acquires=acquires)
-            if race is not None:
-                fail(SharedRaceError, race[0], description, race[2], race[1])
-        return position, index
+            polls = id(instruction) in report.chunk.context.polls
+            kind = kind if polls else kind.replace("strong", "volatile")
+        acquires = instruction is not None and is_acquire(instruction)
+        race = self.races.record_access(kind, owners, threads, units, source, stored, acquires=acquires)
+        if race is not None:
+            fail(SharedRaceError, race.access, "", race.source, race.other)

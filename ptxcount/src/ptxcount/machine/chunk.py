@@ -13,11 +13,7 @@ from ..counting.counters import Access
 from ..lanes.symbolic_values import Sum, Value, add_column_row, dense
 from ..lanes.warps import LANES, Array, choose, find_active_lanes, spread, unsigned
 from ..ptx.program import GIVEN, Instruction, Type
-from ..util.errors import (
-    KernelFaultError,
-    Source,
-    TensorMemoryError,
-)
+from ..util.errors import KernelFaultError, Source, TensorMemoryError
 from .block_memory import SharedMemory
 from .cluster_addresses import make_ranked
 from .context import Context, split_index
@@ -70,10 +66,12 @@ class Chunk:
         self._tensor: TensorMemory | None = None
         self.active, self.live_elsewhere = ALL_THREADS, NO_REGISTERS
         self.steps = self.spins = 0
-        self.has_written, self.last_ordered = False, np.zeros(len(block_ids), np.int64)
+        self.has_written = False
+        #: Time up to which all accesses to global memory are ordered before each block.
+        self.last_ordered = np.zeros(len(block_ids), np.int64)
         self._specials: dict[str, Array] = {}
         #: Address of each thread's last load in a wait loop, by `id` of the load; -1: none since it entered the loop.
-        self._poll_places: dict[int, Array] = {}
+        self._polled_addresses: dict[int, Array] = {}
         #: The address of the mbarrier that each thread waits for, -1 for none; empty until one waits.
         self.barrier_waits = np.zeros((0, 0), np.int64)
 
@@ -87,7 +85,7 @@ class Chunk:
         part._tensor = None if self._tensor is None else self._tensor.select(rows)
         part.active, part.live_elsewhere, part._specials = ALL_THREADS, NO_REGISTERS, {}
         part.barrier_waits = self.barrier_waits[rows] if self.barrier_waits.size else self.barrier_waits
-        part._poll_places = {load: places[rows] for load, places in self._poll_places.items()}
+        part._polled_addresses = {load: addresses[rows] for load, addresses in self._polled_addresses.items()}
         return part
 
     def read(self, name: str, kind: Type) -> Value:
@@ -115,22 +113,22 @@ class Chunk:
             self._specials[name] = np.atleast_2d(SPECIALS[name](self)).astype(np.uint32)
         return self._specials.get(name)
 
-    def rank_address(self, offset: int) -> Array:
+    def make_shared_address(self, offset: int) -> Array:
         """Return the shared address of an offset in each block, (1 or blocks, 1); in a cluster, with the rank."""
         if not self.shared.has_cluster:
             return np.array([[offset]])
         return make_ranked(np.array([[offset]]), SPECIALS["%cluster_ctarank"](self).astype(np.int64))
 
-    def locate(self, unit: str, axis: int) -> Any:
-        """Return the indices along an axis, broadcastable to (blocks, threads).
+    def find_indices(self, register: str, axis: int) -> Any:
+        """Return the value of a special register along an axis, 0 for x; broadcastable to (blocks, threads).
 
-        ``unit`` is "tid", "ctaid", "clusterid", or "cluster_ctaid" for the index of a block within its cluster.
+        ``register`` is "tid", "ctaid", "clusterid", or "cluster_ctaid": the index of a block within its cluster.
         """
         context, cluster = self.context, self.context.cluster
-        if unit == "tid":
+        if register == "tid":
             return split_index(np.arange(self.shape[1])[None, :], context.block)[axis]
         block = split_index(self.block_ids[:, None], context.grid)[axis]
-        return {"ctaid": block, "clusterid": block // cluster[axis], "cluster_ctaid": block % cluster[axis]}[unit]
+        return {"ctaid": block, "clusterid": block // cluster[axis], "cluster_ctaid": block % cluster[axis]}[register]
 
     @property
     def tensor(self) -> TensorMemory:
@@ -148,14 +146,14 @@ class Chunk:
             waiting = np.nonzero(spread(threads, self.shape))
             self._tensor.note_waits(waiting[0], spread(self.shared.strip_rank(places), self.shape)[waiting])
 
-    def memory(self, space: str) -> Any:
+    def find_memory(self, space: str) -> Any:
         """Return the memory of a state space."""
         name = _MEMORIES.get(space)
         return getattr(self, space) if name is None else getattr(self.context, name)
 
-    def make_reporter(self, *, plain: bool = False) -> Reporter:
-        """Return the function that memory calls for faults of the current instruction."""
-        return Reporter(self, self.instruction.source, plain)
+    def make_reporter(self, *, is_weak: bool = False) -> Reporter:
+        """Return the function that memory calls for faults of the current instruction; ``is_weak`` as in `Reporter`."""
+        return Reporter(self, self.instruction.source, is_weak)
 
     def add_finding(self, code: str, message: str, times: int) -> None:
         """Add a finding of the current instruction."""
@@ -175,7 +173,7 @@ class Chunk:
         space: str,
         kind: str,
         width: int,
-        place: Value,
+        address: Value,
         *,
         active: Array | None = None,
         cost: AtomicCost | None = None,
@@ -183,41 +181,40 @@ class Chunk:
         remote_kind: str = "",
         is_matrix: bool = False,
     ) -> None:
-        """Count an access of the active threads, or of the mask ``active``, to addresses ``place`` (`Access.record`).
+        """Count an access of the active threads, or of the mask ``active``, as `Access.record`.
 
-        ``remote_kind`` is the kind of accesses to another block's shared memory. Accesses to kernel parameters count
-        as constant memory. Arguments of calls are in registers: they are not counted.
+        ``remote_kind`` is the kind of accesses to another block's shared memory; default: ``kind``. Accesses to kernel
+        parameters count as constant memory. Arguments of calls are in registers: they are not counted.
         """
         if GIVEN in self.instruction.modifiers:
             return
         space = "constant" if space == "parameter" else space
         active = self.active if active is None else active
-        remote = _FALSE
+        has_remote = False
         if space == "shared" and self.shared.has_cluster:
-            remote, place = self.shared.find_remote(place) & active, self.shared.strip_rank(place)
-            if remote.any():
-                self.find_counters("cluster", remote_kind or kind, width).record(
-                    place, remote, self.shape, cost, is_replay
-                )
-                active = active & ~remote
-                if not active.any():
-                    self.context.progress.note_place(id(self.instruction), place)
-                    return
-        self.context.progress.note_place(id(self.instruction), place)
-        if cost is not None and cost.reloads and space == "shared":
-            self.find_counters("shared", "load", width).record(place, active, self.shape, cost)
+            remote, address = self.shared.find_remote(address) & active, self.shared.strip_rank(address)
+            has_remote = bool(remote.any())
+        self.context.progress.note_address(id(self.instruction), address)
+        if has_remote:
+            counters = self.find_counters("cluster", remote_kind or kind, width)
+            counters.record(address, remote, self.shape, cost, is_replay)
+            active = active & ~remote
+            if not active.any():
+                return
+        if cost is not None and cost.reloads and space == "shared":  # a CAS loop loads before each round
+            self.find_counters("shared", "load", width).record(address, active, self.shape, cost)
         counters = self.find_counters(space, kind, width, is_matrix=is_matrix)
-        counters.record(place, active, self.shape, cost, is_replay)
+        counters.record(address, active, self.shape, cost, is_replay)
         merged = self.context.merged.get(id(self.instruction))
-        if merged is not None and not remote.any():
-            merged.record(self, place)
+        if merged is not None and not has_remote:
+            merged.record(self, address)
 
     def record_polling(
         self,
         space: str,
         kind: str,
         width: int,
-        place: Value,
+        address: Value,
         *,
         cost: AtomicCost | None = None,
         is_failed_attempt: Array = ALL_THREADS,
@@ -228,23 +225,23 @@ class Chunk:
         """
         poll = self.context.polls.get(id(self.instruction))
         if poll is None:
-            self.record(space, kind, width, place, cost=cost)
+            self.record(space, kind, width, address, cost=cost)
             return
-        places = self._poll_places.setdefault(poll.load, np.full(self.shape, -1, np.int64))
-        active, now = spread(self.active, self.shape), spread(dense(place).astype(np.int64), self.shape)
-        is_repeated = active & is_failed_attempt & (places == now)
-        places[active] = now[active]
+        last = self._polled_addresses.setdefault(poll.load, np.full(self.shape, -1, np.int64))
+        active, addresses = spread(self.active, self.shape), spread(dense(address).astype(np.int64), self.shape)
+        is_repeated = active & is_failed_attempt & (last == addresses)
+        last[active] = addresses[active]
         self.find_counters(space, kind, width).polls += find_active_lanes(is_repeated, self.shape).requests
         if (active != is_repeated).any():
-            self.record(space, kind, width, place, active=active & ~is_repeated, cost=cost)
+            self.record(space, kind, width, address, active=active & ~is_repeated, cost=cost)
         else:
-            self.context.progress.note_place(poll.load, place)
+            self.context.progress.note_address(poll.load, address)
 
     def enter_block(self, block: int) -> None:
         """Forget the polled addresses of active threads in each wait loop that does not contain the basic block."""
-        for load, places in self._poll_places.items():
+        for load, addresses in self._polled_addresses.items():
             if block not in self.context.polls[load].loop:
-                places[spread(self.active, self.shape)] = -1
+                addresses[spread(self.active, self.shape)] = -1
 
     def order_blocks(self, threads: Array) -> None:
         """Order the blocks of the threads in a mask after all earlier accesses to global memory."""
@@ -274,18 +271,18 @@ class Chunk:
         source: Source | None = None,
     ) -> KernelFaultError:
         """Return a fault at (block, thread) of the chunk; default: first active thread, current instruction."""
-        row, place = position or self.first_active()
+        row, place = position or self.find_first_active()
         block, thread = split_index(int(self.block_ids[row]), self.context.grid), split_index(place, self.context.block)
         return error(source or self.instruction.source, block, thread, text, address)
 
-    def check_exit(self) -> None:
+    def check_tensor_leak(self) -> None:
         """Raise `TensorMemoryError` if a block whose threads have exited has not deallocated its tensor memory."""
         leak = None if self._tensor is None else self._tensor.find_leak()
         if leak is not None:
             text = f"{leak.columns} columns are still allocated when the block ends; tcgen05.dealloc is needed"
             raise self.make_fault(TensorMemoryError, text, position=(leak.row, 0), source=leak.source)
 
-    def first_active(self) -> tuple[int, int]:
+    def find_first_active(self) -> tuple[int, int]:
         """Return the (block, thread) of the first active thread."""
         return divmod(int(find_active_lanes(self.active, self.shape).places[0]), self.shape[1])
 

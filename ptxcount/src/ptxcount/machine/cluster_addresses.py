@@ -7,18 +7,18 @@ from ..lanes.warps import Array
 
 #: A shared::cluster address holds the block rank from bit 24 on. Bit 30 is set if a rank is present; otherwise, the
 #: address is in the own block. CUTLASS clears the lowest rank bit to address the leader CTA.
-_RANK_BITS, _RANKED = 24, 30
-WITHIN, _MAX_RANK = (1 << _RANK_BITS) - 1, (1 << (_RANKED - _RANK_BITS)) - 1
+_RANK_SHIFT, _FLAG_BIT = 24, 30
+OFFSET_MASK, _RANK_MASK = (1 << _RANK_SHIFT) - 1, (1 << (_FLAG_BIT - _RANK_SHIFT)) - 1
 
 
 def find_rank(addresses: Array) -> Array:
     """Return the block ranks in int64 shared addresses; -1 for an address without a rank (own block)."""
-    return np.where(addresses >> _RANKED & 1, addresses >> _RANK_BITS & _MAX_RANK, -1)
+    return np.where(addresses >> _FLAG_BIT & 1, addresses >> _RANK_SHIFT & _RANK_MASK, -1)
 
 
 def make_ranked(offsets: Array, ranks: Array) -> Array:
     """Return shared::cluster addresses from offsets and block ranks."""
-    return np.asarray(offsets & WITHIN | ranks << _RANK_BITS | 1 << _RANKED)
+    return np.asarray(offsets & OFFSET_MASK | ranks << _RANK_SHIFT | 1 << _FLAG_BIT)
 
 
 class ClusterAddresses:
@@ -40,7 +40,7 @@ class ClusterAddresses:
 
     def strip_rank(self, address: Value) -> Array:
         """Return the offsets of addresses within shared memory; one row if all blocks have the same."""
-        offsets = dense(address).astype(np.int64) & WITHIN
+        offsets = dense(address).astype(np.int64) & OFFSET_MASK
         return offsets[:1] if (offsets == offsets[:1]).all() else offsets
 
     def find_first_block(self, row: int) -> int:
@@ -50,4 +50,4 @@ class ClusterAddresses:
     def find_owner(self, row: int, address: int) -> tuple[int, int]:
         """Return the block that owns a shared address of a block, and the offset in its shared memory."""
         rank = int(find_rank(np.array(address)))
-        return row if rank < 0 else self.find_first_block(row) + rank, address & WITHIN
+        return row if rank < 0 else self.find_first_block(row) + rank, address & OFFSET_MASK

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..lanes.warps import Array, spread
 from ..util.errors import Source
-from .shared_races import CONFLICTING_KINDS, StoredValues
+from .shared_races import CONFLICTING_KINDS, Race, StoredValues
 
 #: Record of each unit: times of the owner's and of another block's last access, that block, and both source lines.
 _OWN_TIME, _FAR_TIME, _FAR_BLOCK, _OWN_LINE, _FAR_LINE = range(5)
@@ -39,14 +39,14 @@ class ClusterRaces:
             touched[_FAR_BLOCK] = place[touched[_FAR_BLOCK]]
         return part
 
-    def order(self, rows: Array | None) -> None:
-        """Order some blocks, or all, after all earlier accesses."""
+    def order_blocks(self, rows: Array | None) -> None:
+        """Order the blocks ``rows`` after all earlier accesses; None: all blocks."""
         self._ordered[slice(None) if rows is None else rows] = self._now
 
     def record_access(
         self, kind: str, owner: Array, block: Array, unit: Array, source: Source, stored: StoredValues | None = None
-    ) -> tuple[int, int, Source] | None:
-        """Record the accesses of an instruction; return the first racing access, the other block, and its source.
+    ) -> Race | None:
+        """Record the accesses of an instruction; return the first that races with another block.
 
         Each access is by a ``block`` to the memory of its ``owner``; ``unit`` is (accesses, units per access). Stores
         that do not change memory race only with atomics, as in `shared_races.RaceDetector.record_access`.
@@ -54,47 +54,47 @@ class ClusterRaces:
         self._now += 1
         line = self._sources.setdefault(source, len(self._sources))
         flat = owner[:, None] * self._units + unit
-        me, owners = (spread(rows[:, None], flat.shape) for rows in (block, owner))
+        blocks, owners = (spread(rows[:, None], flat.shape) for rows in (block, owner))
         race = None
-        for other in CONFLICTING_KINDS[kind]:
-            if other in self._touched and race is None:
-                race = self._find_race(other, flat, me, owners, stored)
+        for earlier_kind in CONFLICTING_KINDS[kind]:
+            if earlier_kind in self._touched and race is None:
+                race = self._find_earlier_race(earlier_kind, flat, blocks, owners, stored)
         if kind not in self._touched:
             self._touched[kind] = np.zeros((5, len(self._ordered), self._units), np.int32)
-        now = self._touched[kind].reshape(5, -1)
-        own = me == owners
-        now[_OWN_TIME, flat[own]], now[_OWN_LINE, flat[own]] = self._now, line
-        now[_FAR_TIME, flat[~own]], now[_FAR_LINE, flat[~own]] = self._now, line
-        now[_FAR_BLOCK, flat[~own]] = me[~own]
+        last = self._touched[kind].reshape(5, -1)
+        own = blocks == owners
+        last[_OWN_TIME, flat[own]], last[_OWN_LINE, flat[own]] = self._now, line
+        last[_FAR_TIME, flat[~own]], last[_FAR_LINE, flat[~own]] = self._now, line
+        last[_FAR_BLOCK, flat[~own]] = blocks[~own]
         if kind == "store" and race is None:
-            race = self._find_clash(now[:, flat], me, stored)
+            race = self._find_store_race(last[:, flat], blocks, stored)
         return race
 
-    def _find_race(
-        self, other: str, flat: Array, me: Array, owners: Array, stored: StoredValues | None
-    ) -> tuple[int, int, Source] | None:
+    def _find_earlier_race(
+        self, earlier_kind: str, flat: Array, blocks: Array, owners: Array, stored: StoredValues | None
+    ) -> Race | None:
         """Find the first access that races with an earlier access of another block."""
-        before = self._touched[other].reshape(5, -1)[:, flat]
-        ordered = self._ordered[me]
-        by_owner = (me != owners) & (before[_OWN_TIME] > ordered)
-        races = by_owner | ((before[_FAR_TIME] > ordered) & (before[_FAR_BLOCK] != me))
-        if races.any() and stored is not None and other != "atomic":
+        earlier = self._touched[earlier_kind].reshape(5, -1)[:, flat]
+        ordered = self._ordered[blocks]
+        by_owner = (blocks != owners) & (earlier[_OWN_TIME] > ordered)
+        races = by_owner | ((earlier[_FAR_TIME] > ordered) & (earlier[_FAR_BLOCK] != blocks))
+        if races.any() and stored is not None and earlier_kind != "atomic":
             races &= ~stored.changes_nothing()[:, None]
         if not races.any():
             return None
         at = tuple(int(axis[0]) for axis in np.nonzero(races))
-        block, line = (owners[at], _OWN_LINE) if by_owner[at] else (before[_FAR_BLOCK][at], _FAR_LINE)
-        return at[0], int(block), [*self._sources][int(before[line][at])]
+        other, line = (owners[at], _OWN_LINE) if by_owner[at] else (earlier[_FAR_BLOCK][at], _FAR_LINE)
+        return Race(at[0], int(other), [*self._sources][int(earlier[line][at])])
 
-    def _find_clash(self, now: Array, me: Array, stored: StoredValues | None) -> tuple[int, int, Source] | None:
+    def _find_store_race(self, last: Array, blocks: Array, stored: StoredValues | None) -> Race | None:
         """Find the first store to a unit where a block that is not its owner stores by the same instruction.
 
-        If ``stored`` is given, only stores of different values count. Return the access, that block and its source.
+        If ``stored`` is given, only stores of different values count.
         """
-        clash = (now[_FAR_TIME] == self._now) & (now[_FAR_BLOCK] != me)
-        if clash.any() and stored is not None:
-            clash &= ~stored.all_agree()[:, None]
-        if not clash.any():
+        races = (last[_FAR_TIME] == self._now) & (last[_FAR_BLOCK] != blocks)
+        if races.any() and stored is not None:
+            races &= ~stored.all_agree()[:, None]
+        if not races.any():
             return None
-        at = tuple(int(axis[0]) for axis in np.nonzero(clash))
-        return at[0], int(now[_FAR_BLOCK][at]), [*self._sources][int(now[_FAR_LINE][at])]
+        at = tuple(int(axis[0]) for axis in np.nonzero(races))
+        return Race(at[0], int(last[_FAR_BLOCK][at]), [*self._sources][int(last[_FAR_LINE][at])])

@@ -60,7 +60,7 @@ class Context:
     #: Reserved bytes at the beginning of shared memory, initially zero.
     reserved_shared_bytes: int = 0
     #: Note on dynamic shared memory, added to messages about accesses out of bounds.
-    dynamic: str = ""
+    dynamic_note: str = ""
     #: Dynamic shared memory per block, in bytes.
     dynamic_size: int = 0
     #: True if races in global memory are checked.
@@ -75,7 +75,8 @@ class Context:
     polls: dict[int, Poll] = field(default_factory=dict)
     #: `id` of each weak load that ends a loop (`polls.find_scans`).
     scans: frozenset[int] = frozenset()
-    #: Deadline of the launch, by `time.monotonic`.
+    #: Maximum seconds of the launch, and its deadline, by `time.monotonic`.
+    time_limit: float = float("inf")
     deadline: float = float("inf")
     #: Progress of the launch.
     progress: LaunchProgress = field(default_factory=lambda: LaunchProgress(STALL_LIMIT))

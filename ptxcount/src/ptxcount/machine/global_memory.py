@@ -10,6 +10,7 @@ import numpy as np
 from ..lanes.symbolic_values import Value
 from ..lanes.warps import Array, spread, unsigned
 from ..util.errors import GlobalRaceError, ReadOnlyError, UnsetVariableError
+from ..util.grammar import count_noun
 from .address_map import AddressMap, Report
 from .global_races import AccessHistory
 from .regions import ArrayPart, Region, Selection
@@ -27,7 +28,7 @@ class ArrayMemory(AddressMap):
         return sum(region.count_read() for region in self._regions), int(sum(written))
 
     def fetched_sectors(self) -> int:
-        """Return the minimum number of sectors read from DRAM: a miss fetches 64 bytes, or what the load says."""
+        """Return the minimum number of sectors read from DRAM, if an L2 miss reads as many as the load's ``fetch``."""
         return sum(region.count_fetched() for region in self._regions)
 
     def load(
@@ -49,7 +50,7 @@ class ArrayMemory(AddressMap):
                 result.reshape(-1)[part.places] = value
         return results
 
-    def watch(self, reached: Sequence[set[str] | None], *, strict: bool) -> bool:
+    def watch_races(self, reached: Sequence[set[str] | None], *, strict: bool) -> bool:
         """Begin to check races in writable arrays that the kernel writes; return True if there is any.
 
         ``reached`` has the array names of each field of `ReachedNames`; None means all arrays.
@@ -57,45 +58,46 @@ class ArrayMemory(AddressMap):
         for place, region in enumerate(self._regions):
             loads, stores, scans, strong_writes = (names is None or region.name in names for names in reached)
             if region.writable and (stores or (scans and strong_writes)):
-                watched, scanned = (
-                    AccessHistory(region.data, region.name) if compares_loads else None
-                    for compares_loads in (stores and (strict or loads), scans and strong_writes)
-                )
-                compared = [0 if watched or not stores else _COMPARED_STORES]
+                watched = AccessHistory(region.data, region.name) if stores and (strict or loads) else None
+                scanned = AccessHistory(region.data, region.name) if scans and strong_writes else None
+                compared = [_COMPARED_STORES if stores and not watched else 0]
                 self._regions[place] = replace(region, watched=watched, scanned=scanned, compared=compared)
         return any(region.watched or region.scanned or region.compared[0] for region in self._regions)
 
     def _check_race(
         self, part: ArrayPart, size: int, count: int, shape: tuple[int, ...], report: Any, values: Sequence[Array] = ()
     ) -> None:
-        """Report the first race of an access, if races in its array are checked; a strong store is only noted."""
-        region, plain = part.region, getattr(report, "plain", False)
+        """Report the first race of an access, if races in its array are checked; only note a strong store.
+
+        A store has ``values``, a load has none.
+        """
+        region, is_weak = part.region, getattr(report, "is_weak", False)
         chunk: Any = getattr(report, "chunk", None)
-        histories = [region.watched if plain else region.scanned if values else None]
-        if plain and not values and id(chunk.instruction) in chunk.context.scans:
+        histories = [region.watched if is_weak else region.scanned if values else None]
+        if is_weak and not values and id(chunk.instruction) in chunk.context.scans:
             histories.append(region.scanned)
         if chunk is None or not any(histories):
             return
-        full = part.unit
+        full = part.first_index
         if part.places is not None:  # may be one row for all blocks
             full = np.full(shape, -1, np.int64)
-            full.reshape(-1)[part.places] = part.unit
-        full = spread(full, chunk.shape).reshape(-1)
+            full.reshape(-1)[part.places] = part.first_index
+        full = spread(full, chunk.shape).reshape(-1)  # by thread of the chunk; -1: it does not access the array
         places = np.flatnonzero(full >= 0)
         index, event, width = full[places] // count, chunk.make_event(places), size * count
         stored_values = [spread(value, chunk.shape).reshape(-1)[places] for value in values]
         for history in filter(None, histories):
             if values:
-                note = history.note_store if plain else history.note_strong_write
-                race = note(index, width, stored_values, region.units(size), event)
+                note = history.note_store if is_weak else history.note_strong_write
+                race = note(index, width, stored_values, region.view_elements(size), event)
             else:
                 race = history.note_load(index, width, event)
             if race is not None:
-                position = divmod(int(places[race[0]]), chunk.shape[1])
-                text = race[1]
+                access, text = race
                 if history is region.scanned:
                     text += "; this load ends a loop, so counts depend on the order of threads"
-                report(GlobalRaceError, position, text, region.base + int(index[race[0]]) * width)
+                position = divmod(int(places[access]), chunk.shape[1])
+                report(GlobalRaceError, position, text, region.base + int(index[access]) * width)
 
     def store(self, address: Value, size: int, values: list[Array], active: Array, report: Report) -> None:
         """Write adjacent elements for each active thread, as `load`; ``values`` has one array per element."""
@@ -103,27 +105,27 @@ class ArrayMemory(AddressMap):
         shape, parts = self._resolve(address, size, len(values), active, report, *shapes, kind="store")
         for part in parts:
             self._check_race(part, size, len(values), shape, report, values)
-            units = part.region.units(size)
+            elements = part.region.view_elements(size)
             for k, value in enumerate(values):
-                place = part.unit + k if k else part.unit
+                place = part.first_index + k if k else part.first_index
                 stored = value if part.places is None else spread(value, shape).reshape(-1)[part.places]
                 if stored.size > 1 and stored.shape != place.shape:
                     place = spread(place, np.broadcast_shapes(place.shape, stored.shape))
-                units[place] = stored
+                elements[place] = stored
                 if part.region.compared[0] and stored.size > 1:
-                    self._check_lost_stores(part, place, units[place] != stored, size, shape, report)
+                    self._check_lost_stores(part, place, elements[place] != stored, size, shape, report)
 
     @staticmethod
     def _check_lost_stores(
         part: ArrayPart, place: Array, lost: Array, size: int, shape: tuple[int, ...], report: Report
     ) -> None:
-        """Report a store in which one thread overwrote another thread's value."""
+        """Report a store in which one thread overwrote another thread's value, as the mask ``lost`` says."""
         region = part.region
         region.compared[0] -= 1
-        if getattr(report, "plain", False) and lost.any():
+        if getattr(report, "is_weak", False) and lost.any():
             first = int(lost.argmax())
             byte = int(spread(place, lost.shape).flat[first]) * size
-            text = f"store of {size} bytes at byte {byte} of {region.name}"
+            text = f"store of {count_noun(size, 'byte')} at byte {byte} of {region.name}"
             text += ", which another thread writes without synchronization"
             position = (
                 divmod(first, lost.shape[1]) if part.places is None else divmod(int(part.places[first]), shape[1])
@@ -135,18 +137,19 @@ class ArrayMemory(AddressMap):
     ) -> Iterator[tuple[Array, Array, Selection]]:
         """Check an atomic access of a chunk of (blocks, threads).
 
-        Yield for each accessed array its units of ``size`` bytes, the indices, and the active threads. After the caller
-        has changed the units, note the write for the race check.
+        Yield for each accessed array its elements of ``size`` bytes, the index of the element of each active thread
+        that accesses this array, and a selection of these threads among the active ones. After the caller has changed
+        the elements, note the write for the race check.
         """
         for part in self._resolve(address, size, 1, active, report, shape, kind="atomic")[1]:
-            part.touch(written=False)
-            index = part.unit if part.places is not None else spread(part.unit, shape).reshape(-1)
-            units, scanned = part.region.units(size), part.region.scanned
-            old = units[index] if scanned else units[:0]
-            yield units, index, part.chosen
+            part.mark_sectors(written=False)
+            index = part.first_index if part.places is not None else spread(part.first_index, shape).reshape(-1)
+            elements, scanned = part.region.view_elements(size), part.region.scanned
+            old = elements[index] if scanned else elements[:0]
+            yield elements, index, part.chosen
             if scanned:
                 places = np.arange(prod(shape)) if part.places is None else part.places
-                scanned.note_strong_write(index, size, [old], units, report.chunk.make_event(places))
+                scanned.note_strong_write(index, size, [old], elements, report.chunk.make_event(places))
 
     def _resolve(
         self, address: Value, size: int, count: int, active: Array, report: Report, *shapes: tuple[int, ...],
@@ -159,10 +162,11 @@ class ArrayMemory(AddressMap):
             if part.region.unset:
                 _report_unset(part.region, first, report)
             if kind != "load" and not part.region.writable:
-                byte = int(part.unit.flat[0]) * size
-                text = f"{kind} of {size * count} bytes at byte {byte} of {part.region.name} of"
-                report(ReadOnlyError, first, f"{text} {part.region.data.size} bytes", part.region.base + byte)
-            part.touch(written=kind != "load", fetch=fetch)
+                byte = int(part.first_index.flat[0]) * size
+                text = f"{kind} of {count_noun(size * count, 'byte')} at byte {byte} of {part.region.name} of"
+                array_size = count_noun(part.region.data.size, "byte")
+                report(ReadOnlyError, first, f"{text} {array_size}", part.region.base + byte)
+            part.mark_sectors(written=kind != "load", fetch=fetch)
         return shape, parts
 
 

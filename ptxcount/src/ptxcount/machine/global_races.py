@@ -19,8 +19,10 @@ import numpy as np
 from ..lanes.warps import LANES, Array
 from ..ptx.program import Address, Instruction, Operand, Register, Symbol, leaves
 from ..util.errors import Source
+from ..util.grammar import count_noun
 from .polls import is_strong_write
 
+#: The record of an access is its time, shifted by 32 bits, and the number of its thread in the bits below.
 _TIME, _THREAD = 32, (1 << 32) - 1
 #: Marks a unit that several threads have read.
 _SEVERAL_THREADS = _THREAD
@@ -40,13 +42,13 @@ class WarpOrder:
     #: The vector clock of each thread over the lanes of its warp (`warp_clocks`), (threads, 1 or 32).
     ordered_times: Array
 
-    def first_thread(self, thread: Array) -> Array:
-        """Return the number of the first thread of each thread's warp."""
+    def find_first_thread(self, thread: Array) -> Array:
+        """Return the number of the first thread of each thread's warp, from the number of the thread."""
         return np.asarray(thread - self.lanes[:, None])
 
     def find_lane(self, other_thread: Array, thread: Array) -> tuple[Array, Array]:
         """Return the lane of each other thread in the thread's warp, and whether it is in that warp."""
-        lane = other_thread - self.first_thread(thread)
+        lane = other_thread - self.find_first_thread(thread)
         return lane, (lane >= 0) & (lane < self.count[:, None])
 
     def is_ordered(self, other_thread: Array, times: Array, lane_bits: Array | None, thread: Array) -> Array:
@@ -55,7 +57,7 @@ class WarpOrder:
         It is an access by ``other_thread``, or by all lanes of the thread's warp in ``lane_bits``.
         """
         lane, inside = self.find_lane(other_thread, thread)
-        is_warp = other_thread == (_WARP_LANES | self.first_thread(thread))
+        is_warp = other_thread == (_WARP_LANES | self.find_first_thread(thread))
         if lane_bits is None:  # all lanes have one clock
             return np.asarray((inside | is_warp) & (times <= self.ordered_times))
         is_lane_ordered = times <= np.take_along_axis(self.ordered_times, np.where(inside, lane, 0), axis=1)
@@ -89,19 +91,23 @@ class AccessHistory:
 
     def __init__(self, data: Array, name: str) -> None:
         self._data, self._name, self._unit = data, name, 0
+        #: Record of the last access of each unit; 0 if there is none.
         self._read = self._written = np.zeros(0, np.int64)
         #: The lanes of one warp that have read each unit, if there are several; None if lanes are not distinguished.
         self._lanes: Array | None = None
 
     def _find_units(self, index: Array, width: int) -> Array:
-        """Return the units of accesses of ``width`` bytes, (accesses, units per access)."""
+        """Return the units of accesses of ``width`` bytes, (accesses, units per access).
+
+        Allocate the units at the first access. Split them if this access is narrower than all earlier ones.
+        """
         if not self._unit:
             self._unit = width
             self._read, self._written = (np.zeros(-(-self._data.size // width), np.int64) for _ in range(2))
         if width < self._unit:
-            times, self._unit = self._unit // width, width
-            self._read, self._written = self._read.repeat(times), self._written.repeat(times)
-            self._lanes = None if self._lanes is None else self._lanes.repeat(times)
+            parts, self._unit = self._unit // width, width
+            self._read, self._written = self._read.repeat(parts), self._written.repeat(parts)
+            self._lanes = None if self._lanes is None else self._lanes.repeat(parts)
         units_per_access = width // self._unit
         return np.asarray(index[:, None] * units_per_access + np.arange(units_per_access))
 
@@ -113,17 +119,18 @@ class AccessHistory:
         race = self._describe_race(
             self._is_unordered(last_write, thread, event), places, width, "load", "writes", last_write, event
         )
-        last_read, now = self._read[places], np.broadcast_to(thread | event.time << _TIME, places.shape)
-        self._read[places] = now
-        is_shared = (self._read[places] != now) | self._is_unordered(
-            last_read, thread, event, self._find_lane_bits(places)
-        )
+        last_read, new_read = self._read[places], np.broadcast_to(thread | event.time << _TIME, places.shape)
+        self._read[places] = new_read
+        # If several threads of this load read a unit, NumPy keeps one of them.
+        is_shared = self._read[places] != new_read
+        is_shared |= self._is_unordered(last_read, thread, event, self._find_lane_bits(places))
         if event.warp is not None and is_shared.any():
             is_shared = self._note_warp_lanes(places, last_read, is_shared, thread, event)
         self._read[places[is_shared]] = _SEVERAL_THREADS | event.time << _TIME
         return race
 
     def _find_lane_bits(self, places: Array) -> Array | None:
+        """Return the lanes that have read each unit, as bits; None if lanes are not distinguished."""
         return None if self._lanes is None else self._lanes[places]
 
     def _note_warp_lanes(
@@ -135,23 +142,23 @@ class AccessHistory:
         if warp.ordered_times.shape[1] > 1 and lane_bits is None:
             self._lanes = np.zeros(len(self._read), np.uint32)
             lane_bits = self._lanes[places]
-        first = np.broadcast_to(_WARP_LANES | warp.first_thread(thread), places.shape)
+        warp_reader = np.broadcast_to(_WARP_LANES | warp.find_first_thread(thread), places.shape)
         lane, inside = warp.find_lane(reader, thread)
-        is_warp = reader == first
+        is_warp = reader == warp_reader
         is_unordered = self._is_unordered(last_read, thread, event, lane_bits)
-        warp_read = first | event.time << _TIME
-        own_read = self._read[places]
-        self._read[places] = warp_read
-        is_foreign = (self._read[places] != warp_read) | is_unordered & ~inside & ~is_warp
-        self._read[places] = own_read
+        warp_read = warp_reader | event.time << _TIME
+        thread_read = self._read[places]
+        self._read[places] = warp_read  # for the comparison below: NumPy keeps one of several warps
+        read_elsewhere = (self._read[places] != warp_read) | is_unordered & ~inside & ~is_warp
+        self._read[places] = thread_read
         self._read[places[is_shared]] = warp_read[is_shared]
         if self._lanes is not None and lane_bits is not None:
-            bit = np.uint32(1)
-            kept_bits = np.where(is_warp, lane_bits, np.where(inside, bit << (lane % LANES).astype(np.uint32), 0))
+            one = np.uint32(1)
+            earlier_bits = np.where(is_warp, lane_bits, np.where(inside, one << (lane % LANES).astype(np.uint32), 0))
             self._lanes[places] = 0
-            own_bit = bit << warp.lanes[:, None].astype(np.uint32)
-            np.bitwise_or.at(self._lanes, places, np.where(is_unordered, kept_bits, 0).astype(np.uint32) | own_bit)
-        return np.asarray(is_foreign)
+            own_bit = one << warp.lanes[:, None].astype(np.uint32)
+            np.bitwise_or.at(self._lanes, places, np.where(is_unordered, earlier_bits, 0).astype(np.uint32) | own_bit)
+        return np.asarray(read_elsewhere)
 
     def note_strong_write(
         self, index: Array, width: int, values: Sequence[Array], cells: Array, event: AccessEvent
@@ -211,7 +218,7 @@ class AccessHistory:
             return None
         access, place = (int(axis[0]) for axis in np.nonzero(race))
         byte = int(places[access, place]) * self._unit
-        text = f"{kind} of {width} bytes at byte {byte} of {self._name}"
+        text = f"{kind} of {count_noun(width, 'byte')} at byte {byte} of {self._name}"
         text += f", which another thread {verb} without synchronization"
         if last_access is not None and event is not None and event.sources:
             text += f", at {event.sources[int(last_access[access, place]) >> _TIME]}"
@@ -265,12 +272,14 @@ def find_reached_names(instructions: Sequence[Instruction], scans: Set[int] = fr
 
 
 def _find_result_origins(instruction: Instruction, sources: dict[str, frozenset[str]]) -> frozenset[str]:
+    """Return the names from which an instruction computes; a loaded 64-bit value may be an address of `ANYTHING`."""
     if instruction.opcode in ("ld", "ldu", "atom") and "param" not in instruction.modifiers:
         return frozenset({ANYTHING} if {"u64", "b64", "s64"} & {*instruction.modifiers} else ())
     return frozenset().union(*(_find_origins(operand, sources) for operand in instruction.operands[1:]))
 
 
 def _find_origins(operand: Operand, sources: dict[str, frozenset[str]]) -> frozenset[str]:
+    """Return the names in an operand, and those from which its registers are computed."""
     symbols = frozenset(leaf.name for leaf in leaves(operand) if isinstance(leaf, Symbol))
     registers = (leaf.name for leaf in leaves(operand) if isinstance(leaf, Register))
     return symbols.union(*(sources.get(name, frozenset()) for name in registers))

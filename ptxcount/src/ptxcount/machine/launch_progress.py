@@ -5,12 +5,13 @@ import time
 
 from ..lanes.symbolic_values import Value, dense
 from ..lanes.warps import Array
+from ..util.grammar import count_noun
 
 #: CPU seconds without progress: until an error, and until addresses are tracked.
 STALL_LIMIT, _PATIENCE = 20.0, 1.0
 #: Minimum elapsed seconds for an estimate of the remaining time, and minimum remaining seconds for a message.
 _MIN_MEASURED, _MIN_REPORTED = 1.0, 60.0
-_UNITS = [(86400, "days"), (3600, "hours"), (60, "minutes")]
+_UNITS = [(86400, "day"), (3600, "hour"), (60, "minute")]
 _log = logging.getLogger("ptxcount")
 
 
@@ -23,27 +24,27 @@ class LaunchProgress:
     def __init__(self, limit: float) -> None:
         self.limit = limit
         self._since = time.thread_time()
-        self._tracks_places = False
-        self._places: dict[object, Array] = {}
+        self._tracks_addresses = False
+        self._addresses: dict[object, Array] = {}
 
     def note_progress(self) -> None:
         """Note progress: the limit for stalls starts again."""
         self._since = time.thread_time()
-        self._tracks_places = False
+        self._tracks_addresses = False
 
     def is_stalled(self) -> bool:
         """Tell if the time without progress exceeds the limit; after a second without progress, track addresses."""
         idle = time.thread_time() - self._since
-        if idle > _PATIENCE and not self._tracks_places:
-            self._tracks_places, self._places = True, {}
+        if idle > _PATIENCE and not self._tracks_addresses:
+            self._tracks_addresses, self._addresses = True, {}
         return idle > self.limit
 
-    def note_place(self, instruction: object, place: Value) -> None:
+    def note_address(self, instruction: object, address: Value) -> None:
         """Note the address of an access. While addresses are tracked, a change since the last execution is progress."""
-        if not self._tracks_places:
+        if not self._tracks_addresses:
             return
-        new, old = dense(place), self._places.get(instruction)
-        self._places[instruction] = new
+        new, old = dense(address), self._addresses.get(instruction)
+        self._addresses[instruction] = new
         if old is not None and (old.shape != new.shape or bool((old != new).any())):
             self.note_progress()
 
@@ -62,6 +63,6 @@ class Estimate:
         self._is_reported = True
         remaining = elapsed / done * (self._blocks - done)
         if remaining > _MIN_REPORTED:
-            size, unit = next(size_unit for size_unit in _UNITS if remaining >= size_unit[0])
-            text = "%d of %d blocks took %.1f s: the rest will take about %.0f %s; a smaller grid takes less"
-            _log.warning(text, done, self._blocks, elapsed, remaining / size, unit)
+            seconds, unit = next((seconds, unit) for seconds, unit in _UNITS if remaining >= seconds)
+            text = "%d of %d blocks took %.1f s: the rest will take about %s; a smaller grid takes less"
+            _log.warning(text, done, self._blocks, elapsed, count_noun(round(remaining / seconds), unit))

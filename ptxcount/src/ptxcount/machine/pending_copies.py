@@ -15,7 +15,7 @@ class PendingCopies:
     def __init__(self) -> None:
         #: Number of groups that each thread has committed.
         self._commits = np.zeros((1, 1), np.int64)
-        #: For each instruction: the address to which each thread copies, -1 for none; the group; bytes per thread.
+        #: For each instruction: the address to which each thread copies, -1 for none; its group; bytes per thread.
         self._copies: list[tuple[Array, Array, int]] = []
 
     def __bool__(self) -> bool:

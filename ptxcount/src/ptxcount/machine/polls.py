@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import NamedTuple
 
-from ..ptx.flow import BasicBlock, End, Flow
+from ..ptx.flow import End, Flow
 from ..ptx.program import Instruction
 
 #: Modifiers of loads that observe concurrent writes (PTX ISA, memory consistency model).
@@ -33,7 +33,7 @@ def is_strong(instruction: Instruction) -> bool:
 
 
 def is_acquire(instruction: Instruction) -> bool:
-    """Tell if an instruction has acquire semantics."""
+    """Tell if the race check takes an instruction for an acquire: a strong load, or an atomic with these semantics."""
     return is_strong(instruction) or (instruction.opcode == "atom" and not _ACQUIRING.isdisjoint(instruction.modifiers))
 
 
@@ -52,19 +52,19 @@ def find_polls(code: Sequence[Instruction], flow: Flow) -> dict[int, Poll]:
     polls: dict[int, Poll] = {}
     if not any(is_strong(instruction) or instruction.opcode == "atom" for instruction in code):
         return polls
-    loops = sorted(_iter_loops(flow), key=lambda each: len(each[1]), reverse=True)  # innermost loops last
+    loops = sorted(_iter_loops(flow), key=lambda head_loop: len(head_loop[1]), reverse=True)  # innermost loops last
     for head, loop in loops:
         cycle, atomics = _find_retries(code, flow, head, loop)
         polls |= {id(atomic): Poll(id(atomic), cycle) for atomic in atomics}
-        loop_code = [instruction for index in sorted(loop) for instruction in _slice_block(code, flow.blocks[index])]
-        waits, deciding = not any(map(_is_work, loop_code)), _find_deciding_registers(loop_code, code, flow, loop)
+        loop_code, deciding = _list_code(code, flow, loop), _find_deciding_registers(code, flow, loop)
+        is_pure_wait = not any(map(_is_work, loop_code))
+        entries = {index for index, block in enumerate(flow.blocks) if not loop.isdisjoint(block.successors)}
         for load in filter(is_strong, loop_code):
             polls.pop(id(load), None)
-            if waits and not load.writes.isdisjoint(deciding):
+            if is_pure_wait and not load.writes.isdisjoint(deciding):
                 polls[id(load)] = Poll(id(load), loop)
-                entries = (block for block in flow.blocks if not loop.isdisjoint(block.successors))
-                for twin in (twin for block in entries for twin in _slice_block(code, block)):
-                    if is_strong(twin) and (twin.modifiers, twin.operands[1:]) == (load.modifiers, load.operands[1:]):
+                for twin in filter(is_strong, _list_code(code, flow, entries)):
+                    if (twin.modifiers, twin.operands[1:]) == (load.modifiers, load.operands[1:]):
                         polls.setdefault(id(twin), Poll(id(load), loop))
     return polls
 
@@ -78,44 +78,46 @@ def find_retried_swaps(code: Sequence[Instruction], flow: Flow) -> set[int]:
     }
     retried = set[int]()
     for _, loop in _iter_loops(flow) if swaps else ():
-        loop_code = [instruction for index in sorted(loop) for instruction in _slice_block(code, flow.blocks[index])]
-        deciding = _find_deciding_registers(loop_code, code, flow, loop)
+        deciding = _find_deciding_registers(code, flow, loop)
         retried |= {
             id(instruction)
-            for instruction in loop_code
-            if id(instruction) in swaps and not deciding.isdisjoint(instruction.writes)
+            for instruction in _list_code(code, flow, loop)
+            if not deciding.isdisjoint(instruction.writes)
         }
-    return retried
+    return retried & swaps
 
 
 def _find_retries(
     code: Sequence[Instruction], flow: Flow, head: int, loop: frozenset[int]
 ) -> tuple[frozenset[int], list[Instruction]]:
-    """Return the basic blocks of a loop that, from its head on, only try atomics again, and these atomics."""
+    """Return the basic blocks of a loop that, from its head on, only try atomics again, and these atomics.
 
-    def list_code(blocks: Iterable[int]) -> list[Instruction]:
-        return [instruction for index in sorted(blocks) for instruction in _slice_block(code, flow.blocks[index])]
-
-    varying = _find_varying(list_code(loop))
+    The list of atomics is empty if none of their results decides whether the loop ends.
+    """
+    loop_code = _list_code(code, flow, loop)
+    varying = _find_varying(loop_code)
     retries = {
-        id(each) for each in list_code(loop) if each.opcode == "atom" and varying.isdisjoint(_read_operands(each))
+        id(atomic) for atomic in loop_code if atomic.opcode == "atom" and varying.isdisjoint(_find_operands(atomic))
     }
-    busy = {
-        index
-        for index in range(len(flow.blocks))
-        if index not in loop or any(_is_work(each) and id(each) not in retries for each in list_code([index]))
-    }
+    working = {*range(len(flow.blocks))} - loop
+    for index in loop:
+        block_code = _list_code(code, flow, [index])
+        if any(_is_work(instruction) for instruction in block_code if id(instruction) not in retries):
+            working.add(index)
     cycle = frozenset(
-        index for index in _reach(flow, [head], busy) if head in _reach(flow, flow.blocks[index].successors, busy)
+        index
+        for index in _find_reachable(flow, [head], working)
+        if head in _find_reachable(flow, flow.blocks[index].successors, working)
     )
-    atomics = [each for each in list_code(cycle) if id(each) in retries]
-    deciding = _find_deciding_registers(list_code(cycle), code, flow, cycle)
+    atomics = [instruction for instruction in _list_code(code, flow, cycle) if id(instruction) in retries]
+    deciding = _find_deciding_registers(code, flow, cycle)
     if deciding.isdisjoint(name for atomic in atomics for name in atomic.writes):
         return cycle, []
     return cycle, atomics
 
 
-def _read_operands(instruction: Instruction) -> set[str]:
+def _find_operands(instruction: Instruction) -> set[str]:
+    """Return the registers that an instruction reads, without its guard."""
     return instruction.reads - ({instruction.guard.name} if instruction.guard else set())
 
 
@@ -142,9 +144,11 @@ def find_scans(code: Sequence[Instruction], flow: Flow) -> frozenset[int]:
     """Return the `id` of each weak load that decides whether a loop ends; none if the code has no strong writes."""
     scans = set[int]()
     for _, loop in _iter_loops(flow) if any(map(is_strong_write, code)) else ():
-        loop_code = [instruction for index in sorted(loop) for instruction in _slice_block(code, flow.blocks[index])]
-        deciding = _find_deciding_registers(loop_code, code, flow, loop)
-        scans |= {id(load) for load in filter(_is_weak_load, loop_code) if not deciding.isdisjoint(load.writes)}
+        deciding, loads = (
+            _find_deciding_registers(code, flow, loop),
+            filter(_is_weak_load, _list_code(code, flow, loop)),
+        )
+        scans |= {id(load) for load in loads if not deciding.isdisjoint(load.writes)}
     return frozenset(scans)
 
 
@@ -163,32 +167,33 @@ def rank_blocks(code: Sequence[Instruction], flow: Flow) -> list[int]:
 
 def _iter_early_exits(code: Sequence[Instruction], flow: Flow, head: int, loop: frozenset[int]) -> Iterator[int]:
     """Yield the basic blocks after early exits of a loop, if no thread returns to the loop or waits for others."""
-    if not any(is_strong(instruction) for index in loop for instruction in _slice_block(code, flow.blocks[index])):
+    if not any(map(is_strong, _list_code(code, flow, loop))):
         return
     exits = [
         (index, following) for index in loop for following in flow.blocks[index].successors if following not in loop
     ]
+    # The ordinary exit is where the loop repeats: at its end, or else at its head.
     ordinary = [following for index, following in exits if head in flow.blocks[index].successors]
     ordinary = ordinary or [following for index, following in exits if index == head]
-    for index in _reach(flow, [following for _, following in exits], loop) - _reach(flow, ordinary, loop):
-        behind = _reach(flow, [index])
+    after_exits = _find_reachable(flow, [following for _, following in exits], loop)
+    for index in after_exits - _find_reachable(flow, ordinary, loop):
+        behind = _find_reachable(flow, [index])
         is_apart = loop.isdisjoint(behind) and any(
-            flow.blocks[last].end is End.EXIT for last in _reach(flow, [head], {index})
+            flow.blocks[last].end is End.EXIT for last in _find_reachable(flow, [head], {index})
         )
         if is_apart and not any(
             instruction.opcode in ("bar", "barrier") or "sync" in instruction.modifiers
-            for place in behind
-            for instruction in _slice_block(code, flow.blocks[place])
+            for instruction in _list_code(code, flow, behind)
         ):
             yield index
 
 
-def _reach(flow: Flow, starts: Iterable[int], without: Set[int] = frozenset()) -> set[int]:
-    """Return the basic blocks reachable from ``starts``, including these, on paths that avoid ``without``."""
+def _find_reachable(flow: Flow, starts: Iterable[int], avoided: Set[int] = frozenset()) -> set[int]:
+    """Return the basic blocks reachable from ``starts``, including these, on paths without ``avoided`` blocks."""
     reached, work = set[int](), [*starts]
     while work:
         index = work.pop()
-        if index not in reached and index not in without:
+        if index not in reached and index not in avoided:
             reached.add(index)
             work += flow.blocks[index].successors
     return reached
@@ -203,8 +208,10 @@ def _is_weak_load(instruction: Instruction) -> bool:
     return instruction.opcode == "ld" and not is_strong(instruction) and "param" not in instruction.modifiers
 
 
-def _slice_block(code: Sequence[Instruction], block: BasicBlock) -> Sequence[Instruction]:
-    return code[block.start : block.stop]
+def _list_code(code: Sequence[Instruction], flow: Flow, indices: Iterable[int]) -> list[Instruction]:
+    """Return the instructions of some basic blocks in code order."""
+    blocks = [flow.blocks[index] for index in sorted(indices)]
+    return [instruction for block in blocks for instruction in code[block.start : block.stop]]
 
 
 def _iter_loops(flow: Flow) -> Iterator[tuple[int, frozenset[int]]]:
@@ -215,7 +222,7 @@ def _iter_loops(flow: Flow) -> Iterator[tuple[int, frozenset[int]]]:
             predecessors[following].append(index)
     for index, block in enumerate(flow.blocks):
         for head in block.successors:
-            if flow.rank[head] <= flow.rank[index] < len(flow.blocks):
+            if flow.rank[head] <= flow.rank[index] < len(flow.blocks):  # unreachable blocks have the highest rank
                 loop, work = {head}, [index]
                 while work:
                     node = work.pop()
@@ -225,16 +232,15 @@ def _iter_loops(flow: Flow) -> Iterator[tuple[int, frozenset[int]]]:
                 yield head, frozenset(loop)
 
 
-def _find_deciding_registers(
-    loop_code: Sequence[Instruction], code: Sequence[Instruction], flow: Flow, loop: frozenset[int]
-) -> set[str]:
-    """Find the registers of a loop that decide whether it ends."""
-    exits = [
+def _find_deciding_registers(code: Sequence[Instruction], flow: Flow, loop: frozenset[int]) -> set[str]:
+    """Find the registers of a loop that decide whether it ends: the guards of its exits, and what they depend on."""
+    guards = [
         code[flow.blocks[index].stop - 1].guard
         for index in loop
         if flow.blocks[index].end in (End.BRANCH, End.EXIT) and not loop.issuperset(flow.blocks[index].successors)
     ]
-    deciding, size = {guard.name for guard in exits if guard is not None}, -1
+    loop_code = _list_code(code, flow, loop)
+    deciding, size = {guard.name for guard in guards if guard is not None}, -1
     while size < len(deciding):
         size = len(deciding)
         for instruction in reversed(loop_code):

@@ -9,10 +9,10 @@ import numpy as np
 
 from ..counting.transactions import SECTOR
 from ..lanes.symbolic_values import Sum, Value
-from ..lanes.warps import LANES, Array, find_step, take_by_warp, unsigned
+from ..lanes.warps import LANES, Array, find_lane_stride, take_by_warp, unsigned
 from .global_races import AccessHistory
 
-#: Minimum number of blocks for which `find_step` saves time.
+#: Minimum number of blocks for which `find_lane_stride` saves time.
 _MIN_BLOCKS = 16
 #: Sectors that an L2 miss fetches: 64 bytes by default, or 128 bytes with a prefetch modifier.
 _FETCHES = (2, 4)
@@ -50,16 +50,17 @@ class Region:
         """The address after the last byte."""
         return self.base + self.data.size
 
-    def units(self, size: int) -> Array:
+    def view_elements(self, size: int) -> Array:
         """Return the bytes as unsigned integers of ``size`` bytes, without an incomplete last one."""
         return self.data[: self.data.size // size * size].view(unsigned(size))
 
     def count_fetched(self) -> int:
         """Count the sectors that L2 misses of the array's reads fetch, if no sector misses twice."""
-        fetched = []
+        fetched = []  # masks of fetched 64-byte segments
         for sectors, flags in (self.read or {}).items():
             padded = np.pad(flags, (0, -flags.size % _FETCHES[-1]))
-            fetched.append((padded.view(unsigned(sectors)) != 0).repeat(sectors // _FETCHES[0]))
+            is_fetched = padded.view(unsigned(sectors)) != 0  # the flags of one fetch are read as one word
+            fetched.append(is_fetched.repeat(sectors // _FETCHES[0]))
         return _FETCHES[0] * _count_any(fetched)
 
     def count_read(self) -> int:
@@ -82,11 +83,11 @@ class ArrayPart:
     chosen: Selection
 
     @cached_property
-    def unit(self) -> Array:
+    def first_index(self) -> Array:
         """Index of the first element that each thread accesses."""
-        return unit_index(self.address, self.region.base, self.size)
+        return find_element_index(self.address, self.region.base, self.size)
 
-    def touch(self, *, written: bool, fetch: int = 2) -> None:
+    def mark_sectors(self, *, written: bool, fetch: int = 2) -> None:
         """Mark the sectors that an access reads or writes. Accesses are aligned, so each address is in one sector.
 
         A read that misses the L2 cache fetches ``fetch`` sectors.
@@ -109,17 +110,18 @@ class ArrayPart:
             if (blocks & SECTOR - 1 == shift).all():
                 threads = self.address.thread + shift
                 return np.asarray(_sort_distinct(blocks // SECTOR)[:, None] + _sort_distinct(threads // SECTOR))
-        return np.asarray(self.unit >> (SECTOR // self.size).bit_length() - 1)
+        return np.asarray(self.first_index >> (SECTOR // self.size).bit_length() - 1)
 
     def gather(self, offset: int) -> Array:
         """Return, per thread, the element ``offset`` elements after its first one."""
-        units, address = self.region.units(self.size), self.address
+        elements, address = self.region.view_elements(self.size), self.address
         if isinstance(address, Sum) and address.block.size >= _MIN_BLOCKS:
-            step = find_step(address.thread)
-            if step in (0, self.size):
+            stride = find_lane_stride(address.thread)
+            if stride in (0, self.size):
                 leaders = Sum(address.block, address.thread[:, ::LANES])
-                return take_by_warp(units, unit_index(leaders, self.region.base, self.size) + offset, bool(step))
-        return units.take(self.unit + offset if offset else self.unit)
+                index = find_element_index(leaders, self.region.base, self.size) + offset
+                return take_by_warp(elements, index, adjacent=bool(stride))
+        return elements.take(self.first_index + offset if offset else self.first_index)
 
 
 def _sort_distinct(values: Array) -> Array:
@@ -128,7 +130,7 @@ def _sort_distinct(values: Array) -> Array:
     return np.asarray(ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])])
 
 
-def unit_index(address: Value, base: int, size: int) -> Array:
+def find_element_index(address: Value, base: int, size: int) -> Array:
     """Return the element index of each aligned address in an array at ``base`` with elements of ``size`` bytes."""
     shift = size.bit_length() - 1
     if isinstance(address, Sum):  # block and thread alone need not be multiples of the size

@@ -24,11 +24,11 @@ _RECOVERABLE: dict[Any, tuple[str, str]] = {
 class Reporter:
     """Reports a fault as an error, as a finding, or not at all, as the launch options say.
 
-    ``plain``: the instruction is a weak load or store, which does not synchronize.
+    ``is_weak``: the instruction is a weak load or store, which does not synchronize.
     """
 
-    def __init__(self, chunk: Any, source: Source, plain: bool) -> None:
-        self.chunk, self.source, self.plain = chunk, source, plain  # a `Chunk`; to import it would be circular
+    def __init__(self, chunk: Any, source: Source, is_weak: bool) -> None:
+        self.chunk, self.source, self.is_weak = chunk, source, is_weak  # a `Chunk`; to import it would be circular
 
     def __call__(
         self, error: Any, position: tuple[int, int], text: str, address: int, other_source: Source | None = None,
@@ -41,8 +41,8 @@ class Reporter:
         """
         context = self.chunk.context
         if not spread(self.chunk.active, self.chunk.shape)[position]:
-            position = self.chunk.first_active()
-        text += context.dynamic if text.endswith("of shared memory") else ""
+            position = self.chunk.find_first_active()
+        text += context.dynamic_note if text.endswith("of shared memory") else ""
         if other_thread is not None:
             text += f" races with thread {split_index(other_thread, context.block)}"
         text += f", at {other_source}" if other_source else ""
@@ -50,8 +50,8 @@ class Reporter:
             is_same_warp = other_thread // LANES == position[1] // LANES
             text += f": no {'__syncwarp' if is_same_warp else '__syncthreads'}() between them"
         fault = self.chunk.make_fault(error, text, position=position, address=address, source=self.source)
-        code, option = _RECOVERABLE.get(error, ("", "error"))
-        policy = getattr(context, option, option)
+        code, option = _RECOVERABLE.get(error, ("", ""))
+        policy = getattr(context, option) if option else "error"
         if policy == "error":
             raise fault
         if policy != "off":

@@ -39,6 +39,14 @@ _NO_THREAD = np.int32(32767)
 _ALWAYS = np.full((1, 1), np.iinfo(np.int32).max, np.int32)
 
 
+class Race(NamedTuple):
+    """The first access of an instruction that races: its index, the other thread or block, and the other's source."""
+
+    access: int
+    other: int
+    source: Source
+
+
 class StoredValues(NamedTuple):
     """Values of a store, compared only if its threads conflict."""
 
@@ -99,7 +107,8 @@ class RaceDetector:
         #: The time of each lane's last access, (rows, units, 32), by access kind.
         self._by_lane: dict[str, Array] = {}
         self._sources: dict[Source, int] = {}
-        self._now = 0
+        #: The index in `_sources` of the current instruction's line.
+        self._source_index = 0
 
     def expand(self, blocks: int) -> None:
         """Keep one row for each block from now on."""
@@ -141,15 +150,15 @@ class RaceDetector:
         stored: StoredValues | None = None,
         *,
         acquires: bool = False,
-    ) -> tuple[int, int, Source] | None:
-        """Record the accesses of an instruction; return the first racing access, the other thread, and its source.
+    ) -> Race | None:
+        """Record the accesses of an instruction; return the first that races.
 
         ``row`` and ``thread`` have one element per access, ``unit`` is (accesses, units per access). The threads of a
         row are ascending. With ``stored`` values, a store that does not change memory races only with atomics. Stores
         of equal values by one instruction do not race with each other. An access that ``acquires`` is ordered after the
         accesses before the writes that it reads.
         """
-        self._now = self._sources.setdefault(source, len(self._sources))
+        self._source_index = self._sources.setdefault(source, len(self._sources))
         flat = row[:, None] * self._units + unit
         thread_number = spread(thread[:, None].astype(np.int32), flat.shape)
         ordered = None
@@ -181,55 +190,56 @@ class RaceDetector:
 
     def _find_earlier_race(
         self, kind: str, flat: Array, thread: Array, ordered: OrderedTimes | None, stored: StoredValues | None
-    ) -> tuple[int, int, Source] | None:
-        """Return the first access that races with an earlier one, the other thread, and its source."""
-        for other_kind in CONFLICTING_KINDS[kind]:
-            if other_kind in self._touched:
-                touched = self._touched[other_kind].map(np.ravel)
-                first, last = touched.first[flat], touched.last[flat]
-                foreign = first <= last
-                if other_kind not in self._by_lane:
-                    foreign &= (first != thread) | (last != thread)
-                if not foreign.any():
-                    continue
-                times, source_index = touched.time[flat], touched.source[flat]
-                if other_kind in self._by_lane and ordered is not None:
-                    first, last, foreign = self._compare_lanes(other_kind, flat, thread, ordered.lanes, (first, last))
-                    foreign &= times > ordered.block
-                elif ordered is not None:
-                    foreign &= ~_is_ordered(first, last, times, thread, ordered)
-                if kind.startswith("volatile") and other_kind.startswith("volatile"):
-                    pair = [(other != thread) & (other // LANES == thread // LANES) for other in (first, last)]
-                    foreign &= pair[0] | pair[1]
-                if foreign.any() and stored is not None and other_kind != "atomic":
-                    foreign &= ~stored.changes_nothing()[:, None]
-                if foreign.any():
-                    access, place = (int(axis[0]) for axis in np.nonzero(foreign))
-                    other_thread = first if first[access, place] != thread[access, place] else last
-                    return access, int(other_thread[access, place]), [*self._sources][int(source_index[access, place])]
+    ) -> Race | None:
+        """Return the first access that races with an earlier one."""
+        for earlier_kind in CONFLICTING_KINDS[kind]:
+            if earlier_kind not in self._touched:
+                continue
+            touched = self._touched[earlier_kind].map(np.ravel)
+            first, last = touched.first[flat], touched.last[flat]
+            races = first <= last
+            if earlier_kind not in self._by_lane:
+                races &= (first != thread) | (last != thread)
+            if not races.any():
+                continue
+            times, source_index = touched.time[flat], touched.source[flat]
+            if earlier_kind in self._by_lane and ordered is not None:
+                first, last, races = self._compare_lanes(earlier_kind, flat, thread, ordered.lanes, (first, last))
+                races &= times > ordered.block
+            elif ordered is not None:
+                races &= ~_is_ordered(first, last, times, thread, ordered)
+            if kind.startswith("volatile") and earlier_kind.startswith("volatile"):
+                in_warp = [(other != thread) & (other // LANES == thread // LANES) for other in (first, last)]
+                races &= in_warp[0] | in_warp[1]
+            if races.any() and stored is not None and earlier_kind != "atomic":
+                races &= ~stored.changes_nothing()[:, None]
+            if races.any():
+                at = tuple(int(axis[0]) for axis in np.nonzero(races))
+                other_thread = first[at] if first[at] != thread[at] else last[at]
+                return Race(at[0], int(other_thread), [*self._sources][int(source_index[at])])
         return None
 
     def _compare_lanes(
-        self, other_kind: str, flat: Array, thread: Array, ordered_times: Array, extremes: tuple[Array, Array]
+        self, earlier_kind: str, flat: Array, thread: Array, ordered_times: Array, extremes: tuple[Array, Array]
     ) -> tuple[Array, Array, Array]:
-        """Return the lowest and the highest thread that no barrier orders before each access.
+        """Return the lowest and the highest earlier thread of each unit, and the mask of accesses that may race.
 
-        Also return the mask of accesses for which there is such a thread.
+        Within a warp, both threads are the lowest lane that no barrier orders before the access.
         """
         first, last = extremes
         warp = thread // LANES
-        foreign = (first <= last) & ((first // LANES != warp) | (last // LANES != warp))
-        same_warp = np.nonzero((first <= last) & ~foreign)
-        is_unordered = self._by_lane[other_kind].reshape(-1, LANES)[flat[same_warp]] > ordered_times[same_warp[0]]
+        races = (first <= last) & ((first // LANES != warp) | (last // LANES != warp))
+        same_warp = np.nonzero((first <= last) & ~races)
+        is_unordered = self._by_lane[earlier_kind].reshape(-1, LANES)[flat[same_warp]] > ordered_times[same_warp[0]]
         is_unordered[np.arange(len(is_unordered)), thread[same_warp] % LANES] = False
         first, last = first.copy(), last.copy()
         first[same_warp] = last[same_warp] = warp[same_warp] * LANES + is_unordered.argmax(axis=1)
-        foreign[same_warp] = is_unordered.any(axis=1)
-        return first, last, foreign
+        races[same_warp] = is_unordered.any(axis=1)
+        return first, last, races
 
     def _note_access(
         self, kind: str, flat: Array, thread: Array, ordered: OrderedTimes | None, stored: StoredValues | None
-    ) -> tuple[int, int, Source] | None:
+    ) -> Race | None:
         """Note the threads of an access; return the first store that races with another of the same instruction."""
         if kind not in self._touched:
             shape = (self._rows, self._units)
@@ -251,15 +261,15 @@ class RaceDetector:
         # order of the lowest. The copies are needed: NumPy iterates over a reversed view in memory order.
         last[flat] = np.maximum(old_last, thread)
         first[flat[::-1].copy()] = np.minimum(old_first, thread)[::-1].copy()
-        source_index[flat] = self._now
+        source_index[flat] = self._source_index
         if kind == "store":
-            is_clash = (first[flat] != thread) | (last[flat] != thread)
-            if is_clash.any() and stored is not None:
-                is_clash &= ~stored.all_agree()[:, None]
-            if is_clash.any():
-                access, place = (int(axis[0]) for axis in np.nonzero(is_clash))
-                low, high = int(first[flat[access, place]]), int(last[flat[access, place]])
-                return access, high if low == int(thread[access, place]) else low, [*self._sources][self._now]
+            races = (first[flat] != thread) | (last[flat] != thread)
+            if races.any() and stored is not None:
+                races &= ~stored.all_agree()[:, None]
+            if races.any():
+                at = tuple(int(axis[0]) for axis in np.nonzero(races))
+                low, high = int(first[flat[at]]), int(last[flat[at]])
+                return Race(at[0], high if low == thread[at] else low, [*self._sources][self._source_index])
         return None
 
 

@@ -22,8 +22,8 @@ class _Chunk(Protocol):
     context: Any
     shape: tuple[int, int]
 
-    def locate(self, unit: str, axis: int) -> Any:
-        """Return the index along an axis of each thread, block or cluster."""
+    def find_indices(self, register: str, axis: int) -> Any:
+        """Return the value of a special register along an axis."""
 
 
 def _lane_index(chunk: _Chunk) -> Array:
@@ -31,11 +31,12 @@ def _lane_index(chunk: _Chunk) -> Array:
 
 
 def _cluster_rank(chunk: _Chunk) -> Any:
-    x, y, z = (chunk.locate("cluster_ctaid", axis) for axis in range(3))
+    x, y, z = (chunk.find_indices("cluster_ctaid", axis) for axis in range(3))
     return x + chunk.context.cluster[0] * (y + chunk.context.cluster[1] * z)
 
 
 def _per_axis(name: str, read_axis: Callable[[_Chunk, int], Any]) -> dict[str, Callable[[_Chunk], Any]]:
+    """Return functions that read the registers of each axis, such as ``%tid.x``, ``%tid.y`` and ``%tid.z``."""
     return {
         f"%{name}.{letter}": partial(lambda axis, chunk: read_axis(chunk, axis), axis)
         for axis, letter in enumerate("xyz")
@@ -44,11 +45,10 @@ def _per_axis(name: str, read_axis: Callable[[_Chunk, int], Any]) -> dict[str, C
 
 #: Functions that compute special registers from a chunk, by name; clocks are not included.
 SPECIALS: dict[str, Callable[[_Chunk], Any]] = {
-    **{
-        key: value
-        for name in ("tid", "ctaid", "clusterid", "cluster_ctaid")
-        for key, value in _per_axis(name, partial(lambda name, chunk, axis: chunk.locate(name, axis), name)).items()
-    },
+    **_per_axis("tid", lambda chunk, axis: chunk.find_indices("tid", axis)),
+    **_per_axis("ctaid", lambda chunk, axis: chunk.find_indices("ctaid", axis)),
+    **_per_axis("clusterid", lambda chunk, axis: chunk.find_indices("clusterid", axis)),
+    **_per_axis("cluster_ctaid", lambda chunk, axis: chunk.find_indices("cluster_ctaid", axis)),
     **_per_axis("ntid", lambda chunk, axis: chunk.context.block[axis]),
     **_per_axis("nctaid", lambda chunk, axis: chunk.context.grid[axis]),
     **_per_axis("cluster_nctaid", lambda chunk, axis: chunk.context.cluster[axis]),

@@ -79,20 +79,19 @@ class TensorMemory:
                 self._written[row, :, first : first + count] = False
                 self._sources[row, first] = source
                 return first
-        text = f"{count} columns requested, {free.sum()} of {COLUMN_COUNT} are free: it waits forever"
+        text = f"{count} columns requested, {free.sum()} of {COLUMN_COUNT} are free: tcgen05.alloc waits forever"
         report(TensorMemoryError, (row, 0), text, count)
         return 0
 
     def deallocate(self, row: int, address: int, count: int, report: Report) -> None:
-        """End an allocation of a block."""
+        """End an allocation of ``count`` columns of a block, at the address that `allocate` returned."""
         owned = self._owners[row] == address
         if not 0 <= address < COLUMN_COUNT or owned.sum() != count:
-            text = f"{count} columns at {address:#x}, where {owned.sum()} are allocated"
+            text = f"tcgen05.dealloc of {count} columns at {address:#x}, where {owned.sum()} are allocated"
             report(TensorMemoryError, (row, 0), text, address)
         if (owned & (self._uncommitted[row] | self._unfinished[row])).any():
-            report(
-                TensorMemoryError, (row, 0), f"columns at {address:#x}: no thread waited for their products", address
-            )
+            text = f"tcgen05.dealloc of columns at {address:#x}: no thread waited for their products or copies"
+            report(TensorMemoryError, (row, 0), text, address)
         self._owners[row, owned] = _FREE
         self._uncommitted[row, owned] = self._unfinished[row, owned] = False
         self._stored[row, :, owned] = False
@@ -158,7 +157,7 @@ class TensorMemory:
                 covered[row] = self._unfinished[row] | covered.get(row, False)
 
     def note_waits(self, rows: Array, offsets: Array) -> None:
-        """Note that threads have waited for mbarriers, by block and offset: what these track is complete."""
+        """Note waits of threads for mbarriers, by block and offset: the tracked products and copies are complete."""
         if not self._covered:
             return
         for barrier in {*zip(rows.tolist(), offsets.tolist(), strict=True)}:
@@ -166,6 +165,7 @@ class TensorMemory:
                 self._unfinished[row] &= ~columns
 
     def _check_places(self, rows: Array, lanes: Array, columns: Array, report: Report) -> None:
+        """Report the first place outside of tensor memory, or in a column that is not allocated."""
         outside = (lanes < 0) | (lanes >= LANE_COUNT) | (columns < 0) | (columns >= COLUMN_COUNT)
         text = f"{{}} of {LANE_COUNT} lanes and {COLUMN_COUNT} columns of tensor memory"
         self._report_first(OutOfBoundsError, outside, rows, lanes, columns, text, report)
@@ -178,6 +178,7 @@ class TensorMemory:
     def _report_first(
         error: type[Exception], is_wrong: Array, rows: Array, lanes: Array, columns: Array, text: str, report: Report
     ) -> None:
+        """Report an error at the first place in a mask; ``text`` has a place for its lane and column."""
         if not is_wrong.any():
             return
         arrays = np.broadcast_arrays(is_wrong, rows, lanes, columns)

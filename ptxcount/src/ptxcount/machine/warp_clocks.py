@@ -68,8 +68,9 @@ def count_ordered_lanes(code: Iterable[Instruction]) -> int:
         for instruction in instructions
         if "global" not in instruction.modifiers
     )
-    is_whole_warps = all(isinstance(mask, Immediate) and int(mask.value) & FULL == FULL for mask in masks)
-    return (1 if is_whole_warps else LANES) if masks else int(has_flags)
+    if not masks:
+        return int(has_flags)
+    return 1 if all(isinstance(mask, Immediate) and int(mask.value) & FULL == FULL for mask in masks) else LANES
 
 
 def find_missing_lanes(masks: Array, active: Array, threads: int) -> Array:

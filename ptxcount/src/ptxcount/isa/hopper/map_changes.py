@@ -38,7 +38,7 @@ _COPY = r"cp_fenceproxy\.global\.shared::cta\.tensormap::generic\.release\.(cta|
 
 def load_handles(chunk: Chunk, space: str, place: Array, mask: Array, report: Report) -> Array:
     """Load the handles at addresses of a state space."""
-    (handles,) = chunk.memory(space).load(place, 8, 1, mask, report)
+    (handles,) = chunk.find_memory(space).load(place, 8, 1, mask, report)
     return np.asarray(handles)
 
 
@@ -121,7 +121,7 @@ def _bind_replacement(instruction: Instruction) -> Step | None:
             except ValueError as error:
                 raise LaunchError(f"{instruction.source}: {error}") from None
             stored = np.full(chunk.shape, make_handle(chunk, changed), np.uint64)
-            chunk.memory(where).store(places, 8, [stored], mask, report)
+            chunk.find_memory(where).store(places, 8, [stored], mask, report)
 
     return step
 
@@ -142,6 +142,6 @@ def _bind_copy(instruction: Instruction) -> Step | None:
         mask = spread(chunk.active, chunk.shape) & (np.arange(chunk.shape[1]) % LANES == 0)
         for offset in range(0, 128, 8):
             (values,) = chunk.shared.load(sources + sources.dtype.type(offset), 8, 1, mask, report)
-            chunk.memory("global").store(targets + targets.dtype.type(offset), 8, [values], mask, report)
+            chunk.find_memory("global").store(targets + targets.dtype.type(offset), 8, [values], mask, report)
 
     return step

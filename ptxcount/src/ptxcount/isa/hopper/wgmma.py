@@ -126,7 +126,7 @@ def _bind_product(instruction: Instruction) -> Step:
         report_access = chunk.make_reporter()
 
         def report(error: Any, position: tuple[int, int], text: str, place: int) -> None:
-            report_access(error if error is not None else OutOfBoundsError, chunk.first_active(), text, place)
+            report_access(error if error is not None else OutOfBoundsError, chunk.find_first_active(), text, place)
 
         if in_registers:
             a = factor.assemble_matrix(chunk, sources[: len(registers)])

@@ -60,7 +60,7 @@ def _bind_tile(instruction: Instruction) -> Step | None:
 
     def load_tile(chunk: Chunk) -> list[Array]:
         space, start, leading = locate_tile(chunk)
-        memory, loaded = chunk.memory(space), []
+        memory, loaded = chunk.find_memory(space), []
         for piece in plan:
             place = _locate_pieces(chunk, start, leading, piece, bits, by_row=by_row)
             count = piece.row.shape[1]
@@ -81,7 +81,7 @@ def _bind_tile(instruction: Instruction) -> Step | None:
             place = _locate_pieces(chunk, start, leading, piece, bits, by_row=by_row)
             values = extract_part(piece, matrix).astype(f"u{bits // 8}")
             columns = [threads_of(chunk, values[..., e]) for e in range(values.shape[-1])]
-            chunk.memory(space).store(place, bits // 8, columns, chunk.active, chunk.make_reporter())
+            chunk.find_memory(space).store(place, bits // 8, columns, chunk.active, chunk.make_reporter())
             chunk.record(space, "store", bits * len(columns) // 8, place)
         return []
 
