@@ -48,12 +48,12 @@ ret;
 _FUNC = ".func (.param .b32 result) f(.param .b32 x)\n{ .reg .b32 %r<2>; ld.param.b32 %r1, [x]; ret; }\n"
 _SPARSE = "wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16"
 _MMA = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
-_UNKNOWN = "is neither a declared nor a supported special register"
+_UNKNOWN = "it is neither a declared register nor a supported special register"
 
 #: Declarations, code of the kernel, refused instruction, and reason.
 SNIPPETS = [
-    ("", "mov.u32 %r1, %reserved_smem_offset_0;", "mov.u32", f"%reserved_smem_offset_0 {_UNKNOWN}"),
-    ("", "mov.u32 %r1, %r77;", "mov.u32", f"%r77 {_UNKNOWN}"),
+    ("", "mov.u32 %r1, %reserved_smem_offset_0;", "mov.u32", f"%reserved_smem_offset_0: {_UNKNOWN}"),
+    ("", "mov.u32 %r1, %r77;", "mov.u32", f"%r77: {_UNKNOWN}"),
     ("", "vadd.u32.u32.u32 %r1, %r2.b0, %r3.h1;", "vadd.u32.u32.u32",
      "%r2.b0: selectors of video instructions (.b0, .h1) are not supported"),
     ("", "ld.shared.u32 %r1, [%reserved_smem_offset_1];", "ld.shared.u32",
@@ -65,11 +65,11 @@ SNIPPETS = [
     ("", "@%q9 mov.u32 %r1, 5;", "mov.u32", "'%q9' is not a predicate register"),
     ("", "@%q9 ret;", "ret", ""),
     (".global .texref t;", "tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [t, {%f1, %f2}];", "tex.2d.v4.f32.f32", ""),
-    ("", "mov.b32 %r1, {%r2};", "mov.b32", "a .b32 cannot have 1 parts"),
-    ("", "mov.f32 %f1, {%r1, %r2};", "mov.f32", "a .f32 cannot have 2 parts"),
-    ("", "mov.b16 {%r1, %r2, %r3, %r4}, %r5;", "mov.b16", "a .b16 cannot have 4 parts"),
+    ("", "mov.b32 %r1, {%r2};", "mov.b32", "a .b32 cannot be split into 1 part;"),
+    ("", "mov.f32 %f1, {%r1, %r2};", "mov.f32", "a .f32 cannot be split into 2 parts;"),
+    ("", "mov.b16 {%r1, %r2, %r3, %r4}, %r5;", "mov.b16", "a .b16 cannot be split into 4 parts; it needs"),
     ("", ".reg .b128 %q<3>;\nld.global.u64 %q1, [%rd1];", "ld.global.u64", "register %q1 is .b128"),
-    ("", ".reg .v4 .f32 %v;\nadd.f32 %f1, %v.x, 0f00000000;", "add.f32", f"%v.x {_UNKNOWN}"),
+    ("", ".reg .v4 .f32 %v;\nadd.f32 %f1, %v.x, 0f00000000;", "add.f32", f"%v.x: {_UNKNOWN}"),
     (".shared .b256 wide[2];", "mov.u32 %r1, wide;", "mov.u32", "wide: .b256 is not supported"),
     (".global .u32 p = generic(known);", "ld.global.u64 %rd1, [p];", "ld.global.u64", "p: its initial value ')'"),
     (".global .f16 big = 1e9;", "ld.global.b16 %r1, [big+0];", "ld.global.b16", "big: its initial value 1000000000.0"),

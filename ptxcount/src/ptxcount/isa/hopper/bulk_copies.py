@@ -18,7 +18,7 @@ from ...machine.chunk import Chunk
 from ...ptx.program import TYPES, Address, Group, Instruction, Operand
 from ..atomic_operations import AtomicOperation, find_operation
 from ..opcode_registry import Step, binds
-from ..operands import Reader, address, as_array, items, reader, unsupported
+from ..operands import Reader, as_array, make_address_reader, make_reader, split_group, unsupported
 from . import require_clusters
 from .single_copy import OF_ROWS, BulkCopy
 
@@ -46,22 +46,22 @@ def _read_operands(
             if not isinstance(operand, Group) or not isinstance(operand.items[0], Address):
                 raise unsupported(instruction, "it needs a tensor map and coordinates")
             address_operand = operand.items[0]
-            for place, coordinate in enumerate(items(operand.items[1])):
+            for place, coordinate in enumerate(split_group(operand.items[1])):
                 coordinates.append(f"x{place}")
-                readers[coordinates[-1]] = _read_signed(reader(instruction, coordinate, TYPES["s32"]))
-        readers[side] = address(instruction, address_operand, None if space == "global" else "shared")
+                readers[coordinates[-1]] = _read_signed(make_reader(instruction, coordinate, TYPES["s32"]))
+        readers[side] = make_address_reader(instruction, address_operand, None if space == "global" else "shared")
     remaining = list(instruction.operands[2:])
     if "tensor" not in names:
-        readers["size"] = reader(instruction, remaining.pop(0), TYPES["u32"])
+        readers["size"] = make_reader(instruction, remaining.pop(0), TYPES["u32"])
     if _COMPLETION in names:
-        readers["barrier"] = address(instruction, remaining.pop(0), "shared")
+        readers["barrier"] = make_address_reader(instruction, remaining.pop(0), "shared")
     offsets: list[str] = []
     if "im2col" in names and remaining and isinstance(remaining[0], Group):
-        for place, offset in enumerate(items(remaining.pop(0))):
+        for place, offset in enumerate(split_group(remaining.pop(0))):
             offsets.append(f"o{place}")
-            readers[offsets[-1]] = reader(instruction, offset, TYPES["u16"])
+            readers[offsets[-1]] = make_reader(instruction, offset, TYPES["u16"])
     if "multicast::cluster" in names:
-        readers["ranks"] = reader(instruction, remaining.pop(0), TYPES["u16"])
+        readers["ranks"] = make_reader(instruction, remaining.pop(0), TYPES["u16"])
     return readers, coordinates, offsets
 
 

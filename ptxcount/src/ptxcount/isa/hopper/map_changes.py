@@ -18,7 +18,7 @@ from ...machine.chunk import Chunk
 from ...ptx.program import TYPES, Immediate, Instruction
 from ...util.errors import LaunchError
 from ..opcode_registry import Step, binds
-from ..operands import address, expect_count, reader, unsupported
+from ..operands import expect_count, make_address_reader, make_reader, unsupported
 from ..spaces import find_space, make_resolver
 from .map_fields import SWIZZLES, MapFields
 from .tensor_maps import EncodedMap
@@ -101,9 +101,9 @@ def _bind_replacement(instruction: Instruction) -> Step | None:
     if not isinstance(axis, Immediate):
         raise unsupported(instruction, "the ordinal must be a number")
     kind = TYPES["b64" if name in ("global_address", "global_stride") else "b32"]
-    read = reader(instruction, instruction.operands[-1], kind)
+    read = make_reader(instruction, instruction.operands[-1], kind)
     space = find_space(instruction)
-    resolve = make_resolver(space, address(instruction, instruction.operands[0], space))
+    resolve = make_resolver(space, make_address_reader(instruction, instruction.operands[0], space))
     instruction.units.add(8)
 
     def step(chunk: Chunk) -> None:
@@ -132,7 +132,7 @@ def _bind_copy(instruction: Instruction) -> Step | None:
     if not re.fullmatch(_COPY, ".".join(instruction.modifiers)):
         return None
     expect_count(instruction, 3)
-    to, source = (address(instruction, operand, space) for operand, space in zip(
+    to, source = (make_address_reader(instruction, operand, space) for operand, space in zip(
         instruction.operands[:2], (None, "shared"), strict=True))  # fmt: skip
     instruction.units.add(8)
 

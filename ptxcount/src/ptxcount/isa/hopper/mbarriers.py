@@ -15,10 +15,10 @@ from ...machine.address_map import Report
 from ...machine.chunk import Chunk
 from ...ptx.program import TYPES, Address, Instruction, Operand, Register
 from ..atomic_operations import AtomicOperation, apply_operation
-from ..opcode_registry import Step, binds, op, step_of
-from ..operands import Reader, address, expect_count, unsupported
+from ..opcode_registry import Step, binds, make_step, op
+from ..operands import Reader, expect_count, make_address_reader, unsupported
 from ..single_threads import iter_threads
-from ..spaces import find_space, make_shared_reader
+from ..spaces import make_shared_reader
 
 _U32, _U64, _PRED = TYPES["u32"], TYPES["u64"], TYPES["pred"]
 _COUNT, _BYTES = 20, 21
@@ -109,8 +109,8 @@ def describe_wait(chunk: Chunk, threads: Array) -> str:
 def _read_address(instruction: Instruction, operand: Operand) -> Reader:
     base = operand.base if isinstance(operand, Address) else None
     if isinstance(base, Register) and base.type.size == 4:  # also without a state space, as in CCCL
-        return address(instruction, operand, "shared")
-    return make_shared_reader(instruction, address(instruction, operand, find_space(instruction)))
+        return make_address_reader(instruction, operand, "shared")
+    return make_shared_reader(instruction, operand)
 
 
 @op("mbarrier.pending_count.b64", "u32 = u64")
@@ -143,7 +143,7 @@ def _bind_update(instruction: Instruction, name: str) -> Step:
         return [update_barriers(chunk, name, place(chunk), *(values or (_ONE,)))]
 
     writes = [(argument, _U64) for argument in instruction.operands[:returns]]
-    return step_of(instruction, writes, [(source, _U32) for source in arguments], update)
+    return make_step(instruction, writes, [(source, _U32) for source in arguments], update)
 
 
 def _bind_init(instruction: Instruction) -> Step:
@@ -156,7 +156,7 @@ def _bind_init(instruction: Instruction) -> Step:
         chunk.shared.store(place(chunk), 8, [word], chunk.active, chunk.make_reporter())
         return []
 
-    return step_of(instruction, [], [(instruction.operands[1], _U32)], init)
+    return make_step(instruction, [], [(instruction.operands[1], _U32)], init)
 
 
 def _bind_invalidation(instruction: Instruction) -> Step:
@@ -195,7 +195,7 @@ def _bind_wait(instruction: Instruction) -> Step:
             chunk.note_waits(chunk.active & done, place(chunk))
         return [done]
 
-    return step_of(instruction, [(first, _PRED)], [(state, _U32 if parity else _U64)], test_phase)
+    return make_step(instruction, [(first, _PRED)], [(state, _U32 if parity else _U64)], test_phase)
 
 
 @binds("cp", having={"mbarrier"})

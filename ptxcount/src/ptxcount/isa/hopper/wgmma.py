@@ -14,13 +14,13 @@ from ...lanes.warps import Array, spread
 from ...machine.chunk import Chunk
 from ...ptx.program import TYPES, Immediate, Instruction, Operand, Type
 from ...util.errors import OutOfBoundsError
-from ..opcode_registry import Step, binds, step_of
-from ..operands import expect_count, items, make_count_error, unsupported
+from ..opcode_registry import Step, binds, make_step
+from ..operands import expect_count, make_count_error, split_group, unsupported
 from ..tensor_cores.elements import ELEMENTS, encode
 from ..tensor_cores.fragments import Shape
 from ..tensor_cores.mma import find_layout, parse_shape
 from ..tensor_cores.sparse import Metadata
-from ..warp_collectives import lanes_of
+from ..warp_collectives import reshape_to_lanes
 from .map_fields import SWIZZLES
 
 _U32, _U64, _PRED = TYPES["u32"], TYPES["u64"], TYPES["pred"]
@@ -73,8 +73,8 @@ def _load_factor(
     chunk: Chunk, descriptors: Array, extent: tuple[int, int], width: int, transposed: bool, report: Any
 ) -> Array:
     """Load the bits of a factor, (outer, k), for each warp, from the descriptors of its lanes; zeros if inactive."""
-    descriptor_rows = lanes_of(chunk, spread(descriptors, chunk.shape))[:, :, 0]
-    active = lanes_of(chunk, spread(chunk.active, chunk.shape))[:, :, 0]
+    descriptor_rows = reshape_to_lanes(chunk, spread(descriptors, chunk.shape))[:, :, 0]
+    active = reshape_to_lanes(chunk, spread(chunk.active, chunk.shape))[:, :, 0]
     factors: dict[tuple[int, int], Array] = {}
     for row, bits in {(int(row), int(descriptor_rows[row, warp])) for row, warp in np.argwhere(active)}:
         places = Descriptor.decode(bits).locate_elements(*extent, width, transposed=transposed)
@@ -108,14 +108,14 @@ def _bind_product(instruction: Instruction) -> Step:
     metadata = Metadata.locate(instruction, shape.k, ELEMENTS[a_type].bits, rest[1]) if is_sparse else None
     scale, *constants = rest[2 * is_sparse :]
     numbers = [constant.value for constant in constants if isinstance(constant, Immediate)]
-    in_registers = len(items(first)) > 1
+    in_registers = len(split_group(first)) > 1
     signs = numbers[:2] or [1, 1]
     transposes = [bool(number) for number in numbers[2:]]
     transposed = ([False] * (2 - len(transposes)) + transposes)[-2:]
     stored = shape.k // (1 + is_sparse)
     warp = Shape(16, shape.n, stored)
     factor, accumulator = find_layout("a", warp, a_type), find_layout("d", warp, d_type)
-    targets, registers = items(target), items(first)
+    targets, registers = split_group(target), split_group(first)
     if len(targets) != len(accumulator.parts):
         raise make_count_error(instruction, "its matrix d", len(targets), "register", len(accumulator.parts))
     if in_registers and len(registers) != len(factor.parts):
@@ -138,12 +138,12 @@ def _bind_product(instruction: Instruction) -> Step:
             a = np.stack([warpgroup_rows[:, w, 16 * q : 16 * (q + 1)] for w, q in enumerate(quarter)], axis=1)
         a = ELEMENTS[a_type].decode(a)
         if metadata:
-            a = metadata.expand(chunk, a, lanes_of(chunk, sources[-1]))
+            a = metadata.expand(chunk, a, reshape_to_lanes(chunk, sources[-1]))
         b = _load_factor(chunk, bits, (shape.n, shape.k), ELEMENTS[b_type].bits // 8, transposed[1], report).swapaxes(
             2, 3
         )
         sums = signs[0] * signs[1] * (a @ ELEMENTS[b_type].decode(b))
-        accumulates = lanes_of(chunk, scales)[:, :, :1, None]
+        accumulates = reshape_to_lanes(chunk, scales)[:, :, :1, None]
         sums = sums + np.where(accumulates, ELEMENTS[d_type].decode(accumulator.assemble_matrix(chunk, previous)), 0)
         return accumulator.registers(chunk, encode(sums, d_type, saturate="satfinite" in names))
 
@@ -151,4 +151,4 @@ def _bind_product(instruction: Instruction) -> Step:
     reads += [(scale, _PRED), (second, _U64)]
     reads += [(register, factor.kind) for register in registers] if in_registers else [(first, _U64)]
     reads += [(rest[0], _U32)] if is_sparse else []
-    return step_of(instruction, [(target, accumulator.kind) for target in targets], reads, product)
+    return make_step(instruction, [(target, accumulator.kind) for target in targets], reads, product)

@@ -6,9 +6,9 @@ from ...machine.chunk import Chunk
 from ...ptx.program import TYPES, Instruction
 from ..hopper.mbarriers import arrive_once
 from ..opcode_registry import Step, binds
-from ..operands import address, expect_count, reader, unsupported
+from ..operands import expect_count, make_reader, unsupported
 from ..single_threads import iter_threads, make_row_reporter
-from ..spaces import find_space, make_shared_reader
+from ..spaces import make_shared_reader
 from .issuing_warps import find_pair, read_group
 
 _NAMES = {"commit", "mbarrier::arrive::one", "shared::cluster", "multicast::cluster", "b64",
@@ -23,9 +23,8 @@ def _bind_commit(instruction: Instruction) -> Step:
         raise unsupported(instruction)
     group, is_multicast = read_group(instruction), "multicast::cluster" in names
     expect_count(instruction, 1 + is_multicast)
-    barrier = address(instruction, instruction.operands[0], find_space(instruction))
-    readers = [make_shared_reader(instruction, barrier)]
-    readers += [reader(instruction, operand, TYPES["u16"]) for operand in instruction.operands[1:]]
+    readers = [make_shared_reader(instruction, instruction.operands[0])]
+    readers += [make_reader(instruction, operand, TYPES["u16"]) for operand in instruction.operands[1:]]
 
     def commit(chunk: Chunk) -> None:
         report, shared = make_row_reporter(chunk), chunk.shared

@@ -15,7 +15,7 @@ from ...machine.chunk import Chunk
 from ...machine.tensor_memory import split_address
 from ...ptx.program import TYPES, Instruction
 from ..opcode_registry import Step, binds
-from ..operands import address, expect_count, reader, unsupported
+from ..operands import expect_count, make_address_reader, make_reader, unsupported
 from ..single_threads import iter_threads, make_row_reporter
 from ..tensor_cores.matrix_rows import PACKED, split_row
 from .descriptors import decode_shared
@@ -56,7 +56,7 @@ def _bind_copy(instruction: Instruction) -> Step:
     expect_count(instruction, 2)
     group = read_group(instruction)
     target, source = instruction.operands
-    readers = [address(instruction, target, "tensor"), reader(instruction, source, TYPES["u64"])]
+    readers = [make_address_reader(instruction, target, "tensor"), make_reader(instruction, source, TYPES["u64"])]
 
     def copy_rows(chunk: Chunk) -> None:
         report = make_row_reporter(chunk)

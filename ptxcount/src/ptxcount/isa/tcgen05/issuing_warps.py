@@ -12,7 +12,7 @@ from ...machine.chunk import Chunk
 from ...ptx.program import Instruction
 from ...util.errors import TensorMemoryError
 from ..operands import unsupported
-from ..warp_collectives import lanes_of
+from ..warp_collectives import reshape_to_lanes
 
 #: Number of blocks, by qualifier.
 GROUPS = {"cta_group::1": 1, "cta_group::2": 2}
@@ -69,6 +69,6 @@ def find_whole_warps(chunk: Chunk) -> tuple[Array, Array]:
 
 def read_per_warp(chunk: Chunk, values: Array, rows: Array, warps: Array) -> Array:
     """Return the values of the first lanes of some warps."""
-    by_lane = lanes_of(chunk, spread(values, chunk.shape))
+    by_lane = reshape_to_lanes(chunk, spread(values, chunk.shape))
     first: Array = by_lane[rows, warps, 0].astype(np.int64)
     return first

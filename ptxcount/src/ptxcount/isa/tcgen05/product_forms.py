@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ...ptx.program import Address, Group, Immediate, Instruction, Operand
-from ..operands import items, unsupported
+from ..operands import split_group, unsupported
 from .descriptors import KINDS, Kind
 from .issuing_warps import GROUPS, read_group
 
@@ -50,7 +50,7 @@ class ProductForm(NamedTuple):
         kind, scaled, is_stationary = KINDS[kinds[0]], "block_scale" in names, "ws" in names
         if kind.is_scaled != scaled or not 5 + 2 * scaled <= len(operands) <= 7:
             raise unsupported(instruction)
-        masks = items(operands[4]) if isinstance(operands[4], Group) and not scaled else ()
+        masks = split_group(operands[4]) if isinstance(operands[4], Group) and not scaled else ()
         rest = operands[5 + bool(masks) :] if not scaled else ()
         shift = rest[0].value if rest and isinstance(rest[0], Immediate) and not is_stationary else 0
         if (is_stationary and (masks or scaled)) or (rest and not is_stationary and not isinstance(rest[0], Immediate)):

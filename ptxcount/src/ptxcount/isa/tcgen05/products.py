@@ -17,7 +17,7 @@ from ...machine.tensor_memory import LANE_COUNT, split_address
 from ...ptx.program import TYPES, Instruction
 from ...util.errors import TensorMemoryError
 from ..opcode_registry import Step, binds
-from ..operands import Reader, address, items, reader, unsupported
+from ..operands import Reader, make_address_reader, make_reader, split_group, unsupported
 from ..single_threads import iter_threads, make_row_reporter
 from ..tensor_cores.elements import ELEMENTS, encode
 from ..tensor_cores.sparse import expand_groups, find_undefined, find_unit
@@ -61,15 +61,15 @@ def _bind_product(instruction: Instruction) -> Step:
     result, a, b, shape, *rest = operands
 
     def read_tensor_address(operand: Any) -> Reader:
-        return address(instruction, operand, "tensor")
+        return make_address_reader(instruction, operand, "tensor")
 
-    read_a = read_tensor_address(a) if form.from_tensor_memory else reader(instruction, a, _U64)
-    readers = [read_tensor_address(result), read_a, reader(instruction, b, _U64)]
-    readers.append(reader(instruction, shape, _U32))
+    read_a = read_tensor_address(a) if form.from_tensor_memory else make_reader(instruction, a, _U64)
+    readers = [read_tensor_address(result), read_a, make_reader(instruction, b, _U64)]
+    readers.append(make_reader(instruction, shape, _U32))
     extra = [read_tensor_address(operand) for operand in rest[:2]] if form.scales else []
-    extra += [reader(instruction, word, _U32) for word in (items(rest[0]) if form.masks else ())]
-    extra += [reader(instruction, mask, _U64) for mask in (rest[1:] if form.is_stationary else ())]
-    readers += [reader(instruction, rest[2 if form.scales else bool(form.masks)], _PRED), *extra]
+    extra += [make_reader(instruction, word, _U32) for word in (split_group(rest[0]) if form.masks else ())]
+    extra += [make_reader(instruction, mask, _U64) for mask in (rest[1:] if form.is_stationary else ())]
+    readers += [make_reader(instruction, rest[2 if form.scales else bool(form.masks)], _PRED), *extra]
     readers += [read_tensor_address(operand) for operand in metadata]
 
     def multiply(chunk: Chunk) -> None:

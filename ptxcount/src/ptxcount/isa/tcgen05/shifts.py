@@ -17,7 +17,7 @@ from ...machine.tensor_memory import LANE_COUNT, split_address
 from ...ptx.program import Instruction
 from ...util.errors import TensorMemoryError, UninitializedTensorReadError
 from ..opcode_registry import Step, binds
-from ..operands import address, expect_count, unsupported
+from ..operands import expect_count, make_address_reader, unsupported
 from ..single_threads import iter_threads, make_row_reporter
 from .issuing_warps import GROUPS, find_pair, read_group
 
@@ -34,7 +34,7 @@ def _bind_shift(instruction: Instruction) -> Step:
         raise unsupported(instruction)
     expect_count(instruction, 1)
     group = read_group(instruction)
-    readers = [address(instruction, instruction.operands[0], "tensor")]
+    readers = [make_address_reader(instruction, instruction.operands[0], "tensor")]
 
     def shift_rows(chunk: Chunk) -> None:
         report_all = make_row_reporter(chunk)

@@ -14,8 +14,8 @@ from ...lanes.warps import Array, spread
 from ...machine.chunk import Chunk
 from ...ptx.program import TYPES, Instruction, Operand, Type
 from ..arithmetic.narrow_float import SCALES
-from ..operands import items, unsupported
-from ..warp_collectives import lanes_of
+from ..operands import split_group, unsupported
+from ..warp_collectives import reshape_to_lanes
 
 #: Scales per row by qualifier, the defaults by kind, and their allowed first bytes in a word.
 _COUNTS = {"scale_vec::1X": 1, "scale_vec::2X": 2, "scale_vec::4X": 4}
@@ -40,7 +40,7 @@ class BlockScales(NamedTuple):
         names = [name for name in instruction.modifiers if name in SCALES]
         counts = [_COUNTS[name] for name in instruction.modifiers if name in _COUNTS]
         counts += [_DEFAULTS[name] for name in instruction.modifiers if name in _DEFAULTS]
-        groups = [items(operand) for operand in operands]
+        groups = [split_group(operand) for operand in operands]
         if len(names) != 1 or not counts or [len(group) for group in groups] != [1, 2, 1, 2]:
             raise unsupported(instruction)
         kinds = (TYPES["b32"], TYPES["u16"], TYPES["u16"]) * 2
@@ -55,9 +55,9 @@ class BlockScales(NamedTuple):
 
     def _load(self, chunk: Chunk, values: Sequence[Array], lanes: Array, stride: int, choices: int) -> Array:
         """Return the scales of rows of A or columns of B, (blocks, warps, rows, scales per row), as floats."""
-        words, first_byte, choice = (lanes_of(chunk, spread(value, chunk.shape)) for value in values)
+        words, first_byte, choice = (reshape_to_lanes(chunk, spread(value, chunk.shape)) for value in values)
         first_byte, choice = (operand[:, :, :1].astype(np.int64) for operand in (first_byte, choice))
-        is_active = lanes_of(chunk, spread(chunk.active, chunk.shape)).any(axis=2, keepdims=True)
+        is_active = reshape_to_lanes(chunk, spread(chunk.active, chunk.shape)).any(axis=2, keepdims=True)
         if ((~np.isin(first_byte, _FIRST_BYTES[self.per_row]) | (choice >= choices)) & is_active).any():
             text = (
                 f"scales have the first byte {first_byte[is_active][0]} and thread {choice[is_active][0]}; "

@@ -13,9 +13,9 @@ from ...lanes.warps import Array
 from ...machine.chunk import Chunk
 from ...ptx.program import TYPES, Instruction, Type
 from ..arithmetic.floating import fused_multiply_add
-from ..opcode_registry import Step, binds, step_of
-from ..operands import expect_count, items, make_count_error, unsupported
-from ..warp_collectives import lanes_of, threads_of
+from ..opcode_registry import Step, binds, make_step
+from ..operands import expect_count, make_count_error, split_group, unsupported
+from ..warp_collectives import reshape_to_lanes, reshape_to_threads
 from .block_scales import SCALE_NAMES, BlockScales
 from .elements import ELEMENTS, PADDED, encode, pack_elements, unpack_elements
 from .fragments import Part, Shape, assemble_matrices, extract_part, list_fragment, list_quad_pairs
@@ -41,13 +41,13 @@ class RegisterLayout(NamedTuple):
 
     def assemble_matrix(self, chunk: Chunk, registers: Sequence[Array]) -> Array:
         """Return the bits of each warp's matrix, (blocks, warps, rows, columns)."""
-        words = [lanes_of(chunk, register) for register in registers]
+        words = [reshape_to_lanes(chunk, register) for register in registers]
         count = self.parts[0].row.shape[1]
         return assemble_matrices(self.parts, [unpack_elements(word, self.bits, count) for word in words], self.extent)
 
     def registers(self, chunk: Chunk, matrix: Array) -> list[Array]:
         """Return the registers that hold a matrix."""
-        return [threads_of(chunk, pack_elements(extract_part(part, matrix), self.bits)) for part in self.parts]
+        return [reshape_to_threads(chunk, pack_elements(extract_part(part, matrix), self.bits)) for part in self.parts]
 
 
 def find_layout(role: str, shape: Shape, element: str, *, transposed: bool = False) -> RegisterLayout:
@@ -121,7 +121,7 @@ def _bind_product(instruction: Instruction) -> Step | None:
     d_type, a_type, b_type, c_type = elements
     if kinds & _BYTE_KINDS:
         a_type, b_type = (PADDED if name == "e2m1" else name for name in (a_type, b_type))
-    target, *sources = [items(operand) for operand in instruction.operands[:4]]
+    target, *sources = [split_group(operand) for operand in instruction.operands[:4]]
     stored = shape._replace(k=shape.k // 2) if is_sparse else shape
     roles = zip("abc", (stored, shape, shape), (a_type, b_type, c_type), transposed, strict=True)
     layouts_of_sources = [
@@ -143,7 +143,7 @@ def _bind_product(instruction: Instruction) -> Step | None:
             for name, source_layout, values in zip((a_type, b_type, c_type), layouts_of_sources, split[:3], strict=True)
         )
         if metadata:
-            a = metadata.expand(chunk, a, lanes_of(chunk, split[3][0]))
+            a = metadata.expand(chunk, a, reshape_to_lanes(chunk, split[3][0]))
         if scales:
             a, b = scales.scale_factors(chunk, a, b, split[3][is_sparse:])
         summed = _multiply_in_order(a, b, c) if d_type == "f64" else _multiply_matrices(a, b, c, names)
@@ -157,4 +157,4 @@ def _bind_product(instruction: Instruction) -> Step | None:
         for operand in operands
     ]
     reads += [(operand, _B32) for operand in rest[:is_sparse]] + (scales.operands if scales else [])
-    return step_of(instruction, writes, reads, product)
+    return make_step(instruction, writes, reads, product)

@@ -6,10 +6,18 @@ from ...lanes.symbolic_values import Value, dense
 from ...lanes.warps import LANES, Array
 from ...machine.chunk import Chunk
 from ...ptx.program import TYPES, Instruction
-from ..opcode_registry import Step, binds, step_of
-from ..operands import address, as_array, expect_count, items, make_count_error, reader, unsupported
+from ..opcode_registry import Step, binds, make_step
+from ..operands import (
+    as_array,
+    expect_count,
+    make_address_reader,
+    make_count_error,
+    make_reader,
+    split_group,
+    unsupported,
+)
 from ..spaces import SPACES, find_space, make_resolver
-from ..warp_collectives import lanes_of, threads_of
+from ..warp_collectives import reshape_to_lanes, reshape_to_threads
 from .elements import ELEMENTS
 from .fragments import Part, assemble_matrices, extract_part, list_fragment, split_pieces
 from .matrix_rows import ROW, mask_first_lanes
@@ -41,14 +49,14 @@ def _bind_tile(instruction: Instruction) -> Step | None:
     (element,), (role,), by_row = elements, roles, "row" in names
     bits, loads = ELEMENTS[element].bits, "load" in names
     expect_count(instruction, 2, 3)
-    registers = items(instruction.operands[not loads])
+    registers = split_group(instruction.operands[not loads])
     layout = find_layout(role, shape, element)
     if len(registers) < len(layout.parts):
         raise make_count_error(instruction, "it", len(registers), "register", len(layout.parts))
     plan = split_pieces(list_fragment(role, shape, bits), bits, by_row=by_row)
     space, default_leading = find_space(instruction), np.full((1, 1), layout.extent[by_row], np.uint32)
-    resolve = make_resolver(space, address(instruction, instruction.operands[loads], space))
-    read_leading = [reader(instruction, operand, _U32) for operand in instruction.operands[2:]]
+    resolve = make_resolver(space, make_address_reader(instruction, instruction.operands[loads], space))
+    read_leading = [make_reader(instruction, operand, _U32) for operand in instruction.operands[2:]]
     rows_at_once = role in "ab" and bits in (8, 16) and (by_row == (role == "a") or bits == 16)
     if space in (None, "shared"):
         instruction.units.add(min(bits // 8, 4))
@@ -65,7 +73,7 @@ def _bind_tile(instruction: Instruction) -> Step | None:
             place = _locate_pieces(chunk, start, leading, piece, bits, by_row=by_row)
             count = piece.row.shape[1]
             values = memory.load(place, bits // 8, count, chunk.active, chunk.make_reporter())
-            loaded.append(np.stack([lanes_of(chunk, value) for value in values], axis=-1))
+            loaded.append(np.stack([reshape_to_lanes(chunk, value) for value in values], axis=-1))
             if space != "shared" or not rows_at_once:
                 chunk.record(space, "load", bits * count // 8, place)
         if space == "shared" and rows_at_once:
@@ -80,13 +88,13 @@ def _bind_tile(instruction: Instruction) -> Step | None:
         for piece in plan:
             place = _locate_pieces(chunk, start, leading, piece, bits, by_row=by_row)
             values = extract_part(piece, matrix).astype(f"u{bits // 8}")
-            columns = [threads_of(chunk, values[..., e]) for e in range(values.shape[-1])]
+            columns = [reshape_to_threads(chunk, values[..., e]) for e in range(values.shape[-1])]
             chunk.memory(space).store(place, bits // 8, columns, chunk.active, chunk.make_reporter())
             chunk.record(space, "store", bits * len(columns) // 8, place)
         return []
 
     operands = [(register, layout.kind) for register in registers]
-    return step_of(instruction, *((operands, [], load_tile) if loads else ([], operands, store_tile)))
+    return make_step(instruction, *((operands, [], load_tile) if loads else ([], operands, store_tile)))
 
 
 def _record_rows(chunk: Chunk, start: Value, leading: Array, parts: list[Part], bits: int, by_row: bool) -> None:

@@ -11,16 +11,16 @@ from ...lanes.warps import Array, by_warp, lanes_by_warp, spread
 from ...machine.chunk import ALL_THREADS, Chunk
 from ...ptx.program import TYPES, Address, Group, Instruction, Operand, Type
 from ...util.errors import LaunchError, OutOfBoundsError
-from ..opcode_registry import Step, binds, step_of
+from ..opcode_registry import Step, binds, make_step
 from ..operands import (
-    address,
     as_array,
-    elements,
     expect_count,
-    items,
+    make_address_reader,
     make_count_error,
-    reader,
+    make_reader,
+    split_group,
     split_name,
+    split_vector,
     unsupported,
 )
 from . import GEOMETRIES, Surface, Tap, Texture
@@ -31,7 +31,7 @@ _U32, _S32, _U64 = TYPES["u32"], TYPES["s32"], TYPES["u64"]
 def _split_handle(instruction: Instruction, operand: Operand) -> tuple[Address, tuple[Operand, ...]]:
     """Return the handle and the coordinates of ``[handle, {x, y}]``."""
     if isinstance(operand, Group) and len(operand.items) == 2 and isinstance(operand.items[0], Address):
-        return operand.items[0], items(operand.items[1])
+        return operand.items[0], split_group(operand.items[1])
     raise unsupported(instruction, "it needs a texture or a surface, and coordinates")
 
 
@@ -121,14 +121,14 @@ def _bind_fetch(instruction: Instruction) -> Step:
     result_type, coordinate_type = kinds
     handle, coordinates = _split_handle(instruction, instruction.operands[1])
     count, layered = GEOMETRIES[geometry]
-    targets = elements(instruction.operands[0], 4, instruction)
+    targets = split_vector(instruction, instruction.operands[0], 4)
     if len(coordinates) < count + layered:
         raise make_count_error(instruction, "it", len(coordinates), "coordinate", count + layered)
     used_coordinates = list(coordinates[: count + layered])
     reads: list[tuple[Operand, Type]] = [(coordinate, coordinate_type) for coordinate in used_coordinates]
     if layered:
         reads[0] = (used_coordinates[0], _U32)
-    read_handle = address(instruction, handle, None)
+    read_handle = make_address_reader(instruction, handle, None)
     by_integers = coordinate_type.kind != "f"
 
     def fetch(chunk: Chunk, *arguments: Array) -> list[Array]:
@@ -159,7 +159,7 @@ def _bind_fetch(instruction: Instruction) -> Step:
                 result[mask] = value[mask].view(np.uint32)
         return results
 
-    return step_of(instruction, [(target, result_type) for target in targets], reads, fetch)
+    return make_step(instruction, [(target, result_type) for target in targets], reads, fetch)
 
 
 def _load_texel(chunk: Chunk, base: int, texture: Texture, tap: Tap, mask: Array) -> list[Array]:
@@ -185,9 +185,9 @@ def _bind_surface(instruction: Instruction) -> Step:
     (kind,), (count, layered) = kinds, GEOMETRIES[geometry]
     expect_count(instruction, 2)
     handle, coordinates = _split_handle(instruction, instruction.operands[loads])
-    data = elements(instruction.operands[not loads], vector, instruction)
-    read_handle = address(instruction, handle, None)
-    reads = [reader(instruction, coordinate, _S32) for coordinate in coordinates[: count + layered]]
+    data = split_vector(instruction, instruction.operands[not loads], vector)
+    read_handle = make_address_reader(instruction, handle, None)
+    reads = [make_reader(instruction, coordinate, _S32) for coordinate in coordinates[: count + layered]]
     width = kind.size * vector
 
     def iter_accesses(chunk: Chunk) -> Iterator[tuple[Array, Array, Surface]]:
@@ -234,4 +234,4 @@ def _bind_surface(instruction: Instruction) -> Step:
         return []
 
     operands = [(element, kind) for element in data]
-    return step_of(instruction, *((operands, [], load) if loads else ([], operands, store)), wider=True)
+    return make_step(instruction, *((operands, [], load) if loads else ([], operands, store)), wider=True)
