@@ -10,6 +10,7 @@ from ...lanes.warps import Array, spread
 from ...machine.chunk import Chunk
 from ...ptx.program import TYPES, Immediate, Instruction
 from ...util.errors import MisalignedError
+from ...util.grammar import count_noun
 from ..atomic_operations import apply_operation, find_operation
 from ..opcode_registry import Step, binds, make_step
 from ..operands import expect_count, make_address_reader, make_reader, split_vector, unsupported
@@ -98,7 +99,8 @@ def _bind_fill(instruction: Instruction) -> Step:
             for row in rows:
                 owner, offset = chunk.shared.find_owner(row, start)
                 if start % 8 or count % 8:
-                    report(MisalignedError, (row, 0), f"{count} bytes at {offset}: multiples of 8 are needed", offset)
+                    text = f"{count_noun(count, 'byte')} at shared address {offset}: multiples of 8 are needed"
+                    report(MisalignedError, (row, 0), text, offset)
                 chunk.shared.view_bytes(owner, offset, count, report, is_written=True)[:] = 0
         chunk.has_written, chunk.spins = True, 0
 

@@ -28,6 +28,7 @@ def _bind_allocation(instruction: Instruction) -> Step:
 
 
 def _bind_alloc(instruction: Instruction) -> Step:
+    """Bind ``alloc [dst], columns``: each active warp allocates, and its first lane stores the address."""
     expect_count(instruction, 2)
     target, count = instruction.operands
     place = make_shared_reader(instruction, target)
@@ -49,6 +50,7 @@ def _bind_alloc(instruction: Instruction) -> Step:
 
 
 def _bind_dealloc(instruction: Instruction) -> Step:
+    """Bind ``dealloc address, columns``, executed once per active warp."""
     expect_count(instruction, 2)
     readers = [make_reader(instruction, operand, _U32) for operand in instruction.operands]
 

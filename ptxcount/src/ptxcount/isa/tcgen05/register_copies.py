@@ -19,6 +19,7 @@ from .issuing_warps import find_whole_warps, read_per_warp
 from .layouts import FRAGMENTS
 
 _B32, _U32 = TYPES["b32"], TYPES["u32"]
+#: Modifiers of repetition, ``.x1`` to ``.x128``.
 _NUMBERS = {f"x{1 << power}": 1 << power for power in range(8)}
 _MAX_REGISTERS = 128
 _QUARTER = 32
@@ -34,7 +35,10 @@ class _Places(NamedTuple):
 
 
 class _Access(NamedTuple):
-    """An access of whole warps, from its modifiers and operands."""
+    """A ``ld`` or ``st`` of whole warps: its shape, registers per thread, and the function that reads its address.
+
+    ``split`` is the column offset of threads 16 to 31. ``packed``: a register has the lower halves of two columns.
+    """
 
     shape: str
     registers: int
@@ -54,12 +58,12 @@ class _Access(NamedTuple):
         columns = column * (2 if self.packed else 1) + (thread // 16 * self.split if self.split else 0)
         bases = read_per_warp(chunk, as_array(self.read(chunk), _U32), rows, warps)
         first_lanes, first_columns = bases >> 16, bases & 0xFFFF
-        quarter = warps % 4 * _QUARTER
-        first_lanes = np.where(first_lanes < _QUARTER, first_lanes + quarter, first_lanes)
-        is_wrong = (first_lanes < quarter) | (first_lanes + fragment.lanes > quarter + _QUARTER)
+        quarter_starts = warps % 4 * _QUARTER
+        first_lanes = np.where(first_lanes < _QUARTER, first_lanes + quarter_starts, first_lanes)
+        is_wrong = (first_lanes < quarter_starts) | (first_lanes + fragment.lanes > quarter_starts + _QUARTER)
         if is_wrong.any():
             place = int(is_wrong.argmax())
-            base, first = split_address(int(bases[place])), int(quarter[place])
+            base, first = split_address(int(bases[place])), int(quarter_starts[place])
             text = (
                 f"lanes {base[0]} to {base[0] + fragment.lanes - 1} of tensor memory; warp {warps[place]} of its block "
                 f"can access lanes {first} to {first + _QUARTER - 1}"
@@ -69,6 +73,7 @@ class _Access(NamedTuple):
 
 
 def _parse_access(instruction: Instruction, packing: str) -> _Access:
+    """Parse a ``ld`` or ``st``; ``packing`` is its modifier for two columns per register."""
     name, *names = instruction.modifiers
     shapes = [modifier for modifier in names if modifier in FRAGMENTS]
     numbers = [_NUMBERS[modifier] for modifier in names if modifier in _NUMBERS]
@@ -82,7 +87,9 @@ def _parse_access(instruction: Instruction, packing: str) -> _Access:
     split = next((operand.value for operand in rest if isinstance(operand, Immediate)), None)
     registers = split_group(instruction.operands[0 if name == "ld" else -1])
     if count > _MAX_REGISTERS:
-        raise unsupported(instruction, f".{shape}.x{numbers[0]} needs {count} registers; {_MAX_REGISTERS} are allowed")
+        raise unsupported(
+            instruction, f".{shape}.x{numbers[0]} needs {count} registers; at most {_MAX_REGISTERS} are allowed"
+        )
     if len(registers) != count:
         raise make_count_error(instruction, "it", len(registers), "register", count)
     if (split is not None) != (shape == "16x32bx2"):

@@ -46,9 +46,9 @@ def _bind_shift(instruction: Instruction) -> Step:
         for (place,), rows in iter_threads(chunk, readers):
             lane, column = split_address(place)
             if lane % LANES:
-                raise chunk.make_fault(TensorMemoryError, f"lane {lane}; a multiple of {LANES} is needed")
+                raise chunk.make_fault(TensorMemoryError, f"address with lane {lane}; a multiple of {LANES} is needed")
             if lane:
-                raise unsupported(instruction, f"lane {lane}: the PTX ISA defines only lane 0")
+                raise unsupported(instruction, f"address with lane {lane}; the PTX ISA defines only lane 0")
             members = np.array([member for row in rows for member in find_pair(chunk, row, group)])[:, None, None]
             columns = column + np.arange(_COLUMNS)
             words = chunk.tensor.load(members, _TARGETS + 1, columns, report, is_asynchronous=True)

@@ -59,7 +59,7 @@ _TILES: dict[tuple[str, str, str, str], _Tile] = {
 
 
 def mask_first_lanes(chunk: Chunk, lanes: int) -> Array:
-    """Return the mask of active threads among the first lanes of each warp."""
+    """Return the mask of active threads among the first ``lanes`` lanes of each warp, (1 or blocks, threads)."""
     return chunk.active & (np.arange(chunk.shape[1]) % LANES < lanes)[None, :]
 
 
@@ -114,11 +114,11 @@ def _bind_rows(instruction: Instruction) -> Step:
         return []
 
     operands = [(register, _B32) for register in registers]
-    return make_step(instruction, *((operands, [], load) if loads else ([], operands, store)))
+    return make_step(instruction, operands, [], load) if loads else make_step(instruction, [], operands, store)
 
 
 def split_row(content: Array, bits: int) -> Array:
-    """Split packed rows, (..., bytes), into 16 elements of 4 or 6 bits, each in a byte."""
+    """Split packed rows, (..., bytes), into elements of 4 or 6 bits, each in the lower bits of a byte."""
     flags = np.unpackbits(content, axis=-1, bitorder="little").reshape(*content.shape[:-1], -1, bits)
     return np.packbits(flags, axis=-1, bitorder="little")[..., 0]
 

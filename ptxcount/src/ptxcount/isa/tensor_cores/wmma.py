@@ -26,8 +26,11 @@ from .mma import find_layout, parse_shape
 _U32 = TYPES["u32"]
 
 
-def _locate_pieces(chunk: Chunk, start: Value, leading: Array, part: Part, bits: int, *, by_row: bool) -> Array:
-    """Return the byte address of each thread's part of a tile."""
+def _locate_part(chunk: Chunk, start: Value, leading: Array, part: Part, bits: int, *, by_row: bool) -> Array:
+    """Return the address of each thread's first element of a part of a tile.
+
+    ``start`` is the tile's address, ``leading`` the stride between its rows (columns unless ``by_row``) in elements.
+    """
     across, along = (part.row[:, 0], part.column[:, 0]) if by_row else (part.column[:, 0], part.row[:, 0])
     lane = np.arange(chunk.shape[1]) % LANES
     base = dense(start)
@@ -53,7 +56,7 @@ def _bind_tile(instruction: Instruction) -> Step | None:
     layout = find_layout(role, shape, element)
     if len(registers) < len(layout.parts):
         raise make_count_error(instruction, "it", len(registers), "register", len(layout.parts))
-    plan = split_pieces(list_fragment(role, shape, bits), bits, by_row=by_row)
+    accesses = split_pieces(list_fragment(role, shape, bits), bits, by_row=by_row)
     space, default_leading = find_space(instruction), np.full((1, 1), layout.extent[by_row], np.uint32)
     resolve = make_resolver(space, make_address_reader(instruction, instruction.operands[loads], space))
     read_leading = [make_reader(instruction, operand, _U32) for operand in instruction.operands[2:]]
@@ -69,32 +72,34 @@ def _bind_tile(instruction: Instruction) -> Step | None:
     def load_tile(chunk: Chunk) -> list[Array]:
         space, start, leading = locate_tile(chunk)
         memory, loaded = chunk.memory(space), []
-        for piece in plan:
-            place = _locate_pieces(chunk, start, leading, piece, bits, by_row=by_row)
-            count = piece.row.shape[1]
+        for part in accesses:
+            place = _locate_part(chunk, start, leading, part, bits, by_row=by_row)
+            count = part.row.shape[1]
             values = memory.load(place, bits // 8, count, chunk.active, chunk.make_reporter())
             loaded.append(np.stack([reshape_to_lanes(chunk, value) for value in values], axis=-1))
             if space != "shared" or not rows_at_once:
                 chunk.record(space, "load", bits * count // 8, place)
         if space == "shared" and rows_at_once:
-            _record_rows(chunk, start, leading, plan, bits, by_row)
-        tile_registers = layout.registers(chunk, assemble_matrices(plan, loaded, layout.extent))
+            _record_rows(chunk, start, leading, accesses, bits, by_row)
+        tile_registers = layout.split_matrix(chunk, assemble_matrices(accesses, loaded, layout.extent))
         # Fragments of few f16 elements are repeated.
         return [tile_registers[index % len(tile_registers)] for index in range(len(registers))]
 
     def store_tile(chunk: Chunk, *words: Array) -> list[Array]:
         matrix = layout.assemble_matrix(chunk, words)
         space, start, leading = locate_tile(chunk)
-        for piece in plan:
-            place = _locate_pieces(chunk, start, leading, piece, bits, by_row=by_row)
-            values = extract_part(piece, matrix).astype(f"u{bits // 8}")
+        for part in accesses:
+            place = _locate_part(chunk, start, leading, part, bits, by_row=by_row)
+            values = extract_part(part, matrix).astype(f"u{bits // 8}")
             columns = [reshape_to_threads(chunk, values[..., e]) for e in range(values.shape[-1])]
             chunk.memory(space).store(place, bits // 8, columns, chunk.active, chunk.make_reporter())
             chunk.record(space, "store", bits * len(columns) // 8, place)
         return []
 
     operands = [(register, layout.kind) for register in registers]
-    return make_step(instruction, *((operands, [], load_tile) if loads else ([], operands, store_tile)))
+    if loads:
+        return make_step(instruction, operands, [], load_tile)
+    return make_step(instruction, [], operands, store_tile)
 
 
 def _record_rows(chunk: Chunk, start: Value, leading: Array, parts: list[Part], bits: int, by_row: bool) -> None:
@@ -107,6 +112,6 @@ def _record_rows(chunk: Chunk, start: Value, leading: Array, parts: list[Part], 
             np.array([head[axis] for head in heads])[np.minimum(lane // 8, len(squares) - 1)] for axis in (0, 1)
         )
         part = Part((row + lane % 8 * by_row)[:, None], (column + lane % 8 * (not by_row))[:, None])
-        place = _locate_pieces(chunk, start, leading, part, bits, by_row=by_row)
+        place = _locate_part(chunk, start, leading, part, bits, by_row=by_row)
         lanes = mask_first_lanes(chunk, 8 * len(squares))
         chunk.record("shared", "load", ROW, place, active=lanes, is_matrix=True)
