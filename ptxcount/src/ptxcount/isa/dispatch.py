@@ -174,16 +174,18 @@ def _bind_computation(instruction: Instruction) -> Step:
 
 def _apply_options(compute: Callable[..., Any], options: list[str]) -> Callable[..., Any]:
     """Wrap a function: ``.ftz`` flushes its operands and its result, ``.relu`` and ``.sat`` clamp its result."""
-    if "ftz" in options:
-        inner = compute
-        compute = lambda *arguments: flush(inner(*map(flush, arguments)))  # noqa: E731
-    if "relu" in options:
-        signed = compute
-        compute = lambda *arguments: apply_relu(signed(*arguments))  # noqa: E731
-    if "sat" in options:
-        unclamped = compute
-        compute = lambda *arguments: clamp01(unclamped(*arguments))  # noqa: E731
-    return compute
+    clamps = [clamp for name, clamp in (("ftz", flush), ("relu", apply_relu), ("sat", clamp01)) if name in options]
+    if not clamps:
+        return compute
+    flushes = "ftz" in options
+
+    def compute_clamped(*arguments: Any) -> Any:
+        result = compute(*map(flush, arguments)) if flushes else compute(*arguments)
+        for clamp in clamps:
+            result = clamp(result)
+        return result
+
+    return compute_clamped
 
 
 @binds("setp", "set")

@@ -19,7 +19,7 @@ from .operands import (
     split_vector,
     unsupported,
 )
-from .spaces import HINTS, decode_access, dispatch_by_space, fetch_options
+from .spaces import HINTS, decode_access, dispatch_by_space, find_fetch_options
 
 _READ_ONLY = ("constant", "parameter")
 
@@ -33,7 +33,7 @@ def _bind_load(instruction: Instruction) -> Step:
     source = instruction.operands[1]
     # A constant load from a compile-time address becomes an instruction operand, and issues no request.
     has_variable_address = isinstance(source, Address) and isinstance(source.base, Register)
-    fetch = fetch_options(instruction)
+    fetch = find_fetch_options(instruction)
     may_poll = not {"volatile", "relaxed", "acquire"}.isdisjoint(instruction.modifiers)
 
     def load(chunk: Chunk, resolved_space: str, byte_address: Value) -> list[Array]:
@@ -66,14 +66,14 @@ def _bind_store(instruction: Instruction) -> Step | None:
         raise unsupported(instruction, f"{space} memory is read-only")
     sources = split_vector(instruction, instruction.operands[1], count)
     dtype, read = unsigned(kind.size), make_address_reader(instruction, instruction.operands[0], space)
-    plain = {"volatile", "relaxed", "release"}.isdisjoint(instruction.modifiers)
+    is_plain = {"volatile", "relaxed", "release"}.isdisjoint(instruction.modifiers)
 
     def store(chunk: Chunk, *values: Array) -> list[Array]:
         chunk.has_written, chunk.spins = True, 0  # a store is progress: a loop that polls may end by it
         parts = [value.view(dtype) for value in values]
 
         def store_parts(chunk: Chunk, resolved_space: str, byte_address: Value) -> list[Array]:
-            report = chunk.make_reporter(plain=plain)
+            report = chunk.make_reporter(plain=is_plain)
             chunk.memory(resolved_space).store(byte_address, kind.size, parts, chunk.active, report)
             chunk.record(resolved_space, "store", kind.size * count, byte_address)
             return []
@@ -104,8 +104,8 @@ def _check_alignment(chunk: Chunk, access: str, place: Value, width: int) -> Non
         chunk.make_reporter()(MisalignedError, (row, thread), text, address)
 
 
-#: Modifiers of ``cp.async`` that only order copies.
-_COPY_ORDERING = {"async", "bulk", "commit_group", "wait_group", "wait_all", "read"}
+#: Modifiers of ``cp.async`` in the forms that only order copies.
+_COPY_ORDERING = {"commit_group", "wait_group", "wait_all"}
 
 
 @binds("cp")
@@ -116,7 +116,7 @@ def _bind_async_copy(instruction: Instruction) -> Step | None:
     have their own kind: counters of shared stores on an H200 do not include them.
     """
     names = [name for name in instruction.modifiers if name not in HINTS]
-    only_orders = {*names} <= _COPY_ORDERING
+    only_orders = not _COPY_ORDERING.isdisjoint(names) and {*names} <= _COPY_ORDERING | {"async", "bulk", "read"}
     if only_orders and "bulk" not in names:
         return _make_copy_wait(instruction, names[-1])
     if only_orders or {"bulk", "prefetch", "tensor"} <= {*names}:
@@ -124,20 +124,18 @@ def _bind_async_copy(instruction: Instruction) -> Step | None:
     if {"bulk", "mbarrier"} & {*names}:
         return None
     expect_count(instruction, 3, 4)
-    to, source, size, *byte_count = instruction.operands
+    target, source, size, *byte_count = instruction.operands
     width = int(size.value) if isinstance(size, Immediate) else 0
     if names not in (["async", "shared", "global"], ["async", "shared::cta", "global"]) or width not in (4, 8, 16):
         raise unsupported(instruction)
     count = width // 4
-    read_to, read_from = (
-        make_address_reader(instruction, to, "shared"),
-        make_address_reader(instruction, source, "global"),
-    )
+    read_target = make_address_reader(instruction, target, "shared")
+    read_source = make_address_reader(instruction, source, "global")
     is_skippable = bool(byte_count) and isinstance(byte_count[0], Register) and byte_count[0].type.kind == "p"
     kind = TYPES["pred" if is_skippable else "u32"]
     read_count = make_reader(instruction, byte_count[0], kind) if byte_count else None
     instruction.units.add(4)
-    fetch = fetch_options(instruction)
+    fetch = find_fetch_options(instruction)
 
     def load_bytes(chunk: Chunk, place: Value, copied: Array) -> list[Array]:
         """Load ``count`` words for each thread; only the first ``copied`` bytes are read, the others are zeros."""
@@ -152,7 +150,7 @@ def _bind_async_copy(instruction: Instruction) -> Step | None:
         return [content.view(np.uint32)[..., word] for word in range(count)]
 
     def step(chunk: Chunk) -> None:
-        shared, place, active = read_to(chunk), read_from(chunk), chunk.active
+        shared, place, active = read_target(chunk), read_source(chunk), chunk.active
         operand = np.full((1, 1), width) if read_count is None else as_array(read_count(chunk), kind)
         copied = np.where(active, np.where(operand, 0, width) if is_skippable else operand, 0)
         if copied.max() > width:
@@ -190,8 +188,9 @@ def _bind_stack(instruction: Instruction) -> Step:
     """
     (kind,), operands = split_name(instruction)[1] or [TYPES["u64"]], instruction.operands
     stack = (STACK, STACK.type)
-    if kind.name not in ("u32", "u64") or not operands:
+    if kind.name not in ("u32", "u64"):
         raise unsupported(instruction)
+    expect_count(instruction, *((2, 3) if instruction.opcode == "alloca" else (1,)))
     if instruction.opcode == "stackrestore":
         return make_step(instruction, [stack], [(operands[0], kind)], lambda chunk, saved: [saved.astype(np.uint64)])
     align = int(operands[2].value) if len(operands) > 2 and isinstance(operands[2], Immediate) else 8

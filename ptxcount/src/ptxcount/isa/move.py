@@ -128,7 +128,7 @@ def _bind_conversion(instruction: Instruction) -> Step | None:
         raise unsupported(instruction)
     expect_count(instruction, 2)
     target, source = types
-    _expect_half(instruction, names, target, source)
+    _expect_half_form(instruction, names, target, source)
     roundings = [name for name in names if name in ROUNDINGS]
     to_integer = target.kind not in "fe" and source.kind in "fe"
     if len(roundings) > 1:
@@ -152,7 +152,7 @@ def _bind_conversion(instruction: Instruction) -> Step | None:
     )
 
 
-def _expect_half(instruction: Instruction, names: list[str], target: Type, source: Type) -> None:
+def _expect_half_form(instruction: Instruction, names: list[str], target: Type, source: Type) -> None:
     """Raise for ``.relu`` and ``.satfinite`` without a 16-bit float result, and for undefined forms with bfloat16."""
     clamps = {"relu", "satfinite"} & {*names}
     if clamps and not (source.name == "f32" and target.size == 2 and target.kind in "fe"):
@@ -160,11 +160,12 @@ def _expect_half(instruction: Instruction, names: list[str], target: Type, sourc
     if "e" in (target.kind, source.kind):
         roundings = {"rn", *MODES}
         # Between 16-bit floats, the rounding modifier is optional: rn.
-        is_half = target.size == 2 == source.size and source.kind in "fe" and {*names} <= roundings
-        narrows = is_half or (target.size == 2 and source.kind in "fesu" and roundings & {*names})
+        between_halves = target.size == 2 == source.size and source.kind in "fe" and {*names} <= roundings
+        narrows = between_halves or (target.size == 2 and source.kind in "fesu" and roundings & {*names})
         widens = {*names} <= roundings | {"ftz"} and target.kind == "f" and target.size > 2
-        exact = widens or target.kind in "su" or {*names} & {*TO_INTEGER}
-        if not (narrows or (exact and source.kind == "e")) or "sat" in names or {source.name, target.name} & {"bf16x2"}:
+        becomes_whole = target.kind in "su" or {*names} & {*TO_INTEGER}
+        is_defined = narrows or (source.kind == "e" and (widens or becomes_whole))
+        if not is_defined or "sat" in names or "bf16x2" in (source.name, target.name):
             raise unsupported(instruction)
 
 
@@ -207,9 +208,9 @@ _SPACE = "|".join(SPACES)
 def _convert_address(to_space: str | None, space: str, chunk: Chunk, value: Value) -> list[Value]:
     """Convert between generic addresses and addresses of a state space."""
     start = window_base(space)
-    return [
-        add_offset(TYPES["u64"], value, np.full((1, 1), -start if to_space else start, np.int64)) if start else value
-    ]
+    if not start:
+        return [value]
+    return [add_offset(TYPES["u64"], value, np.full((1, 1), -start if to_space else start, np.int64))]
 
 
 @op(f"isspacep.({_SPACE})", "pred = s64")
@@ -220,5 +221,6 @@ def _is_in_space(space: str, chunk: Chunk, value: Array) -> list[Array]:
 @binds("createpolicy")
 def _bind_policy(instruction: Instruction) -> Step:
     """Bind ``createpolicy`` to zero: only the L2 cache reads the policy."""
+    expect_count(instruction, 1, 2, 4)
     target = (instruction.operands[0], TYPES["u64"])
     return make_step(instruction, [target], [], lambda chunk: [np.zeros((1, 1), np.uint64)])

@@ -69,10 +69,8 @@ def as_array(value: Value, kind: Type) -> Array:
 def make_reader(instruction: Instruction, operand: Operand, kind: Type, wider: bool = False) -> Reader:
     """Return a function that reads an operand from a chunk, one value of ``kind`` per thread.
 
-    With ``wider``, a register may have more bits, of which the lowest are read.
-
-    Raises `UnsupportedInstructionError` if the operand does not match; for an unknown name, the returned function
-    raises this error.
+    With ``wider``, a register may have more bits, of which the lowest are read. Raises `UnsupportedInstructionError` if
+    the operand does not match; for an unknown name, the returned function raises this error.
     """
     if isinstance(operand, Register):
         return _make_register_reader(instruction, operand, kind, wider)

@@ -49,7 +49,8 @@ def decode_access(
     """Return an access's state space (None: generic), elements per thread, type, and other modifiers.
 
     Example: ``ld.relaxed.shared.v2.f32`` -> ``"shared", 2, f32, []``: `HINTS` are dropped. ``allowed`` are modifiers
-    that the caller handles. Raises `UnsupportedInstructionError` for other modifiers, unless ``allows_others``.
+    that the caller handles. Raises `UnsupportedInstructionError` for other modifiers, unless ``allows_others``. If the
+    access may be to shared memory, it adds the size of an element to ``instruction.units``.
     """
     names, types = split_name(instruction)
     spaces = [SPACES[name] for name in names if name in SPACES]
@@ -67,7 +68,7 @@ def decode_access(
     return space, count, types[0], extra
 
 
-def fetch_options(instruction: Instruction) -> dict[str, int]:
+def find_fetch_options(instruction: Instruction) -> dict[str, int]:
     """Return the option of `ArrayMemory.load` for a prefetch modifier: ``{"fetch": 4}`` (sectors), or no option."""
     sectors = [FETCHED[name] for name in instruction.modifiers if name in FETCHED]
     return {"fetch": sectors[0]} if sectors else {}
