@@ -74,6 +74,8 @@ def make_reader(instruction: Instruction, operand: Operand, kind: Type, wider: b
     """
     if isinstance(operand, Register):
         return _make_register_reader(instruction, operand, kind, wider)
+    if kind.size > 8:
+        raise unsupported(instruction, f"a .{kind.name} must be a register, not {_describe_operand(operand)}")
     if isinstance(operand, Special):
         return _make_special_reader(operand.name, np.dtype(f"u{kind.size}"))
     if isinstance(operand, Immediate):

@@ -134,11 +134,15 @@ def _bind_call(instruction: Instruction) -> Step:
     names = [[item.name for item in items if isinstance(item, Symbol)] for items in lists]
     if function not in FUNCTIONS or not names or len(names[-1]) != len(FUNCTIONS[function][0]):
         raise unsupported(instruction)
-    (widths, compute), (*results, arguments) = FUNCTIONS[function], names
+    (widths, compute), (*result_lists, arguments) = FUNCTIONS[function], names
+    results = [name for result_list in result_lists for name in result_list]
 
     def step(chunk: Chunk) -> None:
+        for name in (*results, *arguments):
+            if name not in chunk.context.symbols:
+                raise unsupported(instruction, f"{name}: it is not a variable")
         value = compute(_CallArguments(chunk, arguments, widths))
-        for name in (variable for result in results for variable in result):
+        for name in results:
             place = np.full((1, 1), chunk.context.symbols[name])
             array = dense(value)
             chunk.local.store(place, array.itemsize, [array], chunk.active, chunk.make_reporter())

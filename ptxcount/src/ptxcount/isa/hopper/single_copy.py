@@ -127,7 +127,8 @@ class BulkCopy:
         Report coordinates that the copy cannot have; raise `LaunchError` for a wrong number of them.
         """
         of_rows = not OF_ROWS.isdisjoint(self._chunk.instruction.modifiers)
-        rank, starts = len(fields.extents), [(start[0], row) for row in start[1:]] if of_rows else [start]
+        starts = [(start[0], row) for row in start[1:]] if of_rows else [start]
+        rank = len(fields.extents)
         if len(starts[0]) != rank or len(starts) != 1 + 3 * of_rows:
             has = f"tensor map of {count_noun(rank, 'dimension')} has {count_noun(len(start), 'coordinate')}"
             needed = "a copy of four rows needs a tensor map of 2 dimensions, and 5 coordinates"
@@ -154,7 +155,8 @@ class BulkCopy:
         if stray:
             self._report(OutOfBoundsError, (0, 0), stray, fields.address)
         parts = [fields.locate(first, shifts) for first in starts]
-        offsets, inside = (np.concatenate([part[axis] for part in parts]) for axis in (0, 1))
+        offsets = np.concatenate([part.offsets for part in parts])
+        inside = np.concatenate([part.inside for part in parts])
         return _GlobalElements(fields.address + offsets[None, :], inside[None, :], width, parts[0].columns)
 
     def _record_access(self, kind: str) -> None:

@@ -50,11 +50,9 @@ def list_fragment(role: str, shape: Shape, bits: int) -> list[Part]:
     Accumulators have two elements per part, for any size; other operands fill 32-bit words. So A of 16 x 16 elements of
     16 bits has four parts, of (32 lanes, 2 elements) each.
     """
-    if role == "a" and shape.m == 8 and shape.n > 8:  # ptxas swaps A and B: fragments are those of the transpose
-        return [part.transpose() for part in list_fragment("b", Shape(shape.n, 8, shape.k), bits)]
-    if role != "a" and shape.m == 8 and shape.n > 8:
-        transposed = list_fragment("a" if role == "b" else role, Shape(shape.n, 8, shape.k), bits)
-        return [part.transpose() for part in transposed]
+    if shape.m == 8 and shape.n > 8:  # ptxas swaps A and B: fragments are those of the transpose
+        swapped_role = {"a": "b", "b": "a"}.get(role, role)
+        return [part.transpose() for part in list_fragment(swapped_role, Shape(shape.n, 8, shape.k), bits)]
     count = 2 if role in "cd" else max(32 // bits, 1)
     lane = np.broadcast_to(_GROUP, (LANES, count))
     inner = _LANE_IN_GROUP * count + np.arange(count)

@@ -99,13 +99,10 @@ def _bind_rows(instruction: Instruction) -> Step:
 
     def store(chunk: Chunk, *words_of_squares: Array) -> list[Array]:
         place, mask = read_address(chunk), mask_first_lanes(chunk, tile.rows * count)
-        per_register, extent = 32 // tile.bits, (tile.rows, 8 * ROW // tile.bits)
-        squares = [
-            assemble_matrices(
-                list(tile.parts), [unpack_elements(reshape_to_lanes(chunk, words), tile.bits, per_register)], extent
-            )
-            for words in words_of_squares
-        ]
+        squares = []
+        for words in words_of_squares:
+            elements = unpack_elements(reshape_to_lanes(chunk, words), tile.bits, 32 // tile.bits)
+            squares.append(assemble_matrices(list(tile.parts), [elements], (tile.rows, 8 * ROW // tile.bits)))
         rows = np.concatenate(np.broadcast_arrays(*squares * (4 // count)), axis=2)
         words = np.ascontiguousarray(rows.astype(f"u{tile.bits // 8}")).view(np.uint32)
         values = [spread(by_thread(np.ascontiguousarray(words[..., k]), chunk.shape[1]), chunk.shape) for k in range(4)]

@@ -107,10 +107,9 @@ def _record_rows(chunk: Chunk, start: Value, leading: Array, parts: list[Part], 
     lane = np.arange(LANES)
     for first in range(0, len(parts), 4):
         squares = parts[first : first + 4]
-        heads = [(int(part.row.min()), int(part.column.min())) for part in squares]
-        row, column = (
-            np.array([head[axis] for head in heads])[np.minimum(lane // 8, len(squares) - 1)] for axis in (0, 1)
-        )
+        square = np.minimum(lane // 8, len(squares) - 1)  # of each lane
+        row = np.array([part.row.min() for part in squares])[square]
+        column = np.array([part.column.min() for part in squares])[square]
         part = Part((row + lane % 8 * by_row)[:, None], (column + lane % 8 * (not by_row))[:, None])
         place = _locate_part(chunk, start, leading, part, bits, by_row=by_row)
         lanes = mask_first_lanes(chunk, 8 * len(squares))

@@ -29,11 +29,14 @@ from . import GEOMETRIES, Surface, Tap, Texture
 _U32, _S32, _U64 = TYPES["u32"], TYPES["s32"], TYPES["u64"]
 
 
-def _split_handle(instruction: Instruction, operand: Operand) -> tuple[Address, tuple[Operand, ...]]:
-    """Return the handle and the coordinates of ``[handle, {x, y}]``."""
-    if isinstance(operand, Group) and len(operand.items) == 2 and isinstance(operand.items[0], Address):
-        return operand.items[0], split_group(operand.items[1])
-    raise unsupported(instruction, "it needs a texture or a surface, and coordinates")
+def _split_handle(instruction: Instruction, operand: Operand, count: int) -> tuple[Address, tuple[Operand, ...]]:
+    """Return the handle and the first ``count`` coordinates of ``[handle, {x, y}]``; PTX pads them to 1, 2 or 4."""
+    if not isinstance(operand, Group) or len(operand.items) != 2 or not isinstance(operand.items[0], Address):
+        raise unsupported(instruction, "it needs a texture or a surface, and coordinates")
+    coordinates = split_group(operand.items[1])
+    if len(coordinates) < count:
+        raise make_count_error(instruction, "it", len(coordinates), "coordinate", count)
+    return operand.items[0], coordinates[:count]
 
 
 def _iter_bound(chunk: Chunk, handles: Array, kind: type[Surface], geometry: str) -> Iterator[tuple[Any, int, Array]]:
@@ -103,7 +106,7 @@ def _bind_fetch(instruction: Instruction) -> Step:
     """
     names, kinds = split_name(instruction)
     gather = instruction.opcode == "tld4"
-    channel = ["rgba".find(name) for name in names if gather and name in "rgba"]
+    channels = ["rgba".index(name) for name in names if gather and name in ("r", "g", "b", "a")]
     geometry = next((name for name in names if name in GEOMETRIES), "")
     allowed = {geometry, "v4", *("rgba" if gather else ("level", "grad", "base"))}
     if not geometry:
@@ -112,17 +115,15 @@ def _bind_fetch(instruction: Instruction) -> Step:
         raise unsupported(instruction, f"it has unsupported modifiers, .{', .'.join(unknown_names)}")
     if [kind.size for kind in kinds] != [4, 4]:
         raise unsupported(instruction, "texels and coordinates must have 32 bits each")
-    if gather and geometry != "2d":
-        raise unsupported(instruction, "it must have the geometry 2d")
+    if gather and (geometry != "2d" or len(channels) != 1):
+        raise unsupported(instruction, "it must have the geometry 2d, and one channel, .r, .g, .b or .a")
     expect_count(instruction, 2, 3, 4)
     result_type, coordinate_type = kinds
-    handle, coordinates = _split_handle(instruction, instruction.operands[1])
     count, layered = GEOMETRIES[geometry]
+    handle, coordinates = _split_handle(instruction, instruction.operands[1], count + layered)
     targets = split_vector(instruction, instruction.operands[0], 4)
-    if len(coordinates) < count + layered:
-        raise make_count_error(instruction, "it", len(coordinates), "coordinate", count + layered)
-    types = [_U32 if layered and place == 0 else coordinate_type for place in range(count + layered)]
-    reads = list(zip(coordinates, types, strict=False))
+    types = [*[_U32] * layered, *[coordinate_type] * count]
+    reads = list(zip(coordinates, types, strict=True))
     read_handle = make_address_reader(instruction, handle, None)
     by_integers = coordinate_type.kind != "f"
 
@@ -141,7 +142,7 @@ def _bind_fetch(instruction: Instruction) -> Step:
                 lanes = _select_lane_group(texture, len(taps), gather=gather)
                 _record_requests(chunk, access, lanes, mask, offsets, [tap.read for tap in taps])
             if gather:
-                values = [channels[min(channel[0], len(channels) - 1)] for channels in texels]
+                values = [texel[min(channels[0], len(texel) - 1)] for texel in texels]
             elif len(taps) == 1:
                 values = texels[0]
             else:
@@ -149,6 +150,7 @@ def _bind_fetch(instruction: Instruction) -> Step:
                     sum(tap.weight * part for tap, part in zip(taps, parts, strict=True)).astype(np.float32)
                     for parts in zip(*texels, strict=True)
                 ]
+            # Missing channels are 0, except for alpha.
             missing = [np.zeros_like(values[0])] * 2 + [np.ones_like(values[0])]
             for result, value in zip(results, [*values, *missing[len(values) - 1 :]], strict=True):
                 result[mask] = value[mask].view(np.uint32)
@@ -179,10 +181,10 @@ def _bind_surface(instruction: Instruction) -> Step:
         raise unsupported(instruction)
     (kind,), (count, layered) = kinds, GEOMETRIES[geometry]
     expect_count(instruction, 2)
-    handle, coordinates = _split_handle(instruction, instruction.operands[loads])
+    handle, coordinates = _split_handle(instruction, instruction.operands[loads], count + layered)
     data = split_vector(instruction, instruction.operands[not loads], vector)
     read_handle = make_address_reader(instruction, handle, None)
-    reads = [make_reader(instruction, coordinate, _S32) for coordinate in coordinates[: count + layered]]
+    reads = [make_reader(instruction, coordinate, _S32) for coordinate in coordinates]
     width = kind.size * vector
 
     def iter_accesses(chunk: Chunk) -> Iterator[tuple[Array, Array, Surface]]:
