@@ -20,11 +20,10 @@ ROUNDINGS = frozenset({"rn", *MODES, *TO_INTEGER})
 def _convert_to_integer(a: Array, source: Type, target: Type, rounding: str) -> Array:
     """Round floats, then clamp to the target. NaN becomes 0, or the top bit alone if either type has 64 bits."""
     rounded = TO_INTEGER[rounding](a.astype(np.float64))
-    limits = np.iinfo(target.dtype)
-    inside = (rounded >= float(limits.min)) & (rounded < float(limits.max))
+    least, most = np.iinfo(target.dtype).min, np.iinfo(target.dtype).max
+    inside = (rounded >= float(least)) & (rounded < float(most))
     converted = np.where(inside, rounded, 0).astype(target.dtype)
-    least, most = (target.dtype.type(limit) for limit in (limits.min, limits.max))
-    clamped = np.where(rounded < 0, least, most)
+    clamped = np.where(rounded < 0, target.dtype.type(least), target.dtype.type(most))
     wide = 8 in (source.size, target.size)
     of_nan = np.array(1 << (target.bits - 1), f"u{target.size}").view(target.dtype) if wide else target.dtype.type(0)
     return np.where(np.isnan(a), of_nan, np.where(inside, converted, clamped)).astype(target.dtype)
@@ -46,10 +45,10 @@ def convert(
 ) -> Array:  # fmt: skip
     """Convert an array of the ``source`` type to the ``target`` type.
 
-    Integers become other integers by truncation or extension; with ``saturate``, by clamping. Floats become integers by
-    rounding (``rni``, ``rzi``, ``rmi``, ``rpi``) and clamping. Results that are floats are rounded: ``rn`` to nearest
-    even; ``rz``, ``rm``, ``rp`` towards zero, minus and plus infinity; ``saturate`` clamps them to [0, 1]. With
-    ``satfinite``, infinities become the largest finite numbers.
+    Integers become other integers by truncation or extension; with ``saturate``, by clamping. ``rni``, ``rzi``, ``rmi``
+    and ``rpi`` round floats to whole numbers, which are clamped to an integer target. Results that are floats are
+    rounded: ``rn`` to nearest even; ``rz``, ``rm``, ``rp`` towards zero, minus and plus infinity. ``saturate`` clamps
+    them to [0, 1]. With ``satfinite``, infinities become the largest finite numbers.
     """
     if source.kind == "e":
         a, source = bfloat.decode_bits(a), TYPES["f32"]

@@ -30,7 +30,8 @@ _KNOWN = {"async", "bulk", "tensor", "tile", "im2col", "im2col_no_offs", "reduce
           "shared::cluster", *OF_ROWS}  # fmt: skip
 
 
-def _read_signed(read: Reader) -> Reader:
+def _make_signed_reader(read: Reader) -> Reader:
+    """Return a reader of coordinates, which may be negative."""
     return lambda chunk: as_array(read(chunk), TYPES["s32"])
 
 
@@ -52,7 +53,7 @@ def _make_operand_readers(
             address_operand = operand.items[0]
             for place, coordinate in enumerate(split_group(operand.items[1])):
                 coordinates.append(f"x{place}")
-                readers[coordinates[-1]] = _read_signed(make_reader(instruction, coordinate, TYPES["s32"]))
+                readers[coordinates[-1]] = _make_signed_reader(make_reader(instruction, coordinate, TYPES["s32"]))
         readers[side] = make_address_reader(instruction, address_operand, None if space == "global" else "shared")
     remaining = list(instruction.operands[2:])
     if "tensor" not in names:
