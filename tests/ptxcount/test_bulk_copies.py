@@ -169,7 +169,7 @@ def test_multicasts_and_clipped_tiles_as_on_h200(name: str) -> None:
 #: Bytes of a copy, its offsets in array and shared memory, and the error.
 CROOKED = [
     (24, 0, 0, "24 bytes: a multiple of 16 is needed; an H200 stores 16 of them"),
-    (32, 0, 8, "shared address 8: not a multiple of 16"),
+    (32, 0, 8, "shared address 8: a multiple of 16 is needed"),
     (32, 8, 0, "is not a multiple of 16"),
 ]
 

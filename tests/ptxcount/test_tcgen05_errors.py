@@ -51,7 +51,7 @@ def test_result_at_a_wrong_lane_is_a_fault(rows: int, lane: int) -> None:
     factor = lay_out(make_factor(128, 16, "f16"), "none", mn_major=False)
     code = make_code(factor, factor, "f16", describe_product(rows, 64, (0, 0, 1)))
     code = code.replace("[%d], %a", f"[%d+{lane << 16}], %a")
-    with pytest.raises(TensorMemoryError, match=f"the lanes {lane}; all have lane 0"):
+    with pytest.raises(TensorMemoryError, match=f"the lanes {lane}; for {rows} rows, all must have lane 0"):
         run_product(factor, factor, code, 64)
 
 
@@ -71,14 +71,14 @@ _LONG = describe_product(0, 64, (1, 1, 0)) | 1 << 23 | 1 << 27 | 1 << 31
 @pytest.mark.parametrize(
     ("form", "text"),
     [
-        ("tcgen05.shift.cta_group::1.down [%d+2097152]", "lane 32: the PTX ISA defines only lane 0"),
+        ("tcgen05.shift.cta_group::1.down [%d+2097152]", "address with lane 32; the PTX ISA defines only lane 0"),
         (
             "tcgen05.mma.cta_group::1.kind::f16.ashift [%d], [%d], %b, %r7, %no",
             "the PTX ISA does not tell if the product reads the rows before or after their shift",
         ),
         (
             f"tcgen05.ld.sync.aligned.16x256b.x64.b32 {list_registers('%v', 256)}, [%d]",
-            r"\.16x256b\.x64 needs 256 registers; 128 are allowed",
+            r"\.16x256b\.x64 needs 256 registers; at most 128 are allowed",
         ),
         (
             "tcgen05.ld.sync.aligned.32x32b.x2.b32 {%v0}, [%d]",

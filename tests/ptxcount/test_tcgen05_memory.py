@@ -161,6 +161,11 @@ WRONG_KERNELS: list[tuple[str, type[KernelFaultError], str]] = [
         "no thread waited for",
     ),
     (_SHIFT.format(16 << 16), TensorMemoryError, "lane 16; a multiple of 32 is needed"),
+    (
+        _SHIFT.format(0).replace("cta_group::1", "cta_group::2"),
+        TensorMemoryError,
+        "needs an even number of blocks in a cluster, not 1",
+    ),
     (_SHIFT.format(60), TensorMemoryError, "lane 1, column 64, which is not allocated"),
     (
         f"{fill(8).replace('tcgen05.wait::st.sync.aligned;', '')}bar.sync 0;\n{_SHIFT.format(0)}",

@@ -132,5 +132,5 @@ def test_column_shift_skips_columns(rows: int, parts: int, turned: bool) -> None
 @pytest.mark.parametrize(("rows", "shift", "most"), [(32, 17, 16), (128, 33, 32)])
 def test_large_column_shift_is_refused(rows: int, shift: int, most: int) -> None:
     factor = make_factor(128, 16, "f16")
-    with pytest.raises(TensorMemoryError, match=f"a shift of {shift} columns .* at most {most} is allowed"):
+    with pytest.raises(TensorMemoryError, match=f"is {shift}; at most {most} is allowed"):
         multiply(factor[:rows], factor[:64], stationary=".ws", columns=rows // 2, rest=f"%no, {shift << 56}")

@@ -35,7 +35,7 @@ REFUSALS = {
     "box_dim 1 = 0": "box is (0, 16)", "global_dim 0 = 0": "the shape (64, 0)",
     "element_stride 1 = 0": "element strides are (0, 1)",
     "element_stride 1 = 9": "element strides are (9, 1)", "interleave_layout = 1": "an interleaved layout needs 3 to 5",
-    "swizzle_mode = 1, box (16": "at most the 32 of the swizzle", "fill_mode = 1": "only floats can be filled with NaN",
+    "swizzle_mode = 1, box (16": "at most 32, the span of", "fill_mode = 1": "only floats can be filled with NaN",
     "'offset'": "the tensor is at address", "'extents'": "the tensor ", "'pitches'": " has a stride", "'box'": "box ",
     "'steps'": "element strides are (", "'interleave': 16}": "an interleaved layout needs 3", "'fill'": "only floats",
     "'corners'": "corner", "'channels'": " channels", "'pixels'": " pixels; 1 to 1024",
@@ -44,8 +44,8 @@ REFUSALS = {
     "box beyond: reduce_": "the tile store starts at", "map of ": "the map is for",
     "at (1, 0, 0, 0)": "(coordinate 1)", "at (2, 0, 0, 0)": "(coordinate 2)",
     "im2col: im2col": "the column begins at", "im2col: store_im2col at": "the tile store starts at",
-    "im2col: store_im2col corners": "the column store", " to 64": "shared address 64: not a multiple of 128",
-    " to 1040": "shared address 1040: not a multiple of 128", "bytes, shared 262144": " bytes of shared memory",
+    "im2col: store_im2col corners": "the column store", " to 64": "shared address 64: a multiple of 128 is needed",
+    " to 1040": "shared address 1040: a multiple of 128 is needed", "bytes, shared 262144": " bytes of shared memory",
     "4096 bytes, shared 16128": " bytes of shared memory", "global 1073741824": "in no array: 1073725440 bytes after ",
     "barrier + 4": "8 bytes at", "bulk_load: 8 bytes": "8 bytes: a multiple of 16",
     "bulk_load: 40 bytes": "40 bytes: a multiple of 16", "bulk_prefetch: 64 bytes, shared 0, global 8": "a prefetch at",
@@ -110,8 +110,8 @@ COLUMN: dict[str, Any] = {"lower": (0, 0), "upper": (0, 0), "channels": 8, "pixe
 #: Maps that the driver API does not encode (``cuTensorMapEncodeTiled``), and the error.
 CONDITIONS_OF_MAPS: list[tuple[type, Any, dict[str, Any], str]] = [
     (ptxcount.TensorMap, FLOATS, {"box": (32,)}, "box is .*a number from 1 to 256 for each axis"),
-    (ptxcount.TensorMap, FLOATS, {"box": (4, 3)}, "the row has 12 bytes; it must have a multiple of 16$"),
-    (ptxcount.TensorMap, FLOATS, {"box": (4, 32), "swizzle": 64}, "at most the 64 of the swizzle"),
+    (ptxcount.TensorMap, FLOATS, {"box": (4, 3)}, "a row has 12 bytes; it must have a multiple of 16$"),
+    (ptxcount.TensorMap, FLOATS, {"box": (4, 32), "swizzle": 64}, "at most 64, the span of the swizzle"),
     (ptxcount.TensorMap, FLOATS, {"box": (4, 32), "swizzle": 48}, "swizzle is 48; allowed are 0, 32, 64, 128"),
     (ptxcount.TensorMap, np.zeros((64, 65), "f4"), {"box": (8, 32)}, "260 bytes; the stride must be a multiple of 16"),
     (ptxcount.TensorMap, FLOATS[::-1], {"box": (8, 32)}, r"-256 bytes; the stride must be from 0 to 2\*\*40 - 1"),
@@ -130,7 +130,7 @@ CONDITIONS_OF_MAPS: list[tuple[type, Any, dict[str, Any], str]] = [
     (ptxcount.Im2colMap, IMAGES, COLUMN | {"upper": (-6, 0)}, r"no pixel.* between the corners \(0, 0\) and \(-6, 0\)"),
     (ptxcount.Im2colMap, IMAGES, COLUMN | {"channels": 257}, "the column has 257 channels; 1 to 256"),
     (ptxcount.Im2colMap, IMAGES, COLUMN | {"pixels": 1025}, "the column has 1025 pixels; 1 to 1024"),
-    (ptxcount.Im2colMap, IMAGES, COLUMN | {"channels": 3}, "3 channels of a pixel: the row has 12 bytes; it must have"),
+    (ptxcount.Im2colMap, IMAGES, COLUMN | {"channels": 3}, "3 channels of a pixel: a row has 12 bytes; it must have"),
 ]  # fmt: skip
 
 

@@ -102,7 +102,7 @@ def test_fetches_as_in_the_cuda_guide(
 def test_sector_of_a_surface_has_two_rows(shape: tuple[int, ...]) -> None:
     """`Surface.place` gives each byte its own address; a sector has 16 bytes of two rows of a layer."""
     layered, size = len(shape) > 2, int(np.prod(shape))
-    place = ptxcount.Surface(np.zeros(shape, np.uint8)).place(np.arange(size), layered=layered)
+    place = ptxcount.Surface(np.zeros(shape, np.uint8)).find_offset(np.arange(size), layered=layered)
     assert len({*place.tolist()}) == size
     x, y = np.arange(size) % shape[-1], np.arange(size) // shape[-1]
     pieces = np.stack([place // 32, x // 16, y % shape[-2] // 2, y // shape[-2]])
@@ -178,7 +178,8 @@ def test_access_beyond_a_surface_follows_its_mode() -> None:
     near = np.clip(x, 0, 7)
     np.testing.assert_array_equal(out, line[near] * 1000 + np.where(near == x, line[near], 0))
     with pytest.raises(
-        OutOfBoundsError, match=r"thread \(0, 0, 0\): 4 bytes at x, y, ... \[-32\] of a surface of \(8,\)"
+        OutOfBoundsError,
+        match=r"thread \(0, 0, 0\): 4 bytes at \[x in bytes, y, ...\] = \[-32\] of a surface of shape",
     ):
         sources.execute("textures", "trapped", [out, ptxcount.Surface(line), x])
 

@@ -48,12 +48,12 @@ ret;
 _FUNC = ".func (.param .b32 result) f(.param .b32 x)\n{ .reg .b32 %r<2>; ld.param.b32 %r1, [x]; ret; }\n"
 _SPARSE = "wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16"
 _MMA = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
-_UNKNOWN = "is neither a declared nor a supported special register"
+_UNKNOWN = "it is neither a declared register nor a supported special register"
 
 #: Declarations, code of the kernel, refused instruction, and reason.
 SNIPPETS = [
-    ("", "mov.u32 %r1, %reserved_smem_offset_0;", "mov.u32", f"%reserved_smem_offset_0 {_UNKNOWN}"),
-    ("", "mov.u32 %r1, %r77;", "mov.u32", f"%r77 {_UNKNOWN}"),
+    ("", "mov.u32 %r1, %reserved_smem_offset_0;", "mov.u32", f"%reserved_smem_offset_0: {_UNKNOWN}"),
+    ("", "mov.u32 %r1, %r77;", "mov.u32", f"%r77: {_UNKNOWN}"),
     ("", "vadd.u32.u32.u32 %r1, %r2.b0, %r3.h1;", "vadd.u32.u32.u32",
      "%r2.b0: selectors of video instructions (.b0, .h1) are not supported"),
     ("", "ld.shared.u32 %r1, [%reserved_smem_offset_1];", "ld.shared.u32",
@@ -68,11 +68,11 @@ SNIPPETS = [
     ("", "@%q9 mov.u32 %r1, 5;", "mov.u32", "'%q9' is not a predicate register"),
     ("", "@%q9 ret;", "ret", ""),
     (".global .texref t;", "tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [t, {%f1, %f2}];", "tex.2d.v4.f32.f32", ""),
-    ("", "mov.b32 %r1, {%r2};", "mov.b32", "a .b32 cannot have 1 parts"),
-    ("", "mov.f32 %f1, {%r1, %r2};", "mov.f32", "a .f32 cannot have 2 parts"),
-    ("", "mov.b16 {%r1, %r2, %r3, %r4}, %r5;", "mov.b16", "a .b16 cannot have 4 parts"),
+    ("", "mov.b32 %r1, {%r2};", "mov.b32", "a .b32 cannot be split into 1 part;"),
+    ("", "mov.f32 %f1, {%r1, %r2};", "mov.f32", "a .f32 cannot be split into 2 parts;"),
+    ("", "mov.b16 {%r1, %r2, %r3, %r4}, %r5;", "mov.b16", "a .b16 cannot be split into 4 parts; it needs"),
     ("", ".reg .b128 %q<3>;\nld.global.u64 %q1, [%rd1];", "ld.global.u64", "register %q1 is .b128"),
-    ("", ".reg .v4 .f32 %v;\nadd.f32 %f1, %v.x, 0f00000000;", "add.f32", f"%v.x {_UNKNOWN}"),
+    ("", ".reg .v4 .f32 %v;\nadd.f32 %f1, %v.x, 0f00000000;", "add.f32", f"%v.x: {_UNKNOWN}"),
     (".shared .b256 wide[2];", "mov.u32 %r1, wide;", "mov.u32", "wide: .b256 is not supported"),
     (".global .u32 p = generic(known);", "ld.global.u64 %rd1, [p];", "ld.global.u64", "p: its initial value ')'"),
     (".global .f16 big = 1e9;", "ld.global.b16 %r1, [big+0];", "ld.global.b16", "big: its initial value 1000000000.0"),
@@ -83,6 +83,18 @@ SNIPPETS = [
     (_FUNC, "call.uni (%r1), f, (%r1);", "call.uni", "do not match the function 'f'"),
     (_FUNC.partition("{")[0] + ";", "call.uni (%r1), f, (%r1);", "call.uni", "no function 'f'; one file must"),
     ("", "cp.async.bulk.shared::cta.bulk_group [%rd1], [%r2], 16;", "cp.async.bulk.shared::cta.bulk_group", ""),
+    ("", "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r2];",
+     "cp.async.bulk.global.shared::cta.bulk_group", "the number of operands is 2; it must be 3"),
+    ("", "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r1], [%rd2], 16;",
+     "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes", "the number of operands is 3; it must be 4"),
+    ("", "cp.async;", "cp.async", "the number of operands is 0; it must be 3 or 4"),
+    ("", "call.uni (r), malloc, (size);", "call.uni", "r: it is not a variable"),
+    ("", "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p1, %q7;",
+     "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128", "a .b128 must be a register, not %q7: no register of"),
+    ("", "wgmma;", "wgmma", ""),
+    ("", "alloca.u32 %r1;", "alloca.u32", "the number of operands is 1; it must be 2 or 3"),
+    ("", "createpolicy.fractional.L2::evict_last.b64;", "createpolicy.fractional.L2::evict_last.b64",
+     "the number of operands is 0; it must be 1 or 2 or 4"),
     ("", "cp.async.ca.shared.global [%r1], [%rd2], 5;", "cp.async.ca.shared.global", ""),
     ("", "cp.async.ca.shared.global [%r1], [%rd2], 8, 9;", "cp.async.ca.shared.global", "is 9; at most 8 bytes"),
     ("", "st.async.release.gpu.global.u32 [%rd1], %r1;", "st.async.release.gpu.global.u32", "it writes global memory"),
@@ -150,8 +162,10 @@ SNIPPETS = [
     ("", "add.s32 %r1, %r2;", "add.s32", "the number of operands is 2; it must be 3"),
     ("", "mbarrier.arrive.shared.b64 %rd1;", "mbarrier.arrive.shared.b64",
      "the number of operands is 1; it must be 2 or 3"),
-    ("", "tex.cube.v4.f32.f32 %f1, %f2;", "tex.cube.v4.f32.f32", "ptxcount knows the geometries 1d, "),
-    ("", "tex.2d.v2.f32.f32 %f1, %f2;", "tex.2d.v2.f32.f32", "ptxcount does not execute .v2 here"),
+    ("", "tld4.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd1, {%f1, %f2}];", "tld4.2d.v4.f32.f32", "and one channel, .r"),
+    ("", "suld.b.2d.b32.clamp %r1, [%rd1, {%r1}];", "suld.b.2d.b32.clamp", "it has 1 coordinate; 2 are needed"),
+    ("", "tex.cube.v4.f32.f32 %f1, %f2;", "tex.cube.v4.f32.f32", "it has none of the supported geometries, 1d, "),
+    ("", "tex.2d.v2.f32.f32 %f1, %f2;", "tex.2d.v2.f32.f32", "it has unsupported modifiers, .v2"),
     ("", "tex.2d.v4.f32.f64 %f1, %f2;", "tex.2d.v4.f32.f64", "texels and coordinates must have 32 bits each"),
     ("", "tld4.r.1d.v4.f32.f32 %f1, %f2;", "tld4.r.1d.v4.f32.f32", "it must have the geometry 2d"),
     ("", "tex.level.2d.v4.f32.s32 %r1;", "tex.level.2d.v4.f32.s32",

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..counting.rule_sums import sum_rules
 from ..counting.transactions import WORD, count_load_wavefronts, count_store_wavefronts
-from ..isa.operands import plus
+from ..isa.operands import add_offset
 from ..lanes.symbolic_values import Sum, Value
 from ..lanes.warps import find_active_lanes
 from ..machine.chunk import Chunk
@@ -205,6 +205,7 @@ class MergedCounter:
         size = place.block.itemsize if isinstance(place, Sum) else place.itemsize
         rules = count_load_wavefronts if self.kind == "load" else count_store_wavefronts
         for shift, width in self._accesses:
-            address = plus(TYPES[f"u{8 * size}"], place, np.full((1, 1), shift).astype(f"i{size}")) if shift else place
+            offset = np.full((1, 1), shift).astype(f"i{size}")
+            address = add_offset(TYPES[f"u{8 * size}"], place, offset) if shift else place
             self.requests += find_active_lanes(chunk.active, chunk.shape).requests
             self.wavefronts += sum_rules(rules, address, chunk.active, chunk.shape, width)[0]

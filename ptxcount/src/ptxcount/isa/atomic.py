@@ -1,5 +1,8 @@
 """``atom`` and ``red``: atomic operations on global and shared memory (PTX ISA, "Parallel Synchronization")."""
 
+from collections.abc import Sequence
+from functools import partial
+
 import numpy as np
 
 from ..counting.atomic_costs import find_atomic_cost
@@ -8,15 +11,15 @@ from ..lanes.symbolic_values import Value, dense
 from ..lanes.warps import Array, spread
 from ..machine.chunk import Chunk
 from ..ptx.program import SINK, Immediate, Instruction, Operand, Register, leaves
-from .atomic_operations import apply_operation, find_operation, ftz_sums
-from .opcode_registry import Step, binds, step_of
-from .operands import address, elements, expect_count, unsupported
-from .spaces import decode_access, make_access
+from .atomic_operations import apply_operation, choose_sum, find_operation
+from .opcode_registry import Step, binds, make_step
+from .operands import expect_count, make_address_reader, split_vector, unsupported
+from .spaces import decode_access, dispatch_by_space
 from .swap_loop import iter_swap_rounds
 
 
 @binds("atom", "red")
-def _atomic(instruction: Instruction) -> Step | None:
+def _bind_atomic(instruction: Instruction) -> Step | None:
     """Bind ``atom{.hints}{.space}.op{.noftz}{.vec}.type d, [a], b{, c}``, and ``red`` without ``d``."""
     if "async" in instruction.modifiers:
         return None
@@ -26,8 +29,8 @@ def _atomic(instruction: Instruction) -> Step | None:
         raise unsupported(instruction)
     returns = instruction.opcode == "atom"
     expect_count(instruction, returns + 1 + operation.operands)
-    where_operand, *sources = instruction.operands[returns:]
-    targets = elements(instruction.operands[0], count, instruction) if returns else ()
+    address, *sources = instruction.operands[returns:]
+    targets = split_vector(instruction, instruction.operands[0], count) if returns else ()
     used = any(target is not SINK for target in targets)
     cost = find_atomic_cost(
         names[0],
@@ -35,29 +38,21 @@ def _atomic(instruction: Instruction) -> Step | None:
         returns=used,
         adds_one=sources[0] == Immediate(1),
         uniform_value=_is_uniform(instruction, *sources),
-        uniform_address=_is_uniform(instruction, where_operand),
+        uniform_address=_is_uniform(instruction, address),
     )
-    read = address(instruction, where_operand, space)
+    read = make_address_reader(instruction, address, space)
     is_lock = names[0] in ("cas", "exch")
-    ftz = names == ["add"] and kind.name == "f32"
+    is_float_sum = names == ["add"] and kind.name == "f32"
 
-    def run_atomic(chunk: Chunk, *given: Array) -> list[Array]:
-        positions = np.nonzero(spread(chunk.active, chunk.shape))
+    def run_atomic(chunk: Chunk, *operands: Array) -> list[Array]:
+        return dispatch_by_space(space, read, partial(update_cells, operands))(chunk)
 
-        def update_space(chunk: Chunk, where: str, place: Value) -> list[Array]:
-            active_positions = np.nonzero(spread(chunk.active, chunk.shape))
-            return update_cells(chunk, where, place, [spread(each, chunk.shape)[active_positions] for each in given])
-
-        old_values = make_access(space, read, update_space)(chunk)
-        results = [np.zeros(chunk.shape, kind.dtype) for _ in targets]
-        for result, old in zip(results, old_values, strict=False):
-            result[positions] = old[positions]
-        return results
-
-    def update_cells(chunk: Chunk, where: str, place: Value, values: list[Array]) -> list[Array]:
+    def update_cells(operands: Sequence[Array], chunk: Chunk, where: str, place: Value) -> list[Array]:
+        """Update one state space; return the old values of the active threads, and zeros for the others."""
         if where not in ("global", "shared"):
             raise unsupported(instruction, f"it does not exist for {where} memory")
         positions, width = np.nonzero(spread(chunk.active, chunk.shape)), kind.size
+        values = [spread(operand, chunk.shape)[positions] for operand in operands]
         results = [np.zeros(chunk.shape, kind.dtype) for _ in range(count)]
         is_failed_attempt = np.full(chunk.shape, is_lock)
         chunk.order_blocks(chunk.active)
@@ -66,14 +61,15 @@ def _atomic(instruction: Instruction) -> Step | None:
             place, width * count, chunk.active, chunk.make_reporter(), chunk.shape
         ):
             cells = units.view(kind.dtype)
+            threads = tuple(axis[selected] for axis in positions)
             for k, result in enumerate(results):
-                operands = [value[selected] for value in (values[k : k + 1] if count > 1 else values)]
-                places = index * count + k
-                chosen = ftz_sums(operation, cells[places], *operands) if ftz and where == "global" else operation
-                old = apply_operation(chosen, cells, places, operands, returns=used)
-                place_of_each = tuple(axis[selected] for axis in positions)
-                result[place_of_each] = old
-                is_failed_attempt[place_of_each] |= cells[places] == old
+                arguments = [value[selected] for value in (values[k : k + 1] if count > 1 else values)]
+                places, update = index * count + k, operation
+                if is_float_sum and where == "global":
+                    update = choose_sum(operation, cells[places], *arguments)
+                old = apply_operation(update, cells, places, arguments, returns=used)
+                result[threads] = old
+                is_failed_attempt[threads] |= cells[places] == old
                 if used and (cells[places] == old).all():
                     chunk.spins += 1
                 elif is_lock:
@@ -88,8 +84,8 @@ def _atomic(instruction: Instruction) -> Step | None:
             chunk.record_polling(where, "atomic", width * count, place, cost=cost, is_failed_attempt=is_failed_attempt)
         return results
 
-    reads = [(operand, kind) for source in sources for operand in elements(source, count, instruction)]
-    return step_of(instruction, [(target, kind) for target in targets], reads, run_atomic)
+    reads = [(operand, kind) for source in sources for operand in split_vector(instruction, source, count)]
+    return make_step(instruction, [(target, kind) for target in targets], reads, run_atomic)
 
 
 def _is_uniform(instruction: Instruction, *operands: Operand) -> bool:

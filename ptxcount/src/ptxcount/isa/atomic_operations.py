@@ -14,14 +14,15 @@ _INTEGERS = frozenset({"u32", "s32", "u64", "s64"})
 _WORDS = frozenset({"b32", "b64"})
 _SWAPPED = _WORDS | {"b128"}
 #: Number of parallel rounds that cost as much as the sequential queue of one address.
-_QUEUE = 4
+_QUEUE_COST = 4
 
 
 class AtomicOperation(NamedTuple):
     """Atomic operation: ``update`` maps the old value and the operands to the new value.
 
-    ``ufunc`` does so for many threads in order. ``queue`` takes the value of one address, as an array of one, and the
-    operands of its threads in order. It returns the old value of each thread, and the final value.
+    ``operands`` is the number of operands. ``ufunc`` does the same with ``ufunc.at``, for many threads in order.
+    ``queue`` takes the value of one address, as an array of one, and the operands of its threads in order. It returns
+    the old value of each thread, and the final value.
     """
 
     update: Callable[..., Any]
@@ -32,7 +33,7 @@ class AtomicOperation(NamedTuple):
 
 
 def _wrap_accumulated(ufunc: np.ufunc, update: Callable[..., Any], types: frozenset[str]) -> AtomicOperation:
-    """Wrap a NumPy ufunc that accumulates over many threads in order."""
+    """Make an operation on one operand from a NumPy ufunc: ``ufunc.accumulate`` is its queue."""
 
     def queue(start: Array, values: Array) -> tuple[Array, Any]:
         totals = ufunc.accumulate(np.concatenate([start, values]), dtype=start.dtype)
@@ -99,21 +100,19 @@ _FLUSHED_SUM = AtomicOperation(_add_flushed, frozenset({"f32"}), queue=_queue_fl
 _LEAST_SUMMAND = np.finfo(np.float32).tiny * 2.0**24
 
 
-def ftz_sums(operation: AtomicOperation, *numbers: Array) -> AtomicOperation:
-    """Return the float32 sum that global memory executes, ``RED.F32.FTZ``: subnormals become zeros.
+def choose_sum(operation: AtomicOperation, *numbers: Array) -> AtomicOperation:
+    """Return the float32 sum of global memory, ``RED.F32.FTZ``, which turns subnormals into zeros.
 
-    If no number is small, ``operation`` itself gives the same result, and is faster.
+    That is ``operation`` itself, which is faster, if none of the ``numbers`` (old values and operands) is small.
     """
     is_small = any(bool(((np.abs(number) < _LEAST_SUMMAND) & (number != 0)).any()) for number in numbers)
     return _FLUSHED_SUM if is_small else operation
 
 
 def find_operation(names: list[str], kind: Type) -> AtomicOperation | None:
-    """Find the operation for an atomic's modifiers and type; None if there is none."""
-    key = ".".join(names)
-    operation = ATOMICS.get(
-        f"{key}.{kind.name.removesuffix('x2') if kind.kind == 'e' else kind.name}", ATOMICS.get(key)
-    )
+    """Find the operation for modifiers and a type, such as ``["add", "noftz"]`` and f16; None if there is none."""
+    key, type_name = ".".join(names), "bf16" if kind.kind == "e" else kind.name
+    operation = ATOMICS.get(f"{key}.{type_name}") or ATOMICS.get(key)
     return operation if operation is not None and kind.name in operation.types else None
 
 
@@ -122,36 +121,41 @@ def apply_operation(
 ) -> Array:
     """Update ``units[index]`` thread by thread; return the old values, or zeros if they are unused.
 
-    Threads with different addresses are independent. So the first threads of all addresses are executed at once, then
-    the second ones, and so on. If few addresses have more threads, each of them continues with its own queue.
+    ``values`` are the operands, with one element per thread, as ``index``. Threads with different addresses are
+    independent. So the first threads of all addresses are executed at once, then the second ones, and so on. If few
+    addresses have more threads, each of them continues with its own queue.
     """
     if operation.ufunc is not None and not returns:
         operation.ufunc.at(units, index, values[0])
         return np.zeros(len(index), units.dtype)
     order = np.argsort(index, kind="stable")
-    ranked = index[order]
-    is_first = np.ones(len(ranked), bool)
-    is_first[1:] = ranked[1:] != ranked[:-1]
-    first = np.flatnonzero(is_first)
-    length = np.diff(np.append(first, len(ranked)))
+    sorted_index = index[order]
+    is_start = np.ones(len(order), bool)
+    is_start[1:] = sorted_index[1:] != sorted_index[:-1]
+    starts = np.flatnonzero(is_start)  # of the threads of each address in `order`
+    lengths = np.diff(np.append(starts, len(order)))
     old = np.zeros(len(index), units.dtype)
     queue = operation.queue
-    turn_count = int(length.max(initial=0))
-    if queue is not None and turn_count > _QUEUE:
-        turn_count = _count_parallel_turns(length)
+    turn_count = int(lengths.max(initial=0))
+    if queue is not None and turn_count > _QUEUE_COST:
+        turn_count = _count_parallel_turns(lengths)
     for turn in range(turn_count):
-        now = order[first[length > turn] + turn]
-        old[now] = units[index[now]]
-        units[index[now]] = operation.update(old[now], *(value[now] for value in values))
+        threads = order[starts[lengths > turn] + turn]
+        old[threads] = units[index[threads]]
+        units[index[threads]] = operation.update(old[threads], *(value[threads] for value in values))
     if queue is not None:
-        for group in np.flatnonzero(length > turn_count):
-            members = order[first[group] + turn_count : first[group] + length[group]]
+        for group in np.flatnonzero(lengths > turn_count):
+            members = order[starts[group] + turn_count : starts[group] + lengths[group]]
             place = index[members[0]]
             old[members], units[place] = queue(units[place : place + 1], *(value[members] for value in values))
     return old
 
 
-def _count_parallel_turns(length: Array) -> int:
-    """Return the number of parallel rounds that minimizes the cost of rounds and remaining queues."""
-    at_once = np.concatenate([[0], np.sort(length)])
-    return int(at_once[np.argmin(at_once + _QUEUE * np.arange(len(length), -1, -1))])
+def _count_parallel_turns(lengths: Array) -> int:
+    """Return the number of parallel rounds that minimizes the cost of rounds and remaining queues.
+
+    ``lengths`` are the numbers of threads by address: [1, 1, 900] -> 1, because one queue costs less than 899 rounds.
+    """
+    turns = np.concatenate([[0], np.sort(lengths)])
+    remaining_queues = np.arange(len(lengths), -1, -1)
+    return int(turns[np.argmin(turns + _QUEUE_COST * remaining_queues)])

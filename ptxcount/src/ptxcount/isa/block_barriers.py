@@ -12,7 +12,7 @@ from ..machine.warp_clocks import is_warp_barrier
 from ..ptx.program import TYPES, Instruction
 from ..util.errors import LaunchError, TrapError
 from .opcode_registry import Step, binds, op
-from .operands import Reader, expect_count, reader, unsupported
+from .operands import Reader, expect_count, make_reader, unsupported
 
 
 class Barrier(NamedTuple):
@@ -41,13 +41,13 @@ def parse_barrier(instruction: Instruction) -> Barrier:
         if instruction.modifiers != ("warp", "sync"):
             raise unsupported(instruction)
         expect_count(instruction, 1)
-        return Barrier(reader(instruction, instruction.operands[0], TYPES["u32"]), None, True, of_warp=True)
+        return Barrier(make_reader(instruction, instruction.operands[0], TYPES["u32"]), None, True, of_warp=True)
     waits = "sync" in instruction.modifiers
     allowed = {"sync" if waits else "arrive"}
     if not allowed <= {*instruction.modifiers} <= allowed | {"aligned", "cta"}:
         raise unsupported(instruction)
     expect_count(instruction, *((1, 2) if waits else (2,)))
-    number, *threads = (reader(instruction, operand, TYPES["u32"]) for operand in instruction.operands)
+    number, *threads = (make_reader(instruction, operand, TYPES["u32"]) for operand in instruction.operands)
     aligned = instruction.opcode == "bar" or "aligned" in instruction.modifiers
     return Barrier(number, threads[0] if threads else None, waits, aligned)
 
@@ -65,16 +65,16 @@ def _bind_barrier(instruction: Instruction) -> Step | None:
 #: Reductions of ``bar.red``: functions of the predicates, false for threads that have not arrived, and of the mask of
 #: arrived threads.
 _BLOCK_REDUCTIONS: dict[str, Callable[[Array, Array], Array]] = {
-    "popc": lambda barrier, arrived: np.count_nonzero(barrier, axis=1, keepdims=True).astype(np.uint32),
-    "and": lambda on, arrived: np.asarray((on | ~arrived).all(axis=1, keepdims=True)),
-    "or": lambda on, arrived: np.asarray(on.any(axis=1, keepdims=True)),
+    "popc": lambda votes, arrived: np.count_nonzero(votes, axis=1, keepdims=True).astype(np.uint32),
+    "and": lambda votes, arrived: np.asarray((votes | ~arrived).all(axis=1, keepdims=True)),
+    "or": lambda votes, arrived: np.asarray(votes.any(axis=1, keepdims=True)),
 }
 
 
 @op("reduced(?:.cta)?.red.(popc)(?:.aligned)?.u32", "u32 = pred")
 @op("reduced(?:.cta)?.red.(and|or)(?:.aligned)?.pred", "pred = pred")
 def _reduce_predicate(operation: str, chunk: Chunk, predicate: Array) -> list[Array]:
-    """Execute the reduction of ``bar.red``. `lowering` has put its barrier before it, as a ``bar.sync``."""
+    """Execute the reduction of ``bar.red``: one result per block. `lowering` has put a ``bar.sync`` before it."""
     arrived = spread(chunk.active, chunk.shape)
     return [_BLOCK_REDUCTIONS[operation](arrived & predicate, arrived)]
 

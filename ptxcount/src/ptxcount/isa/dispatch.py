@@ -24,9 +24,9 @@ from . import (  # noqa: F401 -- their binders register themselves
 )
 from .arithmetic import bfloat, floating
 from .arithmetic.directed import OPERATIONS
-from .arithmetic.floating import clamp01, flush, positive
-from .opcode_registry import BINDERS, FORMS, Step, binds, step_of
-from .operands import as_array, expect_count, items, split_name, unsupported
+from .arithmetic.floating import apply_relu, clamp01, flush
+from .opcode_registry import BINDERS, FORMS, Step, binds, make_step
+from .operands import as_array, expect_count, split_group, split_name, unsupported
 from .ptx_releases import explain_release
 from .table import COMBINATIONS, FLOAT_COMPARISONS, INSTRUCTIONS, INTEGER_COMPARISONS, TRUE, Computation
 
@@ -51,7 +51,7 @@ _TABLE_OPCODES = {key.partition(".")[0] for key in INSTRUCTIONS}
 #: Wrappers that let a function of floats compute on registers with f16 pairs ("h") or bfloat16 ("e").
 _HALVES = {"h": floating.wrap_for_halves, "e": bfloat.wrap_for_bits}
 _PAIRS = {"u16x2": "u2", "s16x2": "i2"}
-#: Sets of modifiers that the lookup in the table may ignore, smallest first.
+#: Sets of modifiers that need not be in a key of the table. The lookup tries them in this order.
 _OPTIONS: tuple[frozenset[str], ...] = (
     frozenset(),
     frozenset({"ftz", "sat"}),
@@ -84,21 +84,22 @@ def bind_instruction(instruction: Instruction) -> Step:
 
 
 def _find_step(instruction: Instruction) -> Step:
+    """Return the step from the first binder that accepts an instruction, or from the table; raise if none does."""
     name = f"{instruction.name}."
     for start, module in _LAZY_MODULES.items():
         if name.startswith(f"{start}."):
             import_module(f"{__package__}.{module}")
-    if not instruction.problem:
-        for binder in FORMS.get(instruction.opcode, []) + BINDERS.get(instruction.opcode, []):
-            step = binder(instruction)
-            if step is not None:
-                return step
-        if instruction.opcode in _TABLE_OPCODES:
-            return _bind_computation(instruction)
-        raise unsupported(instruction, _REASONS.get(instruction.opcode, ""))
-    if _SYNTAX.match(instruction.problem) and instruction.opcode in {*FORMS, *BINDERS, *_TABLE_OPCODES}:
-        raise PtxSyntaxError(instruction.source.ptx_line, f"{instruction.name}: {instruction.problem}")
-    raise unsupported(instruction, instruction.problem)
+    if problem := instruction.problem:
+        if _SYNTAX.match(problem) and instruction.opcode in {*FORMS, *BINDERS, *_TABLE_OPCODES}:
+            raise PtxSyntaxError(instruction.source.ptx_line, f"{instruction.name}: {problem}")
+        raise unsupported(instruction, problem)
+    for binder in FORMS.get(instruction.opcode, []) + BINDERS.get(instruction.opcode, []):
+        step = binder(instruction)
+        if step is not None:
+            return step
+    if instruction.opcode in _TABLE_OPCODES:
+        return _bind_computation(instruction)
+    raise unsupported(instruction, _REASONS.get(instruction.opcode, ""))
 
 
 def _make_refusal(error: PtxError) -> Step:
@@ -113,70 +114,78 @@ def _guard_step(step: Step, guard: Register) -> Step:
 
     def run_guarded(chunk: Chunk) -> None:
         predicate = dense(chunk.read(guard.name, _PRED))
-        active, kept = chunk.active, chunk.live_elsewhere
+        active, live_elsewhere = chunk.active, chunk.live_elsewhere
         selected = active & (~predicate if guard.negated else predicate)
         if selected.any():
             if not selected.all():
                 chunk.active, chunk.live_elsewhere = selected, None
             step(chunk)
-            chunk.active, chunk.live_elsewhere = active, kept
+            chunk.active, chunk.live_elsewhere = active, live_elsewhere
 
     return run_guarded
 
 
 def _find_computation(instruction: Instruction) -> tuple[str, Computation, list[str], Type]:
-    """Return the key and the row of the table for an instruction, its options and its type."""
+    """Return the key and the row of the table for an instruction, its options and its type.
+
+    Example: ``mul.rn.ftz.f32`` -> ``"mul", row, ["rn", "ftz"], f32``.
+    """
     names, types = split_name(instruction)
     if len(types) != 1:
         raise unsupported(instruction)
     kind = types[0]
-    single = {"h": "f16", "e": "bf16"}.get(kind.kind, kind.name)
+    name_in_row = {"h": "f16", "e": "bf16"}.get(kind.kind, kind.name)  # rows do not list pairs of floats
     for optional in _OPTIONS:
         key = ".".join([instruction.opcode, *(name for name in names if name not in optional)])
         options = [name for name in names if name in optional]
         row = INSTRUCTIONS.get(key)
-        fits = row is not None and single in row.types and row.options.issuperset(options)
-        if row is not None and fits and (kind.kind in "fhe" or {*options} <= {"relu"}):
+        if row is None or name_in_row not in row.types or not row.options.issuperset(options):
+            continue
+        if kind.kind in "fhe" or {*options} <= {"relu"}:  # the other options are for floats
             return key, row, options, kind
     raise unsupported(instruction)
 
 
 def _bind_computation(instruction: Instruction) -> Step:
+    """Bind an instruction of the table."""
     key, row, options, kind = _find_computation(instruction)
     expect_count(instruction, len(row.reads) + 1)
     wide = TYPES.get(f"{kind.kind}{kind.bits * 2}", kind)
-    roles = {"t": kind, "w": wide, "u": _U32, "p": _PRED}
+    types_by_letter = {"t": kind, "w": wide, "u": _U32, "p": _PRED}
     target, *sources = instruction.operands
-    kinds = [roles[role] for role in row.reads]
-    wider = kind.kind == "e" and key in OPERATIONS  # bfloat16: round to odd first
-    compute = _apply_options(OPERATIONS[key].odd if wider else row.compute, options)
+    kinds = [types_by_letter[letter] for letter in row.reads]
+    rounds_to_odd = kind.kind == "e" and key in OPERATIONS  # so that rounding to bfloat16 is correct
+    compute = _apply_options(OPERATIONS[key].odd if rounds_to_odd else row.compute, options)
     if kind.kind in _HALVES:
         compute = _HALVES[kind.kind](compute)
     elif kind.kind == "v":
         compute = floating.wrap_for_halves(compute, _PAIRS[kind.name])
-    rule = SUM_RULES.get(key) if kind.kind in "sub" else None
+    compute_sum = SUM_RULES.get(key) if kind.kind in "sub" else None
 
     def compute_values(chunk: Chunk, *values: Value) -> list[Value]:
-        result = rule(kind, *values) if rule else None
+        result = compute_sum(kind, *values) if compute_sum else None
         if result is None:
             result = compute(*[as_array(value, k) for value, k in zip(values, kinds, strict=True)])
         return [result]
 
     reads = list(zip(sources, kinds, strict=True))
-    return step_of(instruction, [(target, roles[row.writes])], reads, compute_values, sums=True)
+    return make_step(instruction, [(target, types_by_letter[row.writes])], reads, compute_values, sums=True)
 
 
 def _apply_options(compute: Callable[..., Any], options: list[str]) -> Callable[..., Any]:
-    if "ftz" in options:
-        inner = compute
-        compute = lambda *arguments: flush(inner(*map(flush, arguments)))  # noqa: E731
-    if "relu" in options:
-        signed = compute
-        compute = lambda *arguments: positive(signed(*arguments))  # noqa: E731
-    if "sat" in options:
-        unclamped = compute
-        compute = lambda *arguments: clamp01(unclamped(*arguments))  # noqa: E731
-    return compute
+    """Wrap a function: ``.ftz`` flushes its operands and its result, ``.relu`` and ``.sat`` clamp its result."""
+    clamps = [clamp for name, clamp in (("ftz", flush), ("relu", apply_relu), ("sat", clamp01)) if name in options]
+    if not clamps:
+        return compute
+    flushes = "ftz" in options
+
+    def compute_clamped(*arguments: Any) -> Any:
+        result = compute(*map(flush, arguments)) if flushes else compute(*arguments)
+        for clamp in clamps:
+            result = clamp(result)
+        return result
+
+    return compute_clamped
 
 
 @binds("setp", "set")
@@ -184,58 +193,59 @@ def _bind_comparison(instruction: Instruction) -> Step:
     """Bind ``setp.cmp{.bool}.type p{|q}, a, b{, {!}c}`` and ``set.cmp{.bool}.dtype.type d, a, b{, {!}c}``."""
     names, types = split_name(instruction)
     comparison, *logic = [name for name in names if name != "ftz"] or [""]
-    as_set, kind = instruction.opcode == "set", types[-1] if types else _PRED
-    pair = kind.kind in "he" and kind.size == 4
+    is_set, kind = instruction.opcode == "set", types[-1] if types else _PRED
+    is_pair = kind.kind in "he" and kind.size == 4
     table: Container[str] = FLOAT_COMPARISONS if kind.kind in "feh" else INTEGER_COMPARISONS
     is_supported = comparison in table and {*logic} <= COMBINATIONS.keys() and len(logic) < 2
-    true = TRUE.get((types[0].name, pair)) if as_set and types else 1
-    if not is_supported or len(types) != 1 + as_set or kind.kind in "pv" or kind.size in (1, 16) or true is None:
+    true = TRUE.get((types[0].name, is_pair)) if is_set and types else 1
+    if not is_supported or len(types) != 1 + is_set or kind.kind in "pv" or kind.size in (1, 16) or true is None:
         raise unsupported(instruction)
     expect_count(instruction, 3 + len(logic))
-    places, sources = items(instruction.operands[0]), instruction.operands[1:]
-    if len(places) > 2 - as_set:
+    places, sources = split_group(instruction.operands[0]), instruction.operands[1:]
+    if len(places) > 2 - is_set:
         raise unsupported(instruction)
-    compare = _comparison(comparison, kind, "ftz" in names)
+    compare = _make_comparison(comparison, kind, "ftz" in names)
 
     def compare_values(chunk: Chunk, left: Value, right: Value, *third: Value) -> list[Array]:
         outcomes = compare(left, right)
-        if not pair and len(places) > 1:
-            outcomes.append(~outcomes[0])
+        if not is_pair and len(places) > 1:
+            outcomes.append(~outcomes[0])  # q is not p; for pairs, q is the result of the upper halves
         if logic:
             outcomes = [COMBINATIONS[logic[0]](outcome, dense(third[0])) for outcome in outcomes]
-        if not as_set:
+        if not is_set:
             return outcomes[: len(places)]
         words = [np.where(outcome, true, 0).astype(f"u{types[0].size}") for outcome in outcomes]
-        return [words[0] | words[1] << np.uint32(16) if pair else words[0]]
+        return [words[0] | words[1] << np.uint32(16) if is_pair else words[0]]
 
-    writes = [(place, types[0] if as_set else _PRED) for place in places]
-    return step_of(
-        instruction, writes, list(zip(sources, (kind, kind, _PRED), strict=False)), compare_values, sums=True
-    )
+    writes = [(place, types[0] if is_set else _PRED) for place in places]
+    reads = list(zip(sources, (kind, kind, _PRED), strict=False))
+    return make_step(instruction, writes, reads, compare_values, sums=True)
 
 
-def _comparison(comparison: str, kind: Type, ftz: bool) -> Callable[[Value, Value], list[Array]]:
+def _make_comparison(comparison: str, kind: Type, ftz: bool) -> Callable[[Value, Value], list[Array]]:
     """Return a function that compares two operands. It returns one mask, or two for pairs, the lower half first."""
     if kind.kind in "feh":
         compare = FLOAT_COMPARISONS[comparison]
 
         def compare_floats(left: Value, right: Value) -> list[Array]:
-            halves = zip(*(numbers_of(as_array(operand, kind), kind) for operand in (left, right)), strict=True)
+            halves = zip(*(decode_floats(as_array(operand, kind), kind) for operand in (left, right)), strict=True)
             return [np.asarray(compare(*map(flush, pair)) if ftz else compare(*pair)) for pair in halves]
 
         return compare_floats
     name = INTEGER_COMPARISONS[comparison]
     unsigned = comparison in ("lo", "ls", "hi", "hs") or kind.kind == "b"
-    sort = TYPES[f"u{kind.bits}"] if unsigned else kind
+    compared_type = TYPES[f"u{kind.bits}"] if unsigned else kind
 
     def compare_integers(left: Value, right: Value) -> list[Array]:
-        result = compare_sums(name, sort, left, right)
-        return [COMPARISONS[name](as_array(left, sort), as_array(right, sort)) if result is None else result]
+        result = compare_sums(name, compared_type, left, right)
+        if result is None:
+            result = COMPARISONS[name](as_array(left, compared_type), as_array(right, compared_type))
+        return [result]
 
     return compare_integers
 
 
-def numbers_of(words: Array, kind: Type) -> list[Array]:
+def decode_floats(words: Array, kind: Type) -> list[Array]:
     """Return the floats in a register: one, or two of a pair, the lower half first."""
     if kind.kind == "f":
         return [words]

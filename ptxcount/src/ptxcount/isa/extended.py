@@ -1,7 +1,7 @@
 """Additions with carry (PTX ISA, "Extended-Precision Integer Arithmetic"), dot products and video instructions."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,35 +11,43 @@ from ..machine.chunk import Chunk
 from ..ptx.program import TYPES, Instruction, Type
 from .arithmetic.floating import flush
 from .arithmetic.integer import logic3, multiply_high
-from .opcode_registry import Step, binds, op, step_of
+from .opcode_registry import Step, binds, make_step, op
 from .operands import CARRY, expect_count, split_name, unsupported
 from .table import COMBINATIONS
 
 
-def _plus(a: Array, b: Array, carry: Array) -> tuple[Array, Array]:
-    first = a + b
-    total = first + carry
-    return total, (first < a) | (total < first)
+def _add(a: Array, b: Array, carry: Array) -> tuple[Array, Array]:
+    """Return the sum, and the mask of carries."""
+    without_carry = a + b
+    total = without_carry + carry
+    return total, (without_carry < a) | (total < without_carry)
 
 
-def _minus(a: Array, b: Array, borrow: Array) -> tuple[Array, Array]:
-    first = a - b
-    return first - borrow, (a < b) | (first < borrow)
+def _subtract(a: Array, b: Array, borrow: Array) -> tuple[Array, Array]:
+    """Return the difference, and the mask of borrows."""
+    without_borrow = a - b
+    return without_borrow - borrow, (a < b) | (without_borrow < borrow)
 
 
-#: Number of operands, function that returns two unsigned summands, and function that adds them, by opcode and half.
-_SUMS: dict[
-    str, tuple[int, Callable[..., tuple[Array, Array]], Callable[[Array, Array, Array], tuple[Array, Array]]]
-] = {
-    "add": (2, lambda a, b: (a, b), _plus),
-    "sub": (2, lambda a, b: (a, b), _minus),
-    "mad.lo": (3, lambda a, b, c: (a * b, c), _plus),
-    "mad.hi": (3, lambda a, b, c: (multiply_high(a, b), c), _plus),
+class _CarrySum(NamedTuple):
+    """A sum with carry: its number of operands, their reduction to two summands, and the addition of these."""
+
+    operands: int
+    find_summands: Callable[..., tuple[Array, Array]]
+    add: Callable[[Array, Array, Array], tuple[Array, Array]]
+
+
+#: Sums by opcode and half.
+_SUMS = {
+    "add": _CarrySum(2, lambda a, b: (a, b), _add),
+    "sub": _CarrySum(2, lambda a, b: (a, b), _subtract),
+    "mad.lo": _CarrySum(3, lambda a, b, c: (a * b, c), _add),
+    "mad.hi": _CarrySum(3, lambda a, b, c: (multiply_high(a, b), c), _add),
 }
 
 
 @binds("add", "sub", "mad", "addc", "subc", "madc")
-def _sum_with_carry(instruction: Instruction) -> Step | None:
+def _bind_carry_sum(instruction: Instruction) -> Step | None:
     """Bind ``add{c}{.cc}.type d, a, b``, ``sub{c}{.cc}.type d, a, b`` and ``mad{c}.{lo,hi}{.cc}.type d, a, b, c``."""
     names, types = split_name(instruction)
     carries_in, carries_out = len(instruction.opcode) == 4, "cc" in names
@@ -48,42 +56,41 @@ def _sum_with_carry(instruction: Instruction) -> Step | None:
     key = ".".join([instruction.opcode[:3], *(name for name in names if name != "cc")])
     if key not in _SUMS or len(types) != 1 or types[0].kind not in "us" or types[0].size < 4:
         raise unsupported(instruction)
-    (count, summands, add), kind = _SUMS[key], types[0]
+    (count, find_summands, add), kind = _SUMS[key], types[0]
     expect_count(instruction, count + 1)
     target, *sources = instruction.operands
     carry = (CARRY, CARRY.type)
 
-    def total(chunk: Chunk, *values: Array) -> tuple[Array, Array]:
-        a, b = (summand.view(f"u{kind.size}") for summand in summands(*values[:count]))
+    def add_with_carry(chunk: Chunk, *values: Array) -> tuple[Array, Array]:
+        a, b = (summand.view(f"u{kind.size}") for summand in find_summands(*values[:count]))
         carry_in = values[count] if carries_in else np.zeros((1, 1), bool)
         return add(a, b, carry_in.astype(f"u{kind.size}"))
 
     reads = [*((source, kind) for source in sources), *[carry] * carries_in]
-    return step_of(instruction, [(target, kind), *[carry] * carries_out], reads, total)
+    return make_step(instruction, [(target, kind), *[carry] * carries_out], reads, add_with_carry)
 
 
-def _parts(words: Array, kind: Type, size: int) -> list[Array]:
-    """Return the parts of ``size`` bytes of 32-bit words, lowest first, sign- or zero-extended to int64."""
-    cut = np.ascontiguousarray(words.view(np.uint32)).view(f"{'i' if kind.kind == 's' else 'u'}{size}")
-    parts = cut.reshape(*words.shape, 4 // size)
+def _split_parts(words: Array, kind: Type, size: int) -> list[Array]:
+    """Return the parts of ``size`` bytes of 32-bit words, lowest first, extended to int64; ``kind`` is u32 or s32."""
+    part_dtype = f"{'i' if kind.kind == 's' else 'u'}{size}"
+    parts = np.ascontiguousarray(words.view(np.uint32)).view(part_dtype).reshape(*words.shape, 4 // size)
     return [parts[..., place].astype(np.int64) for place in range(4 // size)]
 
 
-def _dot_product(size: int, skipped: int, kinds: tuple[str, str], a: Array, b: Array, c: Array) -> list[Array]:
-    first, second = (TYPES[kind_name] for kind_name in kinds)
-    pairs = zip(_parts(a, first, size), _parts(b, second, 1)[skipped:], strict=False)
+def _compute_dot_product(size: int, skipped: int, kinds: tuple[str, str], a: Array, b: Array, c: Array) -> list[Array]:
+    """Add to ``c`` the products of the parts of ``a``, of ``size`` bytes, and the bytes of ``b`` after ``skipped``."""
+    pairs = zip(_split_parts(a, TYPES[kinds[0]], size), _split_parts(b, TYPES[kinds[1]], 1)[skipped:], strict=False)
     return [(c.astype(np.int64) + sum(x * y for x, y in pairs)).astype("u4" if kinds == ("u32", "u32") else "i4")]
 
 
 @op("dp4a.(u32|s32).(u32|s32)", "b32 = b32 b32 b32")
-def _four_products(first: str, second: str, chunk: Chunk, a: Array, b: Array, c: Array) -> list[Array]:
-    return _dot_product(1, 0, (first, second), a, b, c)
+def _compute_dp4a(first: str, second: str, chunk: Chunk, a: Array, b: Array, c: Array) -> list[Array]:
+    return _compute_dot_product(1, 0, (first, second), a, b, c)
 
 
 @op("dp2a.(lo|hi).(u32|s32).(u32|s32)", "b32 = b32 b32 b32")
-def _two_products(half: str, first: str, second: str, chunk: Chunk, a: Array, b: Array, c: Array) -> list[Array]:
-    """Multiply the 16-bit parts of ``a`` by the lower or upper bytes of ``b``, and add the products to ``c``."""
-    return _dot_product(2, 2 if half == "hi" else 0, (first, second), a, b, c)
+def _compute_dp2a(half: str, first: str, second: str, chunk: Chunk, a: Array, b: Array, c: Array) -> list[Array]:
+    return _compute_dot_product(2, 2 if half == "hi" else 0, (first, second), a, b, c)
 
 
 #: Functions of the video instructions ``v...``, ``v...2`` and ``v...4``, on words or on their parts.
@@ -102,6 +109,7 @@ _PART_OPERATIONS: dict[str, Callable[[Array, Array], Array]] = {
 def _compare_parts(
     opcode: str, first: str, second: str, name: str, merge: str | None, chunk: Chunk, *words: Array
 ) -> Any:
+    """Return 1 or 0 for each part by calling `_combine_parts` with an opcode such as ``vlt4`` for ``vset4.lt``."""
     return _combine_parts(opcode.replace("set", name), "u32", first, second, None, merge, chunk, *words)
 
 
@@ -113,17 +121,20 @@ def _compare_parts(
 def _combine_parts(
     opcode: str, total: str, first: str, second: str, sat: str | None, merge: str | None, chunk: Chunk, *words: Array
 ) -> list[Array]:
-    """Combine the parts of two words, clamped with ``sat``; optionally combine the result with a third word."""
+    """Combine the parts of two words, such as four bytes for ``vadd4``; with ``sat``, clamp the results.
+
+    Return the results in one word of the type ``total``. With ``merge``, return their sum combined with a third word.
+    """
     name, size = opcode.strip("v24"), 4 // int(opcode[-1]) if opcode[-1].isdigit() else 4
-    kind, bits = TYPES[total].dtype, 8 * size
-    pairs = zip(_parts(words[0], TYPES[first], size), _parts(words[1], TYPES[second], size), strict=True)
-    parts = [_PART_OPERATIONS[name](x, y).astype(np.int64) for x, y in pairs]
+    dtype, bits = TYPES[total].dtype, 8 * size
+    left, right = _split_parts(words[0], TYPES[first], size), _split_parts(words[1], TYPES[second], size)
+    parts = [_PART_OPERATIONS[name](x, y).astype(np.int64) for x, y in zip(left, right, strict=True)]
     if sat:
-        limits = np.iinfo(f"{kind.kind}{size}")
+        limits = np.iinfo(f"{dtype.kind}{size}")
         parts = [np.clip(part, limits.min, limits.max) for part in parts]
     if merge:
-        return [_PART_OPERATIONS[merge](words[2].astype(np.int64), np.asarray(sum(parts))).astype(kind)]
-    return [np.asarray(sum((part & (2**bits - 1)) << bits * k for k, part in enumerate(parts))).astype(kind)]
+        return [_PART_OPERATIONS[merge](words[2].astype(np.int64), np.asarray(sum(parts))).astype(dtype)]
+    return [np.asarray(sum((part & (2**bits - 1)) << bits * k for k, part in enumerate(parts))).astype(dtype)]
 
 
 @op("slct(.ftz)?.([busf](?:16|32|64)).(s32|f32)", "$2 = $2 $2 $3")
@@ -133,7 +144,7 @@ def _select_by_sign(ftz: str | None, kind: str, sign: str, chunk: Chunk, a: Arra
 
 
 @op("lop3.(and|or).b32", "b32|pred = b32 b32 b32 u32 pred")
-def _logic_and_test(
+def _compute_lop3_predicate(
     name: str, chunk: Chunk, a: Array, b: Array, c: Array, table: Array, predicate: Array
 ) -> list[Array]:
     """Compute ``lop3``; also return whether any bit is set, combined with a predicate."""

@@ -10,7 +10,7 @@ import numpy as np
 from ..lanes.symbolic_values import Value, dense
 from ..machine.chunk import Chunk
 from ..ptx.program import TYPES, Instruction, Operand, Register, Type
-from .operands import destination, expect_count, items, make_count_error, reader
+from .operands import bind_destination, expect_count, make_count_error, make_reader, split_group
 
 Step = Callable[[Chunk], None]
 #: Functions that bind an instruction to a step, or return None for instructions of other binders.
@@ -42,9 +42,10 @@ def op(name: str, operands: str, *, sums: bool = False) -> Callable[[Callable[..
     parentheses. ``operands`` is ``destinations = sources``, each a PTX type. ``|`` separates destinations in one
     operand, ``?`` marks an optional operand, and ``$1`` is the first group of ``name``. Example:
     ``@op("vote.sync.(any).pred", "pred = pred u32")``. The function takes the groups, the chunk, and an array per
-    source (``sums``: as in `step_of`). It returns the destinations, in order.
+    source (``sums``: as in `make_step`). It returns the destinations, in order.
     """
-    pattern, (written, _, read) = re.compile(name.replace(".", r"\.")), operands.partition("=")
+    pattern = re.compile(name.replace(".", r"\."))
+    target_words, _, source_words = operands.partition("=")
     opcodes = re.match(r"\(?([\w|]+)", name)[1].split("|")  # type: ignore[index]
 
     def register(compute: Callable[..., Any]) -> Callable[..., Any]:
@@ -52,15 +53,16 @@ def op(name: str, operands: str, *, sums: bool = False) -> Callable[[Callable[..
             match = pattern.fullmatch(instruction.name)
             if match is None:
                 return None
-            (targets, min_results), (kinds, min_operands) = (_parse_types(words, match) for words in (written, read))
-            result_count = int(bool(targets))
-            expect_count(instruction, *range(min_operands + result_count, len(kinds) + result_count + 1))
-            places = items(instruction.operands[0])[: len(targets)] if targets else ()
-            if len(places) < min_results:
-                raise make_count_error(instruction, "it", len(places), "result", min_results)
-            reads = zip(instruction.operands[result_count:], kinds, strict=False)
-            computed = partial(compute, *match.groups())
-            return step_of(instruction, zip(places, targets, strict=False), reads, computed, sums=sums)
+            targets, min_targets = _parse_types(target_words, match)
+            sources, min_sources = _parse_types(source_words, match)
+            first_source = int(bool(targets))
+            expect_count(instruction, *range(first_source + min_sources, first_source + len(sources) + 1))
+            places = split_group(instruction.operands[0])[: len(targets)] if targets else ()
+            if len(places) < min_targets:
+                raise make_count_error(instruction, "it", len(places), "result", min_targets)
+            writes = zip(places, targets, strict=False)
+            reads = zip(instruction.operands[first_source:], sources, strict=False)
+            return make_step(instruction, writes, reads, partial(compute, *match.groups()), sums=sums)
 
         for opcode in opcodes:
             FORMS.setdefault(opcode, []).append(binder)
@@ -79,13 +81,13 @@ def allow_clamps(name: str) -> str:
 
 
 def _parse_types(words: str, match: re.Match[str]) -> tuple[list[Type], int]:
-    """Parse the types of operands, and the number of required operands."""
+    """Return the types of operands, and the number of required operands: ``"b32 pred?"`` -> ``[b32, pred], 1``."""
     type_words = words.replace("|", " ").split()
     names = [match[int(word[1])] if word[0] == "$" else word.rstrip("?") for word in type_words]
     return [TYPES[name] for name in names], sum(not word.endswith("?") for word in type_words)
 
 
-def step_of(
+def make_step(
     instruction: Instruction,
     writes: Iterable[tuple[Operand, Type]],
     reads: Iterable[tuple[Operand, Type]],
@@ -96,12 +98,13 @@ def step_of(
 ) -> Step:
     """Return the step that reads operands, calls ``compute`` with the chunk and their values, and writes the results.
 
-    With ``wider``, registers may have more bits than their types. With ``sums``, ``compute`` gets values that may be a
-    `Sum`. Raises as `reader` and `destination`.
+    ``writes`` and ``reads`` are operands with the types of their values. With ``wider``, registers may have more bits
+    than these types. With ``sums``, ``compute`` gets values that may be a `Sum`, else arrays of the types' dtypes.
+    Raises as `make_reader` and `bind_destination`.
     """
     sources = [*reads]
-    targets = [destination(instruction, operand, kind, wider) for operand, kind in writes]
-    readers = [reader(instruction, operand, kind, wider) for operand, kind in sources]
+    targets = [bind_destination(instruction, operand, kind, wider) for operand, kind in writes]
+    readers = [make_reader(instruction, operand, kind, wider) for operand, kind in sources]
     dtypes = [kind.dtype for _, kind in sources]
 
     def step(chunk: Chunk) -> None:

@@ -1,4 +1,7 @@
-"""Functions that read operands from a chunk. To make one records the registers that the instruction uses."""
+"""Operands of instructions: functions that read them from a chunk, and the registers that an instruction writes.
+
+Each function that makes a reader adds the operand's registers to ``instruction.reads``.
+"""
 
 import re
 from collections.abc import Callable
@@ -47,13 +50,13 @@ def expect_count(instruction: Instruction, *counts: int) -> None:
 def make_count_error(
     instruction: Instruction, owner: str, found: int, noun: str, needed: int
 ) -> UnsupportedInstructionError:
-    """Return the error for ``owner``, a part of an instruction, that has another number of nouns than needed."""
+    """Return the error for a wrong number, such as "the vector has 1 element; 2 are needed" (``owner``, ``noun``)."""
     text = f"{owner} has {count_noun(found, noun)}; {needed} {choose_form(needed, 'is', 'are')} needed"
     return unsupported(instruction, text)
 
 
 def split_name(instruction: Instruction) -> tuple[list[str], list[Type]]:
-    """Return the modifiers of an instruction that are not types, and its types."""
+    """Return an instruction's modifiers that are not types, and its types: ``cvt.rn.f32.s32`` -> ["rn"], [f32, s32]."""
     names = [name for name in instruction.modifiers if name not in TYPES]
     return names, [TYPES[name] for name in instruction.modifiers if name in TYPES]
 
@@ -63,28 +66,30 @@ def as_array(value: Value, kind: Type) -> Array:
     return dense(value).view(kind.dtype)
 
 
-def reader(instruction: Instruction, operand: Operand, kind: Type, wider: bool = False) -> Reader:
-    """Return a function from a chunk to an operand's value per thread, as ``kind``; ``wider`` allows wider registers.
+def make_reader(instruction: Instruction, operand: Operand, kind: Type, wider: bool = False) -> Reader:
+    """Return a function that reads an operand from a chunk, one value of ``kind`` per thread.
 
-    Raises `UnsupportedInstructionError` if the operand does not match; for an unknown name, the returned function
-    raises this error.
+    With ``wider``, a register may have more bits, of which the lowest are read. Raises `UnsupportedInstructionError` if
+    the operand does not match; for an unknown name, the returned function raises this error.
     """
     if isinstance(operand, Register):
-        return _register(instruction, operand, kind, wider)
+        return _make_register_reader(instruction, operand, kind, wider)
+    if kind.size > 8:
+        raise unsupported(instruction, f"a .{kind.name} must be a register, not {_describe_operand(operand)}")
     if isinstance(operand, Special):
-        return _special(operand.name, np.dtype(f"u{kind.size}"))
+        return _make_special_reader(operand.name, np.dtype(f"u{kind.size}"))
     if isinstance(operand, Immediate):
-        constant = immediate(instruction, operand, kind)
+        constant = encode_immediate(instruction, operand, kind)
         return lambda chunk: constant
     if isinstance(operand, Symbol) and operand is not SINK:
         if kind.size < 4 or kind.kind == "f":
             raise unsupported(instruction, f"an address does not fit .{kind.name}")
-        return _bind_symbol(operand.name, kind, 0)
+        return _make_symbol_reader(operand.name, kind, 0)
     raise unsupported(instruction, f"{format_operand(operand)} cannot be read as .{kind.name}")
 
 
-def _bind_symbol(name: str, kind: Type, offset: int) -> Reader:
-    """Return a function that reads a variable's address plus an offset; the sum wraps around."""
+def _make_symbol_reader(name: str, kind: Type, offset: int) -> Reader:
+    """Return a function that reads a variable's address plus an offset in bytes; the sum wraps around."""
     dtype = np.dtype(f"u{kind.size}")
 
     def read(chunk: Chunk) -> Value:
@@ -99,32 +104,33 @@ def _bind_symbol(name: str, kind: Type, offset: int) -> Reader:
     return read
 
 
-def _special(name: str, dtype: np.dtype[Any]) -> Reader:
+def _make_special_reader(name: str, dtype: np.dtype[Any]) -> Reader:
+    """Return a function that reads a special register, extended or truncated to ``dtype``."""
+
     def read(chunk: Chunk) -> Value:
         value = chunk.read_special(name)
         if value is None:
-            is_part = re.fullmatch(r".*\.(b[0-3]|h[01])", name)
-            problem = "is neither a declared nor a supported special register"
-            selectors = ": selectors of video instructions (.b0, .h1) are not supported"
-            raise unsupported(chunk.instruction, name + (selectors if is_part else f" {problem}"))
+            problem = "it is neither a declared register nor a supported special register"
+            if re.fullmatch(r".*\.(b[0-3]|h[01])", name):
+                problem = "selectors of video instructions (.b0, .h1) are not supported"
+            raise unsupported(chunk.instruction, f"{name}: {problem}")
         return value if dtype.itemsize == value.itemsize else value.astype(dtype)
 
     return read
 
 
-def _fit(instruction: Instruction, operand: Register, kind: Type, wider: bool) -> None:
-    register_type = operand.type
-    if (register_type.kind == "p") != (kind.kind == "p") or not (
-        register_type.size == kind.size or (wider and kind.size < register_type.size <= 8)
-    ):
-        raise unsupported(
-            instruction, f"register {operand.name} is .{register_type.name}, which does not match .{kind.name}"
-        )
+def _expect_fit(instruction: Instruction, operand: Register, kind: Type, wider: bool) -> None:
+    """Raise unless a register has the size of ``kind`` (or with ``wider`` more), and both or neither are predicates."""
+    declared = operand.type
+    fits = declared.size == kind.size or (wider and kind.size < declared.size <= 8)
+    if not fits or (declared.kind == "p") != (kind.kind == "p"):
+        text = f"register {operand.name} is .{declared.name}, which does not match .{kind.name}"
+        raise unsupported(instruction, text)
 
 
-def _register(instruction: Instruction, operand: Register, kind: Type, wider: bool) -> Reader:
+def _make_register_reader(instruction: Instruction, operand: Register, kind: Type, wider: bool) -> Reader:
     register_type, name = operand.type, operand.name
-    _fit(instruction, operand, kind, wider)
+    _expect_fit(instruction, operand, kind, wider)
     instruction.reads.add(name)
     if operand.negated:
         return lambda chunk: ~dense(chunk.read(name, register_type))
@@ -134,8 +140,8 @@ def _register(instruction: Instruction, operand: Register, kind: Type, wider: bo
     return lambda chunk: chunk.read(name, register_type)
 
 
-def immediate(instruction: Instruction, operand: Immediate, kind: Type) -> Array:
-    """Return a literal as a (1, 1) array of ``kind``."""
+def encode_immediate(instruction: Instruction, operand: Immediate, kind: Type) -> Array:
+    """Return a literal as a (1, 1) array of ``kind``; raise `UnsupportedInstructionError` if it does not fit."""
     if kind.kind == "p":
         if isinstance(operand.value, int):
             return np.full((1, 1), operand.value != 0)
@@ -150,13 +156,16 @@ def immediate(instruction: Instruction, operand: Immediate, kind: Type) -> Array
     raise unsupported(instruction, f"{operand.value} does not fit .{kind.name}")
 
 
-def destination(instruction: Instruction, operand: Operand, kind: Type, wider: bool = False) -> Register | None:
-    """Return the register that an instruction writes; None for the sink ``_``. Parameters and errors as in `reader`."""
+def bind_destination(instruction: Instruction, operand: Operand, kind: Type, wider: bool = False) -> Register | None:
+    """Return the register that an instruction writes, added to ``instruction.writes``; None for the sink ``_``.
+
+    Parameters and errors are those of `make_reader`.
+    """
     if operand is SINK:
         return None
     if not isinstance(operand, Register) or operand.negated:
         raise unsupported(instruction, f"a result cannot go to {_describe_operand(operand)}")
-    _fit(instruction, operand, kind, wider)
+    _expect_fit(instruction, operand, kind, wider)
     instruction.writes.add(operand.name)
     return operand
 
@@ -167,43 +176,49 @@ def _describe_operand(operand: Operand) -> str:
     return format_operand(operand) + (": no register of this name is declared" if is_undeclared else "")
 
 
-def items(operand: Operand) -> tuple[Operand, ...]:
+def split_group(operand: Operand) -> tuple[Operand, ...]:
     """Return the parts of an operand such as ``p|q``, or the operand itself, as a tuple."""
     return operand.items if isinstance(operand, Group) else (operand,)
 
 
-def elements(operand: Operand, count: int, instruction: Instruction) -> tuple[Operand, ...]:
-    """Return the elements of a vector, or a scalar as one; raise `UnsupportedInstructionError` if not ``count``."""
-    operands = items(operand)
+def split_vector(instruction: Instruction, operand: Operand, count: int) -> tuple[Operand, ...]:
+    """Return the ``count`` elements of a vector, or a scalar as a tuple of one.
+
+    Raises `UnsupportedInstructionError` for another number, and for elements that are addresses or vectors.
+    """
+    operands = split_group(operand)
     if len(operands) != count:
         raise make_count_error(instruction, "the vector", len(operands), "element", count)
-    for item in operands:
-        if isinstance(item, (Group, Address)):
-            raise unsupported(instruction, f"{_describe_operand(item)} is neither a register nor a number")
+    for element in operands:
+        if isinstance(element, (Group, Address)):
+            raise unsupported(instruction, f"{_describe_operand(element)} is neither a register nor a number")
     return operands
 
 
-def address(instruction: Instruction, operand: Operand, space: str | None) -> Reader:
-    """Return a function that reads an address: 64 bits wide, or 32 in shared, local and tensor memory."""
+def make_address_reader(instruction: Instruction, operand: Operand, space: str | None) -> Reader:
+    """Return a function that reads an address in a state space, None for generic ones.
+
+    It has 64 bits, except from a 32-bit register, which only shared, local, parameter and tensor memory allow.
+    """
     if not isinstance(operand, Address) or isinstance(operand.base, Special):
         raise unsupported(instruction, f"it needs an address, not {_describe_operand(operand)}")
     u64 = TYPES["u64"]
-    offset = immediate(instruction, Immediate(operand.offset), u64).view(np.int64)
+    offset = encode_immediate(instruction, Immediate(operand.offset), u64).view(np.int64)
     if operand.base is None:
         return lambda chunk: offset
     if isinstance(operand.base, Symbol):
-        return _bind_symbol(operand.base.name, u64, operand.offset)
-    narrow = operand.base.type.size == 4
-    if narrow and space not in ("shared", "local", "parameter", "tensor"):
+        return _make_symbol_reader(operand.base.name, u64, operand.offset)
+    is_narrow = operand.base.type.size == 4
+    if is_narrow and space not in ("shared", "local", "parameter", "tensor"):
         raise unsupported(instruction, f"{operand.base.name} has 32 bits, but an address of this memory has 64")
-    base = reader(instruction, operand.base, TYPES["u32"] if narrow else u64)
-    if narrow and operand.offset:
-        short = offset.astype(np.int32)
-        return lambda chunk: plus(TYPES["u32"], base(chunk), short)
-    return (lambda chunk: plus(u64, base(chunk), offset)) if operand.offset else base
+    base = make_reader(instruction, operand.base, TYPES["u32"] if is_narrow else u64)
+    if is_narrow and operand.offset:
+        offset_32 = offset.astype(np.int32)
+        return lambda chunk: add_offset(TYPES["u32"], base(chunk), offset_32)
+    return (lambda chunk: add_offset(u64, base(chunk), offset)) if operand.offset else base
 
 
-def plus(kind: Type, value: Value, offset: Array) -> Value:
+def add_offset(kind: Type, value: Value, offset: Array) -> Value:
     """Add a signed offset to a value; a `Sum` stays a `Sum`."""
     total = SUM_RULES["add"](kind, value, offset)
     return dense(value).view(offset.dtype) + offset if total is None else total

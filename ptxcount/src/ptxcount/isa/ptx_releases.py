@@ -87,12 +87,14 @@ RELEASED_FORMS: dict[str, tuple[ReleasedForm, ...]] = {
 
 @lru_cache(maxsize=4096)
 def explain_release(name: str) -> str:
-    """Return a text with the PTX release that added an unsupported instruction; empty for others."""
-    releases = (version for version, form in iter_unsupported_forms() if re.fullmatch(form.pattern, name))
-    return next((f"a form of PTX {version} that ptxcount does not know" for version in releases), "")
+    """Return "a form of PTX 9.2 that ptxcount does not know" for such an instruction; empty for others."""
+    for version, form in iter_unsupported_forms():
+        if re.fullmatch(form.pattern, name):
+            return f"a form of PTX {version} that ptxcount does not know"
+    return ""
 
 
 def iter_unsupported_forms() -> Iterator[tuple[str, ReleasedForm]]:
-    """Yield the unsupported forms, with their releases."""
+    """Yield the release, such as "9.2", and the form, of each unsupported form."""
     for version, forms in RELEASED_FORMS.items():
         yield from ((version, form) for form in forms if not form.is_supported)

@@ -15,26 +15,26 @@ import numpy as np
 from ..lanes.warps import Array, spread
 from ..machine.chunk import Chunk
 from ..ptx.program import TYPES, Instruction
-from .arithmetic.floating import positive
+from .arithmetic.floating import apply_relu
 from .arithmetic.narrow_float import FORMATS, NarrowFormat
-from .opcode_registry import Step, allow_clamps, binds, step_of
-from .operands import expect_count, items, make_count_error, unsupported
+from .opcode_registry import Step, allow_clamps, binds, make_step
+from .operands import expect_count, make_count_error, split_group, unsupported
 
 _FORM = re.compile(allow_clamps("cvt.rs[saturated].(e4m3|e5m2|e2m3|e3m2|e2m1)x4.f32").replace(".", r"\."))
-#: Mask of the random bits that the first two operands share, by bits of a result; the other two share the rest.
+#: Mask of the random bits that the first two operands share, by bits of a number; the other two share the rest.
 _UPPER_BITS = {4: 0xFF00FF00, 8: 0xFFFF0000}
 
 
 @binds("cvt", having={"rs"})
-def _bind_four(instruction: Instruction) -> Step | None:
+def _bind_random_rounding(instruction: Instruction) -> Step | None:
     """Bind ``cvt.rs{.relu}.satfinite.typex4.f32 d, {a, b, e, f}, rbits``; ``a`` goes to the highest bits."""
     match = _FORM.fullmatch(instruction.name)
     if match is None:
         return None
     expect_count(instruction, 3)
     target, numbers, word = instruction.operands
-    if len(items(numbers)) != 4:
-        raise make_count_error(instruction, "it", len(items(numbers)), "number", 4)
+    if len(split_group(numbers)) != 4:
+        raise make_count_error(instruction, "it", len(split_group(numbers)), "number", 4)
     narrow, relu = FORMATS[f"{match[2]}x2"], ".relu" in match[1]
     upper = np.uint32(_UPPER_BITS[narrow.bits])
 
@@ -43,21 +43,21 @@ def _bind_four(instruction: Instruction) -> Step | None:
         packed = np.zeros(1, np.uint32)
         for place, number in enumerate(floats):
             random = words & (upper if place < 2 else ~upper)
-            codes = _round_number(chunk, positive(number) if relu else number, random, narrow)
+            codes = _round_number(chunk, apply_relu(number) if relu else number, random, narrow)
             packed = packed << np.uint32(narrow.bits) | codes.astype(np.uint32)
         return [packed.astype(kind.dtype)]
 
     kind = TYPES[f"b{4 * narrow.bits}"]
-    reads = [*((number, TYPES["f32"]) for number in items(numbers)), (word, TYPES["u32"])]
-    return step_of(instruction, [(target, kind)], reads, convert)
+    reads = [*((number, TYPES["f32"]) for number in split_group(numbers)), (word, TYPES["u32"])]
+    return make_step(instruction, [(target, kind)], reads, convert)
 
 
 def _round_number(chunk: Chunk, numbers: Array, random: Array, narrow: NarrowFormat) -> Array:
-    """Round towards zero if no random bit is set; raise if set bits may change the result."""
-    sizes, greatest = np.abs(numbers).astype(np.float64), narrow.encode(np.array([np.inf]))
-    nearest = narrow.encode(sizes)
-    below = nearest - (narrow.decode(nearest) > sizes)
-    above = np.minimum(below + (narrow.decode(below) < sizes), np.maximum(greatest, below))
+    """Return the codes of numbers rounded towards zero; raise if a set random bit may change the result."""
+    magnitudes, greatest = np.abs(numbers).astype(np.float64), narrow.encode(np.array([np.inf]))
+    nearest = narrow.encode(magnitudes)
+    below = nearest - (narrow.decode(nearest) > magnitudes)
+    above = np.minimum(below + (narrow.decode(below) < magnitudes), np.maximum(greatest, below))
     undefined = spread((below != above) & (random != 0), chunk.shape) & spread(chunk.active, chunk.shape)
     if undefined.any():
         number = f"{spread(numbers, chunk.shape)[undefined][0]:g} is not exact in this type, and needs random bits"

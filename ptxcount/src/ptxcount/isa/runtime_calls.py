@@ -17,32 +17,36 @@ from .opcode_registry import Step, binds
 from .operands import unsupported
 from .spaces import make_resolver
 
-#: Maximum length of a text in characters.
+#: Maximum length of a text in bytes.
 _MAX_TEXT = 4096
 #: Default heap size, alignment of allocations, and maximum arguments of a child kernel, in bytes.
 HEAP, _UNIT, _PARAMETERS = 8 << 20, 16, 4096
 
 
 class _CallArguments(NamedTuple):
-    """Arguments of a call, by position."""
+    """Arguments of a call by position: variables of the ``.param`` space, and their sizes in bytes.
+
+    The size 0 stands for an argument that the call lacks, with the constant value `_PARAMETERS`.
+    """
 
     chunk: Chunk
     names: list[str]
     widths: tuple[int, ...]
 
     def load_argument(self, place: int) -> Value:
-        """Load an argument for all threads."""
+        """Load the argument at a position, one value per thread."""
         if not self.widths[place]:
             return np.full((1, 1), _PARAMETERS)
-        chunk, address = self.chunk, np.full((1, 1), self.chunk.context.symbols[self.names[place]])
+        chunk = self.chunk
+        address = np.full((1, 1), chunk.context.symbols[self.names[place]])
         return chunk.local.load(address, self.widths[place], 1, chunk.active, chunk.make_reporter())[0]
 
     def load_first(self, place: int) -> int:
-        """Load an argument of the first active thread."""
+        """Load the argument at a position of the first active thread, as an integer."""
         return int(spread(dense(self.load_argument(place)), self.chunk.shape)[self.chunk.find_first_active()])
 
     def load_text(self, address: int) -> str:
-        """Load the zero-terminated text at an address."""
+        """Load the zero-terminated text at a generic address, at most `_MAX_TEXT` bytes."""
         data = bytearray()
         mask = np.zeros(self.chunk.shape, bool)
         mask[self.chunk.find_first_active()] = True
@@ -55,7 +59,7 @@ class _CallArguments(NamedTuple):
         return data.decode("utf-8", "replace")
 
     def load_memory(self, address: Value, size: int, active: Array) -> Array:
-        """Load from a generic address of each active thread."""
+        """Load ``size`` bytes from the generic address of each active thread; all addresses are in one state space."""
         chunk = self.chunk
         previous, chunk.active = chunk.active, active
         try:
@@ -79,19 +83,19 @@ def _allocate_heap(arguments: _CallArguments) -> Value:
     active = spread(chunk.active, chunk.shape)
     sizes = np.where(active, spread(dense(arguments.load_argument(0)).astype(np.int64), chunk.shape), 0)
     padded = -(-sizes // _UNIT) * _UNIT
-    places = chunk.context.heap_used + np.cumsum(padded).reshape(chunk.shape) - padded
-    fits = places + padded <= HEAP
-    chunk.context.heap_used = int((places + padded)[fits].max(initial=chunk.context.heap_used))
+    ends = chunk.context.heap_used + np.cumsum(padded).reshape(chunk.shape)
+    fits = ends <= HEAP
+    chunk.context.heap_used = int(ends[fits].max(initial=chunk.context.heap_used))
     if not (fits | ~active).all():
         text = f"malloc returned NULL: more than {HEAP} bytes were requested, and free does not recycle memory here"
         chunk.add_finding("heap", text, int((active & ~fits).sum()))
     if not chunk.context.heap:
         chunk.context.heap = chunk.context.memory.add(np.zeros(HEAP, np.uint8), "the heap")
-    return np.where(fits, chunk.context.heap + places, 0).astype(np.uint64)
+    return np.where(fits, chunk.context.heap + ends - padded, 0).astype(np.uint64)
 
 
 def _make_finding(code: str, text: str) -> Callable[[_CallArguments], Value]:
-    """Make a call that records a finding and does nothing else."""
+    """Make a function that adds a finding, counted once per active thread, and returns 0."""
 
     def record_finding(arguments: _CallArguments) -> Value:
         arguments.chunk.add_finding(code, text, int(spread(arguments.chunk.active, arguments.chunk.shape).sum()))
@@ -100,23 +104,25 @@ def _make_finding(code: str, text: str) -> Callable[[_CallArguments], Value]:
     return record_finding
 
 
-_print = _make_finding("printf", "the kernel prints; the text is not shown")
-_child = _make_finding("child-kernel", "the kernel launches another kernel, which does not run and is not counted")
-_condition = _make_finding("graph-condition", "the kernel sets a condition of a CUDA graph; there is no graph here")
-
-
+_note_printf = _make_finding("printf", "the kernel prints; the text is not shown")
+_note_child_kernel = _make_finding(
+    "child-kernel", "the kernel launches another kernel, which does not run and is not counted"
+)
+_note_graph_condition = _make_finding(
+    "graph-condition", "the kernel sets a condition of a CUDA graph; there is no graph here"
+)
 #: Supported functions: the argument sizes in bytes, and the implementation.
 FUNCTIONS: dict[str, tuple[tuple[int, ...], Callable[[_CallArguments], Value]]] = {
-    "vprintf": ((8, 8), _print),
+    "vprintf": ((8, 8), _note_printf),
     "__assertfail": ((8, 8, 4, 8, 8), _fail_assertion),
     "malloc": ((8,), _allocate_heap),
     "free": ((8,), lambda arguments: np.zeros((1, 1), np.uint32)),
-    "cudaGraphSetConditional": ((8, 4), _condition),
+    "cudaGraphSetConditional": ((8, 4), _note_graph_condition),
     **dict.fromkeys(  # room for the arguments of another kernel
         ("cudaGetParameterBufferV2", "__cudaCDP2GetParameterBufferV2"),
         ((8, 12, 12, 4), lambda arguments: _allocate_heap(arguments._replace(widths=(0,)))),
     ),
-    **dict.fromkeys(("cudaLaunchDeviceV2", "__cudaCDP2LaunchDeviceV2"), ((8, 8), _child)),
+    **dict.fromkeys(("cudaLaunchDeviceV2", "__cudaCDP2LaunchDeviceV2"), ((8, 8), _note_child_kernel)),
 }
 
 
@@ -128,11 +134,15 @@ def _bind_call(instruction: Instruction) -> Step:
     names = [[item.name for item in items if isinstance(item, Symbol)] for items in lists]
     if function not in FUNCTIONS or not names or len(names[-1]) != len(FUNCTIONS[function][0]):
         raise unsupported(instruction)
-    (widths, compute), (*results, arguments) = FUNCTIONS[function], names
+    (widths, compute), (*result_lists, arguments) = FUNCTIONS[function], names
+    results = [name for result_list in result_lists for name in result_list]
 
     def step(chunk: Chunk) -> None:
+        for name in (*results, *arguments):
+            if name not in chunk.context.symbols:
+                raise unsupported(instruction, f"{name}: it is not a variable")
         value = compute(_CallArguments(chunk, arguments, widths))
-        for name in (variable for result in results for variable in result):
+        for name in results:
             place = np.full((1, 1), chunk.context.symbols[name])
             array = dense(value)
             chunk.local.store(place, array.itemsize, [array], chunk.active, chunk.make_reporter())

@@ -23,16 +23,17 @@ def make_row_reporter(chunk: Chunk) -> Report:
 
 
 def iter_threads(chunk: Chunk, readers: Sequence[Reader]) -> Iterator[tuple[tuple[int, ...], list[int]]]:
-    """Go through active threads: the first of each block, then the second, and so on.
+    """Yield the operand values of active threads, one per reader, and the blocks whose threads have these values.
 
-    Yield their operand values, with the blocks that have the same.
+    The first active threads of all blocks come first, then the second ones. So two blocks, each with one active thread
+    and the operand 5, give ``(5,), [0, 1]``.
     """
     rows, threads = np.nonzero(spread(chunk.active, chunk.shape))
     columns = [spread(dense(read(chunk)), chunk.shape)[rows, threads].tolist() for read in readers]
-    groups: dict[tuple[int, tuple[int, ...]], list[int]] = {}
+    blocks: dict[tuple[int, tuple[int, ...]], list[int]] = {}  # by turn and values
     turns: dict[int, int] = {}
     for place, row in enumerate(rows.tolist()):
         turns[row] = turns.get(row, -1) + 1
-        groups.setdefault((turns[row], tuple(int(column[place]) for column in columns)), []).append(row)
-    for (_, numbers), group in sorted(groups.items(), key=lambda item: item[0][0]):
-        yield numbers, group
+        blocks.setdefault((turns[row], tuple(int(column[place]) for column in columns)), []).append(row)
+    for (_, values), blocks_with_values in sorted(blocks.items(), key=lambda item: item[0][0]):
+        yield values, blocks_with_values

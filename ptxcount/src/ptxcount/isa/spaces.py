@@ -7,8 +7,8 @@ import numpy as np
 from ..lanes.symbolic_values import Value, dense
 from ..lanes.warps import Array, spread
 from ..machine.chunk import Chunk
-from ..ptx.program import GIVEN, Instruction, Type
-from .operands import Reader, split_name, unsupported
+from ..ptx.program import GIVEN, Instruction, Operand, Type
+from .operands import Reader, make_address_reader, split_name, unsupported
 
 SPACES = {
     "global": "global", "const": "constant", "shared": "shared", "shared::cta": "shared", "shared::cluster": "shared",
@@ -48,8 +48,9 @@ def decode_access(
 ) -> tuple[str | None, int, Type, list[str]]:
     """Return an access's state space (None: generic), elements per thread, type, and other modifiers.
 
-    ``allowed`` are modifiers that the caller handles. Raises `UnsupportedInstructionError` for other modifiers, unless
-    ``allows_others``: then the caller checks them.
+    Example: ``ld.relaxed.shared.v2.f32`` -> ``"shared", 2, f32, []``: `HINTS` are dropped. ``allowed`` are modifiers
+    that the caller handles. Raises `UnsupportedInstructionError` for other modifiers, unless ``allows_others``. If the
+    access may be to shared memory, it adds the size of an element to ``instruction.units``.
     """
     names, types = split_name(instruction)
     spaces = [SPACES[name] for name in names if name in SPACES]
@@ -67,8 +68,8 @@ def decode_access(
     return space, count, types[0], extra
 
 
-def fetch_options(instruction: Instruction) -> dict[str, int]:
-    """Return the fetch size of a load, as an option of `ArrayMemory.load`."""
+def find_fetch_options(instruction: Instruction) -> dict[str, int]:
+    """Return the option of `ArrayMemory.load` for a prefetch modifier: ``{"fetch": 4}`` (sectors), or no option."""
     sectors = [FETCHED[name] for name in instruction.modifiers if name in FETCHED]
     return {"fetch": sectors[0]} if sectors else {}
 
@@ -90,9 +91,10 @@ def make_resolver(space: str | None, read: Reader) -> Callable[[Chunk], tuple[st
     return resolve_generic
 
 
-def make_shared_reader(instruction: Instruction, read: Reader) -> Reader:
-    """Return a reader of shared addresses; the reader raises `UnsupportedInstructionError` for any other space."""
-    resolve = make_resolver(find_space(instruction), read)
+def make_shared_reader(instruction: Instruction, operand: Operand) -> Reader:
+    """Return a reader of an operand's shared addresses; it raises `UnsupportedInstructionError` for other spaces."""
+    space = find_space(instruction)
+    resolve = make_resolver(space, make_address_reader(instruction, operand, space))
 
     def read_place(chunk: Chunk) -> Value:
         resolved_space, address = resolve(chunk)
@@ -108,16 +110,22 @@ def _iter_spaces(chunk: Chunk, value: Value) -> Iterator[tuple[str, Value, Array
     addresses, active = spread(dense(value).view(np.int64), chunk.shape), spread(chunk.active, chunk.shape)
     windows = addresses >> WINDOW_BITS
     valid_windows = np.where((windows >= 0) & (windows < len(WINDOWS)), windows, 0)
-    first = int(valid_windows[active][0])
-    for window in [first] if (valid_windows[active] == first).all() else np.unique(valid_windows[active]).tolist():
-        mask = chunk.active if (valid_windows[active] == window).all() else active & (valid_windows == window)
+    used_windows = valid_windows[active]
+    if (used_windows == used_windows[0]).all():
+        masks = {int(used_windows[0]): chunk.active}
+    else:
+        masks = {window: active & (valid_windows == window) for window in np.unique(used_windows).tolist()}
+    for window, mask in masks.items():
         yield WINDOWS[window], addresses - (window << WINDOW_BITS) if window else value, mask
 
 
-def make_access(
+def dispatch_by_space(
     space: str | None, read: Reader, access: Callable[[Chunk, str, Value], list[Array]]
 ) -> Callable[[Chunk], list[Array]]:
-    """Return a function that calls ``access`` for a state space, or for each state space of generic addresses."""
+    """Return a function that calls ``access`` for a state space, or for each state space of generic addresses.
+
+    It returns the registers' values from ``access``; with several spaces, each thread's value is that of its space.
+    """
     if space is not None:
         return lambda chunk: access(chunk, space, read(chunk))
 
@@ -126,9 +134,9 @@ def make_access(
         for resolved_space, place, mask in [*_iter_spaces(chunk, read(chunk))]:
             chunk.active = mask
             loaded = access(chunk, resolved_space, place)
-            results = (
-                [np.where(mask, new, old) for new, old in zip(loaded, results, strict=True)] if results else loaded
-            )
+            if results:
+                loaded = [np.where(mask, new, old) for new, old in zip(loaded, results, strict=True)]
+            results = loaded
         chunk.active = active
         return results or []
 

@@ -41,6 +41,7 @@ def iter_swap_rounds(
     row, thread = np.nonzero(spread(chunk.active, shape))
     address = spread(dense(place).astype(np.int64), shape)[row, thread]
     warp = row * warp_count(shape[1]) + thread // LANES
+    # The halves and the words that a warp accesses are numbered; each thread has the number of its half and its word.
     _, first, half = np.unique(np.stack([warp, address]), axis=1, return_index=True, return_inverse=True)
     _, word = np.unique(np.stack([warp, address // WORD]), axis=1, return_inverse=True)
     half, word, contents = half.ravel(), word.ravel(), old[first]
@@ -50,18 +51,16 @@ def iter_swap_rounds(
         active[row[pending], thread[pending]] = True
         yield active
         old_contents = contents[half[pending]]
-        new = operation.update(old_contents, *(operand[pending] for operand in operands)).astype(
-            old_contents.dtype, copy=False
-        )
+        new = operation.update(old_contents, *(operand[pending] for operand in operands))
+        new = new.astype(old_contents.dtype, copy=False)
         changes = new.view("u2") != old_contents.view("u2")
-        winner = np.full(int(word.max()) + 1, len(row))
+        winner = np.full(int(word.max()) + 1, len(row))  # the first thread that changes each word
         np.minimum.at(winner, word[pending[changes]], pending[changes])
         wins = changes & (pending == winner[word[pending]])
         contents[half[pending[wins]]] = new[wins]
+        retries = pending > winner[word[pending]]
         if operation is ATOMICS["cas"]:
-            changed = np.full(len(winner), -1)
-            changed[word[pending[wins]]] = half[pending[wins]]
-            retries = (pending > winner[word[pending]]) & (half[pending] != changed[word[pending]])
-        else:
-            retries = pending > winner[word[pending]]
+            changed_half = np.full(len(winner), -1)
+            changed_half[word[pending[wins]]] = half[pending[wins]]
+            retries &= half[pending] != changed_half[word[pending]]
         pending = pending[retries]

@@ -13,7 +13,7 @@ import numpy as np
 from ..lanes.warps import choose
 from .arithmetic import floating, integer
 from .arithmetic.directed import MODES, OPERATIONS, make_directed
-from .arithmetic.floating import through_double
+from .arithmetic.floating import wrap_in_float64
 
 I16 = frozenset({"s16", "u16"})
 I32 = frozenset({"s32", "u32"})
@@ -73,7 +73,7 @@ INSTRUCTIONS: dict[str, Computation] = {
     "min.NaN": Computation(floating.minimum_nan, "tt", FLOATS, FLUSH),
     "max.NaN": Computation(floating.maximum_nan, "tt", FLOATS, FLUSH),
     **{
-        f"{name}.xorsign.abs": Computation(floating.xor_signed(compute), "tt", FLOATS, FLUSH)
+        f"{name}.xorsign.abs": Computation(floating.wrap_xorsign(compute), "tt", FLOATS, FLUSH)
         for name, compute in (
             ("min", floating.minimum),
             ("max", floating.maximum),
@@ -128,12 +128,12 @@ INSTRUCTIONS: dict[str, Computation] = {
     "div.full": Computation(np.divide, "tt", SINGLE, FLUSH),
     "rcp": Computation(lambda a: a.dtype.type(1) / a, "t", REAL, APPROX),
     "sqrt": Computation(np.sqrt, "t", REAL, APPROX),
-    "rsqrt": Computation(through_double(lambda a: 1 / np.sqrt(a)), "t", REAL, APPROX),
-    "sin": Computation(through_double(np.sin), "t", SINGLE, APPROX),
-    "cos": Computation(through_double(np.cos), "t", SINGLE, APPROX),
-    "ex2": Computation(through_double(np.exp2), "t", SINGLE | HALF, APPROX),
-    "lg2": Computation(through_double(np.log2), "t", SINGLE, APPROX),
-    "tanh": Computation(through_double(np.tanh), "t", SINGLE | HALF, APPROX),
+    "rsqrt": Computation(wrap_in_float64(lambda a: 1 / np.sqrt(a)), "t", REAL, APPROX),
+    "sin": Computation(wrap_in_float64(np.sin), "t", SINGLE, APPROX),
+    "cos": Computation(wrap_in_float64(np.cos), "t", SINGLE, APPROX),
+    "ex2": Computation(wrap_in_float64(np.exp2), "t", SINGLE | HALF, APPROX),
+    "lg2": Computation(wrap_in_float64(np.log2), "t", SINGLE, APPROX),
+    "tanh": Computation(wrap_in_float64(np.tanh), "t", SINGLE | HALF, APPROX),
     "copysign": Computation(lambda a, b: np.copysign(b, a), "tt", REAL),
     "testp.finite": Computation(np.isfinite, "t", REAL, NONE, "p"),
     "testp.infinite": Computation(np.isinf, "t", REAL, NONE, "p"),
@@ -145,6 +145,7 @@ INSTRUCTIONS: dict[str, Computation] = {
 
 
 def _allow_unordered(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Return a comparison that is also true if an operand is NaN."""
     return lambda a, b: compare(a, b) | (a != a) | (b != b)
 
 

@@ -22,18 +22,18 @@ _MODES: dict[str, Callable[[Array, Array, Array], tuple[Array, Array]]] = {
 }
 
 
-def lanes_of(chunk: Chunk, values: Array) -> Array:
-    """Return a register's values as (rows, warps, 32)."""
+def reshape_to_lanes(chunk: Chunk, values: Array) -> Array:
+    """Reshape a register's values, (rows, 1 or threads), to (rows, warps, 32)."""
     return by_warp(spread(values, (values.shape[0], chunk.shape[1])), chunk.shape[1])
 
 
-def threads_of(chunk: Chunk, values: Array) -> Array:
-    """Return values of lanes, (rows, warps, 1 or 32), as a register's values, (rows, threads)."""
+def reshape_to_threads(chunk: Chunk, values: Array) -> Array:
+    """Reshape values of lanes, (rows, 1 or warps, 1 or 32), to those of a register, (rows, threads)."""
     return by_thread(spread(values, (values.shape[0], warp_count(chunk.shape[1]), LANES)), chunk.shape[1])
 
 
 def _find_readable(chunk: Chunk, lane: Array, active: Array) -> Array:
-    """Tell if the source lanes are active; add a finding for inactive ones.
+    """Return the mask of lanes whose source ``lane`` is active; add a finding for the others. Shape: (rows, warps, 32).
 
     In CUDA, the value of an inactive lane is undefined. On an H200 it is 0: for exited lanes, lanes that wait
     elsewhere, and lanes beyond the block.
@@ -41,7 +41,7 @@ def _find_readable(chunk: Chunk, lane: Array, active: Array) -> Array:
     is_readable = np.take_along_axis(active, lane, axis=2)
     reads_inactive = active & ~is_readable
     if reads_inactive.any():
-        _, warp, reader_lane = (int(axis[0]) for axis in np.nonzero(reads_inactive))
+        _, warp, reader_lane = (int(indices[0]) for indices in np.nonzero(reads_inactive))
         message = (
             f"lane {reader_lane} of warp {warp} reads from lane {int(lane[reads_inactive][0])}, which is inactive: "
             "0 here, undefined in CUDA"
@@ -51,54 +51,57 @@ def _find_readable(chunk: Chunk, lane: Array, active: Array) -> Array:
 
 
 def _group_participants(chunk: Chunk, values: Array) -> tuple[Array, Array]:
-    """Return the lanes' values, and the active lanes, both as (blocks, warps, 32)."""
+    """Return the lanes' values, and the mask of active lanes, both (blocks, warps, 32)."""
     active = lanes_by_warp(spread(chunk.active, chunk.shape), chunk.shape[1])
-    return lanes_of(chunk, spread(values, chunk.shape)), active
+    return reshape_to_lanes(chunk, spread(values, chunk.shape)), active
 
 
 def _check_own_lane(chunk: Chunk, masks: Array) -> None:
-    """Add a finding for threads whose mask lacks their own lane: undefined in CUDA."""
+    """Add a finding for active threads whose ``membermask`` lacks their own lane: undefined in CUDA."""
     if masks.size == 1 and int(masks.flat[0]) == FULL:
         return
     missing = find_missing_lanes(masks, chunk.active, chunk.shape[1])
     if missing.any():
-        row, thread = (int(axis[0]) for axis in np.nonzero(missing))
+        row, thread = (int(indices[0]) for indices in np.nonzero(missing))
         mask = int(spread(masks, (len(masks), chunk.shape[1]))[row % len(masks), thread])
         text = f"lane {thread % LANES} of warp {thread // LANES} is not in its mask {mask:#010x}: undefined in CUDA"
         chunk.add_finding("mask-without-lane", text, int(missing.sum()) * (chunk.shape[0] // len(missing)))
 
 
 def _pack_ballot(votes: Array) -> Array:
+    """Pack the votes of 32 lanes in a word per warp, (rows, warps, 1)."""
     return np.asarray((votes * (1 << _LANE)).sum(axis=2, keepdims=True)).astype(np.uint32)
 
 
 def compute_by_mask(
     chunk: Chunk, operand: Array, masks: Array, compute: Callable[[Array, Array], list[Array]]
 ) -> list[Array]:
-    """Call ``compute`` for the lanes of each ``membermask``; return its results for all threads.
+    """Call ``compute`` for the lanes of each ``membermask``; return its results as a register's values.
 
-    ``compute`` takes the values of lanes, and the mask of participating lanes, (blocks, warps, 32).
+    ``compute`` takes the values of lanes, and the mask of participating lanes, both (blocks, warps, 32). It returns
+    arrays of (blocks, warps, 1 or 32).
     """
     _check_own_lane(chunk, masks)
     values, active = _group_participants(chunk, operand)
     if masks.size == 1:
-        return [threads_of(chunk, result) for result in compute(values, active)]
-    rows, results = lanes_of(chunk, spread(masks, chunk.shape)), None
-    for mask in np.unique(rows[active]):
-        members = active & (rows == mask)
-        part = compute(values, members)
-        results = (
-            part if results is None else [np.where(members, new, old) for new, old in zip(part, results, strict=True)]
-        )
-    return [threads_of(chunk, result) for result in results or compute(values, active)]
+        return [reshape_to_threads(chunk, result) for result in compute(values, active)]
+    lane_masks, results = reshape_to_lanes(chunk, spread(masks, chunk.shape)), None
+    for mask in np.unique(lane_masks[active]):
+        members = active & (lane_masks == mask)
+        computed = compute(values, members)
+        if results is not None:
+            computed = [np.where(members, new, old) for new, old in zip(computed, results, strict=True)]
+        results = computed
+    return [reshape_to_threads(chunk, result) for result in results or compute(values, active)]
 
 
 @op("shfl.sync.(up|down|bfly|idx).b32", "b32|pred? = b32 u32 u32 u32")
 def _shuffle(mode: str, chunk: Chunk, *operands: Array) -> Iterable[Array]:
-    """Shuffle as the pseudo-code of the PTX ISA does."""
-    _check_own_lane(chunk, operands[3])
-    a, b, c = (lanes_of(chunk, operand) if operand.size > 1 else operand[:, :, None] for operand in operands[:3])
-    b, bound, segment = (count.astype(np.int64) for count in (b & 31, c & 31, (c >> 8) & 31))
+    """Shuffle as the pseudo-code of the PTX ISA: values ``a``, lane or offset ``b``, bounds ``c``, then the mask."""
+    *sources, masks = operands
+    _check_own_lane(chunk, masks)
+    a, b, c = (reshape_to_lanes(chunk, source) if source.size > 1 else source[:, :, None] for source in sources)
+    b, bound, segment = (bits.astype(np.int64) for bits in (b & 31, c & 31, (c >> 8) & 31))
     low, high = _LANE & segment, (_LANE & segment) | (bound & ~segment)
     lane, inside = _MODES[mode](b & ~segment if mode == "idx" else b, low, high)
     lane = np.where(inside, lane, _LANE) & 31
@@ -113,10 +116,11 @@ def _shuffle(mode: str, chunk: Chunk, *operands: Array) -> Iterable[Array]:
     if active is not None:
         shape = np.broadcast_shapes(result.shape, lane.shape, active.shape)
         result = np.where(_find_readable(chunk, spread(lane, shape), spread(active, shape)), result, 0)
-    return (threads_of(chunk, each) for each in (result, inside))
+    return (reshape_to_threads(chunk, lanes) for lanes in (result, inside))
 
 
-#: ``vote`` modes: functions of the predicate of active lanes, and of active lanes, that return a result per warp.
+#: ``vote`` modes: functions of the votes (false for inactive lanes) and of the mask of active lanes, both (rows, warps,
+#: 32), that return a result per warp.
 _VOTES: dict[str, Callable[[Array, Array], Array]] = {
     "all": lambda votes, active: np.asarray((votes | ~active).all(axis=2, keepdims=True)),
     "any": lambda votes, active: np.asarray(votes.any(axis=2, keepdims=True)),
@@ -131,7 +135,7 @@ def _vote(mode: str, chunk: Chunk, predicate: Array, masks: Array) -> list[Array
     return compute_by_mask(chunk, predicate, masks, lambda votes, active: [_VOTES[mode](votes & active, active)])
 
 
-#: Reductions over the lanes of a warp, and the neutral values of inactive lanes.
+#: Reductions over the lanes of a warp, and their neutral values by the limits of the type, for inactive lanes.
 _REDUCTIONS: dict[str, tuple[np.ufunc, Callable[[Any], int]]] = {
     "add": (np.add, lambda limits: 0),
     "min": (np.minimum, lambda limits: int(limits.max)),
@@ -146,10 +150,10 @@ _REDUCTIONS: dict[str, tuple[np.ufunc, Callable[[Any], int]]] = {
 @op("redux.sync.(and|or|xor).(b32)", "$2 = $2 u32")
 def _reduce(name: str, kind: str, chunk: Chunk, operand: Array, masks: Array) -> list[Array]:
     reduce, neutral = _REDUCTIONS[name]
-    idle = operand.dtype.type(neutral(np.iinfo(operand.dtype)))
+    neutral_value = operand.dtype.type(neutral(np.iinfo(operand.dtype)))
 
     def reduce_lanes(values: Array, active: Array) -> list[Array]:
-        return [reduce.reduce(np.where(active, values, idle), axis=2, keepdims=True).astype(operand.dtype)]
+        return [reduce.reduce(np.where(active, values, neutral_value), axis=2, keepdims=True).astype(operand.dtype)]
 
     return compute_by_mask(chunk, operand, masks, reduce_lanes)
 
@@ -158,11 +162,13 @@ def _reduce(name: str, kind: str, chunk: Chunk, operand: Array, masks: Array) ->
 @op("match.(all).sync.(b32|b64)", "b32|pred? = $2 u32")
 def _match(mode: str, kind: str, chunk: Chunk, operand: Array, masks: Array) -> list[Array]:
     def match_lanes(values: Array, active: Array) -> list[Array]:
+        """Return the word of lanes with the lane's value (with ``all``, 0 unless all lanes), and if all are equal."""
         is_equal = (values[..., :, None] == values[..., None, :]) & active[..., None, :]
         all_equal = (is_equal | ~active[..., None, :]).all(axis=3)
-        result = (
-            np.where(all_equal, _pack_ballot(active), 0) if mode == "all" else (is_equal * (1 << _LANE)).sum(axis=3)
-        )
+        if mode == "all":
+            result = np.where(all_equal, _pack_ballot(active), 0)
+        else:
+            result = (is_equal * (1 << _LANE)).sum(axis=3)
         return [result.astype(np.uint32), all_equal]
 
     return compute_by_mask(chunk, operand, masks, match_lanes)
@@ -181,11 +187,12 @@ def _elect(chunk: Chunk, masks: Array) -> list[Array]:
 
 @op("activemask.b32", "b32 =")
 def _active_mask(chunk: Chunk) -> list[Array]:
-    return [threads_of(chunk, _pack_ballot(_group_participants(chunk, np.ones((1, 1), bool))[1]))]
+    _, active = _group_participants(chunk, np.ones((1, 1), bool))
+    return [reshape_to_threads(chunk, _pack_ballot(active))]
 
 
 @op("bar.warp.sync", "= u32")
 def _check_barrier(chunk: Chunk, masks: Array) -> list[Array]:
-    """Check the mask; the scheduler makes threads wait."""
+    """Check the mask; waiting is the scheduler's task."""
     _check_own_lane(chunk, masks)
     return []

@@ -20,14 +20,14 @@ def decode_bits(bits: Array) -> Array:
 
 
 def encode_bits(exact: Array, rounding: str = "rn") -> Array:
-    """Encode floats as bfloat16, with a rounding modifier of ``cvt`` and the canonical NaN.
+    """Encode floats as bits of bfloat16 (uint16), with a rounding modifier of ``cvt`` and the canonical NaN.
 
-    The floats must be exact, or rounded to odd.
+    The floats must be exact, or rounded to odd: another rounding would round twice.
     """
     wide = exact.astype(np.float64)
     single = wide.astype(np.float32)
     excess = wide - single.astype(np.float64)
-    word = round_toward("rz", single, excess).view(np.uint32) | (excess != 0)  # sticky bit: some bits were cut off
+    word = round_toward("rz", single, excess).view(np.uint32) | (excess != 0)  # last bit: some bits were cut off
     if rounding == "rn":
         word = word + np.uint32(0x7FFF) + ((word >> np.uint32(16)) & np.uint32(1))
     elif rounding != "rz":
@@ -42,10 +42,10 @@ def clamp_infinities(bits: Array) -> Array:
 
 
 def wrap_for_bits(compute: Callable[..., Any]) -> Callable[..., Array]:
-    """Wrap a function of float64 for the bits of bfloat16, or of both halves of 32-bit words (``bf16x2``)."""
+    """Wrap a function of float64, so that it computes on bits of bfloat16, or on both halves of words (``bf16x2``)."""
 
-    def halves(*bits: Array) -> Array:
+    def compute_single(*bits: Array) -> Array:
         return encode_bits(np.asarray(compute(*(decode_bits(operand).astype(np.float64) for operand in bits))))
 
-    pairs = wrap_for_pairs(halves)
-    return lambda *words: (halves if words[0].dtype.itemsize == 2 else pairs)(*words)
+    compute_pair = wrap_for_pairs(compute_single)
+    return lambda *words: (compute_single if words[0].dtype.itemsize == 2 else compute_pair)(*words)

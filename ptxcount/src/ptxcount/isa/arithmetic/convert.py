@@ -8,7 +8,7 @@ from ...lanes.warps import Array
 from ...ptx.program import TYPES, Type
 from . import bfloat
 from .directed import MODES, round_toward
-from .floating import clamp01, flush, positive, round_to_odd
+from .floating import apply_relu, clamp01, flush, round_to_odd
 
 #: Roundings of floats to whole numbers.
 TO_INTEGER: dict[str, Callable[[Array], Array]] = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
@@ -17,21 +17,20 @@ _NAN_OF_HALF = np.array(0x7FFF, np.uint16).view(np.float16)
 ROUNDINGS = frozenset({"rn", *MODES, *TO_INTEGER})
 
 
-def _float_to_integer(a: Array, source: Type, target: Type, rounding: str) -> Array:
-    """Round, then clamp to the target. NaN becomes 0, or the sign bit alone if either type has 64 bits."""
+def _convert_to_integer(a: Array, source: Type, target: Type, rounding: str) -> Array:
+    """Round floats, then clamp to the target. NaN becomes 0, or the top bit alone if either type has 64 bits."""
     rounded = TO_INTEGER[rounding](a.astype(np.float64))
-    limits = np.iinfo(target.dtype)
-    inside = (rounded >= float(limits.min)) & (rounded < float(limits.max))
+    least, most = np.iinfo(target.dtype).min, np.iinfo(target.dtype).max
+    inside = (rounded >= float(least)) & (rounded < float(most))
     converted = np.where(inside, rounded, 0).astype(target.dtype)
-    least, most = (target.dtype.type(limit) for limit in (limits.min, limits.max))
-    clamped = np.where(rounded < 0, least, most)
-    wide = source.size == 8 or target.size == 8
-    unknown = np.array(1 << (target.bits - 1), f"u{target.size}").view(target.dtype) if wide else target.dtype.type(0)
-    return np.where(np.isnan(a), unknown, np.where(inside, converted, clamped)).astype(target.dtype)
+    clamped = np.where(rounded < 0, target.dtype.type(least), target.dtype.type(most))
+    wide = 8 in (source.size, target.size)
+    of_nan = np.array(1 << (target.bits - 1), f"u{target.size}").view(target.dtype) if wide else target.dtype.type(0)
+    return np.where(np.isnan(a), of_nan, np.where(inside, converted, clamped)).astype(target.dtype)
 
 
-def _difference(exact: Array, rounded: Array) -> Array:
-    """Return a number with the sign of ``exact - rounded``."""
+def _find_error(exact: Array, rounded: Array) -> Array:
+    """Return float64 with the sign of ``exact - rounded``; ``exact`` are floats or integers, up to 64 bits."""
     wide = rounded.astype(np.float64)
     if exact.dtype.kind == "f":
         return exact.astype(np.float64) - wide
@@ -46,27 +45,28 @@ def convert(
 ) -> Array:  # fmt: skip
     """Convert an array of the ``source`` type to the ``target`` type.
 
-    Integers are truncated or extended (clamped with ``saturate``). Floats become integers by rounding and clamping:
-    ``rn`` rounds to nearest even; ``rz``, ``rm`` and ``rp`` towards zero, minus and plus infinity. With ``satfinite``,
-    infinities become the largest finite numbers.
+    Integers become other integers by truncation or extension; with ``saturate``, by clamping. ``rni``, ``rzi``, ``rmi``
+    and ``rpi`` round floats to whole numbers, which are clamped to an integer target. Results that are floats are
+    rounded: ``rn`` to nearest even; ``rz``, ``rm``, ``rp`` towards zero, minus and plus infinity. ``saturate`` clamps
+    them to [0, 1]. With ``satfinite``, infinities become the largest finite numbers.
     """
     if source.kind == "e":
         a, source = bfloat.decode_bits(a), TYPES["f32"]
     if ftz:
         a = flush(a)
     if relu:
-        a = positive(a)
+        a = apply_relu(a)
     if target.kind == "e" and rounding in TO_INTEGER:
         a, rounding = TO_INTEGER[rounding](a), "rn"
     if target.kind == "e":
         if a.dtype.kind != "f":
             wide = a.astype(np.float64)
-            a = round_to_odd(wide, _difference(a, wide))
+            a = round_to_odd(wide, _find_error(a, wide))
         bits = bfloat.encode_bits(a, rounding)
         return bfloat.clamp_infinities(bits) if satfinite else bits
     if target.kind != "f":
         if source.kind == "f":
-            return _float_to_integer(a, source, target, rounding)
+            return _convert_to_integer(a, source, target, rounding)
         if saturate:
             limits, source_limits = np.iinfo(target.dtype), np.iinfo(a.dtype)
             a = np.clip(a, max(limits.min, source_limits.min), min(limits.max, source_limits.max))
@@ -75,7 +75,7 @@ def convert(
         result = np.copysign(TO_INTEGER[rounding](a), a).astype(target.dtype)
     elif rounding in MODES and (source.kind != "f" or target.size < source.size):
         nearest = a.astype(target.dtype)
-        result = round_toward(rounding, nearest, _difference(a, nearest))
+        result = round_toward(rounding, nearest, _find_error(a, nearest))
     else:
         result = a.astype(target.dtype)
     result = flush(result) if ftz else result

@@ -19,7 +19,7 @@ MODES = ("rz", "rm", "rp")
 
 
 def round_toward(mode: str, nearest: Array, difference: Array) -> Array:
-    """Turn results of ``rn`` into those of ``rz``, ``rm`` or ``rp``.
+    """Turn results of ``rn`` into those of ``rz``, ``rm`` or ``rp``: move to the adjacent float where that is needed.
 
     ``difference`` has the sign of the exact results minus ``nearest``.
     """
@@ -30,16 +30,16 @@ def round_toward(mode: str, nearest: Array, difference: Array) -> Array:
 
 
 class Operation(NamedTuple):
-    """Functions of an operation: ``nearest`` rounds to nearest, ``odd`` rounds float64 operands to odd.
+    """Functions of an operation: ``nearest`` rounds its result to nearest, ``odd`` takes float64 and rounds to odd.
 
-    ``operands`` is the number of operands. ``above`` takes fractions: the operands and a rounded result. It returns a
+    ``operands`` is the number of operands. ``error`` takes fractions: the operands and a rounded result. It returns a
     number with the sign of the exact minus the rounded result.
     """
 
     operands: int
     nearest: Callable[..., Array]
     odd: Callable[..., Array]
-    above: Callable[..., Fraction]
+    error: Callable[..., Fraction]
 
 
 def _odd_quotient(a: Array, b: Array) -> Array:
@@ -69,7 +69,7 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "sqrt": Operation(1, np.sqrt, _odd_root, lambda a, r: a - r * r),
 }
-#: Tests for a negative operand or -0: a sum of exactly zero is then -0 if rounded to minus infinity.
+#: Tests for a negative or -0 summand: then a sum that is exactly zero is -0 if rounded to minus infinity.
 _NEGATIVE: dict[str, Callable[..., Array]] = {
     "add": lambda a, b: np.signbit(a) | np.signbit(b),
     "sub": lambda a, b: np.signbit(a) | ~np.signbit(b),
@@ -78,7 +78,7 @@ _NEGATIVE: dict[str, Callable[..., Array]] = {
 
 
 def make_directed(name: str, mode: str) -> Callable[..., Array]:
-    """Return an operation, a key of `OPERATIONS`, with directed rounding, for arrays of float32 or float64."""
+    """Return the operation ``name`` of `OPERATIONS` with rounding ``rz``, ``rm`` or ``rp``, for float32 or float64."""
     operation = OPERATIONS[name]
 
     def round_directed(*operands: Array) -> Array:
@@ -87,30 +87,30 @@ def make_directed(name: str, mode: str) -> Callable[..., Array]:
         if operands[0].dtype == np.float64:
             nearest = np.asarray(operation.nearest(*operands))
             overflow = np.isinf(nearest) & ~((operands[-1] == 0) & (name in ("div", "rcp")))
-            difference = _find_error_sign(operation.above, operands, nearest, overflow)
+            difference = _find_error_sign(operation.error, operands, nearest, overflow)
         else:
             wide = operation.odd(*(operand.astype(np.float64) for operand in operands))
             nearest = wide.astype(operands[0].dtype)
             difference = wide - nearest.astype(np.float64)
         result = round_toward(mode, nearest, difference)
         if mode == "rm" and name in _NEGATIVE:
-            zero = (nearest == 0) & (difference == 0) & _NEGATIVE[name](*operands)
-            result = np.where(zero, -np.zeros_like(result), result)
+            is_negative_zero = (nearest == 0) & (difference == 0) & _NEGATIVE[name](*operands)
+            result = np.where(is_negative_zero, -np.zeros_like(result), result)
         return result
 
     return round_directed
 
 
 def _find_error_sign(
-    above: Callable[..., Fraction], operands: tuple[Array, ...], nearest: Array, overflow: Array
+    error: Callable[..., Fraction], operands: tuple[Array, ...], nearest: Array, overflow: Array
 ) -> Array:
-    """Return the sign of the exact result minus ``nearest``, from fractions.
+    """Return the sign of the exact result minus ``nearest``: -1.0, 0.0 or 1.0, from fractions.
 
-    The sign is opposite to that of ``nearest`` for an overflow, and 0 for other results that are not finite.
+    For the mask ``overflow``, it is opposite to the sign of ``nearest``. It is 0 for other results that are not finite.
     """
     finite = np.logical_and.reduce([np.isfinite(operand) for operand in operands])
     difference = np.where(overflow & finite, -np.sign(nearest), 0.0)
     for index in zip(*np.nonzero(finite & np.isfinite(nearest)), strict=True):
-        exact = above(*(Fraction(float(operand[index])) for operand in operands), Fraction(float(nearest[index])))
-        difference[index] = (exact > 0) - (exact < 0)
+        exact_error = error(*(Fraction(float(numbers[index])) for numbers in (*operands, nearest)))
+        difference[index] = (exact_error > 0) - (exact_error < 0)
     return difference

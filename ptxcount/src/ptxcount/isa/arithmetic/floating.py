@@ -28,14 +28,18 @@ def two_product(a: Array, b: Array) -> tuple[Array, Array]:
 
 
 def round_to_odd(total: Array, error: Array) -> Array:
-    """Round a sum to odd, from the rounded sum and its error (Boldo, Melquiond)."""
+    """Round a float64 sum to odd, from the rounded sum and its error (Boldo, Melquiond).
+
+    An inexact sum with an even last bit moves to the adjacent number on the side of the error.
+    """
     bits = total.view(np.int64)
     step = np.where((error > 0) == (total > 0), 1, -1)
     inexact = (error != 0) & np.isfinite(total) & np.isfinite(error) & (bits & 1 == 0)
     return (bits + np.where(inexact, step, 0)).view(np.float64)
 
 
-def _exact_fma(a: float, b: float, c: float) -> float:
+def _compute_exact_fma(a: float, b: float, c: float) -> float:
+    """Return a * b + c rounded once, from fractions."""
     total = Fraction(a) * Fraction(b) + Fraction(c)
     if not total:
         return float(np.float64(a) * np.float64(b) + np.float64(c))
@@ -54,13 +58,13 @@ def fused_multiply_add(a: Array, b: Array, c: Array) -> Array:
     if a.dtype == np.float32:
         total = np.asarray(a.astype(np.float64) * b.astype(np.float64) + c.astype(np.float64))
         rounded = total.astype(np.float32)
-        again = total.view(np.int64) << 35 == np.int64(-1 << 63)  # midpoint of two float32: double rounding
+        is_doubtful = total.view(np.int64) << 35 == np.int64(-1 << 63)  # midpoint of two float32: double rounding
         is_small = np.abs(rounded) <= TINY  # subnormal float32 round at another bit
         if is_small.any():
-            again |= is_small & (total != 0)
-        if again.any():
-            x, y, z = (operand[again].astype(np.float64) for operand in np.broadcast_arrays(a, b, c))
-            rounded[again] = round_to_odd(*two_sum(x * y, z)).astype(np.float32)
+            is_doubtful |= is_small & (total != 0)
+        if is_doubtful.any():
+            x, y, z = (operand[is_doubtful].astype(np.float64) for operand in np.broadcast_arrays(a, b, c))
+            rounded[is_doubtful] = round_to_odd(*two_sum(x * y, z)).astype(np.float32)
         return rounded
     if a.dtype != np.float64:  # the product is exact in float64, and rounding to odd makes the second rounding safe
         wide = a.astype(np.float64) * b.astype(np.float64)
@@ -70,49 +74,50 @@ def fused_multiply_add(a: Array, b: Array, c: Array) -> Array:
     upper, lower = two_sum(c, low)
     top, remainder = two_sum(high, upper)
     result = np.array(top + round_to_odd(remainder + lower, two_sum(remainder, lower)[1]))
-    exponents = [np.frexp(x)[1] for x in (a, b, c)]
-    tame = (high != 0) & (top != 0)
-    for exponent in exponents:
-        tame &= np.abs(exponent) < 400
+    is_safe = (high != 0) & (top != 0)  # neither overflow nor underflow in the steps above
+    for operand in (a, b, c):
+        is_safe &= np.abs(np.frexp(operand)[1]) < 400
     # Correctly rounded by NumPy: a single product or sum, and non-finite results.
-    factors = np.isfinite(a) & np.isfinite(b)
-    plain = (a == 0) | (b == 0) | ((c == 0) & (high != 0)) | ~factors | ~np.isfinite(c)
-    result[plain] = np.where(factors & ~np.isfinite(c), c, high + c)[plain]
-    for index in zip(*np.nonzero(~tame & ~plain), strict=True):
-        result[index] = _exact_fma(float(a[index]), float(b[index]), float(c[index]))
+    are_factors_finite = np.isfinite(a) & np.isfinite(b)
+    is_single = (a == 0) | (b == 0) | ((c == 0) & (high != 0)) | ~are_factors_finite | ~np.isfinite(c)
+    result[is_single] = np.where(are_factors_finite & ~np.isfinite(c), c, high + c)[is_single]
+    for index in zip(*np.nonzero(~is_safe & ~is_single), strict=True):
+        result[index] = _compute_exact_fma(float(a[index]), float(b[index]), float(c[index]))
     return result
 
 
-def _pick(zero: Any, choose: Any) -> Callable[[Array, Array], Array]:
-    def pick(a: Array, b: Array) -> Array:
+def _order_zeros(choose: Any, combine_bits: Any) -> Callable[[Array, Array], Array]:
+    """Wrap a NumPy minimum or maximum: of two zeros, it returns the bitwise OR (for -0) or AND (for +0)."""
+
+    def choose_ordered(a: Array, b: Array) -> Array:
         if a.dtype.kind != "f":
             return np.asarray(choose(a, b))
         bits = f"u{a.dtype.itemsize}"
-        equal = np.asarray(zero(a.view(bits), b.view(bits))).view(a.dtype)
-        return np.where((a == 0) & (b == 0), equal, choose(a, b))
+        zero = np.asarray(combine_bits(a.view(bits), b.view(bits))).view(a.dtype)
+        return np.where((a == 0) & (b == 0), zero, choose(a, b))
 
-    return pick
+    return choose_ordered
 
 
 #: A number wins over NaN, and -0 is less than +0 (PTX ISA ``min``, ``max``); the ``nan`` forms return NaN instead.
-minimum = _pick(np.bitwise_or, np.fmin)
-maximum = _pick(np.bitwise_and, np.fmax)
-minimum_nan = _pick(np.bitwise_or, np.minimum)
-maximum_nan = _pick(np.bitwise_and, np.maximum)
+minimum = _order_zeros(np.fmin, np.bitwise_or)
+maximum = _order_zeros(np.fmax, np.bitwise_and)
+minimum_nan = _order_zeros(np.minimum, np.bitwise_or)
+maximum_nan = _order_zeros(np.maximum, np.bitwise_and)
 
 
-def xor_signed(compute: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
-    """Return the form ``.xorsign.abs`` of an operation: on magnitudes, with the product of the signs."""
+def wrap_xorsign(compute: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
+    """Wrap a minimum or maximum for ``.xorsign.abs``: that of the magnitudes, with the product of the signs."""
 
-    def signed(a: Array, b: Array) -> Array:
+    def compute_signed(a: Array, b: Array) -> Array:
         magnitude = np.abs(compute(np.abs(a), np.abs(b)))
         return np.asarray(np.where(np.signbit(a) ^ np.signbit(b), -magnitude, magnitude))
 
-    return signed
+    return compute_signed
 
 
-def through_double(function: Callable[..., Any]) -> Callable[..., Array]:
-    """Return a function that computes in float64, and rounds to the type of its first argument."""
+def wrap_in_float64(function: Callable[..., Any]) -> Callable[..., Array]:
+    """Wrap a function, so that it computes in float64 and rounds to the dtype of its first argument."""
 
     def evaluate(*arguments: Array) -> Array:
         result: Array = np.asarray(function(*(x.astype(np.float64) for x in arguments)))
@@ -121,19 +126,24 @@ def through_double(function: Callable[..., Any]) -> Callable[..., Array]:
     return evaluate
 
 
+def join_halves(low: Array, high: Array) -> Array:
+    """Join two 16-bit integers to a 32-bit word."""
+    return np.asarray(low.astype(np.uint32) | (high.astype(np.uint32) << np.uint32(16)))
+
+
 def wrap_for_pairs(compute: Callable[..., Array]) -> Callable[..., Array]:
-    """Wrap a function of 16-bit values for both halves of 32-bit words."""
+    """Wrap a function of 16-bit values, so that it computes on both halves of 32-bit words."""
 
     def evaluate(*words: Array) -> Array:
         low = compute(*((word & 0xFFFF).astype(np.uint16) for word in words))
         high = compute(*((word >> 16).astype(np.uint16) for word in words))
-        return np.asarray(low.astype(np.uint32) | (high.astype(np.uint32) << 16))
+        return join_halves(low, high)
 
     return evaluate
 
 
 def wrap_for_halves(compute: Callable[..., Any], dtype: str = "f2") -> Callable[..., Array]:
-    """Wrap a function of float16 for pairs in 32-bit words (``f16x2``), or for single values."""
+    """Wrap a function of float16, or of ``dtype``, so that it computes on both halves of 32-bit words (``f16x2``)."""
     return wrap_for_pairs(lambda *bits: np.asarray(compute(*(operand.view(dtype) for operand in bits))).view(np.uint16))
 
 
@@ -147,6 +157,6 @@ def clamp01(a: Array) -> Array:
     return np.asarray(np.where(a > 0, np.fmin(a, a.dtype.type(1)), a.dtype.type(0)))
 
 
-def positive(a: Array) -> Array:
+def apply_relu(a: Array) -> Array:
     """Apply ``.relu``: negative numbers become +0; NaN stays."""
     return np.asarray(np.where(a > 0, a, np.where(np.isnan(a), a, a.dtype.type(0))))

@@ -7,23 +7,23 @@ import numpy as np
 from ...lanes.warps import Array
 
 
-def _bits(a: Array) -> int:
+def _count_bits(a: Array) -> int:
     return a.dtype.itemsize * 8
 
 
-def _wide(a: Array) -> Array:
+def _widen(a: Array) -> Array:
     return a.astype(f"{a.dtype.kind}{2 * a.dtype.itemsize}")
 
 
 def multiply_wide(a: Array, b: Array) -> Array:
-    """Multiply at twice the width."""
-    return _wide(a) * _wide(b)
+    """Return the product, with twice the bits of the factors."""
+    return _widen(a) * _widen(b)
 
 
 def multiply_high(a: Array, b: Array) -> Array:
     """Return the upper half of the product."""
     if a.dtype.itemsize < 8:
-        return (multiply_wide(a, b) >> _bits(a)).astype(a.dtype)
+        return (multiply_wide(a, b) >> _count_bits(a)).astype(a.dtype)
     low, half = np.uint64(0xFFFFFFFF), np.uint64(32)
     x, y = a.view(np.uint64), b.view(np.uint64)
     x0, x1, y0, y1 = x & low, x >> half, y & low, y >> half
@@ -36,13 +36,16 @@ def multiply_high(a: Array, b: Array) -> Array:
 
 
 def multiply24(shift: int, a: Array, b: Array) -> Array:
-    """Return 32 bits, from bit ``shift`` on, of the product of the lowest 24 bits of two words."""
+    """Return 32 bits of the 48-bit product of the lowest 24 bits of two words, from the bit ``shift`` on."""
     x, y = ((factor << 8 >> 8).astype(np.int64) for factor in (a, b))
     return np.asarray((x * y >> shift).astype(a.dtype))
 
 
 def find_nth_set(mask: Array, base: Array, offset: Array) -> Array:
-    """Compute ``fns``: the position of the n-th set bit from ``base``, up or down; all ones if there is none."""
+    """Compute ``fns``: the position of the n-th set bit from the bit ``base`` on; all ones if there is none.
+
+    ``offset`` is n: upwards if positive, downwards if negative. 0 tests only the bit ``base``.
+    """
     mask, base, offset = np.broadcast_arrays(mask, base, offset.view(np.int32))
     positions = np.full(mask.shape, 0xFFFFFFFF, np.uint32)
     remaining, place = np.maximum(np.abs(offset.astype(np.int64)), 1), base.astype(np.int64)
@@ -56,10 +59,14 @@ def find_nth_set(mask: Array, base: Array, offset: Array) -> Array:
     return positions
 
 
+def _limit_amount(limit: int, amount: Array) -> Array:
+    """Return an amount modulo 32 for the ``limit`` 31 (``.wrap``), or at most 32 for the ``limit`` 32 (``.clamp``)."""
+    return amount & 31 if limit == 31 else np.minimum(amount, 32)
+
+
 def extend(limit: int, a: Array, bits: Array) -> Array:
-    """Compute ``szext``: extend the lowest ``bits`` bits to 32. ``limit`` 31 wraps ``bits``, 32 clamps it."""
-    count = bits & 31 if limit == 31 else np.minimum(bits, 32)
-    places = (32 - count).astype(np.uint32)
+    """Compute ``szext``: extend the lowest ``bits`` bits to 32. ``limit`` is that of `_limit_amount`."""
+    places = (32 - _limit_amount(limit, bits)).astype(np.uint32)
     return shift_right(shift_left(a, places), places)
 
 
@@ -82,19 +89,19 @@ def remainder(a: Array, b: Array) -> Array:
 
 def shift_left(a: Array, amount: Array) -> Array:
     """Shift left; larger amounts are clamped to the width."""
-    places = np.minimum(amount, _bits(a) - 1).astype(a.dtype)
+    places = np.minimum(amount, _count_bits(a) - 1).astype(a.dtype)
     if amount.size == 1:
-        return a << places if amount.item() < _bits(a) else np.zeros_like(a)
-    return np.where(amount < _bits(a), a << places, 0).astype(a.dtype)
+        return a << places if amount.item() < _count_bits(a) else np.zeros_like(a)
+    return np.where(amount < _count_bits(a), a << places, 0).astype(a.dtype)
 
 
 def shift_right(a: Array, amount: Array) -> Array:
     """Shift right, arithmetically for signed types; larger amounts are clamped to the width."""
-    places = np.minimum(amount, _bits(a) - 1).astype(a.dtype)
-    if amount.size == 1 and (a.dtype.kind == "i" or amount.item() < _bits(a)):
+    places = np.minimum(amount, _count_bits(a) - 1).astype(a.dtype)
+    if amount.size == 1 and (a.dtype.kind == "i" or amount.item() < _count_bits(a)):
         return np.asarray(a >> places)
-    beyond = a >> (_bits(a) - 1) if a.dtype.kind == "i" else np.zeros_like(a)
-    return np.where(amount < _bits(a), a >> places, beyond).astype(a.dtype)
+    beyond = a >> (_count_bits(a) - 1) if a.dtype.kind == "i" else np.zeros_like(a)
+    return np.where(amount < _count_bits(a), a >> places, beyond).astype(a.dtype)
 
 
 def _join_words(low: Array, high: Array) -> Array:
@@ -102,15 +109,14 @@ def _join_words(low: Array, high: Array) -> Array:
 
 
 def funnel_left(limit: int, low: Array, high: Array, amount: Array) -> Array:
-    """Compute ``shf.l``: the upper word of ``high:low`` shifted left; ``limit`` 31 wraps the amount, 32 clamps it."""
-    places = amount & 31 if limit == 31 else np.minimum(amount, 32)
-    return ((_join_words(low, high) << places.astype(np.uint64)) >> np.uint64(32)).astype(np.uint32)
+    """Compute ``shf.l``: the upper word of ``high:low`` shifted left. ``limit`` is that of `_limit_amount`."""
+    places = _limit_amount(limit, amount).astype(np.uint64)
+    return ((_join_words(low, high) << places) >> np.uint64(32)).astype(np.uint32)
 
 
 def funnel_right(limit: int, low: Array, high: Array, amount: Array) -> Array:
-    """Compute ``shf.r``: the lower word of ``high:low`` shifted right."""
-    places = amount & 31 if limit == 31 else np.minimum(amount, 32)
-    return (_join_words(low, high) >> places.astype(np.uint64)).astype(np.uint32)
+    """Compute ``shf.r``: the lower word of ``high:low`` shifted right. ``limit`` is that of `_limit_amount`."""
+    return (_join_words(low, high) >> _limit_amount(limit, amount).astype(np.uint64)).astype(np.uint32)
 
 
 def population_count(a: Array) -> Array:
@@ -124,6 +130,7 @@ def population_count(a: Array) -> Array:
 
 
 def _fill_below(a: Array) -> Array:
+    """Set all bits below the highest set bit, as u64: 0b0100 -> 0b0111."""
     x = a.astype(np.uint64)
     for places in (1, 2, 4, 8, 16, 32):
         x = x | (x >> np.uint64(places))
@@ -132,7 +139,7 @@ def _fill_below(a: Array) -> Array:
 
 def leading_zeros(a: Array) -> Array:
     """Count the zero bits above the highest set bit, as u32."""
-    return (_bits(a) - population_count(_fill_below(a)).astype(np.int64)).astype(np.uint32)
+    return (_count_bits(a) - population_count(_fill_below(a)).astype(np.int64)).astype(np.uint32)
 
 
 def find_leading(a: Array) -> Array:
@@ -143,13 +150,13 @@ def find_leading(a: Array) -> Array:
 
 
 def shift_to_leading(a: Array) -> Array:
-    """Compute ``bfind.shiftamt``: the left shift of the bit of `find_leading` to the top; all ones if there is none."""
+    """Compute ``bfind.shiftamt``: the left shift that moves the bit of `find_leading` to the top, or all ones."""
     place = find_leading(a)
-    return np.where(place == 0xFFFFFFFF, place, _bits(a) - 1 - place).astype(np.uint32)
+    return np.where(place == 0xFFFFFFFF, place, _count_bits(a) - 1 - place).astype(np.uint32)
 
 
 def mask_clamped(start: Array, length: Array) -> Array:
-    """Compute ``bmsk``: ``length`` ones from bit ``start`` on."""
+    """Compute ``bmsk.clamp``: ``length`` ones from the bit ``start`` on, without those beyond bit 31."""
     ones = np.full(np.broadcast_shapes(start.shape, length.shape), 0xFFFFFFFF, np.uint32)
     return shift_left(~shift_left(ones, length), start)
 
@@ -157,8 +164,8 @@ def mask_clamped(start: Array, length: Array) -> Array:
 def reverse_bits(a: Array) -> Array:
     """Reverse the order of the bits."""
     result = np.zeros_like(a)
-    for place in range(_bits(a)):
-        result |= ((a >> a.dtype.type(place)) & a.dtype.type(1)) << a.dtype.type(_bits(a) - 1 - place)
+    for place in range(_count_bits(a)):
+        result |= ((a >> a.dtype.type(place)) & a.dtype.type(1)) << a.dtype.type(_count_bits(a) - 1 - place)
     return result
 
 
@@ -167,7 +174,7 @@ def extract_field(a: Array, start: Array, length: Array) -> Array:
 
     A field that reaches beyond the top bit has the sign of the value.
     """
-    bits = _bits(a)
+    bits = _count_bits(a)
     start, length = (start & 255).astype(np.int64), (length & 255).astype(np.int64)
     unsigned = a.view(f"u{a.dtype.itemsize}")
     field = shift_right(unsigned, start) & ~shift_left(~np.zeros_like(unsigned), length)
@@ -176,9 +183,8 @@ def extract_field(a: Array, start: Array, length: Array) -> Array:
     top = np.minimum(start + length - 1, bits - 1)
     sign = (shift_right(unsigned, np.maximum(top, 0)) & 1).astype(bool) & (length > 0)
     kept = np.clip(np.minimum(length, bits - start), 0, bits)
-    return (
-        np.where(sign, field | shift_left(~np.zeros_like(unsigned), kept), field).astype(unsigned.dtype).view(a.dtype)
-    )
+    extended = np.where(sign, field | shift_left(~np.zeros_like(unsigned), kept), field)
+    return extended.astype(unsigned.dtype).view(a.dtype)
 
 
 def insert_field(field: Array, a: Array, start: Array, length: Array) -> Array:
@@ -189,7 +195,10 @@ def insert_field(field: Array, a: Array, start: Array, length: Array) -> Array:
 
 
 def permute_bytes(a: Array, b: Array, selector: Array) -> Array:
-    """Compute ``prmt``: select four bytes of ``b:a``; the top bit of a selector replicates the byte's sign."""
+    """Compute ``prmt``: select four bytes of ``b:a`` by four 4-bit selectors, the lowest for the lowest byte.
+
+    Three bits are the byte's number. With the top bit, all bits of the result are the byte's sign.
+    """
     pool, result = _join_words(a, b), np.zeros(np.broadcast_shapes(a.shape, b.shape, selector.shape), np.uint32)
     for place in range(4):
         pick = (selector >> np.uint32(4 * place)) & np.uint32(15)
@@ -210,14 +219,14 @@ PERMUTATIONS: dict[str, Callable[[int, Array], Array]] = {
 }
 
 
-def permute_by(picks: Callable[[int, Array], Array], a: Array, b: Array, selector: Array) -> Array:
-    """Compute ``prmt`` with a mode."""
-    nibbles = sum(picks(place, (selector & 3).astype(np.int64)) << 4 * place for place in range(4))
-    return permute_bytes(a, b, np.asarray(nibbles).astype(np.uint32))
+def permute_by(find_byte: Callable[[int, Array], Array], a: Array, b: Array, selector: Array) -> Array:
+    """Compute ``prmt`` with a mode of `PERMUTATIONS`, as `permute_bytes` with the mode's selectors."""
+    selectors = sum(find_byte(place, (selector & 3).astype(np.int64)) << 4 * place for place in range(4))
+    return permute_bytes(a, b, np.asarray(selectors).astype(np.uint32))
 
 
 def logic3(a: Array, b: Array, c: Array, table: Array) -> Array:
-    """Compute ``lop3``: a function of three bits, from its truth table."""
+    """Compute ``lop3``: for each three bits, the bit ``4a + 2b + c`` of ``table``, which is equal for all threads."""
     result = np.zeros(np.broadcast_shapes(a.shape, b.shape, c.shape), a.dtype)
     for row in range(8):
         if int(table.flat[0]) >> row & 1:
@@ -231,5 +240,5 @@ def saturate_to_int32(total: Array) -> Array:
 
 
 def multiply_add_saturated(high: Callable[..., Array], a: Array, b: Array, c: Array) -> Array:
-    """Add a third number to the upper half of a product, with ``.sat``."""
+    """Add ``c`` to ``high(a, b)``, the upper half of a product, and clamp the sum to the range of int32."""
     return saturate_to_int32(high(a, b).astype(np.int64) + c)

@@ -19,7 +19,7 @@ _GREATEST = {4: 0x7E, 5: 0x7B}
 
 
 class NarrowFormat(NamedTuple):
-    """A format: the bits of a number in a word, its decoder, and its encoder."""
+    """A format: bits that a number takes in a word, decoder from codes to float64, encoder to uint8 codes."""
 
     bits: int
     decode: Callable[[Array], Array]
@@ -27,11 +27,13 @@ class NarrowFormat(NamedTuple):
 
 
 def _decode_finite(exponent: int, mantissa: int, codes: Array) -> Array:
-    """Decode formats in which every code is finite."""
+    """Decode codes with a sign, ``exponent`` and ``mantissa`` bits to float64, as if all codes were finite numbers."""
     sign, bias = 1 << (exponent + mantissa), 2 ** (exponent - 1) - 1
-    field, rest = (codes >> mantissa).astype(np.int64) & (2**exponent - 1), codes & (2**mantissa - 1)
-    size = np.ldexp(rest + (field > 0) * 2.0**mantissa, np.maximum(field, 1) - bias - mantissa)
-    return np.asarray(np.where(codes & sign, -size, size))
+    exponents = (codes >> mantissa).astype(np.int64) & (2**exponent - 1)
+    mantissas = codes & (2**mantissa - 1)
+    implicit_bits = (exponents > 0) * 2.0**mantissa  # none for zeros and subnormals
+    magnitudes = np.ldexp(mantissas + implicit_bits, np.maximum(exponents, 1) - bias - mantissa)
+    return np.asarray(np.where(codes & sign, -magnitudes, magnitudes))
 
 
 def _decode_byte(exponent: int, mantissa: int, codes: Array) -> Array:
@@ -42,11 +44,11 @@ def _decode_byte(exponent: int, mantissa: int, codes: Array) -> Array:
 
 
 def _encode(exponent: int, mantissa: int, greatest: int, values: Array) -> Array:
-    """Round to nearest, ties to even; clamp to the largest code's number; NaN is the last code."""
-    sign = 1 << (exponent + mantissa)
-    sizes, size = _decode_finite(exponent, mantissa, np.arange(greatest + 1)), np.abs(values.astype(np.float64))
-    upper = np.clip(np.searchsorted(sizes, size), 1, greatest)
-    below, above = size - sizes[upper - 1], sizes[upper] - size
+    """Round to nearest, ties to even; clamp to the number of the code ``greatest``; NaN is the last positive code."""
+    sign, magnitudes = 1 << (exponent + mantissa), np.abs(values.astype(np.float64))
+    choices = _decode_finite(exponent, mantissa, np.arange(greatest + 1))
+    upper = np.clip(np.searchsorted(choices, magnitudes), 1, greatest)
+    below, above = magnitudes - choices[upper - 1], choices[upper] - magnitudes
     code = np.where((below < above) | ((below == above) & (upper % 2 == 1)), upper - 1, upper)
     return np.asarray(np.where(np.isnan(values), sign - 1, code | np.signbit(values) * sign)).astype(np.uint8)
 
@@ -58,15 +60,18 @@ def _encode_fixed(values: Array) -> Array:
 
 
 def encode_scale(values: Array, rounding: str, *, saturate: bool) -> Array:
-    """Encode magnitudes of float32 as ``ue8m0``: the next power of two below (``rz``) or above (``rp``)."""
+    """Encode magnitudes of numbers as ``ue8m0``: their power of two, or the next one below (``rz``) or above (``rp``).
+
+    Results above 2**127 become NaN, or 2**127 with ``saturate``.
+    """
     bits = values.astype(np.float32).view(np.uint32) & np.uint32(0x7FFFFFFF)
-    up = (rounding == "rp") & (bits & 0x7FFFFF != 0) & (bits > 0x400000) & (bits < 0x7F800000)
-    code = (bits >> 23) + up
+    rounds_up = (rounding == "rp") & (bits & 0x7FFFFF != 0) & (bits > 0x400000) & (bits < 0x7F800000)
+    code = (bits >> 23) + rounds_up
     return np.where((code == NAN_SCALE) & (bits <= 0x7F800000) & saturate, NAN_SCALE - 1, code).astype(np.uint8)
 
 
 def decode_scale(codes: Array) -> Array:
-    """Decode ``ue8m0``."""
+    """Decode codes of ``ue8m0`` to float64: the power of two with the exponent ``code - 127``."""
     return np.where(codes == NAN_SCALE, np.nan, np.ldexp(1.0, codes.astype(np.int64) - 127))
 
 

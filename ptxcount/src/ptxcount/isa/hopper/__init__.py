@@ -17,7 +17,8 @@ _WINDOW = 0xFFFFFFFF << 32
 
 
 @op("mapa(?:.shared::cluster)?.(u32|u64)", "$1 = $1 u32")
-def _address_in_block(kind: str, chunk: Chunk, place: Array, rank: Array) -> list[Array]:
+def _map_address(kind: str, chunk: Chunk, place: Array, rank: Array) -> list[Array]:
+    """Return the address in the shared memory of the block ``rank`` of the cluster that corresponds to ``place``."""
     ranked = make_ranked(place.astype(np.int64), rank.astype(np.int64))
     if not chunk.shared.has_cluster:  # without clusters, each block has rank 0
         ranked = np.where(rank == 0, place, ranked)
@@ -25,7 +26,8 @@ def _address_in_block(kind: str, chunk: Chunk, place: Array, rank: Array) -> lis
 
 
 @op("getctarank(?:.shared::cluster)?.(u32|u64)", "u32 = $1")
-def _rank_of(kind: str, chunk: Chunk, place: Array) -> list[Array]:
+def _find_block_rank(kind: str, chunk: Chunk, place: Array) -> list[Array]:
+    """Return the rank of the block whose shared memory has an address; an address without a rank is the block's own."""
     ranks, own_rank = find_rank(place.astype(np.int64)), chunk.read_special("%cluster_ctarank")
     return [np.where(ranks < 0, 0 if own_rank is None else own_rank, ranks)]
 

@@ -10,11 +10,12 @@ from ...lanes.warps import Array, spread
 from ...machine.chunk import Chunk
 from ...ptx.program import TYPES, Immediate, Instruction
 from ...util.errors import MisalignedError
+from ...util.grammar import count_noun
 from ..atomic_operations import apply_operation, find_operation
-from ..opcode_registry import Step, binds, step_of
-from ..operands import address, elements, expect_count, reader, unsupported
+from ..opcode_registry import Step, binds, make_step
+from ..operands import expect_count, make_address_reader, make_reader, split_vector, unsupported
 from ..single_threads import iter_threads, make_row_reporter
-from ..spaces import decode_access, find_space, make_shared_reader
+from ..spaces import decode_access, make_shared_reader
 from . import require_clusters
 from .mbarriers import update_barriers
 
@@ -39,7 +40,7 @@ def _bind_async_store(instruction: Instruction) -> Step:
     if space != "shared":
         raise unsupported(instruction)
     target, data, barrier = instruction.operands
-    read, read_barrier = (address(instruction, operand, "shared") for operand in (target, barrier))
+    read, read_barrier = (make_address_reader(instruction, operand, "shared") for operand in (target, barrier))
     width = kind.size * count
 
     def store(chunk: Chunk, *values: Array) -> list[Array]:
@@ -51,8 +52,8 @@ def _bind_async_store(instruction: Instruction) -> Step:
         update_barriers(chunk, "complete_tx", read_barrier(chunk), np.full((1, 1), width, np.uint32))
         return []
 
-    sources = [(element, kind) for element in elements(data, count, instruction)]
-    return step_of(instruction, [], sources, store, wider=True)
+    sources = [(element, kind) for element in split_vector(instruction, data, count)]
+    return make_step(instruction, [], sources, store, wider=True)
 
 
 @binds("red", having={"async"})
@@ -64,7 +65,7 @@ def _bind_async_reduction(instruction: Instruction) -> Step:
     if operation is None or operation.operands > 1 or count > 1 or space != "shared":
         raise unsupported(instruction)
     target, data, barrier = instruction.operands
-    read, read_barrier = (address(instruction, operand, "shared") for operand in (target, barrier))
+    read, read_barrier = (make_address_reader(instruction, operand, "shared") for operand in (target, barrier))
     adds_one = isinstance(data, Immediate) and data.value == 1
     # On an H200, the pipe has the wavefronts of red.shared, but no counter of shared atomics includes them.
     cost = find_atomic_cost(names[0], kind, returns=False, adds_one=adds_one)
@@ -79,7 +80,7 @@ def _bind_async_reduction(instruction: Instruction) -> Step:
         update_barriers(chunk, "complete_tx", read_barrier(chunk), np.full((1, 1), kind.size, np.uint32))
         return []
 
-    return step_of(instruction, [], [(data, kind)], reduce)
+    return make_step(instruction, [], [(data, kind)], reduce)
 
 
 @binds("st", having={"bulk"})
@@ -89,8 +90,8 @@ def _bind_fill(instruction: Instruction) -> Step:
     target, size, value = instruction.operands
     if not {*instruction.modifiers} <= {"bulk", "weak", "shared::cta"} or value != Immediate(0):
         raise unsupported(instruction)
-    place = make_shared_reader(instruction, address(instruction, target, find_space(instruction)))
-    readers = [place, reader(instruction, size, TYPES["u64"])]
+    place = make_shared_reader(instruction, target)
+    readers = [place, make_reader(instruction, size, TYPES["u64"])]
 
     def fill(chunk: Chunk) -> None:
         report = make_row_reporter(chunk)
@@ -98,7 +99,8 @@ def _bind_fill(instruction: Instruction) -> Step:
             for row in rows:
                 owner, offset = chunk.shared.find_owner(row, start)
                 if start % 8 or count % 8:
-                    report(MisalignedError, (row, 0), f"{count} bytes at {offset}: multiples of 8 are needed", offset)
+                    text = f"{count_noun(count, 'byte')} at shared address {offset}: multiples of 8 are needed"
+                    report(MisalignedError, (row, 0), text, offset)
                 chunk.shared.view_bytes(owner, offset, count, report, is_written=True)[:] = 0
         chunk.has_written, chunk.spins = True, 0
 

@@ -18,7 +18,7 @@ from ...machine.chunk import Chunk
 from ...ptx.program import TYPES, Address, Group, Instruction, Operand
 from ..atomic_operations import AtomicOperation, find_operation
 from ..opcode_registry import Step, binds
-from ..operands import Reader, address, as_array, items, reader, unsupported
+from ..operands import Reader, as_array, expect_count, make_address_reader, make_reader, split_group, unsupported
 from . import require_clusters
 from .single_copy import OF_ROWS, BulkCopy
 
@@ -30,14 +30,19 @@ _KNOWN = {"async", "bulk", "tensor", "tile", "im2col", "im2col_no_offs", "reduce
           "shared::cluster", *OF_ROWS}  # fmt: skip
 
 
-def _read_signed(read: Reader) -> Reader:
+def _make_signed_reader(read: Reader) -> Reader:
+    """Return a reader of coordinates, which may be negative."""
     return lambda chunk: as_array(read(chunk), TYPES["s32"])
 
 
-def _read_operands(
+def _make_operand_readers(
     instruction: Instruction, names: list[str], spaces: list[str]
 ) -> tuple[dict[str, Reader], list[str], list[str]]:
-    """Return functions that read operands, by name; the names of coordinates; and the names of ``im2col`` offsets."""
+    """Return functions that read operands, by name; the names of coordinates; and the names of ``im2col`` offsets.
+
+    The names are "to", "from", "size", "barrier" and "ranks", as far as the form has them; coordinates are "x0", "x1",
+    ..., offsets "o0", "o1", ... ``names`` are the modifiers, ``spaces`` those of the target and the source.
+    """
     readers: dict[str, Reader] = {}
     coordinates: list[str] = []
     for side, space, operand in zip(("to", "from"), spaces, instruction.operands[:2], strict=True):
@@ -46,22 +51,22 @@ def _read_operands(
             if not isinstance(operand, Group) or not isinstance(operand.items[0], Address):
                 raise unsupported(instruction, "it needs a tensor map and coordinates")
             address_operand = operand.items[0]
-            for place, coordinate in enumerate(items(operand.items[1])):
+            for place, coordinate in enumerate(split_group(operand.items[1])):
                 coordinates.append(f"x{place}")
-                readers[coordinates[-1]] = _read_signed(reader(instruction, coordinate, TYPES["s32"]))
-        readers[side] = address(instruction, address_operand, None if space == "global" else "shared")
+                readers[coordinates[-1]] = _make_signed_reader(make_reader(instruction, coordinate, TYPES["s32"]))
+        readers[side] = make_address_reader(instruction, address_operand, None if space == "global" else "shared")
     remaining = list(instruction.operands[2:])
     if "tensor" not in names:
-        readers["size"] = reader(instruction, remaining.pop(0), TYPES["u32"])
+        readers["size"] = make_reader(instruction, remaining.pop(0), TYPES["u32"])
     if _COMPLETION in names:
-        readers["barrier"] = address(instruction, remaining.pop(0), "shared")
+        readers["barrier"] = make_address_reader(instruction, remaining.pop(0), "shared")
     offsets: list[str] = []
     if "im2col" in names and remaining and isinstance(remaining[0], Group):
-        for place, offset in enumerate(items(remaining.pop(0))):
+        for place, offset in enumerate(split_group(remaining.pop(0))):
             offsets.append(f"o{place}")
-            readers[offsets[-1]] = reader(instruction, offset, TYPES["u16"])
+            readers[offsets[-1]] = make_reader(instruction, offset, TYPES["u16"])
     if "multicast::cluster" in names:
-        readers["ranks"] = reader(instruction, remaining.pop(0), TYPES["u16"])
+        readers["ranks"] = make_reader(instruction, remaining.pop(0), TYPES["u16"])
     return readers, coordinates, offsets
 
 
@@ -77,7 +82,9 @@ def _bind_bulk_copy(instruction: Instruction) -> Step | None:
     reduces = "reduce" in names
     if len(spaces) != 2 or len(operations) != reduces or (reduces and spaces[0] != "global" and "tensor" in names):
         raise unsupported(instruction)
-    readers, coordinates, offsets = _read_operands(instruction, names, spaces)
+    needed = 2 + ("tensor" not in names) + (_COMPLETION in names) + ("multicast::cluster" in names)
+    expect_count(instruction, *range(needed, needed + 1 + ("im2col" in names)))
+    readers, coordinates, offsets = _make_operand_readers(instruction, names, spaces)
     is_merged = spaces[0] == "global" and not reduces
     reduction = _make_reduction(instruction, operations[0]) if reduces else None
 
@@ -85,12 +92,13 @@ def _bind_bulk_copy(instruction: Instruction) -> Step | None:
         active_threads = np.nonzero(spread(chunk.active, chunk.shape))
         columns = {name: dense(read(chunk)).astype(np.int64) for name, read in readers.items()}
         columns = {name: spread(column, chunk.shape)[active_threads] for name, column in columns.items()}
-        places = _find_first_threads(active_threads, columns) if is_merged else range(len(active_threads[0]))
-        for index in places:
-            row, thread = (int(axis[index]) for axis in active_threads)
+        issuers = _find_first_threads(active_threads, columns) if is_merged else range(len(active_threads[0]))
+        for index in issuers:
+            row, thread = (int(indices[index]) for indices in active_threads)
             numbers = {name: int(column[index]) for name, column in columns.items()}
             start = [numbers[name] for name in coordinates] or None
-            shifts, is_store = [numbers[name] for name in offsets], spaces[0] == "global"
+            shifts = [numbers[name] for name in offsets]
+            is_store = spaces[0] == "global"
             copy = BulkCopy(chunk, (row, thread), numbers, reduction, is_store=is_store, start=start, shifts=shifts)
             if is_store:
                 copy.copy_shared_to_global()
@@ -104,13 +112,19 @@ def _bind_bulk_copy(instruction: Instruction) -> Step | None:
 
 
 def _find_first_threads(threads: tuple[Array, ...], columns: dict[str, Array]) -> list[int]:
-    """Return the index of the first thread of each store: lanes of a warp with equal operands make one store."""
+    """Return the index in ``threads`` of the first thread of each store: equal operands in a warp make one store.
+
+    ``columns`` are the threads' operands by name.
+    """
     keys = np.stack([threads[0], threads[1] // LANES, *columns.values()], axis=1)
     return sorted(np.unique(keys, axis=0, return_index=True)[1].tolist())
 
 
 def _make_reduction(instruction: Instruction, name: str) -> Callable[[Array, Array, Any], Array]:
-    """Return a function of the old and the new bytes that returns the bytes to store."""
+    """Return a function of old bytes, new bytes and the tensor map's dtype that returns the bytes to store.
+
+    ``name`` is the operation, such as "add". The dtype only matters without a type in the modifiers.
+    """
     types = [TYPES[modifier] for modifier in instruction.modifiers if modifier in TYPES]
 
     def reduce(old: Array, new: Array, dtype: Any) -> Array:

@@ -12,10 +12,10 @@ from ...machine.chunk import Chunk
 from ...ptx.program import Instruction
 from ...util.errors import MisalignedError
 from ..opcode_registry import Step, binds, op
-from ..operands import address, expect_count, unsupported
+from ..operands import expect_count, unsupported
 from ..single_threads import iter_threads, make_row_reporter
-from ..spaces import find_space, make_shared_reader
-from .mbarriers import complete_bytes
+from ..spaces import make_shared_reader
+from .mbarriers import signal_barrier
 
 _RESPONSE = 16
 _ALL = "multicast::cluster::all"
@@ -29,8 +29,7 @@ def _bind_request(instruction: Instruction) -> Step:
     if not _FORM - {"shared::cta", _ALL} <= names <= _FORM:
         raise unsupported(instruction)
     expect_count(instruction, 2)
-    space = find_space(instruction)
-    readers = [make_shared_reader(instruction, address(instruction, place, space)) for place in instruction.operands]
+    readers = [make_shared_reader(instruction, operand) for operand in instruction.operands]
 
     def request(chunk: Chunk) -> None:
         report, shared = make_row_reporter(chunk), chunk.shared
@@ -43,7 +42,7 @@ def _bind_request(instruction: Instruction) -> Step:
                 first, count = shared.find_first_block(owner), prod(chunk.context.cluster)
                 for member in range(first, first + count) if _ALL in names else (owner,):
                     shared.view_bytes(member, response, _RESPONSE, report, is_written=True)[:] = 0
-                    complete_bytes(chunk, member, barrier, _RESPONSE, report)
+                    signal_barrier(chunk, member, barrier, report, arrived_bytes=_RESPONSE)
             text = "a request to cancel a cluster fails here, as it may on a GPU: every block runs"
             chunk.add_finding("failed-cancel", text, len(rows))
 

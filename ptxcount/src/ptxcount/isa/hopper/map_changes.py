@@ -18,7 +18,7 @@ from ...machine.chunk import Chunk
 from ...ptx.program import TYPES, Immediate, Instruction
 from ...util.errors import LaunchError
 from ..opcode_registry import Step, binds
-from ..operands import address, expect_count, reader, unsupported
+from ..operands import expect_count, make_address_reader, make_reader, unsupported
 from ..spaces import find_space, make_resolver
 from .map_fields import SWIZZLES, MapFields
 from .tensor_maps import EncodedMap
@@ -37,15 +37,15 @@ _COPY = r"cp_fenceproxy\.global\.shared::cta\.tensormap::generic\.release\.(cta|
 
 
 def load_handles(chunk: Chunk, space: str, place: Array, mask: Array, report: Report) -> Array:
-    """Load the handles at addresses of a state space."""
+    """Load the handles, 64-bit integers, at the addresses ``place`` of a state space, for the threads in ``mask``."""
     (handles,) = chunk.find_memory(space).load(place, 8, 1, mask, report)
     return np.asarray(handles)
 
 
 def find_fields(chunk: Chunk, handle: int) -> MapFields:
     """Return the fields of the map with a handle. Raises LaunchError for an unknown handle."""
-    if handle in chunk.context.maps:
-        changed: MapFields = chunk.context.maps[handle]
+    changed: MapFields | None = chunk.context.maps.get(handle)
+    if changed is not None:
         return changed
     bound = chunk.context.descriptors.get(handle)
     if bound is None or not isinstance(bound.descriptor, EncodedMap):
@@ -64,7 +64,10 @@ def make_handle(chunk: Chunk, fields: MapFields) -> int:
 
 
 def _change_field(fields: MapFields, name: str, axis: int, value: int) -> MapFields:
-    """Return the fields with one replaced. Raises ValueError with the reason if that is impossible."""
+    """Return the fields with one replaced: ``name`` is that of the instruction, ``axis`` its ordinal, or 0.
+
+    Raises ValueError with the reason if that is impossible.
+    """
     if fields.column:
         raise ValueError("ptxcount does not change im2col maps, only tile maps")
     changes: dict[str, Any]
@@ -74,7 +77,8 @@ def _change_field(fields: MapFields, name: str, axis: int, value: int) -> MapFie
         if value > 4:
             raise ValueError(f"rank is {value}; it is the number of dimensions minus 1: 0 to 4 are allowed")
         sizes = {attribute: value + (attribute != "pitches") for attribute in _AXES.values()}
-        changes = {attribute: (*getattr(fields, attribute), *(0,) * 5)[:size] for attribute, size in sizes.items()}
+        padded = {attribute: (*getattr(fields, attribute), *(0,) * 5) for attribute in sizes}
+        changes = {attribute: padded[attribute][:size] for attribute, size in sizes.items()}
     elif name in _CHOICES:
         attribute, choices = _CHOICES[name]
         if value >= len(choices):
@@ -101,9 +105,9 @@ def _bind_replacement(instruction: Instruction) -> Step | None:
     if not isinstance(axis, Immediate):
         raise unsupported(instruction, "the ordinal must be a number")
     kind = TYPES["b64" if name in ("global_address", "global_stride") else "b32"]
-    read = reader(instruction, instruction.operands[-1], kind)
+    read = make_reader(instruction, instruction.operands[-1], kind)
     space = find_space(instruction)
-    resolve = make_resolver(space, address(instruction, instruction.operands[0], space))
+    resolve = make_resolver(space, make_address_reader(instruction, instruction.operands[0], space))
     instruction.units.add(8)
 
     def step(chunk: Chunk) -> None:
@@ -132,13 +136,13 @@ def _bind_copy(instruction: Instruction) -> Step | None:
     if not re.fullmatch(_COPY, ".".join(instruction.modifiers)):
         return None
     expect_count(instruction, 3)
-    to, source = (address(instruction, operand, space) for operand, space in zip(
-        instruction.operands[:2], (None, "shared"), strict=True))  # fmt: skip
+    read_target = make_address_reader(instruction, instruction.operands[0], None)
+    read_source = make_address_reader(instruction, instruction.operands[1], "shared")
     instruction.units.add(8)
 
     def step(chunk: Chunk) -> None:
         report = chunk.make_reporter()
-        targets, sources = (dense(read(chunk)) for read in (to, source))
+        targets, sources = dense(read_target(chunk)), dense(read_source(chunk))
         mask = spread(chunk.active, chunk.shape) & (np.arange(chunk.shape[1]) % LANES == 0)
         for offset in range(0, 128, 8):
             (values,) = chunk.shared.load(sources + sources.dtype.type(offset), 8, 1, mask, report)

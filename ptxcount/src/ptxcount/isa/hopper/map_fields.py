@@ -10,6 +10,7 @@ import numpy as np
 
 from ...lanes.warps import Array
 from ...util.architectures import MAX_SHARED
+from ...util.grammar import count_noun
 
 #: The bits of a shared address that a swizzle changes, by its span in bytes; they are XORed with the bits 3 above.
 SWIZZLES = {0: 0x00, 32: 0x10, 64: 0x30, 128: 0x70}
@@ -28,9 +29,9 @@ class Column(NamedTuple):
 
 
 class Elements(NamedTuple):
-    """Elements of a copy in the order of shared memory.
+    """Elements of a copy in the order of shared memory: byte offsets in the array, and a mask of those in the tensor.
 
-    Byte offsets in the array, a mask of elements inside the tensor, elements per row.
+    Both have one axis. ``columns`` is the number of elements per row.
     """
 
     offsets: Array
@@ -56,7 +57,7 @@ class MapFields:
 
     @classmethod
     def describe(cls, array: Array, address: int, **fields: Any) -> MapFields:
-        """Return the fields of a map of an array with contiguous rows."""
+        """Return the fields of a map of an array with contiguous rows; ``fields`` are the others, x first."""
         return cls(address, array.dtype, array.shape[::-1], array.strides[-2::-1], **fields)
 
     def find_problem(self) -> str:
@@ -69,14 +70,15 @@ class MapFields:
         if not all(1 <= extent <= 1 << 32 for extent in shape):
             return f"the tensor has the shape {shape}; each axis must have 1 to 2**32 elements"
         if self.interleave and rank < 3:
-            return f"the tensor has {rank} dimensions; an interleaved layout needs 3 to 5"
+            return f"the tensor has {count_noun(rank, 'dimension')}; an interleaved layout needs 3 to 5"
         unit = max(16, self.interleave)
         if self.address % unit:
             return f"the tensor is at address {self.address:#x}; the address must be a multiple of {unit}"
         for pitch in self.pitches:
             if pitch % unit or not 0 <= pitch < 1 << 40:
                 allowed = f"a multiple of {unit}" if pitch % unit else "from 0 to 2**40 - 1"
-                return f"the array of shape {shape} has a stride of {pitch} bytes; the stride must be {allowed}"
+                stride = count_noun(pitch, "byte")
+                return f"the array of shape {shape} has a stride of {stride}; the stride must be {allowed}"
         if self.fills_nan and self.dtype.kind not in "fV":
             return f"elements are {self.dtype}; only floats can be filled with NaN"
         if len(self.steps) != rank or not all(1 <= step <= 8 for step in self.steps):
@@ -86,16 +88,17 @@ class MapFields:
         return self._find_problem_of_rows(rank, shape, size)
 
     def _find_problem_of_rows(self, rank: int, shape: tuple[int, ...], size: int) -> str:
+        """Return the first violated condition of the box or the column, or of the bytes in one of its rows."""
         if self.column:
             problem = self._find_problem_of_column(self.column, rank, shape)
-            name, width = f"{self.column.channels} channels of a pixel", self.column.channels
+            name, width = f"{count_noun(self.column.channels, 'channel')} of a pixel", size * self.column.channels
         else:
             problem = self._find_problem_of_box(rank, shape, size)
-            name, width = f"box {self.box[::-1]}", self.box[0] if self.box else 0
-        is_wide = self.swizzle and not self.interleave and size * width > self.swizzle
-        if not problem and (size * width % 16 or is_wide):
-            most = f" and at most the {self.swizzle} of the swizzle" if self.swizzle and not self.interleave else ""
-            return f"{name}: the row has {size * width} bytes; it must have a multiple of 16{most}"
+            name, width = f"box {self.box[::-1]}", size * self.box[0] if self.box else 0
+        span = self.swizzle if not self.interleave else 0
+        if not problem and (width % 16 or (span and width > span)):
+            most = f" and at most {span}, the span of the swizzle" if span else ""
+            return f"{name}: a row has {count_noun(width, 'byte')}; it must have a multiple of 16{most}"
         return problem
 
     def _find_problem_of_box(self, rank: int, shape: tuple[int, ...], size: int) -> str:
@@ -113,7 +116,8 @@ class MapFields:
         most = 1 << (_IM2COL_BITS[rank] - 1)
         for name, corner in (("lower", column.lower), ("upper", column.upper)):
             if len(corner) != rank - 2 or not all(-most <= place < most for place in corner):
-                return f"the {name} corner is {corner[::-1]}; give {rank - 2} numbers from {-most} to {most - 1}"
+                numbers = count_noun(rank - 2, "number")
+                return f"the {name} corner is {corner[::-1]}; give {numbers} from {-most} to {most - 1}"
         if any(high < low for low, high in self.find_bounds(column)):
             return f"no pixel of {shape} lies between the corners {column.lower[::-1]} and {column.upper[::-1]}"
         for name, count, limit in (("channels", column.channels, 256), ("pixels", column.pixels, 1024)):
@@ -141,11 +145,11 @@ class MapFields:
         return f"the column begins at {(*start,)}; it must begin within the bounding box, {lows} to {highs}"
 
     def locate(self, start: Sequence[int], offsets: Sequence[int] = ()) -> Elements:
-        """Return the elements of a copy that begins at the coordinates ``start``, with ``im2col`` offsets."""
+        """Return the elements of a copy that begins at the coordinates ``start``, x first, with ``im2col`` offsets."""
         return self._locate_column(self.column, start, offsets) if self.column else self._locate_tile(start)
 
     def _count_elements(self) -> list[int]:
-        """Return the number of elements of a tile along each axis. TMA ignores the element stride of x."""
+        """Return the number of elements that a tile copy moves along each axis. TMA ignores the element stride of x."""
         return [-(-count // step) for count, step in zip(self.box, (1, *self.steps[1:]), strict=True)]
 
     def _locate_tile(self, start: Sequence[int]) -> Elements:
@@ -159,23 +163,26 @@ class MapFields:
         shifts = offsets or (0,) * len(column.lower)
         bounds = self.find_bounds(column)
         for first, (low, high), step, shift in zip(start[1:-1], bounds, self.steps[1:-1], shifts, strict=True):
-            remaining, count = (high - first) // step + 1, (high - low) // step + 1
-            later = carry - remaining
-            place = np.where(later < 0, first + carry * step, low + later % count * step)
-            carry = np.where(later < 0, 0, 1 + later // count)
-            axes.append(place + shift)
+            pixels_in_first_line, pixels_per_line = (high - first) // step + 1, (high - low) // step + 1
+            later = carry - pixels_in_first_line  # pixels after the first line; negative within it
+            coordinate = np.where(later < 0, first + carry * step, low + later % pixels_per_line * step)
+            carry = np.where(later < 0, 0, 1 + later // pixels_per_line)
+            axes.append(coordinate + shift)
         return self._combine([*axes, start[-1] + carry], column.channels)
 
     def _combine(self, axes: Sequence[Array], columns: int) -> Elements:
         """Return the elements with coordinates ``axes``, arrays that broadcast together, x first."""
         offset, inside = np.zeros((1,), np.int64), np.ones((1,), bool)
-        for place, pitch, extent in zip(axes, (self.dtype.itemsize, *self.pitches), self.extents, strict=True):
-            offset = offset + np.clip(place, 0, extent - 1) * pitch
-            inside = inside & (place >= 0) & (place < extent)
+        for coordinate, pitch, extent in zip(axes, (self.dtype.itemsize, *self.pitches), self.extents, strict=True):
+            offset = offset + np.clip(coordinate, 0, extent - 1) * pitch
+            inside = inside & (coordinate >= 0) & (coordinate < extent)
         return Elements(offset.reshape(-1), np.broadcast_to(inside, offset.shape).reshape(-1), columns)
 
     def pad_offsets(self, offsets: Array) -> Array:
-        """Return the shared offsets of the bytes of a box: rows are at least a swizzle span apart (CUDA guide)."""
+        """Return the shared offsets of bytes from their offsets in a dense box.
+
+        Rows are at least a swizzle span apart (CUDA guide).
+        """
         row = self.dtype.itemsize * (self.column.channels if self.column else self.box[0])
         return np.asarray(offsets // row * max(row, self.swizzle) + offsets % row)
 

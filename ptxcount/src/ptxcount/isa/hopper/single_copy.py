@@ -16,7 +16,7 @@ from ..operands import unsupported
 from ..spaces import make_resolver
 from .map_changes import find_fields, load_handles
 from .map_fields import MapFields
-from .mbarriers import complete_bytes
+from .mbarriers import signal_barrier
 
 #: Byte pattern of NaN fills on an H200, for floats of 2, 4 and 8 bytes.
 _NAN = (0xF7, 0x7F)
@@ -29,7 +29,10 @@ OF_ROWS = {"tile::gather4", "tile::scatter4"}
 
 
 class _GlobalElements(NamedTuple):
-    """Elements of a copy in global memory: addresses, a mask of those within the tensor, bytes, elements per row."""
+    """Elements of a copy in global memory: addresses, (1, elements), and the mask of those within the tensor.
+
+    ``width`` is the size of an element in bytes, ``columns`` the number of elements per row.
+    """
 
     places: Array
     inside: Array
@@ -40,8 +43,8 @@ class _GlobalElements(NamedTuple):
 class BulkCopy:
     """Bulk copy by the thread at ``thread``, (block, thread) in the chunk; ``numbers`` are its operands by name.
 
-    ``start`` are the coordinates of a tensor copy; None for a copy of bytes. ``shifts`` are the offsets of ``im2col``
-    mode.
+    ``reduction`` is a function of old bytes, new bytes and a dtype; None for a copy. ``start`` are the coordinates of a
+    tensor copy, x first; None for a copy of bytes. ``shifts`` are the offsets of ``im2col`` mode.
     """
 
     def __init__(
@@ -65,14 +68,14 @@ class BulkCopy:
         self._report: Report = report_for_thread
         size = numbers.get("size", 0)
         if size % _PIECE:
-            text = f"{size} bytes: a multiple of {_PIECE} is needed"
+            text = f"{count_noun(size, 'byte')}: a multiple of {_PIECE} is needed"
             text += f"; an H200 stores {size // _PIECE * _PIECE} of them" if is_store else ""
             report_for_thread(MisalignedError, (0, 0), text, size)
-        self._shared = chunk.shared.find_owner(self._row, numbers["from" if is_store else "to"])[1]
+        self._shared_start = chunk.shared.find_owner(self._row, numbers["from" if is_store else "to"])[1]
         alignment = 16 if "size" in numbers else 128
-        if self._shared % alignment:
-            text = f"shared address {self._shared}: not a multiple of {alignment}"
-            report_for_thread(MisalignedError, (0, 0), text, self._shared)
+        if self._shared_start % alignment:
+            text = f"shared address {self._shared_start}: a multiple of {alignment} is needed"
+            report_for_thread(MisalignedError, (0, 0), text, self._shared_start)
         place = numbers["to" if is_store else "from"]
         self._fields: MapFields | None = None
         if start is None:
@@ -84,6 +87,7 @@ class BulkCopy:
             self._elements = self._locate_elements(self._fields, start, shifts)
 
     def _find_map(self, place: int) -> MapFields:
+        """Return the fields of the tensor map at a generic address; raise `LaunchError` if the copy cannot use it."""
         chunk = self._chunk
         space, offset = make_resolver(None, lambda _: np.full((1, 1), place, np.uint64))(chunk)
         handles = load_handles(chunk, space, dense(offset)[:1, :1], np.ones((1, 1), bool), self._report)
@@ -111,7 +115,7 @@ class BulkCopy:
         if not count:
             return shared.view_bytes(row, start, 0, self._report, is_written=is_written), places
         first, extent = int(places.min()), int(np.ptp(places)) + 1
-        if extent > count:
+        if extent > count:  # with padding in between: check and mark only the pieces that the copy accesses
             for piece in np.unique(places // _PIECE * _PIECE).tolist():
                 shared.view_bytes(row, piece, _PIECE, self._report, is_written=is_written)
             is_written = None
@@ -123,7 +127,8 @@ class BulkCopy:
         Report coordinates that the copy cannot have; raise `LaunchError` for a wrong number of them.
         """
         of_rows = not OF_ROWS.isdisjoint(self._chunk.instruction.modifiers)
-        rank, starts = len(fields.extents), [(start[0], row) for row in start[1:]] if of_rows else [start]
+        starts = [(start[0], row) for row in start[1:]] if of_rows else [start]
+        rank = len(fields.extents)
         if len(starts[0]) != rank or len(starts) != 1 + 3 * of_rows:
             has = f"tensor map of {count_noun(rank, 'dimension')} has {count_noun(len(start), 'coordinate')}"
             needed = "a copy of four rows needs a tensor map of 2 dimensions, and 5 coordinates"
@@ -150,12 +155,14 @@ class BulkCopy:
         if stray:
             self._report(OutOfBoundsError, (0, 0), stray, fields.address)
         parts = [fields.locate(first, shifts) for first in starts]
-        offsets, inside = (np.concatenate([part[axis] for part in parts]) for axis in (0, 1))
+        offsets = np.concatenate([part.offsets for part in parts])
+        inside = np.concatenate([part.inside for part in parts])
         return _GlobalElements(fields.address + offsets[None, :], inside[None, :], width, parts[0].columns)
 
     def _record_access(self, kind: str) -> None:
+        """Count the copy, its sectors and its bytes in global memory; ``kind`` is "load" or "store"."""
         places, inside, width, columns = self._elements
-        offsets = self._place_bytes(self._shared, width * places.size, width).reshape(places.shape)
+        offsets = self._place_bytes(self._shared_start, width * places.size, width).reshape(places.shape)
         access = self._chunk.find_counters("bulk", kind, 16)
         is_multicast = "ranks" in self._numbers
         blocks = self._numbers["ranks"].bit_count() if is_multicast else 1  # each destination reads separately
@@ -175,6 +182,7 @@ class BulkCopy:
         access.add_untraced(1, blocks * count, int(within.sum()) * width)
 
     def _read_global(self) -> Array:
+        """Return the bytes of the elements in global memory; zeros for elements out of bounds."""
         places, inside, width, _ = self._elements
         if not inside.any():
             return np.zeros(places.size * width, np.uint8)
@@ -183,7 +191,7 @@ class BulkCopy:
         return np.stack([spread(part, places.shape) for part in parts], axis=-1).reshape(-1).view(np.uint8)
 
     def load_global(self) -> Array:
-        """Load the bytes of a copy; zeros or NaN for elements out of bounds."""
+        """Load and count the bytes of a copy from global memory; zeros or NaN for elements out of bounds."""
         self._record_access("load")
         data = self._read_global()
         if self._fields and self._fields.fills_nan:
@@ -197,7 +205,7 @@ class BulkCopy:
         return self._chunk.shared.view_bytes(row, offset, self._numbers["size"], self._report, is_written=False).copy()
 
     def store_shared(self, data: Array) -> None:
-        """Store the bytes in the destination block, or in each block of a multicast; complete them on mbarriers."""
+        """Store bytes in the destination block, or in each block of a multicast; subtract them from the tx-counts."""
         shared, numbers = self._chunk.shared, self._numbers
         rows = [shared.find_owner(self._row, numbers["to"])[0]]
         if "ranks" in numbers:
@@ -208,7 +216,8 @@ class BulkCopy:
             target[order] = self._reduce(target[order], data, None)
             if "barrier" in numbers:
                 owner, owner_offset = shared.find_owner(self._row, numbers["barrier"])
-                complete_bytes(self._chunk, self._find_signalled(row, owner), owner_offset, len(data), self._report)
+                block = self._find_signalled(row, owner)
+                signal_barrier(self._chunk, block, owner_offset, self._report, arrived_bytes=len(data))
 
     def _find_signalled(self, row: int, owner: int) -> int:
         """Return the block whose mbarrier is signalled for bytes stored in the block ``row``.
@@ -225,7 +234,7 @@ class BulkCopy:
         return first + (row - first) // 2 * 2 + (owner - first) % 2
 
     def copy_shared_to_global(self) -> None:
-        """Store bytes of shared memory in an array; elements out of bounds are dropped."""
+        """Store bytes of shared memory in global memory, and count them; elements out of bounds are dropped."""
         places, inside, width, _ = self._elements
         count = places.size * width
         row, offset = self._chunk.shared.find_owner(self._row, self._numbers["from"])
@@ -241,4 +250,5 @@ class BulkCopy:
         self._record_access("store")
 
     def _reduce(self, old: Array, new: Array, dtype: Any) -> Array:
+        """Return the bytes to store: the new ones, or their reduction with the old ones."""
         return new if self._reduction is None else self._reduction(old, new, dtype)

@@ -12,13 +12,13 @@ from .map_fields import Column, MapFields
 
 
 class EncodedMap(ArrayDescriptor):
-    """An array whose descriptor is a ``CUtensorMap``."""
+    """An array whose descriptor is a ``CUtensorMap``, of 128 bytes. Its fields are checked when it is made."""
 
     size = 128
     strided = True
 
     def make_fields(self, address: int = 0) -> MapFields:
-        """Return the fields of the map of an array at an address."""
+        """Return the fields of the map of the array, if it is at the address in global memory."""
         raise NotImplementedError
 
     def __post_init__(self) -> None:
@@ -61,7 +61,7 @@ class TensorMap(EncodedMap):
     fills_nan: bool = False
 
     def make_fields(self, address: int = 0) -> MapFields:
-        """Return the fields of the map of an array at an address."""
+        """Return the fields of the map of the array, if it is at the address in global memory."""
         box, steps = (*self.box[::-1],), self._fill_steps(self.steps)
         options = {"steps": steps, "swizzle": self.swizzle, "fills_nan": self.fills_nan}
         return MapFields.describe(self.array, address, box=box, **options)
@@ -97,7 +97,7 @@ class Im2colMap(EncodedMap):
     fills_nan: bool = False
 
     def make_fields(self, address: int = 0) -> MapFields:
-        """Return the fields of the map of an array at an address."""
+        """Return the fields of the map of the array, if it is at the address in global memory."""
         column = Column((*self.lower[::-1],), (*self.upper[::-1],), self.channels, self.pixels)
         options = {"steps": self._fill_steps(self.steps), "swizzle": self.swizzle, "fills_nan": self.fills_nan}
         return MapFields.describe(self.array, address, column=column, **options)

@@ -14,13 +14,13 @@ from ...lanes.warps import Array, spread
 from ...machine.chunk import Chunk
 from ...ptx.program import TYPES, Immediate, Instruction, Operand, Type
 from ...util.errors import OutOfBoundsError
-from ..opcode_registry import Step, binds, step_of
-from ..operands import expect_count, items, make_count_error, unsupported
+from ..opcode_registry import Step, binds, make_step
+from ..operands import expect_count, make_count_error, split_group, unsupported
 from ..tensor_cores.elements import ELEMENTS, encode
 from ..tensor_cores.fragments import Shape
 from ..tensor_cores.mma import find_layout, parse_shape
 from ..tensor_cores.sparse import Metadata
-from ..warp_collectives import lanes_of
+from ..warp_collectives import reshape_to_lanes
 from .map_fields import SWIZZLES
 
 _U32, _U64, _PRED = TYPES["u32"], TYPES["u64"], TYPES["pred"]
@@ -28,7 +28,7 @@ _WARPS = 4
 #: Swizzle spans in bytes, by the two highest bits of a descriptor.
 _SPANS = (16, 128, 64, 32)
 _NAMES = {"mma_async", "sp", "sync", "aligned", "satfinite"}
-_ORDER = ("fence", "commit_group", "wait_group")
+_ORDER = (("fence",), ("commit_group",), ("wait_group",))
 
 
 class Descriptor(NamedTuple):
@@ -51,30 +51,37 @@ class Descriptor(NamedTuple):
         return cls(start, leading, stride, span, swizzle=SWIZZLES[span] if span > 16 else 0)
 
     def locate_elements(self, outer: int, k: int, width: int, *, transposed: bool) -> Array:
-        """Return the address of each element, (outer, k); ``width`` is its size in bytes.
+        """Return the shared address of each element of a factor, (outer, k); ``width`` is its size in bytes.
 
-        ``transposed``: the outer axis is contiguous in memory instead of K.
+        ``outer`` is the number of rows of A, or of columns of B. With ``transposed``, this axis is contiguous in memory
+        instead of K.
         """
         across, along = np.arange(outer)[:, None], np.arange(k)[None, :]
-        swizzled = self.span > 16
+        is_swizzled = self.span > 16
         if not transposed:
             byte = along * width
-            inner = byte if swizzled else byte // 16 * self.leading + byte % 16
+            inner = byte if is_swizzled else byte // 16 * self.leading + byte % 16
             place = across // 8 * self.stride + across % 8 * self.span + inner
         else:
-            byte, groups = across * width, (self.leading, self.stride) if swizzled else (self.stride, self.leading)
-            line, group = along % self.lines, along // self.lines
-            place = byte // self.span * groups[0] + group * groups[1] + line * self.span + byte % self.span
+            span_stride, group_stride = self.leading, self.stride
+            if not is_swizzled:
+                span_stride, group_stride = group_stride, span_stride
+            byte, line, group = across * width, along % self.lines, along // self.lines
+            place = byte // self.span * span_stride + group * group_stride + line * self.span + byte % self.span
         place = place + self.start
+        # The swizzle XORs bits with those 3 places above; with atoms of 32 bytes, 2 places above.
         return np.asarray(place ^ ((place >> (3 if self.lines == 8 else 2)) & self.swizzle))
 
 
 def _load_factor(
     chunk: Chunk, descriptors: Array, extent: tuple[int, int], width: int, transposed: bool, report: Any
 ) -> Array:
-    """Load the bits of a factor, (outer, k), for each warp, from the descriptors of its lanes; zeros if inactive."""
-    descriptor_rows = lanes_of(chunk, spread(descriptors, chunk.shape))[:, :, 0]
-    active = lanes_of(chunk, spread(chunk.active, chunk.shape))[:, :, 0]
+    """Load the bits of each warp's factor, (blocks, warps, outer, k), from its first lane's descriptor.
+
+    ``extent`` is (outer, k). Inactive warps have zeros, except with the descriptor of an active warp of the block.
+    """
+    descriptor_rows = reshape_to_lanes(chunk, spread(descriptors, chunk.shape))[:, :, 0]
+    active = reshape_to_lanes(chunk, spread(chunk.active, chunk.shape))[:, :, 0]
     factors: dict[tuple[int, int], Array] = {}
     for row, bits in {(int(row), int(descriptor_rows[row, warp])) for row, warp in np.argwhere(active)}:
         places = Descriptor.decode(bits).locate_elements(*extent, width, transposed=transposed)
@@ -94,7 +101,7 @@ def _bind_product(instruction: Instruction) -> Step:
 
     With ``.sp``, metadata and a selector precede ``scale``.
     """
-    if instruction.modifiers[0] in _ORDER:
+    if instruction.modifiers[:1] in _ORDER:
         return lambda chunk: None
     shape, elements, names = parse_shape(instruction)
     if len(elements) == 2:  # integer factors of one type
@@ -108,21 +115,21 @@ def _bind_product(instruction: Instruction) -> Step:
     metadata = Metadata.locate(instruction, shape.k, ELEMENTS[a_type].bits, rest[1]) if is_sparse else None
     scale, *constants = rest[2 * is_sparse :]
     numbers = [constant.value for constant in constants if isinstance(constant, Immediate)]
-    in_registers = len(items(first)) > 1
+    in_registers = len(split_group(first)) > 1
     signs = numbers[:2] or [1, 1]
     transposes = [bool(number) for number in numbers[2:]]
-    transposed = ([False] * (2 - len(transposes)) + transposes)[-2:]
+    transposed = ([False] * (2 - len(transposes)) + transposes)[-2:]  # only that of B if A is in registers
     stored = shape.k // (1 + is_sparse)
     warp = Shape(16, shape.n, stored)
     factor, accumulator = find_layout("a", warp, a_type), find_layout("d", warp, d_type)
-    targets, registers = items(target), items(first)
+    targets, registers = split_group(target), split_group(first)
     if len(targets) != len(accumulator.parts):
         raise make_count_error(instruction, "its matrix d", len(targets), "register", len(accumulator.parts))
     if in_registers and len(registers) != len(factor.parts):
         raise make_count_error(instruction, "its matrix a", len(registers), "register", len(factor.parts))
 
-    def product(chunk: Chunk, *values: Array) -> list[Array]:
-        previous, (scales, bits, *sources) = values[: len(targets)], values[len(targets) :]
+    def multiply(chunk: Chunk, *values: Array) -> list[Array]:
+        previous, (scales, b_descriptors, *sources) = values[: len(targets)], values[len(targets) :]
         report_access = chunk.make_reporter()
 
         def report(error: Any, position: tuple[int, int], text: str, place: int) -> None:
@@ -131,24 +138,20 @@ def _bind_product(instruction: Instruction) -> Step:
         if in_registers:
             a = factor.assemble_matrix(chunk, sources[: len(registers)])
         else:
-            warpgroup_rows = _load_factor(
-                chunk, sources[0], (shape.m, stored), ELEMENTS[a_type].bits // 8, transposed[0], report
-            )
-            quarter = np.arange(warpgroup_rows.shape[1]) % _WARPS
-            a = np.stack([warpgroup_rows[:, w, 16 * q : 16 * (q + 1)] for w, q in enumerate(quarter)], axis=1)
+            rows = _load_factor(chunk, sources[0], (shape.m, stored), ELEMENTS[a_type].bits // 8, transposed[0], report)
+            first_rows = 16 * (np.arange(rows.shape[1]) % _WARPS)  # of each warp in its warpgroup
+            a = np.stack([rows[:, warp, first : first + 16] for warp, first in enumerate(first_rows)], axis=1)
         a = ELEMENTS[a_type].decode(a)
         if metadata:
-            a = metadata.expand(chunk, a, lanes_of(chunk, sources[-1]))
-        b = _load_factor(chunk, bits, (shape.n, shape.k), ELEMENTS[b_type].bits // 8, transposed[1], report).swapaxes(
-            2, 3
-        )
-        sums = signs[0] * signs[1] * (a @ ELEMENTS[b_type].decode(b))
-        accumulates = lanes_of(chunk, scales)[:, :, :1, None]
+            a = metadata.expand(chunk, a, reshape_to_lanes(chunk, sources[-1]))
+        b = _load_factor(chunk, b_descriptors, (shape.n, shape.k), ELEMENTS[b_type].bits // 8, transposed[1], report)
+        sums = signs[0] * signs[1] * (a @ ELEMENTS[b_type].decode(b.swapaxes(2, 3)))
+        accumulates = reshape_to_lanes(chunk, scales)[:, :, :1, None]
         sums = sums + np.where(accumulates, ELEMENTS[d_type].decode(accumulator.assemble_matrix(chunk, previous)), 0)
-        return accumulator.registers(chunk, encode(sums, d_type, saturate="satfinite" in names))
+        return accumulator.split_matrix(chunk, encode(sums, d_type, saturate="satfinite" in names))
 
     reads: list[tuple[Operand, Type]] = [(target, accumulator.kind) for target in targets]
     reads += [(scale, _PRED), (second, _U64)]
     reads += [(register, factor.kind) for register in registers] if in_registers else [(first, _U64)]
     reads += [(rest[0], _U32)] if is_sparse else []
-    return step_of(instruction, [(target, accumulator.kind) for target in targets], reads, product)
+    return make_step(instruction, [(target, accumulator.kind) for target in targets], reads, multiply)

@@ -7,9 +7,9 @@ import numpy as np
 from ...machine.chunk import Chunk
 from ...ptx.program import TYPES, Instruction
 from ..opcode_registry import Step, binds
-from ..operands import address, as_array, expect_count, reader, unsupported
+from ..operands import as_array, expect_count, make_reader, unsupported
 from ..single_threads import make_row_reporter
-from ..spaces import find_space, make_shared_reader
+from ..spaces import make_shared_reader
 from .issuing_warps import find_whole_warps, read_group, read_per_warp
 
 _U32 = TYPES["u32"]
@@ -28,10 +28,11 @@ def _bind_allocation(instruction: Instruction) -> Step:
 
 
 def _bind_alloc(instruction: Instruction) -> Step:
+    """Bind ``alloc [dst], columns``: each active warp allocates, and its first lane stores the address."""
     expect_count(instruction, 2)
     target, count = instruction.operands
-    place = make_shared_reader(instruction, address(instruction, target, find_space(instruction)))
-    read_count = reader(instruction, count, _U32)
+    place = make_shared_reader(instruction, target)
+    read_count = make_reader(instruction, count, _U32)
 
     def allocate(chunk: Chunk) -> None:
         rows, warps = find_whole_warps(chunk)
@@ -49,8 +50,9 @@ def _bind_alloc(instruction: Instruction) -> Step:
 
 
 def _bind_dealloc(instruction: Instruction) -> Step:
+    """Bind ``dealloc address, columns``, executed once per active warp."""
     expect_count(instruction, 2)
-    readers = [reader(instruction, operand, _U32) for operand in instruction.operands]
+    readers = [make_reader(instruction, operand, _U32) for operand in instruction.operands]
 
     def deallocate(chunk: Chunk) -> None:
         rows, warps = find_whole_warps(chunk)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from ...machine.chunk import Chunk
 from ...ptx.program import TYPES, Instruction
-from ..hopper.mbarriers import arrive_once
+from ..hopper.mbarriers import signal_barrier
 from ..opcode_registry import Step, binds
-from ..operands import address, expect_count, reader, unsupported
+from ..operands import expect_count, make_reader, unsupported
 from ..single_threads import iter_threads, make_row_reporter
-from ..spaces import find_space, make_shared_reader
+from ..spaces import make_shared_reader
 from .issuing_warps import find_pair, read_group
 
 _NAMES = {"commit", "mbarrier::arrive::one", "shared::cluster", "multicast::cluster", "b64",
@@ -17,26 +17,29 @@ _NAMES = {"commit", "mbarrier::arrive::one", "shared::cluster", "multicast::clus
 
 @binds("tcgen05", having={"commit"})
 def _bind_commit(instruction: Instruction) -> Step:
-    """Bind ``tcgen05.commit.cta_group.mbarrier::arrive::one{.shared::cluster}{.multicast::cluster}.b64 [a]{, r}``."""
+    """Bind ``tcgen05.commit.cta_group.mbarrier::arrive::one{.shared::cluster}{.multicast::cluster}.b64 [a]{, r}``.
+
+    ``r`` is the mask of ranks whose mbarriers get an arrival.
+    """
     names = {*instruction.modifiers}
     if not names <= _NAMES or "mbarrier::arrive::one" not in names:
         raise unsupported(instruction)
     group, is_multicast = read_group(instruction), "multicast::cluster" in names
     expect_count(instruction, 1 + is_multicast)
-    barrier = address(instruction, instruction.operands[0], find_space(instruction))
-    readers = [make_shared_reader(instruction, barrier)]
-    readers += [reader(instruction, operand, TYPES["u16"]) for operand in instruction.operands[1:]]
+    readers = [make_shared_reader(instruction, instruction.operands[0])]
+    readers += [make_reader(instruction, operand, TYPES["u16"]) for operand in instruction.operands[1:]]
 
     def commit(chunk: Chunk) -> None:
         report, shared = make_row_reporter(chunk), chunk.shared
-        for (place, *ranks), rows in iter_threads(chunk, readers):
+        for (place, *mask), rows in iter_threads(chunk, readers):
             for row in rows:
                 owner, offset = shared.find_owner(row, place)
-                first = shared.find_first_block(row)
-                owners = [first + rank for rank in range(16) if ranks[0] >> rank & 1] if ranks else [owner]
-                barriers = [(block, offset) for block in owners]
-                chunk.tensor.commit(find_pair(chunk, row, group), barriers)
-                for block, _ in barriers:
-                    arrive_once(chunk, block, offset, report)
+                blocks = [owner]
+                if mask:
+                    first = shared.find_first_block(row)
+                    blocks = [first + rank for rank in range(16) if mask[0] >> rank & 1]
+                chunk.tensor.commit(find_pair(chunk, row, group), [(block, offset) for block in blocks])
+                for block in blocks:
+                    signal_barrier(chunk, block, offset, report, arrivals=1)
 
     return commit

@@ -15,54 +15,55 @@ from ...machine.chunk import Chunk
 from ...machine.tensor_memory import split_address
 from ...ptx.program import TYPES, Instruction
 from ..opcode_registry import Step, binds
-from ..operands import address, expect_count, reader, unsupported
+from ..operands import expect_count, make_address_reader, make_reader, unsupported
 from ..single_threads import iter_threads, make_row_reporter
 from ..tensor_cores.matrix_rows import PACKED, split_row
 from .descriptors import decode_shared
 from .issuing_warps import GROUPS, find_pair, note_uncounted, read_group, report_descriptors
 
 
-class _Copy(NamedTuple):
-    """Shape of a copy: bytes per row, and the lanes that the source rows go to, (copies, rows)."""
+class _CopyShape(NamedTuple):
+    """Shape of a copy: bytes per row, and the lanes that the source rows go to, (copies of each row, rows)."""
 
     width: int
     lanes: Array
 
 
-def _repeat(lanes: Array, *starts: int) -> Array:
+def _repeat_lanes(lanes: Array, *starts: int) -> Array:
+    """Return the lanes shifted by each start, (starts, lanes)."""
     return np.array(starts)[:, None] + lanes
 
 
 _HALF = np.arange(64)
 #: Keys: shape and multicast.
-_COPIES: dict[frozenset[str], _Copy] = {
-    frozenset({"128x256b"}): _Copy(32, _repeat(np.arange(128), 0)),
-    frozenset({"4x256b"}): _Copy(32, _repeat(32 * np.arange(4), 0)),
-    frozenset({"128x128b"}): _Copy(16, _repeat(np.arange(128), 0)),
-    frozenset({"64x128b", "warpx2::02_13"}): _Copy(16, _repeat(_HALF, 0, 64)),
-    frozenset({"64x128b", "warpx2::01_23"}): _Copy(16, _repeat(_HALF + _HALF // 32 * 32, 0, 32)),
-    frozenset({"32x128b", "warpx4"}): _Copy(16, _repeat(np.arange(32), 0, 32, 64, 96)),
+_COPIES: dict[frozenset[str], _CopyShape] = {
+    frozenset({"128x256b"}): _CopyShape(32, _repeat_lanes(np.arange(128), 0)),
+    frozenset({"4x256b"}): _CopyShape(32, _repeat_lanes(32 * np.arange(4), 0)),
+    frozenset({"128x128b"}): _CopyShape(16, _repeat_lanes(np.arange(128), 0)),
+    frozenset({"64x128b", "warpx2::02_13"}): _CopyShape(16, _repeat_lanes(_HALF, 0, 64)),
+    frozenset({"64x128b", "warpx2::01_23"}): _CopyShape(16, _repeat_lanes(_HALF + _HALF // 32 * 32, 0, 32)),
+    frozenset({"32x128b", "warpx4"}): _CopyShape(16, _repeat_lanes(np.arange(32), 0, 32, 64, 96)),
 }
 
 
 @binds("tcgen05", having={"cp"})
 def _bind_copy(instruction: Instruction) -> Step:
     """Bind ``tcgen05.cp.cta_group.shape{.multicast}{.b8x16.b6x16_p32} [address], descriptor``."""
-    packed = [PACKED[form] for form in PACKED if f".{form}." in f"{instruction.name}."]
-    names = {"b8x16", "b6x16_p32", "b4x16_p64"} if packed else set()
-    copy = _COPIES.get(frozenset(instruction.modifiers[1:]).difference(GROUPS, names))
+    packed_bits = next((PACKED[form] for form in PACKED if f".{form}." in f"{instruction.name}."), 0)
+    packed_names = {"b8x16", "b6x16_p32", "b4x16_p64"} if packed_bits else set()
+    copy = _COPIES.get(frozenset(instruction.modifiers[1:]).difference(GROUPS, packed_names))
     if copy is None:
         raise unsupported(instruction, "copies of this shape are not supported")
     expect_count(instruction, 2)
     group = read_group(instruction)
     target, source = instruction.operands
-    readers = [address(instruction, target, "tensor"), reader(instruction, source, TYPES["u64"])]
+    readers = [make_address_reader(instruction, target, "tensor"), make_reader(instruction, source, TYPES["u64"])]
 
     def copy_rows(chunk: Chunk) -> None:
         report = make_row_reporter(chunk)
-        for (place, bits), rows in iter_threads(chunk, readers):
+        for (place, descriptor_bits), rows in iter_threads(chunk, readers):
             with report_descriptors(chunk):
-                descriptor = decode_shared(bits)
+                descriptor = decode_shared(descriptor_bits)
             base, first_column = split_address(place)
             places = descriptor.locate_elements(len(copy.lanes[0]), copy.width // 4, 4, transposed=False)
             columns = first_column + np.arange(copy.width // 4)
@@ -70,10 +71,10 @@ def _bind_copy(instruction: Instruction) -> Step:
             members = (member for row in rows for member in find_pair(chunk, row, group))
             for member in members:
                 words = chunk.shared.gather_elements(member, places, 4, report)
-                if packed:
-                    rows_of_bytes = words.view(np.uint8).reshape(len(words), -1, 16)
-                    content = split_row(rows_of_bytes[..., : 2 * packed[0]], packed[0])
-                    words = content.reshape(len(words), -1).view(np.uint32)
+                if packed_bits:  # 16 elements, then padding, in each 16 bytes
+                    units = words.view(np.uint8).reshape(len(words), -1, 16)
+                    elements = split_row(units[..., : 2 * packed_bits], packed_bits)
+                    words = elements.reshape(len(words), -1).view(np.uint32)
                 for lanes in base + copy.lanes:
                     chunk.tensor.store(np.array(member), lanes[:, None], columns, words, report, is_asynchronous=True)
         chunk.has_written, chunk.spins = True, 0

@@ -18,9 +18,9 @@ from .layouts import DATA_PATHS
 
 
 class Kind(NamedTuple):
-    """A kind of product: types of factors and result by code, K of one instruction, and whether it is scaled.
+    """A kind of product: types of factors and result by code, K of a dense product, and whether it has block scales.
 
-    ``padded``: 16 elements of 4 or 6 bits occupy 16 bytes.
+    ``padded``: 16 elements of 4 or 6 bits occupy 16 bytes in shared memory. Otherwise, elements of 4 bits are dense.
     """
 
     factors: Mapping[int, str]
@@ -48,8 +48,8 @@ _COLUMNS = {(1, False): range(8, 257, 8), (2, False): range(16, 257, 16), (1, Tr
 _INTEGER_COLUMNS = {**_COLUMNS, (1, False): (8, 24, *range(16, 257, 16)), (2, False): range(32, 257, 32)}
 
 
-class ProductShape(NamedTuple):
-    """An instruction descriptor: rows and columns, types, and how the factors are read."""
+class InstructionDescriptor(NamedTuple):
+    """The operand ``idesc`` of a product: rows and columns of the result, types, and how the factors are read."""
 
     rows: int
     columns: int
@@ -75,8 +75,10 @@ class ProductShape(NamedTuple):
         return self.k == _LONG
 
     @classmethod
-    def decode(cls, bits: int, kind: Kind, group: int, *, is_stationary: bool, is_sparse: bool) -> ProductShape:
-        """Decode an instruction descriptor.
+    def decode(
+        cls, bits: int, kind: Kind, group: int, *, is_stationary: bool, is_sparse: bool
+    ) -> InstructionDescriptor:
+        """Decode an instruction descriptor of a product of ``group`` blocks, with or without ``.ws`` and ``.sp``.
 
         Raises ValueError if the PTX ISA does not define it, NotImplementedError if ptxcount does not support it.
         """
@@ -90,18 +92,16 @@ class ProductShape(NamedTuple):
                 f"bit 2 of the instruction descriptor {bits:#x} is {bits >> 2 & 1}; it must be 1 with .sp, else 0"
             )
         if not all(factors) or not result:
-            text = (
-                f"the types of the factors, {codes[0]} and {codes[1]}, or of the result, {bits >> 4 & 3}, are undefined"
-            )
-            raise ValueError(text)
+            types = f"of the factors, {codes[0]} and {codes[1]}, or of the result, {bits >> 4 & 3}"
+            raise ValueError(f"the types {types}, are undefined")
         allowed = (_INTEGER_COLUMNS if result == "s32" else _COLUMNS).get((group, is_stationary), ())
         is_wide = is_stationary and is_sparse and columns > 128
         if columns not in allowed or is_wide or (rows, group, is_stationary) not in DATA_PATHS:
             raise ValueError(f"{rows} x {columns} is no shape of a product with .cta_group::{group}")
         is_long = not kind.padded and bool(bits >> 31)
         if is_long and (is_sparse or DATA_PATHS[rows, group, is_stationary].rows != 128):
-            form = "sparse factors do" if is_sparse else f"{rows} rows with .cta_group::{group} do"
-            raise ValueError(f"K is 96, which {form} not allow; use dense factors with 128 rows in each block")
+            form = "sparse factors" if is_sparse else f"{rows} rows with .cta_group::{group}"
+            raise ValueError(f"K is 96, which {form} do not allow; use dense factors with 128 rows in each block")
         return cls(
             rows,
             columns,
@@ -119,9 +119,9 @@ class ProductShape(NamedTuple):
 
 
 class ColumnMask(NamedTuple):
-    """Mask of columns that count as zeros, for each part of the columns, and a shift of all columns.
+    """Mask of the columns of B that count as zeros, for each part of the columns, and a shift of all columns.
 
-    Runs of ``zeros`` masked and ``used`` unmasked columns alternate. The fields are those of CUTLASS 4
+    ``zeros`` masked columns and ``used`` unmasked ones alternate. The fields are those of CUTLASS 4
     (``mma_sm100_desc.hpp``, ``MaskAndShiftB`` and ``make_column_zero_mask``), the shift is that of PTX ISA 9.0,
     9.7.16.4.3, Example 4.
     """
@@ -138,26 +138,25 @@ class ColumnMask(NamedTuple):
 
     @classmethod
     def decode(cls, bits: int, rows: int) -> ColumnMask:
-        """Decode a descriptor for a product of some rows. Raises as `ProductShape.decode`."""
+        """Decode a descriptor for a product of ``rows`` rows. Raises as `InstructionDescriptor.decode`."""
         shift, greatest = bits >> 56 & 63, 16 if rows == 32 else 32
         if shift > greatest:
-            raise ValueError(
-                f"a shift of {shift} columns in the mask descriptor {bits:#x}; at most {greatest} is allowed"
-            )
-        starts, firsts = zip(*((bits >> 8 * part & 255, bool(bits >> 32 + part & 1)) for part in range(4)), strict=True)
-        return cls(starts, firsts, (bits >> 40 & 255) + 1, (bits >> 48 & 255) + 1, shift, bool(bits >> 39 & 1))
+            raise ValueError(f"the shift of the mask descriptor {bits:#x} is {shift}; at most {greatest} is allowed")
+        starts = tuple(bits >> 8 * part & 255 for part in range(4))
+        zeros_first = tuple(bool(bits >> 32 + part & 1) for part in range(4))
+        return cls(starts, zeros_first, (bits >> 40 & 255) + 1, (bits >> 48 & 255) + 1, shift, bool(bits >> 39 & 1))
 
     def find_zeros(self, parts: int, columns: int) -> Array:
         """Return the mask of columns that count as zeros, (parts, columns)."""
         if not self.is_active:
             return np.zeros((parts, columns), bool)
         starts, zeros_first = (np.array(fields[:parts])[:, None] for fields in (self.starts, self.zeros_first))
-        place = (starts + np.arange(columns)) % (self.zeros + self.used)
-        return np.where(zeros_first, place < self.zeros, place >= self.used)
+        place_in_period = (starts + np.arange(columns)) % (self.zeros + self.used)
+        return np.where(zeros_first, place_in_period < self.zeros, place_in_period >= self.used)
 
 
 class _Pattern(NamedTuple):
-    """Swizzle pattern: bytes per line, lines along K, and the address bits that the swizzle changes."""
+    """Swizzle pattern: bytes per line (``span``), lines along K, and the address bits that the swizzle changes."""
 
     span: int
     lines: int
@@ -173,7 +172,7 @@ _PATTERNS = {
 
 
 def decode_shared(bits: int) -> Descriptor:
-    """Decode the descriptor of a factor in shared memory. Raises as `ProductShape.decode`."""
+    """Decode the descriptor of a factor in shared memory. Raises as `InstructionDescriptor.decode`."""
     start, leading, stride = ((bits >> place & 0x3FFF) << 4 for place in (0, 16, 32))
     pattern = _PATTERNS.get(bits >> 61 & 7)
     if bits >> 46 & 7 != 1:

@@ -35,35 +35,34 @@ FACTOR_ELEMENTS: dict[str, _Element] = {
 }
 
 
-def _split_bytes(content: Array, bits: int) -> Array:
-    """Split the bytes along the last axis into elements of 4 bits."""
-    shifts = np.arange(0, 8, bits, dtype=np.uint8)
-    return ((content[..., None] >> shifts) & ((1 << bits) - 1)).reshape(*content.shape[:-1], -1)
+def _split_bytes(content: Array) -> Array:
+    """Split the bytes along the last axis into elements of 4 bits, the lower ones first."""
+    return ((content[..., None] >> np.array([0, 4], np.uint8)) & 15).reshape(*content.shape[:-1], -1)
 
 
 def load_shared_factor(
     chunk: Chunk, row: int, descriptor: Descriptor, extent: tuple[int, int], name: str, report: Report,
     *, transposed: bool, padded: bool,
 ) -> Array:  # fmt: skip
-    """Load a factor of a block, (outer, k), as float64."""
+    """Load a factor from the shared memory of the block ``row``, (outer, k), as float64; ``extent`` is (outer, k)."""
     element, (outer, k) = FACTOR_ELEMENTS[name], extent
     if element.bits >= 8:
         places = descriptor.locate_elements(outer, k, element.bits // 8, transposed=transposed)
         return element.decode(chunk.shared.gather_elements(row, places, element.bits // 8, report))
     if not padded:
         places = descriptor.locate_elements(outer, k // 2, 1, transposed=False)
-        return element.decode(_split_bytes(chunk.shared.gather_elements(row, places, 1, report), element.bits))
+        return element.decode(_split_bytes(chunk.shared.gather_elements(row, places, 1, report)))
     places = descriptor.locate_elements(outer, k, 1, transposed=transposed)
     bit = places % 16 * element.bits
-    low = places // 16 * 16 + bit // 8
-    last = places // 16 * 16 + (bit + element.bits - 1) // 8
-    parts = [chunk.shared.gather_elements(row, part, 1, report).astype(np.uint16) for part in (low, last)]
-    codes = ((parts[0] | parts[1] << 8) >> (bit % 8).astype(np.uint16)) & ((1 << element.bits) - 1)
+    first_byte = places // 16 * 16 + bit // 8
+    last_byte = places // 16 * 16 + (bit + element.bits - 1) // 8
+    low, high = (chunk.shared.gather_elements(row, byte, 1, report) for byte in (first_byte, last_byte))
+    codes = ((low | high.astype(np.uint16) << 8) >> (bit % 8).astype(np.uint16)) & ((1 << element.bits) - 1)
     return element.decode(codes)
 
 
 def find_stored_bits(name: str, *, padded: bool) -> int:
-    """Return the bits of an element in memory; fewer than 8 may be padded to a byte."""
+    """Return the bits of an element in shared memory: at least 8 if shorter elements are padded."""
     bits = FACTOR_ELEMENTS[name].bits
     return max(bits, 8) if padded else bits
 
@@ -71,37 +70,46 @@ def find_stored_bits(name: str, *, padded: bool) -> int:
 def load_tensor_factor(
     chunk: Chunk, rows: Array, path: DataPath, base: tuple[int, int], k: int, name: str, report: Report
 ) -> Array:
-    """Load A from tensor memory, (blocks, parts, rows, K), as float64."""
+    """Load A from the tensor memory of the blocks ``rows``, (blocks, parts, rows, K), as float64.
+
+    ``base`` is the first lane and column.
+    """
     element = FACTOR_ELEMENTS[name]
     columns = base[1] + np.arange(k * element.bits // 32)
     lanes = base[0] + path.find_lanes()
     words = chunk.tensor.load(rows[:, None, None, None], lanes[None, :, :, None], columns, report, is_asynchronous=True)
     if element.bits == 4:
-        return element.decode(_split_bytes(words.view(np.uint8), 4))
+        return element.decode(_split_bytes(words.view(np.uint8)))
     return element.decode(words.view(f"u{element.bits // 8}"))
 
 
+class ScaleBytes(NamedTuple):
+    """Bytes of a row's scales: their type, the first byte in a word, and their number."""
+
+    name: str
+    first: int
+    length: int
+
+
 def load_scales(
-    chunk: Chunk, rows: Array, base: tuple[int, int], count: int, parts: int, scale: tuple[str, int, int],
-    report: Report,
-) -> Array:  # fmt: skip
+    chunk: Chunk, rows: Array, base: tuple[int, int], count: int, parts: int, scale: ScaleBytes, report: Report
+) -> Array:
     """Load the scales of a factor's ``count`` rows, (blocks, rows, scales per row), as float64.
 
-    ``scale`` is their type, the first byte in a word, and the number of bytes. With two parts, each half of the lanes
-    has its half of the rows. Bytes beyond the fourth are in the same lanes, four columns later for every 128 rows.
+    With two parts, each half of the lanes has its half of the rows. Bytes beyond the fourth are in the same lanes, four
+    columns later for every 128 rows.
     """
-    name, first_byte, byte_count = scale
     number = np.arange(count)
     part, within = number // (count // parts), number % (count // parts)
     repeats = np.arange(4 // parts)[:, None, None] * 32
     lanes = base[0] + (part * (128 // parts) + within % 32)[:, None] + repeats
-    byte = np.arange(first_byte, first_byte + byte_count)
+    byte = np.arange(scale.first, scale.first + scale.length)
     columns = base[1] + (within // 32)[:, None] + byte // 4 * (-(-count // 128) * 4)
     words = chunk.tensor.load(rows[:, None, None, None], lanes[None], columns, report, is_asynchronous=True)
     if (words != words[:, :1]).any():
         text = "scales differ between the quarters of the lanes, which must repeat them"
         report(TensorMemoryError, (int(rows[0]), 0), text, base[0] << 16 | base[1])
-    return SCALES[name](words[:, 0] >> (8 * (byte % 4)).astype(np.uint32) & 0xFF)
+    return SCALES[scale.name](words[:, 0] >> (8 * (byte % 4)).astype(np.uint32) & 0xFF)
 
 
 def load_metadata(

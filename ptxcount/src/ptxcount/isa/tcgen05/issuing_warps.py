@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import prod
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from ...machine.chunk import Chunk
 from ...ptx.program import Instruction
 from ...util.errors import TensorMemoryError
 from ..operands import unsupported
-from ..warp_collectives import lanes_of
+from ..warp_collectives import reshape_to_lanes
 
 #: Number of blocks, by qualifier.
 GROUPS = {"cta_group::1": 1, "cta_group::2": 2}
@@ -22,7 +23,7 @@ def read_group(instruction: Instruction) -> int:
     """Return the number of blocks of an instruction's ``.cta_group``."""
     groups = [GROUPS[name] for name in instruction.modifiers if name in GROUPS]
     if len(groups) != 1:
-        raise unsupported(instruction, "it needs one .cta_group")
+        raise unsupported(instruction, "it needs either .cta_group::1 or .cta_group::2")
     return groups[0]
 
 
@@ -33,13 +34,14 @@ def find_pair(chunk: Chunk, row: int, group: int) -> list[int]:
     first = chunk.shared.find_first_block(row)
     even = first + (row - first) // 2 * 2
     if even + 1 >= chunk.shape[0] or chunk.shared.find_first_block(even + 1) != first:
-        raise chunk.make_fault(TensorMemoryError, ".cta_group::2 in a cluster of an odd number of blocks")
+        text = f".cta_group::2 needs an even number of blocks in a cluster, not {prod(chunk.context.cluster)}"
+        raise chunk.make_fault(TensorMemoryError, text)
     return [even, even + 1]
 
 
 @contextmanager
 def report_descriptors(chunk: Chunk) -> Iterator[None]:
-    """Turn errors of descriptors into kernel faults, or into `UnsupportedInstructionError`."""
+    """Turn ``ValueError`` into `TensorMemoryError`, ``NotImplementedError`` into `UnsupportedInstructionError`."""
     try:
         yield
     except NotImplementedError as error:
@@ -49,18 +51,18 @@ def report_descriptors(chunk: Chunk) -> Iterator[None]:
 
 
 def note_uncounted(chunk: Chunk, times: int) -> None:
-    """Add a finding for reads of shared memory that are not counted."""
+    """Add a finding, ``times`` times, for reads of shared memory that are not counted."""
     name = f"tcgen05.{chunk.instruction.modifiers[0]}"
     text = f"{name} reads shared memory, which is not counted: its wavefronts are unknown"
     chunk.add_finding("uncounted-read", text, times)
 
 
 def find_whole_warps(chunk: Chunk) -> tuple[Array, Array]:
-    """Return the blocks and warps that execute an instruction; raise if a warp does so with only some lanes."""
+    """Return the block and the number in its block of each active warp; raise if only some of its lanes are active."""
     lanes = lanes_by_warp(spread(chunk.active, chunk.shape), chunk.shape[1])
     partly = lanes.any(axis=2) & ~lanes.all(axis=2)
     if partly.any():
-        row, warp = (int(axis[0]) for axis in np.nonzero(partly))
+        row, warp = (int(indices[0]) for indices in np.nonzero(partly))
         text = f"warp {warp} executes it with {lanes[row, warp].sum()} of {LANES} lanes; all must be active"
         raise chunk.make_fault(TensorMemoryError, text, position=(row, warp * LANES + int(lanes[row, warp].argmax())))
     rows, warps = np.nonzero(lanes.any(axis=2))
@@ -68,7 +70,6 @@ def find_whole_warps(chunk: Chunk) -> tuple[Array, Array]:
 
 
 def read_per_warp(chunk: Chunk, values: Array, rows: Array, warps: Array) -> Array:
-    """Return the values of the first lanes of some warps."""
-    by_lane = lanes_of(chunk, spread(values, chunk.shape))
-    first: Array = by_lane[rows, warps, 0].astype(np.int64)
-    return first
+    """Return the value of the first lane of each warp from `find_whole_warps`, as int64."""
+    by_lane = reshape_to_lanes(chunk, spread(values, chunk.shape))
+    return np.asarray(by_lane[rows, warps, 0].astype(np.int64))

@@ -43,9 +43,10 @@ FRAGMENTS: dict[str, Fragment] = {
 
 
 class DataPath(NamedTuple):
-    """Lanes of a product's rows: rows per block, and the number of column parts in different lanes.
+    """Lanes of a product's rows: rows per block, and the number of parts of the columns, which are in different lanes.
 
-    ``bases`` are the allowed lanes of an address ("Tensor Memory Datapath Lane Alignment").
+    ``locate`` maps a row and a part to a lane. ``bases`` are the allowed lanes of an address ("Tensor Memory Datapath
+    Lane Alignment").
     """
 
     rows: int
@@ -59,17 +60,18 @@ class DataPath(NamedTuple):
         return np.broadcast_to(lanes, (self.parts, self.rows))
 
 
-def _make_whole(rows: int, parts: int) -> DataPath:
+def _make_adjacent(rows: int, parts: int) -> DataPath:
+    """Make the layout with each row in the next lane, and each part after the rows of the one before."""
     return DataPath(rows, parts, lambda row, part: row + rows * part)
 
 
 #: The layouts A to G by M, blocks of the group, and ``.ws``; without C, which is for sparse factors.
 DATA_PATHS: dict[tuple[int, int, bool], DataPath] = {
-    (256, 2, False): _make_whole(128, 1),  # A
-    (128, 2, False): _make_whole(64, 2),  # B
-    (128, 1, False): _make_whole(128, 1),  # D
-    (128, 1, True): _make_whole(128, 1),  # D
-    (64, 1, True): _make_whole(64, 2),  # E
+    (256, 2, False): _make_adjacent(128, 1),  # A
+    (128, 2, False): _make_adjacent(64, 2),  # B
+    (128, 1, False): _make_adjacent(128, 1),  # D
+    (128, 1, True): _make_adjacent(128, 1),  # D
+    (64, 1, True): _make_adjacent(64, 2),  # E
     (64, 1, False): DataPath(64, 1, lambda row, part: row // 16 * 32 + row % 16 + part, (0, 16)),  # F
-    (32, 1, True): _make_whole(32, 4),  # G
+    (32, 1, True): _make_adjacent(32, 4),  # G
 }

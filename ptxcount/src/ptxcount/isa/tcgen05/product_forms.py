@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ...ptx.program import Address, Group, Immediate, Instruction, Operand
-from ..operands import items, unsupported
+from ...util.grammar import count_noun
+from ..operands import split_group, unsupported
 from .descriptors import KINDS, Kind
 from .issuing_warps import GROUPS, read_group
 
@@ -22,8 +23,11 @@ class ProductForm(NamedTuple):
     """Form of a product, from the modifiers and operands of its instruction."""
 
     kind: Kind
+    #: Number of blocks that multiply together.
     group: int
+    #: True for ``.ws`` ("weight stationary").
     is_stationary: bool
+    #: True if A is in tensor memory instead of shared memory.
     from_tensor_memory: bool
     #: Scales per row of a factor, if K is not 96; 0 without scales.
     scales: int
@@ -37,7 +41,11 @@ class ProductForm(NamedTuple):
 
     @classmethod
     def parse(cls, instruction: Instruction, operands: Sequence[Operand]) -> ProductForm:
-        """Parse the modifiers and operands, without metadata; raises `UnsupportedInstructionError`."""
+        """Parse the modifiers, and the operands without metadata; raise `UnsupportedInstructionError` for other forms.
+
+        The first operands are ``[d], a, b, idesc``. With scales, ``[scales of a], [scales of b], p`` follow. Otherwise,
+        ``{mask words,} p`` and a shift follow, or with ``.ws`` a column mask.
+        """
         names = {*instruction.modifiers}
         if "ashift" in names:
             problem = "the PTX ISA does not tell if the product reads the rows before or after their shift"
@@ -47,20 +55,25 @@ class ProductForm(NamedTuple):
         counts = [_SCALE_COUNTS[name] for name in names if name in _SCALE_COUNTS]
         if len(kinds) != 1 or not names - collectors <= _OPTIONS or len(counts) > 1:
             raise unsupported(instruction)
-        kind, scaled, is_stationary = KINDS[kinds[0]], "block_scale" in names, "ws" in names
-        if kind.is_scaled != scaled or not 5 + 2 * scaled <= len(operands) <= 7:
+        kind, is_scaled, is_stationary = KINDS[kinds[0]], "block_scale" in names, "ws" in names
+        if kind.is_scaled != is_scaled or not 5 + 2 * is_scaled <= len(operands) <= 7:
             raise unsupported(instruction)
-        masks = items(operands[4]) if isinstance(operands[4], Group) and not scaled else ()
-        rest = operands[5 + bool(masks) :] if not scaled else ()
-        shift = rest[0].value if rest and isinstance(rest[0], Immediate) and not is_stationary else 0
-        if (is_stationary and (masks or scaled)) or (rest and not is_stationary and not isinstance(rest[0], Immediate)):
+        masks = split_group(operands[4]) if isinstance(operands[4], Group) and not is_scaled else ()
+        rest = () if is_scaled else operands[5 + bool(masks) :]
+        if is_stationary and (masks or is_scaled):
             raise unsupported(instruction)
+        shift: float = 0
+        if rest and not is_stationary:
+            if not isinstance(rest[0], Immediate):
+                raise unsupported(instruction)
+            shift = rest[0].value
         if not 0 <= shift <= _MAX_SHIFT:
             raise unsupported(instruction, f"scale-input-d is {shift}; 0 to {_MAX_SHIFT} are allowed")
         group = read_group(instruction)
         if masks and len(masks) != 4 * group:
-            raise unsupported(instruction, f"disable-output-lane has {len(masks)} words; {4 * group} are needed")
-        scales = (counts[0] if counts else _BLOCK32[kinds[0]]) if scaled else 0
-        block = 16 if "block16" in names else 32 if scaled and not counts else 0
+            found = count_noun(len(masks), "word")
+            raise unsupported(instruction, f"disable-output-lane has {found}; {4 * group} are needed")
+        scales = (counts[0] if counts else _BLOCK32[kinds[0]]) if is_scaled else 0
+        block = 16 if "block16" in names else 32 if is_scaled and not counts else 0
         from_tensor_memory = isinstance(operands[1], Address)
         return cls(kind, group, is_stationary, from_tensor_memory, scales, block, len(masks), int(shift), "sp" in names)

@@ -17,13 +17,14 @@ from ...machine.tensor_memory import LANE_COUNT, split_address
 from ...ptx.program import TYPES, Instruction
 from ...util.errors import TensorMemoryError
 from ..opcode_registry import Step, binds
-from ..operands import Reader, address, items, reader, unsupported
+from ..operands import Reader, make_address_reader, make_reader, split_group, unsupported
 from ..single_threads import iter_threads, make_row_reporter
 from ..tensor_cores.elements import ELEMENTS, encode
 from ..tensor_cores.sparse import expand_groups, find_undefined, find_unit
-from .descriptors import ColumnMask, ProductShape, decode_shared
+from .descriptors import ColumnMask, InstructionDescriptor, decode_shared
 from .factors import (
     FACTOR_ELEMENTS,
+    ScaleBytes,
     find_stored_bits,
     load_metadata,
     load_scales,
@@ -41,14 +42,17 @@ _BYTE_SHIFT = 30
 
 
 class _Issue(NamedTuple):
-    """An issued instruction: addresses and descriptors, as numbers."""
+    """Operands of an issued instruction, as numbers: addresses and descriptors, and 1 to accumulate.
+
+    ``extra`` are the addresses of scales, the words of the mask of lanes, or the column mask.
+    """
 
     result: int
     a: int
     b: int
-    shape: int
+    idesc: int
     accumulates: int
-    rest: tuple[int, ...]
+    extra: tuple[int, ...]
     metadata: int
 
 
@@ -58,25 +62,25 @@ def _bind_product(instruction: Instruction) -> Step:
     operands = list(instruction.operands)
     metadata = [operands.pop(3)] if "sp" in instruction.modifiers and len(operands) > 3 else []
     form = ProductForm.parse(instruction, operands)
-    result, a, b, shape, *rest = operands
+    result, first, second, descriptor, *rest = operands
 
     def read_tensor_address(operand: Any) -> Reader:
-        return address(instruction, operand, "tensor")
+        return make_address_reader(instruction, operand, "tensor")
 
-    read_a = read_tensor_address(a) if form.from_tensor_memory else reader(instruction, a, _U64)
-    readers = [read_tensor_address(result), read_a, reader(instruction, b, _U64)]
-    readers.append(reader(instruction, shape, _U32))
-    extra = [read_tensor_address(operand) for operand in rest[:2]] if form.scales else []
-    extra += [reader(instruction, word, _U32) for word in (items(rest[0]) if form.masks else ())]
-    extra += [reader(instruction, mask, _U64) for mask in (rest[1:] if form.is_stationary else ())]
-    readers += [reader(instruction, rest[2 if form.scales else bool(form.masks)], _PRED), *extra]
+    read_a = read_tensor_address(first) if form.from_tensor_memory else make_reader(instruction, first, _U64)
+    readers = [read_tensor_address(result), read_a]
+    readers += [make_reader(instruction, second, _U64), make_reader(instruction, descriptor, _U32)]
+    extra_readers = [read_tensor_address(operand) for operand in rest[:2]] if form.scales else []
+    extra_readers += [make_reader(instruction, word, _U32) for word in (split_group(rest[0]) if form.masks else ())]
+    extra_readers += [make_reader(instruction, mask, _U64) for mask in (rest[1:] if form.is_stationary else ())]
+    readers += [make_reader(instruction, rest[2 if form.scales else bool(form.masks)], _PRED), *extra_readers]
     readers += [read_tensor_address(operand) for operand in metadata]
 
     def multiply(chunk: Chunk) -> None:
         for numbers, rows in iter_threads(chunk, readers):
-            d, a, b, idesc, accumulates, *others = numbers
-            place = others.pop() if form.is_sparse else 0
-            issue = _Issue(d, a, b, idesc, accumulates, tuple(others), place)
+            d, a, b, idesc, accumulates, *extra = numbers
+            metadata_address = extra.pop() if form.is_sparse else 0
+            issue = _Issue(d, a, b, idesc, accumulates, tuple(extra), metadata_address)
             _Product(chunk, form, issue, rows).execute()
             note_uncounted(chunk, len(rows))
         chunk.has_written, chunk.spins = True, 0
@@ -85,37 +89,36 @@ def _bind_product(instruction: Instruction) -> Step:
 
 
 class _Product:
-    """One product, issued with equal operands in some blocks."""
+    """One product, issued with equal operands in the blocks ``rows``."""
 
     def __init__(self, chunk: Chunk, form: ProductForm, issue: _Issue, rows: list[int]) -> None:
         self._chunk, self._form, self._issue, self._rows = chunk, form, issue, rows
         self._report: Report = make_row_reporter(chunk)
         with report_descriptors(chunk):
-            shape = ProductShape.decode(
-                issue.shape, form.kind, form.group, is_stationary=form.is_stationary, is_sparse=form.is_sparse
+            idesc = InstructionDescriptor.decode(
+                issue.idesc, form.kind, form.group, is_stationary=form.is_stationary, is_sparse=form.is_sparse
             )
-            mask = ColumnMask.decode(issue.rest[0], shape.rows) if form.is_stationary and issue.rest else None
-        self._shape, self._column_mask = shape, mask
-        self._path = DATA_PATHS[shape.rows, form.group, form.is_stationary]
+            mask = ColumnMask.decode(issue.extra[0], idesc.rows) if form.is_stationary and issue.extra else None
+        self._idesc, self._column_mask = idesc, mask
+        self._path = DATA_PATHS[idesc.rows, form.group, form.is_stationary]
         if form.is_sparse and self._path.rows != 128 and not form.is_stationary:
             problem = "the text of the PTX ISA does not specify where its metadata lies"
             raise unsupported(chunk.instruction, f"a sparse product with {self._path.rows} rows in a block: {problem}")
-        if shape.is_long and not form.block:
+        if idesc.is_long and not form.block:
             raise unsupported(chunk.instruction, "K = 96 needs .block16 or .block32")
         addresses = [issue.result, *([issue.a] if form.from_tensor_memory else [])]
         addresses += [issue.metadata] if form.is_sparse else []
         bases = [split_address(place)[0] for place in addresses]
         if bases[0] not in self._path.bases or len({*bases}) > 1:
             allowed = " or ".join(map(str, self._path.bases))
-            text = (
-                f"addresses with the lanes {', '.join(map(str, bases))}; all have lane {allowed} for {shape.rows} rows"
-            )
+            lanes = ", ".join(map(str, bases))
+            text = f"addresses with the lanes {lanes}; for {idesc.rows} rows, all must have lane {allowed}"
             raise chunk.make_fault(TensorMemoryError, text)
 
     @property
     def _stored_k(self) -> int:
         """Number of stored elements in a row of A."""
-        return self._shape.k // (1 + self._form.is_sparse)
+        return self._idesc.k // (1 + self._form.is_sparse)
 
     def execute(self) -> None:
         """Multiply, add, and store the result of each block of the group."""
@@ -130,21 +133,22 @@ class _Product:
             self._multiply_block(blocks, member, b)
 
     def _multiply_block(self, blocks: Array, member: int, b: Array) -> None:
-        shape, form = self._shape, self._form
+        """Compute and store the rows of the result in ``blocks``, each the block number ``member`` of its group."""
+        idesc, form = self._idesc, self._form
         a = self._load_a(blocks)
         if form.is_sparse:
             a = self._expand_a(blocks, a)
         if form.scales:
             a, b = self._apply_scales(blocks, a, b)
-        sums = shape.signs[0] * shape.signs[1] * (a @ b)
+        sums = idesc.signs[0] * idesc.signs[1] * (a @ b)
         base, column = split_address(self._issue.result)
         lanes, columns = base + self._path.find_lanes(), column + np.arange(sums.shape[3])
         tensor = self._chunk.tensor
         if self._issue.accumulates:
             places = blocks[:, None, None, None], lanes[:, :, None], columns
             old = tensor.load(*places, self._report, is_asynchronous=True)
-            sums = sums + ELEMENTS[shape.result].decode(old) * 2.0**-form.shift
-        words = encode(sums, shape.result, saturate=shape.saturates).astype(np.uint32)
+            sums = sums + ELEMENTS[idesc.result].decode(old) * 2.0**-form.shift
+        words = encode(sums, idesc.result, saturate=idesc.saturates).astype(np.uint32)
         kept = self._find_kept_lanes(member)
         for part, part_lanes in enumerate(lanes):
             updated = np.flatnonzero(~kept[part_lanes])
@@ -152,28 +156,28 @@ class _Product:
             tensor.store(*places, words[:, part, updated], self._report, is_asynchronous=True)
 
     def _find_kept_lanes(self, member: int) -> Array:
-        """Return the mask of lanes that the product leaves unchanged, from the block's four mask words."""
+        """Return the mask of the 128 lanes that the product leaves unchanged, from the block's four mask words."""
         if not self._form.masks:
             return np.zeros(LANE_COUNT, bool)
-        words = np.array(self._issue.rest[4 * member : 4 * member + 4], np.uint32)
+        words = np.array(self._issue.extra[4 * member : 4 * member + 4], np.uint32)
         return np.unpackbits(words.view(np.uint8), bitorder="little").astype(bool)
 
     def _load_a(self, blocks: Array) -> Array:
-        """Load A of each block, (blocks, parts or 1, M, K)."""
-        form, shape = self._form, self._shape
+        """Load the stored elements of A in each block, (blocks, parts or 1, rows, stored K)."""
+        form, idesc = self._form, self._idesc
         if form.from_tensor_memory:
-            if shape.transposed[0] or (form.kind.padded and FACTOR_ELEMENTS[shape.a_type].bits < 8):
-                problem = f"{shape.a_type} in tensor memory, or transposed there, is not supported"
+            if idesc.transposed[0] or (form.kind.padded and FACTOR_ELEMENTS[idesc.a_type].bits < 8):
+                problem = f"{idesc.a_type} in tensor memory, or transposed there, is not supported"
                 raise unsupported(self._chunk.instruction, problem)
             base = split_address(self._issue.a)
-            return load_tensor_factor(self._chunk, blocks, self._path, base, self._stored_k, shape.a_type, self._report)
+            return load_tensor_factor(self._chunk, blocks, self._path, base, self._stored_k, idesc.a_type, self._report)
         extent = (self._path.rows, self._stored_k)
-        return self._load_shared(self._issue.a, blocks, extent, shape.a_type, transposed=shape.transposed[0])[:, None]
+        return self._load_shared(self._issue.a, blocks, extent, idesc.a_type, transposed=idesc.transposed[0])[:, None]
 
     def _expand_a(self, blocks: Array, stored: Array) -> Array:
-        """Expand sparse rows by their metadata in tensor memory."""
-        bits = find_stored_bits(self._shape.a_type, padded=self._form.kind.padded)
-        base, selector = split_address(self._issue.metadata), self._shape.selector
+        """Expand sparse rows by their metadata in tensor memory; return (blocks, parts, rows, K)."""
+        bits = find_stored_bits(self._idesc.a_type, padded=self._form.kind.padded)
+        base, selector = split_address(self._issue.metadata), self._idesc.selector
         codes = load_metadata(self._chunk, blocks, self._path, base, bits, selector, self._report)
         unit = find_unit(bits)
         undefined = codes[find_undefined(codes, unit, ordered=True)]
@@ -184,11 +188,12 @@ class _Product:
     def _load_b(self, blocks: Array) -> Array:
         """Load the columns of B in each block of a group, (blocks, N, K)."""
         first = self._column_mask.shift if self._column_mask else 0
-        extent = (first + self._shape.columns // self._form.group, self._shape.k)
-        transposed = self._shape.transposed[1]
-        return self._load_shared(self._issue.b, blocks, extent, self._shape.b_type, transposed=transposed)[:, first:]
+        extent = (first + self._idesc.columns // self._form.group, self._idesc.k)
+        transposed = self._idesc.transposed[1]
+        return self._load_shared(self._issue.b, blocks, extent, self._idesc.b_type, transposed=transposed)[:, first:]
 
     def _load_shared(self, bits: int, blocks: Array, extent: tuple[int, int], name: str, *, transposed: bool) -> Array:
+        """Load a factor in the shared memory of each block, (blocks, *extent), by the bits of its descriptor."""
         with report_descriptors(self._chunk):
             descriptor = decode_shared(bits)
         if descriptor.lines != 8 and not transposed:
@@ -211,16 +216,17 @@ class _Product:
 
     def _apply_scales(self, blocks: Array, a: Array, b: Array) -> tuple[Array, Array]:
         """Multiply each factor by its scales, which are in the tensor memory of each block of a group."""
-        form, shape, parts = self._form, self._shape, self._path.parts
-        counts, both = (self._path.rows, shape.columns), []
-        block = form.block if shape.is_long else shape.k // form.scales
-        for count, halves, base, first in zip(counts, (1, parts), self._issue.rest[:2], shape.scale_bytes, strict=True):
+        form, idesc, parts = self._form, self._idesc, self._path.parts
+        scales_of_factors = []
+        block = form.block if idesc.is_long else idesc.k // form.scales
+        sides = zip((self._path.rows, idesc.columns), (1, parts), self._issue.extra[:2], idesc.scale_bytes, strict=True)
+        for count, part_count, base, first in sides:
             byte = base >> _BYTE_SHIFT & 3
             if byte not in (0, first):
                 problem = f"the address of scales has byte {byte}, the instruction descriptor has {first}"
                 raise unsupported(self._chunk.instruction, problem)
-            scale, place = (shape.scale, first, shape.k // block), split_address(base % (1 << _BYTE_SHIFT))
-            scales = load_scales(self._chunk, blocks, place, count, halves, scale, self._report)
-            both.append(np.repeat(scales, block, axis=2))
-        columns = both[1].reshape(len(blocks), parts, -1, shape.k).swapaxes(2, 3)
-        return a * both[0][:, None], b * columns
+            scale, place = ScaleBytes(idesc.scale, first, idesc.k // block), split_address(base % (1 << _BYTE_SHIFT))
+            scales = load_scales(self._chunk, blocks, place, count, part_count, scale, self._report)
+            scales_of_factors.append(np.repeat(scales, block, axis=2))
+        rows, columns = scales_of_factors
+        return a * rows[:, None], b * columns.reshape(len(blocks), parts, -1, idesc.k).swapaxes(2, 3)

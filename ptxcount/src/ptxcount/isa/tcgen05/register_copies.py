@@ -11,14 +11,15 @@ from ...machine.chunk import Chunk
 from ...machine.tensor_memory import split_address
 from ...ptx.program import TYPES, Immediate, Instruction
 from ...util.errors import OutOfBoundsError
-from ..opcode_registry import Step, binds, step_of
-from ..operands import Reader, address, as_array, expect_count, items, make_count_error, unsupported
+from ..opcode_registry import Step, binds, make_step
+from ..operands import Reader, as_array, expect_count, make_address_reader, make_count_error, split_group, unsupported
 from ..single_threads import make_row_reporter
-from ..warp_collectives import lanes_of, threads_of
+from ..warp_collectives import reshape_to_lanes, reshape_to_threads
 from .issuing_warps import find_whole_warps, read_per_warp
 from .layouts import FRAGMENTS
 
 _B32, _U32 = TYPES["b32"], TYPES["u32"]
+#: Modifiers of repetition, ``.x1`` to ``.x128``.
 _NUMBERS = {f"x{1 << power}": 1 << power for power in range(8)}
 _MAX_REGISTERS = 128
 _QUARTER = 32
@@ -34,7 +35,10 @@ class _Places(NamedTuple):
 
 
 class _Access(NamedTuple):
-    """An access of whole warps, from its modifiers and operands."""
+    """A ``ld`` or ``st`` of whole warps: its shape, registers per thread, and the function that reads its address.
+
+    ``split`` is the column offset of threads 16 to 31. ``packed``: a register has the lower halves of two columns.
+    """
 
     shape: str
     registers: int
@@ -54,12 +58,12 @@ class _Access(NamedTuple):
         columns = column * (2 if self.packed else 1) + (thread // 16 * self.split if self.split else 0)
         bases = read_per_warp(chunk, as_array(self.read(chunk), _U32), rows, warps)
         first_lanes, first_columns = bases >> 16, bases & 0xFFFF
-        quarter = warps % 4 * _QUARTER
-        first_lanes = np.where(first_lanes < _QUARTER, first_lanes + quarter, first_lanes)
-        is_wrong = (first_lanes < quarter) | (first_lanes + fragment.lanes > quarter + _QUARTER)
+        quarter_starts = warps % 4 * _QUARTER
+        first_lanes = np.where(first_lanes < _QUARTER, first_lanes + quarter_starts, first_lanes)
+        is_wrong = (first_lanes < quarter_starts) | (first_lanes + fragment.lanes > quarter_starts + _QUARTER)
         if is_wrong.any():
             place = int(is_wrong.argmax())
-            base, first = split_address(int(bases[place])), int(quarter[place])
+            base, first = split_address(int(bases[place])), int(quarter_starts[place])
             text = (
                 f"lanes {base[0]} to {base[0] + fragment.lanes - 1} of tensor memory; warp {warps[place]} of its block "
                 f"can access lanes {first} to {first + _QUARTER - 1}"
@@ -69,6 +73,7 @@ class _Access(NamedTuple):
 
 
 def _parse_access(instruction: Instruction, packing: str) -> _Access:
+    """Parse a ``ld`` or ``st``; ``packing`` is its modifier for two columns per register."""
     name, *names = instruction.modifiers
     shapes = [modifier for modifier in names if modifier in FRAGMENTS]
     numbers = [_NUMBERS[modifier] for modifier in names if modifier in _NUMBERS]
@@ -80,14 +85,16 @@ def _parse_access(instruction: Instruction, packing: str) -> _Access:
     expect_count(instruction, 3 if shape == "16x32bx2" else 2)
     place, *rest = instruction.operands[name == "ld" :]
     split = next((operand.value for operand in rest if isinstance(operand, Immediate)), None)
-    registers = items(instruction.operands[0 if name == "ld" else -1])
+    registers = split_group(instruction.operands[0 if name == "ld" else -1])
     if count > _MAX_REGISTERS:
-        raise unsupported(instruction, f".{shape}.x{numbers[0]} needs {count} registers; {_MAX_REGISTERS} are allowed")
+        raise unsupported(
+            instruction, f".{shape}.x{numbers[0]} needs {count} registers; at most {_MAX_REGISTERS} are allowed"
+        )
     if len(registers) != count:
         raise make_count_error(instruction, "it", len(registers), "register", count)
     if (split is not None) != (shape == "16x32bx2"):
         raise unsupported(instruction, ".16x32bx2 needs an immediate offset of its second half; no other shape has one")
-    read = address(instruction, place, "tensor")
+    read = make_address_reader(instruction, place, "tensor")
     return _Access(shape, count, read, int(split or 0), packing in names)
 
 
@@ -104,9 +111,9 @@ def _bind_load(instruction: Instruction) -> Step:
             words = words & 0xFFFF | chunk.tensor.load(block, lanes, columns + 1, report) << np.uint32(16)
         result = np.zeros((access.registers, chunk.shape[0], -(-chunk.shape[1] // LANES), LANES), np.uint32)
         result[:, rows, warps] = np.moveaxis(words, 2, 0)
-        return [threads_of(chunk, register) for register in result]
+        return [reshape_to_threads(chunk, register) for register in result]
 
-    return step_of(instruction, [(register, _B32) for register in items(instruction.operands[0])], [], load)
+    return make_step(instruction, [(register, _B32) for register in split_group(instruction.operands[0])], [], load)
 
 
 @binds("tcgen05", having={"st"})
@@ -118,7 +125,7 @@ def _bind_store(instruction: Instruction) -> Step:
         rows, warps, lanes, columns = access.locate(chunk)
         report, block = make_row_reporter(chunk), rows[:, None, None]
         words = np.stack(
-            [lanes_of(chunk, spread(register, chunk.shape))[rows, warps] for register in registers], axis=-1
+            [reshape_to_lanes(chunk, spread(register, chunk.shape))[rows, warps] for register in registers], axis=-1
         )
         if access.packed:
             chunk.tensor.store(block, lanes, columns + 1, words >> np.uint32(16), report)
@@ -126,7 +133,7 @@ def _bind_store(instruction: Instruction) -> Step:
         chunk.tensor.store(block, lanes, columns, words, report)
         return []
 
-    return step_of(instruction, [], [(register, _B32) for register in items(instruction.operands[-1])], store)
+    return make_step(instruction, [], [(register, _B32) for register in split_group(instruction.operands[-1])], store)
 
 
 @binds("tcgen05", having={"wait::ld", "wait::st"})

@@ -17,7 +17,7 @@ from ...machine.tensor_memory import LANE_COUNT, split_address
 from ...ptx.program import Instruction
 from ...util.errors import TensorMemoryError, UninitializedTensorReadError
 from ..opcode_registry import Step, binds
-from ..operands import address, expect_count, unsupported
+from ..operands import expect_count, make_address_reader, unsupported
 from ..single_threads import iter_threads, make_row_reporter
 from .issuing_warps import GROUPS, find_pair, read_group
 
@@ -34,7 +34,7 @@ def _bind_shift(instruction: Instruction) -> Step:
         raise unsupported(instruction)
     expect_count(instruction, 1)
     group = read_group(instruction)
-    readers = [address(instruction, instruction.operands[0], "tensor")]
+    readers = [make_address_reader(instruction, instruction.operands[0], "tensor")]
 
     def shift_rows(chunk: Chunk) -> None:
         report_all = make_row_reporter(chunk)
@@ -46,9 +46,9 @@ def _bind_shift(instruction: Instruction) -> Step:
         for (place,), rows in iter_threads(chunk, readers):
             lane, column = split_address(place)
             if lane % LANES:
-                raise chunk.make_fault(TensorMemoryError, f"lane {lane}; a multiple of {LANES} is needed")
+                raise chunk.make_fault(TensorMemoryError, f"address with lane {lane}; a multiple of {LANES} is needed")
             if lane:
-                raise unsupported(instruction, f"lane {lane}: the PTX ISA defines only lane 0")
+                raise unsupported(instruction, f"address with lane {lane}; the PTX ISA defines only lane 0")
             members = np.array([member for row in rows for member in find_pair(chunk, row, group)])[:, None, None]
             columns = column + np.arange(_COLUMNS)
             words = chunk.tensor.load(members, _TARGETS + 1, columns, report, is_asynchronous=True)

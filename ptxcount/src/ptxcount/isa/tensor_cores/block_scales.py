@@ -14,8 +14,8 @@ from ...lanes.warps import Array, spread
 from ...machine.chunk import Chunk
 from ...ptx.program import TYPES, Instruction, Operand, Type
 from ..arithmetic.narrow_float import SCALES
-from ..operands import items, unsupported
-from ..warp_collectives import lanes_of
+from ..operands import split_group, unsupported
+from ..warp_collectives import reshape_to_lanes
 
 #: Scales per row by qualifier, the defaults by kind, and their allowed first bytes in a word.
 _COUNTS = {"scale_vec::1X": 1, "scale_vec::2X": 2, "scale_vec::4X": 4}
@@ -23,12 +23,21 @@ _DEFAULTS = {"kind::mxf8f6f4": 1, "kind::mxf4": 2}
 _FIRST_BYTES = {1: (0, 1, 2, 3), 2: (0, 2), 4: (0,)}
 SCALE_NAMES = {"block_scale", *_COUNTS, *SCALES}
 _ROWS, _COLUMNS = np.arange(16), np.arange(8)
-#: For rows of A and columns of B: lanes of the scales, lane stride of the thread selector, and its number of choices.
-_SIDES = ((4 * (_ROWS % 8) + _ROWS // 8, 2, 2), (4 * _COLUMNS, 1, 4))
+
+
+class _Side(NamedTuple):
+    """Lanes of the scales of a factor's rows or columns; the lane stride and the number of choices of the selector."""
+
+    lanes: Array
+    stride: int
+    choices: int
+
+
+_ROWS_OF_A, _COLUMNS_OF_B = _Side(4 * (_ROWS % 8) + _ROWS // 8, 2, 2), _Side(4 * _COLUMNS, 1, 4)
 
 
 class BlockScales(NamedTuple):
-    """Scales of a product: their type, the number per row and column, and their operands."""
+    """Scales of a product: their type, the number per row and column, and their operands with types."""
 
     name: str
     per_row: int
@@ -40,7 +49,7 @@ class BlockScales(NamedTuple):
         names = [name for name in instruction.modifiers if name in SCALES]
         counts = [_COUNTS[name] for name in instruction.modifiers if name in _COUNTS]
         counts += [_DEFAULTS[name] for name in instruction.modifiers if name in _DEFAULTS]
-        groups = [items(operand) for operand in operands]
+        groups = [split_group(operand) for operand in operands]
         if len(names) != 1 or not counts or [len(group) for group in groups] != [1, 2, 1, 2]:
             raise unsupported(instruction)
         kinds = (TYPES["b32"], TYPES["u16"], TYPES["u16"]) * 2
@@ -48,23 +57,23 @@ class BlockScales(NamedTuple):
         return cls(names[0], counts[0], typed)
 
     def scale_factors(self, chunk: Chunk, a: Array, b: Array, values: Sequence[Array]) -> tuple[Array, Array]:
-        """Multiply the rows of A and the columns of B by their scales."""
-        rows, columns = (self._load(chunk, values[3 * side : 3 * side + 3], *_SIDES[side]) for side in (0, 1))
+        """Multiply the rows of A and the columns of B by their scales; ``values`` are those of the six operands."""
+        rows = self._load_scales(chunk, values[:3], _ROWS_OF_A)
+        columns = self._load_scales(chunk, values[3:6], _COLUMNS_OF_B)
         repeats = a.shape[-1] // self.per_row
         return a * np.repeat(rows, repeats, axis=3), b * np.repeat(columns, repeats, axis=3).swapaxes(2, 3)
 
-    def _load(self, chunk: Chunk, values: Sequence[Array], lanes: Array, stride: int, choices: int) -> Array:
-        """Return the scales of rows of A or columns of B, (blocks, warps, rows, scales per row), as floats."""
-        words, first_byte, choice = (lanes_of(chunk, spread(value, chunk.shape)) for value in values)
+    def _load_scales(self, chunk: Chunk, values: Sequence[Array], side: _Side) -> Array:
+        """Return the scales of rows or columns, (blocks, warps, rows, scales per row), as floats."""
+        words, first_byte, choice = (reshape_to_lanes(chunk, spread(value, chunk.shape)) for value in values)
         first_byte, choice = (operand[:, :, :1].astype(np.int64) for operand in (first_byte, choice))
-        is_active = lanes_of(chunk, spread(chunk.active, chunk.shape)).any(axis=2, keepdims=True)
-        if ((~np.isin(first_byte, _FIRST_BYTES[self.per_row]) | (choice >= choices)) & is_active).any():
-            text = (
-                f"scales have the first byte {first_byte[is_active][0]} and thread {choice[is_active][0]}; "
-                "the byte must be in "
-            )
-            raise unsupported(chunk.instruction, f"{text}{_FIRST_BYTES[self.per_row]}, the thread below {choices}")
-        places = np.minimum(lanes + stride * choice, 31)
-        words = np.take_along_axis(words, np.broadcast_to(places, (*words.shape[:2], len(lanes))), axis=2)
+        is_active = reshape_to_lanes(chunk, spread(chunk.active, chunk.shape)).any(axis=2, keepdims=True)
+        is_wrong = ~np.isin(first_byte, _FIRST_BYTES[self.per_row]) | (choice >= side.choices)
+        if (is_wrong & is_active).any():
+            text = f"scales have the first byte {first_byte[is_active][0]} and thread {choice[is_active][0]}"
+            allowed = f"the byte must be in {_FIRST_BYTES[self.per_row]}, the thread below {side.choices}"
+            raise unsupported(chunk.instruction, f"{text}; {allowed}")
+        places = np.minimum(side.lanes + side.stride * choice, 31)
+        words = np.take_along_axis(words, np.broadcast_to(places, (*words.shape[:2], len(side.lanes))), axis=2)
         shifts = 8 * (first_byte[..., None] + np.arange(self.per_row)) % 32
         return SCALES[self.name](words[..., None] >> shifts.astype(np.uint32) & np.uint32(0xFF))

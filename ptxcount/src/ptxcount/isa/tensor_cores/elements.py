@@ -43,7 +43,7 @@ ELEMENTS: dict[str, Element] = {
 
 
 def encode(result: Array, name: str, *, saturate: bool) -> Array:
-    """Encode sums as the bits of the type of the result: ``f16``, ``f32``, ``f64`` or ``s32``."""
+    """Encode sums, float64, as bits of the result's type: ``f16``, ``f32``, ``f64``, or ``s32``, which may saturate."""
     if name == "s32":
         if saturate:
             result = np.clip(result, -(2**31), 2**31 - 1)
@@ -53,7 +53,7 @@ def encode(result: Array, name: str, *, saturate: bool) -> Array:
 
 
 def unpack_elements(words: Array, bits: int, count: int) -> Array:
-    """Split registers into elements, (..., 32 lanes, elements)."""
+    """Split registers, (..., 32 lanes), into ``count`` elements of ``bits`` bits, the lowest first, on a last axis."""
     if count == 1:
         return words[..., None]
     shifts = (np.arange(count) * bits).astype(words.dtype)
@@ -61,7 +61,7 @@ def unpack_elements(words: Array, bits: int, count: int) -> Array:
 
 
 def pack_elements(elements: Array, bits: int) -> Array:
-    """Join the elements of each register; the inverse of `unpack_elements`."""
+    """Join the elements of each register, along the last axis, to a word; the inverse of `unpack_elements`."""
     if elements.shape[-1] == 1:
         return elements[..., 0]
     word = np.zeros(elements.shape[:-1], np.uint32)

@@ -13,7 +13,8 @@ import numpy as np
 
 from ...lanes.warps import LANES, Array
 
-_GROUP, _WITHIN = np.arange(LANES)[:, None] // 4, np.arange(LANES)[:, None] % 4
+#: Number of each lane's group of four lanes, and of the lane in its group.
+_GROUP, _LANE_IN_GROUP = np.arange(LANES)[:, None] // 4, np.arange(LANES)[:, None] % 4
 
 
 class Part(NamedTuple):
@@ -44,37 +45,35 @@ class Shape(NamedTuple):
 
 
 def list_fragment(role: str, shape: Shape, bits: int) -> list[Part]:
-    """List the registers of an operand ``a``, ``b``, ``c`` or ``d``; ``bits`` is the size of an element.
+    """List the registers of an operand, the ``role`` ``a``, ``b``, ``c`` or ``d``; ``bits`` is the size of an element.
 
-    Accumulators have two elements per part, for any size; other operands fill 32-bit words.
+    Accumulators have two elements per part, for any size; other operands fill 32-bit words. So A of 16 x 16 elements of
+    16 bits has four parts, of (32 lanes, 2 elements) each.
     """
-    if role == "a" and shape.m == 8 and shape.n > 8:  # ptxas swaps A and B: fragments are those of the transpose
-        return [part.transpose() for part in list_fragment("b", Shape(shape.n, 8, shape.k), bits)]
-    if role != "a" and shape.m == 8 and shape.n > 8:
-        transposed = list_fragment("a" if role == "b" else role, Shape(shape.n, 8, shape.k), bits)
-        return [part.transpose() for part in transposed]
+    if shape.m == 8 and shape.n > 8:  # ptxas swaps A and B: fragments are those of the transpose
+        swapped_role = {"a": "b", "b": "a"}.get(role, role)
+        return [part.transpose() for part in list_fragment(swapped_role, Shape(shape.n, 8, shape.k), bits)]
     count = 2 if role in "cd" else max(32 // bits, 1)
     lane = np.broadcast_to(_GROUP, (LANES, count))
-    inner = _WITHIN * count + np.arange(count)
+    inner = _LANE_IN_GROUP * count + np.arange(count)
     rows, columns = shape.operand_extent(role)
     if role == "b":
-        upright = [Part(lane, inner).shift(0, place) for place in range(0, rows, 4 * count)]
-        return [Part(piece.column, piece.row).shift(0, tile) for tile in range(0, columns, 8) for piece in upright]
-    tall = min(rows, 16)
+        pieces = [Part(lane, inner).shift(0, row).transpose() for row in range(0, rows, 4 * count)]
+        return [piece.shift(0, column) for column in range(0, columns, 8) for piece in pieces]
+    height = min(rows, 16)
     return [
-        Part(lane, inner).shift(tile + low, place)
-        for tile in range(0, rows, tall)
-        for place in range(0, columns, 4 * count)
-        for low in range(0, tall, 8)
+        Part(lane, inner).shift(tile + half, column)
+        for tile in range(0, rows, height)
+        for column in range(0, columns, 4 * count)
+        for half in range(0, height, 8)
     ]
 
 
 def list_quad_pairs(role: str, bits: int, *, transposed: bool) -> list[Part]:
     """List the registers of ``m8n8k4`` with f16: four products, each by a quad of lanes and the quad 16 lanes later.
 
-    The four are one larger product: each has eight rows of ``a``, eight columns of ``b``, and a diagonal square of
-    ``c``.
-    ``transposed``: ``a`` is column-major, or ``b`` row-major.
+    They are listed as one product of 32 x 32: each has eight rows of ``a``, eight columns of ``b``, and a diagonal
+    square of ``c``. With ``transposed``, ``a`` is column-major, or ``b`` row-major.
     """
     lane = np.arange(LANES)[:, None]
     first, upper = lane // 4 % 4 * 8, lane // 16 * 4
@@ -92,7 +91,7 @@ def list_quad_pairs(role: str, bits: int, *, transposed: bool) -> list[Part]:
 
 
 def assemble_matrices(parts: list[Part], values: list[Array], extent: tuple[int, int]) -> Array:
-    """Assemble the matrices of warps, (blocks, warps, rows, columns), from registers."""
+    """Assemble the matrices of warps, (blocks, warps, *extent), from the elements of each part's register."""
     batch_shape = np.broadcast_shapes(*(value.shape[:2] for value in values))
     matrix = np.zeros((*batch_shape, *extent), values[0].dtype)
     for part, value in zip(parts, values, strict=False):
@@ -101,7 +100,7 @@ def assemble_matrices(parts: list[Part], values: list[Array], extent: tuple[int,
 
 
 def extract_part(part: Part, matrix: Array) -> Array:
-    """Return the elements of one register; the inverse of `assemble_matrices`."""
+    """Return the elements of one register, (blocks, warps, 32, elements): the inverse of `assemble_matrices`."""
     return np.asarray(matrix[:, :, part.row, part.column])
 
 
@@ -118,6 +117,7 @@ def split_pieces(parts: list[Part], bits: int, *, by_row: bool) -> list[Part]:
         if count == 1 or (np.diff(along, axis=1) == 1).all():
             accesses.append(part)
         elif bits == 16:
+            # Transposed within the square that begins at the first element.
             along, across = along[0, 0] + (across - across[0, 0]), across[0, 0] + (along - along[0, 0])
             accesses.append(Part(across, along) if by_row else Part(along, across))
         else:

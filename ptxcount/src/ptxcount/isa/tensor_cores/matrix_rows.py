@@ -10,10 +10,10 @@ import numpy as np
 from ...lanes.warps import LANES, Array, by_thread, spread
 from ...machine.chunk import Chunk
 from ...ptx.program import TYPES, Address, Instruction
-from ..opcode_registry import Step, binds, op, step_of
-from ..operands import address, expect_count, items, unsupported
-from ..spaces import find_space, make_shared_reader
-from ..warp_collectives import lanes_of, threads_of
+from ..opcode_registry import Step, binds, make_step, op
+from ..operands import expect_count, split_group, unsupported
+from ..spaces import make_shared_reader
+from ..warp_collectives import reshape_to_lanes, reshape_to_threads
 from .elements import pack_elements, unpack_elements
 from .fragments import Part, Shape, assemble_matrices, extract_part, list_fragment
 
@@ -59,7 +59,7 @@ _TILES: dict[tuple[str, str, str, str], _Tile] = {
 
 
 def mask_first_lanes(chunk: Chunk, lanes: int) -> Array:
-    """Return the mask of active threads among the first lanes of each warp."""
+    """Return the mask of active threads among the first ``lanes`` lanes of each warp, (1 or blocks, threads)."""
     return chunk.active & (np.arange(chunk.shape[1]) % LANES < lanes)[None, :]
 
 
@@ -77,35 +77,32 @@ def _bind_rows(instruction: Instruction) -> Step:
         raise unsupported(instruction)
     count, bits = counts[0], PACKED.get(kind, tile.bits)
     expect_count(instruction, 2)
-    row_address, registers = instruction.operands[loads], items(instruction.operands[not loads])
+    row_address, registers = instruction.operands[loads], split_group(instruction.operands[not loads])
     if len(registers) != count * len(tile.parts) or not isinstance(row_address, Address):
         raise unsupported(instruction)
-    read_address = make_shared_reader(instruction, address(instruction, row_address, find_space(instruction)))
+    read_address = make_shared_reader(instruction, row_address)
     instruction.units.add(4)
     word_count = ROW // 4 if bits >= 8 else ROW // 4 * bits // 8
 
     def load(chunk: Chunk) -> list[Array]:
         place, mask = read_address(chunk), mask_first_lanes(chunk, tile.rows * count)
         words = chunk.shared.load(place, 4, word_count, mask, chunk.make_reporter())
-        lanes = np.ascontiguousarray(np.stack([lanes_of(chunk, word) for word in words], axis=-1))
+        lanes = np.ascontiguousarray(np.stack([reshape_to_lanes(chunk, word) for word in words], axis=-1))
         rows = lanes.view(f"u{tile.bits // 8}") if bits >= 8 else split_row(lanes.view(np.uint8), bits)
         chunk.record("shared", "load", ROW, place, active=mask, is_matrix=True)
         squares = [rows[:, :, tile.rows * square : tile.rows * (square + 1)] for square in range(count)]
         return [
-            threads_of(chunk, pack_elements(extract_part(part, square), tile.bits))
+            reshape_to_threads(chunk, pack_elements(extract_part(part, square), tile.bits))
             for square in squares
             for part in tile.parts
         ]
 
     def store(chunk: Chunk, *words_of_squares: Array) -> list[Array]:
         place, mask = read_address(chunk), mask_first_lanes(chunk, tile.rows * count)
-        per_register, extent = 32 // tile.bits, (tile.rows, 8 * ROW // tile.bits)
-        squares = [
-            assemble_matrices(
-                list(tile.parts), [unpack_elements(lanes_of(chunk, words), tile.bits, per_register)], extent
-            )
-            for words in words_of_squares
-        ]
+        squares = []
+        for words in words_of_squares:
+            elements = unpack_elements(reshape_to_lanes(chunk, words), tile.bits, 32 // tile.bits)
+            squares.append(assemble_matrices(list(tile.parts), [elements], (tile.rows, 8 * ROW // tile.bits)))
         rows = np.concatenate(np.broadcast_arrays(*squares * (4 // count)), axis=2)
         words = np.ascontiguousarray(rows.astype(f"u{tile.bits // 8}")).view(np.uint32)
         values = [spread(by_thread(np.ascontiguousarray(words[..., k]), chunk.shape[1]), chunk.shape) for k in range(4)]
@@ -114,11 +111,11 @@ def _bind_rows(instruction: Instruction) -> Step:
         return []
 
     operands = [(register, _B32) for register in registers]
-    return step_of(instruction, *((operands, [], load) if loads else ([], operands, store)))
+    return make_step(instruction, operands, [], load) if loads else make_step(instruction, [], operands, store)
 
 
 def split_row(content: Array, bits: int) -> Array:
-    """Split packed rows, (..., bytes), into 16 elements of 4 or 6 bits, each in a byte."""
+    """Split packed rows, (..., bytes), into elements of 4 or 6 bits, each in the lower bits of a byte."""
     flags = np.unpackbits(content, axis=-1, bitorder="little").reshape(*content.shape[:-1], -1, bits)
     return np.packbits(flags, axis=-1, bitorder="little")[..., 0]
 
@@ -126,5 +123,5 @@ def split_row(content: Array, bits: int) -> Array:
 @op("movmatrix.sync.aligned.m8n8.trans.b16", "b32 = b32")
 def _transpose_square(chunk: Chunk, words: Array) -> list[Array]:
     part = list_fragment("c", Shape(8, 8, 8), 16)[0]
-    square = assemble_matrices([part], [unpack_elements(lanes_of(chunk, words), 16, 2)], (8, 8))
-    return [threads_of(chunk, pack_elements(extract_part(part.transpose(), square), 16))]
+    square = assemble_matrices([part], [unpack_elements(reshape_to_lanes(chunk, words), 16, 2)], (8, 8))
+    return [reshape_to_threads(chunk, pack_elements(extract_part(part.transpose(), square), 16))]

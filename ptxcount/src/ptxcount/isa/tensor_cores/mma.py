@@ -13,9 +13,9 @@ from ...lanes.warps import Array
 from ...machine.chunk import Chunk
 from ...ptx.program import TYPES, Instruction, Type
 from ..arithmetic.floating import fused_multiply_add
-from ..opcode_registry import Step, binds, step_of
-from ..operands import expect_count, items, make_count_error, unsupported
-from ..warp_collectives import lanes_of, threads_of
+from ..opcode_registry import Step, binds, make_step
+from ..operands import expect_count, make_count_error, split_group, unsupported
+from ..warp_collectives import reshape_to_lanes, reshape_to_threads
 from .block_scales import SCALE_NAMES, BlockScales
 from .elements import ELEMENTS, PADDED, encode, pack_elements, unpack_elements
 from .fragments import Part, Shape, assemble_matrices, extract_part, list_fragment, list_quad_pairs
@@ -40,14 +40,14 @@ class RegisterLayout(NamedTuple):
         return _U64 if self.bits == 64 else _B32
 
     def assemble_matrix(self, chunk: Chunk, registers: Sequence[Array]) -> Array:
-        """Return the bits of each warp's matrix, (blocks, warps, rows, columns)."""
-        words = [lanes_of(chunk, register) for register in registers]
+        """Return the bits of each warp's matrix, (blocks, warps, rows, columns), from its registers' values."""
+        words = [reshape_to_lanes(chunk, register) for register in registers]
         count = self.parts[0].row.shape[1]
         return assemble_matrices(self.parts, [unpack_elements(word, self.bits, count) for word in words], self.extent)
 
-    def registers(self, chunk: Chunk, matrix: Array) -> list[Array]:
-        """Return the registers that hold a matrix."""
-        return [threads_of(chunk, pack_elements(extract_part(part, matrix), self.bits)) for part in self.parts]
+    def split_matrix(self, chunk: Chunk, matrix: Array) -> list[Array]:
+        """Return the values of the registers from the bits of each warp's matrix: the inverse of `assemble_matrix`."""
+        return [reshape_to_threads(chunk, pack_elements(extract_part(part, matrix), self.bits)) for part in self.parts]
 
 
 def find_layout(role: str, shape: Shape, element: str, *, transposed: bool = False) -> RegisterLayout:
@@ -68,7 +68,10 @@ _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
 
 
 def parse_shape(instruction: Instruction) -> tuple[Shape, list[str], set[str]]:
-    """Return shape, elements and other modifiers; raise `UnsupportedInstructionError` unless there is one shape."""
+    """Return the shape, the names of element types, and the other modifiers.
+
+    Raises `UnsupportedInstructionError` unless there is one shape.
+    """
     shapes = [match for name in instruction.modifiers if (match := _SHAPE.fullmatch(name))]
     if len(shapes) != 1:
         raise unsupported(instruction)
@@ -78,6 +81,7 @@ def parse_shape(instruction: Instruction) -> tuple[Shape, list[str], set[str]]:
 
 
 def _multiply_matrices(a: Array, b: Array, c: Array, names: set[str]) -> Array:
+    """Return ``a @ b + c``; with ``.xor``, the number of different bits instead of ``a @ b``."""
     if "xor" in names:
         return np.asarray(a.sum(axis=3)[..., None] + b.sum(axis=2)[..., None, :] - 2 * (a @ b) + c)
     return np.asarray(a @ b + c)
@@ -109,7 +113,7 @@ def _bind_product(instruction: Instruction) -> Step | None:
         elements = [elements[0], "f16", "f16", elements[1]]
     is_sparse, scaled, kinds = bool(names & _SPARSE), "block_scale" in names, names & (_BYTE_KINDS | _PACKED_KINDS)
     layouts = [name for name in instruction.modifiers if name in ("row", "col")]
-    transposed = [layouts[:1] == ["col"], layouts[1:] == ["row"], False]
+    transposed = [layouts[:1] == ["col"], layouts[1:] == ["row"], False]  # of a, b and c
     unsupported_form = any(transposed) and instruction.opcode == "mma"
     if shape == _QUADS:
         unsupported_form = elements[1:2] not in (["f16"], ["f64"])
@@ -121,40 +125,37 @@ def _bind_product(instruction: Instruction) -> Step | None:
     d_type, a_type, b_type, c_type = elements
     if kinds & _BYTE_KINDS:
         a_type, b_type = (PADDED if name == "e2m1" else name for name in (a_type, b_type))
-    target, *sources = [items(operand) for operand in instruction.operands[:4]]
+    target, *sources = [split_group(operand) for operand in instruction.operands[:4]]
     stored = shape._replace(k=shape.k // 2) if is_sparse else shape
     roles = zip("abc", (stored, shape, shape), (a_type, b_type, c_type), transposed, strict=True)
-    layouts_of_sources = [
+    source_layouts = [
         find_layout(role, extent, name, transposed=is_transposed) for role, extent, name, is_transposed in roles
     ]
     target_layout = find_layout("d", shape, d_type)
-    for role, layout, operands in zip("dabc", (target_layout, *layouts_of_sources), (target, *sources), strict=True):
+    for role, layout, operands in zip("dabc", (target_layout, *source_layouts), (target, *sources), strict=True):
         if len(operands) < len(layout.parts):
             raise make_count_error(instruction, f"its matrix {role}", len(operands), "register", len(layout.parts))
     rest = instruction.operands[4:]
     metadata = Metadata.locate(instruction, shape.k, ELEMENTS[a_type].bits, rest[1]) if is_sparse else None
     scales = BlockScales.parse(instruction, rest[2 * is_sparse :]) if scaled else None
-    counts = np.cumsum([len(operands) for operands in sources])
+    ends = np.cumsum([len(operands) for operands in sources])
 
-    def product(chunk: Chunk, *registers: Array) -> list[Array]:
-        split = [registers[first:stop] for first, stop in zip([0, *counts], [*counts, None], strict=True)]
+    def multiply(chunk: Chunk, *values: Array) -> list[Array]:
+        *registers, others = (values[first:end] for first, end in zip([0, *ends], [*ends, None], strict=True))
         a, b, c = (
-            ELEMENTS[name].decode(source_layout.assemble_matrix(chunk, values))
-            for name, source_layout, values in zip((a_type, b_type, c_type), layouts_of_sources, split[:3], strict=True)
+            ELEMENTS[name].decode(layout.assemble_matrix(chunk, words))
+            for name, layout, words in zip((a_type, b_type, c_type), source_layouts, registers, strict=True)
         )
         if metadata:
-            a = metadata.expand(chunk, a, lanes_of(chunk, split[3][0]))
+            a = metadata.expand(chunk, a, reshape_to_lanes(chunk, others[0]))
         if scales:
-            a, b = scales.scale_factors(chunk, a, b, split[3][is_sparse:])
-        summed = _multiply_in_order(a, b, c) if d_type == "f64" else _multiply_matrices(a, b, c, names)
-        total = encode(summed, d_type, saturate="satfinite" in names)
-        return target_layout.registers(chunk, total)
+            a, b = scales.scale_factors(chunk, a, b, others[is_sparse:])
+        sums = _multiply_in_order(a, b, c) if d_type == "f64" else _multiply_matrices(a, b, c, names)
+        return target_layout.split_matrix(chunk, encode(sums, d_type, saturate="satfinite" in names))
 
     writes = [(operand, target_layout.kind) for operand in target[: len(target_layout.parts)]]
     reads = [
-        (operand, layout.kind)
-        for operands, layout in zip(sources, layouts_of_sources, strict=True)
-        for operand in operands
+        (operand, layout.kind) for operands, layout in zip(sources, source_layouts, strict=True) for operand in operands
     ]
     reads += [(operand, _B32) for operand in rest[:is_sparse]] + (scales.operands if scales else [])
-    return step_of(instruction, writes, reads, product)
+    return make_step(instruction, writes, reads, multiply)

@@ -63,9 +63,10 @@ class Metadata(NamedTuple):
 
     @classmethod
     def locate(cls, instruction: Instruction, k: int, bits: int, selector: Operand) -> Metadata:
-        """Find the lane and bit of each code of the metadata. The selector chooses one, two or four lanes of each quad.
+        """Find the lane and bit of each code of the metadata, for ``k`` expanded elements of ``bits`` bits per row.
 
-        A word holds two rows of A for elements of 16 bits and more, else one.
+        The selector chooses one, two or four lanes of each quad. A word holds two rows of A for elements of 16 bits and
+        more, else one.
         """
         unit, ordered = find_unit(bits), "sp" not in instruction.modifiers
         code = np.arange(k // {0: 2, 1: 4, 2: 8}[unit])
@@ -84,13 +85,13 @@ class Metadata(NamedTuple):
         return cls(first + 2 * piece + upper, np.broadcast_to(place, (16, len(code))), unit, ordered)
 
     def expand(self, chunk: Chunk, stored: Array, words: Array) -> Array:
-        """Expand the stored rows, (blocks, warps, 16, stored), by each lane's metadata word."""
+        """Expand the stored rows, (blocks, warps, 16, stored), by the lanes' metadata words, (blocks, warps, 32)."""
         codes: Array = words[:, :, self.lanes] >> self.shifts.astype(np.uint32) & 15
         is_active = np.asarray(lanes_by_warp(spread(chunk.active, chunk.shape), chunk.shape[1]).any(axis=2))
         is_wrong = find_undefined(codes, self.unit, ordered=self.ordered) & is_active[..., None, None]
         if is_wrong.any():
             code = int(np.broadcast_to(codes, is_wrong.shape)[is_wrong][0])
             raise unsupported(chunk.instruction, f"the metadata {code:#06b} of a group of elements is undefined")
-        ahead = is_wrong.shape[:2]
-        stored, codes = (np.broadcast_to(part, (*ahead, *part.shape[2:])) for part in (stored, codes))
+        warps = is_wrong.shape[:2]
+        stored, codes = (np.broadcast_to(part, (*warps, *part.shape[2:])) for part in (stored, codes))
         return expand_groups(stored, codes, self.unit)

@@ -6,10 +6,18 @@ from ...lanes.symbolic_values import Value, dense
 from ...lanes.warps import LANES, Array
 from ...machine.chunk import Chunk
 from ...ptx.program import TYPES, Instruction
-from ..opcode_registry import Step, binds, step_of
-from ..operands import address, as_array, expect_count, items, make_count_error, reader, unsupported
+from ..opcode_registry import Step, binds, make_step
+from ..operands import (
+    as_array,
+    expect_count,
+    make_address_reader,
+    make_count_error,
+    make_reader,
+    split_group,
+    unsupported,
+)
 from ..spaces import SPACES, find_space, make_resolver
-from ..warp_collectives import lanes_of, threads_of
+from ..warp_collectives import reshape_to_lanes, reshape_to_threads
 from .elements import ELEMENTS
 from .fragments import Part, assemble_matrices, extract_part, list_fragment, split_pieces
 from .matrix_rows import ROW, mask_first_lanes
@@ -18,8 +26,11 @@ from .mma import find_layout, parse_shape
 _U32 = TYPES["u32"]
 
 
-def _locate_pieces(chunk: Chunk, start: Value, leading: Array, part: Part, bits: int, *, by_row: bool) -> Array:
-    """Return the byte address of each thread's part of a tile."""
+def _locate_part(chunk: Chunk, start: Value, leading: Array, part: Part, bits: int, *, by_row: bool) -> Array:
+    """Return the address of each thread's first element of a part of a tile.
+
+    ``start`` is the tile's address, ``leading`` the stride between its rows (columns unless ``by_row``) in elements.
+    """
     across, along = (part.row[:, 0], part.column[:, 0]) if by_row else (part.column[:, 0], part.row[:, 0])
     lane = np.arange(chunk.shape[1]) % LANES
     base = dense(start)
@@ -41,14 +52,14 @@ def _bind_tile(instruction: Instruction) -> Step | None:
     (element,), (role,), by_row = elements, roles, "row" in names
     bits, loads = ELEMENTS[element].bits, "load" in names
     expect_count(instruction, 2, 3)
-    registers = items(instruction.operands[not loads])
+    registers = split_group(instruction.operands[not loads])
     layout = find_layout(role, shape, element)
     if len(registers) < len(layout.parts):
         raise make_count_error(instruction, "it", len(registers), "register", len(layout.parts))
-    plan = split_pieces(list_fragment(role, shape, bits), bits, by_row=by_row)
+    accesses = split_pieces(list_fragment(role, shape, bits), bits, by_row=by_row)
     space, default_leading = find_space(instruction), np.full((1, 1), layout.extent[by_row], np.uint32)
-    resolve = make_resolver(space, address(instruction, instruction.operands[loads], space))
-    read_leading = [reader(instruction, operand, _U32) for operand in instruction.operands[2:]]
+    resolve = make_resolver(space, make_address_reader(instruction, instruction.operands[loads], space))
+    read_leading = [make_reader(instruction, operand, _U32) for operand in instruction.operands[2:]]
     rows_at_once = role in "ab" and bits in (8, 16) and (by_row == (role == "a") or bits == 16)
     if space in (None, "shared"):
         instruction.units.add(min(bits // 8, 4))
@@ -61,32 +72,34 @@ def _bind_tile(instruction: Instruction) -> Step | None:
     def load_tile(chunk: Chunk) -> list[Array]:
         space, start, leading = locate_tile(chunk)
         memory, loaded = chunk.find_memory(space), []
-        for piece in plan:
-            place = _locate_pieces(chunk, start, leading, piece, bits, by_row=by_row)
-            count = piece.row.shape[1]
+        for part in accesses:
+            place = _locate_part(chunk, start, leading, part, bits, by_row=by_row)
+            count = part.row.shape[1]
             values = memory.load(place, bits // 8, count, chunk.active, chunk.make_reporter())
-            loaded.append(np.stack([lanes_of(chunk, value) for value in values], axis=-1))
+            loaded.append(np.stack([reshape_to_lanes(chunk, value) for value in values], axis=-1))
             if space != "shared" or not rows_at_once:
                 chunk.record(space, "load", bits * count // 8, place)
         if space == "shared" and rows_at_once:
-            _record_rows(chunk, start, leading, plan, bits, by_row)
-        tile_registers = layout.registers(chunk, assemble_matrices(plan, loaded, layout.extent))
+            _record_rows(chunk, start, leading, accesses, bits, by_row)
+        tile_registers = layout.split_matrix(chunk, assemble_matrices(accesses, loaded, layout.extent))
         # Fragments of few f16 elements are repeated.
         return [tile_registers[index % len(tile_registers)] for index in range(len(registers))]
 
     def store_tile(chunk: Chunk, *words: Array) -> list[Array]:
         matrix = layout.assemble_matrix(chunk, words)
         space, start, leading = locate_tile(chunk)
-        for piece in plan:
-            place = _locate_pieces(chunk, start, leading, piece, bits, by_row=by_row)
-            values = extract_part(piece, matrix).astype(f"u{bits // 8}")
-            columns = [threads_of(chunk, values[..., e]) for e in range(values.shape[-1])]
+        for part in accesses:
+            place = _locate_part(chunk, start, leading, part, bits, by_row=by_row)
+            values = extract_part(part, matrix).astype(f"u{bits // 8}")
+            columns = [reshape_to_threads(chunk, values[..., e]) for e in range(values.shape[-1])]
             chunk.find_memory(space).store(place, bits // 8, columns, chunk.active, chunk.make_reporter())
             chunk.record(space, "store", bits * len(columns) // 8, place)
         return []
 
     operands = [(register, layout.kind) for register in registers]
-    return step_of(instruction, *((operands, [], load_tile) if loads else ([], operands, store_tile)))
+    if loads:
+        return make_step(instruction, operands, [], load_tile)
+    return make_step(instruction, [], operands, store_tile)
 
 
 def _record_rows(chunk: Chunk, start: Value, leading: Array, parts: list[Part], bits: int, by_row: bool) -> None:
@@ -94,11 +107,10 @@ def _record_rows(chunk: Chunk, start: Value, leading: Array, parts: list[Part], 
     lane = np.arange(LANES)
     for first in range(0, len(parts), 4):
         squares = parts[first : first + 4]
-        heads = [(int(part.row.min()), int(part.column.min())) for part in squares]
-        row, column = (
-            np.array([head[axis] for head in heads])[np.minimum(lane // 8, len(squares) - 1)] for axis in (0, 1)
-        )
+        square = np.minimum(lane // 8, len(squares) - 1)  # of each lane
+        row = np.array([part.row.min() for part in squares])[square]
+        column = np.array([part.column.min() for part in squares])[square]
         part = Part((row + lane % 8 * by_row)[:, None], (column + lane % 8 * (not by_row))[:, None])
-        place = _locate_pieces(chunk, start, leading, part, bits, by_row=by_row)
+        place = _locate_part(chunk, start, leading, part, bits, by_row=by_row)
         lanes = mask_first_lanes(chunk, 8 * len(squares))
         chunk.record("shared", "load", ROW, place, active=lanes, is_matrix=True)

@@ -44,7 +44,7 @@ ADDRESSES: dict[str, Callable[[Array, int], Array]] = {
 
 
 class Tap(NamedTuple):
-    """One element of a fetch: its index in the array, its weight, whether it is in bounds, and whether it is read."""
+    """One element of each thread's fetch: its index in the array, its weight, if it is in bounds, and if it is read."""
 
     place: Array
     weight: Array
@@ -101,10 +101,11 @@ class Surface(ArrayDescriptor):
         """Tell if an instruction's geometry has the same number of axes."""
         return sum(GEOMETRIES[geometry]) == len(self.extents)
 
-    def place(self, byte: Array, *, layered: bool = False) -> Array:
-        """Return the memory offset of a byte of the array.
+    def find_offset(self, byte: Array, *, layered: bool = False) -> Array:
+        """Return the offset in GPU memory of bytes of the array, from their offsets in the array.
 
-        Memory has tiles of 64 bytes by 8 rows, with sectors of 16 bytes by 2 rows. A one-dimensional layer is one row.
+        Without the layout ``rows``, memory has tiles of 64 bytes by 8 rows, with sectors of 16 bytes by 2 rows. A
+        one-dimensional layer is one row.
         """
         if (self.layout or LAYOUTS[len(self.extents) == 1]) == "rows":
             return byte
@@ -118,13 +119,16 @@ class Surface(ArrayDescriptor):
 
 
 def _bilinear_weights(x: Array, y: Array) -> dict[tuple[int, int], Array]:
-    """Return the weights of four neighbours: multiples of 2^-`PLACES` with the sum 1."""
+    """Return the weights of four neighbours by (x, y), 0 or 1: multiples of 2^-`PLACES` with the sum 1.
+
+    ``x`` and ``y`` are the weights of the second neighbours along each axis.
+    """
     both = np.floor(x * y * 2**PLACES + 0.5) / 2**PLACES
     return {(0, 0): 1 - x - y + both, (0, 1): y - both, (1, 0): x - both, (1, 1): both}
 
 
 def _trilinear_weights(x: Array, y: Array, z: Array) -> dict[tuple[int, int, int], Array]:
-    """Return the weights of eight neighbours: bilinear x-z weights, each split along y.
+    """Return the weights of eight neighbours by (x, y, z), 0 or 1: bilinear x-z weights, each split along y.
 
     The part of the second neighbour along y is rounded to `PLACES` bits, ties down.
     """
@@ -170,12 +174,15 @@ class Texture(Surface):
                 "(normalized-float read mode)"
             )
 
-    def taps(self, coordinates: Sequence[Array], layer: Array | None, *, gather: bool = False) -> list[Tap]:
+    def find_taps(self, coordinates: Sequence[Array], layer: Array | None, *, gather: bool = False) -> list[Tap]:
         """Return the elements read by a fetch at ``coordinates``, x first; with ``gather``, four as for ``tld4``."""
-        whole = coordinates[0].dtype.kind != "f"  # integers: zeros out of bounds in every address mode
-        wide = gather or (self.filter == "linear" and not whole)
+        by_integers = coordinates[0].dtype.kind != "f"  # zeros out of bounds in every address mode
+        has_neighbours = gather or (self.filter == "linear" and not by_integers)
         extents = self.extents[::-1]
-        axes = [self._axis(coordinate, extent, wide) for coordinate, extent in zip(coordinates, extents, strict=False)]
+        axes = [
+            self._weigh_elements(coordinate, extent, has_neighbours)
+            for coordinate, extent in zip(coordinates, extents, strict=False)
+        ]
         start = np.zeros((1, 1), np.int64)
         if layer is not None:
             start = np.clip(layer.astype(np.int64), 0, self.extents[0] - 1)
@@ -184,29 +191,30 @@ class Texture(Surface):
         for choice in choices:
             place, weight, inside, read = start, np.ones((1, 1)), np.ones((1, 1), bool), np.ones((1, 1), bool)
             for axis, extent, which in reversed(list(zip(axes, extents, choice, strict=False))):
-                index, part = axis[which]
-                inside = inside & ((index >= 0) & (index < extent) if self.address == "border" or whole else True)
+                index, axis_weight = axis[which]
+                if self.address == "border" or by_integers:
+                    inside = inside & (index >= 0) & (index < extent)
                 place = place * extent + ADDRESSES[self.address](index, extent)
-                weight, read = weight * part, read & ((part != 0) | gather)
+                weight, read = weight * axis_weight, read & ((axis_weight != 0) | gather)
             taps.append(Tap(place, weight, inside, read))
-        if gather or not wide or len(axes) == 1:
+        if gather or not has_neighbours or len(axes) == 1:
             return taps
         weights: dict[Any, Array] = (_bilinear_weights if len(axes) == 2 else _trilinear_weights)(
             *(axis[1][1] for axis in axes)
         )
         return [tap._replace(weight=weight) for tap, (_, weight) in zip(taps, sorted(weights.items()), strict=True)]
 
-    def _axis(self, coordinate: Array, extent: int, wide: bool) -> list[tuple[Array, Array]]:
-        """Return indices and weights along an axis: one element, or two neighbours."""
+    def _weigh_elements(self, coordinate: Array, extent: int, has_neighbours: bool) -> list[tuple[Array, Array]]:
+        """Return the index and the weight of each element along an axis: one, or two neighbours."""
         if coordinate.dtype.kind != "f":
             return [(coordinate.astype(np.int64), np.ones((1, 1)))]
         scaled = np.nan_to_num(coordinate.astype(np.float64)) * (extent if self.normalized else 1)
-        fixed = np.floor(np.clip(scaled, -_FAR, _FAR) * 2**PLACES + (0.5 if wide else 0)).astype(np.int64)
-        if not wide:
+        fixed = np.floor(np.clip(scaled, -_FAR, _FAR) * 2**PLACES + (0.5 if has_neighbours else 0)).astype(np.int64)
+        if not has_neighbours:
             return [(fixed >> PLACES, np.ones((1, 1)))]
         fixed = fixed - 2 ** (PLACES - 1)
-        part = (fixed & (2**PLACES - 1)) / 2**PLACES
-        return [(fixed >> PLACES, 1 - part), ((fixed >> PLACES) + 1, part)]
+        fraction = (fixed & (2**PLACES - 1)) / 2**PLACES
+        return [(fixed >> PLACES, 1 - fraction), ((fixed >> PLACES) + 1, fraction)]
 
     def decode_texels(self, raw: Array) -> Array:
         """Decode elements from their bits: floats as float32; integers as 32-bit integers, or as ``fractions``."""
