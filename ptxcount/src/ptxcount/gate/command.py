@@ -167,7 +167,7 @@ def _pin_counts(options: argparse.Namespace) -> int:
 def _find_unwaived(folder: Path, launch_counts: Sequence[LaunchCounts]) -> list[Diagnostic]:
     """Find counts above limits and wrong kernels that no waiver in the source suppresses."""
     directives = Directives(folder, (file for counts in launch_counts for file in counts.files))
-    findings = [finding for counts in launch_counts for finding in limits.check_all(counts, directives)]
+    findings = [finding for counts in launch_counts for finding in limits.check_limits(counts, directives)]
     findings += [warning for counts in launch_counts for warning in counts.warnings if warning.code < ADVICE]
     return [finding for finding in directives.apply_waivers(findings, counted_lines=set()) if finding in findings]
 
@@ -182,7 +182,7 @@ def _check_counts(options: argparse.Namespace) -> int:
     is_complete = not findings
     directives = Directives(options.folder, (file for counts in launch_counts for file in counts.files))
     for counts in launch_counts:
-        findings += limits.check_all(counts, directives)
+        findings += limits.check_limits(counts, directives)
         findings += [] if lock is None else pins.compare_launch(counts, lock)
         for warning in counts.warnings:
             if warning.code < ADVICE or (options.advise and changed_lock is None):

@@ -77,7 +77,7 @@ def store_file(file: Path, content: str | bytes) -> None:
         for path in file.parent.iterdir():
             if path.stat().st_mtime < oldest:
                 path.unlink(missing_ok=True)
-        atomic_write.write(file, content, is_kept=False)
+        atomic_write.write(file, content, is_durable=False)
 
 
 def hash_facts(facts: Any) -> str:
